@@ -1,0 +1,103 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/netip"
+)
+
+// Request is what a gate may ask of an HTTP request, whatever framework
+// carries it. A Request is valid until the adapter has called Leave (or, when
+// there is none, until Enter returned); the strings and slices its methods
+// return are the gate's to keep.
+type Request interface {
+	// Context is the request's context as earlier middleware left it.
+	Context() context.Context
+	Method() string
+	// Host is the host as the client named it; X-Forwarded-Host is never believed.
+	Host() string
+	// Path is the path on the wire: escaped, before any StripPrefix or rewriting.
+	Path() string
+	// RawQuery is the query on the wire, without the question mark.
+	RawQuery() string
+	// Route is the pattern that matched, written alike for every framework:
+	// "/users/{id}", "/files/{...}". It is empty where the framework does not
+	// know the route yet at the place the gate is mounted.
+	Route() string
+	// Param is a route parameter, percent-decoded exactly once; empty where
+	// Route is empty.
+	Param(name string) string
+	// Header returns every line of a field, in order.
+	Header(name string) []string
+	// Headers yields every line of every field, names in canonical form.
+	Headers() iter.Seq2[string, string]
+	// Value is what earlier middleware stored under key.
+	Value(key any) any
+	// RemoteAddr is the peer of the socket; the zero AddrPort for a unix socket.
+	RemoteAddr() netip.AddrPort
+	// Body returns the whole body and leaves it readable for the handler.
+	// It fails with [ErrBodyTooLarge], [ErrBodyBroken] or [ErrBodyConsumed],
+	// and goes on failing with the same error.
+	Body(max int64) ([]byte, error)
+}
+
+// What [Request.Body] fails with.
+var (
+	ErrBodyTooLarge = errors.New("gate: the body is larger than the limit")
+	ErrBodyBroken   = errors.New("gate: the body ended early or could not be read")
+	ErrBodyConsumed = errors.New("gate: the body was already read by middleware outside the gate")
+)
+
+// Gate decides whether a request may run. Enter is called once a request,
+// concurrently for different requests.
+type Gate interface {
+	Enter(Request) Pass
+}
+
+// Pass is what a gate decided. The zero Pass runs the handler and nothing
+// else: the response writer is not even wrapped.
+type Pass struct {
+	// Header is set on the response before the handler runs.
+	Header []Field
+	// Reply, when set, is sent instead of running the handler; the fields
+	// below are then ignored.
+	Reply *Reply
+	// Context, when set, is the handler's context. The adapter restores the
+	// old one before it returns.
+	Context context.Context
+	// Capture is how many body bytes Leave wants to see; 0 is status and
+	// header only.
+	Capture int64
+	// Leave, when set, is called exactly once, after the handler: with what
+	// the client sees, answers that the framework rendered from an error
+	// included; with nil after a panic, or when the answer was left to
+	// middleware outside the gate.
+	Leave func(*Reply)
+}
+
+// Field is one header line. With Add it stands beside the lines of the same
+// name that are there already, otherwise it replaces them.
+type Field struct {
+	Name, Value string
+	Add         bool
+}
+
+// Reply is a response: one to send, or one that was seen.
+type Reply struct {
+	Status int
+	Header []Field
+	Body   []byte
+	// Partial says of a captured reply that Body is not all of it: longer
+	// than Capture, flushed, streamed or hijacked.
+	Partial bool
+}
+
+// Key names whom a decision is for. It returns an error made by [Refuse] for
+// a request that cannot be keyed; any other error is answered with a 500 and
+// its text goes to the gate's OnError hook, never to the client.
+//
+// A Key must not return an empty string without an error. Keys of this
+// package tag what they return with their kind, so that no value of one kind
+// can pass for a value of another.
+type Key func(Request) (string, error)

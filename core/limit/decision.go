@@ -1,0 +1,67 @@
+package limit
+
+import (
+	"iter"
+	"time"
+)
+
+// Decision is the answer to one request for permits. Policy, Limit, Remaining
+// and the durations are those of the policy that binds: of a denied request
+// the one that makes the caller wait longest, of an allowed one the one with
+// the least left.
+type Decision struct {
+	// Allowed says whether the permits were granted. A denied request took
+	// nothing from any policy.
+	Allowed bool
+	// Policy is the name of the policy that binds.
+	Policy string
+	// Limit is the most that can be taken at once: the Burst or the Limit.
+	Limit int64
+	// Remaining is how much could be taken right now.
+	Remaining int64
+	// RetryAfter is how long a lone caller waits until the same request is
+	// granted; 0 when it was.
+	RetryAfter time.Duration
+	// ResetAfter is how long until nothing is in use any more.
+	ResetAfter time.Duration
+
+	first State
+	rest  []State
+}
+
+// State is one policy's side of a decision, after it was made.
+type State struct {
+	// Policy is the policy's name.
+	Policy string
+	// Allowed says whether this policy alone would have granted the permits.
+	Allowed bool
+	// Limit is the most that can be taken at once: the Burst or the Limit.
+	Limit int64
+	// Remaining is how much could be taken right now.
+	Remaining int64
+	// Window is how long an exhausted policy takes to become whole again.
+	Window time.Duration
+	// RetryAfter is how long a lone caller waits until this policy grants the
+	// same request; 0 when it does.
+	RetryAfter time.Duration
+	// NextAfter is how long until more than Remaining can be taken; 0 when
+	// nothing is in use.
+	NextAfter time.Duration
+	// ResetAfter is how long until nothing is in use any more.
+	ResetAfter time.Duration
+}
+
+// States yields the state of every policy, in the order they were given to
+// the limiter.
+func (d *Decision) States() iter.Seq[State] {
+	return func(yield func(State) bool) {
+		if d.first.Policy == "" || !yield(d.first) {
+			return
+		}
+		for _, s := range d.rest {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
