@@ -1,0 +1,154 @@
+package gate
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Chain makes one gate of several, the first outermost. A request runs when
+// all of them let it; the first one that replies ends the matter, and those
+// before it are left at once: their Leave is called with that reply, or with
+// nil when a later Enter panics.
+//
+// The header fields of all of them are sent, on a refusal too. A later gate
+// sees the context that an earlier one made. Each Leave sees no more of the
+// body than its own gate asked for, is called exactly once, inner gates first,
+// and is called even when an inner one panics.
+//
+// Chain panics on a nil gate. A chain of none lets everything pass.
+func Chain(gates ...Gate) Gate {
+	for _, g := range gates {
+		if g == nil {
+			panic("gate: Chain: a nil gate")
+		}
+	}
+	return chain(slices.Clone(gates))
+}
+
+type chain []Gate
+
+func (c chain) Enter(r Request) Pass {
+	var all Pass
+	var left leaves
+	entered := false
+	defer func() {
+		if !entered {
+			left.run(nil)
+		}
+	}()
+	for _, g := range c {
+		p := g.Enter(r)
+		all.Header = appendFields(all.Header, p.Header)
+		if p.Reply != nil {
+			entered = true
+			reply := *p.Reply
+			reply.Header = resolve(appendFields(all.Header, reply.Header))
+			left.run(&reply)
+			return Pass{Reply: &reply}
+		}
+		if p.Context != nil {
+			all.Context = p.Context
+			r = nested{Request: r, ctx: p.Context}
+		}
+		if p.Leave != nil {
+			left = append(left, leave{call: p.Leave, capture: p.Capture})
+			all.Capture = max(all.Capture, p.Capture)
+		}
+	}
+	entered = true
+	if len(left) > 0 {
+		all.Leave = left.run
+	}
+	return all
+}
+
+// leaves are the Leave functions of a chain, outermost first.
+type leaves []leave
+
+type leave struct {
+	call    func(*Reply)
+	capture int64
+}
+
+// run defers the calls rather than making them: deferred calls run last in
+// first out, and go on after one of them has panicked.
+func (l leaves) run(reply *Reply) {
+	for _, one := range l {
+		defer one.run(reply)
+	}
+}
+
+func (l leave) run(reply *Reply) {
+	if reply == nil {
+		l.call(nil)
+		return
+	}
+	own := *reply
+	own.Header = slices.Clip(own.Header)
+	own.Body = slices.Clip(own.Body)
+	if int64(len(own.Body)) > l.capture {
+		own.Body = own.Body[:l.capture:l.capture]
+		own.Partial = true
+	}
+	l.call(&own)
+}
+
+// appendFields leaves both slices as they are: they belong to their gates.
+func appendFields(to, more []Field) []Field {
+	switch {
+	case len(more) == 0:
+		return to
+	case len(to) == 0:
+		return slices.Clip(more)
+	}
+	return append(slices.Clip(to), more...)
+}
+
+// resolve drops the fields that a later one replaces, so that a Leave sees the
+// lines the client sees.
+func resolve(fields []Field) []Field {
+	if len(fields) < 2 {
+		return fields
+	}
+	kept := make([]Field, 0, len(fields))
+	for i, f := range fields {
+		replaced := slices.ContainsFunc(fields[i+1:], func(later Field) bool {
+			return !later.Add && strings.EqualFold(later.Name, f.Name)
+		})
+		if !replaced {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// nested is a request as the gates behind one that made a context see it.
+type nested struct {
+	Request
+	ctx context.Context
+}
+
+func (n nested) Context() context.Context { return n.ctx }
+
+func (n nested) Value(key any) any {
+	if v := n.ctx.Value(key); v != nil {
+		return v
+	}
+	return n.Request.Value(key)
+}
+
+func (n nested) Unwrap() Request { return n.Request }
+
+// Unwrap returns the request that the adapter made, from under what a [Chain]
+// has put around it. An adapter that looks for its own type in a Request, to
+// find the framework's, unwraps it first.
+func Unwrap(r Request) Request {
+	for {
+		w, ok := r.(interface{ Unwrap() Request })
+		if !ok {
+			return r
+		}
+		r = w.Unwrap()
+	}
+}
