@@ -1,0 +1,98 @@
+-- Sliding log: a list of the microseconds at which permits were taken, one
+-- entry a permit, oldest first.
+--
+-- A request is denied while the entry that its last permit would push out of
+-- the limit, here the pivot, is younger than the window.
+--
+-- KEYS[1]  the log
+-- ARGV[1]  cost
+-- ARGV[2]  limit
+-- ARGV[3]  window, in microseconds
+-- ARGV[4]  time to live of an entry, in milliseconds, rounded up
+-- returns  granted with a cost: used + (limit + 1) * next; otherwise
+--          {used, next, retry, reset}, its first -1 - used when denied. used
+--          is the count afterwards; next, retry and reset are how many
+--          microseconds until the oldest entry leaves, until the same request
+--          is granted, until all have left
+-- effects  granted with a cost: RPUSH and PEXPIRE, and LTRIM of what has left;
+--          denied: nothing, or PEXPIRE where the time to live is too long; in
+--          both, entries later than now are first written again as of now
+local key = KEYS[1]
+local cost, limit, window, longest = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
+
+local call = redis.call
+local clock = call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+
+local newest = call('LINDEX', key, '-1')
+if newest and newest - now > 0 then
+  newest = now
+  if cost > 0 then
+    local entries = call('LRANGE', key, '0', '-1')
+    call('DEL', key)
+    for first = 1, #entries, 4000 do
+      local last = math.min(first + 3999, #entries)
+      for i = first, last do
+        entries[i] = math.min(entries[i], now)
+      end
+      call('RPUSH', key, unpack(entries, first, last))
+      call('PEXPIRE', key, longest)
+    end
+  end
+end
+
+local pivot = cost > 0 and call('LINDEX', key, cost - limit - 1)
+local denied = pivot and pivot + window > now
+local granted = cost > 0 and not denied
+local size
+if granted and cost == 1 then
+  size = call('RPUSH', key, now)
+  call('PEXPIRE', key, longest)
+elseif granted then
+  local entries = {}
+  for i = 1, cost do
+    entries[i] = now
+  end
+  -- unpack takes no more than 8,000
+  for first = 1, cost, 4000 do
+    size = call('RPUSH', key, unpack(entries, first, math.min(first + 3999, cost)))
+    call('PEXPIRE', key, longest)
+  end
+else
+  size = call('LLEN', key)
+end
+
+local oldest, gone = call('LINDEX', key, '0'), 0
+if oldest and oldest + window <= now then
+  local probe, high = 1, size
+  gone = 1
+  while gone < high do
+    local entry = call('LINDEX', key, probe)
+    if entry + window <= now then
+      gone = probe + 1
+    else
+      high, oldest = probe, entry
+    end
+    probe = (gone + high - (gone + high) % 2) / 2
+  end
+  if granted then
+    call('LTRIM', key, gone, '-1')
+  end
+end
+local used = size - gone
+
+if granted then
+  return used + (limit + 1) * (oldest + window - now)
+end
+if used == 0 then
+  return {0, 0, 0, 0}
+end
+local next, reset = math.min(oldest, now) + window - now, newest + window - now
+if not denied then
+  return {used, next, 0, reset}
+end
+local left = call('PTTL', key)
+if left < 0 or left > longest + 0 then
+  call('PEXPIRE', key, longest)
+end
+return {-1 - used, next, pivot + window - now, reset}

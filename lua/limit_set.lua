@@ -1,0 +1,203 @@
+-- Several policies on one subject, all or nothing: each is read first, and
+-- only when every one grants is any of them charged. What the state of each
+-- kind means is told in limit_bucket.lua, limit_bucket_fast.lua,
+-- limit_window.lua, limit_sliding.lua and limit_log.lua.
+--
+-- KEYS[i]  the i-th policy's state
+-- ARGV[1]  cost
+-- ARGV[6 * i - 4]  kind: bucket, fast, window, sliding or log
+-- ARGV[6 * i - 3]  capacity in units, or limit
+-- ARGV[6 * i - 2]  drain, or window
+-- ARGV[6 * i - 1]  units a permit
+-- ARGV[6 * i]      the longest time to live, in milliseconds
+-- ARGV[6 * i + 1]  tick of the clock, in microseconds
+-- returns  for each policy in turn, the first number -1 - n when it denies:
+--          bucket and fast {debt}, window {used, left},
+--          sliding {last, current, rest}, log {used, next, retry, reset};
+--          afterwards when all granted, otherwise as it was
+-- effects  granted with a cost: those of each kind; denied: what a kind
+--          repairs of a state that is larger or lives longer than it can
+local cost, count = ARGV[1] + 0, #KEYS
+
+local call = redis.call
+local now
+local granted = true
+local states = {}
+
+for i = 1, count do
+  local key, kind, capacity = KEYS[i], ARGV[6 * i - 4], ARGV[6 * i - 3] + 0
+  local pace, unit, longest, tick = ARGV[6 * i - 2] + 0, ARGV[6 * i - 1] + 0, ARGV[6 * i] + 0, ARGV[6 * i + 1] + 0
+  local state = {
+    key = key, kind = kind, capacity = capacity, pace = pace, longest = longest, cost = cost * unit, tick = tick,
+  }
+  states[i] = state
+  if now == nil and (kind == 'fast' or kind == 'log') then
+    local clock = call('TIME')
+    now = clock[1] * 1000000 + clock[2]
+  end
+
+  if kind == 'log' then
+    state.size = call('LLEN', key)
+    local pivot = cost > 0 and call('LINDEX', key, cost - capacity - 1)
+    state.denied = pivot and pivot + pace > now
+    local oldest, gone = call('LINDEX', key, '0'), 0
+    if oldest and oldest + pace <= now then
+      local probe, high = 1, state.size
+      gone = 1
+      while gone < high do
+        local entry = call('LINDEX', key, probe)
+        if entry + pace <= now then
+          gone = probe + 1
+        else
+          high, oldest = probe, entry
+        end
+        probe = (gone + high - (gone + high) % 2) / 2
+      end
+    end
+    state.gone, state.used = gone, state.size - gone
+    if state.used > 0 then
+      local newest = call('LINDEX', key, '-1') + 0
+      state.later = newest > now
+      state.next = math.min(oldest, now) + pace - now
+      state.reset = math.min(newest, now) + pace - now
+      state.retry = state.denied and math.min(pivot, now) + pace - now or 0
+    end
+    state.left = call('PTTL', key)
+  else
+    local stored = call('GET', key)
+    local left = stored and call('PTTL', key) or 0
+    state.left = left
+    if kind == 'bucket' or kind == 'fast' then
+      local debt = 0
+      if stored and kind == 'bucket' then
+        debt = left * pace - stored
+      elseif stored then
+        local colon = string.find(stored, ':', 1, true) or #stored + 1
+        local slack = string.sub(stored, colon + 1)
+        debt = (string.sub(stored, 1, colon - 1) - (now - now % tick) / tick) * pace - (slack == '' and 0 or slack)
+      end
+      if debt > capacity or left == -1 and kind == 'bucket' then
+        debt, state.broken = capacity, true
+      end
+      state.debt = math.max(debt, 0)
+      state.denied = state.debt + state.cost > capacity and cost > 0
+    else
+      if left < 0 or left > longest then
+        left, state.broken = longest, true
+      end
+      local used = left > 0 and stored + 0 or 0
+      if kind == 'window' then
+        state.used, state.rest = used, left
+        state.denied = used + cost > capacity and cost > 0
+      else
+        local current = used % (capacity + 1)
+        local last = (used - current) / (capacity + 1)
+        local rest = left - pace
+        state.rolled = rest <= 0
+        if state.rolled then
+          last, current, rest = current, 0, left
+        end
+        state.last, state.current, state.rest = last, current, rest
+        state.denied = cost > 0 and last * rest + (current + cost) * pace > capacity * pace
+      end
+    end
+  end
+  if state.denied then
+    granted = false
+  end
+end
+
+local reply = {}
+local charge = granted and cost > 0
+
+local function push(key, entries, size, longest)
+  -- unpack takes no more than 8,000
+  for first = 1, size, 4000 do
+    call('RPUSH', key, unpack(entries, first, math.min(first + 3999, size)))
+    call('PEXPIRE', key, longest)
+  end
+end
+
+for i = 1, count do
+  local state = states[i]
+  local key, kind, longest, denied = state.key, state.kind, state.longest, state.denied
+  local repair = cost > 0 and not granted
+
+  if kind == 'bucket' or kind == 'fast' then
+    local debt = charge and state.debt + state.cost or state.debt
+    if repair and kind == 'fast' then
+      state.broken = state.broken or state.left == -1 or state.left > longest
+    end
+    if charge or repair and state.broken then
+      local slack = -debt % state.pace
+      local drained = (debt + slack) / state.pace
+      if kind == 'bucket' then
+        call('SET', key, slack == 0 and '0' or slack, 'PX', drained)
+      else
+        local gone = (now - now % state.tick) / state.tick + drained
+        if state.pace > 1 then
+          gone = string.format('%.0f:%.0f', gone, slack)
+        end
+        call('SET', key, gone, 'PX', longest)
+      end
+    end
+    reply[#reply + 1] = denied and -1 - debt or debt
+
+  elseif kind == 'window' or kind == 'sliding' then
+    if state.broken and cost > 0 then
+      call('PEXPIRE', key, longest)
+    end
+    if kind == 'window' then
+      if charge and state.rest > 0 then
+        call('INCRBY', key, cost)
+      elseif charge then
+        call('SET', key, cost, 'PX', longest)
+        state.rest = longest
+      end
+      local used = charge and state.used + cost or state.used
+      reply[#reply + 1] = denied and -1 - used or used
+    else
+      if charge and state.rolled then
+        if state.rest == 0 then
+          state.rest = state.pace
+        end
+        call('SET', key, state.last * (state.capacity + 1) + cost, 'PX', state.rest + state.pace)
+      elseif charge then
+        call('INCRBY', key, cost)
+      end
+      reply[#reply + 1] = denied and -1 - state.last or state.last
+      reply[#reply + 1] = charge and state.current + cost or state.current
+    end
+    reply[#reply + 1] = state.rest
+
+  else
+    if cost > 0 and state.later then
+      local entries = call('LRANGE', key, '0', '-1')
+      for n = 1, state.size do
+        entries[n] = math.min(entries[n], now)
+      end
+      call('DEL', key)
+      push(key, entries, state.size, longest)
+    end
+    if charge then
+      local entries = {}
+      for n = 1, cost do
+        entries[n] = now
+      end
+      push(key, entries, cost, longest)
+      if state.gone > 0 then
+        call('LTRIM', key, state.gone, '-1')
+      end
+      state.used = state.used + cost
+      state.next, state.reset = state.next or state.pace, state.pace
+    elseif repair and state.size > 0 and (state.left < 0 or state.left > longest) then
+      call('PEXPIRE', key, longest)
+    end
+    reply[#reply + 1] = denied and -1 - state.used or state.used
+    reply[#reply + 1] = state.next or 0
+    reply[#reply + 1] = state.retry or 0
+    reply[#reply + 1] = state.reset or 0
+  end
+end
+
+return reply

@@ -1,0 +1,44 @@
+-- Fixed window that begins with its first admitted request: a counter whose
+-- time to live is the rest of the window.
+--
+-- KEYS[1]  the counter
+-- ARGV[1]  cost
+-- ARGV[2]  limit
+-- ARGV[3]  window, in milliseconds
+-- returns  used + (limit + 1) * rest of the window in milliseconds, as r:
+--          granted: r afterwards; denied: -1 - r
+-- effects  granted with a cost: SET with PX, or INCRBY; a time to live that
+--          is longer than the window, or none, is cut by PEXPIRE
+local key = KEYS[1]
+local cost, limit, window = ARGV[1], ARGV[2] + 0, ARGV[3]
+
+local call = redis.call
+local used, left = 0, 0
+local stored = call('GET', key)
+if stored then
+  left = call('PTTL', key)
+  if left < 0 or left > window + 0 then
+    left = window + 0
+    if cost ~= '0' then
+      call('PEXPIRE', key, window)
+    end
+  end
+  if left > 0 then
+    used = stored + 0
+  end
+end
+
+local after = used + cost
+if cost == '0' then
+  return left * (limit + 1) + used
+end
+if after > limit then
+  return -1 - (left * (limit + 1) + used)
+end
+if left > 0 then
+  call('INCRBY', key, cost)
+else
+  call('SET', key, cost, 'PX', window)
+  left = window
+end
+return left * (limit + 1) + after

@@ -1,0 +1,26 @@
+// Package lua holds the scripts, one file per decision.
+//
+// A file is exactly the bytes that Redis runs: its sha1sum is the SHA that
+// EVALSHA names, "user_script:12" in an error of Redis is its line 12, and
+// redis-cli --eval runs it as it stands. Its header names every key and
+// argument with units, what it returns, and what it writes.
+package lua
+
+import _ "embed" // the scripts
+
+var (
+	//go:embed limit_bucket.lua
+	LimitBucket string
+	//go:embed limit_bucket_fast.lua
+	LimitBucketFast string
+	//go:embed limit_window.lua
+	LimitWindow string
+	//go:embed limit_sliding.lua
+	LimitSliding string
+	//go:embed limit_log.lua
+	LimitLog string
+	//go:embed limit_set.lua
+	LimitSet string
+	//go:embed limit_reset.lua
+	LimitReset string
+)
