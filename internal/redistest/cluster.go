@@ -1,0 +1,183 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	masters = 3
+	slots   = 16384
+)
+
+// ClusterServer is a Redis Cluster of three masters without replicas.
+type ClusterServer struct {
+	nodes []*Server
+}
+
+// NewCluster starts a cluster that no other test uses, and stops it when the
+// test ends. args are further redis-server arguments for every node.
+func NewCluster(tb testing.TB, args ...string) *ClusterServer {
+	tb.Helper()
+	require(tb)
+	c, err := startCluster(args...)
+	if c != nil {
+		tb.Cleanup(func() { endServers(tb, c.nodes...) })
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// startCluster returns the nodes it has started with an error too, for the
+// caller to end.
+func startCluster(args ...string) (*ClusterServer, error) {
+	args = append([]string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+		"--cluster-node-timeout", "15000"}, args...)
+	c := &ClusterServer{}
+	for range masters {
+		s, err := startServer(args...)
+		if err != nil {
+			return c, err
+		}
+		c.nodes = append(c.nodes, s)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if err := c.join(ctx); err != nil {
+		return c, fmt.Errorf("redistest: forming the cluster: %w", err)
+	}
+	return c, nil
+}
+
+// join gives every node its third of the slots, introduces the nodes to each
+// other and waits until all of them agree.
+func (c *ClusterServer) join(ctx context.Context) error {
+	clients := make([]*redis.Client, masters)
+	for i, s := range c.nodes {
+		rdb := redis.NewClient(&redis.Options{Addr: s.addr})
+		defer rdb.Close()
+		clients[i] = rdb
+		first, last := i*slots/masters, (i+1)*slots/masters-1
+		if err := addSlots(ctx, rdb, first, last); err != nil {
+			return err
+		}
+		// Distinct epochs spare the nodes a vote on who moves first.
+		if err := rdb.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
+			return err
+		}
+	}
+	for i, rdb := range clients {
+		for _, s := range c.nodes[:i] {
+			host, port, err := net.SplitHostPort(s.addr)
+			if err != nil {
+				return err
+			}
+			if err := rdb.ClusterMeet(ctx, host, port).Err(); err != nil {
+				return err
+			}
+		}
+	}
+	for !c.agree(ctx, clients) {
+		select {
+		case <-ctx.Done():
+			return errors.New("the nodes do not agree on a cluster of three masters")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func addSlots(ctx context.Context, rdb *redis.Client, first, last int) error {
+	err := rdb.ClusterAddSlotsRange(ctx, first, last).Err()
+	if err != nil && strings.Contains(strings.ToLower(err.Error()), "unknown subcommand") { // before Redis 7
+		return rdb.ClusterAddSlots(ctx, seq(first, last)...).Err()
+	}
+	return err
+}
+
+func seq(first, last int) []int {
+	all := make([]int, 0, last-first+1)
+	for i := first; i <= last; i++ {
+		all = append(all, i)
+	}
+	return all
+}
+
+// agree says whether every node serves, knows all masters and sends clients
+// to each of them.
+func (c *ClusterServer) agree(ctx context.Context, clients []*redis.Client) bool {
+	for _, rdb := range clients {
+		info, err := rdb.ClusterInfo(ctx).Result()
+		if err != nil || !strings.Contains(info, "cluster_state:ok") ||
+			!strings.Contains(info, "cluster_known_nodes:"+strconv.Itoa(masters)+"\r\n") {
+			return false
+		}
+		ranges, err := rdb.ClusterSlots(ctx).Result()
+		if err != nil || len(ranges) != masters {
+			return false
+		}
+		known := map[string]bool{}
+		for _, r := range ranges {
+			for _, n := range r.Nodes {
+				known[n.Addr] = true
+			}
+		}
+		for _, s := range c.nodes {
+			if !known[s.addr] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Nodes are the masters, in the order of their slots.
+func (c *ClusterServer) Nodes() []*Server { return c.nodes }
+
+// NodeOf is the master whose slots hold key.
+func (c *ClusterServer) NodeOf(tb testing.TB, key string) *Server {
+	tb.Helper()
+	for _, s := range c.nodes {
+		if !s.is(running) {
+			continue
+		}
+		slot, err := s.Client(tb).ClusterKeySlot(tb.Context(), key).Result()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for i, s := range c.nodes {
+			if int(slot) < (i+1)*slots/masters {
+				return s
+			}
+		}
+	}
+	tb.Fatal("redistest: NodeOf: no node runs")
+	return nil
+}
+
+// Client connects to the cluster with go-redis' default options as changed by
+// change, and is closed when the test ends.
+func (c *ClusterServer) Client(tb testing.TB, change ...func(*redis.ClusterOptions)) *redis.ClusterClient {
+	opts := &redis.ClusterOptions{}
+	for _, s := range c.nodes {
+		opts.Addrs = append(opts.Addrs, s.addr)
+	}
+	for _, f := range change {
+		if f != nil {
+			f(opts)
+		}
+	}
+	rdb := redis.NewClusterClient(opts)
+	tb.Cleanup(func() { rdb.Close() })
+	return rdb
+}

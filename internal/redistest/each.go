@@ -1,0 +1,57 @@
+package redistest
+
+import (
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// Target is something that a test can run on.
+type Target string
+
+// The targets of [Each].
+const (
+	OnMiniredis  Target = "miniredis" // its own; keys expire by the clock
+	OnStandalone Target = "standalone"
+	OnCluster    Target = "cluster"
+)
+
+// Each runs a test as parallel subtests on the targets, by default on all
+// three. The prefix is for the test's keys; one that never expires fails it.
+func Each(t *testing.T, run func(t *testing.T, rdb redis.UniversalClient, prefix string), on ...Target) {
+	t.Helper()
+	if len(on) == 0 {
+		on = []Target{OnMiniredis, OnStandalone, OnCluster}
+	}
+	for _, target := range on {
+		t.Run(string(target), func(t *testing.T) {
+			t.Parallel()
+			rdb, prefix := connect(t, target)
+			run(t, rdb, prefix)
+		})
+	}
+}
+
+func connect(t *testing.T, target Target) (redis.UniversalClient, string) {
+	t.Helper()
+	switch target {
+	case OnMiniredis:
+		m := miniredis.RunT(t)
+		m.ClockTTL(true)
+		rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+		t.Cleanup(func() { rdb.Close() })
+		prefix := Prefix(t)
+		t.Cleanup(func() { AssertNoImmortalKeys(t, rdb, prefix) })
+		return rdb, prefix
+	case OnStandalone:
+		s := Standalone(t)
+		return s.Client(t), s.Prefix(t)
+	case OnCluster:
+		c := Cluster(t)
+		return c.Client(t), c.Prefix(t)
+	default:
+		t.Fatalf("redistest: no target %q", target)
+		return nil, ""
+	}
+}

@@ -1,0 +1,30 @@
+package redistest
+
+import (
+	"os"
+	"strconv"
+	"sync"
+)
+
+// scale is the fraction of the full figures that tests run: NEAP_TEST_SCALE,
+// by default a tenth.
+var scale = sync.OnceValue(func() float64 {
+	text := os.Getenv("NEAP_TEST_SCALE")
+	if text == "" {
+		return 0.1
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f > 0) {
+		panic("redistest: NEAP_TEST_SCALE is not a positive number: " + text)
+	}
+	return f
+})
+
+// Ops is how many operations a test generates whose full figure is n: n times
+// NEAP_TEST_SCALE (1 in `make soak`, a tenth by default), but no fewer than
+// 100 where n is that many.
+func Ops(n int) int { return scaled(n, scale()) }
+
+func scaled(n int, scale float64) int {
+	return max(int(float64(n)*scale), min(n, 100))
+}

@@ -1,0 +1,145 @@
+package redistest
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is one redis-server process. Its methods may be called from several
+// goroutines.
+type Server struct {
+	addr   string
+	keeper *keeper
+	shared bool
+
+	mu    sync.Mutex
+	state state
+}
+
+type state string
+
+const (
+	running state = "running"
+	paused  state = "paused"
+	stopped state = "stopped"
+)
+
+// NewStandalone starts a server that no other test uses, and stops it when
+// the test ends. args are further redis-server arguments, such as
+// "--appendonly", "yes".
+func NewStandalone(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	require(tb)
+	s, err := startServer(args...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { endServers(tb, s) })
+	return s
+}
+
+// startServer tries several ports, since other processes draw from the same.
+func startServer(args ...string) (*Server, error) {
+	var failed error
+	for range 5 {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		k, err := newKeeper(func(dir string) []string {
+			return append([]string{binary(), "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+				"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "", "--loglevel", "notice"}, args...)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if failed = k.start(); failed == nil {
+			return &Server{addr: localAddr(port), keeper: k, state: running}, nil
+		}
+		if err := k.end(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, failed
+}
+
+func endServers(tb testing.TB, servers ...*Server) {
+	for _, s := range servers {
+		if err := s.keeper.end(); err != nil {
+			tb.Errorf("redistest: ending %s: %v", s.addr, err)
+		}
+	}
+}
+
+// Addr is the server's address, host:port.
+func (s *Server) Addr() string { return s.addr }
+
+// Client connects to the server with go-redis' default options as changed by
+// change, and is closed when the test ends.
+func (s *Server) Client(tb testing.TB, change ...func(*redis.Options)) *redis.Client {
+	opts := &redis.Options{Addr: s.addr}
+	for _, f := range change {
+		if f != nil {
+			f(opts)
+		}
+	}
+	rdb := redis.NewClient(opts)
+	tb.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+// Stop kills the server, as a crash would; its directory stays.
+func (s *Server) Stop(tb testing.TB) {
+	tb.Helper()
+	s.turn(tb, stopped, "stop", running, paused)
+}
+
+// Start starts a stopped server again on the same port, and returns when it
+// accepts connections.
+func (s *Server) Start(tb testing.TB) {
+	tb.Helper()
+	s.turn(tb, running, "start", stopped)
+}
+
+// Pause freezes the server (SIGSTOP): the kernel goes on accepting
+// connections, and nothing is answered until Resume.
+func (s *Server) Pause(tb testing.TB) {
+	tb.Helper()
+	s.turn(tb, paused, "pause", running)
+}
+
+// Resume lets a paused server run on; what arrived meanwhile is executed.
+func (s *Server) Resume(tb testing.TB) {
+	tb.Helper()
+	s.turn(tb, running, "resume", paused)
+}
+
+func (s *Server) turn(tb testing.TB, to state, verb string, from ...state) {
+	tb.Helper()
+	if s.shared {
+		tb.Fatalf("redistest: %s: other tests use this server; take one from NewStandalone or NewCluster", verb)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(from, s.state) {
+		tb.Fatalf("redistest: %s: the server is %s", verb, s.state)
+	}
+	do := func() error { return s.keeper.tell(verb) }
+	if verb == "start" {
+		do = s.keeper.start
+	}
+	if err := do(); err != nil {
+		tb.Fatal(err)
+	}
+	s.state = to
+}
+
+func (s *Server) is(want state) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state == want
+}

@@ -1,0 +1,116 @@
+package redistest
+
+import (
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperEnv) != "" {
+		helper()
+		return
+	}
+	Main(m)
+}
+
+func TestStandaloneIsShared(t *testing.T) {
+	t.Parallel()
+	one, two := Standalone(t), Standalone(t)
+	if one != two {
+		t.Fatalf("two servers, %s and %s, in one process", one.Addr(), two.Addr())
+	}
+	if _, port, err := net.SplitHostPort(one.Addr()); err != nil || port == "6379" {
+		t.Fatalf("the server listens on %q (%v)", one.Addr(), err)
+	}
+	if err := one.Client(t).Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if msg := fatal(t, func(tb testing.TB) { one.Pause(tb) }); !strings.Contains(msg, "NewStandalone") {
+		t.Errorf("pausing the shared server: %q", msg)
+	}
+}
+
+func TestStopAndStartKeepThePort(t *testing.T) {
+	t.Parallel()
+	s := NewStandalone(t, "--appendonly", "yes")
+	rdb := s.Client(t)
+	if err := rdb.Set(t.Context(), "kept", "1", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop(t)
+	if conn, err := net.Dial("tcp", s.Addr()); err == nil {
+		conn.Close()
+		t.Fatal("a stopped server accepts connections")
+	}
+	s.Start(t)
+	if got, err := rdb.Get(t.Context(), "kept").Result(); err != nil || got != "1" {
+		t.Fatalf("after a restart with an append-only file: %q, %v", got, err)
+	}
+	if msg := fatal(t, func(tb testing.TB) { s.Start(tb) }); msg == "" {
+		t.Error("a running server was started again")
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	s := NewStandalone(t)
+	rdb := s.Client(t, func(o *redis.Options) { o.MaxRetries = -1; o.ReadTimeout = 100 * time.Millisecond })
+	if err := rdb.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Pause(t)
+	if err := rdb.Ping(t.Context()).Err(); err == nil {
+		t.Fatal("a paused server answered")
+	}
+	s.Resume(t)
+	Await(t, 10*time.Second, "the resumed server to answer", func() bool {
+		return rdb.Ping(t.Context()).Err() == nil
+	})
+}
+
+func TestAServerThatCannotStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	msg := fatal(t, func(tb testing.TB) { NewStandalone(tb, "--no-such-option", "1") })
+	if !strings.Contains(msg, "no-such-option") {
+		t.Errorf("the failure does not show the server's log: %q", msg)
+	}
+}
+
+func TestClusterIsWhole(t *testing.T) {
+	t.Parallel()
+	c := Cluster(t)
+	prefix := c.Prefix(t)
+	rdb := c.Client(t)
+	seen := map[string]bool{}
+	for _, subject := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
+		key := prefix + ":{" + subject + "}"
+		if err := rdb.Set(t.Context(), key, subject, time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		node := c.NodeOf(t, key)
+		if got, err := node.Client(t).Get(t.Context(), key).Result(); err != nil || got != subject {
+			t.Fatalf("NodeOf(%q) is %s, which says %q, %v", key, node.Addr(), got, err)
+		}
+		seen[node.Addr()] = true
+	}
+	if len(seen) != masters || len(c.Nodes()) != masters {
+		t.Errorf("12 keys lie on %d of %d masters", len(seen), len(c.Nodes()))
+	}
+}
+
+func TestAClusterNodeComesBack(t *testing.T) {
+	t.Parallel()
+	c := NewCluster(t)
+	rdb := c.Client(t)
+	node := c.NodeOf(t, "x")
+	node.Stop(t)
+	node.Start(t)
+	Await(t, 30*time.Second, "the restarted node to serve its slots", func() bool {
+		return rdb.Set(t.Context(), "x", "1", time.Minute).Err() == nil
+	})
+}
