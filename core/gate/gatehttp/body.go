@@ -1,0 +1,120 @@
+package gatehttp
+
+import (
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// Body reads the body whole and leaves it readable for the handler. The bytes
+// are kept in the request's own Body, so that a second gate finds them too, and
+// are never more than the largest max asked for, plus one.
+//
+// It fails with [gate.ErrBodyTooLarge] when the body is longer than max,
+// [gate.ErrBodyBroken] when it cannot be read to its end, and
+// [gate.ErrBodyConsumed] when others have read of it before. The same question
+// gets the same answer again, and after each of them the handler reads what it
+// would have read without the gate.
+func (q Request) Body(max int64) ([]byte, error) {
+	r := q.HTTP
+	b, ok := r.Body.(*body)
+	if !ok {
+		if r.Body == nil || r.Body == http.NoBody {
+			return nil, missing(r, 0)
+		}
+		b = &body{src: r.Body}
+		r.Body = b
+	}
+	max = min(max, math.MaxInt64-1)
+	if r.ContentLength > max && b.end == nil {
+		return nil, gate.ErrBodyTooLarge
+	}
+	if b.past {
+		return nil, gate.ErrBodyConsumed
+	}
+	b.readAhead(max+1, r.ContentLength)
+	if int64(len(b.ahead)) > max {
+		return nil, gate.ErrBodyTooLarge
+	}
+	if err := b.failure(r); err != nil {
+		return nil, err
+	}
+	b.rewind()
+	return slices.Clip(b.ahead), nil
+}
+
+// missing tells a body that others have read from one that ended: both end with
+// io.EOF. A Content-Encoding says that middleware may have decoded the body,
+// whose length then differs from the declared one.
+func missing(r *http.Request, got int) error {
+	if int64(got) >= r.ContentLength || got > 0 && r.Header.Get("Content-Encoding") != "" {
+		return nil
+	}
+	return gate.ErrBodyConsumed
+}
+
+// body replays to the handler what a gate has read ahead of it.
+type body struct {
+	src    io.ReadCloser
+	ahead  []byte // what was read of src for a gate, from its first byte on
+	next   int    // ahead[:next] went to the handler
+	past   bool   // the handler has read of src itself
+	end    error  // how src ended: io.EOF, or what broke it
+	closed bool
+}
+
+func (b *body) readAhead(limit, declared int64) {
+	for b.end == nil && int64(len(b.ahead)) < limit {
+		if len(b.ahead) == cap(b.ahead) {
+			b.ahead = slices.Grow(b.ahead, int(min(max(512, declared-int64(len(b.ahead))+1), 32<<10)))
+		}
+		room := b.ahead[len(b.ahead):min(int64(cap(b.ahead)), limit)]
+		n, err := b.src.Read(room)
+		b.ahead = b.ahead[:len(b.ahead)+n]
+		b.end = err
+	}
+}
+
+func (b *body) failure(r *http.Request) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case b.end == io.EOF:
+		return missing(r, len(b.ahead))
+	case errors.As(b.end, &tooLarge):
+		return gate.ErrBodyTooLarge
+	case errors.Is(b.end, http.ErrBodyReadAfterClose):
+		return gate.ErrBodyConsumed
+	}
+	return gate.ErrBodyBroken
+}
+
+// rewind gives the handler the whole body again even when middleware between
+// two gates has read it and closed it.
+func (b *body) rewind() { b.next, b.closed = 0, false }
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	if b.next < len(b.ahead) {
+		n := copy(p, b.ahead[b.next:])
+		b.next += n
+		return n, nil
+	}
+	if b.end != nil {
+		return 0, b.end
+	}
+	n, err := b.src.Read(p)
+	b.past = b.past || n > 0
+	b.end = err
+	return n, err
+}
+
+func (b *body) Close() error {
+	b.closed = true
+	return b.src.Close()
+}

@@ -1,0 +1,35 @@
+package gatehttp
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// Apply puts fields on a response: one that says Add beside the lines that are
+// there, any other in their place. What the handler sets later stands over both.
+func Apply(h http.Header, fields []gate.Field) {
+	for _, f := range fields {
+		if f.Add {
+			h.Add(f.Name, f.Value)
+		} else {
+			h.Set(f.Name, f.Value)
+		}
+	}
+}
+
+// Fields lists a header as [Apply] would rebuild it: sorted by name, the lines
+// of one name in order.
+func Fields(h http.Header) []gate.Field {
+	fields := make([]gate.Field, 0, len(h))
+	for _, name := range sortedNames(h) {
+		for i, value := range h[name] {
+			fields = append(fields, gate.Field{Name: name, Value: value, Add: i > 0})
+		}
+	}
+	return fields
+}
+
+func sortedNames(h http.Header) []string { return slices.Sorted(maps.Keys(h)) }

@@ -1,0 +1,120 @@
+package gatehttp
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// Recorder notes of one response what [gate.Pass.Leave] is to see. [Recorder.Wrap]
+// feeds it from an http.ResponseWriter; an adapter with a writer type of its own
+// calls Commit, Wrote, Flushed and Hijacked where that writer does these things.
+// It is for one goroutine, as the writer is.
+type Recorder struct {
+	head    bool
+	capture int64
+	live    http.Header
+
+	status   int // 0 until it is committed
+	header   http.Header
+	body     []byte
+	length   int64
+	start    []byte // what Content-Type is guessed from
+	sniffing bool
+	cut      bool // flushed, broken off
+	hijacked bool
+}
+
+// NewRecorder returns a recorder for the response to a request with this
+// method. header is the writer's own, as its Header method returns it.
+func NewRecorder(header http.Header, method string, capture int64) *Recorder {
+	return &Recorder{head: method == http.MethodHead, capture: capture, live: header}
+}
+
+// sniffLength is how much of a body [http.DetectContentType] looks at.
+const sniffLength = 512
+
+// Commit notes that the status line and the header are sent now. Only the first
+// counts, and an informational status (RFC 9110 section 15.2) not at all, except
+// 101, after which nothing follows.
+func (rec *Recorder) Commit(status int) {
+	if rec.status != 0 || rec.hijacked || status > 999 || status < 200 && status != http.StatusSwitchingProtocols {
+		return
+	}
+	rec.status = status
+	rec.header = rec.live.Clone()
+	_, typed := rec.header["Content-Type"]
+	rec.sniffing = !typed && BodyAllowed(status) &&
+		rec.header.Get("Content-Encoding") == "" && rec.header.Get("Transfer-Encoding") == ""
+}
+
+// Wrote notes a write to the body and how it ended. It keeps all of p when the
+// write failed: the client may be gone, but this is what it would have seen.
+func (rec *Recorder) Wrote(p []byte, err error) {
+	if !BodyAllowed(rec.status) {
+		return
+	}
+	if rec.sniffing && len(rec.start) < sniffLength {
+		rec.start = append(rec.start, p[:min(len(p), sniffLength-len(rec.start))]...)
+	}
+	if rec.head {
+		return
+	}
+	rec.cut = rec.cut || err != nil
+	rec.length += int64(len(p))
+	if room := rec.capture - int64(len(rec.body)); room > 0 {
+		rec.body = append(rec.body, p[:min(int64(len(p)), room)]...)
+	}
+}
+
+// full says that further bytes of the body change nothing but its length.
+func (rec *Recorder) full() bool {
+	return (rec.head || int64(len(rec.body)) >= rec.capture) && (!rec.sniffing || len(rec.start) == sniffLength)
+}
+
+// skipped notes n bytes of a body that was [Recorder.full] already.
+func (rec *Recorder) skipped(n int64) {
+	if !rec.head && BodyAllowed(rec.status) {
+		rec.length += n
+	}
+}
+
+// Flushed notes that what there is of the response was pushed to the client.
+func (rec *Recorder) Flushed() {
+	rec.Commit(http.StatusOK)
+	rec.cut = true
+	rec.guessType()
+}
+
+// Hijacked notes that the handler took the connection over.
+func (rec *Recorder) Hijacked() { rec.hijacked, rec.cut = true, true }
+
+// Reply is what the client sees, once the handler has returned. A handler that
+// wrote nothing has answered 200; one that took the connection over before a
+// status was sent has the status 0.
+func (rec *Recorder) Reply() *gate.Reply {
+	rec.Commit(http.StatusOK)
+	rec.guessType()
+	return &gate.Reply{
+		Status:  rec.status,
+		Header:  Fields(rec.header),
+		Body:    rec.body,
+		Partial: rec.cut || rec.length > rec.capture || rec.short(),
+	}
+}
+
+// guessType adds the Content-Type that net/http puts on a response without one.
+func (rec *Recorder) guessType() {
+	if rec.sniffing && len(rec.start) > 0 {
+		rec.header.Set("Content-Type", http.DetectContentType(rec.start))
+	}
+	rec.sniffing = false
+}
+
+// short says that the handler wrote less than it declared: the server breaks
+// the connection off.
+func (rec *Recorder) short() bool {
+	declared, err := strconv.ParseInt(rec.header.Get("Content-Length"), 10, 64)
+	return err == nil && !rec.head && BodyAllowed(rec.status) && rec.length < declared
+}

@@ -1,0 +1,69 @@
+package gatehttp
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/netip"
+)
+
+// Request answers, from an *http.Request, everything a gate asks except the
+// route and its parameters, which only the framework knows. It holds one
+// pointer, so that a struct of nothing but a Request turns into a gate.Request
+// without an allocation.
+type Request struct{ HTTP *http.Request }
+
+// Context is the request's context.
+func (q Request) Context() context.Context { return q.HTTP.Context() }
+
+// Method is the request's method.
+func (q Request) Method() string { return q.HTTP.Method }
+
+// Host is the host as the client named it.
+func (q Request) Host() string { return q.HTTP.Host }
+
+// Value is what the request's context holds under key.
+func (q Request) Value(key any) any { return q.HTTP.Context().Value(key) }
+
+// Path is the path on the wire, whatever has rewritten the URL since.
+func (q Request) Path() string {
+	if q.HTTP.RequestURI == "" {
+		return q.HTTP.URL.EscapedPath()
+	}
+	path, _ := SplitTarget(q.HTTP.RequestURI)
+	return path
+}
+
+// RawQuery is the query on the wire.
+func (q Request) RawQuery() string {
+	if q.HTTP.RequestURI == "" {
+		return q.HTTP.URL.RawQuery
+	}
+	_, query := SplitTarget(q.HTTP.RequestURI)
+	return query
+}
+
+// Header returns every line of a field.
+func (q Request) Header(name string) []string { return q.HTTP.Header.Values(name) }
+
+// Headers yields every line of every field, sorted by name.
+func (q Request) Headers() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, name := range sortedNames(q.HTTP.Header) {
+			for _, value := range q.HTTP.Header[name] {
+				if !yield(name, value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// RemoteAddr is the peer of the socket; zero for a unix socket.
+func (q Request) RemoteAddr() netip.AddrPort {
+	peer, err := netip.ParseAddrPort(q.HTTP.RemoteAddr)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return peer
+}

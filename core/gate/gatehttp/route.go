@@ -1,0 +1,51 @@
+package gatehttp
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Wildcard is the name under which every adapter's Param finds what the "{...}"
+// at the end of a route matched, without the slash before it.
+const Wildcard = "..."
+
+// Param finds a parameter by its place: route is a pattern as gates see it
+// ("/users/{id}", "/files/{...}") and path the escaped path that matched it.
+// The value is percent-decoded once; a value that cannot be decoded is
+// returned as it is on the wire. Param is empty when the route has no such
+// parameter or does not match the path.
+func Param(route, path, name string) string {
+	route, path = strings.TrimPrefix(route, "/"), strings.TrimPrefix(path, "/")
+	for more := true; more; {
+		var pattern, segment string
+		pattern, route, more = strings.Cut(route, "/")
+		if pattern == "{"+Wildcard+"}" {
+			if name == Wildcard {
+				return unescape(path)
+			}
+			return ""
+		}
+		segment, path, _ = strings.Cut(path, "/")
+		literal, param, isParam := strings.Cut(pattern, "{")
+		switch {
+		case !isParam && segment != pattern && unescape(segment) != pattern:
+			return ""
+		case isParam && !strings.HasPrefix(segment, literal):
+			return ""
+		case isParam && param == name+"}":
+			return unescape(segment[len(literal):])
+		}
+	}
+	return ""
+}
+
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	decoded, err := url.PathUnescape(s)
+	if err != nil {
+		return s
+	}
+	return decoded
+}

@@ -1,0 +1,132 @@
+package gatehttp
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/felixge/httpsnoop"
+)
+
+// Wrap returns a writer that sends through w, tells the recorder, and has the
+// optional interfaces of w: Flusher, Hijacker, CloseNotifier, Pusher,
+// io.ReaderFrom, those of http.ResponseController, and Unwrap.
+func (rec *Recorder) Wrap(w http.ResponseWriter) http.ResponseWriter {
+	return httpsnoop.Wrap(surface(w), httpsnoop.Hooks{
+		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+			return func(status int) {
+				rec.Commit(status)
+				next(status)
+			}
+		},
+		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
+			return func(p []byte) (int, error) {
+				rec.Commit(http.StatusOK)
+				n, err := next(p)
+				rec.Wrote(p, err)
+				return n, err
+			}
+		},
+		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
+			return func(src io.Reader) (int64, error) {
+				rec.Commit(http.StatusOK)
+				if !rec.full() {
+					return next(io.TeeReader(src, tee{rec}))
+				}
+				// Untouched, src may go from a file to the socket without a copy.
+				n, err := next(src)
+				rec.skipped(n)
+				return n, err
+			}
+		},
+		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
+			return func() {
+				rec.Flushed()
+				next()
+			}
+		},
+		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
+			return func() (net.Conn, *bufio.ReadWriter, error) {
+				conn, rw, err := next()
+				if err == nil {
+					rec.Hijacked()
+				}
+				return conn, rw, err
+			}
+		},
+	})
+}
+
+type tee struct{ rec *Recorder }
+
+func (t tee) Write(p []byte) (int, error) {
+	t.rec.Wrote(p, nil)
+	return len(p), nil
+}
+
+// surface makes the Flush and Hijack that w has only behind Unwrap its own:
+// http.ResponseController would find them there, past the recorder.
+func surface(w http.ResponseWriter) http.ResponseWriter {
+	flush := !isFlusher(w) && within(w, isFlusher)
+	hijack := !isHijacker(w) && within(w, isHijacker)
+	switch {
+	case flush && hijack:
+		return struct {
+			unwrapper
+			flusher
+			hijacker
+		}{unwrapper{w}, flusher{w}, hijacker{w}}
+	case flush:
+		return struct {
+			unwrapper
+			flusher
+		}{unwrapper{w}, flusher{w}}
+	case hijack:
+		return struct {
+			unwrapper
+			hijacker
+		}{unwrapper{w}, hijacker{w}}
+	}
+	return w
+}
+
+func isFlusher(w http.ResponseWriter) bool {
+	switch w.(type) {
+	case http.Flusher, interface{ FlushError() error }:
+		return true
+	}
+	return false
+}
+
+func isHijacker(w http.ResponseWriter) bool {
+	_, ok := w.(http.Hijacker)
+	return ok
+}
+
+func within(w http.ResponseWriter, has func(http.ResponseWriter) bool) bool {
+	for {
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		if w = u.Unwrap(); has(w) {
+			return true
+		}
+	}
+}
+
+type unwrapper struct{ http.ResponseWriter }
+
+func (u unwrapper) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+type flusher struct{ w http.ResponseWriter }
+
+func (f flusher) Flush()            { _ = f.FlushError() }
+func (f flusher) FlushError() error { return http.NewResponseController(f.w).Flush() }
+
+type hijacker struct{ w http.ResponseWriter }
+
+func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(h.w).Hijack()
+}

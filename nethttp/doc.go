@@ -1,0 +1,12 @@
+// Package nethttp puts gates in front of net/http handlers.
+//
+//	mux.Handle("GET /detail", nethttp.Middleware(g)(handler))
+//
+// Middleware belongs inside what recovers panics, logs and authenticates, and
+// inside CORS, whose preflight requests carry no credentials to key by and must
+// not be refused.
+//
+// Around one route a gate knows the route and its parameters. Around the whole
+// server it does when it is wrapped directly around the http.ServeMux, which is
+// asked where the request will go; further out Route is "".
+package nethttp

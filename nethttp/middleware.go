@@ -1,0 +1,60 @@
+package nethttp
+
+import (
+	"net/http"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// Middleware returns middleware that asks g about every request. A gate that
+// only lets the request pass costs no allocation, and the ResponseWriter is
+// wrapped only for a gate that wants to see the response.
+//
+// Middleware panics when g is nil, and the middleware when the handler is.
+func Middleware(g gate.Gate) func(http.Handler) http.Handler {
+	gatehttp.RequireGate("nethttp.Middleware", g)
+	return func(next http.Handler) http.Handler {
+		if next == nil {
+			panic("nethttp.Middleware: the handler is nil")
+		}
+		mux, _ := next.(*http.ServeMux)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			pass := g.Enter(newRequest(r, mux))
+			gatehttp.Apply(w.Header(), pass.Header)
+			switch {
+			case pass.Reply != nil:
+				gatehttp.WriteReply(w, r.Method, pass.Reply)
+			case pass.Leave == nil:
+				run(next, w, r, pass)
+			default:
+				gatehttp.Leave(pass.Leave, func() *gate.Reply {
+					rec := gatehttp.NewRecorder(w.Header(), r.Method, pass.Capture)
+					run(next, rec.Wrap(w), r, pass)
+					return rec.Reply()
+				})
+			}
+		})
+	}
+}
+
+// Handler serves a gate that is a whole endpoint and always replies. A request
+// that it lets pass is answered with a 500. It panics when g is nil.
+func Handler(g gate.Gate) http.Handler {
+	gatehttp.RequireGate("nethttp.Handler", g)
+	return Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gatehttp.WriteReply(w, r.Method, gatehttp.Unanswered())
+	}))
+}
+
+func run(next http.Handler, w http.ResponseWriter, r *http.Request, pass gate.Pass) {
+	if pass.Context == nil {
+		next.ServeHTTP(w, r)
+		return
+	}
+	inner := r.WithContext(pass.Context)
+	next.ServeHTTP(w, inner)
+	// What the server and middleware outside look for on the request they have:
+	// the temporary files to remove, and the route for their metrics.
+	r.MultipartForm, r.Pattern = inner.MultipartForm, inner.Pattern
+}

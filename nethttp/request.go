@@ -1,0 +1,90 @@
+package nethttp
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// request is one pointer, so that it becomes a gate.Request without an
+// allocation.
+type request struct{ gatehttp.Request }
+
+func newRequest(r *http.Request, mux *http.ServeMux) gate.Request {
+	q := request{gatehttp.Request{HTTP: r}}
+	if mux == nil {
+		return q
+	}
+	return &unrouted{q, mux}
+}
+
+func (q request) Route() string { return route(q.HTTP.Pattern) }
+
+func (q request) Param(name string) string {
+	if name != gatehttp.Wildcard {
+		return q.HTTP.PathValue(name)
+	}
+	if native := wildcard(q.HTTP.Pattern); native != "" {
+		return q.HTTP.PathValue(native)
+	}
+	return gatehttp.Param(q.Route(), q.HTTP.URL.EscapedPath(), name)
+}
+
+// unrouted is a request on its way to a mux, which is asked where it will go.
+type unrouted struct {
+	request
+	mux *http.ServeMux
+}
+
+func (q *unrouted) pattern() string {
+	_, pattern := q.mux.Handler(q.HTTP)
+	return pattern
+}
+
+func (q *unrouted) Route() string { return route(q.pattern()) }
+
+func (q *unrouted) Param(name string) string {
+	pattern := q.pattern()
+	if name == wildcard(pattern) {
+		name = gatehttp.Wildcard
+	}
+	return gatehttp.Param(route(pattern), canonical(q.HTTP.URL.EscapedPath()), name)
+}
+
+// route writes a ServeMux pattern as gates see it: without method and host,
+// "{$}" for what it says, and what matches the rest of a path as "{...}".
+func route(pattern string) string {
+	slash := strings.IndexByte(pattern, '/')
+	if slash < 0 {
+		return ""
+	}
+	pattern = pattern[slash:]
+	switch {
+	case strings.HasSuffix(pattern, "/{$}"):
+		return strings.TrimSuffix(pattern, "{$}")
+	case strings.HasSuffix(pattern, "/"), strings.HasSuffix(pattern, "...}"):
+		return pattern[:strings.LastIndexByte(pattern, '/')+1] + "{" + gatehttp.Wildcard + "}"
+	}
+	return pattern
+}
+
+// wildcard is the name that a pattern gives to the rest of a path, if any.
+func wildcard(pattern string) string {
+	name, ok := strings.CutSuffix(pattern, "...}")
+	if !ok {
+		return ""
+	}
+	return name[strings.LastIndexByte(name, '{')+1:]
+}
+
+// canonical is the path a ServeMux matches, or redirects to.
+func canonical(escaped string) string {
+	cleaned := path.Clean("/" + escaped)
+	if strings.HasSuffix(escaped, "/") && cleaned != "/" {
+		cleaned += "/"
+	}
+	return cleaned
+}
