@@ -1,0 +1,136 @@
+package gatetest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait: long enough for a busy machine, and never waited
+// for by a test that passes.
+const patience = 30 * time.Second
+
+// client speaks HTTP/1.1 on one connection and changes nothing on the way: no
+// target is cleaned, no field added, no redirect followed.
+type client struct {
+	t    testing.TB
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func dial(t testing.TB, address string) *client {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	t.Cleanup(func() { _ = conn.Close() })
+	return &client{t: t, conn: conn, in: bufio.NewReader(conn)}
+}
+
+// write sends a request head, with lines as further fields, and body as it is.
+func (c *client) write(method, target, body string, lines ...string) {
+	c.t.Helper()
+	var raw strings.Builder
+	fmt.Fprintf(&raw, "%s %s HTTP/1.1\r\n", method, target)
+	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "Host:") }) {
+		raw.WriteString("Host: example.com\r\n")
+	}
+	for _, line := range lines {
+		raw.WriteString(line + "\r\n")
+	}
+	raw.WriteString("\r\n" + body)
+	if _, err := io.WriteString(c.conn, raw.String()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// read reads a final response to its end.
+func (c *client) read(method string) answer {
+	c.t.Helper()
+	for {
+		response, err := http.ReadResponse(c.in, &http.Request{Method: method})
+		if err != nil {
+			c.t.Fatalf("no response to %s: %v", method, err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			c.t.Fatalf("the body of the response broke off after %q: %v", body, err)
+		}
+		if response.StatusCode >= 200 {
+			return answer{response.StatusCode, response.Header, string(body)}
+		}
+	}
+}
+
+func (c *client) do(method, target string, lines ...string) answer {
+	c.t.Helper()
+	c.write(method, target, "", lines...)
+	return c.read(method)
+}
+
+// post sends a body with its length.
+func (c *client) post(target, body string, lines ...string) answer {
+	c.t.Helper()
+	c.write("POST", target, body, append(lines, fmt.Sprintf("Content-Length: %d", len(body)))...)
+	return c.read("POST")
+}
+
+// get sends one request on a connection of its own.
+func get(t testing.TB, address, target string, lines ...string) answer {
+	t.Helper()
+	return dial(t, address).do("GET", target, lines...)
+}
+
+// answer is a response as the client got it.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// is fails the test unless the answer has this status and body and, besides
+// what the contract leaves open, exactly these header lines.
+func (a answer) is(t testing.TB, status int, body string, lines ...string) {
+	t.Helper()
+	if a.status != status || a.body != body {
+		t.Errorf("got %d %q, want %d %q", a.status, a.body, status, body)
+	}
+	if got, want := visible(a.header), sorted(lines); !slices.Equal(got, want) {
+		t.Errorf("got the header lines\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// open are the fields that the contract leaves to the server.
+var open = []string{"Connection", "Content-Length", "Date", "Keep-Alive", "Server", "Trailer", "Transfer-Encoding"}
+
+// visible lists the lines of a header that adapters must agree on, sorted by
+// field, the lines of one field in order.
+func visible(h http.Header) []string {
+	var lines []string
+	for name, values := range h {
+		if !slices.Contains(open, name) {
+			for _, value := range values {
+				lines = append(lines, name+": "+value)
+			}
+		}
+	}
+	return sorted(lines)
+}
+
+func sorted(lines []string) []string {
+	lines = slices.Clone(lines)
+	slices.SortStableFunc(lines, func(a, b string) int {
+		nameA, _, _ := strings.Cut(a, ":")
+		nameB, _, _ := strings.Cut(b, ":")
+		return strings.Compare(nameA, nameB)
+	})
+	return lines
+}

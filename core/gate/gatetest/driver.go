@@ -1,0 +1,117 @@
+package gatetest
+
+import (
+	"context"
+	"iter"
+	"net"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// Driver is an adapter under test. What is not a function says what the
+// framework has; the zero value is a framework without it.
+type Driver struct {
+	// Serve mounts app with the adapter's Middleware and Handler, listens on a
+	// loopback port until the test's cleanup, and returns its host:port. It lets
+	// a panic of Middleware and Handler pass, before it listens.
+	//
+	// Outside all of app it recovers panics; a request whose response has not
+	// begun is then answered with a 500 whose body is [Recovered].
+	Serve func(t testing.TB, app App) (address string)
+
+	// Key is the adapter's Key over a function that reads the first line of a
+	// request header natively, and fails with [ErrNoHeader] when there is none.
+	Key func(header string) gate.Key
+	// Native finds the framework's own request with the adapter's Context, and
+	// reads the first line of a header from it; false when Context says so.
+	Native func(q gate.Request, header string) (string, bool)
+
+	// Errors says what becomes of an error that a handler returns.
+	Errors Errors
+	// Hijack says that Exchange.Hijack works.
+	Hijack bool
+	// Disconnect says that a request's context ends when the client is gone.
+	Disconnect bool
+}
+
+// Errors is what a framework does with an error that a handler returns.
+type Errors int
+
+const (
+	// NoErrors: handlers return none.
+	NoErrors Errors = iota
+	// ErrorsInside: the application's error handler can be run where the gate
+	// is, so that Leave sees what it renders.
+	ErrorsInside
+	// ErrorsOutside: middleware outside the gate renders the error; Leave gets
+	// nil when nothing was written.
+	ErrorsOutside
+)
+
+// Recovered is the body of the 500 with which a Driver answers for a panic.
+const Recovered = "recovered"
+
+// ErrNoHeader is what the Key of a Driver fails with.
+var ErrNoHeader = gate.Refuse(400, "no such header")
+
+// App is an application to serve.
+type App struct {
+	// Around is middleware outside every gate, outermost first.
+	Around []Middleware
+	// Gates stand around the whole application, outermost first.
+	Gates  []gate.Gate
+	Routes []Route
+	// OnError renders what a handler returned. The Driver makes it the
+	// application's error handler unless Errors is NoErrors.
+	OnError func(x Exchange, err error)
+}
+
+// Route is one endpoint of an App, written as a gate sees it: "/users/{id}",
+// "/files/{...}". A route for GET answers HEAD too; where the framework does not
+// do that itself, the Driver registers both.
+type Route struct {
+	Method, Pattern string
+	// Around is middleware of the route outside its gates, outermost first.
+	Around []Middleware
+	// Gates are the route's own, outermost first, each mounted with Middleware.
+	Gates   []gate.Gate
+	Handler Handler
+	// Endpoint, when set, is mounted with the adapter's Handler instead.
+	Endpoint gate.Gate
+}
+
+// Handler answers a request. It returns an error only where Driver.Errors
+// allows it.
+type Handler func(x Exchange) error
+
+// Middleware runs next, or not, and passes its error on.
+type Middleware func(x Exchange, next func() error) error
+
+// Exchange is a request and its response, done with the framework's own means
+// and none of the adapter's.
+type Exchange interface {
+	Context() context.Context
+	SetContext(ctx context.Context)
+	Param(name string) string
+	// Value and SetValue are the framework's store for middleware.
+	Value(key string) any
+	SetValue(key string, value any)
+	// Rewrite changes the path as middleware such as StripPrefix does.
+	Rewrite(path string)
+	// Body reads the whole body, as a handler would.
+	Body() ([]byte, error)
+	ContentLength() int64
+
+	SetHeader(name, value string)
+	AddHeader(name, value string)
+	// Send writes the status and the body, and adds no Content-Type where the
+	// framework can be kept from it.
+	Send(status int, body string) error
+	// Stream sends and flushes each chunk as it is yielded. It may run after
+	// the handler has returned.
+	Stream(status int, chunks iter.Seq[string]) error
+	// Hijack takes the connection over. It may run after the handler has
+	// returned. The Driver closes the connection.
+	Hijack(talk func(net.Conn)) error
+}

@@ -1,0 +1,104 @@
+package gatetest
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// enter makes a gate of a function.
+type enter func(gate.Request) gate.Pass
+
+func (f enter) Enter(q gate.Request) gate.Pass { return f(q) }
+
+// pass is a gate that decides the same of every request.
+func pass(p gate.Pass) gate.Gate {
+	return enter(func(gate.Request) gate.Pass { return p })
+}
+
+// leaves collects what Leave was called with.
+type leaves struct {
+	t    testing.TB
+	mu   sync.Mutex
+	seen []*gate.Reply
+}
+
+// watch returns a collector that, after the server of the test is gone, fails
+// it unless Leave was called want times. It must be made before the server.
+func watch(t testing.TB, want int) *leaves {
+	l := &leaves{t: t}
+	t.Cleanup(func() {
+		if got := len(l.all()); got != want {
+			t.Errorf("Leave was called %d times, want %d", got, want)
+		}
+	})
+	return l
+}
+
+func (l *leaves) leave(r *gate.Reply) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = append(l.seen, r)
+}
+
+func (l *leaves) all() []*gate.Reply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.seen)
+}
+
+// await returns what Leave was called with, once it was called n times.
+func (l *leaves) await(n int) []*gate.Reply {
+	l.t.Helper()
+	await(l.t, "Leave", func() bool { return len(l.all()) >= n })
+	return l.all()
+}
+
+// await waits until something holds.
+func await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v for %s in vain", patience, what)
+		}
+	}
+}
+
+// seen is a captured reply in the form in which the client's answer comes, so
+// that the two can be compared.
+func seen(t testing.TB, r *gate.Reply) answer {
+	t.Helper()
+	if r == nil {
+		t.Fatal("Leave was called with nil")
+	}
+	header := http.Header{}
+	for _, f := range r.Header {
+		if !f.Add {
+			header.Del(f.Name)
+		}
+		header.Add(f.Name, f.Value)
+	}
+	return answer{r.Status, header, string(r.Body)}
+}
+
+const plain = "text/plain; charset=utf-8"
+
+// say is a handler that answers with a text.
+func say(status int, body string) Handler {
+	return func(x Exchange) error {
+		x.SetHeader("Content-Type", plain)
+		return x.Send(status, body)
+	}
+}
+
+// never is a handler that must not run.
+func never(t testing.TB) Handler {
+	return func(x Exchange) error {
+		t.Error("the handler ran")
+		return x.Send(http.StatusInternalServerError, "")
+	}
+}
