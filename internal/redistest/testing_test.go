@@ -50,3 +50,6 @@ func fatal(t *testing.T, f func(testing.TB)) string {
 	}
 	return r.said
 }
+
+// show spells values out with their types.
+func show(v, err any) string { return fmt.Sprintf("%T %v, %T %v", v, v, err, err) }

@@ -1,0 +1,181 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Fault is how a client loses a reply.
+type Fault int
+
+// The faults of [Proxy.Lose].
+const (
+	EOF     Fault = iota // the connection is closed in order (FIN)
+	Reset                // the connection is reset (RST)
+	Silence              // nothing comes any more, and the connection stays
+)
+
+// Proxy stands before a server, or before every node of a cluster, and can
+// lose the replies to commands that the server has executed. Clients go
+// through it by its [Proxy.Dial]. Its methods may be called from several
+// goroutines.
+type Proxy struct {
+	fronts map[string]net.Listener // by the server's address
+	work   sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	conns     map[net.Conn]struct{}
+	forwarded map[string]int
+	lost      int
+	how       Fault
+	times     int
+	commands  []string
+}
+
+// Proxy stands before this server until the test ends.
+func (s *Server) Proxy(tb testing.TB) *Proxy {
+	tb.Helper()
+	return newProxy(tb, s)
+}
+
+// Proxy stands before all nodes of this cluster until the test ends.
+func (c *ClusterServer) Proxy(tb testing.TB) *Proxy {
+	tb.Helper()
+	return newProxy(tb, c.nodes...)
+}
+
+func newProxy(tb testing.TB, servers ...*Server) *Proxy {
+	tb.Helper()
+	p := &Proxy{
+		fronts:    map[string]net.Listener{},
+		conns:     map[net.Conn]struct{}{},
+		forwarded: map[string]int{},
+	}
+	tb.Cleanup(p.close)
+	for _, s := range servers {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		p.fronts[s.addr] = l
+		p.work.Go(func() { p.serve(l, s.addr) })
+	}
+	return p
+}
+
+// Dial connects to the server at addr by way of the proxy: it is made for
+// [redis.Options] and [redis.ClusterOptions] as their Dialer.
+func (p *Proxy) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	front, ok := p.fronts[addr]
+	if !ok {
+		return nil, fmt.Errorf("redistest: the proxy does not stand before %s", addr)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, front.Addr().String())
+}
+
+// Lose makes clients lose the replies to the next times calls of the named
+// commands, each with the connection it was made on. The server has executed
+// what is lost this way; a reply that is an error proves nothing of the kind
+// and passes. A later call replaces an earlier one; times 0 ends it.
+func (p *Proxy) Lose(how Fault, times int, commands ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.how, p.times, p.commands = how, times, nil
+	for _, c := range commands {
+		p.commands = append(p.commands, strings.ToLower(c))
+	}
+}
+
+// Forwarded is how often the command was sent on to a server.
+func (p *Proxy) Forwarded(command string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forwarded[strings.ToLower(command)]
+}
+
+// Lost is how many replies were lost.
+func (p *Proxy) Lost() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
+}
+
+func (p *Proxy) count(command string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forwarded[command]++
+}
+
+// loses decides about one reply.
+func (p *Proxy) loses(command string, kind byte) (Fault, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.times == 0 || kind == '-' || kind == '!' || !slices.Contains(p.commands, command) {
+		return 0, false
+	}
+	p.times--
+	p.lost++
+	return p.how, true
+}
+
+func (p *Proxy) serve(l net.Listener, addr string) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", addr)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		c := &proxied{proxy: p, client: client.(*net.TCPConn), server: server}
+		if !p.track(client, server) {
+			return
+		}
+		p.work.Go(c.requests)
+		p.work.Go(c.replies)
+	}
+}
+
+// track has close end the connections; it ends them itself when that is over.
+func (p *Proxy) track(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.closed {
+			c.Close()
+		}
+		p.conns[c] = struct{}{}
+	}
+	return !p.closed
+}
+
+func (p *Proxy) forget(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+		delete(p.conns, c)
+	}
+}
+
+func (p *Proxy) close() {
+	for _, l := range p.fronts {
+		l.Close()
+	}
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.conns {
+		c.Close()
+	}
+	p.mu.Unlock()
+	p.work.Wait()
+}

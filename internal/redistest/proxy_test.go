@@ -1,0 +1,159 @@
+package redistest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const count = `return redis.call('INCR', KEYS[1])`
+
+// command is a command as clients send it.
+func command(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+// Each fault looks to the client as its name says: what was answered before
+// arrives, the rest never does. The server has executed the command each time.
+func TestProxyLosesReplies(t *testing.T) {
+	t.Parallel()
+	s := Standalone(t)
+	rdb := s.Client(t)
+	for name, c := range map[string]struct {
+		how  Fault
+		want error
+	}{
+		"EOF":     {EOF, io.EOF},
+		"Reset":   {Reset, syscall.ECONNRESET},
+		"Silence": {Silence, os.ErrDeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, key := s.Proxy(t), s.Prefix(t)
+			p.Lose(c.how, 2, "EVAL")
+			for i := range 3 {
+				conn, err := p.Dial(t.Context(), "tcp", s.Addr())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				in := bufio.NewReader(conn)
+				fmt.Fprint(conn, command("SET", key, strconv.Itoa(i), "PX", "60000"))
+				if line, err := in.ReadString('\n'); line != "+OK\r\n" {
+					t.Fatalf("the first reply: %q, %v", line, err)
+				}
+				fmt.Fprint(conn, command("EVAL", count, "1", key)+command("GET", key))
+				if i == 2 {
+					if line, err := in.ReadString('\n'); line != ":3\r\n" {
+						t.Errorf("the reply after two that were lost: %q, %v", line, err)
+					}
+					continue
+				}
+				if err := conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
+					t.Fatal(err)
+				}
+				if line, err := in.ReadString('\n'); line != "" || !errors.Is(err, c.want) {
+					t.Errorf("a lost reply is %q, %v; want %v", line, err, c.want)
+				}
+				if n, err := rdb.Get(t.Context(), key).Int(); err != nil || n != i+1 {
+					t.Errorf("the server counted to %d, %v", n, err)
+				}
+			}
+			if p.Forwarded("eval") != 3 || p.Lost() != 2 {
+				t.Errorf("%d forwarded, %d lost", p.Forwarded("eval"), p.Lost())
+			}
+		})
+	}
+}
+
+func TestProxyPassesErrors(t *testing.T) {
+	t.Parallel()
+	s := Standalone(t)
+	p := s.Proxy(t)
+	rdb := s.Client(t, func(o *redis.Options) { o.Dialer = p.Dial })
+	p.Lose(EOF, 1, "evalsha")
+	err := rdb.EvalSha(t.Context(), strings.Repeat("0", 40), []string{"none"}).Err()
+	if !redis.HasErrorPrefix(err, "NOSCRIPT") || p.Lost() != 0 {
+		t.Errorf("an EVALSHA that ran nothing: %v, %d lost", err, p.Lost())
+	}
+}
+
+// Replies of every shape pass unchanged.
+func TestProxyPassesEveryShape(t *testing.T) {
+	t.Parallel()
+	s := Standalone(t)
+	p := s.Proxy(t)
+	key := s.Prefix(t)
+	for _, protocol := range []int{2, 3} {
+		through := s.Client(t, func(o *redis.Options) { o.Dialer, o.Protocol = p.Dial, protocol })
+		straight := s.Client(t, func(o *redis.Options) { o.Protocol = protocol })
+		for _, script := range []string{
+			`return 1`, `return 'text'`, `return ''`, `return false`, `return {}`, `return {1, {'two', {3}}, 'four'}`,
+			`return redis.status_reply('FINE')`, `return redis.error_reply('WRONG it is')`,
+			`return {double = 1.5}`, `redis.setresp(3); return {map = {a = 1, b = {2, 3}}}`,
+			`redis.setresp(3); return {set = {a = true}}`, `redis.setresp(3); return true`,
+			`redis.setresp(3); return {big_number = '123456789012345678901234567890'}`,
+			`redis.setresp(3); return {verbatim_string = {format = 'txt', string = 'some'}}`,
+			`return string.rep('x', 100000)`, `return 'a\r\n$5\r\n'`,
+		} {
+			want, wantErr := straight.Eval(t.Context(), script, []string{key}).Result()
+			got, err := through.Eval(t.Context(), script, []string{key}).Result()
+			if show(got, err) != show(want, wantErr) {
+				t.Errorf("RESP%d %s: %v, %v; straight: %v, %v", protocol, script, got, err, want, wantErr)
+			}
+		}
+	}
+	sub := s.Client(t, func(o *redis.Options) { o.Dialer = p.Dial }).Subscribe(t.Context(), key)
+	defer sub.Close()
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Client(t).Publish(t.Context(), key, "hello").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := sub.ReceiveMessage(t.Context()); err != nil || msg.Payload != "hello" {
+		t.Errorf("a published message: %v, %v", msg, err)
+	}
+}
+
+// go-redis as it comes resends a script whose reply was lost, on a standalone
+// server and on a cluster: what neap's own door to Redis must not do.
+func TestPlainClientRunsAScriptMoreThanOnce(t *testing.T) {
+	t.Parallel()
+	one, many := Standalone(t), Cluster(t)
+	proxies := map[Target]*Proxy{OnStandalone: one.Proxy(t), OnCluster: many.Proxy(t)}
+	for target, rdb := range map[Target]redis.UniversalClient{
+		OnStandalone: one.Client(t, func(o *redis.Options) { o.Dialer = proxies[OnStandalone].Dial }),
+		OnCluster:    many.Client(t, func(o *redis.ClusterOptions) { o.Dialer = proxies[OnCluster].Dial }),
+	} {
+		t.Run(string(target), func(t *testing.T) {
+			t.Parallel()
+			key := Prefix(t)
+			if err := rdb.Set(t.Context(), key, 0, time.Minute).Err(); err != nil {
+				t.Fatal(err)
+			}
+			p := proxies[target]
+			p.Lose(EOF, -1, "eval")
+			_ = rdb.Eval(t.Context(), count, []string{key}).Err()
+			p.Lose(EOF, 0)
+			n, err := rdb.Get(t.Context(), key).Int()
+			if err != nil || n < 2 || n != p.Forwarded("eval") || n != p.Lost() {
+				t.Errorf("executed %d times (%v), forwarded %d, lost %d", n, err, p.Forwarded("eval"), p.Lost())
+			}
+		})
+	}
+}
