@@ -1,0 +1,157 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var (
+	bucketScript     = script.New("limit_bucket.lua", lua.LimitBucket)
+	fastBucketScript = script.New("limit_bucket_fast.lua", lua.LimitBucketFast)
+)
+
+// bucket is a token bucket as a debt that drains: a permit costs unit, and
+// drain units go in every tick.
+type bucket struct {
+	identity
+	capacity int64
+	drain    int64
+	tick     time.Duration
+	fast     bool          // on TIME rather than on the key's PTTL
+	whole    time.Duration // the full capacity's drain
+	longest  int64         // the longest time to live, in milliseconds
+}
+
+func (p TokenBucket) compile() (rule, error) {
+	err := errors.Join(checkPositive("Rate", p.Rate), checkWhole("Per", p.Per, time.Nanosecond, "nanoseconds"))
+	if p.Burst < 0 {
+		err = errors.Join(err, fmt.Errorf("Burst is %d: use a positive number, or 0 for the Rate", p.Burst))
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The key's PTTL is a millisecond clock, too coarse for more than a permit
+	// a millisecond: before Redis 7.2 it can move within a script, and a tick
+	// of drain would be lost with every permit.
+	if b, ok := p.scale(time.Millisecond); ok && b.drain <= b.unit {
+		b.longest = int64(b.whole / time.Millisecond)
+		return b, nil
+	}
+	for _, tick := range []time.Duration{time.Microsecond, time.Millisecond, time.Second} {
+		if b, ok := p.scale(tick); ok {
+			b.fast = true
+			b.longest = ceilDiv(int64(b.whole+tick), int64(time.Millisecond)) + 1
+			return b, nil
+		}
+	}
+	return nil, errInexact("Rate, Per and Burst", "use a smaller Burst, or a Rate and Per with a common divisor")
+}
+
+// scale finds the smallest whole units for a tick: in Per, Rate permits drain.
+func (p TokenBucket) scale(tick time.Duration) (*bucket, bool) {
+	if p.Rate > math.MaxInt64/int64(tick) {
+		return nil, false
+	}
+	unit, drain := int64(p.Per), p.Rate*int64(tick)
+	shared := gcd(unit, drain)
+	unit, drain = unit/shared, drain/shared
+	burst := p.burst()
+	if !fits(unit, burst) || drain > exact || unit*burst > exact-drain-unit {
+		return nil, false
+	}
+	ticks := ceilDiv(unit*burst, drain)
+	if ticks > int64(math.MaxInt64/tick)-1 {
+		return nil, false
+	}
+	return &bucket{
+		identity: newIdentity(p, burst, unit),
+		capacity: unit * burst,
+		drain:    drain,
+		tick:     tick,
+		whole:    time.Duration(ticks) * tick,
+	}, true
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func (b *bucket) alone() *script.Script {
+	if b.fast {
+		return fastBucketScript
+	}
+	return bucketScript
+}
+
+func (b *bucket) args() []any {
+	if b.fast {
+		return []any{integer(b.capacity), integer(b.drain), integer(b.tick.Microseconds()), integer(b.longest)}
+	}
+	return []any{integer(b.capacity), integer(b.drain), integer(b.longest)}
+}
+
+func (b *bucket) entry() [6]any {
+	kind := "bucket"
+	if b.fast {
+		kind = "fast"
+	}
+	return [6]any{
+		kind, integer(b.capacity), integer(b.drain), integer(b.unit), integer(b.longest),
+		integer(b.tick.Microseconds()),
+	}
+}
+
+func (b *bucket) unpack(reply any) (reading, bool) {
+	n, ok := reply.(int64)
+	debt, denied := readSigned(n)
+	return reading{denied: denied, n: [4]int64{debt}}, ok
+}
+
+func (b *bucket) width() int { return 1 }
+
+func (b *bucket) settle(c *cell, now int64) {
+	tick := now / b.tick.Microseconds()
+	if elapsed := tick - c.now; elapsed > c.n/b.drain {
+		c.n = 0
+	} else {
+		c.n -= elapsed * b.drain
+	}
+	c.now = tick
+}
+
+func (b *bucket) admits(c *cell, cost int64) bool { return c.n+cost*b.unit <= b.capacity }
+
+func (b *bucket) charge(c *cell, cost int64) { c.n += cost * b.unit }
+
+func (b *bucket) read(c *cell, _ int64) reading { return reading{n: [4]int64{c.n}} }
+
+func (b *bucket) state(r reading, cost int64) State {
+	debt := r.n[0]
+	s := State{
+		Policy:     b.name,
+		Allowed:    !r.denied,
+		Limit:      b.limit,
+		Remaining:  (b.capacity - debt) / b.unit,
+		Window:     b.whole,
+		ResetAfter: b.drained(debt),
+	}
+	if s.Remaining < s.Limit {
+		s.NextAfter = b.drained(debt + (s.Remaining+1)*b.unit - b.capacity)
+	}
+	if r.denied {
+		s.RetryAfter = b.drained(debt + cost*b.unit - b.capacity)
+	}
+	return s
+}
+
+func (b *bucket) drained(units int64) time.Duration {
+	return time.Duration(ceilDiv(units, b.drain)) * b.tick
+}

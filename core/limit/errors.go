@@ -1,0 +1,29 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrCost is matched by a [*CostError].
+	ErrCost = errors.New("limit: cost out of range")
+	// ErrSubject says that the subject is empty, which is nobody in
+	// particular: a limit for all together is given a name, such as "all".
+	ErrSubject = errors.New("limit: the subject is empty")
+)
+
+// CostError says that a request costs less than 0, or more than a policy can
+// ever grant: waiting would not help.
+type CostError struct {
+	Cost     int64
+	Capacity int64  // of the policy, or of the tightest one
+	Policy   string // its name
+}
+
+func (e *CostError) Error() string {
+	return fmt.Sprintf("limit: a cost of %d is not from 0 to %d, the capacity of policy %q", e.Cost, e.Capacity, e.Policy)
+}
+
+// Is makes errors.Is(err, ErrCost) true.
+func (e *CostError) Is(target error) bool { return target == ErrCost }

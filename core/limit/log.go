@@ -1,0 +1,123 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var logScript = script.New("limit_log.lua", lua.LimitLog)
+
+// maxLog bounds what one subject may keep in Redis, and what one request may
+// write, to about a megabyte.
+const maxLog = 100_000
+
+// slidingLog keeps the microsecond of every permit. A reading is {used, and
+// in microseconds: next, retry, reset}, as limit_log.lua tells them.
+type slidingLog struct {
+	identity
+	length int64 // in microseconds
+	packed bool
+}
+
+func (p SlidingLog) compile() (rule, error) {
+	err := errors.Join(
+		checkPositive("Limit", p.Limit),
+		checkWhole("Window", p.Window, time.Microsecond, "microseconds"),
+	)
+	if p.Limit > maxLog {
+		err = errors.Join(err, fmt.Errorf(
+			"Limit is %d: a log keeps every permit and takes at most %d; use a SlidingWindow", p.Limit, maxLog))
+	}
+	if err != nil {
+		return nil, err
+	}
+	length := p.Window.Microseconds()
+	if !fits(length, 8) {
+		return nil, errInexact("Limit and Window", "use a Window below 35 years")
+	}
+	return &slidingLog{
+		identity: newIdentity(p, p.Limit, 1),
+		length:   length,
+		packed:   fits(p.Limit+1, length+1),
+	}, nil
+}
+
+func (l *slidingLog) alone() *script.Script {
+	if l.packed {
+		return logScript
+	}
+	return nil
+}
+
+// longest is the time to live of an entry in milliseconds. The key's clock
+// may be up to a millisecond behind TIME.
+func (l *slidingLog) longest() any { return integer(ceilDiv(l.length, 1000) + 1) }
+
+func (l *slidingLog) args() []any { return []any{integer(l.limit), integer(l.length), l.longest()} }
+
+func (l *slidingLog) entry() [6]any {
+	return [6]any{"log", integer(l.limit), integer(l.length), "1", l.longest(), "1"}
+}
+
+func (l *slidingLog) unpack(reply any) (reading, bool) {
+	switch v := reply.(type) {
+	case int64:
+		return reading{n: [4]int64{v % (l.limit + 1), v / (l.limit + 1), 0, l.length}}, v >= 0
+	case []any:
+		return readSlice(v, l.width())
+	}
+	return reading{}, false
+}
+
+func (l *slidingLog) width() int { return 4 }
+
+func (l *slidingLog) settle(c *cell, now int64) {
+	c.now = now
+	gone := 0
+	for gone < len(c.log) && c.log[gone]+l.length <= now {
+		gone++
+	}
+	c.log = c.log[gone:]
+}
+
+func (l *slidingLog) admits(c *cell, cost int64) bool { return int64(len(c.log))+cost <= l.limit }
+
+func (l *slidingLog) charge(c *cell, cost int64) {
+	for range cost {
+		c.log = append(c.log, c.now)
+	}
+}
+
+func (l *slidingLog) read(c *cell, cost int64) reading {
+	used := int64(len(c.log))
+	if used == 0 {
+		return reading{}
+	}
+	leaves := func(i int64) int64 { return c.log[i] + l.length - c.now }
+	r := reading{n: [4]int64{used, leaves(0), 0, leaves(used - 1)}}
+	if over := used + cost - l.limit; over > 0 && cost > 0 {
+		r.n[2] = leaves(over - 1)
+	}
+	return r
+}
+
+func (l *slidingLog) state(r reading, cost int64) State {
+	used := r.n[0]
+	s := State{
+		Policy:     l.name,
+		Allowed:    !r.denied,
+		Limit:      l.limit,
+		Remaining:  max(l.limit-used, 0),
+		Window:     time.Duration(l.length) * time.Microsecond,
+		NextAfter:  time.Duration(r.n[1]) * time.Microsecond,
+		ResetAfter: time.Duration(r.n[3]) * time.Microsecond,
+	}
+	if r.denied {
+		s.RetryAfter = time.Duration(r.n[2]) * time.Microsecond
+	}
+	return s
+}

@@ -1,0 +1,202 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Policy is one of [TokenBucket], [FixedWindow], [SlidingWindow] and
+// [SlidingLog].
+//
+// A policy's name stands in the RateLimit fields and in Redis keys: up to 64
+// letters, digits, dots, dashes and underscores; empty means one made of the
+// numbers. Changing a policy's numbers starts a fresh state, so that instances
+// of two versions never misread each other.
+type Policy interface {
+	// PolicyName is the name as decisions report it.
+	PolicyName() string
+
+	compile() (rule, error)
+}
+
+// TokenBucket admits Rate permits per Per on average and Burst at once: at
+// most Burst + Rate·t/Per in any time t. It keeps one key of some 100 bytes a
+// subject. Rate and Per are required; a zero Burst means the Rate.
+//
+// It is the generic cell rate algorithm (ITU-T I.371) kept in integers, so
+// that 3 per second and 7 per minute never drift.
+type TokenBucket struct {
+	Name  string
+	Rate  int64
+	Per   time.Duration
+	Burst int64
+}
+
+// FixedWindow admits Limit permits in each Window, which begins with its first
+// admitted request. Across the end of a window it can admit twice its Limit
+// within one Window. It is the cheapest policy and keeps one key a subject.
+// Limit and Window are required; the Window is a whole number of milliseconds.
+type FixedWindow struct {
+	Name   string
+	Limit  int64
+	Window time.Duration
+}
+
+// SlidingWindow admits Limit permits in a Window that slides, as far as two
+// counters tell: the last window counts in proportion to how much of it is
+// still covered, as if its permits had been spread evenly. Where they were
+// not, it can admit close to twice its Limit within one Window. It keeps one
+// key a subject. Limit and Window are required; the Window is a whole number
+// of milliseconds.
+type SlidingWindow struct {
+	Name   string
+	Limit  int64
+	Window time.Duration
+}
+
+// SlidingLog never admits more than Limit permits in any Window: it keeps the
+// time of every permit, some 10 bytes each in Redis. Limit and Window are
+// required; Limit is at most 100,000, the Window a whole number of
+// microseconds.
+type SlidingLog struct {
+	Name   string
+	Limit  int64
+	Window time.Duration
+}
+
+// PolicyName is Name, or a name made of the numbers.
+func (p TokenBucket) PolicyName() string { return nameOr(p.Name, p.signature()) }
+
+// PolicyName is Name, or a name made of the numbers.
+func (p FixedWindow) PolicyName() string { return nameOr(p.Name, p.signature()) }
+
+// PolicyName is Name, or a name made of the numbers.
+func (p SlidingWindow) PolicyName() string { return nameOr(p.Name, p.signature()) }
+
+// PolicyName is Name, or a name made of the numbers.
+func (p SlidingLog) PolicyName() string { return nameOr(p.Name, p.signature()) }
+
+func (p TokenBucket) signature() string {
+	return fmt.Sprintf("bucket-%d-%s-%d", p.Rate, span(p.Per), p.burst())
+}
+
+func (p FixedWindow) signature() string {
+	return fmt.Sprintf("window-%d-%s", p.Limit, span(p.Window))
+}
+
+func (p SlidingWindow) signature() string {
+	return fmt.Sprintf("sliding-%d-%s", p.Limit, span(p.Window))
+}
+
+func (p SlidingLog) signature() string {
+	return fmt.Sprintf("log-%d-%s", p.Limit, span(p.Window))
+}
+
+func (p TokenBucket) burst() int64 {
+	if p.Burst == 0 {
+		return p.Rate
+	}
+	return p.Burst
+}
+
+func nameOr(name, signature string) string {
+	if name == "" {
+		return signature
+	}
+	return name
+}
+
+// span writes a duration with safe characters and no zero units: 1h, 1.5us.
+func span(d time.Duration) string {
+	s := strings.ReplaceAll(d.String(), "µ", "u")
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+var safeName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+func checkName(field, name string) error {
+	if safeName.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("%s is %.80q: use 1 to 64 letters, digits, dots, dashes or underscores", field, name)
+}
+
+func checkPositive(field string, n int64) error {
+	if n > 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is %d: it must be at least 1", field, n)
+}
+
+func checkWhole(field string, d, unit time.Duration, units string) error {
+	if d <= 0 {
+		return fmt.Errorf("%s is %v: it must be positive", field, d)
+	}
+	if d%unit != 0 {
+		return fmt.Errorf("%s is %v: it must be a whole number of %s", field, d, units)
+	}
+	return nil
+}
+
+// exact is the largest integer up to which Lua's numbers have no gaps.
+const exact = 1 << 53
+
+// errInexact is joined to the fields that would have to change.
+func errInexact(fields, remedy string) error {
+	return fmt.Errorf("%s are together beyond exact arithmetic (2^53): %s", fields, remedy)
+}
+
+// fits says whether the product of positive factors stays below 2^53.
+func fits(factors ...int64) bool {
+	left := int64(exact)
+	for _, f := range factors {
+		left /= f
+		if left == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// compile checks the policies and their names, and reports every fault.
+func compile(policies []Policy) ([]rule, error) {
+	if len(policies) == 0 {
+		return nil, errors.New("policies is empty: give at least one Policy")
+	}
+	var faults []error
+	rules := make([]rule, 0, len(policies))
+	seen := make(map[string]bool, len(policies))
+	for i, p := range policies {
+		if p == nil {
+			faults = append(faults, fmt.Errorf("policies[%d] is nil: give a Policy", i))
+			continue
+		}
+		r, err := p.compile()
+		name := p.PolicyName()
+		if err == nil {
+			err = checkName("Name", name)
+		}
+		if err == nil && seen[name] {
+			err = fmt.Errorf("Name %q is used twice: give each policy a Name of its own", name)
+		}
+		seen[name] = true
+		if err != nil {
+			faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, p, err))
+			continue
+		}
+		rules = append(rules, r)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return rules, nil
+}

@@ -1,0 +1,107 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var (
+	setScript   = script.New("limit_set.lua", lua.LimitSet)
+	resetScript = script.New("limit_reset.lua", lua.LimitReset)
+)
+
+var errReply = errors.New("the reply is not a decision: is the client really connected to Redis?")
+
+// remote keeps the state in Redis: one script call a decision.
+type remote struct {
+	runner *script.Runner
+	space  keyspace
+	script *script.Script
+	alone  bool
+	unit   int64 // what the script counts for a permit
+	args   []any // for a cost of one permit
+}
+
+func newRemote(runner *script.Runner, space keyspace, rules []rule) *remote {
+	r := &remote{runner: runner, space: space, script: setScript, unit: 1}
+	if len(rules) == 1 && rules[0].alone() != nil {
+		r.alone = true
+		r.script = rules[0].alone()
+		r.unit = rules[0].id().unit
+		r.args = append([]any{integer(r.unit)}, rules[0].args()...)
+		return r
+	}
+	r.args = []any{integer(1)}
+	for _, rule := range rules {
+		entry := rule.entry()
+		r.args = append(r.args, entry[:]...)
+	}
+	return r
+}
+
+func (r *remote) with(rules []rule) backend { return newRemote(r.runner, r.space, rules) }
+
+func (r *remote) keys(l *Limiter, subject string, few []string) []string {
+	for _, rule := range l.rules {
+		few = append(few, r.space.key(subject, rule.id().tail))
+	}
+	return few
+}
+
+func (r *remote) take(ctx context.Context, l *Limiter, subject string, cost int64, into []reading) error {
+	var few [4]string
+	args := r.args
+	if cost != 1 {
+		args = append([]any{strconv.FormatInt(cost*r.unit, 10)}, args[1:]...)
+	}
+	reply, err := r.runner.Run(ctx, r.script, r.keys(l, subject, few[:0]), args...)
+	if err != nil {
+		return err
+	}
+	if !r.read(l.rules, reply, into) {
+		return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	return nil
+}
+
+func (r *remote) read(rules []rule, reply any, into []reading) (ok bool) {
+	if r.alone {
+		into[0], ok = rules[0].unpack(reply)
+		return ok
+	}
+	numbers, _ := reply.([]any)
+	for i, rule := range rules {
+		if len(numbers) < rule.width() {
+			return false
+		}
+		if into[i], ok = readSlice(numbers[:rule.width()], rule.width()); !ok {
+			return false
+		}
+		numbers = numbers[rule.width():]
+	}
+	return len(numbers) == 0
+}
+
+// readSlice reads the numbers of one policy.
+func readSlice(numbers []any, width int) (r reading, ok bool) {
+	if len(numbers) != width {
+		return r, false
+	}
+	for i, number := range numbers {
+		if r.n[i], ok = number.(int64); !ok {
+			return r, false
+		}
+	}
+	r.n[0], r.denied = readSigned(r.n[0])
+	return r, true
+}
+
+func (r *remote) reset(ctx context.Context, l *Limiter, subject string) error {
+	var few [4]string
+	_, err := r.runner.Run(ctx, resetScript, r.keys(l, subject, few[:0]))
+	return err
+}

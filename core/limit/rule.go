@@ -1,0 +1,94 @@
+package limit
+
+import (
+	"strconv"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// rule is a policy made ready: its numbers, its script, and its model.
+//
+// The model is the algorithm in Go, in the same integers as the script. It is
+// the oracle that the scripts are tested against, and what a local limiter
+// runs on.
+type rule interface {
+	id() *identity
+
+	// alone is the script for a set of this one policy, nil when the reply
+	// would not fit its one number; args are its arguments behind the cost.
+	alone() *script.Script
+	args() []any
+	// unpack reads the reply of alone.
+	unpack(reply any) (reading, bool)
+	// entry is the policy's part of the arguments of limit_set.lua, and width
+	// how many numbers of the reply are its.
+	entry() [6]any
+	width() int
+
+	// settle brings a cell up to now, in microseconds.
+	settle(c *cell, now int64)
+	// admits says whether a settled cell has room.
+	admits(c *cell, cost int64) bool
+	// charge takes a cost above 0 from a settled cell that admits it.
+	charge(c *cell, cost int64)
+	// read tells a settled cell as the script would.
+	read(c *cell, cost int64) reading
+
+	// state is what a reading means.
+	state(r reading, cost int64) State
+}
+
+// identity is what every rule has.
+type identity struct {
+	name  string // as decisions report it
+	tail  string // of a Redis key: the name and the numbers
+	limit int64  // the most a request can cost
+	unit  int64  // what the script counts for a permit
+}
+
+func newIdentity(p interface {
+	PolicyName() string
+	signature() string
+}, limit, unit int64,
+) identity {
+	name, tail := p.PolicyName(), p.signature()
+	if name != tail {
+		tail = name + "!" + tail
+	}
+	return identity{name: name, tail: tail, limit: limit, unit: unit}
+}
+
+func (i *identity) id() *identity { return i }
+
+// cell is one subject's state under one rule: what the numbers mean is the
+// rule's. The zero cell is a subject never seen.
+type cell struct {
+	now  int64 // as of which the cell is settled
+	from int64 // when what is counted began
+	n, m int64
+	log  []int64
+}
+
+// reading is the state of a policy after a decision, in the script's numbers.
+type reading struct {
+	denied bool
+	n      [4]int64
+}
+
+// readSigned reads a script's first number, which is -1 - n when denied.
+func readSigned(n int64) (int64, bool) {
+	if n < 0 {
+		return -1 - n, true
+	}
+	return n, false
+}
+
+func integer(n int64) any { return strconv.FormatInt(n, 10) }
+
+// ceilDiv is a/b rounded up, for a >= 0 and b > 0.
+func ceilDiv(a, b int64) int64 {
+	if a <= 0 {
+		return 0
+	}
+	return (a-1)/b + 1
+}

@@ -1,0 +1,127 @@
+package limit
+
+import (
+	"errors"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var slidingScript = script.New("limit_sliding.lua", lua.LimitSliding)
+
+// sliding is a sliding window of two counters. A reading is {last, current,
+// rest of the running window in ms}: what is in use is last·rest/length +
+// current, compared in permits times milliseconds, which are whole.
+type sliding struct {
+	identity
+	length int64 // in milliseconds
+	packed bool
+}
+
+func (p SlidingWindow) compile() (rule, error) {
+	if err := errors.Join(
+		checkPositive("Limit", p.Limit),
+		checkWhole("Window", p.Window, time.Millisecond, "milliseconds"),
+	); err != nil {
+		return nil, err
+	}
+	length := p.Window.Milliseconds()
+	if !fits(p.Limit, 4) || !fits(p.Limit+1, p.Limit+1) || !fits(p.Limit, length, 4) {
+		return nil, errInexact("Limit and Window", "use a smaller Limit or Window, or a FixedWindow")
+	}
+	return &sliding{
+		identity: newIdentity(p, p.Limit, 1),
+		length:   length,
+		packed:   fits(p.Limit+1, p.Limit+1, length+1),
+	}, nil
+}
+
+func (s *sliding) alone() *script.Script {
+	if s.packed {
+		return slidingScript
+	}
+	return nil
+}
+
+func (s *sliding) args() []any { return []any{integer(s.limit), integer(s.length)} }
+
+func (s *sliding) entry() [6]any {
+	return [6]any{"sliding", integer(s.limit), integer(s.length), "1", integer(2 * s.length), "1"}
+}
+
+func (s *sliding) unpack(reply any) (reading, bool) {
+	n, ok := reply.(int64)
+	packed, denied := readSigned(n)
+	counters, rest := packed/(s.length+1), packed%(s.length+1)
+	return reading{denied: denied, n: [4]int64{counters / (s.limit + 1), counters % (s.limit + 1), rest}}, ok
+}
+
+func (s *sliding) width() int { return 3 }
+
+func (s *sliding) settle(c *cell, now int64) {
+	c.now = now / 1000
+	if c.now-c.from >= s.length {
+		c.from, c.n, c.m = c.from+s.length, 0, c.n
+	}
+	if c.now-c.from >= s.length {
+		c.m = 0
+	}
+	if c.n == 0 && c.m == 0 {
+		c.from = c.now
+	}
+}
+
+func (s *sliding) rest(c *cell) int64 { return s.length - (c.now - c.from) }
+
+func (s *sliding) admits(c *cell, cost int64) bool {
+	return c.m*s.rest(c)+(c.n+cost)*s.length <= s.limit*s.length
+}
+
+func (s *sliding) charge(c *cell, cost int64) { c.n += cost }
+
+func (s *sliding) read(c *cell, _ int64) reading {
+	if c.n == 0 && c.m == 0 {
+		return reading{}
+	}
+	return reading{n: [4]int64{c.m, c.n, s.rest(c)}}
+}
+
+func (s *sliding) state(r reading, cost int64) State {
+	last, current, rest := r.n[0], r.n[1], r.n[2]
+	st := State{
+		Policy:    s.name,
+		Allowed:   !r.denied,
+		Limit:     s.limit,
+		Remaining: max(s.limit-current-ceilDiv(last*rest, s.length), 0),
+		Window:    time.Duration(s.length) * time.Millisecond,
+	}
+	switch {
+	case current > 0:
+		st.ResetAfter = time.Duration(rest+s.length) * time.Millisecond
+	case last > 0:
+		st.ResetAfter = time.Duration(rest) * time.Millisecond
+	}
+	if st.Remaining < st.Limit {
+		st.NextAfter = s.wait(r, st.Remaining+1)
+	}
+	if r.denied {
+		st.RetryAfter = s.wait(r, cost)
+	}
+	return st
+}
+
+// wait is how long until cost is admitted, if nobody else asks: while the
+// running window lasts as the last one's share shrinks, or else in the next
+// window as the running one's does.
+func (s *sliding) wait(r reading, cost int64) time.Duration {
+	last, current, rest := r.n[0], r.n[1], r.n[2]
+	fading, room, left, passed := last, s.limit-current-cost, rest, int64(0)
+	if room < 0 {
+		fading, room, left, passed = current, s.limit-cost, s.length, rest
+	}
+	if fading > 0 {
+		passed += max(left-room*s.length/fading, 0)
+	}
+	return time.Duration(passed) * time.Millisecond
+}

@@ -1,0 +1,98 @@
+package limit
+
+import (
+	"errors"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var windowScript = script.New("limit_window.lua", lua.LimitWindow)
+
+// window is a fixed window. A reading is {used, rest of the window in ms}.
+type window struct {
+	identity
+	length int64 // in milliseconds
+	packed bool
+}
+
+func (p FixedWindow) compile() (rule, error) {
+	if err := errors.Join(
+		checkPositive("Limit", p.Limit),
+		checkWhole("Window", p.Window, time.Millisecond, "milliseconds"),
+	); err != nil {
+		return nil, err
+	}
+	if !fits(p.Limit, 2) {
+		return nil, errInexact("Limit and Window", "use a Limit below 2^52")
+	}
+	length := p.Window.Milliseconds()
+	return &window{
+		identity: newIdentity(p, p.Limit, 1),
+		length:   length,
+		packed:   fits(p.Limit+1, length+1),
+	}, nil
+}
+
+func (w *window) alone() *script.Script {
+	if w.packed {
+		return windowScript
+	}
+	return nil
+}
+
+func (w *window) args() []any { return []any{integer(w.limit), integer(w.length)} }
+
+func (w *window) entry() [6]any {
+	return [6]any{"window", integer(w.limit), integer(w.length), "1", integer(w.length), "1"}
+}
+
+func (w *window) unpack(reply any) (reading, bool) {
+	n, ok := reply.(int64)
+	packed, denied := readSigned(n)
+	return reading{denied: denied, n: [4]int64{packed % (w.limit + 1), packed / (w.limit + 1)}}, ok
+}
+
+func (w *window) width() int { return 2 }
+
+func (w *window) settle(c *cell, now int64) {
+	c.now = now / 1000
+	if c.now-c.from >= w.length {
+		c.n = 0
+	}
+}
+
+func (w *window) admits(c *cell, cost int64) bool { return c.n+cost <= w.limit }
+
+func (w *window) charge(c *cell, cost int64) {
+	if c.n == 0 {
+		c.from = c.now
+	}
+	c.n += cost
+}
+
+func (w *window) read(c *cell, _ int64) reading {
+	if c.n == 0 {
+		return reading{}
+	}
+	return reading{n: [4]int64{c.n, w.length - (c.now - c.from)}}
+}
+
+func (w *window) state(r reading, _ int64) State {
+	used, rest := r.n[0], time.Duration(r.n[1])*time.Millisecond
+	s := State{
+		Policy:    w.name,
+		Allowed:   !r.denied,
+		Limit:     w.limit,
+		Remaining: max(w.limit-used, 0),
+		Window:    time.Duration(w.length) * time.Millisecond,
+	}
+	if used > 0 {
+		s.NextAfter, s.ResetAfter = rest, rest
+	}
+	if r.denied {
+		s.RetryAfter = rest
+	}
+	return s
+}

@@ -1,0 +1,78 @@
+package script
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// budget is the context of one call: the caller's, with a deadline.
+//
+// go-redis reads the deadline for its I/O and polls Done once before every
+// command; only a command that waits for a connection asks for Done again.
+// So the first Done is the caller's, and the timer of a real deadline, which
+// costs more than all the rest of a call, is made for the second.
+type budget struct {
+	context.Context
+	deadline time.Time
+
+	mu     sync.Mutex
+	polled bool
+	timed  context.Context
+	cancel context.CancelFunc
+}
+
+func newBudget(ctx context.Context, d time.Duration) *budget {
+	deadline := time.Now().Add(d)
+	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
+		deadline = earlier
+	}
+	return &budget{Context: ctx, deadline: deadline}
+}
+
+func (b *budget) Deadline() (time.Time, bool) { return b.deadline, true }
+
+func (b *budget) Done() <-chan struct{} {
+	b.mu.Lock()
+	polled := b.polled
+	b.polled = true
+	b.mu.Unlock()
+	if !polled {
+		return b.Context.Done()
+	}
+	return b.real().Done()
+}
+
+func (b *budget) Err() error {
+	if err := b.Context.Err(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	timed := b.timed
+	b.mu.Unlock()
+	if timed != nil {
+		return timed.Err()
+	}
+	if time.Now().Before(b.deadline) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// real is the context as the standard library would have made it.
+func (b *budget) real() context.Context {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.timed == nil {
+		b.timed, b.cancel = context.WithDeadline(b.Context, b.deadline)
+	}
+	return b.timed
+}
+
+func (b *budget) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cancel != nil {
+		b.cancel()
+	}
+}

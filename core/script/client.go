@@ -1,0 +1,63 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Client is the least that running a script needs. Every go-redis client has
+// it: Client, ClusterClient, Ring, AutoPipeliner.
+type Client interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// ErrClient is what a client that cannot carry a decision is refused with.
+var ErrClient = errors.New("script: unusable client")
+
+// check refuses what has a Process but would answer without having asked.
+func check(rdb Client) error {
+	if rdb == nil {
+		return fmt.Errorf("%w: rdb is nil: pass a connected go-redis client", ErrClient)
+	}
+	if v := reflect.ValueOf(rdb); v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("%w: rdb is a nil %T: pass a connected go-redis client", ErrClient, rdb)
+	}
+	switch rdb.(type) {
+	case interface {
+		Exec(ctx context.Context) ([]redis.Cmder, error)
+	}:
+		return fmt.Errorf("%w: rdb is a pipeline (%T), which answers before it has asked: pass the client itself", ErrClient, rdb)
+	case *redis.Tx:
+		return fmt.Errorf("%w: rdb is a transaction (%T), which ends before the limiter does: pass the client itself", ErrClient, rdb)
+	}
+	return nil
+}
+
+// honoursDeadlines says whether the client ends its I/O when the context's
+// deadline passes. Of a client that is not known the answer is no.
+func honoursDeadlines(rdb Client) bool {
+	switch c := rdb.(type) {
+	case *redis.Client:
+		return c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		return c.Options().ContextTimeoutEnabled
+	case *redis.Ring:
+		return c.Options().ContextTimeoutEnabled
+	}
+	return false
+}
+
+// command is sent at most once. go-redis sends a command again when its reply
+// was lost, and a script that takes permits would take them again.
+type command struct{ redis.Cmd }
+
+func newCommand(ctx context.Context, args []any) *command {
+	return &command{Cmd: *redis.NewCmd(ctx, args...)}
+}
+
+// NoRetry overrides redis.Cmd's; go-redis still follows MOVED and ASK.
+func (*command) NoRetry() bool { return true }

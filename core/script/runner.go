@@ -1,0 +1,196 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// DefaultBudget is how long a call may take where nothing else is said.
+const DefaultBudget = 250 * time.Millisecond
+
+// Options are a runner's options. The zero value is ready to use.
+type Options struct {
+	// Budget is the most time a call takes, attempts and waiting included,
+	// whatever the client's own timeouts are. 0 means DefaultBudget.
+	Budget time.Duration
+}
+
+// Runner runs scripts through one client, each call at most once and within
+// the budget. It is safe for concurrent use.
+type Runner struct {
+	rdb    Client
+	budget time.Duration
+	inline bool
+}
+
+// NewRunner makes a runner. It fails with [ErrClient] for a client that is
+// nil or would answer without asking Redis, such as a pipeline, and for a
+// negative budget. It sends nothing.
+//
+// A client made with ContextTimeoutEnabled is called directly; any other is
+// called on a goroutine of its own, because it would outlast the budget.
+func NewRunner(rdb Client, opts *Options) (*Runner, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	if err := check(rdb); err != nil {
+		return nil, err
+	}
+	if opts.Budget < 0 {
+		return nil, fmt.Errorf("script: Budget is %v: use a positive duration, or 0 for %v", opts.Budget, DefaultBudget)
+	}
+	budget := opts.Budget
+	if budget == 0 {
+		budget = DefaultBudget
+	}
+	return &Runner{rdb: rdb, budget: budget, inline: honoursDeadlines(rdb)}, nil
+}
+
+// Run runs a script and returns its reply: nil, int64, string, or []any of
+// these. Arguments are strings, byte slices, booleans, integers or floats.
+//
+// It costs one round trip; one more when the server does not know the script
+// yet. A call of which Redis says that it did not run is made again within
+// the budget; one whose reply is lost never is. The error is ctx.Err() when
+// the caller's context ended, and an [*Error] otherwise.
+//
+// All keys must carry the same {hash tag}, on a standalone server too, so
+// that what works on a laptop works on a cluster.
+func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
+	if err := checkKeys(keys); err != nil {
+		return nil, &Error{Script: s.name, Class: ErrConfiguration, Err: err}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	line := make([]any, 0, 3+len(keys)+len(args))
+	line = append(line, "evalsha", s.sha, keyCount(len(keys)))
+	for _, key := range keys {
+		line = append(line, key)
+	}
+	line = append(line, args...)
+
+	call := newBudget(ctx, r.budget)
+	defer call.end()
+	for attempt := 0; ; attempt++ {
+		reply, err := r.process(call, line)
+		if err == nil || errors.Is(err, redis.Nil) {
+			return reply, nil
+		}
+		class, again := classify(err)
+		failure := &Error{Script: s.name, Class: class, Err: s.place(err)}
+		switch {
+		case ended(ctx) != nil:
+			return nil, ended(ctx)
+		case !again:
+			if isDeadline(err) {
+				failure.Err = errBudget
+			}
+			return nil, failure
+		case line[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT"):
+			// Not in place: a client that lost interest may still hold the line.
+			line = append([]any{"eval", s.source}, line[2:]...)
+		case !call.pause(attempt):
+			return nil, failure
+		}
+	}
+}
+
+// ended is ctx.Err(), but does not wait for a timer that is late.
+func ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}
+
+// process makes one attempt.
+func (r *Runner) process(call *budget, line []any) (any, error) {
+	if r.inline {
+		cmd := newCommand(call, line)
+		err := r.rdb.Process(call, cmd)
+		return cmd.Val(), err
+	}
+	ctx := call.real()
+	type answer struct {
+		reply any
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		cmd := newCommand(ctx, line)
+		err := r.rdb.Process(ctx, cmd)
+		done <- answer{cmd.Val(), err}
+	}()
+	select {
+	case a := <-done:
+		return a.reply, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// pause waits before the next attempt, twice as long each time, and says
+// whether any of the budget is left.
+func (b *budget) pause(attempt int) bool {
+	wait := time.Millisecond << min(attempt, 6)
+	wait += rand.N(wait)
+	if time.Until(b.deadline) <= wait {
+		return false
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-b.Context.Done():
+		return false
+	}
+}
+
+// keyCounts are boxed once, so that a call does not.
+var keyCounts = [...]any{"0", "1", "2", "3", "4"}
+
+func keyCount(n int) any {
+	if n < len(keyCounts) {
+		return keyCounts[n]
+	}
+	return strconv.Itoa(n)
+}
+
+func checkKeys(keys []string) error {
+	if len(keys) == 0 {
+		return errNoKeys
+	}
+	if len(keys) == 1 {
+		return nil
+	}
+	tag := hashTag(keys[0])
+	for _, key := range keys[1:] {
+		if hashTag(key) != tag {
+			return errManyTags
+		}
+	}
+	return nil
+}
+
+// hashTag is the part of a key that decides its slot: what stands between the
+// first { and the first } after it, or the whole key where nothing does.
+// See the Redis Cluster specification, "Hash tags".
+func hashTag(key string) string {
+	_, rest, ok := strings.Cut(key, "{")
+	if !ok {
+		return key
+	}
+	if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+		return tag
+	}
+	return key
+}
