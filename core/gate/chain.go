@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -19,7 +20,8 @@ import (
 // Chain panics on a nil gate. A chain of none lets everything pass.
 func Chain(gates ...Gate) Gate {
 	for _, g := range gates {
-		if g == nil {
+		v := reflect.ValueOf(g)
+		if g == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 			panic("gate: Chain: a nil gate")
 		}
 	}

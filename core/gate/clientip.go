@@ -1,0 +1,167 @@
+package gate
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// IPOptions are the options of [ByIP].
+type IPOptions struct {
+	// TrustedProxies are the addresses of the reverse proxies and load
+	// balancers in front of the server, whose X-Forwarded-For is believed. Each
+	// of them must append the address it was called from. None means that no
+	// header is believed. IPv4 and IPv6 are apart: 0.0.0.0/0 holds no IPv6
+	// address.
+	TrustedProxies []netip.Prefix
+	// TrustUnixSocket believes X-Forwarded-For from whoever calls over a unix
+	// socket, which has no address to list.
+	TrustUnixSocket bool
+	// IPv6Prefix is how many leading bits of an IPv6 address make the key, 1
+	// to 128. Zero is 64, which is what one customer is given at the least: a
+	// limit on each single address would not limit anybody.
+	IPv6Prefix int
+}
+
+// ByIP is the address of the client: the peer of the socket, or what trusted
+// proxies say of it. An IPv6 address counts by its network of 64 bits. An IPv4
+// address counts as such however it is written: as IPv6-mapped, or translated
+// by NAT64 under 64:ff9b::/96 (RFC 6052).
+//
+// When the peer is one of the trusted proxies, all lines of X-Forwarded-For
+// are read as one list, from the right, where the nearest proxy wrote, up to
+// the first address that is not trusted: that is the client. What stands to
+// the left of it, the client may have made up. When all are trusted, it is the
+// leftmost. Ports and zones are dropped, empty elements passed over. An element
+// that is no address ends the walk at the one before it, a proxy that is known
+// to have passed the request on: such requests share that proxy's key.
+//
+// Without TrustUnixSocket, a request over a unix socket is answered with a 500
+// and the hook is told ([ErrWiring]), and with it so is one that has no
+// X-Forwarded-For; one whose X-Forwarded-For has no address is refused with a
+// 400.
+//
+// It panics on an invalid prefix and on an IPv6Prefix over 128; nil options are
+// the defaults.
+func ByIP(opts *IPOptions) Key {
+	if opts == nil {
+		opts = &IPOptions{}
+	}
+	from := mustProxies(opts)
+	bits := opts.IPv6Prefix
+	if bits == 0 {
+		bits = 64
+	}
+	if bits < 1 || bits > 128 {
+		panic(fmt.Sprintf("gate: ByIP: IPOptions.IPv6Prefix is %d; it is 1 to 128 bits, or 0 for 64", bits))
+	}
+	return func(r Request) (string, error) {
+		addr := from.client(r)
+		switch {
+		case addr.IsValid():
+			return writeIP(addr, bits), nil
+		case from.unix && len(r.Header(forwardedFor)) > 0:
+			return "", Refuse(400, "The request's X-Forwarded-For names no address")
+		}
+		return "", fmt.Errorf("%w: ByIP: the request came over a unix socket, and nobody trusted says for whom; see IPOptions.TrustUnixSocket", ErrWiring)
+	}
+}
+
+func writeIP(addr netip.Addr, bits int) string {
+	text := append(make([]byte, 0, 64), "ip="...)
+	if addr.Is4() || bits == addr.BitLen() {
+		return string(addr.AppendTo(text))
+	}
+	return string(netip.PrefixFrom(addr, bits).Masked().AppendTo(text))
+}
+
+const forwardedFor = "X-Forwarded-For"
+
+// proxies are those whose X-Forwarded-For is believed.
+type proxies struct {
+	trusted []netip.Prefix
+	unix    bool
+}
+
+func mustProxies(opts *IPOptions) proxies {
+	p := proxies{trusted: slices.Clone(opts.TrustedProxies), unix: opts.TrustUnixSocket}
+	for i, prefix := range p.trusted {
+		// Addresses are compared in their plain form, so a prefix takes it too.
+		if addr := plain(prefix.Addr()); addr.Is4() && prefix.Bits() >= 96 {
+			prefix = netip.PrefixFrom(addr, prefix.Bits()-96)
+		}
+		if !prefix.IsValid() || prefix.Addr().Is4In6() {
+			panic(fmt.Sprintf("gate: ByIP: IPOptions.TrustedProxies[%d] is %s, no prefix of IPv4 or IPv6 addresses", i, prefix))
+		}
+		p.trusted[i] = prefix
+	}
+	return p
+}
+
+// client is the zero Addr when nobody trusted names one.
+func (p proxies) client(r Request) netip.Addr {
+	client := plain(r.RemoteAddr().Addr())
+	if !p.trust(client) {
+		return client
+	}
+	lines := r.Header(forwardedFor)
+	for _, line := range slices.Backward(lines) {
+		for rest, more := line, true; more; {
+			var hop string
+			rest, hop, more = cutLast(rest)
+			if hop == "" {
+				continue
+			}
+			addr, ok := parseHop(hop)
+			if !ok {
+				return client
+			}
+			client = addr
+			if !p.trust(client) {
+				return client
+			}
+		}
+	}
+	return client
+}
+
+func (p proxies) trust(addr netip.Addr) bool {
+	if !addr.IsValid() {
+		return p.unix
+	}
+	return slices.ContainsFunc(p.trusted, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
+}
+
+// cutLast cuts the last element off a comma-separated list.
+func cutLast(list string) (rest, last string, more bool) {
+	i := strings.LastIndexByte(list, ',')
+	return list[:max(i, 0)], strings.Trim(list[i+1:], " \t"), i >= 0
+}
+
+// parseHop reads an address with or without a port, as proxies write them.
+func parseHop(hop string) (netip.Addr, bool) {
+	if addr, err := netip.ParseAddr(hop); err == nil {
+		return plain(addr), true
+	}
+	if inner, ok := strings.CutPrefix(hop, "["); ok {
+		if inner, ok = strings.CutSuffix(inner, "]"); ok {
+			addr, err := netip.ParseAddr(inner)
+			return plain(addr), err == nil && addr.Is6()
+		}
+	}
+	addrPort, err := netip.ParseAddrPort(hop)
+	return plain(addrPort.Addr()), err == nil
+}
+
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// plain is the one form in which an address is compared and written.
+func plain(addr netip.Addr) netip.Addr {
+	addr = addr.Unmap().WithZone("")
+	if nat64.Contains(addr) {
+		b := addr.As16()
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return addr
+}

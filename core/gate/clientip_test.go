@@ -1,0 +1,101 @@
+package gate_test
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/internal/iptable"
+)
+
+func TestByIPTable(t *testing.T) {
+	t.Parallel()
+	cases := iptable.Cases()
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			r := with("X-Forwarded-For", c.Lines...)
+			r.peer = c.Peer
+			got, err := gate.ByIP(c.Options)(r)
+			switch {
+			case c.Status == 500:
+				if !errors.Is(err, gate.ErrWiring) {
+					t.Errorf("got %q, %v; want an error of wiring", got, err)
+				}
+			case c.Status != 0:
+				if err == nil || errors.Is(err, gate.ErrWiring) {
+					t.Errorf("got %q, %v; want a refusal", got, err)
+				}
+			case err != nil || got != c.Want:
+				t.Errorf("got %q, %v; want %q", got, err, c.Want)
+			}
+		})
+	}
+	replayed := slices.DeleteFunc(cases, func(c iptable.Case) bool { return !c.Loopback() })
+	if len(replayed) < 30 {
+		t.Errorf("%d cases can be replayed over connections, want at least 30", len(replayed))
+	}
+}
+
+func TestByIPIgnoresOtherHeaders(t *testing.T) {
+	t.Parallel()
+	key := gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	for _, name := range []string{"X-Real-Ip", "Forwarded", "True-Client-Ip", "Cf-Connecting-Ip", "X-Client-Ip", "X-Forwarded-Host"} {
+		r := with(name, "203.0.113.9")
+		r.peer = netip.MustParseAddrPort("127.0.0.1:1")
+		if got, err := key(r); err != nil || got != "ip=127.0.0.1" {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestByIPCopiesItsOptions(t *testing.T) {
+	t.Parallel()
+	opts := &gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+	key := gate.ByIP(opts)
+	opts.TrustedProxies[0] = netip.MustParsePrefix("10.0.0.0/8")
+	opts.IPv6Prefix = 999
+	r := with("X-Forwarded-For", "203.0.113.9")
+	r.peer = netip.MustParseAddrPort("127.0.0.1:1")
+	if got, err := key(r); err != nil || got != "ip=203.0.113.9" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// What a client writes into X-Forwarded-For stands left of what the nearest
+// proxy appends, and must change nothing.
+func FuzzByIPForgery(f *testing.F) {
+	for _, c := range iptable.Cases() {
+		f.Add(strings.Join(c.Lines, "\n"), c.Peer.Addr().String())
+	}
+	key := gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	direct := gate.ByIP(nil)
+	f.Fuzz(func(t *testing.T, forged, real string) {
+		addr, err := netip.ParseAddr(real)
+		if err != nil || addr.Unmap().IsLoopback() {
+			t.Skip()
+		}
+		fromProxy := &request{
+			peer:   netip.MustParseAddrPort("127.0.0.1:1"),
+			header: map[string][]string{"X-Forwarded-For": append(strings.Split(forged, "\n"), addr.String())},
+		}
+		byItself := with("X-Forwarded-For", strings.Split(forged, "\n")...)
+		byItself.peer = netip.AddrPortFrom(addr, 1)
+		got, err := key(fromProxy)
+		want, wantErr := direct(byItself)
+		if err != nil || wantErr != nil || got != want {
+			t.Errorf("%q, %v through the proxy; %q, %v directly", got, err, want, wantErr)
+		}
+		if _, err := key(with("X-Forwarded-For", forged)); err == nil {
+			t.Error("a unix socket was believed")
+		}
+		plain := with("X-Forwarded-For", forged)
+		plain.peer = netip.MustParseAddrPort("192.0.2.66:1")
+		if got, err := key(plain); err != nil || got != "ip=192.0.2.66" {
+			t.Errorf("an untrusted peer is %q, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,181 @@
+package gate
+
+import (
+	"fmt"
+	"net/textproto"
+	"net/url"
+	"strings"
+)
+
+// ByHeader is the value of a header field, such as an API key. The request
+// must carry it on exactly one line: a missing or empty one is refused with a
+// 400, and so is a doubled one, of which the server might check the one and
+// count the other.
+//
+// Nothing here checks that the value is a good one. Mount the gate behind what
+// does, or limit by [ByIP] as well: otherwise a caller who makes up a new value
+// for each request is never limited. The value may stand readable in Redis;
+// the limiter has an option to hash it.
+//
+// It panics on a name that is no field name.
+func ByHeader(name string) Key {
+	if !isToken(name) {
+		panic(fmt.Sprintf("gate: ByHeader: %q is no header field name", name))
+	}
+	canonical := textproto.CanonicalMIMEHeaderKey(name)
+	tag := tagFor("header", strings.ToLower(name))
+	absent := missing(400, "The request lacks the header field "+canonical)
+	doubled := Refuse(400, "The request has more than one header field "+canonical)
+	return func(r Request) (string, error) {
+		lines := r.Header(canonical)
+		if canonical == "Host" { // net/http takes it out of the header
+			lines = []string{r.Host()}
+		}
+		if len(lines) > 1 {
+			return "", doubled
+		}
+		if len(lines) == 0 {
+			return "", absent
+		}
+		value := strings.Trim(lines[0], " \t") // RFC 9110 section 5.5
+		if value == "" {
+			return "", absent
+		}
+		return tag + value, nil
+	}
+}
+
+// ByRoute is the pattern that the request matched: "/users/{id}" is one key
+// for all users, whatever the method. Join it with another key to have a limit
+// for each caller and route.
+//
+// Where the framework does not know the route yet, as in middleware that runs
+// before the router, the answer is a 500 and the hook is told ([ErrWiring]).
+func ByRoute() Key {
+	return func(r Request) (string, error) {
+		route := r.Route()
+		if route == "" {
+			return "", noRoute("ByRoute")
+		}
+		return "route=" + route, nil
+	}
+}
+
+func noRoute(key string) error {
+	return fmt.Errorf("%w: %s is mounted where the framework does not know the route yet; mount the gate on the route or its group", ErrWiring, key)
+}
+
+// ByPath is the path of the request, without the query. Spellings that differ
+// only in percent-encoding are one key (RFC 3986 section 6.2.2), a path whose
+// encoding is broken is refused with a 400. A path that the router treats like
+// another, in another case or with another slash, is a key of its own: where
+// the paths are many or the caller's to choose, [ByRoute] is the better key.
+func ByPath() Key {
+	return func(r Request) (string, error) {
+		path, ok := canonicalPath(r.Path())
+		if !ok {
+			return "", Refuse(400, "The path of the request is not well encoded")
+		}
+		if path == "" {
+			path = "/"
+		}
+		return "path=" + path, nil
+	}
+}
+
+// canonicalPath decodes and encodes each segment by itself: an encoded slash
+// is not a slash.
+func canonicalPath(path string) (string, bool) {
+	if strings.IndexFunc(path, func(c rune) bool { return c != '/' && !isUnreserved(c) }) < 0 {
+		return path, true
+	}
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		decoded, err := url.PathUnescape(segment)
+		if err != nil {
+			return "", false
+		}
+		segments[i] = url.PathEscape(decoded)
+	}
+	return strings.Join(segments, "/"), true
+}
+
+// isUnreserved is RFC 3986 section 2.3.
+func isUnreserved(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-._~", c)
+}
+
+// ByParam is a parameter of the route: ByParam("id") for "/users/{id}", and
+// ByParam("...") for what the wildcard of "/files/{...}" matched. Two routes
+// that both have an {id} and share a limiter share its keys; join with
+// [ByRoute] to keep them apart.
+//
+// Where the framework does not know the route yet, and on a route without such
+// a parameter, the answer is a 500 and the hook is told ([ErrWiring]). An empty
+// parameter is refused with a 400.
+//
+// It panics on an empty name.
+func ByParam(name string) Key {
+	mustName("ByParam", "name", name)
+	tag := tagFor("param", name)
+	return func(r Request) (string, error) {
+		route := r.Route()
+		if route == "" {
+			return "", noRoute("ByParam")
+		}
+		if !strings.Contains(route, "{"+name+"}") {
+			return "", fmt.Errorf("%w: ByParam: the route %s has no parameter %q", ErrWiring, route, name)
+		}
+		value := r.Param(name)
+		if value == "" {
+			return "", missing(400, "The path lacks its parameter "+name)
+		}
+		return tag + value, nil
+	}
+}
+
+// ByQuery is a parameter of the query. It must be there exactly once and not
+// be empty, and the whole query must be well encoded; otherwise the request is
+// refused with a 400.
+//
+// It panics on an empty name.
+func ByQuery(name string) Key {
+	mustName("ByQuery", "name", name)
+	tag := tagFor("query", name)
+	return func(r Request) (string, error) {
+		values, err := queryValues(r, name)
+		if err != nil {
+			return "", err
+		}
+		return one(values, tag, "query parameter "+name)
+	}
+}
+
+// queryValues refuses the whole of a query that is broken anywhere: parsers
+// disagree on what else is in it.
+func queryValues(r Request, name string) ([]string, error) {
+	query, err := url.ParseQuery(r.RawQuery())
+	if err != nil {
+		return nil, Refuse(400, "The query of the request is not well encoded")
+	}
+	return query[name], nil
+}
+
+// one is the key of a value that must be there once. Which of several a
+// handler takes depends on its framework.
+func one(values []string, tag, what string) (string, error) {
+	switch {
+	case len(values) > 1:
+		return "", Refuse(400, "The request has more than one "+what)
+	case len(values) == 0 || values[0] == "":
+		return "", missing(400, "The request lacks the "+what)
+	}
+	return tag + values[0], nil
+}
+
+// isToken is RFC 9110 section 5.6.2.
+func isToken(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(c rune) bool {
+		return !isUnreserved(c) && !strings.ContainsRune("!#$%&'*+^`|", c)
+	}) < 0
+}

@@ -1,0 +1,127 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maxSubject bounds what a request may make a gate carry about: a longer key is
+// refused with a 400.
+const maxSubject = 1 << 10
+
+// subject asks key for the subject of a decision and holds it to what every
+// gate demands of one.
+func subject(r Request, key Key) (string, error) {
+	s, err := ask(r, key)
+	if err != nil {
+		return "", err
+	}
+	if len(s) > maxSubject {
+		return "", Refuse(400, "The key of the request is too long")
+	}
+	return s, nil
+}
+
+// ask turns an empty key into an error: it would be one subject for all.
+func ask(r Request, key Key) (string, error) {
+	s, err := key(r)
+	if err == nil && s == "" {
+		return "", fmt.Errorf("%w: a Key returned an empty string and no error", ErrWiring)
+	}
+	return s, err
+}
+
+// Tag makes a key of one's own safe beside others: what it returns is marked
+// as key:kind=…, so that no value of it can pass for a value of another key,
+// in [FirstOf] or where two gates share a limiter. The Key functions of the
+// adapters do not tag by themselves.
+//
+// It panics on an empty kind and on a nil key.
+func Tag(kind string, key Key) Key {
+	mustName("Tag", "kind", kind)
+	mustKeys("Tag", key)
+	tag := tagFor("key", kind)
+	return func(r Request) (string, error) {
+		s, err := ask(r, key)
+		if err != nil {
+			return "", err
+		}
+		return tag + s, nil
+	}
+}
+
+// Join is the key of a request that has all the given keys, such as a tenant
+// and an address. Parts are written with their length, so that no two lists of
+// parts make the same key. What one part fails with, the whole fails with.
+//
+// It panics on no keys and on a nil one.
+func Join(keys ...Key) Key {
+	keys = mustKeys("Join", keys...)
+	return func(r Request) (string, error) {
+		joined := make([]byte, 0, 128)
+		joined = append(joined, "join="...)
+		for _, key := range keys {
+			part, err := ask(r, key)
+			if err != nil {
+				return "", err
+			}
+			joined = strconv.AppendInt(joined, int64(len(part)), 10)
+			joined = append(joined, ':')
+			joined = append(joined, part...)
+		}
+		return string(joined), nil
+	}
+}
+
+// FirstOf is the first key that the request carries, such as an API key, else
+// the address. It passes over a key that is missing ([ErrMissing]), and over
+// nothing else: a doubled or malformed one is refused, or a caller could choose
+// the limit that suits him by breaking his own key. When all are missing, the
+// first key's refusal is the answer.
+//
+// A caller chooses among the keys by what he leaves out, so the later ones
+// should not be the more generous. A key of one's own belongs into [Tag] here.
+//
+// It panics on no keys and on a nil one.
+func FirstOf(keys ...Key) Key {
+	keys = mustKeys("FirstOf", keys...)
+	return func(r Request) (string, error) {
+		var first error
+		for _, key := range keys {
+			s, err := ask(r, key)
+			if err == nil || !errors.Is(err, ErrMissing) {
+				return s, err
+			}
+			if first == nil {
+				first = err
+			}
+		}
+		return "", first
+	}
+}
+
+// tagFor is the kind that a key's values are marked with. Its name is escaped,
+// so that the first "=" of a subject always ends its kind.
+func tagFor(kind, name string) string {
+	return kind + ":" + strings.NewReplacer("%", "%25", "=", "%3D").Replace(name) + "="
+}
+
+func mustKeys(constructor string, keys ...Key) []Key {
+	if len(keys) == 0 {
+		panic("gate: " + constructor + ": no keys")
+	}
+	for _, key := range keys {
+		if key == nil {
+			panic("gate: " + constructor + ": a nil Key")
+		}
+	}
+	return append([]Key(nil), keys...)
+}
+
+func mustName(constructor, what, name string) {
+	if strings.TrimSpace(name) == "" {
+		panic("gate: " + constructor + ": an empty " + what)
+	}
+}

@@ -1,0 +1,63 @@
+package gate_test
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+type (
+	userKey   int
+	tenantKey int
+	structKey struct{}
+	namedKey  struct{ name string }
+	userID    string
+	account   uint32
+	badge     struct{ n int }
+)
+
+func (b *badge) String() string { return "badge" }
+
+func TestByValue(t *testing.T) {
+	t.Parallel()
+	pointer := &namedKey{"user"}
+	for _, c := range []struct {
+		name       string
+		key, value any
+		want       outcome
+	}{
+		{"string", "user", "bob", "value:user=bob"},
+		{"named string", "user", userID("bob"), "value:user=bob"},
+		{"int", "user", 42, "value:user=42"},
+		{"negative", "user", int64(-42), "value:user=-42"},
+		{"zero", "user", 0, "value:user=0"},
+		{"named uint", "user", account(42), "value:user=42"},
+		{"largest", "user", ^uint64(0), "value:user=18446744073709551615"},
+		{"Stringer", "user", netip.MustParseAddr("::1"), "value:user=::1"},
+		{"pointer Stringer", "user", &badge{}, "value:user=badge"},
+		{"typed key", userKey(0), "bob", "value:gate_test.userKey(0)=bob"},
+		{"another of its values", userKey(1), "bob", "value:gate_test.userKey(1)=bob"},
+		{"another type", tenantKey(0), "bob", "value:gate_test.tenantKey(0)=bob"},
+		{"empty struct key", structKey{}, "bob", "value:gate_test.structKey({})=bob"},
+		{"pointer key", pointer, "bob", "value:*gate_test.namedKey({user})=bob"},
+		{"nothing", "user", nil, absent},
+		{"empty", "user", "", absent},
+		{"empty named", "user", userID(""), absent},
+		{"nil Stringer", "user", (*badge)(nil), absent},
+		{"bool", "user", true, faulty},
+		{"float", "user", 1.5, faulty},
+		{"struct", "user", badge{}, faulty},
+		{"bytes", "user", []byte("bob"), faulty},
+	} {
+		key := gate.ByValue(c.key)
+		if got := ask(t, key, &request{values: map[any]any{c.key: c.value}}); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	ctx := context.WithValue(context.Background(), structKey{}, "bob")
+	if got := ask(t, gate.ByValue(structKey{}), &request{ctx: ctx}); got != "value:gate_test.structKey({})=bob" {
+		t.Errorf("from the context: %q", got)
+	}
+}
