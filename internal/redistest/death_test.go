@@ -88,7 +88,7 @@ func TestNothingOutlivesTheProcess(t *testing.T) {
 			}
 			for i, addr := range addrs {
 				Await(t, 10*time.Second, addr+" to be gone", func() bool {
-					conn, err := net.Dial("tcp", addr)
+					conn, err := net.DialTimeout("tcp", addr, time.Second)
 					if err == nil {
 						conn.Close()
 					}
