@@ -1,0 +1,161 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// clocked is a limiter on a miniredis whose clock the test sets, beside the
+// model of the same rules.
+type clocked struct {
+	*Limiter
+	server *miniredis.Miniredis
+	now    time.Time
+	cells  []*cell
+}
+
+func newServer(tb testing.TB) (*miniredis.Miniredis, *redis.Client) {
+	m := miniredis.RunT(tb)
+	m.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	tb.Cleanup(func() { rdb.Close() })
+	return m, rdb
+}
+
+func newClocked(tb testing.TB, m *miniredis.Miniredis, rdb *redis.Client, name string, policies ...Policy) *clocked {
+	tb.Helper()
+	l, err := New(rdb, name, policies, &Options{Budget: time.Minute})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := &clocked{Limiter: l, server: m, now: time.Date(2026, 11, 20, 8, 0, 0, 123e6, time.UTC)}
+	for range l.rules {
+		c.cells = append(c.cells, new(cell))
+	}
+	m.SetTime(c.now)
+	return c
+}
+
+// pause moves the clock, up to the year 2200: TIME in microseconds is exact
+// until 2255.
+func (c *clocked) pause(d time.Duration) {
+	if next := c.now.Add(d); next.Year() < 2200 {
+		c.now = next
+	}
+	c.server.SetTime(c.now)
+}
+
+// take takes on both sides and fails the test where they differ.
+func (c *clocked) take(tb testing.TB, cost int64) Decision {
+	tb.Helper()
+	got, err := c.TakeN(context.Background(), "s", cost)
+	if err != nil {
+		tb.Fatalf("cost %d: %v", cost, err)
+	}
+	readings := make([]reading, len(c.rules))
+	takeModel(c.rules, c.cells, c.now.UnixMicro(), cost, readings)
+	if want := c.decision(readings, cost, false); describe(got) != describe(want) {
+		tb.Fatalf("cost %d at %v:\n got %s\nwant %s", cost, c.now, describe(got), describe(want))
+	}
+	return got
+}
+
+func describe(d Decision) string { return fmt.Sprintf("%+v", d) }
+
+// TestScriptsEqualModels is exactness on a clock that the test sets: every
+// decision of every algorithm is the model's, and RetryAfter is neither early
+// nor late.
+func TestScriptsEqualModels(t *testing.T) {
+	t.Parallel()
+	const perPolicy = 200
+	for _, k := range kinds {
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			m, rdb := newServer(t)
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			rng := rand.New(rand.NewPCG(seed, 1))
+			for i := range redistest.Ops(100_000) / perPolicy {
+				p := randomPolicy(rng, k)
+				if i < len(notable[k]) {
+					p = notable[k][i]
+				}
+				c := newClocked(t, m, rdb, fmt.Sprintf("m%d", i), p)
+				r := c.rules[0]
+				if b, ok := r.(*bucket); ok && b.fast != (k == kindFast) {
+					t.Fatalf("%+v runs on the wrong clock", p)
+				}
+				step := max(grain(r), time.Microsecond)
+				if _, err := c.TakeN(t.Context(), "s", r.id().limit+1); !errors.Is(err, ErrCost) {
+					t.Fatalf("%+v: a cost above the capacity: %v", p, err)
+				}
+				last := c.take(t, 0)
+				for range perPolicy {
+					c.pause(randomPause(rng, &last.first, step))
+					cost := randomCost(rng, r.id().limit)
+					last = c.take(t, cost)
+					if !last.Allowed && rng.IntN(3) == 0 && c.now.Add(last.RetryAfter).Year() < 2200 {
+						c.pause(last.RetryAfter - step)
+						if c.take(t, cost).Allowed {
+							t.Fatalf("%+v: cost %d is admitted one tick before RetryAfter %v", p, cost, last.RetryAfter)
+						}
+						c.pause(step)
+						if last = c.take(t, cost); !last.Allowed {
+							t.Fatalf("%+v: cost %d is denied after RetryAfter", p, cost)
+						}
+					}
+					if t.Failed() {
+						t.Fatalf("policy %+v", p)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestSetsEqualModels is the same for sets of one to four policies.
+func TestSetsEqualModels(t *testing.T) {
+	t.Parallel()
+	m, rdb := newServer(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for i := range redistest.Ops(100_000) / 200 {
+		var policies []Policy
+		names := map[string]bool{}
+		for len(policies) < 2+i%3 {
+			p := randomPolicy(rng, kinds[rng.IntN(len(kinds))])
+			if !names[p.PolicyName()] {
+				names[p.PolicyName()] = true
+				policies = append(policies, p)
+			}
+		}
+		c := newClocked(t, m, rdb, fmt.Sprintf("s%d", i), policies...)
+		tightest, step := c.rules[0].id().limit, time.Millisecond
+		for _, r := range c.rules {
+			tightest, step = min(tightest, r.id().limit), max(step, grain(r))
+		}
+		last := c.take(t, 0)
+		for range 200 {
+			states := append([]State{last.first}, last.rest...)
+			c.pause(randomPause(rng, &states[rng.IntN(len(states))], step))
+			cost := randomCost(rng, tightest)
+			last = c.take(t, cost)
+			if !last.Allowed && rng.IntN(3) == 0 && c.now.Add(last.RetryAfter).Year() < 2200 {
+				c.pause((last.RetryAfter + step - 1) / step * step)
+				if last = c.take(t, cost); !last.Allowed {
+					t.Fatalf("%+v: cost %d is denied after RetryAfter", policies, cost)
+				}
+			}
+		}
+	}
+}

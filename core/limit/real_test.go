@@ -1,0 +1,253 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// between sends each command between two readings of the server's clock, in
+// one transaction.
+type between struct {
+	rdb           *redis.Client
+	before, after int64 // in microseconds
+}
+
+func (b *between) Process(ctx context.Context, cmd redis.Cmder) error {
+	pipe := b.rdb.TxPipeline()
+	before := pipe.Time(ctx)
+	if err := pipe.Process(ctx, cmd); err != nil {
+		return err
+	}
+	after := pipe.Time(ctx)
+	_, err := pipe.Exec(ctx)
+	b.before, b.after = before.Val().UnixMicro(), after.Val().UnixMicro()
+	return err
+}
+
+// quick are policies that turn within the milliseconds that a real clock
+// moves between two commands.
+func quick(rng *rand.Rand, k kind) Policy {
+	length := time.Duration(1+rng.IntN(20)) * time.Millisecond
+	limit := 1 + rng.Int64N(20)
+	switch k {
+	case kindBucket:
+		rate := 1 + rng.Int64N(length.Milliseconds())
+		return TokenBucket{Rate: rate, Per: length, Burst: limit}
+	case kindFast:
+		return TokenBucket{Rate: 1001 + rng.Int64N(20_000), Per: time.Second, Burst: limit}
+	case kindWindow:
+		return FixedWindow{Limit: limit, Window: length}
+	case kindSliding:
+		return SlidingWindow{Limit: limit, Window: length}
+	default:
+		return SlidingLog{Limit: limit, Window: length}
+	}
+}
+
+// TestRealRedisEqualsModel is exactness on a real server: what each script
+// answers is what the model answers at a moment between two readings of the
+// server's clock. Where the clock may have moved within the script, every
+// state that explains the answers so far is followed.
+func TestRealRedisEqualsModel(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	for _, k := range kinds {
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			client := &between{rdb: srv.Client(t)}
+			prefix := srv.Prefix(t)
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			rng := rand.New(rand.NewPCG(seed, 3))
+			denied := 0
+			for i := range redistest.Ops(10_000) / 100 {
+				p := quick(rng, k)
+				l, err := New(client, fmt.Sprintf("r%d", i), []Policy{p}, &Options{Prefix: prefix, Budget: 5 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				states := []cell{{}}
+				for op := range 100 {
+					cost := min(int64(rng.IntN(4)), l.rules[0].id().limit)
+					got := []reading{{}}
+					if err := l.backend.take(t.Context(), l, "s", cost, got); err != nil {
+						t.Fatal(err)
+					}
+					if got[0].denied {
+						denied++
+					}
+					states = explain(l.rules[0], states, client.before, client.after, cost, got[0])
+					if len(states) == 0 {
+						t.Fatalf("%+v: nothing explains answer %d to a cost of %d: %+v", p, op, cost, got[0])
+					}
+				}
+			}
+			if denied == 0 {
+				t.Error("nothing was denied: the policies are too wide to tell")
+			}
+		})
+	}
+}
+
+// explain runs the model on every state at every tick the server's clock may
+// have shown, and keeps the states whose answer is the one that was given.
+func explain(r rule, states []cell, before, after, cost int64, got reading) []cell {
+	step := grain(r).Microseconds()
+	var kept []cell
+	keep := func(c cell) {
+		if !slices.ContainsFunc(kept, func(k cell) bool {
+			return k.now == c.now && k.from == c.from && k.n == c.n && k.m == c.m && slices.Equal(k.log, c.log)
+		}) {
+			kept = append(kept, c)
+		}
+	}
+	for _, was := range states {
+		for tick := before / step; tick <= after/step; tick++ {
+			c := was
+			c.log = slices.Clone(was.log)
+			readings := []reading{{}}
+			takeModel([]rule{r}, []*cell{&c}, tick*step, cost, readings)
+			if !alike(r, readings[0], got) {
+				continue
+			}
+			keep(c)
+			// Before Redis 7.2 the clock may move on before the script writes.
+			for late := tick + 1; late <= after/step && step > 1; late++ {
+				c.now++
+				c.from++
+				keep(c)
+			}
+		}
+	}
+	return kept
+}
+
+// alike compares what the two tell: the log's script leaves out what a
+// granted request has no use for.
+func alike(r rule, model, got reading) bool {
+	if _, ok := r.(*slidingLog); ok && !model.denied {
+		model.n[2] = 0
+	}
+	return model == got
+}
+
+// TestExactUnderContention has 64 goroutines on 8 clients share one key.
+func TestExactUnderContention(t *testing.T) {
+	t.Parallel()
+	hour := []Policy{
+		TokenBucket{Rate: 1000, Per: time.Hour},
+		FixedWindow{Limit: 1000, Window: time.Hour},
+		SlidingWindow{Limit: 1000, Window: time.Hour},
+		SlidingLog{Limit: 1000, Window: time.Hour},
+	}
+	sets := [][]Policy{hour}
+	for _, p := range hour {
+		sets = append(sets, []Policy{p})
+	}
+	for _, policies := range sets {
+		t.Run(policies[len(policies)-1].PolicyName()+fmt.Sprint(len(policies)), func(t *testing.T) {
+			t.Parallel()
+			onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+				// A bucket of 1,000 an hour gives one back every 3.6 s.
+				admitted, began, ended := contend(t, connect, prefix, policies, 64*40)
+				refilled := int64(0)
+				if _, ok := policies[0].(TokenBucket); ok && len(policies) == 1 {
+					refilled = ended.Sub(began).Milliseconds()/3600 + 1
+				}
+				if admitted < 1000 || admitted > 1000+refilled {
+					t.Errorf("%d were admitted, not 1000 (and %d refilled)", admitted, refilled)
+				}
+			})
+		})
+	}
+	for _, p := range []TokenBucket{
+		{Rate: 500, Per: time.Second, Burst: 100},
+		{Rate: 5000, Per: time.Second, Burst: 100},
+	} {
+		t.Run(p.PolicyName(), func(t *testing.T) {
+			t.Parallel()
+			onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+				admitted, began, ended := contend(t, connect, prefix, []Policy{p}, 64*100)
+				tick := time.Millisecond
+				most := p.Burst + int64(float64(p.Rate)*(ended.Sub(began)+tick).Seconds())
+				if admitted < p.Burst || admitted > most {
+					t.Errorf("%d were admitted in %v, not from %d to %d", admitted, ended.Sub(began), p.Burst, most)
+				}
+			})
+		})
+	}
+}
+
+// onReal runs a test on the standalone server and on the cluster.
+func onReal(t *testing.T, run func(t *testing.T, connect func() redis.UniversalClient, prefix string)) {
+	t.Helper()
+	t.Run("standalone", func(t *testing.T) {
+		t.Parallel()
+		srv := redistest.Standalone(t)
+		prefix := srv.Prefix(t)
+		run(t, func() redis.UniversalClient { return srv.Client(t) }, prefix)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		cl := redistest.Cluster(t)
+		prefix := cl.Prefix(t)
+		run(t, func() redis.UniversalClient { return cl.Client(t) }, prefix)
+	})
+}
+
+// contend makes attempts from 64 goroutines on 8 clients and counts what was
+// admitted, between two readings of the server's clock.
+func contend(
+	t *testing.T, connect func() redis.UniversalClient, prefix string, policies []Policy, attempts int,
+) (admitted int64, began, ended time.Time) {
+	t.Helper()
+	limiters := make([]*Limiter, 8)
+	var clock redis.UniversalClient
+	for i := range limiters {
+		clock = connect()
+		l, err := New(clock, "contend", policies, &Options{Prefix: prefix, Budget: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limiters[i] = l
+	}
+	began = serverTime(t, clock)
+	var count atomic.Int64
+	var wg sync.WaitGroup
+	for g := range 64 {
+		wg.Go(func() {
+			for range attempts / 64 {
+				d, err := limiters[g%len(limiters)].Take(t.Context(), "one")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if d.Allowed {
+					count.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return count.Load(), began, serverTime(t, clock)
+}
+
+// serverTime is a master's clock; the masters of a cluster share a machine.
+func serverTime(t *testing.T, rdb redis.UniversalClient) time.Time {
+	t.Helper()
+	now, err := rdb.Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
