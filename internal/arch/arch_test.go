@@ -1,0 +1,168 @@
+// Package arch holds the library's packages to the one direction of imports
+// and to the frameworks that each of them may compile.
+package arch
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/neap-go/neap"
+	root   = "../.."
+
+	gin       = "github.com/gin-gonic/gin"
+	echo      = "github.com/labstack/echo"
+	fiber     = "github.com/gofiber/fiber"
+	fasthttp  = "github.com/valyala/fasthttp"
+	miniredis = "github.com/alicebob/miniredis"
+)
+
+// layers are the library's rooms from the bottom up: a package imports
+// packages of lower layers and of its own room, and nothing else of this
+// module. A room may be empty.
+var layers = [][]string{
+	{"lua"},
+	{"core/script"},
+	{"core/limit", "core/lock", "core/idempotency", "core/stock"},
+	{"core/gate"},
+	{"core/gate/gatehttp", "core/gate/gatetest", "core/callback"},
+	{"nethttp", "ginlimit", "echolimit", "fiberlimit"},
+	{"examples", "internal"}, // no library package imports these
+}
+
+// forbidden says what a package and the packages under it must not compile.
+var forbidden = map[string][]string{
+	"lua":         {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
+	"core":        {gin, echo, fiber, fasthttp, miniredis},
+	"core/script": {"net/http", "testing"},
+	"core/limit":  {"net/http", "testing"},
+	"nethttp":     {gin, echo, fiber, fasthttp, miniredis, "testing"},
+	"ginlimit":    {echo, fiber, fasthttp, miniredis, "testing"},
+	"echolimit":   {gin, fiber, fasthttp, miniredis, "testing"},
+	"fiberlimit":  {gin, echo, miniredis},
+}
+
+// must are packages that the rules above are about: without one of them a
+// rule holds of nothing.
+var must = []string{
+	"lua", "core/script", "core/limit", "core/gate", "core/gate/gatehttp", "core/gate/gatetest",
+	"nethttp", "ginlimit", "echolimit", "fiberlimit",
+}
+
+type pkg struct {
+	path    string   // within the module
+	imports []string // within the module, without those of its tests
+	deps    []string // whatever it compiles
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	touch(t)
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}}|{{join .Imports " "}}|{{join .Deps " "}}`, "./...")
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for line := range strings.Lines(string(out)) {
+		part := strings.Split(strings.TrimSpace(line), "|")
+		p := pkg{path: inModule(part[0]), deps: strings.Fields(part[2])}
+		for _, i := range strings.Fields(part[1]) {
+			if under(i, module) {
+				p.imports = append(p.imports, inModule(i))
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// touch looks at every Go file, so that go test runs this test again when one
+// has changed: of what go list reads it knows nothing.
+func touch(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) == ".go" {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func inModule(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+}
+
+// under says whether path is dir or below it; a major version is below.
+func under(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, dir+"/")
+}
+
+// room is the layer of a package and its room there.
+func room(path string) (layer int, name string) {
+	layer = -1
+	for i, rooms := range layers {
+		for _, r := range rooms {
+			if under(path, r) && len(r) > len(name) {
+				layer, name = i, r
+			}
+		}
+	}
+	return layer, name
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	for _, p := range packages(t) {
+		seen = append(seen, p.path)
+		layer, own := room(p.path)
+		if layer < 0 {
+			t.Errorf("%s is in no layer", p.path)
+		}
+		for _, i := range p.imports {
+			if l, r := room(i); l >= layer && r != own {
+				t.Errorf("%s imports %s, which does not lie below it", p.path, i)
+			}
+		}
+	}
+	for _, want := range must {
+		if !slices.Contains(seen, want) {
+			t.Errorf("there is no package %s", want)
+		}
+	}
+}
+
+func TestPackagesCompileOnlyTheirOwnFramework(t *testing.T) {
+	t.Parallel()
+	for _, p := range packages(t) {
+		for dir, banned := range forbidden {
+			if !under(p.path, dir) {
+				continue
+			}
+			for _, b := range banned {
+				if i := slices.IndexFunc(p.deps, func(d string) bool {
+					return d == b || strings.Contains(b, ".") && under(d, b)
+				}); i >= 0 {
+					t.Errorf("%s compiles %s", p.path, p.deps[i])
+				}
+			}
+		}
+	}
+}
