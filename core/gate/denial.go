@@ -1,0 +1,99 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// Denial is why a gate does not let a request run: a 429 of a limit, a refusal
+// of 400 to 499 of a key, a 503 when Redis cannot answer, a 500 when the wiring
+// is wrong. A Render function makes a [Reply] of it.
+type Denial struct {
+	Status int
+	// Type is the URI of the problem type (RFC 9457 section 3.1.1); empty where
+	// the status says it all.
+	Type string
+	// Title is a short sentence, the same for every request so denied.
+	Title string
+	// Detail is a sentence on this request; it may be empty.
+	Detail string
+	// RetryAfter is how long a client should wait; 0 when it is no matter of
+	// waiting. The Retry-After field has it in whole seconds, rounded up.
+	RetryAfter time.Duration
+	// Header has the fields that belong to the denial: Retry-After,
+	// Cache-Control and those of the rate limit. A rendered Reply gets each of
+	// them that it does not set itself.
+	Header []Field
+	// Decision is the limiter's, of a 429; nil otherwise. It is read-only.
+	Decision *limit.Decision
+}
+
+// answers is how a gate says no: what the options of all gates have in common.
+type answers struct {
+	render  func(Denial) Reply
+	onError func(Request, error)
+}
+
+// deny makes the reply. No denial may be kept by a cache: RFC 6585 section 4
+// says so of a 429, and any other holds for this caller and moment alone.
+func (a answers) deny(d Denial) Pass {
+	if d.RetryAfter > 0 || d.Status == 429 {
+		wait := strconv.FormatInt(secondsAtLeastOne(d.RetryAfter), 10)
+		d.Header = append(d.Header, Field{Name: fieldRetryAfter, Value: wait})
+		d.Detail = "Retry after " + wait + " s."
+	}
+	d.Header = append(d.Header, Field{Name: fieldCacheControl, Value: "no-store"})
+	if a.render == nil {
+		reply := problem(d)
+		return Pass{Reply: &reply}
+	}
+	protocol := slices.Clone(d.Header)
+	reply := a.render(d)
+	if reply.Status == 0 {
+		reply.Status = d.Status
+	}
+	reply.Header = appendFields(missingFields(protocol, reply.Header), reply.Header)
+	return Pass{Reply: &reply}
+}
+
+func missingFields(protocol, own []Field) []Field {
+	return slices.DeleteFunc(protocol, func(f Field) bool {
+		return slices.ContainsFunc(own, func(o Field) bool { return strings.EqualFold(o.Name, f.Name) })
+	})
+}
+
+// refuse answers an error of a Key or another function of the user's: as it
+// says when it is a refusal, otherwise with a 500, and the hook is told.
+func (a answers) refuse(r Request, err error) Pass {
+	if refused, ok := asRefusal(err); ok {
+		return a.deny(Denial{Status: refused.status, Title: refused.title})
+	}
+	a.tell(r, err)
+	return a.deny(Denial{Status: 500, Title: "Internal Server Error"})
+}
+
+// retryUnavailable is when to come back while Redis cannot answer: not at once,
+// and nobody knows when.
+const retryUnavailable = time.Second
+
+// unavailable answers an error of what is behind the gate. A client that went
+// away is no outage, and the hook is not told. The answer is the same 503: who
+// can still read it is told of a server that shuts down, and may try again.
+func (a answers) unavailable(r Request, err error) Pass {
+	if !errors.Is(err, context.Canceled) || r.Context().Err() == nil {
+		a.tell(r, err)
+	}
+	return a.deny(Denial{Status: 503, Title: "Service Unavailable", RetryAfter: retryUnavailable})
+}
+
+func (a answers) tell(r Request, err error) {
+	if a.onError != nil {
+		a.onError(r, err)
+	}
+}

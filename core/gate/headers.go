@@ -1,0 +1,133 @@
+package gate
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// Headers chooses the fields in which a rate limit tells a client where he
+// stands, on admitted and denied requests alike. Every number of seconds is
+// rounded up. The zero value is [HeadersIETF].
+type Headers uint8
+
+const (
+	// HeadersIETF sends RateLimit-Policy, with every policy of the limiter, and
+	// RateLimit, with the one that binds, as in
+	// draft-ietf-httpapi-ratelimit-headers-11:
+	//
+	//	RateLimit-Policy: "burst";q=10;w=1
+	//	RateLimit: "burst";r=9;t=1
+	//
+	// q is how much can be taken at once, w the seconds an exhausted policy
+	// takes to become whole, r how much is left, t the seconds until there is
+	// more. Both fields are lists: those of an outer and an inner gate stand
+	// side by side.
+	HeadersIETF Headers = iota
+	// HeadersLegacy sends RateLimit-Limit, RateLimit-Remaining and
+	// RateLimit-Reset, as drafts up to 06 had them, for the policy that binds:
+	// q, r and t of above. An inner gate's replace an outer one's.
+	HeadersLegacy
+	// HeadersX sends X-RateLimit-Limit, X-RateLimit-Remaining and
+	// X-RateLimit-Reset, which are the legacy ones by their older name. Reset
+	// is a number of seconds from now, not a time of day.
+	HeadersX
+	// HeadersNone sends none of them. Retry-After still comes with a 429.
+	HeadersNone
+
+	headersEnd
+)
+
+// Names are in the form that http.Header keeps them in, which costs adapters no
+// conversion; field names have no case (RFC 9110 section 5.1).
+const (
+	fieldPolicy       = "Ratelimit-Policy"
+	fieldRateLimit    = "Ratelimit"
+	fieldRetryAfter   = "Retry-After"
+	fieldCacheControl = "Cache-Control"
+	fieldContentType  = "Content-Type"
+)
+
+// maxInteger is the largest of a Structured Field (RFC 9651 section 3.3.1).
+const maxInteger = 999_999_999_999_999
+
+// fields formats d, with room for spare more. The text of all fields is one
+// string, cut up.
+func (h Headers) fields(d *limit.Decision, spare int) []Field {
+	switch h {
+	case HeadersIETF:
+		return ietfFields(d, spare)
+	case HeadersLegacy:
+		return legacyFields(d, spare, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset")
+	case HeadersX:
+		return legacyFields(d, spare, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")
+	}
+	return make([]Field, 0, spare)
+}
+
+func ietfFields(d *limit.Decision, spare int) []Field {
+	var room [256]byte
+	text := room[:0]
+	var binding limit.State
+	for s := range d.States() {
+		if len(text) > 0 {
+			text = append(text, ", "...)
+		}
+		text = appendItem(text, s.Policy, ";q=", s.Limit)
+		text = append(text, ";w="...)
+		text = strconv.AppendInt(text, secondsAtLeastOne(s.Window), 10)
+		if s.Policy == d.Policy {
+			binding = s
+		}
+	}
+	cut := len(text)
+	text = appendItem(text, binding.Policy, ";r=", binding.Remaining)
+	text = append(text, ";t="...)
+	text = strconv.AppendInt(text, seconds(binding.NextAfter), 10)
+	all := string(text)
+	return append(make([]Field, 0, 2+spare),
+		Field{Name: fieldPolicy, Value: all[:cut], Add: true},
+		Field{Name: fieldRateLimit, Value: all[cut:], Add: true})
+}
+
+// appendItem quotes as Go does, which for the printable characters that a
+// policy's name is made of is what RFC 9651 section 4.1.6 asks.
+func appendItem(text []byte, policy, parameter string, n int64) []byte {
+	text = strconv.AppendQuoteToASCII(text, policy)
+	text = append(text, parameter...)
+	return strconv.AppendInt(text, min(n, maxInteger), 10)
+}
+
+func legacyFields(d *limit.Decision, spare int, total, remaining, reset string) []Field {
+	var next time.Duration
+	for s := range d.States() {
+		if s.Policy == d.Policy {
+			next = s.NextAfter
+		}
+	}
+	var room [64]byte
+	text := strconv.AppendInt(room[:0], d.Limit, 10)
+	first := len(text)
+	text = strconv.AppendInt(text, d.Remaining, 10)
+	second := len(text)
+	text = strconv.AppendInt(text, seconds(next), 10)
+	all := string(text)
+	return append(make([]Field, 0, 3+spare),
+		Field{Name: total, Value: all[:first]},
+		Field{Name: remaining, Value: all[first:second]},
+		Field{Name: reset, Value: all[second:]})
+}
+
+// seconds rounds up: who waits that long has waited long enough.
+func seconds(d time.Duration) int64 {
+	whole := int64(d / time.Second)
+	if d%time.Second > 0 {
+		whole++
+	}
+	return max(0, whole)
+}
+
+// secondsAtLeastOne is for what must not be 0: a client that retries after 0
+// seconds does so at once, and a window is positive by definition.
+func secondsAtLeastOne(d time.Duration) int64 { return max(1, seconds(d)) }

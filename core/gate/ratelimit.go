@@ -1,0 +1,120 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// RateLimitOptions are the options of [RateLimit]. Their functions are called
+// by many requests at once; what they panic with, the request panics with.
+type RateLimitOptions struct {
+	// Skip lets a request pass uncounted, such as a health check.
+	Skip func(Request) bool
+	// Cost is how many permits a request takes; nil is 1 each. A cost below 0,
+	// or above what the limiter can ever grant, is refused with a 400, since
+	// waiting would not help. An error is answered like that of a Key.
+	Cost func(Request) (int64, error)
+	// Choose picks another limiter for a request, by its tenant or plan: one
+	// that limit.Limiter.With made once. Nil is the gate's own. An error is
+	// answered like that of a Key.
+	Choose func(Request) (*limit.Limiter, error)
+	// Headers are the fields to send; the zero value is [HeadersIETF].
+	Headers Headers
+	// Render makes the answer to a request that may not run; nil is
+	// application/problem+json. A Status of 0 keeps the denial's, and the
+	// denial's header fields are added unless the Reply has its own.
+	Render func(Denial) Reply
+	// OnError hears of what is answered with a 500 or 503: errors of a Key,
+	// Cost or Choose that refuse nothing, wrong wiring ([ErrWiring]), a Redis
+	// that does not answer in time. A client that went away is not told of.
+	// Such an error may name keys and is for operators. Nil hears nothing.
+	OnError func(Request, error)
+}
+
+// RateLimit is a gate that admits what the limiter admits for the subject that
+// key makes of the request. It answers
+//
+//   - 429 with Retry-After when the limit is reached,
+//   - 400 to 499 when the request cannot be keyed or its cost never be granted,
+//   - 503 when Redis could not answer, or the request's context ended,
+//   - 500 when the key is wrongly wired or fails.
+//
+// It panics at wiring on a nil limiter or key and on an unknown Headers; nil
+// options are the defaults, and options are copied.
+func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
+	if limiter == nil {
+		panic("gate: RateLimit: the limiter is nil")
+	}
+	mustKeys("RateLimit", key)
+	g := &rateLimit{limiter: limiter, key: key}
+	if opts != nil {
+		g.opts = *opts
+	}
+	if g.opts.Headers >= headersEnd {
+		panic(fmt.Sprintf("gate: RateLimit: RateLimitOptions.Headers is %d; use one of the constants", g.opts.Headers))
+	}
+	g.answers = answers{render: g.opts.Render, onError: g.opts.OnError}
+	return g
+}
+
+type rateLimit struct {
+	limiter *limit.Limiter
+	key     Key
+	opts    RateLimitOptions
+	answers answers
+}
+
+func (g *rateLimit) Enter(r Request) Pass {
+	if g.opts.Skip != nil && g.opts.Skip(r) {
+		return Pass{}
+	}
+	subject, err := subject(r, g.key)
+	if err != nil {
+		return g.answers.refuse(r, err)
+	}
+	limiter, cost, err := g.terms(r)
+	if err != nil {
+		return g.answers.refuse(r, err)
+	}
+	d, err := limiter.TakeN(r.Context(), subject, cost)
+	switch {
+	case errors.Is(err, limit.ErrCost):
+		return g.answers.refuse(r, Refuse(400, "The cost of the request is not one that can be granted"))
+	case err != nil:
+		return g.answers.unavailable(r, err)
+	case !d.Allowed:
+		return g.exceeded(d)
+	}
+	return Pass{Header: g.opts.Headers.fields(&d, 0)}
+}
+
+// terms are the limiter that a request is under and what it costs there.
+func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err error) {
+	limiter, cost = g.limiter, 1
+	if g.opts.Choose != nil {
+		chosen, err := g.opts.Choose(r)
+		if err != nil {
+			return nil, 0, err
+		}
+		if chosen != nil {
+			limiter = chosen
+		}
+	}
+	if g.opts.Cost != nil {
+		if cost, err = g.opts.Cost(r); err != nil {
+			return nil, 0, err
+		}
+	}
+	return limiter, cost, nil
+}
+
+func (g *rateLimit) exceeded(d limit.Decision) Pass {
+	return g.answers.deny(Denial{
+		Status: 429, Type: typeQuota, Title: titleQuota,
+		RetryAfter: d.RetryAfter,
+		Header:     g.opts.Headers.fields(&d, 2),
+		Decision:   &d,
+	})
+}
