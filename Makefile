@@ -1,0 +1,57 @@
+# `make` lists the targets. demo and test install what they need.
+
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT := $(CURDIR)/.bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+REDIS_URL ?=
+FUZZTIME ?= 20s
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## send real HTTP to all four frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
+	go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
+
+.PHONY: test
+test: redis ## run every test, on miniredis, a real redis-server and a real cluster
+	scripts/each-module.sh go test -race ./...
+
+.PHONY: soak
+soak: redis ## run every test at its full count of generated operations
+	NEAP_TEST_SCALE=1 scripts/each-module.sh go test -race -count=1 -timeout 60m ./...
+
+.PHONY: check
+check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-lint and luacheck
+	@test -z "$$(gofmt -l .)" || { echo "gofmt -w these:"; gofmt -l .; exit 1; }
+	scripts/each-module.sh go vet ./...
+	scripts/each-module.sh go mod tidy -diff
+	scripts/each-module.sh $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...
+	luacheck --quiet lua
+
+.PHONY: bench
+bench: redis ## measure decisions and the net/http middleware
+	go test -run '^$$' -bench . -benchmem ./core/... ./nethttp/...
+
+.PHONY: planted
+planted: redis ## plant wiring bugs in the adapters; the contract must catch each
+	go run ./core/gate/gatetest/planted
+
+.PHONY: fuzz
+fuzz: redis ## fuzz each target for FUZZTIME (20s)
+	scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: redis
+redis:
+	@scripts/need.sh "$${REDIS_SERVER:-redis-server}" redis-server redis
+
+.PHONY: luacheck
+luacheck:
+	@scripts/need.sh luacheck lua-check luacheck
+
+# Built by the Go module proxy alone and outside go.mod, so that no user's
+# go.sum grows by a linter.
+$(GOLANGCI_LINT):
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv $(@D)/golangci-lint $@

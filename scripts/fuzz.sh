@@ -1,0 +1,10 @@
+#!/bin/sh
+# fuzz.sh DURATION
+# Runs every fuzz test of the module for that long, one after the other.
+set -eu
+for package in $(go list ./...); do
+	for name in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+		echo "--- $package $name"
+		go test -run '^$' -fuzz "^$name\$" -fuzztime "$1" "$package"
+	done
+done
