@@ -8,17 +8,19 @@
 -- ARGV[1]  cost
 -- ARGV[2]  limit
 -- ARGV[3]  window, in microseconds
--- ARGV[4]  time to live of an entry, in milliseconds, rounded up
+-- ARGV[4]  time to live of the log, in milliseconds: two windows, so that it
+--          is set anew once a window and not with every entry
+-- ARGV[5]  index of the pivot, cost - limit - 1
 -- returns  granted with a cost: used + (limit + 1) * next; otherwise
 --          {used, next, retry, reset}, its first -1 - used when denied. used
 --          is the count afterwards; next, retry and reset are how many
 --          microseconds until the oldest entry leaves, until the same request
 --          is granted, until all have left
--- effects  granted with a cost: RPUSH and PEXPIRE, and LTRIM of what has left;
+-- effects  granted with a cost: RPUSH, PEXPIRE, and LPOP or LTRIM of what left;
 --          denied: nothing, or PEXPIRE where the time to live is too long; in
 --          both, entries later than now are first written again as of now
 local key = KEYS[1]
-local cost, limit, window, longest = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
+local cost, limit, window, longest, reach = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4], ARGV[5]
 
 local call = redis.call
 local clock = call('TIME')
@@ -41,13 +43,15 @@ if newest and newest - now > 0 then
   end
 end
 
-local pivot = cost > 0 and call('LINDEX', key, cost - limit - 1)
+local pivot = cost > 0 and call('LINDEX', key, reach)
 local denied = pivot and pivot + window > now
 local granted = cost > 0 and not denied
 local size
 if granted and cost == 1 then
   size = call('RPUSH', key, now)
-  call('PEXPIRE', key, longest)
+  if not newest or newest % window > now % window or now - newest >= window then
+    call('PEXPIRE', key, longest)
+  end
 elseif granted then
   local entries = {}
   for i = 1, cost do
@@ -75,7 +79,9 @@ if oldest and oldest + window <= now then
     end
     probe = (gone + high - (gone + high) % 2) / 2
   end
-  if granted then
+  if granted and gone == 1 then
+    call('LPOP', key)
+  elseif granted then
     call('LTRIM', key, gone, '-1')
   end
 end

@@ -91,11 +91,12 @@ func (b *bucket) alone() *script.Script {
 	return bucketScript
 }
 
-func (b *bucket) args() []any {
+func (b *bucket) args(cost int64) []any {
+	args := []any{integer(cost * b.unit), integer(b.capacity), integer(b.drain)}
 	if b.fast {
-		return []any{integer(b.capacity), integer(b.drain), integer(b.tick.Microseconds()), integer(b.longest)}
+		args = append(args, integer(b.tick.Microseconds()))
 	}
-	return []any{integer(b.capacity), integer(b.drain), integer(b.longest)}
+	return append(args, integer(b.longest))
 }
 
 func (b *bucket) entry() [6]any {

@@ -53,11 +53,13 @@ func (l *slidingLog) alone() *script.Script {
 	return nil
 }
 
-// longest is the time to live of an entry in milliseconds. The key's clock
-// may be up to a millisecond behind TIME.
-func (l *slidingLog) longest() any { return integer(ceilDiv(l.length, 1000) + 1) }
+// longest is the time to live of a log in milliseconds: two windows, and one
+// more for the key's clock, which may be up to a millisecond behind TIME.
+func (l *slidingLog) longest() any { return integer(ceilDiv(2*l.length, 1000) + 1) }
 
-func (l *slidingLog) args() []any { return []any{integer(l.limit), integer(l.length), l.longest()} }
+func (l *slidingLog) args(cost int64) []any {
+	return []any{integer(cost), integer(l.limit), integer(l.length), l.longest(), integer(cost - l.limit - 1)}
+}
 
 func (l *slidingLog) entry() [6]any {
 	return [6]any{"log", integer(l.limit), integer(l.length), "1", l.longest(), "1"}

@@ -3,7 +3,6 @@ package limit
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
@@ -22,17 +21,15 @@ type remote struct {
 	space  keyspace
 	script *script.Script
 	alone  bool
-	unit   int64 // what the script counts for a permit
 	args   []any // for a cost of one permit
 }
 
 func newRemote(runner *script.Runner, space keyspace, rules []rule) *remote {
-	r := &remote{runner: runner, space: space, script: setScript, unit: 1}
+	r := &remote{runner: runner, space: space, script: setScript}
 	if len(rules) == 1 && rules[0].alone() != nil {
 		r.alone = true
 		r.script = rules[0].alone()
-		r.unit = rules[0].id().unit
-		r.args = append([]any{integer(r.unit)}, rules[0].args()...)
+		r.args = rules[0].args(1)
 		return r
 	}
 	r.args = []any{integer(1)}
@@ -55,8 +52,12 @@ func (r *remote) keys(l *Limiter, subject string, few []string) []string {
 func (r *remote) take(ctx context.Context, l *Limiter, subject string, cost int64, into []reading) error {
 	var few [4]string
 	args := r.args
-	if cost != 1 {
-		args = append([]any{strconv.FormatInt(cost*r.unit, 10)}, args[1:]...)
+	switch {
+	case cost == 1:
+	case r.alone:
+		args = l.rules[0].args(cost)
+	default:
+		args = append([]any{integer(cost)}, args[1:]...)
 	}
 	reply, err := r.runner.Run(ctx, r.script, r.keys(l, subject, few[:0]), args...)
 	if err != nil {

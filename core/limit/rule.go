@@ -15,9 +15,9 @@ type rule interface {
 	id() *identity
 
 	// alone is the script for a set of this one policy, nil when the reply
-	// would not fit its one number; args are its arguments behind the cost.
+	// would not fit its one number; args are its arguments.
 	alone() *script.Script
-	args() []any
+	args(cost int64) []any
 	// unpack reads the reply of alone.
 	unpack(reply any) (reading, bool)
 	// entry is the policy's part of the arguments of limit_set.lua, and width

@@ -44,7 +44,9 @@ func (s *sliding) alone() *script.Script {
 	return nil
 }
 
-func (s *sliding) args() []any { return []any{integer(s.limit), integer(s.length)} }
+func (s *sliding) args(cost int64) []any {
+	return []any{integer(cost), integer(s.limit), integer(s.length)}
+}
 
 func (s *sliding) entry() [6]any {
 	return [6]any{"sliding", integer(s.limit), integer(s.length), "1", integer(2 * s.length), "1"}

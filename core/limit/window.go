@@ -42,7 +42,9 @@ func (w *window) alone() *script.Script {
 	return nil
 }
 
-func (w *window) args() []any { return []any{integer(w.limit), integer(w.length)} }
+func (w *window) args(cost int64) []any {
+	return []any{integer(cost), integer(w.limit), integer(w.length)}
+}
 
 func (w *window) entry() [6]any {
 	return [6]any{"window", integer(w.limit), integer(w.length), "1", integer(w.length), "1"}

@@ -1,0 +1,90 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// BenchmarkTake measures a decision beside the floor, which is EVALSHA of
+// "return 1" through the same client: compare within one run. script-µs is
+// the script's own time on the server.
+func BenchmarkTake(b *testing.B) {
+	srv := redistest.NewStandalone(b)
+	rdb := srv.Client(b, func(o *redis.Options) {
+		o.ContextTimeoutEnabled = true
+		o.PoolSize = 64
+	})
+	sha, err := rdb.ScriptLoad(b.Context(), "return 1").Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	floor := func(ctx context.Context) error { return rdb.EvalSha(ctx, sha, []string{"neap:floor:{s}"}, "1").Err() }
+
+	contestants := []struct {
+		name     string
+		policies []Policy
+	}{
+		{"bucket/admitted", []Policy{TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}}},
+		{"bucket/denied", []Policy{TokenBucket{Rate: 1, Per: time.Hour}}},
+		{"bucket3/admitted", []Policy{TokenBucket{Rate: 3, Per: time.Second, Burst: 1e9}}},
+		{"fast/admitted", []Policy{TokenBucket{Rate: 5000, Per: time.Second, Burst: 1e9}}},
+		{"fast/denied", []Policy{TokenBucket{Rate: 7777, Per: time.Second, Burst: 1}}},
+		{"window/admitted", []Policy{FixedWindow{Limit: 1e9, Window: time.Hour}}},
+		{"window/denied", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}},
+		{"sliding/admitted", []Policy{SlidingWindow{Limit: 1e4, Window: time.Millisecond}}},
+		{"sliding/denied", []Policy{SlidingWindow{Limit: 1, Window: time.Hour}}},
+		{"log/admitted", []Policy{SlidingLog{Limit: 1000, Window: time.Millisecond}}},
+		{"log/denied", []Policy{SlidingLog{Limit: 1, Window: time.Hour}}},
+		{"set2/admitted", []Policy{
+			TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}, FixedWindow{Limit: 1e9, Window: time.Hour},
+		}},
+	}
+	for _, goroutines := range []int{1, 16, 256} {
+		run := func(name string, call func(context.Context) error) {
+			b.Run(fmt.Sprintf("%s/%d", name, goroutines), func(b *testing.B) {
+				if err := call(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				redistest.ResetStats(b, rdb)
+				b.ReportAllocs()
+				if goroutines == 1 {
+					for b.Loop() {
+						if err := call(b.Context()); err != nil {
+							b.Fatal(err)
+						}
+					}
+				} else {
+					b.SetParallelism(goroutines / 2)
+					b.RunParallel(func(pb *testing.PB) {
+						for pb.Next() {
+							if err := call(b.Context()); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				b.StopTimer()
+				s := redistest.CommandStats(b, rdb)["evalsha"]
+				b.ReportMetric(float64(s.Usec)/float64(s.Calls), "script-µs")
+			})
+		}
+		run("floor", floor)
+		for _, c := range contestants {
+			l, err := New(rdb, "bench", c.policies, &Options{Budget: 5 * time.Second})
+			if err != nil {
+				b.Fatal(err)
+			}
+			run(c.name, func(ctx context.Context) error {
+				_, err := l.Take(ctx, "ip=192.0.2.1")
+				return err
+			})
+		}
+	}
+}
