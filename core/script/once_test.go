@@ -1,0 +1,124 @@
+package script_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestLostReplyExecutesOnce loses the reply of every call after the server
+// ran it: neap runs each exactly once and says that it does not know, where
+// plain go-redis with the same options runs it again.
+func TestLostReplyExecutesOnce(t *testing.T) {
+	t.Parallel()
+	faults := map[string]redistest.Fault{
+		"eof": redistest.EOF, "reset": redistest.Reset, "silence": redistest.Silence,
+	}
+	for _, contextTimeouts := range []bool{false, true} {
+		for name, fault := range faults {
+			for _, f := range fronts(t, contextTimeouts) {
+				t.Run(fmt.Sprintf("%s/%s/ContextTimeoutEnabled=%v", f.name, name, contextTimeouts), func(t *testing.T) {
+					t.Parallel()
+					r := newRunner(t, f.rdb, &script.Options{Budget: 300 * time.Millisecond})
+					key := redistest.Prefix(t)
+					// The first call tells the server the script.
+					if _, err := r.Run(t.Context(), count, []string{key}, 1); err != nil {
+						t.Fatal(err)
+					}
+					f.proxy.Lose(fault, 1_000_000, "evalsha", "eval")
+					const calls = 5
+					for range calls {
+						_, err := r.Run(t.Context(), count, []string{key}, 1)
+						if !errors.Is(err, script.ErrMaybeExecuted) {
+							t.Errorf("the error is %v, not ErrMaybeExecuted", err)
+						}
+					}
+					f.proxy.Lose(fault, 0)
+					if n, err := f.rdb.Get(t.Context(), key).Int(); err != nil || n != 1+calls {
+						t.Errorf("%d calls ran %d times (%v)", 1+calls, n, err)
+					}
+					if fault == redistest.Silence {
+						return // plain go-redis would wait for 3 s each time
+					}
+					f.proxy.Lose(fault, 1_000_000, "evalsha")
+					_ = f.rdb.EvalSha(t.Context(), count.SHA(), []string{key}, 1).Err()
+					f.proxy.Lose(fault, 0)
+					if n, err := f.rdb.Get(t.Context(), key).Int(); err != nil || n < 1+calls+2 {
+						t.Errorf("plain go-redis ran it %d times (%v): the proxy no longer shows the fault", n-1-calls, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestScriptFlushIsNotSeen empties the script cache 50 times a second beside
+// load.
+func TestScriptFlushIsNotSeen(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		r := newRunner(t, rdb, &script.Options{Budget: 5 * time.Second})
+		stop := make(chan struct{})
+		flushed := make(chan int)
+		go func() {
+			n := 0
+			for tick := time.NewTicker(20 * time.Millisecond); ; n++ {
+				select {
+				case <-tick.C:
+					if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+						t.Error(err)
+					}
+				case <-stop:
+					tick.Stop()
+					flushed <- n
+					return
+				}
+			}
+		}()
+		calls := redistest.Ops(20_000)
+		for i := range calls {
+			if _, err := r.Run(t.Context(), count, []string{prefix}, 1); err != nil {
+				t.Fatalf("call %d: %v", i, err)
+			}
+		}
+		close(stop)
+		if n := <-flushed; n < 1 {
+			t.Errorf("the cache was flushed %d times during %d calls", n, calls)
+		}
+		if n, err := rdb.Get(t.Context(), prefix).Int(); err != nil || n != calls {
+			t.Errorf("%d calls ran %d times (%v)", calls, n, err)
+		}
+	}, redistest.OnStandalone, redistest.OnCluster)
+}
+
+// TestRestartCostsOneRoundTrip restarts the server, which empties its script
+// cache, and then calls once: EVALSHA, NOSCRIPT, EVAL.
+func TestRestartCostsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	proxy := srv.Proxy(t)
+	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial })
+	r := newRunner(t, rdb, &script.Options{Budget: 5 * time.Second})
+	key := srv.Prefix(t)
+	for range 3 {
+		if _, err := r.Run(t.Context(), count, []string{key}, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.Stop(t)
+	srv.Start(t)
+	sha, eval := proxy.Forwarded("evalsha"), proxy.Forwarded("eval")
+	n, err := r.Run(t.Context(), count, []string{key}, 1)
+	if err != nil || n != int64(1) {
+		t.Errorf("the first call after a restart: %v, %v", n, err)
+	}
+	if sha, eval = proxy.Forwarded("evalsha")-sha, proxy.Forwarded("eval")-eval; sha != 1 || eval != 1 {
+		t.Errorf("it sent %d EVALSHA and %d EVAL", sha, eval)
+	}
+}

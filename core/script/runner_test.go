@@ -1,0 +1,204 @@
+package script_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestUnusableClientsAreRefused(t *testing.T) {
+	t.Parallel()
+	var none *redis.Client
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { rdb.Close() })
+	for name, client := range map[string]script.Client{
+		"nil":         nil,
+		"typed nil":   none,
+		"pipeline":    rdb.Pipeline(),
+		"tx pipeline": rdb.TxPipeline(),
+		"transaction": &redis.Tx{},
+	} {
+		if _, err := script.NewRunner(client, nil); !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "pass ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := script.NewRunner(rdb, &script.Options{Budget: -1}); err == nil || !strings.Contains(err.Error(), "Budget") {
+		t.Errorf("a negative budget: %v", err)
+	}
+}
+
+func TestKeysMustShareAHashTag(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		r := newRunner(t, rdb, nil)
+		for name, keys := range map[string][]string{
+			"none":          {},
+			"two plain":     {prefix + "a", prefix + "b"},
+			"two tags":      {prefix + "{a}", prefix + "{b}"},
+			"an empty tag":  {prefix + "{}a", prefix + "{}b"},
+			"an open brace": {prefix + "{a", prefix + "{a}"},
+		} {
+			_, err := r.Run(t.Context(), count, keys, 1)
+			if !errors.Is(err, script.ErrConfiguration) {
+				t.Errorf("%s: %v", name, err)
+			}
+			for _, key := range keys {
+				if n := rdb.Exists(t.Context(), key).Val(); n != 0 {
+					t.Errorf("%s: the script ran", name)
+				}
+			}
+		}
+		two := script.New("two.lua", `return #KEYS`)
+		if n, err := r.Run(t.Context(), two, []string{prefix + "{a}x", prefix + "{a}y{b}"}); err != nil || n != int64(2) {
+			t.Errorf("one tag: %v, %v", n, err)
+		}
+	})
+}
+
+func TestRepliesAndErrors(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		r := newRunner(t, rdb, &script.Options{Budget: 5 * time.Second})
+		keys := []string{prefix}
+		if v, err := r.Run(t.Context(), script.New("nil.lua", "return nil"), keys); v != nil || err != nil {
+			t.Errorf("nil: %v, %v", v, err)
+		}
+		if v, err := r.Run(t.Context(), script.New("list.lua", "return {1, 'a'}"), keys); err != nil {
+			t.Errorf("list: %v, %v", v, err)
+		} else if list := v.([]any); list[0] != int64(1) || list[1] != "a" {
+			t.Errorf("list: %v", list)
+		}
+		_, err := r.Run(t.Context(), script.New("bad.lua", "local a = 1\nreturn a + nil"), keys)
+		var failure *script.Error
+		if !errors.As(err, &failure) || !errors.Is(err, script.ErrFailed) || failure.Script != "bad.lua" {
+			t.Fatalf("a failing script: %v", err)
+		}
+		if _, mini := rdb.(*redis.Client); mini && !strings.Contains(err.Error(), "bad.lua:2") && !isMini(t, rdb) {
+			t.Errorf("the error does not name the line: %v", err)
+		}
+	})
+}
+
+func isMini(t *testing.T, rdb redis.UniversalClient) bool {
+	t.Helper()
+	return rdb.ConfigGet(t.Context(), "port").Err() != nil
+}
+
+// TestRefusalsAreRetriedWithinTheBudget has the server refuse with an error
+// that proves that nothing ran, and then relent.
+func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	rdb := srv.Client(t)
+	r := newRunner(t, rdb, &script.Options{Budget: 10 * time.Second})
+	key := srv.Prefix(t)
+	ctx := t.Context()
+	if err := rdb.Do(ctx, "replicaof", "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	short := newRunner(t, rdb, &script.Options{Budget: 50 * time.Millisecond})
+	if _, err := short.Run(ctx, count, []string{key}, 1); !errors.Is(err, script.ErrNotExecuted) {
+		t.Errorf("a replica that stays one: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Run(ctx, count, []string{key}, 1)
+		done <- err
+	}()
+	redistest.Await(t, 5*time.Second, "a refused attempt", func() bool {
+		return redistest.CommandStats(t, rdb)["eval"].Calls+redistest.CommandStats(t, rdb)["evalsha"].Calls > 2
+	})
+	if err := rdb.Do(ctx, "replicaof", "no", "one").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("after the server relented: %v", err)
+	}
+	if n, err := rdb.Get(ctx, key).Int(); err != nil || n != 1 {
+		t.Errorf("ran %d times (%v)", n, err)
+	}
+}
+
+func TestCredentialsAreNotRetried(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--requirepass", "secret")
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Password: "wrong"})
+	t.Cleanup(func() { rdb.Close() })
+	began := time.Now()
+	_, err := newRunner(t, rdb, &script.Options{Budget: time.Minute}).Run(t.Context(), count, []string{"k"}, 1)
+	if !errors.Is(err, script.ErrConfiguration) {
+		t.Errorf("a wrong password after %v: %v", time.Since(began), err)
+	}
+}
+
+// TestBudgetBounds calls a server that accepts and never answers, through
+// clients with and without ContextTimeoutEnabled, and through a pool whose
+// only connection is taken. Without the budget go-redis' own time-outs, 3 to
+// 10 seconds, would end the call.
+func TestBudgetBounds(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	srv := redistest.NewStandalone(t)
+	for _, contextTimeouts := range []bool{false, true} {
+		options := func(addr string) *redis.Options {
+			return &redis.Options{Addr: addr, PoolSize: 1, ContextTimeoutEnabled: contextTimeouts}
+		}
+		silent := redis.NewClient(options(l.Addr().String()))
+		busy := redis.NewClient(options(srv.Addr()))
+		t.Cleanup(func() { silent.Close(); busy.Close() })
+		taken := busy.Conn()
+		if err := taken.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { taken.Close() })
+		for name, rdb := range map[string]*redis.Client{"silent": silent, "busy pool": busy} {
+			r := newRunner(t, rdb, &script.Options{Budget: 60 * time.Millisecond})
+			ctx, cancel := context.WithCancel(t.Context())
+			began := time.Now()
+			_, err := r.Run(ctx, count, []string{"k"}, 1)
+			cancel()
+			var failure *script.Error
+			if took := time.Since(began); !errors.As(err, &failure) || took > 2*time.Second {
+				t.Errorf("%s, ContextTimeoutEnabled %v: %v after %v", name, contextTimeouts, err, took)
+			}
+		}
+	}
+}
+
+// TestCallersContext: its own end is the caller's error, not an outage.
+func TestCallersContext(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	for _, contextTimeouts := range []bool{false, true} {
+		rdb := redis.NewClient(&redis.Options{Addr: l.Addr().String(), ContextTimeoutEnabled: contextTimeouts})
+		t.Cleanup(func() { rdb.Close() })
+		r := newRunner(t, rdb, &script.Options{Budget: time.Minute})
+
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.Run(ended, count, []string{"k"}, 1); err != context.Canceled { //nolint:errorlint // exactly this one
+			t.Errorf("a context that has ended: %v", err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		if _, err := r.Run(short, count, []string{"k"}, 1); err != context.DeadlineExceeded { //nolint:errorlint // exactly this one
+			t.Errorf("a context that ends: %v", err)
+		}
+		cancel()
+	}
+}
