@@ -74,7 +74,7 @@ func packages(t *testing.T) []pkg {
 	for line := range strings.Lines(string(out)) {
 		part := strings.Split(strings.TrimSpace(line), "|")
 		p := pkg{path: inModule(part[0]), deps: strings.Fields(part[2])}
-		for _, i := range strings.Fields(part[1]) {
+		for i := range strings.FieldsSeq(part[1]) {
 			if under(i, module) {
 				p.imports = append(p.imports, inModule(i))
 			}

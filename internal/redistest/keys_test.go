@@ -11,9 +11,10 @@ import (
 
 func TestPrefixIsUniqueAndSafe(t *testing.T) {
 	t.Parallel()
-	safe := regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
-	seen := map[string]bool{}
 	t.Run("A name/with {braces}: and ünicode, longer than any prefix", func(t *testing.T) {
+		t.Parallel()
+		safe := regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+		seen := map[string]bool{}
 		for range 100 {
 			p := Prefix(t)
 			if !safe.MatchString(p) || seen[p] {

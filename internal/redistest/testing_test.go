@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -45,8 +46,8 @@ func fatal(t *testing.T, f func(testing.TB)) string {
 		}()
 		f(r)
 	}()
-	for i := len(r.cleanup) - 1; i >= 0; i-- {
-		r.cleanup[i]()
+	for _, f := range slices.Backward(r.cleanup) {
+		f()
 	}
 	return r.said
 }
