@@ -87,8 +87,6 @@ func (l leave) run(reply *Reply) {
 		return
 	}
 	own := *reply
-	own.Header = slices.Clip(own.Header)
-	own.Body = slices.Clip(own.Body)
 	if int64(len(own.Body)) > l.capture {
 		own.Body = own.Body[:l.capture:l.capture]
 		own.Partial = true
@@ -96,7 +94,8 @@ func (l leave) run(reply *Reply) {
 	l.call(&own)
 }
 
-// appendFields leaves both slices as they are: they belong to their gates.
+// appendFields appends to what a gate returned without writing into it: the
+// slice may be one that the gate keeps.
 func appendFields(to, more []Field) []Field {
 	switch {
 	case len(more) == 0:
@@ -104,7 +103,7 @@ func appendFields(to, more []Field) []Field {
 	case len(to) == 0:
 		return slices.Clip(more)
 	}
-	return append(slices.Clip(to), more...)
+	return append(to, more...)
 }
 
 // resolve drops the fields that a later one replaces, so that a Leave sees the

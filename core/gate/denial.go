@@ -86,7 +86,7 @@ const retryUnavailable = time.Second
 // away is no outage, and the hook is not told. The answer is the same 503: who
 // can still read it is told of a server that shuts down, and may try again.
 func (a answers) unavailable(r Request, err error) Pass {
-	if !errors.Is(err, context.Canceled) || r.Context().Err() == nil {
+	if !errors.Is(err, context.Canceled) {
 		a.tell(r, err)
 	}
 	return a.deny(Denial{Status: 503, Title: "Service Unavailable", RetryAfter: retryUnavailable})

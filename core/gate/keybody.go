@@ -106,9 +106,6 @@ func formValues(r Request, body []byte, name string) ([]string, error) {
 }
 
 func multipartValues(body []byte, boundary, name string) ([]string, error) {
-	if boundary == "" {
-		return nil, errors.New("no boundary")
-	}
 	var values []string
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {

@@ -22,6 +22,7 @@ func TestByJSON(t *testing.T) {
 	}{
 		{"/user", `{"a":[{"user":"eve"}],"user":"bob"}`, "json:/user=bob"},
 		{"/user", ` {"user" : "b\u006fb" } `, "json:/user=bob"},
+		{"/user", `{"user":"bob","z":"eve"}`, "json:/user=bob"},
 		{"/payer/id", `{"id":"eve","payer":{"id":"bob"}}`, "json:/payer/id=bob"},
 		{"/items/1/sku", `{"items":[{"sku":"a"},{"sku":"b"}]}`, "json:/items/1/sku=b"},
 		{"/0", `["bob"]`, "json:/0=bob"},
@@ -98,7 +99,7 @@ func TestByJSONContentType(t *testing.T) {
 		{[]string{""}, refused},
 		{[]string{"text/plain"}, refused},
 		{[]string{"application/x-www-form-urlencoded"}, refused},
-		{[]string{"application/json", "application/json"}, refused},
+		{[]string{"application/", "json"}, refused},
 	} {
 		r := with("Content-Type", c.lines...)
 		r.body = `{"n":1}`

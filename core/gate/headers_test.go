@@ -1,0 +1,251 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+)
+
+func local(t testing.TB, policies ...limit.Policy) *limit.Limiter {
+	t.Helper()
+	l, err := limit.NewLocal("test", policies, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// everyone is a key that makes one subject of all requests.
+var everyone = fixed("everyone")
+
+// lines returns the values of a field, as the client would see them.
+func lines(fields []gate.Field, name string) (values []string) {
+	for _, f := range fields {
+		switch {
+		case f.Name != name:
+		case f.Add:
+			values = append(values, f.Value)
+		default:
+			values = []string{f.Value}
+		}
+	}
+	return values
+}
+
+// single is the value of a field that must be there on one line.
+func single(t *testing.T, fields []gate.Field, name string) string {
+	t.Helper()
+	v := lines(fields, name)
+	if len(v) != 1 {
+		t.Fatalf("%s is on %d lines of %+v", name, len(v), fields)
+	}
+	return v[0]
+}
+
+func TestHeaderForms(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bucket := limit.TokenBucket{Name: "burst", Rate: 10, Per: time.Second}
+		window := limit.FixedWindow{Name: "hourly", Limit: 3, Window: time.Hour}
+		add := func(name, value string) gate.Field { return gate.Field{Name: name, Value: value, Add: true} }
+		set := func(name, value string) gate.Field { return gate.Field{Name: name, Value: value} }
+		for _, c := range []struct {
+			headers  gate.Headers
+			policies []limit.Policy
+			want     []gate.Field
+		}{
+			{gate.HeadersIETF, []limit.Policy{bucket}, []gate.Field{
+				add("Ratelimit-Policy", `"burst";q=10;w=1`), add("Ratelimit", `"burst";r=9;t=1`)}},
+			{gate.HeadersIETF, []limit.Policy{bucket, window}, []gate.Field{
+				add("Ratelimit-Policy", `"burst";q=10;w=1, "hourly";q=3;w=3600`), add("Ratelimit", `"hourly";r=2;t=3600`)}},
+			{gate.HeadersLegacy, []limit.Policy{bucket, window}, []gate.Field{
+				set("Ratelimit-Limit", "3"), set("Ratelimit-Remaining", "2"), set("Ratelimit-Reset", "3600")}},
+			{gate.HeadersX, []limit.Policy{window, bucket}, []gate.Field{
+				set("X-Ratelimit-Limit", "3"), set("X-Ratelimit-Remaining", "2"), set("X-Ratelimit-Reset", "3600")}},
+			{gate.HeadersNone, []limit.Policy{bucket}, nil},
+		} {
+			g := gate.RateLimit(local(t, c.policies...), everyone, &gate.RateLimitOptions{Headers: c.headers})
+			p := g.Enter(&request{})
+			if len(p.Header) != len(c.want) {
+				t.Fatalf("%d: %+v, want %+v", c.headers, p.Header, c.want)
+			}
+			for i, f := range c.want {
+				if p.Header[i] != f {
+					t.Errorf("%d: %+v, want %+v", c.headers, p.Header[i], f)
+				}
+			}
+			if p.Leave != nil || p.Context != nil || p.Capture != 0 || p.Reply != nil {
+				t.Errorf("%d: %+v asks for more than header fields", c.headers, p)
+			}
+		}
+	})
+}
+
+// A bucket of 3 a second refills in fractions of a second: all is rounded up.
+func TestHeadersRoundUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate.RateLimit(local(t, limit.TokenBucket{Name: "b", Rate: 3, Per: time.Second, Burst: 4}), everyone, nil)
+		if got := single(t, g.Enter(&request{}).Header, "Ratelimit-Policy"); got != `"b";q=4;w=2` {
+			t.Errorf("4/3 s is %s", got)
+		}
+		time.Sleep(time.Hour)
+		var p gate.Pass
+		for p.Reply == nil {
+			p = g.Enter(&request{})
+		}
+		if got := single(t, p.Reply.Header, "Ratelimit"); got != `"b";r=0;t=1` {
+			t.Errorf("1/3 s is %s", got)
+		}
+		if got := single(t, p.Reply.Header, "Retry-After"); got != "1" {
+			t.Errorf("Retry-After is %s", got)
+		}
+		time.Sleep(334 * time.Millisecond)
+		if p := g.Enter(&request{}); p.Reply != nil {
+			t.Errorf("denied after 1/3 s: %+v", p.Reply)
+		}
+	})
+}
+
+// The largest numbers stay what a Structured Field can hold.
+func TestHeadersLargest(t *testing.T) {
+	t.Parallel()
+	const much = 1 << 52
+	g := gate.RateLimit(local(t, limit.FixedWindow{Name: "w", Limit: much, Window: time.Hour}), everyone, nil)
+	p := g.Enter(&request{})
+	policy, err := httpsfv.UnmarshalList(lines(p.Header, "Ratelimit-Policy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, _ := policy[0].(httpsfv.Item).Params.Get("q")
+	if q != int64(999_999_999_999_999) {
+		t.Errorf("q is %v", q)
+	}
+	if _, err := httpsfv.UnmarshalList(lines(p.Header, "Ratelimit")); err != nil {
+		t.Error(err)
+	}
+}
+
+// integers reads the parameters of each item of a field.
+func integers(t *testing.T, values []string) map[string]map[string]int64 {
+	t.Helper()
+	list, err := httpsfv.UnmarshalList(values)
+	if err != nil {
+		t.Fatalf("%q: %v", values, err)
+	}
+	items := map[string]map[string]int64{}
+	for _, member := range list {
+		item := member.(httpsfv.Item)
+		params := map[string]int64{}
+		for _, name := range item.Params.Names() {
+			v, _ := item.Params.Get(name)
+			params[name] = v.(int64)
+		}
+		items[item.Value.(string)] = params
+	}
+	return items
+}
+
+// What the fields say holds, over random policies, costs and pauses.
+func TestHeadersHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(1, 2))
+		denied := 0
+		for range 300 {
+			limit1, limit2, rate := random.Int64N(20)+1, random.Int64N(20)+1, random.Int64N(9)+1
+			window := time.Duration(random.Int64N(20_000)+1) * time.Millisecond
+			limiter := local(t,
+				limit.TokenBucket{Name: "bucket", Rate: rate, Per: window, Burst: limit1},
+				limit.SlidingWindow{Name: "sliding", Limit: limit2, Window: window},
+				limit.SlidingLog{Name: "log", Limit: limit2 + 1, Window: window / 2 * 2})
+			cost := int64(1)
+			g := gate.RateLimit(limiter, everyone, &gate.RateLimitOptions{Cost: func(gate.Request) (int64, error) { return cost, nil }})
+			for range 30 {
+				time.Sleep(time.Duration(random.Int64N(int64(window))) / 4)
+				cost = random.Int64N(min(limit1, limit2) + 1)
+				before, err := limiter.TakeN(context.Background(), "everyone", 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := g.Enter(&request{})
+				fields := p.Header
+				if p.Reply != nil {
+					fields = p.Reply.Header
+				}
+				policies, state := integers(t, lines(fields, "Ratelimit-Policy")), integers(t, lines(fields, "Ratelimit"))
+				if len(policies) != 3 || len(state) != 1 {
+					t.Fatalf("%d policies, %d states", len(policies), len(state))
+				}
+				for s := range before.States() {
+					if got := policies[s.Policy]; got["q"] != s.Limit || got["w"] < 1 || time.Duration(got["w"])*time.Second < s.Window || time.Duration(got["w"]-1)*time.Second >= s.Window {
+						t.Fatalf("%s: %v of %+v", s.Policy, got, s)
+					}
+				}
+				for name, s := range state {
+					if s["r"] < 0 || s["t"] < 0 || s["r"] > policies[name]["q"] {
+						t.Fatalf("%s: %v", name, s)
+					}
+					if p.Reply == nil {
+						continue
+					}
+					denied++
+					wait, err := strconv.ParseInt(single(t, fields, "Retry-After"), 10, 64)
+					if err != nil || wait < 1 || s["t"] > wait {
+						t.Fatalf("Retry-After is %d (%v), t is %d", wait, err, s["t"])
+					}
+					time.Sleep(time.Duration(wait) * time.Second)
+					if again := g.Enter(&request{}); again.Reply != nil {
+						t.Fatalf("denied again after waiting %d s: %+v", wait, again.Reply)
+					}
+				}
+			}
+		}
+		if denied < 1000 {
+			t.Errorf("only %d denials were looked at", denied)
+		}
+	})
+}
+
+func TestQuotaProblem(t *testing.T) {
+	t.Parallel()
+	limiter := local(t,
+		limit.FixedWindow{Name: "roomy", Limit: 100, Window: time.Hour},
+		limit.FixedWindow{Name: "tight", Limit: 1, Window: time.Hour},
+		limit.FixedWindow{Name: "tight-too", Limit: 1, Window: time.Minute})
+	g := gate.RateLimit(limiter, everyone, nil)
+	if p := g.Enter(&request{}); p.Reply != nil {
+		t.Fatalf("%+v", p.Reply)
+	}
+	p := g.Enter(&request{})
+	if p.Reply == nil || p.Reply.Status != 429 || p.Header != nil {
+		t.Fatalf("%+v", p)
+	}
+	var body map[string]any
+	if err := json.Unmarshal(p.Reply.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if body["status"] != 429.0 || body["type"] != "https://iana.org/assignments/http-problem-types#quota-exceeded" || body["title"] == "" {
+		t.Errorf("%s", p.Reply.Body)
+	}
+	violated, _ := json.Marshal(body["violated-policies"])
+	if string(violated) != `["tight","tight-too"]` {
+		t.Errorf("violated: %s", violated)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "application/problem+json", "Cache-Control": "no-store", "Retry-After": "3600",
+		"Ratelimit": `"tight";r=0;t=3600`,
+	} {
+		if got := single(t, p.Reply.Header, name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
