@@ -1,0 +1,122 @@
+package fiberlimit_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatetest"
+)
+
+// enter makes a gate of a function.
+type enter func(gate.Request) gate.Pass
+
+func (f enter) Enter(q gate.Request) gate.Pass { return f(q) }
+
+func respond(status int, body string) gate.Pass {
+	return gate.Pass{Reply: &gate.Reply{Status: status, Body: []byte(body)}}
+}
+
+// bodies is a gate that answers with what Body returns, asked twice.
+func bodies(max int64) gate.Gate {
+	return enter(func(q gate.Request) gate.Pass {
+		body, err := q.Body(max)
+		again, errAgain := q.Body(max)
+		if string(again) != string(body) || !errors.Is(errAgain, err) {
+			return respond(500, fmt.Sprintf("asked again: %q %v", again, errAgain))
+		}
+		return respond(200, fmt.Sprintf("%d %v", len(body), err))
+	})
+}
+
+// exchanged writes raw on one connection, closes that direction, and returns
+// the status and body of each response.
+func exchanged(t *testing.T, address, raw string) (answers []string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	// A server that closes early may reset the connection while this goes on.
+	_, _ = io.WriteString(conn, raw)
+	_ = conn.(*net.TCPConn).CloseWrite()
+	for in := bufio.NewReader(conn); ; {
+		response, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return answers
+		}
+		body, _ := io.ReadAll(response.Body)
+		answers = append(answers, fmt.Sprintf("%d %s", response.StatusCode, body))
+	}
+}
+
+func posting(length int, body string) string {
+	return fmt.Sprintf("POST /detail HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n%s", length, body)
+}
+
+func TestStreamedBodyThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	address := serve(t, fiber.Config{StreamRequestBody: true, DisableStartupMessage: true}, gatetest.App{
+		Gates: []gate.Gate{bodies(1 << 20)},
+	})
+	for name, raw := range map[string]string{
+		"EndsEarly": posting(200_000, strings.Repeat("x", 100_000)),
+		"ChunksMalformed": "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"5\r\nthese\r\nno chunk\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := "200 0 " + gate.ErrBodyBroken.Error()
+			if got := exchanged(t, address, raw); len(got) != 1 || got[0] != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestStreamedBodyThatOthersHaveRead(t *testing.T) {
+	t.Parallel()
+	address := serve(t, fiber.Config{StreamRequestBody: true, DisableStartupMessage: true}, gatetest.App{
+		Around: []gatetest.Middleware{func(x gatetest.Exchange, next func() error) error {
+			if _, err := x.Body(); err != nil {
+				t.Error(err)
+			}
+			return next()
+		}},
+		Gates: []gate.Gate{bodies(1 << 20)},
+	})
+	want := "200 0 " + gate.ErrBodyConsumed.Error()
+	if got := exchanged(t, address, posting(4, "body")); len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A refused request's body, unread, must not become the next request.
+func TestRefusedStreamIsNoRequest(t *testing.T) {
+	t.Parallel()
+	address := serve(t, fiber.Config{StreamRequestBody: true, DisableStartupMessage: true}, gatetest.App{
+		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass { return respond(429, q.Path()) })},
+	})
+	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: example.com\r\n\r\n"
+	ahead := strings.Repeat("x", 8<<10) // what fasthttp reads of a body by itself
+	for name, raw := range map[string]string{
+		"Length":  posting(100_000, ahead+smuggled),
+		"Chunked": "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n" + smuggled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := exchanged(t, address, raw); len(got) != 1 || got[0] != "429 /detail" {
+				t.Errorf("got the responses %q, want one", got)
+			}
+		})
+	}
+}

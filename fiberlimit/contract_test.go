@@ -1,0 +1,166 @@
+package fiberlimit_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatetest"
+	"github.com/neap-go/neap/fiberlimit"
+)
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	d := driver(fiber.Config{})
+	d.BodyFirst = true
+	gatetest.Run(t, d)
+}
+
+// Handlers run before the body has arrived.
+func TestContractStreamingBodies(t *testing.T) {
+	t.Parallel()
+	d := driver(fiber.Config{StreamRequestBody: true})
+	d.BodyFirst = true // up to a few KiB, and what is longer has tests of its own
+	gatetest.Run(t, d)
+}
+
+func driver(config fiber.Config) gatetest.Driver {
+	config.DisableStartupMessage = true
+	return gatetest.Driver{
+		Serve: func(t testing.TB, app gatetest.App) string { return serve(t, config, app) },
+		Key: func(header string) gate.Key {
+			return fiberlimit.Key(func(c *fiber.Ctx) (string, error) {
+				if value := c.Get(header); value != "" {
+					return value, nil
+				}
+				return "", gatetest.ErrNoHeader
+			})
+		},
+		Native: func(q gate.Request, header string) (string, bool) {
+			c, ok := fiberlimit.Context(q)
+			if !ok {
+				return "", false
+			}
+			return c.Get(header), true
+		},
+		Errors: gatetest.ErrorsInside,
+		Hijack: true,
+	}
+}
+
+func serve(t testing.TB, config fiber.Config, app gatetest.App) string {
+	if app.OnError != nil {
+		config.ErrorHandler = func(c *fiber.Ctx, err error) error {
+			app.OnError(exchange{c}, err)
+			return nil
+		}
+	}
+	server := fiber.New(config)
+	server.Use(recovered)
+	for _, h := range append(around(app.Around), gates(app.Gates)...) {
+		server.Use(h)
+	}
+	for _, route := range app.Routes {
+		handlers := append(around(route.Around), gates(route.Gates)...)
+		if route.Endpoint != nil {
+			handlers = append(handlers, fiberlimit.Handler(route.Endpoint))
+		} else {
+			handlers = append(handlers, func(c *fiber.Ctx) error { return route.Handler(exchange{c}) })
+		}
+		path := strings.NewReplacer("{...}", "*", "{", ":", "}", "").Replace(route.Pattern)
+		if route.Method == fiber.MethodGet {
+			server.Get(path, handlers...) // and HEAD
+		} else {
+			server.Add(route.Method, path, handlers...)
+		}
+	}
+	return listening(t, server)
+}
+
+// listening serves app on loopback until the test's cleanup.
+func listening(t testing.TB, app *fiber.App) (address string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Listener(ln) }()
+	t.Cleanup(func() {
+		if err := errors.Join(app.ShutdownWithTimeout(0), <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+func gates(gs []gate.Gate) (hs []fiber.Handler) {
+	for _, g := range gs {
+		hs = append(hs, fiberlimit.Middleware(g))
+	}
+	return hs
+}
+
+func around(ms []gatetest.Middleware) (hs []fiber.Handler) {
+	for _, m := range ms {
+		hs = append(hs, func(c *fiber.Ctx) error { return m(exchange{c}, c.Next) })
+	}
+	return hs
+}
+
+func recovered(c *fiber.Ctx) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = c.Status(fiber.StatusInternalServerError).SendString(gatetest.Recovered)
+		}
+	}()
+	return c.Next()
+}
+
+type exchange struct{ c *fiber.Ctx }
+
+func (x exchange) Context() context.Context       { return x.c.UserContext() }
+func (x exchange) SetContext(ctx context.Context) { x.c.SetUserContext(ctx) }
+func (x exchange) Param(name string) string       { return x.c.Params(name) }
+func (x exchange) Value(key string) any           { return x.c.Locals(key) }
+func (x exchange) SetValue(key string, value any) { x.c.Locals(key, value) }
+func (x exchange) ContentLength() int64           { return int64(x.c.Request().Header.ContentLength()) }
+func (x exchange) SetHeader(name, value string)   { x.c.Response().Header.Set(name, value) }
+func (x exchange) AddHeader(name, value string)   { x.c.Response().Header.Add(name, value) }
+
+// Rewrite is not c.Path, which overwrites the parameters of the route.
+func (x exchange) Rewrite(path string) { x.c.Request().URI().SetPath(path) }
+
+func (x exchange) Body() ([]byte, error) {
+	if stream := x.c.Context().RequestBodyStream(); stream != nil {
+		return io.ReadAll(stream)
+	}
+	return x.c.BodyRaw(), nil
+}
+
+func (x exchange) Send(status int, body string) error {
+	return x.c.Status(status).SendString(body)
+}
+
+func (x exchange) Stream(status int, chunks iter.Seq[string]) error {
+	x.c.Status(status).Context().SetBodyStreamWriter(func(w *bufio.Writer) {
+		for chunk := range chunks {
+			_, _ = w.WriteString(chunk)
+			_ = w.Flush()
+		}
+	})
+	return nil
+}
+
+func (x exchange) Hijack(talk func(net.Conn)) error {
+	x.c.Context().HijackSetNoResponse(true)
+	x.c.Context().Hijack(talk)
+	return nil
+}

@@ -1,0 +1,31 @@
+// Package fiberlimit puts gates in front of Fiber handlers.
+//
+//	app.Get("/detail", fiberlimit.Middleware(g), handler)
+//
+// Middleware belongs inside what recovers panics, logs and authenticates, and
+// inside CORS, whose preflight requests carry no credentials to key by and must
+// not be refused: app.Use recover, cors and the authentication first, then this.
+//
+// A gate knows the route and its parameters where Middleware is one of the
+// route's own handlers. In app.Use, app.Group and group.Use Fiber has not looked
+// for the route yet, and Route is "". Strings that a gate is given are copies:
+// Fiber uses the memory of its own again.
+//
+// # Errors
+//
+// Behind a gate that wants to see the response, an error that a handler returns
+// is rendered at once by the application's ErrorHandler and goes no further, as
+// with Fiber's own logger: Fiber would render it a second time. Behind any other
+// gate it is returned.
+//
+// # What Fiber does differently
+//
+// A response body set as a stream is written after the handlers have returned;
+// Leave is called before that and sees it as partial. A request's context does
+// not end with the client.
+//
+// Fiber parses a multipart form before any handler runs, and Body then returns
+// it written anew, its parts in any order; with DisablePreParseMultipartForm
+// Body returns what was sent. Under UnescapePath Fiber makes a space of each
+// plus sign in a path, for gates as for handlers.
+package fiberlimit

@@ -1,0 +1,100 @@
+package fiberlimit
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// request copies every string it returns: Fiber's are valid only until the
+// handler has returned.
+type request struct {
+	c       *fiber.Ctx
+	settled *place
+}
+
+func (q *request) Context() context.Context { return q.c.UserContext() }
+
+func (q *request) Method() string { return strings.Clone(q.c.Method()) }
+
+// Host is not c.Hostname, which may believe X-Forwarded-Host. A target in
+// absolute form names the host before the Host field does (RFC 9112 section
+// 3.2.2).
+func (q *request) Host() string {
+	if header := &q.c.Request().Header; bytes.HasPrefix(header.RequestURI(), []byte("/")) {
+		return string(header.Host())
+	}
+	return string(q.c.Request().URI().Host())
+}
+
+func (q *request) Path() string {
+	path, _ := gatehttp.SplitTarget(string(q.c.Request().Header.RequestURI()))
+	return path
+}
+
+func (q *request) RawQuery() string {
+	_, query := gatehttp.SplitTarget(string(q.c.Request().Header.RequestURI()))
+	return query
+}
+
+func (q *request) Header(name string) []string { return q.header().Values(name) }
+
+func (q *request) Headers() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, f := range gatehttp.Fields(q.header()) {
+			if !yield(f.Name, f.Value) {
+				return
+			}
+		}
+	}
+}
+
+// header leaves out what net/http takes out of a request's header too.
+func (q *request) header() http.Header {
+	header := http.Header{}
+	q.c.Request().Header.VisitAll(func(name, value []byte) { header.Add(string(name), string(value)) })
+	for _, name := range []string{fiber.HeaderHost, fiber.HeaderTransferEncoding, fiber.HeaderTrailer} {
+		header.Del(name)
+	}
+	return header
+}
+
+func (q *request) Value(key any) any {
+	value := q.c.Locals(key)
+	if value == nil {
+		value = q.c.UserContext().Value(key)
+	}
+	return cloned(value)
+}
+
+// cloned copies a string, of whatever type, that middleware may have stored as
+// Fiber handed it out.
+func cloned(value any) any {
+	v := reflect.ValueOf(value)
+	switch {
+	case v.Kind() == reflect.String:
+		return reflect.ValueOf(strings.Clone(v.String())).Convert(v.Type()).Interface()
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		return reflect.ValueOf(bytes.Clone(v.Bytes())).Convert(v.Type()).Interface()
+	}
+	return value
+}
+
+func (q *request) RemoteAddr() netip.AddrPort {
+	peer, err := netip.ParseAddrPort(q.c.Context().RemoteAddr().String())
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return peer
+}
+
+var _ gate.Request = (*request)(nil)

@@ -1,0 +1,83 @@
+package fiberlimit_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/fiberlimit"
+)
+
+// Fiber's own Hostname believes X-Forwarded-Host here.
+func TestHostBehindATrustedProxy(t *testing.T) {
+	t.Parallel()
+	app := fiber.New(fiber.Config{EnableTrustedProxyCheck: true, TrustedProxies: []string{"0.0.0.0"}})
+	app.Get("/", told(func(q gate.Request) string {
+		c, _ := fiberlimit.Context(q)
+		return c.Hostname() + " " + q.Host()
+	}))
+	if got := ask(t, app, "/", "X-Forwarded-Host", "evil.example"); got != "evil.example example.com" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestHeaderNamesAreCanonicalWhenFiberLeavesThem(t *testing.T) {
+	t.Parallel()
+	app := fiber.New(fiber.Config{DisableHeaderNormalizing: true, DisableStartupMessage: true})
+	app.Get("/detail", told(func(q gate.Request) string {
+		var names []string
+		for name := range q.Headers() {
+			names = append(names, name)
+		}
+		return fmt.Sprint(q.Header("X-Api-Key"), q.Header("x-api-KEY"), names, slices.IsSorted(names))
+	}))
+	address := listening(t, app)
+	got := exchanged(t, address, "GET /detail HTTP/1.1\r\nHost: example.com\r\nx-api-key: 1\r\nX-API-KEY: 2\r\n\r\n")
+	if want := "200 [1 2] [1 2] [X-Api-Key X-Api-Key] true"; len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+type userID string
+
+// Middleware that stores what c.Get returns stores memory that Fiber uses again.
+func TestValuesMayBeKept(t *testing.T) {
+	t.Parallel()
+	var kept []any
+	var keys []string
+	key := fiberlimit.Key(func(c *fiber.Ctx) (string, error) { return c.Get("X-User"), nil })
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Use(func(c *fiber.Ctx) error {
+		c.Locals("string", c.Get("X-User"))
+		c.Locals("named", userID(c.Get("X-User")))
+		c.Locals("bytes", c.Request().Header.Peek("X-User"))
+		c.Locals("number", 7)
+		return c.Next()
+	})
+	app.Get("/", told(func(q gate.Request) string {
+		for _, name := range []string{"string", "named", "bytes", "number", "missing"} {
+			kept = append(kept, q.Value(name))
+		}
+		k, _ := key(q)
+		keys = append(keys, k)
+		return "ok"
+	}))
+	address := listening(t, app)
+	raw := ""
+	for _, user := range []string{"alice", "bobby", "carol"} {
+		raw += "GET / HTTP/1.1\r\nHost: example.com\r\nX-User: " + user + "\r\n\r\n"
+	}
+	if got := exchanged(t, address, raw); len(got) != 3 {
+		t.Fatalf("got %q", got)
+	}
+	want := fmt.Sprintf("%q %q %q %v %v", "alice", userID("alice"), []byte("alice"), 7, nil)
+	if got := fmt.Sprintf("%q %q %q %v %v", kept[:5]...); got != want {
+		t.Errorf("what was %s is now %s", want, got)
+	}
+	if !slices.Equal(keys, []string{"alice", "bobby", "carol"}) {
+		t.Errorf("the keys are now %q", keys)
+	}
+}

@@ -1,0 +1,131 @@
+package fiberlimit
+
+import (
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// place is where a request was when its gate was entered. c.Next moves the
+// fiber.Ctx on to other routes, and overwrites the parameters.
+type place struct {
+	route  string
+	params map[string]string
+}
+
+// settle keeps for Leave what c.Next may change.
+func (q *request) settle() {
+	at := &place{route: q.Route()}
+	if at.route != "" {
+		at.params = map[string]string{gatehttp.Wildcard: q.Param(gatehttp.Wildcard)}
+		for _, name := range q.c.Route().Params {
+			at.params[name] = q.Param(name)
+		}
+	}
+	q.settled = at
+}
+
+func (q *request) Route() string {
+	if q.settled != nil {
+		return q.settled.route
+	}
+	route := q.c.Route()
+	if isMiddleware(route) {
+		return ""
+	}
+	return pattern(route.Path)
+}
+
+func (q *request) Param(name string) string {
+	switch {
+	case q.settled != nil:
+		return q.settled.params[name]
+	case isMiddleware(q.c.Route()):
+		return ""
+	case name == gatehttp.Wildcard:
+		name = wildcard(q.c.Route())
+	}
+	value := q.c.Params(name)
+	if !q.c.App().Config().UnescapePath {
+		if decoded, err := url.PathUnescape(value); err == nil {
+			value = decoded
+		}
+	}
+	return strings.Clone(value)
+}
+
+var useField, hasUseField = reflect.TypeFor[fiber.Route]().FieldByName("use")
+
+// isMiddleware says that a route is one of app.Use, whose path is a prefix and
+// not where the request goes. Fiber tells nobody but its router; should it stop
+// to do so, no route is known.
+func isMiddleware(route *fiber.Route) bool {
+	return !hasUseField || reflect.ValueOf(route).Elem().FieldByIndex(useField.Index).Bool()
+}
+
+// wildcard is the name of a route's first wildcard in Fiber.
+func wildcard(route *fiber.Route) string {
+	for _, name := range route.Params {
+		if strings.HasPrefix(name, "*") || strings.HasPrefix(name, "+") {
+			return name
+		}
+	}
+	return ""
+}
+
+const (
+	startsParam = ":*+"
+	endsParam   = `?:\/-.`
+)
+
+// pattern writes a path of Fiber's as gates see it: ":id", ":id?" and
+// ":id<int>" as "{id}", "*" and "+" as "{...}".
+func pattern(path string) string {
+	var out strings.Builder
+	for path != "" {
+		switch {
+		case path[0] == '\\' && len(path) > 1:
+			out.WriteByte(path[1])
+			path = path[2:]
+		case !isParam(path):
+			out.WriteByte(path[0])
+			path = path[1:]
+		case path[0] == ':':
+			name := path[1:]
+			if end := strings.IndexAny(name, endsParam+"<"); end >= 0 {
+				name = name[:end]
+			}
+			out.WriteString("{" + name + "}")
+			path = strings.TrimPrefix(afterConstraint(path[1+len(name):]), "?")
+		default:
+			out.WriteString("{" + gatehttp.Wildcard + "}")
+			path = path[1:]
+		}
+	}
+	return out.String()
+}
+
+// isParam says that path begins with a parameter. Of two characters that start
+// one, Fiber takes the first as it is: "color::color".
+func isParam(path string) bool {
+	starts := func(i int) bool { return i < len(path) && strings.IndexByte(startsParam, path[i]) >= 0 }
+	return starts(0) && (path[0] == '*' || !starts(1))
+}
+
+// afterConstraint takes "<int>" off; a regular expression in it may hold any of
+// the characters that otherwise end a parameter.
+func afterConstraint(path string) string {
+	if !strings.HasPrefix(path, "<") {
+		return path
+	}
+	for i := range path {
+		if path[i] == '>' && (i+1 == len(path) || strings.IndexByte(endsParam, path[i+1]) >= 0) {
+			return path[i+1:]
+		}
+	}
+	return ""
+}

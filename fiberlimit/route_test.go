@@ -1,0 +1,166 @@
+package fiberlimit_test
+
+import (
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/fiberlimit"
+)
+
+// told is a gate that answers with what report says of the request.
+func told(report func(gate.Request) string) fiber.Handler {
+	return fiberlimit.Handler(enter(func(q gate.Request) gate.Pass { return respond(200, report(q)) }))
+}
+
+func ask(t *testing.T, app *fiber.App, target string, header ...string) string {
+	t.Helper()
+	r := httptest.NewRequest("GET", target, nil)
+	r.RequestURI = target
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	response, err := app.Test(r, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(response.Body)
+	return string(body)
+}
+
+// Every parameter that Fiber knows of stands in Route under its name, or a
+// gate would refuse to key by it.
+func TestPatterns(t *testing.T) {
+	t.Parallel()
+	report := func(q gate.Request) string {
+		c, _ := fiberlimit.Context(q)
+		values := []string{q.Route()}
+		for _, name := range c.Route().Params {
+			if name[0] == '*' || name[0] == '+' {
+				name = "..."
+			}
+			if !strings.Contains(q.Route(), "{"+name+"}") {
+				t.Errorf("%s: the route %s lacks {%s}", c.Route().Path, q.Route(), name)
+			}
+			values = append(values, name+"="+q.Param(name))
+		}
+		return strings.Join(values, " ")
+	}
+	for _, c := range []struct{ path, target, want string }{
+		{"/", "/", "/"},
+		{"/users/:id", "/users/a%2Fb%20c", "/users/{id} id=a/b c"},
+		{"/users/:id?", "/users/", "/users/{id} id="},
+		{"/flights/:from-:to", "/flights/LAX-SFO", "/flights/{from}-{to} from=LAX to=SFO"},
+		{"/file/:name.:ext", "/file/a.txt", "/file/{name}.{ext} name=a ext=txt"},
+		{"/v1/:resource\\:cancel", "/v1/job:cancel", "/v1/{resource}:cancel resource=job"},
+		{"/shop/product/color::color/size::size", "/shop/product/color:red/size:xl",
+			"/shop/product/color:{color}/size:{size} color=red size=xl"},
+		{"/users/:id<int>", "/users/7", "/users/{id} id=7"},
+		{"/users/:id<int;min(5)>/posts/:post<alpha>?", "/users/7/posts/x", "/users/{id}/posts/{post} id=7 post=x"},
+		{`/on/:date<regex(\d{4}-\d{2}-\d{2})>`, "/on/2024-01-02", "/on/{date} date=2024-01-02"},
+		{`/on/:date<regex(\d{4}.?\d{2})>/rest`, "/on/2024x01/rest", "/on/{date}/rest date=2024x01"},
+		{"/files/*", "/files/a/b%20c", "/files/{...} ...=a/b c"},
+		{"/files/*", "/files/", "/files/{...} ...="},
+		{"/files/+", "/files/a/b", "/files/{...} ...=a/b"},
+		{"/*", "/a/b", "/{...} ...=a/b"},
+		{"*", "/a", "/{...} ...=a"},
+	} {
+		t.Run(c.path+" "+c.target, func(t *testing.T) {
+			app := fiber.New()
+			app.Get(c.path, told(report))
+			if got := ask(t, app, c.target); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// routeAndID tells where a gate is, and what it takes for the id.
+func routeAndID(q gate.Request) string { return q.Route() + " " + q.Param("id") }
+
+func TestRouteIsUnknownInUse(t *testing.T) {
+	t.Parallel()
+	noted := make(chan string, 1)
+	noting := fiberlimit.Middleware(enter(func(q gate.Request) gate.Pass {
+		noted <- routeAndID(q)
+		return gate.Pass{}
+	}))
+	ok := func(c *fiber.Ctx) error { return c.SendString("ok") }
+	for name, mount := range map[string]func(*fiber.App){
+		"Use":            func(app *fiber.App) { app.Use(noting).Get("/users/:id", ok) },
+		"UsePrefix":      func(app *fiber.App) { app.Use("/users/:id", noting).Get("/users/:id", ok) },
+		"Group":          func(app *fiber.App) { app.Group("/users", noting).Get("/:id", ok) },
+		"GroupUse":       func(app *fiber.App) { app.Group("/users").Use(noting).Get("/users/:id", ok) },
+		"Mounted":        func(app *fiber.App) { sub := fiber.New(); sub.Use(noting).Get("/:id", ok); app.Mount("/users", sub) },
+		"UseAfterRoutes": func(app *fiber.App) { app.Get("/other", ok).Use(noting) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := fiber.New()
+			mount(app)
+			ask(t, app, "/users/7")
+			if got := <-noted; got != " " {
+				t.Errorf("the gate was told %q", got)
+			}
+		})
+	}
+	for name, mount := range map[string]func(*fiber.App){
+		"Route":   func(app *fiber.App) { app.Get("/users/:id", noting, ok) },
+		"All":     func(app *fiber.App) { app.All("/users/:id", noting, ok) },
+		"Group":   func(app *fiber.App) { app.Group("/users").Get("/:id", noting, ok) },
+		"Mounted": func(app *fiber.App) { sub := fiber.New(); sub.Get("/:id", noting, ok); app.Mount("/users", sub) },
+		"Between": func(app *fiber.App) {
+			app.Use("/users", goOn)
+			app.Get("/users/:id", noting, ok)
+			app.Use(ok)
+		},
+	} {
+		t.Run("Known/"+name, func(t *testing.T) {
+			app := fiber.New()
+			mount(app)
+			if body := ask(t, app, "/users/7"); body != "ok" {
+				t.Errorf("got %q", body)
+			}
+			if got := <-noted; got != "/users/{id} 7" {
+				t.Errorf("the gate was told %q", got)
+			}
+		})
+	}
+}
+
+func goOn(c *fiber.Ctx) error { return c.Next() }
+
+// What Leave is told is what Enter was told, though c.Next went on elsewhere.
+func TestRouteIsSettledForLeave(t *testing.T) {
+	t.Parallel()
+	var before, after string
+	app := fiber.New()
+	app.Get("/users/:id", fiberlimit.Middleware(enter(func(q gate.Request) gate.Pass {
+		before = routeAndID(q)
+		return gate.Pass{Leave: func(*gate.Reply) { after = routeAndID(q) }}
+	})))
+	app.Get("/:kind/:id", func(c *fiber.Ctx) error {
+		c.Path("/overwrites/the/parameters")
+		return c.SendString("ok")
+	})
+	if body := ask(t, app, "/users/%61lice"); body != "ok" || before != "/users/{id} alice" || after != before {
+		t.Errorf("got %q; Enter was told %q, Leave %q", body, before, after)
+	}
+}
+
+func TestUnescapePathIsNotDecodedTwice(t *testing.T) {
+	t.Parallel()
+	for unescape, want := range map[bool]string{true: "/users/{id} 100%25", false: "/users/{id} 100%25"} {
+		t.Run(fmt.Sprint(unescape), func(t *testing.T) {
+			app := fiber.New(fiber.Config{UnescapePath: unescape})
+			app.Get("/users/:id", told(routeAndID))
+			if got := ask(t, app, "/users/100%2525"); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
