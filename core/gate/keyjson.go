@@ -132,16 +132,12 @@ func member(dec *json.Decoder, name string) (found json.RawMessage, err error) {
 }
 
 func element(dec *json.Decoder, token string) (json.RawMessage, error) {
-	index, err := strconv.Atoi(token)
-	if err != nil || strconv.Itoa(index) != token {
-		return nil, nil
-	}
 	var value json.RawMessage
 	for at := 0; dec.More(); at++ {
 		if err := dec.Decode(&value); err != nil {
 			return nil, err
 		}
-		if at == index {
+		if strconv.Itoa(at) == token {
 			return value, nil
 		}
 	}

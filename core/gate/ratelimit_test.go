@@ -97,7 +97,7 @@ func TestRateLimitAnswers(t *testing.T) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	late, stop := context.WithDeadline(context.Background(), time.Now().Add(-time.Hour))
-	defer stop()
+	t.Cleanup(stop)
 	key := gate.ByHeader("X-Api-Key")
 	cost := func(n int64, err error) *gate.RateLimitOptions {
 		return &gate.RateLimitOptions{Cost: func(gate.Request) (int64, error) { return n, err }}
