@@ -46,7 +46,11 @@ func (c chain) Enter(r Request) Pass {
 			entered = true
 			reply := *p.Reply
 			reply.Header = resolve(appendFields(all.Header, reply.Header))
-			left.run(&reply)
+			seen := reply
+			if r.Method() == "HEAD" || reply.Status == 204 || reply.Status == 304 {
+				seen.Body = nil // RFC 9110 section 6.4.1
+			}
+			left.run(&seen)
 			return Pass{Reply: &reply}
 		}
 		if p.Context != nil {

@@ -104,6 +104,28 @@ func TestChainRefusalLeavesTheEarlier(t *testing.T) {
 	}
 }
 
+func TestChainShowsNoBodyThatIsNotSent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method string
+		status int
+		want   string
+	}{
+		{"GET", 429, `leave a 429 "no" partial=false`},
+		{"HEAD", 429, `leave a 429 "" partial=false`},
+		{"GET", 204, `leave a 204 "" partial=false`},
+		{"GET", 304, `leave a 304 "" partial=false`},
+	} {
+		var d diary
+		g := gate.Chain(d.gate("a", gate.Pass{Capture: 9}), always(gate.Pass{Reply: &gate.Reply{Status: c.status, Body: []byte("no")}}))
+		p := g.Enter(&request{method: c.method})
+		d.want(t, "enter a", c.want)
+		if string(p.Reply.Body) != "no" {
+			t.Errorf("%s %d: the adapter gets %q", c.method, c.status, p.Reply.Body)
+		}
+	}
+}
+
 func TestChainSendsAllHeaders(t *testing.T) {
 	t.Parallel()
 	field := func(name, value string, add bool) gate.Field { return gate.Field{Name: name, Value: value, Add: add} }

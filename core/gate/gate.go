@@ -25,8 +25,8 @@ type Request interface {
 	// "/users/{id}", "/files/{...}". It is empty where the framework does not
 	// know the route yet at the place the gate is mounted.
 	Route() string
-	// Param is a route parameter, percent-decoded exactly once; empty where
-	// Route is empty.
+	// Param is a route parameter, percent-decoded exactly once; Param("...") is
+	// what the wildcard of "/files/{...}" matched. It is empty where Route is.
 	Param(name string) string
 	// Header returns every line of a field, in order.
 	Header(name string) []string
@@ -58,7 +58,8 @@ type Gate interface {
 // Pass is what a gate decided. The zero Pass runs the handler and nothing
 // else: the response writer is not even wrapped.
 type Pass struct {
-	// Header is set on the response before the handler runs.
+	// Header is set on the response before the handler runs, or before Reply
+	// is sent.
 	Header []Field
 	// Reply, when set, is sent instead of running the handler; the fields
 	// below are then ignored.
@@ -97,7 +98,9 @@ type Reply struct {
 // a request that cannot be keyed; any other error is answered with a 500 and
 // its text goes to the gate's OnError hook, never to the client.
 //
-// A Key must not return an empty string without an error. Keys of this
-// package tag what they return with their kind, so that no value of one kind
-// can pass for a value of another.
+// A Key that fails with [ErrMissing] lets [FirstOf] ask its next one. It must
+// not return an empty string without an error, which is answered with a 500; a
+// key of more than 1 KiB is refused with a 400. Keys of this package tag what
+// they return with their kind, so that no value of one kind can pass for a
+// value of another; [Tag] does so for a Key of one's own.
 type Key func(Request) (string, error)
