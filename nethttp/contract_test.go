@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -52,7 +53,9 @@ func serve(t testing.TB, app gatetest.App) string {
 		h = around(route.Around, gates(route.Gates, h))
 		mux.Handle(route.Method+" "+strings.Replace(route.Pattern, "{...}", "{rest...}", 1), h)
 	}
-	server := httptest.NewServer(recovered(around(app.Around, gates(app.Gates, mux))))
+	server := httptest.NewUnstartedServer(recovered(around(app.Around, gates(app.Gates, mux))))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Start()
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
 }

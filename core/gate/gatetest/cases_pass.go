@@ -49,7 +49,8 @@ func fieldsAddOrReplace(t *testing.T, d Driver) {
 }
 
 func setCookies(t *testing.T, d Driver) {
-	l := watch(t, 1)
+	l := watch(t)
+	l.expect(1)
 	address := d.Serve(t, App{Routes: []Route{{
 		Method: "GET", Pattern: "/detail",
 		Gates: []gate.Gate{pass(gate.Pass{
@@ -72,4 +73,16 @@ func setCookies(t *testing.T, d Driver) {
 	}
 	get(t, address, "/detail").is(t, 200, "ok", lines...)
 	seen(t, l.await(1)[0]).is(t, 200, "", lines...)
+}
+
+// unknownPath: a gate around the application is asked about requests that
+// nothing else answers, too.
+func unknownPath(t *testing.T, d Driver) {
+	address := d.Serve(t, App{
+		Gates:  []gate.Gate{pass(gate.Pass{Header: []gate.Field{{Name: "X-Gate", Value: "1"}}})},
+		Routes: []Route{{Method: "GET", Pattern: "/detail", Handler: never(t)}},
+	})
+	if a := get(t, address, "/nowhere"); a.status != 404 || a.header.Get("X-Gate") != "1" {
+		t.Errorf("got %d with %v, want a 404 with X-Gate", a.status, a.header)
+	}
 }

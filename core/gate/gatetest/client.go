@@ -36,8 +36,7 @@ func dial(t testing.TB, address string) *client {
 }
 
 // write sends a request head, with lines as further fields, and body as it is.
-func (c *client) write(method, target, body string, lines ...string) {
-	c.t.Helper()
+func (c *client) write(method, target, body string, lines ...string) error {
 	var raw strings.Builder
 	fmt.Fprintf(&raw, "%s %s HTTP/1.1\r\n", method, target)
 	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "Host:") }) {
@@ -47,40 +46,66 @@ func (c *client) write(method, target, body string, lines ...string) {
 		raw.WriteString(line + "\r\n")
 	}
 	raw.WriteString("\r\n" + body)
-	if _, err := io.WriteString(c.conn, raw.String()); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := io.WriteString(c.conn, raw.String())
+	return err
 }
 
 // read reads a final response to its end.
-func (c *client) read(method string) answer {
-	c.t.Helper()
+func (c *client) read(method string) (answer, error) {
 	for {
 		response, err := http.ReadResponse(c.in, &http.Request{Method: method})
 		if err != nil {
-			c.t.Fatalf("no response to %s: %v", method, err)
+			return answer{}, fmt.Errorf("no response to %s: %w", method, err)
 		}
 		body, err := io.ReadAll(response.Body)
 		if err != nil {
-			c.t.Fatalf("the body of the response broke off after %q: %v", body, err)
+			return answer{}, fmt.Errorf("the body of the response broke off after %q: %w", body, err)
 		}
 		if response.StatusCode >= 200 {
-			return answer{response.StatusCode, response.Header, string(body)}
+			return answer{response.StatusCode, response.Header, string(body)}, nil
 		}
 	}
+}
+
+// try sends a request and reads the response.
+func (c *client) try(method, target, body string, lines ...string) (answer, error) {
+	if err := c.write(method, target, body, lines...); err != nil {
+		return answer{}, err
+	}
+	return c.read(method)
 }
 
 func (c *client) do(method, target string, lines ...string) answer {
 	c.t.Helper()
-	c.write(method, target, "", lines...)
-	return c.read(method)
+	a, err := c.try(method, target, "", lines...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a
 }
 
 // post sends a body with its length.
 func (c *client) post(target, body string, lines ...string) answer {
 	c.t.Helper()
-	c.write("POST", target, body, append(lines, fmt.Sprintf("Content-Length: %d", len(body)))...)
-	return c.read("POST")
+	a, err := c.try("POST", target, body, append(lines, fmt.Sprintf("Content-Length: %d", len(body)))...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a
+}
+
+// postChunked sends a body in chunks, without its length.
+func (c *client) postChunked(target, body string, lines ...string) answer {
+	c.t.Helper()
+	var chunks strings.Builder
+	for chunk := range slices.Chunk([]byte(body), 1000) {
+		fmt.Fprintf(&chunks, "%x\r\n%s\r\n", len(chunk), chunk)
+	}
+	a, err := c.try("POST", target, chunks.String()+"0\r\n\r\n", append(lines, "Transfer-Encoding: chunked")...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a
 }
 
 // get sends one request on a connection of its own.

@@ -29,6 +29,10 @@ type Driver struct {
 
 	// Errors says what becomes of an error that a handler returns.
 	Errors Errors
+	// BodyFirst says that the server has read a request's body before any
+	// handler runs, so that a broken one reaches no gate and middleware cannot
+	// use one up.
+	BodyFirst bool
 	// Hijack says that Exchange.Hijack works.
 	Hijack bool
 	// Disconnect says that a request's context ends when the client is gone.

@@ -25,19 +25,24 @@ type leaves struct {
 	t    testing.TB
 	mu   sync.Mutex
 	seen []*gate.Reply
+	want int
 }
 
-// watch returns a collector that, after the server of the test is gone, fails
-// it unless Leave was called want times. It must be made before the server.
-func watch(t testing.TB, want int) *leaves {
+// watch returns a collector. After the server of the test is gone it fails the
+// test unless Leave was called as often as expected, so it must be made before
+// the server.
+func watch(t testing.TB) *leaves {
 	l := &leaves{t: t}
 	t.Cleanup(func() {
-		if got := len(l.all()); got != want {
-			t.Errorf("Leave was called %d times, want %d", got, want)
+		if got := len(l.all()); got != l.want {
+			t.Errorf("Leave was called %d times, want %d", got, l.want)
 		}
 	})
 	return l
 }
+
+// expect says how often Leave is to be called in all.
+func (l *leaves) expect(n int) { l.want = n }
 
 func (l *leaves) leave(r *gate.Reply) {
 	l.mu.Lock()
@@ -66,6 +71,17 @@ func await(t testing.TB, what string, holds func() bool) {
 			t.Fatalf("waited %v for %s in vain", patience, what)
 		}
 	}
+}
+
+// next waits for what a gate or a handler reports.
+func next[T any](t testing.TB, reports <-chan T) (report T) {
+	t.Helper()
+	select {
+	case report = <-reports:
+	case <-time.After(patience):
+		t.Fatalf("waited %v for a gate or a handler to report", patience)
+	}
+	return report
 }
 
 // seen is a captured reply in the form in which the client's answer comes, so

@@ -1,0 +1,122 @@
+package gatetest
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+func hijacked(t *testing.T, d Driver) {
+	if !d.Hijack {
+		t.Skip("connections of this framework cannot be taken over")
+	}
+	address, l := capturing(t, d, 100, func(x Exchange) error {
+		return x.Hijack(func(conn net.Conn) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\nthe handler's own protocol")
+		})
+	})
+	l.expect(1)
+	c := dial(t, address)
+	if err := c.write("GET", "/detail", ""); err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(c.in)
+	if err != nil || !strings.HasSuffix(string(all), "the handler's own protocol") {
+		t.Errorf("the client read %q, %v", all, err)
+	}
+	r := l.await(1)[0]
+	if r == nil {
+		t.Fatal("Leave was called with nil")
+	}
+	partial(t, r)
+	if len(r.Body) > 0 {
+		t.Errorf("Leave saw the body %q", r.Body)
+	}
+}
+
+func disconnected(t *testing.T, d Driver) {
+	if !d.Disconnect {
+		t.Skip("requests of this framework do not end with their client")
+	}
+	l := watch(t)
+	l.expect(1)
+	running, ended := make(chan context.Context, 1), make(chan struct{})
+	address := d.Serve(t, App{Routes: []Route{{
+		Method: "GET", Pattern: "/detail",
+		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
+			running <- q.Context()
+			return gate.Pass{Capture: 100, Leave: l.leave}
+		})},
+		Handler: func(x Exchange) error {
+			<-x.Context().Done()
+			close(ended)
+			return say(200, "nobody listens")(x)
+		},
+	}}})
+	c := dial(t, address)
+	if err := c.write("GET", "/detail", ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx := next(t, running)
+	if err := ctx.Err(); err != nil {
+		t.Errorf("the gate's context has ended while the client waits: %v", err)
+	}
+	_ = c.conn.Close()
+	await(t, "the gate's context to end", func() bool { return ctx.Err() != nil })
+	next(t, ended)
+	seen(t, l.await(1)[0]).is(t, 200, "nobody listens", "Content-Type: "+plain)
+}
+
+// native: Key and Context find the framework's own request, behind a Chain too,
+// and never another adapter's.
+func native(t *testing.T, d Driver) {
+	type result struct {
+		header, key string
+		ok          bool
+		err, missed error
+	}
+	results := make(chan result, 1)
+	reading := enter(func(q gate.Request) gate.Pass {
+		var r result
+		r.header, r.ok = d.Native(q, "X-Name")
+		r.key, r.err = d.Key("X-Name")(q)
+		_, r.missed = d.Key("X-Missing")(q)
+		results <- r
+		return gate.Pass{}
+	})
+	withContext := enter(func(q gate.Request) gate.Pass {
+		return gate.Pass{Context: context.WithValue(q.Context(), contextKey("chain"), 1)}
+	})
+	address := d.Serve(t, App{
+		Gates: []gate.Gate{reading},
+		Routes: []Route{{
+			Method: "GET", Pattern: "/detail", Handler: say(200, "ok"),
+			Gates: []gate.Gate{gate.Chain(withContext, reading)},
+		}},
+	})
+	c := dial(t, address)
+	if err := c.write("GET", "/detail", "", "X-Name: alice"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r := next(t, results)
+		if r.header != "alice" || !r.ok || r.key != "alice" || r.err != nil || r.missed != ErrNoHeader {
+			t.Errorf("got %+v", r)
+		}
+	}
+	if a, err := c.read("GET"); err != nil || a.status != 200 {
+		t.Errorf("got %d, %v", a.status, err)
+	}
+
+	type foreign struct{ gate.Request }
+	if _, ok := d.Native(foreign{}, "X-Name"); ok {
+		t.Error("Context took another adapter's request for its own")
+	}
+	if key, err := d.Key("X-Name")(foreign{}); key != "" || err == nil {
+		t.Errorf("Key made %q, %v of another adapter's request", key, err)
+	}
+}

@@ -1,0 +1,121 @@
+package gatetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// reporting serves an application whose gate replies with what report says of
+// the request, so that no routing is in the way.
+func reporting(t testing.TB, d Driver, report func(gate.Request) string) (address string) {
+	return d.Serve(t, App{
+		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
+			return gate.Pass{Reply: &gate.Reply{Status: 200, Body: []byte(report(q))}}
+		})},
+		Routes: []Route{{Method: "GET", Pattern: "/detail", Handler: never(t)}},
+	})
+}
+
+// targets: path and query are those on the wire.
+func targets(t *testing.T, d Driver) {
+	address := reporting(t, d, func(q gate.Request) string { return q.Path() + " | " + q.RawQuery() })
+	for target, want := range map[string]string{
+		"/detail":                        "/detail | ",
+		"/detail?":                       "/detail | ",
+		"/detail?a=1&b=%20+&c":           "/detail | a=1&b=%20+&c",
+		"/detail?a?b":                    "/detail | a?b",
+		"/a%2Fb%20c/%C3%A9?x=%2F":        "/a%2Fb%20c/%C3%A9 | x=%2F",
+		"/a%2fb":                         "/a%2fb | ",
+		"//detail":                       "//detail | ",
+		"/a//b/":                         "/a//b/ | ",
+		"/a/./b/../c":                    "/a/./b/../c | ",
+		"/a/%2e%2e/c":                    "/a/%2e%2e/c | ",
+		"/semi;colon,comma":              "/semi;colon,comma | ",
+		"http://example.com/detail?abs":  "/detail | abs",
+		"http://example.com":             "/ | ",
+		"http://example.com/a%2Fb/../c?": "/a%2Fb/../c | ",
+	} {
+		if a := get(t, address, target); a.status != 200 || a.body != want {
+			t.Errorf("%s: got %d %q, want %q", target, a.status, a.body, want)
+		}
+	}
+}
+
+// rewritten: what middleware does to the path is no affair of the gate's.
+func rewritten(t *testing.T, d Driver) {
+	reports := make(chan string, 1)
+	address := d.Serve(t, App{Routes: []Route{{
+		Method: "GET", Pattern: "/users/{id}", Handler: say(200, "ok"),
+		Around: []Middleware{func(x Exchange, next func() error) error {
+			x.Rewrite("/rewritten")
+			return next()
+		}},
+		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
+			reports <- q.Path() + " | " + q.Route() + " | " + q.Param("id")
+			return gate.Pass{}
+		})},
+	}}})
+	get(t, address, "/users/a%20b").is(t, 200, "ok", "Content-Type: "+plain)
+	if got, want := next(t, reports), "/users/a%20b | /users/{id} | a b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func hosts(t *testing.T, d Driver) {
+	address := reporting(t, d, gate.Request.Host)
+	for _, c := range []struct {
+		want, target string
+		lines        []string
+	}{
+		{"example.com", "/detail", nil},
+		{"example.com:8080", "/detail", []string{"Host: example.com:8080"}},
+		{"[::1]:8080", "/detail", []string{"Host: [::1]:8080"}},
+		{"example.com", "/detail", []string{
+			"X-Forwarded-Host: evil.example", "Forwarded: host=evil.example", "X-Original-Host: evil.example",
+			"X-Host: evil.example", "X-Forwarded-Proto: https", "X-Forwarded-Server: evil.example",
+		}},
+		// RFC 9112 section 3.2.2: the target's host, when it names one.
+		{"absolute.example", "http://absolute.example/detail", []string{"Host: other.example"}},
+	} {
+		if a := get(t, address, c.target, c.lines...); a.body != c.want {
+			t.Errorf("%s %q: got the host %q, want %q", c.target, c.lines, a.body, c.want)
+		}
+	}
+}
+
+func requestHeaders(t *testing.T, d Driver) {
+	address := reporting(t, d, func(q gate.Request) string {
+		var all []string
+		for name, value := range q.Headers() {
+			if strings.HasPrefix(name, "X-") || name == "Host" {
+				all = append(all, name+"="+value)
+			}
+		}
+		slices.SortStableFunc(all, func(a, b string) int {
+			return strings.Compare(strings.SplitN(a, "=", 2)[0], strings.SplitN(b, "=", 2)[0])
+		})
+		return fmt.Sprintf("%q %q %q %q %q %q", q.Header("X-List"), q.Header("x-list"), q.Header("X-Empty"),
+			q.Header("X-Missing"), q.Header("Host"), all)
+	})
+	a := get(t, address, "/detail", "X-List: 1", "x-single:  padded ", "X-LIST: 2, 3", "X-Empty:", "x-list: 1")
+	const list = `["1" "2, 3" "1"]`
+	want := list + " " + list + ` [""] [] [] ["X-Empty=" "X-List=1" "X-List=2, 3" "X-List=1" "X-Single=padded"]`
+	if a.body != want {
+		t.Errorf("got\n\t%s\nwant\n\t%s", a.body, want)
+	}
+}
+
+func methodsAndPeer(t *testing.T, d Driver) {
+	address := reporting(t, d, func(q gate.Request) string { return q.Method() + " " + q.RemoteAddr().String() })
+	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+		c := dial(t, address)
+		want := method + " " + c.conn.LocalAddr().String()
+		if a := c.do(method, "/detail", "Content-Length: 0", "X-Forwarded-For: 1.2.3.4"); a.body != want {
+			t.Errorf("got %q, want %q", a.body, want)
+		}
+	}
+}
