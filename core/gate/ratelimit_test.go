@@ -282,68 +282,6 @@ func TestRateLimitCostAndChoose(t *testing.T) {
 	}
 }
 
-func TestRender(t *testing.T) {
-	t.Parallel()
-	var seen []gate.Denial
-	render := func(d gate.Denial) gate.Reply {
-		seen = append(seen, d)
-		switch d.Status {
-		case 400:
-			return gate.Reply{Status: 422, Body: []byte("bad"), Header: []gate.Field{{Name: "cache-control", Value: "private"}}}
-		case 429:
-			return gate.Reply{Body: []byte(d.Title), Header: []gate.Field{
-				{Name: "Content-Type", Value: "text/plain"}, {Name: "retry-after", Value: "99"}, {Name: "X-Own", Value: "1"},
-			}}
-		}
-		return gate.Reply{}
-	}
-	g := gate.RateLimit(hourly(t, 1), gate.ByHeader("X-Api-Key"), &gate.RateLimitOptions{Render: render})
-	if p := g.Enter(&request{}); status(p) != 422 || single(t, p.Reply.Header, "cache-control") != "private" || len(p.Reply.Header) != 1 {
-		t.Errorf("%+v", p.Reply)
-	}
-	g.Enter(with("X-Api-Key", "k"))
-	p := g.Enter(with("X-Api-Key", "k"))
-	if status(p) != 429 || string(p.Reply.Body) != seen[1].Title {
-		t.Errorf("%+v", p.Reply)
-	}
-	for name, want := range map[string]string{
-		"Content-Type": "text/plain", "retry-after": "99", "X-Own": "1", "Cache-Control": "no-store",
-		"Ratelimit": `"hourly";r=0;t=3600`, "Ratelimit-Policy": `"hourly";q=1;w=3600`,
-	} {
-		if got := single(t, p.Reply.Header, name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-	if len(lines(p.Reply.Header, "Retry-After")) != 0 {
-		t.Error("Retry-After stands beside the rendered one")
-	}
-	if d := seen[1]; d.Decision == nil || d.Decision.Allowed || d.Decision.Policy != "hourly" || d.RetryAfter <= 59*time.Minute || d.Type == "" || len(d.Header) != 4 {
-		t.Errorf("%+v", d)
-	}
-	if d := seen[0]; d.Decision != nil || d.RetryAfter != 0 || d.Type != "" || d.Title == "" {
-		t.Errorf("%+v", d)
-	}
-	down := gate.RateLimit(dead(t), everyone, &gate.RateLimitOptions{Render: render})
-	if p := down.Enter(&request{}); status(p) != 503 || single(t, p.Reply.Header, "Retry-After") != "1" {
-		t.Errorf("%+v", p.Reply)
-	}
-}
-
-// A Render that changes what it is given changes its own copy.
-func TestRenderOwnsItsDenial(t *testing.T) {
-	t.Parallel()
-	g := gate.RateLimit(hourly(t, 1), everyone, &gate.RateLimitOptions{Render: func(d gate.Denial) gate.Reply {
-		for i := range d.Header {
-			d.Header[i] = gate.Field{Name: "X-Scratch"}
-		}
-		return gate.Reply{}
-	}})
-	g.Enter(&request{})
-	if p := g.Enter(&request{}); len(lines(p.Reply.Header, "X-Scratch")) != 0 || single(t, p.Reply.Header, "Retry-After") != "3600" {
-		t.Errorf("%+v", p.Reply.Header)
-	}
-}
-
 func TestRateLimitPanics(t *testing.T) {
 	t.Parallel()
 	l := hourly(t, 1)
