@@ -49,7 +49,8 @@ func (p TokenBucket) compile() (rule, error) {
 			return b, nil
 		}
 	}
-	return nil, errInexact("Rate, Per and Burst", "use a smaller Burst, or a Rate and Per with a common divisor")
+	return nil, errInexact("Rate, Per and Burst",
+		"use a smaller Burst, or a Rate and Per with a common divisor, and at most 290 years to refill")
 }
 
 // scale finds the smallest whole units for a tick: in Per, Rate permits drain.

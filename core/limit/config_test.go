@@ -1,0 +1,146 @@
+package limit
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestBadConfigurationIsRefused(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	var none *redis.Client
+	good := []Policy{FixedWindow{Limit: 1, Window: time.Second}}
+	type config struct {
+		rdb      redis.UniversalClient
+		name     string
+		policies []Policy
+		opts     *Options
+	}
+	for name, c := range map[string]struct {
+		config
+		want []string // field and remedy
+	}{
+		"no policies":      {config{rdb, "n", nil, nil}, []string{"policies", "at least one"}},
+		"nil policy":       {config{rdb, "n", []Policy{nil}, nil}, []string{"policies[0]", "nil"}},
+		"empty name":       {config{rdb, "", good, nil}, []string{"name", "1 to 64"}},
+		"name with colon":  {config{rdb, "a:b", good, nil}, []string{"name", "1 to 64"}},
+		"prefix braces":    {config{rdb, "n", good, &Options{Prefix: "a{b}"}}, []string{"Prefix", "without spaces and braces"}},
+		"prefix space":     {config{rdb, "n", good, &Options{Prefix: "a b"}}, []string{"Prefix"}},
+		"prefix newline":   {config{rdb, "n", good, &Options{Prefix: "a\n"}}, []string{"Prefix"}},
+		"negative budget":  {config{rdb, "n", good, &Options{Budget: -1}}, []string{"Budget", "positive"}},
+		"negative local":   {config{rdb, "n", good, &Options{MaxLocal: -1}}, []string{"MaxLocal", "positive"}},
+		"short secret":     {config{rdb, "n", good, &Options{SubjectSecret: []byte("short")}}, []string{"SubjectSecret", "16"}},
+		"typed nil client": {config{none, "n", good, nil}, []string{"rdb", "pass a connected"}},
+		"two names": {config{rdb, "n", []Policy{
+			FixedWindow{Name: "x", Limit: 1, Window: time.Second}, SlidingLog{Name: "x", Limit: 1, Window: time.Second},
+		}, nil}, []string{"policies[1]", `"x" is used twice`}},
+		"one policy twice": {config{rdb, "n", []Policy{good[0], good[0]}, nil}, []string{"used twice"}},
+		"policy name":      {config{rdb, "n", []Policy{FixedWindow{Name: `a"b`, Limit: 1, Window: time.Second}}, nil}, []string{"Name", "1 to 64"}},
+		"everything at once": {
+			config{none, "a b", []Policy{TokenBucket{Burst: -1}}, &Options{Prefix: "{", Budget: -1}},
+			[]string{"Rate", "Per", "Burst", "Prefix", "name", "Budget", "rdb"},
+		},
+	} {
+		_, err := New(c.rdb, c.name, c.policies, c.opts)
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is not in the error %v", name, want, err)
+			}
+		}
+	}
+	if _, err := New(nil, "n", good, nil); err == nil || !strings.Contains(err.Error(), "rdb is nil") {
+		t.Errorf("a nil client: %v", err)
+	}
+	if _, err := New(rdb.Pipeline(), "n", good, nil); err == nil || !strings.Contains(err.Error(), "pipeline") {
+		t.Errorf("a pipeline: %v", err)
+	}
+	if _, err := NewLocal("a b", nil, nil); err == nil || !strings.Contains(err.Error(), "name") {
+		t.Errorf("NewLocal: %v", err)
+	}
+}
+
+func TestBadPoliciesAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		policy Policy
+		want   []string
+	}{
+		{TokenBucket{}, []string{"Rate is 0", "Per is 0s"}},
+		{TokenBucket{Rate: -1, Per: -1, Burst: -1}, []string{"Rate is -1", "Per is -1ns", "Burst is -1"}},
+		{TokenBucket{Rate: 1, Per: math.MaxInt64, Burst: 100}, []string{"exact arithmetic", "Burst"}},
+		{TokenBucket{Rate: math.MaxInt64, Per: time.Second}, []string{"exact arithmetic"}},
+		{TokenBucket{Rate: 1_000_003, Per: time.Second, Burst: math.MaxInt64}, []string{"exact arithmetic"}},
+		{TokenBucket{Rate: 1, Per: 200 * 365 * 24 * time.Hour, Burst: 2}, []string{"exact arithmetic"}},
+		{FixedWindow{}, []string{"Limit is 0", "Window is 0s"}},
+		{FixedWindow{Limit: 1, Window: time.Microsecond}, []string{"Window", "milliseconds"}},
+		{FixedWindow{Limit: math.MaxInt64, Window: time.Second}, []string{"exact arithmetic", "2^52"}},
+		{SlidingWindow{Limit: -5, Window: time.Millisecond + 1}, []string{"Limit is -5", "milliseconds"}},
+		{SlidingWindow{Limit: 100_000_000, Window: time.Second}, []string{"exact arithmetic", "FixedWindow"}},
+		{SlidingWindow{Limit: 10_000_000, Window: 30 * 24 * time.Hour}, []string{"exact arithmetic"}},
+		{SlidingLog{Limit: 100_001, Window: time.Second}, []string{"at most 100000", "SlidingWindow"}},
+		{SlidingLog{Limit: 1, Window: time.Nanosecond}, []string{"Window", "microseconds"}},
+		{SlidingLog{Limit: 1, Window: 100 * 365 * 24 * time.Hour}, []string{"35 years"}},
+	} {
+		_, err := NewLocal("n", []Policy{c.policy}, nil)
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %q is not in the error %v", c.policy, want, err)
+			}
+		}
+	}
+}
+
+// TestExtremesStayExact takes the largest policies that are accepted through
+// the scripts: none may lose a unit.
+func TestExtremesStayExact(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Policy{
+		TokenBucket{Rate: 999, Per: time.Second, Burst: 9_007_199_254_730},
+		TokenBucket{Rate: 10_000_019, Per: 30 * 24 * time.Hour},
+		TokenBucket{Rate: 999_999_937, Per: time.Second, Burst: 9_000_000},
+		TokenBucket{Rate: 3, Per: 30 * 24 * time.Hour, Burst: 3_000_000},
+		TokenBucket{Rate: 1, Per: 292 * 365 * 24 * time.Hour},
+		FixedWindow{Limit: 1<<52 - 1, Window: time.Hour},
+		SlidingWindow{Limit: 94_906_264, Window: 23 * time.Millisecond},
+		SlidingLog{Limit: 10_001, Window: 34 * 365 * 24 * time.Hour},
+	} {
+		m, rdb := newServer(t)
+		c := newClocked(t, m, rdb, "x", p)
+		all := c.rules[0].id().limit
+		step := grain(c.rules[0])
+		for _, cost := range []int64{1, 1, all - 3, 1, 1, 1} {
+			c.take(t, cost)
+			c.pause(step)
+		}
+		for range 20 {
+			d := c.take(t, all/2)
+			c.pause(max(d.RetryAfter-step, 0))
+			c.take(t, all/2)
+			c.pause(step)
+		}
+	}
+}
+
+func TestZeroValuesHaveMeanings(t *testing.T) {
+	t.Parallel()
+	l, err := NewLocal("zero", []Policy{TokenBucket{Rate: 9, Per: time.Minute}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := l.Peek(t.Context(), "s")
+	if err != nil || d.Limit != 9 || d.Policy != "bucket-9-1m-9" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	for d, want := range map[time.Duration]string{
+		90 * time.Second: "1m30s", time.Hour: "1h", 24 * time.Hour: "24h", 10 * time.Second: "10s",
+		1500 * time.Nanosecond: "1.5us", time.Hour + time.Second: "1h0m1s",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("span(%v) is %s, not %s", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,445 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+var oneOfEach = []Policy{
+	TokenBucket{Name: "bucket", Rate: 10, Per: time.Hour, Burst: 5},
+	TokenBucket{Name: "fast", Rate: 5000, Per: time.Second, Burst: 1_000_000},
+	FixedWindow{Name: "window", Limit: 7, Window: time.Hour},
+	SlidingWindow{Name: "sliding", Limit: 9, Window: time.Hour},
+	SlidingLog{Name: "log", Limit: 11, Window: time.Hour},
+}
+
+// TestOneScriptCallADecision counts what the server was asked.
+func TestOneScriptCallADecision(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	rdb := srv.Client(t)
+	prefix := srv.Prefix(t)
+	for n := 1; n <= len(oneOfEach); n++ {
+		l, err := New(rdb, fmt.Sprintf("n%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Take(t.Context(), "s"); err != nil { // tells the server the script
+			t.Fatal(err)
+		}
+		redistest.ResetStats(t, rdb)
+		for range 20 { // granted and denied
+			if _, err := l.Take(t.Context(), "s"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Reset(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Peek(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		stats := redistest.CommandStats(t, rdb)
+		if sha, eval := stats["evalsha"].Calls, stats["eval"].Calls; sha != 22 || eval > 1 {
+			t.Errorf("%d policies: 22 calls sent %d EVALSHA and %d EVAL", n, sha, eval)
+		}
+	}
+}
+
+// TestAllOrNothing has each policy in turn deny, and looks at every byte and
+// expiry of the others in Redis.
+func TestAllOrNothing(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		for i := range oneOfEach {
+			if i == 1 {
+				continue // it drains between two calls
+			}
+			policies := append([]Policy{}, oneOfEach...)
+			switch p := policies[i].(type) {
+			case TokenBucket:
+				p.Burst = 3
+				policies[i] = p
+			case FixedWindow:
+				p.Limit = 3
+				policies[i] = p
+			case SlidingWindow:
+				p.Limit = 3
+				policies[i] = p
+			case SlidingLog:
+				p.Limit = 3
+				policies[i] = p
+			}
+			l, err := New(rdb, fmt.Sprintf("all%d", i), policies, &Options{Prefix: prefix, Budget: 5 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, err := l.TakeN(t.Context(), "s", 2); err != nil || !d.Allowed {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			before := dump(t, rdb, prefix)
+			d, err := l.TakeN(t.Context(), "s", 2)
+			if err != nil || d.Allowed || d.Policy != policies[i].PolicyName() {
+				t.Fatalf("policy %d should deny: %+v, %v", i, d, err)
+			}
+			if after := dump(t, rdb, prefix); after != before {
+				t.Errorf("a denial by %s wrote:\n%s\nbefore:\n%s", d.Policy, after, before)
+			}
+			if d, err := l.TakeN(t.Context(), "s", 0); err != nil || !d.Allowed {
+				t.Errorf("a cost of 0: %+v, %v", d, err)
+			}
+			if d, err := l.Peek(t.Context(), "s"); err != nil || !d.Allowed {
+				t.Errorf("a peek: %+v, %v", d, err)
+			}
+			if after := dump(t, rdb, prefix); after != before {
+				t.Errorf("a cost of 0 or a peek wrote:\n%s\nbefore:\n%s", after, before)
+			}
+		}
+	})
+}
+
+// dump is every key under the prefix with its value and the second in which
+// it expires.
+func dump(t *testing.T, rdb redis.UniversalClient, prefix string) string {
+	t.Helper()
+	ctx := t.Context()
+	var b strings.Builder
+	for _, key := range keysOf(t, rdb, prefix) {
+		kind := rdb.Type(ctx, key).Val()
+		value := rdb.Get(ctx, key).Val()
+		if kind == "list" {
+			value = fmt.Sprint(rdb.LRange(ctx, key, 0, -1).Val())
+		}
+		// A key under an hour's policy that is written again moves by minutes.
+		fmt.Fprintf(&b, "%s %s %s %v\n", key, kind, value, rdb.TTL(ctx, key).Val().Round(time.Minute))
+	}
+	return b.String()
+}
+
+func keysOf(t *testing.T, rdb redis.UniversalClient, prefix string) []string {
+	t.Helper()
+	scan := func(ctx context.Context, c redis.Cmdable) (keys []string) {
+		for it := c.Scan(ctx, 0, prefix+"*", 1000).Iterator(); it.Next(ctx); {
+			keys = append(keys, it.Val())
+		}
+		return keys
+	}
+	cluster, ok := rdb.(*redis.ClusterClient)
+	if !ok {
+		return slices.Sorted(slices.Values(scan(t.Context(), rdb)))
+	}
+	found := make(chan []string, 16)
+	if err := cluster.ForEachMaster(t.Context(), func(ctx context.Context, c *redis.Client) error {
+		found <- scan(ctx, c)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	close(found)
+	var keys []string
+	for some := range found {
+		keys = append(keys, some...)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// TestStateHeals lengthens or removes the time to live of a used state: it
+// denies no longer than its policy can, and the key is given its time back.
+func TestStateHeals(t *testing.T) {
+	t.Parallel()
+	policies := []Policy{
+		TokenBucket{Rate: 50, Per: time.Second, Burst: 3},
+		TokenBucket{Rate: 37, Per: time.Second, Burst: 3}, // keeps a slack
+		TokenBucket{Rate: 5000, Per: time.Second, Burst: 300},
+		TokenBucket{Rate: 7777, Per: time.Second, Burst: 500},
+		FixedWindow{Limit: 3, Window: 60 * time.Millisecond},
+		SlidingWindow{Limit: 3, Window: 40 * time.Millisecond},
+		SlidingLog{Limit: 3, Window: 60 * time.Millisecond},
+	}
+	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		for _, p := range policies {
+			for _, alone := range []bool{true, false} {
+				set := []Policy{p}
+				if !alone {
+					set = append(set, FixedWindow{Name: "wide", Limit: 1e9, Window: time.Minute})
+				}
+				for _, used := range []int64{1, 0} { // one permit, or all of them
+					for _, harm := range []string{"persist", "lengthen"} {
+						t.Run(fmt.Sprintf("%s/alone=%v/used=%d/%s", p.PolicyName(), alone, used, harm), func(t *testing.T) {
+							t.Parallel()
+							heals(t, rdb, prefix, set, used, harm)
+						})
+					}
+				}
+			}
+		}
+	})
+}
+
+func heals(t *testing.T, rdb redis.UniversalClient, prefix string, policies []Policy, used int64, harm string) {
+	t.Helper()
+	ctx := t.Context()
+	name := strings.ReplaceAll(redistest.Prefix(t), "-", "")
+	l, err := New(rdb, name, policies, &Options{Prefix: prefix, Budget: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := l.rules[0].id().limit
+	if used == 0 {
+		used = all
+	}
+	if d, err := l.TakeN(ctx, "s", used); err != nil || !d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	window := l.rules[0].state(reading{}, 0).Window
+	for _, key := range keysOf(t, rdb, prefix+":limit:"+name) {
+		if harm == "persist" {
+			rdb.Persist(ctx, key)
+		} else {
+			rdb.PExpire(ctx, key, 24*time.Hour)
+		}
+	}
+	// Denied or not, no call may say that it takes longer than the policy can.
+	began := time.Now()
+	longest := 2*window + 20*time.Millisecond
+	redistest.Await(t, longest+10*time.Second, "everything is granted again", func() bool {
+		d, err := l.TakeN(ctx, "s", all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.RetryAfter > longest {
+			t.Fatalf("RetryAfter is %v, the policy's window %v", d.RetryAfter, window)
+		}
+		return d.Allowed
+	})
+	if took := time.Since(began); took > longest+5*time.Second {
+		t.Errorf("it denied for %v", took)
+	}
+	for _, key := range keysOf(t, rdb, prefix+":limit:"+name) {
+		if ttl := rdb.PTTL(ctx, key).Val(); ttl < 0 || ttl > time.Hour {
+			t.Errorf("%s still lives for %v", key, ttl)
+		}
+	}
+}
+
+// TestClockSetBack moves the server's clock back by a day: what was taken in
+// the future denies no longer than if it had been taken now.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Policy{
+		TokenBucket{Rate: 5000, Per: time.Second, Burst: 5000},
+		TokenBucket{Rate: 7777, Per: time.Second, Burst: 5000},
+		SlidingLog{Limit: 3, Window: time.Second},
+		SlidingLog{Limit: 9000, Window: time.Second}, // written back in pieces
+	} {
+		for _, alone := range []bool{true, false} {
+			set := []Policy{p}
+			if !alone {
+				set = append(set, FixedWindow{Limit: 1e9, Window: time.Second})
+			}
+			m, rdb := newServer(t)
+			c := newClocked(t, m, rdb, "back", set...)
+			all := c.rules[0].id().limit
+			c.take(t, all)
+			m.SetTime(c.now.Add(-24 * time.Hour))
+			d, err := c.TakeN(t.Context(), "s", all)
+			if err != nil || d.Allowed || d.RetryAfter > 2*time.Second {
+				t.Fatalf("%s: %+v, %v", p.PolicyName(), d, err)
+			}
+			m.SetTime(c.now.Add(-24*time.Hour + d.RetryAfter))
+			if d, err := c.TakeN(t.Context(), "s", all); err != nil || !d.Allowed {
+				t.Errorf("%s, alone %v: denied after RetryAfter: %+v, %v", p.PolicyName(), alone, d, err)
+			}
+		}
+	}
+}
+
+func TestPeekTellsWhatTakeWould(t *testing.T) {
+	t.Parallel()
+	m, rdb := newServer(t)
+	for _, p := range oneOfEach {
+		c := newClocked(t, m, rdb, "peek-"+p.PolicyName(), p)
+		all := c.rules[0].id().limit
+		c.take(t, all)
+		peeked, err := c.Peek(t.Context(), "s")
+		if err != nil || peeked.Allowed || peeked.RetryAfter <= 0 {
+			t.Fatalf("%s: %+v, %v", p.PolicyName(), peeked, err)
+		}
+		if took := c.take(t, 1); describe(took) != describe(peeked) {
+			t.Errorf("%s:\npeeked %s\n  took %s", p.PolicyName(), describe(peeked), describe(took))
+		}
+	}
+}
+
+func TestResetForgetsOneSubject(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		for n := 1; n <= len(oneOfEach); n++ {
+			l, err := New(rdb, fmt.Sprintf("reset%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			resets(t, l)
+		}
+	})
+}
+
+func resets(t *testing.T, l *Limiter) {
+	t.Helper()
+	for _, subject := range []string{"a", "b"} {
+		if d, err := l.TakeN(t.Context(), subject, 5); err != nil || !d.Allowed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	if err := l.Reset(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	for subject, want := range map[string]bool{"a": true, "b": false} {
+		if d, err := l.TakeN(t.Context(), subject, 5); err != nil || d.Allowed != want {
+			t.Errorf("after a's reset %s: %+v, %v", subject, d, err)
+		}
+	}
+}
+
+func TestWithSharesWhatIsTheSame(t *testing.T) {
+	t.Parallel()
+	shared := FixedWindow{Name: "all", Limit: 3, Window: time.Hour}
+	_, rdb := newServer(t)
+	remote, err := New(rdb, "with", []Policy{shared}, &Options{Budget: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := NewLocal("with", []Policy{shared}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*Limiter{remote, local} {
+		plan, err := l.With(shared, FixedWindow{Name: "plan", Limit: 2, Window: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, step := range []struct {
+			l    *Limiter
+			want bool
+		}{{plan, true}, {plan, true}, {plan, false}, {l, true}, {l, false}} {
+			if d, err := step.l.Take(t.Context(), "s"); err != nil || d.Allowed != step.want {
+				t.Errorf("step %d: %+v, %v", i, d, err)
+			}
+		}
+		if _, err := l.With(); err == nil || !strings.Contains(err.Error(), "policies is empty") {
+			t.Errorf("With nothing: %v", err)
+		}
+	}
+}
+
+func TestLocalDecidesByTheClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLocal("local", oneOfEach[2:], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 {
+			d, err := l.Take(t.Context(), "s")
+			if err != nil || d.Allowed != (i < 7) {
+				t.Fatalf("take %d: %+v, %v", i, d, err)
+			}
+			if !d.Allowed {
+				time.Sleep(d.RetryAfter - time.Microsecond)
+				if d, _ := l.Take(t.Context(), "s"); d.Allowed {
+					t.Error("admitted before RetryAfter")
+				}
+				time.Sleep(time.Microsecond)
+				if d, _ := l.Take(t.Context(), "s"); !d.Allowed {
+					t.Errorf("denied after RetryAfter: %+v", d)
+				}
+			}
+		}
+		if err := l.Reset(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		resets(t, l)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Take(ended, "s"); !errors.Is(err, context.Canceled) {
+			t.Errorf("a context that has ended: %v", err)
+		}
+	})
+}
+
+func TestLocalForgetsTheLongestUnused(t *testing.T) {
+	t.Parallel()
+	l, err := NewLocal("small", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{MaxLocal: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		subject string
+		want    bool
+	}{{"a", true}, {"b", true}, {"a", false}, {"c", true}, {"a", false}, {"b", true}} {
+		if d, err := l.Take(t.Context(), step.subject); err != nil || d.Allowed != step.want {
+			t.Errorf("step %d, %s: %+v, %v", i, step.subject, d, err)
+		}
+	}
+}
+
+func TestSubjectAndCostAreChecked(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	l, err := New(rdb, "checked", oneOfEach, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Take(t.Context(), ""); !errors.Is(err, ErrSubject) {
+		t.Errorf("an empty subject: %v", err)
+	}
+	if err := l.Reset(t.Context(), ""); !errors.Is(err, ErrSubject) {
+		t.Errorf("resetting an empty subject: %v", err)
+	}
+	for _, n := range []int64{-1, 6, 1 << 60} {
+		_, err := l.TakeN(t.Context(), "s", n)
+		var typed *CostError
+		if !errors.Is(err, ErrCost) || !errors.As(err, &typed) || typed.Capacity != 5 || typed.Policy != "bucket" || typed.Cost != n {
+			t.Errorf("a cost of %d: %v", n, err)
+		}
+	}
+}
+
+// lying answers every command with the same reply.
+type lying struct{ reply any }
+
+func (l lying) Process(_ context.Context, cmd redis.Cmder) error {
+	cmd.(interface{ SetVal(any) }).SetVal(l.reply)
+	return nil
+}
+
+func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []any{nil, "OK", []any{}, []any{int64(1)}, []any{"1", "2"}, 1.5} {
+		for n := range oneOfEach {
+			set := oneOfEach[n : n+1]
+			if n == 0 {
+				set = oneOfEach
+			}
+			l, err := New(lying{reply}, "lying", set, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrFailed) || d.Allowed {
+				t.Errorf("%T %v for %d policies: %+v, %v", reply, reply, len(set), d, err)
+			}
+		}
+	}
+}
