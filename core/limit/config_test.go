@@ -102,8 +102,8 @@ func TestExtremesStayExact(t *testing.T) {
 		TokenBucket{Rate: 999, Per: time.Second, Burst: 9_007_199_254_730},
 		TokenBucket{Rate: 10_000_019, Per: 30 * 24 * time.Hour},
 		TokenBucket{Rate: 999_999_937, Per: time.Second, Burst: 9_000_000},
-		TokenBucket{Rate: 3, Per: 30 * 24 * time.Hour, Burst: 3_000_000},
-		TokenBucket{Rate: 1, Per: 292 * 365 * 24 * time.Hour},
+		TokenBucket{Rate: 3, Per: 30 * 24 * time.Hour, Burst: 3_000},
+		TokenBucket{Rate: 1, Per: 290 * 365 * 24 * time.Hour},
 		FixedWindow{Limit: 1<<52 - 1, Window: time.Hour},
 		SlidingWindow{Limit: 94_906_264, Window: 23 * time.Millisecond},
 		SlidingLog{Limit: 10_001, Window: 34 * 365 * 24 * time.Hour},
@@ -112,7 +112,7 @@ func TestExtremesStayExact(t *testing.T) {
 		c := newClocked(t, m, rdb, "x", p)
 		all := c.rules[0].id().limit
 		step := grain(c.rules[0])
-		for _, cost := range []int64{1, 1, all - 3, 1, 1, 1} {
+		for _, cost := range []int64{1, 1, max(all-3, 0), 1, 1, 1} {
 			c.take(t, cost)
 			c.pause(step)
 		}
