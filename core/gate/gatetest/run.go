@@ -65,6 +65,12 @@ var cases = []contract{
 	{"Request/InvalidEscapes", invalidEscapes},
 	{"Request/MayBeKept", keptStrings},
 	{"Request/Native", native},
+	{"RateLimit/Fields", rateLimit},
+	{"RateLimit/Exact", rateLimitExact},
+	{"RateLimit/LegacyFields", legacyFields},
+	{"RateLimit/Refusals", refusals},
+	{"RateLimit/UnknownRoute", unknownRoute},
+	{"RateLimit/ClientIP", clientIPs},
 	{"Mount/Endpoint", endpoints},
 	{"Mount/Nil", nilGates},
 }
