@@ -1,0 +1,19 @@
+// Package ginlimit puts gates in front of Gin handlers.
+//
+//	r.GET("/detail", ginlimit.Middleware(g), handler)
+//
+// Middleware belongs inside what recovers panics, logs and authenticates, and
+// inside CORS, whose preflight requests carry no credentials to key by and must
+// not be refused: gin.Recovery, cors and the authentication first, then this.
+//
+// Gin has found the route before any middleware runs, so that a gate knows it
+// wherever it is mounted, engine.Use too; for a request without a route Route is
+// "". The wildcard of "/files/*path" is "{...}" in Route, and its value, without
+// the slash that Gin begins it with, is that of the parameter "...".
+//
+// # Errors
+//
+// A handler that calls c.Error and writes nothing leaves the answer to
+// middleware outside, and so does a request without a route: Leave is then
+// called with nil.
+package ginlimit

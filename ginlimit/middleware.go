@@ -1,0 +1,61 @@
+package ginlimit
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// Middleware returns middleware that asks g about every request, and aborts
+// those that g answers itself. The writer is wrapped only for a gate that wants
+// to see the response. Middleware panics when g is nil.
+func Middleware(g gate.Gate) gin.HandlerFunc {
+	gatehttp.RequireGate("ginlimit.Middleware", g)
+	return func(c *gin.Context) {
+		if !guard(g, c, (*gin.Context).Next) {
+			c.Abort()
+		}
+	}
+}
+
+// Handler serves a gate that is a whole endpoint and always replies. A request
+// that it lets pass is answered with a 500. It panics when g is nil.
+func Handler(g gate.Gate) gin.HandlerFunc {
+	gatehttp.RequireGate("ginlimit.Handler", g)
+	return func(c *gin.Context) {
+		guard(g, c, func(c *gin.Context) { send(c, gatehttp.Unanswered()) })
+	}
+}
+
+// guard says whether g let the request pass.
+func guard(g gate.Gate, c *gin.Context, next gin.HandlerFunc) bool {
+	pass := g.Enter(newRequest(c))
+	gatehttp.Apply(c.Writer.Header(), pass.Header)
+	if pass.Reply != nil {
+		send(c, pass.Reply)
+		return false
+	}
+	if pass.Context != nil {
+		outer := c.Request
+		c.Request = outer.WithContext(pass.Context)
+		defer func() {
+			// The server removes the temporary files of the request it has.
+			outer.MultipartForm = c.Request.MultipartForm
+			c.Request = outer
+		}()
+	}
+	if pass.Leave == nil {
+		next(c)
+		return true
+	}
+	gatehttp.Leave(pass.Leave, func() *gate.Reply { return recorded(c, pass.Capture, next) })
+	return true
+}
+
+// send leaves Gin nothing to write: to a status without a body it would add one
+// of its own.
+func send(c *gin.Context, reply *gate.Reply) {
+	gatehttp.WriteReply(c.Writer, c.Request.Method, reply)
+	c.Writer.WriteHeaderNow()
+}

@@ -1,0 +1,219 @@
+package ginlimit_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/ginlimit"
+)
+
+// enter makes a gate of a function.
+type enter func(gate.Request) gate.Pass
+
+func (f enter) Enter(q gate.Request) gate.Pass { return f(q) }
+
+// leaving is a gate that keeps what Leave was called with.
+type leaving struct {
+	t     *testing.T
+	calls int
+	reply *gate.Reply
+}
+
+func (l *leaving) Enter(gate.Request) gate.Pass {
+	return gate.Pass{Capture: 100, Leave: func(r *gate.Reply) { l.calls, l.reply = l.calls+1, r }}
+}
+
+// saw fails the test unless Leave was called once, with this.
+func (l *leaving) saw(status int, body string, partial bool) {
+	l.t.Helper()
+	if l.calls != 1 || l.reply == nil {
+		l.t.Fatalf("Leave was called %d times, last with %v", l.calls, l.reply)
+	}
+	if l.reply.Status != status || string(l.reply.Body) != body || l.reply.Partial != partial {
+		l.t.Errorf("Leave saw %d %q, partial %t; want %d %q, %t",
+			l.reply.Status, l.reply.Body, l.reply.Partial, status, body, partial)
+	}
+}
+
+func request(engine *gin.Engine, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	engine.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+	return w
+}
+
+// served is what a client gets for "/" from a real server, which has ended then.
+func served(t *testing.T, engine *gin.Engine) (status int, body string) {
+	t.Helper()
+	server := httptest.NewServer(engine)
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := io.ReadAll(response.Body)
+	return response.StatusCode, string(all)
+}
+
+func TestZeroPassLeavesTheWriter(t *testing.T) {
+	t.Parallel()
+	engine := gin.New()
+	var outer, inner gin.ResponseWriter
+	engine.GET("/", func(c *gin.Context) { outer = c.Writer },
+		ginlimit.Middleware(enter(func(gate.Request) gate.Pass { return gate.Pass{} })),
+		func(c *gin.Context) { inner = c.Writer })
+	request(engine, "/")
+	if outer == nil || outer != inner {
+		t.Errorf("the writer became a %T", inner)
+	}
+}
+
+func TestGinsWriterStaysTruthful(t *testing.T) {
+	t.Parallel()
+	l := &leaving{t: t}
+	engine := gin.New()
+	var outer gin.ResponseWriter
+	engine.GET("/", func(c *gin.Context) { outer = c.Writer }, ginlimit.Middleware(l), func(c *gin.Context) {
+		if c.Writer.Written() || c.Writer.Size() != -1 {
+			t.Errorf("before the first byte: written %t, size %d", c.Writer.Written(), c.Writer.Size())
+		}
+		c.Status(404)
+		c.Status(201)
+		_, _ = c.Writer.WriteString("two ")
+		_, _ = c.Writer.Write([]byte("parts"))
+		c.Status(500)
+		if !c.Writer.Written() || c.Writer.Size() != 9 || c.Writer.Status() != 201 {
+			t.Errorf("after it: written %t, size %d, status %d", c.Writer.Written(), c.Writer.Size(), c.Writer.Status())
+		}
+		if err := http.NewResponseController(c.Writer).SetWriteDeadline(time.Time{}); err != nil {
+			t.Errorf("the connection was not reached: %v", err)
+		}
+	})
+	served(t, engine)
+	l.saw(201, "two parts", false)
+	if outer.Status() != 201 || outer.Size() != 9 {
+		t.Errorf("middleware outside finds the status %d and the size %d", outer.Status(), outer.Size())
+	}
+}
+
+func TestStatusAlone(t *testing.T) {
+	t.Parallel()
+	l := &leaving{t: t}
+	engine := gin.New()
+	engine.GET("/", ginlimit.Middleware(l), func(c *gin.Context) { c.Status(202) })
+	if w := request(engine, "/"); w.Code != 202 {
+		t.Errorf("got %d", w.Code)
+	}
+	l.saw(202, "", false)
+}
+
+// An error beside a written answer is no answer left to others.
+func TestErrorBesideAnAnswer(t *testing.T) {
+	t.Parallel()
+	l := &leaving{t: t}
+	engine := gin.New()
+	engine.GET("/", ginlimit.Middleware(l), func(c *gin.Context) {
+		_ = c.Error(errors.New("beside"))
+		c.String(409, "conflict")
+	})
+	request(engine, "/")
+	l.saw(409, "conflict", false)
+}
+
+// Gin writes its own 404 after every middleware has returned.
+func TestAnswerOfGinsOwn(t *testing.T) {
+	t.Parallel()
+	l := &leaving{t: t}
+	engine := gin.New()
+	engine.Use(ginlimit.Middleware(l))
+	if w := request(engine, "/nowhere"); w.Code != 404 || w.Body.String() != "404 page not found" {
+		t.Errorf("got %d %q", w.Code, w.Body)
+	}
+	if l.calls != 1 || l.reply != nil {
+		t.Errorf("Leave was called %d times, last with %v", l.calls, l.reply)
+	}
+
+	own := &leaving{t: t}
+	engine = gin.New()
+	engine.Use(ginlimit.Middleware(own))
+	engine.NoRoute(func(c *gin.Context) { c.String(404, "ours") })
+	request(engine, "/nowhere")
+	own.saw(404, "ours", false)
+}
+
+// HandleContext writes below every wrapped writer.
+func TestHandleContext(t *testing.T) {
+	t.Parallel()
+	l := &leaving{t: t}
+	engine := gin.New()
+	engine.GET("/old", ginlimit.Middleware(l), func(c *gin.Context) {
+		c.Request.URL.Path = "/new"
+		engine.HandleContext(c)
+	})
+	engine.GET("/new", func(c *gin.Context) { c.String(203, "new") })
+	if w := request(engine, "/old"); w.Code != 203 || w.Body.String() != "new" {
+		t.Errorf("got %d %q", w.Code, w.Body)
+	}
+	l.saw(203, "", true)
+}
+
+func TestEarlyHints(t *testing.T) {
+	t.Parallel()
+	l := &leaving{t: t}
+	engine := gin.New()
+	engine.GET("/", ginlimit.Middleware(l), func(c *gin.Context) {
+		c.Header("Link", "</style.css>; rel=preload")
+		c.Status(http.StatusEarlyHints)
+		c.Writer.WriteHeaderNow()
+		_, _ = c.Writer.WriteString("body")
+	})
+	if status, body := served(t, engine); status != 200 || body != "body" {
+		t.Errorf("got %d %q", status, body)
+	}
+	l.saw(200, "body", false)
+}
+
+// A reply ends the matter for the handlers behind the gate, not only for the
+// next one, and leaves Gin no 404 body to add.
+func TestReplyAborts(t *testing.T) {
+	t.Parallel()
+	refusing := ginlimit.Middleware(enter(func(gate.Request) gate.Pass {
+		return gate.Pass{Reply: &gate.Reply{Status: 404}}
+	}))
+	engine := gin.New()
+	engine.Use(refusing)
+	never := func(*gin.Context) { t.Error("a handler behind the gate ran") }
+	engine.GET("/", never, never)
+	for _, target := range []string{"/", "/nowhere"} {
+		if w := request(engine, target); w.Code != 404 || w.Body.Len() > 0 {
+			t.Errorf("%s: got %d %q", target, w.Code, w.Body)
+		}
+	}
+}
+
+// The endpoint's answer is not an abort, which middleware outside may log.
+func TestHandlerDoesNotAbort(t *testing.T) {
+	t.Parallel()
+	engine := gin.New()
+	engine.Use(func(c *gin.Context) {
+		c.Next()
+		if c.IsAborted() {
+			t.Error("the request was aborted")
+		}
+	})
+	engine.POST("/callback", ginlimit.Handler(enter(func(gate.Request) gate.Pass {
+		return gate.Pass{Reply: &gate.Reply{Status: 200, Body: []byte("success")}}
+	})))
+	w := httptest.NewRecorder()
+	engine.ServeHTTP(w, httptest.NewRequest("POST", "/callback", strings.NewReader("{}")))
+	if w.Body.String() != "success" {
+		t.Errorf("got %d %q", w.Code, w.Body)
+	}
+}

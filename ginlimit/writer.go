@@ -1,0 +1,85 @@
+package ginlimit
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// recorded runs next and returns what the client sees, or nil when that is yet
+// to be written by Gin or by middleware outside.
+func recorded(c *gin.Context, capture int64, next gin.HandlerFunc) *gate.Reply {
+	outer, errs := c.Writer, len(c.Errors)
+	w := &writer{ResponseWriter: outer, rec: gatehttp.NewRecorder(outer.Header(), c.Request.Method, capture)}
+	c.Writer = w
+	defer func() { c.Writer = outer }()
+	next(c)
+	switch {
+	case outer.Written() && !w.used:
+		// Engine.HandleContext gives the handlers a writer from below this one.
+		w.rec.Commit(outer.Status())
+		w.rec.Flushed()
+	case !outer.Written() && (len(c.Errors) > errs || c.FullPath() == ""):
+		return nil
+	}
+	w.rec.Commit(outer.Status())
+	return w.rec.Reply()
+}
+
+// writer tells the recorder of what passes through it.
+type writer struct {
+	gin.ResponseWriter
+	rec  *gatehttp.Recorder
+	used bool
+}
+
+// begin notes the status that goes out with the first byte: the last that Gin
+// was told, or net/http's own when Gin took an informational one for the last.
+func (w *writer) begin() {
+	w.used = true
+	w.rec.Commit(w.Status())
+	w.rec.Commit(http.StatusOK)
+}
+
+func (w *writer) WriteHeaderNow() {
+	w.used = true
+	w.rec.Commit(w.Status())
+	w.ResponseWriter.WriteHeaderNow()
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.begin()
+	n, err := w.ResponseWriter.Write(p)
+	w.rec.Wrote(p, err)
+	return n, err
+}
+
+func (w *writer) WriteString(s string) (int, error) {
+	w.begin()
+	n, err := w.ResponseWriter.WriteString(s)
+	w.rec.Wrote([]byte(s), err)
+	return n, err
+}
+
+func (w *writer) Flush() {
+	w.begin()
+	w.rec.Flushed()
+	w.ResponseWriter.Flush()
+}
+
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := w.ResponseWriter.Hijack()
+	if err == nil {
+		w.used = true
+		w.rec.Hijacked()
+	}
+	return conn, rw, err
+}
+
+// Unwrap lets http.ResponseController find the deadlines of the connection.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
