@@ -18,7 +18,8 @@
 --          is granted, until all have left
 -- effects  granted with a cost: RPUSH, PEXPIRE, and LPOP or LTRIM of what left;
 --          denied: nothing, or PEXPIRE where the time to live is too long; in
---          both, entries later than now are first written again as of now
+--          both, entries later than now are first written anew as of now, by
+--          DEL, RPUSH and PEXPIRE
 local key = KEYS[1]
 local cost, limit, window, longest, reach = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4], ARGV[5]
 

@@ -76,8 +76,7 @@ var refusals = []struct {
 // classify tells what an error of go-redis means for the script, and whether
 // another attempt may do better.
 func classify(err error) (class error, again bool) {
-	var reply redis.Error
-	if errors.As(err, &reply) {
+	if reply, ok := errors.AsType[redis.Error](err); ok {
 		text := reply.Error()
 		for _, r := range refusals {
 			if strings.HasPrefix(text, r.prefix) {
@@ -92,8 +91,7 @@ func classify(err error) (class error, again bool) {
 	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
 		return ErrNotExecuted, true
 	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return ErrNotExecuted, true
 	}
 	return ErrMaybeExecuted, false

@@ -192,11 +192,11 @@ func TestCallersContext(t *testing.T) {
 
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := r.Run(ended, count, []string{"k"}, 1); err != context.Canceled { //nolint:errorlint // exactly this one
+		if _, err := r.Run(ended, count, []string{"k"}, 1); err != context.Canceled {
 			t.Errorf("a context that has ended: %v", err)
 		}
 		short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-		if _, err := r.Run(short, count, []string{"k"}, 1); err != context.DeadlineExceeded { //nolint:errorlint // exactly this one
+		if _, err := r.Run(short, count, []string{"k"}, 1); err != context.DeadlineExceeded {
 			t.Errorf("a context that ends: %v", err)
 		}
 		cancel()

@@ -1,0 +1,75 @@
+package limit_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// connect stands for connecting to your Redis.
+func connect() *redis.Client {
+	server, err := miniredis.Run()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+}
+
+func ExampleNew() {
+	limiter, err := limit.New(connect(), "api", []limit.Policy{
+		limit.TokenBucket{Name: "burst", Rate: 10, Per: time.Second, Burst: 2},
+		limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour},
+	}, nil)
+	if err != nil {
+		log.Fatal(err) // names every field that is wrong, and the remedy
+	}
+	for range 3 {
+		d, err := limiter.Take(context.Background(), "user-17")
+		if err != nil {
+			log.Fatal(err) // Redis could not answer
+		}
+		fmt.Println(d.Allowed, d.Policy, d.Remaining)
+	}
+	// Output:
+	// true burst 1
+	// true burst 0
+	// false burst 0
+}
+
+func ExampleNewLocal() {
+	limiter, err := limit.NewLocal("api", []limit.Policy{
+		limit.FixedWindow{Limit: 1, Window: time.Minute},
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		d, err := limiter.Take(context.Background(), "user-17")
+		fmt.Println(d.Allowed, err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+}
+
+func ExampleLimiter_With() {
+	free, err := limit.New(connect(), "api", []limit.Policy{
+		limit.FixedWindow{Name: "free", Limit: 10, Window: time.Hour},
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	paid, err := free.With(limit.FixedWindow{Name: "paid", Limit: 10_000, Window: time.Hour})
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err := paid.TakeN(context.Background(), "user-17", 100)
+	fmt.Println(d.Allowed, d.Policy, d.Remaining, err)
+	// Output: true paid 9900 <nil>
+}

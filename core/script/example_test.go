@@ -1,0 +1,53 @@
+package script_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// highest keeps the highest score of a day, which Redis alone cannot do in one
+// command.
+var highest = script.New("highest.lua", `
+local key, score, ttl = KEYS[1], ARGV[1] + 0, ARGV[2]
+local best = (redis.call('GET', key) or 0) + 0
+if score > best then
+  redis.call('SET', key, score, 'PX', ttl)
+  best = score
+end
+return best`)
+
+func ExampleNewRunner() {
+	server, err := miniredis.Run() // stands for your Redis
+	if err != nil {
+		log.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+
+	runner, err := script.NewRunner(rdb, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, score := range []int{7, 3, 12} {
+		best, err := runner.Run(context.Background(), highest, []string{"score:{user-17}"}, score, 86_400_000)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(best)
+	}
+	// Output:
+	// 7
+	// 7
+	// 12
+}
+
+func ExampleNew() {
+	s := script.New("one.lua", "return 1")
+	fmt.Println(s.Name(), s.SHA())
+	// Output: one.lua e0e1f9fabfc9d4800c877a703b823ac0578ff8db
+}
