@@ -17,7 +17,10 @@ halt() {
 while read -r verb; do
 	case $verb in
 	start)
-		"$@" </dev/null >"$dir/log" 2>&1 &
+		# Emptied before the verb is answered: whoever waits for a line of
+		# this start must not find one of the last.
+		: >"$dir/log"
+		"$@" </dev/null >>"$dir/log" 2>&1 &
 		pid=$!
 		;;
 	stop) halt ;;

@@ -48,6 +48,11 @@ func TestStopAndStartKeepThePort(t *testing.T) {
 		t.Fatal("a stopped server accepts connections")
 	}
 	s.Start(t)
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatalf("a server that was started again: %v", err)
+	}
+	conn.Close()
 	if got, err := rdb.Get(t.Context(), "kept").Result(); err != nil || got != "1" {
 		t.Fatalf("after a restart with an append-only file: %q, %v", got, err)
 	}
