@@ -1,0 +1,172 @@
+package gatehttp_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// TestContentTypeIsTheServers: what net/http guesses for the client, Leave sees.
+func TestContentTypeIsTheServers(t *testing.T) {
+	t.Parallel()
+	write := func(parts ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			for _, part := range parts {
+				_, _ = io.WriteString(w, part)
+			}
+		}
+	}
+	for name, h := range map[string]http.HandlerFunc{
+		"nothing":                  write(),
+		"text":                     write("text"),
+		"empty, then HTML":         write("", "<html>"),
+		"HTML, in parts":           write("<ht", "ml>"),
+		"beyond what is looked at": write(strings.Repeat(" ", 511), "<html>"),
+		"flushed too early": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "<ht")
+			w.(http.Flusher).Flush()
+			_, _ = io.WriteString(w, "ml>")
+		},
+		"flushed before all": func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			_, _ = io.WriteString(w, "<html>")
+		},
+		"said": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "a/b")
+			write("<html>")(w, r)
+		},
+		"suppressed": func(w http.ResponseWriter, r *http.Request) { w.Header()["Content-Type"] = nil; write("<html>")(w, r) },
+		"encoded": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "x")
+			write("<html>")(w, r)
+		},
+		"copied": func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, strings.NewReader("<html>")) },
+		"204":    func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204); write("<html>")(w, r) },
+		"304":    func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(304); write("<html>")(w, r) },
+	} {
+		for _, method := range []string{"GET", "HEAD"} {
+			replies := make(chan *gate.Reply, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				rec := gatehttp.NewRecorder(w.Header(), r.Method, 0)
+				h(rec.Wrap(w), r)
+				replies <- rec.Reply()
+			}))
+			request, _ := http.NewRequest(method, server.URL, nil)
+			response, err := http.DefaultTransport.RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			server.Close()
+			seen := http.Header{}
+			gatehttp.Apply(seen, (<-replies).Header)
+			if got, want := seen["Content-Type"], response.Header["Content-Type"]; !reflect.DeepEqual(got, want) {
+				t.Errorf("%s %s: Leave sees the Content-Type %q, the client %q", method, name, got, want)
+			}
+		}
+	}
+}
+
+// failing is a writer whose client has gone.
+type failing struct{ http.ResponseWriter }
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestPartial(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		method  string
+		body    string
+		partial bool
+		do      http.HandlerFunc
+	}{
+		"whole": {"GET", "whole", false, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "who")
+			_, _ = w.Write([]byte("le"))
+		}},
+		"less than declared": {"GET", "half", true, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "8")
+			_, _ = io.WriteString(w, "half")
+		}},
+		"as declared, for HEAD": {"HEAD", "", false, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "8")
+		}},
+		"a write that fails": {"GET", "unseen", true, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "unseen")
+		}},
+		"a copy that fails": {"GET", "seen", true, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "seen")
+			w.(http.Flusher).Flush()
+		}},
+		"flushed for HEAD": {"HEAD", "", true, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "unseen")
+			w.(http.Flusher).Flush()
+		}},
+	} {
+		w := http.ResponseWriter(httptest.NewRecorder())
+		if name == "a write that fails" {
+			w = failing{w}
+		}
+		rec := gatehttp.NewRecorder(w.Header(), c.method, 100)
+		c.do(rec.Wrap(w), nil)
+		if got := rec.Reply(); string(got.Body) != c.body || got.Partial != c.partial {
+			t.Errorf("%s: got %q, Partial %t", name, got.Body, got.Partial)
+		}
+	}
+}
+
+// TestCommit: the first final status counts, and the header as it was then.
+func TestCommit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		commit []int
+		want   int
+	}{
+		"none":             {nil, 200},
+		"informational":    {[]int{100, 102, 103, 404}, 404},
+		"switching":        {[]int{101, 200}, 101},
+		"the first":        {[]int{404, 200}, 404},
+		"none that can be": {[]int{0, -1, 99, 1000, 204}, 204},
+	} {
+		h := http.Header{"X-Early": {"1"}, "X-List": {"1", "2"}, "X-Suppressed": nil}
+		rec := gatehttp.NewRecorder(h, "GET", 0)
+		for _, status := range c.commit {
+			rec.Commit(status)
+		}
+		if len(c.commit) > 0 {
+			h.Set("X-Late", "1")
+			h.Add("X-List", "3")
+		}
+		got := rec.Reply()
+		want := []gate.Field{{Name: "X-Early", Value: "1"}, {Name: "X-List", Value: "1"}, {Name: "X-List", Value: "2", Add: true}}
+		if got.Status != c.want || !reflect.DeepEqual(got.Header, want) {
+			t.Errorf("%s: got %d %v", name, got.Status, got.Header)
+		}
+	}
+}
+
+// TestReplyReplays: what Leave saw, sent again, is the same response.
+func TestReplyReplays(t *testing.T) {
+	t.Parallel()
+	first := httptest.NewRecorder()
+	rec := gatehttp.NewRecorder(first.Header(), "GET", 100)
+	w := rec.Wrap(first)
+	w.Header().Add("Set-Cookie", "a=1")
+	w.Header().Add("Set-Cookie", "b=2")
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(201)
+	_, _ = io.WriteString(w, "made")
+	second := httptest.NewRecorder()
+	gatehttp.WriteReply(second, "GET", rec.Reply())
+	second.Header().Del("Content-Length")
+	if second.Code != 201 || second.Body.String() != "made" || !reflect.DeepEqual(first.Header(), second.Header()) {
+		t.Errorf("got %d %q %v", second.Code, second.Body, second.Header())
+	}
+}

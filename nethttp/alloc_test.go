@@ -1,0 +1,83 @@
+package nethttp_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/nethttp"
+)
+
+// silent is a ResponseWriter that allocates nothing itself.
+type silent struct{ header http.Header }
+
+func (s silent) Header() http.Header         { return s.header }
+func (s silent) Write(p []byte) (int, error) { return len(p), nil }
+func (s silent) WriteHeader(int)             {}
+
+var nothing = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+
+// reading is a gate that asks for what the usual keys are made of.
+type reading struct{ pass gate.Pass }
+
+func (g reading) Enter(q gate.Request) gate.Pass {
+	_, _, _, _ = q.RemoteAddr(), q.Header("X-Forwarded-For"), q.Route(), q.Param("id")
+	return g.pass
+}
+
+func withFields(n int) gate.Pass {
+	var p gate.Pass
+	for i := range n {
+		p.Header = append(p.Header, gate.Field{Name: "X-Field-" + strconv.Itoa(i), Value: "1", Add: i%2 == 0})
+	}
+	return p
+}
+
+func routed() *http.Request {
+	r := httptest.NewRequest("GET", "/users/7", nil)
+	r.Pattern = "GET /users/{id}"
+	r.SetPathValue("id", "7")
+	return r
+}
+
+func TestMiddlewareAllocations(t *testing.T) {
+	r := routed()
+	for fields, most := range map[int]float64{0: 0, 1: 1, 2: 2, 5: 5} {
+		h := nethttp.Middleware(reading{withFields(fields)})(nothing)
+		w := silent{http.Header{}}
+		got := testing.AllocsPerRun(100, func() {
+			clear(w.header)
+			h.ServeHTTP(w, r)
+		})
+		if got > most {
+			t.Errorf("with %d header fields the middleware allocates %v times, want %v at most", fields, got, most)
+		}
+	}
+}
+
+func BenchmarkMiddleware(b *testing.B) {
+	r, w := routed(), silent{http.Header{}}
+	mux := http.NewServeMux()
+	mux.Handle("GET /users/{id}", nothing)
+	leaving := gate.Pass{Capture: 100, Leave: func(*gate.Reply) {}}
+	for _, c := range []struct {
+		name string
+		h    http.Handler
+	}{
+		{"NoGate", nothing},
+		{"ZeroPass", nethttp.Middleware(reading{})(nothing)},
+		{"TwoFields", nethttp.Middleware(reading{withFields(2)})(nothing)},
+		{"Leave", nethttp.Middleware(reading{leaving})(nothing)},
+		{"AroundServeMux", nethttp.Middleware(reading{})(mux)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(w.header)
+				c.h.ServeHTTP(w, r)
+			}
+		})
+	}
+}

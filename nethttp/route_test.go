@@ -1,0 +1,96 @@
+package nethttp_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/nethttp"
+)
+
+type gateFunc func(gate.Request) gate.Pass
+
+func (f gateFunc) Enter(q gate.Request) gate.Pass { return f(q) }
+
+// TestRouteOfAServeMux mounts a gate on every pattern and one around the mux:
+// both are told the same.
+func TestRouteOfAServeMux(t *testing.T) {
+	t.Parallel()
+	var told [][2]string
+	asking := func(param string) gate.Gate {
+		return gateFunc(func(q gate.Request) gate.Pass {
+			told = append(told, [2]string{q.Route(), q.Param(param)})
+			return gate.Pass{}
+		})
+	}
+	for _, c := range []struct {
+		pattern, host, target, param string
+		route, value                 string
+	}{
+		{"/detail", "", "/detail", "id", "/detail", ""},
+		{"GET /users/{id}", "", "/users/a%2Fb", "id", "/users/{id}", "a/b"},
+		{"GET\t/users/{id}", "", "/users/7", "id", "/users/{id}", "7"},
+		{"GET example.com/users/{id}", "example.com", "/users/7", "id", "/users/{id}", "7"},
+		{"/users/{id}/{$}", "", "/users/7/", "id", "/users/{id}/", "7"},
+		{"/{$}", "", "/", "id", "/", ""},
+		{"/", "", "/a/b%2Fc", "...", "/{...}", "a/b/c"},
+		{"/static/", "", "/static/a/b%20c", "...", "/static/{...}", "a/b c"},
+		{"/files/{rest...}", "", "/files/a/b%2Fc", "...", "/files/{...}", "a/b/c"},
+		{"/files/{rest...}", "", "/files/a/b%2Fc", "rest", "/files/{...}", "a/b/c"},
+		{"/{rest...}", "", "/a/b", "rest", "/{...}", "a/b"},
+		{"/users/{id}", "", "/users/7", "none", "/users/{id}", ""},
+	} {
+		told = nil
+		mux := http.NewServeMux()
+		mux.Handle(c.pattern, nethttp.Middleware(asking(c.param))(nothing))
+		r := httptest.NewRequest("GET", c.target, nil)
+		if c.host != "" {
+			r.Host = c.host
+		}
+		nethttp.Middleware(asking(c.param))(mux).ServeHTTP(httptest.NewRecorder(), r)
+		want := [2]string{c.route, c.value}
+		if len(told) != 2 || told[0] != want || told[1] != want {
+			t.Errorf("%s on %q: outside and inside the gate was told %q, want %q", c.target, c.pattern, told, want)
+		}
+	}
+}
+
+// TestRouteOfARedirect: a ServeMux redirects a path that is not clean, and the
+// gate around it is told of the route behind.
+func TestRouteOfARedirect(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.Handle("/users/{id}", nothing)
+	mux.Handle("/static/", nothing)
+	for target, want := range map[string]string{
+		"/x/..//users/7": "/users/{id} 7", "/static": "/static/{...} ", "/nowhere": " ", "/users/7/": " ",
+	} {
+		var told string
+		h := nethttp.Middleware(gateFunc(func(q gate.Request) gate.Pass {
+			told = q.Route() + " " + q.Param("id")
+			return gate.Pass{}
+		}))(mux)
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", target, nil))
+		if told != want {
+			t.Errorf("%s: the gate was told %q, want %q", target, told, want)
+		}
+	}
+}
+
+// TestRouteUnknown: outside of other middleware nobody knows.
+func TestRouteUnknown(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.Handle("/users/{id}", nothing)
+	wrapped := http.HandlerFunc(mux.ServeHTTP)
+	told := "not asked"
+	h := nethttp.Middleware(gateFunc(func(q gate.Request) gate.Pass {
+		told = q.Route() + q.Param("id") + q.Param("...")
+		return gate.Pass{}
+	}))(wrapped)
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/users/7", nil))
+	if told != "" {
+		t.Errorf("the gate was told %q", told)
+	}
+}

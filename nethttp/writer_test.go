@@ -1,0 +1,294 @@
+package nethttp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/nethttp"
+)
+
+// leaving is a gate that captures much and hands over what it is left with.
+func leaving(capture int64) (gate.Gate, chan *gate.Reply) {
+	left := make(chan *gate.Reply, 10)
+	return gateFunc(func(gate.Request) gate.Pass {
+		return gate.Pass{Capture: capture, Leave: func(r *gate.Reply) { left <- r }}
+	}), left
+}
+
+// abilities lists what a ResponseWriter can do beyond writing.
+func abilities(w http.ResponseWriter) map[string]bool {
+	_, flusher := w.(http.Flusher)
+	_, flushError := w.(interface{ FlushError() error })
+	_, hijacker := w.(http.Hijacker)
+	_, closeNotifier := w.(http.CloseNotifier) //nolint:staticcheck // deprecated, and still asked for
+	_, pusher := w.(http.Pusher)
+	_, readerFrom := w.(io.ReaderFrom)
+	_, stringWriter := w.(io.StringWriter)
+	control := http.NewResponseController(w)
+	return map[string]bool{
+		"Flusher": flusher, "FlushError": flushError, "Hijacker": hijacker, "CloseNotifier": closeNotifier,
+		"Pusher": pusher, "ReaderFrom": readerFrom, "StringWriter": stringWriter,
+		"SetReadDeadline":  control.SetReadDeadline(time.Time{}) == nil,
+		"SetWriteDeadline": control.SetWriteDeadline(time.Time{}) == nil,
+		"EnableFullDuplex": control.EnableFullDuplex() == nil,
+	}
+}
+
+// TestWriterKeepsItsAbilities: a handler can do behind a gate that records what
+// it can do without one, on HTTP/1 and on HTTP/2.
+func TestWriterKeepsItsAbilities(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		g, left := leaving(100)
+		var bare, behind map[string]bool
+		inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			behind = abilities(w)
+			if u, ok := w.(interface{ Unwrap() http.ResponseWriter }); !ok || u.Unwrap() == nil {
+				t.Error("the recorder does not Unwrap")
+			}
+		})
+		guarded := nethttp.Middleware(g)(inner)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			bare = abilities(w)
+			guarded.ServeHTTP(w, r)
+		}))
+		server.EnableHTTP2 = http2
+		server.StartTLS()
+		response, err := server.Client().Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		server.Close()
+		<-left
+		if !reflect.DeepEqual(bare, behind) || !behind["Flusher"] || !behind["CloseNotifier"] {
+			t.Errorf("%s: without a gate %v, behind one %v", response.Proto, bare, behind)
+		}
+	}
+}
+
+// onlyUnwrap is how middleware outside may wrap a writer today.
+type onlyUnwrap struct{ w http.ResponseWriter }
+
+func (o onlyUnwrap) Header() http.Header         { return o.w.Header() }
+func (o onlyUnwrap) Write(p []byte) (int, error) { return o.w.Write(p) }
+func (o onlyUnwrap) WriteHeader(status int)      { o.w.WriteHeader(status) }
+func (o onlyUnwrap) Unwrap() http.ResponseWriter { return o.w }
+
+func TestFlushAndHijackBehindUnwrapAreSeen(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(*http.ResponseController) error{
+		"Flush": (*http.ResponseController).Flush,
+		"Hijack": func(c *http.ResponseController) error {
+			conn, _, err := c.Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				_ = conn.Close()
+			}
+			return err
+		},
+	} {
+		g, left := leaving(100)
+		guarded := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := do(http.NewResponseController(w)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			guarded.ServeHTTP(onlyUnwrap{w}, r)
+		}))
+		response, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if reply := <-left; !reply.Partial {
+			t.Errorf("%s went past the recorder", name)
+		}
+		server.Close()
+	}
+}
+
+// TestEarlyHints: 103 is not the status of the response.
+func TestEarlyHints(t *testing.T) {
+	t.Parallel()
+	g, left := leaving(100)
+	server := httptest.NewServer(nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("X-Final", "1")
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, "done")
+	})))
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	reply := <-left
+	if response.StatusCode != 202 || reply.Status != 202 || string(reply.Body) != "done" || reply.Partial {
+		t.Errorf("the client got %d, Leave saw %+v", response.StatusCode, reply)
+	}
+	if !strings.Contains(headerLines(reply), "X-Final: 1\n") {
+		t.Errorf("Leave saw the header\n%s", headerLines(reply))
+	}
+}
+
+func headerLines(r *gate.Reply) string {
+	var all strings.Builder
+	for _, f := range r.Header {
+		all.WriteString(f.Name + ": " + f.Value + "\n")
+	}
+	return all.String()
+}
+
+// TestAbortHandler: the value that a handler panics with goes on as it is.
+func TestAbortHandler(t *testing.T) {
+	t.Parallel()
+	g, left := leaving(100)
+	guarded := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "begun")
+		panic(http.ErrAbortHandler)
+	}))
+	recovered := make(chan any, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			recovered <- v
+			panic(v)
+		}()
+		guarded.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	if err == nil {
+		_, err = io.ReadAll(response.Body)
+		_ = response.Body.Close()
+	}
+	if err == nil {
+		t.Error("the client took an aborted response for a whole one")
+	}
+	if reply := <-left; reply != nil {
+		t.Errorf("Leave saw %+v", reply)
+	}
+	if v := <-recovered; v != http.ErrAbortHandler {
+		t.Errorf("the panic went on as %v", v)
+	}
+}
+
+// TestReadFrom: a body that is copied from a file is captured as any other.
+func TestReadFrom(t *testing.T) {
+	t.Parallel()
+	content := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, capture := range []int64{0, 1000, 1 << 20} {
+		g, left := leaving(capture)
+		server := httptest.NewServer(nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFile(w, r, name)
+		})))
+		response, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		server.Close()
+		if err != nil || !bytes.Equal(got, content) {
+			t.Errorf("the client got %d bytes, %v", len(got), err)
+		}
+		reply, n := <-left, min(capture, int64(len(content)))
+		if !bytes.Equal(reply.Body, content[:n]) || reply.Partial != (capture < int64(len(content))) {
+			t.Errorf("capturing %d, Leave saw %d bytes, Partial %t", capture, len(reply.Body), reply.Partial)
+		}
+	}
+}
+
+// TestZeroPassHandsOnWhatItGot: neither the writer nor the request is wrapped.
+func TestZeroPassHandsOnWhatItGot(t *testing.T) {
+	t.Parallel()
+	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+	ran := false
+	h := nethttp.Middleware(reading{})(http.HandlerFunc(func(gotW http.ResponseWriter, gotR *http.Request) {
+		ran = gotW == w && gotR == r
+	}))
+	if h.ServeHTTP(w, r); !ran {
+		t.Error("the handler did not get the writer and the request")
+	}
+}
+
+// TestContextCopiesBack: the request of the middleware outside keeps its
+// context, and learns what the server and that middleware look for on it.
+func TestContextCopiesBack(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	g := gateFunc(func(q gate.Request) gate.Pass {
+		return gate.Pass{Context: context.WithValue(q.Context(), key{}, 1)}
+	})
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /upload", func(w http.ResponseWriter, r *http.Request) {
+		if r.Context().Value(key{}) != 1 {
+			t.Error("the handler does not have the gate's context")
+		}
+		if err := r.ParseMultipartForm(0); err != nil {
+			t.Error(err)
+		}
+	})
+	const body = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\ncontent\r\n--b--\r\n"
+	r := httptest.NewRequest("POST", "/upload", strings.NewReader(body))
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	nethttp.Middleware(g)(mux).ServeHTTP(httptest.NewRecorder(), r)
+	if r.Context().Value(key{}) != nil {
+		t.Error("the gate's context reached middleware outside")
+	}
+	if r.Pattern != "POST /upload" {
+		t.Errorf("middleware outside finds the pattern %q", r.Pattern)
+	}
+	if r.MultipartForm == nil || len(r.MultipartForm.File["f"]) != 1 {
+		t.Fatal("the server does not find the form whose files it must remove")
+	}
+	if err := r.MultipartForm.RemoveAll(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMountingNil(t *testing.T) {
+	t.Parallel()
+	for name, mount := range map[string]func(){
+		"Middleware":          func() { nethttp.Middleware(nil) },
+		"Middleware, handler": func() { nethttp.Middleware(reading{})(nil) },
+		"Handler":             func() { nethttp.Handler(nil) },
+		"Key":                 func() { nethttp.Key(nil) },
+	} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.HasPrefix(text, "nethttp.") {
+					t.Errorf("%s of nil: the panic is %q", name, text)
+				}
+			}()
+			mount()
+		}()
+	}
+}
+
+func TestKeyOfAnotherAdapterIsWrongWiring(t *testing.T) {
+	t.Parallel()
+	key := nethttp.Key(func(*http.Request) (string, error) { return "key", nil })
+	if s, err := key(struct{ gate.Request }{}); s != "" || !errors.Is(err, gate.ErrWiring) {
+		t.Errorf("got %q, %v, want %v", s, err, gate.ErrWiring)
+	}
+}
