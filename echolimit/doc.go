@@ -1,0 +1,21 @@
+// Package echolimit puts gates in front of Echo handlers.
+//
+//	e.GET("/detail", handler, echolimit.Middleware(g))
+//
+// Middleware belongs inside what recovers panics, logs and authenticates, and
+// inside CORS, whose preflight requests carry no credentials to key by and must
+// not be refused: e.Use recover, cors and the authentication first, then this.
+//
+// A gate knows the route in e.Use, in groups and on the route; in e.Pre Echo has
+// not looked for it yet, and Route is "", as it is for a request without a
+// route. A group with middleware has a route of its own for paths unknown in it,
+// "/group/{...}".
+//
+// # Errors
+//
+// Behind a gate that wants to see the response, an error that a handler returns
+// is rendered at once by the application's HTTPErrorHandler, as with Echo's own
+// logger. It is returned as well, for middleware outside to see, but what is
+// then written to the response is dropped. Behind any other gate it is returned,
+// nothing more.
+package echolimit

@@ -1,0 +1,100 @@
+package echolimit_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/echolimit"
+)
+
+// twoAnHour stands for limit.New, whose limiter keeps its state in Redis.
+func twoAnHour(name string) *limit.Limiter {
+	limiter, err := limit.NewLocal(name, []limit.Policy{limit.FixedWindow{Limit: 2, Window: time.Hour}}, nil)
+	if err != nil {
+		panic(err)
+	}
+	return limiter
+}
+
+func statuses(e *echo.Echo, targets ...string) {
+	for _, target := range targets {
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		fmt.Println(target, w.Code)
+	}
+}
+
+func ExampleMiddleware() {
+	perUser := gate.RateLimit(twoAnHour("users"), gate.ByParam("id"), nil)
+
+	e := echo.New()
+	e.GET("/users/:id", func(c echo.Context) error {
+		return c.String(200, "hello, "+c.Param("id"))
+	}, echolimit.Middleware(perUser))
+
+	statuses(e, "/users/alice", "/users/alice", "/users/alice", "/users/bob")
+	// Output:
+	// /users/alice 200
+	// /users/alice 200
+	// /users/alice 429
+	// /users/bob 200
+}
+
+// teapot is a gate that answers every request itself.
+type teapot struct{}
+
+func (teapot) Enter(gate.Request) gate.Pass {
+	return gate.Pass{Reply: &gate.Reply{Status: http.StatusTeapot}}
+}
+
+func ExampleHandler() {
+	e := echo.New()
+	e.GET("/coffee", echolimit.Handler(teapot{}))
+
+	statuses(e, "/coffee")
+	// Output: /coffee 418
+}
+
+func ExampleKey() {
+	bySession := echolimit.Key(func(c echo.Context) (string, error) {
+		if session, err := c.Cookie("session"); err == nil {
+			return session.Value, nil
+		}
+		return "", gate.ErrMissing
+	})
+	perSession := gate.RateLimit(twoAnHour("sessions"), gate.FirstOf(gate.Tag("session", bySession), gate.ByIP(nil)), nil)
+
+	e := echo.New()
+	e.GET("/detail", func(c echo.Context) error {
+		return c.String(200, "ok")
+	}, echolimit.Middleware(perSession))
+
+	statuses(e, "/detail", "/detail", "/detail")
+	// Output:
+	// /detail 200
+	// /detail 200
+	// /detail 429
+}
+
+func ExampleContext() {
+	perIP := gate.RateLimit(twoAnHour("plaintext"), gate.ByIP(nil), &gate.RateLimitOptions{
+		Skip: func(q gate.Request) bool {
+			c, ok := echolimit.Context(q)
+			return ok && c.IsTLS()
+		},
+	})
+
+	e := echo.New()
+	e.GET("/plain", func(c echo.Context) error {
+		return c.String(200, "ok")
+	}, echolimit.Middleware(perIP))
+
+	statuses(e, "/plain")
+	// Output: /plain 200
+}

@@ -1,0 +1,55 @@
+package echolimit
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// Middleware returns middleware that asks g about every request. The writer is
+// wrapped only for a gate that wants to see the response. Middleware panics
+// when g is nil.
+func Middleware(g gate.Gate) echo.MiddlewareFunc {
+	gatehttp.RequireGate("echolimit.Middleware", g)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error { return guard(g, c, next) }
+	}
+}
+
+// Handler serves a gate that is a whole endpoint and always replies. A request
+// that it lets pass is answered with a 500. It panics when g is nil.
+func Handler(g gate.Gate) echo.HandlerFunc {
+	gatehttp.RequireGate("echolimit.Handler", g)
+	return Middleware(g)(func(c echo.Context) error {
+		gatehttp.WriteReply(c.Response(), c.Request().Method, gatehttp.Unanswered())
+		return nil
+	})
+}
+
+func guard(g gate.Gate, c echo.Context, next echo.HandlerFunc) error {
+	pass := g.Enter(newRequest(c))
+	gatehttp.Apply(c.Response().Header(), pass.Header)
+	if pass.Reply != nil {
+		gatehttp.WriteReply(c.Response(), c.Request().Method, pass.Reply)
+		return nil
+	}
+	if pass.Context != nil {
+		outer := c.Request()
+		c.SetRequest(outer.WithContext(pass.Context))
+		defer func() {
+			// The server removes the temporary files of the request it has.
+			outer.MultipartForm = c.Request().MultipartForm
+			c.SetRequest(outer)
+		}()
+	}
+	if pass.Leave == nil {
+		return next(c)
+	}
+	var err error
+	gatehttp.Leave(pass.Leave, func() (reply *gate.Reply) {
+		reply, err = recorded(c, pass.Capture, next)
+		return reply
+	})
+	return err
+}

@@ -1,0 +1,43 @@
+package echolimit
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// recorded runs next, renders the error it returns, and returns what the client
+// sees; nil when the application left the error to middleware outside.
+func recorded(c echo.Context, capture int64, next echo.HandlerFunc) (*gate.Reply, error) {
+	response := c.Response()
+	outer := response.Writer
+	rec := gatehttp.NewRecorder(outer.Header(), c.Request().Method, capture)
+	response.Writer = rec.Wrap(outer)
+	defer func() { response.Writer = outer }()
+
+	err := next(c)
+	if err == nil {
+		return rec.Reply(), nil
+	}
+	if !c.Response().Committed {
+		c.Error(err)
+	}
+	if !c.Response().Committed {
+		return nil, err
+	}
+	outer = sealed{outer} // Echo renders the error again when it gets it
+	return rec.Reply(), err
+}
+
+// sealed is the writer of a response that is complete.
+type sealed struct{ http.ResponseWriter }
+
+func (s sealed) WriteHeader(int) {}
+
+func (s sealed) Write(p []byte) (int, error) { return len(p), nil }
+
+// Unwrap lets http.ResponseController find the connection.
+func (s sealed) Unwrap() http.ResponseWriter { return s.ResponseWriter }
