@@ -1,8 +1,10 @@
 package script_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -120,5 +122,46 @@ func TestRestartCostsOneRoundTrip(t *testing.T) {
 	}
 	if sha, eval = proxy.Forwarded("evalsha")-sha, proxy.Forwarded("eval")-eval; sha != 1 || eval != 1 {
 		t.Errorf("it sent %d EVALSHA and %d EVAL", sha, eval)
+	}
+}
+
+// TestEveryClientRunsOnce goes through the clients whose way to the server is
+// another, with their default options.
+func TestEveryClientRunsOnce(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	for name, connect := range map[string]func(dial func(context.Context, string, string) (net.Conn, error)) script.Client{
+		"ring": func(dial func(context.Context, string, string) (net.Conn, error)) script.Client {
+			ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": srv.Addr()}, Dialer: dial})
+			t.Cleanup(func() { ring.Close() })
+			return ring
+		},
+		"auto-pipeline": func(dial func(context.Context, string, string) (net.Conn, error)) script.Client {
+			pipe, err := srv.Client(t, func(o *redis.Options) { o.Dialer = dial }).AutoPipeline()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { pipe.Close() })
+			return pipe
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := srv.Proxy(t)
+			r := newRunner(t, connect(proxy.Dial), &script.Options{Budget: time.Second})
+			key := srv.Prefix(t)
+			for i := range 3 {
+				if n, err := r.Run(t.Context(), count, []string{key}, 1); err != nil || n != int64(i+1) {
+					t.Fatalf("call %d: %v, %v", i, n, err)
+				}
+			}
+			proxy.Lose(redistest.EOF, 1, "evalsha")
+			if _, err := r.Run(t.Context(), count, []string{key}, 1); !errors.Is(err, script.ErrMaybeExecuted) {
+				t.Errorf("a lost reply: %v", err)
+			}
+			if n, err := srv.Client(t).Get(t.Context(), key).Int(); err != nil || n != 4 {
+				t.Errorf("4 calls ran %d times (%v)", n, err)
+			}
+		})
 	}
 }
