@@ -101,7 +101,7 @@ func TestPartial(t *testing.T) {
 		"a write that fails": {"GET", "unseen", true, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, "unseen")
 		}},
-		"a copy that fails": {"GET", "seen", true, func(w http.ResponseWriter, r *http.Request) {
+		"flushed": {"GET", "seen", true, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, "seen")
 			w.(http.Flusher).Flush()
 		}},

@@ -14,7 +14,12 @@ import (
 
 // patience bounds every wait: long enough for a busy machine, and never waited
 // for by a test that passes.
-const patience = 30 * time.Second
+func patience() time.Duration {
+	if testing.Short() {
+		return 10 * time.Second
+	}
+	return time.Minute
+}
 
 // client speaks HTTP/1.1 on one connection and changes nothing on the way: no
 // target is cleaned, no field added, no redirect followed.
@@ -26,11 +31,11 @@ type client struct {
 
 func dial(t testing.TB, address string) *client {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", address, patience)
+	conn, err := net.DialTimeout("tcp", address, patience())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(patience()))
 	t.Cleanup(func() { _ = conn.Close() })
 	return &client{t: t, conn: conn, in: bufio.NewReader(conn)}
 }

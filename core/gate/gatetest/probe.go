@@ -66,9 +66,9 @@ func (l *leaves) await(n int) []*gate.Reply {
 // await waits until something holds.
 func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience()); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for %s in vain", patience, what)
+			t.Fatalf("waited %v for %s in vain", patience(), what)
 		}
 	}
 }
@@ -78,8 +78,8 @@ func next[T any](t testing.TB, reports <-chan T) (report T) {
 	t.Helper()
 	select {
 	case report = <-reports:
-	case <-time.After(patience):
-		t.Fatalf("waited %v for a gate or a handler to report", patience)
+	case <-time.After(patience()):
+		t.Fatalf("waited %v for a gate or a handler to report", patience())
 	}
 	return report
 }

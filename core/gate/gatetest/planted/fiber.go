@@ -1,0 +1,114 @@
+package main
+
+var fiberBugs = []bug{
+	{
+		"fiberlimit/middleware.go", "\t\t\tsend(c, pass.Reply)\n\t\t\treturn nil", "\t\t\tsend(c, pass.Reply)\n\t\t\treturn next(c)",
+		"the handler runs although the gate has replied",
+	},
+	{
+		"fiberlimit/middleware.go", "defer c.SetUserContext(outer)", "_ = outer",
+		"the gate's context stays on the request",
+	},
+	{
+		"fiberlimit/middleware.go", "\t\t\t\trender(c, err)\n", "",
+		"an error is not rendered inside: Leave does not see the answer",
+	},
+	{
+		"fiberlimit/middleware.go", "		q.settle()\n", "",
+		"Leave is told of the route that c.Next went on to",
+	},
+	{
+		"fiberlimit/response.go", "if !f.Add {", "if false {",
+		"a field that replaces stands beside the old one",
+	},
+	{
+		"fiberlimit/response.go", "h.Add(name, oneLine.Replace(f.Value))", "h.Add(name, f.Value)",
+		"a line break in a value begins another field",
+	},
+	{
+		"fiberlimit/response.go", "	response.Header.SetNoDefaultContentType(true)\n", "",
+		"fasthttp adds a Content-Type to a reply without one",
+	},
+	{
+		"fiberlimit/response.go", "		response.SetConnectionClose()\n", "",
+		"a refused request's unread body is taken for the next request",
+	},
+	{
+		"fiberlimit/response.go", "case c.Context().Hijacked(), response.IsBodyStream():", "case c.Context().Hijacked():",
+		"a stream is read before it may run",
+	},
+	{
+		"fiberlimit/response.go", "case c.Context().Hijacked(), response.IsBodyStream():", "case response.IsBodyStream():",
+		"a connection taken over is said to have had a whole answer",
+	},
+	{
+		"fiberlimit/response.go", "case c.Context().IsHead(), !gatehttp", "case !gatehttp",
+		"HEAD is said to have a body",
+	},
+	{
+		"fiberlimit/response.go", "bytes.Clone(body[:min(int64(len(body)), capture)])", "body[:min(int64(len(body)), capture)]",
+		"a captured body becomes that of another request",
+	},
+	{
+		"fiberlimit/response.go", " && !typed(&response.Header)", " && false",
+		"Leave sees a Content-Type that is not sent",
+	},
+	{
+		"fiberlimit/request.go", "return string(header.Host())", "return strings.Clone(q.c.Hostname())",
+		"X-Forwarded-Host is believed",
+	},
+	{
+		"fiberlimit/request.go", "return strings.Clone(q.c.Method())", "return q.c.Method()",
+		"a method becomes that of another request",
+	},
+	{
+		"fiberlimit/request.go", "path, _ := gatehttp.SplitTarget(string(q.c.Request().Header.RequestURI()))",
+		"path := string(q.c.Request().URI().Path())",
+		"a path is decoded, cleaned and rewritten",
+	},
+	{
+		"fiberlimit/request.go", "return cloned(value)", "return value",
+		"a value that middleware stored becomes that of another request",
+	},
+	{
+		"fiberlimit/native.go", "return strings.Clone(key), err", "return key, err",
+		"a key becomes that of another request: alice is now bobby",
+	},
+	{
+		"fiberlimit/body.go", "body := q.c.Request().Body()", "body := q.c.Body()",
+		"a gate is given the body decompressed",
+	},
+	{
+		"fiberlimit/body.go", "bytes.Clone(body), nil", "body, nil",
+		"a body becomes that of another request",
+	},
+	{
+		"fiberlimit/body.go", "	src.Reader = detached(src.Reader)\n", "",
+		"the handler does not get the rest of a body that was too large for the gate",
+	},
+	{
+		"fiberlimit/body.go", "err = io.ErrUnexpectedEOF", "_ = err",
+		"a streamed body that broke off is not said to be broken",
+	},
+	{
+		"fiberlimit/route.go", "return strings.Clone(value)", "return value",
+		"a parameter becomes that of another request",
+	},
+	{
+		"fiberlimit/route.go", "value = decoded", "_ = decoded",
+		"a parameter stays encoded",
+	},
+	{
+		"fiberlimit/route.go", "if !q.c.App().Config().UnescapePath {", "if true {",
+		"a parameter is decoded twice under UnescapePath",
+	},
+	{
+		"fiberlimit/route.go", "return !hasUseField || reflect.ValueOf(route).Elem().FieldByIndex(useField.Index).Bool()",
+		"return false",
+		"the prefix of app.Use is said to be the route",
+	},
+	{
+		"fiberlimit/route.go", "name = wildcard(q.c.Route())", "name = \"*\"",
+		"the value of a plus parameter is not found",
+	},
+}

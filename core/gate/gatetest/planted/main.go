@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	only := flag.String("adapter", "", "plant only in this adapter")
+	verbose := flag.Bool("v", false, "show the tests' output for every bug")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *only, *verbose); err != nil {
+		fmt.Fprintln(os.Stderr, "planted:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string, verbose bool) error {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return fmt.Errorf("go list -m: %w", err)
+	}
+	tmp, err := os.MkdirTemp("", "planted")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	g := garden{root: strings.TrimSpace(string(out)), tmp: tmp, verbose: verbose}
+
+	turns := make(chan struct{}, runtime.NumCPU())
+	var wg sync.WaitGroup
+	found := false
+	for _, a := range adapters {
+		if only != "" && only != a.name {
+			continue
+		}
+		found = true
+		if len(a.bugs) < fewest {
+			g.fault("%s: %d bugs to plant, want %d at least", a.name, len(a.bugs), fewest)
+		}
+		for i := -1; i < len(a.bugs); i++ {
+			turns <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-turns }()
+				if i < 0 {
+					g.control(ctx, a)
+				} else {
+					g.plant(ctx, a, i)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	switch {
+	case !found:
+		return fmt.Errorf("no adapter %q", only)
+	case g.faults > 0:
+		return fmt.Errorf("%d faults, %d bugs caught", g.faults, g.caught)
+	}
+	fmt.Printf("%d bugs planted, all caught\n", g.caught)
+	return nil
+}
+
+// garden is where bugs are planted.
+type garden struct {
+	root, tmp string
+	verbose   bool
+
+	mu             sync.Mutex
+	caught, faults int
+}
+
+// limit is how long an adapter's tests may take; with a bug they may wait for
+// what never comes.
+const limit = 90 * time.Second
+
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)`)
+
+// control expects the tests to pass without a bug.
+func (g *garden) control(ctx context.Context, a adapter) {
+	output, ok, err := g.test(ctx, a, "control", nil)
+	switch {
+	case err != nil:
+		g.fault("%s: %v", a.name, err)
+	case !ok:
+		g.fault("%s: the tests fail without a bug:\n%s", a.name, output)
+	}
+}
+
+// plant expects them to fail with one.
+func (g *garden) plant(ctx context.Context, a adapter, i int) {
+	b := a.bugs[i]
+	source, err := b.source(g.root)
+	if err != nil {
+		g.fault("%s: %s: %v", a.name, b.why, err)
+		return
+	}
+	name := fmt.Sprintf("%s-%d", a.name, i)
+	changed := filepath.Join(g.tmp, name+".go")
+	overlay, err := json.Marshal(map[string]map[string]string{
+		"Replace": {filepath.Join(g.root, b.file): changed},
+	})
+	if err == nil {
+		err = os.WriteFile(changed, source, 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(changed+".json", overlay, 0o600)
+	}
+	if err != nil {
+		g.fault("%s: %v", name, err)
+		return
+	}
+	output, ok, err := g.test(ctx, a, name, []string{"-overlay", changed + ".json"})
+	match := failed.FindAllStringSubmatch(output, -1)
+	switch {
+	case err != nil:
+		g.fault("%s: %s: %v", a.name, b.why, err)
+	case ok:
+		g.fault("%s: SURVIVED: %s\n\t%s: %s  =>  %s", a.name, b.why, b.file, b.old, b.new)
+	case match == nil:
+		g.fault("%s: %s: the tests ended without a verdict:\n%s", a.name, b.why, output)
+	default:
+		last := match[len(match)-1]
+		g.say("%-10s caught: %s (%s)", a.name, b.why, last[1]+last[2])
+	}
+}
+
+// test builds and runs an adapter's tests; ok says whether they passed. The
+// error is of a build that failed, which is no bug caught.
+func (g *garden) test(ctx context.Context, a adapter, name string, flags []string) (output string, ok bool, err error) {
+	binary := filepath.Join(g.tmp, name+".test")
+	defer os.Remove(binary)
+	args := append([]string{"test", "-c", "-o", binary}, flags...)
+	build := exec.CommandContext(ctx, "go", append(args, "./"+a.name)...)
+	build.Dir = g.root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", false, fmt.Errorf("it does not compile:\n%s", out)
+	}
+	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String())
+	tests.Dir = filepath.Join(g.root, a.name)
+	out, err := tests.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", false, ctx.Err()
+	}
+	if g.verbose {
+		fmt.Printf("%s:\n%s\n", name, out)
+	}
+	return string(out), err == nil, nil
+}
+
+func (g *garden) say(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.caught++
+	fmt.Printf(format+"\n", args...)
+}
+
+func (g *garden) fault(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.faults++
+	fmt.Printf(format+"\n", args...)
+}

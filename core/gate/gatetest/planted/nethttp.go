@@ -1,0 +1,162 @@
+package main
+
+// nethttpBugs are planted in nethttp and in core/gate/gatehttp, which Gin and
+// Echo share.
+var nethttpBugs = []bug{
+	{
+		"nethttp/middleware.go", "gatehttp.Apply(w.Header(), pass.Header)", "_ = gatehttp.Apply",
+		"the fields of a Pass are not sent",
+	},
+	{
+		"nethttp/middleware.go", "gatehttp.WriteReply(w, r.Method, pass.Reply)",
+		"gatehttp.WriteReply(w, r.Method, pass.Reply)\nnext.ServeHTTP(w, r)",
+		"the handler runs although the gate has replied",
+	},
+	{
+		"nethttp/middleware.go", "run(next, rec.Wrap(w), r, pass)", "run(next, w, r, pass)",
+		"the handler writes past the recorder",
+	},
+	{
+		"nethttp/middleware.go", "gatehttp.NewRecorder(w.Header(), r.Method, pass.Capture)",
+		`gatehttp.NewRecorder(w.Header(), "GET", pass.Capture)`,
+		"Leave sees a body that HEAD does not have",
+	},
+	{
+		"nethttp/middleware.go", "inner := r.WithContext(pass.Context)", "inner := r",
+		"the handler does not get the gate's context",
+	},
+	{
+		"nethttp/middleware.go", "inner := r.WithContext(pass.Context)",
+		"inner := r.WithContext(pass.Context)\n*r = *inner",
+		"the gate's context leaks to middleware outside",
+	},
+	{
+		"nethttp/middleware.go", "r.MultipartForm, r.Pattern = inner.MultipartForm, inner.Pattern", "",
+		"nobody removes the temporary files of a form",
+	},
+	{
+		"nethttp/middleware.go", "mux, _ := next.(*http.ServeMux)", "var mux *http.ServeMux",
+		"a gate around a ServeMux knows no route",
+	},
+	{
+		"nethttp/middleware.go", `gatehttp.RequireGate("nethttp.Middleware", g)`, "",
+		"a nil gate is mounted",
+	},
+	{
+		"nethttp/middleware.go", "gatehttp.WriteReply(w, r.Method, gatehttp.Unanswered())", "",
+		"an endpoint whose gate does not reply answers an empty 200",
+	},
+	{
+		"nethttp/request.go", `return strings.TrimSuffix(pattern, "{$}")`, "return pattern",
+		"routes are not written alike",
+	},
+	{
+		"nethttp/request.go", "return gatehttp.Param(route(pattern), canonical(q.HTTP.URL.EscapedPath()), name)",
+		"return gatehttp.Param(route(pattern), canonical(q.HTTP.URL.Path), name)",
+		"a parameter is decoded twice",
+	},
+	{
+		"nethttp/native.go", "switch q := gate.Unwrap(q).(type) {", "switch q := q.(type) {",
+		"Context and Key fail behind a Chain",
+	},
+	{
+		"core/gate/gatehttp/request.go", "path, _ := SplitTarget(q.HTTP.RequestURI)",
+		`path, _ := q.HTTP.URL.EscapedPath(), ""`,
+		"the gate sees the path that middleware has rewritten",
+	},
+	{
+		"core/gate/gatehttp/request.go", "return q.HTTP.Host }",
+		`return append(q.HTTP.Header["X-Forwarded-Host"], q.HTTP.Host)[0] }`,
+		"X-Forwarded-Host is believed",
+	},
+	{
+		"core/gate/gatehttp/request.go", "return q.HTTP.Header.Values(name)",
+		"return []string{q.HTTP.Header.Get(name)}",
+		"only the first line of a field is seen, and one where there is none",
+	},
+	{
+		"core/gate/gatehttp/header.go", "h.Add(f.Name, f.Value)", "h.Set(f.Name, f.Value)",
+		"an added field replaces the lines before it",
+	},
+	{
+		"core/gate/gatehttp/header.go", "Add: i > 0}", "Add: i < 0}",
+		"Leave sees one line of Set-Cookie",
+	},
+	{
+		"core/gate/gatehttp/reply.go", `h["Content-Type"] = nil`, "",
+		"net/http guesses the Content-Type of a Reply",
+	},
+	{
+		"core/gate/gatehttp/reply.go", `h.Set("Content-Length", strconv.Itoa(len(reply.Body)))`,
+		"_ = strconv.Itoa",
+		"HEAD does not have the Content-Length of GET",
+	},
+	{
+		"core/gate/gatehttp/reply.go", "status < 200 || status > 999", "status < 100 || status > 999",
+		"an informational status ends nothing",
+	},
+	{
+		"core/gate/gatehttp/recorder.go", "status < 200 && status != http.StatusSwitchingProtocols", "status < 100",
+		"103 is taken for the status",
+	},
+	{
+		"core/gate/gatehttp/recorder.go", "rec.header = rec.live.Clone()", "rec.header = rec.live",
+		"Leave sees fields that were set too late to be sent",
+	},
+	{
+		"core/gate/gatehttp/recorder.go", "rec.cut || rec.length > rec.capture || rec.short()", "rec.cut || rec.short()",
+		"a body longer than Capture is said to be whole",
+	},
+	{
+		"core/gate/gatehttp/recorder.go", `rec.header.Set("Content-Type", http.DetectContentType(rec.start))`, "",
+		"Leave does not see the Content-Type that net/http guesses",
+	},
+	{
+		"core/gate/gatehttp/writer.go", "rec.Flushed()\n", "",
+		"Flush goes past the recorder",
+	},
+	{
+		"core/gate/gatehttp/writer.go", "rec.Hijacked()\n", "",
+		"Hijack goes past the recorder",
+	},
+	{
+		"core/gate/gatehttp/writer.go", "httpsnoop.Wrap(surface(w), ", "httpsnoop.Wrap(w, ",
+		"Flush and Hijack behind an outer writer's Unwrap go past the recorder",
+	},
+	{
+		"core/gate/gatehttp/writer.go", "httpsnoop.Wrap(surface(w), ", "httpsnoop.Wrap(unwrapper{w}, ",
+		"the recorder has no Flush and no CloseNotify",
+	},
+	{
+		"core/gate/gatehttp/leave.go", "left = true", "",
+		"Leave is called twice",
+	},
+	{
+		"core/gate/gatehttp/leave.go", "leave(nil)", "_ = left",
+		"Leave is not called after a panic",
+	},
+	{
+		"core/gate/gatehttp/leave.go", "if !left {", "if v := recover(); !left && v != nil {",
+		"a panic ends in the adapter",
+	},
+	{
+		"core/gate/gatehttp/body.go", "\t\tr.Body = b\n", "",
+		"the handler does not find the body that a gate has read",
+	},
+	{
+		"core/gate/gatehttp/body.go", "b.rewind()", "",
+		"middleware between two gates uses the body up",
+	},
+	{
+		"core/gate/gatehttp/body.go", "return missing(r, len(b.ahead))", "return nil",
+		"a body that others have read is taken for an empty one",
+	},
+	{
+		"core/gate/gatehttp/body.go", "return gate.ErrBodyBroken", "return missing(r, len(b.ahead))",
+		"a broken body is taken for a whole or a consumed one",
+	},
+	{
+		"core/gate/gatehttp/body.go", "b.readAhead(max+1, r.ContentLength)", "b.readAhead(max, r.ContentLength)",
+		"a body that is too large is cut off",
+	},
+}
