@@ -98,7 +98,7 @@ func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	rdb := srv.Client(t)
-	r := newRunner(t, rdb, &script.Options{Budget: 10 * time.Second})
+	r := newRunner(t, rdb, &script.Options{Budget: time.Minute})
 	key := srv.Prefix(t)
 	ctx := t.Context()
 	if err := rdb.Do(ctx, "replicaof", "127.0.0.1", "1").Err(); err != nil {
@@ -113,7 +113,7 @@ func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
 		_, err := r.Run(ctx, count, []string{key}, 1)
 		done <- err
 	}()
-	redistest.Await(t, 5*time.Second, "a refused attempt", func() bool {
+	redistest.Await(t, 30*time.Second, "a refused attempt", func() bool {
 		return redistest.CommandStats(t, rdb)["eval"].Calls+redistest.CommandStats(t, rdb)["evalsha"].Calls > 2
 	})
 	if err := rdb.Do(ctx, "replicaof", "no", "one").Err(); err != nil {
