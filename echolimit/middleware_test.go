@@ -2,10 +2,12 @@ package echolimit_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -185,5 +187,23 @@ func TestWriterIsOnlyWrappedForLeave(t *testing.T) {
 	}
 	if request(e, "/leave"); inside == outer || after != outer {
 		t.Errorf("for a Leave the writer was %T, and %T after it", inside, after)
+	}
+}
+
+// The server removes the files of the request it made, and no copy's.
+func TestMultipartFormReachesTheServer(t *testing.T) {
+	t.Parallel()
+	e := echo.New()
+	e.POST("/", func(c echo.Context) error {
+		_, err := c.MultipartForm()
+		return err
+	}, echolimit.Middleware(enter(func(q gate.Request) gate.Pass {
+		return gate.Pass{Context: context.WithValue(q.Context(), leaving{}, 1)}
+	})))
+	r := httptest.NewRequest("POST", "/", strings.NewReader("--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--x--\r\n"))
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+	e.ServeHTTP(httptest.NewRecorder(), r)
+	if r.MultipartForm == nil || r.MultipartForm.Value["a"] == nil {
+		t.Errorf("the request has the form %v", r.MultipartForm)
 	}
 }

@@ -94,7 +94,9 @@ func listening(t testing.TB, app *fiber.App) (address string) {
 	served := make(chan error, 1)
 	go func() { served <- app.Listener(ln) }()
 	t.Cleanup(func() {
-		if err := errors.Join(app.ShutdownWithTimeout(0), <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		err := app.ShutdownWithTimeout(0)
+		_ = ln.Close() // when the server had not begun, it stopped nothing
+		if err := errors.Join(err, <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 	})

@@ -26,6 +26,8 @@
 //
 // Fiber parses a multipart form before any handler runs, and Body then returns
 // it written anew, its parts in any order; with DisablePreParseMultipartForm
-// Body returns what was sent. Under UnescapePath Fiber makes a space of each
-// plus sign in a path, for gates as for handlers.
+// Body returns what was sent. Under StreamRequestBody a chunked body that ends
+// between two chunks passes for a whole one, and a request that is refused ends
+// its connection: fasthttp would take the body, unread, for the next request.
+// Under UnescapePath Fiber makes a space of each plus sign in a path.
 package fiberlimit

@@ -3,6 +3,7 @@ package fiberlimit_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
@@ -47,7 +48,7 @@ type userID string
 func TestValuesMayBeKept(t *testing.T) {
 	t.Parallel()
 	var kept []any
-	var keys []string
+	var keys, methods []string
 	key := fiberlimit.Key(func(c *fiber.Ctx) (string, error) { return c.Get("X-User"), nil })
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Use(func(c *fiber.Ctx) error {
@@ -57,7 +58,8 @@ func TestValuesMayBeKept(t *testing.T) {
 		c.Locals("number", 7)
 		return c.Next()
 	})
-	app.Get("/", told(func(q gate.Request) string {
+	app.All("/", told(func(q gate.Request) string {
+		methods = append(methods, q.Method())
 		for _, name := range []string{"string", "named", "bytes", "number", "missing"} {
 			kept = append(kept, q.Value(name))
 		}
@@ -67,8 +69,9 @@ func TestValuesMayBeKept(t *testing.T) {
 	}))
 	address := listening(t, app)
 	raw := ""
-	for _, user := range []string{"alice", "bobby", "carol"} {
-		raw += "GET / HTTP/1.1\r\nHost: example.com\r\nX-User: " + user + "\r\n\r\n"
+	for _, sent := range []string{"GET alice", "PUT bobby", "DELETE carol"} {
+		method, user, _ := strings.Cut(sent, " ")
+		raw += method + " / HTTP/1.1\r\nHost: example.com\r\nX-User: " + user + "\r\nContent-Length: 0\r\n\r\n"
 	}
 	if got := exchanged(t, address, raw); len(got) != 3 {
 		t.Fatalf("got %q", got)
@@ -79,5 +82,8 @@ func TestValuesMayBeKept(t *testing.T) {
 	}
 	if !slices.Equal(keys, []string{"alice", "bobby", "carol"}) {
 		t.Errorf("the keys are now %q", keys)
+	}
+	if !slices.Equal(methods, []string{"GET", "PUT", "DELETE"}) {
+		t.Errorf("the methods are now %q", methods)
 	}
 }

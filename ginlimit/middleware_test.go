@@ -1,6 +1,7 @@
 package ginlimit_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -80,7 +81,14 @@ func TestGinsWriterStaysTruthful(t *testing.T) {
 	l := &leaving{t: t}
 	engine := gin.New()
 	var outer gin.ResponseWriter
-	engine.GET("/", func(c *gin.Context) { outer = c.Writer }, ginlimit.Middleware(l), func(c *gin.Context) {
+	engine.Use(func(c *gin.Context) {
+		outer = c.Writer
+		c.Next()
+		if c.Writer != outer {
+			t.Errorf("after the gate the writer is a %T", c.Writer)
+		}
+	})
+	engine.GET("/", ginlimit.Middleware(l), func(c *gin.Context) {
 		if c.Writer.Written() || c.Writer.Size() != -1 {
 			t.Errorf("before the first byte: written %t, size %d", c.Writer.Written(), c.Writer.Size())
 		}
@@ -191,9 +199,13 @@ func TestReplyAborts(t *testing.T) {
 	engine.Use(refusing)
 	never := func(*gin.Context) { t.Error("a handler behind the gate ran") }
 	engine.GET("/", never, never)
-	for _, target := range []string{"/", "/nowhere"} {
-		if w := request(engine, target); w.Code != 404 || w.Body.Len() > 0 {
-			t.Errorf("%s: got %d %q", target, w.Code, w.Body)
+	for _, method := range []string{"GET", "HEAD"} {
+		for _, target := range []string{"/", "/nowhere"} {
+			w := httptest.NewRecorder()
+			engine.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+			if w.Code != 404 || w.Body.Len() > 0 || w.Header().Get("Content-Type") != "" {
+				t.Errorf("%s %s: got %d %v %q", method, target, w.Code, w.Header(), w.Body)
+			}
 		}
 	}
 }
@@ -215,5 +227,24 @@ func TestHandlerDoesNotAbort(t *testing.T) {
 	engine.ServeHTTP(w, httptest.NewRequest("POST", "/callback", strings.NewReader("{}")))
 	if w.Body.String() != "success" {
 		t.Errorf("got %d %q", w.Code, w.Body)
+	}
+}
+
+// The server removes the files of the request it made, and no copy's.
+func TestMultipartFormReachesTheServer(t *testing.T) {
+	t.Parallel()
+	engine := gin.New()
+	engine.POST("/", ginlimit.Middleware(enter(func(q gate.Request) gate.Pass {
+		return gate.Pass{Context: context.WithValue(q.Context(), leaving{}, 1)}
+	})), func(c *gin.Context) {
+		if _, err := c.MultipartForm(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := httptest.NewRequest("POST", "/", strings.NewReader("--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--x--\r\n"))
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+	engine.ServeHTTP(httptest.NewRecorder(), r)
+	if r.MultipartForm == nil || r.MultipartForm.Value["a"] == nil {
+		t.Errorf("the request has the form %v", r.MultipartForm)
 	}
 }

@@ -46,7 +46,7 @@ var fiberBugs = []bug{
 		"HEAD is said to have a body",
 	},
 	{
-		"fiberlimit/response.go", "bytes.Clone(body[:min(int64(len(body)), capture)])", "body[:min(int64(len(body)), capture)]",
+		"fiberlimit/response.go", "bytes.Clone(body[:min(int64(len(body)), capture)])", "bytes.TrimSpace(body[:min(int64(len(body)), capture)])",
 		"a captured body becomes that of another request",
 	},
 	{
@@ -71,7 +71,7 @@ var fiberBugs = []bug{
 		"a value that middleware stored becomes that of another request",
 	},
 	{
-		"fiberlimit/native.go", "return strings.Clone(key), err", "return key, err",
+		"fiberlimit/native.go", "return strings.Clone(key), err", "return strings.TrimSpace(key), err",
 		"a key becomes that of another request: alice is now bobby",
 	},
 	{
@@ -79,7 +79,7 @@ var fiberBugs = []bug{
 		"a gate is given the body decompressed",
 	},
 	{
-		"fiberlimit/body.go", "bytes.Clone(body), nil", "body, nil",
+		"fiberlimit/body.go", "bytes.Clone(body), nil", "bytes.TrimSpace(body), nil",
 		"a body becomes that of another request",
 	},
 	{
