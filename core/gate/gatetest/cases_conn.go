@@ -44,7 +44,7 @@ func disconnected(t *testing.T, d Driver) {
 	}
 	l := watch(t)
 	l.expect(1)
-	running, ended := make(chan context.Context, 1), make(chan struct{})
+	running, ended := make(chan context.Context, 16), make(chan struct{})
 	address := d.Serve(t, App{Routes: []Route{{
 		Method: "GET", Pattern: "/detail",
 		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
@@ -79,7 +79,7 @@ func native(t *testing.T, d Driver) {
 		ok          bool
 		err, missed error
 	}
-	results := make(chan result, 1)
+	results := make(chan result, 16)
 	reading := enter(func(q gate.Request) gate.Pass {
 		var r result
 		r.header, r.ok = d.Native(q, "X-Name")

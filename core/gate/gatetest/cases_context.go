@@ -83,7 +83,7 @@ func contexts(t *testing.T, d Driver) {
 // values: a gate finds what middleware stored, wherever the framework keeps it.
 func values(t *testing.T, d Driver) {
 	const key contextKey = "in the context"
-	q := make(chan [3]any, 1)
+	q := make(chan [3]any, 16)
 	address := d.Serve(t, App{
 		Around: []Middleware{func(x Exchange, next func() error) error {
 			x.SetContext(context.WithValue(x.Context(), key, "from the context"))

@@ -165,7 +165,7 @@ func refusals(t *testing.T, d Driver) {
 // unknownRoute: a route key where no route is known is answered with an error
 // that says so, never with one key for all.
 func unknownRoute(t *testing.T, d Driver) {
-	hooked := make(chan error, 1)
+	hooked := make(chan error, 16)
 	address := d.Serve(t, App{
 		Gates: []gate.Gate{gate.RateLimit(perHour(t, "unknown", 1), gate.ByRoute(), &gate.RateLimitOptions{
 			OnError: func(_ gate.Request, err error) { hooked <- err },

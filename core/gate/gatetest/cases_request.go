@@ -47,7 +47,7 @@ func targets(t *testing.T, d Driver) {
 
 // rewritten: what middleware does to the path is no affair of the gate's.
 func rewritten(t *testing.T, d Driver) {
-	reports := make(chan string, 1)
+	reports := make(chan string, 16)
 	address := d.Serve(t, App{Routes: []Route{{
 		Method: "GET", Pattern: "/users/{id}", Handler: say(200, "ok"),
 		Around: []Middleware{func(x Exchange, next func() error) error {

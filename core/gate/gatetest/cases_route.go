@@ -17,7 +17,7 @@ func locate(q gate.Request) located {
 // locating serves routes with a gate around each and one around all of them,
 // and reports what the two are told.
 func locating(t testing.TB, d Driver) (address string, global, own chan located) {
-	global, own = make(chan located, 1), make(chan located, 1)
+	global, own = make(chan located, 16), make(chan located, 16)
 	noting := func(seen chan located) gate.Gate {
 		return enter(func(q gate.Request) gate.Pass {
 			seen <- locate(q)

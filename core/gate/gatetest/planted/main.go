@@ -133,8 +133,8 @@ func (g *garden) plant(ctx context.Context, a adapter, i int) {
 	case match == nil:
 		g.fault("%s: %s: the tests ended without a verdict:\n%s", a.name, b.why, output)
 	default:
-		last := match[len(match)-1]
-		g.say("%-10s caught: %s (%s)", a.name, b.why, last[1]+last[2])
+		first := match[min(1, len(match)-1)] // a subtest says more than its test
+		g.say("%-10s caught: %s (%s)", a.name, b.why, first[1]+first[2])
 	}
 }
 
