@@ -63,22 +63,27 @@ elseif granted then
     size = call('RPUSH', key, unpack(entries, first, math.min(first + 3999, cost)))
     call('PEXPIRE', key, longest)
   end
+elseif cost == 1 then
+  size = limit -- no entry that has left stands before the pivot of a full log
 else
   size = call('LLEN', key)
 end
 
-local oldest, gone = call('LINDEX', key, '0'), 0
+local oldest, gone = denied and cost == 1 and pivot or call('LINDEX', key, '0'), 0
 if oldest and oldest + window <= now then
-  local probe, high = 1, size
+  -- few entries leave between two requests: stride before halving
+  local probe, stride, high = 1, 2, size
   gone = 1
   while gone < high do
     local entry = call('LINDEX', key, probe)
     if entry + window <= now then
-      gone = probe + 1
+      gone, probe, stride = probe + 1, probe + stride, 2 * stride
     else
-      high, oldest = probe, entry
+      high, probe, oldest = probe, probe, entry
     end
-    probe = (gone + high - (gone + high) % 2) / 2
+    if probe >= high then
+      probe = (gone + high - (gone + high) % 2) / 2
+    end
   end
   if granted and gone == 1 then
     call('LPOP', key)

@@ -42,16 +42,18 @@ for i = 1, count do
     state.denied = pivot and pivot + pace > now
     local oldest, gone = call('LINDEX', key, '0'), 0
     if oldest and oldest + pace <= now then
-      local probe, high = 1, state.size
+      local probe, stride, high = 1, 2, state.size
       gone = 1
       while gone < high do
         local entry = call('LINDEX', key, probe)
         if entry + pace <= now then
-          gone = probe + 1
+          gone, probe, stride = probe + 1, probe + stride, 2 * stride
         else
-          high, oldest = probe, entry
+          high, probe, oldest = probe, probe, entry
         end
-        probe = (gone + high - (gone + high) % 2) / 2
+        if probe >= high then
+          probe = (gone + high - (gone + high) % 2) / 2
+        end
       end
     end
     state.gone, state.used = gone, state.size - gone
