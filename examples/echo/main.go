@@ -1,0 +1,30 @@
+// Ten requests a second and address, twenty at once.
+package main
+
+import (
+	"log"
+	"os"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/echolimit"
+)
+
+func main() {
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR"), ContextTimeoutEnabled: true})
+	limiter, err := limit.New(rdb, "api", []limit.Policy{
+		limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	limited := echolimit.Middleware(gate.RateLimit(limiter, gate.ByIP(nil), nil))
+
+	e := echo.New()
+	e.GET("/hello", func(c echo.Context) error { return c.String(200, "hello\n") }, limited)
+	log.Fatal(e.Start(os.Getenv("ADDR")))
+}

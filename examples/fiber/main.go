@@ -1,0 +1,30 @@
+// Ten requests a second and address, twenty at once.
+package main
+
+import (
+	"log"
+	"os"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/fiberlimit"
+)
+
+func main() {
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR"), ContextTimeoutEnabled: true})
+	limiter, err := limit.New(rdb, "api", []limit.Policy{
+		limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	limited := fiberlimit.Middleware(gate.RateLimit(limiter, gate.ByIP(nil), nil))
+
+	app := fiber.New()
+	app.Get("/hello", limited, func(c *fiber.Ctx) error { return c.SendString("hello\n") })
+	log.Fatal(app.Listen(os.Getenv("ADDR")))
+}

@@ -1,0 +1,31 @@
+// Ten requests a second and address, twenty at once.
+package main
+
+import (
+	"log"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/nethttp"
+)
+
+func main() {
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR"), ContextTimeoutEnabled: true})
+	limiter, err := limit.New(rdb, "api", []limit.Policy{
+		limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	limited := nethttp.Middleware(gate.RateLimit(limiter, gate.ByIP(nil), nil))
+
+	http.Handle("GET /hello", limited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte("hello\n"))
+	})))
+	log.Fatal(http.ListenAndServe(os.Getenv("ADDR"), nil))
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// client sends requests to one host, each bounded in time.
+type client struct {
+	url  string
+	http *http.Client
+}
+
+func newClient(url string) *client {
+	return &client{url: url, http: &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: 32},
+		Timeout:   30 * time.Second,
+	}}
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// answer is a response. The server decided between sent and received.
+type answer struct {
+	status         int
+	header         http.Header
+	sent, received time.Time
+}
+
+// get sends one request, with the values of the API key header.
+func (c *client) get(ctx context.Context, target string, keys ...string) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+target, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	if keys != nil {
+		r.Header[apiKeyHeader] = keys
+	}
+	sent := time.Now()
+	response, err := c.http.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return answer{}, err
+	}
+	return answer{response.StatusCode, response.Header, sent, time.Now()}, nil
+}
+
+// row sends n requests one after the other.
+func (c *client) row(ctx context.Context, n int, target string, keys ...string) ([]answer, error) {
+	answers := make([]answer, n)
+	for i := range answers {
+		var err error
+		if answers[i], err = c.get(ctx, target, keys...); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// volley sends n requests at once, and orders the answers by their status.
+func (c *client) volley(ctx context.Context, n int, target string) ([]answer, error) {
+	answers := make([]answer, n)
+	errs := make([]error, n)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range answers {
+		wg.Go(func() {
+			<-start
+			answers[i], errs[i] = c.get(ctx, target)
+		})
+	}
+	close(start)
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(answers, func(a, b answer) int { return a.status - b.status })
+	return answers, nil
+}
+
+// count is how many of the answers have the status.
+func count(answers []answer, status int) int {
+	n := 0
+	for _, a := range answers {
+		if a.status == status {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// describe says in words what limits a route.
+func describe(policies []limit.Policy) string {
+	if len(policies) == 0 {
+		return "no limit"
+	}
+	words := make([]string, len(policies))
+	for i, p := range policies {
+		algorithm, numbers := terms(p)
+		words[i] = algorithm + ", " + numbers
+	}
+	return strings.Join(words, " AND ")
+}
+
+func terms(p limit.Policy) (algorithm, numbers string) {
+	switch p := p.(type) {
+	case limit.TokenBucket:
+		return "token bucket", fmt.Sprintf("%d per %s, burst %d", p.Rate, unit(p.Per), p.Burst)
+	case limit.FixedWindow:
+		return "fixed window", fmt.Sprintf("%d in %s", p.Limit, span(p.Window))
+	case limit.SlidingWindow:
+		return "sliding window", fmt.Sprintf("%d in %s", p.Limit, span(p.Window))
+	case limit.SlidingLog:
+		return "sliding log", fmt.Sprintf("%d in %s", p.Limit, span(p.Window))
+	}
+	return "policy", p.PolicyName()
+}
+
+func unit(d time.Duration) string {
+	if d == time.Second {
+		return "second"
+	}
+	return span(d)
+}
+
+func span(d time.Duration) string {
+	return fmt.Sprintf("%g s", d.Seconds())
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"net"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/neap-go/neap/fiberlimit"
+)
+
+func newFiber(endpoints []endpoint) server {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true, StrictRouting: true, CaseSensitive: true})
+	for _, e := range endpoints {
+		app.Get(colons(e.path), fiberlimit.Middleware(e.gate), func(c *fiber.Ctx) error { // and HEAD
+			c.Set(fiber.HeaderContentType, contentType)
+			return c.SendString(body)
+		})
+	}
+	return fiberServer{app}
+}
+
+// fiberServer calls Fiber's methods by the names they have in net/http.
+type fiberServer struct{ app *fiber.App }
+
+func (s fiberServer) Serve(ln net.Listener) error        { return s.app.Listener(ln) }
+func (s fiberServer) Shutdown(ctx context.Context) error { return s.app.ShutdownWithContext(ctx) }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// otherRoutes visits what is limited by something else than one address.
+func (v *visit) otherRoutes(ctx context.Context) error {
+	v.heading("The other routes")
+	for _, step := range []func(context.Context) error{v.slidingRoute, v.both, v.usersRoute, v.key, v.costRoute, v.free} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *visit) slidingRoute(ctx context.Context) error {
+	return v.checkRow(ctx, "/sliding", "/sliding", nil, upTo(sliding.Limit)...)
+}
+
+// upTo is what a row of one request more than the limit gets.
+func upTo(limit int64) []int {
+	statuses := make([]int, limit+1)
+	for i := range statuses {
+		statuses[i] = 200
+	}
+	statuses[limit] = 429
+	return statuses
+}
+
+// both lets the bucket deny first and refill: had its denials taken from the
+// window, less than the window's limit would come through.
+func (v *visit) both(ctx context.Context) error {
+	first, err := v.client.volley(ctx, atOnce, "/both")
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, bothBucket.Per); err != nil {
+		return err
+	}
+	second, err := v.client.volley(ctx, atOnce, "/both")
+	if err != nil {
+		return err
+	}
+	a, b := count(first, 200), count(second, 200)
+	v.check(a >= int(bothBucket.Burst) && a+b == int(bothWindow.Limit),
+		"%-28s %d of %d, %s later %d of %d (expected %d in all: denials take nothing)",
+		"/both", a, atOnce, span(bothBucket.Per), b, atOnce, bothWindow.Limit)
+	return nil
+}
+
+func (v *visit) usersRoute(ctx context.Context) error {
+	if err := v.checkRow(ctx, "/users/alice", "/users/alice", nil, upTo(users.Limit)...); err != nil {
+		return err
+	}
+	return v.checkRow(ctx, "/users/bob", "/users/bob", nil, 200)
+}
+
+func (v *visit) key(ctx context.Context) error {
+	for _, c := range []struct {
+		what string
+		keys []string
+		want []int
+	}{
+		{"/key " + apiKeyHeader + ": alice", []string{"alice"}, upTo(apiKeys.Limit)},
+		{"/key without the header", nil, []int{400}},
+		{"/key with two of them", []string{"alice", "bob"}, []int{400}},
+		{"/key with one of 2 KiB", []string{strings.Repeat("k", 2<<10)}, []int{400}},
+	} {
+		if err := v.checkRow(ctx, c.what, "/key", c.keys, c.want...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// costRoute asks for everything last: what was refused has cost nothing.
+func (v *visit) costRoute(ctx context.Context) error {
+	for _, query := range []string{"", "?n=x", "?n=0", fmt.Sprintf("?n=%d", cost.Burst+1)} {
+		if err := v.checkRow(ctx, "/cost"+query, "/cost"+query, nil, 400); err != nil {
+			return err
+		}
+	}
+	target := fmt.Sprintf("/cost?n=%d", cost.Burst)
+	return v.checkRow(ctx, target, target, nil, 200, 429)
+}
+
+func (v *visit) free(ctx context.Context) error {
+	answers, err := v.client.volley(ctx, atOnce, "/free")
+	if err != nil {
+		return err
+	}
+	v.check(count(answers, 200) == atOnce && answers[0].header.Get("RateLimit") == "",
+		"%-28s %d of %d (expected all)", "/free", count(answers, 200), atOnce)
+	return nil
+}

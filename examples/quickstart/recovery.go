@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// recovery takes Retry-After at its word.
+func (v *visit) recovery(ctx context.Context) error {
+	v.heading("%d at once to /bucket (%s), then one exactly Retry-After later",
+		atOnce, describe([]limit.Policy{bucket}))
+	began := time.Now()
+	answers, err := v.client.volley(ctx, atOnce, "/bucket")
+	if err != nil {
+		return err
+	}
+	// What the bucket regains while the volley lasts may be taken too.
+	most := bucket.Burst + int64(time.Since(began)*time.Duration(bucket.Rate)/bucket.Per)
+	v.line("  %s", v.statuses(answers))
+	admitted := int64(count(answers, 200))
+	last := answers[len(answers)-1]
+	v.check(admitted >= bucket.Burst && admitted <= most && last.status == 429,
+		"/bucket: %d let through (expected %s)", admitted, fromTo(bucket.Burst, most))
+
+	wait, err := retryAfter(last)
+	if err != nil || wait < time.Second || wait > 2*time.Second { // the next permit is 0.5 s away
+		v.check(false, "/bucket: Retry-After is %q (expected 1)", last.header.Get("Retry-After"))
+		return nil
+	}
+	if err := sleep(ctx, wait); err != nil {
+		return err
+	}
+	again, err := v.client.get(ctx, "/bucket")
+	if err != nil {
+		return err
+	}
+	v.check(again.status == 200, "/bucket: Retry-After: %g, and after %s: %d (expected 200)",
+		wait.Seconds(), span(wait), again.status)
+	return nil
+}
+
+func fromTo(from, to int64) string {
+	text := strconv.FormatInt(from, 10)
+	if from != to {
+		text += " to " + strconv.FormatInt(to, 10)
+	}
+	return text
+}

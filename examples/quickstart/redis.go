@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// store is the Redis that the limits are kept in.
+type store struct {
+	rdb      redis.UniversalClient
+	where    string // for people: without password
+	embedded *miniredis.Miniredis
+}
+
+// connect opens the Redis at address, or an embedded one for an empty address,
+// and asks it for a sign of life.
+func connect(ctx context.Context, address string) (*store, error) {
+	if address == "" {
+		return embed()
+	}
+	parsed, err := url.Parse(address)
+	if err != nil { // its text repeats the password
+		return nil, errURL
+	}
+	s := &store{where: parsed.Redacted()}
+	if s.rdb, err = open(address, parsed); err != nil {
+		return nil, errURL
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := s.rdb.Ping(ctx).Err(); err != nil {
+		s.close()
+		return nil, fmt.Errorf("no answer from Redis at %s: %w\n"+
+			"start it, correct -redis, or leave -redis out for an embedded one", s.where, err)
+	}
+	s.followCluster(ctx)
+	return s, nil
+}
+
+var errURL = errors.New("-redis is not the URL of a Redis: write it like redis://localhost:6379, " +
+	"rediss://user:password@host:6380 or unix:///run/redis.sock")
+
+func embed() (*store, error) {
+	server := miniredis.NewMiniRedis()
+	if err := server.Start(); err != nil {
+		return nil, fmt.Errorf("the embedded Redis did not start: %w", err)
+	}
+	server.ClockTTL(true) // keys expire in real time
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	return &store{rdb: rdb, where: "an embedded Redis", embedded: server}, nil
+}
+
+// open takes further nodes of a cluster as go-redis does: redis://a?addr=b:6379.
+func open(address string, parsed *url.URL) (redis.UniversalClient, error) {
+	if parsed.Query().Has("addr") {
+		opts, err := redis.ParseClusterURL(address)
+		if err != nil {
+			return nil, err
+		}
+		opts.ContextTimeoutEnabled = true
+		return redis.NewClusterClient(opts), nil
+	}
+	opts, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, err
+	}
+	opts.ContextTimeoutEnabled = true
+	return redis.NewClient(opts), nil
+}
+
+// followCluster turns a client of one node into one of its whole cluster.
+func (s *store) followCluster(ctx context.Context) {
+	node, ok := s.rdb.(*redis.Client)
+	if !ok {
+		return
+	}
+	info, err := node.Info(ctx, "cluster").Result()
+	if err != nil || !strings.Contains(info, "cluster_enabled:1") {
+		return
+	}
+	opts := node.Options()
+	var encryption *tls.Config
+	if opts.TLSConfig != nil {
+		encryption = opts.TLSConfig.Clone()
+	}
+	s.rdb = redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs:                 []string{opts.Addr},
+		Username:              opts.Username,
+		Password:              opts.Password,
+		TLSConfig:             encryption,
+		ContextTimeoutEnabled: true,
+	})
+	node.Close()
+}
+
+func (s *store) close() {
+	s.rdb.Close()
+	if s.embedded != nil {
+		s.embedded.Close()
+	}
+}

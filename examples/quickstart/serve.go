@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// serveBudget is more than the default: the first call on a small machine
+// connects, and loads the script, before it decides.
+const serveBudget = 250 * time.Millisecond
+
+// serve serves the routes until ctx ends. All that serve on one Redis share
+// their limits, whatever their framework.
+func serve(ctx context.Context, stdout io.Writer, s *store, f framework, addr string) error {
+	table := routes()
+	endpoints, err := guard(s.rdb, limit.DefaultPrefix, serveBudget, table)
+	if err != nil {
+		return err
+	}
+	h, err := listen(ctx, f, addr, endpoints)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.title, h.url, s.where)
+	fmt.Fprintf(stdout, "  for i in 1 2 3 4 5 6; do curl -si %s/detail; echo; done\n\n", h.url)
+	for _, r := range table {
+		fmt.Fprintf(stdout, "  %-13s %s\n", r.path, describe(r.policies))
+	}
+	fmt.Fprintf(stdout, "\nBy client IP; /users/{id} by id, /key by the header %s, /cost?n=N costs N.\n", apiKeyHeader)
+
+	select {
+	case <-ctx.Done():
+		return h.stop(ctx)
+	case err := <-h.ended:
+		return fmt.Errorf("%s stopped serving: %w", f.title, err)
+	}
+}

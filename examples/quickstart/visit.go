@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// visit sends requests to one framework's server, shows the answers and keeps
+// what is not as expected. What it expects holds at any pace at which the
+// requests of a step take less time than the window that they are counted in.
+type visit struct {
+	*screen
+
+	client    *client
+	framework string
+	faults    []error
+}
+
+// run ends early, with an error, when a request gets no answer.
+func (v *visit) run(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		v.burst, v.headers, v.recovery, v.otherRoutes, v.timeline,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check shows a finding, which says what was found and what was expected.
+func (v *visit) check(ok bool, format string, args ...any) {
+	finding := fmt.Sprintf(format, args...)
+	v.line("  %s %s", v.mark(ok, finding), finding)
+}
+
+// mark keeps a finding that is not as expected.
+func (v *visit) mark(ok bool, finding string) string {
+	if ok {
+		return v.green("✓")
+	}
+	v.faults = append(v.faults, fmt.Errorf("%s %s", v.framework, strings.Join(strings.Fields(finding), " ")))
+	return v.red("✗")
+}
+
+// checkRow sends as many requests as there are statuses expected, one after
+// the other, with the values of the API key header.
+func (v *visit) checkRow(ctx context.Context, what, target string, keys []string, want ...int) error {
+	answers, err := v.client.row(ctx, len(want), target, keys...)
+	if err != nil {
+		return err
+	}
+	got := make([]int, len(answers))
+	for i, a := range answers {
+		got[i] = a.status
+	}
+	if slices.Equal(got, want) {
+		v.check(true, "%-28s %s", what, v.statuses(answers))
+	} else {
+		v.check(false, "%-28s %s, expected %s", what, join(got), join(want))
+	}
+	return nil
+}
+
+func join(statuses []int) string {
+	words := make([]string, len(statuses))
+	for i, status := range statuses {
+		words[i] = strconv.Itoa(status)
+	}
+	return strings.Join(words, " ")
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
