@@ -64,6 +64,7 @@ func TestResponseIsSealed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := &leaving{t: t}
 			e := echo.New()
 			e.Logger.SetOutput(io.Discard)

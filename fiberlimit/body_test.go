@@ -76,6 +76,7 @@ func TestStreamedBodyThatBreaksOff(t *testing.T) {
 			"5\r\nthese\r\nno chunk\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			want := "200 0 " + gate.ErrBodyBroken.Error()
 			if got := exchanged(t, address, raw); len(got) != 1 || got[0] != want {
 				t.Errorf("got %q, want %q", got, want)
@@ -114,6 +115,7 @@ func TestRefusedStreamIsNoRequest(t *testing.T) {
 		"Chunked": "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n" + smuggled,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if got := exchanged(t, address, raw); len(got) != 1 || got[0] != "429 /detail" {
 				t.Errorf("got the responses %q, want one", got)
 			}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -46,7 +47,21 @@ func (q *request) RawQuery() string {
 	return query
 }
 
-func (q *request) Header(name string) []string { return q.header().Values(name) }
+// unlisted are fields that net/http takes out of a request's header.
+var unlisted = []string{fiber.HeaderHost, fiber.HeaderTrailer, fiber.HeaderTransferEncoding}
+
+func (q *request) Header(name string) (lines []string) {
+	name = http.CanonicalHeaderKey(name)
+	if slices.Contains(unlisted, name) {
+		return nil
+	}
+	q.c.Request().Header.VisitAll(func(key, value []byte) {
+		if len(key) == len(name) && http.CanonicalHeaderKey(string(key)) == name {
+			lines = append(lines, string(value))
+		}
+	})
+	return lines
+}
 
 func (q *request) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
@@ -58,11 +73,10 @@ func (q *request) Headers() iter.Seq2[string, string] {
 	}
 }
 
-// header leaves out what net/http takes out of a request's header too.
 func (q *request) header() http.Header {
 	header := http.Header{}
-	q.c.Request().Header.VisitAll(func(name, value []byte) { header.Add(string(name), string(value)) })
-	for _, name := range []string{fiber.HeaderHost, fiber.HeaderTransferEncoding, fiber.HeaderTrailer} {
+	q.c.Request().Header.VisitAll(func(key, value []byte) { header.Add(string(key), string(value)) })
+	for _, name := range unlisted {
 		header.Del(name)
 	}
 	return header

@@ -70,6 +70,7 @@ func TestPatterns(t *testing.T) {
 		{"*", "/a", "/{...} ...=a"},
 	} {
 		t.Run(c.path+" "+c.target, func(t *testing.T) {
+			t.Parallel()
 			app := fiber.New()
 			app.Get(c.path, told(report))
 			if got := ask(t, app, c.target); got != c.want {
@@ -82,56 +83,63 @@ func TestPatterns(t *testing.T) {
 // routeAndID tells where a gate is, and what it takes for the id.
 func routeAndID(q gate.Request) string { return q.Route() + " " + q.Param("id") }
 
-func TestRouteIsUnknownInUse(t *testing.T) {
+func TestWhereTheRouteIsKnown(t *testing.T) {
 	t.Parallel()
-	noted := make(chan string, 1)
-	noting := fiberlimit.Middleware(enter(func(q gate.Request) gate.Pass {
-		noted <- routeAndID(q)
-		return gate.Pass{}
-	}))
 	ok := func(c *fiber.Ctx) error { return c.SendString("ok") }
-	for name, mount := range map[string]func(*fiber.App){
-		"Use":            func(app *fiber.App) { app.Use(noting).Get("/users/:id", ok) },
-		"UsePrefix":      func(app *fiber.App) { app.Use("/users/:id", noting).Get("/users/:id", ok) },
-		"Group":          func(app *fiber.App) { app.Group("/users", noting).Get("/:id", ok) },
-		"GroupUse":       func(app *fiber.App) { app.Group("/users").Use(noting).Get("/users/:id", ok) },
-		"Mounted":        func(app *fiber.App) { sub := fiber.New(); sub.Use(noting).Get("/:id", ok); app.Mount("/users", sub) },
-		"UseAfterRoutes": func(app *fiber.App) { app.Get("/other", ok).Use(noting) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			app := fiber.New()
-			mount(app)
-			ask(t, app, "/users/7")
-			if got := <-noted; got != " " {
-				t.Errorf("the gate was told %q", got)
-			}
-		})
-	}
-	for name, mount := range map[string]func(*fiber.App){
-		"Route":   func(app *fiber.App) { app.Get("/users/:id", noting, ok) },
-		"All":     func(app *fiber.App) { app.All("/users/:id", noting, ok) },
-		"Group":   func(app *fiber.App) { app.Group("/users").Get("/:id", noting, ok) },
-		"Mounted": func(app *fiber.App) { sub := fiber.New(); sub.Get("/:id", noting, ok); app.Mount("/users", sub) },
-		"Between": func(app *fiber.App) {
-			app.Use("/users", goOn)
+	const known, unknown = "/users/{id} 7", " "
+	for _, c := range []struct {
+		name, want string
+		mount      func(app *fiber.App, noting fiber.Handler)
+	}{
+		{"Use", unknown, func(app *fiber.App, noting fiber.Handler) { app.Use(noting).Get("/users/:id", ok) }},
+		{"UsePrefix", unknown, func(app *fiber.App, noting fiber.Handler) {
+			app.Use("/users/:id", noting).Get("/users/:id", ok)
+		}},
+		{"UseOfAGroup", unknown, func(app *fiber.App, noting fiber.Handler) {
+			app.Group("/users").Use(noting)
+			app.Get("/users/:id", ok)
+		}},
+		{"HandlerOfAGroup", unknown, func(app *fiber.App, noting fiber.Handler) {
+			app.Group("/users", noting).Get("/:id", ok)
+		}},
+		{"UseOfAMountedApp", unknown, func(app *fiber.App, noting fiber.Handler) {
+			sub := fiber.New()
+			sub.Use(noting).Get("/:id", ok)
+			app.Mount("/users", sub)
+		}},
+		{"UseAfterRoutes", unknown, func(app *fiber.App, noting fiber.Handler) {
+			app.Get("/other", ok).Use(noting, ok)
+		}},
+		{"Route", known, func(app *fiber.App, noting fiber.Handler) { app.Get("/users/:id", noting, ok) }},
+		{"AllMethods", known, func(app *fiber.App, noting fiber.Handler) { app.All("/users/:id", noting, ok) }},
+		{"RouteOfAGroup", known, func(app *fiber.App, noting fiber.Handler) {
+			app.Group("/users").Get("/:id", noting, ok)
+		}},
+		{"RouteOfAMountedApp", known, func(app *fiber.App, noting fiber.Handler) {
+			sub := fiber.New()
+			sub.Get("/:id", noting, ok)
+			app.Mount("/users", sub)
+		}},
+		{"RouteBetweenUses", known, func(app *fiber.App, noting fiber.Handler) {
+			app.Use("/users", func(c *fiber.Ctx) error { return c.Next() })
 			app.Get("/users/:id", noting, ok)
 			app.Use(ok)
-		},
+		}},
 	} {
-		t.Run("Known/"+name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := "nothing"
 			app := fiber.New()
-			mount(app)
-			if body := ask(t, app, "/users/7"); body != "ok" {
-				t.Errorf("got %q", body)
-			}
-			if got := <-noted; got != "/users/{id} 7" {
-				t.Errorf("the gate was told %q", got)
+			c.mount(app, fiberlimit.Middleware(enter(func(q gate.Request) gate.Pass {
+				got = routeAndID(q)
+				return gate.Pass{}
+			})))
+			if body := ask(t, app, "/users/7"); body != "ok" || got != c.want {
+				t.Errorf("got %q, and the gate was told %q, want %q", body, got, c.want)
 			}
 		})
 	}
 }
-
-func goOn(c *fiber.Ctx) error { return c.Next() }
 
 // What Leave is told is what Enter was told, though c.Next went on elsewhere.
 func TestRouteIsSettledForLeave(t *testing.T) {
