@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"log"
 	"os"
 	"time"
@@ -15,7 +16,10 @@ import (
 )
 
 func main() {
-	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR"), ContextTimeoutEnabled: true})
+	rdb := redis.NewClient(&redis.Options{
+		Addr:                  os.Getenv("REDIS_ADDR"), // empty is localhost:6379
+		ContextTimeoutEnabled: true,
+	})
 	limiter, err := limit.New(rdb, "api", []limit.Policy{
 		limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
 	}, nil)
@@ -26,5 +30,5 @@ func main() {
 
 	e := echo.New()
 	e.GET("/hello", func(c echo.Context) error { return c.String(200, "hello\n") }, limited)
-	log.Fatal(e.Start(os.Getenv("ADDR")))
+	log.Fatal(e.Start(cmp.Or(os.Getenv("ADDR"), "localhost:8080")))
 }

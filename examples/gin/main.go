@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"log"
 	"os"
 	"time"
@@ -15,7 +16,10 @@ import (
 )
 
 func main() {
-	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR"), ContextTimeoutEnabled: true})
+	rdb := redis.NewClient(&redis.Options{
+		Addr:                  os.Getenv("REDIS_ADDR"), // empty is localhost:6379
+		ContextTimeoutEnabled: true,
+	})
 	limiter, err := limit.New(rdb, "api", []limit.Policy{
 		limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
 	}, nil)
@@ -26,5 +30,5 @@ func main() {
 
 	r := gin.Default()
 	r.GET("/hello", limited, func(c *gin.Context) { c.String(200, "hello\n") })
-	log.Fatal(r.Run(os.Getenv("ADDR")))
+	log.Fatal(r.Run(cmp.Or(os.Getenv("ADDR"), "localhost:8080")))
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"log"
 	"net/http"
 	"os"
@@ -15,7 +16,10 @@ import (
 )
 
 func main() {
-	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR"), ContextTimeoutEnabled: true})
+	rdb := redis.NewClient(&redis.Options{
+		Addr:                  os.Getenv("REDIS_ADDR"), // empty is localhost:6379
+		ContextTimeoutEnabled: true,
+	})
 	limiter, err := limit.New(rdb, "api", []limit.Policy{
 		limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
 	}, nil)
@@ -27,5 +31,5 @@ func main() {
 	http.Handle("GET /hello", limited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte("hello\n"))
 	})))
-	log.Fatal(http.ListenAndServe(os.Getenv("ADDR"), nil))
+	log.Fatal(http.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "localhost:8080"), nil))
 }

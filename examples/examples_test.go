@@ -1,0 +1,98 @@
+// Package examples_test runs the examples as a reader would, and holds the
+// README to them.
+package examples_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// TestSmallestPrograms builds and starts each, and asks until it is limited:
+// twenty at once are let through, and the drain of ten a second meanwhile.
+func TestSmallestPrograms(t *testing.T) {
+	t.Parallel()
+	for _, framework := range []string{"nethttp", "gin", "echo", "fiber"} {
+		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t)
+			url := start(t, framework, srv.Addr())
+			began := time.Now()
+			admitted := 0
+			for range 1000 {
+				response, err := http.Get(url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, _ := io.ReadAll(response.Body)
+				response.Body.Close()
+				if response.StatusCode == http.StatusTooManyRequests {
+					most := 20 + int(time.Since(began)/(100*time.Millisecond)) + 1
+					if admitted < 20 || admitted > most {
+						t.Errorf("%d were admitted in %v", admitted, time.Since(began))
+					}
+					if response.Header.Get("Retry-After") != "1" || response.Header.Get("RateLimit") == "" {
+						t.Errorf("the header of a denied request is %v", response.Header)
+					}
+					return
+				}
+				if response.StatusCode == http.StatusServiceUnavailable && admitted == 0 {
+					continue // the first call dials, which a busy machine may take long for
+				}
+				if response.StatusCode != http.StatusOK || string(body) != "hello\n" {
+					t.Fatalf("%d %q", response.StatusCode, body)
+				}
+				admitted++
+			}
+			t.Error("a thousand requests were never limited")
+		})
+	}
+}
+
+func start(t *testing.T, example, redisAddr string) (url string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), example)
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./"+example).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, binary)
+	cmd.Env = append(os.Environ(), "ADDR="+addr, "REDIS_ADDR="+redisAddr, "GIN_MODE=release")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		_ = cmd.Wait() // it was killed
+		if t.Failed() {
+			t.Logf("%s said:\n%s", example, said.String())
+		}
+	})
+	redistest.Await(t, 20*time.Second, example+" to listen", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return "http://" + addr + "/hello"
+}
