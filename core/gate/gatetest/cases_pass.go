@@ -76,13 +76,24 @@ func setCookies(t *testing.T, d Driver) {
 }
 
 // unknownPath: a gate around the application is asked about requests that
-// nothing else answers, too.
+// nothing else answers, too, and sees the framework's own answer, unless that is
+// made outside.
 func unknownPath(t *testing.T, d Driver) {
+	l := watch(t)
+	l.expect(2)
 	address := d.Serve(t, App{
-		Gates:  []gate.Gate{pass(gate.Pass{Header: []gate.Field{{Name: "X-Gate", Value: "1"}}})},
+		Gates: []gate.Gate{pass(gate.Pass{
+			Header: []gate.Field{{Name: "X-Gate", Value: "1"}}, Capture: 1 << 10, Leave: l.leave,
+		})},
 		Routes: []Route{{Method: "GET", Pattern: "/detail", Handler: never(t)}},
 	})
-	if a := get(t, address, "/nowhere"); a.status != 404 || a.header.Get("X-Gate") != "1" {
-		t.Errorf("got %d with %v, want a 404 with X-Gate", a.status, a.header)
+	for i, method := range []string{"GET", "HEAD"} {
+		a := dial(t, address).do(method, "/nowhere")
+		if a.status != 404 || a.header.Get("X-Gate") != "1" {
+			t.Errorf("%s: got %d with %v, want a 404 with X-Gate", method, a.status, a.header)
+		}
+		if r := l.await(i + 1)[i]; r != nil {
+			seen(t, r).is(t, a.status, a.body, visible(a.header)...)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package gatetest
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
@@ -131,4 +132,36 @@ func replyAsItIs(t *testing.T, d Driver) {
 			t.Errorf("got %d with the smuggled lines %q", a.status, smuggled)
 		}
 	})
+}
+
+// replyUnread: the body of a request that was refused unread is not taken for
+// another request on the connection.
+func replyUnread(t *testing.T, d Driver) {
+	for _, size := range []int{1, 10_000} {
+		body := strings.Repeat("GET /smuggled HTTP/1.1\r\nHost: example.com\r\n\r\n", size)
+		address := d.Serve(t, App{Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
+			return gate.Pass{Reply: &gate.Reply{Status: 403, Body: []byte(q.Path())}}
+		})}})
+		for _, send := range []func(*client) error{
+			func(c *client) error {
+				return c.write("POST", "/refused", body, "Content-Length: "+strconv.Itoa(len(body)))
+			},
+			func(c *client) error {
+				return c.write("POST", "/refused", chunked(body), "Transfer-Encoding: chunked")
+			},
+		} {
+			c := dial(t, address)
+			go func() { _ = send(c) }() // the server may stop reading before all is sent
+			a, err := c.read("POST")
+			if err != nil && size > 1 {
+				continue // a server that does not read on may reset the connection
+			}
+			if err != nil || a.body != "/refused" {
+				t.Errorf("got %d %q, %v", a.status, a.body, err)
+			}
+			if a, err := c.try("GET", "/next", ""); err == nil && a.body != "/next" {
+				t.Errorf("a request after one that was refused unread got the answer to %q", a.body)
+			}
+		}
+	}
 }

@@ -102,15 +102,19 @@ func (c *client) post(target, body string, lines ...string) answer {
 // postChunked sends a body in chunks, without its length.
 func (c *client) postChunked(target, body string, lines ...string) answer {
 	c.t.Helper()
-	var chunks strings.Builder
-	for chunk := range slices.Chunk([]byte(body), 1000) {
-		fmt.Fprintf(&chunks, "%x\r\n%s\r\n", len(chunk), chunk)
-	}
-	a, err := c.try("POST", target, chunks.String()+"0\r\n\r\n", append(lines, "Transfer-Encoding: chunked")...)
+	a, err := c.try("POST", target, chunked(body), append(lines, "Transfer-Encoding: chunked")...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return a
+}
+
+func chunked(body string) string {
+	var chunks strings.Builder
+	for chunk := range slices.Chunk([]byte(body), 1000) {
+		fmt.Fprintf(&chunks, "%x\r\n%s\r\n", len(chunk), chunk)
+	}
+	return chunks.String() + "0\r\n\r\n"
 }
 
 // get sends one request on a connection of its own.

@@ -33,6 +33,7 @@ var cases = []contract{
 	{"Reply/Head", replyHead},
 	{"Reply/StatusWithoutBody", replyWithoutBody},
 	{"Reply/AsItIs", replyAsItIs},
+	{"Reply/BodyLeftUnread", replyUnread},
 	{"Leave/SeesWhatTheClientSees", leaveSees},
 	{"Leave/CaptureLimit", captureLimit},
 	{"Leave/CaptureLarge", captureLarge},
