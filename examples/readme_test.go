@@ -1,0 +1,79 @@
+package examples_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadmeIsTrue finds every Go block of the README, line by line, in a file
+// that compiles.
+func TestReadmeIsTrue(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := compiled(t)
+	blocks := goBlocks(string(text))
+	if len(blocks) < 8 {
+		t.Errorf("the README has %d blocks of Go", len(blocks))
+	}
+	for _, block := range blocks {
+		if !strings.Contains(code, block) {
+			t.Errorf("this block of the README stands in no file under examples:\n%s", block)
+		}
+	}
+}
+
+func TestBlocksAreTold(t *testing.T) {
+	t.Parallel()
+	text := "a\n```go\nx := 1\n\tif y {\n```\nb\n```sh\nls\n```\n"
+	if got := goBlocks(text); len(got) != 1 || got[0] != "\nx := 1\nif y {\n" {
+		t.Errorf("%q", got)
+	}
+	if strings.Contains(flat("package p\n\nx := 2\n"), goBlocks(text)[0]) {
+		t.Error("a block that differs is found")
+	}
+}
+
+var block = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+func goBlocks(markdown string) (blocks []string) {
+	for _, m := range block.FindAllStringSubmatch(markdown, -1) {
+		blocks = append(blocks, flat(m[1]))
+	}
+	return blocks
+}
+
+// compiled is every Go file under examples. Those that end in _test.go compile
+// too, but are shown as tests only: of this package none is.
+func compiled(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || filepath.Dir(path) == "." {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.WriteString(flat(string(text)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// flat takes the indentation off, which differs between a file and an excerpt.
+func flat(code string) string {
+	var b strings.Builder
+	b.WriteByte('\n')
+	for line := range strings.Lines(code) {
+		b.WriteString(strings.TrimLeft(line, "\t"))
+	}
+	return b.String()
+}

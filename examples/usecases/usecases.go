@@ -1,0 +1,119 @@
+// Package usecases holds the code that the README shows.
+package usecases
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/echolimit"
+	"github.com/neap-go/neap/fiberlimit"
+	"github.com/neap-go/neap/ginlimit"
+)
+
+// Frameworks mounts one gate on the other three.
+func Frameworks(limiter *limit.Limiter, r *gin.Engine, e *echo.Echo, app *fiber.App) {
+	hello := struct {
+		gin   gin.HandlerFunc
+		echo  echo.HandlerFunc
+		fiber fiber.Handler
+	}{
+		func(c *gin.Context) { c.String(200, "hello\n") },
+		func(c echo.Context) error { return c.String(200, "hello\n") },
+		func(c *fiber.Ctx) error { return c.SendString("hello\n") },
+	}
+
+	perIP := gate.RateLimit(limiter, gate.ByIP(nil), nil)
+	r.GET("/hello", ginlimit.Middleware(perIP), hello.gin)
+	e.GET("/hello", hello.echo, echolimit.Middleware(perIP))
+	app.Get("/hello", fiberlimit.Middleware(perIP), hello.fiber)
+}
+
+// BehindProxy believes the load balancers of one network.
+func BehindProxy(limiter *limit.Limiter) gate.Gate {
+	perIP := gate.ByIP(&gate.IPOptions{
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+	})
+	return gate.RateLimit(limiter, perIP, nil)
+}
+
+// ByAPIKey limits a caller by the key it sends, or else by its address.
+func ByAPIKey(limiter *limit.Limiter) gate.Gate {
+	caller := gate.FirstOf(gate.ByHeader("X-Api-Key"), gate.ByIP(nil))
+	return gate.RateLimit(limiter, caller, nil)
+}
+
+// Tenant is what authentication stores in the request's context.
+type Tenant struct{ ID, Plan string }
+
+func (t Tenant) String() string { return t.ID }
+
+type tenantKey struct{}
+
+// ByPlan gives each plan policies of its own.
+func ByPlan(free *limit.Limiter) (gate.Gate, error) {
+	paid, err := free.With(limit.TokenBucket{Name: "paid", Rate: 100, Per: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	return gate.RateLimit(free, gate.ByValue(tenantKey{}), &gate.RateLimitOptions{
+		Choose: func(r gate.Request) (*limit.Limiter, error) {
+			if tenant, ok := r.Value(tenantKey{}).(Tenant); ok && tenant.Plan == "paid" {
+				return paid, nil
+			}
+			return free, nil
+		},
+	}), nil
+}
+
+// Several are limits on the same subject, all or nothing.
+func Several(rdb script.Client) (*limit.Limiter, error) {
+	return limit.New(rdb, "api", []limit.Policy{
+		limit.TokenBucket{Name: "burst", Rate: 10, Per: time.Second, Burst: 20},
+		limit.FixedWindow{Name: "daily", Limit: 10_000, Window: 24 * time.Hour},
+	}, nil)
+}
+
+// Expensive makes exports cost ten times as much.
+func Expensive(limiter *limit.Limiter) gate.Gate {
+	return gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{
+		Cost: func(r gate.Request) (int64, error) {
+			if r.Route() == "/export" {
+				return 10, nil
+			}
+			return 1, nil
+		},
+		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
+	})
+}
+
+// OwnAnswer renders refusals and logs faults.
+func OwnAnswer(limiter *limit.Limiter) gate.Gate {
+	return gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{
+		Render: func(d gate.Denial) gate.Reply {
+			return gate.Reply{Body: []byte(`{"error":"` + http.StatusText(d.Status) + `"}`)}
+		},
+		OnError: func(_ gate.Request, err error) {
+			slog.Error("rate limit", "unavailable", !errors.Is(err, gate.ErrWiring))
+		},
+	})
+}
+
+// Operate tells where a subject stands, and forgets what it has taken.
+func Operate(ctx context.Context, limiter *limit.Limiter) (limit.Decision, error) {
+	standing, err := limiter.Peek(ctx, "ip=192.0.2.1")
+	if err != nil {
+		return limit.Decision{}, err
+	}
+	return standing, limiter.Reset(ctx, "ip=192.0.2.1")
+}

@@ -1,0 +1,203 @@
+package usecases
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/nethttp"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	redistest.Main(m)
+}
+
+func local(t *testing.T, most int64) *limit.Limiter {
+	t.Helper()
+	l, err := limit.NewLocal("test", []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// serve mounts a gate and answers a request made by change.
+func serve(g gate.Gate) func(path string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	mux := http.NewServeMux()
+	limited := nethttp.Middleware(g)
+	for _, path := range []string{"/hello", "/export", "/healthz"} {
+		mux.Handle("GET "+path, limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	}
+	return func(path string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", path, nil)
+		for _, c := range change {
+			c(r)
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		return w
+	}
+}
+
+func expect(t *testing.T, what string, w *httptest.ResponseRecorder, status int) {
+	t.Helper()
+	if w.Code != status {
+		t.Errorf("%s: %d, not %d", what, w.Code, status)
+	}
+}
+
+func TestFrameworks(t *testing.T) {
+	t.Parallel()
+	r, e, app := gin.New(), echo.New(), fiber.New()
+	Frameworks(local(t, 5), r, e, app)
+	// One limiter: what one framework admits, the others count.
+	for i, h := range []func() int{
+		func() int { return code(r) }, func() int { return code(e) }, func() int { return fiberCode(t, app) },
+	} {
+		if got := h(); got != 200 {
+			t.Errorf("framework %d: %d", i, got)
+		}
+	}
+	if got := []int{code(r), code(e), code(r), code(e)}; got[2] != 429 || got[3] != 429 {
+		t.Errorf("after five requests: %v", got)
+	}
+}
+
+func code(h http.Handler) int {
+	r := httptest.NewRequest("GET", "/hello", nil)
+	r.RemoteAddr = "0.0.0.0:0" // what Fiber's Test comes from
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code
+}
+
+func fiberCode(t *testing.T, app *fiber.App) int {
+	t.Helper()
+	response, err := app.Test(httptest.NewRequest("GET", "/hello", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+func TestBehindProxy(t *testing.T) {
+	t.Parallel()
+	ask := serve(BehindProxy(local(t, 1)))
+	from := func(peer, forwarded string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.RemoteAddr = peer + ":1234"
+			r.Header.Set("X-Forwarded-For", forwarded)
+		}
+	}
+	expect(t, "a client", ask("/hello", from("10.0.0.1", "192.0.2.1")), 200)
+	expect(t, "the same by another proxy", ask("/hello", from("10.0.0.2", "192.0.2.1")), 429)
+	expect(t, "another client", ask("/hello", from("10.0.0.1", "192.0.2.2")), 200)
+	expect(t, "one who forges", ask("/hello", from("198.51.100.1", "192.0.2.9")), 200)
+	expect(t, "and forges another", ask("/hello", from("198.51.100.1", "192.0.2.10")), 429)
+}
+
+func TestByAPIKey(t *testing.T) {
+	t.Parallel()
+	ask := serve(ByAPIKey(local(t, 1)))
+	key := func(values ...string) func(*http.Request) {
+		return func(r *http.Request) { r.Header["X-Api-Key"] = values }
+	}
+	expect(t, "a key", ask("/hello", key("a")), 200)
+	expect(t, "the same", ask("/hello", key("a")), 429)
+	expect(t, "another", ask("/hello", key("b")), 200)
+	expect(t, "the address as a key", ask("/hello", key("192.0.2.1")), 200)
+	expect(t, "the address", ask("/hello"), 200)
+	expect(t, "the address again", ask("/hello"), 429)
+	expect(t, "two keys", ask("/hello", key("c", "d")), 400)
+}
+
+func TestByPlan(t *testing.T) {
+	t.Parallel()
+	g, err := ByPlan(local(t, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := serve(g)
+	as := func(id, plan string) func(*http.Request) {
+		return func(r *http.Request) {
+			*r = *r.WithContext(context.WithValue(r.Context(), tenantKey{}, Tenant{id, plan}))
+		}
+	}
+	expect(t, "free", ask("/hello", as("a", "free")), 200)
+	expect(t, "free again", ask("/hello", as("a", "free")), 429)
+	for range 10 {
+		expect(t, "paid", ask("/hello", as("b", "paid")), 200)
+	}
+	expect(t, "nobody", ask("/hello"), 401)
+}
+
+func TestSeveral(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	limiter, err := Several(srv.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, 20*time.Second, "the first call, which dials", func() bool {
+		_, err := limiter.Peek(t.Context(), "warm")
+		return err == nil
+	})
+	d, err := limiter.TakeN(t.Context(), redistest.Prefix(t), 20)
+	if err != nil || !d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	left := map[string]int64{}
+	for s := range d.States() {
+		left[s.Policy] = s.Remaining
+	}
+	if left["burst"] != 0 || left["daily"] != 9980 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+func TestExpensive(t *testing.T) {
+	t.Parallel()
+	ask := serve(Expensive(local(t, 11)))
+	expect(t, "a request", ask("/hello"), 200)
+	expect(t, "an export", ask("/export"), 200)
+	expect(t, "one more", ask("/hello"), 429)
+	expect(t, "the health check", ask("/healthz"), 200)
+}
+
+func TestOwnAnswer(t *testing.T) {
+	t.Parallel()
+	ask := serve(OwnAnswer(local(t, 1)))
+	expect(t, "a request", ask("/hello"), 200)
+	w := ask("/hello")
+	body, _ := io.ReadAll(w.Body)
+	if w.Code != 429 || !strings.Contains(string(body), "Too Many Requests") || w.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), body)
+	}
+}
+
+func TestOperate(t *testing.T) {
+	t.Parallel()
+	limiter := local(t, 1)
+	if _, err := limiter.Take(t.Context(), "ip=192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	if standing, err := Operate(t.Context(), limiter); err != nil || standing.Remaining != 0 {
+		t.Errorf("%+v, %v", standing, err)
+	}
+	if d, err := limiter.Take(t.Context(), "ip=192.0.2.1"); err != nil || !d.Allowed {
+		t.Errorf("after the reset: %+v, %v", d, err)
+	}
+}
