@@ -38,7 +38,7 @@ type Request interface {
 	RemoteAddr() netip.AddrPort
 	// Body returns the whole body and leaves it readable for the handler.
 	// It fails with [ErrBodyTooLarge], [ErrBodyBroken] or [ErrBodyConsumed],
-	// and goes on failing with the same error.
+	// and fails alike when asked again; only a larger max may then do.
 	Body(max int64) ([]byte, error)
 }
 
@@ -86,6 +86,8 @@ type Field struct {
 
 // Reply is a response: one to send, or one that was seen.
 type Reply struct {
+	// Status is 0 in a captured reply when the connection was hijacked before
+	// a status was sent.
 	Status int
 	Header []Field
 	Body   []byte
