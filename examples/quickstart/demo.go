@@ -14,7 +14,7 @@ import (
 
 // demoBudget keeps a machine that is busy with other things from turning a
 // decision into a 503: the demo is about what is decided.
-const demoBudget = 5 * time.Second
+const demoBudget = 20 * time.Second
 
 // demo visits the frameworks in turn. Its error says what was not as expected.
 func demo(ctx context.Context, stdout io.Writer, s *store, frameworks []framework, addr string) error {
@@ -23,8 +23,12 @@ func demo(ctx context.Context, stdout io.Writer, s *store, frameworks []framewor
 	began := time.Now()
 	var faults []error
 	for _, f := range frameworks {
-		prefix := "neap-demo-" + f.name + "-" + strings.ToLower(rand.Text()[:8])
-		if err := visitFramework(ctx, out, s.rdb, prefix, f, addr, append(routes(), timelineRoutes()...)); err != nil {
+		t := tour{
+			framework: f, addr: addr,
+			rdb: s.rdb, prefix: "neap-demo-" + f.name + "-" + strings.ToLower(rand.Text()[:8]),
+			routes: demoRoutes(), steps: allSteps(),
+		}
+		if err := t.run(ctx, out); err != nil {
 			faults = append(faults, err)
 		}
 		if ctx.Err() != nil {
@@ -40,24 +44,33 @@ func demo(ctx context.Context, stdout io.Writer, s *store, frameworks []framewor
 	return nil
 }
 
-// visitFramework serves the routes, with keys under a prefix that nobody else
-// uses, visits them, and removes the keys.
-func visitFramework(
-	ctx context.Context, out *screen, rdb redis.UniversalClient, prefix string,
-	f framework, addr string, routes []route,
-) (err error) {
-	endpoints, err := guard(rdb, prefix, demoBudget, routes)
+func demoRoutes() []route { return append(routes(), timelineRoutes()...) }
+
+// tour is the demo of one framework.
+type tour struct {
+	framework framework
+	addr      string
+	rdb       redis.UniversalClient
+	prefix    string // of keys that nobody else has
+	routes    []route
+	steps     []step
+}
+
+// run serves the routes, visits them, and removes the keys. Its error says
+// what was not as expected.
+func (t tour) run(ctx context.Context, out *screen) error {
+	endpoints, err := guard(t.rdb, t.prefix, demoBudget, t.routes)
 	if err != nil {
 		return err
 	}
-	h, err := listen(ctx, f, addr, endpoints)
+	h, err := listen(ctx, t.framework, t.addr, endpoints)
 	if err != nil {
 		return err
 	}
 	c := newClient(h.url)
-	out.title(f.title)
-	v := &visit{screen: out, client: c, framework: f.title}
-	err = errors.Join(v.run(ctx), errors.Join(v.faults...))
+	v := &visit{screen: out, client: c, framework: t.framework.title}
+	out.title(t.framework.title)
+	err = v.run(ctx, t.steps)
 	c.close()
-	return errors.Join(err, h.stop(ctx), removeKeys(ctx, rdb, prefix))
+	return errors.Join(err, h.stop(ctx), removeKeys(ctx, t.rdb, t.prefix))
 }

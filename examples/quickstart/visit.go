@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,16 +21,28 @@ type visit struct {
 	faults    []error
 }
 
-// run ends early, with an error, when a request gets no answer.
-func (v *visit) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
-		v.burst, v.headers, v.recovery, v.otherRoutes, v.timeline,
-	} {
-		if err := step(ctx); err != nil {
-			return err
+// step sends requests to what belongs together. Its error is a request that
+// got no answer.
+type step func(*visit, context.Context) error
+
+func allSteps() []step {
+	return []step{
+		(*visit).burst, (*visit).headers, (*visit).recovery,
+		(*visit).otherRoutes,
+		(*visit).slidingRoute, (*visit).bothRoute, (*visit).usersRoute,
+		(*visit).keyRoute, (*visit).costRoute, (*visit).freeRoute,
+		(*visit).timeline,
+	}
+}
+
+// run returns all that was not as expected, and ends early without an answer.
+func (v *visit) run(ctx context.Context, steps []step) error {
+	for _, s := range steps {
+		if err := s(v, ctx); err != nil {
+			return errors.Join(append(v.faults, fmt.Errorf("%s %w", v.framework, err))...)
 		}
 	}
-	return nil
+	return errors.Join(v.faults...)
 }
 
 // check shows a finding, which says what was found and what was expected.
@@ -59,9 +72,9 @@ func (v *visit) checkRow(ctx context.Context, what, target string, keys []string
 		got[i] = a.status
 	}
 	if slices.Equal(got, want) {
-		v.check(true, "%-28s %s", what, v.statuses(answers))
+		v.check(true, "%-24s %s", what, v.statuses(answers))
 	} else {
-		v.check(false, "%-28s %s, expected %s", what, join(got), join(want))
+		v.check(false, "%-24s %s (expected %s)", what, join(got), join(want))
 	}
 	return nil
 }

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // as main does
+	redistest.Main(m)
+}
+
+func TestRunSaysWhatIsWrongAndTheRemedy(t *testing.T) {
+	t.Parallel()
+	taken := redistest.Standalone(t).Addr()
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"-h", 0, []string{"-framework", "nethttp, gin, echo, fiber", "-redis", "-addr", "-serve"}},
+		{"-what", 2, []string{"-what"}},
+		{"now", 2, []string{`"now"`, "flags"}},
+		{"-framework rails", 2, []string{`"rails"`, "nethttp, gin, echo, fiber"}},
+		{"-redis localhost:6379", 1, []string{"redis://localhost:6379"}},
+		{"-redis redis://:secret%zz@localhost:6379", 1, []string{"redis://localhost:6379"}},
+		{"-redis redis://:secret@localhost:6379?what=1", 1, []string{"redis://localhost:6379"}},
+		{"-redis redis://:secret@127.0.0.1:1", 1, []string{"127.0.0.1:1", "start it", "correct -redis", "leave -redis out"}},
+		{"-redis redis://:secret@127.0.0.1:1?addr=127.0.0.1:2", 1, []string{"127.0.0.1:1", "start it"}},
+		{"-redis unix:///nowhere.sock", 1, []string{"/nowhere.sock", "start it"}},
+		{"-framework gin -addr " + taken, 1, []string{taken, "-addr"}},
+		{"-framework fiber -serve -addr " + taken, 1, []string{taken, "-addr"}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			if code := run(t.Context(), strings.Fields(c.args), &stdout, &stderr); code != c.code {
+				t.Errorf("exit status %d, not %d", code, c.code)
+			}
+			for _, part := range c.says {
+				if !strings.Contains(stderr.String(), part) {
+					t.Errorf("nothing of %q in: %s", part, stderr.String())
+				}
+			}
+			if strings.Contains(stderr.String(), "secret") {
+				t.Errorf("a password: %s", stderr.String())
+			}
+		})
+	}
+}
+
+func TestTheDemoSaysWhenAllIsAsExpected(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"-framework", "fiber"}, &stdout, &stderr)
+	if code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), "Every count is as expected") {
+		t.Errorf("exit status %d\n%s%s", code, stdout.String(), stderr.String())
+	}
+}
+
+func TestAnInterruptedDemoLeavesNoKeys(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.NewStandalone(t).Client(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	stdout, pipe := io.Pipe()
+	go func() {
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			if strings.Contains(lines.Text(), "/users/bob") {
+				interrupt()
+			}
+		}
+	}()
+	var stderr bytes.Buffer
+	code := run(ctx, []string{"-framework", "echo", "-redis", "redis://" + rdb.Options().Addr}, pipe, &stderr)
+	if code != 1 || !strings.Contains(stderr.String(), "interrupted in Echo") {
+		t.Errorf("exit status %d: %s", code, stderr.String())
+	}
+	if left := keysWith(t, rdb, ""); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// serving runs with -serve and returns where.
+func serving(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	stdout, pipe := io.Pipe()
+	var stderr bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"-serve", "-addr", "127.0.0.1:0"}, args...), pipe, &stderr)
+		pipe.Close()
+	}()
+	url := make(chan string, 1)
+	go func() {
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			if _, rest, ok := strings.Cut(lines.Text(), "curl -si "); ok {
+				url <- strings.TrimSuffix(strings.Fields(rest)[0], "/detail;")
+			}
+		}
+		close(url)
+	}()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case code := <-ended:
+			if code != 0 {
+				t.Errorf("interrupted, it exits with %d: %s", code, stderr.String())
+			}
+		case <-time.After(30 * time.Second):
+			t.Error("interrupted, it goes on serving")
+		}
+	})
+	at, ok := <-url
+	if !ok {
+		t.Fatalf("%q serve nothing: %s", args, stderr.String())
+	}
+	return at
+}

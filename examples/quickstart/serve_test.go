@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestServeHasTheSameRoutesOnEveryFramework(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("k", 2000)
+	for _, f := range frameworks {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			url := serving(t, "-framework", f.name)
+			for _, c := range []struct {
+				requests string // methods and targets, one after the other
+				keys     []string
+				want     string
+				policy   string // RateLimit-Policy on the first answer
+			}{
+				{"GET /detail*6", nil, "200*5 429", `"log-5-10s";q=5;w=10`},
+				{"GET /window*6", nil, "200*5 429", `"window-5-10s";q=5;w=10`},
+				{"GET /sliding*6", nil, "200*5 429", `"sliding-5-10s";q=5;w=10`},
+				{"GET /bucket*5", nil, "200*5", `"bucket-2-1s-5";q=5;w=3`},
+				{"GET /both*5", nil, "200*5", `"bucket-5-1s-5";q=5;w=1, "window-8-30s";q=8;w=30`},
+				{"GET /users/alice*4", nil, "200*3 429", `"window-3-10s";q=3;w=10`},
+				{"GET /users/bob HEAD /users/bob*3 GET /users/bob", nil, "200*3 429*2", `"window-3-10s";q=3;w=10`},
+				{"HEAD /users/carol*4", nil, "200*3 429", `"window-3-10s";q=3;w=10`},
+				{"GET /users/bo%62", nil, "429", `"window-3-10s";q=3;w=10`}, // bob, again
+				{"GET /users/b%2Fb*4", nil, "200*3 429", `"window-3-10s";q=3;w=10`},
+				{"GET /key*4", []string{"alice"}, "200*3 429", `"window-3-10s";q=3;w=10`},
+				{"HEAD /key*4", []string{"bob"}, "200*3 429", `"window-3-10s";q=3;w=10`},
+				{"GET /key HEAD /key", nil, "400*2", ""},
+				{"GET /key HEAD /key", []string{"carol", "carol"}, "400*2", ""},
+				{"GET /key HEAD /key", []string{long}, "400*2", ""},
+				{"GET /cost GET /cost?n= GET /cost?n=x GET /cost?n=1.5 GET /cost?n=1&n=1", nil, "400*5", ""},
+				{"GET /cost?n=0 GET /cost?n=-1 GET /cost?n=11 GET /cost?n=99999999999999999999 HEAD /cost?n=%zz", nil, "400*5", ""},
+				{"GET /cost?n=1 HEAD /cost?n=9 GET /cost?n=10", nil, "200*2 429", `"bucket-1-1s-10";q=10;w=10`},
+				{"GET /free*12 HEAD /free", nil, "200*13", ""},
+				{"GET /nothing", nil, "404", ""},
+				{"GET /detail/", nil, "404", ""},
+				{"POST /free", nil, "405", ""},
+			} {
+				var got []int
+				for i, r := range requests(c.requests) {
+					a := ask(t, r[0], url+r[1], c.keys...)
+					got = append(got, a.status)
+					if policy := a.header.Get("RateLimit-Policy"); i == 0 && policy != c.policy {
+						t.Errorf("%s: RateLimit-Policy: %s, not %s", c.requests, policy, c.policy)
+					}
+					assertAnswer(t, r, a)
+				}
+				if want := statusRow(c.want); !slices.Equal(got, want) {
+					t.Errorf("%s with %d keys: %v, not %v", c.requests, len(c.keys), got, want)
+				}
+			}
+		})
+	}
+}
+
+// assertAnswer holds every answer to what goes with its status.
+func assertAnswer(t *testing.T, r [2]string, a reply) {
+	t.Helper()
+	retry, kind := a.header.Get("Retry-After") != "", a.header.Get("Content-Type")
+	switch {
+	case r[0] == http.MethodHead && a.body != "":
+		t.Errorf("%v: a body: %q", r, a.body)
+	case a.status == 200 && (r[0] == http.MethodGet && a.body != body || kind != contentType || retry):
+		t.Errorf("%v: %q, %v", r, a.body, a.header)
+	case a.status == 429 && (kind != "application/problem+json" || !retry):
+		t.Errorf("%v: %v", r, a.header)
+	case a.status == 400 && (kind != "application/problem+json" || retry):
+		t.Errorf("%v: %v", r, a.header)
+	}
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func ask(t *testing.T, method, url string, keys ...string) reply {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header["X-Api-Key"] = keys
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{response.StatusCode, response.Header, string(text)}
+}
+
+// requests reads "GET /a*2 HEAD /b" as three methods and targets.
+func requests(text string) [][2]string {
+	var all [][2]string
+	fields := strings.Fields(text)
+	for i := 0; i < len(fields); i += 2 {
+		target, times := repeated(fields[i+1])
+		for range times {
+			all = append(all, [2]string{fields[i], target})
+		}
+	}
+	return all
+}
+
+// statusRow reads "200*2 429" as three statuses.
+func statusRow(text string) []int {
+	var all []int
+	for field := range strings.FieldsSeq(text) {
+		status, times := repeated(field)
+		var n int
+		fmt.Sscan(status, &n)
+		all = append(all, slices.Repeat([]int{n}, times)...)
+	}
+	return all
+}
+
+func repeated(text string) (what string, times int) {
+	what, n, ok := strings.Cut(text, "*")
+	times = 1
+	if ok {
+		fmt.Sscan(n, &times)
+	}
+	return what, times
+}
+
+func TestInstancesOnOneRedisShareTheirLimits(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.NewStandalone(t).Client(t)
+	address := "redis://" + rdb.Options().Addr
+	var urls []string
+	for _, f := range frameworks {
+		urls = append(urls, serving(t, "-framework", f.name, "-redis", address))
+	}
+	var got []int
+	for i := range 8 {
+		got = append(got, ask(t, http.MethodGet, urls[i%len(urls)]+"/detail").status)
+	}
+	if want := statusRow("200*5 429*3"); !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	if keys := keysWith(t, rdb, ""); !slices.Equal(keys, []string{"neap:limit:detail:{ip=127.0.0.1}:log-5-10s"}) {
+		t.Errorf("keys: %q", keys)
+	}
+}
+
+func TestServeAnswers503WhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.NewStandalone(t)
+	url := serving(t, "-framework", "gin", "-redis", "redis://"+server.Addr())
+	if got := ask(t, http.MethodGet, url+"/window").status; got != 200 {
+		t.Fatal(got)
+	}
+	server.Stop(t)
+	a := ask(t, http.MethodGet, url+"/window")
+	if a.status != 503 || a.header.Get("Retry-After") == "" || strings.Contains(a.body, server.Addr()) {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	if got := ask(t, http.MethodGet, url+"/free").status; got != 200 {
+		t.Errorf("/free: %d", got)
+	}
+	server.Start(t)
+	redistest.Await(t, 30*time.Second, "/window after the restart", func() bool {
+		return ask(t, http.MethodGet, url+"/window").status == 200
+	})
+}
