@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -32,7 +33,7 @@ func check(rdb Client) error {
 	}:
 		return fmt.Errorf("%w: rdb is a pipeline (%T), which answers before it has asked: pass the client itself", ErrClient, rdb)
 	case *redis.Tx:
-		return fmt.Errorf("%w: rdb is a transaction (%T), which ends before the limiter does: pass the client itself", ErrClient, rdb)
+		return fmt.Errorf("%w: rdb is a transaction (%T), which lives on one connection: pass the client itself", ErrClient, rdb)
 	}
 	return nil
 }
@@ -53,7 +54,10 @@ func honoursDeadlines(rdb Client) bool {
 
 // command is sent at most once. go-redis sends a command again when its reply
 // was lost, and a script that takes permits would take them again.
-type command struct{ redis.Cmd }
+type command struct {
+	redis.Cmd
+	written atomic.Bool
+}
 
 func newCommand(ctx context.Context, args []any) *command {
 	return &command{Cmd: *redis.NewCmd(ctx, args...)}
@@ -61,3 +65,10 @@ func newCommand(ctx context.Context, args []any) *command {
 
 // NoRetry overrides redis.Cmd's; go-redis still follows MOVED and ASK.
 func (*command) NoRetry() bool { return true }
+
+// Args is what go-redis asks for when it writes the command. A command that
+// was never asked was never written.
+func (c *command) Args() []any {
+	c.written.Store(true)
+	return c.Cmd.Args()
+}

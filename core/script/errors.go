@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -13,7 +13,8 @@ import (
 // Every error of [Runner.Run] that is not the caller's own context error is
 // an [*Error] and matches exactly one of these.
 var (
-	// ErrNotExecuted: nothing ran, so the call may be made again.
+	// ErrNotExecuted: nothing ran, so the call may be made again. Redis said
+	// so, or the command never reached a connection.
 	ErrNotExecuted = errors.New("script: not executed")
 	// ErrMaybeExecuted: the reply was lost or late. The script ran once or
 	// not at all; it was not sent again.
@@ -49,52 +50,62 @@ func (e *Error) Error() string {
 // Unwrap makes both the class and the cause visible to errors.Is.
 func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
 
-// refusals are the replies with which Redis refuses a command before it runs,
-// or an OOM at a script's first write, which is the only one that it refuses.
+// refusals are the replies with which Redis turns a call away. They are told
+// by the server's own words, since a script may answer with an error of its
+// own under the same code. Those that are raised inside of a script come at
+// its first write: once it has written, Redis lets it finish.
 var refusals = []struct {
-	prefix string
+	reply  *regexp.Regexp
 	class  error
 	again  bool
+	inside bool
 }{
-	{"NOSCRIPT", ErrNotExecuted, true},
-	{"MOVED", ErrNotExecuted, true},
-	{"ASK", ErrNotExecuted, true},
-	{"TRYAGAIN", ErrNotExecuted, true},
-	{"CLUSTERDOWN", ErrNotExecuted, true},
-	{"LOADING", ErrNotExecuted, true},
-	{"MASTERDOWN", ErrNotExecuted, true},
-	{"READONLY", ErrNotExecuted, true},
-	{"BUSY", ErrNotExecuted, true},
-	{"OOM", ErrNotExecuted, false},
-	{"ERR max number of clients", ErrNotExecuted, true},
-	{"NOAUTH", ErrConfiguration, false},
-	{"WRONGPASS", ErrConfiguration, false},
-	{"NOPERM", ErrConfiguration, false},
-	{"CROSSSLOT", ErrConfiguration, false},
+	{reply: regexp.MustCompile(`^NOSCRIPT No matching script`), class: ErrNotExecuted, again: true},
+	{reply: regexp.MustCompile(`^(MOVED|ASK) \d+ `), class: ErrNotExecuted, again: true},
+	{reply: regexp.MustCompile(`^TRYAGAIN Multiple keys`), class: ErrNotExecuted, again: true},
+	{reply: regexp.MustCompile(`^CLUSTERDOWN (The cluster|Hash slot)`), class: ErrNotExecuted, again: true},
+	{reply: regexp.MustCompile(`^LOADING \w+ is loading`), class: ErrNotExecuted, again: true},
+	{reply: regexp.MustCompile(`^MASTERDOWN Link with`), class: ErrNotExecuted, again: true},
+	{reply: regexp.MustCompile(`^BUSY \w+ is busy running`), class: ErrNotExecuted, again: true},
+	{reply: regexp.MustCompile(`^ERR max number of clients`), class: ErrNotExecuted, again: true},
+	{reply: regexp.MustCompile(`^READONLY You can't write`), class: ErrNotExecuted, again: true, inside: true},
+	{reply: regexp.MustCompile(`^NOREPLICAS Not enough`), class: ErrNotExecuted, again: true, inside: true},
+	{reply: regexp.MustCompile(`^OOM command not allowed`), class: ErrNotExecuted, inside: true},
+	{reply: regexp.MustCompile(`^MISCONF `), class: ErrNotExecuted, inside: true},
+	{reply: regexp.MustCompile(`^(NOAUTH|WRONGPASS|NOPERM) `), class: ErrConfiguration},
+	{reply: regexp.MustCompile(`^CROSSSLOT Keys`), class: ErrConfiguration},
 }
 
+// wrapped is how Redis before 7.0 tells of an error inside of a script.
+var wrapped = regexp.MustCompile(`^ERR Error running script .*: -([A-Z]+ .*)`)
+
 // classify tells what an error of go-redis means for the script, and whether
-// another attempt may do better.
-func classify(err error) (class error, again bool) {
+// another attempt may do better. written says that the command had reached a
+// connection.
+func classify(err error, written bool) (class error, again bool) {
 	if reply, ok := errors.AsType[redis.Error](err); ok {
-		text := reply.Error()
-		for _, r := range refusals {
-			if strings.HasPrefix(text, r.prefix) {
-				return r.class, r.again
-			}
-		}
-		return ErrFailed, false
+		return classifyReply(reply.Error())
 	}
-	if errors.Is(err, redis.ErrClosed) {
+	switch {
+	case errors.Is(err, redis.ErrClosed), strings.HasPrefix(err.Error(), "redis: can't marshal"):
 		return ErrConfiguration, false
-	}
-	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
-		return ErrNotExecuted, true
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return ErrNotExecuted, true
+	case !written:
+		return ErrNotExecuted, !isDeadline(err)
 	}
 	return ErrMaybeExecuted, false
+}
+
+func classifyReply(text string) (class error, again bool) {
+	inside := strings.Contains(text, "user_script")
+	if m := wrapped.FindStringSubmatch(text); m != nil {
+		text = m[1]
+	}
+	for _, r := range refusals {
+		if r.reply.MatchString(text) && (r.inside || !inside) {
+			return r.class, r.again
+		}
+	}
+	return ErrFailed, false
 }
 
 // place puts the script's file in the place of Redis' name for it:
@@ -115,6 +126,5 @@ type located struct {
 func (l located) Error() string { return l.text }
 func (l located) Unwrap() error { return l.err }
 
-func isDeadline(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-}
+// isDeadline says that the call's own context ended.
+func isDeadline(err error) bool { return errors.Is(err, context.DeadlineExceeded) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -29,7 +30,7 @@ func ExampleNewRunner() {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
 
-	runner, err := script.NewRunner(rdb, nil)
+	runner, err := script.NewRunner(rdb, &script.Options{Budget: time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}

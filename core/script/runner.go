@@ -61,6 +61,9 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 // the budget; one whose reply is lost never is. The error is ctx.Err() when
 // the caller's context ended, and an [*Error] otherwise.
 //
+// The script's own errors must not be worded like those of the server, such as
+// "BUSY Redis is busy running a script": they would be taken for its refusal.
+//
 // All keys must carry the same {hash tag}, on a standalone server too, so
 // that what works on a laptop works on a cluster.
 func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
@@ -80,11 +83,11 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 	call := newBudget(ctx, r.budget)
 	defer call.end()
 	for attempt := 0; ; attempt++ {
-		reply, err := r.process(call, line)
+		reply, written, err := r.process(call, line)
 		if err == nil || errors.Is(err, redis.Nil) {
 			return reply, nil
 		}
-		class, again := classify(err)
+		class, again := classify(err, written)
 		failure := &Error{Script: s.name, Class: class, Err: s.place(err)}
 		switch {
 		case ended(ctx) != nil:
@@ -94,7 +97,7 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 				failure.Err = errBudget
 			}
 			return nil, failure
-		case line[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT"):
+		case line[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
 			// Not in place: a client that lost interest may still hold the line.
 			line = append([]any{"eval", s.source}, line[2:]...)
 		case !call.pause(attempt):
@@ -112,30 +115,37 @@ func ended(ctx context.Context) error {
 }
 
 // process makes one attempt.
-func (r *Runner) process(call *budget, line []any) (any, error) {
+func (r *Runner) process(call *budget, line []any) (reply any, written bool, err error) {
 	if r.inline {
 		cmd := newCommand(call, line)
 		err := r.rdb.Process(call, cmd)
-		return cmd.Val(), err
+		return cmd.Val(), cmd.written.Load(), err
 	}
 	ctx := call.real()
-	type answer struct {
-		reply any
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		cmd := newCommand(ctx, line)
-		err := r.rdb.Process(ctx, cmd)
-		done <- answer{cmd.Val(), err}
-	}()
+	cmd := newCommand(ctx, line)
+	done := make(chan error, 1)
+	go func() { done <- r.rdb.Process(ctx, cmd) }()
 	select {
-	case a := <-done:
-		return a.reply, a.err
+	case err := <-done:
+		return cmd.Val(), cmd.written.Load(), err
 	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
+	if !cmd.written.Load() {
+		// Who waits for a connection is told of the end too, and will not write.
+		grace := time.NewTimer(handOffGrace)
+		defer grace.Stop()
+		select {
+		case err := <-done:
+			return cmd.Val(), cmd.written.Load(), err
+		case <-grace.C:
+		}
+	}
+	return nil, true, ctx.Err()
 }
+
+// handOffGrace is how long past its budget a call waits for the client to say
+// that it did not write the command.
+const handOffGrace = 2 * time.Millisecond
 
 // pause waits before the next attempt, twice as long each time, and says
 // whether any of the budget is left.

@@ -1,0 +1,84 @@
+package script
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+var _ redis.Error = reply("")
+
+// TestRepliesAreToldApart goes through what servers and scripts reply.
+func TestRepliesAreToldApart(t *testing.T) {
+	t.Parallel()
+	const inside = " script: 4f0e, on @user_script:12."
+	for text, want := range map[string]struct {
+		class error
+		again bool
+	}{
+		"NOSCRIPT No matching script. Please use EVAL.":                                          {ErrNotExecuted, true},
+		"MOVED 3999 127.0.0.1:6381":                                                              {ErrNotExecuted, true},
+		"ASK 3999 127.0.0.1:6381":                                                                {ErrNotExecuted, true},
+		"TRYAGAIN Multiple keys request during rehashing of slot":                                {ErrNotExecuted, true},
+		"CLUSTERDOWN The cluster is down":                                                        {ErrNotExecuted, true},
+		"CLUSTERDOWN Hash slot not served":                                                       {ErrNotExecuted, true},
+		"LOADING Redis is loading the dataset in memory":                                         {ErrNotExecuted, true},
+		"LOADING Valkey is loading the dataset in memory":                                        {ErrNotExecuted, true},
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":       {ErrNotExecuted, true},
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": {ErrNotExecuted, true},
+		"READONLY You can't write against a read only replica." + inside:                         {ErrNotExecuted, true},
+		"NOREPLICAS Not enough good replicas to write." + inside:                                 {ErrNotExecuted, true},
+		"OOM command not allowed when used memory > 'maxmemory'." + inside:                       {ErrNotExecuted, false},
+		"MISCONF Redis is configured to save RDB snapshots" + inside:                             {ErrNotExecuted, false},
+		"ERR Error running script (call to f_4f0e): @user_script:3: @user_script: 3: -READONLY You can't write against a read only replica.": {ErrNotExecuted, true},
+		"ERR max number of clients reached":                     {ErrNotExecuted, true},
+		"NOAUTH Authentication required.":                       {ErrConfiguration, false},
+		"WRONGPASS invalid username-password pair":              {ErrConfiguration, false},
+		"NOPERM User x has no permissions to run 'evalsha'":     {ErrConfiguration, false},
+		"CROSSSLOT Keys in request don't hash to the same slot": {ErrConfiguration, false},
+
+		"BUSYGROUP Consumer Group name already exists" + inside: {ErrFailed, false},
+		"BUSYKEY Target key name already exists." + inside:      {ErrFailed, false},
+		"BUSY seat taken":     {ErrFailed, false},
+		"ASKING too much":     {ErrFailed, false},
+		"ASK me":              {ErrFailed, false},
+		"MOVED away":          {ErrFailed, false},
+		"LOADING dock closed": {ErrFailed, false},
+		"NOSCRIPT for you":    {ErrFailed, false},
+		"NOSCRIPT No matching script. Please use EVAL." + inside:                                        {ErrFailed, false},
+		"WRONGTYPE Operation against a key holding the wrong kind" + inside:                             {ErrFailed, false},
+		"ERR Error running script (call to f_4f0e): @user_script:3: @user_script: 3: -BUSYGROUP exists": {ErrFailed, false},
+	} {
+		class, again := classify(reply(text), true)
+		if !errors.Is(class, want.class) || again != want.again {
+			t.Errorf("%q is %v, again %v; want %v, %v", text, class, again, want.class, want.again)
+		}
+	}
+}
+
+func TestErrorsAreToldApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err     error
+		written bool
+		class   error
+		again   bool
+	}{
+		{io.EOF, true, ErrMaybeExecuted, false},
+		{io.EOF, false, ErrNotExecuted, true},
+		{redis.ErrPoolTimeout, false, ErrNotExecuted, true},
+		{redis.ErrClosed, false, ErrConfiguration, false},
+		{errors.New("redis: can't marshal struct {} (implement encoding.BinaryMarshaler)"), true, ErrConfiguration, false},
+	} {
+		if class, again := classify(c.err, c.written); !errors.Is(class, c.class) || again != c.again {
+			t.Errorf("%v, written %v: %v, %v", c.err, c.written, class, again)
+		}
+	}
+}
