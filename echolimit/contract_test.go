@@ -105,6 +105,7 @@ type exchange struct{ c echo.Context }
 func (x exchange) Context() context.Context       { return x.c.Request().Context() }
 func (x exchange) SetContext(ctx context.Context) { x.c.SetRequest(x.c.Request().WithContext(ctx)) }
 func (x exchange) Param(name string) string       { return x.c.Param(name) }
+func (x exchange) Query(name string) string       { return x.c.QueryParam(name) }
 func (x exchange) Value(key string) any           { return x.c.Get(key) }
 func (x exchange) SetValue(key string, value any) { x.c.Set(key, value) }
 func (x exchange) Body() ([]byte, error)          { return io.ReadAll(x.c.Request().Body) }

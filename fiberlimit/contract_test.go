@@ -131,6 +131,7 @@ type exchange struct{ c *fiber.Ctx }
 func (x exchange) Context() context.Context       { return x.c.UserContext() }
 func (x exchange) SetContext(ctx context.Context) { x.c.SetUserContext(ctx) }
 func (x exchange) Param(name string) string       { return x.c.Params(name) }
+func (x exchange) Query(name string) string       { return x.c.Query(name) }
 func (x exchange) Value(key string) any           { return x.c.Locals(key) }
 func (x exchange) SetValue(key string, value any) { x.c.Locals(key, value) }
 func (x exchange) ContentLength() int64           { return int64(x.c.Request().Header.ContentLength()) }

@@ -38,24 +38,45 @@ func (q *request) Host() string {
 }
 
 func (q *request) Path() string {
-	path, _ := gatehttp.SplitTarget(string(q.c.Request().Header.RequestURI()))
+	path, _ := gatehttp.SplitTarget(q.target())
 	return path
 }
 
 func (q *request) RawQuery() string {
-	_, query := gatehttp.SplitTarget(string(q.c.Request().Header.RequestURI()))
+	_, query := gatehttp.SplitTarget(q.target())
 	return query
+}
+
+// target is without the fragment, which no target has (RFC 9112 section 3.2)
+// and which fasthttp cuts off before a handler sees it.
+func (q *request) target() string {
+	target, _, _ := strings.Cut(string(q.c.Request().Header.RequestURI()), "#")
+	return target
 }
 
 // unlisted are fields that net/http takes out of a request's header.
 var unlisted = []string{fiber.HeaderHost, fiber.HeaderTrailer, fiber.HeaderTransferEncoding}
 
-func (q *request) Header(name string) (lines []string) {
+// merged are fields of which fasthttp makes one line: of the last one sent, or
+// of all.
+var merged = []string{fiber.HeaderContentType, fiber.HeaderUserAgent, fiber.HeaderCookie}
+
+func (q *request) Header(name string) []string {
 	name = http.CanonicalHeaderKey(name)
 	if slices.Contains(unlisted, name) {
 		return nil
 	}
-	q.c.Request().Header.VisitAll(func(key, value []byte) {
+	header := &q.c.Request().Header
+	if slices.Contains(merged, name) {
+		if sent := lines(name, header.VisitAllInOrder); len(sent) > 1 {
+			return sent
+		}
+	}
+	return lines(name, header.VisitAll)
+}
+
+func lines(name string, visit func(func(key, value []byte))) (lines []string) {
+	visit(func(key, value []byte) {
 		if len(key) == len(name) && http.CanonicalHeaderKey(string(key)) == name {
 			lines = append(lines, string(value))
 		}
@@ -78,6 +99,11 @@ func (q *request) header() http.Header {
 	q.c.Request().Header.VisitAll(func(key, value []byte) { header.Add(string(key), string(value)) })
 	for _, name := range unlisted {
 		header.Del(name)
+	}
+	for _, name := range merged {
+		if sent := q.Header(name); len(sent) > 1 {
+			header[name] = sent
+		}
 	}
 	return header
 }

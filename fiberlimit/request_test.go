@@ -87,3 +87,23 @@ func TestValuesMayBeKept(t *testing.T) {
 		t.Errorf("the methods are now %q", methods)
 	}
 }
+
+// What is behind a "#" is no part of the target for a handler.
+func TestFragmentIsCutOff(t *testing.T) {
+	t.Parallel()
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Get("/detail", told(func(q gate.Request) string { return q.Path() + " " + q.RawQuery() }))
+	address := listening(t, app)
+	for target, want := range map[string]string{
+		"/detail#0":                              "200 /detail ",
+		"/detail#0?q=1":                          "200 /detail ",
+		"/detail?q=1#?#0":                        "200 /detail q=1",
+		"/detail?q=%230":                         "200 /detail q=%230",
+		"http://example.com/detail?q=1#http://0": "200 /detail q=1",
+	} {
+		got := exchanged(t, address, "GET "+target+" HTTP/1.1\r\nHost: example.com\r\n\r\n")
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: got %q, want %q", target, got, want)
+		}
+	}
+}

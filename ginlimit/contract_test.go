@@ -139,6 +139,7 @@ type exchange struct{ c *gin.Context }
 func (x exchange) Context() context.Context       { return x.c.Request.Context() }
 func (x exchange) SetContext(ctx context.Context) { x.c.Request = x.c.Request.WithContext(ctx) }
 func (x exchange) Param(name string) string       { return x.c.Param(name) }
+func (x exchange) Query(name string) string       { return x.c.Query(name) }
 func (x exchange) Value(key string) any           { value, _ := x.c.Get(key); return value }
 func (x exchange) SetValue(key string, value any) { x.c.Set(key, value) }
 func (x exchange) Rewrite(path string)            { x.c.Request.URL.Path, x.c.Request.URL.RawPath = path, "" }

@@ -101,6 +101,7 @@ type exchange struct {
 func (x *exchange) Context() context.Context       { return x.r.Context() }
 func (x *exchange) SetContext(ctx context.Context) { x.r = x.r.WithContext(ctx) }
 func (x *exchange) Param(name string) string       { return x.r.PathValue(name) }
+func (x *exchange) Query(name string) string       { return x.r.URL.Query().Get(name) }
 func (x *exchange) Value(key string) any           { return x.r.Context().Value(key) }
 func (x *exchange) Body() ([]byte, error)          { return io.ReadAll(x.r.Body) }
 func (x *exchange) ContentLength() int64           { return x.r.ContentLength }

@@ -109,6 +109,63 @@ func requestHeaders(t *testing.T, d Driver) {
 	}
 }
 
+// doubledFields: every line reaches the gate, also of the fields that a server
+// has a place of its own for.
+func doubledFields(t *testing.T, d Driver) {
+	address := reporting(t, d, func(q gate.Request) string {
+		_, form := gate.ByForm("a", nil)(q)
+		_, agent := gate.ByHeader("User-Agent")(q)
+		all := map[string][]string{}
+		for name, value := range q.Headers() {
+			all[name] = append(all[name], value)
+		}
+		report := fmt.Sprintln(form) + fmt.Sprintln(agent)
+		for _, name := range []string{"Content-Type", "User-Agent", "Cookie"} {
+			report += fmt.Sprintf("%q %q\n", q.Header(name), all[name])
+		}
+		return report
+	})
+	a := dial(t, address).post("/detail", "a=1",
+		"Content-Type: application/x-www-form-urlencoded", "content-type: application/json",
+		"User-Agent: 1", "user-agent: 2", "Cookie: a=1; b=2", "cookie: a=3")
+	const want = `gate: refused: The request has more than one Content-Type
+gate: refused: The request has more than one header field User-Agent
+["application/x-www-form-urlencoded" "application/json"] ["application/x-www-form-urlencoded" "application/json"]
+["1" "2"] ["1" "2"]
+["a=1; b=2" "a=3"] ["a=1; b=2" "a=3"]
+`
+	if a.body != want {
+		t.Errorf("got\n%s\nwant\n%s", a.body, want)
+	}
+}
+
+// queries: the gate keys by what the handler reads. A "#" in the target, which
+// no client should send, is part of the query or is not, but for both.
+func queries(t *testing.T, d Driver) {
+	keys := make(chan string, 16)
+	address := d.Serve(t, App{Routes: []Route{{
+		Method: "GET", Pattern: "/detail",
+		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
+			key, err := gate.ByQuery("q")(q)
+			if err != nil {
+				t.Error(err)
+			}
+			keys <- key
+			return gate.Pass{}
+		})},
+		Handler: func(x Exchange) error { return say(200, "query:q="+x.Query("q"))(x) },
+	}}})
+	for _, query := range []string{"q=1", "q=a+b%20c", "q=%23&r", "q=1#0", "q=1#1?q=2", "q=1#&r=3", "q=1%231"} {
+		a := get(t, address, "/detail?"+query)
+		if a.status == 400 {
+			continue // by the server
+		}
+		if key := next(t, keys); key != a.body {
+			t.Errorf("%s: the gate keys by %q, the handler reads %q", query, key, a.body)
+		}
+	}
+}
+
 func methodsAndPeer(t *testing.T, d Driver) {
 	address := reporting(t, d, func(q gate.Request) string { return q.Method() + " " + q.RemoteAddr().String() })
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {

@@ -98,6 +98,8 @@ type Exchange interface {
 	Context() context.Context
 	SetContext(ctx context.Context)
 	Param(name string) string
+	// Query is the first value of a parameter of the query, decoded.
+	Query(name string) string
 	// Value and SetValue are the framework's store for middleware.
 	Value(key string) any
 	SetValue(key string, value any)

@@ -60,6 +60,8 @@ var cases = []contract{
 	{"Request/Rewritten", rewritten},
 	{"Request/Host", hosts},
 	{"Request/Header", requestHeaders},
+	{"Request/DoubledFields", doubledFields},
+	{"Request/Query", queries},
 	{"Request/MethodAndPeer", methodsAndPeer},
 	{"Request/Route", routes},
 	{"Request/Escapes", escapes},

@@ -62,9 +62,18 @@ var fiberBugs = []bug{
 		"a method becomes that of another request",
 	},
 	{
-		"fiberlimit/request.go", "path, _ := gatehttp.SplitTarget(string(q.c.Request().Header.RequestURI()))",
+		"fiberlimit/request.go", "path, _ := gatehttp.SplitTarget(q.target())",
 		"path := string(q.c.Request().URI().Path())",
 		"a path is decoded, cleaned and rewritten",
+	},
+	{
+		"fiberlimit/request.go", "target, _, _ := strings.Cut(string(q.c.Request().Header.RequestURI()), \"#\")",
+		"target := string(q.c.Request().Header.RequestURI())",
+		"a fragment that the handler does not see makes a new key",
+	},
+	{
+		"fiberlimit/request.go", "len(sent) > 1 {\n\t\t\treturn sent", "false {\n\t\t\treturn sent",
+		"a doubled Content-Type or User-Agent is not seen",
 	},
 	{
 		"fiberlimit/request.go", "return cloned(value)", "return value",
