@@ -1,5 +1,4 @@
-// Package examples_test runs the examples as a reader would, and holds the
-// README to them.
+// These tests run the examples as a reader would, and hold the README to them.
 package examples_test
 
 import (
@@ -14,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	// What the programs are built of: go test runs them again when it changes.
+	_ "github.com/neap-go/neap/examples/usecases"
 	"github.com/neap-go/neap/internal/redistest"
 )
 

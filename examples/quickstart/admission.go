@@ -12,19 +12,16 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// atOnce is how many requests a volley has.
-const atOnce = 20
-
 // burst counts who comes through when all come at once.
 func (v *visit) burst(ctx context.Context) error {
-	v.heading("%d requests at once to /detail (%s)", atOnce, describe([]limit.Policy{detail}))
-	answers, err := v.client.volley(ctx, atOnce, "/detail")
+	v.headingf("%d requests at once to /detail (%s)", atOnce, describe([]limit.Policy{detail}))
+	answers, err := v.client.volley(ctx, "/detail")
 	if err != nil {
 		return err
 	}
-	v.line("  %s", v.statuses(answers))
+	v.linef("  %s", v.statuses(answers))
 	admitted, denied := count(answers, 200), count(answers, 429)
-	v.check(admitted == int(detail.Limit) && admitted+denied == atOnce,
+	v.checkf(admitted == int(detail.Limit) && admitted+denied == atOnce,
 		"/detail: %d let through, %d denied (expected %d and %d)",
 		admitted, denied, detail.Limit, atOnce-detail.Limit)
 	return nil
@@ -33,7 +30,7 @@ func (v *visit) burst(ctx context.Context) error {
 // headers shows what a client learns.
 func (v *visit) headers(ctx context.Context) error {
 	n := int(window.Limit)
-	v.heading("The headers of /window (%s): of answer 1 and of answer %d",
+	v.headingf("The headers of /window (%s): of answer 1 and of answer %d",
 		describe([]limit.Policy{window}), n+1)
 	answers, err := v.client.row(ctx, n+1, "/window")
 	if err != nil {
@@ -41,16 +38,16 @@ func (v *visit) headers(ctx context.Context) error {
 	}
 	first, last := answers[0], answers[n]
 	v.columns(head(first), head(last))
-	v.check(count(answers[:n], 200) == n && last.status == 429,
+	v.checkf(count(answers[:n], 200) == n && last.status == 429,
 		"/window: %d let through, then %d (expected %d, then 429)", count(answers[:n], 200), last.status, n)
 	for _, field := range []string{"RateLimit-Policy", "RateLimit"} {
 		if first.header.Get(field) == "" || last.header.Get(field) == "" {
-			v.check(false, "/window: %s is missing", field)
+			v.checkf(false, "/window: %s is missing", field)
 		}
 	}
-	wait, err := retryAfter(last)
-	if err != nil || wait < time.Second || wait > window.Window {
-		v.check(false, "/window: Retry-After is %q (expected 1 to %g)",
+	wait, ok := retryAfter(last)
+	if !ok || wait < time.Second || wait > window.Window {
+		v.checkf(false, "/window: Retry-After is %q (expected 1 to %g)",
 			last.header.Get("Retry-After"), window.Window.Seconds())
 	}
 	return nil
@@ -67,7 +64,7 @@ func head(a answer) []string {
 	return lines
 }
 
-func retryAfter(a answer) (time.Duration, error) {
+func retryAfter(a answer) (wait time.Duration, ok bool) {
 	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
-	return time.Duration(seconds) * time.Second, err
+	return time.Duration(seconds) * time.Second, err == nil
 }

@@ -64,10 +64,13 @@ func (c *client) row(ctx context.Context, n int, target string, keys ...string) 
 	return answers, nil
 }
 
-// volley sends n requests at once, and orders the answers by their status.
-func (c *client) volley(ctx context.Context, n int, target string) ([]answer, error) {
-	answers := make([]answer, n)
-	errs := make([]error, n)
+// atOnce is how many requests a volley has.
+const atOnce = 20
+
+// volley sends requests at once, and orders the answers by their status.
+func (c *client) volley(ctx context.Context, target string) ([]answer, error) {
+	answers := make([]answer, atOnce)
+	errs := make([]error, atOnce)
 	start := make(chan struct{})
 	var wg sync.WaitGroup
 	for i := range answers {

@@ -19,7 +19,7 @@ const demoBudget = 20 * time.Second
 // demo visits the frameworks in turn. Its error says what was not as expected.
 func demo(ctx context.Context, stdout io.Writer, s *store, frameworks []framework, addr string) error {
 	out := newScreen(stdout)
-	out.line("Limits kept in %s.", s.where)
+	out.linef("Limits kept in %s.", s.where)
 	began := time.Now()
 	var faults []error
 	for _, f := range frameworks {
@@ -38,9 +38,9 @@ func demo(ctx context.Context, stdout io.Writer, s *store, frameworks []framewor
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("not as expected:\n%w", err)
 	}
-	out.line("")
-	out.line("Every count is as expected. It took %s.", time.Since(began).Round(100*time.Millisecond))
-	out.line("To send requests of your own: go run ./examples/quickstart -serve")
+	out.linef("")
+	out.linef("Every count is as expected. It took %s.", time.Since(began).Round(100*time.Millisecond))
+	out.linef("To send requests of your own: go run ./examples/quickstart -serve")
 	return nil
 }
 

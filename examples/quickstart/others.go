@@ -9,7 +9,7 @@ import (
 
 // otherRoutes begins the steps of this file, a line or two each.
 func (v *visit) otherRoutes(context.Context) error {
-	v.heading("The other routes")
+	v.headingf("The other routes")
 	return nil
 }
 
@@ -31,7 +31,7 @@ func upTo(limit int64) []int {
 // window, less than the window's limit would come through.
 func (v *visit) bothRoute(ctx context.Context) error {
 	began := time.Now()
-	first, err := v.client.volley(ctx, atOnce, "/both")
+	first, err := v.client.volley(ctx, "/both")
 	if err != nil {
 		return err
 	}
@@ -39,12 +39,12 @@ func (v *visit) bothRoute(ctx context.Context) error {
 	if err := sleep(ctx, bothBucket.Per); err != nil {
 		return err
 	}
-	second, err := v.client.volley(ctx, atOnce, "/both")
+	second, err := v.client.volley(ctx, "/both")
 	if err != nil {
 		return err
 	}
 	a, b := int64(count(first, 200)), int64(count(second, 200))
-	v.check(a >= bothBucket.Burst && a <= most && a+b == bothWindow.Limit,
+	v.checkf(a >= bothBucket.Burst && a <= most && a+b == bothWindow.Limit,
 		"%-24s %d of %d, %s later %d of %d (expected %d in all, as denials take nothing)",
 		"/both", a, atOnce, span(bothBucket.Per), b, atOnce, bothWindow.Limit)
 	return nil
@@ -87,11 +87,11 @@ func (v *visit) costRoute(ctx context.Context) error {
 }
 
 func (v *visit) freeRoute(ctx context.Context) error {
-	answers, err := v.client.volley(ctx, atOnce, "/free")
+	answers, err := v.client.volley(ctx, "/free")
 	if err != nil {
 		return err
 	}
-	v.check(count(answers, 200) == atOnce && answers[0].header.Get("RateLimit") == "",
+	v.checkf(count(answers, 200) == atOnce && answers[0].header.Get("RateLimit") == "",
 		"%-24s %d of %d (expected all)", "/free", count(answers, 200), atOnce)
 	return nil
 }

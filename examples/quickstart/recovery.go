@@ -10,23 +10,23 @@ import (
 
 // recovery takes Retry-After at its word.
 func (v *visit) recovery(ctx context.Context) error {
-	v.heading("%d at once to /bucket (%s), then one exactly Retry-After later",
+	v.headingf("%d at once to /bucket (%s), then one exactly Retry-After later",
 		atOnce, describe([]limit.Policy{bucket}))
 	began := time.Now()
-	answers, err := v.client.volley(ctx, atOnce, "/bucket")
+	answers, err := v.client.volley(ctx, "/bucket")
 	if err != nil {
 		return err
 	}
 	most := mostWithin(bucket, time.Since(began))
-	v.line("  %s", v.statuses(answers))
+	v.linef("  %s", v.statuses(answers))
 	admitted := int64(count(answers, 200))
 	last := answers[len(answers)-1]
-	v.check(admitted >= bucket.Burst && admitted <= most && last.status == 429,
+	v.checkf(admitted >= bucket.Burst && admitted <= most && last.status == 429,
 		"/bucket: %d let through (expected %s)", admitted, fromTo(bucket.Burst, most))
 
-	wait, err := retryAfter(last)
-	if err != nil || wait != time.Second { // the next permit is at most 0.5 s away
-		v.check(false, "/bucket: Retry-After is %q (expected 1)", last.header.Get("Retry-After"))
+	wait, ok := retryAfter(last)
+	if !ok || wait != time.Second { // the next permit is at most 0.5 s away
+		v.checkf(false, "/bucket: Retry-After is %q (expected 1)", last.header.Get("Retry-After"))
 		return nil
 	}
 	if err := sleep(ctx, wait); err != nil {
@@ -36,7 +36,7 @@ func (v *visit) recovery(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.check(again.status == 200, "/bucket: Retry-After: %g, and after %s: %d (expected 200)",
+	v.checkf(again.status == 200, "/bucket: Retry-After: %g, and after %s: %d (expected 200)",
 		wait.Seconds(), span(wait), again.status)
 	return nil
 }

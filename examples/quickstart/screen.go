@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,20 +28,20 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-func (s *screen) line(format string, args ...any) {
+func (s *screen) linef(format string, args ...any) {
 	fmt.Fprintln(s.out, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
 // title begins a framework's part.
 func (s *screen) title(text string) {
-	s.line("")
-	s.line("━━ %s %s", text, strings.Repeat("━", 96-utf8.RuneCountInString(text)))
+	s.linef("")
+	s.linef("━━ %s %s", text, strings.Repeat("━", 96-utf8.RuneCountInString(text)))
 }
 
-// heading begins a step.
-func (s *screen) heading(format string, args ...any) {
-	s.line("")
-	s.line("  "+format, args...)
+// headingf begins a step.
+func (s *screen) headingf(format string, args ...any) {
+	s.linef("")
+	s.linef("  "+format, args...)
 }
 
 func (s *screen) green(text string) string { return s.paint(text, "32") }
@@ -58,7 +59,7 @@ func (s *screen) paint(text, code string) string {
 func (s *screen) statuses(answers []answer) string {
 	words := make([]string, len(answers))
 	for i, a := range answers {
-		text := fmt.Sprint(a.status)
+		text := strconv.Itoa(a.status)
 		if a.status == 200 {
 			words[i] = s.green(text)
 		} else {
@@ -79,6 +80,6 @@ func (s *screen) columns(left, right []string) {
 		if i < len(right) {
 			r = right[i]
 		}
-		s.line("  %-*s  %s", width, l, r)
+		s.linef("  %-*s  %s", width, l, r)
 	}
 }

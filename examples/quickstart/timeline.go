@@ -40,9 +40,10 @@ func lanes() []lane {
 }
 
 func timelineRoutes() []route {
-	var routes []route
-	for _, l := range lanes() {
-		routes = append(routes, route{path: l.path, policies: []limit.Policy{l.policy}, key: gate.ByIP(nil)})
+	all := lanes()
+	routes := make([]route, len(all))
+	for i, l := range all {
+		routes[i] = route{path: l.path, policies: []limit.Policy{l.policy}, key: gate.ByIP(nil)}
 	}
 	return routes
 }
@@ -75,7 +76,7 @@ func (v *visit) timeline(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	v.heading("%d per %s by each algorithm: %s is a request let through, %s one denied",
+	v.headingf("%d per %s by each algorithm: %s is a request let through, %s one denied",
 		permits, unit(period), v.green(passed), v.red(denied))
 	v.axis()
 	for i, l := range all {
@@ -111,7 +112,7 @@ func (v *visit) axis() {
 			fmt.Fprintf(&marks, "%-*s", int(period/slot), span(at))
 		}
 	}
-	v.line("    %-*s%.*s  through   most in %s", labelWidth, "", slots, marks.String(), span(period))
+	v.linef("    %-*s%.*s  through   most in %s", labelWidth, "", slots, marks.String(), span(period))
 }
 
 // draw is a lane's row. The first requests must come through, and never more
@@ -136,7 +137,7 @@ func (v *visit) draw(l lane, answers []answer) {
 		admitted+count(answers, http.StatusTooManyRequests) == len(answers)
 	mark := v.mark(ok, fmt.Sprintf("%s: %d of the first %d let through, at most %d in %s (expected %d, and at most %d)",
 		l.path, count(answers[:permits], http.StatusOK), permits, most, span(period), permits, l.most))
-	v.line("  %s %-*s%s  %2d of %d  %d, at worst %d", mark, labelWidth, algorithm, row.String(),
+	v.linef("  %s %-*s%s  %2d of %d  %d, at worst %d", mark, labelWidth, algorithm, row.String(),
 		admitted, len(answers), most, l.most)
 }
 

@@ -45,10 +45,10 @@ func (v *visit) run(ctx context.Context, steps []step) error {
 	return errors.Join(v.faults...)
 }
 
-// check shows a finding, which says what was found and what was expected.
-func (v *visit) check(ok bool, format string, args ...any) {
+// checkf shows a finding, which says what was found and what was expected.
+func (v *visit) checkf(ok bool, format string, args ...any) {
 	finding := fmt.Sprintf(format, args...)
-	v.line("  %s %s", v.mark(ok, finding), finding)
+	v.linef("  %s %s", v.mark(ok, finding), finding)
 }
 
 // mark keeps a finding that is not as expected.
@@ -72,9 +72,9 @@ func (v *visit) checkRow(ctx context.Context, what, target string, keys []string
 		got[i] = a.status
 	}
 	if slices.Equal(got, want) {
-		v.check(true, "%-24s %s", what, v.statuses(answers))
+		v.checkf(true, "%-24s %s", what, v.statuses(answers))
 	} else {
-		v.check(false, "%-24s %s (expected %s)", what, join(got), join(want))
+		v.checkf(false, "%-24s %s (expected %s)", what, join(got), join(want))
 	}
 	return nil
 }

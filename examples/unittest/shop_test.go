@@ -19,6 +19,7 @@ var policies = []limit.Policy{limit.SlidingLog{Limit: 3, Window: 10 * time.Minut
 
 // Without Redis, on a clock that jumps while the test sleeps.
 func TestLoginIsLimited(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := limit.NewLocal("logins", policies, nil)
 		if err != nil {
@@ -45,6 +46,7 @@ func TestLoginIsLimited(t *testing.T) {
 
 // With the scripts, on an embedded Redis whose clock the test sets.
 func TestLoginIsLimitedOnRedis(t *testing.T) {
+	t.Parallel()
 	server := miniredis.RunT(t)
 	server.ClockTTL(true)
 	now := time.Now()

@@ -1,0 +1,7 @@
+// Package examples has a directory for each scenario:
+//
+//   - nethttp, gin, echo, fiber: the smallest program, a limit for each address
+//   - quickstart: a demo, or a server to poke at, with every kind of limit
+//   - usecases: proxies, API keys, plans, costs and more, as the README has them
+//   - unittest: tests of limited routes of one's own, without Redis
+package examples
