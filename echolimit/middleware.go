@@ -22,7 +22,7 @@ func Middleware(g gate.Gate) echo.MiddlewareFunc {
 func Handler(g gate.Gate) echo.HandlerFunc {
 	gatehttp.RequireGate("echolimit.Handler", g)
 	return Middleware(g)(func(c echo.Context) error {
-		gatehttp.WriteReply(c.Response(), c.Request().Method, gatehttp.Unanswered())
+		gatehttp.WriteReply(c.Response(), c.Request().Method, gate.Unanswered())
 		return nil
 	})
 }

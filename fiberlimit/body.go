@@ -12,7 +12,7 @@ import (
 
 // Body returns the bytes on the wire, which c.Body does not: it undoes the
 // Content-Encoding.
-func (q *request) Body(max int64) ([]byte, error) {
+func (q request) Body(max int64) ([]byte, error) {
 	if q.c.Request().IsBodyStream() {
 		return q.streamed(max)
 	}
@@ -25,7 +25,7 @@ func (q *request) Body(max int64) ([]byte, error) {
 
 // streamed reads a body that fasthttp has not read yet, as it does under
 // StreamRequestBody, and puts in its place a stream that begins anew.
-func (q *request) streamed(max int64) ([]byte, error) {
+func (q request) streamed(max int64) ([]byte, error) {
 	native := q.c.Request()
 	length := native.Header.ContentLength()
 	r := &http.Request{ContentLength: int64(length), Header: q.header()}

@@ -19,15 +19,14 @@ func Middleware(g gate.Gate) fiber.Handler {
 func Handler(g gate.Gate) fiber.Handler {
 	gatehttp.RequireGate("fiberlimit.Handler", g)
 	return guard(g, func(c *fiber.Ctx) error {
-		send(c, gatehttp.Unanswered())
+		send(c, gate.Unanswered())
 		return nil
 	})
 }
 
 func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		q := &request{c: c}
-		pass := g.Enter(q)
+		pass := g.Enter(request{c})
 		apply(&c.Response().Header, pass.Header)
 		if pass.Reply != nil {
 			send(c, pass.Reply)
@@ -41,7 +40,6 @@ func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
 		if pass.Leave == nil {
 			return next(c)
 		}
-		q.settle()
 		gatehttp.Leave(pass.Leave, func() *gate.Reply {
 			if err := next(c); err != nil {
 				render(c, err)

@@ -32,7 +32,7 @@ func Key(f func(*fiber.Ctx) (string, error)) gate.Key {
 // Context returns the *fiber.Ctx that a gate's request was made of; false when
 // another adapter made it.
 func Context(q gate.Request) (*fiber.Ctx, bool) {
-	if q, ok := gate.Unwrap(q).(*request); ok {
+	if q, ok := gate.Unwrap(q).(request); ok {
 		return q.c, true
 	}
 	return nil, false

@@ -18,38 +18,35 @@ import (
 
 // request copies every string it returns: Fiber's are valid only until the
 // handler has returned.
-type request struct {
-	c       *fiber.Ctx
-	settled *place
-}
+type request struct{ c *fiber.Ctx }
 
-func (q *request) Context() context.Context { return q.c.UserContext() }
+func (q request) Context() context.Context { return q.c.UserContext() }
 
-func (q *request) Method() string { return strings.Clone(q.c.Method()) }
+func (q request) Method() string { return strings.Clone(q.c.Method()) }
 
 // Host is not c.Hostname, which may believe X-Forwarded-Host. A target in
 // absolute form names the host before the Host field does (RFC 9112 section
 // 3.2.2).
-func (q *request) Host() string {
+func (q request) Host() string {
 	if header := &q.c.Request().Header; bytes.HasPrefix(header.RequestURI(), []byte("/")) {
 		return string(header.Host())
 	}
 	return string(q.c.Request().URI().Host())
 }
 
-func (q *request) Path() string {
+func (q request) Path() string {
 	path, _ := gatehttp.SplitTarget(q.target())
 	return path
 }
 
-func (q *request) RawQuery() string {
+func (q request) RawQuery() string {
 	_, query := gatehttp.SplitTarget(q.target())
 	return query
 }
 
 // target is without the fragment, which no target has (RFC 9112 section 3.2)
 // and which fasthttp cuts off before a handler sees it.
-func (q *request) target() string {
+func (q request) target() string {
 	target, _, _ := strings.Cut(string(q.c.Request().Header.RequestURI()), "#")
 	return target
 }
@@ -61,7 +58,7 @@ var unlisted = []string{fiber.HeaderHost, fiber.HeaderTrailer, fiber.HeaderTrans
 // of all.
 var merged = []string{fiber.HeaderContentType, fiber.HeaderUserAgent, fiber.HeaderCookie}
 
-func (q *request) Header(name string) []string {
+func (q request) Header(name string) []string {
 	name = http.CanonicalHeaderKey(name)
 	if slices.Contains(unlisted, name) {
 		return nil
@@ -84,7 +81,7 @@ func lines(name string, visit func(func(key, value []byte))) (lines []string) {
 	return lines
 }
 
-func (q *request) Headers() iter.Seq2[string, string] {
+func (q request) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, f := range gatehttp.Fields(q.header()) {
 			if !yield(f.Name, f.Value) {
@@ -94,7 +91,7 @@ func (q *request) Headers() iter.Seq2[string, string] {
 	}
 }
 
-func (q *request) header() http.Header {
+func (q request) header() http.Header {
 	header := http.Header{}
 	q.c.Request().Header.VisitAll(func(key, value []byte) { header.Add(string(key), string(value)) })
 	for _, name := range unlisted {
@@ -108,7 +105,7 @@ func (q *request) header() http.Header {
 	return header
 }
 
-func (q *request) Value(key any) any {
+func (q request) Value(key any) any {
 	value := q.c.Locals(key)
 	if value == nil {
 		value = q.c.UserContext().Value(key)
@@ -129,7 +126,7 @@ func cloned(value any) any {
 	return value
 }
 
-func (q *request) RemoteAddr() netip.AddrPort {
+func (q request) RemoteAddr() netip.AddrPort {
 	peer, err := netip.ParseAddrPort(q.c.Context().RemoteAddr().String())
 	if err != nil {
 		return netip.AddrPort{}
@@ -137,4 +134,4 @@ func (q *request) RemoteAddr() netip.AddrPort {
 	return peer
 }
 
-var _ gate.Request = (*request)(nil)
+var _ gate.Request = request{}

@@ -15,31 +15,31 @@ import (
 // fasthttp writes what Add is given as it is, line breaks too.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
-// apply puts fields on a response. Set of fasthttp replaces only the first of
-// several lines, and no Set-Cookie at all.
+// apply puts fields on a response, without those whose name is none, which
+// net/http leaves out too. Set of fasthttp replaces only the first of several
+// lines, and no Set-Cookie at all.
 func apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
 	for _, f := range fields {
-		name := oneLine.Replace(f.Name)
-		if !f.Add {
-			h.Del(name)
+		if strings.ContainsAny(f.Name, "\r\n\t :") {
+			continue
 		}
-		h.Add(name, oneLine.Replace(f.Value))
+		if !f.Add {
+			h.Del(f.Name)
+		}
+		h.Add(f.Name, oneLine.Replace(f.Value))
 	}
 }
 
 // send writes a reply as it is: no Content-Type is added, and the framing is
 // the reply's own, whatever its Header says.
 func send(c *fiber.Ctx, reply *gate.Reply) {
-	response := c.Response()
+	response, sent := c.Response(), reply.Sent()
 	response.ResetBody()
-	apply(&response.Header, reply.Header)
+	apply(&response.Header, sent.Header)
 	response.Header.Del(fiber.HeaderContentLength)
 	response.Header.SetNoDefaultContentType(true)
-	status := gatehttp.Status(reply.Status)
-	response.SetStatusCode(status)
-	if gatehttp.BodyAllowed(status) {
-		response.SetBody(reply.Body)
-	}
+	response.SetStatusCode(sent.Status)
+	response.SetBody(sent.Body)
 	if c.Request().IsBodyStream() {
 		// fasthttp would read the rest of this body as the next request.
 		response.SetConnectionClose()
@@ -48,12 +48,15 @@ func send(c *fiber.Ctx, reply *gate.Reply) {
 
 // captured is what the client will see of the response.
 func captured(c *fiber.Ctx, capture int64) *gate.Reply {
+	if c.Context().Hijacked() {
+		return &gate.Reply{Partial: true}
+	}
 	response := c.Response()
 	reply := &gate.Reply{Status: response.StatusCode(), Header: fields(response)}
 	switch {
-	case c.Context().Hijacked(), response.IsBodyStream():
+	case response.IsBodyStream():
 		reply.Partial = true
-	case c.Context().IsHead(), !gatehttp.BodyAllowed(reply.Status):
+	case c.Context().IsHead(), !gate.BodyAllowed(reply.Status):
 	default:
 		body := response.Body()
 		reply.Partial = int64(len(body)) > capture

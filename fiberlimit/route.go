@@ -10,29 +10,7 @@ import (
 	"github.com/neap-go/neap/core/gate/gatehttp"
 )
 
-// place is where a request was when its gate was entered. c.Next moves the
-// fiber.Ctx on to other routes, and overwrites the parameters.
-type place struct {
-	route  string
-	params map[string]string
-}
-
-// settle keeps for Leave what c.Next may change.
-func (q *request) settle() {
-	at := &place{route: q.Route()}
-	if at.route != "" {
-		at.params = map[string]string{gatehttp.Wildcard: q.Param(gatehttp.Wildcard)}
-		for _, name := range q.c.Route().Params {
-			at.params[name] = q.Param(name)
-		}
-	}
-	q.settled = at
-}
-
-func (q *request) Route() string {
-	if q.settled != nil {
-		return q.settled.route
-	}
+func (q request) Route() string {
 	route := q.c.Route()
 	if isMiddleware(route) {
 		return ""
@@ -40,10 +18,8 @@ func (q *request) Route() string {
 	return pattern(route.Path)
 }
 
-func (q *request) Param(name string) string {
+func (q request) Param(name string) string {
 	switch {
-	case q.settled != nil:
-		return q.settled.params[name]
 	case isMiddleware(q.c.Route()):
 		return ""
 	case name == gatehttp.Wildcard:

@@ -24,7 +24,7 @@ func Middleware(g gate.Gate) gin.HandlerFunc {
 func Handler(g gate.Gate) gin.HandlerFunc {
 	gatehttp.RequireGate("ginlimit.Handler", g)
 	return func(c *gin.Context) {
-		guard(g, c, func(c *gin.Context) { send(c, gatehttp.Unanswered()) })
+		guard(g, c, func(c *gin.Context) { send(c, gate.Unanswered()) })
 	}
 }
 

@@ -43,7 +43,7 @@ func Middleware(g gate.Gate) func(http.Handler) http.Handler {
 func Handler(g gate.Gate) http.Handler {
 	gatehttp.RequireGate("nethttp.Handler", g)
 	return Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		gatehttp.WriteReply(w, r.Method, gatehttp.Unanswered())
+		gatehttp.WriteReply(w, r.Method, gate.Unanswered())
 	}))
 }
 

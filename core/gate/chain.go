@@ -2,9 +2,11 @@ package gate
 
 import (
 	"context"
-	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/neap-go/neap/core/gate/internal/isnil"
 )
 
 // Chain makes one gate of several, the first outermost. A request runs when
@@ -19,13 +21,12 @@ import (
 //
 // Chain panics on a nil gate. A chain of none lets everything pass.
 func Chain(gates ...Gate) Gate {
-	for _, g := range gates {
-		v := reflect.ValueOf(g)
-		if g == nil || v.Kind() == reflect.Pointer && v.IsNil() {
-			panic("gate: Chain: a nil gate")
+	for i, g := range gates {
+		if isnil.Value(g) {
+			panic("gate.Chain: gates[" + strconv.Itoa(i) + "] is nil; leave out what is not there")
 		}
 	}
-	return chain(slices.Clone(gates))
+	return append(chain{}, gates...)
 }
 
 type chain []Gate
@@ -46,9 +47,9 @@ func (c chain) Enter(r Request) Pass {
 			entered = true
 			reply := *p.Reply
 			reply.Header = resolve(appendFields(all.Header, reply.Header))
-			seen := reply
-			if r.Method() == "HEAD" || reply.Status == 204 || reply.Status == 304 {
-				seen.Body = nil // RFC 9110 section 6.4.1
+			seen := reply.Sent()
+			if r.Method() == "HEAD" {
+				seen.Body = nil
 			}
 			left.run(&seen)
 			return Pass{Reply: &reply}

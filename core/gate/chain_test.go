@@ -61,6 +61,9 @@ func TestChainOfNoneOrNothingPasses(t *testing.T) {
 		if p := g.Enter(&request{}); !reflect.DeepEqual(p, gate.Pass{}) {
 			t.Errorf("%+v is not the zero Pass", p)
 		}
+		if reflect.ValueOf(g).IsNil() {
+			t.Error("a chain of none is a nil gate, which no adapter mounts")
+		}
 	}
 }
 
@@ -104,7 +107,8 @@ func TestChainRefusalLeavesTheEarlier(t *testing.T) {
 	}
 }
 
-func TestChainShowsNoBodyThatIsNotSent(t *testing.T) {
+// What a Leave sees of a refusal is what adapters make of it.
+func TestChainShowsWhatIsSent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		method string
@@ -115,14 +119,37 @@ func TestChainShowsNoBodyThatIsNotSent(t *testing.T) {
 		{"HEAD", 429, `leave a 429 "" partial=false`},
 		{"GET", 204, `leave a 204 "" partial=false`},
 		{"GET", 304, `leave a 304 "" partial=false`},
+		{"GET", 0, `leave a 200 "no" partial=false`},
+		{"GET", 42, `leave a 500 "no" partial=false`},
+		{"GET", 103, `leave a 500 "no" partial=false`},
+		{"GET", 999, `leave a 999 "no" partial=false`},
+		{"GET", 1000, `leave a 500 "no" partial=false`},
 	} {
 		var d diary
-		g := gate.Chain(d.gate("a", gate.Pass{Capture: 9}), always(gate.Pass{Reply: &gate.Reply{Status: c.status, Body: []byte("no")}}))
-		p := g.Enter(&request{method: c.method})
+		var seen []gate.Field
+		watch := always(gate.Pass{Leave: func(r *gate.Reply) { seen = r.Header }})
+		own := []gate.Field{{Name: "X-Own", Value: "1"}, {Name: "content-length", Value: "7"}, {Name: "Transfer-Encoding", Value: "chunked"}}
+		g := gate.Chain(watch, d.gate("a", gate.Pass{Capture: 9}), always(gate.Pass{
+			Reply: &gate.Reply{Status: c.status, Header: own, Body: []byte("no")},
+		}))
+		g.Enter(&request{method: c.method})
 		d.want(t, "enter a", c.want)
-		if string(p.Reply.Body) != "no" {
-			t.Errorf("%s %d: the adapter gets %q", c.method, c.status, p.Reply.Body)
+		if !slices.Equal(seen, own[:1]) || own[1].Value != "7" {
+			t.Errorf("%s %d: Leave sees the fields %+v, and the gate's own are %+v", c.method, c.status, seen, own)
 		}
+	}
+}
+
+// A Leave that appends to the body does not write into another's.
+func TestChainLeavesShareNoBody(t *testing.T) {
+	t.Parallel()
+	var outer string
+	g := gate.Chain(
+		always(gate.Pass{Capture: 4, Leave: func(r *gate.Reply) { outer = string(r.Body) }}),
+		always(gate.Pass{Capture: 2, Leave: func(r *gate.Reply) { _ = append(r.Body, "XX"...) }}))
+	g.Enter(&request{}).Leave(&gate.Reply{Status: 200, Body: []byte("1234")})
+	if outer != "1234" {
+		t.Errorf("the outer gate saw %q", outer)
 	}
 }
 

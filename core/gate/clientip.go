@@ -42,7 +42,7 @@ type IPOptions struct {
 // X-Forwarded-For; one whose X-Forwarded-For has no address is refused with a
 // 400.
 //
-// It panics on an invalid prefix and on an IPv6Prefix over 128; nil options are
+// It panics on an invalid prefix, on 64:ff9b::/96 and ::ffff:0:0/96, and on an IPv6Prefix over 128; nil options are
 // the defaults.
 func ByIP(opts *IPOptions) Key {
 	if opts == nil {
@@ -54,7 +54,7 @@ func ByIP(opts *IPOptions) Key {
 		bits = 64
 	}
 	if bits < 1 || bits > 128 {
-		panic(fmt.Sprintf("gate: ByIP: IPOptions.IPv6Prefix is %d; it is 1 to 128 bits, or 0 for 64", bits))
+		panic(fmt.Sprintf("gate.ByIP: IPOptions.IPv6Prefix is %d; it is 1 to 128 bits, or 0 for 64", bits))
 	}
 	return func(r Request) (string, error) {
 		addr := from.client(r)
@@ -89,10 +89,13 @@ func mustProxies(opts *IPOptions) proxies {
 	for i, prefix := range p.trusted {
 		// Addresses are compared in their plain form, so a prefix takes it too.
 		if addr := plain(prefix.Addr()); addr.Is4() && prefix.Bits() >= 96 {
+			if prefix.Bits() == 96 {
+				panic(fmt.Sprintf("gate.ByIP: IPOptions.TrustedProxies[%d] is %s, which is every IPv4 address; list the proxies' own, or 0.0.0.0/0 if all are meant", i, prefix))
+			}
 			prefix = netip.PrefixFrom(addr, prefix.Bits()-96)
 		}
 		if !prefix.IsValid() || prefix.Addr().Is4In6() {
-			panic(fmt.Sprintf("gate: ByIP: IPOptions.TrustedProxies[%d] is %s, no prefix of IPv4 or IPv6 addresses", i, prefix))
+			panic(fmt.Sprintf("gate.ByIP: IPOptions.TrustedProxies[%d] is %s, no prefix of IPv4 or IPv6 addresses; write one like 10.0.0.0/8", i, prefix))
 		}
 		p.trusted[i] = prefix
 	}

@@ -40,6 +40,8 @@ type answers struct {
 	onError func(Request, error)
 }
 
+const titleInternal = "Internal Server Error"
+
 // deny makes the reply. No denial may be kept by a cache: RFC 6585 section 4
 // says so of a 429, and any other holds for this caller and moment alone.
 func (a answers) deny(d Denial) Pass {
@@ -75,7 +77,7 @@ func (a answers) refuse(r Request, err error) Pass {
 		return a.deny(Denial{Status: refused.status, Title: refused.title})
 	}
 	a.tell(r, err)
-	return a.deny(Denial{Status: 500, Title: "Internal Server Error"})
+	return a.deny(Denial{Status: 500, Title: titleInternal})
 }
 
 // retryUnavailable is when to come back while Redis cannot answer: not at once,

@@ -68,3 +68,12 @@ func TestRenderOwnsItsDenial(t *testing.T) {
 		t.Errorf("%+v", p.Reply.Header)
 	}
 }
+
+// Retry-After comes with every 429, one that a Key refuses with too.
+func TestRefused429SaysWhenToRetry(t *testing.T) {
+	t.Parallel()
+	g := gate.RateLimit(hourly(t, 1), func(gate.Request) (string, error) { return "", gate.Refuse(429, "Not you") }, nil)
+	if p := g.Enter(&request{}); status(p) != 429 || single(t, p.Reply.Header, "Retry-After") != "1" {
+		t.Errorf("%+v", p.Reply)
+	}
+}

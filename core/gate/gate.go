@@ -8,9 +8,9 @@ import (
 )
 
 // Request is what a gate may ask of an HTTP request, whatever framework
-// carries it. A Request is valid until the adapter has called Leave (or, when
-// there is none, until Enter returned); the strings and slices its methods
-// return are the gate's to keep.
+// carries it. A Request is valid until Enter has returned: the handlers behind
+// the gate may change it, or the framework use it again. What Leave needs, the
+// gate keeps; the strings and slices that the methods return are its own.
 type Request interface {
 	// Context is the request's context as earlier middleware left it.
 	Context() context.Context
@@ -82,18 +82,6 @@ type Pass struct {
 type Field struct {
 	Name, Value string
 	Add         bool
-}
-
-// Reply is a response: one to send, or one that was seen.
-type Reply struct {
-	// Status is 0 in a captured reply when the connection was hijacked before
-	// a status was sent.
-	Status int
-	Header []Field
-	Body   []byte
-	// Partial says of a captured reply that Body is not all of it: longer
-	// than Capture, flushed, streamed or hijacked.
-	Partial bool
 }
 
 // Key names whom a decision is for. It returns an error made by [Refuse] for

@@ -27,7 +27,7 @@ func (o *BodyOptions) max(constructor string) int64 {
 	case o == nil || o.MaxBody == 0:
 		return DefaultMaxBody
 	case o.MaxBody < 0:
-		panic("gate: " + constructor + ": BodyOptions.MaxBody is negative")
+		panic("gate." + constructor + ": BodyOptions.MaxBody is negative; 0 is DefaultMaxBody")
 	}
 	return o.MaxBody
 }

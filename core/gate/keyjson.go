@@ -56,13 +56,13 @@ func ByJSON(pointer string, opts *BodyOptions) Key {
 
 func mustPointer(pointer string) []string {
 	if !strings.HasPrefix(pointer, "/") {
-		panic(fmt.Sprintf("gate: ByJSON: %q is no JSON Pointer to a member; write /account or /payer/id", pointer))
+		panic(fmt.Sprintf("gate.ByJSON: %q is no JSON Pointer to a member; write /account or /payer/id", pointer))
 	}
 	path := strings.Split(pointer[1:], "/")
 	for i, token := range path {
 		rest := strings.NewReplacer("~0", "", "~1", "").Replace(token)
 		if strings.Contains(rest, "~") {
-			panic(fmt.Sprintf("gate: ByJSON: %q has a ~ that is neither ~0 nor ~1 (RFC 6901 section 3)", pointer))
+			panic(fmt.Sprintf("gate.ByJSON: %q has a ~ that is neither ~0 nor ~1 (RFC 6901 section 3); write ~0 for the character itself", pointer))
 		}
 		path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 	}

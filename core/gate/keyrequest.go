@@ -20,7 +20,7 @@ import (
 // It panics on a name that is no field name.
 func ByHeader(name string) Key {
 	if !isToken(name) {
-		panic(fmt.Sprintf("gate: ByHeader: %q is no header field name", name))
+		panic(fmt.Sprintf("gate.ByHeader: %q is no header field name; write one like X-Api-Key", name))
 	}
 	canonical := textproto.CanonicalMIMEHeaderKey(name)
 	tag := tagFor("header", strings.ToLower(name))

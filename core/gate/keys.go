@@ -110,11 +110,11 @@ func tagFor(kind, name string) string {
 
 func mustKeys(constructor string, keys ...Key) []Key {
 	if len(keys) == 0 {
-		panic("gate: " + constructor + ": no keys")
+		panic("gate." + constructor + ": no keys; give one at least")
 	}
-	for _, key := range keys {
+	for i, key := range keys {
 		if key == nil {
-			panic("gate: " + constructor + ": a nil Key")
+			panic("gate." + constructor + ": key " + strconv.Itoa(i) + " is nil; make one with ByIP, ByHeader and their like")
 		}
 	}
 	return append([]Key(nil), keys...)
@@ -122,6 +122,6 @@ func mustKeys(constructor string, keys ...Key) []Key {
 
 func mustName(constructor, what, name string) {
 	if strings.TrimSpace(name) == "" {
-		panic("gate: " + constructor + ": an empty " + what)
+		panic("gate." + constructor + ": the " + what + " is empty; say which one")
 	}
 }

@@ -192,17 +192,61 @@ func TestKeysPanicAtWiring(t *testing.T) {
 		"Chain with nil":             func() { gate.Chain(nil) },
 		"Chain with nil in between":  func() { gate.Chain(gate.Chain(), nil) },
 		"Chain with a typed nil one": func() { gate.Chain((*fake)(nil)) },
+		"Chain with a nil function":  func() { gate.Chain(gateFunc(nil)) },
+		"ByIP of all that NAT64 translates": func() {
+			gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96")}})
+		},
+		"ByIP of all mapped ones": func() {
+			gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0.0.0.0/96")}})
+		},
 	} {
 		func() {
 			defer func() {
 				v := recover()
 				s, ok := v.(string)
-				if !ok || !strings.HasPrefix(s, "gate: ") {
+				if !ok || !strings.HasPrefix(s, "gate."+strings.Fields(name)[0]+": ") {
 					t.Errorf("%s: recovered %v", name, v)
 				}
 			}()
 			wire()
 		}()
+	}
+}
+
+type gateFunc func(gate.Request) gate.Pass
+
+func (f gateFunc) Enter(r gate.Request) gate.Pass { return f(r) }
+
+// A panic says which of several is at fault.
+func TestPanicsNameTheCulprit(t *testing.T) {
+	t.Parallel()
+	for want, wire := range map[string]func(){
+		"gate.Chain: gates[1] is nil": func() { gate.Chain(gate.Chain(), nil) },
+		"gate.Join: key 2 is nil":     func() { gate.Join(fixed("a"), fixed("b"), nil) },
+		"gate.FirstOf: key 0 is nil":  func() { gate.FirstOf(nil, fixed("b")) },
+		"TrustedProxies[1] is 64:ff9b::/96, which is every IPv4 address": func() {
+			gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{
+				netip.MustParsePrefix("64:ff9b::7f00:1/128"), netip.MustParsePrefix("64:ff9b::/96"),
+			}})
+		},
+	} {
+		if got, ok := panics(t, wire).(string); !ok || !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// The caller's slice is his own.
+func TestKeysAreCopied(t *testing.T) {
+	t.Parallel()
+	for name, combine := range map[string]func(...gate.Key) gate.Key{"Join": gate.Join, "FirstOf": gate.FirstOf} {
+		keys := []gate.Key{fixed("a")}
+		key := combine(keys...)
+		before, err := key(&request{})
+		keys[0] = fixed("b")
+		if after, _ := key(&request{}); err != nil || after != before {
+			t.Errorf("%s: %q became %q, %v", name, before, after, err)
+		}
 	}
 }
 

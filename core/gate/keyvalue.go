@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+
+	"github.com/neap-go/neap/core/gate/internal/isnil"
 )
 
 // ByValue is a value that earlier middleware stored under key, such as the
@@ -35,7 +37,7 @@ func ByValue(key any) Key {
 func valueName(key any) string {
 	switch key := key.(type) {
 	case nil:
-		panic("gate: ByValue: a nil key")
+		panic("gate.ByValue: the key is nil; give the one that middleware stores under")
 	case string:
 		return key
 	case fmt.Stringer:
@@ -46,7 +48,7 @@ func valueName(key any) string {
 		v = v.Elem()
 	}
 	if !prints(v) {
-		panic(fmt.Sprintf("gate: ByValue: a key of type %T has no name that is the same in every process; use Tag with a function that reads the value", key))
+		panic(fmt.Sprintf("gate.ByValue: a key of type %T has no name that is the same in every process; use Tag with a function that reads the value", key))
 	}
 	return fmt.Sprintf("%T(%v)", key, v)
 }
@@ -77,7 +79,7 @@ func identity(value any) (s string, ok bool) {
 	case string:
 		return value, true
 	case fmt.Stringer:
-		if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
+		if isnil.Value(value) {
 			return "", true
 		}
 		return value.String(), true

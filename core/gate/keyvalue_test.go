@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -46,6 +47,7 @@ func TestByValue(t *testing.T) {
 		{"empty", "user", "", absent},
 		{"empty named", "user", userID(""), absent},
 		{"nil Stringer", "user", (*badge)(nil), absent},
+		{"nil Stringer that is a slice", "user", net.IP(nil), absent},
 		{"bool", "user", true, faulty},
 		{"float", "user", 1.5, faulty},
 		{"struct", "user", badge{}, faulty},

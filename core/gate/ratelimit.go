@@ -45,7 +45,7 @@ type RateLimitOptions struct {
 // options are the defaults, and options are copied.
 func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {
-		panic("gate: RateLimit: the limiter is nil")
+		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
 	}
 	mustKeys("RateLimit", key)
 	g := &rateLimit{limiter: limiter, key: key}
@@ -53,7 +53,7 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 		g.opts = *opts
 	}
 	if g.opts.Headers >= headersEnd {
-		panic(fmt.Sprintf("gate: RateLimit: RateLimitOptions.Headers is %d; use one of the constants", g.opts.Headers))
+		panic(fmt.Sprintf("gate.RateLimit: RateLimitOptions.Headers is %d; use one of the constants", g.opts.Headers))
 	}
 	g.answers = answers{render: g.opts.Render, onError: g.opts.OnError}
 	return g

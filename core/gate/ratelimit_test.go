@@ -37,7 +37,7 @@ var errNoPerm = noPerm("NOPERM secret-key-name is not for you")
 
 func dead(t *testing.T) *limit.Limiter {
 	t.Helper()
-	l, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, nil)
+	l, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestRateLimitPanics(t *testing.T) {
 		"no key":          func() { gate.RateLimit(l, nil, nil) },
 		"unknown headers": func() { gate.RateLimit(l, everyone, opts) },
 	} {
-		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate: RateLimit: ") {
+		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.RateLimit: ") {
 			t.Errorf("%s: %v", name, v)
 		}
 	}

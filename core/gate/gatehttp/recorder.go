@@ -45,14 +45,14 @@ func (rec *Recorder) Commit(status int) {
 	rec.status = status
 	rec.header = rec.live.Clone()
 	_, typed := rec.header["Content-Type"]
-	rec.sniffing = !typed && BodyAllowed(status) &&
+	rec.sniffing = !typed && gate.BodyAllowed(status) &&
 		rec.header.Get("Content-Encoding") == "" && rec.header.Get("Transfer-Encoding") == ""
 }
 
 // Wrote notes a write to the body and how it ended. It keeps all of p when the
 // write failed: the client may be gone, but this is what it would have seen.
 func (rec *Recorder) Wrote(p []byte, err error) {
-	if !BodyAllowed(rec.status) {
+	if !gate.BodyAllowed(rec.status) {
 		return
 	}
 	if rec.sniffing && len(rec.start) < sniffLength {
@@ -75,7 +75,7 @@ func (rec *Recorder) full() bool {
 
 // skipped notes n bytes of a body that was [Recorder.full] already.
 func (rec *Recorder) skipped(n int64) {
-	if !rec.head && BodyAllowed(rec.status) {
+	if !rec.head && gate.BodyAllowed(rec.status) {
 		rec.length += n
 	}
 }
@@ -116,5 +116,5 @@ func (rec *Recorder) guessType() {
 // the connection off.
 func (rec *Recorder) short() bool {
 	declared, err := strconv.ParseInt(rec.header.Get("Content-Length"), 10, 64)
-	return err == nil && !rec.head && BodyAllowed(rec.status) && rec.length < declared
+	return err == nil && !rec.head && gate.BodyAllowed(rec.status) && rec.length < declared
 }

@@ -12,38 +12,20 @@ import (
 // GET without the body.
 func WriteReply(w http.ResponseWriter, method string, reply *gate.Reply) {
 	h := w.Header()
-	Apply(h, reply.Header)
+	sent := reply.Sent()
+	Apply(h, sent.Header)
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil
 	}
 	h.Del("Transfer-Encoding")
 	h.Del("Content-Length")
-	status := Status(reply.Status)
-	if !BodyAllowed(status) {
-		w.WriteHeader(status)
+	if !gate.BodyAllowed(sent.Status) {
+		w.WriteHeader(sent.Status)
 		return
 	}
-	h.Set("Content-Length", strconv.Itoa(len(reply.Body)))
-	w.WriteHeader(status)
+	h.Set("Content-Length", strconv.Itoa(len(sent.Body)))
+	w.WriteHeader(sent.Status)
 	if method != http.MethodHead {
-		_, _ = w.Write(reply.Body)
+		_, _ = w.Write(sent.Body)
 	}
-}
-
-// Status is the status line's number for a reply's Status: 200 for zero, and
-// 500 for one that cannot end a response.
-func Status(status int) int {
-	switch {
-	case status == 0:
-		return http.StatusOK
-	case status < 200 || status > 999:
-		return http.StatusInternalServerError
-	}
-	return status
-}
-
-// BodyAllowed says whether a response with this status has a body (RFC 9110
-// section 6.4.1).
-func BodyAllowed(status int) bool {
-	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
 }

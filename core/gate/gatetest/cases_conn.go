@@ -33,8 +33,8 @@ func hijacked(t *testing.T, d Driver) {
 		t.Fatal("Leave was called with nil")
 	}
 	partial(t, r)
-	if len(r.Body) > 0 {
-		t.Errorf("Leave saw the body %q", r.Body)
+	if r.Status != 0 || len(r.Header) > 0 || len(r.Body) > 0 {
+		t.Errorf("Leave saw %d %v %q of a connection that was taken over", r.Status, r.Header, r.Body)
 	}
 }
 

@@ -23,10 +23,14 @@ func endpoints(t *testing.T, d Driver) {
 		{Method: "GET", Pattern: "/passes", Endpoint: pass(gate.Pass{Header: field})},
 		{Method: "GET", Pattern: "/leaves", Endpoint: pass(gate.Pass{Header: field, Capture: 1000, Leave: l.leave})},
 	}})
+	get(t, d.Serve(t, App{
+		Gates:  []gate.Gate{gate.Chain()},
+		Routes: []Route{{Method: "GET", Pattern: "/detail", Gates: []gate.Gate{gate.Chain()}, Handler: say(200, "ok")}},
+	}), "/detail").is(t, 200, "ok", "Content-Type: "+plain)
 	dial(t, address).post("/callback", "success").is(t, 202, "success!", "Content-Type: "+plain, "X-Gate: 1")
 
-	const problem = `{"type":"about:blank","title":"Internal Server Error","status":500}`
-	lines := []string{"Content-Type: application/problem+json", "X-Gate: 1"}
+	const problem = `{"title":"Internal Server Error","status":500}` + "\n" // as any other 500 of a gate
+	lines := []string{"Cache-Control: no-store", "Content-Type: application/problem+json", "X-Gate: 1"}
 	get(t, address, "/passes").is(t, 500, problem, lines...)
 	get(t, address, "/leaves").is(t, 500, problem, lines...)
 	seen(t, l.await(1)[0]).is(t, 500, problem, lines...)

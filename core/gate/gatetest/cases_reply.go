@@ -84,7 +84,7 @@ func replyWithoutBody(t *testing.T, d Driver) {
 	for _, status := range []int{204, 304} {
 		c := dial(t, replying(t, d, gate.Reply{
 			Status: status,
-			Header: []gate.Field{{Name: "Etag", Value: `"1"`}},
+			Header: []gate.Field{{Name: "Etag", Value: `"1"`}, {Name: "Content-Length", Value: "16"}},
 			Body:   []byte("must not be sent"),
 		}))
 		for _, method := range []string{"GET", "HEAD", "GET"} {
@@ -120,17 +120,16 @@ func replyAsItIs(t *testing.T, d Driver) {
 			get(t, replying(t, d, gate.Reply{Status: said}), "/detail").is(t, sent, "")
 		}
 	})
-	t.Run("NoFieldInAValue", func(t *testing.T) {
-		a := get(t, replying(t, d, gate.Reply{
+	t.Run("NoFieldInAnother", func(t *testing.T) {
+		get(t, replying(t, d, gate.Reply{
 			Status: 200,
 			Header: []gate.Field{
 				{Name: "X-Value", Value: "1\r\nX-Smuggled: 2"},
 				{Name: "X-List", Value: "1\nX-Smuggled: 2", Add: true},
+				{Name: "X-Name: 1\r\nX-Smuggled", Value: "2"},
+				{Name: "X-Name: 1\nX-Smuggled", Value: "2", Add: true},
 			},
-		}), "/detail")
-		if smuggled := a.header.Values("X-Smuggled"); a.status != 200 || len(smuggled) > 0 {
-			t.Errorf("got %d with the smuggled lines %q", a.status, smuggled)
-		}
+		}), "/detail").is(t, 200, "", "X-Value: 1  X-Smuggled: 2", "X-List: 1 X-Smuggled: 2")
 	})
 }
 

@@ -14,16 +14,16 @@ var fiberBugs = []bug{
 		"an error is not rendered inside: Leave does not see the answer",
 	},
 	{
-		"fiberlimit/middleware.go", "		q.settle()\n", "",
-		"Leave is told of the route that c.Next went on to",
-	},
-	{
 		"fiberlimit/response.go", "if !f.Add {", "if false {",
 		"a field that replaces stands beside the old one",
 	},
 	{
-		"fiberlimit/response.go", "h.Add(name, oneLine.Replace(f.Value))", "h.Add(name, f.Value)",
+		"fiberlimit/response.go", "h.Add(f.Name, oneLine.Replace(f.Value))", "h.Add(f.Name, f.Value)",
 		"a line break in a value begins another field",
+	},
+	{
+		"fiberlimit/response.go", "if strings.ContainsAny(f.Name, \"\\r\\n\\t :\") {", "if false {",
+		"a line break in a field name begins another field",
 	},
 	{
 		"fiberlimit/response.go", "	response.Header.SetNoDefaultContentType(true)\n", "",
@@ -34,15 +34,15 @@ var fiberBugs = []bug{
 		"a refused request's unread body is taken for the next request",
 	},
 	{
-		"fiberlimit/response.go", "case c.Context().Hijacked(), response.IsBodyStream():", "case c.Context().Hijacked():",
+		"fiberlimit/response.go", "case response.IsBodyStream():", "case false:",
 		"a stream is read before it may run",
 	},
 	{
-		"fiberlimit/response.go", "case c.Context().Hijacked(), response.IsBodyStream():", "case response.IsBodyStream():",
+		"fiberlimit/response.go", "if c.Context().Hijacked() {", "if false {",
 		"a connection taken over is said to have had a whole answer",
 	},
 	{
-		"fiberlimit/response.go", "case c.Context().IsHead(), !gatehttp", "case !gatehttp",
+		"fiberlimit/response.go", "case c.Context().IsHead(), !gate.", "case !gate.",
 		"HEAD is said to have a body",
 	},
 	{

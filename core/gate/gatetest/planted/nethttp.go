@@ -43,7 +43,7 @@ var nethttpBugs = []bug{
 		"a nil gate is mounted",
 	},
 	{
-		"nethttp/middleware.go", "gatehttp.WriteReply(w, r.Method, gatehttp.Unanswered())", "",
+		"nethttp/middleware.go", "gatehttp.WriteReply(w, r.Method, gate.Unanswered())", "",
 		"an endpoint whose gate does not reply answers an empty 200",
 	},
 	{
@@ -87,12 +87,12 @@ var nethttpBugs = []bug{
 		"net/http guesses the Content-Type of a Reply",
 	},
 	{
-		"core/gate/gatehttp/reply.go", `h.Set("Content-Length", strconv.Itoa(len(reply.Body)))`,
+		"core/gate/gatehttp/reply.go", `h.Set("Content-Length", strconv.Itoa(len(sent.Body)))`,
 		"_ = strconv.Itoa",
 		"HEAD does not have the Content-Length of GET",
 	},
 	{
-		"core/gate/gatehttp/reply.go", "status < 200 || status > 999", "status < 100 || status > 999",
+		"core/gate/reply.go", "r.Status < 200 || r.Status > 999", "r.Status < 100 || r.Status > 999",
 		"an informational status ends nothing",
 	},
 	{
