@@ -38,8 +38,7 @@ func guard(g gate.Gate, c echo.Context, next echo.HandlerFunc) error {
 		outer := c.Request()
 		c.SetRequest(outer.WithContext(pass.Context))
 		defer func() {
-			// The server removes the temporary files of the request it has.
-			outer.MultipartForm = c.Request().MultipartForm
+			gatehttp.HandBack(outer, c.Request())
 			c.SetRequest(outer)
 		}()
 	}

@@ -33,9 +33,6 @@ func (q request) streamed(max int64) ([]byte, error) {
 		r.Body = again.ReadCloser
 		return gatehttp.Request{HTTP: r}.Body(max)
 	}
-	if int64(length) > max {
-		return nil, gate.ErrBodyTooLarge
-	}
 	src := &source{Reader: native.BodyStream(), missing: length}
 	r.Body = src
 	body, err := gatehttp.Request{HTTP: r}.Body(max)

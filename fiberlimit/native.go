@@ -1,31 +1,23 @@
 package fiberlimit
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
 )
-
-var errForeign = fmt.Errorf("%w: fiberlimit.Key on a request that another adapter made", gate.ErrWiring)
 
 // Key makes a [gate.Key] of a function of the *fiber.Ctx. The function answers
 // as a Key does, and may return strings as Fiber hands them out: they are
 // copied. [gate.Tag] makes what it returns safe beside other keys. Key panics
 // when f is nil.
 func Key(f func(*fiber.Ctx) (string, error)) gate.Key {
-	if f == nil {
-		panic("fiberlimit.Key: the function is nil")
-	}
+	key := gatehttp.Native("fiberlimit", Context, f)
 	return func(q gate.Request) (string, error) {
-		c, ok := Context(q)
-		if !ok {
-			return "", errForeign
-		}
-		key, err := f(c)
-		return strings.Clone(key), err
+		s, err := key(q)
+		return strings.Clone(s), err
 	}
 }
 

@@ -68,23 +68,12 @@ func captured(c *fiber.Ctx, capture int64) *gate.Reply {
 // fields lists the header of a response. The Content-Type that fasthttp adds by
 // itself is among them only where it is sent: with a body.
 func fields(response *fasthttp.Response) []gate.Field {
+	var sent fasthttp.ResponseHeader
+	response.Header.CopyTo(&sent)
+	if !response.IsBodyStream() && len(response.Body()) == 0 {
+		sent.SetNoDefaultContentType(true)
+	}
 	header := http.Header{}
-	response.Header.VisitAll(func(name, value []byte) { header.Add(string(name), string(value)) })
-	if !response.IsBodyStream() && len(response.Body()) == 0 && !typed(&response.Header) {
-		header.Del(fiber.HeaderContentType)
-	}
+	sent.VisitAll(func(name, value []byte) { header.Add(string(name), string(value)) })
 	return gatehttp.Fields(header)
-}
-
-// typed says that the Content-Type was set, and is not fasthttp's default.
-func typed(h *fasthttp.ResponseHeader) bool {
-	if len(h.ContentType()) == 0 {
-		return false
-	}
-	h.SetNoDefaultContentType(true)
-	set := len(h.ContentType()) > 0
-	if !set {
-		h.SetNoDefaultContentType(false)
-	}
-	return set
 }

@@ -40,8 +40,7 @@ func guard(g gate.Gate, c *gin.Context, next gin.HandlerFunc) bool {
 		outer := c.Request
 		c.Request = outer.WithContext(pass.Context)
 		defer func() {
-			// The server removes the temporary files of the request it has.
-			outer.MultipartForm = c.Request.MultipartForm
+			gatehttp.HandBack(outer, c.Request)
 			c.Request = outer
 		}()
 	}

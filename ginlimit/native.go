@@ -1,29 +1,17 @@
 package ginlimit
 
 import (
-	"fmt"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
 )
-
-var errForeign = fmt.Errorf("%w: ginlimit.Key on a request that another adapter made", gate.ErrWiring)
 
 // Key makes a [gate.Key] of a function of the *gin.Context. The function answers
 // as a Key does; [gate.Tag] makes what it returns safe beside other keys. Key
 // panics when f is nil.
 func Key(f func(*gin.Context) (string, error)) gate.Key {
-	if f == nil {
-		panic("ginlimit.Key: the function is nil")
-	}
-	return func(q gate.Request) (string, error) {
-		c, ok := Context(q)
-		if !ok {
-			return "", errForeign
-		}
-		return f(c)
-	}
+	return gatehttp.Native("ginlimit", Context, f)
 }
 
 // Context returns the *gin.Context that a gate's request was made of; false when

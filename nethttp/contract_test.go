@@ -110,7 +110,7 @@ func (x *exchange) AddHeader(name, value string)   { x.w.Header().Add(name, valu
 func (x *exchange) Rewrite(path string)            { x.r.URL.Path, x.r.URL.RawPath = path, "" }
 
 func (x *exchange) SetValue(key string, value any) {
-	x.SetContext(context.WithValue(x.Context(), key, value)) //nolint:staticcheck // a string, as Gin's and Echo's keys are
+	x.SetContext(context.WithValue(x.Context(), key, value))
 }
 
 func (x *exchange) Send(status int, body string) error {

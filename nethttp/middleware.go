@@ -53,8 +53,6 @@ func run(next http.Handler, w http.ResponseWriter, r *http.Request, pass gate.Pa
 		return
 	}
 	inner := r.WithContext(pass.Context)
+	defer gatehttp.HandBack(r, inner)
 	next.ServeHTTP(w, inner)
-	// What the server and middleware outside look for on the request they have:
-	// the temporary files to remove, and the route for their metrics.
-	r.MultipartForm, r.Pattern = inner.MultipartForm, inner.Pattern
 }

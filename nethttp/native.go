@@ -1,28 +1,17 @@
 package nethttp
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
 )
-
-var errForeign = fmt.Errorf("%w: nethttp.Key on a request that another adapter made", gate.ErrWiring)
 
 // Key makes a [gate.Key] of a function of the *http.Request. The function
 // answers as a Key does; [gate.Tag] makes what it returns safe beside other
 // keys. It panics when f is nil.
 func Key(f func(*http.Request) (string, error)) gate.Key {
-	if f == nil {
-		panic("nethttp.Key: the function is nil")
-	}
-	return func(q gate.Request) (string, error) {
-		r, ok := Context(q)
-		if !ok {
-			return "", errForeign
-		}
-		return f(r)
-	}
+	return gatehttp.Native("nethttp", Context, f)
 }
 
 // Context returns the *http.Request that a gate's request was made of; false

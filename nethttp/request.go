@@ -30,7 +30,12 @@ func (q request) Param(name string) string {
 	if native := wildcard(q.HTTP.Pattern); native != "" {
 		return q.HTTP.PathValue(native)
 	}
-	return gatehttp.Param(q.Route(), q.HTTP.URL.EscapedPath(), name)
+	// http.StripPrefix between the mux and the gate leaves the URL without what
+	// the route matched, and one around the mux the path on the wire with more.
+	if value := gatehttp.Param(q.Route(), q.HTTP.URL.EscapedPath(), name); value != "" {
+		return value
+	}
+	return gatehttp.Param(q.Route(), canonical(q.Path()), name)
 }
 
 // unrouted is a request on its way to a mux, which is asked where it will go.

@@ -78,6 +78,38 @@ func TestRouteOfARedirect(t *testing.T) {
 	}
 }
 
+// TestWildcardBehindStripPrefix: the gate finds what the mux matched, whichever
+// of the two stands outside.
+func TestWildcardBehindStripPrefix(t *testing.T) {
+	t.Parallel()
+	asking := func(told *string) http.Handler {
+		return nethttp.Middleware(gateFunc(func(q gate.Request) gate.Pass {
+			key, err := gate.ByParam("...")(q)
+			*told = key
+			if err != nil {
+				*told = err.Error()
+			}
+			return gate.Pass{}
+		}))(nothing)
+	}
+	for target, want := range map[string]string{
+		"/files/a%20b/c": "param:...=a b/c",
+		"/files/a%252F":  "param:...=a%2F",
+		"/files/":        "gate: refused: The path lacks its parameter ...",
+	} {
+		var inside, outside string
+		mux := http.NewServeMux()
+		mux.Handle("/files/", http.StripPrefix("/files", asking(&inside)))
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", target, nil))
+		stripped := http.NewServeMux()
+		stripped.Handle("/files/", asking(&outside))
+		http.StripPrefix("/api", stripped).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/api"+target, nil))
+		if inside != want || outside != want {
+			t.Errorf("%s: got %q behind, %q before StripPrefix, want %q", target, inside, outside, want)
+		}
+	}
+}
+
 // TestRouteUnknown: outside of other middleware nobody knows.
 func TestRouteUnknown(t *testing.T) {
 	t.Parallel()

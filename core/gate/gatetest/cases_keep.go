@@ -14,7 +14,6 @@ import (
 type kept struct {
 	method, host, path, query, route, id, rest, key string
 	lines, all                                      []string
-	value                                           any
 	body                                            []byte
 	reply                                           *gate.Reply
 }

@@ -119,11 +119,13 @@ func doubledFields(t *testing.T, d Driver) {
 		for name, value := range q.Headers() {
 			all[name] = append(all[name], value)
 		}
-		report := fmt.Sprintln(form) + fmt.Sprintln(agent)
+		var report strings.Builder
+		fmt.Fprintln(&report, form)
+		fmt.Fprintln(&report, agent)
 		for _, name := range []string{"Content-Type", "User-Agent", "Cookie"} {
-			report += fmt.Sprintf("%q %q\n", q.Header(name), all[name])
+			fmt.Fprintf(&report, "%q %q\n", q.Header(name), all[name])
 		}
-		return report
+		return report.String()
 	})
 	a := dial(t, address).post("/detail", "a=1",
 		"Content-Type: application/x-www-form-urlencoded", "content-type: application/json",

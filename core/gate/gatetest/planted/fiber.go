@@ -50,7 +50,7 @@ var fiberBugs = []bug{
 		"a captured body becomes that of another request",
 	},
 	{
-		"fiberlimit/response.go", " && !typed(&response.Header)", " && false",
+		"fiberlimit/response.go", "\t\tsent.SetNoDefaultContentType(true)\n", "",
 		"Leave sees a Content-Type that is not sent",
 	},
 	{
@@ -80,7 +80,7 @@ var fiberBugs = []bug{
 		"a value that middleware stored becomes that of another request",
 	},
 	{
-		"fiberlimit/native.go", "return strings.Clone(key), err", "return strings.TrimSpace(key), err",
+		"fiberlimit/native.go", "return strings.Clone(s), err", "return strings.TrimSpace(s), err",
 		"a key becomes that of another request: alice is now bobby",
 	},
 	{

@@ -14,7 +14,7 @@ var ginBugs = []bug{
 		"the gate's context stays on the request",
 	},
 	{
-		"ginlimit/middleware.go", "outer.MultipartForm = c.Request.MultipartForm", "_ = c",
+		"ginlimit/middleware.go", "gatehttp.HandBack(outer, c.Request)", "",
 		"the server does not find the temporary files to remove",
 	},
 	{

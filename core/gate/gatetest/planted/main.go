@@ -17,15 +17,19 @@ import (
 )
 
 func main() {
+	if err := command(); err != nil {
+		fmt.Fprintln(os.Stderr, "planted:", err)
+		os.Exit(1)
+	}
+}
+
+func command() error {
 	only := flag.String("adapter", "", "plant only in this adapter")
 	verbose := flag.Bool("v", false, "show the tests' output for every bug")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *only, *verbose); err != nil {
-		fmt.Fprintln(os.Stderr, "planted:", err)
-		os.Exit(1)
-	}
+	return run(ctx, *only, *verbose)
 }
 
 func run(ctx context.Context, only string, verbose bool) error {

@@ -31,7 +31,7 @@ var nethttpBugs = []bug{
 		"the gate's context leaks to middleware outside",
 	},
 	{
-		"nethttp/middleware.go", "r.MultipartForm, r.Pattern = inner.MultipartForm, inner.Pattern", "",
+		"nethttp/middleware.go", "defer gatehttp.HandBack(r, inner)", "",
 		"nobody removes the temporary files of a form",
 	},
 	{
@@ -54,6 +54,10 @@ var nethttpBugs = []bug{
 		"nethttp/request.go", "return gatehttp.Param(route(pattern), canonical(q.HTTP.URL.EscapedPath()), name)",
 		"return gatehttp.Param(route(pattern), canonical(q.HTTP.URL.Path), name)",
 		"a parameter is decoded twice",
+	},
+	{
+		"nethttp/request.go", "canonical(q.Path())", "q.HTTP.URL.Path",
+		"what a wildcard matched is not found behind http.StripPrefix",
 	},
 	{
 		"nethttp/native.go", "switch q := gate.Unwrap(q).(type) {", "switch q := q.(type) {",

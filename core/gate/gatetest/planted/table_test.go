@@ -26,7 +26,7 @@ func TestTablesApply(t *testing.T) {
 func TestSourceIsRefused(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("one two two"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("one, two, two"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, b := range map[string]bug{
@@ -40,7 +40,7 @@ func TestSourceIsRefused(t *testing.T) {
 		}
 	}
 	got, err := bug{file: "a.go", old: "one", new: "1"}.source(root)
-	if string(got) != "1 two two" || err != nil {
+	if string(got) != "1, two, two" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
