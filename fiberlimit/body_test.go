@@ -15,6 +15,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatetest"
+	"github.com/neap-go/neap/fiberlimit"
 )
 
 // enter makes a gate of a function.
@@ -120,5 +121,26 @@ func TestRefusedStreamIsNoRequest(t *testing.T) {
 				t.Errorf("got the responses %q, want one", got)
 			}
 		})
+	}
+}
+
+// An ErrorHandler that fails makes what Fiber makes of it: a 500.
+func TestErrorHandlerThatFails(t *testing.T) {
+	t.Parallel()
+	var seen *gate.Reply
+	app := fiber.New(fiber.Config{
+		DisableStartupMessage: true,
+		ErrorHandler:          func(*fiber.Ctx, error) error { return errors.New("the error handler's own") },
+	})
+	app.Get("/detail", fiberlimit.Middleware(enter(func(gate.Request) gate.Pass {
+		return gate.Pass{Capture: 100, Leave: func(r *gate.Reply) { seen = r }}
+	})), func(*fiber.Ctx) error { return errors.New("the handler's") })
+	address := listening(t, app)
+	got := exchanged(t, address, "GET /detail HTTP/1.1\r\nHost: example.com\r\n\r\n")
+	if len(got) != 1 || got[0] != "500 Internal Server Error" {
+		t.Fatalf("got %q", got)
+	}
+	if seen == nil || seen.Status != 500 || string(seen.Body) != "Internal Server Error" {
+		t.Errorf("Leave saw %+v", seen)
 	}
 }

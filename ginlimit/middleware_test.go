@@ -135,6 +135,17 @@ func TestErrorBesideAnAnswer(t *testing.T) {
 	l.saw(409, "conflict", false)
 }
 
+// An error that middleware outside has noted before is none of the handler's.
+func TestErrorFromBefore(t *testing.T) {
+	t.Parallel()
+	l := &leaving{t: t}
+	engine := gin.New()
+	engine.GET("/", func(c *gin.Context) { _ = c.Error(errors.New("before")) },
+		ginlimit.Middleware(l), func(c *gin.Context) { c.Status(202) })
+	request(engine, "/")
+	l.saw(202, "", false)
+}
+
 // Gin writes its own 404 after every middleware has returned.
 func TestAnswerOfGinsOwn(t *testing.T) {
 	t.Parallel()

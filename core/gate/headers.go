@@ -76,7 +76,7 @@ func ietfFields(d *limit.Decision, spare int) []Field {
 		}
 		text = appendItem(text, s.Policy, ";q=", s.Limit)
 		text = append(text, ";w="...)
-		text = strconv.AppendInt(text, secondsAtLeastOne(s.Window), 10)
+		text = strconv.AppendInt(text, seconds(s.Window), 10)
 		if s.Policy == d.Policy {
 			binding = s
 		}
@@ -128,6 +128,6 @@ func seconds(d time.Duration) int64 {
 	return max(0, whole)
 }
 
-// secondsAtLeastOne is for what must not be 0: a client that retries after 0
-// seconds does so at once, and a window is positive by definition.
+// secondsAtLeastOne is for Retry-After: a client that retries after 0 seconds
+// does so at once.
 func secondsAtLeastOne(d time.Duration) int64 { return max(1, seconds(d)) }

@@ -115,6 +115,25 @@ func TestHeadersRoundUp(t *testing.T) {
 	})
 }
 
+// Reset and t are when there is more, not when all is back.
+func TestResetIsWhenThereIsMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for headers, want := range map[gate.Headers][2]string{
+			gate.HeadersIETF:   {"Ratelimit", `"b";r=1;t=10`},
+			gate.HeadersLegacy: {"Ratelimit-Reset", "10"},
+			gate.HeadersX:      {"X-Ratelimit-Reset", "10"},
+		} {
+			limiter := local(t, limit.TokenBucket{Name: "b", Rate: 1, Per: 10 * time.Second, Burst: 3})
+			g := gate.RateLimit(limiter, everyone, &gate.RateLimitOptions{Headers: headers})
+			g.Enter(&request{})
+			if got := single(t, g.Enter(&request{}).Header, want[0]); got != want[1] {
+				t.Errorf("%s: %s, want %s", want[0], got, want[1])
+			}
+		}
+	})
+}
+
 // The largest numbers stay what a Structured Field can hold.
 func TestHeadersLargest(t *testing.T) {
 	t.Parallel()

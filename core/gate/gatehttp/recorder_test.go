@@ -1,8 +1,10 @@
 package gatehttp_test
 
 import (
+	"bufio"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -42,6 +44,10 @@ func TestContentTypeIsTheServers(t *testing.T) {
 			w.Header().Set("Content-Type", "a/b")
 			write("<html>")(w, r)
 		},
+		"chunked": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Transfer-Encoding", "identity")
+			write("<html>")(w, r)
+		},
 		"suppressed": func(w http.ResponseWriter, r *http.Request) { w.Header()["Content-Type"] = nil; write("<html>")(w, r) },
 		"encoded": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "x")
@@ -70,6 +76,74 @@ func TestContentTypeIsTheServers(t *testing.T) {
 			if got, want := seen["Content-Type"], response.Header["Content-Type"]; !reflect.DeepEqual(got, want) {
 				t.Errorf("%s %s: Leave sees the Content-Type %q, the client %q", method, name, got, want)
 			}
+		}
+	}
+}
+
+// refusing is a writer whose connection cannot be taken over.
+type refusing struct{ http.ResponseWriter }
+
+func (refusing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return nil, nil, errors.New("not this one")
+}
+
+// granting is a writer whose connection can.
+type granting struct{ http.ResponseWriter }
+
+func (granting) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, nil }
+
+// TestHijack: after it nothing is a status any more; one that failed is none.
+func TestHijack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		w       http.ResponseWriter
+		early   int
+		status  int
+		partial bool
+	}{
+		"taken over":                 {granting{httptest.NewRecorder()}, 0, 0, true},
+		"taken over behind a status": {granting{httptest.NewRecorder()}, 201, 201, true},
+		"refused":                    {refusing{httptest.NewRecorder()}, 0, 418, false},
+		"refused, behind a status":   {refusing{httptest.NewRecorder()}, 201, 201, false},
+	} {
+		rec := gatehttp.NewRecorder(c.w.Header(), "GET", 100)
+		w := rec.Wrap(c.w)
+		if c.early != 0 {
+			w.WriteHeader(c.early)
+		}
+		_, _, _ = w.(http.Hijacker).Hijack()
+		w.WriteHeader(418)
+		if got := rec.Reply(); got.Status != c.status || got.Partial != c.partial {
+			t.Errorf("%s: got %d, Partial %t, want %d, %t", name, got.Status, got.Partial, c.status, c.partial)
+		}
+	}
+}
+
+// copying is a writer that copies a body by itself, as net/http's does.
+type copying struct{ *httptest.ResponseRecorder }
+
+func (c copying) ReadFrom(src io.Reader) (int64, error) { return io.Copy(c.ResponseRecorder, src) }
+
+// TestReadFrom: what is copied past the capture still makes it partial.
+func TestReadFrom(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method  string
+		capture int64
+		status  int
+		partial bool
+	}{
+		{"GET", 0, 200, true}, {"GET", 3, 200, true}, {"GET", 4, 200, false}, {"GET", 100, 200, false},
+		{"HEAD", 0, 200, false}, {"GET", 0, 304, false},
+	} {
+		w := copying{httptest.NewRecorder()}
+		w.Header().Set("Content-Type", "text/plain")
+		rec := gatehttp.NewRecorder(w.Header(), c.method, c.capture)
+		wrapped := rec.Wrap(w)
+		wrapped.WriteHeader(c.status)
+		n, err := wrapped.(io.ReaderFrom).ReadFrom(strings.NewReader("body"))
+		if got := rec.Reply(); c.status == 200 && (n != 4 || err != nil) || got.Partial != c.partial {
+			t.Errorf("%s, capturing %d, %d: copied %d, %v, Partial %t", c.method, c.capture, c.status, n, err, got.Partial)
 		}
 	}
 }

@@ -11,7 +11,10 @@ import (
 
 // Wrap returns a writer that sends through w, tells the recorder, and has the
 // optional interfaces of w: Flusher, Hijacker, CloseNotifier, Pusher,
-// io.ReaderFrom, those of http.ResponseController, and Unwrap.
+// io.ReaderFrom, those of http.ResponseController, and Unwrap. One thing is lost:
+// http.MaxBytesReader does not close the connection any more when a body is too
+// long, which it asks of net/http's own writer by a method that is not exported;
+// a handler that wants it closed sets "Connection: close".
 func (rec *Recorder) Wrap(w http.ResponseWriter) http.ResponseWriter {
 	return httpsnoop.Wrap(surface(w), httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {

@@ -14,6 +14,10 @@ var fiberBugs = []bug{
 		"an error is not rendered inside: Leave does not see the answer",
 	},
 	{
+		"fiberlimit/middleware.go", "if c.App().ErrorHandler(c, err) != nil {", "if c.App().ErrorHandler(c, err); false {",
+		"an error handler that fails leaves an empty 200",
+	},
+	{
 		"fiberlimit/response.go", "if !f.Add {", "if false {",
 		"a field that replaces stands beside the old one",
 	},
