@@ -14,35 +14,8 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/echolimit"
+	"github.com/neap-go/neap/internal/gatefake"
 )
-
-// enter makes a gate of a function.
-type enter func(gate.Request) gate.Pass
-
-func (f enter) Enter(q gate.Request) gate.Pass { return f(q) }
-
-// leaving is a gate that keeps what Leave was called with.
-type leaving struct {
-	t     *testing.T
-	calls int
-	reply *gate.Reply
-}
-
-func (l *leaving) Enter(gate.Request) gate.Pass {
-	return gate.Pass{Capture: 100, Leave: func(r *gate.Reply) { l.calls, l.reply = l.calls+1, r }}
-}
-
-// saw fails the test unless Leave was called once, with this.
-func (l *leaving) saw(status int, body string) {
-	l.t.Helper()
-	if l.calls != 1 || l.reply == nil {
-		l.t.Fatalf("Leave was called %d times, last with %v", l.calls, l.reply)
-	}
-	if l.reply.Status != status || string(l.reply.Body) != body || l.reply.Partial {
-		l.t.Errorf("Leave saw %d %q, partial %t; want %d %q",
-			l.reply.Status, l.reply.Body, l.reply.Partial, status, body)
-	}
-}
 
 func request(e *echo.Echo, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
@@ -65,7 +38,7 @@ func TestResponseIsSealed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := &leaving{t: t}
+			l := &gatefake.Leaving{T: t}
 			e := echo.New()
 			e.Logger.SetOutput(io.Discard)
 			e.HTTPErrorHandler = func(_ error, c echo.Context) { _ = c.String(409, "conflict") }
@@ -73,7 +46,7 @@ func TestResponseIsSealed(t *testing.T) {
 			if w := request(e, "/"); w.Code != 409 || w.Body.String() != "conflict" {
 				t.Errorf("the client got %d %q", w.Code, w.Body)
 			}
-			l.saw(409, "conflict")
+			l.Saw(409, "conflict", false)
 		})
 	}
 }
@@ -88,7 +61,7 @@ func TestErrorIsStillReturned(t *testing.T) {
 			return outside
 		}
 	})
-	e.GET("/", func(echo.Context) error { return errHandler }, echolimit.Middleware(&leaving{t: t}))
+	e.GET("/", func(echo.Context) error { return errHandler }, echolimit.Middleware(&gatefake.Leaving{T: t}))
 	if w := request(e, "/"); w.Code != 500 || outside != errHandler {
 		t.Errorf("got %d; middleware outside saw %v", w.Code, outside)
 	}
@@ -97,7 +70,7 @@ func TestErrorIsStillReturned(t *testing.T) {
 // An error handler that writes nothing has left the answer to others.
 func TestErrorLeftOutside(t *testing.T) {
 	t.Parallel()
-	l := &leaving{t: t}
+	l := &gatefake.Leaving{T: t}
 	e := echo.New()
 	e.HTTPErrorHandler = func(error, echo.Context) {}
 	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -112,21 +85,19 @@ func TestErrorLeftOutside(t *testing.T) {
 	if w := request(e, "/"); w.Code != 418 || w.Body.String() != "outside" {
 		t.Errorf("the client got %d %q", w.Code, w.Body)
 	}
-	if l.calls != 1 || l.reply != nil {
-		t.Errorf("Leave was called %d times, last with %v", l.calls, l.reply)
-	}
+	l.SawNil()
 }
 
 func TestUnknownPathIsRenderedInside(t *testing.T) {
 	t.Parallel()
-	l := &leaving{t: t}
+	l := &gatefake.Leaving{T: t}
 	e := echo.New()
 	e.Use(echolimit.Middleware(l))
 	const body = `{"message":"Not Found"}` + "\n"
 	if w := request(e, "/nowhere"); w.Code != 404 || w.Body.String() != body {
 		t.Errorf("the client got %d %q", w.Code, w.Body)
 	}
-	l.saw(404, body)
+	l.Saw(404, body, false)
 }
 
 // buffered holds a response back until the handlers have returned, as
@@ -157,7 +128,7 @@ func TestSealDoesNotReachMiddlewareOutside(t *testing.T) {
 			return next(c)
 		}
 	})
-	e.GET("/", func(echo.Context) error { return errHandler }, echolimit.Middleware(&leaving{t: t}))
+	e.GET("/", func(echo.Context) error { return errHandler }, echolimit.Middleware(&gatefake.Leaving{T: t}))
 	const body = `{"message":"Internal Server Error"}` + "\n"
 	if w := request(e, "/"); w.Code != 500 || w.Body.String() != body {
 		t.Errorf("the client got %d %q", w.Code, w.Body)
@@ -180,9 +151,9 @@ func TestWriterIsOnlyWrappedForLeave(t *testing.T) {
 		inside = c.Response().Writer
 		return nil
 	}
-	zero := enter(func(gate.Request) gate.Pass { return gate.Pass{} })
+	zero := gatefake.Func(func(gate.Request) gate.Pass { return gate.Pass{} })
 	e.GET("/zero", handler, echolimit.Middleware(zero))
-	e.GET("/leave", handler, echolimit.Middleware(&leaving{t: t}))
+	e.GET("/leave", handler, echolimit.Middleware(&gatefake.Leaving{T: t}))
 	if request(e, "/zero"); inside != outer {
 		t.Errorf("for a zero Pass the writer became a %T", inside)
 	}
@@ -198,8 +169,8 @@ func TestMultipartFormReachesTheServer(t *testing.T) {
 	e.POST("/", func(c echo.Context) error {
 		_, err := c.MultipartForm()
 		return err
-	}, echolimit.Middleware(enter(func(q gate.Request) gate.Pass {
-		return gate.Pass{Context: context.WithValue(q.Context(), leaving{}, 1)}
+	}, echolimit.Middleware(gatefake.Func(func(q gate.Request) gate.Pass {
+		return gate.Pass{Context: context.WithValue(q.Context(), gatefake.Leaving{}, 1)}
 	})))
 	r := httptest.NewRequest("POST", "/", strings.NewReader("--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--x--\r\n"))
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")

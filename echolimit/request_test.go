@@ -9,11 +9,12 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/echolimit"
+	"github.com/neap-go/neap/internal/gatefake"
 )
 
 // told is an endpoint that answers with what report says of the request.
 func told(report func(gate.Request) string) echo.HandlerFunc {
-	return echolimit.Handler(enter(func(q gate.Request) gate.Pass {
+	return echolimit.Handler(gatefake.Func(func(q gate.Request) gate.Pass {
 		return gate.Pass{Reply: &gate.Reply{Status: 200, Body: []byte(report(q))}}
 	}))
 }
@@ -42,7 +43,7 @@ func TestPatterns(t *testing.T) {
 func TestWhereTheRouteIsKnown(t *testing.T) {
 	t.Parallel()
 	var got string
-	noting := echolimit.Middleware(enter(func(q gate.Request) gate.Pass {
+	noting := echolimit.Middleware(gatefake.Func(func(q gate.Request) gate.Pass {
 		got = fmt.Sprintf("%q %q", q.Route(), q.Param("id"))
 		return gate.Pass{}
 	}))

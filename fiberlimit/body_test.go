@@ -16,12 +16,8 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatetest"
 	"github.com/neap-go/neap/fiberlimit"
+	"github.com/neap-go/neap/internal/gatefake"
 )
-
-// enter makes a gate of a function.
-type enter func(gate.Request) gate.Pass
-
-func (f enter) Enter(q gate.Request) gate.Pass { return f(q) }
 
 func respond(status int, body string) gate.Pass {
 	return gate.Pass{Reply: &gate.Reply{Status: status, Body: []byte(body)}}
@@ -29,7 +25,7 @@ func respond(status int, body string) gate.Pass {
 
 // bodies is a gate that answers with what Body returns, asked twice.
 func bodies(max int64) gate.Gate {
-	return enter(func(q gate.Request) gate.Pass {
+	return gatefake.Func(func(q gate.Request) gate.Pass {
 		body, err := q.Body(max)
 		again, errAgain := q.Body(max)
 		if string(again) != string(body) || !errors.Is(errAgain, err) {
@@ -107,7 +103,7 @@ func TestStreamedBodyThatOthersHaveRead(t *testing.T) {
 func TestRefusedStreamIsNoRequest(t *testing.T) {
 	t.Parallel()
 	address := serve(t, fiber.Config{StreamRequestBody: true, DisableStartupMessage: true}, gatetest.App{
-		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass { return respond(429, q.Path()) })},
+		Gates: []gate.Gate{gatefake.Func(func(q gate.Request) gate.Pass { return respond(429, q.Path()) })},
 	})
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: example.com\r\n\r\n"
 	ahead := strings.Repeat("x", 8<<10) // what fasthttp reads of a body by itself
@@ -132,7 +128,7 @@ func TestErrorHandlerThatFails(t *testing.T) {
 		DisableStartupMessage: true,
 		ErrorHandler:          func(*fiber.Ctx, error) error { return errors.New("the error handler's own") },
 	})
-	app.Get("/detail", fiberlimit.Middleware(enter(func(gate.Request) gate.Pass {
+	app.Get("/detail", fiberlimit.Middleware(gatefake.Func(func(gate.Request) gate.Pass {
 		return gate.Pass{Capture: 100, Leave: func(r *gate.Reply) { seen = r }}
 	})), func(*fiber.Ctx) error { return errors.New("the handler's") })
 	address := listening(t, app)
@@ -142,5 +138,19 @@ func TestErrorHandlerThatFails(t *testing.T) {
 	}
 	if seen == nil || seen.Status != 500 || string(seen.Body) != "Internal Server Error" {
 		t.Errorf("Leave saw %+v", seen)
+	}
+}
+
+// c.Send of middleware outside keeps its body apart from what is sent here.
+func TestReplyReplacesABodyThatWasSent(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Use(func(c *fiber.Ctx) error {
+		_ = c.Send([]byte("of middleware"))
+		return c.Next()
+	})
+	app.Get("/", told(func(gate.Request) string { return "of the gate" }))
+	if got := ask(t, app, "/"); got != "of the gate" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -34,7 +34,6 @@ func apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
 // the reply's own, whatever its Header says.
 func send(c *fiber.Ctx, reply *gate.Reply) {
 	response, sent := c.Response(), reply.Sent()
-	response.ResetBody()
 	apply(&response.Header, sent.Header)
 	response.Header.Del(fiber.HeaderContentLength)
 	response.Header.SetNoDefaultContentType(true)

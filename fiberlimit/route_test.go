@@ -10,11 +10,12 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/fiberlimit"
+	"github.com/neap-go/neap/internal/gatefake"
 )
 
 // told is a gate that answers with what report says of the request.
 func told(report func(gate.Request) string) fiber.Handler {
-	return fiberlimit.Handler(enter(func(q gate.Request) gate.Pass { return respond(200, report(q)) }))
+	return fiberlimit.Handler(gatefake.Func(func(q gate.Request) gate.Pass { return respond(200, report(q)) }))
 }
 
 func ask(t *testing.T, app *fiber.App, target string, header ...string) string {
@@ -130,7 +131,7 @@ func TestWhereTheRouteIsKnown(t *testing.T) {
 			t.Parallel()
 			got := "nothing"
 			app := fiber.New()
-			c.mount(app, fiberlimit.Middleware(enter(func(q gate.Request) gate.Pass {
+			c.mount(app, fiberlimit.Middleware(gatefake.Func(func(q gate.Request) gate.Pass {
 				got = routeAndID(q)
 				return gate.Pass{}
 			})))

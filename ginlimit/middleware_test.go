@@ -14,35 +14,8 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/ginlimit"
+	"github.com/neap-go/neap/internal/gatefake"
 )
-
-// enter makes a gate of a function.
-type enter func(gate.Request) gate.Pass
-
-func (f enter) Enter(q gate.Request) gate.Pass { return f(q) }
-
-// leaving is a gate that keeps what Leave was called with.
-type leaving struct {
-	t     *testing.T
-	calls int
-	reply *gate.Reply
-}
-
-func (l *leaving) Enter(gate.Request) gate.Pass {
-	return gate.Pass{Capture: 100, Leave: func(r *gate.Reply) { l.calls, l.reply = l.calls+1, r }}
-}
-
-// saw fails the test unless Leave was called once, with this.
-func (l *leaving) saw(status int, body string, partial bool) {
-	l.t.Helper()
-	if l.calls != 1 || l.reply == nil {
-		l.t.Fatalf("Leave was called %d times, last with %v", l.calls, l.reply)
-	}
-	if l.reply.Status != status || string(l.reply.Body) != body || l.reply.Partial != partial {
-		l.t.Errorf("Leave saw %d %q, partial %t; want %d %q, %t",
-			l.reply.Status, l.reply.Body, l.reply.Partial, status, body, partial)
-	}
-}
 
 func request(engine *gin.Engine, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
@@ -68,7 +41,7 @@ func TestZeroPassLeavesTheWriter(t *testing.T) {
 	engine := gin.New()
 	var outer, inner gin.ResponseWriter
 	engine.GET("/", func(c *gin.Context) { outer = c.Writer },
-		ginlimit.Middleware(enter(func(gate.Request) gate.Pass { return gate.Pass{} })),
+		ginlimit.Middleware(gatefake.Func(func(gate.Request) gate.Pass { return gate.Pass{} })),
 		func(c *gin.Context) { inner = c.Writer })
 	request(engine, "/")
 	if outer == nil || outer != inner {
@@ -78,7 +51,7 @@ func TestZeroPassLeavesTheWriter(t *testing.T) {
 
 func TestGinsWriterStaysTruthful(t *testing.T) {
 	t.Parallel()
-	l := &leaving{t: t}
+	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
 	var outer gin.ResponseWriter
 	engine.Use(func(c *gin.Context) {
@@ -105,7 +78,7 @@ func TestGinsWriterStaysTruthful(t *testing.T) {
 		}
 	})
 	served(t, engine)
-	l.saw(201, "two parts", false)
+	l.Saw(201, "two parts", false)
 	if outer.Status() != 201 || outer.Size() != 9 {
 		t.Errorf("middleware outside finds the status %d and the size %d", outer.Status(), outer.Size())
 	}
@@ -113,64 +86,62 @@ func TestGinsWriterStaysTruthful(t *testing.T) {
 
 func TestStatusAlone(t *testing.T) {
 	t.Parallel()
-	l := &leaving{t: t}
+	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
 	engine.GET("/", ginlimit.Middleware(l), func(c *gin.Context) { c.Status(202) })
 	if w := request(engine, "/"); w.Code != 202 {
 		t.Errorf("got %d", w.Code)
 	}
-	l.saw(202, "", false)
+	l.Saw(202, "", false)
 }
 
 // An error beside a written answer is no answer left to others.
 func TestErrorBesideAnAnswer(t *testing.T) {
 	t.Parallel()
-	l := &leaving{t: t}
+	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
 	engine.GET("/", ginlimit.Middleware(l), func(c *gin.Context) {
 		_ = c.Error(errors.New("beside"))
 		c.String(409, "conflict")
 	})
 	request(engine, "/")
-	l.saw(409, "conflict", false)
+	l.Saw(409, "conflict", false)
 }
 
 // An error that middleware outside has noted before is none of the handler's.
 func TestErrorFromBefore(t *testing.T) {
 	t.Parallel()
-	l := &leaving{t: t}
+	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
 	engine.GET("/", func(c *gin.Context) { _ = c.Error(errors.New("before")) },
 		ginlimit.Middleware(l), func(c *gin.Context) { c.Status(202) })
 	request(engine, "/")
-	l.saw(202, "", false)
+	l.Saw(202, "", false)
 }
 
 // Gin writes its own 404 after every middleware has returned.
 func TestAnswerOfGinsOwn(t *testing.T) {
 	t.Parallel()
-	l := &leaving{t: t}
+	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
 	engine.Use(ginlimit.Middleware(l))
 	if w := request(engine, "/nowhere"); w.Code != 404 || w.Body.String() != "404 page not found" {
 		t.Errorf("got %d %q", w.Code, w.Body)
 	}
-	if l.calls != 1 || l.reply != nil {
-		t.Errorf("Leave was called %d times, last with %v", l.calls, l.reply)
-	}
+	l.SawNil()
 
-	own := &leaving{t: t}
+	own := &gatefake.Leaving{T: t}
 	engine = gin.New()
 	engine.Use(ginlimit.Middleware(own))
 	engine.NoRoute(func(c *gin.Context) { c.String(404, "ours") })
 	request(engine, "/nowhere")
-	own.saw(404, "ours", false)
+	own.Saw(404, "ours", false)
 }
 
 // HandleContext writes below every wrapped writer.
 func TestHandleContext(t *testing.T) {
 	t.Parallel()
-	l := &leaving{t: t}
+	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
 	engine.GET("/old", ginlimit.Middleware(l), func(c *gin.Context) {
 		c.Request.URL.Path = "/new"
@@ -180,12 +151,12 @@ func TestHandleContext(t *testing.T) {
 	if w := request(engine, "/old"); w.Code != 203 || w.Body.String() != "new" {
 		t.Errorf("got %d %q", w.Code, w.Body)
 	}
-	l.saw(203, "", true)
+	l.Saw(203, "", true)
 }
 
 func TestEarlyHints(t *testing.T) {
 	t.Parallel()
-	l := &leaving{t: t}
+	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
 	engine.GET("/", ginlimit.Middleware(l), func(c *gin.Context) {
 		c.Header("Link", "</style.css>; rel=preload")
@@ -196,14 +167,14 @@ func TestEarlyHints(t *testing.T) {
 	if status, body := served(t, engine); status != 200 || body != "body" {
 		t.Errorf("got %d %q", status, body)
 	}
-	l.saw(200, "body", false)
+	l.Saw(200, "body", false)
 }
 
 // A reply ends the matter for the handlers behind the gate, not only for the
 // next one, and leaves Gin no 404 body to add.
 func TestReplyAborts(t *testing.T) {
 	t.Parallel()
-	refusing := ginlimit.Middleware(enter(func(gate.Request) gate.Pass {
+	refusing := ginlimit.Middleware(gatefake.Func(func(gate.Request) gate.Pass {
 		return gate.Pass{Reply: &gate.Reply{Status: 404}}
 	}))
 	engine := gin.New()
@@ -231,7 +202,7 @@ func TestHandlerDoesNotAbort(t *testing.T) {
 			t.Error("the request was aborted")
 		}
 	})
-	engine.POST("/callback", ginlimit.Handler(enter(func(gate.Request) gate.Pass {
+	engine.POST("/callback", ginlimit.Handler(gatefake.Func(func(gate.Request) gate.Pass {
 		return gate.Pass{Reply: &gate.Reply{Status: 200, Body: []byte("success")}}
 	})))
 	w := httptest.NewRecorder()
@@ -245,8 +216,8 @@ func TestHandlerDoesNotAbort(t *testing.T) {
 func TestMultipartFormReachesTheServer(t *testing.T) {
 	t.Parallel()
 	engine := gin.New()
-	engine.POST("/", ginlimit.Middleware(enter(func(q gate.Request) gate.Pass {
-		return gate.Pass{Context: context.WithValue(q.Context(), leaving{}, 1)}
+	engine.POST("/", ginlimit.Middleware(gatefake.Func(func(q gate.Request) gate.Pass {
+		return gate.Pass{Context: context.WithValue(q.Context(), gatefake.Leaving{}, 1)}
 	})), func(c *gin.Context) {
 		if _, err := c.MultipartForm(); err != nil {
 			t.Error(err)

@@ -8,11 +8,12 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/ginlimit"
+	"github.com/neap-go/neap/internal/gatefake"
 )
 
 // told is an endpoint that answers with what report says of the request.
 func told(report func(gate.Request) string) gin.HandlerFunc {
-	return ginlimit.Handler(enter(func(q gate.Request) gate.Pass {
+	return ginlimit.Handler(gatefake.Func(func(q gate.Request) gate.Pass {
 		return gate.Pass{Reply: &gate.Reply{Status: 200, Body: []byte(report(q))}}
 	}))
 }

@@ -226,6 +226,20 @@ func TestCommit(t *testing.T) {
 	}
 }
 
+// TestReplyHasItsOwnFraming: what middleware has set before is of another body.
+func TestReplyHasItsOwnFraming(t *testing.T) {
+	t.Parallel()
+	for status, length := range map[int][]string{200: {"4"}, 204: nil, 304: nil} {
+		w := httptest.NewRecorder()
+		w.Header().Set("Content-Length", "99")
+		w.Header().Set("Transfer-Encoding", "chunked")
+		gatehttp.WriteReply(w, "GET", &gate.Reply{Status: status, Body: []byte("body")})
+		if got := w.Header()["Content-Length"]; !reflect.DeepEqual(got, length) || w.Header()["Transfer-Encoding"] != nil {
+			t.Errorf("%d: got %v", status, w.Header())
+		}
+	}
+}
+
 // TestReplyReplays: what Leave saw, sent again, is the same response.
 func TestReplyReplays(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,10 @@ var ginBugs = []bug{
 		"the writer stays wrapped",
 	},
 	{
+		"ginlimit/writer.go", "outer, errs := c.Writer, len(c.Errors)", "outer, errs := c.Writer, 0",
+		"an error from before the gate is taken for one that is left to render",
+	},
+	{
 		"ginlimit/writer.go", "len(c.Errors) > errs", "len(c.Errors) < errs",
 		"an error for middleware outside to render is taken for an empty 200",
 	},
