@@ -48,11 +48,12 @@ local pivot = cost > 0 and call('LINDEX', key, reach)
 local denied = pivot and pivot + window > now
 local granted = cost > 0 and not denied
 local size
+if granted and (not newest or newest % window > now % window or now - newest >= window) then
+  -- before the first write too: who may not PEXPIRE shall leave no list behind
+  call('PEXPIRE', key, longest)
+end
 if granted and cost == 1 then
   size = call('RPUSH', key, now)
-  if not newest or newest % window > now % window or now - newest >= window then
-    call('PEXPIRE', key, longest)
-  end
 elseif granted then
   local entries = {}
   for i = 1, cost do
@@ -61,12 +62,14 @@ elseif granted then
   -- unpack takes no more than 8,000
   for first = 1, cost, 4000 do
     size = call('RPUSH', key, unpack(entries, first, math.min(first + 3999, cost)))
-    call('PEXPIRE', key, longest)
   end
 elseif cost == 1 then
   size = limit -- no entry that has left stands before the pivot of a full log
 else
   size = call('LLEN', key)
+end
+if granted and size == cost then
+  call('PEXPIRE', key, longest)
 end
 
 local oldest, gone = denied and cost == 1 and pivot or call('LINDEX', key, '0'), 0

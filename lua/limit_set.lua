@@ -121,6 +121,13 @@ local function push(key, entries, size, longest)
 end
 
 for i = 1, count do
+  -- before the first write too: who may not PEXPIRE shall leave no list behind
+  if charge and states[i].kind == 'log' then
+    call('PEXPIRE', states[i].key, states[i].longest)
+  end
+end
+
+for i = 1, count do
   local state = states[i]
   local key, kind, longest, denied = state.key, state.kind, state.longest, state.denied
   local repair = cost > 0 and not granted

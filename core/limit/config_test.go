@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
 )
 
 func TestBadConfigurationIsRefused(t *testing.T) {
@@ -26,6 +28,8 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	}{
 		"no policies":      {config{rdb, "n", nil, nil}, []string{"policies", "at least one"}},
 		"nil policy":       {config{rdb, "n", []Policy{nil}, nil}, []string{"policies[0]", "nil"}},
+		"typed nil policy": {config{rdb, "n", []Policy{(*FixedWindow)(nil)}, nil}, []string{"policies[0]", "nil"}},
+		"long prefix":      {config{rdb, "n", good, &Options{Prefix: strings.Repeat("p", 65)}}, []string{"Prefix", "64"}},
 		"empty name":       {config{rdb, "", good, nil}, []string{"name", "1 to 64"}},
 		"name with colon":  {config{rdb, "a:b", good, nil}, []string{"name", "1 to 64"}},
 		"prefix braces":    {config{rdb, "n", good, &Options{Prefix: "a{b}"}}, []string{"Prefix", "without spaces and braces"}},
@@ -33,7 +37,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"prefix newline":   {config{rdb, "n", good, &Options{Prefix: "a\n"}}, []string{"Prefix"}},
 		"negative budget":  {config{rdb, "n", good, &Options{Budget: -1}}, []string{"Budget", "positive"}},
 		"negative local":   {config{rdb, "n", good, &Options{MaxLocal: -1}}, []string{"MaxLocal", "positive"}},
-		"short secret":     {config{rdb, "n", good, &Options{SubjectSecret: []byte("short")}}, []string{"SubjectSecret", "16"}},
+		"short secret":     {config{rdb, "n", good, &Options{SubjectSecret: make([]byte, 15)}}, []string{"SubjectSecret", "16"}},
 		"typed nil client": {config{none, "n", good, nil}, []string{"rdb", "pass a connected"}},
 		"two names": {config{rdb, "n", []Policy{
 			FixedWindow{Name: "x", Limit: 1, Window: time.Second}, SlidingLog{Name: "x", Limit: 1, Window: time.Second},
@@ -81,6 +85,7 @@ func TestBadPoliciesAreRefused(t *testing.T) {
 		{SlidingWindow{Limit: -5, Window: time.Millisecond + 1}, []string{"Limit is -5", "milliseconds"}},
 		{SlidingWindow{Limit: 100_000_000, Window: time.Second}, []string{"exact arithmetic", "FixedWindow"}},
 		{SlidingWindow{Limit: 10_000_000, Window: 30 * 24 * time.Hour}, []string{"exact arithmetic"}},
+		{SlidingWindow{Limit: 1, Window: 200 * 365 * 24 * time.Hour}, []string{"146 years"}},
 		{SlidingLog{Limit: 100_001, Window: time.Second}, []string{"at most 100000", "SlidingWindow"}},
 		{SlidingLog{Limit: 1, Window: time.Nanosecond}, []string{"Window", "microseconds"}},
 		{SlidingLog{Limit: 1, Window: 100 * 365 * 24 * time.Hour}, []string{"35 years"}},
@@ -125,8 +130,43 @@ func TestExtremesStayExact(t *testing.T) {
 	}
 }
 
+func TestOptionsAreCopied(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	secret := []byte("0123456789abcdef")
+	policies := []Policy{FixedWindow{Limit: 1, Window: time.Hour}}
+	opts := &Options{SubjectSecret: secret, Budget: 5 * time.Second}
+	l, err := New(rdb, "copied", policies, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if d, err := l.Take(t.Context(), "bob"); err != nil || d.Allowed != (i == 0) {
+			t.Errorf("take %d: %+v, %v", i, d, err)
+		}
+		clear(secret)
+		policies[0] = FixedWindow{Limit: 5, Window: time.Hour}
+		opts.Prefix = "other"
+	}
+}
+
 func TestZeroValuesHaveMeanings(t *testing.T) {
 	t.Parallel()
+	_, rdb := newServer(t)
+	onRedis, err := New(rdb, "zero", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := script.NewRunner(rdb, &script.Options{Budget: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := onRedis.backend.(*remote).runner; *got != *want {
+		t.Errorf("the default budget is not 50 ms: %+v", *got)
+	}
+	if keys := onRedis.backend.(*remote).keys(onRedis, "s", nil); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
+		t.Errorf("the key is %q", keys)
+	}
 	l, err := NewLocal("zero", []Policy{TokenBucket{Rate: 9, Per: time.Minute}}, nil)
 	if err != nil {
 		t.Fatal(err)

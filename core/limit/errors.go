@@ -16,7 +16,7 @@ var (
 // CostError says that a request costs less than 0, or more than a policy can
 // ever grant: waiting would not help.
 type CostError struct {
-	Cost     int64
+	Cost     int64  // what was asked for
 	Capacity int64  // of the policy, or of the tightest one
 	Policy   string // its name
 }

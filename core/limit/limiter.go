@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,15 +22,17 @@ const (
 )
 
 // Options are a limiter's options. The zero value is ready to use; it is
-// copied by the constructors.
+// copied by the constructors. All but MaxLocal are for limiters on Redis.
 type Options struct {
-	// Prefix begins every key; empty means DefaultPrefix. Braces are refused.
+	// Prefix begins every key, of up to 64 printable ASCII characters; empty
+	// means DefaultPrefix. Spaces and braces are refused.
 	Prefix string
 	// Budget is the most time a decision takes, whatever the client's own
 	// timeouts are; 0 means DefaultBudget.
 	Budget time.Duration
 	// SubjectSecret, when set, keeps subjects out of Redis: every one is
-	// stored as its HMAC-SHA256 under this key. Changing it starts all over.
+	// stored as its HMAC-SHA256 under this key, of at least 16 bytes. Changing
+	// it starts all over.
 	SubjectSecret []byte
 	// MaxLocal is how many states, one for each subject and policy, a local
 	// limiter keeps before it forgets the one longest unused, which then
@@ -37,7 +41,8 @@ type Options struct {
 }
 
 // Limiter decides whether a subject may take permits under one or more
-// policies, all or nothing. It is immutable and safe for concurrent use.
+// policies, all or nothing. It is immutable and safe for concurrent use. The
+// zero Limiter is not usable: New, NewLocal and With make one.
 type Limiter struct {
 	name    string
 	opts    Options
@@ -60,21 +65,9 @@ type backend interface {
 //
 // The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Limiter, error) {
-	l, err := newLimiter(name, policies, opts)
-	if err == nil && l.opts.Budget == 0 {
-		l.opts.Budget = DefaultBudget
-	}
-	var runner *script.Runner
-	if err == nil {
-		runner, err = script.NewRunner(rdb, &script.Options{Budget: l.opts.Budget})
-	} else if _, fault := script.NewRunner(rdb, nil); fault != nil {
-		err = errors.Join(err, fault)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("limit.New: %w", err)
-	}
-	space, err := newKeyspace(name, &l.opts)
-	if err != nil {
+	l, space, err := newLimiter(name, policies, opts)
+	runner, fault := script.NewRunner(rdb, &script.Options{Budget: cmp.Or(max(l.opts.Budget, 0), DefaultBudget)})
+	if err := errors.Join(err, fault); err != nil {
 		return nil, fmt.Errorf("limit.New: %w", err)
 	}
 	l.backend = newRemote(runner, space, l.rules)
@@ -85,7 +78,7 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 // for development, for a single instance. It decides by the same arithmetic
 // as New; N instances admit N times the limit.
 func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
-	l, err := newLimiter(name, policies, opts)
+	l, _, err := newLimiter(name, policies, opts)
 	if err != nil {
 		return nil, fmt.Errorf("limit.NewLocal: %w", err)
 	}
@@ -93,13 +86,14 @@ func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 	return l, nil
 }
 
-func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error) {
+func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, keyspace, error) {
 	l := &Limiter{name: name}
 	if opts != nil {
 		l.opts = *opts
+		l.opts.SubjectSecret = bytes.Clone(opts.SubjectSecret)
 	}
 	rules, err := compile(policies)
-	_, fault := newKeyspace(name, &l.opts)
+	space, fault := newKeyspace(name, &l.opts)
 	err = errors.Join(err, fault)
 	if l.opts.Budget < 0 {
 		err = errors.Join(err, fmt.Errorf("Budget is %v: use a positive duration, or 0 for %v", l.opts.Budget, DefaultBudget))
@@ -112,7 +106,7 @@ func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error)
 		err = errors.Join(err, fmt.Errorf("MaxLocal is %d: use a positive number, or 0 for %d", l.opts.MaxLocal, DefaultMaxLocal))
 	}
 	l.rules = rules
-	return l, err
+	return l, space, err
 }
 
 // With makes a limiter with other policies on the same name, options and
@@ -149,7 +143,8 @@ func (l *Limiter) TakeN(ctx context.Context, subject string, n int64) (Decision,
 	return l.decide(ctx, subject, n, false)
 }
 
-// Peek tells what Take would answer, and takes nothing.
+// Peek tells whether Take would be granted, and takes nothing: its figures are
+// those before the take.
 func (l *Limiter) Peek(ctx context.Context, subject string) (Decision, error) {
 	return l.decide(ctx, subject, 0, true)
 }

@@ -200,17 +200,25 @@ func heals(t *testing.T, rdb redis.UniversalClient, prefix string, policies []Po
 	if used == 0 {
 		used = all
 	}
-	if d, err := l.TakeN(ctx, "s", used); err != nil || !d.Allowed {
-		t.Fatalf("%+v, %v", d, err)
-	}
 	window := l.rules[0].state(reading{}, 0).Window
-	for _, key := range keysOf(t, rdb, prefix+":limit:"+name) {
-		if harm == "persist" {
-			rdb.Persist(ctx, key)
-		} else {
-			rdb.PExpire(ctx, key, 24*time.Hour)
+	redistest.Await(t, 20*time.Second, "the state to be harmed before it is gone", func() bool {
+		if d, err := l.TakeN(ctx, "s", used); err != nil || !d.Allowed {
+			return false
 		}
-	}
+		keys := keysOf(t, rdb, prefix+":limit:"+name)
+		for _, key := range keys {
+			var harmed bool
+			if harm == "persist" {
+				harmed = rdb.Persist(ctx, key).Val()
+			} else {
+				harmed = rdb.PExpire(ctx, key, 24*time.Hour).Val()
+			}
+			if !harmed {
+				return false
+			}
+		}
+		return len(keys) == len(policies)
+	})
 	// Denied or not, no call may say that it takes longer than the policy can.
 	began := time.Now()
 	longest := 2*window + 20*time.Millisecond
@@ -427,13 +435,13 @@ func (l lying) Process(_ context.Context, cmd redis.Cmder) error {
 
 func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 	t.Parallel()
-	for _, reply := range []any{nil, "OK", []any{}, []any{int64(1)}, []any{"1", "2"}, 1.5} {
+	for _, reply := range []any{nil, "OK", []any{}, []any{int64(1)}, []any{"1", "2"}, 1.5, slices.Repeat([]any{int64(1)}, 99)} {
 		for n := range oneOfEach {
 			set := oneOfEach[n : n+1]
 			if n == 0 {
 				set = oneOfEach
 			}
-			l, err := New(lying{reply}, "lying", set, nil)
+			l, err := New(lying{reply}, "lying", set, &Options{Budget: 5 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -442,4 +450,43 @@ func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWithoutPermissionNothingIsLeft denies PEXPIRE to the client: a log
+// cannot be kept then, and neither it nor a policy beside it is charged.
+func TestWithoutPermissionNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin := srv.Client(t)
+	rules := "on >secret ~* +@all -pexpire"
+	if err := admin.Do(t.Context(), anys("acl setuser limited "+rules)...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	rdb := srv.Client(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" })
+	sets := [][]Policy{
+		{SlidingLog{Limit: 3, Window: time.Hour}},
+		{FixedWindow{Limit: 3, Window: time.Hour}, SlidingLog{Limit: 3, Window: time.Hour}},
+	}
+	for i, policies := range sets {
+		prefix := srv.Prefix(t)
+		l, err := New(rdb, "acl", policies, &Options{Prefix: prefix, Budget: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cost := range []int64{1, 2} {
+			if d, err := l.TakeN(t.Context(), "s", cost); err == nil {
+				t.Errorf("set %d: %+v", i, d)
+			}
+		}
+		if keys := keysOf(t, admin, prefix); len(keys) != 0 {
+			t.Errorf("set %d left %q", i, keys)
+		}
+	}
+}
+
+func anys(line string) (words []any) {
+	for _, word := range strings.Fields(line) {
+		words = append(words, word)
+	}
+	return words
 }

@@ -70,7 +70,9 @@ func (l *slidingLog) unpack(reply any) (reading, bool) {
 	case int64:
 		return reading{n: [4]int64{v % (l.limit + 1), v / (l.limit + 1), 0, l.length}}, v >= 0
 	case []any:
-		return readSlice(v, l.width())
+		if len(v) == l.width() {
+			return readSlice(v)
+		}
 	}
 	return reading{}, false
 }

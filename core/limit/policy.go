@@ -3,6 +3,7 @@ package limit
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"time"
@@ -176,7 +177,7 @@ func compile(policies []Policy) ([]rule, error) {
 	rules := make([]rule, 0, len(policies))
 	seen := make(map[string]bool, len(policies))
 	for i, p := range policies {
-		if p == nil {
+		if v := reflect.ValueOf(p); p == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 			faults = append(faults, fmt.Errorf("policies[%d] is nil: give a Policy", i))
 			continue
 		}

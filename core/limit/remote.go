@@ -79,7 +79,7 @@ func (r *remote) read(rules []rule, reply any, into []reading) (ok bool) {
 		if len(numbers) < rule.width() {
 			return false
 		}
-		if into[i], ok = readSlice(numbers[:rule.width()], rule.width()); !ok {
+		if into[i], ok = readSlice(numbers[:rule.width()]); !ok {
 			return false
 		}
 		numbers = numbers[rule.width():]
@@ -88,10 +88,7 @@ func (r *remote) read(rules []rule, reply any, into []reading) (ok bool) {
 }
 
 // readSlice reads the numbers of one policy.
-func readSlice(numbers []any, width int) (r reading, ok bool) {
-	if len(numbers) != width {
-		return r, false
-	}
+func readSlice(numbers []any) (r reading, ok bool) {
 	for i, number := range numbers {
 		if r.n[i], ok = number.(int64); !ok {
 			return r, false

@@ -2,6 +2,8 @@ package limit
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/neap-go/neap/core/script"
@@ -27,6 +29,9 @@ func (p SlidingWindow) compile() (rule, error) {
 		return nil, err
 	}
 	length := p.Window.Milliseconds()
+	if p.Window > math.MaxInt64/2 {
+		return nil, fmt.Errorf("Window is %v: the figures reach two windows ahead; use at most 146 years", p.Window)
+	}
 	if !fits(p.Limit, 4) || !fits(p.Limit+1, p.Limit+1) || !fits(p.Limit, length, 4) {
 		return nil, errInexact("Limit and Window", "use a smaller Limit or Window, or a FixedWindow")
 	}

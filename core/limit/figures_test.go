@@ -1,0 +1,71 @@
+package limit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestFiguresHold: what a decision says of its policy is so. Remaining can be
+// taken and one more cannot; after NextAfter there is more and a tick before
+// there is not; after ResetAfter nothing is in use and a tick before something is.
+func TestFiguresHold(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			rng := rand.New(rand.NewPCG(seed, 4))
+			for i := range 200 {
+				p := randomPolicy(rng, k)
+				if i < len(notable[k]) {
+					p = notable[k][i]
+				}
+				r, err := p.compile()
+				if err != nil {
+					t.Fatal(err)
+				}
+				step := max(grain(r), time.Microsecond)
+				now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+				c := new(cell)
+				take := func(c *cell, at time.Time, cost int64) State {
+					into := []reading{{}}
+					takeModel([]rule{r}, []*cell{c}, at.UnixMicro(), cost, into)
+					return r.state(into[0], cost)
+				}
+				would := func(after time.Duration, cost int64) State {
+					tried := *c
+					tried.log = slices.Clone(c.log)
+					return take(&tried, now.Add(after), cost)
+				}
+				for range 50 {
+					s := take(c, now, randomCost(rng, r.id().limit))
+					where := fmt.Sprintf("%+v: %+v", p, s)
+					if s.Remaining > 0 && !would(0, s.Remaining).Allowed {
+						t.Fatalf("%s: Remaining cannot be taken", where)
+					}
+					if s.Remaining < s.Limit {
+						if would(0, s.Remaining+1).Allowed {
+							t.Fatalf("%s: more than Remaining can be taken", where)
+						}
+						if !would(s.NextAfter, s.Remaining+1).Allowed || would(s.NextAfter-step, s.Remaining+1).Allowed {
+							t.Fatalf("%s: NextAfter is wrong", where)
+						}
+					}
+					if s.ResetAfter > 0 {
+						if would(s.ResetAfter, 0).ResetAfter != 0 || would(s.ResetAfter-step, 0).ResetAfter == 0 {
+							t.Fatalf("%s: ResetAfter is wrong", where)
+						}
+						if would(s.ResetAfter, 0).Remaining != s.Limit {
+							t.Fatalf("%s: after ResetAfter not all remains", where)
+						}
+					}
+					now = now.Add(randomPause(rng, &s, step))
+				}
+			}
+		})
+	}
+}
