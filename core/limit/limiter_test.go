@@ -485,7 +485,7 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 }
 
 func anys(line string) (words []any) {
-	for _, word := range strings.Fields(line) {
+	for _, word := range strings.FieldsSeq(line) {
 		words = append(words, word)
 	}
 	return words

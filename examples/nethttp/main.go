@@ -3,6 +3,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"log"
 	"net/http"
 	"os"
@@ -29,7 +30,7 @@ func main() {
 	limited := nethttp.Middleware(gate.RateLimit(limiter, gate.ByIP(nil), nil))
 
 	http.Handle("GET /hello", limited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Write([]byte("hello\n"))
+		fmt.Fprintln(w, "hello")
 	})))
 	log.Fatal(http.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "localhost:8080"), nil))
 }
