@@ -485,7 +485,7 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 }
 
 func anys(line string) (words []any) {
-	for _, word := range strings.FieldsSeq(line) {
+	for word := range strings.FieldsSeq(line) {
 		words = append(words, word)
 	}
 	return words
