@@ -51,6 +51,8 @@ func ByHeader(name string) Key {
 //
 // Where the framework does not know the route yet, as in middleware that runs
 // before the router, the answer is a 500 and the hook is told ([ErrWiring]).
+// So is a path that no route matches, where the gate stands around them all:
+// mount a gate by route on the routes or their group.
 func ByRoute() Key {
 	return func(r Request) (string, error) {
 		route := r.Route()

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -326,4 +328,46 @@ func serverTime(t *testing.T, rdb redis.UniversalClient) time.Time {
 		t.Fatal(err)
 	}
 	return now
+}
+
+// TestLostReplyTakesOnce loses the reply of every decision after the server
+// made it: each took its permit exactly once, with the client's default options.
+func TestLostReplyTakesOnce(t *testing.T) {
+	t.Parallel()
+	one, many := redistest.Standalone(t), redistest.Cluster(t)
+	p, q := one.Proxy(t), many.Proxy(t)
+	for name, c := range map[string]struct {
+		rdb    redis.UniversalClient
+		proxy  *redistest.Proxy
+		prefix string
+	}{
+		"standalone": {one.Client(t, func(o *redis.Options) { o.Dialer = p.Dial }), p, one.Prefix(t)},
+		"cluster":    {many.Client(t, func(o *redis.ClusterOptions) { o.Dialer = q.Dial }), q, many.Prefix(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, policies := range [][]Policy{oneOfEach[:1], oneOfEach[2:3], oneOfEach[3:4], oneOfEach[4:5], oneOfEach} {
+				l, err := New(c.rdb, "lost", policies, &Options{Prefix: c.prefix, Budget: 10 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				subject := fmt.Sprint(len(policies), policies[0].PolicyName())
+				before, err := l.TakeN(t.Context(), subject, 1) // tells the server the script
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.proxy.Lose(redistest.EOF, 3, "evalsha", "eval")
+				for range 3 {
+					if d, err := l.Take(t.Context(), subject); !errors.Is(err, script.ErrMaybeExecuted) {
+						t.Errorf("%s: %+v, %v", subject, d, err)
+					}
+				}
+				c.proxy.Lose(redistest.EOF, 0)
+				after, err := l.Peek(t.Context(), subject)
+				if err != nil || after.first.Remaining != before.first.Remaining-3 {
+					t.Errorf("%s: three lost decisions took %d permits (%v)", subject, before.first.Remaining-after.first.Remaining, err)
+				}
+			}
+		})
+	}
 }
