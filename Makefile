@@ -1,4 +1,5 @@
-# `make` lists the targets. demo and test install what they need.
+# `make` lists the targets. demo needs Go alone; test installs what it needs but
+# for a C compiler.
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(CURDIR)/.bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -12,7 +13,7 @@ help: ## list the targets
 
 .PHONY: demo
 demo: ## send real HTTP to all four frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
-	go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
+	@go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
 
 .PHONY: test
 test: redis ## run every test, on miniredis, a real redis-server and a real cluster

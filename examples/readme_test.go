@@ -17,6 +17,9 @@ func TestReadmeIsTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if strings.Contains(string(text), "@@") {
+		t.Error("the README has a placeholder")
+	}
 	code := compiled(t)
 	blocks := goBlocks(string(text))
 	if len(blocks) < 8 {

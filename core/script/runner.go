@@ -12,7 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// DefaultBudget is how long a call may take where nothing else is said.
+// DefaultBudget is how long a call may take where nothing else is said;
+// limiters have one of their own, limit.DefaultBudget.
 const DefaultBudget = 250 * time.Millisecond
 
 // Options are a runner's options. The zero value is ready to use.

@@ -101,10 +101,13 @@ func Expensive(limiter *limit.Limiter) gate.Gate {
 func OwnAnswer(limiter *limit.Limiter) gate.Gate {
 	return gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{
 		Render: func(d gate.Denial) gate.Reply {
-			return gate.Reply{Body: []byte(`{"error":"` + http.StatusText(d.Status) + `"}`)}
+			return gate.Reply{
+				Header: []gate.Field{{Name: "Content-Type", Value: "application/json"}},
+				Body:   []byte(`{"error":"` + http.StatusText(d.Status) + `"}`),
+			}
 		},
 		OnError: func(_ gate.Request, err error) {
-			slog.Error("rate limit", "unavailable", !errors.Is(err, gate.ErrWiring))
+			slog.Error("rate limit", "wiring", errors.Is(err, gate.ErrWiring), "err", err)
 		},
 	})
 }

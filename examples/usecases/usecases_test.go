@@ -183,7 +183,8 @@ func TestOwnAnswer(t *testing.T) {
 	expect(t, "a request", ask("/hello"), 200)
 	w := ask("/hello")
 	body, _ := io.ReadAll(w.Body)
-	if w.Code != 429 || !strings.Contains(string(body), "Too Many Requests") || w.Header().Get("Retry-After") == "" {
+	if w.Code != 429 || !strings.Contains(string(body), "Too Many Requests") || w.Header().Get("Retry-After") == "" ||
+		w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %v %s", w.Code, w.Header(), body)
 	}
 }
