@@ -55,6 +55,9 @@ const maxInteger = 999_999_999_999_999
 // fields formats d, with room for spare more. The text of all fields is one
 // string, cut up.
 func (h Headers) fields(d *limit.Decision, spare int) []Field {
+	if d.Policy == "" { // as of a request that limit.FailOpen let through
+		h = HeadersNone
+	}
 	switch h {
 	case HeadersIETF:
 		return ietfFields(d, spare)

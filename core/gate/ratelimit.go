@@ -26,9 +26,10 @@ type RateLimitOptions struct {
 	// application/problem+json. A Status of 0 keeps the denial's, and the
 	// denial's header fields are added unless the Reply has its own.
 	Render func(Denial) Reply
-	// OnError hears of what is answered with a 500 or 503: errors of a Key,
-	// Cost or Choose that refuse nothing, wrong wiring ([ErrWiring]), a Redis
-	// that does not answer in time. A client that went away is not told of.
+	// OnError hears of what is answered with a 500 or 503, and of what was
+	// decided without Redis: errors of a Key, Cost or Choose that refuse
+	// nothing, wrong wiring ([ErrWiring]), a Redis that does not answer in
+	// time, once a request. A client that went away is not told of.
 	// Such an error may name keys and is for operators. Nil hears nothing.
 	OnError func(Request, error)
 }
@@ -38,7 +39,8 @@ type RateLimitOptions struct {
 //
 //   - 429 with Retry-After when the limit is reached,
 //   - 400 to 499 when the request cannot be keyed or its cost never be granted,
-//   - 503 when Redis could not answer, or the request's context ended,
+//   - 503 when Redis could not answer and the limiter is limit.FailClosed, or
+//     when the request's context ended,
 //   - 500 when the key is wrongly wired or fails.
 //
 // It panics at wiring on a nil limiter or key and on an unknown Headers; nil
@@ -84,7 +86,11 @@ func (g *rateLimit) Enter(r Request) Pass {
 		return g.answers.refuse(r, Refuse(400, "The cost of the request is not one that can be granted"))
 	case err != nil:
 		return g.answers.unavailable(r, err)
-	case !d.Allowed:
+	}
+	if d.Degraded {
+		g.answers.tell(r, d.Cause)
+	}
+	if !d.Allowed {
 		return g.exceeded(d)
 	}
 	return Pass{Header: g.opts.Headers.fields(&d, 0)}

@@ -77,7 +77,7 @@ func BenchmarkTake(b *testing.B) {
 		}
 		run("floor", floor)
 		for _, c := range contestants {
-			l, err := New(rdb, "bench", c.policies, &Options{Budget: 5 * time.Second})
+			l, err := New(rdb, "bench", c.policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				b.Fatal(err)
 			}

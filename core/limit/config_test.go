@@ -135,7 +135,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	_, rdb := newServer(t)
 	secret := []byte("0123456789abcdef")
 	policies := []Policy{FixedWindow{Limit: 1, Window: time.Hour}}
-	opts := &Options{SubjectSecret: secret, Budget: 5 * time.Second}
+	opts := &Options{SubjectSecret: secret, Budget: 5 * time.Second, Fail: FailClosed}
 	l, err := New(rdb, "copied", policies, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -161,10 +161,10 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := onRedis.backend.(*remote).runner; *got != *want {
+	if got := onRedis.remote.door.runner; *got != *want {
 		t.Errorf("the default budget is not 50 ms: %+v", *got)
 	}
-	if keys := onRedis.backend.(*remote).keys(onRedis, "s", nil); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
+	if keys := onRedis.remote.keys(onRedis, "s", nil); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
 		t.Errorf("the key is %q", keys)
 	}
 	l, err := NewLocal("zero", []Policy{TokenBucket{Rate: 9, Per: time.Minute}}, nil)

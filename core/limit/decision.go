@@ -24,9 +24,16 @@ type Decision struct {
 	RetryAfter time.Duration
 	// ResetAfter is how long until nothing is in use any more.
 	ResetAfter time.Duration
+	// Degraded says that Redis did not make the decision but the limiter's
+	// FailMode did.
+	Degraded bool
+	// Cause is why Redis did not decide; nil when it did. Its text may name
+	// keys and is for operators.
+	Cause error
 
 	first State
 	rest  []State
+	grant *grant
 }
 
 // State is one policy's side of a decision, after it was made.

@@ -25,7 +25,7 @@ func ExampleNew() {
 	limiter, err := limit.New(connect(), "api", []limit.Policy{
 		limit.TokenBucket{Name: "burst", Rate: 10, Per: time.Minute, Burst: 2},
 		limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour},
-	}, &limit.Options{Budget: time.Second})
+	}, &limit.Options{Budget: time.Second, Fail: limit.FailClosed})
 	if err != nil {
 		log.Fatal(err) // names every field that is wrong, and the remedy
 	}
@@ -61,7 +61,7 @@ func ExampleNewLocal() {
 func ExampleLimiter_With() {
 	free, err := limit.New(connect(), "api", []limit.Policy{
 		limit.FixedWindow{Name: "free", Limit: 10, Window: time.Hour},
-	}, &limit.Options{Budget: time.Second})
+	}, &limit.Options{Budget: time.Second, Fail: limit.FailClosed})
 	if err != nil {
 		log.Fatal(err)
 	}

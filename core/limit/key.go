@@ -54,6 +54,20 @@ func (k *keyspace) key(subject, tail string) string {
 	if k.secret == nil && readable(subject) {
 		return k.head + subject + "}:" + tail
 	}
+	text := k.hash(subject)
+	return k.head + "#" + string(text[:]) + "}:" + tail
+}
+
+// subject is the subject as it stands in a key.
+func (k *keyspace) subject(subject string) string {
+	if k.secret == nil && readable(subject) {
+		return subject
+	}
+	text := k.hash(subject)
+	return "#" + string(text[:])
+}
+
+func (k *keyspace) hash(subject string) (text [43]byte) {
 	var sum [sha256.Size]byte
 	if k.secret == nil {
 		sum = sha256.Sum256([]byte(subject))
@@ -62,9 +76,8 @@ func (k *keyspace) key(subject, tail string) string {
 		mac.Write([]byte(subject))
 		mac.Sum(sum[:0])
 	}
-	var text [43]byte
 	base64.RawURLEncoding.Encode(text[:], sum[:])
-	return k.head + "#" + string(text[:]) + "}:" + tail
+	return text
 }
 
 func readable(subject string) bool {

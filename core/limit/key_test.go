@@ -106,7 +106,7 @@ func TestChangedNumbersStartAfresh(t *testing.T) {
 			TokenBucket{Name: "p", Rate: 1, Per: time.Hour},
 			FixedWindow{Name: "q", Limit: 1, Window: time.Hour},
 		} {
-			l, err := New(rdb, "roll", []Policy{p}, &Options{Prefix: prefix, Budget: 5 * time.Second})
+			l, err := New(rdb, "roll", []Policy{p}, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func TestALogIsSmall(t *testing.T) {
 	srv := redistest.Standalone(t)
 	rdb := srv.Client(t)
 	prefix := srv.Prefix(t)
-	l, err := New(rdb, "log", []Policy{SlidingLog{Limit: 1000, Window: time.Hour}}, &Options{Prefix: prefix, Budget: 5 * time.Second})
+	l, err := New(rdb, "log", []Policy{SlidingLog{Limit: 1000, Window: time.Hour}}, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

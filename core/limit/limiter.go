@@ -1,8 +1,6 @@
 package limit
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,52 +9,18 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-const (
-	// DefaultPrefix begins every key where Options.Prefix is empty.
-	DefaultPrefix = "neap"
-	// DefaultBudget is the most time a decision takes where Options.Budget is 0.
-	DefaultBudget = 50 * time.Millisecond
-	// DefaultMaxLocal is how many states a local limiter keeps where
-	// Options.MaxLocal is 0.
-	DefaultMaxLocal = 100_000
-)
-
-// Options are a limiter's options. The zero value is ready to use; it is
-// copied by the constructors. All but MaxLocal are for limiters on Redis.
-type Options struct {
-	// Prefix begins every key, of up to 64 printable ASCII characters; empty
-	// means DefaultPrefix. Spaces and braces are refused.
-	Prefix string
-	// Budget is the most time a decision takes, whatever the client's own
-	// timeouts are; 0 means DefaultBudget.
-	Budget time.Duration
-	// SubjectSecret, when set, keeps subjects out of Redis: every one is
-	// stored as its HMAC-SHA256 under this key, of at least 16 bytes. Changing
-	// it starts all over.
-	SubjectSecret []byte
-	// MaxLocal is how many states, one for each subject and policy, a local
-	// limiter keeps before it forgets the one longest unused, which then
-	// starts afresh; 0 means DefaultMaxLocal.
-	MaxLocal int
-}
-
 // Limiter decides whether a subject may take permits under one or more
 // policies, all or nothing. It is immutable and safe for concurrent use. The
 // zero Limiter is not usable: New, NewLocal and With make one.
 type Limiter struct {
-	name    string
-	opts    Options
-	rules   []rule
-	backend backend
-}
-
-// backend holds the state: Redis, or this process.
-type backend interface {
-	// take charges the cost, or nothing at all, and tells every rule's state.
-	take(ctx context.Context, l *Limiter, subject string, cost int64, into []reading) error
-	reset(ctx context.Context, l *Limiter, subject string) error
-	// with prepares the backend for other rules on the same state.
-	with(rules []rule) backend
+	name   string
+	opts   Options
+	rules  []rule
+	space  keyspace
+	remote *remote // nil where the state is in process
+	local  *local
+	count  *counters
+	queues *queues
 }
 
 // New makes a limiter on Redis. The name sets its keys apart from those of
@@ -65,12 +29,12 @@ type backend interface {
 //
 // The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Limiter, error) {
-	l, space, err := newLimiter(name, policies, opts)
-	runner, fault := script.NewRunner(rdb, &script.Options{Budget: cmp.Or(max(l.opts.Budget, 0), DefaultBudget)})
+	l, err := newLimiter(name, policies, opts)
+	door, fault := newDoor(rdb, l.opts.Budget)
 	if err := errors.Join(err, fault); err != nil {
 		return nil, fmt.Errorf("limit.New: %w", err)
 	}
-	l.backend = newRemote(runner, space, l.rules)
+	l.remote = newRemote(door, l.space, l.rules)
 	return l, nil
 }
 
@@ -78,35 +42,28 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 // for development, for a single instance. It decides by the same arithmetic
 // as New; N instances admit N times the limit.
 func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
-	l, _, err := newLimiter(name, policies, opts)
+	l, err := newLimiter(name, policies, opts)
 	if err != nil {
 		return nil, fmt.Errorf("limit.NewLocal: %w", err)
 	}
-	l.backend = newLocal(l.opts.MaxLocal)
 	return l, nil
 }
 
-func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, keyspace, error) {
-	l := &Limiter{name: name}
-	if opts != nil {
-		l.opts = *opts
-		l.opts.SubjectSecret = bytes.Clone(opts.SubjectSecret)
-	}
+// newLimiter makes a local limiter, with every option settled even where it
+// fails.
+func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error) {
 	rules, err := compile(policies)
-	space, fault := newKeyspace(name, &l.opts)
-	err = errors.Join(err, fault)
-	if l.opts.Budget < 0 {
-		err = errors.Join(err, fmt.Errorf("Budget is %v: use a positive duration, or 0 for %v", l.opts.Budget, DefaultBudget))
-	}
-	if l.opts.SubjectSecret != nil && len(l.opts.SubjectSecret) < 16 {
-		err = errors.Join(err, fmt.Errorf(
-			"SubjectSecret has %d bytes: use at least 16, or nil for none", len(l.opts.SubjectSecret)))
-	}
-	if l.opts.MaxLocal < 0 {
-		err = errors.Join(err, fmt.Errorf("MaxLocal is %d: use a positive number, or 0 for %d", l.opts.MaxLocal, DefaultMaxLocal))
-	}
-	l.rules = rules
-	return l, space, err
+	own, fault := opts.settled()
+	space, spaceFault := newKeyspace(name, &own)
+	return &Limiter{
+		name:   name,
+		opts:   own,
+		rules:  rules,
+		space:  space,
+		local:  newLocal(own.MaxLocal),
+		count:  new(counters),
+		queues: newQueues(own.MaxWaiting),
+	}, errors.Join(err, spaceFault, fault)
 }
 
 // With makes a limiter with other policies on the same name, options and
@@ -119,7 +76,11 @@ func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	}
 	other := *l
 	other.rules = rules
-	other.backend = l.backend.with(rules)
+	other.count = new(counters)
+	other.queues = newQueues(l.opts.MaxWaiting)
+	if l.remote != nil {
+		other.remote = newRemote(l.remote.door, l.space, rules)
+	}
 	return &other, nil
 }
 
@@ -154,33 +115,72 @@ func (l *Limiter) Reset(ctx context.Context, subject string) error {
 	if subject == "" {
 		return ErrSubject
 	}
-	return l.backend.reset(ctx, l, subject)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.local.reset(l, subject)
+	if l.remote == nil {
+		return nil
+	}
+	return l.remote.reset(ctx, l, subject)
 }
 
 func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek bool) (Decision, error) {
 	if subject == "" {
 		return Decision{}, ErrSubject
 	}
-	var few [4]reading
-	readings := few[:]
-	if len(l.rules) > len(few) {
-		readings = make([]reading, len(l.rules))
+	g := newGrant(subject, cost, len(l.rules))
+	err := l.take(ctx, g)
+	g.answered = time.Now()
+	d, err := l.settle(ctx, g, peek, err)
+	if !peek {
+		l.count.told(ctx, l.opts.Observer, l.name, cost, d, err, g.answered.Sub(g.asked))
 	}
-	readings = readings[:len(l.rules)]
-	if err := l.backend.take(ctx, l, subject, cost, readings); err != nil {
+	return d, err
+}
+
+func (l *Limiter) take(ctx context.Context, g *grant) error {
+	if l.remote == nil {
+		return l.takeLocal(ctx, g)
+	}
+	return l.remote.take(ctx, l, g)
+}
+
+// settle is the decision, by the failure mode where Redis made none.
+func (l *Limiter) settle(ctx context.Context, g *grant, peek bool, cause error) (Decision, error) {
+	switch {
+	case cause == nil:
+		return l.decision(g, peek), nil
+	case isCallers(cause) || l.opts.Fail == FailClosed:
+		return Decision{}, cause
+	case l.opts.Fail == FailOpen:
+		return Decision{Allowed: true, Degraded: true, Cause: cause}, nil
+	}
+	if err := l.takeLocal(ctx, g); err != nil {
 		return Decision{}, err
 	}
-	return l.decision(readings, cost, peek), nil
+	d := l.decision(g, peek)
+	d.Degraded, d.Cause = true, cause
+	return d, nil
+}
+
+func (l *Limiter) takeLocal(ctx context.Context, g *grant) error {
+	g.local = true
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.local.take(l, g)
+	return nil
 }
 
 // decision turns readings into what the caller sees.
-func (l *Limiter) decision(readings []reading, cost int64, peek bool) Decision {
-	d := Decision{Allowed: true}
+func (l *Limiter) decision(g *grant, peek bool) Decision {
+	d := Decision{Allowed: true, grant: g}
 	if len(l.rules) > 1 {
 		d.rest = make([]State, 0, len(l.rules)-1)
 	}
 	for i, r := range l.rules {
-		s := r.state(readings[i], cost)
+		s := r.state(g.readings[i], g.cost)
 		if peek && s.Remaining < 1 {
 			s.Allowed, s.RetryAfter = false, s.NextAfter
 		}
@@ -221,3 +221,12 @@ func (l *Limiter) checkCost(cost int64) error {
 
 // Name is the limiter's name.
 func (l *Limiter) Name() string { return l.name }
+
+// Stats are what was decided in this process.
+func (l *Limiter) Stats() Stats {
+	s := l.count.stats()
+	s.Waiting = l.queues.waiting()
+	s.LocalStates = l.local.size()
+	s.Open = l.remote != nil && l.remote.door.open()
+	return s
+}

@@ -31,7 +31,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 	rdb := srv.Client(t)
 	prefix := srv.Prefix(t)
 	for n := 1; n <= len(oneOfEach); n++ {
-		l, err := New(rdb, fmt.Sprintf("n%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second})
+		l, err := New(rdb, fmt.Sprintf("n%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestAllOrNothing(t *testing.T) {
 				p.Limit = 3
 				policies[i] = p
 			}
-			l, err := New(rdb, fmt.Sprintf("all%d", i), policies, &Options{Prefix: prefix, Budget: 5 * time.Second})
+			l, err := New(rdb, fmt.Sprintf("all%d", i), policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +192,7 @@ func heals(t *testing.T, rdb redis.UniversalClient, prefix string, policies []Po
 	t.Helper()
 	ctx := t.Context()
 	name := strings.ReplaceAll(redistest.Prefix(t), "-", "")
-	l, err := New(rdb, name, policies, &Options{Prefix: prefix, Budget: 5 * time.Second})
+	l, err := New(rdb, name, policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestResetForgetsOneSubject(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
 		for n := 1; n <= len(oneOfEach); n++ {
-			l, err := New(rdb, fmt.Sprintf("reset%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second})
+			l, err := New(rdb, fmt.Sprintf("reset%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -325,7 +325,7 @@ func TestWithSharesWhatIsTheSame(t *testing.T) {
 	t.Parallel()
 	shared := FixedWindow{Name: "all", Limit: 3, Window: time.Hour}
 	_, rdb := newServer(t)
-	remote, err := New(rdb, "with", []Policy{shared}, &Options{Budget: 5 * time.Second})
+	remote, err := New(rdb, "with", []Policy{shared}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +441,7 @@ func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 			if n == 0 {
 				set = oneOfEach
 			}
-			l, err := New(lying{reply}, "lying", set, &Options{Budget: 5 * time.Second})
+			l, err := New(lying{reply}, "lying", set, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -469,7 +469,7 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 	}
 	for i, policies := range sets {
 		prefix := srv.Prefix(t)
-		l, err := New(rdb, "acl", policies, &Options{Prefix: prefix, Budget: 5 * time.Second})
+		l, err := New(rdb, "acl", policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,61 +1,71 @@
 package limit
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
+// entriesPerState is how many entries of sliding logs are kept, on average,
+// for each state that may be.
+const entriesPerState = 16
+
 // local keeps the state in this process, by the models.
 type local struct {
 	began time.Time // the clock is monotonic from here on
+	most  int
 
-	mu    sync.Mutex
-	cells *simplelru.LRU[localKey, *cell]
+	mu      sync.Mutex
+	cells   *simplelru.LRU[localKey, *cell]
+	entries int // of sliding logs, all together
 }
 
+// localKey is a subject and a policy as they stand in a Redis key, of bounded
+// length.
 type localKey struct{ subject, tail string }
 
 func newLocal(size int) *local {
-	if size == 0 {
-		size = DefaultMaxLocal
-	}
-	cells, err := simplelru.NewLRU[localKey, *cell](size, nil)
+	b := &local{began: time.Now(), most: size}
+	cells, err := simplelru.NewLRU(size, func(_ localKey, c *cell) { b.entries -= len(c.log) })
 	if err != nil {
-		panic("limit: " + err.Error()) // only of a size below 1, which newLimiter refused
+		panic("limit: " + err.Error()) // only of a size below 1, which is refused before
 	}
-	return &local{began: time.Now(), cells: cells}
+	b.cells = cells
+	return b
 }
-
-func (b *local) with([]rule) backend { return b }
 
 func (b *local) now() int64 {
 	return b.began.UnixMicro() + time.Since(b.began).Microseconds()
 }
 
-func (b *local) take(ctx context.Context, l *Limiter, subject string, cost int64, into []reading) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (b *local) take(l *Limiter, g *grant) {
+	subject := l.space.subject(g.subject)
+	g.asked = time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var few [4]*cell
 	cells := few[:0]
+	before := 0
 	for _, r := range l.rules {
 		c, ok := b.cells.Get(localKey{subject, r.id().tail})
 		if !ok {
 			c = new(cell)
 		}
 		cells = append(cells, c)
+		before += len(c.log)
 	}
-	if takeModel(l.rules, cells, b.now(), cost, into) {
-		for i, r := range l.rules {
+	charged := takeModel(l.rules, cells, b.now(), g.cost, g.readings)
+	for i, r := range l.rules {
+		b.entries += len(cells[i].log)
+		if charged {
 			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
 		}
 	}
-	return nil
+	b.entries -= before
+	for b.entries > b.most*entriesPerState && b.cells.Len() > len(l.rules) {
+		b.cells.RemoveOldest()
+	}
 }
 
 // takeModel is what the scripts do, in Go: it reads every rule's cell, and
@@ -80,14 +90,17 @@ func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) boo
 	return true
 }
 
-func (b *local) reset(ctx context.Context, l *Limiter, subject string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (b *local) reset(l *Limiter, subject string) {
+	subject = l.space.subject(subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range l.rules {
 		b.cells.Remove(localKey{subject, r.id().tail})
 	}
-	return nil
+}
+
+func (b *local) size() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cells.Len()
 }

@@ -84,7 +84,7 @@ func TestRealRedisEqualsModel(t *testing.T) {
 			denied := 0
 			for i := range redistest.Ops(10_000) / 100 {
 				policies := choose(rng)
-				l, err := New(client, fmt.Sprintf("r%d", i), policies, &Options{Prefix: prefix, Budget: 10 * time.Second})
+				l, err := New(client, fmt.Sprintf("r%d", i), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -94,10 +94,11 @@ func TestRealRedisEqualsModel(t *testing.T) {
 					for _, r := range l.rules {
 						cost = min(cost, r.id().limit)
 					}
-					got := make([]reading, len(policies))
-					if err := l.backend.take(t.Context(), l, "s", cost, got); err != nil {
+					g := newGrant("s", cost, len(policies))
+					if err := l.take(t.Context(), g); err != nil {
 						t.Fatal(err)
 					}
+					got := g.readings
 					if got[0].denied {
 						denied++
 					}
@@ -293,7 +294,7 @@ func contend(
 	var clock redis.UniversalClient
 	for i := range limiters {
 		clock = connect()
-		l, err := New(clock, "contend", policies, &Options{Prefix: prefix, Budget: 5 * time.Second})
+		l, err := New(clock, "contend", policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,7 +348,7 @@ func TestLostReplyTakesOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, policies := range [][]Policy{oneOfEach[:1], oneOfEach[2:3], oneOfEach[3:4], oneOfEach[4:5], oneOfEach} {
-				l, err := New(c.rdb, "lost", policies, &Options{Prefix: c.prefix, Budget: 10 * time.Second})
+				l, err := New(c.rdb, "lost", policies, &Options{Prefix: c.prefix, Budget: 10 * time.Second, Fail: FailClosed})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
@@ -17,15 +18,15 @@ var errReply = errors.New("the reply is not a decision: is the client really con
 
 // remote keeps the state in Redis: one script call a decision.
 type remote struct {
-	runner *script.Runner
+	door   *door
 	space  keyspace
 	script *script.Script
 	alone  bool
 	args   []any // for a cost of one permit
 }
 
-func newRemote(runner *script.Runner, space keyspace, rules []rule) *remote {
-	r := &remote{runner: runner, space: space, script: setScript}
+func newRemote(door *door, space keyspace, rules []rule) *remote {
+	r := &remote{door: door, space: space, script: setScript}
 	if len(rules) == 1 && rules[0].alone() != nil {
 		r.alone = true
 		r.script = rules[0].alone()
@@ -40,8 +41,6 @@ func newRemote(runner *script.Runner, space keyspace, rules []rule) *remote {
 	return r
 }
 
-func (r *remote) with(rules []rule) backend { return newRemote(r.runner, r.space, rules) }
-
 func (r *remote) keys(l *Limiter, subject string, few []string) []string {
 	for _, rule := range l.rules {
 		few = append(few, r.space.key(subject, rule.id().tail))
@@ -49,21 +48,22 @@ func (r *remote) keys(l *Limiter, subject string, few []string) []string {
 	return few
 }
 
-func (r *remote) take(ctx context.Context, l *Limiter, subject string, cost int64, into []reading) error {
+func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	var few [4]string
 	args := r.args
+	g.asked = time.Now()
 	switch {
-	case cost == 1:
+	case g.cost == 1:
 	case r.alone:
-		args = l.rules[0].args(cost)
+		args = l.rules[0].args(g.cost)
 	default:
-		args = append([]any{integer(cost)}, args[1:]...)
+		args = append([]any{integer(g.cost)}, args[1:]...)
 	}
-	reply, err := r.runner.Run(ctx, r.script, r.keys(l, subject, few[:0]), args...)
+	reply, err := r.door.run(ctx, r.script, r.keys(l, g.subject, few[:0]), args...)
 	if err != nil {
 		return err
 	}
-	if !r.read(l.rules, reply, into) {
+	if !r.read(l.rules, reply, g.readings) {
 		return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errReply}
 	}
 	return nil
@@ -100,6 +100,6 @@ func readSlice(numbers []any) (r reading, ok bool) {
 
 func (r *remote) reset(ctx context.Context, l *Limiter, subject string) error {
 	var few [4]string
-	_, err := r.runner.Run(ctx, resetScript, r.keys(l, subject, few[:0]))
+	_, err := r.door.run(ctx, resetScript, r.keys(l, subject, few[:0]))
 	return err
 }

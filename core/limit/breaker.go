@@ -1,0 +1,138 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// When a breaker opens, and for how long. Twenty failures in a row do not
+// happen by chance while one call in three still succeeds; the ratio is for
+// servers that now and then do answer.
+const (
+	tripInARow  = 20
+	tripRatio   = 0.8
+	tripOf      = 50 // calls at least for the ratio
+	tripWithin  = 2 * time.Second
+	tripBuckets = 10
+	openFor     = 500 * time.Millisecond
+)
+
+// errOpen is the cause of a call that was not sent.
+var errOpen = errors.New("not asked, since Redis could not answer lately")
+
+// door runs scripts, and spares a Redis that does not answer: after a row of
+// failures it lets a single call through every half second, until one succeeds.
+type door struct {
+	runner *script.Runner
+	budget time.Duration
+	nodeOf func(ctx context.Context, key string) (*redis.Client, error)
+	known  atomic.Bool // nodeOf knows the nodes, and asks nobody
+	nodes  sync.Map    // address to *breaker
+}
+
+type breaker = gobreaker.CircuitBreaker[any]
+
+func newDoor(rdb script.Client, budget time.Duration) (*door, error) {
+	runner, err := script.NewRunner(rdb, &script.Options{Budget: budget})
+	if err != nil {
+		return nil, err
+	}
+	d := &door{runner: runner, budget: budget}
+	switch c := rdb.(type) {
+	case *redis.ClusterClient:
+		d.nodeOf = c.MasterForKey
+	case *redis.Ring:
+		d.nodeOf = func(_ context.Context, key string) (*redis.Client, error) { return c.GetShardClientForKey(key) }
+	}
+	return d, nil
+}
+
+// errOvertaken says that the caller's own context ended before Redis had had
+// half the budget, which tells nothing of Redis.
+var errOvertaken = errors.New("overtaken")
+
+func newBreaker() *breaker {
+	return gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
+		MaxRequests:  1,
+		Interval:     tripWithin,
+		BucketPeriod: tripWithin / tripBuckets,
+		Timeout:      openFor,
+		ReadyToTrip: func(n gobreaker.Counts) bool {
+			return n.ConsecutiveFailures >= tripInARow ||
+				n.Requests >= tripOf && float64(n.TotalFailures) >= tripRatio*float64(n.Requests)
+		},
+		IsSuccessful: func(err error) bool {
+			return errors.Is(err, script.ErrFailed) || errors.Is(err, script.ErrConfiguration) || err == nil
+		},
+		IsExcluded: func(err error) bool { return errors.Is(err, errOvertaken) },
+	})
+}
+
+// breaker is the one of the node that holds a key, so that a dead node of a
+// cluster does not take the others along.
+func (d *door) breaker(ctx context.Context, key string) *breaker {
+	node := ""
+	if d.nodeOf != nil && d.known.Load() {
+		if c, err := d.nodeOf(ctx, key); err == nil {
+			node = c.Options().Addr
+		}
+	}
+	if b, ok := d.nodes.Load(node); ok {
+		return b.(*breaker)
+	}
+	b, _ := d.nodes.LoadOrStore(node, newBreaker())
+	return b.(*breaker)
+}
+
+// run is script.Runner.Run behind the breaker. A call that is not sent fails
+// with script.ErrNotExecuted.
+func (d *door) run(ctx context.Context, s *script.Script, keys []string, args ...any) (any, error) {
+	var callers error
+	reply, err := d.breaker(ctx, keys[0]).Execute(func() (any, error) {
+		began := time.Now()
+		reply, err := d.runner.Run(ctx, s, keys, args...)
+		if err != nil && isCallers(err) {
+			callers = err
+			if time.Since(began) < d.budget/2 {
+				return nil, errOvertaken
+			}
+		}
+		return reply, err
+	})
+	switch {
+	case err == nil:
+		if d.nodeOf != nil && !d.known.Load() {
+			d.known.Store(true)
+		}
+		return reply, nil
+	case callers != nil:
+		return nil, callers
+	case errors.Is(err, gobreaker.ErrOpenState), errors.Is(err, gobreaker.ErrTooManyRequests):
+		return nil, &script.Error{Script: s.Name(), Class: script.ErrNotExecuted, Err: errOpen}
+	}
+	return nil, err
+}
+
+// isCallers says that an error of a Runner is the caller's own context's.
+func isCallers(err error) bool {
+	_, ok := errors.AsType[*script.Error](err)
+	return !ok
+}
+
+// open says whether calls to any node are held back.
+func (d *door) open() bool {
+	open := false
+	d.nodes.Range(func(_, b any) bool {
+		open = b.(*breaker).State() != gobreaker.StateClosed
+		return !open
+	})
+	return open
+}

@@ -1,0 +1,43 @@
+package limit
+
+import "fmt"
+
+// FailMode is how a limiter decides while Redis cannot: it is slow, gone,
+// full, or refuses the client. A decision made so is marked Degraded and has
+// its Cause.
+type FailMode uint8
+
+const (
+	// FailLocal decides by the same policies in this process, from the state
+	// that Redis' absence finds, which is none: N instances together then
+	// admit up to N times the limit.
+	FailLocal FailMode = iota
+	// FailOpen admits every request. The figures of the decision are unknown
+	// and zero.
+	FailOpen
+	// FailClosed admits none: the call returns the error, and HTTP clients get
+	// a 503, since the fault is not theirs.
+	FailClosed
+
+	failModes
+)
+
+func (m FailMode) check() error {
+	if m < failModes {
+		return nil
+	}
+	return fmt.Errorf("Fail is %d: use FailLocal, FailOpen or FailClosed", uint8(m))
+}
+
+// String is the mode's name.
+func (m FailMode) String() string {
+	switch m {
+	case FailLocal:
+		return "FailLocal"
+	case FailOpen:
+		return "FailOpen"
+	case FailClosed:
+		return "FailClosed"
+	}
+	return fmt.Sprintf("FailMode(%d)", uint8(m))
+}

@@ -1,0 +1,86 @@
+package limit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// DefaultPrefix begins every key where Options.Prefix is empty.
+	DefaultPrefix = "neap"
+	// DefaultBudget is the most time a decision takes where Options.Budget is 0.
+	DefaultBudget = 50 * time.Millisecond
+	// DefaultMaxLocal is how many states are kept in process where
+	// Options.MaxLocal is 0.
+	DefaultMaxLocal = 100_000
+	// DefaultMaxWaiting is how many callers may be in Wait at once where
+	// Options.MaxWaiting is 0.
+	DefaultMaxWaiting = 1000
+)
+
+// Options are a limiter's options. The zero value is ready to use; it is
+// copied by the constructors. A local limiter has no use for Prefix, Budget
+// and Fail.
+type Options struct {
+	// Prefix begins every key, of up to 64 printable ASCII characters; empty
+	// means DefaultPrefix. Spaces and braces are refused.
+	Prefix string
+	// Budget is the most time a decision takes, whatever the client's own
+	// timeouts are; 0 means DefaultBudget.
+	Budget time.Duration
+	// Fail is how to decide when Redis cannot; the zero value is FailLocal.
+	Fail FailMode
+	// SubjectSecret, when set, keeps subjects out of Redis: every one is
+	// stored as its HMAC-SHA256 under this key, of at least 16 bytes. Changing
+	// it starts all over.
+	SubjectSecret []byte
+	// MaxLocal is how many states, one for each subject and policy, are kept
+	// in process before the one longest unused is forgotten, which then starts
+	// afresh; 0 means DefaultMaxLocal. A state takes less than 1 KiB, and all
+	// sliding logs together at most 128 bytes for each of MaxLocal.
+	MaxLocal int
+	// MaxWaiting is how many callers may be in Wait at once; 0 means
+	// DefaultMaxWaiting.
+	MaxWaiting int
+	// Observer, when set, hears of every decision.
+	Observer Observer
+}
+
+// settled is a checked copy of the options with the defaults filled in.
+func (o *Options) settled() (Options, error) {
+	var own Options
+	if o != nil {
+		own = *o
+		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
+	}
+	err := errors.Join(
+		orDefault("Budget", &own.Budget, DefaultBudget),
+		own.Fail.check(),
+		checkSecret(own.SubjectSecret),
+		orDefault("MaxLocal", &own.MaxLocal, DefaultMaxLocal),
+		orDefault("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting),
+	)
+	return own, err
+}
+
+// orDefault puts the default in the place of a zero, and of what is refused.
+func orDefault[T int | time.Duration](field string, value *T, standard T) error {
+	given := *value
+	if given > 0 {
+		return nil
+	}
+	*value = standard
+	if given == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is %v: it must be positive, or 0 for %v", field, given, standard)
+}
+
+func checkSecret(secret []byte) error {
+	if secret != nil && len(secret) < 16 {
+		return fmt.Errorf("SubjectSecret has %d bytes: use at least 16, or nil for none", len(secret))
+	}
+	return nil
+}
