@@ -52,7 +52,7 @@ func (r route) name() string {
 // report logs what kind of error it was: its text may name keys and addresses.
 func report(log *slog.Logger) func(gate.Request, error) {
 	return func(r gate.Request, err error) {
-		log.Error("a request was not decided", "route", r.Route(), "why", kind(err))
+		log.Error("a request was not decided as it should be", "route", r.Route(), "why", kind(err))
 	}
 }
 
