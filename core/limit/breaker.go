@@ -31,11 +31,14 @@ var errOpen = errors.New("not asked, since Redis could not answer lately")
 // door runs scripts, and spares a Redis that does not answer: after a row of
 // failures it lets a single call through every half second, until one succeeds.
 type door struct {
+	rdb    script.Client
 	runner *script.Runner
 	budget time.Duration
 	nodeOf func(ctx context.Context, key string) (*redis.Client, error)
 	known  atomic.Bool // nodeOf knows the nodes, and asks nobody
-	nodes  sync.Map    // address to *breaker
+
+	mu    sync.RWMutex
+	nodes map[string]*breaker // by address
 }
 
 type breaker = gobreaker.CircuitBreaker[any]
@@ -45,7 +48,7 @@ func newDoor(rdb script.Client, budget time.Duration) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &door{runner: runner, budget: budget}
+	d := &door{rdb: rdb, runner: runner, budget: budget, nodes: make(map[string]*breaker)}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
 		d.nodeOf = c.MasterForKey
@@ -85,11 +88,18 @@ func (d *door) breaker(ctx context.Context, key string) *breaker {
 			node = c.Options().Addr
 		}
 	}
-	if b, ok := d.nodes.Load(node); ok {
-		return b.(*breaker)
+	d.mu.RLock()
+	b := d.nodes[node]
+	d.mu.RUnlock()
+	if b != nil {
+		return b
 	}
-	b, _ := d.nodes.LoadOrStore(node, newBreaker())
-	return b.(*breaker)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.nodes[node] == nil {
+		d.nodes[node] = newBreaker()
+	}
+	return d.nodes[node]
 }
 
 // run is script.Runner.Run behind the breaker. A call that is not sent fails
@@ -109,9 +119,7 @@ func (d *door) run(ctx context.Context, s *script.Script, keys []string, args ..
 	})
 	switch {
 	case err == nil:
-		if d.nodeOf != nil && !d.known.Load() {
-			d.known.Store(true)
-		}
+		d.answered()
 		return reply, nil
 	case callers != nil:
 		return nil, callers
@@ -119,6 +127,13 @@ func (d *door) run(ctx context.Context, s *script.Script, keys []string, args ..
 		return nil, &script.Error{Script: s.Name(), Class: script.ErrNotExecuted, Err: errOpen}
 	}
 	return nil, err
+}
+
+// answered says that Redis did, so that a client of several nodes knows them.
+func (d *door) answered() {
+	if d.nodeOf != nil && !d.known.Load() {
+		d.known.Store(true)
+	}
 }
 
 // isCallers says that an error of a Runner is the caller's own context's.
@@ -129,10 +144,12 @@ func isCallers(err error) bool {
 
 // open says whether calls to any node are held back.
 func (d *door) open() bool {
-	open := false
-	d.nodes.Range(func(_, b any) bool {
-		open = b.(*breaker).State() != gobreaker.StateClosed
-		return !open
-	})
-	return open
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, b := range d.nodes {
+		if b.State() != gobreaker.StateClosed {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,350 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+var modes = []FailMode{FailLocal, FailOpen, FailClosed}
+
+// refused is an address at which nobody listens.
+func refused(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// swallowing is an address whose packets get no answer: a listener whose queue
+// is full, and that accepts nobody.
+func swallowing(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(fd) })
+	if err := errors.Join(
+		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+		syscall.Listen(fd, 0),
+	); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	for range 16 {
+		c, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
+		if err != nil {
+			return addr
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+	t.Skip("this system's listeners have no end of room")
+	return ""
+}
+
+// TestBoundedTime is the time that a decision takes while Redis does not
+// answer, with go-redis' default options, beside that of plain go-redis.
+func TestBoundedTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		addr  func(t *testing.T) string
+		hangs bool // plain go-redis for 5 s at least
+	}{
+		"stopped by SIGSTOP": {func(t *testing.T) string {
+			srv := redistest.NewStandalone(t)
+			srv.Pause(t)
+			return srv.Addr()
+		}, true},
+		"refused port":       {refused, false},
+		"swallowing address": {swallowing, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := c.addr(t)
+			connect := func() *redis.Client {
+				rdb := redis.NewClient(&redis.Options{Addr: addr})
+				t.Cleanup(func() { rdb.Close() })
+				return rdb
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				began, done := time.Now(), make(chan error, 1)
+				rdb := connect()
+				go func() { done <- rdb.Eval(t.Context(), "return 1", []string{"k"}).Err() }()
+				select {
+				case err := <-done:
+					t.Logf("plain go-redis took %v: %v", time.Since(began), err)
+					if err == nil || c.hangs {
+						t.Errorf("plain go-redis took %v, %v: what is this test about?", time.Since(began), err)
+					}
+				case <-time.After(5 * time.Second):
+					t.Log("plain go-redis took more than 5 s")
+				}
+			})
+			for _, mode := range modes {
+				wg.Go(func() { decidesInTime(t, connect(), mode) })
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// decidesInTime asks more often than it takes to open the breaker.
+func decidesInTime(t *testing.T, rdb *redis.Client, mode FailMode) {
+	l, err := New(rdb, "bounded", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: mode})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for i := range tripInARow + 5 {
+		began := time.Now()
+		d, err := l.Take(t.Context(), "s")
+		if took := time.Since(began); took >= 500*time.Millisecond {
+			t.Errorf("%v: decision %d took %v", mode, i, took)
+		}
+		var failure *script.Error
+		switch {
+		case mode == FailClosed && !errors.As(err, &failure):
+			t.Errorf("%v: %+v, %v", mode, d, err)
+		case mode == FailClosed:
+		case err != nil || !d.Degraded || !errors.As(d.Cause, &failure):
+			t.Errorf("%v: %+v, %v", mode, d, err)
+		case d.Allowed != (mode == FailOpen || i < 5):
+			t.Errorf("%v: decision %d: %+v", mode, i, d)
+		}
+	}
+	if s := l.Stats(); !s.Open || mode == FailClosed && s.Failed == 0 || mode != FailClosed && s.Degraded == 0 {
+		t.Errorf("%v: %+v", mode, s)
+	}
+}
+
+// TestAnOpenBreakerSendsNothing counts what reaches the server, and the
+// connections that are tried.
+func TestAnOpenBreakerSendsNothing(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	proxy := srv.Proxy(t)
+	var dials atomic.Int64
+	rdb := srv.Client(t, func(o *redis.Options) {
+		o.ContextTimeoutEnabled = true
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			return proxy.Dial(ctx, network, addr)
+		}
+	})
+	l, err := New(rdb, "open", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Prefix: srv.Prefix(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Lose(redistest.Silence, -1, "evalsha", "eval", "hello")
+	sent := func() int64 {
+		return int64(proxy.Forwarded("evalsha")+proxy.Forwarded("eval")+proxy.Forwarded("hello")) + dials.Load()
+	}
+	ask := func() {
+		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Degraded {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	redistest.Await(t, 30*time.Second, "the breaker", func() bool {
+		ask()
+		return l.Stats().Open
+	})
+	// A run of calls that ends within the half second is free of the probe.
+	for range 20 {
+		before, began := sent(), time.Now()
+		ask() // may be the probe, after which half a second is quiet
+		quiet := sent()
+		for range 1000 {
+			ask()
+		}
+		if took := time.Since(began); took < openFor && sent() == quiet {
+			t.Logf("1000 decisions in %v; the call before them sent %d", took, quiet-before)
+			return
+		} else if took < openFor {
+			t.Fatalf("an open breaker sent %d", sent()-quiet)
+		}
+	}
+	t.Error("1000 decisions without Redis never took less than half a second")
+}
+
+// TestRecoversByItself pauses the server, and lets it go on.
+func TestRecoversByItself(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	l, err := New(srv.Client(t), "recovers", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, &Options{Prefix: srv.Prefix(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	srv.Pause(t)
+	redistest.Await(t, 30*time.Second, "the breaker", func() bool {
+		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Degraded {
+			t.Fatalf("of a paused server: %+v, %v", d, err)
+		}
+		return l.Stats().Open
+	})
+	srv.Resume(t)
+	redistest.Await(t, 2*time.Second, "a decision by Redis", func() bool {
+		d, err := l.Take(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !d.Degraded
+	})
+	if l.Stats().Open {
+		t.Error("the breaker is still open")
+	}
+}
+
+// TestNoGoroutineIsLeft is about calls that a client without
+// ContextTimeoutEnabled goes on with after their budget. It is not parallel:
+// it looks at every goroutine of the process.
+func TestNoGoroutineIsLeft(t *testing.T) {
+	srv := redistest.NewStandalone(t)
+	rdb := srv.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second })
+	l, err := New(rdb, "left", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Prefix: srv.Prefix(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	srv.Pause(t)
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() {
+			if d, err := l.Take(t.Context(), "s"); err != nil || !d.Degraded {
+				t.Errorf("%+v, %v", d, err)
+			}
+		})
+	}
+	wg.Wait()
+	calls := func() int {
+		stacks := make([]byte, 16<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "core/script.(*Runner).process")
+	}
+	if calls() == 0 {
+		t.Error("no call was left behind: what is this test about?")
+	}
+	redistest.Await(t, 10*time.Second, "the calls left behind", func() bool { return calls() == 0 })
+}
+
+// TestCancellationIsNoOutage has callers give up on a server that does not
+// answer: early, which says nothing of Redis, and late, which does.
+func TestCancellationIsNoOutage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		budget time.Duration
+		opens  bool
+	}{{time.Minute, false}, {6 * time.Millisecond, true}} {
+		srv := redistest.NewStandalone(t)
+		srv.Pause(t)
+		l, err := New(srv.Client(t), "canceled", []Policy{FixedWindow{Limit: 5, Window: time.Hour}},
+			&Options{Prefix: srv.Prefix(t), Budget: c.budget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 * tripInARow {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			d, err := l.Take(ctx, "s")
+			cancel()
+			if l.Stats().Open {
+				break
+			}
+			if !errors.Is(err, context.DeadlineExceeded) || d.Degraded {
+				t.Fatalf("%+v, %v", d, err)
+			}
+		}
+		if s := l.Stats(); s.Open != c.opens || s.Failed != 0 || s.Canceled == 0 || !c.opens && s.Degraded != 0 {
+			t.Errorf("a budget of %v: %+v", c.budget, s)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Take(ctx, "s"); !errors.Is(err, context.Canceled) && !l.Stats().Open {
+			t.Error(err)
+		}
+	}
+}
+
+// TestADeadShardTakesNoOtherAlong stops one of three masters.
+func TestADeadShardTakesNoOtherAlong(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(*redistest.Server){
+		"paused": func(s *redistest.Server) { s.Pause(t) },
+		"killed": func(s *redistest.Server) { s.Stop(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.NewCluster(t, "--cluster-require-full-coverage", "no")
+			prefix := cluster.Prefix(t)
+			rdb := cluster.Client(t)
+			l, err := New(rdb, "shard", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}},
+				&Options{Prefix: prefix})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Warm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			dead := cluster.Nodes()[1]
+			var gone, there []string
+			for i := range 300 {
+				subject := fmt.Sprint("s", i)
+				if cluster.NodeOf(t, l.remote.keys(l, subject, nil)[0]) == dead {
+					gone = append(gone, subject)
+				} else {
+					there = append(there, subject)
+				}
+			}
+			stop(dead)
+			for _, subject := range gone {
+				if d, err := l.Take(t.Context(), subject); err != nil || !d.Degraded {
+					t.Fatalf("%s, whose master is gone: %+v, %v", subject, d, err)
+				}
+			}
+			degraded := 0
+			for _, subject := range there {
+				d, err := l.Take(t.Context(), subject)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Degraded {
+					t.Logf("%s: %v", subject, d.Cause)
+					degraded++
+				}
+			}
+			if degraded != 0 {
+				t.Errorf("%d of %d decisions of the other masters were degraded", degraded, len(there))
+			}
+			if !l.Stats().Open {
+				t.Error("no breaker is open")
+			}
+		})
+	}
+}

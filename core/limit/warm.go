@@ -1,0 +1,47 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// warmBudget is for a Warm whose context has no deadline.
+const warmBudget = 10 * time.Second
+
+// Warm connects to Redis and has it load the limiter's scripts, on every node
+// of a cluster, and makes one decision that takes nothing: the first requests
+// are then decided within the budget. Call it at start, with a deadline of some
+// seconds; it takes up to 10 s where ctx has none.
+//
+// Its error is that of Redis whatever the FailMode is, so that a start can
+// tell a wrong password or a missing permission. A user who may run scripts
+// but not load them is no error, as long as they are loaded.
+func (l *Limiter) Warm(ctx context.Context) error {
+	if l.remote == nil {
+		return ctx.Err()
+	}
+	return l.remote.warm(ctx, l)
+}
+
+func (r *remote) warm(ctx context.Context, l *Limiter) error {
+	ctx, cancel := context.WithTimeout(ctx, warmBudget)
+	defer cancel()
+	door, err := newDoor(r.door.rdb, warmBudget)
+	if err != nil {
+		return err
+	}
+	err = door.runner.Load(ctx, r.script, resetScript)
+	if err != nil && !errors.Is(err, script.ErrConfiguration) {
+		return err
+	}
+	patient := *r
+	patient.door = door
+	if err := patient.take(ctx, l, newGrant("warm", 0, len(l.rules))); err != nil {
+		return err
+	}
+	r.door.answered()
+	return nil
+}

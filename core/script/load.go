@@ -1,0 +1,41 @@
+package script
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Load has Redis, or every node of the cluster, learn the scripts, so that no
+// later call sends their text. It costs a round trip a script and ends with
+// ctx, whatever the client's own timeouts are; it has no budget. The errors
+// are those of [Runner.Run].
+//
+// A client without a ScriptLoad of its own learns them by its first calls:
+// Load then does nothing.
+func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
+	client, ok := r.rdb.(interface {
+		ScriptLoad(ctx context.Context, script string) *redis.StringCmd
+	})
+	if !ok {
+		return ctx.Err()
+	}
+	for _, s := range scripts {
+		done := make(chan error, 1)
+		go func() { done <- client.ScriptLoad(ctx, s.Source()).Err() }()
+		var err error
+		select {
+		case err = <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err != nil && ended(ctx) != nil {
+			return ended(ctx)
+		}
+		if err != nil {
+			class, _ := classify(err, false)
+			return &Error{Script: s.name, Class: class, Err: err}
+		}
+	}
+	return nil
+}
