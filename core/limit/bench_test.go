@@ -88,3 +88,25 @@ func BenchmarkTake(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDegraded measures decisions while the breaker is open: they ask
+// nobody, but for a probe every half second.
+func BenchmarkDegraded(b *testing.B) {
+	for _, mode := range modes {
+		b.Run(mode.String(), func(b *testing.B) {
+			l, err := New(leaking{}, "bench", []Policy{TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}}, &Options{Fail: mode})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := l.Take(b.Context(), "ip=192.0.2.1"); (err != nil) != (mode == FailClosed) {
+					b.Fatal(err)
+				}
+			}
+			if !l.Stats().Open {
+				b.Error("the breaker is not open")
+			}
+		})
+	}
+}

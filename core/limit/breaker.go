@@ -58,8 +58,8 @@ func newDoor(rdb script.Client, budget time.Duration) (*door, error) {
 	return d, nil
 }
 
-// errOvertaken says that the caller's own context ended before Redis had had
-// half the budget, which tells nothing of Redis.
+// errOvertaken says that the caller's own context ended before half the budget
+// was spent, which tells nothing of Redis.
 var errOvertaken = errors.New("overtaken")
 
 func newBreaker() *breaker {

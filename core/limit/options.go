@@ -38,8 +38,9 @@ type Options struct {
 	SubjectSecret []byte
 	// MaxLocal is how many states, one for each subject and policy, are kept
 	// in process before the one longest unused is forgotten, which then starts
-	// afresh; 0 means DefaultMaxLocal. A state takes less than 1 KiB, and all
-	// sliding logs together at most 128 bytes for each of MaxLocal.
+	// afresh; 0 means DefaultMaxLocal. Together they take less than 512 bytes
+	// for each of MaxLocal, whatever the subjects are: of sliding logs, which
+	// keep every permit, fewer are kept.
 	MaxLocal int
 	// MaxWaiting is how many callers may be in Wait at once; 0 means
 	// DefaultMaxWaiting.

@@ -225,7 +225,7 @@ func TestRecoversByItself(t *testing.T) {
 // TestNoGoroutineIsLeft is about calls that a client without
 // ContextTimeoutEnabled goes on with after their budget. It is not parallel:
 // it looks at every goroutine of the process.
-func TestNoGoroutineIsLeft(t *testing.T) {
+func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 	srv := redistest.NewStandalone(t)
 	rdb := srv.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second })
 	l, err := New(rdb, "left", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Prefix: srv.Prefix(t)})

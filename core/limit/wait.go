@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -90,9 +91,8 @@ func (q *queues) join(subject string) (*ticket, bool) {
 		return nil, false
 	}
 	q.all++
-	line := append(q.lines[subject], t)
-	q.lines[subject] = line
-	if len(line) == 1 {
+	q.lines[subject] = append(q.lines[subject], t)
+	if len(q.lines[subject]) == 1 {
 		close(t.turn)
 	}
 	return t, true
@@ -102,12 +102,8 @@ func (q *queues) leave(subject string, t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.all--
-	line := q.lines[subject]
-	at := 0
-	for line[at] != t {
-		at++
-	}
-	line = append(line[:at], line[at+1:]...)
+	at := slices.Index(q.lines[subject], t)
+	line := slices.Delete(q.lines[subject], at, at+1)
 	switch {
 	case len(line) == 0:
 		delete(q.lines, subject)

@@ -1,0 +1,90 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestRestartBesideLoad kills a server that keeps all it has answered, and
+// starts it again, while callers go on: none of their calls runs twice, what
+// Redis did not decide is marked, and soon after it is back it decides all.
+func TestRestartBesideLoad(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
+	l, err := New(srv.Client(t), "restart", []Policy{FixedWindow{Limit: 1e9, Window: time.Hour}},
+		&Options{Prefix: srv.Prefix(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const callers = 8
+	var taken, unknown [callers]int64 // by each caller's own subject
+	var degraded, back atomic.Int64
+	var up atomic.Bool
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				began := up.Load()
+				d, err := l.Take(t.Context(), fmt.Sprint("s", i))
+				switch {
+				case err != nil || !d.Allowed:
+					t.Errorf("%+v, %v", d, err)
+					return
+				case !d.Degraded:
+					taken[i]++
+					if began {
+						back.Add(1)
+					}
+				default:
+					degraded.Add(1)
+					if errors.Is(d.Cause, script.ErrMaybeExecuted) {
+						unknown[i]++
+					}
+				}
+			}
+		})
+	}
+	for range 3 {
+		before := l.Stats()
+		redistest.Await(t, 10*time.Second, "decisions by Redis", func() bool { return l.Stats().Allowed > before.Allowed+200 })
+		up.Store(false)
+		srv.Stop(t)
+		before = l.Stats()
+		redistest.Await(t, 10*time.Second, "degraded decisions", func() bool { return l.Stats().Degraded > before.Degraded+200 })
+		srv.Start(t)
+		back.Store(0)
+		up.Store(true)
+		redistest.Await(t, time.Second, "decisions by Redis again", func() bool { return back.Load() > 0 })
+		redistest.Await(t, time.Second, "the breaker to close", func() bool { return !l.Stats().Open })
+	}
+	close(done)
+	wg.Wait()
+	if s := l.Stats(); s.Degraded != uint64(degraded.Load()) {
+		t.Errorf("%d decisions were degraded; the statistics say %+v", degraded.Load(), s)
+	}
+	for i := range callers {
+		d, err := l.Peek(t.Context(), fmt.Sprint("s", i))
+		if err != nil || d.Degraded {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if used := d.Limit - d.Remaining; used < taken[i] || used > taken[i]+unknown[i] {
+			t.Errorf("caller %d took %d and perhaps %d more; Redis counted %d", i, taken[i], unknown[i], used)
+		}
+	}
+}

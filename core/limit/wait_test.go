@@ -1,0 +1,167 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func newTestLocal(t *testing.T, opts *Options, policies ...Policy) *Limiter {
+	t.Helper()
+	l, err := NewLocal("test", policies, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestWaitAdmitsInOrder has callers arrive one after the other, of whom some
+// give up and some ask for more than others, and another subject beside them.
+func TestWaitAdmitsInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLocal(t, nil, TokenBucket{Rate: 1, Per: time.Second, Burst: 3})
+		began := time.Now()
+		var mu sync.Mutex
+		var order []int
+		var at []time.Duration
+		var wg sync.WaitGroup
+		for i := range 12 {
+			cost, patience := int64(1), time.Hour
+			if i%4 == 1 {
+				cost = 3
+			}
+			if i%4 == 2 {
+				patience = time.Second
+			}
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				d, err := l.WaitN(ctx, "s", cost)
+				switch {
+				case i > 0 && patience == time.Second:
+					if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 2*time.Second {
+						t.Errorf("caller %d, who has no patience: %+v, %v after %v", i, d, err, time.Since(began))
+					}
+				case err != nil || !d.Allowed:
+					t.Errorf("caller %d: %+v, %v", i, d, err)
+				default:
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, i)
+					at = append(at, time.Since(began).Round(time.Second))
+				}
+			})
+			synctest.Wait()
+			time.Sleep(time.Millisecond)
+		}
+		if d, err := l.Wait(t.Context(), "other"); err != nil || !d.Allowed || time.Since(began) > time.Second {
+			t.Errorf("another subject: %+v, %v", d, err)
+		}
+		if n := l.Stats().Waiting; n != 11 {
+			t.Errorf("%d wait, not 11", n)
+		}
+		wg.Wait()
+		if want := []int{0, 1, 3, 4, 5, 7, 8, 9, 11}; !slices.Equal(order, want) {
+			t.Errorf("admitted %v, not %v", order, want)
+		}
+		s := time.Second
+		if want := []time.Duration{0, s, 2 * s, 3 * s, 6 * s, 7 * s, 8 * s, 11 * s, 12 * s}; !slices.Equal(at, want) {
+			t.Errorf("admitted at %v, not %v", at, want)
+		}
+		if n, lines := l.Stats().Waiting, len(l.queues.lines); n != 0 || lines != 0 {
+			t.Errorf("%d wait still, in %d lines", n, lines)
+		}
+	})
+}
+
+func TestWaitRefusesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLocal(t, &Options{MaxWaiting: 2}, FixedWindow{Limit: 1, Window: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if _, err := l.Take(ctx, "s"); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if d, err := l.Wait(ctx, "s"); !errors.Is(err, context.Canceled) {
+					t.Errorf("%+v, %v", d, err)
+				}
+			})
+		}
+		synctest.Wait()
+		if _, err := l.Wait(ctx, "another"); !errors.Is(err, ErrQueue) {
+			t.Errorf("a third one: %v", err)
+		}
+		if _, err := l.Wait(ctx, ""); !errors.Is(err, ErrSubject) {
+			t.Errorf("nobody: %v", err)
+		}
+		if _, err := l.WaitN(ctx, "another", 2); !errors.Is(err, ErrCost) {
+			t.Errorf("too much: %v", err)
+		}
+		cancel()
+		wg.Wait()
+		if _, err := l.Wait(ctx, "another"); !errors.Is(err, context.Canceled) {
+			t.Errorf("after the end: %v", err)
+		}
+		if s := l.Stats(); s.Waiting != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestWaitKeepsTheLimit has four processes' worth of callers wait on one
+// bucket in Redis.
+func TestWaitKeepsTheLimit(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		const callers, burst, rate = 100, 10, 100
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 4 {
+			l, err := New(rdb, "wait", []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: burst}},
+				&Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range callers / 4 {
+				wg.Go(func() {
+					if d, err := l.Wait(t.Context(), "s"); err != nil || !d.Allowed {
+						t.Errorf("%+v, %v", d, err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if took, least := time.Since(began), time.Second*(callers-burst)/rate-time.Millisecond; took < least {
+			t.Errorf("%d callers were admitted within %v, not %v at least", callers, took, least)
+		}
+	}, redistest.OnStandalone, redistest.OnCluster)
+}
+
+func TestWaitTellsOfAnOutage(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: refused(t)})
+	defer rdb.Close()
+	for _, mode := range modes {
+		l, err := New(rdb, "wait", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := l.Wait(t.Context(), "s")
+		if (err != nil) != (mode == FailClosed) || d.Degraded == (mode == FailClosed) {
+			t.Errorf("%v: %+v, %v", mode, d, err)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestWarmSparesTheFirstCall counts what the first decisions after Warm send:
+// no script's text, to no node of a cluster.
+func TestWarmSparesTheFirstCall(t *testing.T) {
+	t.Parallel()
+	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
+	p, q := one.Proxy(t), many.Proxy(t)
+	for name, c := range map[string]struct {
+		rdb    redis.UniversalClient
+		proxy  *redistest.Proxy
+		prefix string
+	}{
+		"standalone": {one.Client(t, func(o *redis.Options) { o.Dialer = p.Dial }), p, one.Prefix(t)},
+		"cluster":    {many.Client(t, func(o *redis.ClusterOptions) { o.Dialer = q.Dial }), q, many.Prefix(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := New(c.rdb, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Prefix: c.prefix, Budget: 5 * time.Second, Fail: FailClosed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Warm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			evals, shas := c.proxy.Forwarded("eval"), c.proxy.Forwarded("evalsha")
+			for _, subject := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"} {
+				if d, err := l.Take(t.Context(), subject); err != nil || d.Remaining != 4 {
+					t.Errorf("%+v, %v", d, err)
+				}
+			}
+			if evals != c.proxy.Forwarded("eval") || c.proxy.Forwarded("evalsha") < shas+9 {
+				t.Errorf("the first decisions sent %d scripts", c.proxy.Forwarded("eval")-evals)
+			}
+		})
+	}
+}
+
+// TestWarmTellsWhatIsWrong whatever the mode is.
+func TestWarmTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	policies := []Policy{FixedWindow{Limit: 5, Window: time.Hour}}
+	srv := redistest.NewStandalone(t)
+	paused := redistest.NewStandalone(t)
+	paused.Pause(t)
+	for name, c := range map[string]struct {
+		opts redis.Options
+		want error
+	}{
+		"wrong password": {redis.Options{Addr: srv.Addr(), Username: "nobody", Password: "wrong"}, script.ErrConfiguration},
+		"nobody there":   {redis.Options{Addr: refused(t)}, script.ErrNotExecuted},
+		"no answer":      {redis.Options{Addr: paused.Addr()}, context.DeadlineExceeded},
+	} {
+		rdb := redis.NewClient(&c.opts)
+		defer rdb.Close()
+		l, err := New(rdb, "warm", policies, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		if err := l.Warm(ctx); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, not %v", name, err, c.want)
+		}
+	}
+	if err := newTestLocal(t, nil, policies...).Warm(t.Context()); err != nil {
+		t.Errorf("a local limiter: %v", err)
+	}
+}
