@@ -35,6 +35,8 @@ func withFields(n int) gate.Pass {
 	return p
 }
 
+func everyone(gate.Request) (string, error) { return "everyone", nil }
+
 func routed() *http.Request {
 	r := httptest.NewRequest("GET", "/users/7", nil)
 	r.Pattern = "GET /users/{id}"
@@ -61,6 +63,7 @@ func BenchmarkMiddleware(b *testing.B) {
 	r, w := routed(), silent{http.Header{}}
 	mux := http.NewServeMux()
 	mux.Handle("GET /users/{id}", nothing)
+	limited := nethttp.Middleware(gate.RateLimit(limiter(1<<40), everyone, nil))
 	leaving := gate.Pass{Capture: 100, Leave: func(*gate.Reply) {}}
 	for _, c := range []struct {
 		name string
@@ -70,6 +73,8 @@ func BenchmarkMiddleware(b *testing.B) {
 		{"ZeroPass", nethttp.Middleware(reading{})(nothing)},
 		{"TwoFields", nethttp.Middleware(reading{withFields(2)})(nothing)},
 		{"Leave", nethttp.Middleware(reading{leaving})(nothing)},
+		{"RateLimit", limited(nothing)},
+		{"TwoRateLimits", limited(limited(nothing))},
 		{"AroundServeMux", nethttp.Middleware(reading{})(mux)},
 	} {
 		b.Run(c.name, func(b *testing.B) {

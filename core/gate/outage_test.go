@@ -1,0 +1,114 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+)
+
+// outage is a gate whose Redis refuses every call.
+func outage(t *testing.T, fail limit.FailMode, headers gate.Headers, h *hook) gate.Gate {
+	t.Helper()
+	l, err := limit.New(deadRedis{errNoPerm}, "test",
+		[]limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Fail: fail})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gate.RateLimit(l, everyone, &gate.RateLimitOptions{Headers: headers, OnError: h.hear})
+}
+
+// limitFields are all that a limiter may send.
+var limitFields = []string{
+	"Ratelimit", "Ratelimit-Policy", "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
+	"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
+}
+
+// Without Redis, FailLocal admits what the policy does and says so, and the
+// hook is told of every request.
+func TestOutageFailLocal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var h hook
+		g := outage(t, limit.FailLocal, gate.HeadersIETF, &h)
+		for i, want := range []struct {
+			status    int
+			rateLimit string
+		}{
+			{200, `"w";r=2;t=3600`}, {200, `"w";r=1;t=3600`}, {200, `"w";r=0;t=3600`}, {429, `"w";r=0;t=3600`}, {429, `"w";r=0;t=3600`},
+		} {
+			p := g.Enter(&request{})
+			fields := p.Header
+			if p.Reply != nil {
+				fields = p.Reply.Header
+				if got := single(t, fields, "Retry-After"); got != "3600" {
+					t.Errorf("request %d: Retry-After: %s", i, got)
+				}
+			}
+			if status(p) != want.status || single(t, fields, "Ratelimit") != want.rateLimit || single(t, fields, "Ratelimit-Policy") != `"w";q=3;w=3600` {
+				t.Errorf("request %d: %d with %+v, want %+v", i, status(p), fields, want)
+			}
+			if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
+				t.Errorf("request %d: the hook was told %v", i, err)
+			}
+		}
+	})
+}
+
+// FailOpen admits everything and knows no figures to tell.
+func TestOutageFailOpen(t *testing.T) {
+	t.Parallel()
+	for headers := range gate.HeadersNone + 1 {
+		var h hook
+		g := outage(t, limit.FailOpen, headers, &h)
+		for i := range 10 {
+			p := g.Enter(&request{})
+			if p.Reply != nil || len(p.Header) != 0 {
+				t.Errorf("headers %d, request %d: %d with %+v", headers, i, status(p), p.Header)
+			}
+			if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
+				t.Errorf("headers %d, request %d: the hook was told %v", headers, i, err)
+			}
+		}
+	}
+}
+
+// FailClosed admits nothing: the fault is the server's, and no limit's.
+func TestOutageFailClosed(t *testing.T) {
+	t.Parallel()
+	var h hook
+	g := outage(t, limit.FailClosed, gate.HeadersIETF, &h)
+	for range 10 {
+		p := g.Enter(&request{})
+		if status(p) != 503 || single(t, p.Reply.Header, "Retry-After") != "1" {
+			t.Fatalf("%+v", p.Reply)
+		}
+		for _, name := range limitFields {
+			if got := lines(p.Reply.Header, name); got != nil {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+		if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
+			t.Errorf("the hook was told %v", err)
+		}
+	}
+}
+
+// A client that went away is no outage in any mode, and takes nothing.
+func TestOutageOfAClient(t *testing.T) {
+	t.Parallel()
+	gone, leave := context.WithCancel(context.Background())
+	leave()
+	for _, fail := range []limit.FailMode{limit.FailLocal, limit.FailOpen, limit.FailClosed} {
+		var h hook
+		p := outage(t, fail, gate.HeadersIETF, &h).Enter(&request{ctx: gone})
+		if err := h.take(); status(p) != 503 || err != nil {
+			t.Errorf("%v: %d, and the hook was told %v", fail, status(p), err)
+		}
+	}
+}
