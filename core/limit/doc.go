@@ -18,11 +18,23 @@
 // [SlidingWindow] evens that out as far as two counters can. A [SlidingLog]
 // never admits more than its limit in any window, and keeps every permit.
 //
+// # When Redis cannot decide
+//
+// A decision takes no longer than its budget, 50 ms by default, whatever the
+// client's own time-outs are. A Redis that is slow, gone, full or refuses the
+// client leaves the decision to the [FailMode]: the same policies in this
+// process, which is the default, or everything, or nothing. Such a decision is
+// marked Degraded and has its Cause. After a row of failures calls are not sent
+// at all, but for one every half second, until one succeeds: they cost
+// microseconds then. Each node of a cluster is judged by itself.
+//
 // # Where the guarantee ends
 //
 // A limit is exact while one Redis primary keeps its data. A failover may lose
 // the last writes, and with them permits that were taken; an evicted key is a
 // subject never seen. On a server before Redis 7.2 a token bucket may drain up
 // to one millisecond less with an admitted request, never more. A call whose
-// reply was lost has taken its permits or not, and is not sent again.
+// reply was lost has taken its permits or not, and is not sent again. While
+// decisions are degraded N processes admit up to N times the limit with
+// FailLocal, beside what Redis had admitted before.
 package limit
