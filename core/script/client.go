@@ -11,7 +11,8 @@ import (
 )
 
 // Client is the least that running a script needs. Every go-redis client has
-// it: Client, ClusterClient, Ring, AutoPipeliner.
+// it: Client, ClusterClient, Ring, and the AutoPipeliner of both kinds, which
+// sends the calls of many goroutines together.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
@@ -50,6 +51,15 @@ func honoursDeadlines(rdb Client) bool {
 		return c.Options().ContextTimeoutEnabled
 	}
 	return false
+}
+
+// pipelineOf is the client when it is an AutoPipeliner whose calls return
+// before they have run; nil of any other.
+func pipelineOf(rdb Client) *redis.AutoPipeliner {
+	if p, ok := rdb.(*redis.AutoPipeliner); ok && !p.IsBlocking() {
+		return p
+	}
+	return nil
 }
 
 // command is sent at most once. go-redis sends a command again when its reply

@@ -26,17 +26,19 @@ type Options struct {
 // Runner runs scripts through one client, each call at most once and within
 // the budget. It is safe for concurrent use.
 type Runner struct {
-	rdb    Client
-	budget time.Duration
-	inline bool
+	rdb      Client
+	budget   time.Duration
+	inline   bool
+	pipeline *redis.AutoPipeliner
 }
 
 // NewRunner makes a runner. It fails with [ErrClient] for a client that is
 // nil or would answer without asking Redis, such as a pipeline, and for a
 // negative budget. It sends nothing.
 //
-// A client made with ContextTimeoutEnabled is called directly; any other is
-// called on a goroutine of its own, because it would outlast the budget.
+// A client made with ContextTimeoutEnabled, and an AsyncAutoPipeline, are called
+// directly; any other is called on a goroutine of its own, because it would
+// outlast the budget.
 func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -51,7 +53,7 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if budget == 0 {
 		budget = DefaultBudget
 	}
-	return &Runner{rdb: rdb, budget: budget, inline: honoursDeadlines(rdb)}, nil
+	return &Runner{rdb: rdb, budget: budget, inline: honoursDeadlines(rdb), pipeline: pipelineOf(rdb)}, nil
 }
 
 // Run runs a script and returns its reply: nil, int64, string, or []any of
@@ -124,6 +126,13 @@ func (r *Runner) process(call *budget, line []any) (reply any, written bool, err
 	}
 	ctx := call.real()
 	cmd := newCommand(ctx, line)
+	if r.pipeline != nil {
+		err := r.pipeline.Submit(ctx, cmd).WaitContext(ctx)
+		if err != nil && ctx.Err() != nil {
+			return nil, true, ctx.Err() // it is still in line, and may be sent
+		}
+		return cmd.Val(), cmd.written.Load(), err
+	}
 	done := make(chan error, 1)
 	go func() { done <- r.rdb.Process(ctx, cmd) }()
 	select {
