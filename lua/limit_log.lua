@@ -16,10 +16,10 @@
 --          is the count afterwards; next, retry and reset are how many
 --          microseconds until the oldest entry leaves, until the same request
 --          is granted, until all have left
--- effects  granted with a cost: RPUSH, PEXPIRE, and LPOP or LTRIM of what left;
---          denied: nothing, or PEXPIRE where the time to live is too long; in
---          both, entries later than now are first written anew as of now, by
---          DEL, RPUSH and PEXPIRE
+-- effects  granted with a cost: RPUSH, PEXPIRE (undone by LTRIM where it
+--          fails), and LPOP or LTRIM of what left; denied: nothing, or PEXPIRE
+--          where the time to live is too long; in both, entries later than now
+--          are first written anew as of now, by RPUSH, LTRIM and PEXPIRE
 local key = KEYS[1]
 local cost, limit, window, longest, reach = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4], ARGV[5]
 
@@ -32,15 +32,16 @@ if newest and newest - now > 0 then
   newest = now
   if cost > 0 then
     local entries = call('LRANGE', key, '0', '-1')
-    call('DEL', key)
-    for first = 1, #entries, 4000 do
-      local last = math.min(first + 3999, #entries)
-      for i = first, last do
-        entries[i] = math.min(entries[i], now)
-      end
-      call('RPUSH', key, unpack(entries, first, last))
-      call('PEXPIRE', key, longest)
+    local count = #entries
+    for i = 1, count do
+      entries[i] = math.min(entries[i], now)
     end
+    -- unpack takes no more than 8,000
+    for first = 1, count, 4000 do
+      call('RPUSH', key, unpack(entries, first, math.min(first + 3999, count)))
+    end
+    call('LTRIM', key, count, '-1')
+    call('PEXPIRE', key, longest)
   end
 end
 
@@ -48,28 +49,30 @@ local pivot = cost > 0 and call('LINDEX', key, reach)
 local denied = pivot and pivot + window > now
 local granted = cost > 0 and not denied
 local size
-if granted and (not newest or newest % window > now % window or now - newest >= window) then
-  -- before the first write too: who may not PEXPIRE shall leave no list behind
-  call('PEXPIRE', key, longest)
-end
-if granted and cost == 1 then
-  size = call('RPUSH', key, now)
-elseif granted then
-  local entries = {}
-  for i = 1, cost do
-    entries[i] = now
-  end
-  -- unpack takes no more than 8,000
+if granted then
   for first = 1, cost, 4000 do
-    size = call('RPUSH', key, unpack(entries, first, math.min(first + 3999, cost)))
+    -- before any other write: where memory is full Redis refuses only the first
+    if cost == 1 then
+      size = call('RPUSH', key, now)
+    else
+      local entries = {}
+      for i = 1, math.min(cost - first + 1, 4000) do
+        entries[i] = now
+      end
+      size = call('RPUSH', key, unpack(entries))
+    end
+    if first == 1 and (not newest or newest % window > now % window or now - newest >= window) then
+      local set = redis.pcall('PEXPIRE', key, longest)
+      if set ~= 1 then
+        call('LTRIM', key, '0', -1 - math.min(cost, 4000))
+        return set
+      end
+    end
   end
 elseif cost == 1 then
   size = limit -- no entry that has left stands before the pivot of a full log
 else
   size = call('LLEN', key)
-end
-if granted and size == cost then
-  call('PEXPIRE', key, longest)
 end
 
 local oldest, gone = denied and cost == 1 and pivot or call('LINDEX', key, '0'), 0

@@ -22,6 +22,7 @@ local cost, count = ARGV[1] + 0, #KEYS
 local call = redis.call
 local now
 local granted = true
+local logs = 0 -- the last one's place
 local states = {}
 
 for i = 1, count do
@@ -37,6 +38,7 @@ for i = 1, count do
   end
 
   if kind == 'log' then
+    logs = i
     state.size = call('LLEN', key)
     local pivot = cost > 0 and call('LINDEX', key, cost - capacity - 1)
     state.denied = pivot and pivot + pace > now
@@ -112,21 +114,44 @@ end
 local reply = {}
 local charge = granted and cost > 0
 
-local function push(key, entries, size, longest)
+local function push(key, entries, from, size)
   -- unpack takes no more than 8,000
-  for first = 1, size, 4000 do
+  for first = from, size, 4000 do
     call('RPUSH', key, unpack(entries, first, math.min(first + 3999, size)))
-    call('PEXPIRE', key, longest)
   end
 end
 
-for i = 1, count do
-  -- before the first write too: who may not PEXPIRE shall leave no list behind
-  if charge and states[i].kind == 'log' then
-    call('PEXPIRE', states[i].key, states[i].longest)
+-- Logs are charged before the others: whatever keeps one from its time to
+-- live leaves them uncharged.
+for i = 1, logs do
+  local state = states[i]
+  local key = state.key
+  if state.kind == 'log' and cost > 0 then
+    if state.later then
+      local entries = call('LRANGE', key, '0', '-1')
+      for n = 1, state.size do
+        entries[n] = math.min(entries[n], now)
+      end
+      push(key, entries, 1, state.size)
+      call('LTRIM', key, state.size, '-1')
+      call('PEXPIRE', key, state.longest)
+    end
+    if charge then
+      local entries = {}
+      for n = 1, cost do
+        entries[n] = now
+      end
+      local few = math.min(cost, 4000)
+      push(key, entries, 1, few)
+      local set = redis.pcall('PEXPIRE', key, state.longest)
+      if set ~= 1 then
+        call('LTRIM', key, '0', -1 - few)
+        return set
+      end
+      push(key, entries, few + 1, cost)
+    end
   end
 end
-
 for i = 1, count do
   local state = states[i]
   local key, kind, longest, denied = state.key, state.kind, state.longest, state.denied
@@ -180,20 +205,7 @@ for i = 1, count do
     reply[#reply + 1] = state.rest
 
   else
-    if cost > 0 and state.later then
-      local entries = call('LRANGE', key, '0', '-1')
-      for n = 1, state.size do
-        entries[n] = math.min(entries[n], now)
-      end
-      call('DEL', key)
-      push(key, entries, state.size, longest)
-    end
     if charge then
-      local entries = {}
-      for n = 1, cost do
-        entries[n] = now
-      end
-      push(key, entries, cost, longest)
       if state.gone > 0 then
         call('LTRIM', key, state.gone, '-1')
       end

@@ -1,0 +1,240 @@
+package limit
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// failing makes the n-th command of a script fail, on the first line, so that
+// the others keep their numbers.
+func failing(s *script.Script, n int) string {
+	return fmt.Sprintf("local real, n = redis, 0; local function other(f, fail) return function(...) "+
+		"n = n + 1; if n == %d then return fail('ERR made to fail') end; return f(...) end end; "+
+		"local redis = {call = other(real.call, error), pcall = other(real.pcall, real.error_reply), "+
+		"error_reply = real.error_reply} %s", n, s.Source())
+}
+
+// attempt is a call of a script that may fail half way.
+type attempt struct {
+	script *script.Script
+	keys   []string
+	args   []any
+}
+
+// attempts are the calls of a limiter's scripts on a subject.
+func attempts(l *Limiter, subject string, costs ...int64) (all []attempt) {
+	keys := l.remote.keys(l, subject, nil)
+	for _, cost := range costs {
+		args := l.remote.args
+		if l.remote.alone {
+			args = l.rules[0].args(cost)
+		} else {
+			args = append([]any{integer(cost)}, args[1:]...)
+		}
+		all = append(all, attempt{l.remote.script, keys, args})
+	}
+	return append(all, attempt{resetScript, keys, nil})
+}
+
+// TestEachCommandMadeToFail has each command of each script fail in turn, in
+// every state that a subject can be in: the answer is an error, never a
+// decision, and no key is left without a time to live.
+func TestEachCommandMadeToFail(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	admin := srv.Client(t)
+	prefix := srv.Prefix(t)
+	seen := map[string]bool{}
+	const many = 4500 // more than a script unpacks at once
+	for i, c := range []struct {
+		policies []Policy
+		costs    []int64
+	}{
+		{[]Policy{TokenBucket{Rate: 10, Per: time.Hour, Burst: 5}}, []int64{0, 1, 3}},
+		{[]Policy{TokenBucket{Rate: 7777, Per: time.Second, Burst: 1e6}}, []int64{0, 1, 3}},
+		{[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
+		{[]Policy{SlidingWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
+		{[]Policy{SlidingLog{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
+		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}}, []int64{many}},
+		{oneOfEach, []int64{0, 1, 3}},
+		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}},
+	} {
+		l, err := New(srv.Client(t), "failing", c.policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, spoil := range spoils {
+			subject := fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), i)
+			spoil(t, admin, l, subject, max(c.costs[0], 1))
+			before := save(t, admin, l.remote.keys(l, subject, nil))
+			for _, a := range attempts(l, subject, c.costs...) {
+				seen[a.script.Name()] = true
+				failEach(t, admin, a, before, fmt.Sprintf("%s, %s, set %d", a.script.Name(), name, i))
+			}
+		}
+	}
+	files, err := filepath.Glob("../../lua/*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if !seen[filepath.Base(file)] {
+			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))
+		}
+	}
+}
+
+// failEach makes one command after the other fail until the script runs
+// through, each time from the same state.
+func failEach(t *testing.T, admin *redis.Client, a attempt, before []saved, where string) {
+	t.Helper()
+	const most = 60
+	through := 0
+	for n := 1; through < 3; n++ {
+		if n == most {
+			t.Fatalf("%s: it still fails at command %d", where, n)
+		}
+		mortal := restore(t, admin, before)
+		reply, err := admin.Eval(t.Context(), failing(a.script, n), a.keys, a.args...).Result()
+		switch {
+		case err == nil:
+			through++
+		case !strings.Contains(err.Error(), "made to fail"):
+			t.Fatalf("%s: command %d: %v", where, n, err)
+		case through > 0:
+			t.Fatalf("%s: command %d failed, and one before it failed unnoticed", where, n)
+		}
+		for _, key := range a.keys {
+			if admin.PTTL(t.Context(), key).Val() == -1 && mortal[key] {
+				t.Errorf("%s: after command %d failed (%v, %v) a key never expires", where, n, reply, err)
+			}
+		}
+		if err == nil && n == 1 {
+			t.Errorf("%s: no command failed", where)
+		}
+	}
+}
+
+// saved is a key as it was.
+type saved struct {
+	key, value string
+	ttl        time.Duration // below 0 where there was none
+}
+
+func save(t *testing.T, admin *redis.Client, keys []string) (all []saved) {
+	t.Helper()
+	for _, key := range keys {
+		value, err := admin.Dump(t.Context(), key).Result()
+		if err != nil && err != redis.Nil {
+			t.Fatal(err)
+		}
+		all = append(all, saved{key, value, admin.PTTL(t.Context(), key).Val()})
+	}
+	return all
+}
+
+// restore puts the keys back, and says which of them may not be immortal.
+func restore(t *testing.T, admin *redis.Client, all []saved) map[string]bool {
+	t.Helper()
+	mortal := map[string]bool{}
+	for _, s := range all {
+		mortal[s.key] = s.value == "" || s.ttl > 0
+		if s.value == "" {
+			admin.Del(t.Context(), s.key)
+		} else if err := admin.RestoreReplace(t.Context(), s.key, max(s.ttl, 0), s.value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mortal
+}
+
+// spoils bring a subject into the states that a script may find.
+var spoils = map[string]func(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64){
+	"fresh":  func(*testing.T, *redis.Client, *Limiter, string, int64) {},
+	"in use": use,
+	"full":   fill,
+	"immortal": func(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64) {
+		use(t, admin, l, subject, cost)
+		for _, key := range l.remote.keys(l, subject, nil) {
+			admin.Persist(t.Context(), key)
+		}
+	},
+	"long": func(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64) {
+		use(t, admin, l, subject, cost)
+		for _, key := range l.remote.keys(l, subject, nil) {
+			admin.PExpire(t.Context(), key, 24*time.Hour)
+		}
+	},
+	"from the future": func(t *testing.T, a *redis.Client, l *Limiter, s string, n int64) {
+		use(t, a, l, s, n)
+		shift(t, a, l, s, 24*time.Hour)
+	},
+	"partly left": func(t *testing.T, a *redis.Client, l *Limiter, s string, n int64) {
+		use(t, a, l, s, n)
+		shift(t, a, l, s, -2*time.Hour)
+		use(t, a, l, s, n)
+	},
+	"full, from the future": func(t *testing.T, a *redis.Client, l *Limiter, s string, n int64) {
+		fill(t, a, l, s, n)
+		shift(t, a, l, s, 24*time.Hour)
+	},
+}
+
+func use(t *testing.T, _ *redis.Client, l *Limiter, subject string, cost int64) {
+	t.Helper()
+	if d, err := l.TakeN(t.Context(), subject, cost); err != nil || !d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+}
+
+// fill takes all there is.
+func fill(t *testing.T, admin *redis.Client, l *Limiter, subject string, _ int64) {
+	t.Helper()
+	d, err := l.Peek(t.Context(), subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(t, admin, l, subject, d.Remaining)
+}
+
+// shift moves what stands in a log or a fast bucket in time, as if
+// the server's clock had been set.
+func shift(t *testing.T, admin *redis.Client, l *Limiter, subject string, by time.Duration) {
+	t.Helper()
+	ctx := t.Context()
+	for i, key := range l.remote.keys(l, subject, nil) {
+		switch r := l.rules[i].(type) {
+		case *slidingLog:
+			for at, entry := range admin.LRange(ctx, key, 0, -1).Val() {
+				n, err := strconv.ParseInt(entry, 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				admin.LSet(ctx, key, int64(at), n+by.Microseconds())
+			}
+		case *bucket:
+			if !r.fast {
+				continue
+			}
+			gone, slack, _ := strings.Cut(admin.Get(ctx, key).Val(), ":")
+			n, err := strconv.ParseInt(gone, 10, 64)
+			if err != nil {
+				continue // drained
+			}
+			later := integer(n + int64(by/r.tick)).(string)
+			if slack != "" {
+				later += ":" + slack
+			}
+			admin.Set(ctx, key, later, redis.KeepTTL)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestFullMemory fills a server that evicts nothing: a decision that would
+// write is typed and decided in process, and changes nothing; one that only
+// reads is Redis' own.
+func TestFullMemory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
+	admin, rdb := srv.Client(t), srv.Client(t)
+	prefix := srv.Prefix(t)
+	type pair struct {
+		closed, local *Limiter
+		denies        bool // a fast bucket drains between two calls
+	}
+	var pairs []pair
+	sets := [][]Policy{oneOfEach, {SlidingLog{Limit: 9000, Window: time.Hour}}}
+	for _, p := range oneOfEach {
+		sets = append(sets, []Policy{p})
+	}
+	for i, policies := range sets {
+		var p pair
+		for fail, into := range map[FailMode]**Limiter{FailClosed: &p.closed, FailLocal: &p.local} {
+			l, err := New(rdb, fmt.Sprintf("full%d", i), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: fail})
+			if err != nil {
+				t.Fatal(err)
+			}
+			*into = l
+		}
+		use(t, admin, p.closed, "used", 1)
+		fill(t, admin, p.closed, "exhausted", 1)
+		p.denies = policies[0] != oneOfEach[1]
+		pairs = append(pairs, p)
+	}
+	if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range pairs {
+		for _, subject := range []string{"used", "fresh"} {
+			before := contents(t, admin, p.closed, subject)
+			if d, err := p.closed.TakeN(t.Context(), subject, 2); !errors.Is(err, script.ErrNotExecuted) || d.Allowed {
+				t.Errorf("set %d, %s: %+v, %v", i, subject, d, err)
+			}
+			d, err := p.local.TakeN(t.Context(), subject, 2)
+			if err != nil || !d.Allowed || !d.Degraded || !errors.Is(d.Cause, script.ErrNotExecuted) {
+				t.Errorf("set %d, %s, in process: %+v, %v", i, subject, d, err)
+			}
+			if after := contents(t, admin, p.closed, subject); after != before {
+				t.Errorf("set %d, %s: half applied:\n%s\nbefore:\n%s", i, subject, after, before)
+			}
+		}
+		if d, err := p.local.Peek(t.Context(), "used"); err != nil || d.Degraded || !d.Allowed {
+			t.Errorf("set %d: a peek: %+v, %v", i, d, err)
+		}
+		if p.denies {
+			if d, err := p.local.Take(t.Context(), "exhausted"); err != nil || d.Degraded || d.Allowed {
+				t.Errorf("set %d: a denial: %+v, %v", i, d, err)
+			}
+		}
+		if err := p.local.Reset(t.Context(), "used"); err != nil {
+			t.Errorf("set %d: a reset: %v", i, err)
+		}
+	}
+}
+
+// contents are the values of a subject's keys, and whether each has a time to
+// live.
+func contents(t *testing.T, admin *redis.Client, l *Limiter, subject string) string {
+	t.Helper()
+	var text string
+	for _, s := range save(t, admin, l.remote.keys(l, subject, nil)) {
+		text += fmt.Sprintf("%s %x %v\n", s.key, s.value, s.ttl > 0)
+	}
+	return text
+}
