@@ -16,11 +16,11 @@ import (
 // the script's own time on the server.
 func BenchmarkTake(b *testing.B) {
 	srv := redistest.NewStandalone(b)
-	rdb := srv.Client(b, func(o *redis.Options) {
+	admin, rdb := srv.Admin(b), srv.Client(b, func(o *redis.Options) {
 		o.ContextTimeoutEnabled = true
 		o.PoolSize = 64
 	})
-	sha, err := rdb.ScriptLoad(b.Context(), "return 1").Result()
+	sha, err := admin.ScriptLoad(b.Context(), "return 1").Result()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func BenchmarkTake(b *testing.B) {
 				if err := call(b.Context()); err != nil {
 					b.Fatal(err)
 				}
-				redistest.ResetStats(b, rdb)
+				redistest.ResetStats(b, admin)
 				b.ReportAllocs()
 				if goroutines == 1 {
 					for b.Loop() {
@@ -71,7 +71,7 @@ func BenchmarkTake(b *testing.B) {
 					})
 				}
 				b.StopTimer()
-				s := redistest.CommandStats(b, rdb)["evalsha"]
+				s := redistest.CommandStats(b, admin)["evalsha"]
 				b.ReportMetric(float64(s.Usec)/float64(s.Calls), "script-µs")
 			})
 		}

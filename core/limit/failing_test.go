@@ -51,7 +51,7 @@ func attempts(l *Limiter, subject string, costs ...int64) (all []attempt) {
 func TestEachCommandMadeToFail(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	admin := srv.Client(t)
+	admin := srv.Admin(t)
 	prefix := srv.Prefix(t)
 	seen := map[string]bool{}
 	const many = 4500 // more than a script unpacks at once

@@ -18,7 +18,7 @@ import (
 func TestFullMemory(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
-	admin, rdb := srv.Client(t), srv.Client(t)
+	admin, rdb := srv.Admin(t), srv.Client(t)
 	prefix := srv.Prefix(t)
 	type pair struct {
 		closed, local *Limiter

@@ -85,11 +85,11 @@ func FuzzKeysNeverCollide(f *testing.F) {
 func TestPoliciesOfASubjectShareASlot(t *testing.T) {
 	t.Parallel()
 	cl := redistest.Cluster(t)
-	rdb := cl.Client(t)
+	admin := cl.Admin(t)
 	for _, subject := range []string{"ip=192.0.2.1", "}{", "{}", "\x00{a}", strings.Repeat("{a}", 4000)} {
 		k := space(t, nil)
-		want := rdb.ClusterKeySlot(t.Context(), k.key(subject, "a")).Val()
-		if got := rdb.ClusterKeySlot(t.Context(), k.key(subject, "b!window-5-1s")).Val(); got != want {
+		want := admin.ClusterKeySlot(t.Context(), k.key(subject, "a")).Val()
+		if got := admin.ClusterKeySlot(t.Context(), k.key(subject, "b!window-5-1s")).Val(); got != want {
 			t.Errorf("%.20q: slots %d and %d", subject, want, got)
 		}
 	}
@@ -97,7 +97,7 @@ func TestPoliciesOfASubjectShareASlot(t *testing.T) {
 
 func TestChangedNumbersStartAfresh(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for i, p := range []Policy{
 			FixedWindow{Name: "p", Limit: 1, Window: time.Hour},
 			FixedWindow{Name: "p", Limit: 2, Window: time.Hour},
@@ -114,7 +114,7 @@ func TestChangedNumbersStartAfresh(t *testing.T) {
 				t.Errorf("policy %d: %+v, %v", i, d, err)
 			}
 		}
-		if keys := keysOf(t, rdb, prefix); len(keys) != 6 || !strings.Contains(fmt.Sprint(keys), ":limit:roll:{s}:p!window-2-1h") {
+		if keys := keysOf(t, admin, prefix); len(keys) != 6 || !strings.Contains(fmt.Sprint(keys), ":limit:roll:{s}:p!window-2-1h") {
 			t.Errorf("the keys are %q", keys)
 		}
 	})
@@ -124,7 +124,7 @@ func TestChangedNumbersStartAfresh(t *testing.T) {
 func TestALogIsSmall(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	rdb := srv.Client(t)
+	rdb, admin := srv.Client(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
 	l, err := New(rdb, "log", []Policy{SlidingLog{Limit: 1000, Window: time.Hour}}, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
@@ -135,8 +135,8 @@ func TestALogIsSmall(t *testing.T) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
-	key := keysOf(t, rdb, prefix)[0]
-	if size := rdb.MemoryUsage(t.Context(), key, 0).Val(); size > 12*1000 {
+	key := keysOf(t, admin, prefix)[0]
+	if size := admin.MemoryUsage(t.Context(), key, 0).Val(); size > 12*1000 {
 		t.Errorf("a log of 1,000 permits takes %d bytes", size)
 	}
 }

@@ -28,7 +28,7 @@ var oneOfEach = []Policy{
 func TestOneScriptCallADecision(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	rdb := srv.Client(t)
+	rdb, admin := srv.Admin(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
 	for n := 1; n <= len(oneOfEach); n++ {
 		l, err := New(rdb, fmt.Sprintf("n%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
@@ -38,7 +38,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 		if _, err := l.Take(t.Context(), "s"); err != nil { // tells the server the script
 			t.Fatal(err)
 		}
-		redistest.ResetStats(t, rdb)
+		redistest.ResetStats(t, admin)
 		for range 20 { // granted and denied
 			if _, err := l.Take(t.Context(), "s"); err != nil {
 				t.Fatal(err)
@@ -50,7 +50,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 		if _, err := l.Peek(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
-		stats := redistest.CommandStats(t, rdb)
+		stats := redistest.CommandStats(t, admin)
 		if sha, eval := stats["evalsha"].Calls, stats["eval"].Calls; sha != 22 || eval > 1 {
 			t.Errorf("%d policies: 22 calls sent %d EVALSHA and %d EVAL", n, sha, eval)
 		}
@@ -61,7 +61,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 // expiry of the others in Redis.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for i := range oneOfEach {
 			if i == 1 {
 				continue // it drains between two calls
@@ -88,12 +88,12 @@ func TestAllOrNothing(t *testing.T) {
 			if d, err := l.TakeN(t.Context(), "s", 2); err != nil || !d.Allowed {
 				t.Fatalf("%+v, %v", d, err)
 			}
-			before := dump(t, rdb, prefix)
+			before := dump(t, admin, prefix)
 			d, err := l.TakeN(t.Context(), "s", 2)
 			if err != nil || d.Allowed || d.Policy != policies[i].PolicyName() {
 				t.Fatalf("policy %d should deny: %+v, %v", i, d, err)
 			}
-			if after := dump(t, rdb, prefix); after != before {
+			if after := dump(t, admin, prefix); after != before {
 				t.Errorf("a denial by %s wrote:\n%s\nbefore:\n%s", d.Policy, after, before)
 			}
 			if d, err := l.TakeN(t.Context(), "s", 0); err != nil || !d.Allowed {
@@ -102,7 +102,7 @@ func TestAllOrNothing(t *testing.T) {
 			if d, err := l.Peek(t.Context(), "s"); err != nil || !d.Allowed {
 				t.Errorf("a peek: %+v, %v", d, err)
 			}
-			if after := dump(t, rdb, prefix); after != before {
+			if after := dump(t, admin, prefix); after != before {
 				t.Errorf("a cost of 0 or a peek wrote:\n%s\nbefore:\n%s", after, before)
 			}
 		}
@@ -111,23 +111,23 @@ func TestAllOrNothing(t *testing.T) {
 
 // dump is every key under the prefix with its value and the second in which
 // it expires.
-func dump(t *testing.T, rdb redis.UniversalClient, prefix string) string {
+func dump(t *testing.T, admin redis.UniversalClient, prefix string) string {
 	t.Helper()
 	ctx := t.Context()
 	var b strings.Builder
-	for _, key := range keysOf(t, rdb, prefix) {
-		kind := rdb.Type(ctx, key).Val()
-		value := rdb.Get(ctx, key).Val()
+	for _, key := range keysOf(t, admin, prefix) {
+		kind := admin.Type(ctx, key).Val()
+		value := admin.Get(ctx, key).Val()
 		if kind == "list" {
-			value = fmt.Sprint(rdb.LRange(ctx, key, 0, -1).Val())
+			value = fmt.Sprint(admin.LRange(ctx, key, 0, -1).Val())
 		}
 		// A key under an hour's policy that is written again moves by minutes.
-		fmt.Fprintf(&b, "%s %s %s %v\n", key, kind, value, rdb.TTL(ctx, key).Val().Round(time.Minute))
+		fmt.Fprintf(&b, "%s %s %s %v\n", key, kind, value, admin.TTL(ctx, key).Val().Round(time.Minute))
 	}
 	return b.String()
 }
 
-func keysOf(t *testing.T, rdb redis.UniversalClient, prefix string) []string {
+func keysOf(t *testing.T, admin redis.UniversalClient, prefix string) []string {
 	t.Helper()
 	scan := func(ctx context.Context, c redis.Cmdable) (keys []string) {
 		for it := c.Scan(ctx, 0, prefix+"*", 1000).Iterator(); it.Next(ctx); {
@@ -135,9 +135,9 @@ func keysOf(t *testing.T, rdb redis.UniversalClient, prefix string) []string {
 		}
 		return keys
 	}
-	cluster, ok := rdb.(*redis.ClusterClient)
+	cluster, ok := admin.(*redis.ClusterClient)
 	if !ok {
-		return slices.Sorted(slices.Values(scan(t.Context(), rdb)))
+		return slices.Sorted(slices.Values(scan(t.Context(), admin)))
 	}
 	found := make(chan []string, 16)
 	if err := cluster.ForEachMaster(t.Context(), func(ctx context.Context, c *redis.Client) error {
@@ -168,7 +168,7 @@ func TestStateHeals(t *testing.T) {
 		SlidingWindow{Limit: 3, Window: 40 * time.Millisecond},
 		SlidingLog{Limit: 3, Window: 60 * time.Millisecond},
 	}
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for _, p := range policies {
 			for _, alone := range []bool{true, false} {
 				set := []Policy{p}
@@ -179,7 +179,7 @@ func TestStateHeals(t *testing.T) {
 					for _, harm := range []string{"persist", "lengthen"} {
 						t.Run(fmt.Sprintf("%s/alone=%v/used=%d/%s", p.PolicyName(), alone, used, harm), func(t *testing.T) {
 							t.Parallel()
-							heals(t, rdb, prefix, set, used, harm)
+							heals(t, rdb, admin, prefix, set, used, harm)
 						})
 					}
 				}
@@ -188,10 +188,10 @@ func TestStateHeals(t *testing.T) {
 	})
 }
 
-func heals(t *testing.T, rdb redis.UniversalClient, prefix string, policies []Policy, used int64, harm string) {
+func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, policies []Policy, used int64, harm string) {
 	t.Helper()
 	ctx := t.Context()
-	name := strings.ReplaceAll(redistest.Prefix(t), "-", "")
+	name := strings.ReplaceAll(strings.TrimPrefix(redistest.Prefix(t), DefaultPrefix+":"), "-", "")
 	l, err := New(rdb, name, policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
@@ -205,13 +205,13 @@ func heals(t *testing.T, rdb redis.UniversalClient, prefix string, policies []Po
 		if d, err := l.TakeN(ctx, "s", used); err != nil || !d.Allowed {
 			return false
 		}
-		keys := keysOf(t, rdb, prefix+":limit:"+name)
+		keys := keysOf(t, admin, prefix+":limit:"+name)
 		for _, key := range keys {
 			var harmed bool
 			if harm == "persist" {
-				harmed = rdb.Persist(ctx, key).Val()
+				harmed = admin.Persist(ctx, key).Val()
 			} else {
-				harmed = rdb.PExpire(ctx, key, 24*time.Hour).Val()
+				harmed = admin.PExpire(ctx, key, 24*time.Hour).Val()
 			}
 			if !harmed {
 				return false
@@ -235,8 +235,8 @@ func heals(t *testing.T, rdb redis.UniversalClient, prefix string, policies []Po
 	if took := time.Since(began); took > longest+5*time.Second {
 		t.Errorf("it denied for %v", took)
 	}
-	for _, key := range keysOf(t, rdb, prefix+":limit:"+name) {
-		if ttl := rdb.PTTL(ctx, key).Val(); ttl < 0 || ttl > time.Hour {
+	for _, key := range keysOf(t, admin, prefix+":limit:"+name) {
+		if ttl := admin.PTTL(ctx, key).Val(); ttl < 0 || ttl > time.Hour {
 			t.Errorf("%s still lives for %v", key, ttl)
 		}
 	}
@@ -293,7 +293,7 @@ func TestPeekTellsWhatTakeWould(t *testing.T) {
 
 func TestResetForgetsOneSubject(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for n := 1; n <= len(oneOfEach); n++ {
 			l, err := New(rdb, fmt.Sprintf("reset%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
@@ -457,7 +457,7 @@ func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	admin := srv.Client(t)
+	admin := srv.Admin(t)
 	rules := "on >secret ~* +@all -pexpire"
 	if err := admin.Do(t.Context(), anys("acl setuser limited "+rules)...).Err(); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func (o *observations) last(t *testing.T) Observation {
 
 func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var heard observations
 		l, err := New(rdb, "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}},
 			&Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed, Observer: heard.hear})

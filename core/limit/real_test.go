@@ -18,14 +18,14 @@ import (
 )
 
 // between sends each command between two readings of the server's clock, in
-// one transaction.
+// one transaction, which the library's own user may not begin.
 type between struct {
-	rdb           *redis.Client
+	admin         *redis.Client
 	before, after int64 // in microseconds
 }
 
 func (b *between) Process(ctx context.Context, cmd redis.Cmder) error {
-	pipe := b.rdb.TxPipeline()
+	pipe := b.admin.TxPipeline()
 	before := pipe.Time(ctx)
 	if err := pipe.Process(ctx, cmd); err != nil {
 		return err
@@ -75,8 +75,7 @@ func TestRealRedisEqualsModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// Nothing is sent twice, so that a slow answer cannot count twice.
-			rdb := srv.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
-			client := &between{rdb: rdb}
+			client := &between{admin: srv.Admin(t, func(o *redis.Options) { o.MaxRetries = -1 })}
 			prefix := srv.Prefix(t)
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)

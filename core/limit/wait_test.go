@@ -125,7 +125,7 @@ func TestWaitRefusesAtOnce(t *testing.T) {
 // bucket in Redis.
 func TestWaitKeepsTheLimit(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		const callers, burst, rate = 100, 10, 100
 		began := time.Now()
 		var wg sync.WaitGroup

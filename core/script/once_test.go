@@ -71,11 +71,14 @@ func TestLostReplyExecutesOnce(t *testing.T) {
 func TestScriptFlushIsNotSeen(t *testing.T) {
 	t.Parallel()
 	srv, cl := redistest.NewStandalone(t), redistest.NewCluster(t)
-	for name, rdb := range map[string]redis.UniversalClient{"standalone": srv.Client(t), "cluster": cl.Client(t)} {
+	for name, c := range map[string]struct{ rdb, admin redis.UniversalClient }{
+		"standalone": {srv.Client(t), srv.Admin(t)},
+		"cluster":    {cl.Client(t), cl.Admin(t)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			key := redistest.Prefix(t)
-			r := newRunner(t, rdb, &script.Options{Budget: 10 * time.Second})
+			r := newRunner(t, c.rdb, &script.Options{Budget: 10 * time.Second})
 			stop := make(chan struct{})
 			flushed := make(chan int)
 			go func() {
@@ -83,7 +86,7 @@ func TestScriptFlushIsNotSeen(t *testing.T) {
 				for tick := time.NewTicker(20 * time.Millisecond); ; n++ {
 					select {
 					case <-tick.C:
-						if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+						if err := c.admin.ScriptFlush(t.Context()).Err(); err != nil {
 							t.Error(err)
 						}
 					case <-stop:
@@ -115,7 +118,7 @@ func TestScriptFlushIsNotSeen(t *testing.T) {
 				t.Errorf("the cache was flushed %d times in %v", n, took)
 			}
 			calls := callers * each
-			if n, err := rdb.Get(t.Context(), key).Int(); err != nil || n != calls {
+			if n, err := c.rdb.Get(t.Context(), key).Int(); err != nil || n != calls {
 				t.Errorf("%d calls ran %d times (%v)", calls, n, err)
 			}
 		})
@@ -155,7 +158,10 @@ func TestEveryClientRunsOnce(t *testing.T) {
 	srv := redistest.Standalone(t)
 	for name, connect := range map[string]func(dial func(context.Context, string, string) (net.Conn, error)) script.Client{
 		"ring": func(dial func(context.Context, string, string) (net.Conn, error)) script.Client {
-			ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": srv.Addr()}, Dialer: dial})
+			ring := redis.NewRing(&redis.RingOptions{
+				Addrs: map[string]string{"one": srv.Addr()}, Dialer: dial,
+				Username: redistest.User, Password: redistest.Password,
+			})
 			t.Cleanup(func() { ring.Close() })
 			return ring
 		},

@@ -37,7 +37,7 @@ func TestUnusableClientsAreRefused(t *testing.T) {
 
 func TestKeysMustShareAHashTag(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		r := newRunner(t, rdb, nil)
 		for name, keys := range map[string][]string{
 			"none":          {},
@@ -51,7 +51,7 @@ func TestKeysMustShareAHashTag(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			for _, key := range keys {
-				if n := rdb.Exists(t.Context(), key).Val(); n != 0 {
+				if n := admin.Exists(t.Context(), key).Val(); n != 0 {
 					t.Errorf("%s: the script ran", name)
 				}
 			}
@@ -65,7 +65,7 @@ func TestKeysMustShareAHashTag(t *testing.T) {
 
 func TestRepliesAndErrors(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		r := newRunner(t, rdb, &script.Options{Budget: 5 * time.Second})
 		keys := []string{prefix}
 		if v, err := r.Run(t.Context(), script.New("nil.lua", "return nil"), keys); v != nil || err != nil {
@@ -81,15 +81,15 @@ func TestRepliesAndErrors(t *testing.T) {
 		if !errors.As(err, &failure) || !errors.Is(err, script.ErrFailed) || failure.Script != "bad.lua" {
 			t.Fatalf("a failing script: %v", err)
 		}
-		if _, mini := rdb.(*redis.Client); mini && !strings.Contains(err.Error(), "bad.lua:2") && !isMini(t, rdb) {
+		if _, mini := rdb.(*redis.Client); mini && !strings.Contains(err.Error(), "bad.lua:2") && !isMini(t, admin) {
 			t.Errorf("the error does not name the line: %v", err)
 		}
 	})
 }
 
-func isMini(t *testing.T, rdb redis.UniversalClient) bool {
+func isMini(t *testing.T, admin redis.UniversalClient) bool {
 	t.Helper()
-	return rdb.ConfigGet(t.Context(), "port").Err() != nil
+	return admin.ConfigGet(t.Context(), "port").Err() != nil
 }
 
 // TestRefusalsAreRetriedWithinTheBudget has the server refuse with an error
@@ -97,11 +97,11 @@ func isMini(t *testing.T, rdb redis.UniversalClient) bool {
 func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	rdb := srv.Client(t)
+	rdb, admin := srv.Client(t), srv.Admin(t)
 	r := newRunner(t, rdb, &script.Options{Budget: time.Minute})
 	key := srv.Prefix(t)
 	ctx := t.Context()
-	if err := rdb.Do(ctx, "replicaof", "127.0.0.1", "1").Err(); err != nil {
+	if err := admin.Do(ctx, "replicaof", "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	short := newRunner(t, rdb, &script.Options{Budget: time.Second})
@@ -114,9 +114,10 @@ func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
 		done <- err
 	}()
 	redistest.Await(t, 30*time.Second, "a refused attempt", func() bool {
-		return redistest.CommandStats(t, rdb)["eval"].Calls+redistest.CommandStats(t, rdb)["evalsha"].Calls > 2
+		stats := redistest.CommandStats(t, admin)
+		return stats["eval"].Calls+stats["evalsha"].Calls > 2
 	})
-	if err := rdb.Do(ctx, "replicaof", "no", "one").Err(); err != nil {
+	if err := admin.Do(ctx, "replicaof", "no", "one").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
@@ -129,9 +130,7 @@ func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
 
 func TestCredentialsAreNotRetried(t *testing.T) {
 	t.Parallel()
-	srv := redistest.NewStandalone(t, "--requirepass", "secret")
-	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Password: "wrong"})
-	t.Cleanup(func() { rdb.Close() })
+	rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.Password = "wrong" })
 	began := time.Now()
 	_, err := newRunner(t, rdb, &script.Options{Budget: time.Minute}).Run(t.Context(), count, []string{"k"}, 1)
 	if !errors.Is(err, script.ErrConfiguration) {
@@ -185,13 +184,13 @@ func TestBudgetBounds(t *testing.T) {
 // after a write.
 func TestAScriptsOwnErrorRunsOnce(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		r := newRunner(t, rdb, &script.Options{Budget: 5 * time.Second})
 		for name, ending := range map[string]string{
 			"own":   "return redis.error_reply('BUSY seat taken')",
-			"group": "redis.call('SETNX', KEYS[2], 1) redis.call('LPUSH', KEYS[2], 1)",
+			"group": "redis.call('RPUSH', KEYS[2], 1)",
 		} {
-			s := script.New(name+".lua", "redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], 60000)\n"+
+			s := script.New(name+".lua", "redis.call('INCRBY', KEYS[1], 1) redis.call('PEXPIRE', KEYS[1], 60000)\n"+
 				"redis.call('SET', KEYS[2], 1, 'PX', 60000)\n"+ending)
 			keys := []string{prefix + "{" + name + "}a", prefix + "{" + name + "}b"}
 			if _, err := r.Run(t.Context(), s, keys); !errors.Is(err, script.ErrFailed) {

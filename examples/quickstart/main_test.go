@@ -69,7 +69,7 @@ func TestTheDemoSaysWhenAllIsAsExpected(t *testing.T) {
 
 func TestAnInterruptedDemoLeavesNoKeys(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.NewStandalone(t).Client(t)
+	srv := redistest.NewStandalone(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	stdout, pipe := io.Pipe()
 	go func() {
@@ -80,11 +80,11 @@ func TestAnInterruptedDemoLeavesNoKeys(t *testing.T) {
 		}
 	}()
 	var stderr bytes.Buffer
-	code := run(ctx, []string{"-framework", "echo", "-redis", "redis://" + rdb.Options().Addr}, pipe, &stderr)
+	code := run(ctx, []string{"-framework", "echo", "-redis", adminURL(t, srv)}, pipe, &stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "interrupted in Echo") {
 		t.Errorf("exit status %d: %s", code, stderr.String())
 	}
-	if left := keysWith(t, rdb, ""); len(left) > 0 {
+	if left := keysWith(t, srv.Admin(t), ""); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }

@@ -142,8 +142,8 @@ func repeated(text string) (what string, times int) {
 
 func TestInstancesOnOneRedisShareTheirLimits(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.NewStandalone(t).Client(t)
-	address := "redis://" + rdb.Options().Addr
+	srv := redistest.NewStandalone(t)
+	address := adminURL(t, srv)
 	var urls []string
 	for _, f := range frameworks {
 		urls = append(urls, serving(t, "-framework", f.name, "-redis", address))
@@ -155,7 +155,7 @@ func TestInstancesOnOneRedisShareTheirLimits(t *testing.T) {
 	if want := statusRow("200*5 429*3"); !slices.Equal(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
-	if keys := keysWith(t, rdb, ""); !slices.Equal(keys, []string{"neap:limit:detail:{ip=127.0.0.1}:log-5-10s"}) {
+	if keys := keysWith(t, srv.Admin(t), ""); !slices.Equal(keys, []string{"neap:limit:detail:{ip=127.0.0.1}:log-5-10s"}) {
 		t.Errorf("keys: %q", keys)
 	}
 }
@@ -165,7 +165,7 @@ func TestInstancesOnOneRedisShareTheirLimits(t *testing.T) {
 func TestServeLimitsWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewStandalone(t)
-	url := serving(t, "-framework", "gin", "-redis", "redis://"+server.Addr())
+	url := serving(t, "-framework", "gin", "-redis", adminURL(t, server))
 	if got := ask(t, http.MethodGet, url+"/window").status; got != 200 {
 		t.Fatal(got)
 	}

@@ -41,7 +41,7 @@ func NewCluster(tb testing.TB, args ...string) *ClusterServer {
 // caller to end.
 func startCluster(args ...string) (*ClusterServer, error) {
 	args = append([]string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
-		"--cluster-node-timeout", "15000"}, args...)
+		"--cluster-node-timeout", "15000"}, append(users(), args...)...)
 	c := &ClusterServer{}
 	for range masters {
 		s, err := startServer(args...)
@@ -63,7 +63,7 @@ func startCluster(args ...string) (*ClusterServer, error) {
 func (c *ClusterServer) join(ctx context.Context) error {
 	clients := make([]*redis.Client, masters)
 	for i, s := range c.nodes {
-		rdb := redis.NewClient(&redis.Options{Addr: s.addr})
+		rdb := redis.NewClient(s.options(adminUser, adminPassword))
 		defer rdb.Close()
 		clients[i] = rdb
 		first, last := i*slots/masters, (i+1)*slots/masters-1
@@ -148,7 +148,7 @@ func (c *ClusterServer) NodeOf(tb testing.TB, key string) *Server {
 		if !s.is(running) {
 			continue
 		}
-		slot, err := s.Client(tb).ClusterKeySlot(tb.Context(), key).Result()
+		slot, err := s.Admin(tb).ClusterKeySlot(tb.Context(), key).Result()
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -162,10 +162,20 @@ func (c *ClusterServer) NodeOf(tb testing.TB, key string) *Server {
 	return nil
 }
 
-// Client connects to the cluster with go-redis' default options as changed by
-// change, and is closed when the test ends.
+// Client is a client of the library's: it connects as [User] with go-redis'
+// default options as changed by change, and is closed when the test ends.
 func (c *ClusterServer) Client(tb testing.TB, change ...func(*redis.ClusterOptions)) *redis.ClusterClient {
-	opts := &redis.ClusterOptions{}
+	return c.connect(tb, User, Password, change)
+}
+
+// Admin is a client of the harness, which may do everything: for what a test
+// prepares, breaks and looks at.
+func (c *ClusterServer) Admin(tb testing.TB, change ...func(*redis.ClusterOptions)) *redis.ClusterClient {
+	return c.connect(tb, adminUser, adminPassword, change)
+}
+
+func (c *ClusterServer) connect(tb testing.TB, user, password string, change []func(*redis.ClusterOptions)) *redis.ClusterClient {
+	opts := &redis.ClusterOptions{Username: user, Password: password}
 	for _, s := range c.nodes {
 		opts.Addrs = append(opts.Addrs, s.addr)
 	}

@@ -10,6 +10,10 @@
 // [NewStandalone] or [NewCluster]. [Each] runs one test on miniredis, on the
 // standalone server and on the cluster.
 //
+// A client of a server or a cluster connects as the library's user, who may do
+// what docs/operations.md says and no more; what is refused fails the tests. An
+// Admin may do everything. Tests that know an address alone are restricted too.
+//
 // Where redis-server is missing a test is skipped, and under CI=true it fails.
 // REDIS_SERVER names another binary, a valkey-server for instance.
 package redistest

@@ -18,8 +18,10 @@ const (
 )
 
 // Each runs a test as parallel subtests on the targets, by default on all
-// three. The prefix is for the test's keys; one that never expires fails it.
-func Each(t *testing.T, run func(t *testing.T, rdb redis.UniversalClient, prefix string), on ...Target) {
+// three. rdb is the library's client and admin the harness', who are told apart
+// by the servers but not by miniredis. The prefix is for the test's keys; one
+// that never expires fails it.
+func Each(t *testing.T, run func(t *testing.T, rdb, admin redis.UniversalClient, prefix string), on ...Target) {
 	t.Helper()
 	if len(on) == 0 {
 		on = []Target{OnMiniredis, OnStandalone, OnCluster}
@@ -27,31 +29,31 @@ func Each(t *testing.T, run func(t *testing.T, rdb redis.UniversalClient, prefix
 	for _, target := range on {
 		t.Run(string(target), func(t *testing.T) {
 			t.Parallel()
-			rdb, prefix := connect(t, target)
-			run(t, rdb, prefix)
+			rdb, admin, prefix := connect(t, target)
+			run(t, rdb, admin, prefix)
 		})
 	}
 }
 
-func connect(t *testing.T, target Target) (redis.UniversalClient, string) {
+func connect(t *testing.T, target Target) (rdb, admin redis.UniversalClient, prefix string) {
 	t.Helper()
 	switch target {
 	case OnMiniredis:
 		m := miniredis.RunT(t)
 		m.ClockTTL(true)
-		rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+		rdb = redis.NewClient(&redis.Options{Addr: m.Addr()})
 		t.Cleanup(func() { rdb.Close() })
-		prefix := Prefix(t)
+		prefix = Prefix(t)
 		t.Cleanup(func() { AssertNoImmortalKeys(t, rdb, prefix) })
-		return rdb, prefix
+		return rdb, rdb, prefix
 	case OnStandalone:
 		s := Standalone(t)
-		return s.Client(t), s.Prefix(t)
+		return s.Client(t), s.Admin(t), s.Prefix(t)
 	case OnCluster:
 		c := Cluster(t)
-		return c.Client(t), c.Prefix(t)
+		return c.Client(t), c.Admin(t), c.Prefix(t)
 	default:
 		t.Fatalf("redistest: no target %q", target)
-		return nil, ""
+		return nil, nil, ""
 	}
 }

@@ -13,7 +13,7 @@ func TestPrefixIsUniqueAndSafe(t *testing.T) {
 	t.Parallel()
 	t.Run("A name/with {braces}: and ünicode, longer than any prefix", func(t *testing.T) {
 		t.Parallel()
-		safe := regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+		safe := regexp.MustCompile(`^neap:[a-z0-9-]{1,32}$`)
 		seen := map[string]bool{}
 		for range 100 {
 			p := Prefix(t)
@@ -30,7 +30,7 @@ func TestImmortalKeysAreFound(t *testing.T) {
 	for _, target := range []Target{OnMiniredis, OnStandalone, OnCluster} {
 		t.Run(string(target), func(t *testing.T) {
 			t.Parallel()
-			rdb, prefix := connect(t, target)
+			_, rdb, prefix := connect(t, target)
 			set := func(key string, ttl time.Duration) {
 				if err := rdb.Set(t.Context(), key, "v", ttl).Err(); err != nil {
 					t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAServersPrefixAssertsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	s := NewStandalone(t)
 	said := fatal(t, func(tb testing.TB) {
-		if err := s.Client(t).Set(t.Context(), s.Prefix(tb), "v", 0).Err(); err != nil {
+		if err := s.Admin(t).Set(t.Context(), s.Prefix(tb), "v", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -72,7 +72,7 @@ func TestAServersPrefixAssertsAtTheEnd(t *testing.T) {
 
 func TestEachExpiresKeysByTheClock(t *testing.T) {
 	t.Parallel()
-	Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	Each(t, func(t *testing.T, _, rdb redis.UniversalClient, prefix string) {
 		if err := rdb.Set(t.Context(), prefix, "v", 50*time.Millisecond).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -85,8 +85,8 @@ func TestEachExpiresKeysByTheClock(t *testing.T) {
 func TestCommandStats(t *testing.T) {
 	t.Parallel()
 	for target, rdb := range map[Target]redis.UniversalClient{
-		OnStandalone: NewStandalone(t).Client(t),
-		OnCluster:    NewCluster(t).Client(t),
+		OnStandalone: NewStandalone(t).Admin(t),
+		OnCluster:    NewCluster(t).Admin(t),
 	} {
 		t.Run(string(target), func(t *testing.T) {
 			t.Parallel()

@@ -11,8 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Prefix is a prefix for keys that no other test uses, of the characters
-// [a-z0-9-]. It begins with the test's name, for whoever reads a MONITOR.
+// Prefix is a prefix for keys that no other test uses: neap:, beyond which the
+// library may not reach, and characters of [a-z0-9-] that begin with the test's
+// name, for whoever reads a MONITOR.
 func Prefix(tb testing.TB) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -20,7 +21,7 @@ func Prefix(tb testing.TB) string {
 		}
 		return -1
 	}, strings.ToLower(strings.TrimPrefix(tb.Name(), "Test")))
-	return name[:min(len(name), 20)] + "-" + strings.ToLower(rand.Text()[:10])
+	return "neap:" + name[:min(len(name), 20)] + "-" + strings.ToLower(rand.Text()[:10])
 }
 
 // Prefix is [Prefix] for a test on this server. When the test ends it fails
@@ -32,7 +33,7 @@ func (s *Server) Prefix(tb testing.TB) string {
 			s.Resume(tb)
 		}
 		if s.is(running) {
-			AssertNoImmortalKeys(tb, s.Client(tb), prefix)
+			AssertNoImmortalKeys(tb, s.Admin(tb), prefix)
 		}
 	})
 	return prefix
@@ -48,7 +49,7 @@ func (c *ClusterServer) Prefix(tb testing.TB) string {
 				s.Resume(tb)
 			}
 			if s.is(running) {
-				AssertNoImmortalKeys(tb, s.Client(tb), prefix)
+				AssertNoImmortalKeys(tb, s.Admin(tb), prefix)
 			}
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-const count = `return redis.call('INCR', KEYS[1])`
+const count = `return redis.call('INCRBY', KEYS[1], 1)`
 
 // command is a command as clients send it.
 func command(args ...string) string {
@@ -86,7 +86,7 @@ func TestProxyPassesErrors(t *testing.T) {
 	p := s.Proxy(t)
 	rdb := s.Client(t, func(o *redis.Options) { o.Dialer = p.Dial })
 	p.Lose(EOF, 1, "evalsha")
-	err := rdb.EvalSha(t.Context(), strings.Repeat("0", 40), []string{"none"}).Err()
+	err := rdb.EvalSha(t.Context(), strings.Repeat("0", 40), []string{Prefix(t)}).Err()
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") || p.Lost() != 0 {
 		t.Errorf("an EVALSHA that ran nothing: %v, %d lost", err, p.Lost())
 	}
@@ -117,12 +117,12 @@ func TestProxyPassesEveryShape(t *testing.T) {
 			}
 		}
 	}
-	sub := s.Client(t, func(o *redis.Options) { o.Dialer = p.Dial }).Subscribe(t.Context(), key)
+	sub := s.Admin(t, func(o *redis.Options) { o.Dialer = p.Dial }).Subscribe(t.Context(), key)
 	defer sub.Close()
 	if _, err := sub.Receive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Client(t).Publish(t.Context(), key, "hello").Err(); err != nil {
+	if err := s.Admin(t).Publish(t.Context(), key, "hello").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if msg, err := sub.ReceiveMessage(t.Context()); err != nil || msg.Payload != "hello" {

@@ -34,7 +34,7 @@ const (
 func NewStandalone(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	require(tb)
-	s, err := startServer(args...)
+	s, err := startServer(append(users(), args...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -69,6 +69,11 @@ func startServer(args ...string) (*Server, error) {
 
 func endServers(tb testing.TB, servers ...*Server) {
 	for _, s := range servers {
+		if s.is(running) {
+			if err := s.refusals(); err != nil {
+				tb.Errorf("%v", err)
+			}
+		}
 		if err := s.keeper.end(); err != nil {
 			tb.Errorf("redistest: ending %s: %v", s.addr, err)
 		}
@@ -78,10 +83,20 @@ func endServers(tb testing.TB, servers ...*Server) {
 // Addr is the server's address, host:port.
 func (s *Server) Addr() string { return s.addr }
 
-// Client connects to the server with go-redis' default options as changed by
-// change, and is closed when the test ends.
+// Client is a client of the library's: it connects as [User] with go-redis'
+// default options as changed by change, and is closed when the test ends.
 func (s *Server) Client(tb testing.TB, change ...func(*redis.Options)) *redis.Client {
-	opts := &redis.Options{Addr: s.addr}
+	return s.connect(tb, User, Password, change)
+}
+
+// Admin is a client of the harness, which may do everything: for what a test
+// prepares, breaks and looks at.
+func (s *Server) Admin(tb testing.TB, change ...func(*redis.Options)) *redis.Client {
+	return s.connect(tb, adminUser, adminPassword, change)
+}
+
+func (s *Server) connect(tb testing.TB, user, password string, change []func(*redis.Options)) *redis.Client {
+	opts := s.options(user, password)
 	for _, f := range change {
 		if f != nil {
 			f(opts)
@@ -90,6 +105,10 @@ func (s *Server) Client(tb testing.TB, change ...func(*redis.Options)) *redis.Cl
 	rdb := redis.NewClient(opts)
 	tb.Cleanup(func() { rdb.Close() })
 	return rdb
+}
+
+func (s *Server) options(user, password string) *redis.Options {
+	return &redis.Options{Addr: s.addr, Username: user, Password: password}
 }
 
 // Stop kills the server, as a crash would; its directory stays.

@@ -38,7 +38,7 @@ func TestStandaloneIsShared(t *testing.T) {
 func TestStopAndStartKeepThePort(t *testing.T) {
 	t.Parallel()
 	s := NewStandalone(t, "--appendonly", "yes")
-	rdb := s.Client(t)
+	rdb := s.Admin(t)
 	if err := rdb.Set(t.Context(), "kept", "1", time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestClusterIsWhole(t *testing.T) {
 	t.Parallel()
 	c := Cluster(t)
 	prefix := c.Prefix(t)
-	rdb := c.Client(t)
+	rdb := c.Admin(t)
 	seen := map[string]bool{}
 	for _, subject := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
 		key := prefix + ":{" + subject + "}"
@@ -98,7 +98,7 @@ func TestClusterIsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		node := c.NodeOf(t, key)
-		if got, err := node.Client(t).Get(t.Context(), key).Result(); err != nil || got != subject {
+		if got, err := node.Admin(t).Get(t.Context(), key).Result(); err != nil || got != subject {
 			t.Fatalf("NodeOf(%q) is %s, which says %q, %v", key, node.Addr(), got, err)
 		}
 		seen[node.Addr()] = true
@@ -111,7 +111,7 @@ func TestClusterIsWhole(t *testing.T) {
 func TestAClusterNodeComesBack(t *testing.T) {
 	t.Parallel()
 	c := NewCluster(t)
-	rdb := c.Client(t)
+	rdb := c.Admin(t)
 	node := c.NodeOf(t, "x")
 	node.Stop(t)
 	node.Start(t)

@@ -1,6 +1,8 @@
 package redistest
 
 import (
+	"fmt"
+	"os"
 	"sync"
 	"testing"
 )
@@ -13,7 +15,7 @@ var shared struct {
 
 var (
 	sharedStandalone = sync.OnceValues(func() (*Server, error) {
-		s, err := startServer()
+		s, err := startServer(users()...)
 		if err != nil {
 			return nil, err
 		}
@@ -60,18 +62,23 @@ func Cluster(tb testing.TB) *ClusterServer {
 	return c
 }
 
-// Main runs a package's tests and then waits until the shared servers are
-// gone. A package needs it only to leave none running for the instant that
-// their end takes otherwise:
+// Main runs a package's tests and then ends the shared servers. It fails when
+// one of these refused the library a command, which a test may not have seen:
 //
 //	func TestMain(m *testing.M) { redistest.Main(m) }
 func Main(m *testing.M) {
-	m.Run()
+	code := m.Run()
 	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	for _, s := range shared.all {
+	servers := shared.all
+	shared.mu.Unlock()
+	for _, s := range servers {
+		if err := s.refusals(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
 		if err := s.keeper.end(); err != nil {
 			panic(err)
 		}
 	}
+	os.Exit(code)
 }
