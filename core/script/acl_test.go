@@ -1,0 +1,173 @@
+package script_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// setUser makes a user, whose password is the library's, on each of the servers.
+func setUser(t *testing.T, user, rules string, servers ...*redistest.Server) {
+	t.Helper()
+	words := []any{"acl", "setuser", user, "reset", "on", ">" + redistest.Password}
+	for word := range strings.FieldsSeq(rules) {
+		words = append(words, word)
+	}
+	for _, s := range servers {
+		if err := s.Admin(t).Do(t.Context(), words...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEachRightOfGoRedisIsNeeded takes from the documented line one right that
+// is not for what scripts call: something then fails that works with it.
+func TestEachRightOfGoRedisIsNeeded(t *testing.T) {
+	t.Parallel()
+	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
+	run := func(rdb script.Client, s *script.Script, key string) error {
+		r := newRunner(t, rdb, &script.Options{Budget: 5 * time.Second})
+		_, err := r.Run(t.Context(), s, []string{key}, 1)
+		return err
+	}
+	standalone := func(user string) *redis.Client {
+		return one.Client(t, func(o *redis.Options) { o.Username = user })
+	}
+	cluster := func(user string, p *redistest.Proxy) *redis.ClusterClient {
+		return many.Client(t, func(o *redis.ClusterOptions) {
+			o.Username = user
+			if p != nil {
+				o.Dialer = p.Dial
+			}
+		})
+	}
+	unheard := func() *script.Script {
+		return script.New("unheard.lua", fmt.Sprintf("%s -- %s", count.Source(), redistest.Prefix(t)))
+	}
+	for right, try := range map[string]func(t *testing.T, user, key string) error{
+		"+evalsha": func(_ *testing.T, user, key string) error { return run(standalone(user), count, key) },
+		"+eval":    func(_ *testing.T, user, key string) error { return run(standalone(user), unheard(), key) },
+		"+script|load": func(t *testing.T, user, _ string) error {
+			return newRunner(t, standalone(user), nil).Load(t.Context(), count)
+		},
+		"+cluster|slots": func(_ *testing.T, user, key string) error { return run(cluster(user, nil), count, key) },
+		"+command": func(t *testing.T, user, key string) error {
+			p := many.Proxy(t)
+			rdb := cluster(user, p)
+			for range 5 {
+				if err := run(rdb, count, key); err != nil {
+					return err
+				}
+			}
+			if n := p.Forwarded("command"); n > 1 {
+				return fmt.Errorf("5 calls asked for COMMAND %d times", n)
+			}
+			return nil
+		},
+		"+asking": func(t *testing.T, user, key string) error {
+			migrate(t, many, key)
+			return run(cluster(user, nil), count, key)
+		},
+		"+ping": func(t *testing.T, user, key string) error {
+			checked := make(chan struct{}, 100)
+			ring := redis.NewRing(&redis.RingOptions{
+				Addrs: map[string]string{"one": one.Addr()}, Username: user, Password: redistest.Password,
+				HeartbeatFrequency: 5 * time.Millisecond,
+				HeartbeatFn: func(ctx context.Context, rdb *redis.Client) bool { // as the default does
+					select {
+					case checked <- struct{}{}:
+					default:
+					}
+					return rdb.Ping(ctx).Err() == nil
+				},
+			})
+			t.Cleanup(func() { ring.Close() })
+			for range 5 { // three in a row take a server out
+				<-checked
+			}
+			_, err := newRunner(t, ring, &script.Options{Budget: time.Second}).Run(t.Context(), count, []string{key}, 1)
+			return err
+		},
+	} {
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			if err := try(t, redistest.User, redistest.Prefix(t)); err != nil {
+				t.Errorf("with it: %v", err)
+			}
+			rules := strings.Replace(redistest.Rules, " "+right+" ", " ", 1)
+			if rules == redistest.Rules {
+				t.Fatal("the rules do not have it")
+			}
+			user := "without" + right
+			setUser(t, user, rules, append([]*redistest.Server{one}, many.Nodes()...)...)
+			err := try(t, user, redistest.Prefix(t))
+			if err == nil {
+				t.Error("nothing fails without it")
+			}
+			if (right == "+eval" || right == "+evalsha") && !errors.Is(err, script.ErrConfiguration) {
+				t.Errorf("without it: %v", err)
+			}
+		})
+	}
+}
+
+// migrate leaves the key's slot half way to another master, which a key that
+// is not there yet is asked of.
+func migrate(t *testing.T, c *redistest.ClusterServer, key string) {
+	t.Helper()
+	from := c.NodeOf(t, key)
+	to := c.Nodes()[0]
+	if to == from {
+		to = c.Nodes()[1]
+	}
+	ctx := t.Context()
+	slot := from.Admin(t).ClusterKeySlot(ctx, key).Val()
+	for _, step := range []struct {
+		on   *redistest.Server
+		what string
+		who  *redistest.Server
+	}{{to, "importing", from}, {from, "migrating", to}} {
+		id := step.who.Admin(t).Do(ctx, "cluster", "myid").Val()
+		if err := step.on.Admin(t).Do(ctx, "cluster", "setslot", slot, step.what, id).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSomeOptionsNeedMore is about clients that send further commands when they
+// connect.
+func TestSomeOptionsNeedMore(t *testing.T) {
+	t.Parallel()
+	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
+	for right, connect := range map[string]func(user string) script.Client{
+		"+select": func(user string) script.Client {
+			return one.Client(t, func(o *redis.Options) { o.Username, o.DB = user, 1 })
+		},
+		"+client|setname": func(user string) script.Client {
+			return one.Client(t, func(o *redis.Options) { o.Username, o.ClientName = user, "shop" })
+		},
+		"+readonly": func(user string) script.Client {
+			return many.Client(t, func(o *redis.ClusterOptions) { o.Username, o.ReadOnly = user, true })
+		},
+	} {
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			for user, rules := range map[string]string{"lacks" + right: redistest.Rules, "has" + right: redistest.Rules + " " + right} {
+				setUser(t, user, rules, append([]*redistest.Server{one}, many.Nodes()...)...)
+				r := newRunner(t, connect(user), &script.Options{Budget: 5 * time.Second})
+				_, err := r.Run(t.Context(), count, []string{redistest.Prefix(t)}, 1)
+				if has := strings.HasPrefix(user, "has"); has && err != nil || !has && !errors.Is(err, script.ErrConfiguration) {
+					t.Errorf("%s: %v", user, err)
+				}
+			}
+		})
+	}
+}
