@@ -23,4 +23,12 @@ var (
 	LimitSet string
 	//go:embed limit_reset.lua
 	LimitReset string
+	//go:embed inflight_acquire.lua
+	InflightAcquire string
+	//go:embed inflight_renew.lua
+	InflightRenew string
+	//go:embed inflight_release.lua
+	InflightRelease string
+	//go:embed inflight_count.lua
+	InflightCount string
 )

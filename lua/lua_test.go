@@ -19,14 +19,19 @@ var embedded = map[string]string{
 	"limit_log.lua":         lua.LimitLog,
 	"limit_set.lua":         lua.LimitSet,
 	"limit_reset.lua":       lua.LimitReset,
+	"inflight_acquire.lua":  lua.InflightAcquire,
+	"inflight_renew.lua":    lua.InflightRenew,
+	"inflight_release.lua":  lua.InflightRelease,
+	"inflight_count.lua":    lua.InflightCount,
 }
 
 // writes are the commands that change a key; others only read.
-var writes = []string{"SET", "INCRBY", "PEXPIRE", "RPUSH", "LPOP", "LTRIM", "DEL"}
+var writes = []string{"SET", "INCRBY", "PEXPIRE", "RPUSH", "LPOP", "LTRIM", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE"}
 
 var (
 	reference = regexp.MustCompile(`\b(?:KEYS|ARGV)\[[^\]]+\]`)
-	command   = regexp.MustCompile(`call\('([A-Z]+)'`)
+	command   = regexp.MustCompile(`(?:call|try)\('([A-Z]+)'`)
+	makes     = regexp.MustCompile(`call\('(?:RPUSH|ZADD)'`)
 	word      = regexp.MustCompile(`\b[A-Z]+\b`)
 )
 
@@ -81,9 +86,13 @@ func faults(source string) (found []string) {
 		}
 	}
 	for _, w := range word.FindAllString(effects, -1) {
-		if slices.Contains(writes, w) && !strings.Contains(body, "call('"+w+"'") {
+		if slices.Contains(writes, w) && !slices.ContainsFunc(command.FindAllStringSubmatch(body, -1), func(m []string) bool { return m[1] == w }) {
 			fault(w, "is among the effects but not called")
 		}
+	}
+
+	if makes.MatchString(body) && !strings.Contains(body, "('PEXPIRE'") {
+		fault("a list or a set is made, and no time to live")
 	}
 
 	prelude := true
@@ -140,6 +149,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"effects  SET", "effects  SET, DEL", "DEL is among the effects"},
 		{", v, 'PX', 1)", ", v)", "without a time to live"},
 		{"'SET', key, v,", "'SET', key, ARGV[1],", "without a name"},
+		{"'SET', key, v, 'PX', 1", "'ZADD', key, 1, v", "no time to live"},
 		{"key, v,", "key, cjson.encode(v),", "cjson"},
 	} {
 		got := faults(strings.Replace(good, c.old, c.new, 1))

@@ -28,7 +28,7 @@ const (
 // module. A room may be empty.
 var layers = [][]string{
 	{"lua"},
-	{"core/script"},
+	{"core/script", "core/internal"},
 	{"core/limit", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate"},
 	{"core/gate/gatehttp", "core/gate/gatetest", "core/callback"},
@@ -38,14 +38,15 @@ var layers = [][]string{
 
 // forbidden says what a package and the packages under it must not compile.
 var forbidden = map[string][]string{
-	"lua":         {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
-	"core":        {gin, echo, fiber, fasthttp, miniredis},
-	"core/script": {"net/http", "testing"},
-	"core/limit":  {"net/http", "testing"},
-	"nethttp":     {gin, echo, fiber, fasthttp, miniredis, "testing"},
-	"ginlimit":    {echo, fiber, fasthttp, miniredis, "testing"},
-	"echolimit":   {gin, fiber, fasthttp, miniredis, "testing"},
-	"fiberlimit":  {gin, echo, miniredis},
+	"lua":           {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
+	"core":          {gin, echo, fiber, fasthttp, miniredis},
+	"core/script":   {"net/http", "testing"},
+	"core/internal": {"net/http", "testing"},
+	"core/limit":    {"net/http", "testing"},
+	"nethttp":       {gin, echo, fiber, fasthttp, miniredis, "testing"},
+	"ginlimit":      {echo, fiber, fasthttp, miniredis, "testing"},
+	"echolimit":     {gin, fiber, fasthttp, miniredis, "testing"},
+	"fiberlimit":    {gin, echo, miniredis},
 }
 
 // must are packages that the rules above are about: without one of them a

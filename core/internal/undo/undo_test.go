@@ -1,0 +1,97 @@
+package undo
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// diary has each attempt answer as its place in answers says, the last for all
+// that follow, and notes when it was made.
+type diary struct {
+	began   time.Time
+	answers []Result
+	took    time.Duration
+	at      []time.Duration
+}
+
+func (d *diary) attempt() Result {
+	d.at = append(d.at, time.Since(d.began))
+	time.Sleep(d.took)
+	return d.answers[min(len(d.at), len(d.answers))-1]
+}
+
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	const ms, s = time.Millisecond, time.Second
+	start := slices.Clip([]time.Duration{0, 100 * ms, 300 * ms, s})
+	for name, c := range map[string]struct {
+		since   time.Duration // it was asked
+		lease   time.Duration
+		took    time.Duration
+		answers []Result
+		want    []time.Duration
+		undone  uint64
+	}{
+		"there at once":    {0, 30 * s, 0, []Result{Done}, start[:1], 1},
+		"there in the end": {0, 30 * s, 0, []Result{Absent, Unanswered, Absent, Absent, Absent, Done}, append(start, 2*s, 3*s), 1},
+		"never there":      {0, 3 * s, 0, []Result{Absent}, append(start, 2*s, 3*s), 0},
+		"asked long ago":   {2500 * ms, 3 * s, 0, []Result{Absent}, start, 0},
+		"a short lease":    {0, 50 * ms, 0, []Result{Absent}, start[:2], 0},
+		"lapsed already":   {4 * s, 3 * s, 0, []Result{Absent}, start[:1], 0},
+		"no answer for longer than a lease": {
+			0, 2 * s, 0, append(slices.Repeat([]Result{Unanswered}, 6), Absent), append(start, 2*s, 3*s, 4*s, 5*s), 0,
+		},
+		"found after a silence": {
+			0, 1500 * ms, 0, append(slices.Repeat([]Result{Unanswered}, 4), Absent, Done), append(start, 2*s, 3*s), 1,
+		},
+		"slow attempts": {0, 2 * s, 250 * ms, []Result{Absent}, []time.Duration{0, 250 * ms, 500 * ms, 1200 * ms, 2200 * ms}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var u Undoer
+				d := &diary{began: time.Now(), answers: c.answers, took: c.took}
+				if !u.Start(d.began.Add(-c.since), c.lease, d.attempt) || u.Stats().Pending != 1 {
+					t.Fatalf("it did not start: %+v", u.Stats())
+				}
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if !slices.Equal(d.at, c.want) || u.Stats() != (Stats{Undone: c.undone}) {
+					t.Errorf("it tried at %v, not at %v: %+v", d.at, c.want, u.Stats())
+				}
+			})
+		})
+	}
+}
+
+func TestOverflow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var u Undoer
+		asked := time.Now()
+		for range Most {
+			if !u.Start(asked, time.Second, func() Result { return Absent }) {
+				t.Fatal("it did not start")
+			}
+		}
+		if u.Start(asked, time.Second, func() Result {
+			t.Error("one too many is looked for")
+			return Absent
+		}) {
+			t.Error("one too many was started")
+		}
+		if got := u.Stats(); got != (Stats{Pending: Most, Overflowed: 1}) {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(2 * time.Second)
+		if !u.Start(asked, time.Second, func() Result { return Done }) {
+			t.Error("nothing is pending, and none is started")
+		}
+		synctest.Wait()
+		if got := u.Stats(); got != (Stats{Undone: 1, Overflowed: 1}) {
+			t.Errorf("%+v", got)
+		}
+	})
+}
