@@ -28,11 +28,12 @@ if held >= limit then
   local live = held - call('ZCOUNT', key, '-inf', now)
   local own = live >= limit and call('ZSCORE', key, token)
   if live >= limit and not (own and own + 0 > now) then
-    for _, member in ipairs(call('ZRANGEBYSCORE', key, string.format('(%.0f', ends), '+inf')) do
+    local late = call('ZRANGEBYSCORE', key, string.format('(%.0f', ends), '+inf')
+    for _, member in ipairs(late) do
       call('ZADD', key, ends, member)
     end
     local left = call('PTTL', key)
-    if left < 0 or left > longest + 0 then
+    if #late > 0 or left < 0 or left > longest + 0 then
       call('PEXPIRE', key, longest)
     end
     return -1 - live

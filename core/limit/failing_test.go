@@ -82,6 +82,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 			}
 		}
 	}
+	failLeases(t, admin, prefix, seen)
 	files, err := filepath.Glob("../../lua/*.lua")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)

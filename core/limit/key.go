@@ -14,7 +14,7 @@ const maxReadable = 64
 
 // keyspace makes the keys of one limiter:
 //
-//	<prefix>:limit:<name>:{<subject>}:<policy>
+//	<prefix>:<kind>:<name>:{<subject>}:<policy>
 //
 // The braces make the subject the hash tag, so that all policies of one
 // subject share a slot and no byte of a subject can choose another. A subject
@@ -25,8 +25,7 @@ type keyspace struct {
 	secret []byte
 }
 
-func newKeyspace(name string, opts *Options) (keyspace, error) {
-	prefix := opts.Prefix
+func newKeyspace(kind, name, prefix string, secret []byte) (keyspace, error) {
 	if prefix == "" {
 		prefix = DefaultPrefix
 	}
@@ -38,7 +37,7 @@ func newKeyspace(name string, opts *Options) (keyspace, error) {
 	if err := checkName("name", name); err != nil {
 		faults = append(faults, err)
 	}
-	return keyspace{head: prefix + ":limit:" + name + ":{", secret: opts.SubjectSecret}, errors.Join(faults...)
+	return keyspace{head: prefix + ":" + kind + ":" + name + ":{", secret: secret}, errors.Join(faults...)
 }
 
 func printable(s string) bool {

@@ -14,7 +14,7 @@ import (
 
 func space(tb testing.TB, secret []byte) *keyspace {
 	tb.Helper()
-	k, err := newKeyspace("api", &Options{SubjectSecret: secret})
+	k, err := newKeyspace("limit", "api", "", secret)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error) {
 	rules, err := compile(policies)
 	own, fault := opts.settled()
-	space, spaceFault := newKeyspace(name, &own)
+	space, spaceFault := newKeyspace("limit", name, own.Prefix, own.SubjectSecret)
 	return &Limiter{
 		name:   name,
 		opts:   own,

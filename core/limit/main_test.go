@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -10,5 +11,8 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis tells of every dial that an outage fails
+	if where := os.Getenv(holderEnv); where != "" {
+		holder(where)
+	}
 	redistest.Main(m)
 }

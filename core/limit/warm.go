@@ -27,21 +27,28 @@ func (l *Limiter) Warm(ctx context.Context) error {
 }
 
 func (r *remote) warm(ctx context.Context, l *Limiter) error {
+	return r.door.warm(ctx, func(ctx context.Context, patient *door) error {
+		asked := *r
+		asked.door = patient
+		return asked.take(ctx, l, newGrant("warm", 0, len(l.rules)))
+	}, r.script, resetScript)
+}
+
+// warm loads the scripts and then asks once, by way of a door with time.
+func (d *door) warm(ctx context.Context, ask func(context.Context, *door) error, scripts ...*script.Script) error {
 	ctx, cancel := context.WithTimeout(ctx, warmBudget)
 	defer cancel()
-	door, err := newDoor(r.door.rdb, warmBudget)
+	patient, err := newDoor(d.rdb, warmBudget)
 	if err != nil {
 		return err
 	}
-	err = door.runner.Load(ctx, r.script, resetScript)
+	err = patient.runner.Load(ctx, scripts...)
 	if err != nil && !errors.Is(err, script.ErrConfiguration) {
 		return err
 	}
-	patient := *r
-	patient.door = door
-	if err := patient.take(ctx, l, newGrant("warm", 0, len(l.rules))); err != nil {
+	if err := ask(ctx, patient); err != nil {
 		return err
 	}
-	r.door.answered()
+	d.answered()
 	return nil
 }

@@ -1,0 +1,218 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/script"
+)
+
+// inflightPolicy is the Policy of a Slot's decision.
+const inflightPolicy = "inflight"
+
+// retryFull is the RetryAfter of a denied Slot: nobody knows when one of those
+// in flight will end.
+const retryFull = time.Second
+
+// MaxConcurrency is the highest limit of a [Concurrency]: what a script walks
+// through after the clock was set back is no longer than that.
+const MaxConcurrency = 100_000
+
+// Concurrency limits how many requests of a subject are in flight at once, in
+// all processes together. Each holds a slot on a lease: what is slow renews
+// its lease, and what a process held that is gone lapses. It is immutable and
+// safe for concurrent use. The zero Concurrency is not usable.
+//
+// Never are more slots granted than the limit while one Redis primary keeps
+// its data, its clock does not jump ahead, and nobody is decided about without
+// it. A process that slept for longer than a lease lost its slots; it takes
+// them again where there is room, and otherwise what it runs goes on uncounted.
+type Concurrency struct {
+	name  string
+	limit int64
+	opts  ConcurrencyOptions
+	space keyspace
+	tail  string
+	lease *leases // nil where slots are counted in this process alone
+	undo  undo.Undoer
+	held  tally
+	count counters
+}
+
+// NewConcurrency makes a limit on requests in flight, of 1 to MaxConcurrency a
+// subject. The name sets its keys apart from those of others; those of one
+// name, prefix and lease share their slots, in one process or in many, and the
+// limit may differ between them while it is changed. It sends nothing.
+//
+// The error joins every fault, each with its field and the remedy.
+func NewConcurrency(rdb script.Client, name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
+	c, err := newConcurrency(name, limit, opts)
+	door, fault := newDoor(rdb, c.opts.Budget)
+	if err := errors.Join(err, fault); err != nil {
+		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
+	}
+	c.lease = newLeases(door, limit, c.opts.Lease)
+	return c, nil
+}
+
+// NewLocalConcurrency makes a limit on what is in flight in this process: for
+// tests, for development, for a single instance.
+func NewLocalConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
+	c, err := newConcurrency(name, limit, opts)
+	if err != nil {
+		return nil, fmt.Errorf("limit.NewLocalConcurrency: %w", err)
+	}
+	return c, nil
+}
+
+func newConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
+	own, err := opts.settled()
+	space, fault := newKeyspace("inflight", name, own.Prefix, own.SubjectSecret)
+	if limit < 1 || limit > MaxConcurrency {
+		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, MaxConcurrency), fault)
+	}
+	return &Concurrency{name: name, limit: limit, opts: own, space: space, tail: span(own.Lease)}, errors.Join(fault, err)
+}
+
+// Acquire asks for a slot and does not wait for one. It costs one round trip,
+// and so does Release; in between, another for each third of a lease.
+//
+// Who is denied gets a Slot that is not Allowed; to Release it does nothing. A
+// Slot that is Allowed must be released, or the process holds it for ever:
+//
+//	slot, err := c.Acquire(ctx, subject)
+//	if err != nil {
+//		return err
+//	}
+//	defer slot.Release(ctx)
+//	if !slot.Allowed {
+//		return errBusy
+//	}
+//
+// The error is ctx.Err() when the caller's context ended, [ErrSubject] for an
+// empty subject, and with FailClosed a [*script.Error] when Redis could not
+// answer. A slot that Redis may have granted nonetheless is taken back.
+func (c *Concurrency) Acquire(ctx context.Context, subject string) (*Slot, error) {
+	if subject == "" {
+		return nil, ErrSubject
+	}
+	began := time.Now()
+	s := &Slot{of: c, subject: c.space.subject(subject)}
+	err := c.acquire(ctx, s, subject)
+	c.count.told(ctx, c.opts.Observer, c.name, 1, s.Decision, err, time.Since(began))
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.lease == nil {
+		c.decideLocal(s)
+		return nil
+	}
+	s.key = c.space.key(subject, c.tail)
+	token, n, err := c.take(ctx, s.key)
+	switch {
+	case err == nil:
+		s.Decision = c.decision(token != "", n)
+		if s.Allowed {
+			c.held.add(s.subject)
+		}
+	case isCallers(err) || c.opts.Fail == FailClosed:
+		return err
+	case c.opts.Fail == FailOpen:
+		s.Decision = Decision{Allowed: true, Degraded: true, Cause: err}
+		c.held.add(s.subject)
+	default:
+		c.decideLocal(s)
+		s.Degraded, s.Cause = true, err
+	}
+	if s.Allowed {
+		s.keep(token)
+	}
+	return nil
+}
+
+// take asks Redis for a slot under a token of its own; the token is empty when
+// none was granted. A grant that nobody was told of is undone.
+func (c *Concurrency) take(ctx context.Context, key string) (token string, n int64, err error) {
+	token = newToken()
+	asked := time.Now()
+	n, denied, err := c.lease.acquire(ctx, key, token)
+	if err != nil && (isCallers(err) || errors.Is(err, script.ErrMaybeExecuted)) {
+		c.takeBack(key, token, asked, false)
+	}
+	if err != nil || denied {
+		token = ""
+	}
+	return token, n, err
+}
+
+// takeBack goes on releasing until the slot is gone. Of one that was granted
+// for sure, that it is not there is proof enough.
+func (c *Concurrency) takeBack(key, token string, asked time.Time, granted bool) {
+	c.undo.Start(asked, c.opts.Lease, func() undo.Result {
+		found, err := c.lease.release(context.Background(), key, token)
+		switch {
+		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
+			return undo.Unanswered
+		case err == nil && (found || granted):
+			return undo.Done
+		}
+		return undo.Absent
+	})
+}
+
+func (c *Concurrency) decideLocal(s *Slot) {
+	n, granted := c.held.addBelow(s.subject, c.limit)
+	s.Decision = c.decision(granted, n)
+}
+
+func (c *Concurrency) decision(granted bool, n int64) Decision {
+	d := Decision{Allowed: granted, Policy: inflightPolicy, Limit: c.limit, Remaining: max(c.limit-n, 0)}
+	if !granted {
+		d.Remaining, d.RetryAfter = 0, retryFull
+	}
+	return d
+}
+
+// InFlight is how many requests of a subject are in flight, in all processes
+// together. It is decided by Redis alone, in one round trip, and takes nothing.
+func (c *Concurrency) InFlight(ctx context.Context, subject string) (int64, error) {
+	if subject == "" {
+		return 0, ErrSubject
+	}
+	if c.lease == nil {
+		return c.held.of(c.space.subject(subject)), ctx.Err()
+	}
+	return c.lease.count(ctx, c.space.key(subject, c.tail))
+}
+
+// Warm is [Limiter.Warm] for a limit on requests in flight.
+func (c *Concurrency) Warm(ctx context.Context) error {
+	if c.lease == nil {
+		return ctx.Err()
+	}
+	return c.lease.warm(ctx, c.space.key("warm", c.tail))
+}
+
+// Name is the name that was given to NewConcurrency.
+func (c *Concurrency) Name() string { return c.name }
+
+// Stats are what was decided in this process.
+func (c *Concurrency) Stats() ConcurrencyStats {
+	s, u := c.count.stats(), c.undo.Stats()
+	return ConcurrencyStats{
+		Allowed: s.Allowed, Denied: s.Denied, Failed: s.Failed, Canceled: s.Canceled, Degraded: s.Degraded,
+		InFlight: c.held.size(),
+		Undoing:  u.Pending, Undone: u.Undone, Lapsing: u.Overflowed,
+		Open: c.lease != nil && c.lease.door.open(),
+	}
+}

@@ -1,0 +1,405 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// strict is a limit that Redis alone decides about, with time for a busy machine.
+func strict(t testing.TB, rdb script.Client, prefix string, limit int64, lease time.Duration) *Concurrency {
+	t.Helper()
+	c, err := NewConcurrency(rdb, "c", limit, &ConcurrencyOptions{
+		Prefix: prefix, Budget: 5 * time.Second, Lease: lease, Fail: FailClosed,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func acquire(t testing.TB, c *Concurrency, subject string) *Slot {
+	t.Helper()
+	s, err := c.Acquire(context.Background(), subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// holds acquires a slot that must be granted, and gives it back in the end.
+func holds(t testing.TB, c *Concurrency, subject string) *Slot {
+	t.Helper()
+	s := acquire(t, c, subject)
+	if !s.Allowed {
+		t.Fatalf("denied: %+v", s.Decision)
+	}
+	t.Cleanup(func() { _ = s.Release(context.Background()) })
+	return s
+}
+
+func gives(t testing.TB, s *Slot) {
+	t.Helper()
+	if err := s.Release(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConcurrencyCounts(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		c := strict(t, rdb, prefix, 3, time.Hour)
+		var held []*Slot
+		for i := range int64(3) {
+			s := holds(t, c, "s")
+			want := Decision{Allowed: true, Policy: "inflight", Limit: 3, Remaining: 2 - i}
+			if describe(s.Decision) != describe(want) {
+				t.Errorf("slot %d: %+v", i, s.Decision)
+			}
+			held = append(held, s)
+		}
+		before := dump(t, rdb, prefix)
+		if !regexp.MustCompile(`^` + prefix + `:inflight:c:\{s\}:1h zset .* 1h0m0s\n$`).MatchString(before) {
+			t.Errorf("the state is %q", before)
+		}
+		for range 3 {
+			s := acquire(t, c, "s")
+			want := Decision{Policy: "inflight", Limit: 3, RetryAfter: time.Second}
+			if describe(s.Decision) != describe(want) {
+				t.Errorf("a fourth: %+v", s.Decision)
+			}
+			gives(t, s)
+		}
+		if n := counted(t, c); n != 3 || c.Stats().InFlight != 3 {
+			t.Errorf("%d are in flight, %d of this process", n, c.Stats().InFlight)
+		}
+		if after := dump(t, rdb, prefix); after != before {
+			t.Errorf("denials wrote:\n%s\nbefore:\n%s", after, before)
+		}
+		if s := holds(t, c, "other"); s.Remaining != 2 {
+			t.Errorf("another subject: %+v", s.Decision)
+		}
+		for range 3 { // the first alone counts
+			gives(t, held[0])
+		}
+		if n := counted(t, c); n != 2 {
+			t.Errorf("after one has ended, %d are in flight", n)
+		}
+		if s := holds(t, c, "s"); s.Remaining != 0 {
+			t.Errorf("in its place: %+v", s.Decision)
+		}
+		want := ConcurrencyStats{Allowed: 5, Denied: 3, InFlight: 4}
+		if got := c.Stats(); got != want {
+			t.Errorf("%+v, not %+v", got, want)
+		}
+	})
+}
+
+// TestConcurrencyWhileTheLimitChanges is a rolling deploy: both see all slots.
+func TestConcurrencyWhileTheLimitChanges(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		narrow, wide := strict(t, rdb, prefix, 2, time.Hour), strict(t, rdb, prefix, 3, time.Hour)
+		a, b, last := holds(t, narrow, "s"), holds(t, wide, "s"), holds(t, wide, "s")
+		if acquire(t, narrow, "s").Allowed || acquire(t, wide, "s").Allowed {
+			t.Error("there was no room")
+		}
+		gives(t, a)
+		if acquire(t, narrow, "s").Allowed {
+			t.Error("two are in flight, and a third is admitted under a limit of 2")
+		}
+		gives(t, b)
+		holds(t, narrow, "s")
+		gives(t, last)
+	})
+}
+
+// TestNeverMoreInFlight has 64 goroutines on 8 clients hold slots: as many at
+// once as the limit, and not one more.
+func TestNeverMoreInFlight(t *testing.T) {
+	t.Parallel()
+	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+		const limit = 7
+		var clients []*Concurrency
+		for range 8 {
+			clients = append(clients, strict(t, connect(), prefix, limit, time.Minute))
+		}
+		var held, most, granted, denied atomic.Int64
+		full := make(chan struct{}) // closed when as many as may be are held
+		var once sync.Once
+		var wg sync.WaitGroup
+		for g := range 64 {
+			wg.Go(func() {
+				for i := range redistest.Ops(1000) {
+					s, err := clients[(g+i)%len(clients)].Acquire(t.Context(), "s")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if !s.Allowed {
+						denied.Add(1)
+						continue
+					}
+					granted.Add(1)
+					n := held.Add(1)
+					for m := most.Load(); n > m && !most.CompareAndSwap(m, n); {
+						m = most.Load()
+					}
+					if n == limit {
+						once.Do(func() { close(full) })
+					}
+					select {
+					case <-full:
+					case <-time.After(20 * time.Second):
+						t.Error("the limit was never reached")
+					}
+					held.Add(-1)
+					if err := s.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if most.Load() != limit || denied.Load() == 0 {
+			t.Errorf("%d were in flight at once, not %d; %d were granted, %d denied", most.Load(), limit, granted.Load(), denied.Load())
+		}
+		if n := counted(t, clients[0]); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}
+
+func TestConcurrencyWithoutASubject(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	c := strict(t, rdb, "p", 1, 0)
+	if s, err := c.Acquire(t.Context(), ""); s != nil || !errors.Is(err, ErrSubject) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := c.InFlight(t.Context(), ""); !errors.Is(err, ErrSubject) {
+		t.Errorf("%v", err)
+	}
+	var none *Slot
+	if err := none.Release(t.Context()); err != nil {
+		t.Errorf("a nil slot: %v", err)
+	}
+}
+
+func TestConcurrencyKeepsSubjectsSecret(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	secret := []byte("0123456789abcdef")
+	c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{SubjectSecret: secret, Budget: 5 * time.Second, Fail: FailClosed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(secret)
+	holds(t, c, "alice")
+	keys := keysOf(t, rdb, "")
+	if len(keys) != 1 || !regexp.MustCompile(`^neap:inflight:c:\{#[A-Za-z0-9_-]{43}\}:30s$`).MatchString(keys[0]) {
+		t.Errorf("%q", keys)
+	}
+	again, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{SubjectSecret: []byte("0123456789abcdef"), Budget: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if acquire(t, again, "alice").Allowed {
+		t.Error("the secret was not copied")
+	}
+}
+
+func TestBadConcurrencyIsRefused(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	for name, c := range map[string]struct {
+		rdb   script.Client
+		name  string
+		limit int64
+		opts  *ConcurrencyOptions
+		want  []string
+	}{
+		"limit 0":         {rdb, "n", 0, nil, []string{"limit is 0", "from 1 to 100000"}},
+		"too high":        {rdb, "n", MaxConcurrency + 1, nil, []string{"limit is 100001"}},
+		"name":            {rdb, "a:b", 1, nil, []string{"name", "1 to 64"}},
+		"prefix":          {rdb, "n", 1, &ConcurrencyOptions{Prefix: "{"}, []string{"Prefix"}},
+		"budget":          {rdb, "n", 1, &ConcurrencyOptions{Budget: -1}, []string{"Budget", "positive"}},
+		"secret":          {rdb, "n", 1, &ConcurrencyOptions{SubjectSecret: make([]byte, 15)}, []string{"SubjectSecret", "16"}},
+		"mode":            {rdb, "n", 1, &ConcurrencyOptions{Fail: failModes}, []string{"Fail is 3"}},
+		"short lease":     {rdb, "n", 1, &ConcurrencyOptions{Lease: 9 * time.Millisecond}, []string{"Lease is 9ms", "from 10ms to 24h", "30s"}},
+		"long lease":      {rdb, "n", 1, &ConcurrencyOptions{Lease: 25 * time.Hour}, []string{"Lease"}},
+		"negative lease":  {rdb, "n", 1, &ConcurrencyOptions{Lease: -time.Second}, []string{"Lease"}},
+		"uneven lease":    {rdb, "n", 1, &ConcurrencyOptions{Lease: time.Second + 1}, []string{"Lease", "whole milliseconds"}},
+		"nil client":      {nil, "n", 1, nil, []string{"rdb is nil"}},
+		"pipeline":        {rdb.Pipeline(), "n", 1, nil, []string{"pipeline"}},
+		"all of it wrong": {nil, "", -1, &ConcurrencyOptions{Lease: -1, Budget: -1}, []string{"limit", "name", "Lease", "Budget", "rdb"}},
+	} {
+		_, err := NewConcurrency(c.rdb, c.name, c.limit, c.opts)
+		for _, want := range append(c.want, "limit.NewConcurrency: ") {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is not in the error %v", name, want, err)
+			}
+		}
+	}
+	if _, err := NewLocalConcurrency("", 1, nil); err == nil || !strings.Contains(err.Error(), "limit.NewLocalConcurrency: name") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestConcurrencyOneCallEach(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	rdb := srv.Client(t)
+	c := strict(t, rdb, srv.Prefix(t), 1, time.Hour)
+	if err := c.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	redistest.ResetStats(t, rdb)
+	s := holds(t, c, "s")
+	acquire(t, c, "s")
+	counted(t, c)
+	gives(t, s)
+	if stats := redistest.CommandStats(t, rdb); stats["evalsha"].Calls != 4 || stats["eval"].Calls != 0 {
+		t.Errorf("4 calls sent %+v", stats)
+	}
+}
+
+func TestConcurrencyInThisProcess(t *testing.T) {
+	t.Parallel()
+	c, err := NewLocalConcurrency("local", 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := holds(t, c, "s")
+	if b := holds(t, c, "s"); b.Remaining != 0 || a.Remaining != 1 || a.Degraded {
+		t.Errorf("%+v, %+v", a.Decision, b.Decision)
+	}
+	if s := acquire(t, c, "s"); s.Allowed || s.RetryAfter != time.Second || counted(t, c) != 2 {
+		t.Errorf("%+v", s.Decision)
+	}
+	gives(t, a)
+	gives(t, a)
+	holds(t, c, "s")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if s, err := c.Acquire(gone, "s"); s != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := c.Warm(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got, want := c.Stats(), (ConcurrencyStats{Allowed: 3, Denied: 1, Canceled: 1, InFlight: 2}); got != want || c.Name() != "local" {
+		t.Errorf("%+v, not %+v", got, want)
+	}
+}
+
+// absent is a client whose server is gone while it says so.
+type absent struct {
+	script.Client
+	gone atomic.Bool
+}
+
+func (a *absent) Process(ctx context.Context, cmd redis.Cmder) error {
+	if !a.gone.Load() {
+		return a.Client.Process(ctx, cmd)
+	}
+	err := errors.New("dial: no secret-key here")
+	cmd.SetErr(err)
+	return err
+}
+
+func TestConcurrencyWithoutRedis(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		var seen []Observation
+		var rdb absent
+		rdb.gone.Store(true)
+		c, err := NewConcurrency(&rdb, "dead", 2, &ConcurrencyOptions{
+			Fail:     mode,
+			Observer: func(_ context.Context, o Observation) { seen = append(seen, o) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := 0
+		for range 3 {
+			s, err := c.Acquire(t.Context(), "s")
+			var failure *script.Error
+			switch {
+			case mode == FailClosed && (s != nil || !errors.As(err, &failure)):
+				t.Errorf("%+v, %v", s, err)
+			case mode == FailClosed:
+			case err != nil || !s.Degraded || !errors.As(s.Cause, &failure):
+				t.Errorf("%v: %+v, %v", mode, s, err)
+			case s.Allowed:
+				granted++
+				t.Cleanup(func() { _ = s.Release(context.Background()) })
+			}
+		}
+		if want := map[FailMode]int{FailLocal: 2, FailOpen: 3}[mode]; granted != want || c.Stats().InFlight != want {
+			t.Errorf("%v: %d were granted, %+v", mode, granted, c.Stats())
+		}
+		for _, o := range seen {
+			if o.Limiter != "dead" || o.Cost != 1 || !errors.Is(o.Cause, script.ErrNotExecuted) || strings.Contains(fmt.Sprint(o), "secret") {
+				t.Errorf("%v: %+v", mode, o)
+			}
+		}
+		if len(seen) != 3 {
+			t.Errorf("%v: %d were observed", mode, len(seen))
+		}
+	}
+}
+
+// TestFailLocalCountsWhatRedisGranted: what this process has in flight leaves
+// no more room when Redis is gone.
+func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
+	t.Parallel()
+	_, client := newServer(t)
+	rdb := &absent{Client: client}
+	c, err := NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: 250 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := holds(t, c, "s")
+	rdb.gone.Store(true)
+	if s := holds(t, c, "s"); !s.Degraded || first.Degraded || s.Remaining != 0 {
+		t.Errorf("%+v", s.Decision)
+	}
+	if s := acquire(t, c, "s"); s.Allowed || !s.Degraded || s.RetryAfter != time.Second {
+		t.Errorf("%+v", s.Decision)
+	}
+	rdb.gone.Store(false)
+	gives(t, first)
+	if s := acquire(t, c, "s"); !s.Allowed || s.Degraded {
+		t.Errorf("%+v", s.Decision)
+	} else {
+		gives(t, s)
+	}
+}
+
+func TestAReplyThatIsNoSlotIsAnError(t *testing.T) {
+	t.Parallel()
+	c := strict(t, silly{}, "p", 1, time.Second)
+	if s, err := c.Acquire(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrFailed) {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// silly answers without having asked.
+type silly struct{}
+
+func (silly) Process(_ context.Context, cmd redis.Cmder) error {
+	cmd.(interface{ SetVal(val any) }).SetVal("OK")
+	return nil
+}

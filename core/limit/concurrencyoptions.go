@@ -1,0 +1,87 @@
+package limit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// DefaultLease is how long a slot outlives the process that holds it where
+	// ConcurrencyOptions.Lease is 0.
+	DefaultLease = 30 * time.Second
+
+	minLease = 10 * time.Millisecond
+	maxLease = 24 * time.Hour
+)
+
+// ConcurrencyOptions are the options of a [Concurrency]. The zero value is
+// ready to use; it is copied by the constructor. One that is local has no use
+// for Prefix, Budget, Lease and Fail.
+type ConcurrencyOptions struct {
+	// Prefix, Budget and SubjectSecret are those of [Options].
+	Prefix        string
+	Budget        time.Duration
+	SubjectSecret []byte
+	// Lease is how long a slot outlives the process that holds it, a whole
+	// number of milliseconds from 10 ms to 24 h; 0 means DefaultLease. It is
+	// renewed three times in that time, and so should be many times the Budget.
+	// Changing it starts all over.
+	Lease time.Duration
+	// Fail is how to decide when Redis cannot; the zero value is FailLocal,
+	// which counts the slots that this process holds, those that Redis granted
+	// among them. What is in flight when Redis answers again soon counts there.
+	Fail FailMode
+	// Observer, when set, hears of every Acquire.
+	Observer Observer
+}
+
+func (o *ConcurrencyOptions) settled() (ConcurrencyOptions, error) {
+	var own ConcurrencyOptions
+	if o != nil {
+		own = *o
+		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
+	}
+	return own, errors.Join(
+		orDefault("Budget", &own.Budget, DefaultBudget),
+		checkSecret(own.SubjectSecret),
+		settleLease(&own.Lease),
+		own.Fail.check(),
+	)
+}
+
+func settleLease(lease *time.Duration) error {
+	given := *lease
+	if given >= minLease && given <= maxLease && given%time.Millisecond == 0 {
+		return nil
+	}
+	*lease = DefaultLease
+	if given == 0 {
+		return nil
+	}
+	return fmt.Errorf("Lease is %v: use whole milliseconds from %v to %v, or 0 for %v",
+		given, minLease, span(maxLease), DefaultLease)
+}
+
+// ConcurrencyStats count what a [Concurrency] decided in this process since it
+// was made. They are read one after the other, so that they may be a call
+// apart.
+type ConcurrencyStats struct {
+	Allowed  uint64 // degraded ones included
+	Denied   uint64 // degraded ones included
+	Failed   uint64 // Redis could not decide, and the mode is FailClosed
+	Canceled uint64 // the caller's context ended
+	Degraded uint64 // decided without Redis
+	// InFlight is how many slots this process holds now.
+	InFlight int
+	// Undoing is how many slots are taken back in the background now: those
+	// that may have been granted although no reply came, and those whose
+	// Release Redis did not confirm. Undone is how many were so far, and
+	// Lapsing how many are left to lapse since too many were being undone.
+	Undoing         int
+	Undone, Lapsing uint64
+	// Open says whether calls are held back now because Redis, or a node of
+	// the cluster, did not answer.
+	Open bool
+}

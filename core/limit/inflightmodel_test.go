@@ -1,0 +1,267 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// slots is the model of the scripts on requests in flight: when each token's
+// lease ends, in microseconds. Those that have lapsed stay until a grant.
+type slots map[string]int64
+
+func (s slots) count(now int64) (n int64) {
+	for _, ends := range s {
+		if ends > now {
+			n++
+		}
+	}
+	return n
+}
+
+func (s slots) acquire(now int64, token string, limit, lease int64) int64 {
+	if live := s.count(now); live >= limit && s[token] <= now {
+		for t, ends := range s {
+			s[t] = min(ends, now+lease)
+		}
+		return -1 - live
+	}
+	s[token] = now + lease
+	maps.DeleteFunc(s, func(_ string, ends int64) bool { return ends <= now })
+	return s.count(now)
+}
+
+func (s slots) renew(now int64, token string, lease int64) int64 {
+	if _, ok := s[token]; !ok {
+		return 0
+	}
+	s[token] = now + lease
+	return 1
+}
+
+func (s slots) release(token string) int64 {
+	_, ok := s[token]
+	delete(s, token)
+	if ok {
+		return 1
+	}
+	return 0
+}
+
+// run is what a step does.
+func (s slots) run(st step, now, limit, lease int64) int64 {
+	switch st.name {
+	case "acquire":
+		return s.acquire(now, st.token, limit, lease)
+	case "renew":
+		return s.renew(now, st.token, lease)
+	case "release":
+		return s.release(st.token)
+	}
+	return s.count(now)
+}
+
+// alive are the leases that have not lapsed.
+func (s slots) alive(now int64) slots {
+	alive := maps.Clone(s)
+	maps.DeleteFunc(alive, func(_ string, ends int64) bool { return ends <= now })
+	return alive
+}
+
+// stored are the leases in Redis.
+func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
+	t.Helper()
+	all, err := rdb.ZRangeWithScores(t.Context(), key, 0, -1).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := slots{}
+	for _, z := range all {
+		s[z.Member.(string)] = int64(z.Score)
+	}
+	return s
+}
+
+func newTestLeases(t *testing.T, rdb script.Client, limit int64, lease time.Duration) *leases {
+	t.Helper()
+	d, err := newDoor(rdb, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newLeases(d, limit, lease)
+}
+
+// step is one random call of a script, and what it answered.
+type step struct {
+	name, token string
+	n           int64
+}
+
+func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string) step {
+	t.Helper()
+	s := step{token: fmt.Sprintf("token-%d", rng.IntN(8))}
+	call := func(name string, script *script.Script, args ...any) {
+		n, err := l.run(t.Context(), script, key, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.name, s.n = name, n
+	}
+	switch rng.IntN(9) {
+	case 0, 1, 2, 3:
+		call("acquire", acquireScript, s.token, l.limit, l.lease, l.longest)
+	case 4, 5:
+		call("renew", renewScript, s.token, l.lease, l.longest)
+	case 6, 7:
+		call("release", releaseScript, s.token)
+	case 8:
+		call("count", countScript)
+	}
+	return s
+}
+
+// TestInflightEqualsModel runs acquire, renew, release and count by 8 tokens
+// on a clock that the test sets, on the edges of leases above all. The limit
+// changes now and then, as in a rolling deploy, and the clock is set back.
+func TestInflightEqualsModel(t *testing.T) {
+	t.Parallel()
+	m, rdb := newServer(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 5))
+	const perKey = 200
+	denied := 0
+	for i := range redistest.Ops(50_000) / perKey {
+		now := time.Date(2026, 11, 20, 8, 0, 0, rng.IntN(1e6)*1000, time.UTC)
+		lease := time.Duration(10+rng.IntN(100_000)) * time.Millisecond
+		limit := 1 + rng.Int64N(5)
+		l := newTestLeases(t, rdb, limit, lease)
+		key, model := fmt.Sprintf("{inflight%d}", i), slots{}
+		var gone time.Time // when the set's own time to live ends, which a clock set back puts off
+		var history []step
+		for range perKey {
+			switch rng.IntN(12) {
+			case 0, 1, 2:
+				now = now.Add(time.Duration(rng.Int64N(int64(lease))).Truncate(time.Microsecond))
+			case 3, 4: // to the end of a lease, or a microsecond before
+				for _, ends := range model.alive(now.UnixMicro()) {
+					now = time.UnixMicro(ends - rng.Int64N(2)).UTC()
+					break
+				}
+			case 5:
+				limit = 1 + rng.Int64N(5)
+				l = newTestLeases(t, rdb, limit, lease)
+			case 6:
+				if rng.IntN(20) == 0 {
+					back := time.Duration(rng.Int64N(int64(3 * lease))).Truncate(time.Microsecond)
+					now, gone = now.Add(-back), gone.Add(-back)
+				}
+			}
+			m.SetTime(now)
+			if !now.Before(gone) {
+				clear(model)
+			}
+			before := maps.Clone(model)
+			st := randomStep(t, rng, l, key)
+			history = append(history, st)
+			if st.n < 0 {
+				denied++
+			}
+			want := model.run(st, now.UnixMicro(), limit, lease.Microseconds())
+			if st.name == "acquire" && st.n >= 0 || st.name == "renew" && st.n == 1 || st.n < 0 && !maps.Equal(before, model) {
+				gone = now.Add(lease + time.Millisecond)
+			}
+			if got := stored(t, rdb, key); st.n != want || !maps.Equal(got, model) {
+				t.Fatalf("limit %d, lease %v, at %d: %+v, not %d\nleases %v\nmodel  %v\nbefore %v\nafter %+v",
+					limit, lease, now.UnixMicro(), st, want, got, model, before, history)
+			}
+			if len(model) > 0 && m.TTL(key) <= 0 {
+				t.Fatalf("the leases have no time to live after %+v", st)
+			}
+		}
+	}
+	if denied == 0 {
+		t.Error("nothing was denied")
+	}
+}
+
+// TestInflightEqualsModelOnRealRedis is the same by the server's own clock: a
+// script that wrote a lease tells by it when it ran, any other ran between two
+// readings.
+func TestInflightEqualsModelOnRealRedis(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	client := &between{rdb: srv.Client(t)}
+	prefix := srv.Prefix(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 6))
+	const perKey = 100
+	denied := 0
+	for i := range redistest.Ops(50_000) / perKey {
+		limit, lease := 1+rng.Int64N(5), time.Duration(1+rng.IntN(20))*time.Millisecond
+		l := newTestLeases(t, client, limit, lease)
+		key, model := fmt.Sprintf("%s:{%d}", prefix, i), slots{}
+		for range perKey {
+			st := randomStep(t, rng, l, key)
+			got := stored(t, client.rdb, key)
+			wrote := st.name == "acquire" && st.n >= 0 || st.name == "renew" && st.n == 1
+			switch {
+			case wrote:
+				now, ok := got[st.token]
+				if now -= lease.Microseconds(); !ok {
+					now = client.before // it lapsed before it could be read
+				}
+				if now < client.before || now > client.after {
+					t.Fatalf("%+v ran at %d, between %d and %d", st, now, client.before, client.after)
+				}
+				if !ok {
+					model = slots{}
+					continue
+				}
+				if want := model.run(st, now, limit, lease.Microseconds()); want != st.n {
+					t.Fatalf("limit %d, lease %v: %+v, not %d, of %v", limit, lease, st, want, model)
+				}
+				if !maps.Equal(got.alive(client.after), model.alive(client.after)) {
+					t.Fatalf("%+v left %v, not %v", st, got, model)
+				}
+			case st.name == "acquire":
+				denied++
+				if live := -1 - st.n; live < limit || live > model.count(client.before) || live < model.count(client.after) ||
+					model[st.token] > client.after {
+					t.Fatalf("limit %d: %+v is denied by %v", limit, st, model)
+				}
+			case st.name == "count":
+				if st.n > model.count(client.before) || st.n < model.count(client.after) {
+					t.Fatalf("%+v counts %v", st, model)
+				}
+			default: // the token had no slot, or gave it back
+				if model[st.token] > client.after && st.n == 0 {
+					t.Fatalf("%+v: %v", st, model)
+				}
+				delete(model, st.token)
+			}
+		}
+	}
+	if denied == 0 {
+		t.Error("nothing was denied")
+	}
+}
+
+// counted is how many of the subject s are in flight.
+func counted(t *testing.T, c *Concurrency) int64 {
+	t.Helper()
+	n, err := c.InFlight(context.Background(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,66 @@
+package limit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// failLeases has each command of each script on leases fail in turn: what is
+// not granted leaves no slot behind, and no set without a time to live.
+func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[string]bool) {
+	t.Helper()
+	const limit, token = 3, "own"
+	now := serverTime(t, admin).UnixMicro()
+	lapsed, alive, future := now-time.Hour.Microseconds(), now+time.Hour.Microseconds(), now+24*time.Hour.Microseconds()
+	l := newTestLeases(t, admin, limit, 2*time.Hour)
+	key := prefix + ":{leases}"
+	for name, c := range map[string]struct {
+		held slots
+		ttl  time.Duration
+	}{
+		"fresh":                  {slots{}, 0},
+		"in use":                 {slots{"a": alive}, 2 * time.Hour},
+		"its own":                {slots{"a": alive, token: alive}, 2 * time.Hour},
+		"full":                   {slots{"a": alive, "b": alive, "c": alive}, 2 * time.Hour},
+		"full, its own":          {slots{"a": alive, "b": alive, token: alive}, 2 * time.Hour},
+		"full, immortal":         {slots{"a": alive, "b": alive, "c": alive}, 0},
+		"full, from the future":  {slots{"a": future, "b": future, "c": alive}, 30 * time.Hour},
+		"partly lapsed":          {slots{"a": lapsed, "b": alive, "c": lapsed}, 2 * time.Hour},
+		"partly lapsed, its own": {slots{"a": lapsed, "b": alive, token: lapsed}, 2 * time.Hour},
+	} {
+		admin.Del(t.Context(), key)
+		for member, ends := range c.held {
+			admin.ZAdd(t.Context(), key, redis.Z{Score: float64(ends), Member: member})
+		}
+		if c.ttl > 0 {
+			admin.PExpire(t.Context(), key, c.ttl)
+		}
+		before := save(t, admin, []string{key})
+		for _, a := range []attempt{
+			{acquireScript, []string{key}, []any{token, l.limit, l.lease, l.longest}},
+			{renewScript, []string{key}, []any{token, l.lease, l.longest}},
+			{releaseScript, []string{key}, []any{token}},
+			{countScript, []string{key}, nil},
+		} {
+			where := fmt.Sprintf("%s, %s", a.script.Name(), name)
+			seen[a.script.Name()] = true
+			failEach(t, admin, a, before, where)
+			if a.script != acquireScript || c.held[token] != 0 {
+				continue
+			}
+			for n := 1; ; n++ {
+				restore(t, admin, before)
+				if admin.Eval(t.Context(), failing(a.script, n), a.keys, a.args...).Err() == nil {
+					break
+				}
+				if _, ok := stored(t, admin, key)[token]; ok {
+					t.Errorf("%s: after command %d failed the slot is taken", where, n)
+				}
+			}
+		}
+	}
+	admin.Del(t.Context(), key)
+}
