@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/neap-go/neap/core/limit"
 	// What the programs are built of: go test runs them again when it changes.
 	_ "github.com/neap-go/neap/examples/usecases"
 	"github.com/neap-go/neap/internal/redistest"
@@ -21,7 +22,8 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 // TestSmallestPrograms builds and starts each, and asks until it is limited:
-// twenty at once are let through, and the drain of ten a second meanwhile.
+// twenty at once are let through, and the drain of ten a second meanwhile. On a
+// busy machine a decision may be made without Redis, after a budget of 50 ms.
 func TestSmallestPrograms(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{"nethttp", "gin", "echo", "fiber"} {
@@ -39,17 +41,15 @@ func TestSmallestPrograms(t *testing.T) {
 				body, _ := io.ReadAll(response.Body)
 				response.Body.Close()
 				if response.StatusCode == http.StatusTooManyRequests {
-					most := 20 + int(time.Since(began)/(100*time.Millisecond)) + 1
+					took := time.Since(began)
+					most := 20 + int(took/(100*time.Millisecond)) + 1 + int(took/limit.DefaultBudget)
 					if admitted < 20 || admitted > most {
-						t.Errorf("%d were admitted in %v", admitted, time.Since(began))
+						t.Errorf("%d were admitted in %v", admitted, took)
 					}
 					if response.Header.Get("Retry-After") != "1" || response.Header.Get("RateLimit") == "" {
 						t.Errorf("the header of a denied request is %v", response.Header)
 					}
 					return
-				}
-				if response.StatusCode == http.StatusServiceUnavailable && admitted == 0 {
-					continue // the first call dials, which a busy machine may take long for
 				}
 				if response.StatusCode != http.StatusOK || string(body) != "hello\n" {
 					t.Fatalf("%d %q", response.StatusCode, body)

@@ -9,25 +9,27 @@ import (
 	"testing"
 )
 
-// TestReadmeIsTrue finds every Go block of the README, line by line, in a file
-// that compiles.
-func TestReadmeIsTrue(t *testing.T) {
+// TestPagesAreTrue finds every Go block of the README and of the operator's
+// page, line by line, in a file that compiles.
+func TestPagesAreTrue(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(text), "@@") {
-		t.Error("the README has a placeholder")
-	}
 	code := compiled(t)
-	blocks := goBlocks(string(text))
-	if len(blocks) < 8 {
-		t.Errorf("the README has %d blocks of Go", len(blocks))
-	}
-	for _, block := range blocks {
-		if !strings.Contains(code, block) {
-			t.Errorf("this block of the README stands in no file under examples:\n%s", block)
+	for page, least := range map[string]int{"README.md": 8, "docs/operations.md": 2} {
+		text, err := os.ReadFile("../" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "@@") {
+			t.Errorf("%s has a placeholder", page)
+		}
+		blocks := goBlocks(string(text))
+		if len(blocks) < least {
+			t.Errorf("%s has %d blocks of Go", page, len(blocks))
+		}
+		for _, block := range blocks {
+			if !strings.Contains(code, block) {
+				t.Errorf("this block of %s stands in no file under examples:\n%s", page, block)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ package usecases
 import (
 	"context"
 	"errors"
+	"expvar"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -110,6 +111,33 @@ func OwnAnswer(limiter *limit.Limiter) gate.Gate {
 			slog.Error("rate limit", "wiring", errors.Is(err, gate.ErrWiring), "err", err)
 		},
 	})
+}
+
+// WhenRedisIsDown chooses what happens then, logs it, and finds out at start.
+func WhenRedisIsDown(ctx context.Context, rdb script.Client, policies []limit.Policy) (*limit.Limiter, error) {
+	limiter, err := limit.New(rdb, "api", policies, &limit.Options{
+		Fail: limit.FailOpen, // FailClosed answers 503; the default, FailLocal, limits in this process
+		Observer: func(ctx context.Context, o limit.Observation) {
+			if o.Cause != nil && o.Outcome != limit.Canceled {
+				slog.WarnContext(ctx, "Redis did not decide",
+					"limiter", o.Limiter, "outcome", o.Outcome, "why", o.Cause, "took", o.Duration)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := limiter.Warm(ctx); err != nil {
+		slog.ErrorContext(ctx, "starting without Redis", "err", err)
+	}
+	return limiter, nil
+}
+
+// Publish shows a limiter's counts at /debug/vars.
+func Publish(limiter *limit.Limiter) {
+	expvar.Publish("limit."+limiter.Name(), expvar.Func(func() any { return limiter.Stats() }))
 }
 
 // Operate tells where a subject stands, and forgets what it has taken.

@@ -2,6 +2,7 @@ package usecases
 
 import (
 	"context"
+	"expvar"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -186,6 +187,24 @@ func TestOwnAnswer(t *testing.T) {
 	if w.Code != 429 || !strings.Contains(string(body), "Too Many Requests") || w.Header().Get("Retry-After") == "" ||
 		w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %v %s", w.Code, w.Header(), body)
+	}
+}
+
+func TestWhenRedisIsDown(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	limiter, err := WhenRedisIsDown(t.Context(), srv.Client(t), []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := serve(gate.RateLimit(limiter, gate.ByIP(nil), nil))
+	redistest.Await(t, 20*time.Second, "a decision by Redis", func() bool { return ask("/hello").Code == 429 })
+	srv.Stop(t)
+	expect(t, "without Redis", ask("/hello"), 200)
+	expect(t, "and again", ask("/hello"), 200)
+	Publish(limiter)
+	if text := expvar.Get("limit.api").String(); !strings.Contains(text, `"Degraded":`) || strings.Contains(text, `"Degraded":0`) {
+		t.Errorf("published: %s", text)
 	}
 }
 
