@@ -18,7 +18,7 @@
 local key, token = KEYS[1], ARGV[1]
 local limit, lease, longest = ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
 
-local call, try = redis.call, redis.pcall
+local call, pcall = redis.call, redis.pcall
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local ends = now + lease
@@ -43,8 +43,8 @@ end
 -- ZADD comes first, since it is what a full server refuses; what fails behind
 -- it is undone, since a script has no rollback
 local added = call('ZADD', key, ends, token)
-local kept = try('PEXPIRE', key, longest)
-local lapsed = try('ZREMRANGEBYSCORE', key, '-inf', now)
+local kept = pcall('PEXPIRE', key, longest)
+local lapsed = pcall('ZREMRANGEBYSCORE', key, '-inf', now)
 local failed = type(kept) == 'table' and kept or type(lapsed) == 'table' and lapsed
 if failed then
   if added == 1 then

@@ -58,7 +58,7 @@ func gives(t testing.TB, s *Slot) {
 
 func TestConcurrencyCounts(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		c := strict(t, rdb, prefix, 3, time.Hour)
 		var held []*Slot
 		for i := range int64(3) {
@@ -69,7 +69,7 @@ func TestConcurrencyCounts(t *testing.T) {
 			}
 			held = append(held, s)
 		}
-		before := dump(t, rdb, prefix)
+		before := dump(t, admin, prefix)
 		if !regexp.MustCompile(`^` + prefix + `:inflight:c:\{s\}:1h zset .* 1h0m0s\n$`).MatchString(before) {
 			t.Errorf("the state is %q", before)
 		}
@@ -84,7 +84,7 @@ func TestConcurrencyCounts(t *testing.T) {
 		if n := counted(t, c); n != 3 || c.Stats().InFlight != 3 {
 			t.Errorf("%d are in flight, %d of this process", n, c.Stats().InFlight)
 		}
-		if after := dump(t, rdb, prefix); after != before {
+		if after := dump(t, admin, prefix); after != before {
 			t.Errorf("denials wrote:\n%s\nbefore:\n%s", after, before)
 		}
 		if s := holds(t, c, "other"); s.Remaining != 2 {
@@ -109,7 +109,7 @@ func TestConcurrencyCounts(t *testing.T) {
 // TestConcurrencyWhileTheLimitChanges is a rolling deploy: both see all slots.
 func TestConcurrencyWhileTheLimitChanges(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		narrow, wide := strict(t, rdb, prefix, 2, time.Hour), strict(t, rdb, prefix, 3, time.Hour)
 		a, b, last := holds(t, narrow, "s"), holds(t, wide, "s"), holds(t, wide, "s")
 		if acquire(t, narrow, "s").Allowed || acquire(t, wide, "s").Allowed {
@@ -260,17 +260,17 @@ func TestBadConcurrencyIsRefused(t *testing.T) {
 func TestConcurrencyOneCallEach(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	rdb := srv.Client(t)
+	rdb, admin := srv.Client(t), srv.Admin(t)
 	c := strict(t, rdb, srv.Prefix(t), 1, time.Hour)
 	if err := c.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	redistest.ResetStats(t, rdb)
+	redistest.ResetStats(t, admin)
 	s := holds(t, c, "s")
 	acquire(t, c, "s")
 	counted(t, c)
 	gives(t, s)
-	if stats := redistest.CommandStats(t, rdb); stats["evalsha"].Calls != 4 || stats["eval"].Calls != 0 {
+	if stats := redistest.CommandStats(t, admin); stats["evalsha"].Calls != 4 || stats["eval"].Calls != 0 {
 		t.Errorf("4 calls sent %+v", stats)
 	}
 }

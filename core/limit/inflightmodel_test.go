@@ -199,7 +199,7 @@ func TestInflightEqualsModel(t *testing.T) {
 func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	client := &between{rdb: srv.Client(t)}
+	client := &between{admin: srv.Admin(t)}
 	prefix := srv.Prefix(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -212,7 +212,7 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 		key, model := fmt.Sprintf("%s:{%d}", prefix, i), slots{}
 		for range perKey {
 			st := randomStep(t, rng, l, key)
-			got := stored(t, client.rdb, key)
+			got := stored(t, client.admin, key)
 			wrote := st.name == "acquire" && st.n >= 0 || st.name == "renew" && st.n == 1
 			switch {
 			case wrote:

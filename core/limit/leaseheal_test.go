@@ -30,7 +30,7 @@ const (
 
 func holder(where string) {
 	addr, prefix, _ := strings.Cut(where, " ")
-	c, err := NewConcurrency(redis.NewClient(&redis.Options{Addr: addr}), "c", holderSlots, &ConcurrencyOptions{
+	c, err := NewConcurrency(redis.NewClient(&redis.Options{Addr: addr, Username: redistest.User, Password: redistest.Password}), "c", holderSlots, &ConcurrencyOptions{
 		Prefix: prefix, Budget: 5 * time.Second, Lease: holderLease, Fail: FailClosed,
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func holder(where string) {
 func TestSIGKILLGivesSlotsBack(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	rdb, prefix := srv.Client(t), srv.Prefix(t)
+	rdb, prefix := srv.Admin(t), srv.Prefix(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), holderEnv+"="+srv.Addr()+" "+prefix)
 	cmd.Stderr = os.Stderr
@@ -113,7 +113,7 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 // TestSlowHandlerKeepsItsSlot holds one for more than three leases.
 func TestSlowHandlerKeepsItsSlot(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		const lease = 1500 * time.Millisecond
 		c, rival := strict(t, rdb, prefix, 1, lease), strict(t, rdb, prefix, 1, lease)
 		s := holds(t, c, "s")
@@ -216,7 +216,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			redistest.Await(t, 10*time.Second, "half a second", func() bool { return time.Since(began) > 500*time.Millisecond })
 			srv.Resume(t)
 			redistest.Await(t, 5*time.Second, "the acquire to run", func() bool {
-				return redistest.CommandStats(t, rdb)["zadd"].Calls == 1
+				return redistest.CommandStats(t, srv.Admin(t))["zadd"].Calls == 1
 			})
 			free(t, other, 1500*time.Millisecond)
 		})
@@ -249,7 +249,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 	for name, outage := range map[string]time.Duration{"late": 0, "behind an outage": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			redistest.Each(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
+			redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
 				const lease = 2500 * time.Millisecond
 				rdb := &overtaking{absent{Client: client}, make(chan func() error, 1)}
 				c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{
@@ -322,7 +322,7 @@ func TestReleaseIsFinishedInTheBackground(t *testing.T) {
 // back as any other.
 func TestReleaseDoesNotEndWithItsContext(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		c := strict(t, rdb, prefix, 1, time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		s, err := c.Acquire(ctx, "s")
@@ -344,16 +344,16 @@ func TestReleaseDoesNotEndWithItsContext(t *testing.T) {
 // where there is not.
 func TestLostLeaseIsTakenAgain(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		const lease = 450 * time.Millisecond
 		c, rival := strict(t, rdb, prefix, 1, lease), strict(t, rdb, prefix, 1, lease)
 		key := c.space.key("s", c.tail)
 		s := holds(t, c, "s")
-		if err := rdb.Del(t.Context(), key).Err(); err != nil {
+		if err := admin.Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)
 		}
 		redistest.Await(t, 10*time.Second, "the slot to be taken again", func() bool { return counted(t, c) == 1 })
-		other := taken(t, rdb, rival, key)
+		other := taken(t, admin, rival, key)
 		began := time.Now()
 		redistest.Await(t, 10*time.Second, "two leases to pass", func() bool {
 			if n := counted(t, c); n != 1 {
@@ -369,10 +369,10 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 }
 
 // taken takes the only slot from whoever holds it.
-func taken(t *testing.T, rdb redis.UniversalClient, c *Concurrency, key string) (s *Slot) {
+func taken(t *testing.T, admin redis.UniversalClient, c *Concurrency, key string) (s *Slot) {
 	t.Helper()
 	redistest.Await(t, 10*time.Second, "the slot", func() bool {
-		if err := rdb.Del(t.Context(), key).Err(); err != nil {
+		if err := admin.Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)
 		}
 		s = acquire(t, c, "s")
@@ -385,7 +385,7 @@ func taken(t *testing.T, rdb redis.UniversalClient, c *Concurrency, key string) 
 // still runs takes a slot when Redis is back.
 func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
 		rdb := &absent{Client: client}
 		rdb.gone.Store(true)
 		c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{Prefix: prefix, Budget: 250 * time.Millisecond})
@@ -437,20 +437,20 @@ func TestLeasesHealAfterTheClock(t *testing.T) {
 // it, granted or denied.
 func TestLeasesHealTheirTimeToLive(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for limit := int64(1); limit <= 2; limit++ { // denied, granted
 			c := strict(t, rdb, fmt.Sprint(prefix, limit), limit, time.Minute)
 			key := c.space.key("s", c.tail)
 			holds(t, c, "s")
 			for harm, do := range map[string]func() error{
-				"persist":  func() error { return rdb.Persist(t.Context(), key).Err() },
-				"lengthen": func() error { return rdb.PExpire(t.Context(), key, 24*time.Hour).Err() },
+				"persist":  func() error { return admin.Persist(t.Context(), key).Err() },
+				"lengthen": func() error { return admin.PExpire(t.Context(), key, 24*time.Hour).Err() },
 			} {
 				if err := do(); err != nil {
 					t.Fatal(err)
 				}
 				s := acquire(t, c, "s")
-				if ttl := rdb.PTTL(t.Context(), key).Val(); s.Allowed != (limit == 2) || ttl <= 0 || ttl > time.Minute+time.Millisecond {
+				if ttl := admin.PTTL(t.Context(), key).Val(); s.Allowed != (limit == 2) || ttl <= 0 || ttl > time.Minute+time.Millisecond {
 					t.Errorf("%s, limit %d: %+v, and the leases live for %v", harm, limit, s.Decision, ttl)
 				}
 				gives(t, s)
@@ -464,7 +464,7 @@ func TestLeasesHealTheirTimeToLive(t *testing.T) {
 func TestAGrantThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	admin, prefix := srv.Client(t), srv.Prefix(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
 	try := func(user string, left int64) {
 		t.Helper()
 		rdb := srv.Client(t, func(o *redis.Options) { o.Username, o.Password = user, "pw" })
@@ -486,7 +486,7 @@ func TestAGrantThatFailsLeavesNothing(t *testing.T) {
 		}
 		try(command, 0)
 	}
-	holds(t, strict(t, admin, prefix, 2, time.Minute), "s")
+	holds(t, strict(t, srv.Client(t), prefix, 2, time.Minute), "s")
 	for _, command := range users {
 		try(command, 1)
 	}

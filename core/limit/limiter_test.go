@@ -122,7 +122,7 @@ func dump(t *testing.T, admin redis.UniversalClient, prefix string) string {
 			value = fmt.Sprint(admin.LRange(ctx, key, 0, -1).Val())
 		}
 		if kind == "zset" {
-			value = fmt.Sprint(rdb.ZRangeWithScores(ctx, key, 0, -1).Val())
+			value = fmt.Sprint(admin.ZRangeWithScores(ctx, key, 0, -1).Val())
 		}
 		// A key under an hour's policy that is written again moves by minutes.
 		fmt.Fprintf(&b, "%s %s %s %v\n", key, kind, value, admin.TTL(ctx, key).Val().Round(time.Minute))
