@@ -9,7 +9,7 @@ FUZZTIME ?= 20s
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## send real HTTP to all four frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
@@ -34,6 +34,10 @@ check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-l
 .PHONY: bench
 bench: redis ## measure decisions and the net/http middleware
 	go test -run '^$$' -bench . -benchmem ./core/... ./nethttp/...
+
+.PHONY: bench-peers
+bench-peers: redis ## measure neap beside its peers for some minutes, into bench/RESULTS.md and its picture
+	cd bench && go run .
 
 .PHONY: planted
 planted: redis ## plant wiring bugs in the adapters; the contract must catch each

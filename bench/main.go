@@ -1,0 +1,60 @@
+// Bench measures neap beside other limiters, on a redis-server that it starts
+// itself, and writes what it found to RESULTS.md and RESULTS.svg.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	var p plan
+	flag.IntVar(&p.rounds, "rounds", 5, "rounds of each way of asking")
+	flag.DurationVar(&p.slice, "slice", 120*time.Millisecond, "how long a contestant is asked in a round")
+	flag.IntVar(&p.tries, "tries", 3, "how often each is asked by many callers at once for more than it has")
+	keys := flag.Int("keys", 100_000, "how many keys there are beside the one hot key")
+	dir := flag.String("out", ".", "the directory to write to")
+	flag.Parse()
+	p.keys, p.goroutines = []int{1, *keys}, []int{1, 16, 256}
+
+	if err := run(context.Background(), p, *dir); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, p plan, dir string) (err error) {
+	if p.rounds < 1 || p.tries < 1 || p.slice <= 0 || p.keys[1] < 2 || p.keys[1] > 1<<24 {
+		return errors.New("rounds, tries and slice must be positive, keys from 2 to 16,777,216")
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	s, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+
+	r := &results{plan: p, contestants: contestants(), when: time.Now()}
+	if r.host, err = s.host(ctx); err != nil {
+		return err
+	}
+	if r.facts, err = s.learn(ctx, r.contestants, p.tries, os.Stderr); err != nil {
+		return err
+	}
+	if r.measured, err = s.measure(ctx, p, r.contestants, os.Stderr); err != nil {
+		return err
+	}
+	return errors.Join(
+		write(filepath.Join(dir, "RESULTS.md"), r.report()),
+		write(filepath.Join(dir, "RESULTS.svg"), r.picture()),
+	)
+}
+
+func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // for everyone to read

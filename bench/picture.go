@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+const (
+	rowHeight = 20
+	nameWidth = 230
+	barWidth  = 230
+	gap       = 90 // beside a bar, for its figure
+	top       = 70
+)
+
+const style = `<style>
+text{font:12px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#57606a}
+.title{font-size:13px;font-weight:600;fill:#24292f}
+.neap{fill:#0f766e}.peer{fill:#8c959f}.tutorial{fill:#afb8c1}.floor{fill:#d0a215}
+.line{stroke:#d0a215;stroke-dasharray:3 3}
+@media(prefers-color-scheme:dark){
+text{fill:#8b949e}.title{fill:#e6edf3}
+.neap{fill:#2dd4bf}.peer{fill:#6e7681}.tutorial{fill:#484f58}
+}
+</style>
+`
+
+// panel is one column of bars.
+type panel struct {
+	title  string
+	figure func(name string) spread
+	format string
+	one    bool // has a line at 1, the floor
+}
+
+// picture is RESULTS.svg: throughput and CPU where it is busiest.
+func (r *results) picture() string {
+	busy := r.busiest()
+	panels := []panel{
+		{"Decisions a second, as a ratio to the floor", func(name string) spread { return r.throughput(name, busy) }, "%.2f", true},
+		{"Redis CPU a decision, microseconds", func(name string) spread {
+			usec, _ := r.cpu(name, busy.keys, false)
+			return usec
+		}, "%.1f", false},
+	}
+	width, height := nameWidth+len(panels)*(barWidth+gap), top+len(r.contestants)*rowHeight+16
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="neap beside its peers">`+"\n", width, height)
+	b.WriteString(style)
+	fmt.Fprintf(&b, `<text class="title" x="0" y="16">%s</text>`+"\n",
+		escaped(fmt.Sprintf("%s; floor: %s", busy.text(), floorName)))
+	for i, c := range r.contestants {
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWidth-8, rowAt(i)+14, escaped(c.name))
+	}
+	for i, p := range panels {
+		r.drawPanel(&b, p, nameWidth+i*(barWidth+gap))
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+func (r *results) drawPanel(b *strings.Builder, p panel, left int) {
+	most := 0.0
+	for _, c := range r.contestants {
+		most = max(most, p.figure(c.name).median)
+	}
+	most = max(most, 1e-9)
+	fmt.Fprintf(b, `<text class="title" x="%d" y="%d">%s</text>`+"\n", left, top-16, escaped(p.title))
+	if p.one {
+		at := float64(left) + barWidth/most
+		fmt.Fprintf(b, `<line class="line" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`+"\n", at, top-6, at, rowAt(len(r.contestants)))
+	}
+	for i, c := range r.contestants {
+		s := p.figure(c.name)
+		if s.rounds == 0 {
+			fmt.Fprintf(b, `<text x="%d" y="%d">–</text>`+"\n", left, rowAt(i)+14)
+			continue
+		}
+		long := s.median / most * barWidth
+		fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/>`+"\n", c.kind, left, rowAt(i)+3, long, rowHeight-6)
+		fmt.Fprintf(b, `<text x="%.1f" y="%d">%s</text>`+"\n", float64(left)+long+6, rowAt(i)+14, fmt.Sprintf(p.format, s.median))
+	}
+}
+
+func rowAt(i int) int { return top + i*rowHeight }
+
+func escaped(text string) string {
+	var b strings.Builder
+	if err := xml.EscapeText(&b, []byte(text)); err != nil {
+		return ""
+	}
+	return b.String()
+}
