@@ -19,7 +19,7 @@ type plan struct {
 }
 
 // probes is how many requests of one caller tell what a contestant sends.
-const probes = 20
+const probes = 100
 
 // manyCallers is from how many goroutines on a contestant takes part that is
 // for a crowd.

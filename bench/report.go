@@ -28,8 +28,9 @@ contestant is asked for %[6]s, in shuffled order, with the floor again and again
 to the floor of its own round, and the tables have the median of the rounds with its quartiles. Every answer is
 checked: a contestant that denies where it must admit, or admits where it must deny, ends the run. neap fails closed,
 so that no decision is counted that Redis did not make; its budget is %[7]s, because no peer has any.
+Within the rounds of one column the floor itself moved by a factor of up to %.1[8]f, which is what others did on the machine.
 
-`, "`", r.when.UTC().Format("2 January 2006"), r.host, conns(), r.plan.rounds, r.plan.slice, budget)
+`, "`", r.when.UTC().Format("2 January 2006"), r.host, conns(), r.plan.rounds, r.plan.slice, budget, r.unrest())
 
 	r.whereAPeerWins(&b)
 	r.targets(&b)
@@ -223,5 +224,5 @@ func whole(s spread) string {
 }
 
 func commands(c call) string {
-	return fmt.Sprintf("%s: %.3g", strings.ToUpper(strings.Join(c.commands, " ")), c.trips)
+	return fmt.Sprintf("%s: %.2g", strings.ToUpper(strings.Join(c.commands, " ")), c.trips)
 }

@@ -86,11 +86,13 @@ func TestTheReportSaysWhatIsNotHeld(t *testing.T) {
 	r := flat()
 	r.facts[bucketName] = facts{bytes: 129, keys: 1}
 	r.measured[cell{1, false, 256}]["throttled"] = []sample{{errors: 0.5}}
+	r.measured[cell{1, true, 1}][floorName][2].perSecond = 4000
 	text := r.report()
 	for begins, want := range map[string]string{
 		"- " + bucketName + ":":  "**not held**",
 		"- neap fixed window:":   ": held",
 		"- " + pipedName + " in": "**not held**",
+		"Within the rounds":      "a factor of up to 4.0,",
 		"- throttled, one hot":   "50.0 % of the calls failed",
 	} {
 		if got := line(text, begins); !strings.Contains(got, want) {

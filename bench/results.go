@@ -58,6 +58,19 @@ func (r *results) throughput(name string, c cell) spread {
 	return r.of(name, func(s sample) float64 { return s.throughput }, c)
 }
 
+// unrest is by how much the floor moved between the rounds of a cell, at worst.
+func (r *results) unrest() float64 {
+	worst := 1.0
+	for _, all := range r.measured {
+		slow, fast := all[floorName][0].perSecond, all[floorName][0].perSecond
+		for _, s := range all[floorName] {
+			slow, fast = min(slow, s.perSecond), max(fast, s.perSecond)
+		}
+		worst = max(worst, fast/slow)
+	}
+	return worst
+}
+
 // cpu is in microseconds and in floors.
 func (r *results) cpu(name string, keys int, denied bool) (usec, floors spread) {
 	cells := r.cells(keys, denied)
