@@ -20,7 +20,7 @@ const (
 	tripInARow  = 20
 	tripRatio   = 0.8
 	tripOf      = 50 // calls at least for the ratio
-	tripWithin  = 2 * time.Second
+	tripBudgets = 40 // how long failures count: as many budgets, since a lone caller spends one on each
 	tripBuckets = 10
 	openFor     = 500 * time.Millisecond
 )
@@ -62,11 +62,11 @@ func newDoor(rdb script.Client, budget time.Duration) (*door, error) {
 // was spent, which tells nothing of Redis.
 var errOvertaken = errors.New("overtaken")
 
-func newBreaker() *breaker {
+func newBreaker(budget time.Duration) *breaker {
 	return gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		MaxRequests:  1,
-		Interval:     tripWithin,
-		BucketPeriod: tripWithin / tripBuckets,
+		Interval:     tripBudgets * budget,
+		BucketPeriod: tripBudgets * budget / tripBuckets,
 		Timeout:      openFor,
 		ReadyToTrip: func(n gobreaker.Counts) bool {
 			return n.ConsecutiveFailures >= tripInARow ||
@@ -97,7 +97,7 @@ func (d *door) breaker(ctx context.Context, key string) *breaker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.nodes[node] == nil {
-		d.nodes[node] = newBreaker()
+		d.nodes[node] = newBreaker(d.budget)
 	}
 	return d.nodes[node]
 }
