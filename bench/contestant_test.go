@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/neap-go/neap/internal/redistest"
@@ -10,8 +9,11 @@ import (
 
 func testServer(t *testing.T) *server {
 	t.Helper()
-	srv := redistest.NewStandalone(t, "--databases", strconv.Itoa(databases))
-	s := newServer(srv.Addr(), func() error { return nil })
+	redistest.Require(t)
+	s, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := s.stop(); err != nil {
 			t.Error(err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // flat are results of which every figure of every contestant is the same.
@@ -136,7 +138,7 @@ func TestAllArePutDown(t *testing.T) {
 // every cell, and nothing but the two files is left.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	testServer(t) // skips where there is none
+	redistest.Require(t)
 	dir := t.TempDir()
 	p := plan{rounds: 1, slice: time.Millisecond, tries: 1, keys: []int{1, 50}, goroutines: []int{1, manyCallers}}
 	if err := run(t.Context(), p, dir); err != nil {

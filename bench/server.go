@@ -29,11 +29,7 @@ func startServer() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newServer(addr, end), nil
-}
-
-func newServer(addr string, end func() error) *server {
-	return &server{addr: addr, admin: redis.NewClient(&redis.Options{Addr: addr}), end: end}
+	return &server{addr: addr, admin: redis.NewClient(&redis.Options{Addr: addr}), end: end}, nil
 }
 
 func (s *server) stop() error {
