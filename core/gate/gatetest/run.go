@@ -74,6 +74,9 @@ var cases = []contract{
 	{"RateLimit/Refusals", refusals},
 	{"RateLimit/UnknownRoute", unknownRoute},
 	{"RateLimit/ClientIP", clientIPs},
+	{"Concurrency/Full", inFlight},
+	{"Concurrency/HandlerPanics", inFlightPanics},
+	{"Concurrency/ClientGone", inFlightGone},
 	{"Mount/Endpoint", endpoints},
 	{"Mount/Nil", nilGates},
 }

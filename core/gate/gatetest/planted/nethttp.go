@@ -163,4 +163,14 @@ var nethttpBugs = []bug{
 		"core/gate/gatehttp/body.go", "b.readAhead(max+1, r.ContentLength)", "b.readAhead(max, r.ContentLength)",
 		"a body that is too large is cut off",
 	},
+	{
+		"core/gate/concurrency.go", "return Pass{Leave: func(*Reply) { _ = slot.Release(ctx) }}",
+		"_ = slot.Release(ctx)\nreturn Pass{}",
+		"a slot is given back before its handler runs",
+	},
+	{
+		"core/gate/concurrency.go", "func(*Reply) { _ = slot.Release(ctx) }",
+		"func(r *Reply) { if r != nil { _ = slot.Release(ctx) } }",
+		"a handler that panics keeps its slot",
+	},
 }

@@ -1,0 +1,92 @@
+package gate
+
+import "github.com/neap-go/neap/core/limit"
+
+// ConcurrencyOptions are the options of [Concurrency]. Their functions are
+// called by many requests at once; what they panic with, the request panics
+// with.
+type ConcurrencyOptions struct {
+	// Skip lets a request pass uncounted, such as a health check.
+	Skip func(Request) bool
+	// Render makes the answer to a request that may not run, as that of
+	// [RateLimitOptions] does.
+	Render func(Denial) Reply
+	// OnError hears of what is answered with a 500 or 503, and of what was
+	// decided without Redis, as that of [RateLimitOptions] does.
+	OnError func(Request, error)
+}
+
+// titleFull has no problem type beside it: those registered are about quotas.
+const titleFull = "Too many requests are in flight"
+
+// Concurrency is a gate that lets as many requests of a subject run at once,
+// in all processes together, as c allows. It answers
+//
+//   - 429 with Retry-After 1 when as many are in flight,
+//   - 400 to 499 when the request cannot be keyed,
+//   - 503 when Redis could not answer and c is limit.FailClosed, or when the
+//     request's context ended,
+//   - 500 when the key is wrongly wired or fails.
+//
+// A request is in flight until its handler has returned or panicked, however
+// slow it is and whether or not its client still listens; its slot is free
+// before the response has ended. What a handler leaves behind is not counted: a
+// connection that was taken over and lives on, and with Fiber a response that
+// is streamed, since its stream runs after the handler has returned.
+//
+// It panics at wiring on a nil c or key; nil options are the defaults, and
+// options are copied.
+func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
+	if c == nil {
+		panic("gate.Concurrency: the limit is nil; make one with limit.NewConcurrency")
+	}
+	mustKeys("Concurrency", key)
+	g := &concurrency{limit: c, key: key}
+	if opts != nil {
+		g.skip = opts.Skip
+		g.answers = answers{render: opts.Render, onError: opts.OnError}
+	}
+	return g
+}
+
+type concurrency struct {
+	limit   *limit.Concurrency
+	key     Key
+	skip    func(Request) bool
+	answers answers
+}
+
+func (g *concurrency) Enter(r Request) Pass {
+	if g.skip != nil && g.skip(r) {
+		return Pass{}
+	}
+	subject, err := subject(r, g.key)
+	if err != nil {
+		return g.answers.refuse(r, err)
+	}
+	ctx := r.Context()
+	slot, err := g.limit.Acquire(ctx, subject)
+	if err != nil {
+		return g.answers.unavailable(r, err)
+	}
+	if slot.Degraded {
+		g.tell(r, slot)
+	}
+	if !slot.Allowed {
+		return g.answers.deny(Denial{Status: 429, Title: titleFull, RetryAfter: slot.RetryAfter, Decision: &slot.Decision})
+	}
+	// What Release cannot do at once goes on in the background.
+	return Pass{Leave: func(*Reply) { _ = slot.Release(ctx) }}
+}
+
+// tell gives the slot back when the hook panics: nobody will leave.
+func (g *concurrency) tell(r Request, slot *limit.Slot) {
+	told := false
+	defer func() {
+		if !told {
+			_ = slot.Release(r.Context())
+		}
+	}()
+	g.answers.tell(r, slot.Cause)
+	told = true
+}

@@ -1,0 +1,191 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+)
+
+// inFlight allows n at once.
+func inFlight(t testing.TB, n int64) *limit.Concurrency {
+	t.Helper()
+	c, err := limit.NewLocalConcurrency("test", n, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// without is a limit of 1 whose Redis refuses everything.
+func without(t testing.TB, mode limit.FailMode) *limit.Concurrency {
+	t.Helper()
+	c, err := limit.NewConcurrency(deadRedis{errNoPerm}, "test", 1, &limit.ConcurrencyOptions{Budget: 5 * time.Second, Fail: mode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestConcurrencyHoldsASlotUntilLeave(t *testing.T) {
+	t.Parallel()
+	c := inFlight(t, 2)
+	g := gate.Concurrency(c, gate.ByHeader("X-Api-Key"), nil)
+	a := with("X-Api-Key", "a")
+	first, second := g.Enter(a), g.Enter(a)
+	if status(first) != 200 || status(second) != 200 || first.Header != nil || first.Capture != 0 {
+		t.Fatalf("%+v, %+v", first, second)
+	}
+	full := g.Enter(a)
+	const body = `{"title":"Too many requests are in flight","status":429,"detail":"Retry after 1 s."}` + "\n"
+	if status(full) != 429 || string(full.Reply.Body) != body || full.Leave != nil {
+		t.Errorf("%+v", full.Reply)
+	}
+	if h := full.Reply.Header; single(t, h, "Retry-After") != "1" || single(t, h, "Cache-Control") != "no-store" || len(h) != 3 {
+		t.Errorf("%+v", h)
+	}
+	if got := status(g.Enter(with("X-Api-Key", "b"))); got != 200 {
+		t.Errorf("another key: %d", got)
+	}
+	first.Leave(nil)
+	first.Leave(nil)
+	if c.Stats().InFlight != 2 || status(g.Enter(a)) != 200 || status(g.Enter(a)) != 429 {
+		t.Errorf("after one has left: %+v", c.Stats())
+	}
+}
+
+func TestConcurrencyAnswers(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom secret-key-name")
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	ok := with("X-Api-Key", "k")
+	key := gate.ByHeader("X-Api-Key")
+	for _, c := range []struct {
+		name   string
+		limit  *limit.Concurrency
+		key    gate.Key
+		r      *request
+		status int
+		hook   error // nil: not told
+	}{
+		{"admitted", inFlight(t, 1), key, ok, 200, nil},
+		{"missing", inFlight(t, 1), key, &request{}, 400, nil},
+		{"the key fails", inFlight(t, 1), failing(boom), ok, 500, boom},
+		{"Redis is down, closed", without(t, limit.FailClosed), key, ok, 503, script.ErrConfiguration},
+		{"Redis is down, open", without(t, limit.FailOpen), key, ok, 200, script.ErrConfiguration},
+		{"Redis is down, local", without(t, limit.FailLocal), key, ok, 200, script.ErrConfiguration},
+		{"the client went away", inFlight(t, 1), key, &request{ctx: gone, header: ok.header}, 503, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var h hook
+			p := gate.Concurrency(c.limit, c.key, &gate.ConcurrencyOptions{OnError: h.hear}).Enter(c.r)
+			if status(p) != c.status {
+				t.Errorf("%d, want %d", status(p), c.status)
+			}
+			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
+				t.Errorf("the hook was told %v, want %v", told, c.hook)
+			}
+			if p.Reply == nil {
+				p.Leave(nil)
+			} else if strings.Contains(string(p.Reply.Body), "secret-key-name") {
+				t.Errorf("the client reads %s", p.Reply.Body)
+			}
+			if c.limit.Stats().InFlight != 0 {
+				t.Errorf("%+v", c.limit.Stats())
+			}
+		})
+	}
+}
+
+func TestConcurrencyOptions(t *testing.T) {
+	t.Parallel()
+	c := inFlight(t, 1)
+	opts := &gate.ConcurrencyOptions{
+		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
+		Render: func(d gate.Denial) gate.Reply {
+			if d.Decision == nil || d.Decision.Policy != "inflight" || d.Decision.Limit != 1 || d.RetryAfter != time.Second {
+				t.Errorf("%+v", d)
+			}
+			return gate.Reply{Body: []byte("busy")}
+		},
+	}
+	g := gate.Concurrency(c, everyone, opts)
+	opts.Skip, opts.Render = nil, nil
+	if p := g.Enter(&request{path: "/"}); status(p) != 200 {
+		t.Errorf("%+v", p.Reply)
+	}
+	if p := g.Enter(&request{path: "/healthz"}); p.Reply != nil || p.Leave != nil {
+		t.Errorf("%+v", p)
+	}
+	p := g.Enter(&request{path: "/"})
+	if status(p) != 429 || string(p.Reply.Body) != "busy" || single(t, p.Reply.Header, "Retry-After") != "1" {
+		t.Errorf("%+v", p.Reply)
+	}
+}
+
+// A later gate that refuses or panics, and a hook that panics, hold no slot.
+func TestConcurrencyLeavesWhatIsNotRun(t *testing.T) {
+	t.Parallel()
+	c := inFlight(t, 1)
+	held := gate.Concurrency(c, everyone, nil)
+	if p := gate.Chain(held, gate.RateLimit(hourly(t, 1), failing(gate.Refuse(403, "No")), nil)).Enter(&request{}); status(p) != 403 {
+		t.Errorf("%+v", p.Reply)
+	}
+	panics(t, func() {
+		gate.Chain(held, gate.RateLimit(hourly(t, 1), func(gate.Request) (string, error) { panic("mine") }, nil)).Enter(&request{})
+	})
+	if c.Stats().InFlight != 0 {
+		t.Errorf("%+v", c.Stats())
+	}
+	down := without(t, limit.FailLocal)
+	panics(t, func() {
+		gate.Concurrency(down, everyone, &gate.ConcurrencyOptions{OnError: func(gate.Request, error) { panic("mine") }}).Enter(&request{})
+	})
+	if down.Stats().InFlight != 0 {
+		t.Errorf("%+v", down.Stats())
+	}
+}
+
+// The slot is given back in Redis although the request's context has ended.
+func TestConcurrencyReleasesForAClientThatIsGone(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { rdb.Close() })
+	c, err := limit.NewConcurrency(rdb, "test", 1, &limit.ConcurrencyOptions{Budget: 5 * time.Second, Fail: limit.FailClosed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := gate.Concurrency(c, everyone, nil).Enter(&request{ctx: ctx})
+	if n, err := c.InFlight(context.Background(), "everyone"); n != 1 || err != nil {
+		t.Errorf("%d are in flight, %v", n, err)
+	}
+	cancel()
+	p.Leave(nil)
+	if keys := m.Keys(); len(keys) != 0 {
+		t.Errorf("%v is left", keys)
+	}
+}
+
+func TestConcurrencyPanics(t *testing.T) {
+	t.Parallel()
+	for name, wire := range map[string]func(){
+		"no limit": func() { gate.Concurrency(nil, everyone, nil) },
+		"no key":   func() { gate.Concurrency(inFlight(t, 1), nil, nil) },
+	} {
+		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Concurrency: ") {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+}
