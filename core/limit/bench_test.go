@@ -90,7 +90,7 @@ func BenchmarkTake(b *testing.B) {
 }
 
 // BenchmarkDegraded measures decisions while the breaker is open: they ask
-// nobody, but for a probe every half second.
+// nobody, but for a probe every quarter second.
 func BenchmarkDegraded(b *testing.B) {
 	for _, mode := range modes {
 		b.Run(mode.String(), func(b *testing.B) {

@@ -22,14 +22,16 @@ const (
 	tripOf      = 50 // calls at least for the ratio
 	tripBudgets = 40 // how long failures count: as many budgets, since a lone caller spends one on each
 	tripBuckets = 10
-	openFor     = 500 * time.Millisecond
+	hiccup      = 4 // budgets, for which failures must last: of a hiccup all callers of a moment fail together
+	openFor     = 250 * time.Millisecond
 )
 
 // errOpen is the cause of a call that was not sent.
 var errOpen = errors.New("not asked, since Redis could not answer lately")
 
 // door runs scripts, and spares a Redis that does not answer: after a row of
-// failures it lets a single call through every half second, until one succeeds.
+// failures it lets a single call through every quarter second, until one
+// succeeds.
 type door struct {
 	rdb    script.Client
 	runner *script.Runner
@@ -63,14 +65,23 @@ func newDoor(rdb script.Client, budget time.Duration) (*door, error) {
 var errOvertaken = errors.New("overtaken")
 
 func newBreaker(budget time.Duration) *breaker {
+	var row, first time.Time // when the row, and what is counted, began to fail
 	return gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		MaxRequests:  1,
 		Interval:     tripBudgets * budget,
 		BucketPeriod: tripBudgets * budget / tripBuckets,
 		Timeout:      openFor,
-		ReadyToTrip: func(n gobreaker.Counts) bool {
-			return n.ConsecutiveFailures >= tripInARow ||
-				n.Requests >= tripOf && float64(n.TotalFailures) >= tripRatio*float64(n.Requests)
+		ReadyToTrip: func(n gobreaker.Counts) bool { // after each failure, under the breaker's lock
+			now := time.Now()
+			if n.ConsecutiveFailures == 1 {
+				row = now
+			}
+			if n.TotalFailures == 1 {
+				first = now
+			}
+			return n.ConsecutiveFailures >= tripInARow && now.Sub(row) >= hiccup*budget ||
+				n.Requests >= tripOf && float64(n.TotalFailures) >= tripRatio*float64(n.Requests) &&
+					now.Sub(first) >= hiccup*budget
 		},
 		IsSuccessful: func(err error) bool {
 			return errors.Is(err, script.ErrFailed) || errors.Is(err, script.ErrConfiguration) || err == nil

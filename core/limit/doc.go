@@ -25,7 +25,7 @@
 // client leaves the decision to the [FailMode]: the same policies in this
 // process, which is the default, or everything, or nothing. Such a decision is
 // marked Degraded and has its Cause. After a row of failures calls are not sent
-// at all, but for one every half second, until one succeeds: they cost
+// at all, but for one every quarter second, until one succeeds: they cost
 // microseconds then. Each node of a cluster is judged by itself.
 //
 // # Where the guarantee ends

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -173,10 +174,10 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 		ask()
 		return l.Stats().Open
 	})
-	// A run of calls that ends within the half second is free of the probe.
+	// A run of calls that ends within the quarter second is free of the probe.
 	for range 20 {
 		before, began := sent(), time.Now()
-		ask() // may be the probe, after which half a second is quiet
+		ask() // may be the probe, after which a quarter second is quiet
 		quiet := sent()
 		for range 1000 {
 			ask()
@@ -188,7 +189,91 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 			t.Fatalf("an open breaker sent %d", sent()-quiet)
 		}
 	}
-	t.Error("1000 decisions without Redis never took less than half a second")
+	t.Error("1000 decisions without Redis never took less than a quarter second")
+}
+
+// hesitant fails while it is told to, as soon as it is called.
+type hesitant struct{ fails atomic.Bool }
+
+func (h *hesitant) Process(_ context.Context, cmd redis.Cmder) error {
+	if !h.fails.Load() {
+		cmd.(interface{ SetVal(val any) }).SetVal(int64(1))
+		return nil
+	}
+	cmd.Args() // as one that was written
+	err := errors.New("a stumble")
+	cmd.SetErr(err)
+	return err
+}
+
+// TestAStumbleOpensNothing has all callers of a moment fail together, which
+// tells of no outage, and go on failing, which does.
+func TestAStumbleOpensNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb hesitant
+		l, err := New(&rdb, "stumble", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func(n int) {
+			for range n {
+				if _, err := l.Take(t.Context(), "s"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		ask(10)
+		for range 3 {
+			rdb.fails.Store(true)
+			ask(300)
+			time.Sleep(hiccup*DefaultBudget - time.Millisecond)
+			ask(300)
+			if l.Stats().Open {
+				t.Fatal("600 failures within four budgets opened the breaker")
+			}
+			rdb.fails.Store(false)
+			ask(300)
+			time.Sleep(tripBudgets * DefaultBudget)
+		}
+		rdb.fails.Store(true)
+		ask(tripInARow - 1)
+		time.Sleep(hiccup * DefaultBudget)
+		if ask(0); l.Stats().Open {
+			t.Fatal("19 failures opened the breaker")
+		}
+		if ask(1); !l.Stats().Open {
+			t.Fatal("20 failures in four budgets did not open the breaker")
+		}
+	})
+}
+
+// TestAMostlyFailingRedisIsLeft: it answers every fifth call, and then every
+// fourth.
+func TestAMostlyFailingRedisIsLeft(t *testing.T) {
+	t.Parallel()
+	for every, want := range map[int]bool{5: true, 4: false} {
+		synctest.Test(t, func(t *testing.T) {
+			var rdb hesitant
+			l, err := New(&rdb, "mostly", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 200 {
+				rdb.fails.Store(i%every != 0)
+				if _, err := l.Take(t.Context(), "s"); err != nil {
+					t.Fatal(err)
+				}
+				if l.Stats().Open {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if got := l.Stats().Open; got != want {
+				t.Errorf("that answers every %dth call: open is %v", every, got)
+			}
+		})
+	}
 }
 
 // TestRecoversByItself pauses the server, and lets it go on.
