@@ -25,10 +25,13 @@ local ends = now + lease
 
 local held = call('ZCARD', key)
 if held >= limit then
-  local live = held - call('ZCOUNT', key, '-inf', now)
+  local live, late = call('ZCOUNT', key, string.format('(%.0f', now), ends), {}
+  if live < held then
+    late = call('ZRANGEBYSCORE', key, string.format('(%.0f', ends), '+inf')
+    live = live + #late
+  end
   local own = live >= limit and call('ZSCORE', key, token)
   if live >= limit and not (own and own + 0 > now) then
-    local late = call('ZRANGEBYSCORE', key, string.format('(%.0f', ends), '+inf')
     for _, member in ipairs(late) do
       call('ZADD', key, ends, member)
     end

@@ -240,3 +240,23 @@ func ExampleTag() {
 	// 403
 	// 200
 }
+
+func ExampleConcurrency() {
+	exports, err := limit.NewLocalConcurrency("exports", 1, nil) // or NewConcurrency, on Redis
+	if err != nil {
+		log.Fatal(err)
+	}
+	oneAtATime := nethttp.Middleware(gate.Concurrency(exports, gate.ByIP(nil), nil))
+
+	var h http.Handler
+	h = oneAtATime(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		send(h, get("/export"), "Retry-After") // while this one runs
+		fmt.Fprintln(w, "done")
+	}))
+	send(h, get("/export"))
+	send(oneAtATime(hello), get("/export"))
+	// Output:
+	// 429 Retry-After: 1
+	// 200
+	// 200
+}

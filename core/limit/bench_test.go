@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -107,6 +108,65 @@ func BenchmarkDegraded(b *testing.B) {
 			if !l.Stats().Open {
 				b.Error("the breaker is not open")
 			}
+		})
+	}
+}
+
+// BenchmarkAcquire measures a slot that is taken and given back, which is two
+// calls, and one that is denied, beside two and one of the floor.
+func BenchmarkAcquire(b *testing.B) {
+	srv := redistest.NewStandalone(b)
+	rdb := srv.Client(b, func(o *redis.Options) {
+		o.ContextTimeoutEnabled = true
+		o.PoolSize = 64
+	})
+	ctx := b.Context()
+	one := script.New("one.lua", "return 1")
+	d, err := newDoor(rdb, 5*time.Second)
+	if err != nil {
+		b.Fatal(err)
+	}
+	floor := func() {
+		if _, err := d.run(ctx, one, []string{"neap:floor:{s}"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c, err := NewConcurrency(rdb, "bench", 100, &ConcurrencyOptions{Budget: 5 * time.Second, Fail: FailClosed})
+	if err != nil {
+		b.Fatal(err)
+	}
+	slot := func(subject string) *Slot {
+		s, err := c.Acquire(ctx, subject)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return s
+	}
+	for range 100 {
+		slot("full")
+	}
+	for _, run := range []struct {
+		name string
+		call func()
+	}{
+		{"floor", floor},
+		{"floor twice", func() { floor(); floor() }},
+		{"denied", func() { slot("full") }},
+		{"acquired and released", func() {
+			if err := slot("s").Release(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}},
+	} {
+		b.Run(run.name, func(b *testing.B) {
+			run.call()
+			redistest.ResetStats(b, srv.Admin(b))
+			b.ReportAllocs()
+			for b.Loop() {
+				run.call()
+			}
+			s := redistest.CommandStats(b, srv.Admin(b))["evalsha"]
+			b.ReportMetric(float64(s.Usec)/float64(s.Calls), "script-µs/call")
 		})
 	}
 }

@@ -18,6 +18,11 @@
 // [SlidingWindow] evens that out as far as two counters can. A [SlidingLog]
 // never admits more than its limit in any window, and keeps every permit.
 //
+// # Requests in flight
+//
+// A [Concurrency] limits not how often but how many at once. Each holds a slot
+// on a lease, which is renewed while it runs and lapses when its process dies.
+//
 // # When Redis cannot decide
 //
 // A decision takes no longer than its budget, 50 ms by default, whatever the

@@ -73,3 +73,40 @@ func ExampleLimiter_With() {
 	fmt.Println(d.Allowed, d.Policy, d.Remaining, err)
 	// Output: true paid 9900 <nil>
 }
+
+func ExampleNewConcurrency() {
+	exports, err := limit.NewConcurrency(connect(), "exports", 2, &limit.ConcurrencyOptions{
+		Budget: time.Second, Fail: limit.FailClosed,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	for range 3 {
+		slot, err := exports.Acquire(ctx, "user-17")
+		if err != nil {
+			log.Fatal(err) // Redis could not answer
+		}
+		defer slot.Release(ctx) // when the work is done
+		fmt.Println(slot.Allowed, slot.Remaining, slot.RetryAfter)
+	}
+	// Output:
+	// true 1 0s
+	// true 0 0s
+	// false 0 1s
+}
+
+func ExampleNewLocalConcurrency() {
+	exports, err := limit.NewLocalConcurrency("exports", 1, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	first, err := exports.Acquire(ctx, "user-17")
+	fmt.Println(first.Allowed, err)
+	second, err := exports.Acquire(ctx, "user-17")
+	fmt.Println(second.Allowed, err, first.Release(ctx))
+	// Output:
+	// true <nil>
+	// false <nil> <nil>
+}
