@@ -11,9 +11,10 @@
 -- ARGV[4]  time to live of the log, in milliseconds: two windows, so that it
 --          is set anew once a window and not with every entry
 -- ARGV[5]  index of the pivot, cost - limit - 1
--- returns  granted with a cost: used + (limit + 1) * next; otherwise
---          {used, next, retry, reset}, its first -1 - used when denied. used
---          is the count afterwards; next, retry and reset are how many
+-- returns  granted with a cost: used + (limit + 1) * next and now, as a string
+--          of two numbers; otherwise {used, next, retry, reset}, its first
+--          -1 - used when denied. used is the count afterwards; now is the mark
+--          of the entries, in microseconds; next, retry and reset are how many
 --          microseconds until the oldest entry leaves, until the same request
 --          is granted, until all have left
 -- effects  granted with a cost: RPUSH, PEXPIRE (undone by LTRIM where it
@@ -100,7 +101,7 @@ end
 local used = size - gone
 
 if granted then
-  return used + (limit + 1) * (oldest + window - now)
+  return string.format('%.0f %.0f', used + (limit + 1) * (oldest + window - now), now)
 end
 if used == 0 then
   return {0, 0, 0, 0}

@@ -1,23 +1,27 @@
 -- Several policies on one subject, all or nothing: each is read first, and
--- only when every one grants is any of them charged. What the state of each
--- kind means is told in limit_bucket.lua, limit_bucket_fast.lua,
--- limit_window.lua, limit_sliding.lua and limit_log.lua.
+-- only when every one that is enforced grants is any of them charged, and then
+-- each that grants. What the state of each kind means is told in
+-- limit_bucket.lua, limit_bucket_fast.lua, limit_window.lua, limit_sliding.lua
+-- and limit_log.lua.
 --
 -- KEYS[i]  the i-th policy's state
--- ARGV[1]  cost
--- ARGV[6 * i - 4]  kind: bucket, fast, window, sliding or log
--- ARGV[6 * i - 3]  capacity in units, or limit
--- ARGV[6 * i - 2]  drain, or window
--- ARGV[6 * i - 1]  units a permit
--- ARGV[6 * i]      the longest time to live, in milliseconds
--- ARGV[6 * i + 1]  tick of the clock, in microseconds
+-- ARGV[1]  cost; above a capacity it is denied
+-- ARGV[2]  how many policies are enforced: the first; the others are shadows
+-- ARGV[6 * i - 3]  kind: bucket, fast, window, sliding or log
+-- ARGV[6 * i - 2]  capacity in units, or limit
+-- ARGV[6 * i - 1]  drain, or window
+-- ARGV[6 * i]      units a permit
+-- ARGV[6 * i + 1]  the longest time to live, in milliseconds
+-- ARGV[6 * i + 2]  tick of the clock, in microseconds
 -- returns  for each policy in turn, the first number -1 - n when it denies:
 --          bucket and fast {debt}, window {used, left},
 --          sliding {last, current, rest}, log {used, next, retry, reset};
---          afterwards when all granted, otherwise as it was
+--          afterwards when it was charged, otherwise as it was. For retry a
+--          log that was charged has the mark, and one whose limit is below the
+--          cost what its limit would have to wait
 -- effects  granted with a cost: those of each kind; denied: what a kind
 --          repairs of a state that is larger or lives longer than it can
-local cost, count = ARGV[1] + 0, #KEYS
+local cost, enforced, count = ARGV[1] + 0, ARGV[2] + 0, #KEYS
 
 local call = redis.call
 local now
@@ -26,8 +30,8 @@ local logs = 0 -- the last one's place
 local states = {}
 
 for i = 1, count do
-  local key, kind, capacity = KEYS[i], ARGV[6 * i - 4], ARGV[6 * i - 3] + 0
-  local pace, unit, longest, tick = ARGV[6 * i - 2] + 0, ARGV[6 * i - 1] + 0, ARGV[6 * i] + 0, ARGV[6 * i + 1] + 0
+  local key, kind, capacity = KEYS[i], ARGV[6 * i - 3], ARGV[6 * i - 2] + 0
+  local pace, unit, longest, tick = ARGV[6 * i - 1] + 0, ARGV[6 * i] + 0, ARGV[6 * i + 1] + 0, ARGV[6 * i + 2] + 0
   local state = {
     key = key, kind = kind, capacity = capacity, pace = pace, longest = longest, cost = cost * unit, tick = tick,
   }
@@ -40,8 +44,8 @@ for i = 1, count do
   if kind == 'log' then
     logs = i
     state.size = call('LLEN', key)
-    local pivot = cost > 0 and call('LINDEX', key, cost - capacity - 1)
-    state.denied = pivot and pivot + pace > now
+    local pivot = cost > 0 and call('LINDEX', key, math.min(cost - capacity, 0) - 1)
+    state.denied = cost > capacity or pivot and pivot + pace > now
     local oldest, gone = call('LINDEX', key, '0'), 0
     if oldest and oldest + pace <= now then
       local probe, stride, high = 1, 2, state.size
@@ -106,13 +110,13 @@ for i = 1, count do
       end
     end
   end
-  if state.denied then
+  if state.denied and i <= enforced then
     granted = false
   end
 end
 
 local reply = {}
-local charge = granted and cost > 0
+local charged = granted and cost > 0
 
 local function push(key, entries, from, size)
   -- unpack takes no more than 8,000
@@ -136,7 +140,7 @@ for i = 1, logs do
       call('LTRIM', key, state.size, '-1')
       call('PEXPIRE', key, state.longest)
     end
-    if charge then
+    if charged and not state.denied then
       local entries = {}
       for n = 1, cost do
         entries[n] = now
@@ -155,7 +159,8 @@ end
 for i = 1, count do
   local state = states[i]
   local key, kind, longest, denied = state.key, state.kind, state.longest, state.denied
-  local repair = cost > 0 and not granted
+  local charge = charged and not denied
+  local repair = cost > 0 and not charge
 
   if kind == 'bucket' or kind == 'fast' then
     local debt = charge and state.debt + state.cost or state.debt
@@ -210,7 +215,7 @@ for i = 1, count do
         call('LTRIM', key, state.gone, '-1')
       end
       state.used = state.used + cost
-      state.next, state.reset = state.next or state.pace, state.pace
+      state.next, state.retry, state.reset = state.next or state.pace, now, state.pace
     elseif repair and state.size > 0 and (state.left < 0 or state.left > longest) then
       call('PEXPIRE', key, longest)
     end

@@ -21,6 +21,8 @@ var (
 	LimitLog string
 	//go:embed limit_set.lua
 	LimitSet string
+	//go:embed limit_refund.lua
+	LimitRefund string
 	//go:embed limit_reset.lua
 	LimitReset string
 	//go:embed inflight_acquire.lua

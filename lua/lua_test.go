@@ -18,6 +18,7 @@ var embedded = map[string]string{
 	"limit_sliding.lua":     lua.LimitSliding,
 	"limit_log.lua":         lua.LimitLog,
 	"limit_set.lua":         lua.LimitSet,
+	"limit_refund.lua":      lua.LimitRefund,
 	"limit_reset.lua":       lua.LimitReset,
 	"inflight_acquire.lua":  lua.InflightAcquire,
 	"inflight_renew.lua":    lua.InflightRenew,
@@ -26,7 +27,7 @@ var embedded = map[string]string{
 }
 
 // writes are the commands that change a key; others only read.
-var writes = []string{"SET", "INCRBY", "PEXPIRE", "RPUSH", "LPOP", "LTRIM", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE"}
+var writes = []string{"SET", "INCRBY", "PEXPIRE", "RPUSH", "LPOP", "LTRIM", "LREM", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE"}
 
 var (
 	reference = regexp.MustCompile(`\b(?:KEYS|ARGV)\[[^\]]+\]`)

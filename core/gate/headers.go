@@ -13,7 +13,7 @@ import (
 type Headers uint8
 
 const (
-	// HeadersIETF sends RateLimit-Policy, with every policy of the limiter, and
+	// HeadersIETF sends RateLimit-Policy, with every enforced policy, and
 	// RateLimit, with the one that binds, as in
 	// draft-ietf-httpapi-ratelimit-headers-11:
 	//
@@ -74,6 +74,9 @@ func ietfFields(d *limit.Decision, spare int) []Field {
 	text := room[:0]
 	var binding limit.State
 	for s := range d.States() {
+		if s.Shadow {
+			continue
+		}
 		if len(text) > 0 {
 			text = append(text, ", "...)
 		}
@@ -105,7 +108,7 @@ func appendItem(text []byte, policy, parameter string, n int64) []byte {
 func legacyFields(d *limit.Decision, spare int, total, remaining, reset string) []Field {
 	var next time.Duration
 	for s := range d.States() {
-		if s.Policy == d.Policy {
+		if s.Policy == d.Policy { // no shadow bears an enforced one's name
 			next = s.NextAfter
 		}
 	}

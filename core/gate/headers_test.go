@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -267,4 +268,33 @@ func TestQuotaProblem(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
+}
+
+// A shadow policy that denies is in no field and in no body.
+func TestShadowPoliciesAreNotShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		enforced := limit.FixedWindow{Name: "hourly", Limit: 3, Window: time.Hour}
+		shadow := limit.Shadow(limit.FixedWindow{Name: "strict", Limit: 1, Window: time.Minute})
+		for _, headers := range []gate.Headers{gate.HeadersIETF, gate.HeadersLegacy, gate.HeadersX} {
+			opts := &gate.RateLimitOptions{Headers: headers}
+			plain := gate.RateLimit(local(t, enforced), everyone, opts)
+			watched := gate.RateLimit(local(t, shadow, enforced), everyone, opts)
+			for i := range 5 {
+				want, got := plain.Enter(&request{}), watched.Enter(&request{})
+				if fmt.Sprintf("%+v", got.Header) != fmt.Sprintf("%+v", want.Header) || (got.Reply == nil) != (want.Reply == nil) {
+					t.Fatalf("%d, request %d: %+v, without the shadow %+v", headers, i, got, want)
+				}
+				if want.Reply != nil && fmt.Sprintf("%+v", *got.Reply) != fmt.Sprintf("%+v", *want.Reply) {
+					t.Errorf("%d, request %d: %s, without the shadow %s", headers, i, got.Reply.Body, want.Reply.Body)
+				}
+			}
+		}
+		alone := gate.RateLimit(local(t, shadow), everyone, nil)
+		for range 3 {
+			if p := alone.Enter(&request{}); p.Reply != nil || len(p.Header) != 0 {
+				t.Errorf("a shadow alone: %+v", p)
+			}
+		}
+	})
 }

@@ -23,7 +23,7 @@ func problem(d Denial) Reply {
 	}{Type: d.Type, Title: d.Title, Status: d.Status, Detail: d.Detail}
 	if d.Decision != nil {
 		for s := range d.Decision.States() {
-			if !s.Allowed {
+			if !s.Allowed && !s.Shadow {
 				details.Violated = append(details.Violated, s.Policy)
 			}
 		}

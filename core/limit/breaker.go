@@ -40,7 +40,14 @@ type door struct {
 	known  atomic.Bool // nodeOf knows the nodes, and asks nobody
 
 	mu    sync.RWMutex
-	nodes map[string]*breaker // by address
+	nodes map[string]*node // by address
+}
+
+// node is what is known of a node of a cluster.
+type node struct {
+	*breaker
+
+	clock atomic.Pointer[sight] // nil when it was never seen
 }
 
 type breaker = gobreaker.CircuitBreaker[any]
@@ -50,7 +57,7 @@ func newDoor(rdb script.Client, budget time.Duration) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &door{rdb: rdb, runner: runner, budget: budget, nodes: make(map[string]*breaker)}
+	d := &door{rdb: rdb, runner: runner, budget: budget, nodes: make(map[string]*node)}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
 		d.nodeOf = c.MasterForKey
@@ -90,34 +97,34 @@ func newBreaker(budget time.Duration) *breaker {
 	})
 }
 
-// breaker is the one of the node that holds a key, so that a dead node of a
-// cluster does not take the others along.
-func (d *door) breaker(ctx context.Context, key string) *breaker {
-	node := ""
+// node is the one that holds a key, so that a dead node of a cluster does not
+// take the others along.
+func (d *door) node(ctx context.Context, key string) *node {
+	address := ""
 	if d.nodeOf != nil && d.known.Load() {
 		if c, err := d.nodeOf(ctx, key); err == nil {
-			node = c.Options().Addr
+			address = c.Options().Addr
 		}
 	}
 	d.mu.RLock()
-	b := d.nodes[node]
+	n := d.nodes[address]
 	d.mu.RUnlock()
-	if b != nil {
-		return b
+	if n != nil {
+		return n
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.nodes[node] == nil {
-		d.nodes[node] = newBreaker(d.budget)
+	if d.nodes[address] == nil {
+		d.nodes[address] = &node{breaker: newBreaker(d.budget)}
 	}
-	return d.nodes[node]
+	return d.nodes[address]
 }
 
 // run is script.Runner.Run behind the breaker. A call that is not sent fails
 // with script.ErrNotExecuted.
 func (d *door) run(ctx context.Context, s *script.Script, keys []string, args ...any) (any, error) {
 	var callers error
-	reply, err := d.breaker(ctx, keys[0]).Execute(func() (any, error) {
+	reply, err := d.node(ctx, keys[0]).Execute(func() (any, error) {
 		began := time.Now()
 		reply, err := d.runner.Run(ctx, s, keys, args...)
 		if err != nil && isCallers(err) {
@@ -157,8 +164,8 @@ func isCallers(err error) bool {
 func (d *door) open() bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	for _, b := range d.nodes {
-		if b.State() != gobreaker.StateClosed {
+	for _, n := range d.nodes {
+		if n.State() != gobreaker.StateClosed {
 			return true
 		}
 	}

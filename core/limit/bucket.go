@@ -131,7 +131,43 @@ func (b *bucket) settle(c *cell, now int64) {
 
 func (b *bucket) admits(c *cell, cost int64) bool { return c.n+cost*b.unit <= b.capacity }
 
-func (b *bucket) charge(c *cell, cost int64) { c.n += cost * b.unit }
+func (b *bucket) charge(c *cell, cost int64) reading {
+	c.n += cost * b.unit
+	return b.read(c, 0)
+}
+
+func (b *bucket) term(r reading) int64 { return r.n[0] }
+
+// refund gives back what has not drained yet. The oldest drains first: what
+// was taken after this cost is still there as a whole while any of it is.
+func (b *bucket) refund(c *cell, term, cost int64, at moment) bool {
+	tick := b.tick.Microseconds()
+	left := b.left(term, c.now-at.soonest/tick)
+	if left <= 0 || c.n <= 0 {
+		return false
+	}
+	back := cost * b.unit
+	if left < back {
+		most := b.left(term, c.now-at.latest/tick)
+		if most-left < b.unit {
+			// What is younger are whole permits, which tells how much has drained
+			// better than the clock of another machine does.
+			younger := ceilDiv(c.n-min(most, back), b.unit) * b.unit
+			left = max(c.n-younger, left)
+		}
+		back = left
+	}
+	c.n = max(c.n-back, 0)
+	return true
+}
+
+// left is what remains of a debt after some ticks.
+func (b *bucket) left(debt, ticks int64) int64 {
+	if ticks > debt/b.drain {
+		return 0
+	}
+	return debt - max(ticks, 0)*b.drain
+}
 
 func (b *bucket) read(c *cell, _ int64) reading { return reading{n: [4]int64{c.n}} }
 

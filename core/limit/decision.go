@@ -8,7 +8,7 @@ import (
 // Decision is the answer to one request for permits. Policy, Limit, Remaining
 // and the durations are those of the policy that binds: of a denied request
 // the one that makes the caller wait longest, of an allowed one the one with
-// the least left.
+// the least left. They are zero where no policy is enforced.
 type Decision struct {
 	// Allowed says whether the permits were granted. A denied request took
 	// nothing from any policy.
@@ -40,6 +40,8 @@ type Decision struct {
 type State struct {
 	// Policy is the policy's name.
 	Policy string
+	// Shadow says that the policy is not enforced.
+	Shadow bool
 	// Allowed says whether this policy alone would have granted the permits.
 	Allowed bool
 	// Limit is the most that can be taken at once: the Burst or the Limit.
@@ -58,8 +60,8 @@ type State struct {
 	ResetAfter time.Duration
 }
 
-// States yields the state of every policy, in the order they were given to
-// the limiter.
+// States yields the state of every policy, the enforced ones first, in the
+// order they were given to the limiter.
 func (d *Decision) States() iter.Seq[State] {
 	return func(yield func(State) bool) {
 		if d.first.Policy == "" || !yield(d.first) {

@@ -8,6 +8,10 @@ import (
 var (
 	// ErrCost is matched by a [*CostError].
 	ErrCost = errors.New("limit: cost out of range")
+	// ErrRefund says that a decision has nothing to give back, and is wrapped
+	// with why: it was denied, a Peek, given back before, another limiter's, or
+	// what it took is gone.
+	ErrRefund = errors.New("limit: nothing to refund")
 	// ErrSubject says that the subject is empty, which is nobody in
 	// particular: a limit for all together is given a name, such as "all".
 	ErrSubject = errors.New("limit: the subject is empty")

@@ -83,6 +83,27 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		}
 	}
 	failLeases(t, admin, prefix, seen)
+	for i, policies := range append([][]Policy{oneOfEach}, each(oneOfEach)...) {
+		l, err := New(srv.Client(t), "failing", policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, others := range []int64{0, 2} { // they leave something there
+			subject := fmt.Sprintf("refund-%d-%d", i, others)
+			at := moment{soonest: serverTime(t, admin).UnixMicro()}
+			d, err := l.TakeN(t.Context(), subject, 3)
+			if err != nil || !d.Allowed {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			if at.latest = serverTime(t, admin).UnixMicro(); others > 0 {
+				use(t, admin, l, subject, others)
+			}
+			keys, args := l.remote.charged(l, d.grant)
+			args = append([]any{"3", integer(at.soonest), integer(at.latest), "0"}, args...)
+			seen[refundScript.Name()] = true
+			failEach(t, admin, attempt{refundScript, keys, args}, save(t, admin, keys), fmt.Sprintf("refund, set %d", i))
+		}
+	}
 	files, err := filepath.Glob("../../lua/*.lua")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
@@ -92,6 +113,13 @@ func TestEachCommandMadeToFail(t *testing.T) {
 			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))
 		}
 	}
+}
+
+func each(policies []Policy) (sets [][]Policy) {
+	for _, p := range policies {
+		sets = append(sets, []Policy{p})
+	}
+	return sets
 }
 
 // failEach makes one command after the other fail until the script runs

@@ -26,10 +26,7 @@ func TestFullMemory(t *testing.T) {
 	}
 	var pairs []pair
 	sets := [][]Policy{oneOfEach, {SlidingLog{Limit: 9000, Window: time.Hour}}}
-	for _, p := range oneOfEach {
-		sets = append(sets, []Policy{p})
-	}
-	for i, policies := range sets {
+	for i, policies := range append(sets, each(oneOfEach)...) {
 		var p pair
 		for fail, into := range map[FailMode]**Limiter{FailClosed: &p.closed, FailLocal: &p.local} {
 			l, err := New(rdb, fmt.Sprintf("full%d", i), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: fail})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/neap-go/neap/core/script"
@@ -95,7 +96,7 @@ func (l *Limiter) Take(ctx context.Context, subject string) (Decision, error) {
 }
 
 // TakeN asks for n permits at once, all or none. TakeN(0) is allowed and
-// writes nothing. An n below 0 or above the capacity of a policy is a
+// writes nothing. An n below 0 or above the capacity of an enforced policy is a
 // [*CostError], and nothing is sent.
 func (l *Limiter) TakeN(ctx context.Context, subject string, n int64) (Decision, error) {
 	if err := l.checkCost(n); err != nil {
@@ -130,6 +131,7 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 		return Decision{}, ErrSubject
 	}
 	g := newGrant(subject, cost, len(l.rules))
+	g.of, g.peek = l, peek
 	err := l.take(ctx, g)
 	g.answered = time.Now()
 	d, err := l.settle(ctx, g, peek, err)
@@ -154,7 +156,8 @@ func (l *Limiter) settle(ctx context.Context, g *grant, peek bool, cause error) 
 	case isCallers(cause) || l.opts.Fail == FailClosed:
 		return Decision{}, cause
 	case l.opts.Fail == FailOpen:
-		return Decision{Allowed: true, Degraded: true, Cause: cause}, nil
+		g.open = true
+		return Decision{Allowed: true, Degraded: true, Cause: cause, grant: g}, nil
 	}
 	if err := l.takeLocal(ctx, g); err != nil {
 		return Decision{}, err
@@ -180,7 +183,8 @@ func (l *Limiter) decision(g *grant, peek bool) Decision {
 		d.rest = make([]State, 0, len(l.rules)-1)
 	}
 	for i, r := range l.rules {
-		s := r.state(g.readings[i], g.cost)
+		s := r.state(g.readings[i], min(g.cost, r.id().limit))
+		s.Shadow = r.id().shadow
 		if peek && s.Remaining < 1 {
 			s.Allowed, s.RetryAfter = false, s.NextAfter
 		}
@@ -189,12 +193,16 @@ func (l *Limiter) decision(g *grant, peek bool) Decision {
 		} else {
 			d.rest = append(d.rest, s)
 		}
+		if s.Shadow {
+			continue
+		}
 		d.Allowed = d.Allowed && s.Allowed
 		if i == 0 || binds(&s, &d) {
 			d.Policy, d.Limit, d.Remaining = s.Policy, s.Limit, s.Remaining
 			d.RetryAfter, d.ResetAfter = s.RetryAfter, s.ResetAfter
 		}
 	}
+	g.denied = !d.Allowed
 	return d
 }
 
@@ -207,14 +215,14 @@ func binds(s *State, d *Decision) bool {
 }
 
 func (l *Limiter) checkCost(cost int64) error {
-	tightest := l.rules[0].id()
-	for _, r := range l.rules[1:] {
-		if r.id().limit < tightest.limit {
-			tightest = r.id()
+	capacity, policy := int64(math.MaxInt64), l.rules[0].id().name
+	for _, r := range l.rules {
+		if id := r.id(); !id.shadow && id.limit < capacity {
+			capacity, policy = id.limit, id.name
 		}
 	}
-	if cost < 0 || cost > tightest.limit {
-		return &CostError{Cost: cost, Capacity: tightest.limit, Policy: tightest.name}
+	if cost < 0 || cost > capacity {
+		return &CostError{Cost: cost, Capacity: capacity, Policy: policy}
 	}
 	return nil
 }

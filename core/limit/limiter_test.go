@@ -239,7 +239,7 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 		t.Errorf("it denied for %v", took)
 	}
 	for _, key := range keysOf(t, admin, prefix+":limit:"+name) {
-		if ttl := admin.PTTL(ctx, key).Val(); ttl < 0 || ttl > time.Hour {
+		if ttl := admin.PTTL(ctx, key).Val(); ttl == -1 || ttl > time.Hour {
 			t.Errorf("%s still lives for %v", key, ttl)
 		}
 	}

@@ -55,10 +55,11 @@ func (b *local) take(l *Limiter, g *grant) {
 		cells = append(cells, c)
 		before += len(c.log)
 	}
-	charged := takeModel(l.rules, cells, b.now(), g.cost, g.readings)
+	g.at = b.now()
+	charged := takeModel(l.rules, cells, g.at, g.cost, g.readings)
 	for i, r := range l.rules {
 		b.entries += len(cells[i].log)
-		if charged {
+		if charged && !g.readings[i].denied {
 			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
 		}
 	}
@@ -68,26 +69,64 @@ func (b *local) take(l *Limiter, g *grant) {
 	}
 }
 
-// takeModel is what the scripts do, in Go: it reads every rule's cell, and
-// charges all of them or none. It says whether they were charged.
+// takeModel is what the scripts do, in Go: it reads every rule's cell, and when
+// all that are enforced grant, it charges each that does. It says whether it
+// charged any.
 func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) bool {
 	granted := true
 	for i, r := range rules {
+		most := r.id().limit
 		r.settle(cells[i], now)
-		into[i] = r.read(cells[i], cost)
-		if cost > 0 && !r.admits(cells[i], cost) {
+		into[i] = r.read(cells[i], min(cost, most))
+		if cost > 0 && (cost > most || !r.admits(cells[i], cost)) {
 			into[i].denied = true
-			granted = false
+			granted = granted && r.id().shadow
 		}
 	}
 	if !granted || cost == 0 {
 		return false
 	}
 	for i, r := range rules {
-		r.charge(cells[i], cost)
-		into[i] = r.read(cells[i], 0)
+		if !into[i].denied {
+			into[i] = r.charge(cells[i], cost)
+		}
 	}
 	return true
+}
+
+// refund says whether anything was given back.
+func (b *local) refund(l *Limiter, g *grant) bool {
+	subject := l.space.subject(g.subject)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var few [4]*cell
+	cells := few[:0]
+	before, after := 0, 0
+	for _, r := range l.rules {
+		c, ok := b.cells.Get(localKey{subject, r.id().tail})
+		if !ok {
+			c = new(cell)
+		}
+		cells = append(cells, c)
+		before += len(c.log)
+	}
+	given := refundModel(l.rules, cells, b.now(), g, moment{g.at, g.at})
+	for _, c := range cells {
+		after += len(c.log)
+	}
+	b.entries += after - before
+	return given
+}
+
+// refundModel is what limit_refund.lua does, in Go.
+func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (given bool) {
+	for i, r := range rules {
+		if reading := g.readings[i]; !reading.denied {
+			r.settle(cells[i], now)
+			given = r.refund(cells[i], r.term(reading), g.cost, at) || given
+		}
+	}
+	return given
 }
 
 func (b *local) reset(l *Limiter, subject string) {

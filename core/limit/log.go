@@ -3,6 +3,9 @@ package limit
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/neap-go/neap/core/script"
@@ -16,7 +19,8 @@ var logScript = script.New("limit_log.lua", lua.LimitLog)
 const maxLog = 100_000
 
 // slidingLog keeps the microsecond of every permit. A reading is {used, and
-// in microseconds: next, retry, reset}, as limit_log.lua tells them.
+// in microseconds: next, retry, reset}, as limit_log.lua tells them; of permits
+// that were granted the third is their mark, the microsecond itself.
 type slidingLog struct {
 	identity
 	length int64 // in microseconds
@@ -67,8 +71,12 @@ func (l *slidingLog) entry() [6]any {
 
 func (l *slidingLog) unpack(reply any) (reading, bool) {
 	switch v := reply.(type) {
-	case int64:
-		return reading{n: [4]int64{v % (l.limit + 1), v / (l.limit + 1), 0, l.length}}, v >= 0
+	case string:
+		packed, mark, _ := strings.Cut(v, " ")
+		n, err := strconv.ParseInt(packed, 10, 64)
+		at, fault := strconv.ParseInt(mark, 10, 64)
+		ok := err == nil && fault == nil && n >= 0
+		return reading{n: [4]int64{n % (l.limit + 1), n / (l.limit + 1), at, l.length}}, ok
 	case []any:
 		if len(v) == l.width() {
 			return readSlice(v)
@@ -90,10 +98,30 @@ func (l *slidingLog) settle(c *cell, now int64) {
 
 func (l *slidingLog) admits(c *cell, cost int64) bool { return int64(len(c.log))+cost <= l.limit }
 
-func (l *slidingLog) charge(c *cell, cost int64) {
+func (l *slidingLog) charge(c *cell, cost int64) reading {
 	for range cost {
 		c.log = append(c.log, c.now)
 	}
+	r := l.read(c, 0)
+	r.n[2] = c.now
+	return r
+}
+
+func (l *slidingLog) term(r reading) int64 { return r.n[2] }
+
+// refund removes as many entries as were made, of those with the mark: entries
+// of one microsecond are alike.
+func (l *slidingLog) refund(c *cell, mark, cost int64, _ moment) bool {
+	first, found := slices.BinarySearch(c.log, mark)
+	if !found {
+		return false
+	}
+	last := first
+	for last < len(c.log) && c.log[last] == mark && int64(last-first) < cost {
+		last++
+	}
+	c.log = slices.Delete(c.log, first, last)
+	return true
 }
 
 func (l *slidingLog) read(c *cell, cost int64) reading {

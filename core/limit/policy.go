@@ -3,7 +3,6 @@ package limit
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
 	"time"
@@ -168,16 +167,18 @@ func fits(factors ...int64) bool {
 	return true
 }
 
-// compile checks the policies and their names, and reports every fault.
+// compile checks the policies and their names, and reports every fault. The
+// enforced ones come first.
 func compile(policies []Policy) ([]rule, error) {
 	if len(policies) == 0 {
 		return nil, errors.New("policies is empty: give at least one Policy")
 	}
 	var faults []error
 	rules := make([]rule, 0, len(policies))
+	var shadows []rule
 	seen := make(map[string]bool, len(policies))
 	for i, p := range policies {
-		if v := reflect.ValueOf(p); p == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		if isNil(p) {
 			faults = append(faults, fmt.Errorf("policies[%d] is nil: give a Policy", i))
 			continue
 		}
@@ -194,10 +195,14 @@ func compile(policies []Policy) ([]rule, error) {
 			faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, p, err))
 			continue
 		}
-		rules = append(rules, r)
+		if r.id().shadow {
+			shadows = append(shadows, r)
+		} else {
+			rules = append(rules, r)
+		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	return rules, nil
+	return append(rules, shadows...), nil
 }

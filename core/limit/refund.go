@@ -1,17 +1,27 @@
 package limit
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/neap-go/neap/core/script"
 )
 
 // grant is what a decision remembers of itself, for Refund.
 type grant struct {
+	of              *Limiter
 	subject         string
 	cost            int64
+	at              int64 // by the local clock, where it is local
+	peek            bool
+	open            bool // let through by FailOpen
+	denied          bool
 	local           bool
-	asked, answered time.Time
 	spent           atomic.Bool
+	asked, answered time.Time
 	readings        []reading
 	few             [4]reading
 }
@@ -24,4 +34,140 @@ func newGrant(subject string, cost int64, rules int) *grant {
 		g.readings = make([]reading, rules)
 	}
 	return g
+}
+
+// Refund gives back what a decision of this limiter took: of a login that
+// succeeded, of a request that was not served after all. It gives back to each
+// policy, shadow ones included, what is left there of this decision's own: the
+// permits while their window lasts, of a bucket what has not drained. So that
+// nobody gains by it, a decision is refunded once, whatever copies there are of
+// it, and until its ResetAfter has passed by the clock that counted it; a call
+// that reaches Redis later changes nothing.
+//
+// nil says that it was given back, or that nothing had been taken: by a cost of
+// 0, by FailOpen, by shadow policies that would have denied. [ErrRefund] says
+// that there is nothing to give back, and why. Other errors are ctx.Err() and,
+// of Redis, a [*script.Error]; the call is not made again. Where it certainly
+// did not run, so that it would be of use, Refund may be tried again; where it
+// may have, the permits may stay taken. A decision made in process, by
+// NewLocal or FailLocal, is given back in process.
+//
+// It costs one round trip, and one more the first time or when the clock of
+// Redis has to be read anew; each takes up to the Budget.
+func (l *Limiter) Refund(ctx context.Context, d Decision) error {
+	g := d.grant
+	if g == nil || g.of != l {
+		return refuse("it is no decision of this limiter")
+	}
+	if g.peek || g.denied {
+		return refuse("it was denied, or a Peek")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !g.spent.CompareAndSwap(false, true) {
+		return refuse("it was given back before")
+	}
+	longest, took := l.longest(g)
+	if !took {
+		return nil
+	}
+	if time.Since(g.answered) >= longest {
+		return refuse("its ResetAfter has passed")
+	}
+	given, err := l.giveBack(ctx, g)
+	switch {
+	case err != nil:
+		return err
+	case !given:
+		return refuse("nothing of it is left")
+	}
+	l.count.refunded.Add(1)
+	return nil
+}
+
+func refuse(why string) error { return fmt.Errorf("%w: %s", ErrRefund, why) }
+
+// longest is how long after the decision anything of it can be left, and
+// whether it took anything.
+func (l *Limiter) longest(g *grant) (longest time.Duration, took bool) {
+	if g.open || g.cost == 0 {
+		return 0, false
+	}
+	for i, r := range l.rules {
+		if !g.readings[i].denied {
+			took = true
+			longest = max(longest, r.state(g.readings[i], g.cost).ResetAfter)
+		}
+	}
+	return longest, took
+}
+
+func (l *Limiter) giveBack(ctx context.Context, g *grant) (given bool, err error) {
+	if g.local {
+		return l.local.refund(l, g), nil
+	}
+	return l.remote.refund(ctx, l, g)
+}
+
+// refund says whether anything was given back. A script told the server's clock
+// of the take gives nothing back too late, however late it runs itself.
+func (r *remote) refund(ctx context.Context, l *Limiter, g *grant) (given bool, err error) {
+	keys, policies := r.charged(l, g)
+	node := r.door.node(ctx, keys[0])
+	known, fresh := node.clock.Load(), false
+	if known == nil || known.vague(g) {
+		fresh = true
+		if known, _, err = r.giveBack(ctx, node, keys, "0", "0", "0", "0"); err != nil {
+			g.spent.Store(false) // it only asked for the time
+			return false, err
+		}
+	}
+	for {
+		now := time.Now()
+		at, sent := known.between(g.asked, g.answered.Add(later)), known.between(now, now).soonest
+		args := append([]any{integer(g.cost), integer(at.soonest), integer(at.latest), integer(sent)}, policies...)
+		seen, given, err := r.giveBack(ctx, node, keys, args...)
+		if errors.Is(err, script.ErrNotExecuted) || errors.Is(err, script.ErrConfiguration) {
+			g.spent.Store(false)
+		}
+		if err != nil || given || fresh {
+			return given, err
+		}
+		known, fresh = seen, true
+	}
+}
+
+// later is how much later than it read the clock a decision may have dated its
+// keys: before Redis 7.2 the clock moves within a script.
+const later = 2 * time.Millisecond
+
+// charged are the keys of the policies that the decision took from, and their
+// arguments.
+func (r *remote) charged(l *Limiter, g *grant) (keys []string, args []any) {
+	for i, rule := range l.rules {
+		if reading := g.readings[i]; !reading.denied {
+			entry := rule.entry()
+			keys = append(keys, r.space.key(g.subject, rule.id().tail))
+			args = append(append(args, entry[:]...), integer(rule.term(reading)))
+		}
+	}
+	return keys, args
+}
+
+// giveBack runs the script once, and sees the server's clock.
+func (r *remote) giveBack(ctx context.Context, n *node, keys []string, args ...any) (*sight, bool, error) {
+	seen := &sight{sent: time.Now()}
+	reply, err := r.door.run(ctx, refundScript, keys, args...)
+	if err != nil {
+		return nil, false, err
+	}
+	seen.got = time.Now()
+	at, ok := reply.(int64)
+	if !ok || at == 0 {
+		return nil, false, &script.Error{Script: refundScript.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	seen.at = max(at, -at)
+	n.clock.Store(seen)
+	return seen, at > 0, nil
 }

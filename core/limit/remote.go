@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/neap-go/neap/core/script"
@@ -10,8 +11,9 @@ import (
 )
 
 var (
-	setScript   = script.New("limit_set.lua", lua.LimitSet)
-	resetScript = script.New("limit_reset.lua", lua.LimitReset)
+	setScript    = script.New("limit_set.lua", lua.LimitSet)
+	resetScript  = script.New("limit_reset.lua", lua.LimitReset)
+	refundScript = script.New("limit_refund.lua", lua.LimitRefund)
 )
 
 var errReply = errors.New("the reply is not a decision: is the client really connected to Redis?")
@@ -27,17 +29,22 @@ type remote struct {
 
 func newRemote(door *door, space keyspace, rules []rule) *remote {
 	r := &remote{door: door, space: space, script: setScript}
-	if len(rules) == 1 && rules[0].alone() != nil {
+	if len(rules) == 1 && !rules[0].id().shadow && rules[0].alone() != nil {
 		r.alone = true
 		r.script = rules[0].alone()
 		r.args = rules[0].args(1)
 		return r
 	}
-	r.args = []any{integer(1)}
+	enforced := 0
+	r.args = []any{integer(1), nil}
 	for _, rule := range rules {
+		if !rule.id().shadow {
+			enforced++
+		}
 		entry := rule.entry()
 		r.args = append(r.args, entry[:]...)
 	}
+	r.args[1] = strconv.Itoa(enforced)
 	return r
 }
 

@@ -29,8 +29,14 @@ type rule interface {
 	settle(c *cell, now int64)
 	// admits says whether a settled cell has room.
 	admits(c *cell, cost int64) bool
-	// charge takes a cost above 0 from a settled cell that admits it.
-	charge(c *cell, cost int64)
+	// charge takes a cost above 0 from a settled cell that admits it, and tells
+	// what the script would.
+	charge(c *cell, cost int64) reading
+	// term is what of a reading limit_refund.lua asks for.
+	term(r reading) int64
+	// refund gives back to a settled cell what is left of a cost that was taken
+	// at that moment, and says whether anything was.
+	refund(c *cell, term, cost int64, at moment) bool
 	// read tells a settled cell as the script would.
 	read(c *cell, cost int64) reading
 
@@ -44,6 +50,8 @@ type identity struct {
 	tail  string // of a Redis key: the name and the numbers
 	limit int64  // the most a request can cost
 	unit  int64  // what the script counts for a permit
+	// shadow says that the policy is watched and not enforced.
+	shadow bool
 }
 
 func newIdentity(p interface {

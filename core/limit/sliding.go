@@ -54,7 +54,7 @@ func (s *sliding) args(cost int64) []any {
 }
 
 func (s *sliding) entry() [6]any {
-	return [6]any{"sliding", integer(s.limit), integer(s.length), "1", integer(2 * s.length), "1"}
+	return [6]any{"sliding", integer(s.limit), integer(s.length), "1", integer(2 * s.length), "1000"}
 }
 
 func (s *sliding) unpack(reply any) (reading, bool) {
@@ -85,7 +85,24 @@ func (s *sliding) admits(c *cell, cost int64) bool {
 	return c.m*s.rest(c)+(c.n+cost)*s.length <= s.limit*s.length
 }
 
-func (s *sliding) charge(c *cell, cost int64) { c.n += cost }
+func (s *sliding) charge(c *cell, cost int64) reading {
+	c.n += cost
+	return s.read(c, 0)
+}
+
+func (s *sliding) term(r reading) int64 { return r.n[2] }
+
+func (s *sliding) refund(c *cell, term, cost int64, at moment) bool {
+	end, counter := c.from+s.length, &c.n
+	if at.in(c.from, term, s.length) {
+		end, counter = c.from, &c.m
+	}
+	if *counter == 0 || !at.in(end, term, s.length) {
+		return false
+	}
+	*counter = max(*counter-cost, 0)
+	return true
+}
 
 func (s *sliding) read(c *cell, _ int64) reading {
 	if c.n == 0 && c.m == 0 {

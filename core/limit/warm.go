@@ -31,7 +31,7 @@ func (r *remote) warm(ctx context.Context, l *Limiter) error {
 		asked := *r
 		asked.door = patient
 		return asked.take(ctx, l, newGrant("warm", 0, len(l.rules)))
-	}, r.script, resetScript)
+	}, r.script, resetScript, refundScript)
 }
 
 // warm loads the scripts and then asks once, by way of a door with time.

@@ -47,7 +47,7 @@ func (w *window) args(cost int64) []any {
 }
 
 func (w *window) entry() [6]any {
-	return [6]any{"window", integer(w.limit), integer(w.length), "1", integer(w.length), "1"}
+	return [6]any{"window", integer(w.limit), integer(w.length), "1", integer(w.length), "1000"}
 }
 
 func (w *window) unpack(reply any) (reading, bool) {
@@ -67,11 +67,22 @@ func (w *window) settle(c *cell, now int64) {
 
 func (w *window) admits(c *cell, cost int64) bool { return c.n+cost <= w.limit }
 
-func (w *window) charge(c *cell, cost int64) {
+func (w *window) charge(c *cell, cost int64) reading {
 	if c.n == 0 {
 		c.from = c.now
 	}
 	c.n += cost
+	return w.read(c, 0)
+}
+
+func (w *window) term(r reading) int64 { return r.n[1] }
+
+func (w *window) refund(c *cell, term, cost int64, at moment) bool {
+	if c.n == 0 || !at.in(c.from+w.length, term, w.length) {
+		return false
+	}
+	c.n = max(c.n-cost, 0)
+	return true
 }
 
 func (w *window) read(c *cell, _ int64) reading {

@@ -28,7 +28,7 @@ const (
 const Rules = "resetchannels ~neap:* -@all " +
 	"+evalsha +eval +script|load " +
 	"+asking +cluster|slots +command +ping " +
-	"+del +get +incrby +lindex +llen +lpop +lrange +ltrim +pexpire +pttl +rpush +set +time " +
+	"+del +get +incrby +lindex +llen +lpop +lrange +lrem +ltrim +pexpire +pttl +rpush +set +time " +
 	"+zadd +zcard +zcount +zrangebyscore +zrem +zremrangebyscore +zscore"
 
 // LoadedRules are [Rules] for a server that an admin loads the scripts into.

@@ -1,0 +1,50 @@
+package limit
+
+import "time"
+
+// moment is when something happened by a clock that was seen from afar, in
+// microseconds.
+type moment struct{ soonest, latest int64 }
+
+// in says whether it was in the window that ends in that millisecond, when rest
+// milliseconds of its own window were left. Windows are a length apart at
+// least; one is found a millisecond short on servers before 7.2, whose clock
+// moves within a script.
+func (m moment) in(end, rest, length int64) bool {
+	first, last := m.soonest/1000+rest, m.latest/1000+rest
+	return last-first+1 < length && first-1 <= end && end <= last
+}
+
+// sight is a reading of a server's clock, made at some instant between two of
+// this process' own.
+type sight struct {
+	at        int64 // in microseconds
+	sent, got time.Time
+}
+
+// drift is the part of an interval by which two clocks may differ on it, one in
+// a thousand: clocks that are being set right run up to half of it fast or slow.
+const drift = 1000
+
+// between is what the server's clock shows at an instant between two.
+func (s *sight) between(from, to time.Time) moment {
+	soonest, latest := from.Sub(s.got), to.Sub(s.sent)
+	return moment{
+		soonest: s.at + micros(soonest-max(soonest, -soonest)/drift),
+		latest:  s.at - micros(-latest-max(latest, -latest)/drift),
+	}
+}
+
+// vague says that a sight of now would tell better when a decision was made.
+func (s *sight) vague(g *grant) bool {
+	return s.got.Sub(g.asked).Abs() > max(time.Since(g.answered), 10*time.Second)
+}
+
+// micros rounds down.
+func micros(d time.Duration) int64 {
+	n := int64(d / time.Microsecond)
+	if d%time.Microsecond < 0 {
+		n--
+	}
+	return n
+}

@@ -1,0 +1,522 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// slow are policies that give nothing back by themselves while a test runs.
+var slow = []Policy{
+	TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: 100},
+	FixedWindow{Name: "window", Limit: 100, Window: time.Hour},
+	SlidingWindow{Name: "sliding", Limit: 100, Window: time.Hour},
+	SlidingLog{Name: "log", Limit: 100, Window: time.Hour},
+}
+
+// TestRefundGivesBackOnce takes and refunds under each policy and all of them.
+func TestRefundGivesBackOnce(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		for i, policies := range append(each(slow), slow) {
+			l, err := New(rdb, fmt.Sprintf("once%d", i), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			refundsOnce(t, l)
+			if keys := keysOf(t, admin, prefix); len(keys) != 0 {
+				t.Errorf("%d policies left %q", len(policies), keys)
+			}
+		}
+	})
+	t.Run("local", func(t *testing.T) {
+		t.Parallel()
+		for _, policies := range append(each(slow), slow) {
+			l, err := NewLocal("once", policies, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refundsOnce(t, l)
+		}
+	})
+}
+
+func refundsOnce(t *testing.T, l *Limiter) {
+	t.Helper()
+	ctx := t.Context()
+	remaining := func(want int64) {
+		t.Helper()
+		d, err := l.Peek(ctx, "s")
+		for s := range d.States() {
+			if err != nil || s.Remaining != want {
+				t.Errorf("%s: %d remain, not %d (%v)", s.Policy, s.Remaining, want, err)
+			}
+		}
+	}
+	take := func(cost int64) Decision {
+		t.Helper()
+		d, err := l.TakeN(ctx, "s", cost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	first := take(7)
+	second := take(20)
+	remaining(73)
+	if err := l.Refund(ctx, first); err != nil {
+		t.Errorf("%s: %v", first.Policy, err)
+	}
+	remaining(80)
+	for range 2 {
+		if err := l.Refund(ctx, first); !errors.Is(err, ErrRefund) {
+			t.Errorf("again: %v", err)
+		}
+	}
+	remaining(80)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := l.Refund(ended, second); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	if err := l.Refund(ctx, second); err != nil {
+		t.Errorf("after a context that had ended: %v", err)
+	}
+	remaining(100)
+
+	all := take(100)
+	denied := take(1)
+	peek, err := l.Peek(ctx, "s")
+	if err != nil || denied.Allowed {
+		t.Fatalf("%+v, %v", denied, err)
+	}
+	other, err := l.With(FixedWindow{Limit: 1, Window: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"denied":             l.Refund(ctx, denied),
+		"a peek":             l.Refund(ctx, peek),
+		"the zero Decision":  l.Refund(ctx, Decision{}),
+		"another limiter's":  other.Refund(ctx, all),
+		"made to look right": l.Refund(ctx, Decision{Allowed: true}),
+	} {
+		if !errors.Is(err, ErrRefund) || err.Error() == ErrRefund.Error() {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := l.Refund(ctx, take(0)); err != nil {
+		t.Errorf("a cost of 0: %v", err)
+	}
+	remaining(0)
+	if err := l.Reset(ctx, "s"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Refund(ctx, all); !errors.Is(err, ErrRefund) {
+		t.Errorf("after a reset: %v", err)
+	}
+	remaining(100)
+	if got := l.Stats().Refunded; got != 2 {
+		t.Errorf("%d refunds are counted, not 2", got)
+	}
+}
+
+// inBubble is a limiter on a miniredis that shares the clock of the bubble.
+func inBubble(t *testing.T, m *miniredis.Miniredis, name string, policies ...Policy) *Limiter {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{
+		ContextTimeoutEnabled: true,
+		Addr:                  "127.0.0.1:1", // never dialled
+		Dialer:                func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+	})
+	t.Cleanup(func() { rdb.Close() })
+	l, err := New(rdb, name, policies, &Options{Fail: FailClosed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func bubble(t *testing.T) *miniredis.Miniredis {
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	return m
+}
+
+// TestRefundByTheClock has a limiter on Redis and one in process do the same,
+// on one clock: refunds of earlier decisions, late ones and copies. Both give
+// back the same; of a bucket, which drains, Redis never gives back more, but
+// may keep what drains in a thousandth of the time, by which clocks may differ.
+func TestRefundByTheClock(t *testing.T) {
+	t.Parallel()
+	for _, k := range append(slices.Clip(kinds), "set") {
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			synctest.Test(t, func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(seed, 8))
+				m := bubble(t)
+				late, given := 0, 0
+				for i := range redistest.Ops(100_000/len(kinds)) / 100 {
+					policies := []Policy{randomPolicy(rng, k)}
+					if k == "set" {
+						policies = randomSet(rng, 2+i%2)
+					}
+					far := inBubble(t, m, fmt.Sprintf("n%d", i), policies...)
+					near, err := NewLocal("near", policies, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					g, l := sideBySide(t, rng, far, near)
+					given, late = given+g, late+l
+				}
+				if given == 0 || late == 0 {
+					t.Errorf("%d were given back, %d too late", given, late)
+				}
+			})
+		})
+	}
+}
+
+func sideBySide(t *testing.T, rng *rand.Rand, far, near *Limiter) (given, late int) {
+	t.Helper()
+	type pair struct{ far, near Decision }
+	var made []pair
+	most, step, exact := far.rules[0].id().limit, time.Millisecond, true
+	for _, r := range far.rules {
+		most, step = min(most, r.id().limit), max(step, grain(r))
+		_, ok := r.(*bucket)
+		exact = exact && !ok && r.state(reading{}, 0).Window > 50*time.Millisecond
+	}
+	time.Sleep(step - time.Duration(time.Now().UnixNano())%step)
+	refunded := false
+	for op := range 100 {
+		subject := fmt.Sprint(op / 10) // where the two part, they part only there
+		if op%10 == 0 {
+			made, refunded = nil, false
+		}
+		if len(made) > 0 && (exact || !refunded) && rng.IntN(3) == 0 {
+			refunded = true
+			p := made[rng.IntN(len(made))]
+			one, other := far.Refund(t.Context(), p.far), near.Refund(t.Context(), p.near)
+			if one == nil && other != nil || exact && (one == nil) != (other == nil) {
+				t.Fatalf("%+v: on Redis %v, in process %v", far.rules[0], one, other)
+			}
+			if given++; one != nil {
+				given, late = given-1, late+1
+			}
+			compare(t, far, near, subject, exact)
+			continue
+		}
+		cost := randomCost(rng, most)
+		a, err := far.TakeN(t.Context(), subject, cost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Allowed { // where Redis has kept more it may deny more
+			b, err := near.TakeN(t.Context(), subject, cost)
+			if err != nil || !b.Allowed {
+				t.Fatalf("%+v, %v", b, err)
+			}
+			made = append(made, pair{a, b})
+		}
+		if pause := randomPause(rng, &a.first, step); pause < 1000*24*time.Hour {
+			time.Sleep(pause)
+		}
+	}
+	return given, late
+}
+
+func compare(t *testing.T, far, near *Limiter, subject string, exact bool) {
+	t.Helper()
+	a, err := far.Peek(t.Context(), subject)
+	b, fault := near.Peek(t.Context(), subject)
+	if err != nil || fault != nil {
+		t.Fatal(err, fault)
+	}
+	if exact && describe(a) != describe(b) || a.Remaining > b.Remaining {
+		t.Fatalf("%+v: after a refund\non Redis   %s\nin process %s", far.rules[0], describe(a), describe(b))
+	}
+}
+
+// TestHundredSuccessesThatEndTogether: what they took is given back, and no
+// attempt more than the limit is ever admitted.
+func TestHundredSuccessesThatEndTogether(t *testing.T) {
+	t.Parallel()
+	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+		rdb := connect()
+		for i, policies := range append(each(slow), slow) {
+			l, err := New(rdb, fmt.Sprintf("together%d", i), policies, &Options{Prefix: prefix, Budget: 20 * time.Second, Fail: FailClosed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			logins := make([]Decision, 100)
+			together(len(logins), func(n int) {
+				d, err := l.Take(t.Context(), "client")
+				if err != nil || !d.Allowed {
+					t.Errorf("%s: %+v, %v", policies[0].PolicyName(), d, err)
+				}
+				logins[n] = d
+			})
+			together(len(logins), func(n int) {
+				if err := l.Refund(t.Context(), logins[n]); err != nil {
+					t.Errorf("%s: %v", policies[0].PolicyName(), err)
+				}
+			})
+			together(len(logins), func(n int) {
+				if err := l.Refund(t.Context(), logins[n]); !errors.Is(err, ErrRefund) {
+					t.Errorf("%s: again: %v", policies[0].PolicyName(), err)
+				}
+			})
+			var admitted atomic.Int64
+			together(150, func(int) {
+				d, err := l.Take(t.Context(), "client")
+				if err != nil {
+					t.Error(err)
+				}
+				if d.Allowed {
+					admitted.Add(1)
+				}
+			})
+			if got := admitted.Load(); got != 100 {
+				t.Errorf("%s: %d failures were admitted, not 100", policies[0].PolicyName(), got)
+			}
+		}
+	})
+}
+
+func together(n int, do func(int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+// TestSuccessesThatEndAfterTheirWindow give nothing to the next one.
+func TestSuccessesThatEndAfterTheirWindow(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []Policy{
+		FixedWindow{Limit: 3, Window: 30 * time.Second},
+		SlidingWindow{Limit: 3, Window: 15 * time.Second},
+		SlidingLog{Limit: 3, Window: 30 * time.Second},
+		TokenBucket{Rate: 1, Per: 10 * time.Second, Burst: 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			near, err := NewLocal("login", []Policy{policy}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range []*Limiter{near, inBubble(t, bubble(t), "login", policy)} {
+				take := func(want bool) Decision {
+					t.Helper()
+					d, err := l.Take(t.Context(), "client")
+					if err != nil || d.Allowed != want {
+						t.Fatalf("%s: %+v, %v", policy.PolicyName(), d, err)
+					}
+					return d
+				}
+				slow := []Decision{take(true), take(true), take(true)}
+				time.Sleep(15 * time.Second)
+				if err := l.Refund(t.Context(), slow[2]); err != nil {
+					t.Errorf("%s: in time: %v", policy.PolicyName(), err)
+				}
+				time.Sleep(16 * time.Second)
+				for range 3 {
+					take(true)
+				}
+				take(false)
+				for _, d := range slow {
+					if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
+						t.Errorf("%s: late: %v", policy.PolicyName(), err)
+					}
+				}
+				take(false)
+			}
+		})
+	}
+}
+
+// TestRefundThatAStalledServerRunsLate changes nothing: by then what it would
+// give back has drained, and what is there is somebody else's.
+func TestRefundThatAStalledServerRunsLate(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	admin := srv.Admin(t, func(o *redis.Options) { o.ReadTimeout = time.Minute })
+	for _, rate := range []int64{10, 2000} { // on PTTL and on TIME
+		l, err := New(srv.Client(t), "stalled", []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: 100 * rate}},
+			&Options{Prefix: prefix, Budget: 100 * time.Millisecond, Fail: FailClosed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		subject := fmt.Sprint(rate)
+		redistest.Await(t, 20*time.Second, "the clock to be known", func() bool {
+			d, err := l.TakeN(t.Context(), "clock", rate)
+			return err == nil && l.Refund(t.Context(), d) == nil
+		})
+		var early Decision
+		redistest.Await(t, 20*time.Second, "a decision", func() bool {
+			early, err = l.TakeN(t.Context(), subject, rate)
+			return err == nil
+		})
+		others, err := l.TakeN(t.Context(), subject, 50*rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := redistest.CommandStats(t, admin)["evalsha"].Calls
+		srv.Pause(t)
+		if err := l.Refund(t.Context(), early); !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Errorf("rate %d: a refund to a server that stands still: %v", rate, err)
+		}
+		redistest.Await(t, 20*time.Second, "what it took to have drained", func() bool {
+			return time.Since(others.grant.answered) > time.Second
+		})
+		srv.Resume(t)
+		redistest.Await(t, 20*time.Second, "the refund to have run", func() bool {
+			return redistest.CommandStats(t, admin)["evalsha"].Calls > calls
+		})
+		answered := time.Now()
+		d, err := l.TakeN(t.Context(), subject, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drained := int64(answered.Sub(others.grant.asked)*time.Duration(rate)/time.Second) + rate/10 + 1
+		if free := d.Remaining - others.Remaining; free > drained {
+			t.Errorf("rate %d: %d more remain, and %d have drained", rate, free, drained)
+		}
+		if err := l.Refund(t.Context(), early); !errors.Is(err, ErrRefund) {
+			t.Errorf("rate %d: again: %v", rate, err)
+		}
+	}
+}
+
+// TestLostRefundRunsOnce loses the reply of a refund that was made.
+func TestLostRefundRunsOnce(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	proxy := srv.Proxy(t)
+	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial })
+	for i, policies := range append(each(slow), slow) {
+		l, err := New(rdb, fmt.Sprintf("lost%d", i), policies, &Options{Prefix: srv.Prefix(t), Budget: 10 * time.Second, Fail: FailClosed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm, err := l.TakeN(t.Context(), "s", 1)
+		if err == nil {
+			err = l.Refund(t.Context(), warm) // tells the server the script, and the limiter the time
+		}
+		d, fault := l.TakeN(t.Context(), "s", 3)
+		if _, all := l.TakeN(t.Context(), "s", 6); err != nil || fault != nil || all != nil {
+			t.Fatal(err, fault, all)
+		}
+		proxy.Lose(redistest.EOF, 1, "evalsha", "eval")
+		if err := l.Refund(t.Context(), d); !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Errorf("set %d: %v", i, err)
+		}
+		proxy.Lose(redistest.EOF, 0)
+		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
+			t.Errorf("set %d: again: %v", i, err)
+		}
+		after, err := l.Peek(t.Context(), "s")
+		for s := range after.States() {
+			if err != nil || s.Remaining != 94 {
+				t.Errorf("set %d: %d remain, not 94 (%v)", i, s.Remaining, err)
+			}
+		}
+	}
+}
+
+// refusing turns commands away while it is told to.
+type refusing struct {
+	*redis.Client
+
+	with atomic.Pointer[string]
+}
+
+func (r *refusing) Process(ctx context.Context, cmd redis.Cmder) error {
+	if text := r.with.Load(); text != nil {
+		err := redisError(*text)
+		cmd.SetErr(err)
+		return err
+	}
+	return r.Client.Process(ctx, cmd)
+}
+
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+func (redisError) RedisError()     {}
+
+// TestRefundThatDidNotRunMayBeTriedAgain, of which Redis itself says so.
+func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	away := &refusing{Client: rdb}
+	l, err := New(away, "away", slow, &Options{Fail: FailClosed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []bool{false, true} {
+		d, err := l.Take(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := "OOM command not allowed when used memory > 'maxmemory'."
+		away.with.Store(&text)
+		for range 2 {
+			if err := l.Refund(t.Context(), d); !errors.Is(err, script.ErrNotExecuted) {
+				t.Errorf("clock known %v: %v", known, err)
+			}
+		}
+		away.with.Store(nil)
+		if err := l.Refund(t.Context(), d); err != nil {
+			t.Errorf("clock known %v: afterwards: %v", known, err)
+		}
+	}
+}
+
+// TestRefundOfDegradedDecisions: what was decided in process is given back
+// there, and FailOpen has taken nothing.
+func TestRefundOfDegradedDecisions(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	away := &refusing{Client: rdb}
+	text := "LOADING Redis is loading the dataset in memory"
+	away.with.Store(&text)
+	for _, mode := range []FailMode{FailLocal, FailOpen} {
+		l, err := New(away, "degraded", slow, &Options{Fail: mode, Budget: 5 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := l.TakeN(t.Context(), "s", 100)
+		if err != nil || !d.Degraded {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if err := l.Refund(t.Context(), d); err != nil {
+			t.Errorf("%v: %v", mode, err)
+		}
+		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
+			t.Errorf("%v: again: %v", mode, err)
+		}
+		if d, err := l.TakeN(t.Context(), "s", 100); err != nil || !d.Allowed {
+			t.Errorf("%v: afterwards: %+v, %v", mode, d, err)
+		}
+	}
+}

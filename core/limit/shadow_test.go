@@ -1,0 +1,262 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// enforcedPart is a decision without what it tells of shadows.
+func enforcedPart(d Decision) string {
+	var kept []State
+	for s := range d.States() {
+		if !s.Shadow {
+			kept = append(kept, s)
+		}
+	}
+	d.first, d.rest = State{}, kept
+	return describe(d)
+}
+
+// TestShadowsChangeNothingAndDoAsTheirTwins runs a set with shadows beside the
+// same set without, and beside each shadow an enforced twin of it that is
+// asked whenever the set admits.
+func TestShadowsChangeNothingAndDoAsTheirTwins(t *testing.T) {
+	t.Parallel()
+	m, rdb := newServer(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 9))
+	denied, beyond := 0, 0
+	for i := range redistest.Ops(50_000) / 100 {
+		policies := randomSet(rng, 2+i%3)
+		shadows := 1 + rng.IntN(len(policies)-1)
+		mixed := slices.Clone(policies[shadows:])
+		for _, p := range policies[:shadows] {
+			mixed = slices.Insert(mixed, rng.IntN(len(mixed)+1), Shadow(p))
+		}
+		watched := newClocked(t, m, rdb, fmt.Sprintf("w%d", i), mixed...)
+		plain := newClocked(t, m, rdb, fmt.Sprintf("p%d", i), policies[shadows:]...)
+		twins := map[string]*clocked{}
+		for _, p := range policies[:shadows] {
+			twins[p.PolicyName()] = newClocked(t, m, rdb, fmt.Sprintf("t%d", i), p)
+		}
+		most, step := int64(1<<40), time.Millisecond
+		for _, r := range watched.rules {
+			if step = max(step, grain(r)); !r.id().shadow {
+				most = min(most, r.id().limit)
+			}
+		}
+		last := watched.take(t, 0)
+		for range 100 {
+			states := append([]State{last.first}, last.rest...)
+			watched.pause(randomPause(rng, &states[rng.IntN(len(states))], step))
+			plain.now = watched.now
+			cost := randomCost(rng, most)
+			last = watched.take(t, cost)
+			want := plain.take(t, cost)
+			if enforcedPart(last) != enforcedPart(want) {
+				t.Fatalf("%s, cost %d:\nwith shadows %s\nwithout      %s", watched.policies, cost, enforcedPart(last), enforcedPart(want))
+			}
+			for s := range last.States() {
+				if !s.Shadow {
+					continue
+				}
+				twin := twins[s.Policy]
+				twin.now = watched.now
+				asked := cost
+				if !want.Allowed || cost > s.Limit {
+					asked = 0
+				}
+				d := twin.take(t, asked)
+				if cost > s.Limit {
+					beyond++
+					if s.Allowed || s.RetryAfter <= 0 && s.Remaining < s.Limit {
+						t.Fatalf("a cost of %d: %+v", cost, s)
+					}
+				}
+				if !s.Allowed {
+					denied++
+				}
+				got := s
+				got.Shadow = false
+				if asked != cost {
+					got.Allowed, got.RetryAfter = true, 0
+				}
+				if got != d.first {
+					t.Fatalf("%s, cost %d:\nshadow %+v\n  twin %+v", watched.policies, cost, got, d.first)
+				}
+			}
+		}
+	}
+	if denied == 0 || beyond == 0 {
+		t.Errorf("%d shadow denials, %d beyond a capacity", denied, beyond)
+	}
+}
+
+// TestShadowsOnRealRedis does the same where the clock moves, with policies
+// that give nothing back meanwhile.
+func TestShadowsOnRealRedis(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		rng := rand.New(rand.NewPCG(seed, 10))
+		for i, enforced := range append(each(slow), slow[:2], slow[2:]) {
+			var shadows []Policy
+			for _, p := range narrow {
+				shadows = append(shadows, Shadow(p))
+			}
+			limiters := [3]*Limiter{}
+			for n, policies := range [][]Policy{slices.Concat(shadows, enforced), enforced, narrow[1:2]} {
+				l, err := New(rdb, fmt.Sprintf("n%d-%d", i, n), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
+				if err != nil {
+					t.Fatal(err)
+				}
+				limiters[n] = l
+			}
+			for range 60 {
+				cost := rng.Int64N(9)
+				got, err := limiters[0].TakeN(t.Context(), "s", cost)
+				want, fault := limiters[1].TakeN(t.Context(), "s", cost)
+				if err != nil || fault != nil {
+					t.Fatal(err, fault)
+				}
+				if got.Allowed != want.Allowed || got.Policy != want.Policy || got.Remaining != want.Remaining || got.Limit != want.Limit {
+					t.Fatalf("%+v, without shadows %+v", got, want)
+				}
+				if !want.Allowed || cost > narrow[1].(FixedWindow).Limit {
+					continue
+				}
+				twin, err := limiters[2].TakeN(t.Context(), "s", cost)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for s := range got.States() {
+					if s.Policy == twin.Policy && (s.Allowed != twin.Allowed || s.Remaining != twin.Remaining || !s.Shadow) {
+						t.Fatalf("%+v, its twin %+v", s, twin)
+					}
+				}
+			}
+		}
+	})
+}
+
+// narrow are policies that deny much of what slow ones admit.
+var narrow = []Policy{
+	TokenBucket{Name: "narrow-bucket", Rate: 1, Per: time.Hour, Burst: 5},
+	FixedWindow{Name: "narrow-window", Limit: 6, Window: time.Hour},
+	SlidingLog{Name: "narrow-log", Limit: 7, Window: time.Hour},
+}
+
+func TestShadowsAlone(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	policies := []Policy{
+		Shadow(FixedWindow{Name: "w", Limit: 2, Window: time.Hour}), Shadow(SlidingLog{Name: "l", Limit: 3, Window: time.Hour}),
+		Shadow(TokenBucket{Name: "b", Rate: 4, Per: time.Hour}), Shadow(SlidingWindow{Name: "s", Limit: 5, Window: time.Hour}),
+	}
+	for _, set := range append(each(policies), policies) {
+		far, err := New(rdb, "alone", set, &Options{Budget: 10 * time.Second, Fail: FailClosed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, err := NewLocal("alone", set, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []*Limiter{far, near} {
+			for _, cost := range []int64{1, 1, 1, 1, 1, 1, 3, 1 << 60} {
+				d, err := l.TakeN(t.Context(), "s", cost)
+				if err != nil || !d.Allowed || d.Policy != "" || d.Limit != 0 || d.Remaining != 0 || d.RetryAfter != 0 || d.ResetAfter != 0 {
+					t.Fatalf("cost %d: %+v, %v", cost, d, err)
+				}
+				for s := range d.States() {
+					if !s.Shadow || s.RetryAfter < 0 || s.RetryAfter > 2*time.Hour || cost > 5 && s.Allowed {
+						t.Errorf("cost %d: %+v", cost, s)
+					}
+				}
+			}
+			if _, err := l.TakeN(t.Context(), "s", -1); !errors.Is(err, ErrCost) {
+				t.Errorf("a cost of -1: %v", err)
+			}
+			d, err := l.Peek(t.Context(), "s")
+			if err != nil || !d.Allowed {
+				t.Errorf("a peek: %+v, %v", d, err)
+			}
+			for s := range d.States() {
+				if s.Allowed || s.Remaining != 0 {
+					t.Errorf("after all was taken: %+v", s)
+				}
+			}
+			if err := l.Reset(t.Context(), "s"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestShadowsAreRefundedWhereTheyTook: one that would have denied took nothing.
+func TestShadowsAreRefundedWhereTheyTook(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	policies := []Policy{Shadow(FixedWindow{Name: "shadow", Limit: 2, Window: time.Hour}), FixedWindow{Name: "on", Limit: 9, Window: time.Hour}}
+	far, err := New(rdb, "shadows", policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := NewLocal("shadows", policies, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*Limiter{far, near} {
+		var made []Decision
+		for range 3 {
+			d, err := l.Take(t.Context(), "s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, d)
+		}
+		for i, want := range [][2]int64{{7, 0}, {8, 1}, {9, 2}} { // the third was denied by the shadow
+			if err := l.Refund(t.Context(), made[2-i]); err != nil {
+				t.Error(err)
+			}
+			d, err := l.Peek(t.Context(), "s")
+			if err != nil || d.Remaining != want[0] || d.rest[0].Remaining != want[1] {
+				t.Errorf("after %d refunds: %+v, %v", i+1, d, err)
+			}
+		}
+	}
+}
+
+func TestShadowIsItsPolicy(t *testing.T) {
+	t.Parallel()
+	p := FixedWindow{Name: "p", Limit: 3, Window: time.Hour}
+	if Shadow(Shadow(p)) != Shadow(p) {
+		t.Error("the shadow of a shadow is another")
+	}
+	var none *FixedWindow
+	for _, bad := range [][]Policy{{Shadow(nil)}, {Shadow(none)}, {Shadow(p), p}, {Shadow(FixedWindow{})}} {
+		if _, err := NewLocal("bad", bad, nil); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+	_, rdb := newServer(t)
+	for i, policies := range [][]Policy{{Shadow(p)}, {p}, {Shadow(p)}} { // what one has taken the next finds
+		l, err := New(rdb, "turned-on", policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := l.Take(t.Context(), "s"); err != nil || d.first.Remaining != int64(2-i) {
+			t.Errorf("%d: %+v, %v", i, d, err)
+		}
+	}
+}
