@@ -42,9 +42,15 @@ type answers struct {
 
 const titleInternal = "Internal Server Error"
 
-// deny makes the reply. No denial may be kept by a cache: RFC 6585 section 4
-// says so of a 429, and any other holds for this caller and moment alone.
-func (a answers) deny(d Denial) Pass {
+// deny refuses r: what the gates outside took for it is given back first.
+func (a answers) deny(r Request, d Denial) Pass {
+	retrace(r)
+	return Pass{Reply: a.reply(d)}
+}
+
+// reply renders a denial. None may be kept by a cache: RFC 6585 section 4 says
+// so of a 429, and any other holds for this caller and moment alone.
+func (a answers) reply(d Denial) *Reply {
 	if d.RetryAfter > 0 || d.Status == 429 {
 		wait := strconv.FormatInt(secondsAtLeastOne(d.RetryAfter), 10)
 		d.Header = append(d.Header, Field{Name: fieldRetryAfter, Value: wait})
@@ -53,7 +59,7 @@ func (a answers) deny(d Denial) Pass {
 	d.Header = append(d.Header, Field{Name: fieldCacheControl, Value: "no-store"})
 	if a.render == nil {
 		reply := problem(d)
-		return Pass{Reply: &reply}
+		return &reply
 	}
 	protocol := slices.Clone(d.Header)
 	reply := a.render(d)
@@ -61,7 +67,7 @@ func (a answers) deny(d Denial) Pass {
 		reply.Status = d.Status
 	}
 	reply.Header = appendFields(missingFields(protocol, reply.Header), reply.Header)
-	return Pass{Reply: &reply}
+	return &reply
 }
 
 func missingFields(protocol, own []Field) []Field {
@@ -74,10 +80,10 @@ func missingFields(protocol, own []Field) []Field {
 // says when it is a refusal, otherwise with a 500, and the hook is told.
 func (a answers) refuse(r Request, err error) Pass {
 	if refused, ok := asRefusal(err); ok {
-		return a.deny(Denial{Status: refused.status, Title: refused.title})
+		return a.deny(r, Denial{Status: refused.status, Title: refused.title})
 	}
 	a.tell(r, err)
-	return a.deny(Denial{Status: 500, Title: titleInternal})
+	return a.deny(r, Denial{Status: 500, Title: titleInternal})
 }
 
 // retryUnavailable is when to come back while Redis cannot answer: not at once,
@@ -91,7 +97,7 @@ func (a answers) unavailable(r Request, err error) Pass {
 	if !errors.Is(err, context.Canceled) {
 		a.tell(r, err)
 	}
-	return a.deny(Denial{Status: 503, Title: "Service Unavailable", RetryAfter: retryUnavailable})
+	return a.deny(r, Denial{Status: 503, Title: "Service Unavailable", RetryAfter: retryUnavailable})
 }
 
 func (a answers) tell(r Request, err error) {

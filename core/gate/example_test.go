@@ -93,6 +93,28 @@ func ExampleRateLimit_costAndPlan() {
 	// 200 RateLimit: "gold";r=80;t=3600
 }
 
+// A limit of failed logins: one that succeeds gives its permit back.
+func ExampleOnlyFailures() {
+	limiter := newLimiter("login", limit.FixedWindow{Name: "failures", Limit: 2, Window: time.Hour})
+	g := gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{Count: gate.OnlyFailures})
+
+	h := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("password") != "secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	for _, password := range []string{"secret", "secret", "guess", "secret", "guess", "secret"} {
+		send(h, get("/login?password="+password))
+	}
+	// Output:
+	// 200
+	// 200
+	// 401
+	// 200
+	// 401
+	// 429
+}
+
 // One Render serves every framework. Retry-After and the like are added to
 // what it returns.
 func ExampleRateLimit_render() {

@@ -83,7 +83,7 @@ func TestHeaderForms(t *testing.T) {
 					t.Errorf("%d: %+v, want %+v", c.headers, p.Header[i], f)
 				}
 			}
-			if p.Leave != nil || p.Context != nil || p.Capture != 0 || p.Reply != nil {
+			if p.Leave != nil || p.Capture != 0 || p.Reply != nil {
 				t.Errorf("%d: %+v asks for more than header fields", c.headers, p)
 			}
 		}

@@ -20,7 +20,18 @@ type RateLimitOptions struct {
 	// that limit.Limiter.With made once. Nil is the gate's own. An error is
 	// answered like that of a Key.
 	Choose func(Request) (*limit.Limiter, error)
-	// Headers are the fields to send; the zero value is [HeadersIETF].
+	// Count says by its status which answer counts, such as [OnlyFailures]; nil
+	// counts every admitted request. What does not count is given back when the
+	// handler has returned, before the response ends unless the handler flushed
+	// all of it, so that requests in flight count until their outcome is known.
+	// It costs a second round trip, which the client's going away does not cut
+	// short. An outcome that the gate does not see counts, without asking: a
+	// panic, an answer left to middleware outside, a connection taken over
+	// before a status was sent.
+	Count func(status int) bool
+	// Headers are the fields to send; the zero value is [HeadersIETF]. Their
+	// figures are those of the moment when the request was let in: nothing was
+	// given back then.
 	Headers Headers
 	// Render makes the answer to a request that may not run; nil is
 	// application/problem+json. A Status of 0 keeps the denial's, and the
@@ -30,6 +41,9 @@ type RateLimitOptions struct {
 	// decided without Redis: errors of a Key, Cost or Choose that refuse
 	// nothing, wrong wiring ([ErrWiring]), a Redis that does not answer in
 	// time, once a request. A client that went away is not told of.
+	// It also hears of permits that could not be given back. When Count found
+	// that they should be, the handler has run, and the Request has no more
+	// than its context, method, host, path, query, route and peer.
 	// Such an error may name keys and is for operators. Nil hears nothing.
 	OnError func(Request, error)
 }
@@ -42,6 +56,19 @@ type RateLimitOptions struct {
 //   - 503 when Redis could not answer and the limiter is limit.FailClosed, or
 //     when the request's context ended,
 //   - 500 when the key is wrongly wired or fails.
+//
+// Permits are given back, each decision's at most once, when Count says so and
+// when a gate of this package further in refuses the request, in the same Chain
+// or mounted inside: with a 429, a 4xx of its key, a 500 or a 503, not with an
+// answer of the handler's. That too is a round trip for each gate outside, made
+// before the refusal is sent. A refund that fails, or comes when the permits
+// are free again by themselves, is not repeated: OnError is told of the first,
+// and the permits stay taken.
+//
+// A gate further in knows those outside by the request's context. Middleware
+// between them that puts a fresh context in its place hides them; a handler
+// that serves requests of its own making under its request's context, such as
+// the parts of a batch, is given back its own permits when one is refused.
 //
 // It panics at wiring on a nil limiter or key and on an unknown Headers; nil
 // options are the defaults, and options are copied.
@@ -91,9 +118,24 @@ func (g *rateLimit) Enter(r Request) Pass {
 		g.answers.tell(r, d.Cause)
 	}
 	if !d.Allowed {
-		return g.exceeded(d)
+		return g.exceeded(r, d)
 	}
-	return Pass{Header: g.opts.Headers.fields(&d, 0)}
+	pass := Pass{Header: g.opts.Headers.fields(&d, 0)}
+	if cost > 0 {
+		g.admit(r, &pass, &permit{Context: r.Context(), gate: g, limiter: limiter, decision: d})
+	}
+	return pass
+}
+
+func (g *rateLimit) admit(r Request, pass *Pass, p *permit) {
+	pass.Context = p
+	if g.opts.Count == nil {
+		return
+	}
+	pass.Leave = p.leave
+	if g.opts.OnError != nil {
+		p.asked = keep(r)
+	}
 }
 
 // terms are the limiter that a request is under and what it costs there.
@@ -116,8 +158,8 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 	return limiter, cost, nil
 }
 
-func (g *rateLimit) exceeded(d limit.Decision) Pass {
-	return g.answers.deny(Denial{
+func (g *rateLimit) exceeded(r Request, d limit.Decision) Pass {
+	return g.answers.deny(r, Denial{
 		Status: 429, Type: typeQuota, Title: titleQuota,
 		RetryAfter: d.RetryAfter,
 		Header:     g.opts.Headers.fields(&d, 2),

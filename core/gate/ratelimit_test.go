@@ -345,14 +345,15 @@ func BenchmarkRateLimit(b *testing.B) {
 	}
 }
 
-// The fields of an admitted request cost their text and their slice.
+// An admitted request costs the text and the slice of its fields, and what is
+// remembered for a refund.
 func TestRateLimitAllocations(t *testing.T) {
 	l := hourly(t, 1<<40)
 	g := gate.RateLimit(l, everyone, nil)
 	r := &request{}
 	limiter := testing.AllocsPerRun(200, func() { _, _ = l.Take(r.Context(), "everyone") })
 	whole := testing.AllocsPerRun(200, func() { g.Enter(r) })
-	if whole > limiter+2 {
+	if whole > limiter+3 {
 		t.Errorf("%v allocations, %v of them the limiter's", whole, limiter)
 	}
 }

@@ -52,5 +52,5 @@ func BodyAllowed(status int) bool {
 // Unanswered is the reply of an adapter's Handler when its gate, which is the
 // whole endpoint, let the request pass.
 func Unanswered() *Reply {
-	return answers{}.deny(Denial{Status: 500, Title: titleInternal}).Reply
+	return answers{}.reply(Denial{Status: 500, Title: titleInternal})
 }

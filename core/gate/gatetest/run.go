@@ -77,6 +77,13 @@ var cases = []contract{
 	{"Concurrency/Full", inFlight},
 	{"Concurrency/HandlerPanics", inFlightPanics},
 	{"Concurrency/ClientGone", inFlightGone},
+	{"Count/OnlyFailures", countFailures},
+	{"Count/Unseen", countUnseen},
+	{"Count/InFlight", countInFlight},
+	{"Count/ClientGone", countClientGone},
+	{"Outer/Refunded", outerRefunds},
+	{"Outer/Concurrent", outerRefundsConcurrently},
+	{"Outer/Panics", outerPanics},
 	{"Mount/Endpoint", endpoints},
 	{"Mount/Nil", nilGates},
 }

@@ -6,6 +6,10 @@ var echoBugs = []bug{
 		"the handler runs although the gate has replied",
 	},
 	{
+		"echolimit/middleware.go", "c.SetRequest(outer.WithContext(pass.Context))", "_ = outer.WithContext(pass.Context)",
+		"gates and handlers inside do not get the gate's context",
+	},
+	{
 		"echolimit/middleware.go", "\t\t\tc.SetRequest(outer)\n", "",
 		"the gate's context stays on the request",
 	},

@@ -6,6 +6,14 @@ var fiberBugs = []bug{
 		"the handler runs although the gate has replied",
 	},
 	{
+		"fiberlimit/middleware.go", "\t\t\tc.SetUserContext(pass.Context)\n", "",
+		"gates and handlers inside do not get the gate's context",
+	},
+	{
+		"fiberlimit/request.go", "context.Context { return q.c.UserContext() }", "context.Context { return q.c.Context() }",
+		"a gate does not find the context of those outside",
+	},
+	{
 		"fiberlimit/middleware.go", "defer c.SetUserContext(outer)", "_ = outer",
 		"the gate's context stays on the request",
 	},

@@ -10,6 +10,10 @@ var ginBugs = []bug{
 		"Gin adds a 404 of its own to a reply without a body",
 	},
 	{
+		"ginlimit/middleware.go", "c.Request = outer.WithContext(pass.Context)", "_ = outer.WithContext(pass.Context)",
+		"gates and handlers inside do not get the gate's context",
+	},
+	{
 		"ginlimit/middleware.go", "\t\t\tc.Request = outer\n", "",
 		"the gate's context stays on the request",
 	},

@@ -100,6 +100,34 @@ var nethttpBugs = []bug{
 		"an informational status ends nothing",
 	},
 	{
+		"core/gate/denial.go", "\tretrace(r)\n", "",
+		"what gates outside took of a refused request stays taken",
+	},
+	{
+		"core/gate/trail.go", "\t\tctx = t.outside()\n", "\t\treturn\n",
+		"only the nearest of the gates outside gives back",
+	},
+	{
+		"core/gate/chain.go", "r = nested{Request: r, ctx: p.Context}", "",
+		"the gates of a Chain do not find each other",
+	},
+	{
+		"core/gate/chain.go", "\t\t\tall.Context = p.Context\n", "",
+		"a gate inside a Chain does not find those of the Chain",
+	},
+	{
+		"core/gate/permit.go", "reply == nil || reply.Status == 0 || p.gate", "reply != nil && reply.Status == 0 || reply != nil && p.gate",
+		"a panic is a way round a limit of failures",
+	},
+	{
+		"core/gate/permit.go", "reply.Status == 0 || ", "",
+		"a connection taken over is a way round a limit",
+	},
+	{
+		"core/gate/permit.go", "context.WithoutCancel(p.Context)", "p.Context",
+		"a client that goes away loses the refund of a success",
+	},
+	{
 		"core/gate/gatehttp/recorder.go", "status < 200 && status != http.StatusSwitchingProtocols", "status < 100",
 		"103 is taken for the status",
 	},

@@ -1,0 +1,191 @@
+package gatetest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+)
+
+// everyone is one key for all.
+func everyone(gate.Request) (string, error) { return "everyone", nil }
+
+// used is what everyone has taken of a limiter of one policy.
+func used(t testing.TB, l *limit.Limiter) int64 {
+	t.Helper()
+	d, err := l.Peek(context.Background(), "everyone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Limit - d.Remaining
+}
+
+// counting serves /detail behind a limit of n an hour, of which only what
+// count says counts.
+func counting(t *testing.T, d Driver, n int64, count func(int) bool, h Handler) (address string, l *limit.Limiter) {
+	l = perHour(t, "counting", n)
+	return d.Serve(t, App{
+		OnError: func(x Exchange, _ error) { _ = say(http.StatusTeapot, "sorry")(x) },
+		Routes: []Route{{
+			Method: "GET", Pattern: "/detail", Handler: h,
+			Gates: []gate.Gate{gate.RateLimit(l, everyone, &gate.RateLimitOptions{Count: count})},
+		}},
+	}), l
+}
+
+// saying is a handler that answers with the status that the client asks for.
+func saying(x Exchange) error {
+	status, _ := strconv.Atoi(x.Query("status"))
+	return say(status, "done")(x)
+}
+
+// countFailures: a success is given back before its response ends, so that a
+// client that has read it finds a permit; a failure is not.
+func countFailures(t *testing.T, d Driver) {
+	address, l := counting(t, d, 2, gate.OnlyFailures, saying)
+	c := dial(t, address)
+	for i, ask := range []struct {
+		method, status string
+		want           int
+		used           int64
+	}{
+		{"GET", "200", 200, 0}, {"HEAD", "204", 204, 0}, {"GET", "302", 302, 0}, {"HEAD", "200", 200, 0},
+		{"GET", "401", 401, 1}, {"GET", "200", 200, 1}, {"HEAD", "500", 500, 2},
+		{"GET", "200", 429, 2}, {"GET", "401", 429, 2},
+	} {
+		a := c.do(ask.method, "/detail?status="+ask.status)
+		if got := used(t, l); a.status != ask.want || got != ask.used {
+			t.Errorf("request %d: got %d, and %d used, want %d and %d", i, a.status, got, ask.want, ask.used)
+		}
+	}
+}
+
+// countUnseen: an outcome that the gate is not told of counts.
+func countUnseen(t *testing.T, d Driver) {
+	none := func(status int) bool {
+		if status == 0 {
+			t.Error("Count was asked about no status")
+		}
+		return false
+	}
+	t.Run("Panic", func(t *testing.T) {
+		address, l := counting(t, d, 2, none, func(Exchange) error { panic("gatetest: a handler panics") })
+		for i, want := range []int{500, 500, 429} {
+			if a := get(t, address, "/detail"); a.status != want {
+				t.Errorf("request %d: got %d, want %d", i, a.status, want)
+			}
+		}
+		if got := used(t, l); got != 2 {
+			t.Errorf("%d used", got)
+		}
+	})
+	t.Run("Error", func(t *testing.T) {
+		if d.Errors == NoErrors {
+			t.Skip("handlers of this framework return no error")
+		}
+		teapots := func(status int) bool { return status != http.StatusTeapot }
+		address, l := counting(t, d, 2, teapots, func(Exchange) error { return errHandler })
+		if a := get(t, address, "/detail"); a.status != http.StatusTeapot {
+			t.Errorf("got %d", a.status)
+		}
+		want := map[Errors]int64{ErrorsInside: 0, ErrorsOutside: 1}[d.Errors]
+		if got := used(t, l); got != want {
+			t.Errorf("%d used, want %d", got, want)
+		}
+	})
+	t.Run("Hijack", func(t *testing.T) {
+		if !d.Hijack {
+			t.Skip("connections of this framework cannot be taken over")
+		}
+		address, l := counting(t, d, 2, none, func(x Exchange) error {
+			return x.Hijack(func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 299 Mine\r\n\r\n")) })
+		})
+		if a := get(t, address, "/detail"); a.status != 299 {
+			t.Errorf("got %d", a.status)
+		}
+		if got := used(t, l); got != 1 {
+			t.Errorf("%d used", got)
+		}
+	})
+}
+
+// countInFlight: requests count while they run, and those that end together
+// buy nobody a request more than the limit.
+func countInFlight(t *testing.T, d Driver) {
+	const n = 20
+	running, end := make(chan struct{}, n), make(chan struct{})
+	var once sync.Once
+	release := func() { once.Do(func() { close(end) }) }
+	t.Cleanup(release)
+	address, l := counting(t, d, n, gate.OnlyFailures, func(x Exchange) error {
+		if x.Query("status") == "200" {
+			running <- struct{}{}
+			<-end
+		}
+		return saying(x)
+	})
+	statuses := func(target string, n int, while func()) map[int]int {
+		got := make([]int, n)
+		var wg sync.WaitGroup
+		for i := range n {
+			c := dial(t, address)
+			wg.Go(func() {
+				a, err := c.try("GET", target, "")
+				if err != nil {
+					t.Error(err)
+				}
+				got[i] = a.status
+			})
+		}
+		while()
+		wg.Wait()
+		counts := map[int]int{}
+		for _, status := range got {
+			counts[status]++
+		}
+		return counts
+	}
+	slow := statuses("/detail?status=200", n, func() {
+		for range n {
+			next(t, running)
+		}
+		if a := get(t, address, "/detail?status=401"); a.status != 429 {
+			t.Errorf("beside %d in flight, got %d", n, a.status)
+		}
+		release()
+	})
+	if slow[200] != n || used(t, l) != 0 {
+		t.Errorf("got %v, and %d used", slow, used(t, l))
+	}
+	if got := statuses("/detail?status=401", n+10, func() {}); got[401] != n || got[429] != 10 {
+		t.Errorf("after %d successes that ended together, got %v", n, got)
+	}
+}
+
+// countClientGone: it is given back though nobody waits for it.
+func countClientGone(t *testing.T, d Driver) {
+	if !d.Disconnect {
+		t.Skip("requests of this framework do not end with their client")
+	}
+	running := make(chan struct{}, 1)
+	address, l := counting(t, d, 2, gate.OnlyFailures, func(x Exchange) error {
+		running <- struct{}{}
+		<-x.Context().Done()
+		return say(200, "nobody listens")(x)
+	})
+	c := dial(t, address)
+	if err := c.write("GET", "/detail", ""); err != nil {
+		t.Fatal(err)
+	}
+	next(t, running)
+	if got := used(t, l); got != 1 {
+		t.Errorf("%d used while the handler runs", got)
+	}
+	_ = c.conn.Close()
+	await(t, "the refund", func() bool { return used(t, l) == 0 })
+}

@@ -1,0 +1,186 @@
+package gate_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+const logins = 100
+
+// login is a gate for 100 failed logins a window.
+func login(t *testing.T, l *limit.Limiter) gate.Gate {
+	return gate.RateLimit(l, everyone, &gate.RateLimitOptions{
+		Count:   gate.OnlyFailures,
+		OnError: func(_ gate.Request, err error) { t.Error(err) },
+	})
+}
+
+// enter lets n requests in at once and returns those that were admitted.
+func enter(g gate.Gate, n int) (admitted []gate.Pass) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			if p := g.Enter(&request{}); p.Reply == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				admitted = append(admitted, p)
+			}
+		})
+	}
+	wg.Wait()
+	return admitted
+}
+
+// leave ends requests together, all with one status.
+func leave(running []gate.Pass, status int) {
+	var wg sync.WaitGroup
+	for _, p := range running {
+		wg.Go(func() { p.Leave(&gate.Reply{Status: status}) })
+	}
+	wg.Wait()
+}
+
+// fail is how many of n attempts that fail are let in.
+func fail(g gate.Gate, n int) int {
+	admitted := enter(g, n)
+	leave(admitted, 401)
+	return len(admitted)
+}
+
+// buyNothing: slow logins that succeed together leave what they found, and
+// buy nobody an attempt more.
+func buyNothing(t *testing.T, g gate.Gate, slow func()) {
+	t.Helper()
+	running := enter(g, logins+20)
+	if len(running) != logins {
+		t.Fatalf("%d are in flight, want %d", len(running), logins)
+	}
+	if n := fail(g, 5); n != 0 {
+		t.Errorf("beside %d in flight, %d attempts were let in", logins, n)
+	}
+	slow()
+	leave(running, 200)
+	if n := fail(g, logins+20); n != logins {
+		t.Errorf("%d attempts were let in, want %d", n, logins)
+	}
+}
+
+// late is how many attempts are let in, of 40 and of 100 more, around logins
+// that succeed when their window has ended.
+func late(g gate.Gate, window func()) [2]int {
+	running := enter(g, logins)
+	window()
+	before := fail(g, 40)
+	leave(running, 200)
+	return [2]int{before, fail(g, logins)}
+}
+
+// nothingLate: those buy nobody an attempt either.
+var nothingLate = [2]int{40, logins - 40}
+
+func TestLoginsInProcess(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]limit.Policy{
+		"fixed window": limit.FixedWindow{Limit: logins, Window: 30 * time.Second},
+		"sliding log":  limit.SlidingLog{Limit: logins, Window: 30 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			t.Log(name)
+			buyNothing(t, login(t, local(t, p)), func() { time.Sleep(20 * time.Second) })
+			if got := late(login(t, local(t, p)), func() { time.Sleep(31 * time.Second) }); got != nothingLate {
+				t.Errorf("%v attempts were let in, want %v", got, nothingLate)
+			}
+		})
+	}
+}
+
+// onRedis is a limiter for everyone on a real server.
+func onRedis(t *testing.T, rdb redis.UniversalClient, prefix string, p limit.Policy) *limit.Limiter {
+	t.Helper()
+	l, err := limit.New(rdb, "login", []limit.Policy{p}, &limit.Options{
+		Prefix: prefix, Budget: 10 * time.Second, Fail: limit.FailClosed,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestLogins(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		for name, p := range map[string]limit.Policy{
+			"fixed window": limit.FixedWindow{Limit: logins, Window: time.Hour},
+			"sliding log":  limit.SlidingLog{Limit: logins, Window: time.Hour},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				buyNothing(t, login(t, onRedis(t, rdb, prefix, p)), func() {})
+			})
+		}
+	})
+}
+
+// TestLateLogins takes a window's time, and another where the machine was too
+// slow to do the rest within the next.
+func TestLateLogins(t *testing.T) {
+	t.Parallel()
+	const window = 4 * time.Second
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := onRedis(t, rdb, prefix, limit.FixedWindow{Limit: logins, Window: window})
+		ended := func() bool {
+			d, err := l.Peek(context.Background(), "everyone")
+			return err == nil && d.Remaining == logins
+		}
+		for range 5 {
+			var next time.Time
+			got := late(login(t, l), func() {
+				redistest.Await(t, time.Minute, "the window to end", ended)
+				next = time.Now()
+			})
+			if time.Since(next) < window {
+				if got != nothingLate {
+					t.Errorf("%v attempts were let in, want %v", got, nothingLate)
+				}
+				return
+			}
+			redistest.Await(t, time.Minute, "the next window to end", ended)
+		}
+		t.Errorf("this machine never does in %v what takes a fraction of it", window)
+	})
+}
+
+// TestOuterRefundsOnRedis: two gates on two limiters, of which the inner one
+// refuses most.
+func TestOuterRefundsOnRedis(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		all := onRedis(t, rdb, prefix, limit.FixedWindow{Name: "all", Limit: 1000, Window: time.Hour})
+		route := onRedis(t, rdb, prefix, limit.TokenBucket{Name: "route", Rate: 1, Per: time.Hour, Burst: 7})
+		g := gate.Chain(gate.RateLimit(all, everyone, nil), gate.RateLimit(route, everyone, nil))
+		var refused atomic.Int64
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if p := g.Enter(&request{}); p.Reply != nil {
+					refused.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if refused.Load() != 43 || used(t, all) != 7 {
+			t.Errorf("%d were refused, and %d used outside", refused.Load(), used(t, all))
+		}
+	})
+}

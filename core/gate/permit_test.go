@@ -1,0 +1,241 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+)
+
+// used is what everyone has taken of a limiter of one policy.
+func used(t *testing.T, l *limit.Limiter) int64 {
+	t.Helper()
+	d, err := l.Peek(context.Background(), "everyone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Limit - d.Remaining
+}
+
+func answered(status int) *gate.Reply { return &gate.Reply{Status: status} }
+
+func TestOnlyFailures(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]bool{101: false, 200: false, 302: false, 399: false, 400: true, 401: true, 429: true, 500: true} {
+		if gate.OnlyFailures(status) != want {
+			t.Errorf("%d: not %t", status, want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	ended, end := context.WithCancel(context.Background())
+	for name, c := range map[string]struct {
+		reply *gate.Reply
+		want  int64
+	}{
+		"success":             {answered(200), 0},
+		"redirect":            {answered(303), 0},
+		"failure":             {answered(401), 1},
+		"fault":               {answered(500), 1},
+		"not seen":            {nil, 1},
+		"taken over":          {answered(0), 1},
+		"switching protocols": {answered(101), 0},
+	} {
+		l := hourly(t, 3)
+		var h hook
+		p := gate.RateLimit(l, everyone, &gate.RateLimitOptions{
+			Count: func(status int) bool {
+				if status == 0 {
+					t.Error("Count was asked about no status")
+				}
+				return gate.OnlyFailures(status)
+			},
+			OnError: h.hear,
+		}).Enter(&request{ctx: ended})
+		if got := used(t, l); got != 1 {
+			t.Errorf("%s: %d used while the handler runs", name, got)
+		}
+		if p.Capture != 0 {
+			t.Errorf("%d bytes are captured", p.Capture)
+		}
+		if name == "success" {
+			end() // a client that went away gets it back as well
+		}
+		p.Leave(c.reply)
+		if got := used(t, l); got != c.want || h.take() != nil {
+			t.Errorf("%s: %d used, want %d", name, got, c.want)
+		}
+		ended, end = context.WithCancel(context.Background())
+	}
+	end()
+}
+
+// A request that takes nothing, or always counts, is not watched.
+func TestCountWatchesOnlyWhatItMust(t *testing.T) {
+	t.Parallel()
+	l := hourly(t, 1)
+	options := &gate.RateLimitOptions{
+		Count: gate.OnlyFailures,
+		Skip:  func(r gate.Request) bool { return r.Path() == "/skip" },
+		Cost:  func(r gate.Request) (int64, error) { return int64(len(r.RawQuery())), nil },
+	}
+	for name, p := range map[string]gate.Pass{
+		"no Count": gate.RateLimit(hourly(t, 1), everyone, nil).Enter(&request{}),
+		"skipped":  gate.RateLimit(l, everyone, options).Enter(&request{path: "/skip"}),
+		"no cost":  gate.RateLimit(l, everyone, options).Enter(&request{}),
+		"refused":  gate.RateLimit(l, everyone, options).Enter(&request{query: "22"}),
+	} {
+		if p.Leave != nil || name != "no Count" && p.Context != nil {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+// The limiter that was chosen gets it back, all that the request cost.
+func TestCountRefundsTheChosenLimiter(t *testing.T) {
+	t.Parallel()
+	free := hourly(t, 10)
+	paid, err := free.With(limit.FixedWindow{Name: "paid", Limit: 100, Window: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gate.RateLimit(free, everyone, &gate.RateLimitOptions{
+		Count:  gate.OnlyFailures,
+		Choose: func(gate.Request) (*limit.Limiter, error) { return paid, nil },
+		Cost:   func(gate.Request) (int64, error) { return 7, nil },
+	})
+	p := g.Enter(&request{})
+	if got := used(t, paid); got != 7 {
+		t.Errorf("%d used", got)
+	}
+	p.Leave(answered(200))
+	if got := used(t, paid); got != 0 {
+		t.Errorf("%d used after the refund", got)
+	}
+	g.Enter(&request{}).Leave(answered(401))
+	if paid, free := used(t, paid), used(t, free); paid != 7 || free != 0 {
+		t.Errorf("%d and %d used after a failure", paid, free)
+	}
+}
+
+// severed is a client whose server can go away.
+type severed struct {
+	script.Client
+	gone atomic.Bool
+}
+
+func (s *severed) Process(ctx context.Context, cmd redis.Cmder) error {
+	if s.gone.Load() {
+		return deadRedis{errNoPerm}.Process(ctx, cmd)
+	}
+	return s.Client.Process(ctx, cmd)
+}
+
+// mortal is a limiter on a Redis that goes away when told to.
+func mortal(t *testing.T, n int64, fail limit.FailMode) (*limit.Limiter, *severed) {
+	t.Helper()
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = rdb.Close() })
+	s := &severed{Client: rdb}
+	l, err := limit.New(s, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: n, Window: time.Hour}},
+		&limit.Options{Budget: 5 * time.Second, Fail: fail})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, s
+}
+
+// TestRefundThatFails is told to the hook, with a request that can still be
+// asked, and the permit stays taken.
+func TestRefundThatFails(t *testing.T) {
+	t.Parallel()
+	type told struct {
+		r   gate.Request
+		err error
+	}
+	var heard []told
+	options := &gate.RateLimitOptions{
+		Count:   gate.OnlyFailures,
+		OnError: func(r gate.Request, err error) { heard = append(heard, told{r, err}) },
+	}
+	l, s := mortal(t, 3, limit.FailClosed)
+	r := &request{
+		ctx:    context.WithValue(context.Background(), userKey(1), "alice"),
+		method: "POST", host: "example.com", path: "/login", query: "a=1", route: "/{page}",
+		params: map[string]string{"page": "login"}, header: map[string][]string{"X-Api-Key": {"k"}},
+	}
+	p := gate.RateLimit(l, everyone, options).Enter(r)
+	s.gone.Store(true)
+	*r = request{path: "/another"} // as a framework does
+	p.Leave(answered(200))
+	s.gone.Store(false)
+	if got := used(t, l); got != 1 {
+		t.Errorf("%d used", got)
+	}
+	if len(heard) != 1 || !errors.Is(heard[0].err, script.ErrConfiguration) {
+		t.Fatalf("the hook was told %v", heard)
+	}
+	q := heard[0].r
+	if q.Method() != "POST" || q.Host() != "example.com" || q.Path() != "/login" || q.RawQuery() != "a=1" ||
+		q.Route() != "/{page}" || q.Value(userKey(1)) != "alice" || q.Context().Value(userKey(1)) != "alice" || q.RemoteAddr() != r.peer {
+		t.Errorf("the hook was told of another request: %+v", q)
+	}
+	for range q.Headers() {
+		t.Error("a field is left")
+	}
+	if _, err := q.Body(1); err != gate.ErrBodyConsumed || q.Param("page") != "" || q.Header("X-Api-Key") != nil {
+		t.Errorf("more is left than said: %v", err)
+	}
+
+	options.OnError = nil
+	p = gate.RateLimit(l, everyone, options).Enter(&request{})
+	s.gone.Store(true)
+	p.Leave(answered(200))
+}
+
+// What was decided in process is given back there, when Redis is back too.
+func TestRefundOfADegradedDecision(t *testing.T) {
+	t.Parallel()
+	l, s := mortal(t, 1, limit.FailLocal)
+	var h hook
+	g := gate.RateLimit(l, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures, OnError: h.hear})
+	s.gone.Store(true)
+	for range 3 {
+		p := g.Enter(&request{})
+		if status(p) != 200 || !errors.Is(h.take(), script.ErrConfiguration) {
+			t.Fatalf("%d", status(p))
+		}
+		p.Leave(answered(200))
+		if err := h.take(); err != nil {
+			t.Errorf("the hook was told %v of the refund", err)
+		}
+	}
+	open, s := mortal(t, 1, limit.FailOpen)
+	s.gone.Store(true)
+	g = gate.RateLimit(open, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures, OnError: h.hear})
+	for range 3 {
+		p := g.Enter(&request{})
+		_ = h.take()
+		if p.Leave != nil {
+			p.Leave(answered(200))
+		}
+		if err := h.take(); status(p) != 200 || err != nil {
+			t.Errorf("%d, and the hook was told %v of a refund of nothing", status(p), err)
+		}
+	}
+	if got := used(t, open); got != 0 {
+		t.Errorf("%d used", got)
+	}
+}
