@@ -59,7 +59,10 @@ type tour struct {
 // run serves the routes, visits them, and removes the keys. Its error says
 // what was not as expected.
 func (t tour) run(ctx context.Context, out *screen) error {
-	endpoints, err := guard(t.rdb, t.prefix, demoBudget, t.routes)
+	v := &visit{screen: out, framework: t.framework.title}
+	endpoints, err := wiring{
+		rdb: t.rdb, prefix: t.prefix, budget: demoBudget, shadowed: func(string, string) { v.shadowed.Add(1) },
+	}.guard(t.routes)
 	if err != nil {
 		return err
 	}
@@ -67,10 +70,9 @@ func (t tour) run(ctx context.Context, out *screen) error {
 	if err != nil {
 		return err
 	}
-	c := newClient(h.url)
-	v := &visit{screen: out, client: c, framework: t.framework.title}
+	v.client = newClient(h.url)
 	out.title(t.framework.title)
 	err = v.run(ctx, t.steps)
-	c.close()
+	v.client.close()
 	return errors.Join(err, h.stop(ctx), removeKeys(ctx, t.rdb, t.prefix))
 }

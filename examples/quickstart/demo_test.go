@@ -104,6 +104,10 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 		{"/key", nil, (*visit).keyRoute},
 		{"/cost", nil, (*visit).costRoute},
 		{"/cost", []limit.Policy{cost}, (*visit).costRoute}, // each 1
+		{"/shadow", nil, (*visit).shadowRoute},
+		{"/shadow", []limit.Policy{shadow}, (*visit).shadowRoute},
+		{"/inflight", []limit.Policy{limit.FixedWindow{Limit: inflight - 1, Window: time.Hour}}, (*visit).inflightRoute},
+		{"/inflight", []limit.Policy{limit.FixedWindow{Limit: inflight, Window: time.Hour}}, (*visit).inflightRoute},
 		{"/free", []limit.Policy{limit.FixedWindow{Limit: atOnce - 1, Window: time.Hour}}, (*visit).freeRoute},
 		{"/timeline/bucket", tooFew, (*visit).timeline},
 		{"/timeline/window", tooFew, (*visit).timeline},

@@ -8,7 +8,18 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// describe says in words what limits a route.
+// describe says in words what limits the route.
+func (r route) describe() string {
+	switch {
+	case r.inflight > 0:
+		return fmt.Sprintf("at most %d in flight, all clients together", r.inflight)
+	case len(r.shadow) > 0:
+		return describe(r.shadow) + ", in the shadow: reported, never enforced"
+	}
+	return describe(r.policies)
+}
+
+// describe says in words what policies limit.
 func describe(policies []limit.Policy) string {
 	if len(policies) == 0 {
 		return "no limit"

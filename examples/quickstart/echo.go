@@ -12,7 +12,10 @@ func newEcho(endpoints []endpoint) server {
 	e := echo.New()
 	for _, p := range endpoints {
 		e.Match([]string{http.MethodGet, http.MethodHead}, colons(p.path),
-			func(c echo.Context) error { return c.Blob(http.StatusOK, contentType, []byte(body)) },
+			func(c echo.Context) error {
+				status, text := p.work(c.Request().Context(), c.Request().URL.RawQuery)
+				return c.Blob(status, contentType, []byte(text))
+			},
 			echolimit.Middleware(p.gate))
 	}
 	return newHTTPServer(e)

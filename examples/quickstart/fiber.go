@@ -13,8 +13,9 @@ func newFiber(endpoints []endpoint) server {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, StrictRouting: true, CaseSensitive: true})
 	for _, e := range endpoints {
 		app.Get(colons(e.path), fiberlimit.Middleware(e.gate), func(c *fiber.Ctx) error { // and HEAD
+			status, text := e.work(c.UserContext(), string(c.Request().URI().QueryString()))
 			c.Set(fiber.HeaderContentType, contentType)
-			return c.SendString(body)
+			return c.Status(status).SendString(text)
 		})
 	}
 	return fiberServer{app}

@@ -30,12 +30,6 @@ func frameworkNames() []string {
 	return names
 }
 
-// What every endpoint answers, to GET and HEAD, when it is let through.
-const (
-	body        = "ok\n"
-	contentType = "text/plain; charset=utf-8"
-)
-
 // server is what *http.Server has; fiberServer has it too.
 type server interface {
 	Serve(ln net.Listener) error

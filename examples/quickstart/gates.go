@@ -16,26 +16,64 @@ import (
 type endpoint struct {
 	path string
 	gate gate.Gate
+	work work
 }
 
-// guard makes the gates of the routes, with their keys under prefix.
-func guard(rdb script.Client, prefix string, budget time.Duration, routes []route) ([]endpoint, error) {
+// wiring is what the gates of all routes have in common.
+type wiring struct {
+	rdb      script.Client
+	prefix   string
+	budget   time.Duration
+	shadowed func(limiter, policy string) // a shadow policy would have denied
+}
+
+// guard makes the gates of the routes.
+func (w wiring) guard(routes []route) ([]endpoint, error) {
 	endpoints := make([]endpoint, len(routes))
 	for i, r := range routes {
-		endpoints[i] = endpoint{path: r.path, gate: unlimited{}}
-		if len(r.policies) == 0 {
-			continue
-		}
-		limiter, err := limit.New(rdb, r.name(), r.policies, &limit.Options{Prefix: prefix, Budget: budget})
+		g, err := w.gate(r)
 		if err != nil {
 			return nil, err
 		}
-		endpoints[i].gate = gate.RateLimit(limiter, r.key, &gate.RateLimitOptions{
-			Cost:    r.cost,
-			OnError: report(slog.Default()),
-		})
+		endpoints[i] = endpoint{path: r.path, gate: g, work: r.work}
+		if r.work == nil {
+			endpoints[i].work = ok
+		}
 	}
 	return endpoints, nil
+}
+
+func (w wiring) gate(r route) (gate.Gate, error) {
+	onError := report(slog.Default())
+	if r.inflight > 0 {
+		c, err := limit.NewConcurrency(w.rdb, r.name(), r.inflight,
+			&limit.ConcurrencyOptions{Prefix: w.prefix, Budget: w.budget})
+		if err != nil {
+			return nil, err
+		}
+		return gate.Concurrency(c, r.key, &gate.ConcurrencyOptions{OnError: onError}), nil
+	}
+	policies := r.policies
+	for _, p := range r.shadow {
+		policies = append(policies, limit.Shadow(p))
+	}
+	if len(policies) == 0 {
+		return unlimited{}, nil
+	}
+	limiter, err := limit.New(w.rdb, r.name(), policies,
+		&limit.Options{Prefix: w.prefix, Budget: w.budget, Observer: w.observe})
+	if err != nil {
+		return nil, err
+	}
+	return gate.RateLimit(limiter, r.key, &gate.RateLimitOptions{Cost: r.cost, OnError: onError}), nil
+}
+
+func (w wiring) observe(_ context.Context, o limit.Observation) {
+	for s := range o.Decision.States() {
+		if s.Shadow && !s.Allowed {
+			w.shadowed(o.Limiter, s.Policy)
+		}
+	}
 }
 
 // unlimited lets everything pass.
@@ -53,6 +91,13 @@ func (r route) name() string {
 func report(log *slog.Logger) func(gate.Request, error) {
 	return func(r gate.Request, err error) {
 		log.Error("a request was not decided as it should be", "route", r.Route(), "why", kind(err))
+	}
+}
+
+// reportShadow logs what would have become of a request, and not whose it was.
+func reportShadow(log *slog.Logger) func(limiter, policy string) {
+	return func(limiter, policy string) {
+		log.Info("a shadow policy would have denied a request", "limiter", limiter, "policy", policy)
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,5 +46,55 @@ func TestTheLogNamesNoKeyAndNoAddress(t *testing.T) {
 			strings.Contains(line, "alice") || strings.Contains(line, "10.0.0.1") {
 			t.Errorf("%v: %s", c.err, line)
 		}
+	}
+}
+
+// served is a route's gate on net/http, around a handler.
+func served(t *testing.T, path string, w wiring, handler http.Handler) func(address, target string) int {
+	t.Helper()
+	w.rdb, w.prefix, w.budget = newMiniredis(t), limit.DefaultPrefix, demoBudget
+	endpoints, err := w.guard(routes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(endpoints, func(e endpoint) bool { return e.path == path })
+	h := nethttp.Middleware(endpoints[at].gate)(handler)
+	return func(address, target string) int {
+		r := httptest.NewRequest("GET", target, nil)
+		r.RemoteAddr = address + ":1"
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+}
+
+func TestAShadowIsReportedAndNamesNobody(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	ask := served(t, "/shadow", wiring{shadowed: reportShadow(slog.New(slog.NewTextHandler(&log, nil)))},
+		nethttp.Handler(unlimited{}))
+	for range shadow.Limit + 2 {
+		ask("192.0.2.7", "/shadow")
+	}
+	if text := log.String(); strings.Count(text, "limiter=shadow policy=window-2-10s") != 2 ||
+		strings.Count(text, "\n") != 2 || strings.Contains(text, "192.0.2.7") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestInFlightIsForAllClientsTogether has each request sent by the handler of
+// the one before, from another address.
+func TestInFlightIsForAllClientsTogether(t *testing.T) {
+	t.Parallel()
+	var ask func(address, target string) int
+	var statuses []int
+	ask = served(t, "/inflight", wiring{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if n := len(statuses); n < inflight {
+			statuses = append(statuses, 0)
+			statuses[n] = ask(fmt.Sprintf("192.0.2.%d", n), "/inflight?ms=0")
+		}
+	}))
+	if got := ask("198.51.100.1", "/inflight?ms=0"); got != 200 || !slices.Equal(statuses, []int{200, 429}) {
+		t.Errorf("%d, and within it %v", got, statuses)
 	}
 }

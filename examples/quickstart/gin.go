@@ -16,7 +16,10 @@ func newGin(endpoints []endpoint) server {
 	engine.RedirectTrailingSlash = false
 	for _, e := range endpoints {
 		engine.Match([]string{http.MethodGet, http.MethodHead}, colons(e.path), ginlimit.Middleware(e.gate),
-			func(c *gin.Context) { c.Data(http.StatusOK, contentType, []byte(body)) })
+			func(c *gin.Context) {
+				status, text := e.work(c.Request.Context(), c.Request.URL.RawQuery)
+				c.Data(status, contentType, []byte(text))
+			})
 	}
 	return newHTTPServer(engine)
 }

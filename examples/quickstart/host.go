@@ -35,9 +35,9 @@ func urlOf(addr net.Addr) string {
 	return "http://" + addr.String()
 }
 
-// stop lets requests end that have begun, for a few seconds.
+// stop lets requests end that have begun.
 func (h *host) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest+5*time.Second)
 	defer cancel()
 	err := h.server.Shutdown(ctx)
 	h.ln.Close() // a server that had not begun to serve has not closed it

@@ -86,6 +86,38 @@ func (v *visit) costRoute(ctx context.Context) error {
 	return v.checkRow(ctx, target, target, nil, 200, 429)
 }
 
+func (v *visit) shadowRoute(ctx context.Context) error {
+	n := int(shadow.Limit) + 1
+	answers, err := v.client.row(ctx, n, "/shadow")
+	if err != nil {
+		return err
+	}
+	would := v.shadowed.Load()
+	v.checkf(count(answers, 200) == n && answers[0].header.Get("RateLimit") == "" && would == 1,
+		"%-24s %s, and %d would have been denied (expected 1)", "/shadow", v.statuses(answers), would)
+	return nil
+}
+
+// inflightRoute counts by how often a slot can have been free: each request
+// that is let through holds one for a while.
+func (v *visit) inflightRoute(ctx context.Context) error {
+	const hold = 500 * time.Millisecond
+	target := fmt.Sprintf("/inflight?ms=%d", hold.Milliseconds())
+	began := time.Now()
+	answers, err := v.client.volley(ctx, target)
+	if err != nil {
+		return err
+	}
+	most := inflight * (1 + int64(time.Since(began)/hold))
+	admitted := int64(count(answers, 200))
+	v.checkf(admitted >= inflight && admitted <= most && admitted+int64(count(answers, 429)) == atOnce,
+		"%-24s %d of %d at once (expected %s)", target, admitted, atOnce, fromTo(inflight, most))
+	if last := answers[atOnce-1]; last.status == 429 && last.header.Get("Retry-After") != "1" {
+		v.checkf(false, "/inflight: Retry-After is %q (expected 1)", last.header.Get("Retry-After"))
+	}
+	return v.checkRow(ctx, "/inflight?ms=0, then", "/inflight?ms=0", nil, 200)
+}
+
 func (v *visit) freeRoute(ctx context.Context) error {
 	answers, err := v.client.volley(ctx, "/free")
 	if err != nil {

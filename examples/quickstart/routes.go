@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
@@ -20,16 +18,25 @@ var (
 	users      = limit.FixedWindow{Limit: 3, Window: 10 * time.Second}
 	apiKeys    = limit.FixedWindow{Limit: 3, Window: 10 * time.Second}
 	cost       = limit.TokenBucket{Rate: 1, Per: time.Second, Burst: 10}
+	shadow     = limit.FixedWindow{Limit: 2, Window: 10 * time.Second}
 )
+
+// inflight is how many requests may be in flight at once.
+const inflight = 2
 
 const apiKeyHeader = "X-Api-Key"
 
 // route is a path, written as net/http and the gates do, and what limits it.
+// Without any limit it lets everything pass.
 type route struct {
 	path     string
-	policies []limit.Policy // none: no limit
+	query    string // for people: what a request may ask for
+	policies []limit.Policy
+	shadow   []limit.Policy // reported, never enforced
+	inflight int64
 	key      gate.Key
 	cost     func(gate.Request) (int64, error) // nil: each request costs 1
+	work     work                              // nil: ok
 }
 
 // routes are served alike on every framework.
@@ -43,20 +50,15 @@ func routes() []route {
 		{path: "/both", policies: []limit.Policy{bothBucket, bothWindow}, key: byIP},
 		{path: "/users/{id}", policies: []limit.Policy{users}, key: gate.ByParam("id")},
 		{path: "/key", policies: []limit.Policy{apiKeys}, key: gate.ByHeader(apiKeyHeader)},
-		{path: "/cost", policies: []limit.Policy{cost}, key: byIP, cost: costOf},
+		{path: "/cost", query: "?n=N", policies: []limit.Policy{cost}, key: byIP, cost: costOf},
+		{path: "/shadow", shadow: []limit.Policy{shadow}, key: byIP},
+		{
+			path: "/inflight", query: "?ms=N", inflight: inflight,
+			key: asking(everyone, "ms", 0, longest.Milliseconds()), work: takeTime,
+		},
 		{path: "/free"},
 	}
 }
 
-// costOf is the n of the query. What the bucket can never grant, the gate
-// refuses by itself. Only in a demo does a request say what it costs.
-func costOf(r gate.Request) (int64, error) {
-	query, err := url.ParseQuery(r.RawQuery())
-	if err == nil && len(query["n"]) == 1 {
-		n, err := strconv.ParseInt(query.Get("n"), 10, 64)
-		if err == nil && n >= 1 {
-			return n, nil
-		}
-	}
-	return 0, gate.Refuse(400, "The query has no whole number n of at least 1")
-}
+// everyone is the key of a limit on all clients together.
+func everyone(gate.Request) (string, error) { return "all", nil }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
@@ -17,7 +18,9 @@ const serveBudget = 250 * time.Millisecond
 // their limits, whatever their framework.
 func serve(ctx context.Context, stdout io.Writer, s *store, f framework, addr string) error {
 	table := routes()
-	endpoints, err := guard(s.rdb, limit.DefaultPrefix, serveBudget, table)
+	endpoints, err := wiring{
+		rdb: s.rdb, prefix: limit.DefaultPrefix, budget: serveBudget, shadowed: reportShadow(slog.Default()),
+	}.guard(table)
 	if err != nil {
 		return err
 	}
@@ -28,9 +31,11 @@ func serve(ctx context.Context, stdout io.Writer, s *store, f framework, addr st
 	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.title, h.url, s.where)
 	fmt.Fprintf(stdout, "  for i in 1 2 3 4 5 6; do curl -si %s/detail; echo; done\n\n", h.url)
 	for _, r := range table {
-		fmt.Fprintf(stdout, "  %-13s %s\n", r.path, describe(r.policies))
+		fmt.Fprintf(stdout, "  %-14s %s\n", r.path+r.query, r.describe())
 	}
-	fmt.Fprintf(stdout, "\nBy client IP; /users/{id} by id, /key by the header %s, /cost?n=N costs N.\n", apiKeyHeader)
+	fmt.Fprintf(stdout, "\nBy client IP; /users/{id} by id, /key by the header %s, /inflight all together.\n"+
+		"/cost costs N, /inflight takes N ms.\n"+
+		"What a shadow policy would have denied is logged.\n", apiKeyHeader)
 
 	select {
 	case <-ctx.Done():

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +45,9 @@ func TestServeHasTheSameRoutesOnEveryFramework(t *testing.T) {
 				{"GET /cost GET /cost?n= GET /cost?n=x GET /cost?n=1.5 GET /cost?n=1&n=1", nil, "400*5", ""},
 				{"GET /cost?n=0 GET /cost?n=-1 GET /cost?n=11 GET /cost?n=99999999999999999999 HEAD /cost?n=%zz", nil, "400*5", ""},
 				{"GET /cost?n=1 HEAD /cost?n=9 GET /cost?n=10", nil, "200*2 429", `"bucket-1-1s-10";q=10;w=10`},
+				{"GET /shadow*5 HEAD /shadow", nil, "200*6", ""},
+				{"GET /inflight GET /inflight?ms=x GET /inflight?ms=-1 GET /inflight?ms=10001 HEAD /inflight?ms=", nil, "400*5", ""},
+				{"GET /inflight?ms=0*4 HEAD /inflight?ms=1", nil, "200*5", ""},
 				{"GET /free*12 HEAD /free", nil, "200*13", ""},
 				{"GET /nothing", nil, "404", ""},
 				{"GET /detail/", nil, "404", ""},
@@ -73,6 +78,8 @@ func assertAnswer(t *testing.T, r [2]string, a reply) {
 	case r[0] == http.MethodHead && a.body != "":
 		t.Errorf("%v: a body: %q", r, a.body)
 	case a.status == 200 && (r[0] == http.MethodGet && a.body != body || kind != contentType || retry):
+		t.Errorf("%v: %q, %v", r, a.body, a.header)
+	case a.status == 401 && (r[0] == http.MethodGet && a.body == "" || kind != contentType || retry):
 		t.Errorf("%v: %q, %v", r, a.body, a.header)
 	case a.status == 429 && (kind != "application/problem+json" || !retry):
 		t.Errorf("%v: %v", r, a.header)
@@ -185,4 +192,68 @@ func TestServeLimitsWhileRedisIsAway(t *testing.T) {
 	redistest.Await(t, 30*time.Second, "/window after the restart", func() bool {
 		return ask(t, http.MethodGet, url+"/window").status == 200
 	})
+}
+
+// TestTwoInFlight holds both slots on every framework: a third request is
+// denied meanwhile, and let in when they have ended.
+func TestTwoInFlight(t *testing.T) {
+	t.Parallel()
+	for _, f := range frameworks {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			url := serving(t, "-framework", f.name)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			var held sync.WaitGroup
+			holdAll := func(ms int) {
+				for range inflight {
+					held.Go(func() {
+						for ctx.Err() == nil { // a probe may be in the way
+							if hold(ctx, fmt.Sprintf("%s/inflight?ms=%d", url, ms)) == 200 {
+								return
+							}
+						}
+					})
+				}
+			}
+			holdAll(2000)
+			probe := func() reply { return ask(t, http.MethodGet, url+"/inflight?ms=0") }
+			var full reply
+			redistest.Await(t, 20*time.Second, "two in flight", func() bool {
+				full = probe()
+				return full.status == 429
+			})
+			assertAnswer(t, [2]string{http.MethodGet, "/inflight"}, full)
+			if full.header.Get("Retry-After") != "1" || full.header.Get("RateLimit") != "" {
+				t.Errorf("%v", full.header)
+			}
+			held.Wait()
+			if got := probe().status; got != 200 {
+				t.Errorf("when they have ended: %d", got)
+			}
+
+			if f.name == "fiber" { // it does not tell that a client has gone
+				return
+			}
+			holdAll(10_000)
+			redistest.Await(t, 8*time.Second, "two in flight", func() bool { return probe().status == 429 })
+			leave()
+			held.Wait()
+			redistest.Await(t, 5*time.Second, "the slots of clients that went away", func() bool { return probe().status == 200 })
+		})
+	}
+}
+
+// hold sends a request and returns its status, 0 when it got no answer.
+func hold(ctx context.Context, url string) int {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0
+	}
+	response.Body.Close()
+	return response.StatusCode
 }

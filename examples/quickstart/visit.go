@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type visit struct {
 
 	client    *client
 	framework string
+	shadowed  atomic.Int64 // what shadow policies would have denied
 	faults    []error
 }
 
@@ -30,7 +32,8 @@ func allSteps() []step {
 		(*visit).burst, (*visit).headers, (*visit).recovery,
 		(*visit).otherRoutes,
 		(*visit).slidingRoute, (*visit).bothRoute, (*visit).usersRoute,
-		(*visit).keyRoute, (*visit).costRoute, (*visit).freeRoute,
+		(*visit).keyRoute, (*visit).costRoute, (*visit).shadowRoute,
+		(*visit).inflightRoute, (*visit).freeRoute,
 		(*visit).timeline,
 	}
 }

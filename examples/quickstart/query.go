@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// number is the whole number, from least to most, that a query has once.
+func number(rawQuery, name string, least, most int64) (n int64, ok bool) {
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil || len(query[name]) != 1 {
+		return 0, false
+	}
+	n, err = strconv.ParseInt(query.Get(name), 10, 64)
+	return n, err == nil && n >= least && n <= most
+}
+
+// costOf is the n of the query. What the bucket can never grant, the gate
+// refuses by itself. Only in a demo does a request say what it costs.
+func costOf(r gate.Request) (int64, error) {
+	n, ok := number(r.RawQuery(), "n", 1, math.MaxInt64)
+	if !ok {
+		return 0, gate.Refuse(400, "The query has no whole number n of at least 1")
+	}
+	return n, nil
+}
+
+// asking is a key for requests whose query has a number: what it refuses has
+// taken nothing.
+func asking(key gate.Key, name string, least, most int64) gate.Key {
+	return func(r gate.Request) (string, error) {
+		if _, ok := number(r.RawQuery(), name, least, most); !ok {
+			return "", gate.Refuse(400, fmt.Sprintf("The query has no whole number %s from %d to %d", name, least, most))
+		}
+		return key(r)
+	}
+}
