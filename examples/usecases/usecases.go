@@ -113,6 +113,31 @@ func OwnAnswer(limiter *limit.Limiter) gate.Gate {
 	})
 }
 
+// InFlight has at most two exports of a tenant run at once.
+func InFlight(rdb script.Client) (gate.Gate, error) {
+	exports, err := limit.NewConcurrency(rdb, "exports", 2, nil)
+	if err != nil {
+		return nil, err
+	}
+	return gate.Concurrency(exports, gate.ByValue(tenantKey{}), nil), nil
+}
+
+// Trial watches a daily limit before it is enforced.
+func Trial(rdb script.Client) (*limit.Limiter, error) {
+	return limit.New(rdb, "api", []limit.Policy{
+		limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
+		limit.Shadow(limit.FixedWindow{Name: "daily", Limit: 1000, Window: 24 * time.Hour}),
+	}, &limit.Options{
+		Observer: func(ctx context.Context, o limit.Observation) {
+			for state := range o.Decision.States() {
+				if state.Shadow && !state.Allowed {
+					slog.InfoContext(ctx, "would be denied", "limiter", o.Limiter, "policy", state.Policy)
+				}
+			}
+		},
+	})
+}
+
 // WhenRedisIsDown chooses what happens then, logs it, and finds out at start.
 func WhenRedisIsDown(ctx context.Context, rdb script.Client, policies []limit.Policy) (*limit.Limiter, error) {
 	limiter, err := limit.New(rdb, "api", policies, &limit.Options{

@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
 	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
@@ -152,10 +153,9 @@ func TestSeveral(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	redistest.Await(t, 20*time.Second, "the first call, which dials", func() bool {
-		_, err := limiter.Peek(t.Context(), "warm")
-		return err == nil
-	})
+	if err := limiter.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	d, err := limiter.TakeN(t.Context(), redistest.Prefix(t), 20)
 	if err != nil || !d.Allowed {
 		t.Fatalf("%+v, %v", d, err)
@@ -187,6 +187,57 @@ func TestOwnAnswer(t *testing.T) {
 	if w.Code != 429 || !strings.Contains(string(body), "Too Many Requests") || w.Header().Get("Retry-After") == "" ||
 		w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %v %s", w.Code, w.Header(), body)
+	}
+}
+
+// away is a Redis that is not there: all is decided in process, whatever else
+// the machine is busy with.
+type away struct{}
+
+func (away) Process(_ context.Context, cmd redis.Cmder) error {
+	cmd.SetErr(io.EOF)
+	return cmd.Err()
+}
+
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	g, err := InFlight(away{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var export func(depth int) int // each from within the one before
+	export = func(depth int) int {
+		h := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if depth > 0 {
+				w.WriteHeader(export(depth - 1))
+			}
+		}))
+		r := httptest.NewRequest("GET", "/export", nil)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), tenantKey{}, Tenant{ID: "a"})))
+		return w.Code
+	}
+	for range 3 {
+		if one, two, three := export(0), export(1), export(2); one != 200 || two != 200 || three != 429 {
+			t.Errorf("at once, one: %d, two: %d, three: %d", one, two, three)
+		}
+	}
+}
+
+func TestTrial(t *testing.T) {
+	t.Parallel()
+	limiter, err := Trial(away{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := limiter.Take(t.Context(), "s")
+	if err != nil || d.Policy != "bucket-10-1s-20" {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	for s := range d.States() {
+		if s.Shadow != (s.Policy == "daily") || s.Shadow && s.Remaining != 999 {
+			t.Errorf("%+v", s)
+		}
 	}
 }
 
