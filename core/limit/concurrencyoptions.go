@@ -63,25 +63,3 @@ func settleLease(lease *time.Duration) error {
 	return fmt.Errorf("Lease is %v: use whole milliseconds from %v to %v, or 0 for %v",
 		given, minLease, span(maxLease), DefaultLease)
 }
-
-// ConcurrencyStats count what a [Concurrency] decided in this process since it
-// was made. They are read one after the other, so that they may be a call
-// apart.
-type ConcurrencyStats struct {
-	Allowed  uint64 // degraded ones included
-	Denied   uint64 // degraded ones included
-	Failed   uint64 // Redis could not decide, and the mode is FailClosed
-	Canceled uint64 // the caller's context ended
-	Degraded uint64 // decided without Redis
-	// InFlight is how many slots this process holds now.
-	InFlight int
-	// Undoing is how many slots are taken back in the background now: those
-	// that may have been granted although no reply came, and those whose
-	// Release Redis did not confirm. Undone is how many were so far, and
-	// Lapsing how many are left to lapse since too many were being undone.
-	Undoing         int
-	Undone, Lapsing uint64
-	// Open says whether calls are held back now because Redis, or a node of
-	// the cluster, did not answer.
-	Open bool
-}

@@ -45,28 +45,39 @@ func (b *local) take(l *Limiter, g *grant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var few [4]*cell
-	cells := few[:0]
-	before := 0
+	cells := b.cellsOf(l, subject, few[:0])
+	before := entries(cells)
+	g.at = b.now()
+	charged := takeModel(l.rules, cells, g.at, g.cost, g.readings)
+	b.entries += entries(cells) - before
+	for i, r := range l.rules {
+		if charged && !g.readings[i].denied {
+			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
+		}
+	}
+	for b.entries > b.most*entriesPerState && b.cells.Len() > len(l.rules) {
+		b.cells.RemoveOldest()
+	}
+}
+
+// cellsOf appends a subject's cells to few, new ones where nothing is kept.
+func (b *local) cellsOf(l *Limiter, subject string, few []*cell) []*cell {
 	for _, r := range l.rules {
 		c, ok := b.cells.Get(localKey{subject, r.id().tail})
 		if !ok {
 			c = new(cell)
 		}
-		cells = append(cells, c)
-		before += len(c.log)
+		few = append(few, c)
 	}
-	g.at = b.now()
-	charged := takeModel(l.rules, cells, g.at, g.cost, g.readings)
-	for i, r := range l.rules {
-		b.entries += len(cells[i].log)
-		if charged && !g.readings[i].denied {
-			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
-		}
+	return few
+}
+
+// entries is how many entries of logs there are.
+func entries(cells []*cell) (n int) {
+	for _, c := range cells {
+		n += len(c.log)
 	}
-	b.entries -= before
-	for b.entries > b.most*entriesPerState && b.cells.Len() > len(l.rules) {
-		b.cells.RemoveOldest()
-	}
+	return n
 }
 
 // takeModel is what the scripts do, in Go: it reads every rule's cell, and when
@@ -100,21 +111,10 @@ func (b *local) refund(l *Limiter, g *grant) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var few [4]*cell
-	cells := few[:0]
-	before, after := 0, 0
-	for _, r := range l.rules {
-		c, ok := b.cells.Get(localKey{subject, r.id().tail})
-		if !ok {
-			c = new(cell)
-		}
-		cells = append(cells, c)
-		before += len(c.log)
-	}
+	cells := b.cellsOf(l, subject, few[:0])
+	before := entries(cells)
 	given := refundModel(l.rules, cells, b.now(), g, moment{g.at, g.at})
-	for _, c := range cells {
-		after += len(c.log)
-	}
-	b.entries += after - before
+	b.entries += entries(cells) - before
 	return given
 }
 

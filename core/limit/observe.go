@@ -3,7 +3,6 @@ package limit
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/script"
@@ -68,42 +67,6 @@ func outcomeOf(d *Decision, err error) Outcome {
 		return Canceled
 	}
 	return Failed
-}
-
-// Stats count what a limiter decided in this process since it was made. They
-// are read one after the other, so that they may be a call apart.
-type Stats struct {
-	Allowed  uint64 // degraded ones included
-	Denied   uint64 // degraded ones included
-	Failed   uint64 // Redis could not decide, and the mode is FailClosed
-	Canceled uint64 // the caller's context ended
-	Degraded uint64 // decided without Redis
-	Refunded uint64 // decisions whose permits were given back
-	// Waiting is how many callers are in Wait now.
-	Waiting int
-	// LocalStates is how many states are kept in process now, those of
-	// limiters made by With included.
-	LocalStates int
-	// Open says whether calls are held back now because Redis, or a node of
-	// the cluster, did not answer.
-	Open bool
-}
-
-// counters are what Stats are read from.
-type counters struct {
-	outcomes           [4]atomic.Uint64
-	degraded, refunded atomic.Uint64
-}
-
-func (c *counters) stats() Stats {
-	return Stats{
-		Allowed:  c.outcomes[Allowed].Load(),
-		Denied:   c.outcomes[Denied].Load(),
-		Failed:   c.outcomes[Failed].Load(),
-		Canceled: c.outcomes[Canceled].Load(),
-		Degraded: c.degraded.Load(),
-		Refunded: c.refunded.Load(),
-	}
 }
 
 // told counts a decision and tells the observer of it.
