@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -106,13 +105,16 @@ func TestBoundedTime(t *testing.T) {
 			for _, mode := range modes {
 				wg.Go(func() { decidesInTime(t, connect(), mode) })
 			}
+			cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}}) // has heard of no node
+			t.Cleanup(func() { cluster.Close() })
+			wg.Go(func() { decidesInTime(t, cluster, FailLocal) })
 			wg.Wait()
 		})
 	}
 }
 
 // decidesInTime asks more often than it takes to open the breaker.
-func decidesInTime(t *testing.T, rdb *redis.Client, mode FailMode) {
+func decidesInTime(t *testing.T, rdb script.Client, mode FailMode) {
 	l, err := New(rdb, "bounded", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: mode})
 	if err != nil {
 		t.Error(err)
@@ -192,90 +194,6 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 	t.Error("1000 decisions without Redis never took less than a quarter second")
 }
 
-// hesitant fails while it is told to, as soon as it is called.
-type hesitant struct{ fails atomic.Bool }
-
-func (h *hesitant) Process(_ context.Context, cmd redis.Cmder) error {
-	if !h.fails.Load() {
-		cmd.(interface{ SetVal(val any) }).SetVal(int64(1))
-		return nil
-	}
-	cmd.Args() // as one that was written
-	err := errors.New("a stumble")
-	cmd.SetErr(err)
-	return err
-}
-
-// TestAStumbleOpensNothing has all callers of a moment fail together, which
-// tells of no outage, and go on failing, which does.
-func TestAStumbleOpensNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var rdb hesitant
-		l, err := New(&rdb, "stumble", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ask := func(n int) {
-			for range n {
-				if _, err := l.Take(t.Context(), "s"); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		ask(10)
-		for range 3 {
-			rdb.fails.Store(true)
-			ask(300)
-			time.Sleep(hiccup*DefaultBudget - time.Millisecond)
-			ask(300)
-			if l.Stats().Open {
-				t.Fatal("600 failures within four budgets opened the breaker")
-			}
-			rdb.fails.Store(false)
-			ask(300)
-			time.Sleep(tripBudgets * DefaultBudget)
-		}
-		rdb.fails.Store(true)
-		ask(tripInARow - 1)
-		time.Sleep(hiccup * DefaultBudget)
-		if ask(0); l.Stats().Open {
-			t.Fatal("19 failures opened the breaker")
-		}
-		if ask(1); !l.Stats().Open {
-			t.Fatal("20 failures in four budgets did not open the breaker")
-		}
-	})
-}
-
-// TestAMostlyFailingRedisIsLeft: it answers every fifth call, and then every
-// fourth.
-func TestAMostlyFailingRedisIsLeft(t *testing.T) {
-	t.Parallel()
-	for every, want := range map[int]bool{5: true, 4: false} {
-		synctest.Test(t, func(t *testing.T) {
-			var rdb hesitant
-			l, err := New(&rdb, "mostly", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range 200 {
-				rdb.fails.Store(i%every != 0)
-				if _, err := l.Take(t.Context(), "s"); err != nil {
-					t.Fatal(err)
-				}
-				if l.Stats().Open {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			if got := l.Stats().Open; got != want {
-				t.Errorf("that answers every %dth call: open is %v", every, got)
-			}
-		})
-	}
-}
-
 // TestRecoversByItself pauses the server, and lets it go on.
 func TestRecoversByItself(t *testing.T) {
 	t.Parallel()
@@ -338,43 +256,6 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 		t.Error("no call was left behind: what is this test about?")
 	}
 	redistest.Await(t, 10*time.Second, "the calls left behind", func() bool { return calls() == 0 })
-}
-
-// TestCancellationIsNoOutage has callers give up on a server that does not
-// answer: early, which says nothing of Redis, and late, which does.
-func TestCancellationIsNoOutage(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		budget time.Duration
-		opens  bool
-	}{{time.Minute, false}, {6 * time.Millisecond, true}} {
-		srv := redistest.NewStandalone(t)
-		srv.Pause(t)
-		l, err := New(srv.Client(t), "canceled", []Policy{FixedWindow{Limit: 5, Window: time.Hour}},
-			&Options{Prefix: srv.Prefix(t), Budget: c.budget})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 * tripInARow {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-			d, err := l.Take(ctx, "s")
-			cancel()
-			if l.Stats().Open {
-				break
-			}
-			if !errors.Is(err, context.DeadlineExceeded) || d.Degraded {
-				t.Fatalf("%+v, %v", d, err)
-			}
-		}
-		if s := l.Stats(); s.Open != c.opens || s.Failed != 0 || s.Canceled == 0 || !c.opens && s.Degraded != 0 {
-			t.Errorf("a budget of %v: %+v", c.budget, s)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := l.Take(ctx, "s"); !errors.Is(err, context.Canceled) && !l.Stats().Open {
-			t.Error(err)
-		}
-	}
 }
 
 // TestADeadShardTakesNoOtherAlong stops one of three masters.
