@@ -367,7 +367,7 @@ func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
 	rdb := &absent{Client: client}
-	c, err := NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: 250 * time.Millisecond})
+	c, err := NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,7 @@ func TestRestartBesideLoad(t *testing.T) {
 					}
 				default:
 					degraded.Add(1)
+					time.Sleep(100 * time.Microsecond) // leaves the server some of the machine
 					if errors.Is(d.Cause, script.ErrMaybeExecuted) {
 						unknown[i]++
 					}
