@@ -51,6 +51,9 @@ func TestRefundGivesBackOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			refundsOnce(t, l)
+			if l.local.entries != 0 {
+				t.Errorf("%d entries of logs are counted, and there are none", l.local.entries)
+			}
 		}
 	})
 }

@@ -1,0 +1,86 @@
+package limit
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestRefundAfterALongRest: the server's clock was seen so long ago that a
+// short window could not be told from the next one by it.
+func TestRefundAfterALongRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := inBubble(t, bubble(t), "rest",
+			FixedWindow{Name: "minute", Limit: 9, Window: time.Minute}, SlidingLog{Name: "day", Limit: 9, Window: 24 * time.Hour})
+		for range 2 {
+			d, err := l.Take(t.Context(), "s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if err := l.Refund(t.Context(), d); err != nil {
+				t.Error(err)
+			}
+			after, err := l.Peek(t.Context(), "s")
+			for s := range after.States() {
+				if err != nil || s.Remaining != 9 {
+					t.Errorf("%+v, %v", s, err)
+				}
+			}
+			time.Sleep(100 * 24 * time.Hour)
+		}
+	})
+}
+
+// TestRefundWhenTheServersClockWasSet, or another server took its place: what
+// was known of the clock gives back neither more nor less.
+func TestRefundWhenTheServersClockWasSet(t *testing.T) {
+	t.Parallel()
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			m := bubble(t)
+			l := inBubble(t, m, "set", TokenBucket{Rate: 1, Per: 2 * time.Second, Burst: 9})
+			take := func(subject string, cost int64) Decision {
+				t.Helper()
+				d, err := l.TakeN(t.Context(), subject, cost)
+				if err != nil || !d.Allowed {
+					t.Fatalf("%+v, %v", d, err)
+				}
+				return d
+			}
+			if err := l.Refund(t.Context(), take("seen", 1)); err != nil {
+				t.Fatal(err)
+			}
+			m.SetTime(time.Now().Add(by))
+			older, _ := take("s", 4), take("s", 2)
+			time.Sleep(6 * time.Second) // three of the older four drain
+			m.SetTime(time.Now().Add(by))
+			if err := l.Refund(t.Context(), older); err != nil {
+				t.Errorf("by %v: %v", by, err)
+			}
+			if d := take("s", 0); d.Remaining != 7 {
+				t.Errorf("by %v: %d remain, not 7", by, d.Remaining)
+			}
+		})
+	}
+}
+
+func TestBetween(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := &sight{at: 1e9, sent: now, got: now.Add(3 * time.Microsecond)}
+	for _, c := range []struct {
+		from, to time.Duration
+		want     moment
+	}{
+		{0, 3 * time.Microsecond, moment{1e9 - 4, 1e9 + 4}}, // rounded outwards, by a thousandth of 3 µs
+		{-time.Second, -time.Second, moment{1e9 - 1_001_004, 1e9 - 999_000}},
+		{time.Second, time.Second, moment{1e9 + 998_997, 1e9 + 1_001_000}},
+	} {
+		got := s.between(now.Add(c.from), now.Add(c.to))
+		if got != c.want {
+			t.Errorf("%v to %v is %+v, not %+v", c.from, c.to, got, c.want)
+		}
+	}
+}
