@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
@@ -21,25 +20,34 @@ func TestTheDemoIsAsExpectedAndLeavesNoKeys(t *testing.T) {
 	t.Parallel()
 	// As admin: unlike the limits, the demo looks for its keys and removes them.
 	redistest.Each(t, func(t *testing.T, _, rdb redis.UniversalClient, prefix string) {
-		var wg sync.WaitGroup
-		for _, f := range frameworks {
-			wg.Go(func() {
-				var out bytes.Buffer
-				all := tour{
-					framework: f, addr: "127.0.0.1:0", rdb: rdb, prefix: prefix + f.name,
-					routes: demoRoutes(), steps: allSteps(),
-				}
-				if err := all.run(t.Context(), newScreen(&out)); err != nil {
-					t.Errorf("%v\n%s", err, out.String())
-				}
-				assertPlain(t, out.String())
-			})
-		}
-		wg.Wait()
-		if left := keysWith(t, rdb, prefix); len(left) > 0 {
-			t.Errorf("left behind: %q", left)
-		}
+		assertDemo(t, rdb, prefix)
+	}, redistest.OnStandalone, redistest.OnCluster)
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		assertDemo(t, embedded(t), redistest.Prefix(t))
 	})
+}
+
+func assertDemo(t *testing.T, rdb redis.UniversalClient, prefix string) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, f := range frameworks {
+		wg.Go(func() {
+			var out bytes.Buffer
+			all := tour{
+				framework: f, addr: "127.0.0.1:0", rdb: rdb, prefix: prefix + f.name,
+				routes: demoRoutes(), steps: allSteps(),
+			}
+			if err := all.run(t.Context(), newScreen(&out)); err != nil {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+			assertPlain(t, out.String())
+		})
+	}
+	wg.Wait()
+	if left := keysWith(t, rdb, prefix); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
 }
 
 // assertPlain holds a page to what a narrow terminal, or a file, can show.
@@ -82,7 +90,7 @@ func keysWith(t *testing.T, rdb redis.UniversalClient, text string) []string {
 // What is off here is so at any pace.
 func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 	t.Parallel()
-	rdb := newMiniredis(t)
+	rdb := embedded(t)
 	tooFew := []limit.Policy{limit.FixedWindow{Limit: permits - 1, Window: time.Hour}}
 	var wg sync.WaitGroup
 	for _, c := range []struct {
@@ -104,6 +112,8 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 		{"/key", nil, (*visit).keyRoute},
 		{"/cost", nil, (*visit).costRoute},
 		{"/cost", []limit.Policy{cost}, (*visit).costRoute}, // each 1
+		{"/login", nil, (*visit).loginRoute},
+		{"/login", []limit.Policy{logins}, (*visit).loginRoute},
 		{"/shadow", nil, (*visit).shadowRoute},
 		{"/shadow", []limit.Policy{shadow}, (*visit).shadowRoute},
 		{"/inflight", []limit.Policy{limit.FixedWindow{Limit: inflight - 1, Window: time.Hour}}, (*visit).inflightRoute},
@@ -141,11 +151,13 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 	wg.Wait()
 }
 
-func newMiniredis(t *testing.T) *redis.Client {
+// embedded is the Redis of those who have none.
+func embedded(t *testing.T) redis.UniversalClient {
 	t.Helper()
-	m := miniredis.RunT(t)
-	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
-	t.Cleanup(func() { rdb.Close() })
-	return rdb
+	s, err := embed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s.rdb
 }

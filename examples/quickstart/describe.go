@@ -15,6 +15,8 @@ func (r route) describe() string {
 		return fmt.Sprintf("at most %d in flight, all clients together", r.inflight)
 	case len(r.shadow) > 0:
 		return describe(r.shadow) + ", in the shadow: reported, never enforced"
+	case r.count != nil:
+		return describe(r.policies) + ", failures alone"
 	}
 	return describe(r.policies)
 }

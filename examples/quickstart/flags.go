@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 type config struct {
@@ -13,6 +14,7 @@ type config struct {
 	redis      string
 	addr       string
 	serve      bool
+	budget     time.Duration // of a decision, with -serve
 }
 
 // parseFlags says on stderr what is wrong with the arguments.
@@ -27,6 +29,7 @@ func parseFlags(args []string, stderr io.Writer) (config, error) {
 		"URL of a Redis: redis://, rediss:// or unix://; of a cluster, any one node (default an embedded one)")
 	flags.StringVar(&cfg.addr, "addr", "",
 		"address to listen on (default a free port of 127.0.0.1; with -serve 127.0.0.1:8080)")
+	flags.DurationVar(&cfg.budget, "budget", serveBudget, "the most time a decision takes, with -serve")
 	flags.BoolVar(&cfg.serve, "serve", false, "serve until interrupted, and send nothing")
 	if err := flags.Parse(args); err != nil {
 		return config{}, err

@@ -65,7 +65,7 @@ func (w wiring) gate(r route) (gate.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gate.RateLimit(limiter, r.key, &gate.RateLimitOptions{Cost: r.cost, OnError: onError}), nil
+	return gate.RateLimit(limiter, r.key, &gate.RateLimitOptions{Cost: r.cost, Count: r.count, OnError: onError}), nil
 }
 
 func (w wiring) observe(_ context.Context, o limit.Observation) {

@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	defer store.close()
 
 	if cfg.serve {
-		err = serve(ctx, stdout, store, cfg.frameworks[0], cfg.addr)
+		err = serve(ctx, stdout, store, cfg)
 	} else {
 		err = demo(ctx, stdout, store, cfg.frameworks, cfg.addr)
 	}

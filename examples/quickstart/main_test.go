@@ -27,7 +27,8 @@ func TestRunSaysWhatIsWrongAndTheRemedy(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"-h", 0, []string{"-framework", "nethttp, gin, echo, fiber", "-redis", "-addr", "-serve"}},
+		{"-h", 0, []string{"-framework", "nethttp, gin, echo, fiber", "-redis", "-addr", "-serve", "-budget", "250ms"}},
+		{"-serve -budget -1s", 1, []string{"Budget", "-1s"}},
 		{"-what", 2, []string{"-what"}},
 		{"now", 2, []string{`"now"`, "flags"}},
 		{"-framework rails", 2, []string{`"rails"`, "nethttp, gin, echo, fiber"}},

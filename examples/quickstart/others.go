@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -84,6 +85,16 @@ func (v *visit) costRoute(ctx context.Context) error {
 	}
 	target := fmt.Sprintf("/cost?n=%d", cost.Burst)
 	return v.checkRow(ctx, target, target, nil, 200, 429)
+}
+
+// loginRoute has logins that succeed, which take nothing, beside the others.
+func (v *visit) loginRoute(ctx context.Context) error {
+	right := slices.Repeat([]int{200}, int(logins.Limit)+1)
+	if err := v.checkRow(ctx, "/login?ok=1", "/login?ok=1", nil, right...); err != nil {
+		return err
+	}
+	wrong := append(slices.Repeat([]int{401}, int(logins.Limit)), 429)
+	return v.checkRow(ctx, "/login?ok=0", "/login?ok=0", nil, wrong...)
 }
 
 func (v *visit) shadowRoute(ctx context.Context) error {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	mini "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -49,13 +51,29 @@ var errURL = errors.New("-redis is not the URL of a Redis: write it like redis:/
 	"rediss://user:password@host:6380 or unix:///run/redis.sock")
 
 func embed() (*store, error) {
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
+	m := miniredis.NewMiniRedis()
+	if err := m.Start(); err != nil {
 		return nil, fmt.Errorf("the embedded Redis did not start: %w", err)
 	}
-	server.ClockTTL(true) // keys expire in real time
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
-	return &store{rdb: rdb, where: "an embedded Redis", embedded: server}, nil
+	m.ClockTTL(true) // keys expire in real time
+	standStill(m)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	return &store{rdb: rdb, where: "an embedded Redis", embedded: m}, nil
+}
+
+// standStill sets the clock when a script begins, so that it stands still within
+// it, as that of Redis does since 7.2: what a script reads of two moments would
+// now and then keep it from giving a permit back.
+func standStill(s *miniredis.Miniredis) {
+	var mu sync.Mutex
+	s.Server().SetPreHook(func(_ *mini.Peer, cmd string, _ ...string) bool {
+		if strings.HasPrefix(cmd, "EVAL") {
+			mu.Lock()
+			defer mu.Unlock()
+			s.SetTime(time.Now().UTC())
+		}
+		return false
+	})
 }
 
 // open takes further nodes of a cluster as go-redis does: redis://a?addr=b:6379.

@@ -55,3 +55,26 @@ func adminURL(t *testing.T, s *redistest.Server) string {
 	o := s.Admin(t).Options()
 	return "redis://" + o.Username + ":" + o.Password + "@" + o.Addr
 }
+
+// TestTheEmbeddedClock stands still within a script and goes on between two.
+func TestTheEmbeddedClock(t *testing.T) {
+	t.Parallel()
+	rdb := embedded(t)
+	read := func() [2]string {
+		clocks, err := rdb.Eval(t.Context(), `local a = redis.call('TIME')
+for i = 1, 100000 do end
+local b = redis.call('TIME')
+return {a[1] .. ' ' .. a[2], b[1] .. ' ' .. b[2]}`, []string{"k"}).StringSlice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [2]string(clocks)
+	}
+	first := read()
+	if first[0] != first[1] {
+		t.Errorf("within a script: %q", first)
+	}
+	if second := read(); second[0] == first[0] {
+		t.Errorf("in two scripts: %q and %q", first, second)
+	}
+}

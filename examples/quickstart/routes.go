@@ -19,6 +19,7 @@ var (
 	apiKeys    = limit.FixedWindow{Limit: 3, Window: 10 * time.Second}
 	cost       = limit.TokenBucket{Rate: 1, Per: time.Second, Burst: 10}
 	shadow     = limit.FixedWindow{Limit: 2, Window: 10 * time.Second}
+	logins     = limit.FixedWindow{Limit: 3, Window: 30 * time.Second}
 )
 
 // inflight is how many requests may be in flight at once.
@@ -36,6 +37,7 @@ type route struct {
 	inflight int64
 	key      gate.Key
 	cost     func(gate.Request) (int64, error) // nil: each request costs 1
+	count    func(status int) bool             // nil: each admitted request counts
 	work     work                              // nil: ok
 }
 
@@ -52,6 +54,10 @@ func routes() []route {
 		{path: "/key", policies: []limit.Policy{apiKeys}, key: gate.ByHeader(apiKeyHeader)},
 		{path: "/cost", query: "?n=N", policies: []limit.Policy{cost}, key: byIP, cost: costOf},
 		{path: "/shadow", shadow: []limit.Policy{shadow}, key: byIP},
+		{
+			path: "/login", query: "?ok=0|1", policies: []limit.Policy{logins}, count: gate.OnlyFailures,
+			key: asking(byIP, "ok", 0, 1), work: login,
+		},
 		{
 			path: "/inflight", query: "?ms=N", inflight: inflight,
 			key: asking(everyone, "ms", 0, longest.Milliseconds()), work: takeTime,

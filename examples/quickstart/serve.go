@@ -16,15 +16,15 @@ const serveBudget = 250 * time.Millisecond
 
 // serve serves the routes until ctx ends. All that serve on one Redis share
 // their limits, whatever their framework.
-func serve(ctx context.Context, stdout io.Writer, s *store, f framework, addr string) error {
-	table := routes()
+func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
+	table, f := routes(), cfg.frameworks[0]
 	endpoints, err := wiring{
-		rdb: s.rdb, prefix: limit.DefaultPrefix, budget: serveBudget, shadowed: reportShadow(slog.Default()),
+		rdb: s.rdb, prefix: limit.DefaultPrefix, budget: cfg.budget, shadowed: reportShadow(slog.Default()),
 	}.guard(table)
 	if err != nil {
 		return err
 	}
-	h, err := listen(ctx, f, addr, endpoints)
+	h, err := listen(ctx, f, cfg.addr, endpoints)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func serve(ctx context.Context, stdout io.Writer, s *store, f framework, addr st
 		fmt.Fprintf(stdout, "  %-14s %s\n", r.path+r.query, r.describe())
 	}
 	fmt.Fprintf(stdout, "\nBy client IP; /users/{id} by id, /key by the header %s, /inflight all together.\n"+
-		"/cost costs N, /inflight takes N ms.\n"+
+		"/cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight takes N ms.\n"+
 		"What a shadow policy would have denied is logged.\n", apiKeyHeader)
 
 	select {

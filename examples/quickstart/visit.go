@@ -32,7 +32,7 @@ func allSteps() []step {
 		(*visit).burst, (*visit).headers, (*visit).recovery,
 		(*visit).otherRoutes,
 		(*visit).slidingRoute, (*visit).bothRoute, (*visit).usersRoute,
-		(*visit).keyRoute, (*visit).costRoute, (*visit).shadowRoute,
+		(*visit).keyRoute, (*visit).costRoute, (*visit).loginRoute, (*visit).shadowRoute,
 		(*visit).inflightRoute, (*visit).freeRoute,
 		(*visit).timeline,
 	}

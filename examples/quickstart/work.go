@@ -19,6 +19,14 @@ type work func(ctx context.Context, rawQuery string) (status int, text string)
 
 func ok(context.Context, string) (status int, text string) { return 200, body }
 
+// login is right or wrong as the query says.
+func login(_ context.Context, rawQuery string) (status int, text string) {
+	if right, _ := number(rawQuery, "ok", 0, 1); right == 1 {
+		return 200, body
+	}
+	return 401, "wrong password\n"
+}
+
 // takeTime takes as many milliseconds as the query says, or until the client
 // goes away, which Fiber does not tell.
 func takeTime(ctx context.Context, rawQuery string) (status int, text string) {

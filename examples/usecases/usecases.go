@@ -113,6 +113,17 @@ func OwnAnswer(limiter *limit.Limiter) gate.Gate {
 	})
 }
 
+// Logins counts the failed ones of an address.
+func Logins(rdb script.Client) (gate.Gate, error) {
+	limiter, err := limit.New(rdb, "logins", []limit.Policy{
+		limit.SlidingLog{Limit: 5, Window: 10 * time.Minute},
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{Count: gate.OnlyFailures}), nil
+}
+
 // InFlight has at most two exports of a tenant run at once.
 func InFlight(rdb script.Client) (gate.Gate, error) {
 	exports, err := limit.NewConcurrency(rdb, "exports", 2, nil)

@@ -199,6 +199,37 @@ func (away) Process(_ context.Context, cmd redis.Cmder) error {
 	return cmd.Err()
 }
 
+func TestLogins(t *testing.T) {
+	t.Parallel()
+	g, err := Logins(away{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := 200
+	h := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	login := func(with int) int {
+		status = with
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/login", nil))
+		return w.Code
+	}
+	for range 10 {
+		if got := login(200); got != 200 {
+			t.Fatalf("one that succeeds: %d", got)
+		}
+	}
+	for i := range 5 {
+		if got := login(401); got != 401 {
+			t.Errorf("failure %d: %d", i, got)
+		}
+	}
+	for _, next := range []int{401, 200} {
+		if got := login(next); got != 429 {
+			t.Errorf("after five failures: %d", got)
+		}
+	}
+}
+
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	g, err := InFlight(away{})
