@@ -17,7 +17,7 @@ demo: ## send real HTTP to all four frameworks; REDIS_URL=redis://… for a Redi
 
 .PHONY: test
 test: redis ## run every test, on miniredis, a real redis-server and a real cluster
-	scripts/each-module.sh go test -race ./...
+	scripts/each-module.sh go test -race -timeout 30m ./...
 
 .PHONY: soak
 soak: redis ## run every test at its full count of generated operations

@@ -473,7 +473,7 @@ func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	away := &refusing{Client: rdb}
-	l, err := New(away, "away", slow, &Options{Fail: FailClosed})
+	l, err := New(away, "away", slow, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}
