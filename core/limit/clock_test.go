@@ -84,3 +84,35 @@ func TestBetween(t *testing.T) {
 		}
 	}
 }
+
+// TestRefundHealsABucket whose key never expires, or too late.
+func TestRefundHealsABucket(t *testing.T) {
+	t.Parallel()
+	m, rdb := newServer(t)
+	for _, rate := range []int64{10, 2000} { // on PTTL and on TIME
+		for harm, do := range map[string]func(key string){
+			"persist":  func(key string) { rdb.Persist(t.Context(), key) },
+			"lengthen": func(key string) { rdb.PExpire(t.Context(), key, 24*time.Hour) },
+		} {
+			l, err := New(rdb, harm, []Policy{TokenBucket{Rate: rate, Per: time.Hour, Burst: 10}}, &Options{Budget: 10 * time.Second, Fail: FailClosed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.TakeN(t.Context(), "s", 3); err != nil {
+				t.Fatal(err)
+			}
+			d, err := l.TakeN(t.Context(), "s", 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := l.remote.keys(l, "s", nil)[0]
+			do(key)
+			if err := l.Refund(t.Context(), d); err != nil {
+				t.Errorf("rate %d, %s: %v", rate, harm, err)
+			}
+			if ttl, most := m.TTL(key), l.rules[0].state(reading{}, 0).Window; ttl <= 0 || ttl > most {
+				t.Errorf("rate %d, %s: the key lives for %v, and the bucket is full within %v", rate, harm, ttl, most)
+			}
+		}
+	}
+}
