@@ -1,0 +1,202 @@
+package limit
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// holderEnv turns the test binary into a process that holds slots until it is
+// killed: the server's address and the prefix.
+const holderEnv = "NEAP_TEST_HOLDER"
+
+const (
+	holderSlots = 3
+	holderLease = 1500 * time.Millisecond
+)
+
+func holder(where string) {
+	addr, prefix, _ := strings.Cut(where, " ")
+	c, err := NewConcurrency(redis.NewClient(&redis.Options{Addr: addr, Username: redistest.User, Password: redistest.Password}), "c", holderSlots, &ConcurrencyOptions{
+		Prefix: prefix, Budget: 5 * time.Second, Lease: holderLease, Fail: FailClosed,
+	})
+	if err != nil {
+		panic(err)
+	}
+	for range holderSlots {
+		if s, err := c.Acquire(context.Background(), "s"); err != nil || !s.Allowed {
+			panic(fmt.Sprint(s, err))
+		}
+	}
+	fmt.Println("held")
+	select {}
+}
+
+// TestSIGKILLGivesSlotsBack kills a process that holds all slots and has
+// renewed them: they are free once its leases have ended, and not before.
+func TestSIGKILLGivesSlotsBack(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	rdb, prefix := srv.Admin(t), srv.Prefix(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), holderEnv+"="+srv.Addr()+" "+prefix)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("the holder says %q, %v", line, err)
+	}
+	c := strict(t, rdb, prefix, holderSlots, holderLease)
+	key := c.space.key("s", c.tail)
+	began := serverTime(t, rdb)
+	redistest.Await(t, 20*time.Second, "leases to be renewed beyond two of them", func() bool {
+		if n := counted(t, c); n != holderSlots {
+			t.Fatalf("while they are held, %d are in flight", n)
+		}
+		return serverTime(t, rdb).Sub(began) > 2*holderLease
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	killed := serverTime(t, rdb)
+	var first, last int64
+	for _, ends := range stored(t, rdb, key) {
+		last = max(last, ends)
+		if first == 0 || ends < first {
+			first = ends
+		}
+	}
+	if left := last - killed.UnixMicro(); left <= 0 || left > holderLease.Microseconds() {
+		t.Fatalf("%d µs are left of the last lease", left)
+	}
+	redistest.Await(t, 20*time.Second, "a slot", func() bool {
+		s := acquire(t, c, "s")
+		now := serverTime(t, rdb).UnixMicro()
+		if s.Allowed && now < first {
+			t.Fatalf("a slot is free %d µs before its lease ends", first-now)
+		}
+		if s.Allowed {
+			t.Cleanup(func() { _ = s.Release(context.Background()) })
+		}
+		return s.Allowed
+	})
+	t.Logf("a slot was free %v after the kill", serverTime(t, rdb).Sub(killed))
+	redistest.Await(t, 20*time.Second, "the last lease to end", func() bool { return serverTime(t, rdb).UnixMicro() >= last })
+	for range holderSlots - 1 {
+		holds(t, c, "s")
+	}
+	if acquire(t, c, "s").Allowed {
+		t.Error("more are in flight than may be")
+	}
+}
+
+// TestLeasesHealAfterTheClock moves the server's clock back by a day: leases
+// that end in the future then end no later than if they had begun now.
+func TestLeasesHealAfterTheClock(t *testing.T) {
+	t.Parallel()
+	m, rdb := newServer(t)
+	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	m.SetTime(now)
+	l := newTestLeases(t, rdb, 2, time.Minute)
+	try := func(at time.Time, token string, want int64) {
+		t.Helper()
+		m.SetTime(at)
+		n, denied, err := l.acquire(t.Context(), "{k}", token)
+		if denied {
+			n = -n
+		}
+		if err != nil || n != want {
+			t.Errorf("%s: %d, %v, not %d", token, n, err, want)
+		}
+	}
+	try(now, "a", 1)
+	try(now, "b", 2)
+	now = now.Add(-24 * time.Hour)
+	try(now, "c", -2)
+	try(now.Add(time.Minute-time.Microsecond), "c", -2)
+	try(now.Add(time.Minute), "c", 1)
+}
+
+// TestLeasesHealTheirTimeToLive removes or lengthens it: the next call mends
+// it, granted or denied.
+func TestLeasesHealTheirTimeToLive(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		for limit := int64(1); limit <= 2; limit++ { // denied, granted
+			c := strict(t, rdb, fmt.Sprint(prefix, limit), limit, time.Minute)
+			key := c.space.key("s", c.tail)
+			holds(t, c, "s")
+			for harm, do := range map[string]func() error{
+				"persist":  func() error { return admin.Persist(t.Context(), key).Err() },
+				"lengthen": func() error { return admin.PExpire(t.Context(), key, 24*time.Hour).Err() },
+			} {
+				if err := do(); err != nil {
+					t.Fatal(err)
+				}
+				s := acquire(t, c, "s")
+				if ttl := admin.PTTL(t.Context(), key).Val(); s.Allowed != (limit == 2) || ttl <= 0 || ttl > time.Minute+time.Millisecond {
+					t.Errorf("%s, limit %d: %+v, and the leases live for %v", harm, limit, s.Decision, ttl)
+				}
+				gives(t, s)
+			}
+		}
+	})
+}
+
+// TestAGrantThatFailsLeavesNothing forbids each command behind the first write
+// in turn, and then leaves no memory for the first.
+func TestAGrantThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	try := func(user string, left int64) {
+		t.Helper()
+		rdb := srv.Client(t, func(o *redis.Options) { o.Username, o.Password = user, "pw" })
+		c := strict(t, rdb, prefix, 2, time.Minute)
+		var failure *script.Error
+		if s, err := c.Acquire(t.Context(), "s"); s != nil || !errors.As(err, &failure) {
+			t.Errorf("%s: %+v, %v", user, s, err)
+		} else if oom := errors.Is(err, script.ErrNotExecuted); oom != (user == "all") {
+			t.Errorf("%s: %v", user, err)
+		}
+		if n := admin.ZCard(t.Context(), c.space.key("s", c.tail)).Val(); n != left {
+			t.Errorf("%s: %d slots are left", user, n)
+		}
+	}
+	users := []string{"pexpire", "zremrangebyscore"}
+	for _, command := range users {
+		if err := admin.Do(t.Context(), "ACL", "SETUSER", command, "on", ">pw", "~*", "+@all", "-"+command).Err(); err != nil {
+			t.Fatal(err)
+		}
+		try(command, 0)
+	}
+	holds(t, strict(t, srv.Client(t), prefix, 2, time.Minute), "s")
+	for _, command := range users {
+		try(command, 1)
+	}
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "all", "on", ">pw", "~*", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	try("all", 1)
+}

@@ -1,0 +1,203 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// lossy is a client with default options whose replies can be lost.
+func lossy(t *testing.T) (rdb *redis.Client, proxy *redistest.Proxy, prefix string) {
+	t.Helper()
+	srv := redistest.Standalone(t)
+	proxy = srv.Proxy(t)
+	return srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial }), proxy, srv.Prefix(t)
+}
+
+// TestLostAcquireIsUndone loses the reply of a grant: long before its lease
+// ends nobody holds it.
+func TestLostAcquireIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]redistest.Fault{"eof": redistest.EOF, "silence": redistest.Silence} {
+		for _, mode := range modes {
+			t.Run(name+"/"+mode.String(), func(t *testing.T) {
+				t.Parallel()
+				rdb, proxy, prefix := lossy(t)
+				c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{Prefix: prefix, Budget: 200 * time.Millisecond, Fail: mode})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Warm(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				other := strict(t, redistest.Standalone(t).Client(t), prefix, 1, 0)
+				proxy.Lose(fault, 1, "evalsha")
+				began := time.Now()
+				s, err := c.Acquire(t.Context(), "s")
+				took := time.Since(began)
+				if took > time.Second || proxy.Lost() != 1 {
+					t.Errorf("it was answered after %v, %d replies were lost", took, proxy.Lost())
+				}
+				if mode == FailClosed && !errors.Is(err, script.ErrMaybeExecuted) ||
+					mode != FailClosed && (err != nil || !s.Allowed || !errors.Is(s.Cause, script.ErrMaybeExecuted)) {
+					t.Errorf("%+v, %v", s, err)
+				}
+				_ = s.Release(t.Context()) // of a degraded one nothing is in Redis
+				free(t, other, 1500*time.Millisecond)
+				redistest.Await(t, 5*time.Second, "the count of it", func() bool {
+					return c.Stats().Undone == 1 && c.Stats().Undoing == 0
+				})
+			})
+		}
+	}
+}
+
+// free awaits that nothing is in flight.
+func free(t *testing.T, c *Concurrency, bound time.Duration) {
+	t.Helper()
+	began := time.Now()
+	redistest.Await(t, bound, "the slot to be free", func() bool { return counted(t, c) == 0 })
+	t.Logf("free after %v", time.Since(began))
+}
+
+// TestAcquireInAStoppedServerIsUndone stops the server with an acquire before
+// it, until the caller and the first attempts to undo it have given up.
+func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, canceled := range map[string]bool{"budget": false, "canceled by the caller": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t)
+			rdb, prefix := srv.Client(t), srv.Prefix(t)
+			opts := &ConcurrencyOptions{Prefix: prefix, Budget: 100 * time.Millisecond, Fail: FailClosed}
+			ctx, want := t.Context(), script.ErrMaybeExecuted
+			if canceled {
+				opts.Budget = 5 * time.Second
+				short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
+				ctx, want = short, context.DeadlineExceeded
+			}
+			c, err := NewConcurrency(rdb, "c", 1, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := strict(t, srv.Client(t), prefix, 1, 0)
+			if err := errors.Join(c.Warm(t.Context()), other.Warm(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			srv.Pause(t)
+			began := time.Now()
+			if s, err := c.Acquire(ctx, "s"); s != nil || !errors.Is(err, want) {
+				t.Errorf("%+v, %v", s, err)
+			}
+			redistest.Await(t, 10*time.Second, "half a second", func() bool { return time.Since(began) > 500*time.Millisecond })
+			srv.Resume(t)
+			redistest.Await(t, 5*time.Second, "the acquire to run", func() bool {
+				return redistest.CommandStats(t, srv.Admin(t))["zadd"].Calls == 1
+			})
+			free(t, other, 5*time.Second)
+		})
+	}
+}
+
+// overtaking is a client whose next acquire is on its way for longer than its
+// caller waits: it arrives when the test says so.
+type overtaking struct {
+	absent
+	acquire chan func() error
+}
+
+func (d *overtaking) Process(ctx context.Context, cmd redis.Cmder) error {
+	if args := cmd.Args(); args[1] == acquireScript.SHA() {
+		d.acquire <- func() error {
+			return d.Client.Process(context.Background(), redis.NewCmd(context.Background(), args...))
+		}
+		cmd.SetErr(io.EOF)
+		return io.EOF
+	}
+	return d.absent.Process(ctx, cmd)
+}
+
+// TestAcquireThatOvertakesItsUndoIsUndone has a grant arrive behind attempts
+// to undo it, and behind an outage longer than its lease: it lives for about a
+// second, not for its lease.
+func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, outage := range map[string]time.Duration{"late": 0, "behind an outage": 3 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
+				const lease = 2500 * time.Millisecond
+				rdb := &overtaking{absent{Client: client}, make(chan func() error, 1)}
+				c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{
+					Prefix: prefix, Budget: 500 * time.Millisecond, Lease: lease, Fail: FailClosed,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				other := strict(t, client, prefix, 1, lease)
+				if err := other.Warm(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				if s, err := c.Acquire(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrMaybeExecuted) {
+					t.Errorf("%+v, %v", s, err)
+				}
+				rdb.gone.Store(outage > 0)
+				redistest.Await(t, 10*time.Second, "the first attempts", func() bool { return time.Since(began) > outage+350*time.Millisecond })
+				rdb.gone.Store(false)
+				if err := (<-rdb.acquire)(); err != nil {
+					t.Fatal(err)
+				}
+				free(t, other, 1500*time.Millisecond)
+				redistest.Await(t, 5*time.Second, "the count of it", func() bool { return c.Stats().Undone == 1 && c.Stats().Undoing == 0 })
+			})
+		})
+	}
+}
+
+// TestReleaseIsFinishedInTheBackground has Redis not hear of a Release, since
+// nothing is sent to it any more: once it answers again the slot is free.
+func TestReleaseIsFinishedInTheBackground(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	rdb, prefix := srv.Client(t), srv.Prefix(t)
+	c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{Prefix: prefix, Budget: 50 * time.Millisecond, Fail: FailClosed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var s *Slot
+	redistest.Await(t, 10*time.Second, "a slot", func() bool {
+		s, err = c.Acquire(t.Context(), "s")
+		return err == nil && s.Allowed
+	})
+	srv.Pause(t)
+	redistest.Await(t, 10*time.Second, "the breaker to open", func() bool {
+		_, _ = c.InFlight(t.Context(), "other")
+		return c.Stats().Open
+	})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Release(ended); !errors.Is(err, script.ErrNotExecuted) && !errors.Is(err, script.ErrMaybeExecuted) {
+		t.Errorf("Release says %v", err)
+	}
+	if err := s.Release(ended); err != nil {
+		t.Errorf("another Release says %v", err)
+	}
+	if got := c.Stats(); got.InFlight != 0 || got.Undoing != 1 {
+		t.Errorf("%+v", got)
+	}
+	srv.Resume(t)
+	free(t, strict(t, srv.Client(t), prefix, 1, 0), 10*time.Second)
+	redistest.Await(t, 5*time.Second, "the end of it", func() bool { return c.Stats().Undoing == 0 })
+}

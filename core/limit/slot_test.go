@@ -1,0 +1,183 @@
+package limit
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestSlowHandlerKeepsItsSlot holds one for more than three leases.
+func TestSlowHandlerKeepsItsSlot(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const lease = 1500 * time.Millisecond
+		c, rival := strict(t, rdb, prefix, 1, lease), strict(t, rdb, prefix, 1, lease)
+		s := holds(t, c, "s")
+		began := time.Now()
+		redistest.Await(t, 20*time.Second, "more than three leases to pass", func() bool {
+			if acquire(t, rival, "s").Allowed || counted(t, rival) != 1 {
+				t.Fatalf("the slot is lost after %v", time.Since(began))
+			}
+			return time.Since(began) > 10*lease/3
+		})
+		gives(t, s)
+		holds(t, rival, "s")
+	})
+}
+
+// TestReleaseDoesNotEndWithItsContext: a client that went away gives its slot
+// back as any other.
+func TestReleaseDoesNotEndWithItsContext(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		c := strict(t, rdb, prefix, 1, time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		s, err := c.Acquire(ctx, "s")
+		if err != nil || !s.Allowed {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		cancel()
+		if err := s.Release(ctx); err != nil {
+			t.Errorf("%v", err)
+		}
+		if n := counted(t, c); n != 0 {
+			t.Errorf("%d are in flight", n)
+		}
+	})
+}
+
+// TestLostLeaseIsTakenAgain takes a holder's lease away, as when its process
+// has slept: it takes a slot again where there is one, and goes on without one
+// where there is not.
+func TestLostLeaseIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		const lease = 1500 * time.Millisecond
+		c, rival := strict(t, rdb, prefix, 1, lease), strict(t, rdb, prefix, 1, lease)
+		key := c.space.key("s", c.tail)
+		s := holds(t, c, "s")
+		if err := admin.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+		redistest.Await(t, 10*time.Second, "the slot to be taken again", func() bool { return counted(t, c) == 1 })
+		other := taken(t, admin, rival, key)
+		began := time.Now()
+		redistest.Await(t, 10*time.Second, "two leases to pass", func() bool {
+			if n := counted(t, c); n != 1 {
+				t.Fatalf("%d are in flight", n)
+			}
+			return time.Since(began) > 2*lease
+		})
+		gives(t, other)
+		redistest.Await(t, 10*time.Second, "the slot to be taken again", func() bool { return counted(t, c) == 1 })
+		gives(t, s)
+		free(t, c, 5*time.Second) // what was on its way is given back too
+	})
+}
+
+// taken takes the only slot from whoever holds it.
+func taken(t *testing.T, admin redis.UniversalClient, c *Concurrency, key string) (s *Slot) {
+	t.Helper()
+	redistest.Await(t, 10*time.Second, "the slot", func() bool {
+		if err := admin.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+		s = acquire(t, c, "s")
+		return s.Allowed
+	})
+	return s
+}
+
+// TestLocalSlotIsCountedByRedisLater: what was admitted during an outage and
+// still runs takes a slot when Redis is back.
+func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
+		rdb := &absent{Client: client}
+		rdb.gone.Store(true)
+		c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{Prefix: prefix, Budget: 250 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := holds(t, c, "s")
+		if !s.Degraded {
+			t.Fatalf("%+v", s.Decision)
+		}
+		rdb.gone.Store(false)
+		redistest.Await(t, 10*time.Second, "Redis to count it", func() bool {
+			n, err := c.InFlight(t.Context(), "s")
+			return err == nil && n == 1
+		})
+		gives(t, s)
+		free(t, strict(t, client, prefix, 1, 0), 5*time.Second)
+	})
+}
+
+// hooked is a client that calls a function before every command.
+type hooked struct {
+	script.Client
+	before atomic.Pointer[func(redis.Cmder)]
+}
+
+func (h *hooked) Process(ctx context.Context, cmd redis.Cmder) error {
+	if before := h.before.Load(); before != nil {
+		(*before)(cmd)
+	}
+	return h.Client.Process(ctx, cmd)
+}
+
+// TestRenewalEndsWithRelease counts what is sent for a slot that was given back.
+func TestRenewalEndsWithRelease(t *testing.T) {
+	t.Parallel()
+	_, client := newServer(t)
+	var calls atomic.Int64
+	count := func(redis.Cmder) { calls.Add(1) }
+	rdb := &hooked{Client: client}
+	rdb.before.Store(&count)
+	const lease = 60 * time.Millisecond
+	c := strict(t, rdb, "p", 1, lease)
+	s := holds(t, c, "s")
+	redistest.Await(t, 10*time.Second, "renewals", func() bool { return calls.Load() > 5 })
+	gives(t, s)
+	sent, began := calls.Load(), time.Now()
+	redistest.Await(t, 10*time.Second, "five leases to pass", func() bool { return time.Since(began) > 5*lease })
+	if more := calls.Load() - sent; more > 3 { // one may have been on its way, and have taken a slot that it gave back
+		t.Errorf("after Release %d calls are sent", more)
+	}
+}
+
+// TestReleaseBesideALeaseTakenAgain releases while a lost lease is being taken
+// again: the new one is given back too.
+func TestReleaseBesideALeaseTakenAgain(t *testing.T) {
+	t.Parallel()
+	_, client := newServer(t)
+	rdb := &hooked{Client: client}
+	c := strict(t, rdb, "p", 1, 1500*time.Millisecond)
+	s := holds(t, c, "s")
+	entered, released := make(chan struct{}, 16), make(chan struct{})
+	var releases atomic.Int64
+	stall := func(cmd redis.Cmder) {
+		switch cmd.Args()[1] {
+		case acquireScript.SHA():
+			entered <- struct{}{}
+			<-released
+		case releaseScript.SHA():
+			releases.Add(1)
+		}
+	}
+	rdb.before.Store(&stall)
+	if err := client.Del(t.Context(), c.space.key("s", c.tail)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	gives(t, s)
+	close(released)
+	redistest.Await(t, 10*time.Second, "the new lease to be given back", func() bool { return releases.Load() == 2 })
+	free(t, c, time.Second)
+}
