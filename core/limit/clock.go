@@ -6,10 +6,10 @@ import "time"
 // microseconds.
 type moment struct{ soonest, latest int64 }
 
-// in says whether it was in the window that ends in that millisecond, when rest
-// milliseconds of its own window were left. Windows are a length apart at
-// least; one is found a millisecond short on servers before 7.2, whose clock
-// moves within a script.
+// in says whether a request of that moment, which found rest milliseconds of
+// its window left, was in the one that ends at end. A moment that may lie in
+// two windows is in none. Before Redis 7.2, whose clock moves within a script,
+// rest may be told a millisecond short.
 func (m moment) in(end, rest, length int64) bool {
 	first, last := m.soonest/1000+rest, m.latest/1000+rest
 	return last-first+1 < length && first-1 <= end && end <= last
@@ -35,7 +35,8 @@ func (s *sight) between(from, to time.Time) moment {
 	}
 }
 
-// vague says that a sight of now would tell better when a decision was made.
+// vague says that to look at the clock anew would tell better when a decision
+// was made.
 func (s *sight) vague(g *grant) bool {
 	return s.got.Sub(g.asked).Abs() > max(time.Since(g.answered), 10*time.Second)
 }

@@ -18,10 +18,18 @@
 // [SlidingWindow] evens that out as far as two counters can. A [SlidingLog]
 // never admits more than its limit in any window, and keeps every permit.
 //
+// # Waiting, giving back, watching
+//
+// [Limiter.Wait] waits for a permit, in the order of the calls. [Limiter.Refund]
+// gives back what a decision took, once, and no later than it would have been
+// free again by itself. A [Shadow] policy is decided with the others and never
+// enforced, to see what it would do.
+//
 // # Requests in flight
 //
-// A [Concurrency] limits not how often but how many at once. Each holds a slot
-// on a lease, which is renewed while it runs and lapses when its process dies.
+// A [Concurrency] limits not how often but how many at once. Each request holds
+// a slot on a lease, which is renewed while it runs and lapses when its process
+// dies.
 //
 // # When Redis cannot decide
 //

@@ -48,9 +48,9 @@ func newGrant(subject string, cost int64, rules int) *grant {
 // 0, by FailOpen, by shadow policies that would have denied. [ErrRefund] says
 // that there is nothing to give back, and why. Other errors are ctx.Err() and,
 // of Redis, a [*script.Error]; the call is not made again. Where it certainly
-// did not run, so that it would be of use, Refund may be tried again; where it
-// may have, the permits may stay taken. A decision made in process, by
-// NewLocal or FailLocal, is given back in process.
+// did not run Refund may be called again; where it may have, the permits may
+// stay taken. What was decided in process, by NewLocal or FailLocal, is given
+// back in process.
 //
 // It costs one round trip, and one more the first time or when the clock of
 // Redis has to be read anew; each takes up to the Budget.
