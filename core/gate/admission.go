@@ -12,8 +12,8 @@ import (
 // and above counts: failed logins, not the others.
 func OnlyFailures(status int) bool { return status >= 400 }
 
-// permit is what an admitted request took of a limiter.
-type permit struct {
+// admission is what an admitted request took of a limiter.
+type admission struct {
 	context.Context
 	gate     *rateLimit
 	limiter  *limit.Limiter
@@ -22,33 +22,33 @@ type permit struct {
 	settled  atomic.Bool
 }
 
-func (p *permit) Value(key any) any {
+func (a *admission) Value(key any) any {
 	if key == (takenKey{}) {
-		return p
+		return a
 	}
-	return p.Context.Value(key)
+	return a.Context.Value(key)
 }
 
-func (p *permit) outside() context.Context { return p.Context }
+func (a *admission) outside() context.Context { return a.Context }
 
-// leave settles by the outcome. What nobody saw counts, or a panic, or a
-// connection taken over, would be a way round the limit.
-func (p *permit) leave(reply *Reply) {
-	if reply == nil || reply.Status == 0 || p.gate.opts.Count(reply.Status) {
-		p.settled.Store(true)
+// leave settles by the outcome. What nobody saw counts: a panic, or a
+// connection taken over, would be a way round the limit otherwise.
+func (a *admission) leave(reply *Reply) {
+	if reply == nil || reply.Status == 0 || a.gate.opts.Count(reply.Status) {
+		a.settled.Store(true)
 		return
 	}
-	p.giveBack(p.asked)
+	a.giveBack(a.asked)
 }
 
 // giveBack waits for the refund, though the client may be gone: the limiter's
 // budget bounds it. Too late for a refund is no fault.
-func (p *permit) giveBack(r Request) {
-	if p.settled.Swap(true) {
+func (a *admission) giveBack(r Request) {
+	if a.settled.Swap(true) {
 		return
 	}
-	err := p.limiter.Refund(context.WithoutCancel(p.Context), p.decision)
+	err := a.limiter.Refund(context.WithoutCancel(a.Context), a.decision)
 	if err != nil && !errors.Is(err, limit.ErrRefund) {
-		p.gate.answers.tell(r, err)
+		a.gate.answers.tell(r, err)
 	}
 }

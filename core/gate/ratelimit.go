@@ -122,19 +122,19 @@ func (g *rateLimit) Enter(r Request) Pass {
 	}
 	pass := Pass{Header: g.opts.Headers.fields(&d, 0)}
 	if cost > 0 {
-		g.admit(r, &pass, &permit{Context: r.Context(), gate: g, limiter: limiter, decision: d})
+		g.admit(r, &pass, &admission{Context: r.Context(), gate: g, limiter: limiter, decision: d})
 	}
 	return pass
 }
 
-func (g *rateLimit) admit(r Request, pass *Pass, p *permit) {
-	pass.Context = p
+func (g *rateLimit) admit(r Request, pass *Pass, a *admission) {
+	pass.Context = a
 	if g.opts.Count == nil {
 		return
 	}
-	pass.Leave = p.leave
+	pass.Leave = a.leave
 	if g.opts.OnError != nil {
-		p.asked = keep(r)
+		a.asked = keep(r)
 	}
 }
 

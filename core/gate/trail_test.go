@@ -166,8 +166,8 @@ func TestRefusalWhoseRefundFails(t *testing.T) {
 	}
 }
 
-// The context of a permit is the request's in all but one key.
-func TestPermitIsTheRequestsContext(t *testing.T) {
+// The context of an admission is the request's in all but one key.
+func TestAdmissionIsTheRequestsContext(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithDeadline(context.WithValue(context.Background(), userKey(1), "alice"), time.Now().Add(time.Hour))
 	p := gate.RateLimit(hourly(t, 1), everyone, nil).Enter(&request{ctx: ctx})

@@ -116,15 +116,15 @@ var nethttpBugs = []bug{
 		"a gate inside a Chain does not find those of the Chain",
 	},
 	{
-		"core/gate/permit.go", "reply == nil || reply.Status == 0 || p.gate", "reply != nil && reply.Status == 0 || reply != nil && p.gate",
+		"core/gate/admission.go", "reply == nil || reply.Status == 0 || a.gate", "reply != nil && reply.Status == 0 || reply != nil && a.gate",
 		"a panic is a way round a limit of failures",
 	},
 	{
-		"core/gate/permit.go", "reply.Status == 0 || ", "",
+		"core/gate/admission.go", "reply.Status == 0 || ", "",
 		"a connection taken over is a way round a limit",
 	},
 	{
-		"core/gate/permit.go", "context.WithoutCancel(p.Context)", "p.Context",
+		"core/gate/admission.go", "context.WithoutCancel(a.Context)", "a.Context",
 		"a client that goes away loses the refund of a success",
 	},
 	{
