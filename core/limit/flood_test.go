@@ -2,9 +2,11 @@ package limit
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,6 +54,37 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 			runtime.KeepAlive(l)
 		})
 	}
+}
+
+// TestTheFallbackKnowsHowLongItsLogsAre, whatever is taken, given back,
+// forgotten and evicted.
+func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLocal(t, &Options{MaxLocal: 9}, SlidingLog{Limit: 20, Window: time.Minute}, FixedWindow{Limit: 99, Window: time.Second})
+		var made []Decision
+		for i := range 2000 {
+			d, err := l.TakeN(t.Context(), fmt.Sprint(rand.IntN(6)), rand.Int64N(20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, d)
+			_ = l.Refund(t.Context(), made[len(made)-1-rand.IntN(min(len(made), 3))])
+			if i%50 == 0 {
+				if err := l.Reset(t.Context(), fmt.Sprint(rand.IntN(6))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(rand.N(5 * time.Second))
+			all := 0
+			for _, c := range l.local.cells.Values() {
+				all += len(c.log)
+			}
+			if all != l.local.entries {
+				t.Fatalf("after %d decisions %d entries are kept, and %d counted", i+1, all, l.local.entries)
+			}
+		}
+	})
 }
 
 func heap() uint64 {

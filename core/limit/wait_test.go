@@ -150,6 +150,36 @@ func TestWaitKeepsTheLimit(t *testing.T) {
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
+// spent answers that a window of 5 is used up and ends now, a thousand times.
+type spent struct{ calls int }
+
+func (s *spent) Process(_ context.Context, cmd redis.Cmder) error {
+	if s.calls++; s.calls > 1000 {
+		err := redisError("ERR asked too often")
+		cmd.SetErr(err)
+		return err
+	}
+	cmd.(interface{ SetVal(val any) }).SetVal(int64(-1 - 5))
+	return nil
+}
+
+// TestWaitDoesNotSpin where a clock of milliseconds says that no time is left.
+func TestWaitDoesNotSpin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb spent
+		l, err := New(&rdb, "spent", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: FailClosed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if d, err := l.Wait(ctx, "s"); !errors.Is(err, context.DeadlineExceeded) || rdb.calls > 101 {
+			t.Errorf("%+v, %v after %d calls", d, err, rdb.calls)
+		}
+	})
+}
+
 func TestWaitTellsOfAnOutage(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: refused(t)})
