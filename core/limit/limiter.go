@@ -131,10 +131,9 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 		return Decision{}, ErrSubject
 	}
 	g := newGrant(subject, cost, len(l.rules))
-	g.of, g.peek = l, peek
-	err := l.take(ctx, g)
+	g.of, g.peek, g.asked = l, peek, time.Now()
+	d, err := l.settle(ctx, g, peek, l.take(ctx, g))
 	g.answered = time.Now()
-	d, err := l.settle(ctx, g, peek, err)
 	if !peek {
 		l.count.told(ctx, l.opts.Observer, l.name, cost, d, err, g.answered.Sub(g.asked))
 	}

@@ -41,7 +41,6 @@ func (b *local) now() int64 {
 
 func (b *local) take(l *Limiter, g *grant) {
 	subject := l.space.subject(g.subject)
-	g.asked = time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var few [4]*cell

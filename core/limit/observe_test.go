@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -111,6 +112,39 @@ func TestTheObserverHearsNoKey(t *testing.T) {
 		if s := l.Stats(); s.Degraded+s.Failed != 1 || (s.Failed == 1) != (mode == FailClosed) {
 			t.Errorf("%v: %+v", mode, s)
 		}
+	}
+}
+
+// hanging fails after a while.
+type hanging time.Duration
+
+func (h hanging) Process(_ context.Context, cmd redis.Cmder) error {
+	time.Sleep(time.Duration(h))
+	cmd.Args() // as one that was written
+	err := errors.New("nobody answered")
+	cmd.SetErr(err)
+	return err
+}
+
+// TestTheObserverHearsHowLongItTook in every mode: what the caller waited.
+func TestTheObserverHearsHowLongItTook(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		synctest.Test(t, func(t *testing.T) {
+			const took = 30 * time.Millisecond
+			var heard observations
+			l, err := New(hanging(took), "slow", []Policy{FixedWindow{Limit: 2, Window: time.Hour}},
+				&Options{Fail: mode, Observer: heard.hear})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Take(t.Context(), "s"); (err != nil) != (mode == FailClosed) {
+				t.Fatal(err)
+			}
+			if o := heard.last(t); o.Duration != took {
+				t.Errorf("%v: it took %v, not %v", mode, o.Duration, took)
+			}
+		})
 	}
 }
 

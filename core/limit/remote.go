@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
@@ -58,7 +57,6 @@ func (r *remote) keys(l *Limiter, subject string, few []string) []string {
 func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	var few [4]string
 	args := r.args
-	g.asked = time.Now()
 	switch {
 	case g.cost == 1:
 	case r.alone:
