@@ -8,9 +8,8 @@ import "fmt"
 type FailMode uint8
 
 const (
-	// FailLocal decides by the same policies in this process, from the state
-	// that Redis' absence finds, which is none: N instances together then
-	// admit up to N times the limit.
+	// FailLocal decides by the same policies in this process, beginning with
+	// nothing taken: N instances together then admit up to N times the limit.
 	FailLocal FailMode = iota
 	// FailOpen admits every request. The figures of the decision are unknown
 	// and zero.
