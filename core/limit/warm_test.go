@@ -37,14 +37,34 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 			}
 			evals, shas := c.proxy.Forwarded("eval"), c.proxy.Forwarded("evalsha")
 			for _, subject := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"} {
-				if d, err := l.Take(t.Context(), subject); err != nil || d.Remaining != 4 {
+				d, err := l.Take(t.Context(), subject)
+				if err != nil || d.Remaining != 4 {
 					t.Errorf("%+v, %v", d, err)
+				}
+				if err := errors.Join(l.Refund(t.Context(), d), l.Reset(t.Context(), subject)); err != nil {
+					t.Error(err)
 				}
 			}
 			if evals != c.proxy.Forwarded("eval") || c.proxy.Forwarded("evalsha") < shas+9 {
 				t.Errorf("the first decisions sent %d scripts", c.proxy.Forwarded("eval")-evals)
 			}
 		})
+	}
+}
+
+// TestWarmHasItsOwnTime, whatever the budget of a decision is.
+func TestWarmHasItsOwnTime(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	l, err := New(rdb, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: time.Nanosecond, Fail: FailClosed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Take(t.Context(), "s"); err == nil {
+		t.Error("a decision within a nanosecond: what is this test about?")
+	}
+	if err := l.Warm(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

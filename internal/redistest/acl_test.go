@@ -115,17 +115,19 @@ func TestTheLibraryIsRestricted(t *testing.T) {
 
 func TestARefusalFailsTheTest(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"incr", "eval"} {
+	for by, incr := range map[string]func(rdb, nameless *redis.Client){
+		"a command": func(rdb, _ *redis.Client) { _ = rdb.Incr(t.Context(), "neap:a").Err() },
+		"a script": func(rdb, _ *redis.Client) {
+			_ = rdb.Eval(t.Context(), "return redis.pcall('INCR', KEYS[1])", []string{"neap:a"}).Err()
+		},
+		"a client without a user": func(_, nameless *redis.Client) { _ = nameless.Incr(t.Context(), "neap:a").Err() },
+	} {
 		said := fatal(t, func(tb testing.TB) {
-			rdb := NewStandalone(tb).Client(t)
-			if command == "incr" {
-				_ = rdb.Incr(t.Context(), "neap:a").Err()
-			} else {
-				_ = rdb.Eval(t.Context(), "return redis.pcall('INCR', KEYS[1])", []string{"neap:a"}).Err()
-			}
+			srv := NewStandalone(tb)
+			incr(srv.Client(t), srv.Client(t, func(o *redis.Options) { o.Username, o.Password = "", "" }))
 		})
 		if !strings.Contains(said, "command incr") {
-			t.Errorf("a refused INCR by %s: %q", command, said)
+			t.Errorf("a refused INCR by %s: %q", by, said)
 		}
 	}
 }
