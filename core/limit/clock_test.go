@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,24 @@ func TestBetween(t *testing.T) {
 			t.Errorf("%v to %v is %+v, not %+v", c.from, c.to, got, c.want)
 		}
 	}
+}
+
+// TestRefundTooLateAsksNobody: what is known here is not sent.
+func TestRefundTooLateAsksNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := bubble(t)
+		l := inBubble(t, m, "late", FixedWindow{Limit: 9, Window: time.Minute})
+		d, err := l.Take(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		sent := m.CommandCount()
+		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) || m.CommandCount() != sent {
+			t.Errorf("%v, and %d commands were sent", err, m.CommandCount()-sent)
+		}
+	})
 }
 
 // TestRefundHealsABucket whose key never expires, or too late.

@@ -178,6 +178,11 @@ func TestNeverMoreInFlight(t *testing.T) {
 		if n := counted(t, clients[0]); n != 0 {
 			t.Errorf("%d are left", n)
 		}
+		for _, c := range clients {
+			if n := len(c.held.n); n != 0 {
+				t.Errorf("%d subjects are remembered that hold nothing", n)
+			}
+		}
 	})
 }
 

@@ -186,10 +186,17 @@ func TestShadowsAlone(t *testing.T) {
 					}
 				}
 			}
+			d, err := l.Take(t.Context(), "s")
+			if err == nil {
+				err = l.Refund(t.Context(), d)
+			}
+			if err != nil {
+				t.Errorf("a refund of what all shadows would have denied: %v", err)
+			}
 			if _, err := l.TakeN(t.Context(), "s", -1); !errors.Is(err, ErrCost) {
 				t.Errorf("a cost of -1: %v", err)
 			}
-			d, err := l.Peek(t.Context(), "s")
+			d, err = l.Peek(t.Context(), "s")
 			if err != nil || !d.Allowed {
 				t.Errorf("a peek: %+v, %v", d, err)
 			}

@@ -110,7 +110,7 @@ func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 			t.Fatalf("%+v", s.Decision)
 		}
 		rdb.gone.Store(false)
-		redistest.Await(t, 10*time.Second, "Redis to count it", func() bool {
+		redistest.Await(t, 6*time.Second, "Redis to count it, before a third of a lease has passed", func() bool {
 			n, err := c.InFlight(t.Context(), "s")
 			return err == nil && n == 1
 		})
