@@ -10,18 +10,21 @@ const (
 	rowHeight = 20
 	nameWidth = 230
 	barWidth  = 230
-	gap       = 90 // beside a bar, for its figure
+	gap       = 90 // between the bars of two panels
+	figureEnd = 52 // behind the longest bar, in a column that no line crosses
 	top       = 70
 )
 
 const style = `<style>
 text{font:12px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#57606a}
 .title{font-size:13px;font-weight:600;fill:#24292f}
-.neap{fill:#0f766e}.peer{fill:#8c959f}.tutorial{fill:#afb8c1}.floor{fill:#d0a215}
+.neap{fill:#0d9488}.peer{fill:#8c959f}.tutorial{fill:#afb8c1}.floor{fill:#d0a215}
 .line{stroke:#d0a215;stroke-dasharray:3 3}
+.whisker{stroke:#24292f;fill:none}
 @media(prefers-color-scheme:dark){
 text{fill:#8b949e}.title{fill:#e6edf3}
-.neap{fill:#2dd4bf}.peer{fill:#6e7681}.tutorial{fill:#484f58}
+.peer{fill:#6e7681}.tutorial{fill:#484f58}.floor{fill:#a07d10}
+.whisker{stroke:#e6edf3}
 }
 </style>
 `
@@ -50,6 +53,7 @@ func (r *results) picture() string {
 	b.WriteString(style)
 	fmt.Fprintf(&b, `<text class="title" x="0" y="16">%s</text>`+"\n",
 		escaped(fmt.Sprintf("%s; floor: %s", busy.text(), floorName)))
+	b.WriteString(`<text x="0" y="33">bar and figure: the median; thin line: its quartiles; dashed line: the floor</text>` + "\n")
 	for i, c := range r.contestants {
 		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWidth-8, rowAt(i)+14, escaped(c.name))
 	}
@@ -61,25 +65,29 @@ func (r *results) picture() string {
 }
 
 func (r *results) drawPanel(b *strings.Builder, p panel, left int) {
-	most := 0.0
-	for _, c := range r.contestants {
-		most = max(most, p.figure(c.name).median)
+	most := 1e-9
+	if p.one {
+		most = 1
 	}
-	most = max(most, 1e-9)
+	for _, c := range r.contestants {
+		most = max(most, p.figure(c.name).high)
+	}
+	across := func(figure float64) float64 { return float64(left) + figure/most*barWidth }
 	fmt.Fprintf(b, `<text class="title" x="%d" y="%d">%s</text>`+"\n", left, top-16, escaped(p.title))
 	if p.one {
-		at := float64(left) + barWidth/most
+		at := across(1)
 		fmt.Fprintf(b, `<line class="line" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`+"\n", at, top-6, at, rowAt(len(r.contestants)))
 	}
 	for i, c := range r.contestants {
-		s := p.figure(c.name)
-		if s.rounds == 0 {
-			fmt.Fprintf(b, `<text x="%d" y="%d">–</text>`+"\n", left, rowAt(i)+14)
-			continue
+		s, text := p.figure(c.name), "–"
+		if s.rounds > 0 {
+			text = fmt.Sprintf(p.format, s.median)
+			fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/>`+"\n",
+				c.kind, left, rowAt(i)+3, across(s.median)-float64(left), rowHeight-6)
+			fmt.Fprintf(b, `<path class="whisker" d="M%.1[1]f %[3]dv6m0 -3H%.1[2]fm0 -3v6"/>`+"\n",
+				across(s.low), across(s.high), rowAt(i)+rowHeight/2-3)
 		}
-		long := s.median / most * barWidth
-		fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/>`+"\n", c.kind, left, rowAt(i)+3, long, rowHeight-6)
-		fmt.Fprintf(b, `<text x="%.1f" y="%d">%s</text>`+"\n", float64(left)+long+6, rowAt(i)+14, fmt.Sprintf(p.format, s.median))
+		fmt.Fprintf(b, `<text class="figure" x="%d" y="%d" text-anchor="end">%s</text>`+"\n", left+barWidth+figureEnd, rowAt(i)+14, text)
 	}
 }
 

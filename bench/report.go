@@ -117,7 +117,8 @@ func (r *results) costs(b *strings.Builder) {
 	}
 	table(b, "Redis CPU a decision, in microseconds (and floors), and allocations beyond the floor's", head, rows)
 	b.WriteString("The CPU is Redis' own count of the time in commands (INFO commandstats), over all numbers of goroutines. Reading,\n" +
-		"parsing and answering are not in it: of two round trips it shows less than they cost. Allocations are those of one\n" +
+		"parsing and answering are not in it: of two round trips it shows less than they cost. The ratio in brackets is the\n" +
+		"median of the rounds' own ratios, and so is not the quotient of the medians beside it. Allocations are those of one\n" +
 		"goroutine on the hot key; a contestant below 0 does not use go-redis, or uses it for plain commands.\n\n")
 }
 

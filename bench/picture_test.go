@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// element is one of a drawing, with the text in it.
+type element struct {
+	name, text string
+	attrs      map[string]string
+}
+
+func (e element) number(t *testing.T, attr string) float64 {
+	t.Helper()
+	var n float64
+	if _, err := fmt.Sscan(e.attrs[attr], &n); err != nil {
+		t.Fatalf("%s of %v: %v", attr, e, err)
+	}
+	return n
+}
+
+// elements fails the test where the drawing is not well-formed.
+func elements(t *testing.T, drawing string) []element {
+	t.Helper()
+	var all []element
+	decoder := xml.NewDecoder(strings.NewReader(drawing))
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			one := element{name: token.Name.Local, attrs: map[string]string{}}
+			for _, a := range token.Attr {
+				one.attrs[a.Name.Local] = a.Value
+			}
+			all = append(all, one)
+		case xml.CharData:
+			if len(all) > 0 {
+				all[len(all)-1].text += strings.TrimSpace(string(token))
+			}
+		}
+	}
+}
+
+func ofClass(all []element, class string) []element {
+	var some []element
+	for _, e := range all {
+		if e.attrs["class"] == class {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+func TestEachBarHasItsQuartiles(t *testing.T) {
+	t.Parallel()
+	r := flat()
+	// Quartiles 0.7 and 1.5 about 1: the longest whisker, and so the scale.
+	r.measured[r.busiest()]["throttled"] = []sample{{throughput: 0.5}, {throughput: 0.7}, {throughput: 1}, {throughput: 1.5}, {throughput: 9}}
+	all := elements(t, r.picture())
+	bars, row := 0, -1
+	for _, e := range all {
+		if e.name == "rect" {
+			bars++
+		}
+	}
+	whiskers := ofClass(all, "whisker")
+	if want := 2 * len(r.contestants); bars != want || len(whiskers) != want {
+		t.Fatalf("%d bars and %d whiskers, not %d", bars, len(whiskers), want)
+	}
+	for i, c := range r.contestants {
+		if c.name == "throttled" {
+			row = i
+		}
+	}
+	var low, high, y float64
+	if _, err := fmt.Sscanf(whiskers[row].attrs["d"], "M%f %fv6m0 -3H%fm0 -3v6", &low, &y, &high); err != nil {
+		t.Fatal(err)
+	}
+	if want := nameWidth + barWidth*0.7/1.5; low < want-0.1 || low > want+0.1 || high != nameWidth+barWidth {
+		t.Errorf("the quartiles are drawn from %.1f to %.1f", low, high)
+	}
+}
+
+func TestNoLineCrossesAFigure(t *testing.T) {
+	t.Parallel()
+	for _, fastest := range []float64{0.2, 1, 1.1, 8, 1234} {
+		r := flat()
+		for _, c := range r.contestants {
+			r.measured[r.busiest()][c.name] = []sample{{throughput: fastest / 2}}
+		}
+		r.measured[r.busiest()]["throttled"] = []sample{{throughput: fastest}}
+		delete(r.measured[r.busiest()], "httprate")
+		all := elements(t, r.picture())
+		lines, figures := ofClass(all, "line"), ofClass(all, "figure")
+		if len(lines) != 1 || len(figures) != 2*len(r.contestants) {
+			t.Fatalf("%d lines and %d figures", len(lines), len(figures))
+		}
+		at := lines[0].number(t, "x1")
+		if at > nameWidth+barWidth {
+			t.Errorf("fastest %v: the line is at %.1f, behind the bars", fastest, at)
+		}
+		for _, f := range figures {
+			end := f.number(t, "x")
+			begin := end - 7*float64(utf8.RuneCountInString(f.text))
+			if f.attrs["text-anchor"] != "end" || begin < at+2 && at < end+2 {
+				t.Errorf("fastest %v: %q from %.1f to %.1f, the line at %.1f", fastest, f.text, begin, end, at)
+			}
+		}
+	}
+}
