@@ -102,11 +102,23 @@ func (c *Concurrency) Acquire(ctx context.Context, subject string) (*Slot, error
 	began := time.Now()
 	s := &Slot{of: c, subject: c.space.subject(subject)}
 	err := c.acquire(ctx, s, subject)
-	c.count.told(ctx, c.opts.Observer, c.name, 1, s.Decision, err, time.Since(began))
+	c.told(ctx, s, err, time.Since(began))
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// told gives the slot back when the observer panics: nobody else has it.
+func (c *Concurrency) told(ctx context.Context, s *Slot, err error, took time.Duration) {
+	told := false
+	defer func() {
+		if !told {
+			_ = s.Release(ctx)
+		}
+	}()
+	c.count.told(ctx, c.opts.Observer, c.name, 1, s.Decision, err, took)
+	told = true
 }
 
 func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) error {

@@ -171,3 +171,42 @@ func TestALimiterOfWithCountsItsOwn(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestTheObserverHearsOfACallThatNeverBegan, and that it took no time.
+func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var heard observations
+		l := newTestLocal(t, &Options{Observer: heard.hear}, FixedWindow{Limit: 2, Window: time.Hour})
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _ = l.Take(gone, "s")
+		if o := heard.last(t); o.Outcome != Canceled || o.Duration != 0 {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+func TestAnObserverThatPanicsLeavesNoSlot(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		c, err := NewConcurrency(rdb, "panics", 1, &ConcurrencyOptions{
+			Prefix: prefix, Budget: 5 * time.Second,
+			Observer: func(context.Context, Observation) { panic("an observer") },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was kept from the caller")
+				}
+			}()
+			_, _ = c.Acquire(t.Context(), "s")
+		}()
+		if n, err := c.InFlight(t.Context(), "s"); n != 0 || err != nil || c.Stats().InFlight != 0 {
+			t.Errorf("%d are in flight, %v, %+v", n, err, c.Stats())
+		}
+	})
+}
