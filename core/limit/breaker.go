@@ -47,7 +47,8 @@ type door struct {
 type node struct {
 	*breaker
 
-	clock atomic.Pointer[sight] // nil when it was never seen
+	clock  atomic.Pointer[sight] // nil when it was never seen
+	failed atomic.Int64          // when a call last did, or was held back, in nanoseconds
 }
 
 type breaker = gobreaker.CircuitBreaker[any]
@@ -124,7 +125,8 @@ func (d *door) node(ctx context.Context, key string) *node {
 // with script.ErrNotExecuted.
 func (d *door) run(ctx context.Context, s *script.Script, keys []string, args ...any) (any, error) {
 	var callers error
-	reply, err := d.node(ctx, keys[0]).Execute(func() (any, error) {
+	n := d.node(ctx, keys[0])
+	reply, err := n.Execute(func() (any, error) {
 		began := time.Now()
 		reply, err := d.runner.Run(ctx, s, keys, args...)
 		if err != nil && isCallers(err) {
@@ -135,6 +137,9 @@ func (d *door) run(ctx context.Context, s *script.Script, keys []string, args ..
 		}
 		return reply, err
 	})
+	if err != nil && !errors.Is(err, errOvertaken) {
+		n.failed.Store(time.Now().UnixNano())
+	}
 	switch {
 	case err == nil:
 		d.answered()
@@ -160,12 +165,16 @@ func isCallers(err error) bool {
 	return !ok
 }
 
+// forgotten is after how long without a failure an open breaker tells nothing
+// any more: nobody has asked its node, which may have left the cluster.
+const forgotten = time.Minute
+
 // open says whether calls to any node are held back.
 func (d *door) open() bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	for _, n := range d.nodes {
-		if n.State() != gobreaker.StateClosed {
+		if n.State() != gobreaker.StateClosed && time.Since(time.Unix(0, n.failed.Load())) < forgotten {
 			return true
 		}
 	}

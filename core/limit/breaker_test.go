@@ -291,3 +291,44 @@ func TestADeadShardOfARing(t *testing.T) {
 		}
 	})
 }
+
+// TestANodeThatLeftIsForgotten: a failover gives its keys to another node, and
+// nobody asks the old one any more.
+func TestANodeThatLeftIsForgotten(t *testing.T) {
+	t.Parallel()
+	before, after := redis.NewClient(&redis.Options{Addr: "before"}), redis.NewClient(&redis.Options{Addr: "after"})
+	defer before.Close()
+	defer after.Close()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb hesitant
+		l, err := New(&rdb, "left", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holder := before
+		door := l.remote.door
+		door.nodeOf = func(context.Context, string) (*redis.Client, error) { return holder, nil }
+		door.known.Store(true)
+		rdb.fails.Store(true)
+		for range 100 {
+			_, _ = l.Take(t.Context(), "s")
+			time.Sleep(10 * time.Millisecond)
+		}
+		if !l.Stats().Open {
+			t.Fatal("the breaker is not open")
+		}
+		time.Sleep(forgotten / 2)
+		if !l.Stats().Open {
+			t.Error("a breaker that nobody tried for half a minute is not open any more")
+		}
+		holder = after
+		rdb.fails.Store(false)
+		time.Sleep(forgotten / 2)
+		if d, err := l.Take(t.Context(), "s"); err != nil || d.Degraded {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if l.Stats().Open {
+			t.Error("the breaker of a node that left is open for ever")
+		}
+	})
+}

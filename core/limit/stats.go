@@ -17,7 +17,8 @@ type Stats struct {
 	// limiters made by With included.
 	LocalStates int
 	// Open says whether calls are held back now because Redis, or a node of
-	// the cluster, did not answer.
+	// the cluster, did not answer. What nobody has asked for a minute is not
+	// counted: it may have left the cluster.
 	Open bool
 }
 
@@ -39,7 +40,8 @@ type ConcurrencyStats struct {
 	Undoing         int
 	Undone, Lapsing uint64
 	// Open says whether calls are held back now because Redis, or a node of
-	// the cluster, did not answer.
+	// the cluster, did not answer. What nobody has asked for a minute is not
+	// counted: it may have left the cluster.
 	Open bool
 }
 
