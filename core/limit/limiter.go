@@ -55,6 +55,7 @@ func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error) {
 	rules, err := compile(policies)
 	own, fault := opts.settled()
+	fault = errors.Join(fault, checkLocal(own.MaxLocal, rules))
 	space, spaceFault := newKeyspace("limit", name, own.Prefix, own.SubjectSecret)
 	return &Limiter{
 		name:   name,
@@ -72,7 +73,7 @@ func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error)
 // limiters have in common they share.
 func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	rules, err := compile(policies)
-	if err != nil {
+	if err := errors.Join(err, checkLocal(l.opts.MaxLocal, rules)); err != nil {
 		return nil, fmt.Errorf("limit.With: %w", err)
 	}
 	other := *l

@@ -9,7 +9,7 @@ import (
 
 // entriesPerState is how many entries of sliding logs are kept, on average,
 // for each state that may be.
-const entriesPerState = 16
+const entriesPerState = 8
 
 // local keeps the state in this process, by the models.
 type local struct {

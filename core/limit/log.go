@@ -94,6 +94,16 @@ func (l *slidingLog) settle(c *cell, now int64) {
 		gone++
 	}
 	c.log = c.log[gone:]
+	c.fit()
+}
+
+// fit gives back the room that many entries have left: a state that keeps few
+// must not cost what it once did.
+func (c *cell) fit() {
+	if c.room > 2*len(c.log)+8 {
+		c.log = slices.Clone(c.log)
+		c.room = cap(c.log)
+	}
 }
 
 func (l *slidingLog) admits(c *cell, cost int64) bool { return int64(len(c.log))+cost <= l.limit }
@@ -102,6 +112,7 @@ func (l *slidingLog) charge(c *cell, cost int64) reading {
 	for range cost {
 		c.log = append(c.log, c.now)
 	}
+	c.room = max(c.room, cap(c.log))
 	r := l.read(c, 0)
 	r.n[2] = c.now
 	return r
@@ -121,6 +132,7 @@ func (l *slidingLog) refund(c *cell, mark, cost int64, _ moment) bool {
 		last++
 	}
 	c.log = slices.Delete(c.log, first, last)
+	c.fit()
 	return true
 }
 

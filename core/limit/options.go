@@ -38,9 +38,9 @@ type Options struct {
 	SubjectSecret []byte
 	// MaxLocal is how many states, one for each subject and policy, are kept
 	// in process before the one longest unused is forgotten, which then starts
-	// afresh; 0 means DefaultMaxLocal. Together they take less than 512 bytes
-	// for each of MaxLocal, whatever the subjects are: of sliding logs, which
-	// keep every permit, fewer are kept.
+	// afresh; 0 means DefaultMaxLocal. It must be at least one for each policy.
+	// Together they take less than 512 bytes for each of MaxLocal, whatever the
+	// subjects are: of sliding logs, which keep every permit, fewer are kept.
 	MaxLocal int
 	// MaxWaiting is how many callers may be in Wait at once; 0 means
 	// DefaultMaxWaiting.
@@ -77,6 +77,15 @@ func orDefault[T int | time.Duration](field string, value *T, standard T) error 
 		return nil
 	}
 	return fmt.Errorf("%s is %v: it must be positive, or 0 for %v", field, given, standard)
+}
+
+// checkLocal refuses room for less than one subject: its policies would forget
+// each other.
+func checkLocal(most int, rules []rule) error {
+	if most >= len(rules) {
+		return nil
+	}
+	return fmt.Errorf("MaxLocal is %d: it must be at least %d, a state for each policy", most, len(rules))
 }
 
 func checkSecret(secret []byte) error {

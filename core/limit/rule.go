@@ -75,6 +75,7 @@ type cell struct {
 	from int64 // when what is counted began
 	n, m int64
 	log  []int64
+	room int // of the array that log is in, at most
 }
 
 // reading is the state of a policy after a decision, in the script's numbers.

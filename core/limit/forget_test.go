@@ -1,0 +1,78 @@
+package limit
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestALogGivesBackItsRoom has every subject keep many permits once and few
+// afterwards, as late ones and refunds leave them. It is not parallel: it
+// looks at the heap of the process.
+func TestALogGivesBackItsRoom(t *testing.T) { //nolint:paralleltest // as said
+	const states, many, few = 1000, 24, 8
+	for name, shrink := range map[string]func(t *testing.T, l *Limiter, subject string){ //nolint:paralleltest // as said
+		"by time": func(t *testing.T, l *Limiter, subject string) {
+			take(t, l, subject, many)
+			time.Sleep(30 * time.Minute)
+			take(t, l, subject, few)
+			time.Sleep(30 * time.Minute)
+			take(t, l, subject, 0)
+		},
+		"to nothing by time": func(t *testing.T, l *Limiter, subject string) {
+			take(t, l, subject, 1000)
+			time.Sleep(time.Hour)
+			take(t, l, subject, 1)
+		},
+		"by a refund": func(t *testing.T, l *Limiter, subject string) {
+			d := take(t, l, subject, 1000)
+			if err := l.Refund(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newTestLocal(t, &Options{MaxLocal: states}, SlidingLog{Limit: 1000, Window: time.Hour})
+				before := heap()
+				for i := range states {
+					shrink(t, l, fmt.Sprint("subject-", i))
+				}
+				each := (int(heap()) - int(before)) / states
+				t.Logf("%d bytes for each of MaxLocal", each)
+				if kept := l.Stats().LocalStates; each > 512 || each < 16 || kept < states*9/10 {
+					t.Errorf("%d bytes are left on the heap for each of MaxLocal, of %d states", each, kept)
+				}
+				runtime.KeepAlive(l)
+			})
+		})
+	}
+}
+
+func take(t *testing.T, l *Limiter, subject string, cost int64) Decision {
+	t.Helper()
+	d, err := l.TakeN(t.Context(), subject, cost)
+	if err != nil || !d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	return d
+}
+
+func TestMaxLocalHoldsASubject(t *testing.T) {
+	t.Parallel()
+	policies := []Policy{FixedWindow{Limit: 2, Window: time.Hour}, FixedWindow{Limit: 3, Window: time.Hour}}
+	if _, err := NewLocal("small", policies, &Options{MaxLocal: 1}); err == nil {
+		t.Error("two policies that forget each other were accepted")
+	}
+	l := newTestLocal(t, &Options{MaxLocal: 1}, policies[0])
+	if _, err := l.With(policies...); err == nil {
+		t.Error("two policies that forget each other were accepted by With")
+	}
+	both := newTestLocal(t, &Options{MaxLocal: 2}, policies...)
+	take(t, both, "s", 2)
+	if d, err := both.Take(t.Context(), "s"); err != nil || d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
