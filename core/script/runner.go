@@ -104,6 +104,9 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 			// Not in place: a client that lost interest may still hold the line.
 			line = append([]any{"eval", s.source}, line[2:]...)
 		case !call.pause(attempt):
+			if err := ended(ctx); err != nil {
+				return nil, err
+			}
 			return nil, failure
 		}
 	}

@@ -3,9 +3,11 @@ package script_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -230,4 +232,25 @@ func TestCallersContext(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// refusing is a client that reaches nobody.
+type refusing struct{}
+
+func (refusing) Process(_ context.Context, cmd redis.Cmder) error {
+	cmd.SetErr(io.ErrUnexpectedEOF)
+	return io.ErrUnexpectedEOF
+}
+
+// TestCallersContextBetweenAttempts ends it while the runner waits to ask again.
+func TestCallersContextBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, refusing{}, &script.Options{Budget: time.Minute})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := r.Run(ctx, count, []string{"k"}, 1); err != context.Canceled {
+			t.Errorf("a context that ends between two attempts: %v", err)
+		}
+	})
 }
