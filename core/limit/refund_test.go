@@ -29,6 +29,8 @@ var slow = []Policy{
 }
 
 // TestRefundGivesBackOnce takes and refunds under each policy and all of them.
+// On miniredis, whose clock moves within a script, a refund now and then finds
+// nothing: the oracle is for that.
 func TestRefundGivesBackOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -42,7 +44,7 @@ func TestRefundGivesBackOnce(t *testing.T) {
 				t.Errorf("%d policies left %q", len(policies), keys)
 			}
 		}
-	})
+	}, redistest.OnStandalone, redistest.OnCluster)
 	t.Run("local", func(t *testing.T) {
 		t.Parallel()
 		for _, policies := range append(each(slow), slow) {
