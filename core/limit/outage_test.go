@@ -52,14 +52,14 @@ func swallowing(t *testing.T) string {
 		t.Fatal(err)
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
-	for range 16 {
+	for range 1000 { // two will do on Linux, others have a queue of hundreds
 		c, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
 		if err != nil {
 			return addr
 		}
 		t.Cleanup(func() { c.Close() })
 	}
-	t.Skip("this system's listeners have no end of room")
+	t.Fatal("the listener's queue has no end of room: nothing is swallowed")
 	return ""
 }
 
