@@ -330,20 +330,27 @@ func serverTime(t *testing.T, rdb redis.UniversalClient) time.Time {
 	return now
 }
 
+// behindProxy is a client that goes through a proxy.
+type behindProxy struct {
+	rdb    redis.UniversalClient
+	proxy  *redistest.Proxy
+	prefix string
+}
+
+func behindProxies(t *testing.T, one *redistest.Server, many *redistest.ClusterServer) map[string]behindProxy {
+	t.Helper()
+	p, q := one.Proxy(t), many.Proxy(t)
+	return map[string]behindProxy{
+		"standalone": {one.Client(t, func(o *redis.Options) { o.Dialer = p.Dial }), p, one.Prefix(t)},
+		"cluster":    {many.Client(t, func(o *redis.ClusterOptions) { o.Dialer = q.Dial }), q, many.Prefix(t)},
+	}
+}
+
 // TestLostReplyTakesOnce loses the reply of every decision after the server
 // made it: each took its permit exactly once, with the client's default options.
 func TestLostReplyTakesOnce(t *testing.T) {
 	t.Parallel()
-	one, many := redistest.Standalone(t), redistest.Cluster(t)
-	p, q := one.Proxy(t), many.Proxy(t)
-	for name, c := range map[string]struct {
-		rdb    redis.UniversalClient
-		proxy  *redistest.Proxy
-		prefix string
-	}{
-		"standalone": {one.Client(t, func(o *redis.Options) { o.Dialer = p.Dial }), p, one.Prefix(t)},
-		"cluster":    {many.Client(t, func(o *redis.ClusterOptions) { o.Dialer = q.Dial }), q, many.Prefix(t)},
-	} {
+	for name, c := range behindProxies(t, redistest.Standalone(t), redistest.Cluster(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, policies := range [][]Policy{oneOfEach[:1], oneOfEach[2:3], oneOfEach[3:4], oneOfEach[4:5], oneOfEach} {

@@ -16,16 +16,7 @@ import (
 // no script's text, to no node of a cluster.
 func TestWarmSparesTheFirstCall(t *testing.T) {
 	t.Parallel()
-	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
-	p, q := one.Proxy(t), many.Proxy(t)
-	for name, c := range map[string]struct {
-		rdb    redis.UniversalClient
-		proxy  *redistest.Proxy
-		prefix string
-	}{
-		"standalone": {one.Client(t, func(o *redis.Options) { o.Dialer = p.Dial }), p, one.Prefix(t)},
-		"cluster":    {many.Client(t, func(o *redis.ClusterOptions) { o.Dialer = q.Dial }), q, many.Prefix(t)},
-	} {
+	for name, c := range behindProxies(t, redistest.NewStandalone(t), redistest.NewCluster(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, err := New(c.rdb, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Prefix: c.prefix, Budget: 5 * time.Second, Fail: FailClosed})
