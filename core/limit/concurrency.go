@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
 )
@@ -34,7 +36,7 @@ type Concurrency struct {
 	name  string
 	limit int64
 	opts  ConcurrencyOptions
-	space keyspace
+	space keyspace.Space
 	tail  string
 	lease *leases // nil where slots are counted in this process alone
 	undo  undo.Undoer
@@ -70,7 +72,7 @@ func NewLocalConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*C
 
 func newConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
 	own, err := opts.settled()
-	space, fault := newKeyspace("inflight", name, own.Prefix, own.SubjectSecret)
+	space, fault := keyspace.New("inflight", name, own.Prefix, own.SubjectSecret)
 	if limit < 1 || limit > MaxConcurrency {
 		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, MaxConcurrency), fault)
 	}
@@ -100,7 +102,7 @@ func (c *Concurrency) Acquire(ctx context.Context, subject string) (*Slot, error
 		return nil, ErrSubject
 	}
 	began := time.Now()
-	s := &Slot{of: c, subject: c.space.subject(subject)}
+	s := &Slot{of: c, subject: c.space.Subject(subject)}
 	err := c.acquire(ctx, s, subject)
 	c.told(ctx, s, err, time.Since(began))
 	if err != nil {
@@ -129,7 +131,7 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 		c.decideLocal(s)
 		return nil
 	}
-	s.key = c.space.key(subject, c.tail)
+	s.key = c.space.Key(subject, c.tail)
 	token, n, err := c.take(ctx, s.key)
 	switch {
 	case err == nil:
@@ -152,19 +154,19 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 	return nil
 }
 
-// take asks Redis for a slot under a token of its own; the token is empty when
-// none was granted. A grant that nobody was told of is undone.
-func (c *Concurrency) take(ctx context.Context, key string) (token string, n int64, err error) {
-	token = newToken()
+// take asks Redis for a slot under a token of its own, which is empty when none
+// was granted. A grant that nobody was told of is undone.
+func (c *Concurrency) take(ctx context.Context, key string) (mine string, n int64, err error) {
+	mine = token.New()
 	asked := time.Now()
-	n, denied, err := c.lease.acquire(ctx, key, token)
+	n, denied, err := c.lease.acquire(ctx, key, mine)
 	if err != nil && (isCallers(err) || errors.Is(err, script.ErrMaybeExecuted)) {
-		c.takeBack(key, token, asked, false)
+		c.takeBack(key, mine, asked, false)
 	}
 	if err != nil || denied {
-		token = ""
+		mine = ""
 	}
-	return token, n, err
+	return mine, n, err
 }
 
 // takeBack goes on releasing until the slot is gone. Of one that was granted
@@ -202,9 +204,9 @@ func (c *Concurrency) InFlight(ctx context.Context, subject string) (int64, erro
 		return 0, ErrSubject
 	}
 	if c.lease == nil {
-		return c.held.of(c.space.subject(subject)), ctx.Err()
+		return c.held.of(c.space.Subject(subject)), ctx.Err()
 	}
-	return c.lease.count(ctx, c.space.key(subject, c.tail))
+	return c.lease.count(ctx, c.space.Key(subject, c.tail))
 }
 
 // Warm is [Limiter.Warm] for a limit on requests in flight.
@@ -212,7 +214,7 @@ func (c *Concurrency) Warm(ctx context.Context) error {
 	if c.lease == nil {
 		return ctx.Err()
 	}
-	return c.lease.warm(ctx, c.space.key("warm", c.tail))
+	return c.lease.warm(ctx, c.space.Key("warm", c.tail))
 }
 
 // Name is the name that was given to NewConcurrency.

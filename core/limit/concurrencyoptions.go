@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
 const (
@@ -45,7 +47,7 @@ func (o *ConcurrencyOptions) settled() (ConcurrencyOptions, error) {
 	}
 	return own, errors.Join(
 		orDefault("Budget", &own.Budget, DefaultBudget),
-		checkSecret(own.SubjectSecret),
+		keyspace.CheckSecret(own.SubjectSecret),
 		settleLease(&own.Lease),
 		own.Fail.check(),
 	)

@@ -2,7 +2,6 @@ package limit
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,89 +10,6 @@ import (
 
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-func space(tb testing.TB, secret []byte) *keyspace {
-	tb.Helper()
-	k, err := newKeyspace("limit", "api", "", secret)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return &k
-}
-
-// slotOf is the part of a key that chooses its slot, as Redis reads it.
-func slotOf(key string) string {
-	_, rest, _ := strings.Cut(key, "{")
-	tag, _, _ := strings.Cut(rest, "}")
-	return tag
-}
-
-// TestKeyShapes is the shape that operators look keys up by.
-func TestKeyShapes(t *testing.T) {
-	t.Parallel()
-	k := space(t, nil)
-	for subject, want := range map[string]string{
-		"ip=192.0.2.1":           "neap:limit:api:{ip=192.0.2.1}:p",
-		"ip=2001:db8::/64":       "neap:limit:api:{ip=2001:db8::/64}:p",
-		strings.Repeat("a", 64):  "neap:limit:api:{" + strings.Repeat("a", 64) + "}:p",
-		"#ungWv48Bz-pBQUDeXa4iI": "", // looks like a hash, and is hashed
-		strings.Repeat("a", 65):  "",
-		"a b":                    "", "}": "", "{x}": "", "\x00": "", "\xff\xfe": "", "é": "", "*": "", "\n": "",
-	} {
-		got := k.key(subject, "p")
-		if want == "" && !regexp.MustCompile(`^neap:limit:api:\{#[A-Za-z0-9_-]{43}\}:p$`).MatchString(got) || want != "" && got != want {
-			t.Errorf("%q has the key %q, not %q", subject, got, want)
-		}
-	}
-	secret := space(t, []byte("0123456789abcdef"))
-	if got := secret.key("ip=192.0.2.1", "p"); !strings.Contains(got, "{#") || got == space(t, []byte("fedcba9876543210")).key("ip=192.0.2.1", "p") {
-		t.Errorf("with a secret the key is %q", got)
-	}
-}
-
-func FuzzKeysNeverCollide(f *testing.F) {
-	for _, s := range []string{
-		"", "a", "ip=1.2.3.4", "header:x-api-key=1.2.3.4", "{", "}", "{}", "a}:p", "a}b{c", "\x00", "\xff", ":", "#",
-		strings.Repeat("a", 64), strings.Repeat("a", 65), strings.Repeat("é", 5000),
-	} {
-		f.Add(s, s+"a")
-		f.Add(s, strings.ToUpper(s))
-	}
-	f.Fuzz(func(t *testing.T, a, b string) {
-		if a == "" || b == "" {
-			return // refused before a key is made
-		}
-		for _, k := range []*keyspace{space(t, nil), space(t, []byte("0123456789abcdef"))} {
-			for _, tail := range []string{"p", "}:p"} {
-				x, y := k.key(a, tail), k.key(b, tail)
-				if (a == b) != (x == y) {
-					t.Errorf("%q and %q have the keys %q and %q", a, b, x, y)
-				}
-				if (a == b) != (slotOf(x) == slotOf(y)) {
-					t.Errorf("%q and %q have the hash tags of %q and %q", a, b, x, y)
-				}
-				if len(x) > len("neap:limit:api:{}:")+64+len(tail) {
-					t.Errorf("%d bytes make a key of %d", len(a), len(x))
-				}
-			}
-		}
-	})
-}
-
-// TestPoliciesOfASubjectShareASlot asks the cluster itself, and that a
-// policy's numbers are part of its key.
-func TestPoliciesOfASubjectShareASlot(t *testing.T) {
-	t.Parallel()
-	cl := redistest.Cluster(t)
-	admin := cl.Admin(t)
-	for _, subject := range []string{"ip=192.0.2.1", "}{", "{}", "\x00{a}", strings.Repeat("{a}", 4000)} {
-		k := space(t, nil)
-		want := admin.ClusterKeySlot(t.Context(), k.key(subject, "a")).Val()
-		if got := admin.ClusterKeySlot(t.Context(), k.key(subject, "b!window-5-1s")).Val(); got != want {
-			t.Errorf("%.20q: slots %d and %d", subject, want, got)
-		}
-	}
-}
 
 func TestChangedNumbersStartAfresh(t *testing.T) {
 	t.Parallel()

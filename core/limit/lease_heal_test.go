@@ -64,7 +64,7 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 		t.Fatalf("the holder says %q, %v", line, err)
 	}
 	c := strict(t, rdb, prefix, holderSlots, holderLease)
-	key := c.space.key("s", c.tail)
+	key := c.space.Key("s", c.tail)
 	began := serverTime(t, rdb)
 	redistest.Await(t, 20*time.Second, "leases to be renewed beyond two of them", func() bool {
 		if n := counted(t, c); n != holderSlots {
@@ -142,7 +142,7 @@ func TestLeasesHealTheirTimeToLive(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for limit := int64(1); limit <= 2; limit++ { // denied, granted
 			c := strict(t, rdb, fmt.Sprint(prefix, limit), limit, time.Minute)
-			key := c.space.key("s", c.tail)
+			key := c.space.Key("s", c.tail)
 			holds(t, c, "s")
 			for harm, do := range map[string]func() error{
 				"persist":  func() error { return admin.Persist(t.Context(), key).Err() },
@@ -177,7 +177,7 @@ func TestAGrantThatFailsLeavesNothing(t *testing.T) {
 		} else if oom := errors.Is(err, script.ErrNotExecuted); oom != (user == "all") {
 			t.Errorf("%s: %v", user, err)
 		}
-		if n := admin.ZCard(t.Context(), c.space.key("s", c.tail)).Val(); n != left {
+		if n := admin.ZCard(t.Context(), c.space.Key("s", c.tail)).Val(); n != left {
 			t.Errorf("%s: %d slots are left", user, n)
 		}
 	}

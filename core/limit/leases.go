@@ -2,8 +2,6 @@ package limit
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"time"
 
 	"github.com/neap-go/neap/core/script"
@@ -31,13 +29,6 @@ func newLeases(d *door, limit int64, lease time.Duration) *leases {
 		// The set outlives the last lease in it, which ends between two milliseconds.
 		longest: integer(lease.Milliseconds() + 1),
 	}
-}
-
-// newToken is 128 random bits.
-func newToken() string {
-	var bits [16]byte
-	_, _ = rand.Read(bits[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(bits[:])
 }
 
 func (l *leases) acquire(ctx context.Context, key, token string) (n int64, denied bool, err error) {

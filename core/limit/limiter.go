@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -17,7 +18,7 @@ type Limiter struct {
 	name   string
 	opts   Options
 	rules  []rule
-	space  keyspace
+	space  keyspace.Space
 	remote *remote // nil where the state is in process
 	local  *local
 	count  *counters
@@ -56,7 +57,7 @@ func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error)
 	rules, err := compile(policies)
 	own, fault := opts.settled()
 	fault = errors.Join(fault, checkLocal(own.MaxLocal, rules))
-	space, spaceFault := newKeyspace("limit", name, own.Prefix, own.SubjectSecret)
+	space, spaceFault := keyspace.New("limit", name, own.Prefix, own.SubjectSecret)
 	return &Limiter{
 		name:   name,
 		opts:   own,

@@ -40,7 +40,7 @@ func (b *local) now() int64 {
 }
 
 func (b *local) take(l *Limiter, g *grant) {
-	subject := l.space.subject(g.subject)
+	subject := l.space.Subject(g.subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var few [4]*cell
@@ -106,7 +106,7 @@ func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) boo
 
 // refund says whether anything was given back.
 func (b *local) refund(l *Limiter, g *grant) bool {
-	subject := l.space.subject(g.subject)
+	subject := l.space.Subject(g.subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var few [4]*cell
@@ -129,7 +129,7 @@ func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (g
 }
 
 func (b *local) reset(l *Limiter, subject string) {
-	subject = l.space.subject(subject)
+	subject = l.space.Subject(subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range l.rules {

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
 const (
-	// DefaultPrefix begins every key where Options.Prefix is empty.
-	DefaultPrefix = "neap"
+	// DefaultPrefix, which is "neap", begins every key where Options.Prefix is
+	// empty.
+	DefaultPrefix = keyspace.DefaultPrefix
 	// DefaultBudget is the most time a decision takes where Options.Budget is 0.
 	DefaultBudget = 50 * time.Millisecond
 	// DefaultMaxLocal is how many states are kept in process where
@@ -59,7 +62,7 @@ func (o *Options) settled() (Options, error) {
 	err := errors.Join(
 		orDefault("Budget", &own.Budget, DefaultBudget),
 		own.Fail.check(),
-		checkSecret(own.SubjectSecret),
+		keyspace.CheckSecret(own.SubjectSecret),
 		orDefault("MaxLocal", &own.MaxLocal, DefaultMaxLocal),
 		orDefault("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting),
 	)
@@ -86,11 +89,4 @@ func checkLocal(most int, rules []rule) error {
 		return nil
 	}
 	return fmt.Errorf("MaxLocal is %d: it must be at least %d, a state for each policy", most, len(rules))
-}
-
-func checkSecret(secret []byte) error {
-	if secret != nil && len(secret) < 16 {
-		return fmt.Errorf("SubjectSecret has %d bytes: use at least 16, or nil for none", len(secret))
-	}
-	return nil
 }

@@ -3,9 +3,10 @@ package limit
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
 // Policy is one of [TokenBucket], [FixedWindow], [SlidingWindow] and
@@ -121,15 +122,6 @@ func span(d time.Duration) string {
 	return s
 }
 
-var safeName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
-func checkName(field, name string) error {
-	if safeName.MatchString(name) {
-		return nil
-	}
-	return fmt.Errorf("%s is %.80q: use 1 to 64 letters, digits, dots, dashes or underscores", field, name)
-}
-
 func checkPositive(field string, n int64) error {
 	if n > 0 {
 		return nil
@@ -185,7 +177,7 @@ func compile(policies []Policy) ([]rule, error) {
 		r, err := p.compile()
 		name := p.PolicyName()
 		if err == nil {
-			err = checkName("Name", name)
+			err = keyspace.CheckName("Name", name)
 		}
 		if err == nil && seen[name] {
 			err = fmt.Errorf("Name %q is used twice: give each policy a Name of its own", name)

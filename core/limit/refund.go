@@ -148,7 +148,7 @@ func (r *remote) charged(l *Limiter, g *grant) (keys []string, args []any) {
 	for i, rule := range l.rules {
 		if reading := g.readings[i]; !reading.denied {
 			entry := rule.entry()
-			keys = append(keys, r.space.key(g.subject, rule.id().tail))
+			keys = append(keys, r.space.Key(g.subject, rule.id().tail))
 			args = append(append(args, entry[:]...), integer(rule.term(reading)))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -20,13 +21,13 @@ var errReply = errors.New("the reply is not a decision: is the client really con
 // remote keeps the state in Redis: one script call a decision.
 type remote struct {
 	door   *door
-	space  keyspace
+	space  keyspace.Space
 	script *script.Script
 	alone  bool
 	args   []any // for a cost of one permit
 }
 
-func newRemote(door *door, space keyspace, rules []rule) *remote {
+func newRemote(door *door, space keyspace.Space, rules []rule) *remote {
 	r := &remote{door: door, space: space, script: setScript}
 	if len(rules) == 1 && !rules[0].id().shadow && rules[0].alone() != nil {
 		r.alone = true
@@ -49,7 +50,7 @@ func newRemote(door *door, space keyspace, rules []rule) *remote {
 
 func (r *remote) keys(l *Limiter, subject string, few []string) []string {
 	for _, rule := range l.rules {
-		few = append(few, r.space.key(subject, rule.id().tail))
+		few = append(few, r.space.Key(subject, rule.id().tail))
 	}
 	return few
 }

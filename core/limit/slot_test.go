@@ -60,7 +60,7 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		const lease = 1500 * time.Millisecond
 		c, rival := strict(t, rdb, prefix, 1, lease), strict(t, rdb, prefix, 1, lease)
-		key := c.space.key("s", c.tail)
+		key := c.space.Key("s", c.tail)
 		s := holds(t, c, "s")
 		if err := admin.Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)
@@ -172,7 +172,7 @@ func TestReleaseBesideALeaseTakenAgain(t *testing.T) {
 		}
 	}
 	rdb.before.Store(&stall)
-	if err := client.Del(t.Context(), c.space.key("s", c.tail)).Err(); err != nil {
+	if err := client.Del(t.Context(), c.space.Key("s", c.tail)).Err(); err != nil {
 		t.Fatal(err)
 	}
 	<-entered

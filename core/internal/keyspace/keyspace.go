@@ -1,0 +1,146 @@
+// Package keyspace makes the keys of limiters, locks and what else keeps state
+// in Redis, so that all of them have one shape and one set of safe characters.
+package keyspace
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// DefaultPrefix begins every key where no other prefix is given.
+const DefaultPrefix = "neap"
+
+const (
+	// maxReadable is the longest subject that stands in a key as it is, and
+	// the longest prefix.
+	maxReadable = 64
+	// minSecret is the least bytes of a secret.
+	minSecret = 16
+)
+
+// Space makes the keys of one limiter or locker:
+//
+//	<prefix>:<kind>:<name>:{<subject>}:<tail>
+//	<prefix>:<kind>:<name>:{<subject>}
+//
+// The braces make the subject the hash tag, so that all keys of one subject
+// share a slot and no byte of a subject can choose another. A subject of safe
+// bytes stands as it is; any other is hashed and begins with #, which is no
+// safe byte, so the two can never be equal.
+//
+// It is immutable and safe for concurrent use. The zero Space is not usable:
+// New makes one.
+type Space struct {
+	head   string
+	secret []byte
+}
+
+// New makes a space. The kind is the caller's own word and is not checked; an
+// empty prefix means DefaultPrefix. With a secret, which [CheckSecret] has
+// passed and nobody changes, every subject is hashed under it.
+//
+// The error joins the faults of prefix and name, each with its field and the
+// remedy.
+func New(kind, name, prefix string, secret []byte) (Space, error) {
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	var faults []error
+	if strings.ContainsAny(prefix, "{}") || len(prefix) > maxReadable || !printable(prefix) {
+		faults = append(faults, fmt.Errorf(
+			"Prefix is %.80q: use up to 64 printable ASCII characters without spaces and braces", prefix))
+	}
+	if err := CheckName("name", name); err != nil {
+		faults = append(faults, err)
+	}
+	return Space{head: prefix + ":" + kind + ":" + name + ":{", secret: secret}, errors.Join(faults...)
+}
+
+var safeName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// CheckName says what is wrong with a name that is to stand in a key; the
+// field is what the error calls it.
+func CheckName(field, name string) error {
+	if safeName.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("%s is %.80q: use 1 to 64 letters, digits, dots, dashes or underscores", field, name)
+}
+
+// CheckSecret refuses a secret that is too short to keep anything; nil is none.
+func CheckSecret(secret []byte) error {
+	if secret != nil && len(secret) < minSecret {
+		return fmt.Errorf("SubjectSecret has %d bytes: use at least %d, or nil for none", len(secret), minSecret)
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// Key is the key of a subject. The tail tells keys of one subject apart and is
+// not checked; an empty one leaves its colon away.
+func (k *Space) Key(subject, tail string) string {
+	end := "}:"
+	if tail == "" {
+		end = "}"
+	}
+	if k.secret == nil && readable(subject) {
+		return k.head + subject + end + tail
+	}
+	text := k.hash(subject)
+	return k.head + "#" + string(text[:]) + end + tail
+}
+
+// Subject is the subject as it stands in a key.
+func (k *Space) Subject(subject string) string {
+	if k.secret == nil && readable(subject) {
+		return subject
+	}
+	text := k.hash(subject)
+	return "#" + string(text[:])
+}
+
+func (k *Space) hash(subject string) (text [43]byte) {
+	var sum [sha256.Size]byte
+	if k.secret == nil {
+		sum = sha256.Sum256([]byte(subject))
+	} else {
+		mac := hmac.New(sha256.New, k.secret)
+		mac.Write([]byte(subject))
+		mac.Sum(sum[:0])
+	}
+	base64.RawURLEncoding.Encode(text[:], sum[:])
+	return text
+}
+
+func readable(subject string) bool {
+	if len(subject) > maxReadable {
+		return false
+	}
+	for i := range len(subject) {
+		if !safe[subject[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// safe are the bytes that mean nothing to Redis, to a shell or to a log.
+var safe = func() (set [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_=@/+,") {
+		set[c] = true
+	}
+	return set
+}()

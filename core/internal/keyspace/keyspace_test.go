@@ -1,0 +1,173 @@
+package keyspace
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func space(tb testing.TB, secret []byte) *Space {
+	tb.Helper()
+	k, err := New("limit", "api", "", secret)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &k
+}
+
+// slotOf is the part of a key that chooses its slot, as Redis reads it.
+func slotOf(key string) string {
+	_, rest, _ := strings.Cut(key, "{")
+	tag, _, _ := strings.Cut(rest, "}")
+	return tag
+}
+
+// TestKeyShapes is the shape that operators look keys up by.
+func TestKeyShapes(t *testing.T) {
+	t.Parallel()
+	k := space(t, nil)
+	for subject, want := range map[string]string{
+		"ip=192.0.2.1":           "neap:limit:api:{ip=192.0.2.1}:p",
+		"ip=2001:db8::/64":       "neap:limit:api:{ip=2001:db8::/64}:p",
+		strings.Repeat("a", 64):  "neap:limit:api:{" + strings.Repeat("a", 64) + "}:p",
+		"#ungWv48Bz-pBQUDeXa4iI": "", // looks like a hash, and is hashed
+		strings.Repeat("a", 65):  "",
+		"a b":                    "", "}": "", "{x}": "", "\x00": "", "\xff\xfe": "", "é": "", "*": "", "\n": "",
+	} {
+		got := k.Key(subject, "p")
+		if want == "" && !regexp.MustCompile(`^neap:limit:api:\{#[A-Za-z0-9_-]{43}\}:p$`).MatchString(got) || want != "" && got != want {
+			t.Errorf("%q has the key %q, not %q", subject, got, want)
+		}
+	}
+	secret := space(t, []byte("0123456789abcdef"))
+	if got := secret.Key("ip=192.0.2.1", "p"); !strings.Contains(got, "{#") || got == space(t, []byte("fedcba9876543210")).Key("ip=192.0.2.1", "p") {
+		t.Errorf("with a secret the key is %q", got)
+	}
+}
+
+// TestWithoutATail is the shape of the key of a subject that has only one.
+func TestWithoutATail(t *testing.T) {
+	t.Parallel()
+	k, err := New("lock", "orders", "shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := k.Key("id=7", ""); got != "shop:lock:orders:{id=7}" {
+		t.Errorf("the key is %q", got)
+	}
+	if got := k.Key("a b", ""); !regexp.MustCompile(`^shop:lock:orders:\{#[A-Za-z0-9_-]{43}\}$`).MatchString(got) {
+		t.Errorf("the key of a hashed subject is %q", got)
+	}
+}
+
+func TestSubjectIsWhatStandsInTheKey(t *testing.T) {
+	t.Parallel()
+	for _, k := range []*Space{space(t, nil), space(t, []byte("0123456789abcdef"))} {
+		for _, subject := range []string{"ip=192.0.2.1", "a b", strings.Repeat("a", 65), "}"} {
+			if got, want := k.Subject(subject), slotOf(k.Key(subject, "p")); got != want {
+				t.Errorf("%.20q is %q, and %q in its key", subject, got, want)
+			}
+		}
+	}
+}
+
+func TestFaultsNameTheFieldAndTheRemedy(t *testing.T) {
+	t.Parallel()
+	made := func(name, prefix string) error {
+		_, err := New("limit", name, prefix, nil)
+		return err
+	}
+	const prefixes, names = "use up to 64 printable ASCII characters without spaces and braces", "use 1 to 64 letters, digits, dots, dashes or underscores"
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{made("n", ""), ""},
+		{made(strings.Repeat("n", 64), strings.Repeat("p", 64)), ""},
+		{made("", ""), `name is "": ` + names},
+		{made("a:b", ""), `name is "a:b": ` + names},
+		{made("a\n", ""), `name is "a\n": ` + names},
+		{made(strings.Repeat("n", 65), ""), `name is "` + strings.Repeat("n", 65) + `": ` + names},
+		{made("n", "a b"), `Prefix is "a b": ` + prefixes},
+		{made("n", "{a"), `Prefix is "{a": ` + prefixes},
+		{made("n", "a}"), `Prefix is "a}": ` + prefixes},
+		{made("n", "é"), `Prefix is "é": ` + prefixes},
+		{made("n", strings.Repeat("p", 65)), `Prefix is "` + strings.Repeat("p", 65) + `": ` + prefixes},
+		{made("a b", "a b"), `Prefix is "a b": ` + prefixes + "\n" + `name is "a b": ` + names},
+		{CheckName("Name", "a b"), `Name is "a b": ` + names},
+		{CheckSecret(nil), ""},
+		{CheckSecret(make([]byte, 16)), ""},
+		{CheckSecret(make([]byte, 15)), "SubjectSecret has 15 bytes: use at least 16, or nil for none"},
+		{CheckSecret([]byte{}), "SubjectSecret has 0 bytes: use at least 16, or nil for none"},
+	} {
+		got := ""
+		if c.err != nil {
+			got = c.err.Error()
+		}
+		if got != c.want {
+			t.Errorf("the error is %q, not %q", got, c.want)
+		}
+	}
+}
+
+// TestKeyAllocations holds a readable subject's key to one allocation: every
+// decision makes one.
+func TestKeyAllocations(t *testing.T) {
+	k := space(t, nil)
+	for _, tail := range []string{"", "window-5-1s"} {
+		if n := testing.AllocsPerRun(100, func() { k.Key("ip=192.0.2.1", tail) }); n != 1 {
+			t.Errorf("with the tail %q it makes %v allocations", tail, n)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { k.Subject("ip=192.0.2.1") }); n != 0 {
+		t.Errorf("the subject makes %v allocations", n)
+	}
+}
+
+func FuzzKeysNeverCollide(f *testing.F) {
+	for _, s := range []string{
+		"", "a", "ip=1.2.3.4", "header:x-api-key=1.2.3.4", "{", "}", "{}", "a}:p", "a}b{c", "\x00", "\xff", ":", "#",
+		strings.Repeat("a", 64), strings.Repeat("a", 65), strings.Repeat("é", 5000),
+	} {
+		f.Add(s, s+"a")
+		f.Add(s, strings.ToUpper(s))
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if a == "" || b == "" {
+			return // refused before a key is made
+		}
+		for _, k := range []*Space{space(t, nil), space(t, []byte("0123456789abcdef"))} {
+			for _, tail := range []string{"", "p", "}:p"} {
+				x, y := k.Key(a, tail), k.Key(b, tail)
+				if (a == b) != (x == y) {
+					t.Errorf("%q and %q have the keys %q and %q", a, b, x, y)
+				}
+				if (a == b) != (slotOf(x) == slotOf(y)) {
+					t.Errorf("%q and %q have the hash tags of %q and %q", a, b, x, y)
+				}
+				if len(x) > len("neap:limit:api:{}:")+64+len(tail) {
+					t.Errorf("%d bytes make a key of %d", len(a), len(x))
+				}
+			}
+		}
+	})
+}
+
+// TestPoliciesOfASubjectShareASlot asks the cluster itself, and that a
+// policy's numbers are part of its key.
+func TestPoliciesOfASubjectShareASlot(t *testing.T) {
+	t.Parallel()
+	cl := redistest.Cluster(t)
+	admin := cl.Admin(t)
+	for _, subject := range []string{"ip=192.0.2.1", "}{", "{}", "\x00{a}", strings.Repeat("{a}", 4000)} {
+		k := space(t, nil)
+		want := admin.ClusterKeySlot(t.Context(), k.Key(subject, "a")).Val()
+		if got := admin.ClusterKeySlot(t.Context(), k.Key(subject, "b!window-5-1s")).Val(); got != want {
+			t.Errorf("%.20q: slots %d and %d", subject, want, got)
+		}
+	}
+}

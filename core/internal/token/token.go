@@ -1,0 +1,15 @@
+// Package token makes the names under which grants stand in Redis.
+package token
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+)
+
+// New is 128 random bits as 22 characters that are safe in keys, shells and
+// logs. It is safe for concurrent use.
+func New() string {
+	var bits [16]byte
+	_, _ = rand.Read(bits[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(bits[:])
+}
