@@ -12,7 +12,7 @@ import (
 
 // Client is the least that running a script needs. Every go-redis client has
 // it: Client, ClusterClient, Ring, and the AutoPipeliner of both kinds, which
-// sends the calls of many goroutines together.
+// sends the calls of many goroutines together and which a Ring does not make.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }

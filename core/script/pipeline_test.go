@@ -122,3 +122,25 @@ func TestPipelinedCallsAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestARingMakesNoAutoPipeline holds of go-redis what lets a Ring be told by
+// the client's type alone: of an AutoPipeliner nobody can see the client.
+func TestARingMakesNoAutoPipeline(t *testing.T) {
+	t.Parallel()
+	ring := redis.NewRing(&redis.RingOptions{})
+	t.Cleanup(func() { ring.Close() })
+	for name, pipe := range map[string]func() (*redis.AutoPipeliner, error){
+		"AutoPipeline":      ring.AutoPipeline,
+		"AsyncAutoPipeline": ring.AsyncAutoPipeline,
+		"AutoPipelineWithOptions": func() (*redis.AutoPipeliner, error) {
+			return ring.AutoPipelineWithOptions(&redis.AutoPipelineOptions{})
+		},
+		"AsyncAutoPipelineWithOptions": func() (*redis.AutoPipeliner, error) {
+			return ring.AsyncAutoPipelineWithOptions(&redis.AutoPipelineOptions{})
+		},
+	} {
+		if p, err := pipe(); p != nil || !errors.Is(err, redis.ErrRingAutoPipelineUnsupported) {
+			t.Errorf("%s: %v, %v", name, p != nil, err)
+		}
+	}
+}
