@@ -33,4 +33,18 @@ var (
 	InflightRelease string
 	//go:embed inflight_count.lua
 	InflightCount string
+	//go:embed lock_acquire.lua
+	LockAcquire string
+	//go:embed lock_extend.lua
+	LockExtend string
+	//go:embed lock_release.lua
+	LockRelease string
+	//go:embed lock_force.lua
+	LockForce string
+	//go:embed lock_inspect.lua
+	LockInspect string
+	//go:embed once_start.lua
+	OnceStart string
+	//go:embed once_end.lua
+	OnceEnd string
 )

@@ -24,15 +24,23 @@ var embedded = map[string]string{
 	"inflight_renew.lua":    lua.InflightRenew,
 	"inflight_release.lua":  lua.InflightRelease,
 	"inflight_count.lua":    lua.InflightCount,
+	"lock_acquire.lua":      lua.LockAcquire,
+	"lock_extend.lua":       lua.LockExtend,
+	"lock_release.lua":      lua.LockRelease,
+	"lock_force.lua":        lua.LockForce,
+	"lock_inspect.lua":      lua.LockInspect,
+	"once_start.lua":        lua.OnceStart,
+	"once_end.lua":          lua.OnceEnd,
 }
 
 // writes are the commands that change a key; others only read.
-var writes = []string{"SET", "INCRBY", "PEXPIRE", "RPUSH", "LPOP", "LTRIM", "LREM", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE"}
+var writes = []string{"SET", "INCRBY", "PEXPIRE", "RPUSH", "LPOP", "LTRIM", "LREM", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE",
+	"HSET", "HDEL", "PUBLISH", "SPUBLISH"}
 
 var (
 	reference = regexp.MustCompile(`\b(?:KEYS|ARGV)\[[^\]]+\]`)
 	command   = regexp.MustCompile(`call\('([A-Z]+)'`)
-	makes     = regexp.MustCompile(`call\('(?:RPUSH|ZADD)'`)
+	makes     = regexp.MustCompile(`call\('(?:RPUSH|ZADD|HSET)'`)
 	word      = regexp.MustCompile(`\b[A-Z]+\b`)
 )
 

@@ -109,6 +109,9 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
+		if kind, _, _ := strings.Cut(filepath.Base(file), "_"); kind == "lock" || kind == "once" {
+			continue
+		}
 		if !seen[filepath.Base(file)] {
 			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))
 		}

@@ -43,6 +43,7 @@ var forbidden = map[string][]string{
 	"core/script":   {"net/http", "testing"},
 	"core/internal": {"net/http", "testing"},
 	"core/limit":    {"net/http", "testing"},
+	"core/lock":     {"net/http", "testing"},
 	"nethttp":       {gin, echo, fiber, fasthttp, miniredis, "testing"},
 	"ginlimit":      {echo, fiber, fasthttp, miniredis, "testing"},
 	"echolimit":     {gin, fiber, fasthttp, miniredis, "testing"},
@@ -52,7 +53,7 @@ var forbidden = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/script", "core/limit", "core/gate", "core/gate/gatehttp", "core/gate/gatetest",
+	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/script", "core/limit", "core/lock", "core/gate", "core/gate/gatehttp", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit",
 }
 

@@ -23,12 +23,14 @@ const (
 )
 
 // Rules are the least that the library's user needs, as docs/operations.md has
-// them: what runs a script, what go-redis sends by itself, and what the scripts
-// call.
-const Rules = "resetchannels ~neap:* -@all " +
+// them: what runs a script, what go-redis sends by itself, what waiters subscribe
+// with, and what the scripts call.
+const Rules = "resetchannels &neap:* ~neap:* -@all " +
 	"+evalsha +eval +script|load " +
 	"+asking +cluster|slots +command +ping " +
-	"+del +get +incrby +lindex +llen +lpop +lrange +lrem +ltrim +pexpire +pttl +rpush +set +time " +
+	"+ssubscribe +subscribe +sunsubscribe +unsubscribe " +
+	"+del +get +hdel +hkeys +hlen +hmget +hset +incrby +lindex +llen +lpop +lrange +lrem +ltrim " +
+	"+pexpire +pttl +publish +rpush +set +spublish +time " +
 	"+zadd +zcard +zcount +zrangebyscore +zrem +zremrangebyscore +zscore"
 
 // LoadedRules are [Rules] for a server that an admin loads the scripts into.

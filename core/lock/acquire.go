@@ -1,0 +1,94 @@
+package lock
+
+import (
+	"context"
+	"time"
+)
+
+// Try asks for the lock once. It costs one round trip, and so does Release;
+// in between, another for each third of the TTL.
+//
+//	held, err := locker.Try(ctx, "order-17")
+//	if err != nil {
+//		return err
+//	}
+//	defer held.Release(ctx)
+//
+// The error is [ErrHeld] when somebody else has the lock, [ErrKey] or
+// [ErrOwner], ctx.Err() when the caller's context ended, and a [*script.Error]
+// when Redis could not answer within the budget. A lock that Redis may have
+// granted nonetheless is given back in the background.
+func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
+	b, err := l.bid(key)
+	if err != nil {
+		return nil, err
+	}
+	held, _, err := l.attempt(ctx, b, "")
+	if err == nil && held == nil {
+		err = ErrHeld
+	}
+	return l.told(b, held, err)
+}
+
+// Acquire is Try, but waits for a lock that somebody has: for Options.Wait at
+// most, and no longer than ctx. Those of one process that wait for a key are
+// served in the order in which they came; only the first asks Redis. Who waits
+// is woken by the release, of another process too where Redis lets the client
+// subscribe; without that it asks again after each RetryDelay. The error is
+// [ErrHeld] when the wait was in vain.
+func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
+	b, err := l.bid(key)
+	if err != nil {
+		return nil, err
+	}
+	held, err := l.wait(ctx, b, l.opts.Wait)
+	return l.told(b, held, err)
+}
+
+// attempt asks once. It returns neither a lock nor an error when another has
+// the lock, with the time until that lapses.
+func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.Duration, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	ttl := s.opts.TTL
+	if s.opts.MaxHold != 0 {
+		ttl = min(ttl, s.opts.MaxHold.Truncate(time.Millisecond))
+	}
+	n, asked, doubt, err := s.bring(ctx, b, ttl, wake)
+	if !doubt.IsZero() {
+		b.doubt = doubt
+	}
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case n < 0:
+		return nil, time.Duration(-n) * time.Millisecond, nil
+	case n == 0:
+		return nil, 0, errDone
+	}
+	held := &Lock{of: s, bid: *b, fence: n, parent: ctx, granted: asked}
+	if !held.begin(ttl) {
+		_ = held.Release(ctx)
+		return nil, 0, ErrExpired
+	}
+	return held, 0, nil
+}
+
+func (s *shared) bring(ctx context.Context, b *bid, ttl time.Duration, wake string) (int64, time.Time, time.Time, error) {
+	if b.run != nil {
+		return s.ask(ctx, startScript, b.key, b.hold, milliseconds(ttl), milliseconds(s.opts.FenceRetention),
+			number(b.run.tick), b.run.rerun.String(), wake)
+	}
+	return s.ask(ctx, acquireScript, b.key, b.owner, b.hold, milliseconds(ttl), milliseconds(s.opts.FenceRetention), wake)
+}
+
+// told counts, and gives back what a bid that came to nothing may have been
+// granted.
+func (s *shared) told(b *bid, held *Lock, err error) (*Lock, error) {
+	s.count.told(err)
+	if held == nil && !b.doubt.IsZero() {
+		s.takeBack(b.doubt, false, b.ending(s, 0, failed))
+	}
+	return held, err
+}

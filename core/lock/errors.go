@@ -1,0 +1,42 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What became of a lock, or of an attempt to get one. A call that Redis could
+// not answer fails with a [*script.Error] instead.
+var (
+	// ErrHeld: somebody else has the lock.
+	ErrHeld = errors.New("lock: held by another")
+	// ErrExpired: the lease was over before the lock was released.
+	ErrExpired = errors.New("lock: the lease is over")
+	// ErrMaxHold is an [ErrExpired] that Options.MaxHold brought about.
+	ErrMaxHold = fmt.Errorf("lock: held for as long as MaxHold allows: %w", ErrExpired)
+	// ErrTakenByOther: the lock was granted to somebody else since.
+	ErrTakenByOther = errors.New("lock: taken by another")
+	// ErrLost: the lock is gone from Redis, deleted or forced open.
+	ErrLost = errors.New("lock: lost")
+	// ErrReleased: the lock was released by its holder.
+	ErrReleased = errors.New("lock: released")
+)
+
+// What a call was given that it cannot use.
+var (
+	// ErrKey: the key is empty.
+	ErrKey = errors.New("lock: the key is empty: say what is locked")
+	// ErrOwner: the owner is empty.
+	ErrOwner = errors.New("lock: the owner is empty: pass As what its holds have in common")
+	// ErrTTL: the time to live is out of range.
+	ErrTTL = fmt.Errorf("lock: ttl is out of range: use %v to %v", MinTTL, MaxTTL)
+	// ErrTick: the tick has no time, or a run no mode.
+	ErrTick = errors.New("lock: Once needs the instant that its tick is scheduled for, and Never or Again")
+	// ErrLate: the tick is longer ago than Redis remembers.
+	ErrLate = errors.New("lock: the tick is longer ago than FenceRetention: whether it ran is forgotten")
+)
+
+// isLoss says of an error that the lock ended before it was released.
+func isLoss(err error) bool {
+	return errors.Is(err, ErrExpired) || errors.Is(err, ErrTakenByOther) || errors.Is(err, ErrLost)
+}

@@ -1,0 +1,65 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// State is what Redis knows about a lock.
+type State struct {
+	Held bool
+	// Owner is the owner as it stands in Redis: that of As, hashed where it is
+	// long or has unusual characters, or a random one; "" when it is not held.
+	Owner string
+	Holds int           // how many holds the owner has
+	Fence int64         // the number last given; 0 when none is remembered
+	TTL   time.Duration // until the lock lapses, unless it is renewed
+}
+
+// Inspect tells who has a lock, for an operator: by the time it returns,
+// somebody else may. It costs one round trip and changes nothing. The errors
+// are those of Try, without ErrHeld.
+func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
+	b, err := l.bid(key)
+	if err != nil {
+		return State{}, err
+	}
+	reply, err := l.run.Run(ctx, inspectScript, []string{b.key})
+	if err != nil {
+		return State{}, err
+	}
+	parts, _ := reply.([]any)
+	if len(parts) == 4 {
+		fence, ok1 := parts[0].(int64)
+		left, ok2 := parts[1].(int64)
+		holds, ok3 := parts[2].(int64)
+		owner, ok4 := parts[3].(string)
+		if ok1 && ok2 && ok3 && ok4 {
+			return State{
+				Held: holds > 0, Owner: owner, Holds: int(holds), Fence: fence, TTL: time.Duration(left) * time.Millisecond,
+			}, nil
+		}
+	}
+	return State{}, &script.Error{Script: inspectScript.Name(), Class: script.ErrFailed, Err: errReply}
+}
+
+// ForceRelease ends all holds of a lock, whoever has them, and says whether
+// there was one. It is for an operator who knows that the holder is gone: a
+// holder that is alive learns of it only when it renews its lease, and until
+// then two may think that they have the lock. It costs one round trip. The
+// errors are those of Inspect; after a [*script.Error] the lock may have been
+// ended.
+func (l *Locker) ForceRelease(ctx context.Context, key string) (bool, error) {
+	b, err := l.bid(key)
+	if err != nil {
+		return false, err
+	}
+	n, _, doubt, err := l.ask(ctx, forceScript, b.key)
+	if err != nil {
+		return false, err
+	}
+	l.lines.ring(b.key)
+	return n == 1 || !doubt.IsZero(), nil
+}

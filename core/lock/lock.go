@@ -1,0 +1,154 @@
+package lock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Lock is a lock that was granted. It is safe for concurrent use.
+//
+// It is held until Release, MaxHold, or until it is lost: Redis could not be
+// reached for a TTL, the process slept for as long, or the lock was deleted or
+// forced open. Err and Context tell, and what must not be done twice carries
+// the Fence.
+type Lock struct {
+	of *shared
+	bid
+	fence   int64
+	parent  context.Context
+	granted time.Time // when it was asked for
+
+	mu     sync.Mutex
+	ends   time.Time // when to think of the lease as over
+	final  bool      // MaxHold is why
+	err    error     // why it is not held any more
+	renews *time.Timer
+	lapses *time.Timer
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	release sync.Once
+	outcome error
+}
+
+// Fence is the fencing number, which grows with each grant of the key: across
+// release, expiry, ForceRelease and restarts of Redis, and when its clock is
+// set back by less than FenceRetention. Holds of one owner that overlap have
+// the same. A store that refuses what carries a smaller one than it has seen
+// cannot be written to by who has lost the lock:
+//
+//	UPDATE orders SET state = $2, fence = $1 WHERE id = $3 AND fence < $1
+//
+// The idea is Martin Kleppmann's, "How to do distributed locking" (2016). It
+// costs nothing.
+func (l *Lock) Fence() int64 { return l.fence }
+
+// Err is nil while the lock is held, [ErrReleased] afterwards, and otherwise
+// says how it was lost: [ErrExpired], [ErrMaxHold], [ErrTakenByOther] or
+// [ErrLost]. It compares clocks and asks nobody: after a pause of the process
+// it is right at once, while of a lock that was deleted, forced open or taken
+// over it knows after a third of the TTL and the budget.
+func (l *Lock) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.check()
+	return l.err
+}
+
+// Context is a context of the one that the lock was asked for with. It ends,
+// with what Err says as its cause, when the lock is lost or released: before
+// the lease can lapse in Redis where that cannot be reached.
+func (l *Lock) Context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(l.parent, contextKey{}, l))
+		l.check()
+		if l.err != nil {
+			l.cancel(l.err)
+		}
+	}
+	return l.ctx
+}
+
+type contextKey struct{}
+
+// FromContext is the lock that ctx ends with: that of [Locker.Do], of
+// [Locker.Once] or of a gate.
+func FromContext(ctx context.Context) (*Lock, bool) {
+	l, ok := ctx.Value(contextKey{}).(*Lock)
+	return l, ok
+}
+
+// Extend has the lock last for at least ttl from now on, MinTTL to MaxTTL; it
+// never brings its end forward, and never moves it beyond MaxHold. It costs one
+// round trip. It is of use with NoRenewal; a lock that is renewed lasts anyway.
+//
+// The error is what Err says when the lock is lost or released, [ErrTTL], ctx.Err()
+// when the caller's context ended, and a [*script.Error] when Redis could not
+// answer: then the lock may last longer or not, and Err is still right.
+func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
+	if ttl < MinTTL || ttl > MaxTTL {
+		return ErrTTL
+	}
+	if err := l.Err(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return l.extend(ctx, ttl)
+}
+
+// Release gives the lock back, and ends its Context. It may be called any
+// number of times, at once too, and all return what the first does. It does
+// not end with ctx, of which it takes the values alone, but within the budget.
+// It costs one round trip.
+//
+// The error is nil when the lock was held until then. It says how the lock was
+// lost when it was; and it is a [*script.Error] when Redis did not confirm the
+// release, which then goes on in the background.
+func (l *Lock) Release(ctx context.Context) error {
+	return l.finish(ctx, failed)
+}
+
+func (l *Lock) finish(ctx context.Context, how conclusion) error {
+	l.release.Do(func() { l.outcome = l.finally(context.WithoutCancel(ctx), how) })
+	return l.outcome
+}
+
+func (l *Lock) finally(ctx context.Context, how conclusion) error {
+	l.mu.Lock()
+	l.check()
+	lost := l.err
+	if lost == nil {
+		l.stop(ErrReleased)
+	}
+	l.mu.Unlock()
+	if lost == nil {
+		defer l.of.lines.free(l.key, l.line)
+	}
+
+	end := l.ending(l.of, l.fence, how)
+	asked := time.Now()
+	n, doubted, err := end(ctx)
+	if err != nil {
+		l.of.takeBack(asked, true, end)
+		if lost != nil {
+			return lost
+		}
+		return err
+	}
+	if !l.doubt.IsZero() {
+		l.of.takeBack(l.doubt, false, end)
+	}
+	verdict := verdict(n, doubted)
+	if verdict == nil {
+		return lost
+	}
+	if lost == nil {
+		l.of.count.lost.Add(1)
+	}
+	return verdict
+}

@@ -1,0 +1,99 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func locker(t testing.TB, rdb redis.UniversalClient, prefix string, opts *lock.Options) *lock.Locker {
+	t.Helper()
+	if opts == nil {
+		opts = &lock.Options{}
+	}
+	own := *opts
+	own.Prefix = prefix
+	l, err := lock.New(rdb, "test", &own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestOneHolderAtATime(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		lockers := []*lock.Locker{locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil)}
+		var wg sync.WaitGroup
+		holding, last := false, int64(0)
+		began := time.Now()
+		for i := range 12 {
+			wg.Go(func() {
+				for range 20 {
+					err := lockers[i%3].Do(ctx, "key", func(ctx context.Context) error {
+						held, ok := lock.FromContext(ctx)
+						if holding || !ok || held.Fence() <= last {
+							t.Errorf("two hold it, or the fence went back: %v, %v", holding, ok)
+						}
+						holding, last = true, held.Fence()
+						time.Sleep(time.Millisecond)
+						holding = false
+						return ctx.Err()
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		t.Log(time.Since(began), lockers[0].Stats())
+	})
+}
+
+func TestTry(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		l := locker(t, rdb, prefix, nil)
+		first, err := l.Try(ctx, "key")
+		if err != nil || first.Err() != nil || first.Context().Err() != nil || first.Fence() == 0 {
+			t.Fatal(err)
+		}
+		if other, err := l.Try(ctx, "key"); other != nil || !errors.Is(err, lock.ErrHeld) {
+			t.Fatal(other, err)
+		}
+		if err := first.Extend(ctx, time.Minute); err != nil {
+			t.Error(err)
+		}
+		state, err := l.Inspect(ctx, "key")
+		if err != nil || !state.Held || state.Holds != 1 || state.Fence != first.Fence() || state.TTL < 59*time.Second {
+			t.Errorf("%+v %v", state, err)
+		}
+		if err := first.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := first.Release(ctx); err != nil || !errors.Is(first.Err(), lock.ErrReleased) ||
+			!errors.Is(context.Cause(first.Context()), lock.ErrReleased) {
+			t.Error(err, first.Err(), first.Context().Err())
+		}
+		second, err := l.Try(ctx, "key")
+		if err != nil || second.Fence() <= first.Fence() {
+			t.Fatal(err)
+		}
+		if was, err := l.ForceRelease(ctx, "key"); !was || err != nil {
+			t.Error(was, err)
+		}
+		if err := second.Release(ctx); !errors.Is(err, lock.ErrLost) {
+			t.Error(err)
+		}
+	})
+}

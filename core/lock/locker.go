@@ -1,0 +1,124 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/script"
+)
+
+// Locker gives out locks. It is immutable and safe for concurrent use; it
+// needs no Close: what it has open while somebody waits is closed soon after.
+// The zero Locker is not usable.
+type Locker struct {
+	*shared
+	owner string // "" gives every hold an owner of its own
+	named bool
+}
+
+// shared is what a Locker and those made by As have in common.
+type shared struct {
+	name  string
+	opts  Options
+	space keyspace.Space
+	run   *script.Runner
+	undo  undo.Undoer
+	lines lines
+	bells *bells // nil where the client cannot subscribe
+	count counters
+}
+
+// New makes a Locker. The name sets its keys apart from those of others;
+// Lockers of one name and prefix share their locks, in one process or in many.
+// It sends nothing.
+//
+// A Ring is refused: its clients choose a server by which of them they can
+// reach, each for itself, and so two of them can hold one lock. The error
+// joins every fault, each with its field and the remedy.
+func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
+	own, err := opts.settled()
+	space, fault := keyspace.New("lock", name, own.Prefix, own.SubjectSecret)
+	run, unusable := script.NewRunner(rdb, &script.Options{Budget: own.Budget})
+	if _, ring := rdb.(interface{ Options() *redis.RingOptions }); ring && unusable == nil {
+		unusable = errRing
+	}
+	if err := errors.Join(unusable, fault, err); err != nil {
+		return nil, fmt.Errorf("lock.New: %w", err)
+	}
+	s := &shared{name: name, opts: own, space: space, run: run}
+	s.bells = newBells(rdb, s.lines.ring)
+	return &Locker{shared: s}, nil
+}
+
+var errRing = errors.New("rdb is a Ring, whose clients can disagree about which server has a lock, and then two hold it: " +
+	"use a Client, a failover Client or a ClusterClient")
+
+// As makes a Locker all of whose locks belong to one owner, wherever they are
+// taken: what the owner has, it may take again, and it is free for others when
+// each hold was released, in any order. All holds have the same fence. An
+// owner is one activity, such as an order's checkout; what several of them at
+// once have in common does not exclude them from each other.
+func (l *Locker) As(owner string) *Locker {
+	return &Locker{shared: l.shared, owner: owner, named: true}
+}
+
+// Name is the name that was given to New.
+func (l *Locker) Name() string { return l.name }
+
+// Do runs fn while it holds the lock, for which it waits as Acquire does. The
+// context of fn is that of [Lock.Context]: it ends when the lock is lost.
+//
+// The error is that of Acquire, in which case fn did not run; or that of fn,
+// joined with the loss when the lock was lost before fn returned. It is nil
+// only when fn returned nil and had the lock to its end. A panic of fn passes
+// through, after the release.
+func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error) (err error) {
+	held, err := l.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lost := held.Release(ctx); isLoss(lost) {
+			err = errors.Join(err, lost)
+		}
+	}()
+	return fn(held.Context())
+}
+
+// Warm has Redis learn the scripts, so that no later call sends their text. It
+// ends with ctx alone.
+func (l *Locker) Warm(ctx context.Context) error {
+	return l.run.Load(ctx, acquireScript, extendScript, releaseScript, forceScript, inspectScript, startScript, endScript)
+}
+
+// bid is one caller's attempt to get a lock.
+type bid struct {
+	key         string
+	line        string // whose turn it waits for: the owner, or "" of those without a name
+	owner, hold string
+	run         *run // nil of a lock
+	doubt       time.Time
+}
+
+func (l *Locker) bid(key string) (*bid, error) {
+	switch {
+	case key == "":
+		return nil, ErrKey
+	case l.named && l.owner == "":
+		return nil, ErrOwner
+	}
+	b := &bid{key: l.space.Key(key, ""), hold: token.New()}
+	b.owner = b.hold
+	if l.named {
+		b.owner = l.space.Subject(l.owner)
+		b.line = b.owner
+	}
+	return b, nil
+}

@@ -1,0 +1,95 @@
+package lock
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/script"
+)
+
+// What Options mean where they say 0, and the range of a TTL.
+const (
+	DefaultTTL            = 30 * time.Second
+	DefaultWait           = 10 * time.Second
+	DefaultRetryDelay     = 200 * time.Millisecond
+	DefaultFenceRetention = 48 * time.Hour
+
+	MinTTL        = 50 * time.Millisecond
+	MaxTTL        = 24 * time.Hour
+	MinRetryDelay = 5 * time.Millisecond
+
+	minFenceRetention = time.Minute
+	maxFenceRetention = 366 * 24 * time.Hour
+)
+
+// Options are a Locker's options. The zero value is ready to use; it is copied
+// by New.
+type Options struct {
+	// Prefix is what the keys in Redis begin with; "" means "neap".
+	Prefix string
+	// SubjectSecret, when set, has every key and owner stand in Redis as an
+	// HMAC-SHA-256 under it; at least 16 bytes.
+	SubjectSecret []byte
+
+	// Budget is the most time that one question to Redis takes, whatever the
+	// client's own timeouts are, but never more than a third of the TTL.
+	// 0 means script.DefaultBudget.
+	Budget time.Duration
+	// TTL is how long a lock outlives a holder that is gone: MinTTL to MaxTTL,
+	// 0 means DefaultTTL. It is renewed when a third of it has passed.
+	TTL time.Duration
+	// NoRenewal makes a plain lease of it, which ends TTL after it was granted
+	// unless it is extended.
+	NoRenewal bool
+	// MaxHold is when a lock ends though its holder is alive, for a holder
+	// that hangs: its lease reaches no further. 0 means never.
+	MaxHold time.Duration
+
+	// Wait is how long Acquire waits for a lock that is held; 0 means
+	// DefaultWait. It has nothing to do with the TTL.
+	Wait time.Duration
+	// RetryDelay is the longest time between two questions of who waits for a
+	// lock of another process, at least MinRetryDelay; 0 means
+	// DefaultRetryDelay. The first in line of a process asks, after between a
+	// half and the whole of it, and at once when it is woken.
+	RetryDelay time.Duration
+
+	// FenceRetention is how long the fence of a lock is remembered in Redis
+	// after its release, a minute to a year; 0 means DefaultFenceRetention.
+	// It has to be longer than the server's clock may ever be set back; a
+	// record takes about 100 bytes and the key for as long. Once remembers for
+	// as long which ticks have run.
+	FenceRetention time.Duration
+}
+
+func (o *Options) settled() (Options, error) {
+	var own Options
+	if o != nil {
+		own = *o
+		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
+	}
+	var faults []error
+	settle := func(name string, d *time.Duration, least, most, otherwise time.Duration) {
+		switch {
+		case *d == 0:
+			*d = otherwise
+		case *d < least || *d > most:
+			faults = append(faults, fmt.Errorf("%s is %v: use %v to %v, or 0 for %v", name, *d, least, most, otherwise))
+			*d = otherwise
+		}
+	}
+	settle("Budget", &own.Budget, time.Millisecond, time.Hour, script.DefaultBudget)
+	settle("TTL", &own.TTL, MinTTL, MaxTTL, DefaultTTL)
+	settle("Wait", &own.Wait, time.Millisecond, MaxTTL, DefaultWait)
+	settle("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxTTL, DefaultRetryDelay)
+	settle("FenceRetention", &own.FenceRetention, minFenceRetention, maxFenceRetention, DefaultFenceRetention)
+	if own.MaxHold != 0 && own.MaxHold < MinTTL {
+		faults = append(faults, fmt.Errorf("MaxHold is %v: use %v or more, or 0 for no end", own.MaxHold, MinTTL))
+	}
+	own.TTL = own.TTL.Truncate(time.Millisecond)
+	own.Budget = min(own.Budget, own.TTL/renewals)
+	return own, errors.Join(append(faults, keyspace.CheckSecret(own.SubjectSecret))...)
+}

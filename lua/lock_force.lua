@@ -1,0 +1,32 @@
+-- Locks: ends all holds, whoever has them. The owner stays in the record, as
+-- the mark by which a hold that was forced is told from one that was ended.
+--
+-- KEYS[1]  the record, as lock_acquire.lua keeps it
+-- returns  1, or 0 when nobody held the lock
+-- effects  PEXPIRE, HDEL; then, by pcall, PUBLISH or SPUBLISH where a waiter
+--          asked for it
+local key = KEYS[1]
+
+local call, pcall = redis.call, redis.pcall
+local was = call('HMGET', key, 'owner', 'keep', 'wake')
+if not was[1] then
+  return 0
+end
+local lives, keep = call('PTTL', key), was[2] + 0
+local held = lives < 0 or lives > keep
+call('PEXPIRE', key, keep)
+local dead = { 'wake' }
+for _, field in ipairs(call('HKEYS', key)) do
+  if string.sub(field, 1, 5) == 'hold:' then
+    dead[#dead + 1] = field
+  end
+end
+for i = 1, #dead do
+  call('HDEL', key, dead[i])
+end
+if was[3] == 'SPUBLISH' then
+  pcall('SPUBLISH', key, 'free')
+elseif was[3] then
+  pcall('PUBLISH', key, 'free')
+end
+return held and #dead > 1 and 1 or 0
