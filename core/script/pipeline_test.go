@@ -114,11 +114,18 @@ func TestPipelinedCallsAreBounded(t *testing.T) {
 			t.Errorf("%s: the caller's own deadline: %v", name, err)
 		}
 		cancel()
+		patient := newRunner(t, pipe, &script.Options{Budget: time.Minute})
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Millisecond, cancel)
+		began := time.Now()
+		if _, err := patient.Run(ctx, count, []string{key}, 1); !errors.Is(err, context.Canceled) || time.Since(began) > 500*time.Millisecond+stood() {
+			t.Errorf("%s: the caller's own end: %v after %v", name, err, time.Since(began))
+		}
 		srv.Resume(t)
 		// What was in line runs now, each call once.
 		redistest.Await(t, 20*time.Second, "an answer", func() bool {
 			n, err := r.Run(t.Context(), count, []string{key}, 0)
-			return err == nil && n.(int64) <= 22
+			return err == nil && n.(int64) <= 23
 		})
 	}
 }

@@ -30,6 +30,7 @@ type Runner struct {
 	budget   time.Duration
 	inline   bool
 	pipeline *redis.AutoPipeliner
+	waiters  *waiters // of a pipeline
 }
 
 // NewRunner makes a runner. It fails with [ErrClient] for a client that is
@@ -53,7 +54,11 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if budget == 0 {
 		budget = DefaultBudget
 	}
-	return &Runner{rdb: rdb, budget: budget, inline: honoursDeadlines(rdb), pipeline: pipelineOf(rdb)}, nil
+	r := &Runner{rdb: rdb, budget: budget, inline: honoursDeadlines(rdb), pipeline: pipelineOf(rdb)}
+	if r.pipeline != nil {
+		r.waiters = new(waiters)
+	}
+	return r, nil
 }
 
 // Run runs a script and returns its reply: nil, int64, string, or []any of
@@ -84,6 +89,7 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 	line = append(line, args...)
 
 	call := newBudget(ctx, r.budget)
+	call.polled = r.pipeline != nil // it asks once, where it has to wait at all
 	defer call.end()
 	for attempt := 0; ; attempt++ {
 		reply, written, err := r.process(call, line)
@@ -127,15 +133,19 @@ func (r *Runner) process(call *budget, line []any) (reply any, written bool, err
 		err := r.rdb.Process(call, cmd)
 		return cmd.Val(), cmd.written.Load(), err
 	}
-	ctx := call.real()
-	cmd := newCommand(ctx, line)
 	if r.pipeline != nil {
-		err := r.pipeline.Submit(ctx, cmd).WaitContext(ctx)
-		if err != nil && ctx.Err() != nil {
-			return nil, true, ctx.Err() // it is still in line, and may be sent
+		cmd := newCommand(call, line)
+		future := r.pipeline.Submit(call, cmd)
+		w := r.waiters.get(call)
+		defer r.waiters.put(w)
+		err := future.WaitContext(w)
+		if err != nil && w.Err() != nil {
+			return nil, true, w.Err() // it is still in line, and may be sent
 		}
 		return cmd.Val(), cmd.written.Load(), err
 	}
+	ctx := call.real()
+	cmd := newCommand(ctx, line)
 	done := make(chan error, 1)
 	go func() { done <- r.rdb.Process(ctx, cmd) }()
 	select {

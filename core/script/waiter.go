@@ -1,0 +1,70 @@
+package script
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// waiters are contexts to wait with, kept for reuse: under load, to make one
+// with a deadline for each call costs as much as to send it.
+type waiters struct{ pool sync.Pool }
+
+// waiter ends with the caller's context or with the budget. Only who waits has
+// it: what a client might keep is never used again.
+type waiter struct {
+	context.Context
+	deadline time.Time
+	woken    chan struct{} // holds one value, and is never closed
+	wake     func()
+	timer    *time.Timer
+	unwatch  func() bool // nil where the caller's context cannot end
+}
+
+func (ws *waiters) get(call *budget) *waiter {
+	left := time.Until(call.deadline)
+	w, _ := ws.pool.Get().(*waiter)
+	if w == nil {
+		w = &waiter{woken: make(chan struct{}, 1)}
+		w.wake = func() {
+			select {
+			case w.woken <- struct{}{}:
+			default:
+			}
+		}
+		w.timer = time.AfterFunc(left, w.wake)
+	} else {
+		w.timer.Reset(left)
+	}
+	w.Context, w.deadline = call.Context, call.deadline
+	if w.Context.Done() != nil {
+		w.unwatch = context.AfterFunc(w.Context, w.wake)
+	}
+	return w
+}
+
+// put ends the wait. A waiter that something may still wake is left behind.
+func (ws *waiters) put(w *waiter) {
+	quiet := w.timer.Stop()
+	if w.unwatch != nil {
+		quiet = w.unwatch() && quiet
+	}
+	if quiet {
+		w.Context, w.unwatch = nil, nil
+		ws.pool.Put(w)
+	}
+}
+
+func (w *waiter) Deadline() (time.Time, bool) { return w.deadline, true }
+
+func (w *waiter) Done() <-chan struct{} { return w.woken }
+
+func (w *waiter) Err() error {
+	if err := w.Context.Err(); err != nil {
+		return err
+	}
+	if time.Now().Before(w.deadline) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
