@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"time"
 
@@ -68,6 +69,23 @@ func conns() int { return 10 * runtime.GOMAXPROCS(0) }
 // another.
 func (e env) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: e.addr, DB: e.db, PoolSize: conns(), ContextTimeoutEnabled: true})
+}
+
+// crowded is how docs/operations.md has go-redis send the calls of many
+// goroutines together. With one batch under way at a time, go-redis' default,
+// the client and Redis wait for each other in turn.
+func crowded() *redis.AutoPipelineOptions {
+	return &redis.AutoPipelineOptions{MaxBatchSize: 32, MaxConcurrentBatches: 4, Unordered: true}
+}
+
+// pipeline is the same client as an AutoPipeline, and what closes both.
+func (e env) pipeline() (*redis.AutoPipeliner, func() error, error) {
+	rdb := e.client()
+	pipe, err := rdb.AsyncAutoPipelineWithOptions(crowded())
+	if err != nil {
+		return nil, nil, errors.Join(err, rdb.Close())
+	}
+	return pipe, func() error { return errors.Join(pipe.Close(), rdb.Close()) }, nil
 }
 
 // quota is a limit: so many in a window. A bucket holds Limit, and Refill

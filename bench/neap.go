@@ -33,15 +33,14 @@ func neaps() []contestant {
 			},
 		},
 		{
-			name: pipedName, what: "the bucket through go-redis' AutoPipeline",
+			name: pipedName, what: "the bucket through the same AsyncAutoPipeline",
 			kind: ours, algorithm: bucket, twin: bucketName, crowd: true,
 			open: func(_ context.Context, e env, w workload) (*limiter, error) {
-				rdb := e.client()
-				pipe, err := rdb.AutoPipeline()
+				pipe, closeAll, err := e.pipeline()
 				if err != nil {
 					return nil, err
 				}
-				return neapOn(pipe, func() error { return errors.Join(pipe.Close(), rdb.Close()) }, bucketPolicy(w))
+				return neapOn(pipe, closeAll, bucketPolicy(w))
 			},
 		},
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 
@@ -28,7 +27,7 @@ func peers() []contestant {
 			kind: peer, algorithm: bucket, open: openRedisRate,
 		},
 		{
-			name: "redis_rate, AutoPipeline", what: "redis_rate through go-redis' AutoPipeline", module: "github.com/go-redis/redis_rate/v10",
+			name: "redis_rate, AutoPipeline", what: "redis_rate through the same AsyncAutoPipeline", module: "github.com/go-redis/redis_rate/v10",
 			kind: peer, algorithm: bucket, twin: redisRateName, crowd: true, open: openRedisRatePipelined,
 		},
 		{
@@ -61,15 +60,11 @@ func openRedisRate(_ context.Context, e env, w workload) (*limiter, error) {
 }
 
 func openRedisRatePipelined(_ context.Context, e env, w workload) (*limiter, error) {
-	rdb := e.client()
-	pipe, err := rdb.AutoPipeline()
+	pipe, closeAll, err := e.pipeline()
 	if err != nil {
 		return nil, err
 	}
-	return &limiter{
-		take:  redisRateTake(redis_rate.NewLimiter(pipe), w),
-		close: func() error { return errors.Join(pipe.Close(), rdb.Close()) },
-	}, nil
+	return &limiter{take: redisRateTake(redis_rate.NewLimiter(pipe), w), close: closeAll}, nil
 }
 
 func redisRateTake(l *redis_rate.Limiter, w workload) func(context.Context, string) (bool, error) {
