@@ -3,6 +3,7 @@
 -- keep and a field hold:<id> for each hold. It is held while the record has
 -- more than keep left to live; for the rest of its life the record is there
 -- only for its fence. wake is how waiters of other processes want to be told.
+-- An owner without a ttl is the mark of a lock that was forced open.
 --
 -- A hold that is there already is granted again.
 --
@@ -14,23 +15,23 @@
 -- ARGV[5]  wake, for who is denied: PUBLISH, SPUBLISH, or empty
 -- returns  granted: the fence, which is the same for all holds of an owner;
 --          denied: minus the milliseconds until the lock lapses
--- effects  granted: HSET, PEXPIRE, and HDEL of the holds of who let it lapse,
---          or where PEXPIRE fails HDEL; denied: HSET of wake, and PEXPIRE of a
+-- effects  granted: HSET, HDEL of the holds of who let it lapse, PEXPIRE, or
+--          where that fails HDEL; denied: HSET of wake, and PEXPIRE of a
 --          lock that lives longer than it can, since the clock was set back
 local key, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
 local ttl, keep, wake = ARGV[3] + 0, ARGV[4] + 0, ARGV[5]
 
 local call, pcall = redis.call, redis.pcall
 local was = call('HMGET', key, 'fence', 'owner', 'ttl', 'keep', 'wake')
-local fence, last, left = was[1], was[2], 0
-if last then
+local fence, left, stale = was[1], 0, {}
+if was[3] then
   local lives, most = call('PTTL', key), was[3] + 0
   left = lives - was[4]
   if lives < 0 or left > most then
     left = most
     call('PEXPIRE', key, left + was[4])
   end
-  if left > 0 and last ~= owner then
+  if left > 0 and was[2] ~= owner then
     if wake ~= '' and wake ~= was[5] then
       pcall('HSET', key, 'wake', wake)
     end
@@ -38,16 +39,27 @@ if last then
   end
 end
 
-local number, longest = 0, ttl
+local number
+local longest = ttl
 if left > 0 then
   number, longest = fence + 0, math.max(ttl, was[3] + 0)
 else
   local clock = call('TIME')
   number = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2])
   left = 0
+  if was[3] then
+    for _, field in ipairs(call('HKEYS', key)) do
+      if field ~= hold and string.sub(field, 1, 5) == 'hold:' then
+        stale[#stale + 1] = field
+      end
+    end
+  end
 end
 
 call('HSET', key, 'fence', string.format('%.0f', number), 'owner', owner, 'ttl', longest, 'keep', keep, hold, '')
+for i = 1, #stale do
+  call('HDEL', key, stale[i])
+end
 local kept = pcall('PEXPIRE', key, math.max(left, ttl) + keep)
 if type(kept) == 'table' then
   -- a script has no rollback; only the fence may stay, where there was one
@@ -56,12 +68,5 @@ if type(kept) == 'table' then
     call('HDEL', key, 'owner', 'ttl', 'keep', not fence and 'fence' or 'keep')
   end
   return kept
-end
-if last and left == 0 then
-  for _, field in ipairs(call('HKEYS', key)) do
-    if field ~= hold and string.sub(field, 1, 5) == 'hold:' then
-      call('HDEL', key, field)
-    end
-  end
 end
 return number

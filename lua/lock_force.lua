@@ -1,5 +1,6 @@
 -- Locks: ends all holds, whoever has them. The owner stays in the record, as
--- the mark by which a hold that was forced is told from one that was ended.
+-- the mark by which a hold that was forced is told from one that was ended;
+-- without a ttl, so that no clock that is set back has it hold the lock again.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
 -- returns  1, or 0 when nobody held the lock
@@ -8,14 +9,14 @@
 local key = KEYS[1]
 
 local call, pcall = redis.call, redis.pcall
-local was = call('HMGET', key, 'owner', 'keep', 'wake')
+local was = call('HMGET', key, 'ttl', 'keep', 'wake')
 if not was[1] then
   return 0
 end
 local lives, keep = call('PTTL', key), was[2] + 0
 local held = lives < 0 or lives > keep
 call('PEXPIRE', key, keep)
-local dead = { 'wake' }
+local dead = {}
 for _, field in ipairs(call('HKEYS', key)) do
   if string.sub(field, 1, 5) == 'hold:' then
     dead[#dead + 1] = field
@@ -24,9 +25,10 @@ end
 for i = 1, #dead do
   call('HDEL', key, dead[i])
 end
+call('HDEL', key, 'ttl', 'keep', 'wake')
 if was[3] == 'SPUBLISH' then
   pcall('SPUBLISH', key, 'free')
 elseif was[3] then
   pcall('PUBLISH', key, 'free')
 end
-return held and #dead > 1 and 1 or 0
+return held and 1 or 0

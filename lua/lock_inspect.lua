@@ -9,7 +9,7 @@ local key = KEYS[1]
 local call = redis.call
 local was = call('HMGET', key, 'fence', 'owner', 'ttl', 'keep', 'wake')
 local fence, left, holds = (was[1] or 0) + 0, 0, 0
-if was[2] then
+if was[3] then
   local lives, most = call('PTTL', key), was[3] + 0
   left = lives - was[4]
   if lives < 0 or left > most then

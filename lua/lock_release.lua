@@ -7,7 +7,8 @@
 -- returns  1: ended; 0: ended, but the lock had lapsed; -1: it was granted to
 --          another since; -2: the record is gone, or the lock was forced open;
 --          -3: the hold is not there, and it was ended before
--- effects  HDEL; then, by pcall, PUBLISH or SPUBLISH where a waiter asked for it
+-- effects  HDEL; then, by pcall, PEXPIRE of a record that would live for ever,
+--          and PUBLISH or SPUBLISH where a waiter asked for it
 local key, hold, mine = KEYS[1], 'hold:' .. ARGV[1], ARGV[2] + 0
 
 local call, pcall = redis.call, redis.pcall
@@ -15,24 +16,26 @@ local was = call('HMGET', key, 'fence', 'owner', 'ttl', 'keep', 'wake', hold)
 if not was[1] then
   return -2
 end
-local rest = call('HLEN', key) - (was[5] and 5 or 4)
 if not was[6] then
   if was[1] + 0 > mine then
     return -1
   end
-  return was[2] and rest == 0 and -2 or -3
+  return was[2] and not was[3] and -2 or -3
 end
-if rest > 1 then
-  call('HDEL', key, hold)
-else
+local lives, keep = call('PTTL', key), was[4] + 0
+local last = call('HLEN', key) - (was[5] and 5 or 4) == 1
+if last then
   call('HDEL', key, hold, 'owner', 'ttl', 'keep', 'wake')
+else
+  call('HDEL', key, hold)
 end
 
-local lives = call('PTTL', key)
-local ended = lives >= 0 and lives <= was[4] + 0 and 0 or 1
-if rest == 1 and was[5] == 'SPUBLISH' then
+if last and lives < 0 then
+  pcall('PEXPIRE', key, keep)
+end
+if last and was[5] == 'SPUBLISH' then
   pcall('SPUBLISH', key, 'free')
-elseif rest == 1 and was[5] then
+elseif last and was[5] then
   pcall('PUBLISH', key, 'free')
 end
-return ended
+return lives >= 0 and lives <= keep and 0 or 1
