@@ -49,17 +49,22 @@ func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
 // there was one. It is for an operator who knows that the holder is gone: a
 // holder that is alive learns of it only when it renews its lease, and until
 // then two may think that they have the lock. It costs one round trip. The
-// errors are those of Inspect; after a [*script.Error] the lock may have been
-// ended.
+// errors are those of Inspect. With [script.ErrMaybeExecuted] the lock may have
+// been ended, or may be yet: it is not asked again, which could end the next
+// holder's.
 func (l *Locker) ForceRelease(ctx context.Context, key string) (bool, error) {
 	b, err := l.bid(key)
 	if err != nil {
 		return false, err
 	}
-	n, _, doubt, err := l.ask(ctx, forceScript, b.key)
+	reply, err := l.run.Run(ctx, forceScript, []string{b.key})
+	l.lines.ring(b.key)
 	if err != nil {
 		return false, err
 	}
-	l.lines.ring(b.key)
-	return n == 1 || !doubt.IsZero(), nil
+	n, ok := reply.(int64)
+	if !ok {
+		return false, &script.Error{Script: forceScript.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	return n == 1, nil
 }
