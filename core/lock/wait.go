@@ -22,8 +22,12 @@ func (s *shared) wait(ctx context.Context, b *bid, limit time.Duration) (*Lock, 
 	defer stop()
 	select {
 	case <-w.turn:
-	case <-over:
-		return nil, ErrHeld
+	case <-over: // who was before it in line may have had no answer
+		held, _, err := s.attempt(ctx, b, "")
+		if held == nil && err == nil {
+			err = ErrHeld
+		}
+		return held, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
