@@ -4,11 +4,13 @@
 -- KEYS[1]  the record of the tick, as once_start.lua keeps it
 -- ARGV[1]  hold
 -- ARGV[2]  the fence that the run was granted, or 0 where nobody was told
--- ARGV[3]  completed or failed
+-- ARGV[3]  completed; failed; or undone, of a run that was to be the only one
+--          and was not begun
 -- returns  1: ended; -1: another run was begun since; -2: the record is gone;
 --          -3: the hold is not there, and it was ended before
--- effects  HDEL; then, by pcall, PUBLISH or SPUBLISH where a waiter asked for it
-local key, hold, mine, completed = KEYS[1], 'hold:' .. ARGV[1], ARGV[2] + 0, ARGV[3] == 'completed'
+-- effects  HDEL, or DEL when undone; then, by pcall, PUBLISH or SPUBLISH where a
+--          waiter asked for it
+local key, hold, mine, how = KEYS[1], 'hold:' .. ARGV[1], ARGV[2] + 0, ARGV[3]
 
 local call, pcall = redis.call, redis.pcall
 local was = call('HMGET', key, 'fence', 'wake', hold)
@@ -18,7 +20,11 @@ end
 if not was[3] then
   return was[1] + 0 > mine and -1 or -3
 end
-call('HDEL', key, hold, 'owner', 'ttl', 'keep', 'wake', completed and 'open' or hold)
+if how == 'undone' then
+  call('DEL', key)
+else
+  call('HDEL', key, hold, 'owner', 'ttl', 'keep', 'wake', how == 'completed' and 'open' or hold)
+end
 if was[2] == 'SPUBLISH' then
   pcall('SPUBLISH', key, 'free')
 elseif was[2] then

@@ -1,12 +1,14 @@
 -- Jobs that run once a tick: starts a run. The record is that of a lock, whose
 -- owner is its only hold; a field open is there until a run has completed.
 --
--- A hold that is there already is granted again.
+-- A hold that is there already is granted again, with the fence that it has.
 --
 -- KEYS[1]  the record of one tick
 -- ARGV[1]  hold
 -- ARGV[2]  ttl, in milliseconds
--- ARGV[3]  keep, in milliseconds: how long the record outlives tick and run
+-- ARGV[3]  retention, in milliseconds: a tick that is longer ago is late. The
+--          record outlives tick and run by twice as much, so that it does even
+--          when the clock is set back by the retention
 -- ARGV[4]  tick, in milliseconds since 1970
 -- ARGV[5]  again, where a run that was begun and not completed may be begun
 --          anew; or never
@@ -15,20 +17,22 @@
 --          minus the milliseconds until the run that is on lapses; or 'late':
 --          the tick is further back than records are kept
 -- effects  granted: HSET, PEXPIRE, and HDEL of a dead run's hold, or where
---          PEXPIRE fails HDEL of all that is new; denied: HSET of wake
+--          PEXPIRE fails HDEL of all that is new; denied: HSET of wake, and
+--          PEXPIRE of a record that lives longer than it can, or for ever
 local key, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[1]
-local ttl, keep, tick, again, wake = ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] == 'again', ARGV[6]
+local ttl, retention, tick = ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0
+local again, wake = ARGV[5] == 'again', ARGV[6]
 
 local call, pcall = redis.call, redis.pcall
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-if tick + keep <= now then
+if tick + retention <= now then
   return 'late'
 end
-keep = keep + math.max(tick - now, 0)
+local keep = 2 * retention + math.max(tick - now, 0)
 
 local was = call('HMGET', key, 'fence', 'owner', 'ttl', 'keep', 'open', 'wake')
-local fence, last, number = was[1], was[2], 0
+local fence, last = was[1], was[2]
 if last then
   local lives, most = call('PTTL', key), was[3] + 0
   local left = lives - was[4]
@@ -36,7 +40,8 @@ if last then
     left = most
     call('PEXPIRE', key, left + was[4])
   end
-  if left > 0 and last == owner then
+  if last == owner then
+    call('PEXPIRE', key, math.max(left, ttl) + was[4])
     return fence + 0
   end
   if left > 0 and again then
@@ -45,13 +50,16 @@ if last then
     end
     return -left
   end
+elseif fence and call('PTTL', key) < 0 then
+  call('PEXPIRE', key, keep)
 end
 if fence and not (again and was[5]) then
   return 0
 end
 
-number = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2])
-call('HSET', key, 'fence', string.format('%.0f', number), 'owner', owner, 'ttl', ttl, 'keep', keep, 'open', '', hold, '')
+local number = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2])
+local text = string.format('%.0f', number)
+call('HSET', key, 'fence', text, 'owner', owner, 'ttl', ttl, 'keep', keep, hold, '', 'open', '')
 local kept = pcall('PEXPIRE', key, ttl + keep)
 if type(kept) == 'table' then
   call('HDEL', key, hold, 'owner', 'ttl', 'keep')

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/script"
 )
 
 // Rerun is what to do about a run of [Locker.Once] that was begun and did not
@@ -31,6 +34,7 @@ func (r Rerun) String() string {
 type run struct {
 	tick  int64 // milliseconds since 1970
 	rerun Rerun
+	begun bool // fn was, or is about to be
 }
 
 type conclusion string
@@ -38,7 +42,16 @@ type conclusion string
 const (
 	completed conclusion = "completed"
 	failed    conclusion = "failed"
+	undone    conclusion = "undone"
 )
+
+// without is how a run ends that is not completed.
+func (r *run) without() conclusion {
+	if r.rerun == Never && !r.begun {
+		return undone
+	}
+	return failed
+}
 
 // errDone: the tick is somebody else's for good.
 var errDone = errors.New("lock: the tick has run")
@@ -52,18 +65,33 @@ var errDone = errors.New("lock: the tick has run")
 // starts it; the others return at once. With Again, it completes at most once:
 // the others wait until it has, for as long as ctx allows, and take over when
 // the process that runs it has been gone for a TTL, or its fn failed or
-// panicked. A run that was taken over may still be at work when the next one
-// begins, although its context has ended: what it writes should carry the
-// fence of [FromContext].
+// panicked. They go on waiting while Redis is away. A run that was taken over
+// may still be at work when the next one begins, although its context has
+// ended: what it writes should carry the fence of [FromContext].
 //
-// The error is nil when fn completed here and Redis has noted it, and when it
-// ran elsewhere. It is that of fn when fn failed; with fn begun it is also what
-// [Lock.Release] returns: [ErrTakenByOther] when another run was begun since,
-// and a [*script.Error] when nobody knows whether the completion was noted.
-// With fn not begun it is ctx.Err(), [ErrKey] for an empty job, [ErrTick],
-// [ErrLate] for a tick that is longer ago than FenceRetention, or a
-// [*script.Error]. Never and Again of one job must not be mixed. It costs one
-// round trip to begin and one to end.
+// The error is nil when fn completed here and Redis has noted it, be it after
+// the end of the lease, and when it ran elsewhere. With fn begun it is otherwise
+//
+//   - what fn returned, joined with how the lock was lost if it was;
+//   - [ErrTakenByOther] when another run was begun since, [ErrLost] when Redis
+//     has no record of this one, [ErrReleased] when fn released its own lock:
+//     then it did not complete;
+//   - a [*script.Error] when Redis did not confirm that it completed. That goes
+//     on being noted in the background until Redis answers, and it is not too
+//     late for it while nobody has taken over.
+//
+// With fn not begun it is ctx.Err(), joined with the last error of Redis if it was
+// away; [ErrKey] for an empty job, [ErrTick], [ErrLate] for a tick that is longer
+// ago than FenceRetention; a [*script.Error]; or, with Never, [ErrExpired] when
+// this process slept until the lease was over. Then Once may be called again. A
+// start that Redis may have granted nonetheless is taken back in the background,
+// and until then the others are told of a Never that it ran; so it may be that
+// nobody runs it.
+//
+// Never and Again of one job must not be mixed. It costs one round trip to begin
+// and one to end. What Redis knows of a tick stands under the key
+// neap:lock:<name>:{<job>}:<milliseconds since 1970>, for twice FenceRetention,
+// counted from the tick or the run.
 func (l *Locker) Once(
 	ctx context.Context, job string, tick time.Time, rerun Rerun, fn func(ctx context.Context) error,
 ) (ran bool, err error) {
@@ -76,14 +104,9 @@ func (l *Locker) Once(
 	}
 	b.run = &run{tick: tick.UnixMilli(), rerun: rerun}
 	b.key = l.space.Key(job, number(b.run.tick))
-	b.owner, b.line = b.hold, ""
+	b.line = ""
 
-	var held *Lock
-	if rerun == Never {
-		held, _, err = l.attempt(ctx, b, "")
-	} else {
-		held, err = l.wait(ctx, b, 0)
-	}
+	held, err := l.start(ctx, b)
 	held, err = l.told(b, held, err)
 	if errors.Is(err, errDone) {
 		return false, nil
@@ -92,14 +115,78 @@ func (l *Locker) Once(
 		return false, err
 	}
 
-	how := failed
+	b.run.begun = true
+	returned := false
 	defer func() {
-		if verdict := held.finish(ctx, how); how == completed || isLoss(verdict) {
-			err = errors.Join(err, verdict)
+		if returned && err == nil {
+			err = held.complete(ctx)
+		} else if lost := held.Release(ctx); isLoss(lost) {
+			err = errors.Join(err, lost)
 		}
 	}()
-	if err = fn(held.Context()); err == nil {
-		how = completed
-	}
+	err = fn(held.Context())
+	returned = true
 	return true, err
+}
+
+// start begins a run. While Redis is away it asks again, with the same hold: of
+// what was granted without a reply it then learns.
+func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
+	if b.run.rerun == Never {
+		held, _, err := l.attempt(ctx, b, "")
+		return held, err
+	}
+	var away error
+	for {
+		held, err := l.wait(ctx, b, 0)
+		switch {
+		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
+			away = err
+		case errors.Is(err, ErrExpired): // the hold may yet have to be ended
+			b.hold, b.doubt = token.New(), time.Time{}
+		case err != nil && isCallers(err) && away != nil:
+			return nil, errors.Join(err, away)
+		default:
+			return held, err
+		}
+		pause(ctx, l.opts.RetryDelay)
+	}
+}
+
+// complete ends a run as Release ends a lock. Whoever has released it before is
+// fn.
+func (l *Lock) complete(ctx context.Context) error {
+	verdict := ErrReleased
+	l.release.Do(func() {
+		verdict = l.completed(context.WithoutCancel(ctx))
+		l.outcome = verdict
+	})
+	return verdict
+}
+
+func (l *Lock) completed(ctx context.Context) error {
+	l.mu.Lock()
+	l.check()
+	lost := l.err
+	if lost == nil {
+		l.stop(ErrReleased)
+		defer l.of.lines.free(l.key, l.line)
+	}
+	l.mu.Unlock()
+
+	end := l.ending(l.of, l.fence, completed)
+	asked := time.Now()
+	n, doubted, err := end(ctx)
+	if err != nil {
+		l.of.takeBack(asked, true, end)
+		return err
+	}
+	if !l.doubt.IsZero() {
+		l.of.takeBack(l.doubt, false, l.ending(l.of, l.fence, failed))
+	}
+	verdict := verdict(n, doubted)
+	if verdict != nil && lost == nil {
+		l.of.count.lost.Add(1)
+	}
+	return verdict
 }

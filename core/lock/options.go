@@ -60,8 +60,8 @@ type Options struct {
 	// FenceRetention is how long the fence of a lock is remembered in Redis
 	// after its release, a minute to a year; 0 means DefaultFenceRetention.
 	// It has to be longer than the server's clock may ever be set back; a
-	// record takes about 100 bytes and the key for as long. Once remembers for
-	// as long which ticks have run.
+	// record takes about 100 bytes and the key for as long. Once runs no tick
+	// that is longer ago, and remembers for twice as long which have run.
 	FenceRetention time.Duration
 }
 

@@ -88,6 +88,9 @@ func isCallers(err error) bool {
 type ending func(ctx context.Context) (n int64, doubted bool, err error)
 
 func (b *bid) ending(s *shared, fence int64, how conclusion) ending {
+	if b.run != nil && how == failed {
+		how = b.run.without()
+	}
 	return func(ctx context.Context) (int64, bool, error) {
 		sc, args := releaseScript, []any{b.hold, number(fence)}
 		if b.run != nil {

@@ -1,0 +1,366 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+var bothWays = []lock.Rerun{lock.Never, lock.Again}
+
+// aTick is an instant that is neither late nor to come.
+func aTick() time.Time { return time.Now().Add(-time.Minute).Truncate(time.Second) }
+
+// fine is a job that does nothing.
+func fine(context.Context) error { return nil }
+
+// assertRan runs one tick and says whether it had to run here.
+func assertRan(t *testing.T, l *lock.Locker, job string, tick time.Time, rerun lock.Rerun, want bool) {
+	t.Helper()
+	called := false
+	ran, err := l.Once(t.Context(), job, tick, rerun, func(context.Context) error {
+		called = true
+		return nil
+	})
+	if ran != want || called != want || err != nil {
+		t.Errorf("%v: ran %v, called %v, %v", rerun, ran, called, err)
+	}
+}
+
+func TestOnceRunsATickOnce(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		a, b := locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil)
+		for _, rerun := range bothWays {
+			job, tick := rerun.String(), aTick()
+			// What has the job's name is another lock.
+			for _, key := range []string{job, fmt.Sprintf("%s}:%d", job, tick.UnixMilli()), fmt.Sprintf("%s:%d", job, tick.UnixMilli())} {
+				held, err := b.Try(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer held.Release(context.Background())
+			}
+			ran, err := a.Once(t.Context(), job, tick, rerun, func(ctx context.Context) error {
+				held, ok := lock.FromContext(ctx)
+				if !ok || held.Fence() == 0 || held.Err() != nil {
+					t.Errorf("%v: in a run there is %v, %v", rerun, held, ok)
+				}
+				// Neither another tick nor another job waits for this one.
+				assertRan(t, b, job, tick.Add(time.Millisecond), rerun, true)
+				assertRan(t, b, job, tick.Add(-time.Hour), rerun, true)
+				assertRan(t, b, job+"-other", tick, rerun, true)
+				return nil
+			})
+			if !ran || err != nil {
+				t.Fatal(ran, err)
+			}
+			for _, l := range []*lock.Locker{a, b, b.As("somebody")} {
+				assertRan(t, l, job, tick, rerun, false)
+				assertRan(t, l, job, tick.Add(time.Microsecond), rerun, false)
+			}
+			key := fmt.Sprintf("%s:lock:test:{%s}:%d", prefix, job, tick.UnixMilli())
+			if n, err := admin.Exists(t.Context(), key).Result(); n != 1 || err != nil {
+				t.Errorf("%v: there is no %s: %v", rerun, key, err)
+			}
+		}
+	})
+}
+
+// TestOnceAfterAFailure has the run of a tick fail in each of the ways in which
+// it can without the end of the process.
+func TestOnceAfterAFailure(t *testing.T) {
+	t.Parallel()
+	errJob := errors.New("the job failed")
+	ways := map[string]func(ctx context.Context) error{
+		"error": func(context.Context) error { return errJob },
+		"panic": func(context.Context) error { panic(errJob) },
+		"exit":  func(context.Context) error { runtime.Goexit(); return nil },
+		"release": func(ctx context.Context) error {
+			held, _ := lock.FromContext(ctx)
+			return held.Release(ctx)
+		},
+	}
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, nil)
+		for _, rerun := range bothWays {
+			for way, job := range ways {
+				name, tick := rerun.String()+"-"+way, aTick()
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					defer func() {
+						if p := recover(); (p != nil) != (way == "panic") {
+							t.Errorf("%s: panic %v", name, p)
+						}
+					}()
+					ran, err := l.Once(t.Context(), name, tick, rerun, job)
+					if !ran || !errors.Is(err, map[string]error{"error": errJob, "release": lock.ErrReleased}[way]) {
+						t.Errorf("%s: %v, %v", name, ran, err)
+					}
+				}()
+				<-ended
+				assertRan(t, l, name, tick, rerun, rerun == lock.Again)
+				assertRan(t, l, name, tick, rerun, false)
+			}
+		}
+		if stats := l.Stats(); stats.Holding != 0 || stats.Waiting != 0 || stats.Undoing != 0 {
+			t.Errorf("%+v", stats)
+		}
+	})
+}
+
+// TestOnceWaits asks for a tick that runs elsewhere, in this process and in
+// another.
+func TestOnceWaits(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		a, b := locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil)
+		for _, rerun := range bothWays {
+			for who, other := range map[string]*lock.Locker{"here": a, "there": b} {
+				job, tick := rerun.String()+who, aTick()
+				asked := make(chan struct{})
+				done := make(chan bool)
+				ran, err := a.Once(t.Context(), job, tick, rerun, func(context.Context) error {
+					if rerun == lock.Never {
+						assertRan(t, other, job, tick, rerun, false)
+						return nil
+					}
+					brief, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+					defer cancel()
+					if ran, err := other.Once(brief, job, tick, rerun, fine); ran || err != context.DeadlineExceeded {
+						t.Errorf("%s: %v, %v", job, ran, err)
+					}
+					go func() {
+						close(asked)
+						assertRan(t, other, job, tick, rerun, false)
+						done <- true
+					}()
+					<-asked
+					redistest.Await(t, 5*time.Second, "another to wait", func() bool { return other.Stats().Waiting == 1 })
+					return nil
+				})
+				if !ran || err != nil {
+					t.Fatal(ran, err)
+				}
+				if rerun == lock.Again {
+					<-done
+				}
+			}
+		}
+	})
+}
+
+// TestOnceBeyondTheLease has a run's lease end before the run does.
+func TestOnceBeyondTheLease(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		brief := locker(t, rdb, prefix, &lock.Options{TTL: 100 * time.Millisecond, NoRenewal: true})
+		other := locker(t, rdb, prefix, nil)
+		lapse := func(returns error) func(ctx context.Context) error {
+			return func(ctx context.Context) error {
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), lock.ErrExpired) {
+					t.Errorf("it ended by %v", context.Cause(ctx))
+				}
+				return returns
+			}
+		}
+		errJob := errors.New("the job failed")
+		for _, rerun := range bothWays {
+			alone, tick := "alone-"+rerun.String(), aTick()
+			if ran, err := brief.Once(t.Context(), alone, tick, rerun, lapse(nil)); !ran || err != nil {
+				t.Errorf("%v, nobody took it over: %v, %v", rerun, ran, err)
+			}
+			assertRan(t, other, alone, tick, rerun, false)
+			tick = tick.Add(time.Second)
+			if _, err := brief.Once(t.Context(), alone, tick, rerun, lapse(errJob)); !errors.Is(err, errJob) || !errors.Is(err, lock.ErrExpired) {
+				t.Errorf("%v, it failed and was lost: %v", rerun, err)
+			}
+			assertRan(t, other, alone, tick, rerun, rerun == lock.Again)
+		}
+
+		for name, end := range map[string]error{"completes": nil, "fails": errJob} {
+			tick := aTick()
+			taken, over := make(chan int64), make(chan struct{})
+			go func() {
+				defer close(over)
+				<-taken // the first is at work
+				_, err := other.Once(t.Context(), name, tick, lock.Again, func(ctx context.Context) error {
+					held, _ := lock.FromContext(ctx)
+					taken <- held.Fence()
+					<-taken // the first has returned
+					return end
+				})
+				if !errors.Is(err, end) {
+					t.Error(err)
+				}
+			}()
+			ran, err := brief.Once(t.Context(), name, tick, lock.Again, func(ctx context.Context) error {
+				taken <- 0
+				held, _ := lock.FromContext(ctx)
+				if fence := <-taken; fence <= held.Fence() || ctx.Err() == nil {
+					t.Errorf("the fence went from %d to %d: %v", held.Fence(), fence, ctx.Err())
+				}
+				return nil
+			})
+			if !ran || !errors.Is(err, lock.ErrTakenByOther) {
+				t.Errorf("%s: it was taken over: %v, %v", name, ran, err)
+			}
+			taken <- 0
+			<-over
+			assertRan(t, other, name, tick, lock.Again, end != nil)
+		}
+	})
+}
+
+func TestOnceSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, &lock.Options{FenceRetention: time.Hour})
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, c := range []struct {
+			ctx   context.Context
+			job   string
+			tick  time.Time
+			rerun lock.Rerun
+			want  error
+		}{
+			{t.Context(), "", aTick(), lock.Again, lock.ErrKey},
+			{t.Context(), "job", time.Time{}, lock.Again, lock.ErrTick},
+			{t.Context(), "job", aTick(), 0, lock.ErrTick},
+			{t.Context(), "job", aTick(), lock.Again + 1, lock.ErrTick},
+			{t.Context(), "job", time.Now().Add(-time.Hour - time.Second), lock.Again, lock.ErrLate},
+			{t.Context(), "job", time.Now().Add(-time.Hour - time.Second), lock.Never, lock.ErrLate},
+			{t.Context(), "job", time.UnixMilli(-1), lock.Never, lock.ErrLate},
+			{ended, "job", aTick(), lock.Again, context.Canceled},
+			{ended, "job", aTick(), lock.Never, context.Canceled},
+		} {
+			ran, err := l.Once(c.ctx, c.job, c.tick, c.rerun, func(context.Context) error {
+				t.Errorf("%+v: it runs", c)
+				return nil
+			})
+			if ran || !errors.Is(err, c.want) {
+				t.Errorf("%+v: %v, %v", c, ran, err)
+			}
+		}
+		if n := len(keysUnder(t, admin, prefix)); n != 0 {
+			t.Errorf("%d keys are left behind", n)
+		}
+	})
+}
+
+// keysUnder are the keys that a test has made.
+func keysUnder(t *testing.T, admin redis.UniversalClient, prefix string) (keys []string) {
+	t.Helper()
+	var mu sync.Mutex
+	list := func(ctx context.Context, rdb *redis.Client) error {
+		found, err := rdb.Keys(ctx, prefix+"*").Result()
+		mu.Lock()
+		defer mu.Unlock()
+		keys = append(keys, found...)
+		return err
+	}
+	var err error
+	if cluster, ok := admin.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(t.Context(), list)
+	} else {
+		err = list(t.Context(), admin.(*redis.Client))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// TestOnceRemembersLongEnough asks again for ticks, one of them to come, until
+// they are late, after the server's clock was set back by a day in the middle
+// of the runs.
+func TestOnceRemembersLongEnough(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for _, back := range []time.Duration{0, day, lock.DefaultFenceRetention - time.Minute} {
+		t.Run(fmt.Sprint(back), func(t *testing.T) {
+			t.Parallel()
+			m := miniredis.RunT(t)
+			m.ClockTTL(true)
+			now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+			m.SetTime(now)
+			rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+			t.Cleanup(func() { rdb.Close() })
+			l := locker(t, rdb, "neap:once", nil)
+			other := locker(t, rdb, "neap:once", nil)
+			ticks := []time.Time{now.Add(-time.Second), now, now.Add(5 * day)}
+			var runs func(n int)
+			runs = func(n int) { // each within the one before
+				if n == 2*len(ticks) {
+					m.SetTime(now.Add(-back))
+					return
+				}
+				rerun := bothWays[n%2]
+				ran, err := l.Once(t.Context(), rerun.String(), ticks[n/2], rerun, func(ctx context.Context) error {
+					runs(n + 1)
+					held, _ := lock.FromContext(ctx)
+					return held.Extend(ctx, time.Minute)
+				})
+				if !ran || err != nil {
+					t.Fatal(ran, err)
+				}
+			}
+			runs(0)
+			for at := now.Add(-back); at.Before(ticks[2].Add(3 * day)); at = at.Add(time.Hour) {
+				m.SetTime(at)
+				for _, rerun := range bothWays {
+					for _, tick := range ticks {
+						ran, err := other.Once(t.Context(), rerun.String(), tick, rerun, fine)
+						if late := !at.Before(tick.Add(lock.DefaultFenceRetention)); ran || late != errors.Is(err, lock.ErrLate) || !late && err != nil {
+							t.Fatalf("%v, %v after the tick: %v, %v", rerun, at.Sub(tick), ran, err)
+						}
+					}
+				}
+			}
+			m.SetTime(ticks[2].Add(9 * day))
+			if keys := m.Keys(); len(keys) > 0 {
+				t.Errorf("left behind: %q", keys)
+			}
+		})
+	}
+}
+
+// TestOnceHealsItsTimeToLive removes it from the records of ticks that have
+// run: who asks for one again mends it.
+func TestOnceHealsItsTimeToLive(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, &lock.Options{FenceRetention: time.Hour})
+		for _, rerun := range bothWays {
+			tick := aTick()
+			assertRan(t, l, rerun.String(), tick, rerun, true)
+			for _, key := range keysUnder(t, admin, prefix) {
+				if strings.Contains(key, "{"+rerun.String()+"}") {
+					if err := admin.Persist(t.Context(), key).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			assertRan(t, l, rerun.String(), tick, rerun, false)
+		}
+		for _, key := range keysUnder(t, admin, prefix) {
+			if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= time.Hour || ttl > 2*time.Hour+lock.DefaultTTL {
+				t.Errorf("%s lives for %v", key, ttl)
+			}
+		}
+	})
+}
