@@ -11,9 +11,9 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// Denial is why a gate does not let a request run: a 429 of a limit, a refusal
-// of 400 to 499 of a key, a 503 when Redis cannot answer, a 500 when the wiring
-// is wrong. A Render function makes a [Reply] of it.
+// Denial is why a gate does not let a request run: a 429 of a limit, a 409 of a
+// lock, a refusal of 400 to 499 of a key, a 503 when Redis cannot answer, a 500
+// when the wiring is wrong. A Render function makes a [Reply] of it.
 type Denial struct {
 	Status int
 	// Type is the URI of the problem type (RFC 9457 section 3.1.1); empty where

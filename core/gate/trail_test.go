@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
 )
 
 // through is a request on its way, behind middleware of others.
@@ -36,6 +37,10 @@ func TestRefusalGivesBackOuterPermits(t *testing.T) {
 	if _, err := full.Acquire(context.Background(), "everyone"); err != nil {
 		t.Fatal(err)
 	}
+	busy, _ := locks(t, lock.Options{})
+	if _, err := busy.Try(context.Background(), "everyone"); err != nil {
+		t.Fatal(err)
+	}
 	cost := func(gate.Request) (int64, error) { return 2, nil }
 	for name, c := range map[string]struct {
 		status int
@@ -43,6 +48,7 @@ func TestRefusalGivesBackOuterPermits(t *testing.T) {
 	}{
 		"limit": {429, gate.RateLimit(empty, everyone, nil)},
 		"full":  {429, gate.Concurrency(full, everyone, nil)},
+		"held":  {409, gate.Exclusive(busy, everyone, nil)},
 		"key":   {400, gate.RateLimit(empty, gate.ByHeader("X-Api-Key"), nil)},
 		"plan": {402, gate.RateLimit(empty, everyone, &gate.RateLimitOptions{
 			Choose: func(gate.Request) (*limit.Limiter, error) { return nil, gate.Refuse(402, "Pay first") },

@@ -72,6 +72,9 @@ func (l *Locker) As(owner string) *Locker {
 // Name is the name that was given to New.
 func (l *Locker) Name() string { return l.name }
 
+// Owner is the owner that was given to As, "" where none was.
+func (l *Locker) Owner() string { return l.owner }
+
 // Do runs fn while it holds the lock, for which it waits as Acquire does. The
 // context of fn is that of [Lock.Context]: it ends when the lock is lost.
 //

@@ -1,0 +1,127 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/neap-go/neap/core/lock"
+)
+
+// ExclusiveOptions are the options of [Exclusive]. Their functions are called
+// by many requests at once; what they panic with, the request panics with.
+type ExclusiveOptions struct {
+	// Skip lets a request pass without a lock, such as a health check.
+	Skip func(Request) bool
+	// Wait has a request wait for the lock, as long as lock.Options.Wait of the
+	// locker allows, instead of being refused at once. Those of one process are
+	// served in the order in which they came.
+	Wait bool
+	// Render makes the answer to a request that may not run, as that of
+	// [RateLimitOptions] does.
+	Render func(Denial) Reply
+	// OnError hears of what is answered with a 500 or 503, as that of
+	// [RateLimitOptions] does. It also hears when the lock was lost before the
+	// handler had returned (lock.ErrExpired, lock.ErrTakenByOther, lock.ErrLost),
+	// so that another may have run beside it, and when Redis did not confirm the
+	// release, which then goes on in the background. The handler has run by
+	// then, and the Request has no more than its context, method, host, path,
+	// query, route and peer.
+	OnError func(Request, error)
+}
+
+// titleHeld has no problem type beside it: none that is registered is about
+// requests that exclude each other.
+const titleHeld = "Another request for the same thing is running"
+
+// retryHeld is when to come back to a lock that another request has: it is free
+// when that has ended, and nobody knows when.
+const retryHeld = time.Second
+
+// Exclusive is a gate that lets one request of a subject run at a time, in all
+// processes that share the locker's name and Redis. It answers
+//
+//   - 409 with Retry-After 1 while another runs; with Wait, when it still does
+//     after the wait,
+//   - 400 to 499 when the request cannot be keyed,
+//   - 503 when Redis could not answer, or when the request's context ended,
+//   - 500 when the key is wrongly wired or fails.
+//
+// The handler's context is that of the lock: lock.FromContext finds the lock in
+// it, with its fence, and it ends when the lock is lost or reaches MaxHold. It
+// also ends with the request's own, when the client goes away; Fiber does not
+// tell of that, so there the handler runs on. What ends the context does not end
+// the handler: the lock is held, and renewed unless it was lost, until the
+// handler has returned or panicked, and is free before the response has ended
+// unless the handler flushed all of it. What a handler leaves behind has no
+// lock: a goroutine, a connection that was taken over and lives on, and with
+// Fiber a response that is streamed, since its stream runs after the handler has
+// returned.
+//
+// It costs a round trip before the handler and one after it, and another for
+// each third of the TTL that the handler takes. Two of them with Wait, whose
+// subjects two requests ask for in opposite order, wait for each other until a
+// wait is over.
+//
+// It panics at wiring on a nil locker or key, and on a locker made by As, whose
+// owner would not exclude himself; nil options are the defaults, and options are
+// copied.
+func Exclusive(locker *lock.Locker, key Key, opts *ExclusiveOptions) Gate {
+	if locker == nil {
+		panic("gate.Exclusive: the locker is nil; make one with lock.New")
+	}
+	if locker.Owner() != "" {
+		panic("gate.Exclusive: the locker was made by As, and all requests would be one owner's; use the one that lock.New made")
+	}
+	mustKeys("Exclusive", key)
+	g := &exclusive{acquire: locker.Try, key: key}
+	if opts != nil {
+		if opts.Wait {
+			g.acquire = locker.Acquire
+		}
+		g.skip = opts.Skip
+		g.answers = answers{render: opts.Render, onError: opts.OnError}
+	}
+	return g
+}
+
+type exclusive struct {
+	acquire func(ctx context.Context, key string) (*lock.Lock, error)
+	key     Key
+	skip    func(Request) bool
+	answers answers
+}
+
+func (g *exclusive) Enter(r Request) Pass {
+	if g.skip != nil && g.skip(r) {
+		return Pass{}
+	}
+	subject, err := subject(r, g.key)
+	if err != nil {
+		return g.answers.refuse(r, err)
+	}
+	held, err := g.acquire(r.Context(), subject)
+	switch {
+	case errors.Is(err, lock.ErrHeld):
+		return g.answers.deny(r, Denial{Status: 409, Title: titleHeld, RetryAfter: retryHeld})
+	case errors.Is(err, lock.ErrOwner):
+		return g.answers.refuse(r, fmt.Errorf("%w: %w", ErrWiring, err))
+	case err != nil:
+		return g.answers.unavailable(r, err)
+	}
+	return Pass{Context: held.Context(), Leave: g.leaving(r, held)}
+}
+
+// leaving gives the lock back, whatever became of the handler.
+func (g *exclusive) leaving(r Request, held *lock.Lock) func(*Reply) {
+	ctx, asked := r.Context(), Request(nil)
+	if g.answers.onError != nil {
+		asked = keep(r)
+	}
+	return func(*Reply) {
+		if err := held.Release(ctx); err != nil {
+			g.answers.tell(asked, err)
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// locks gives out locks of a Redis that goes away when told to.
+func locks(t testing.TB, opts lock.Options) (*lock.Locker, *severed) {
+	t.Helper()
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = rdb.Close() })
+	s := &severed{Client: rdb}
+	if opts.Budget == 0 {
+		opts.Budget = 5 * time.Second
+	}
+	l, err := lock.New(s, "test", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, s
+}
+
+// isHeld asks Redis about everyone's lock.
+func isHeld(t testing.TB, l *lock.Locker) bool {
+	t.Helper()
+	state, err := l.Inspect(context.Background(), "everyone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.Held
+}
+
+func TestExclusiveHoldsTheLockUntilLeave(t *testing.T) {
+	t.Parallel()
+	l, _ := locks(t, lock.Options{})
+	g := gate.Exclusive(l, gate.ByHeader("X-Order"), nil)
+	seven := with("X-Order", "seven")
+	first := g.Enter(seven)
+	if status(first) != 200 || first.Header != nil || first.Capture != 0 {
+		t.Fatalf("%+v", first)
+	}
+	held := g.Enter(seven)
+	const body = `{"title":"Another request for the same thing is running","status":409,"detail":"Retry after 1 s."}` + "\n"
+	if status(held) != 409 || string(held.Reply.Body) != body || held.Leave != nil || held.Context != nil {
+		t.Errorf("%+v", held.Reply)
+	}
+	if h := held.Reply.Header; single(t, h, "Retry-After") != "1" || single(t, h, "Cache-Control") != "no-store" ||
+		single(t, h, "Content-Type") != "application/problem+json" || len(h) != 3 {
+		t.Errorf("%+v", h)
+	}
+	if got := status(g.Enter(with("X-Order", "eight"))); got != 200 {
+		t.Errorf("another key: %d", got)
+	}
+	if err := first.Context.Err(); err != nil {
+		t.Errorf("before Leave: %v", err)
+	}
+	first.Leave(nil)
+	first.Leave(nil)
+	if status(g.Enter(seven)) != 200 || status(g.Enter(seven)) != 409 {
+		t.Error("after it has left, one more may run, and no more than one")
+	}
+}
+
+// Its handler's context is the lock's, and the request's in all else.
+func TestExclusiveContext(t *testing.T) {
+	t.Parallel()
+	l, _ := locks(t, lock.Options{})
+	ctx, stop := context.WithCancel(context.WithValue(context.Background(), userKey(1), "alice"))
+	g := gate.Exclusive(l, everyone, nil)
+	p := g.Enter(&request{ctx: ctx})
+	held, ok := lock.FromContext(p.Context)
+	if !ok || held.Fence() == 0 || held.Err() != nil || p.Context.Value(userKey(1)) != "alice" {
+		t.Fatalf("%v, %v", held, ok)
+	}
+	stop()
+	<-p.Context.Done()
+	if held.Err() != nil || !isHeld(t, l) || status(g.Enter(&request{})) != 409 {
+		t.Error("the lock was given back before the handler had returned")
+	}
+	p.Leave(answered(200))
+	if !errors.Is(held.Err(), lock.ErrReleased) || isHeld(t, l) {
+		t.Errorf("after Leave of a client that is gone: %v", held.Err())
+	}
+	next := g.Enter(&request{})
+	if again, _ := lock.FromContext(next.Context); again == nil || again.Fence() <= held.Fence() {
+		t.Error("the fence did not grow")
+	}
+	next.Leave(nil)
+	if !errors.Is(context.Cause(next.Context), lock.ErrReleased) {
+		t.Errorf("the context of who has left: %v", context.Cause(next.Context))
+	}
+}
+
+func TestExclusiveAnswers(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom secret-key-name")
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, expire := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer expire()
+	ok := with("X-Order", "k")
+	key := gate.ByHeader("X-Order")
+	locker, _ := locks(t, lock.Options{})
+	refused, severed := locks(t, lock.Options{})
+	severed.gone.Store(true)
+	for name, c := range map[string]struct {
+		locker *lock.Locker
+		key    gate.Key
+		r      *request
+		status int
+		hook   error // nil: not told
+	}{
+		"alone":                {locker, key, ok, 200, nil},
+		"missing":              {locker, key, &request{}, 400, nil},
+		"doubled":              {locker, key, with("X-Order", "k", "k"), 400, nil},
+		"the key fails":        {locker, failing(boom), ok, 500, boom},
+		"no route":             {locker, gate.ByRoute(), ok, 500, gate.ErrWiring},
+		"no owner":             {locker.As(""), key, ok, 500, gate.ErrWiring},
+		"Redis is down":        {refused, key, ok, 503, script.ErrConfiguration},
+		"the client went away": {locker, key, &request{ctx: gone, header: ok.header}, 503, nil},
+		"no time is left":      {locker, key, &request{ctx: late, header: ok.header}, 503, context.DeadlineExceeded},
+	} {
+		for _, wait := range []bool{false, true} {
+			var h hook
+			p := gate.Exclusive(c.locker, c.key, &gate.ExclusiveOptions{Wait: wait, OnError: h.hear}).Enter(c.r)
+			if status(p) != c.status {
+				t.Errorf("%s, wait %t: %d, want %d", name, wait, status(p), c.status)
+			}
+			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
+				t.Errorf("%s, wait %t: the hook was told %v, want %v", name, wait, told, c.hook)
+			}
+			if p.Reply == nil {
+				p.Leave(nil)
+			} else if strings.Contains(string(p.Reply.Body), "secret-key-name") {
+				t.Errorf("%s: the client reads %s", name, p.Reply.Body)
+			}
+		}
+	}
+}
+
+func TestExclusiveWaits(t *testing.T) {
+	t.Parallel()
+	l, _ := locks(t, lock.Options{Wait: time.Minute})
+	g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: true})
+	first := g.Enter(&request{})
+	var left atomic.Bool
+	passed := make(chan gate.Pass)
+	go func() {
+		p := g.Enter(&request{})
+		if !left.Load() {
+			t.Error("two at once")
+		}
+		passed <- p
+	}()
+	redistest.Await(t, 20*time.Second, "the second to wait", func() bool { return l.Stats().Waiting == 1 })
+	left.Store(true)
+	first.Leave(nil)
+	second := <-passed
+	if status(second) != 200 {
+		t.Fatalf("%+v", second.Reply)
+	}
+
+	ctx, goAway := context.WithCancel(context.Background())
+	go func() { passed <- g.Enter(&request{ctx: ctx}) }()
+	redistest.Await(t, 20*time.Second, "the third to wait", func() bool { return l.Stats().Waiting == 1 })
+	goAway()
+	if got := status(<-passed); got != 503 {
+		t.Errorf("whose client goes away while it waits: %d", got)
+	}
+	second.Leave(nil)
+	if isHeld(t, l) {
+		t.Error("a lock is left")
+	}
+}
+
+func TestExclusiveWaitsInVain(t *testing.T) {
+	t.Parallel()
+	const wait = 50 * time.Millisecond
+	l, _ := locks(t, lock.Options{Wait: wait})
+	g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: true})
+	g.Enter(&request{})
+	began := time.Now()
+	p := g.Enter(&request{})
+	if took := time.Since(began); status(p) != 409 || single(t, p.Reply.Header, "Retry-After") != "1" || took < wait {
+		t.Errorf("%+v after %v", p.Reply, took)
+	}
+}
+
+func TestExclusiveOptions(t *testing.T) {
+	t.Parallel()
+	l, _ := locks(t, lock.Options{})
+	opts := &gate.ExclusiveOptions{
+		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
+		Render: func(d gate.Denial) gate.Reply {
+			if d.Status != 409 || d.Decision != nil || d.RetryAfter != time.Second {
+				t.Errorf("%+v", d)
+			}
+			return gate.Reply{Body: []byte("busy")}
+		},
+	}
+	g := gate.Exclusive(l, everyone, opts)
+	*opts = gate.ExclusiveOptions{Wait: true}
+	if p := g.Enter(&request{path: "/"}); status(p) != 200 {
+		t.Errorf("%+v", p.Reply)
+	}
+	if p := g.Enter(&request{path: "/healthz"}); p.Reply != nil || p.Leave != nil {
+		t.Errorf("%+v", p)
+	}
+	p := g.Enter(&request{path: "/"})
+	if status(p) != 409 || string(p.Reply.Body) != "busy" || single(t, p.Reply.Header, "Retry-After") != "1" {
+		t.Errorf("%+v", p.Reply)
+	}
+}
+
+// A gate further in that refuses, or panics, leaves no lock behind.
+func TestExclusiveLeavesWhatIsNotRun(t *testing.T) {
+	t.Parallel()
+	l, _ := locks(t, lock.Options{})
+	g := gate.Exclusive(l, everyone, nil)
+	if p := gate.Chain(g, gate.RateLimit(hourly(t, 1), failing(gate.Refuse(403, "No")), nil)).Enter(&request{}); status(p) != 403 {
+		t.Errorf("%+v", p.Reply)
+	}
+	if isHeld(t, l) {
+		t.Error("of a request that was refused")
+	}
+	panics(t, func() {
+		gate.Chain(g, gate.RateLimit(hourly(t, 1), func(gate.Request) (string, error) { panic("mine") }, nil)).Enter(&request{})
+	})
+	if isHeld(t, l) {
+		t.Error("of a request that panicked")
+	}
+}
+
+// What was lost while the handler ran, or could not be released, is told to the
+// hook, with a request that can still be asked.
+func TestExclusiveTellsOfALostLock(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(t *testing.T, l *lock.Locker, s *severed)
+		want      error
+	}{
+		"held": {func(*testing.T, *lock.Locker, *severed) {}, nil},
+		"forced": {func(t *testing.T, l *lock.Locker, _ *severed) {
+			if was, err := l.ForceRelease(context.Background(), "everyone"); !was || err != nil {
+				t.Error(was, err)
+			}
+		}, lock.ErrLost},
+		"taken over": {func(t *testing.T, l *lock.Locker, _ *severed) {
+			if _, err := l.ForceRelease(context.Background(), "everyone"); err != nil {
+				t.Error(err)
+			}
+			if _, err := l.Try(context.Background(), "everyone"); err != nil {
+				t.Error(err)
+			}
+		}, lock.ErrTakenByOther},
+		"Redis went away": {func(_ *testing.T, _ *lock.Locker, s *severed) { s.gone.Store(true) }, script.ErrConfiguration},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, s := locks(t, lock.Options{})
+			var told []error
+			var of gate.Request
+			g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{OnError: func(r gate.Request, err error) {
+				told, of = append(told, err), r
+			}})
+			r := &request{method: "POST", path: "/orders"}
+			p := g.Enter(r)
+			c.meanwhile(t, l, s)
+			*r = request{path: "/another"} // as a framework does
+			p.Leave(answered(200))
+			if c.want == nil {
+				if told != nil {
+					t.Errorf("the hook was told %v", told)
+				}
+				return
+			}
+			if len(told) != 1 || !errors.Is(told[0], c.want) || of.Path() != "/orders" || of.Method() != "POST" {
+				t.Errorf("the hook was told %v of %+v, want %v", told, of, c.want)
+			}
+		})
+	}
+}
+
+// The handler hears of a lock that was lost by the end of its context.
+func TestExclusiveLostWhileTheHandlerRuns(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		opts   lock.Options
+		forced bool
+		want   error
+	}{
+		"forced":     {lock.Options{TTL: 1500 * time.Millisecond}, true, lock.ErrLost},
+		"a lease":    {lock.Options{TTL: 900 * time.Millisecond, NoRenewal: true}, false, lock.ErrExpired},
+		"held it up": {lock.Options{MaxHold: 900 * time.Millisecond}, false, lock.ErrMaxHold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := locks(t, c.opts)
+			p := gate.Exclusive(l, everyone, nil).Enter(&request{})
+			if c.forced {
+				if _, err := l.ForceRelease(context.Background(), "everyone"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-p.Context.Done()
+			if err := context.Cause(p.Context); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			p.Leave(nil)
+		})
+	}
+}
+
+func TestExclusivePanics(t *testing.T) {
+	t.Parallel()
+	l, _ := locks(t, lock.Options{})
+	for name, wire := range map[string]func(){
+		"no locker": func() { gate.Exclusive(nil, everyone, nil) },
+		"an owner":  func() { gate.Exclusive(l.As("me"), everyone, nil) },
+		"no key":    func() { gate.Exclusive(l, nil, nil) },
+	} {
+		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Exclusive: ") {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+}
