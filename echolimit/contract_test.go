@@ -15,11 +15,13 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatetest"
 	"github.com/neap-go/neap/echolimit"
+	"github.com/neap-go/neap/internal/gatefake"
 )
 
 func TestContract(t *testing.T) {
 	t.Parallel()
 	gatetest.Run(t, gatetest.Driver{
+		Redis: gatefake.Redis,
 		Serve: serve,
 		Key: func(header string) gate.Key {
 			return echolimit.Key(func(c echo.Context) (string, error) {

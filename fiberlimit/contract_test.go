@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatetest"
 	"github.com/neap-go/neap/fiberlimit"
+	"github.com/neap-go/neap/internal/gatefake"
 )
 
 func TestContract(t *testing.T) {
@@ -35,6 +36,7 @@ func TestContractStreamingBodies(t *testing.T) {
 func driver(config fiber.Config) gatetest.Driver {
 	config.DisableStartupMessage = true
 	return gatetest.Driver{
+		Redis: gatefake.Redis,
 		Serve: func(t testing.TB, app gatetest.App) string { return serve(t, config, app) },
 		Key: func(header string) gate.Key {
 			return fiberlimit.Key(func(c *fiber.Ctx) (string, error) {

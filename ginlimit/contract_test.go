@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatetest"
 	"github.com/neap-go/neap/ginlimit"
+	"github.com/neap-go/neap/internal/gatefake"
 )
 
 func TestMain(m *testing.M) {
@@ -40,6 +41,7 @@ func TestContractEncodedParameters(t *testing.T) {
 
 func driver(configure func(*gin.Engine)) gatetest.Driver {
 	return gatetest.Driver{
+		Redis: gatefake.Redis,
 		Serve: func(t testing.TB, app gatetest.App) string {
 			engine := gin.New()
 			configure(engine)

@@ -14,12 +14,14 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatetest"
+	"github.com/neap-go/neap/internal/gatefake"
 	"github.com/neap-go/neap/nethttp"
 )
 
 func TestContract(t *testing.T) {
 	t.Parallel()
 	gatetest.Run(t, gatetest.Driver{
+		Redis: gatefake.Redis,
 		Serve: serve,
 		Key: func(header string) gate.Key {
 			return nethttp.Key(func(r *http.Request) (string, error) {

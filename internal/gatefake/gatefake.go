@@ -1,4 +1,5 @@
-// Package gatefake has gates for the tests of the adapters.
+// Package gatefake has gates, and a Redis for gates, for the tests of the
+// adapters.
 package gatefake
 
 import (

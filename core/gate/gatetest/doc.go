@@ -3,7 +3,7 @@
 // an [App] with its framework and hands that to [Run]:
 //
 //	func TestContract(t *testing.T) {
-//		gatetest.Run(t, gatetest.Driver{Serve: serve, Key: key, Native: native})
+//		gatetest.Run(t, gatetest.Driver{Serve: serve, Key: key, Native: native, Redis: redis})
 //	}
 //
 // Run sends real HTTP over loopback connections and compares with one set of

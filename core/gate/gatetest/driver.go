@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/script"
 )
 
 // Driver is an adapter under test. What is not a function says what the
@@ -26,6 +27,10 @@ type Driver struct {
 	// Native finds the framework's own request with the adapter's Context, and
 	// reads the first line of a header from it; false when Context says so.
 	Native func(q gate.Request, header string) (string, bool)
+
+	// Redis starts an empty Redis, such as miniredis, that ends with the test,
+	// and returns a client of it: locks have no form in process.
+	Redis func(t testing.TB) script.Client
 
 	// Errors says what becomes of an error that a handler returns.
 	Errors Errors

@@ -7,8 +7,8 @@ import (
 // Run holds the adapter behind d to the contract, in parallel subtests.
 func Run(t *testing.T, d Driver) {
 	t.Helper()
-	if d.Serve == nil || d.Key == nil || d.Native == nil {
-		t.Fatal("gatetest: a Driver needs Serve, Key and Native")
+	if d.Serve == nil || d.Key == nil || d.Native == nil || d.Redis == nil {
+		t.Fatal("gatetest: a Driver needs Serve, Key, Native and Redis")
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,6 +77,12 @@ var cases = []contract{
 	{"Concurrency/Full", inFlight},
 	{"Concurrency/HandlerPanics", inFlightPanics},
 	{"Concurrency/ClientGone", inFlightGone},
+	{"Exclusive/OneAtATime", exclusiveRows},
+	{"Exclusive/Handler", exclusiveHandler},
+	{"Exclusive/HandlerPanics", exclusivePanics},
+	{"Exclusive/ClientGone", exclusiveGone},
+	{"Exclusive/Lost", exclusiveLost},
+	{"Exclusive/Outer", exclusiveOuter},
 	{"Count/OnlyFailures", countFailures},
 	{"Count/Unseen", countUnseen},
 	{"Count/InFlight", countInFlight},

@@ -201,4 +201,56 @@ var nethttpBugs = []bug{
 		"func(r *Reply) { if r != nil { _ = slot.Release(ctx) } }",
 		"a handler that panics keeps its slot",
 	},
+	{
+		"core/gate/exclusive.go", "return Pass{Context: held.Context(), Leave: g.leaving(r, held)}",
+		"g.leaving(r, held)(nil)\nreturn Pass{Context: r.Context()}",
+		"a lock is released before its handler runs",
+	},
+	{
+		"core/gate/exclusive.go", "return Pass{Context: held.Context(), Leave: g.leaving(r, held)}",
+		"leave := g.leaving(r, held)\ncontext.AfterFunc(r.Context(), func() { leave(nil) })\nreturn Pass{Context: held.Context(), Leave: leave}",
+		"a lock is released when the client goes away, while the handler runs",
+	},
+	{
+		"core/gate/exclusive.go", "return func(*Reply) {\n", "return func(reply *Reply) {\nif reply == nil {\nreturn\n}\n",
+		"a handler that panics keeps its lock",
+	},
+	{
+		"core/gate/exclusive.go", "if err := held.Release(ctx); err != nil {\n\t\t\tg.answers.tell(asked, err)\n\t\t}",
+		"go func() {\ntime.Sleep(20 * time.Millisecond)\nif err := held.Release(ctx); err != nil {\ng.answers.tell(asked, err)\n}\n}()",
+		"a client that has read its answer finds its lock held",
+	},
+	{
+		"core/gate/exclusive.go", "Pass{Context: held.Context(), ", "Pass{",
+		"a handler is not told that its lock was lost, and does not find it",
+	},
+	{
+		"core/gate/exclusive.go", "Pass{Context: held.Context(), ", "Pass{Context: context.WithoutCancel(held.Context()), ",
+		"a handler finds its lock, and is not told that it was lost",
+	},
+	{
+		"core/gate/exclusive.go", "g.acquire(r.Context(), subject)", "g.acquire(context.WithoutCancel(r.Context()), subject)",
+		"the context of a handler does not end with its client",
+	},
+	{
+		"core/gate/exclusive.go", "g.acquire(r.Context(), subject)", "g.acquire(r.Context(), subject[:1])",
+		"requests of different keys exclude each other",
+	},
+	{
+		"core/gate/exclusive.go", "g.acquire = locker.Acquire", "_ = locker.Acquire",
+		"a request that may wait is refused",
+	},
+	{
+		"core/gate/exclusive.go", "return g.answers.deny(r, Denial{Status: 409, Title: titleHeld, RetryAfter: retryHeld})",
+		"return Pass{Reply: g.answers.reply(Denial{Status: 409, Title: titleHeld, RetryAfter: retryHeld})}",
+		"a request that finds its lock held has taken from the limits outside",
+	},
+	{
+		"core/gate/exclusive.go", ", RetryAfter: retryHeld}", "}",
+		"a client is not told when to ask for the lock again",
+	},
+	{
+		"core/gate/exclusive.go", "\t\t\tg.answers.tell(asked, err)\n", "\t\t\t_ = asked\n",
+		"nobody hears of a lock that was lost while the handler ran",
+	},
 }

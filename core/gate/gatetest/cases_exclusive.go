@@ -1,0 +1,292 @@
+package gatetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/lock"
+)
+
+// order is the header that requests exclude each other by.
+const order = "X-Order"
+
+// newLocker has a Redis of its own, and time for a busy machine.
+func newLocker(t testing.TB, d Driver, opts lock.Options) *lock.Locker {
+	t.Helper()
+	opts.Budget = patience()
+	l, err := lock.New(d.Redis(t), "gatetest", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// exclusive serves POST /exclusive, one request of an order at a time.
+func exclusive(t *testing.T, d Driver, l *lock.Locker, opts *gate.ExclusiveOptions, h Handler) (address string) {
+	return d.Serve(t, App{Routes: []Route{{
+		Method: "POST", Pattern: "/exclusive", Handler: h,
+		Gates: []gate.Gate{gate.Exclusive(l, gate.ByHeader(order), opts)},
+	}}})
+}
+
+// order17 asks on a connection of its own, since a server may close that of a
+// request whose body it has not read.
+func order17(t testing.TB, address string) answer {
+	t.Helper()
+	return dial(t, address).post("/exclusive", "", order+": 17")
+}
+
+// fenced finds the lock as a handler does.
+func fenced(t testing.TB, x Exchange) *lock.Lock {
+	t.Helper()
+	held, ok := lock.FromContext(x.Context())
+	if !ok || held.Err() != nil || held.Fence() == 0 {
+		t.Errorf("the handler found the lock %v, %v", held, ok)
+		return new(lock.Lock)
+	}
+	return held
+}
+
+const heldProblem = `{"title":"Another request for the same thing is running","status":409,"detail":"Retry after 1 s."}` + "\n"
+
+// isHeld fails the test unless the answer is that of a lock that another has.
+func (a answer) isHeld(t testing.TB) {
+	t.Helper()
+	a.is(t, 409, heldProblem, "Cache-Control: no-store", "Content-Type: application/problem+json", "Retry-After: 1")
+}
+
+// exclusiveRows: of many requests at once, those of one order run one after
+// the other, all of them if they wait; the others are refused.
+func exclusiveRows(t *testing.T, d Driver) {
+	for name, wait := range map[string]bool{"Wait": true, "Refuse": false} {
+		t.Run(name, func(t *testing.T) {
+			const requests = 50
+			l := newLocker(t, d, lock.Options{Wait: patience()})
+			var running, handled, last atomic.Int64
+			address := exclusive(t, d, l, &gate.ExclusiveOptions{Wait: wait}, func(x Exchange) error {
+				if n := running.Add(1); n > 1 {
+					t.Errorf("%d at once", n)
+				}
+				defer running.Add(-1)
+				held := fenced(t, x)
+				if before := last.Swap(held.Fence()); before >= held.Fence() {
+					t.Errorf("the fence %d came after %d", held.Fence(), before)
+				}
+				time.Sleep(time.Millisecond) // for others to come in between
+				handled.Add(1)
+				return say(200, "done")(x)
+			})
+			var done, refused atomic.Int64
+			var wg sync.WaitGroup
+			for range requests {
+				c := dial(t, address)
+				wg.Go(func() {
+					a, err := c.try("POST", "/exclusive", "", order+": 17", "Content-Length: 0")
+					switch {
+					case err != nil:
+						t.Error(err)
+					case a.status == 200:
+						done.Add(1)
+					default:
+						refused.Add(1)
+						a.isHeld(t)
+					}
+				})
+			}
+			wg.Wait()
+			if done.Load() != handled.Load() || done.Load() == 0 || wait && refused.Load() != 0 {
+				t.Errorf("%d done, %d handled, %d refused", done.Load(), handled.Load(), refused.Load())
+			}
+		})
+	}
+}
+
+// exclusiveHandler: while a handler runs, its order is refused and no other;
+// when the client has read its answer, the order is free.
+func exclusiveHandler(t *testing.T, d Driver) {
+	l := newLocker(t, d, lock.Options{})
+	running, finish := make(chan *lock.Lock, 16), make(chan struct{})
+	end := sync.OnceFunc(func() { close(finish) })
+	defer end() // or a server with a bug would wait for ever
+	outside := func(x Exchange, next func() error) error {
+		before := x.Context()
+		defer func() {
+			if _, found := lock.FromContext(x.Context()); found || x.Context() != before {
+				t.Error("the lock's context stays on the request")
+			}
+		}()
+		return next()
+	}
+	address := d.Serve(t, App{Routes: []Route{{
+		Method: "POST", Pattern: "/exclusive", Around: []Middleware{outside},
+		Gates: []gate.Gate{gate.Exclusive(l, gate.ByHeader(order), nil)},
+		Handler: func(x Exchange) error {
+			held := fenced(t, x)
+			if x.Context() != held.Context() {
+				t.Error("the handler's context is not that of the lock")
+			}
+			if x.Query("slow") != "" {
+				running <- held
+				<-finish
+			}
+			return say(200, "done")(x)
+		},
+	}}})
+	slow := dial(t, address)
+	if err := slow.write("POST", "/exclusive?slow=1", "", order+": 17", "Content-Length: 0"); err != nil {
+		t.Fatal(err)
+	}
+	held := next(t, running)
+	for range 2 {
+		order17(t, address).isHeld(t)
+		dial(t, address).post("/exclusive", "", order+": 18").is(t, 200, "done", "Content-Type: "+plain)
+	}
+	for _, lines := range [][]string{nil, {order + ":"}, {order + ": 19", order + ": 19"}} {
+		if a := dial(t, address).post("/exclusive", "", lines...); a.status != 400 || strings.Contains(a.body, "19") {
+			t.Errorf("with %q: got %d %q", lines, a.status, a.body)
+		}
+	}
+	if err := held.Err(); err != nil {
+		t.Errorf("while the handler runs: %v", err)
+	}
+	end()
+	if a, err := slow.read("POST"); err != nil || a.status != 200 {
+		t.Fatalf("got %d, %v", a.status, err)
+	}
+	if err := held.Err(); !errors.Is(err, lock.ErrReleased) {
+		t.Errorf("when the response had ended: %v", err)
+	}
+	c := dial(t, address)
+	for range 20 {
+		c.post("/exclusive", "", order+": 17").is(t, 200, "done", "Content-Type: "+plain)
+	}
+}
+
+// exclusivePanics: a handler that panics gives its lock back.
+func exclusivePanics(t *testing.T, d Driver) {
+	l := newLocker(t, d, lock.Options{})
+	address := exclusive(t, d, l, nil, func(Exchange) error { panic("gatetest: a handler panics") })
+	for range 3 {
+		a, err := dial(t, address).try("POST", "/exclusive", "", order+": 17", "Content-Length: 0")
+		if err != nil || a.status != 500 || a.body != Recovered {
+			t.Errorf("got %d %q, %v, want 500 %q", a.status, a.body, err, Recovered)
+		}
+		await(t, "the lock to be free", func() bool { return l.Stats().Holding == 0 })
+	}
+}
+
+// exclusiveGone: the lock is held as long as the handler runs, with its client
+// gone or not, and no longer. Where a request ends with its client, so does the
+// handler's context.
+func exclusiveGone(t *testing.T, d Driver) {
+	l := newLocker(t, d, lock.Options{})
+	running, finish := make(chan *lock.Lock, 16), make(chan struct{})
+	ended := make(chan struct{}, 16)
+	end := sync.OnceFunc(func() { close(finish) })
+	defer end() // or a server with a bug would wait for ever
+	address := exclusive(t, d, l, nil, func(x Exchange) error {
+		if x.Query("slow") != "" {
+			running <- fenced(t, x)
+			if d.Disconnect {
+				select {
+				case <-x.Context().Done():
+				case <-finish:
+					return nil
+				}
+			}
+			ended <- struct{}{}
+			<-finish
+		}
+		return say(200, "done")(x)
+	})
+	gone := dial(t, address)
+	if err := gone.write("POST", "/exclusive?slow=1", "", order+": 17", "Content-Length: 0"); err != nil {
+		t.Fatal(err)
+	}
+	held := next(t, running)
+	_ = gone.conn.Close()
+	next(t, ended)
+	if err := held.Err(); err != nil {
+		t.Errorf("while the handler still ran: %v", err)
+	}
+	order17(t, address).isHeld(t)
+	end()
+	await(t, "the lock to be free", func() bool { return l.Stats().Holding == 0 })
+	order17(t, address).is(t, 200, "done", "Content-Type: "+plain)
+}
+
+// exclusiveLost: a lock that is lost ends the handler's context, and what the
+// handler then answers is sent.
+func exclusiveLost(t *testing.T, d Driver) {
+	l := newLocker(t, d, lock.Options{TTL: 6 * time.Second})
+	told := make(chan error, 16)
+	options := &gate.ExclusiveOptions{OnError: func(_ gate.Request, err error) { told <- err }}
+	address := exclusive(t, d, l, options, func(x Exchange) error {
+		if _, err := l.ForceRelease(context.Background(), "header:x-order=17"); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-x.Context().Done():
+		case <-time.After(patience()):
+			t.Error("the handler's context goes on without the lock")
+		}
+		return say(503, fmt.Sprint(errors.Is(context.Cause(x.Context()), lock.ErrLost)))(x)
+	})
+	order17(t, address).is(t, 503, "true", "Content-Type: "+plain)
+	if err := next(t, told); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("the hook was told %v", err)
+	}
+}
+
+// exclusiveOuter: a request that the lock refuses takes nothing of a limit
+// outside; one that a limit inside refuses leaves no lock behind.
+func exclusiveOuter(t *testing.T, d Driver) {
+	for name, mount := range map[string]func(outer, own, inner gate.Gate) App{
+		"Apart": func(outer, own, inner gate.Gate) App {
+			return App{Gates: []gate.Gate{outer}, Routes: []Route{{
+				Around: []Middleware{wrapping}, Gates: []gate.Gate{own, inner},
+			}}}
+		},
+		"Chain": func(outer, own, inner gate.Gate) App {
+			return App{Routes: []Route{{Gates: []gate.Gate{gate.Chain(outer, own, inner)}}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLocker(t, d, lock.Options{})
+			all, few := perHour(t, "all", 100), perHour(t, "few", 2)
+			app := mount(gate.RateLimit(all, everyone, nil),
+				gate.Exclusive(l, gate.ByHeader(order), nil), gate.RateLimit(few, everyone, nil))
+			app.Routes[0].Method, app.Routes[0].Pattern = "POST", "/exclusive"
+			app.Routes[0].Handler = func(x Exchange) error {
+				fenced(t, x)
+				return say(200, "done")(x)
+			}
+			address := d.Serve(t, app)
+			held, err := l.Try(t.Context(), "header:x-order=18")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer held.Release(context.Background())
+			for i, ask := range []struct {
+				order  string
+				status int
+				used   int64
+			}{{"17", 200, 1}, {"18", 409, 1}, {"17", 200, 2}, {"18", 409, 2}, {"17", 429, 2}, {"17", 429, 2}} {
+				a := dial(t, address).post("/exclusive", "", order+": "+ask.order)
+				if got := used(t, all); a.status != ask.status || got != ask.used {
+					t.Errorf("request %d: got %d, and %d used, want %d and %d", i, a.status, got, ask.status, ask.used)
+				}
+			}
+			if n := l.Stats().Holding; n != 1 {
+				t.Errorf("%d locks are held, want the one of this test", n)
+			}
+		})
+	}
+}
