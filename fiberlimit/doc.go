@@ -22,7 +22,8 @@
 //
 // A response body set as a stream is written after the handlers have returned;
 // Leave is called before that and sees it as partial. A request's context does
-// not end with the client.
+// not end with the client: behind gate.Exclusive a handler runs on until it
+// returns, or its lock is lost or reaches MaxHold.
 //
 // Fiber parses a multipart form before any handler runs, and Body then returns
 // it written anew, its parts in any order; with DisablePreParseMultipartForm
