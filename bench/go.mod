@@ -5,9 +5,11 @@ go 1.26.0
 replace github.com/neap-go/neap => ../
 
 require (
+	github.com/bsm/redislock v0.9.4
 	github.com/go-chi/httprate v0.16.1
 	github.com/go-chi/httprate-redis v0.6.0
 	github.com/go-redis/redis_rate/v10 v10.0.1
+	github.com/go-redsync/redsync/v4 v4.18.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/neap-go/neap v0.0.0-00010101000000-000000000000
 	github.com/redis/go-redis/v9 v9.23.0

@@ -1,5 +1,5 @@
-// Bench measures neap beside other limiters, on a redis-server that it starts
-// itself, and writes what it found to RESULTS.md and RESULTS.svg.
+// Bench measures neap beside other limiters and locks, on a redis-server that it
+// starts itself, and writes what it found to RESULTS.md, RESULTS.svg and LOCKS.md.
 package main
 
 import (
@@ -19,17 +19,18 @@ func main() {
 	flag.DurationVar(&p.slice, "slice", 120*time.Millisecond, "how long a contestant is asked in a round")
 	flag.IntVar(&p.tries, "tries", 3, "how often each is asked by many callers at once for more than it has")
 	keys := flag.Int("keys", 100_000, "how many keys there are beside the one hot key")
+	what := flag.String("only", "", "limits or locks; both otherwise")
 	dir := flag.String("out", ".", "the directory to write to")
 	flag.Parse()
 	p.keys, p.goroutines = []int{1, *keys}, []int{1, 16, 256}
 
-	if err := run(context.Background(), p, *dir); err != nil {
+	if err := run(context.Background(), p, *what, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, p plan, dir string) (err error) {
+func run(ctx context.Context, p plan, only, dir string) (err error) {
 	if p.rounds < 1 || p.tries < 1 || p.slice <= 0 || p.keys[1] < 2 || p.keys[1] > 1<<24 {
 		return errors.New("rounds, tries and slice must be positive, keys from 2 to 16,777,216")
 	}
@@ -40,7 +41,18 @@ func run(ctx context.Context, p plan, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
+	if only != "limits" {
+		if err := s.locks(ctx, p, dir); err != nil {
+			return err
+		}
+	}
+	if only == "locks" {
+		return nil
+	}
+	return s.limits(ctx, p, dir)
+}
 
+func (s *server) limits(ctx context.Context, p plan, dir string) (err error) {
 	r := &results{plan: p, contestants: contestants(), when: time.Now()}
 	if r.host, err = s.host(ctx); err != nil {
 		return err
@@ -55,6 +67,17 @@ func run(ctx context.Context, p plan, dir string) (err error) {
 		write(filepath.Join(dir, "RESULTS.md"), r.report()),
 		write(filepath.Join(dir, "RESULTS.svg"), r.picture()),
 	)
+}
+
+// locks hand over for longer than a limiter is asked: some wait for most of a
+// second.
+func (s *server) locks(ctx context.Context, p plan, dir string) error {
+	const longer = 20
+	r, err := s.measureLocks(ctx, p.rounds, longer*p.slice, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, "LOCKS.md"), r.report())
 }
 
 func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // for everyone to read

@@ -120,22 +120,22 @@ func TestAllArePutDown(t *testing.T) {
 }
 
 // A whole run, of the shortest slices: every contestant answers as it must in
-// every cell, and nothing but the two files is left.
+// every cell, and nothing but the three files is left.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	redistest.Require(t)
 	dir := t.TempDir()
 	p := plan{rounds: 1, slice: time.Millisecond, tries: 1, keys: []int{1, 50}, goroutines: []int{1, manyCallers}}
-	if err := run(t.Context(), p, dir); err != nil {
+	if err := run(t.Context(), p, "", dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"RESULTS.md", "RESULTS.svg"} {
+	for _, name := range []string{"RESULTS.md", "RESULTS.svg", "LOCKS.md"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || strings.Contains(string(text), "NaN") {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 	}
-	if err := run(t.Context(), plan{}, dir); err == nil {
+	if err := run(t.Context(), plan{}, "", dir); err == nil {
 		t.Error("a run of no rounds")
 	}
 }
