@@ -2,8 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -16,8 +14,6 @@ import (
 const (
 	// linger is how long a subscription outlives the last who waits.
 	linger = 2 * time.Second
-	// silence is after how long without a message the connection is tried.
-	silence = 30 * time.Second
 	// tuning is how long to try to subscribe.
 	tuning = 5 * time.Second
 	// sulk and longSulk are how long nobody subscribes after a failure, and
@@ -41,24 +37,20 @@ type bells struct {
 	mu       sync.Mutex
 	channels map[string]*channel
 	stations map[subscriber]*station
-	plain    bool      // the cluster has no sharded channels
+	plain    bool      // there are no sharded channels
 	deaf     time.Time // until when nobody subscribes
+	proven   bool      // Redis lets this client subscribe and publish
+	trial    *channel  // the only one until that is proven
 }
 
 type subscriber interface {
+	script.Client
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// station is a connection that hears of some channels.
-type station struct {
-	server   subscriber
-	sub      *redis.PubSub
-	channels map[string]*channel
-}
-
+// channel is what is published about one key.
 type channel struct {
 	key     string
-	wake    string
 	station *station
 	state   state
 	known   chan struct{} // closed when the state is
@@ -79,7 +71,21 @@ func newBells(rdb script.Client, ring func(key string)) *bells {
 	if !ok {
 		return nil
 	}
-	return &bells{ring: ring, client: client, channels: map[string]*channel{}, stations: map[subscriber]*station{}}
+	_, cluster := rdb.(*redis.ClusterClient)
+	return &bells{
+		ring: ring, client: client, plain: !cluster,
+		channels: map[string]*channel{}, stations: map[subscriber]*station{},
+	}
+}
+
+// overhear is listen where that takes no new subscription, and nil otherwise.
+func (b *bells) overhear(key string) *ear {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.share(b.channels[key])
 }
 
 // listen subscribes to the releases of a key, in the background. It returns
@@ -92,12 +98,22 @@ func (b *bells) listen(key string) *ear {
 	defer b.mu.Unlock()
 	ch := b.channels[key]
 	if ch == nil {
-		if time.Now().Before(b.deaf) {
+		if !b.proven && b.trial != nil || time.Now().Before(b.deaf) {
 			return nil
 		}
 		ch = &channel{key: key, known: make(chan struct{})}
 		b.channels[key] = ch
+		if !b.proven {
+			b.trial = ch
+		}
 		go b.tune(ch)
+	}
+	return b.share(ch)
+}
+
+func (b *bells) share(ch *channel) *ear {
+	if ch == nil {
+		return nil
 	}
 	ch.ears++
 	return &ear{of: b, ch: ch}
@@ -119,19 +135,15 @@ func (b *bells) leave(ch *channel) {
 
 func (b *bells) forget(ch *channel) {
 	b.mu.Lock()
-	st := ch.station
 	if ch.ears > 0 || ch.state == dead {
 		b.mu.Unlock()
 		return
 	}
-	ch.end()
-	delete(b.channels, ch.key)
-	empty := false
-	if st != nil {
-		delete(st.channels, ch.key)
-		if empty = len(st.channels) == 0; empty {
-			delete(b.stations, st.server)
-		}
+	st := ch.station
+	b.drop(ch)
+	empty := st != nil && len(st.channels) == 0
+	if empty {
+		delete(b.stations, st.server)
 	}
 	b.mu.Unlock()
 	switch {
@@ -140,7 +152,7 @@ func (b *bells) forget(ch *channel) {
 	case st != nil:
 		ctx, cancel := context.WithTimeout(context.Background(), tuning)
 		defer cancel()
-		_ = st.unsubscribe(ctx, ch)
+		_ = b.settle(ctx, st, ch.key)
 	}
 }
 
@@ -150,25 +162,25 @@ func (b *bells) tune(ch *channel) {
 	defer cancel()
 	server, wake, err := b.server(ctx, ch.key)
 	b.mu.Lock()
+	if ch.state == dead {
+		b.mu.Unlock()
+		return
+	}
 	if err != nil {
 		b.fail(err)
 		b.drop(ch)
 		b.mu.Unlock()
 		return
 	}
-	if ch.state == dead {
-		b.mu.Unlock()
-		return
-	}
 	st := b.stations[server]
 	if st == nil {
-		st = &station{server: server, sub: server.Subscribe(ctx), channels: map[string]*channel{}}
+		st = newStation(ctx, server, wake)
 		b.stations[server] = st
 		go b.hear(st)
 	}
-	ch.wake, ch.station, st.channels[ch.key] = wake, st, ch
+	ch.station, st.channels[ch.key] = st, ch
 	b.mu.Unlock()
-	if err := st.subscribe(ctx, ch); err != nil {
+	if err := b.settle(ctx, st, ch.key); err != nil {
 		b.silence(st, err)
 	}
 }
@@ -176,10 +188,10 @@ func (b *bells) tune(ch *channel) {
 // server is where the releases of a key are published, and how. A cluster
 // carries what is published to all of its nodes, unless the channel is sharded.
 func (b *bells) server(ctx context.Context, key string) (subscriber, string, error) {
-	cluster, ok := b.client.(*redis.ClusterClient)
 	b.mu.Lock()
 	plain := b.plain
 	b.mu.Unlock()
+	cluster, ok := b.client.(*redis.ClusterClient)
 	if !ok || plain {
 		return b.client, publish, nil
 	}
@@ -187,100 +199,32 @@ func (b *bells) server(ctx context.Context, key string) (subscriber, string, err
 	return node, spublish, err
 }
 
-func (st *station) subscribe(ctx context.Context, ch *channel) error {
-	if ch.wake == spublish {
-		return st.sub.SSubscribe(ctx, ch.key)
-	}
-	return st.sub.Subscribe(ctx, ch.key)
-}
-
-func (st *station) unsubscribe(ctx context.Context, ch *channel) error {
-	if ch.wake == spublish {
-		return st.sub.SUnsubscribe(ctx, ch.key)
-	}
-	return st.sub.Unsubscribe(ctx, ch.key)
-}
-
-// hear goes on until the connection fails or is closed.
-func (b *bells) hear(st *station) {
-	ctx := context.Background()
-	tried := false
-	for {
-		message, err := st.sub.ReceiveTimeout(ctx, silence)
-		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() && !tried {
-			tried = true
-			err = st.sub.Ping(ctx)
-			if err == nil {
-				continue
-			}
-		}
-		if err != nil {
-			b.silence(st, err)
-			return
-		}
-		tried = false
-		switch m := message.(type) {
-		case *redis.Message:
-			b.ring(m.Channel)
-		case *redis.Subscription:
-			b.confirmed(st, m)
-		}
-	}
-}
-
-func (b *bells) confirmed(st *station, s *redis.Subscription) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	ch := st.channels[s.Channel]
-	switch {
-	case ch == nil:
-	case strings.HasSuffix(s.Kind, "unsubscribe"):
-		b.drop(ch) // the slot has moved
-	case ch.state == unknown:
-		ch.state = live
-		close(ch.known)
-	}
-}
-
-// silence ends a connection that failed, and those that heard by it.
-func (b *bells) silence(st *station, err error) {
-	b.mu.Lock()
-	if b.stations[st.server] == st {
-		delete(b.stations, st.server)
-		b.fail(err)
-		for _, ch := range st.channels {
-			b.drop(ch)
-		}
-	}
-	b.mu.Unlock()
-	_ = st.sub.Close()
-}
-
 // fail notes what can be learnt from an error.
 func (b *bells) fail(err error) {
+	b.proven = false
 	switch {
 	case strings.Contains(err.Error(), "unknown command") && !b.plain:
 		b.plain = true // Redis before 7
-	case redis.HasErrorPrefix(err, "NOPERM"):
+	case redis.HasErrorPrefix(err, "NOPERM"), strings.Contains(err.Error(), "unknown command"):
 		b.deaf = time.Now().Add(longSulk)
 	default:
 		b.deaf = time.Now().Add(sulk)
 	}
 }
 
+// drop ends a channel. Who listens to it finds that out when it asks next.
 func (b *bells) drop(ch *channel) {
-	ch.end()
-	if b.channels[ch.key] == ch {
-		delete(b.channels, ch.key)
-	}
-	if ch.station != nil {
-		delete(ch.station.channels, ch.key)
-	}
-}
-
-func (ch *channel) end() {
 	if ch.state == unknown {
 		close(ch.known)
 	}
 	ch.state = dead
+	if b.trial == ch {
+		b.trial = nil
+	}
+	if b.channels[ch.key] == ch {
+		delete(b.channels, ch.key)
+	}
+	if ch.station != nil && ch.station.channels[ch.key] == ch {
+		delete(ch.station.channels, ch.key)
+	}
 }

@@ -16,7 +16,7 @@ func (e *ear) wake() string {
 	if e.ch.state != live {
 		return ""
 	}
-	return e.ch.wake
+	return e.ch.station.wake
 }
 
 // dead says that nothing will be heard.

@@ -26,13 +26,20 @@ type waiter struct {
 	turn      chan struct{} // closed when it is the first
 }
 
+// now is the turn of who finds nobody before him.
+var now = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 func (l *lines) join(key, line string) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := &waiter{of: l, key: key, line: line, turn: make(chan struct{})}
+	w := &waiter{of: l, key: key, line: line, turn: now}
 	p := l.at(key)
-	if p.first(line) == nil {
-		close(w.turn)
+	if p.first(line) != nil {
+		w.turn = make(chan struct{})
 	}
 	p.waiting = append(p.waiting, w)
 	return w

@@ -10,18 +10,15 @@ import (
 func (s *shared) wait(ctx context.Context, b *bid, limit time.Duration) (*Lock, error) {
 	w := s.lines.join(b.key, b.line)
 	defer w.leave()
-	asked := w.isFirst() && !w.busy()
-	if asked {
-		held, _, err := s.attempt(ctx, b, "")
-		if held != nil || err != nil {
-			return held, err
-		}
+	alarm := alarm{limit: limit, set: time.Now()}
+	defer alarm.stop()
+	var over <-chan time.Time
+	if !w.isFirst() {
+		over = alarm.rings()
 	}
-
-	over, stop := alarm(limit)
-	defer stop()
 	select {
 	case <-w.turn:
+		return s.contend(ctx, b, w, &alarm)
 	case <-over: // who was before it in line may have had no answer
 		held, _, err := s.attempt(ctx, b, "")
 		if held == nil && err == nil {
@@ -31,19 +28,20 @@ func (s *shared) wait(ctx context.Context, b *bid, limit time.Duration) (*Lock, 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
 
-	var ear *ear
+// contend is what the first of a line does. What this process has it waits for
+// without asking, but for a question a RetryDelay: the lock may have been
+// forced open.
+func (s *shared) contend(ctx context.Context, b *bid, w *waiter, alarm *alarm) (*Lock, error) {
+	ear := s.bells.overhear(b.key)
 	defer func() { ear.close() }()
-	if asked {
-		ear = s.bells.listen(b.key)
-	}
-	poll := time.NewTimer(s.opts.RetryDelay)
-	defer poll.Stop()
-	for ask, last := !asked && !w.busy(), false; ; ask = true {
+	var poll *time.Timer
+	for due, last := false, false; ; {
 		bell := w.bell() // before the question, or what happens in between would go unheard
 		wake := ear.wake()
 		delay := s.opts.RetryDelay/2 + rand.N(s.opts.RetryDelay/2)
-		if ask {
+		if due || !w.busy() {
 			held, lapses, err := s.attempt(ctx, b, wake)
 			if held != nil || err != nil {
 				return held, err
@@ -57,24 +55,46 @@ func (s *shared) wait(ctx context.Context, b *bid, limit time.Duration) (*Lock, 
 		if last {
 			return nil, ErrHeld
 		}
-		poll.Reset(delay)
+		if poll == nil {
+			poll = time.NewTimer(delay)
+			defer poll.Stop()
+		} else {
+			poll.Reset(delay)
+		}
+		due = false
 		select {
 		case <-bell:
 		case <-ear.change(wake):
 		case <-poll.C:
-		case <-over:
-			last = true
+			due = true
+		case <-alarm.rings():
+			due, last = true, true
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// alarm goes off once after d, or never where d is 0.
-func alarm(d time.Duration) (<-chan time.Time, func()) {
-	if d == 0 {
-		return nil, func() {}
+// alarm rings once, limit after it was set; never where that is 0. Its timer is
+// made when somebody is about to wait.
+type alarm struct {
+	limit time.Duration
+	set   time.Time
+	timer *time.Timer
+}
+
+func (a *alarm) rings() <-chan time.Time {
+	if a.limit == 0 {
+		return nil
 	}
-	timer := time.NewTimer(d)
-	return timer.C, func() { timer.Stop() }
+	if a.timer == nil {
+		a.timer = time.NewTimer(time.Until(a.set.Add(a.limit)))
+	}
+	return a.timer.C
+}
+
+func (a *alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
 }
