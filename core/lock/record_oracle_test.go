@@ -1,0 +1,446 @@
+package lock_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
+)
+
+var (
+	acquireScript = script.New("lock_acquire.lua", lua.LockAcquire)
+	extendScript  = script.New("lock_extend.lua", lua.LockExtend)
+	releaseScript = script.New("lock_release.lua", lua.LockRelease)
+	forceScript   = script.New("lock_force.lua", lua.LockForce)
+	inspectScript = script.New("lock_inspect.lua", lua.LockInspect)
+)
+
+// immortal is the PTTL of a key that never expires.
+const immortal = -1
+
+// record is the model of the scripts on locks. Its times are in milliseconds.
+type record struct {
+	there       bool
+	fence       int64
+	owner, wake string
+	ttl, keep   int64 // 0 of a lock that is free or was forced open
+	holds       map[string]bool
+	lives       int64
+}
+
+// left is how long the lock is held yet, as the scripts see it.
+func (r *record) left() (left int64, mend bool) {
+	left = r.lives - r.keep
+	if r.ttl == 0 || r.lives != immortal && left <= r.ttl {
+		return left, false
+	}
+	return r.ttl, true
+}
+
+func (r *record) acquire(owner, hold string, ttl, keep int64, wake string) (left int64, granted bool) {
+	left, mend := r.left()
+	if mend {
+		r.lives = left + r.keep
+	}
+	held := r.ttl != 0 && left > 0
+	if held && r.owner != owner {
+		if wake != "" {
+			r.wake = wake
+		}
+		return left, false
+	}
+	if !held {
+		left, r.ttl, r.holds = 0, 0, map[string]bool{}
+	}
+	r.there, r.owner, r.ttl, r.keep = true, owner, max(r.ttl, ttl), keep
+	r.holds[hold] = true
+	r.lives = max(left, ttl) + keep
+	return 0, true
+}
+
+func (r *record) absent(mine int64) int64 {
+	if r.fence > mine {
+		return -1
+	}
+	return -2
+}
+
+func (r *record) extend(hold string, mine, ttl int64) int64 {
+	if !r.holds[hold] {
+		return r.absent(mine)
+	}
+	left, mend := r.left()
+	if left <= 0 {
+		return 0
+	}
+	r.ttl = max(r.ttl, ttl)
+	if ttl > left || mend {
+		left = max(left, ttl)
+		r.lives = left + r.keep
+	}
+	return left
+}
+
+func (r *record) release(hold string, mine int64) int64 {
+	switch {
+	case !r.there:
+		return -2
+	case !r.holds[hold] && (r.fence > mine || r.owner != "" && r.ttl == 0):
+		return r.absent(mine)
+	case !r.holds[hold]:
+		return -3
+	}
+	lapsed := r.lives != immortal && r.lives <= r.keep
+	delete(r.holds, hold)
+	if len(r.holds) == 0 {
+		if r.lives == immortal {
+			r.lives = r.keep
+		}
+		r.free()
+		r.owner = ""
+	}
+	if lapsed {
+		return 0
+	}
+	return 1
+}
+
+func (r *record) force() int64 {
+	if r.ttl == 0 {
+		return 0
+	}
+	held := r.lives == immortal || r.lives > r.keep
+	r.lives = r.keep
+	r.free()
+	if held {
+		return 1
+	}
+	return 0
+}
+
+func (r *record) free() {
+	r.ttl, r.keep, r.wake = 0, 0, ""
+	clear(r.holds)
+}
+
+func (r *record) inspect() []any {
+	left, _ := r.left()
+	if r.ttl == 0 || left <= 0 {
+		return []any{r.fence, int64(0), int64(0), ""}
+	}
+	return []any{r.fence, left, int64(len(r.holds)), r.owner}
+}
+
+// fields are what stands in Redis.
+func (r *record) fields() map[string]string {
+	all := map[string]string{}
+	for field, value := range map[string]string{"fence": strconv.FormatInt(r.fence, 10), "owner": r.owner, "wake": r.wake} {
+		if r.there && value != "" {
+			all[field] = value
+		}
+	}
+	if r.ttl != 0 {
+		all["ttl"], all["keep"] = strconv.FormatInt(r.ttl, 10), strconv.FormatInt(r.keep, 10)
+	}
+	for hold := range r.holds {
+		all["hold:"+hold] = ""
+	}
+	return all
+}
+
+// oracle runs one random history on Redis and on the model. A unit is so much
+// longer than a history that time stands still on a real server too: it is the
+// test that has time pass, by the record's time to live.
+type oracle struct {
+	rng        *rand.Rand
+	rdb, admin redis.UniversalClient
+	run        *script.Runner
+	key        string
+	unit       int64
+	slack      int64
+	model      record
+	granted    map[string]int64 // by hold, the fence
+	seen       map[string]int
+	history    []string
+}
+
+func (o *oracle) call(t *testing.T, sc *script.Script, args ...any) any {
+	t.Helper()
+	reply, err := o.run.Run(t.Context(), sc, []string{o.key}, args...)
+	if err != nil {
+		t.Fatalf("%s: %v\nafter %s", sc.Name(), err, strings.Join(o.history, "\n"))
+	}
+	return reply
+}
+
+func (o *oracle) note(format string, args ...any) {
+	o.history = append(o.history, fmt.Sprintf(format, args...))
+}
+
+// near says of two numbers of milliseconds that they may be the same.
+func (o *oracle) near(got, want int64) bool { return got <= want && got >= want-o.slack }
+
+func (o *oracle) step(t *testing.T) {
+	t.Helper()
+	owner := fmt.Sprint("owner", o.rng.IntN(3))
+	hold := fmt.Sprint(owner, "-", o.rng.IntN(3))
+	ttl, keep := (1+o.rng.Int64N(5))*o.unit, (20+o.rng.Int64N(2))*o.unit
+	switch o.rng.IntN(14) {
+	case 0, 1, 2, 3:
+		wake := []string{"", "PUBLISH", "SPUBLISH"}[o.rng.IntN(3)]
+		before := o.model.fence
+		wasHeld := o.model.ttl != 0
+		n := o.call(t, acquireScript, owner, hold, ttl, keep, wake).(int64)
+		same := o.model.inspect()[2] != int64(0)
+		left, granted := o.model.acquire(owner, hold, ttl, keep, wake)
+		o.note("acquire %s %d %d %q: %d", hold, ttl, keep, wake, n)
+		switch {
+		case granted && same && n == before: // once more
+			o.seen["re-entered"]++
+		case granted && !same && n > before:
+			o.model.fence = n
+			if wasHeld {
+				o.seen["taken after a lapse"]++
+			}
+		case !granted && o.near(-n, left):
+			o.seen["denied"]++
+		default:
+			t.Fatalf("the model says %d, %v, fence %d\nafter %s", left, granted, before, strings.Join(o.history, "\n"))
+		}
+		if granted {
+			o.granted[hold] = n
+		}
+	case 4, 5:
+		n := o.call(t, extendScript, hold, o.granted[hold], ttl).(int64)
+		want := o.model.extend(hold, o.granted[hold], ttl)
+		o.note("extend %s %d %d: %d", hold, o.granted[hold], ttl, n)
+		o.answered(t, n, want)
+	case 6, 7, 8:
+		mine := o.granted[hold]
+		if o.rng.IntN(5) == 0 {
+			mine = 0
+		}
+		n := o.call(t, releaseScript, hold, mine).(int64)
+		want := o.model.release(hold, mine)
+		o.note("release %s %d: %d", hold, mine, n)
+		o.answered(t, n, want)
+	case 9:
+		n := o.call(t, forceScript).(int64)
+		o.note("force: %d", n)
+		o.answered(t, n, o.model.force())
+	case 10:
+		got, want := o.call(t, inspectScript).([]any), o.model.inspect()
+		o.note("inspect: %v", got)
+		if got[0] != want[0] || !o.near(got[1].(int64), want[1].(int64)) || got[2] != want[2] || got[3] != want[3] {
+			t.Fatalf("the model says %v\nafter %s", want, strings.Join(o.history, "\n"))
+		}
+	default:
+		o.harm(t)
+	}
+}
+
+func (o *oracle) answered(t *testing.T, n, want int64) {
+	t.Helper()
+	if n != want && (n <= 1 || !o.near(n, want)) {
+		t.Fatalf("the model says %d\nafter %s", want, strings.Join(o.history, "\n"))
+	}
+	o.seen[fmt.Sprint("answer ", min(want, 2))]++
+}
+
+// harm has time pass, or the clock set forward or back, or takes the record's
+// time to live away.
+func (o *oracle) harm(t *testing.T) {
+	t.Helper()
+	m := &o.model
+	if !m.there {
+		return
+	}
+	keep := m.keep
+	if keep == 0 {
+		keep = 20 * o.unit
+	}
+	lives := int64(immortal)
+	switch o.rng.IntN(8) {
+	case 0:
+	case 1, 2, 3: // around the lapse
+		lives = keep + (o.rng.Int64N(3)-1)*max(1, o.slack*2)
+		if lives == keep && o.slack > 0 {
+			lives--
+		}
+	case 4: // around the longest that the lock can live
+		lives = keep + m.ttl + (o.rng.Int64N(3)-1)*max(1, o.slack*2)
+	case 5:
+		lives = keep + 1000*o.unit
+	case 6:
+		lives = keep - o.rng.Int64N(keep/2)
+	case 7:
+		if o.rng.IntN(4) == 0 {
+			o.admin.Del(t.Context(), o.key)
+			*m = record{holds: map[string]bool{}}
+			o.note("DEL")
+			return
+		}
+		lives = keep + o.rng.Int64N(5*o.unit)
+	}
+	m.lives = lives
+	if lives == immortal {
+		o.admin.Persist(t.Context(), o.key)
+	} else {
+		o.admin.PExpire(t.Context(), o.key, time.Duration(lives)*time.Millisecond)
+	}
+	o.note("lives %d, of which keep %d", lives, keep)
+}
+
+func (o *oracle) compare(t *testing.T) {
+	t.Helper()
+	got, err := o.admin.HGetAll(t.Context(), o.key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := o.model.fields(); !maps.Equal(got, want) {
+		t.Fatalf("the record is %v\nnot %v\nafter %s", got, want, strings.Join(o.history, "\n"))
+	}
+	if !o.model.there {
+		return
+	}
+	lives := int64(o.admin.PTTL(t.Context(), o.key).Val())
+	if lives > 0 {
+		lives /= int64(time.Millisecond)
+	}
+	if !o.near(lives, o.model.lives) {
+		t.Fatalf("the record lives for %d, not %d\nafter %s", lives, o.model.lives, strings.Join(o.history, "\n"))
+	}
+}
+
+// TestRecordEqualsModel runs the scripts on a record and the model beside it,
+// with holds that are strange to it, lapses, clocks that are set, records that
+// never expire, and a server whose clock was ahead.
+func TestRecordEqualsModel(t *testing.T) {
+	t.Parallel()
+	for _, target := range []redistest.Target{redistest.OnMiniredis, redistest.OnStandalone} {
+		t.Run(string(target), func(t *testing.T) {
+			t.Parallel()
+			var rdb, admin redis.UniversalClient
+			unit, slack := int64(100), int64(0)
+			prefix := redistest.Prefix(t)
+			if target == redistest.OnMiniredis { // without ClockTTL time stands still
+				m := miniredis.RunT(t)
+				m.SetTime(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC))
+				rdb = redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+				t.Cleanup(func() { rdb.Close() })
+				admin = rdb
+			} else {
+				srv := redistest.Standalone(t)
+				rdb = srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+				admin = srv.Admin(t)
+				unit, slack = 3_600_000, 300_000
+			}
+			run, err := script.NewRunner(rdb, &script.Options{Budget: 10 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			rng := rand.New(rand.NewPCG(seed, 1))
+			seen := map[string]int{}
+			const steps = 100
+			for i := range redistest.Ops(40_000) / steps {
+				o := &oracle{
+					rng: rng, rdb: rdb, admin: admin, run: run, key: fmt.Sprintf("%s:{%d}", prefix, i), unit: unit, slack: slack,
+					model: record{holds: map[string]bool{}}, granted: map[string]int64{}, seen: seen,
+				}
+				if rng.IntN(2) == 0 { // the clock was ahead
+					o.model.there, o.model.fence, o.model.lives = true, 4e15, unit*30
+					admin.HSet(t.Context(), o.key, "fence", o.model.fence)
+					admin.PExpire(t.Context(), o.key, time.Duration(o.model.lives)*time.Millisecond)
+				}
+				for range steps {
+					o.step(t)
+					o.compare(t)
+				}
+				admin.Del(t.Context(), o.key)
+			}
+			t.Log(seen)
+			for _, what := range []string{
+				"re-entered", "taken after a lapse", "denied", "answer -3", "answer -2", "answer -1", "answer 0", "answer 1", "answer 2",
+			} {
+				if seen[what] == 0 {
+					t.Errorf("nothing was %s: %v", what, slices.Collect(maps.Keys(seen)))
+				}
+			}
+		})
+	}
+}
+
+// TestWhatIsNoRecord: a key that something else wrote is not taken for a lock,
+// and stays as it is.
+func TestWhatIsNoRecord(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		l := locker(t, rdb, prefix, nil)
+		key := prefix + ":lock:test:{key}"
+		hash := func(fields ...any) func() error {
+			return func() error { return admin.HSet(ctx, key, fields...).Err() }
+		}
+		for name, make := range map[string]func() error{
+			"a string":         func() error { return admin.Set(ctx, key, "token", time.Hour).Err() },
+			"a set":            func() error { return admin.SAdd(ctx, key, "token").Err() },
+			"a fence of words": hash("fence", "words"),
+			"a ttl of words":   hash("fence", "1", "owner", "o", "ttl", "words", "keep", "1"),
+			"a keep of words":  hash("fence", "1", "owner", "o", "ttl", "1", "keep", "words"),
+			"no keep":          hash("fence", "1", "owner", "o", "ttl", "1"),
+		} {
+			if err := make(); err != nil {
+				t.Fatal(err)
+			}
+			admin.PExpire(ctx, key, time.Hour)
+			before := dump(t, admin, key)
+			held, err := l.Try(ctx, "key")
+			if failure, ok := errors.AsType[*script.Error](err); held != nil || !ok || !errors.Is(failure, script.ErrFailed) {
+				t.Errorf("%s: Try: %v, %v", name, held, err)
+			}
+			if held, err := l.As("o").Acquire(ctx, "key"); held != nil || !errors.Is(err, script.ErrFailed) {
+				t.Errorf("%s: Acquire: %v, %v", name, held, err)
+			}
+			if after := dump(t, admin, key); after != before {
+				t.Errorf("%s: it became %s, and was %s", name, after, before)
+			}
+			admin.Del(ctx, key)
+			if held, err = l.Try(ctx, "key"); err != nil {
+				t.Fatal(err)
+			}
+			admin.Del(ctx, key)
+			if err := make(); err != nil {
+				t.Fatal(err)
+			}
+			if err := held.Extend(ctx, time.Minute); err == nil {
+				t.Errorf("%s was extended", name)
+			}
+			if err := held.Release(ctx); err == nil {
+				t.Errorf("%s was released", name)
+			}
+			admin.Del(ctx, key)
+		}
+	})
+}
+
+func dump(t *testing.T, admin redis.UniversalClient, key string) string {
+	t.Helper()
+	if fields, err := admin.HGetAll(t.Context(), key).Result(); err == nil {
+		return fmt.Sprint(fields)
+	}
+	return fmt.Sprint(admin.Get(t.Context(), key).Val(), admin.SMembers(t.Context(), key).Val())
+}
