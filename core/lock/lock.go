@@ -2,8 +2,11 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/neap-go/neap/core/script"
 )
 
 // Lock is a lock that was granted. It is safe for concurrent use.
@@ -144,11 +147,20 @@ func (l *Lock) finally(ctx context.Context, how conclusion) error {
 		l.of.takeBack(l.doubt, false, end)
 	}
 	verdict := verdict(n, doubted)
-	if verdict == nil {
+	switch {
+	case verdict == nil, lost != nil && n == lapsed: // ErrMaxHold says more
 		return lost
+	case lost != nil:
+		return verdict
+	case doubted && n != lapsed:
+		return errGone
 	}
-	if lost == nil {
-		l.of.count.lost.Add(1)
-	}
+	l.of.count.lost.Add(1)
 	return verdict
+}
+
+// errGone: nobody knows whether a release ended the hold, or somebody else.
+var errGone error = &script.Error{
+	Script: releaseScript.Name(), Class: script.ErrMaybeExecuted,
+	Err: errors.New("no answer, and when asked again Redis had the hold no more"),
 }
