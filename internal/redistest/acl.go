@@ -42,7 +42,9 @@ func users() (args []string) {
 	for _, line := range []string{
 		adminUser + " on >" + adminPassword + " ~* &* +@all",
 		User + " on >" + Password + " " + Rules,
-		"default on nopass " + Rules,
+		// Replaying its append-only file Redis is the default user, and drops
+		// what that may not do, such as what it has made of a script's PEXPIRE.
+		"default on nopass " + Rules + " +pexpireat",
 	} {
 		args = append(append(args, "--user"), strings.Fields(line)...)
 	}
