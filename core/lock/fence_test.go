@@ -1,0 +1,264 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// fences are the numbers that a key's grants have carried.
+type fences struct {
+	locker *lock.Locker
+	last   int64
+	how    []string
+}
+
+// next takes the lock once it is free.
+func (f *fences) next(t *testing.T) *lock.Lock {
+	t.Helper()
+	var held *lock.Lock
+	var err error
+	redistest.Await(t, 10*time.Second, "the lock, after "+strings.Join(f.how, ", "), func() bool {
+		held, err = f.locker.Try(t.Context(), "key")
+		return err == nil
+	})
+	if held.Fence() <= f.last {
+		t.Fatalf("the fence is %d, and was %d, after %s", held.Fence(), f.last, strings.Join(f.how, ", "))
+	}
+	f.last = held.Fence()
+	return held
+}
+
+// TestFenceGrows ends one hold after the other in each way there is, on a
+// server whose clock was ahead by a day when it gave the first: the clock alone
+// would give smaller fences.
+func TestFenceGrows(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"appendonly": {"--appendonly", "yes", "--appendfsync", "always"},
+		"snapshots":  {"--save", "3600 1000000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t, args...)
+			admin, prefix := srv.Admin(t), srv.Prefix(t)
+			l := locker(t, srv.Client(t), prefix, &lock.Options{TTL: 15 * time.Second})
+			short := locker(t, srv.Client(t), prefix, &lock.Options{TTL: lock.MinTTL, NoRenewal: true})
+			f := &fences{locker: l}
+			if err := f.next(t).Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.last += (24 * time.Hour).Microseconds()
+			if err := admin.HSet(t.Context(), prefix+":lock:test:{key}", "fence", f.last).Err(); err != nil {
+				t.Fatal(err)
+			}
+			rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
+			endings := []string{"release", "expiry", "force", "script flush", "restart, free", "restart, held"}
+			for round := range 3 * len(endings) {
+				if round%len(endings) == 0 {
+					rng.Shuffle(len(endings), func(i, j int) { endings[i], endings[j] = endings[j], endings[i] })
+				}
+				how := endings[round%len(endings)]
+				f.how = append(f.how, how)
+				f.locker = l
+				if how == "expiry" {
+					f.locker = short
+				}
+				held := f.next(t)
+				if how == "expiry" || how == "restart, held" { // it is lost, or not: the next one tells
+					defer held.Release(context.Background())
+				} else if _, err := l.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
+					t.Errorf("a second one: %v", err)
+				}
+				restart := func() {
+					if name == "snapshots" {
+						if err := admin.Save(t.Context()).Err(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					srv.Stop(t)
+					srv.Start(t)
+				}
+				switch how {
+				case "force":
+					if was, err := l.ForceRelease(t.Context(), "key"); !was || err != nil {
+						t.Error(was, err)
+					}
+				case "restart, held":
+					restart()
+					s, err := l.Inspect(t.Context(), "key")
+					if err != nil || !s.Held || s.Fence != held.Fence() {
+						t.Errorf("after a restart: %+v, %v", s, err)
+					}
+					if err := held.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				case "release", "script flush", "restart, free":
+					if err := held.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				switch how {
+				case "script flush":
+					if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
+						t.Fatal(err)
+					}
+				case "restart, free":
+					restart()
+				}
+			}
+		})
+	}
+}
+
+// TestFenceGrowsWhenTheClockIsSetBack sets the server's clock back, by up to a
+// day in all, and forth between the grants.
+func TestFenceGrowsWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { rdb.Close() })
+	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{TTL: time.Minute, NoRenewal: true})
+	f := &fences{locker: l}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	latest := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	for range redistest.Ops(5000) {
+		now := latest.Add(-time.Duration(rng.Int64N(int64(24 * time.Hour))))
+		if rng.IntN(2) == 0 {
+			latest = latest.Add(time.Duration(rng.Int64N(int64(2 * time.Hour))))
+			now = latest
+		}
+		m.SetTime(now)
+		held := f.next(t)
+		switch rng.IntN(3) {
+		case 0:
+			if err := held.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		case 1:
+			if _, err := l.ForceRelease(t.Context(), "key"); err != nil {
+				t.Fatal(err)
+			}
+		case 2:
+			m.SetTime(now.Add(time.Minute))
+			latest = now.Add(max(latest.Sub(now), time.Minute))
+			if s, err := l.Inspect(t.Context(), "key"); err != nil || s.Held {
+				t.Fatalf("%+v, %v", s, err)
+			}
+		}
+	}
+}
+
+// store is what the documentation asks of a store: it takes a write only with a
+// fence that is larger than any before.
+type store struct {
+	mu    sync.Mutex
+	fence int64
+}
+
+func (s *store) write(fence int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if fence <= s.fence {
+		return false
+	}
+	s.fence = fence
+	return true
+}
+
+func init() { children["writer"] = writer }
+
+const writerTTL = 300 * time.Millisecond
+
+// writer holds a lock and writes with its fence at each line that it is told,
+// without a look at what became of the lock.
+func writer(words []string) {
+	l, err := lock.New(childClient(words[0]), "test", &lock.Options{Prefix: words[1], TTL: writerTTL})
+	if err != nil {
+		panic(err)
+	}
+	var held *lock.Lock
+	for held == nil {
+		held, err = l.Acquire(context.Background(), "key")
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	for {
+		fmt.Println("write", held.Fence(), held.Err() == nil)
+		if _, err := fmt.Scanln(); err != nil {
+			return
+		}
+	}
+}
+
+// TestStoreRejectsWhoWasPaused stops a holder by SIGSTOP for longer than its
+// lease, and lets it write on when another has written: nothing of it arrives.
+func TestStoreRejectsWhoWasPaused(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	l := locker(t, srv.Client(t), prefix, nil)
+	var s store
+	for range 3 {
+		c := startChild(t, "writer", srv.Addr(), prefix)
+		write := func() (taken, thinks bool) {
+			words := strings.Fields(c.line(t))
+			for words[0] != "write" {
+				t.Logf("the child says %q", words)
+				words = strings.Fields(c.line(t))
+			}
+			fence, err := strconv.ParseInt(words[1], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.write(fence), words[2] == "true"
+		}
+		if taken, _ := write(); !taken {
+			t.Fatal("the holder's write was rejected")
+		}
+		if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		other, err := l.Acquire(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.write(other.Fence()) {
+			t.Error("the next holder's write was rejected")
+		}
+		if err := c.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			c.tell(t, "")
+			taken, thinks := write()
+			if taken {
+				t.Error("a write of the holder that was paused was taken")
+			}
+			if thinks {
+				t.Error("after its pause the holder still thinks that it has the lock")
+			}
+		}
+		if err := other.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = c.Process.Kill()
+	}
+}
