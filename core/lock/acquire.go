@@ -16,8 +16,9 @@ import (
 //
 // The error is [ErrHeld] when somebody else has the lock, [ErrKey] or
 // [ErrOwner], ctx.Err() when the caller's context ended, and a [*script.Error]
-// when Redis could not answer within the budget. A lock that Redis may have
-// granted nonetheless is given back in the background.
+// when Redis could not answer within the budget; [ErrExpired] when the process
+// slept from the question on until the lease was over. A lock that Redis may
+// have granted nonetheless is given back in the background.
 func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(key)
 	if err != nil {
@@ -53,7 +54,7 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 	}
 	ttl := s.opts.TTL
 	if s.opts.MaxHold != 0 {
-		ttl = min(ttl, s.opts.MaxHold.Truncate(time.Millisecond))
+		ttl = min(ttl, s.opts.MaxHold)
 	}
 	n, asked, doubt, err := s.bring(ctx, b, ttl, wake)
 	if !doubt.IsZero() {

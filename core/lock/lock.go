@@ -47,11 +47,12 @@ type Lock struct {
 // costs nothing.
 func (l *Lock) Fence() int64 { return l.fence }
 
-// Err is nil while the lock is held, [ErrReleased] afterwards, and otherwise
-// says how it was lost: [ErrExpired], [ErrMaxHold], [ErrTakenByOther] or
-// [ErrLost]. It compares clocks and asks nobody: after a pause of the process
+// Err is nil while the lock is held, [ErrReleased] once Release was called, and
+// otherwise says how it was lost: [ErrExpired], [ErrMaxHold], [ErrTakenByOther]
+// or [ErrLost]. It compares clocks and asks nobody: after a pause of the process
 // it is right at once, while of a lock that was deleted, forced open or taken
-// over it knows after a third of the TTL and the budget.
+// over it knows after a third of the TTL and the budget; with NoRenewal only
+// Extend and Release do.
 func (l *Lock) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,9 +85,10 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 	return l, ok
 }
 
-// Extend has the lock last for at least ttl from now on, MinTTL to MaxTTL; it
-// never brings its end forward, and never moves it beyond MaxHold. It costs one
-// round trip. It is of use with NoRenewal; a lock that is renewed lasts anyway.
+// Extend has the lease last for at least ttl from now on, MinTTL to MaxTTL in
+// whole milliseconds; it never brings its end forward, and never moves it beyond
+// MaxHold. It costs one round trip. It is of use with NoRenewal; a lock that is
+// renewed lasts anyway.
 //
 // The error is what Err says when the lock is lost or released, [ErrTTL], ctx.Err()
 // when the caller's context ended, and a [*script.Error] when Redis could not
@@ -110,8 +112,8 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // It costs one round trip.
 //
 // The error is nil when the lock was held until then. It says how the lock was
-// lost when it was; and it is a [*script.Error] when Redis did not confirm the
-// release, which then goes on in the background.
+// lost when it was, which Err need not have known; and it is a [*script.Error]
+// when Redis did not confirm the release, which then goes on in the background.
 func (l *Lock) Release(ctx context.Context) error {
 	return l.finish(ctx, failed)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
@@ -39,14 +37,14 @@ type shared struct {
 // Lockers of one name and prefix share their locks, in one process or in many.
 // It sends nothing.
 //
-// A Ring is refused: its clients choose a server by which of them they can
+// A Ring, or a struct that embeds one, is refused: its clients choose a server by which of them they can
 // reach, each for itself, and so two of them can hold one lock. The error
 // joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	own, err := opts.settled()
 	space, fault := keyspace.New("lock", name, own.Prefix, own.SubjectSecret)
 	run, unusable := script.NewRunner(rdb, &script.Options{Budget: own.Budget})
-	if _, ring := rdb.(interface{ Options() *redis.RingOptions }); ring && unusable == nil {
+	if unusable == nil && isRing(rdb) {
 		unusable = errRing
 	}
 	if err := errors.Join(unusable, fault, err); err != nil {
@@ -56,9 +54,6 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	s.bells = newBells(rdb, s.lines.ring)
 	return &Locker{shared: s}, nil
 }
-
-var errRing = errors.New("rdb is a Ring, whose clients can disagree about which server has a lock, and then two hold it: " +
-	"use a Client, a failover Client or a ClusterClient")
 
 // As makes a Locker all of whose locks belong to one owner, wherever they are
 // taken: what the owner has, it may take again, and it is free for others when

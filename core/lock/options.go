@@ -35,17 +35,19 @@ type Options struct {
 	SubjectSecret []byte
 
 	// Budget is the most time that one question to Redis takes, whatever the
-	// client's own timeouts are, but never more than a third of the TTL.
+	// client's own timeouts are, but never more than a third of TTL or MaxHold.
 	// 0 means script.DefaultBudget.
 	Budget time.Duration
 	// TTL is how long a lock outlives a holder that is gone: MinTTL to MaxTTL,
 	// 0 means DefaultTTL. It is renewed when a third of it has passed.
 	TTL time.Duration
 	// NoRenewal makes a plain lease of it, which ends TTL after it was granted
-	// unless it is extended.
+	// unless it is extended, and whose holder hears of an earlier loss only from
+	// Extend and Release.
 	NoRenewal bool
-	// MaxHold is when a lock ends though its holder is alive, for a holder
-	// that hangs: its lease reaches no further. 0 means never.
+	// MaxHold is how long after its grant a lock ends though its holder is
+	// alive, for a holder that hangs: its lease reaches no further. At least
+	// MinTTL; 0 means that there is no such end.
 	MaxHold time.Duration
 
 	// Wait is how long Acquire waits for a lock that is held; 0 means
@@ -89,7 +91,12 @@ func (o *Options) settled() (Options, error) {
 	if own.MaxHold != 0 && own.MaxHold < MinTTL {
 		faults = append(faults, fmt.Errorf("MaxHold is %v: use %v or more, or 0 for no end", own.MaxHold, MinTTL))
 	}
-	own.TTL = own.TTL.Truncate(time.Millisecond)
+	for _, d := range []*time.Duration{&own.TTL, &own.MaxHold, &own.FenceRetention} {
+		*d = d.Truncate(time.Millisecond)
+	}
 	own.Budget = min(own.Budget, own.TTL/renewals)
+	if own.MaxHold > 0 {
+		own.Budget = min(own.Budget, own.MaxHold/renewals)
+	}
 	return own, errors.Join(append(faults, keyspace.CheckSecret(own.SubjectSecret))...)
 }

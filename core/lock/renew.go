@@ -13,35 +13,38 @@ const renewals = 3
 // which expires by the millisecond, and for the timers of this process.
 func margin(ttl time.Duration) time.Duration { return ttl/100 + 5*time.Millisecond }
 
-// begin notes that the lock was granted, and says whether it still is.
+// begin notes that the lock was granted, and says whether it still is: the
+// answer may have come too late.
 func (l *Lock) begin(ttl time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.of.lines.hold(l.key, l.line)
 	l.last(l.granted, ttl)
-	l.check()
-	if l.err != nil {
+	if !time.Now().Before(l.ends) {
+		l.err = ErrExpired
 		return false
 	}
-	if l.of.opts.NoRenewal {
+	l.of.lines.hold(l.key, l.line)
+	next := l.granted.Add(l.of.opts.TTL / renewals)
+	if l.of.opts.NoRenewal || l.ends.Before(next) { // by MaxHold
 		l.lapses = time.AfterFunc(time.Until(l.ends), l.lapse)
 	} else {
-		l.renews = time.AfterFunc(time.Until(l.granted.Add(l.of.opts.TTL/renewals)), l.renew)
+		l.renews = time.AfterFunc(time.Until(next), l.renew)
 	}
 	return true
 }
 
 // last notes that the lease lasts for ttl from asked on.
 func (l *Lock) last(asked time.Time, ttl time.Duration) {
-	ends := asked.Add(ttl - margin(ttl))
+	ends, final := asked.Add(ttl-margin(ttl)), false
 	if most := l.of.opts.MaxHold; most != 0 {
-		latest := l.granted.Add(most - margin(most))
-		if !ends.Before(latest) {
-			ends, l.final = latest, true
+		over := l.granted.Add(most)
+		final = !asked.Add(ttl + time.Millisecond).Before(over) // the lease is of whole milliseconds
+		if latest := over.Add(-margin(0)); latest.Before(ends) {
+			ends = latest
 		}
 	}
 	if ends.After(l.ends) {
-		l.ends = ends
+		l.ends, l.final = ends, final
 	}
 }
 

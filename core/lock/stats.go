@@ -28,7 +28,7 @@ type Stats struct {
 	Granted  uint64 // locks
 	Held     uint64 // times that another had the lock for all of the wait, or had run the tick
 	Canceled uint64 // times that the caller's context ended first
-	Failed   uint64 // times that Redis did not answer
+	Failed   uint64 // times that Redis did not answer, or too late, or that a tick was too long ago
 	Lost     uint64 // locks that ended before their release
 
 	Holding int // locks now

@@ -1,0 +1,112 @@
+package lock_test
+
+import (
+	"context"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+// fake answers a locker's questions within a bubble of synctest, where there is
+// no Redis. It notes when each was put.
+type fake struct {
+	mu      sync.Mutex
+	calls   []call
+	counts  map[string]int
+	answers func(n int, c call) (reply any, err error) // the n-th of its kind, from 1
+}
+
+type call struct {
+	script string
+	at     time.Time
+	args   []any // after the key
+	ctx    context.Context
+}
+
+var scriptNames = map[any]string{
+	script.New("", lua.LockAcquire).SHA(): "acquire",
+	script.New("", lua.LockExtend).SHA():  "extend",
+	script.New("", lua.LockRelease).SHA(): "release",
+}
+
+func (f *fake) Process(ctx context.Context, cmd redis.Cmder) error {
+	args := cmd.Args()
+	c := call{scriptNames[args[1]], time.Now(), args[4:], ctx}
+	f.mu.Lock()
+	f.calls = append(f.calls, c)
+	f.counts[c.script]++
+	n, answers := f.counts[c.script], f.answers
+	f.mu.Unlock()
+	reply, err := answers(n, c)
+	if err != nil {
+		cmd.SetErr(err)
+		return err
+	}
+	cmd.(interface{ SetVal(any) }).SetVal(reply)
+	return nil
+}
+
+func (f *fake) of(script string) (some []call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.calls {
+		if c.script == script {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// answer has the questions that follow answered otherwise.
+func (f *fake) answer(answers func(n int, c call) (any, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers = answers
+}
+
+const fakeFence = 7
+
+// yes grants all that is asked for.
+func yes(_ int, c call) (any, error) {
+	switch c.script {
+	case "acquire":
+		return int64(fakeFence), nil
+	case "extend":
+		return c.ttl().Milliseconds(), nil
+	}
+	return int64(1), nil
+}
+
+// ttl is the time to live that an acquire or extend asks for.
+func (c call) ttl() time.Duration {
+	ms, err := time.ParseDuration(c.args[2].(string) + "ms")
+	if err != nil {
+		panic(err)
+	}
+	return ms
+}
+
+// hang answers when the caller has given up.
+func hang(c call) (any, error) {
+	<-c.ctx.Done()
+	return nil, c.ctx.Err()
+}
+
+func refuse() (any, error) { return nil, io.EOF }
+
+func fakeLocker(t *testing.T, opts *lock.Options) (*fake, *lock.Locker) {
+	t.Helper()
+	f := &fake{answers: yes, counts: map[string]int{}}
+	l, err := lock.New(f, "fake", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, l
+}

@@ -1,0 +1,195 @@
+package lock_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+)
+
+func TestBadConfigurationIsRefused(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { rdb.Close() })
+	for _, fine := range []script.Client{
+		rdb, &wrapped{rdb}, struct{ redis.UniversalClient }{rdb}, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}),
+	} {
+		if l, err := lock.New(fine, "n", nil); err != nil || l.Name() != "n" {
+			t.Errorf("%T: %v", fine, err)
+		}
+	}
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
+	t.Cleanup(func() { ring.Close() })
+	var none *redis.Client
+	var noRing *redis.Ring
+	const ns, day = time.Nanosecond, 24 * time.Hour
+	for name, c := range map[string]struct {
+		rdb  script.Client
+		name string
+		opts *lock.Options
+		want []string // field and remedy
+	}{
+		"nil client":           {nil, "n", nil, []string{"rdb is nil", "pass a connected"}},
+		"typed nil client":     {none, "n", nil, []string{"rdb is a nil", "pass a connected"}},
+		"typed nil ring":       {noRing, "n", nil, []string{"rdb is a nil", "pass a connected"}},
+		"pipeline":             {rdb.Pipeline(), "n", nil, []string{"pipeline", "pass the client itself"}},
+		"ring":                 {ring, "n", nil, []string{"rdb is a Ring", "two hold it", "use a Client, a failover Client or a ClusterClient"}},
+		"embedded ring":        {struct{ *redis.Ring }{ring}, "n", nil, []string{"rdb is a Ring", "use a Client"}},
+		"ring in an interface": {&struct{ redis.UniversalClient }{ring}, "n", nil, []string{"rdb is a Ring", "use a Client"}},
+		"ring two deep":        {struct{ *wrapped }{&wrapped{ring}}, "n", nil, []string{"rdb is a Ring", "use a Client"}},
+		"empty name":           {rdb, "", nil, []string{"name", "1 to 64"}},
+		"name with braces":     {rdb, "a{b}", nil, []string{"name", "1 to 64"}},
+		"prefix braces":        {rdb, "n", &lock.Options{Prefix: "{"}, []string{"Prefix", "without spaces and braces"}},
+		"short secret":         {rdb, "n", &lock.Options{SubjectSecret: make([]byte, 15)}, []string{"SubjectSecret has 15 bytes", "at least 16"}},
+		"empty secret":         {rdb, "n", &lock.Options{SubjectSecret: []byte{}}, []string{"SubjectSecret has 0 bytes", "nil for none"}},
+		"negative budget":      {rdb, "n", &lock.Options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
+		"short budget":         {rdb, "n", &lock.Options{Budget: time.Millisecond - ns}, []string{"Budget is 999.999µs", "use 1ms"}},
+		"long budget":          {rdb, "n", &lock.Options{Budget: math.MaxInt64}, []string{"Budget is"}},
+		"negative TTL":         {rdb, "n", &lock.Options{TTL: math.MinInt64}, []string{"TTL is -", "use 50ms to 24h0m0s, or 0 for 30s"}},
+		"short TTL":            {rdb, "n", &lock.Options{TTL: lock.MinTTL - ns}, []string{"TTL is 49.999999ms"}},
+		"long TTL":             {rdb, "n", &lock.Options{TTL: lock.MaxTTL + ns}, []string{"TTL is 24h0m0.000000001s"}},
+		"negative wait":        {rdb, "n", &lock.Options{Wait: -1}, []string{"Wait is -1ns", "or 0 for 10s"}},
+		"long wait":            {rdb, "n", &lock.Options{Wait: math.MaxInt64}, []string{"Wait is"}},
+		"short delay":          {rdb, "n", &lock.Options{RetryDelay: lock.MinRetryDelay - ns}, []string{"RetryDelay is 4.999999ms", "use 5ms", "or 0 for 200ms"}},
+		"long delay":           {rdb, "n", &lock.Options{RetryDelay: math.MaxInt64}, []string{"RetryDelay is"}},
+		"negative MaxHold":     {rdb, "n", &lock.Options{MaxHold: -1}, []string{"MaxHold is -1ns", "use 50ms or more, or 0 for no end"}},
+		"short MaxHold":        {rdb, "n", &lock.Options{MaxHold: lock.MinTTL - ns}, []string{"MaxHold is 49.999999ms"}},
+		"short retention":      {rdb, "n", &lock.Options{FenceRetention: time.Minute - ns}, []string{"FenceRetention is", "use 1m0s to 8784h0m0s, or 0 for 48h0m0s"}},
+		"long retention":       {rdb, "n", &lock.Options{FenceRetention: 366*day + ns}, []string{"FenceRetention is"}},
+		"everything at once": {ring, "a b", &lock.Options{
+			Prefix: "{", SubjectSecret: []byte("s"), Budget: -1, TTL: -1, MaxHold: -1, Wait: -1, RetryDelay: -1, FenceRetention: -1,
+		}, []string{"lock.New: ", "Ring", "name", "Prefix", "SubjectSecret", "Budget", "TTL", "MaxHold", "Wait", "RetryDelay", "FenceRetention"}},
+	} {
+		l, err := lock.New(c.rdb, c.name, c.opts)
+		if l != nil {
+			t.Errorf("%s: there is a Locker", name)
+		}
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is not in the error %v", name, want, err)
+			}
+		}
+	}
+	if _, err := lock.New(nil, "n", nil); !errors.Is(err, script.ErrClient) {
+		t.Errorf("a nil client: %v", err)
+	}
+	if _, err := lock.New(ring, "n", nil); !errors.Is(err, script.ErrClient) {
+		t.Errorf("a Ring: %v", err)
+	}
+}
+
+type wrapped struct{ script.Client }
+
+func TestOptionsAtTheirEnds(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { rdb.Close() })
+	const odd = 999*time.Microsecond + 999*time.Nanosecond
+	for name, c := range map[string]struct {
+		opts *lock.Options
+		ttl  time.Duration // of the record, which outlives the lease by the retention
+	}{
+		"nil":  {nil, lock.DefaultTTL + lock.DefaultFenceRetention},
+		"zero": {&lock.Options{}, lock.DefaultTTL + lock.DefaultFenceRetention},
+		"longest": {&lock.Options{
+			Budget: time.Hour, TTL: lock.MaxTTL, MaxHold: math.MaxInt64, Wait: 24 * time.Hour, RetryDelay: 24 * time.Hour,
+			FenceRetention: 366 * 24 * time.Hour,
+		}, 367 * 24 * time.Hour},
+		"longest MaxHold alone": {&lock.Options{MaxHold: math.MaxInt64}, lock.DefaultTTL + lock.DefaultFenceRetention},
+		"shorter MaxHold":       {&lock.Options{MaxHold: time.Second + odd, FenceRetention: time.Minute}, 61 * time.Second},
+		"below a millisecond": {&lock.Options{TTL: 10*time.Second + odd, FenceRetention: time.Minute + odd, RetryDelay: lock.MinRetryDelay + odd},
+			70 * time.Second},
+	} {
+		l, err := lock.New(rdb, "n", c.opts)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		key := strings.ReplaceAll(name, " ", "-")
+		held, err := l.Acquire(t.Context(), key)
+		if err != nil || held.Err() != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if ttl := m.TTL("neap:lock:n:{" + key + "}"); ttl != c.ttl {
+			t.Errorf("%s: the record lives for %v, not %v", name, ttl, c.ttl)
+		}
+		if err := held.Extend(t.Context(), lock.MaxTTL); err != nil || held.Err() != nil || held.Context().Err() != nil {
+			t.Errorf("%s: extended: %v, %v", name, err, held.Err())
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOptionsAreCopied(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { rdb.Close() })
+	opts := &lock.Options{Prefix: "first", SubjectSecret: []byte("0123456789abcdef"), TTL: time.Minute}
+	l, err := lock.New(rdb, "n", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opts.Budget != 0 || opts.Wait != 0 {
+		t.Errorf("New has changed its caller's options: %+v", opts)
+	}
+	if _, err := l.Try(t.Context(), "before"); err != nil {
+		t.Fatal(err)
+	}
+	opts.SubjectSecret[0], opts.Prefix, opts.TTL = 'x', "second", time.Second
+	if _, err := l.Try(t.Context(), "before"); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("with the options changed: %v", err)
+	}
+	for _, key := range m.Keys() {
+		if !strings.HasPrefix(key, "first:lock:n:{#") {
+			t.Errorf("the key is %s", key)
+		}
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { rdb.Close() })
+	l := locker(t, rdb, "neap", nil)
+	ctx := t.Context()
+	calls := map[string]func(l *lock.Locker, key string) error{
+		"Try":          func(l *lock.Locker, key string) error { _, err := l.Try(ctx, key); return err },
+		"Acquire":      func(l *lock.Locker, key string) error { _, err := l.Acquire(ctx, key); return err },
+		"Do":           func(l *lock.Locker, key string) error { return l.Do(ctx, key, nil) },
+		"Inspect":      func(l *lock.Locker, key string) error { _, err := l.Inspect(ctx, key); return err },
+		"ForceRelease": func(l *lock.Locker, key string) error { _, err := l.ForceRelease(ctx, key); return err },
+	}
+	for name, call := range calls {
+		if err := call(l, ""); !errors.Is(err, lock.ErrKey) {
+			t.Errorf("%s of no key: %v", name, err)
+		}
+		if err := call(l.As(""), "key"); !errors.Is(err, lock.ErrOwner) {
+			t.Errorf("%s for no owner: %v", name, err)
+		}
+	}
+	held, err := l.Try(ctx, "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ttl := range []time.Duration{math.MinInt64, -1, 0, lock.MinTTL - 1, lock.MaxTTL + 1, math.MaxInt64} {
+		if err := held.Extend(ctx, ttl); !errors.Is(err, lock.ErrTTL) {
+			t.Errorf("Extend by %v: %v", ttl, err)
+		}
+	}
+	if err := held.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	if got := l.Stats(); got != (lock.Stats{Granted: 1}) {
+		t.Errorf("%+v", got)
+	}
+}

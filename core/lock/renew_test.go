@@ -1,0 +1,532 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// ended waits for the end of a lock's context and says when it came.
+func ended(t *testing.T, held *lock.Lock) time.Time {
+	t.Helper()
+	select {
+	case <-held.Context().Done():
+	case <-time.After(1000 * time.Hour):
+		t.Fatal("the context does not end")
+	}
+	return time.Now()
+}
+
+// outages are the ways in which Redis does not answer.
+var outages = map[string]func(n int, c call) (any, error){
+	"refused": func(int, call) (any, error) { return refuse() },
+	"silent":  func(_ int, c call) (any, error) { return hang(c) },
+	"slow": func(_ int, c call) (any, error) {
+		time.Sleep(time.Minute)
+		return int64(math.MaxInt32), nil
+	},
+}
+
+// TestEndsBeforeTheLease is the arithmetic of the design: the start of the last
+// call that Redis answered, plus TTL − 1 % − 5 ms, to the nanosecond.
+func TestEndsBeforeTheLease(t *testing.T) {
+	t.Parallel()
+	for _, ttl := range []time.Duration{lock.MinTTL, 60 * time.Millisecond, time.Second, lock.DefaultTTL} {
+		for how, outage := range outages {
+			for renewed := range 4 {
+				for _, latency := range []time.Duration{0, min(ttl/20, 50*time.Millisecond)} {
+					t.Run(fmt.Sprint(ttl, how, renewed, latency), func(t *testing.T) {
+						t.Parallel()
+						synctest.Test(t, func(t *testing.T) { endsBeforeTheLease(t, ttl, renewed, latency, outage) })
+					})
+				}
+			}
+		}
+	}
+}
+
+func endsBeforeTheLease(t *testing.T, ttl time.Duration, renewed int, latency time.Duration, outage func(int, call) (any, error)) {
+	f, l := fakeLocker(t, &lock.Options{TTL: ttl})
+	f.answer(func(n int, c call) (any, error) {
+		if c.script == "extend" && n > renewed {
+			return outage(n, c)
+		}
+		time.Sleep(latency)
+		return yes(n, c)
+	})
+	held, err := l.Try(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Stats(); got != (lock.Stats{Granted: 1, Holding: 1}) {
+		t.Errorf("%+v", got)
+	}
+	ctx := held.Context()
+	time.Sleep(time.Duration(renewed)*ttl/3 + latency + time.Millisecond)
+	synctest.Wait()
+	last := f.of("acquire")[0].at
+	if renewals := f.of("extend"); renewed > 0 {
+		last = renewals[renewed-1].at
+	}
+	want := last.Add(ttl - ttl/100 - 5*time.Millisecond)
+	time.Sleep(time.Until(want) - time.Nanosecond)
+	if held.Err() != nil || ctx.Err() != nil {
+		t.Fatalf("before the end: %v, %v", held.Err(), ctx.Err())
+	}
+	if at := ended(t, held); !at.Equal(want) {
+		t.Errorf("it ended %v after it should", at.Sub(want))
+	}
+	if !errors.Is(held.Err(), lock.ErrExpired) || !errors.Is(context.Cause(ctx), lock.ErrExpired) || errors.Is(held.Err(), lock.ErrMaxHold) {
+		t.Errorf("%v, %v", held.Err(), context.Cause(ctx))
+	}
+	if err := held.Extend(t.Context(), time.Second); !errors.Is(err, lock.ErrExpired) {
+		t.Errorf("Extend: %v", err)
+	}
+	f.answer(outage)
+	if err := held.Release(t.Context()); !errors.Is(err, lock.ErrExpired) {
+		t.Errorf("Release: %v", err)
+	}
+	if got := l.Stats(); got != (lock.Stats{Granted: 1, Lost: 1, Undoing: 1}) {
+		t.Errorf("%+v", got)
+	}
+	f.answer(yes)
+	time.Sleep(2 * time.Minute)
+	synctest.Wait()
+	if got := l.Stats(); got != (lock.Stats{Granted: 1, Lost: 1, Undone: 1}) {
+		t.Errorf("%+v", got)
+	}
+	asked := len(f.calls)
+	time.Sleep(2 * ttl)
+	if now := len(f.calls); now != asked {
+		t.Errorf("%d questions about a lock that is over", now-asked)
+	}
+}
+
+// TestRenewalFindsOut has Redis say that the lock is lost: its holder is told at
+// a third of the TTL, and by Release too.
+func TestRenewalFindsOut(t *testing.T) {
+	t.Parallel()
+	const ttl = 30 * time.Second
+	for reply, want := range map[int64]error{0: lock.ErrExpired, -1: lock.ErrTakenByOther, -2: lock.ErrLost} {
+		t.Run(want.Error(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f, l := fakeLocker(t, nil)
+				f.answer(func(n int, c call) (any, error) {
+					if c.script == "acquire" {
+						return yes(n, c)
+					}
+					return reply, nil
+				})
+				held, err := l.Try(t.Context(), "key")
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				if at := ended(t, held); at.Sub(began) != ttl/3 {
+					t.Errorf("after %v", at.Sub(began))
+				}
+				if !errors.Is(held.Err(), want) || !errors.Is(context.Cause(held.Context()), want) {
+					t.Errorf("%v, %v", held.Err(), context.Cause(held.Context()))
+				}
+				if err := held.Release(t.Context()); !errors.Is(err, want) {
+					t.Errorf("Release: %v", err)
+				}
+				if err := held.Extend(t.Context(), ttl); !errors.Is(err, want) {
+					t.Errorf("Extend: %v", err)
+				}
+				if got := l.Stats(); got != (lock.Stats{Granted: 1, Lost: 1}) {
+					t.Errorf("%+v", got)
+				}
+
+				held, err = l.Try(t.Context(), "key")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := held.Extend(t.Context(), ttl); !errors.Is(err, want) || !errors.Is(held.Err(), want) {
+					t.Errorf("Extend: %v, %v", err, held.Err())
+				}
+				held, err = l.Try(t.Context(), "key")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := held.Release(t.Context()); !errors.Is(err, want) || !errors.Is(held.Err(), lock.ErrReleased) {
+					t.Errorf("Release that finds out: %v, %v", err, held.Err())
+				}
+				if got := l.Stats(); got != (lock.Stats{Granted: 3, Lost: 3}) {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestRenewalGoesOn is when Redis is asked: each third of the TTL, more often
+// while it does not answer, and no more after the release.
+func TestRenewalGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, l := fakeLocker(t, &lock.Options{TTL: 30 * time.Second})
+		began := time.Now()
+		f.answer(func(n int, c call) (any, error) {
+			if since := c.at.Sub(began); since > 29*time.Second && since < 31500*time.Millisecond {
+				return refuse()
+			}
+			return yes(n, c)
+		})
+		held, err := l.Try(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		var at []string
+		for _, c := range f.of("extend") { // what gets no answer is asked again at once
+			if text := c.at.Sub(began).Truncate(time.Second).String(); !slices.Contains(at, text) {
+				at = append(at, text)
+			}
+		}
+		if want := []string{"10s", "20s", "30s", "31s", "32s", "42s", "52s"}; !slices.Equal(at, want) {
+			t.Errorf("asked at %v, not %v", at, want)
+		}
+		if held.Err() == nil || len(f.of("release")) != 1 {
+			t.Error(held.Err())
+		}
+	})
+}
+
+// TestLateRepliesChangeNothing has a renewal answered after the release, and
+// after the end of the lease.
+func TestLateRepliesChangeNothing(t *testing.T) {
+	t.Parallel()
+	for name, reply := range map[string]any{"extended": int64(30_000), "taken": int64(-1), "gone": int64(-2), "an error": errors.New("ERR no")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const ttl, budget = 3 * time.Second, time.Second
+				f, l := fakeLocker(t, &lock.Options{TTL: ttl, Budget: budget})
+				f.answer(func(n int, c call) (any, error) {
+					if c.script != "extend" {
+						return yes(n, c)
+					}
+					time.Sleep(budget / 2)
+					if err, ok := reply.(error); ok {
+						return nil, err
+					}
+					return reply, nil
+				})
+				held, err := l.Try(t.Context(), "key")
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx := held.Context()
+				time.Sleep(ttl/3 + budget/4)
+				if err := held.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				check := func() {
+					t.Helper()
+					if !errors.Is(held.Err(), lock.ErrReleased) || !errors.Is(context.Cause(ctx), lock.ErrReleased) {
+						t.Errorf("%v, %v", held.Err(), context.Cause(ctx))
+					}
+					if got := l.Stats(); got != (lock.Stats{Granted: 1}) {
+						t.Errorf("%+v", got)
+					}
+				}
+				check()
+				time.Sleep(10 * ttl)
+				check()
+				if n := len(f.of("extend")); n != 1 {
+					t.Errorf("%d renewals", n)
+				}
+			})
+		})
+	}
+	t.Run("after the lease", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f, l := fakeLocker(t, &lock.Options{TTL: time.Second, NoRenewal: true})
+			held, err := l.Try(t.Context(), "key")
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.answer(func(n int, c call) (any, error) {
+				time.Sleep(200 * time.Millisecond)
+				return int64(time.Hour / time.Millisecond), nil
+			})
+			time.Sleep(900 * time.Millisecond)
+			if err := held.Extend(t.Context(), time.Hour); !errors.Is(err, lock.ErrExpired) || !errors.Is(held.Err(), lock.ErrExpired) {
+				t.Errorf("%v, %v", err, held.Err())
+			}
+		})
+	})
+}
+
+// TestTheAnswerCameTooLate is about a process that slept while it asked.
+func TestTheAnswerCameTooLate(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { rdb.Close() })
+	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{TTL: sleep})
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rdb.AddHook(&sleepy{})
+	if held, err := l.Try(t.Context(), "key"); held != nil || !errors.Is(err, lock.ErrExpired) {
+		t.Errorf("%v, %v", held, err)
+	}
+	if got := l.Stats(); got != (lock.Stats{Failed: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if state, err := l.Inspect(t.Context(), "key"); err != nil || state.Holds != 0 || state.Fence == 0 {
+		t.Errorf("%+v, %v", state, err)
+	}
+}
+
+// sleepy has a client return long after the first answer.
+type sleepy struct{ done atomic.Bool }
+
+const sleep = 1500 * time.Millisecond
+
+func (*sleepy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*sleepy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *sleepy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if s.done.CompareAndSwap(false, true) {
+			<-time.After(sleep)
+		}
+		return err
+	}
+}
+
+// TestMaxHold has a holder hang: its lock ends, in Redis too, as MaxHold says.
+func TestMaxHold(t *testing.T) {
+	t.Parallel()
+	const ms, s = time.Millisecond, time.Second
+	for _, c := range []struct{ ttl, most time.Duration }{
+		{30 * s, 50 * ms}, {30 * s, s}, {30 * s, 9999 * ms}, {30 * s, 10 * s}, {30 * s, 10100 * ms}, {30 * s, 25 * s}, {30 * s, 30 * s},
+		{30 * s, 31 * s}, {30 * s, 40*s + 999*time.Microsecond}, {30 * s, time.Hour}, {s, 10 * time.Minute}, {50 * ms, 101 * ms},
+		{24 * time.Hour, s},
+	} {
+		for _, plain := range []bool{false, true} {
+			t.Run(fmt.Sprint(c, plain), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f, l := fakeLocker(t, &lock.Options{TTL: c.ttl, MaxHold: c.most, NoRenewal: plain})
+					held, err := l.Try(t.Context(), "key")
+					if err != nil {
+						t.Fatal(err)
+					}
+					began := time.Now()
+					if plain {
+						if err := held.Extend(t.Context(), lock.MaxTTL); err != nil {
+							t.Error(err)
+						}
+					}
+					_ = held.Context()
+					took := ended(t, held).Sub(began)
+					least := c.most - min(c.most, c.ttl)/100 - 7*ms
+					if plain {
+						least = c.most - c.most/100 - 7*ms
+					}
+					if took < least || took > c.most-5*ms {
+						t.Errorf("it ended after %v, not %v to %v", took, least, c.most-5*ms)
+					}
+					if !errors.Is(held.Err(), lock.ErrMaxHold) || !errors.Is(context.Cause(held.Context()), lock.ErrMaxHold) {
+						t.Error(held.Err(), context.Cause(held.Context()))
+					}
+					for _, e := range append(f.of("acquire")[:0:0], f.of("extend")...) {
+						if over := e.at.Add(e.ttl()).Sub(began.Add(c.most)); over > ms {
+							t.Errorf("a lease reaches %v beyond MaxHold", over)
+						}
+					}
+					if got := f.of("acquire"); len(got) == 1 && !plain && c.most <= c.ttl && len(got[0].args) > 0 {
+						if ms := got[0].args[2]; ms != fmt.Sprint(c.most.Milliseconds()) {
+							t.Errorf("the first lease is of %v ms", ms)
+						}
+					}
+					f.answer(func(int, call) (any, error) { return int64(0), nil })
+					if err := held.Release(t.Context()); !errors.Is(err, lock.ErrMaxHold) {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestMaxHoldIsToldOfLoss: what MaxHold ends soon is renewed nonetheless.
+func TestMaxHoldIsToldOfLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, l := fakeLocker(t, &lock.Options{TTL: 30 * time.Second, MaxHold: 30 * time.Second})
+		held, err := l.Try(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.answer(func(int, call) (any, error) { return int64(-2), nil })
+		began := time.Now()
+		if took := ended(t, held).Sub(began); took != 10*time.Second || !errors.Is(held.Err(), lock.ErrLost) {
+			t.Error(took, held.Err())
+		}
+	})
+}
+
+// TestNoRenewal asks nothing, and ends with the lease unless it is extended.
+func TestNoRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, l := fakeLocker(t, &lock.Options{TTL: 10 * time.Second, NoRenewal: true})
+		held, err := l.Try(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		time.Sleep(5 * time.Second)
+		if n := len(f.of("extend")); n != 0 {
+			t.Errorf("%d renewals", n)
+		}
+		if err := held.Extend(t.Context(), time.Minute); err != nil {
+			t.Error(err)
+		}
+		f.answer(func(int, call) (any, error) { return int64(50_000), nil }) // as the script does
+		if err := held.Extend(t.Context(), time.Second); err != nil {
+			t.Error(err)
+		}
+		if took := ended(t, held).Sub(began); took != 65*time.Second-605*time.Millisecond {
+			t.Errorf("it ended after %v", took)
+		}
+	})
+}
+
+// TestExtendWithoutAnAnswer leaves Err right.
+func TestExtendWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, l := fakeLocker(t, &lock.Options{TTL: 10 * time.Second, NoRenewal: true})
+		held, err := l.Try(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		f.answer(func(int, call) (any, error) { return refuse() })
+		if err := held.Extend(t.Context(), time.Minute); !errors.Is(err, script.ErrMaybeExecuted) || held.Err() != nil {
+			t.Error(err, held.Err())
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		asked := len(f.of("extend"))
+		if err := held.Extend(canceled, time.Minute); !errors.Is(err, context.Canceled) || held.Err() != nil || len(f.of("extend")) != asked {
+			t.Error(err, held.Err())
+		}
+		if took := ended(t, held).Sub(began); took != 10*time.Second-105*time.Millisecond {
+			t.Errorf("it ended after %v", took)
+		}
+	})
+}
+
+// TestReleaseOfWhichTheReplyIsLost is put again: what another call may have
+// ended is no loss, and nobody says that it was none.
+func TestReleaseOfWhichTheReplyIsLost(t *testing.T) {
+	t.Parallel()
+	for second, want := range map[int64]error{
+		1: nil, -3: nil, 0: lock.ErrExpired, -1: script.ErrMaybeExecuted, -2: script.ErrMaybeExecuted,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, l := fakeLocker(t, nil)
+			held, err := l.Try(t.Context(), "key")
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.answer(func(n int, c call) (any, error) {
+				if n == 1 {
+					return refuse()
+				}
+				return second, nil
+			})
+			if err := held.Release(t.Context()); !errors.Is(err, want) {
+				t.Errorf("%d when asked again: %v, not %v", second, err, want)
+			}
+			if got := l.Stats(); (got.Lost == 1) != (want == lock.ErrExpired) || got.Undoing != 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// TestAtOnce has the methods of a lock called side by side while it is renewed,
+// lost or released.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() { atOnce(t, i) })
+	}
+	all.Wait()
+}
+
+func atOnce(t *testing.T, i int) {
+	f, l := fakeLocker(t, &lock.Options{TTL: 3 * time.Second})
+	held, err := l.Try(t.Context(), "key")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	f.answer(func(n int, c call) (any, error) {
+		<-time.After(time.Duration(i%7) * time.Millisecond)
+		if c.script == "extend" && n > i {
+			return int64(-i % 3), nil
+		}
+		return yes(n, c)
+	})
+	var wg sync.WaitGroup
+	outcomes := make([]error, 3)
+	for j := range outcomes {
+		wg.Go(func() {
+			<-time.After(time.Duration(i%50) * 6 * time.Millisecond)
+			outcomes[j] = held.Release(t.Context())
+		})
+		wg.Go(func() {
+			for held.Err() == nil {
+				_ = held.Extend(t.Context(), lock.MinTTL)
+				<-time.After(time.Millisecond)
+			}
+		})
+		wg.Go(func() {
+			<-held.Context().Done()
+			if cause := context.Cause(held.Context()); cause != held.Err() {
+				t.Errorf("the cause is %v, and Err says %v", cause, held.Err())
+			}
+		})
+	}
+	wg.Wait()
+	if outcomes[0] != outcomes[1] || outcomes[1] != outcomes[2] {
+		t.Errorf("the releases say %v", outcomes)
+	}
+	if got := l.Stats(); got.Holding != 0 || got.Lost > 1 {
+		t.Errorf("%+v", got)
+	}
+}
