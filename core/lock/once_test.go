@@ -22,14 +22,22 @@ var bothWays = []lock.Rerun{lock.Never, lock.Again}
 // aTick is an instant that is neither late nor to come.
 func aTick() time.Time { return time.Now().Add(-time.Minute).Truncate(time.Second) }
 
+// patient is a locker for a busy machine: a call may take ten seconds.
+func patient(t testing.TB, rdb redis.UniversalClient, prefix string) *lock.Locker {
+	t.Helper()
+	return locker(t, rdb, prefix, &lock.Options{Budget: 10 * time.Second, FenceRetention: time.Hour})
+}
+
 // fine is a job that does nothing.
 func fine(context.Context) error { return nil }
 
 // assertRan runs one tick and says whether it had to run here.
 func assertRan(t *testing.T, l *lock.Locker, job string, tick time.Time, rerun lock.Rerun, want bool) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	called := false
-	ran, err := l.Once(t.Context(), job, tick, rerun, func(context.Context) error {
+	ran, err := l.Once(ctx, job, tick, rerun, func(context.Context) error {
 		called = true
 		return nil
 	})
@@ -41,7 +49,7 @@ func assertRan(t *testing.T, l *lock.Locker, job string, tick time.Time, rerun l
 func TestOnceRunsATickOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		a, b := locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil)
+		a, b := patient(t, rdb, prefix), patient(t, rdb, prefix)
 		for _, rerun := range bothWays {
 			job, tick := rerun.String(), aTick()
 			// What has the job's name is another lock.
@@ -59,7 +67,7 @@ func TestOnceRunsATickOnce(t *testing.T) {
 				}
 				// Neither another tick nor another job waits for this one.
 				assertRan(t, b, job, tick.Add(time.Millisecond), rerun, true)
-				assertRan(t, b, job, tick.Add(-time.Hour), rerun, true)
+				assertRan(t, b, job, tick.Add(time.Hour), rerun, true)
 				assertRan(t, b, job+"-other", tick, rerun, true)
 				return nil
 			})
@@ -82,7 +90,6 @@ func TestOnceRunsATickOnce(t *testing.T) {
 // it can without the end of the process.
 func TestOnceAfterAFailure(t *testing.T) {
 	t.Parallel()
-	errJob := errors.New("the job failed")
 	ways := map[string]func(ctx context.Context) error{
 		"error": func(context.Context) error { return errJob },
 		"panic": func(context.Context) error { panic(errJob) },
@@ -93,7 +100,7 @@ func TestOnceAfterAFailure(t *testing.T) {
 		},
 	}
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		l := locker(t, rdb, prefix, nil)
+		l := patient(t, rdb, prefix)
 		for _, rerun := range bothWays {
 			for way, job := range ways {
 				name, tick := rerun.String()+"-"+way, aTick()
@@ -126,7 +133,7 @@ func TestOnceAfterAFailure(t *testing.T) {
 func TestOnceWaits(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		a, b := locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil)
+		a, b := patient(t, rdb, prefix), patient(t, rdb, prefix)
 		for _, rerun := range bothWays {
 			for who, other := range map[string]*lock.Locker{"here": a, "there": b} {
 				job, tick := rerun.String()+who, aTick()
@@ -162,65 +169,87 @@ func TestOnceWaits(t *testing.T) {
 	})
 }
 
-// TestOnceBeyondTheLease has a run's lease end before the run does.
-func TestOnceBeyondTheLease(t *testing.T) {
+// beyond is a locker whose runs outlast their leases, and a job that does.
+func beyond(t *testing.T, rdb redis.UniversalClient, prefix string) (*lock.Locker, func(returns error) func(context.Context) error) {
+	l := locker(t, rdb, prefix, &lock.Options{TTL: 1500 * time.Millisecond, Budget: time.Second, NoRenewal: true, FenceRetention: time.Hour})
+	return l, func(returns error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), lock.ErrExpired) {
+				t.Errorf("it ended by %v", context.Cause(ctx))
+			}
+			return returns
+		}
+	}
+}
+
+var errJob = errors.New("the job failed")
+
+// TestOnceMayCompleteAfterItsLease has nobody take the tick over.
+func TestOnceMayCompleteAfterItsLease(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		brief := locker(t, rdb, prefix, &lock.Options{TTL: 100 * time.Millisecond, NoRenewal: true})
-		other := locker(t, rdb, prefix, nil)
-		lapse := func(returns error) func(ctx context.Context) error {
-			return func(ctx context.Context) error {
-				<-ctx.Done()
-				if !errors.Is(context.Cause(ctx), lock.ErrExpired) {
-					t.Errorf("it ended by %v", context.Cause(ctx))
-				}
-				return returns
-			}
-		}
-		errJob := errors.New("the job failed")
+		brief, lapse := beyond(t, rdb, prefix)
+		other := patient(t, rdb, prefix)
 		for _, rerun := range bothWays {
-			alone, tick := "alone-"+rerun.String(), aTick()
-			if ran, err := brief.Once(t.Context(), alone, tick, rerun, lapse(nil)); !ran || err != nil {
-				t.Errorf("%v, nobody took it over: %v, %v", rerun, ran, err)
-			}
-			assertRan(t, other, alone, tick, rerun, false)
-			tick = tick.Add(time.Second)
-			if _, err := brief.Once(t.Context(), alone, tick, rerun, lapse(errJob)); !errors.Is(err, errJob) || !errors.Is(err, lock.ErrExpired) {
-				t.Errorf("%v, it failed and was lost: %v", rerun, err)
-			}
-			assertRan(t, other, alone, tick, rerun, rerun == lock.Again)
-		}
-
-		for name, end := range map[string]error{"completes": nil, "fails": errJob} {
-			tick := aTick()
-			taken, over := make(chan int64), make(chan struct{})
-			go func() {
-				defer close(over)
-				<-taken // the first is at work
-				_, err := other.Once(t.Context(), name, tick, lock.Again, func(ctx context.Context) error {
-					held, _ := lock.FromContext(ctx)
-					taken <- held.Fence()
-					<-taken // the first has returned
-					return end
-				})
-				if !errors.Is(err, end) {
-					t.Error(err)
+			t.Run(rerun.String(), func(t *testing.T) {
+				t.Parallel()
+				job, tick := rerun.String(), aTick()
+				if ran, err := brief.Once(t.Context(), job, tick, rerun, lapse(nil)); !ran || err != nil {
+					t.Errorf("it completes: %v, %v", ran, err)
 				}
-			}()
-			ran, err := brief.Once(t.Context(), name, tick, lock.Again, func(ctx context.Context) error {
-				taken <- 0
-				held, _ := lock.FromContext(ctx)
-				if fence := <-taken; fence <= held.Fence() || ctx.Err() == nil {
-					t.Errorf("the fence went from %d to %d: %v", held.Fence(), fence, ctx.Err())
+				assertRan(t, other, job, tick, rerun, false)
+				tick = tick.Add(time.Second)
+				ran, err := brief.Once(t.Context(), job, tick, rerun, lapse(errJob))
+				if !ran || !errors.Is(err, errJob) || !errors.Is(err, lock.ErrExpired) {
+					t.Errorf("it fails: %v", err)
 				}
-				return nil
+				assertRan(t, other, job, tick, rerun, rerun == lock.Again)
 			})
-			if !ran || !errors.Is(err, lock.ErrTakenByOther) {
-				t.Errorf("%s: it was taken over: %v, %v", name, ran, err)
-			}
-			taken <- 0
-			<-over
-			assertRan(t, other, name, tick, lock.Again, end != nil)
+		}
+	})
+}
+
+// TestOnceIsTakenOver has another begin the tick after a lease has lapsed: the
+// first does not complete, and what becomes of the other counts.
+func TestOnceIsTakenOver(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		brief, lapse := beyond(t, rdb, prefix)
+		other := patient(t, rdb, prefix)
+		for name, end := range map[string]error{"completes": nil, "fails": errJob} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tick := aTick()
+				begun, taken, firstOver, over := make(chan struct{}), make(chan int64), make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(over)
+					<-begun
+					_, err := other.Once(t.Context(), name, tick, lock.Again, func(ctx context.Context) error {
+						held, _ := lock.FromContext(ctx)
+						taken <- held.Fence()
+						<-firstOver
+						return end
+					})
+					if !errors.Is(err, end) {
+						t.Error(err)
+					}
+				}()
+				ran, err := brief.Once(t.Context(), name, tick, lock.Again, func(ctx context.Context) error {
+					close(begun)
+					held, _ := lock.FromContext(ctx)
+					if fence := <-taken; fence <= held.Fence() {
+						t.Errorf("the fence went from %d to %d", held.Fence(), fence)
+					}
+					return lapse(nil)(ctx)
+				})
+				if !ran || !errors.Is(err, lock.ErrTakenByOther) {
+					t.Errorf("%v, %v", ran, err)
+				}
+				close(firstOver)
+				<-over
+				assertRan(t, other, name, tick, lock.Again, end != nil)
+			})
 		}
 	})
 }
@@ -228,7 +257,7 @@ func TestOnceBeyondTheLease(t *testing.T) {
 func TestOnceSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		l := locker(t, rdb, prefix, &lock.Options{FenceRetention: time.Hour})
+		l := patient(t, rdb, prefix)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		for _, c := range []struct {
@@ -300,8 +329,8 @@ func TestOnceRemembersLongEnough(t *testing.T) {
 			m.SetTime(now)
 			rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
 			t.Cleanup(func() { rdb.Close() })
-			l := locker(t, rdb, "neap:once", nil)
-			other := locker(t, rdb, "neap:once", nil)
+			l := locker(t, rdb, "neap:once", &lock.Options{Budget: 10 * time.Second})
+			other := locker(t, rdb, "neap:once", &lock.Options{Budget: 10 * time.Second})
 			ticks := []time.Time{now.Add(-time.Second), now, now.Add(5 * day)}
 			var runs func(n int)
 			runs = func(n int) { // each within the one before
@@ -320,10 +349,10 @@ func TestOnceRemembersLongEnough(t *testing.T) {
 				}
 			}
 			runs(0)
-			for at := now.Add(-back); at.Before(ticks[2].Add(3 * day)); at = at.Add(time.Hour) {
-				m.SetTime(at)
-				for _, rerun := range bothWays {
-					for _, tick := range ticks {
+			for at := now.Add(-back); at.Before(ticks[2].Add(3 * day)); at = at.Add(4 * time.Hour) {
+				for _, tick := range ticks {
+					for _, rerun := range bothWays {
+						m.SetTime(at)
 						ran, err := other.Once(t.Context(), rerun.String(), tick, rerun, fine)
 						if late := !at.Before(tick.Add(lock.DefaultFenceRetention)); ran || late != errors.Is(err, lock.ErrLate) || !late && err != nil {
 							t.Fatalf("%v, %v after the tick: %v, %v", rerun, at.Sub(tick), ran, err)
@@ -344,7 +373,7 @@ func TestOnceRemembersLongEnough(t *testing.T) {
 func TestOnceHealsItsTimeToLive(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		l := locker(t, rdb, prefix, &lock.Options{FenceRetention: time.Hour})
+		l := patient(t, rdb, prefix)
 		for _, rerun := range bothWays {
 			tick := aTick()
 			assertRan(t, l, rerun.String(), tick, rerun, true)

@@ -1,0 +1,237 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// behind is a client whose replies a proxy loses.
+func behind(t *testing.T) (srv *redistest.Server, rdb *redis.Client, proxy *redistest.Proxy, prefix string) {
+	t.Helper()
+	srv = redistest.Standalone(t)
+	proxy = srv.Proxy(t)
+	return srv, srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial }), proxy, srv.Prefix(t)
+}
+
+// TestOnceOfALostReply loses one reply, of the start or of the end: asked again,
+// Redis says what became of it.
+func TestOnceOfALostReply(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []redistest.Fault{redistest.EOF, redistest.Reset} {
+		for _, rerun := range bothWays {
+			for _, atEnd := range []bool{false, true} {
+				t.Run(fmt.Sprint(fault, rerun, atEnd), func(t *testing.T) {
+					t.Parallel()
+					srv, rdb, proxy, prefix := behind(t)
+					l, tick := patient(t, rdb, prefix), aTick()
+					assertRan(t, l, "warm", tick, rerun, true)
+					lose := func() { proxy.Lose(fault, 1, "evalsha") }
+					if !atEnd {
+						lose()
+					}
+					runs := 0
+					ran, err := l.Once(t.Context(), "job", tick, rerun, func(context.Context) error {
+						runs++
+						if atEnd {
+							lose()
+						}
+						return nil
+					})
+					if !ran || runs != 1 || err != nil || proxy.Lost() != 1 {
+						t.Errorf("ran %v, %d times, %v; %d replies were lost", ran, runs, err, proxy.Lost())
+					}
+					assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, rerun, false)
+				})
+			}
+		}
+	}
+}
+
+// hasty is a locker that gives up on Redis soon.
+func hasty(t testing.TB, rdb redis.UniversalClient, prefix string) *lock.Locker {
+	t.Helper()
+	return locker(t, rdb, prefix, &lock.Options{
+		Budget: time.Second, RetryDelay: 10 * time.Millisecond, FenceRetention: time.Hour,
+	})
+}
+
+// TestOnceOfAStartThatNobodyHears lets a start's replies come too late: with
+// Never it is taken back, and whoever asks then runs the tick; with Again it is
+// asked for until there is an answer, and is its own grant.
+func TestOnceOfAStartThatNobodyHears(t *testing.T) {
+	t.Parallel()
+	t.Run("never", func(t *testing.T) {
+		t.Parallel()
+		srv, rdb, proxy, prefix := behind(t)
+		l, tick := hasty(t, rdb, prefix), aTick()
+		assertRan(t, patient(t, rdb, prefix), "warm", tick, lock.Never, true)
+		proxy.Lose(redistest.Silence, 1, "evalsha")
+		ran, err := l.Once(t.Context(), "job", tick, lock.Never, func(context.Context) error {
+			t.Error("it runs")
+			return nil
+		})
+		if ran || !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Errorf("%v, %v", ran, err)
+		}
+		redistest.Await(t, 10*time.Second, "the start to be taken back", func() bool { return l.Stats().Undone == 1 })
+		assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, lock.Never, true)
+		assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, lock.Never, false)
+	})
+	t.Run("never, and its context ended", func(t *testing.T) {
+		t.Parallel()
+		srv, rdb, proxy, prefix := behind(t)
+		l, tick := patient(t, rdb, prefix), aTick()
+		assertRan(t, l, "warm", tick, lock.Never, true)
+		proxy.Lose(redistest.Silence, 1, "evalsha")
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if ran, err := l.Once(ctx, "job", tick, lock.Never, fine); ran || err != context.DeadlineExceeded {
+			t.Errorf("%v, %v", ran, err)
+		}
+		redistest.Await(t, 10*time.Second, "the start to be taken back", func() bool { return l.Stats().Undone == 1 })
+		assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, lock.Never, true)
+	})
+	t.Run("again", func(t *testing.T) {
+		t.Parallel()
+		srv, rdb, proxy, prefix := behind(t)
+		l, tick := hasty(t, rdb, prefix), aTick()
+		assertRan(t, patient(t, rdb, prefix), "warm", tick, lock.Again, true)
+		proxy.Lose(redistest.Silence, 2, "evalsha")
+		runs := 0
+		ran, err := l.Once(t.Context(), "job", tick, lock.Again, func(context.Context) error {
+			runs++
+			return nil
+		})
+		if !ran || runs != 1 || err != nil || proxy.Lost() != 2 {
+			t.Errorf("ran %v, %d times, %v; %d replies were lost", ran, runs, err, proxy.Lost())
+		}
+		assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, lock.Again, false)
+	})
+}
+
+// TestOnceOfAnEndThatNobodyHears lets no reply to the end come in time: it is
+// unknown to the caller and yet noted.
+func TestOnceOfAnEndThatNobodyHears(t *testing.T) {
+	t.Parallel()
+	for _, rerun := range bothWays {
+		t.Run(rerun.String(), func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t)
+			prefix := srv.Prefix(t)
+			l, tick := hasty(t, srv.Client(t), prefix), aTick()
+			ran, err := l.Once(t.Context(), "job", tick, rerun, func(context.Context) error {
+				srv.Pause(t)
+				return nil
+			})
+			if !ran || !errors.Is(err, script.ErrMaybeExecuted) {
+				t.Errorf("%v, %v", ran, err)
+			}
+			if n := l.Stats().Undoing; n != 1 {
+				t.Errorf("%d ends go on in the background", n)
+			}
+			srv.Resume(t)
+			// With Again it waits for as long as the first has not completed.
+			assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, rerun, false)
+			redistest.Await(t, 10*time.Second, "the end in the background", func() bool { return l.Stats().Undoing == 0 })
+		})
+	}
+}
+
+// TestOnceWhileRedisIsAway asks for a tick before Redis is there, and has Redis
+// die and come back while a tick runs and another process waits for it.
+func TestOnceWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	a, b, tick := hasty(t, srv.Client(t), prefix), hasty(t, srv.Client(t), prefix), aTick()
+
+	t.Log("asked for while Redis is away")
+	srv.Stop(t)
+	brief, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	ran, err := a.Once(brief, "away", tick, lock.Again, fine)
+	if ran || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, script.ErrNotExecuted) {
+		t.Errorf("%v, %v", ran, err)
+	}
+	if ran, err := a.Once(t.Context(), "away", tick, lock.Never, fine); ran || !errors.Is(err, script.ErrNotExecuted) {
+		t.Errorf("%v, %v", ran, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		assertRan(t, a, "back", tick, lock.Again, true)
+	}()
+	redistest.Await(t, 10*time.Second, "it to wait for Redis", func() bool { return a.Stats().Waiting == 1 })
+	srv.Start(t)
+	<-done
+
+	t.Log("away during the run")
+	begun := make(chan struct{})
+	done = make(chan struct{})
+	go func() {
+		defer close(done)
+		<-begun
+		ran, err := b.Once(t.Context(), "job", tick, lock.Again, fine)
+		if ran || err != nil {
+			t.Errorf("who waits: %v, %v", ran, err)
+		}
+	}()
+	ran, err = a.Once(t.Context(), "job", tick, lock.Again, func(ctx context.Context) error {
+		close(begun)
+		redistest.Await(t, 10*time.Second, "another to wait", func() bool { return b.Stats().Waiting == 1 })
+		if err := srv.Admin(t).Save(t.Context()).Err(); err != nil {
+			t.Error(err)
+		}
+		srv.Stop(t)
+		return nil
+	})
+	if _, unheard := errors.AsType[*script.Error](err); !ran || !unheard {
+		t.Errorf("%v, %v", ran, err)
+	}
+	srv.Start(t)
+	<-done
+}
+
+// TestOnceOnAFullServer leaves Redis without memory, and without scripts, while
+// a tick runs: that it completed is noted, and no other tick begins.
+func TestOnceOnAFullServer(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	l := patient(t, srv.Client(t), prefix)
+	for _, rerun := range bothWays {
+		job, tick := rerun.String(), aTick()
+		ran, err := l.Once(t.Context(), job, tick, rerun, func(ctx context.Context) error {
+			if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+				t.Error(err)
+			}
+			if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
+				t.Error(err)
+			}
+			brief, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
+			defer cancel()
+			if ran, err := l.Once(brief, job+"-other", tick, rerun, fine); ran || !errors.Is(err, script.ErrNotExecuted) {
+				t.Errorf("in full memory a tick begins: %v, %v", ran, err)
+			}
+			return nil
+		})
+		if !ran || err != nil {
+			t.Errorf("%v: %v, %v", rerun, ran, err)
+		}
+		assertRan(t, l, job, tick, rerun, false)
+		if err := admin.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+			t.Fatal(err)
+		}
+		assertRan(t, l, job, tick, rerun, false)
+		assertRan(t, l, job+"-other", tick, rerun, true)
+	}
+}
