@@ -1,0 +1,252 @@
+package lock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// onceTTL is short, since a run that is killed costs as much.
+const onceTTL = 300 * time.Millisecond
+
+func init() { children["once"] = onceChild }
+
+// onceChild says ready, then reads ticks and says "began <fence>" in its run of
+// one and "over <ran> <how>" when Once has returned.
+func onceChild(words []string) {
+	addr, prefix, rerun := words[0], words[1], lock.Never
+	if words[2] == lock.Again.String() {
+		rerun = lock.Again
+	}
+	l, err := lock.New(childClient(addr), "once", &lock.Options{Prefix: prefix, TTL: onceTTL, RetryDelay: 50 * time.Millisecond})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		tick, _ := strconv.ParseInt(in.Text(), 10, 64)
+		ran, err := l.Once(context.Background(), "job", time.UnixMilli(tick), rerun, func(ctx context.Context) error {
+			held, _ := lock.FromContext(ctx)
+			fmt.Println("began", held.Fence())
+			time.Sleep(time.Millisecond + rand.N(2*time.Millisecond)) // the job's work
+			return nil
+		})
+		how := "well"
+		if errors.Is(err, lock.ErrTakenByOther) {
+			how = "taken"
+		} else if err != nil {
+			how = "unheard"
+		}
+		fmt.Println("over", ran, how)
+	}
+}
+
+// said is what one process says.
+type said struct {
+	by    *child
+	words []string
+}
+
+// crew are the processes of one job.
+type crew struct {
+	t     *testing.T
+	words []string
+	says  chan said
+	ready []*child
+	coming,
+	killed, stopped int
+}
+
+// hire starts a process, which is ready when it says so.
+func (c *crew) hire() {
+	c.coming++
+	p := startChild(c.t, "once", c.words...)
+	go func() {
+		for {
+			text, err := p.lines.ReadString('\n')
+			if err != nil {
+				text = "gone"
+			}
+			select {
+			case c.says <- said{p, strings.Fields(text)}:
+			case <-c.t.Context().Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+}
+
+// muster has all processes ready.
+func (c *crew) muster() {
+	for len(c.ready)+c.coming < 5 {
+		c.hire()
+	}
+	for c.coming > 0 {
+		select {
+		case s := <-c.says: // that it is ready
+			c.coming--
+			c.ready = append(c.ready, s.by)
+		case <-time.After(time.Minute):
+			c.t.Fatal("a process did not start within a minute")
+		}
+	}
+}
+
+// harm is what is done to a process in the middle of a tick.
+type harm uint8
+
+const (
+	none       harm = iota
+	killRunner      // when it has begun
+	stopRunner      // when it has begun, for two leases
+	killAny
+)
+
+// tally is what was said of a tick.
+type tally struct {
+	fences                    []int64
+	completed, taken, unheard int
+}
+
+// tick has all processes run a tick, and returns when each has said what became
+// of it or is gone.
+func (c *crew) tick(tick int64, h harm) (sum tally) {
+	c.t.Helper()
+	at := slices.Clone(c.ready)
+	for _, p := range at {
+		p.tell(c.t, strconv.FormatInt(tick, 10))
+	}
+	var victim *child
+	var act <-chan time.Time
+	var then func()
+	dying := 0
+	kill := func() {
+		_ = victim.Process.Kill()
+		c.killed, dying, act = c.killed+1, dying+1, nil
+	}
+	stop := func() {
+		_ = victim.Process.Signal(syscall.SIGSTOP)
+		c.stopped++
+		act, then = time.After(2*onceTTL), func() {
+			_ = victim.Process.Signal(syscall.SIGCONT)
+			act = nil
+		}
+	}
+	aim := func(p *child, do func()) {
+		victim, act, then = p, time.After(rand.N(3*time.Millisecond)), do
+	}
+	if h == killAny {
+		aim(at[rand.N(len(at))], kill)
+	}
+	bound := time.After(time.Minute)
+	for len(at) > 0 || act != nil || dying > 0 {
+		select {
+		case <-act:
+			then()
+		case <-bound:
+			c.t.Fatalf("after a minute, %d processes are still at tick %d: %+v", len(at), tick, sum)
+		case s := <-c.says:
+			switch s.words[0] {
+			case "began":
+				fence, err := strconv.ParseInt(s.words[1], 10, 64)
+				if err != nil {
+					c.t.Fatal(s.words)
+				}
+				sum.fences = append(sum.fences, fence)
+				if victim == nil && h == killRunner {
+					aim(s.by, kill)
+				} else if victim == nil && h == stopRunner {
+					aim(s.by, stop)
+				}
+			case "over":
+				switch how := s.words[2]; {
+				case how == "taken":
+					sum.taken++
+				case how == "unheard":
+					sum.unheard++
+				case s.words[1] == "true":
+					sum.completed++
+				}
+				at = slices.DeleteFunc(at, func(p *child) bool { return p == s.by })
+			case "gone":
+				if dying--; dying < 0 {
+					c.t.Fatal("a process ended by itself")
+				}
+				gone := func(p *child) bool { return p == s.by }
+				at, c.ready = slices.DeleteFunc(at, gone), slices.DeleteFunc(c.ready, gone)
+			}
+		}
+	}
+	return sum
+}
+
+// TestOnceInManyProcesses has five processes run ticks, and kills some of those
+// that run one, or stops them for longer than a lease, at any moment of it.
+func TestOnceInManyProcesses(t *testing.T) {
+	t.Parallel()
+	for _, rerun := range bothWays {
+		t.Run(rerun.String(), func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Standalone(t)
+			admin, prefix := srv.Admin(t), srv.Prefix(t)
+			c := &crew{t: t, words: []string{srv.Addr(), prefix, rerun.String()}, says: make(chan said)}
+			first, ticks := aTick(), redistest.Ops(1000)
+			var all tally
+			for i := range ticks {
+				h := none
+				switch {
+				case i%20 == 5:
+					h = killRunner
+				case i%50 == 7:
+					h = stopRunner
+				case i%50 == 29:
+					h = killAny
+				}
+				if h != none || i == 0 {
+					c.muster()
+				}
+				at := first.Add(time.Duration(i) * time.Millisecond).UnixMilli()
+				sum := c.tick(at, h)
+				switch {
+				case rerun == lock.Never && len(sum.fences) > 1:
+					t.Errorf("tick %d was begun %d times", i, len(sum.fences))
+				case len(slices.Compact(slices.Sorted(slices.Values(sum.fences)))) != len(sum.fences):
+					t.Errorf("tick %d: the fences are %v", i, sum.fences)
+				case sum.completed > 1:
+					t.Errorf("tick %d completed %d times", i, sum.completed)
+				case sum.completed+sum.unheard == 0 && h != killRunner && h != killAny:
+					t.Errorf("tick %d did not complete: %+v", i, sum)
+				}
+				if rerun == lock.Again {
+					key := fmt.Sprintf("%s:lock:once:{job}:%d", prefix, at)
+					redistest.Await(t, 10*time.Second, "the tick to be noted", func() bool {
+						fields, err := admin.HKeys(t.Context(), key).Result()
+						if err != nil {
+							t.Fatal(err)
+						}
+						return slices.Equal(fields, []string{"fence"})
+					})
+				}
+				all.fences = append(all.fences, sum.fences...)
+				all.completed, all.taken, all.unheard = all.completed+sum.completed, all.taken+sum.taken, all.unheard+sum.unheard
+			}
+			t.Logf("%d ticks: %d runs began, %d completed, %d were taken over, of %d nobody heard; %d processes were killed, %d stopped",
+				ticks, len(all.fences), all.completed, all.taken, all.unheard, c.killed, c.stopped)
+		})
+	}
+}
