@@ -182,8 +182,6 @@ func (s *store) write(fence int64) bool {
 	return true
 }
 
-func init() { children["writer"] = writer }
-
 const writerTTL = 300 * time.Millisecond
 
 // writer holds a lock and writes with its fence at each line that it is told,

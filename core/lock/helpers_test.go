@@ -18,8 +18,8 @@ import (
 // name and its words.
 const childEnv = "NEAP_TEST_CHILD"
 
-// children are registered by the tests that start them, in an init.
-var children = map[string]func(words []string){}
+// children are what it can be.
+var children = map[string]func(words []string){"once": onceChild, "writer": writer}
 
 // child is a process of the test binary: lines go in and come out.
 type child struct {

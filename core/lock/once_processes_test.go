@@ -21,8 +21,6 @@ import (
 // onceTTL is short, since a run that is killed costs as much.
 const onceTTL = 300 * time.Millisecond
 
-func init() { children["once"] = onceChild }
-
 // onceChild says ready, then reads ticks and says "began <fence>" in its run of
 // one and "over <ran> <how>" when Once has returned.
 func onceChild(words []string) {
