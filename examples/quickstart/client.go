@@ -33,13 +33,20 @@ type answer struct {
 
 // get sends one request, with the values of the API key header.
 func (c *client) get(ctx context.Context, target string, keys ...string) (answer, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+target, nil)
+	return c.send(ctx, http.MethodGet, target, http.Header{apiKeyHeader: keys})
+}
+
+// post sends one request for an order.
+func (c *client) post(ctx context.Context, target, order string) (answer, error) {
+	return c.send(ctx, http.MethodPost, target, http.Header{orderHeader: {order}})
+}
+
+func (c *client) send(ctx context.Context, method, target string, header http.Header) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.url+target, nil)
 	if err != nil {
 		return answer{}, err
 	}
-	if keys != nil {
-		r.Header[apiKeyHeader] = keys
-	}
+	r.Header = header
 	sent := time.Now()
 	response, err := c.http.Do(r)
 	if err != nil {
@@ -69,6 +76,10 @@ const atOnce = 20
 
 // volley sends requests at once, and orders the answers by their status.
 func (c *client) volley(ctx context.Context, target string) ([]answer, error) {
+	return together(func() (answer, error) { return c.get(ctx, target) })
+}
+
+func together(send func() (answer, error)) ([]answer, error) {
 	answers := make([]answer, atOnce)
 	errs := make([]error, atOnce)
 	start := make(chan struct{})
@@ -76,7 +87,7 @@ func (c *client) volley(ctx context.Context, target string) ([]answer, error) {
 	for i := range answers {
 		wg.Go(func() {
 			<-start
-			answers[i], errs[i] = c.get(ctx, target)
+			answers[i], errs[i] = send()
 		})
 	}
 	close(start)

@@ -13,6 +13,8 @@ func (r route) describe() string {
 	switch {
 	case r.inflight > 0:
 		return fmt.Sprintf("at most %d in flight, all clients together", r.inflight)
+	case r.exclusive:
+		return "one at a time, the others get 409"
 	case len(r.shadow) > 0:
 		return describe(r.shadow) + ", in the shadow: reported, never enforced"
 	case r.count != nil:

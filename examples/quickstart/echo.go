@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/http"
-
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/echolimit"
@@ -11,10 +9,10 @@ import (
 func newEcho(endpoints []endpoint) server {
 	e := echo.New()
 	for _, p := range endpoints {
-		e.Match([]string{http.MethodGet, http.MethodHead}, colons(p.path),
+		e.Match(p.methods, colons(p.path),
 			func(c echo.Context) error {
-				status, text := p.work(c.Request().Context(), c.Request().URL.RawQuery)
-				return c.Blob(status, contentType, []byte(text))
+				r := p.work(c.Request().Context(), c.Request().URL.RawQuery)
+				return c.Blob(r.status, r.contentType, []byte(r.text))
 			},
 			echolimit.Middleware(p.gate))
 	}

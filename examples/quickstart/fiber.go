@@ -12,11 +12,13 @@ import (
 func newFiber(endpoints []endpoint) server {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, StrictRouting: true, CaseSensitive: true})
 	for _, e := range endpoints {
-		app.Get(colons(e.path), fiberlimit.Middleware(e.gate), func(c *fiber.Ctx) error { // and HEAD
-			status, text := e.work(c.UserContext(), string(c.Request().URI().QueryString()))
-			c.Set(fiber.HeaderContentType, contentType)
-			return c.Status(status).SendString(text)
-		})
+		for _, method := range e.methods {
+			app.Add(method, colons(e.path), fiberlimit.Middleware(e.gate), func(c *fiber.Ctx) error {
+				r := e.work(c.UserContext(), string(c.Request().URI().QueryString()))
+				c.Set(fiber.HeaderContentType, r.contentType)
+				return c.Status(r.status).SendString(r.text)
+			})
+		}
 	}
 	return fiberServer{app}
 }

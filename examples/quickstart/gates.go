@@ -9,14 +9,16 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 )
 
 // endpoint is a route as a framework serves it.
 type endpoint struct {
-	path string
-	gate gate.Gate
-	work work
+	methods []string
+	path    string
+	gate    gate.Gate
+	work    work
 }
 
 // wiring is what the gates of all routes have in common.
@@ -35,7 +37,10 @@ func (w wiring) guard(routes []route) ([]endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		endpoints[i] = endpoint{path: r.path, gate: g, work: r.work}
+		endpoints[i] = endpoint{methods: []string{"GET", "HEAD"}, path: r.path, gate: g, work: r.work}
+		if r.method != "" {
+			endpoints[i].methods = []string{r.method}
+		}
 		if r.work == nil {
 			endpoints[i].work = ok
 		}
@@ -45,6 +50,13 @@ func (w wiring) guard(routes []route) ([]endpoint, error) {
 
 func (w wiring) gate(r route) (gate.Gate, error) {
 	onError := report(slog.Default())
+	if r.exclusive {
+		l, err := lock.New(w.rdb, r.name(), &lock.Options{Prefix: w.prefix, Budget: w.budget})
+		if err != nil {
+			return nil, err
+		}
+		return gate.Exclusive(l, r.key, &gate.ExclusiveOptions{OnError: onError}), nil
+	}
 	if r.inflight > 0 {
 		c, err := limit.NewConcurrency(w.rdb, r.name(), r.inflight,
 			&limit.ConcurrencyOptions{Prefix: w.prefix, Budget: w.budget})
@@ -104,6 +116,7 @@ func reportShadow(log *slog.Logger) func(limiter, policy string) {
 func kind(err error) string {
 	for _, known := range []error{
 		script.ErrNotExecuted, script.ErrMaybeExecuted, script.ErrConfiguration, script.ErrFailed,
+		lock.ErrExpired, lock.ErrTakenByOther, lock.ErrLost,
 		gate.ErrWiring, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {

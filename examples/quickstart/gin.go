@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/http"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/neap-go/neap/ginlimit"
@@ -15,10 +13,10 @@ func newGin(endpoints []endpoint) server {
 	engine.HandleMethodNotAllowed = true
 	engine.RedirectTrailingSlash = false
 	for _, e := range endpoints {
-		engine.Match([]string{http.MethodGet, http.MethodHead}, colons(e.path), ginlimit.Middleware(e.gate),
+		engine.Match(e.methods, colons(e.path), ginlimit.Middleware(e.gate),
 			func(c *gin.Context) {
-				status, text := e.work(c.Request.Context(), c.Request.URL.RawQuery)
-				c.Data(status, contentType, []byte(text))
+				r := e.work(c.Request.Context(), c.Request.URL.RawQuery)
+				c.Data(r.status, r.contentType, []byte(r.text))
 			})
 	}
 	return newHTTPServer(engine)

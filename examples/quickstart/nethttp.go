@@ -10,13 +10,15 @@ import (
 func newNetHTTP(endpoints []endpoint) server {
 	mux := http.NewServeMux()
 	for _, e := range endpoints {
-		mux.Handle("GET "+e.path, nethttp.Middleware(e.gate)(http.HandlerFunc(
-			func(w http.ResponseWriter, r *http.Request) {
-				status, text := e.work(r.Context(), r.URL.RawQuery)
-				w.Header().Set("Content-Type", contentType)
-				w.WriteHeader(status)
-				_, _ = io.WriteString(w, text)
-			})))
+		h := nethttp.Middleware(e.gate)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer := e.work(r.Context(), r.URL.RawQuery)
+			w.Header().Set("Content-Type", answer.contentType)
+			w.WriteHeader(answer.status)
+			_, _ = io.WriteString(w, answer.text)
+		}))
+		for _, method := range e.methods {
+			mux.Handle(method+" "+e.path, h)
+		}
 	}
 	return newHTTPServer(mux)
 }

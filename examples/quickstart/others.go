@@ -129,6 +129,30 @@ func (v *visit) inflightRoute(ctx context.Context) error {
 	return v.checkRow(ctx, "/inflight?ms=0, then", "/inflight?ms=0", nil, 200)
 }
 
+// exclusiveRoute counts by how often the lock can have been free.
+func (v *visit) exclusiveRoute(ctx context.Context) error {
+	const hold = 300 * time.Millisecond
+	target := fmt.Sprintf("/exclusive?ms=%d", hold.Milliseconds())
+	began := time.Now()
+	answers, err := together(func() (answer, error) { return v.client.post(ctx, target, "17") })
+	if err != nil {
+		return err
+	}
+	most := 1 + int64(time.Since(began)/hold)
+	ran := int64(count(answers, 200))
+	v.checkf(ran >= 1 && ran <= most && ran+int64(count(answers, 409)) == atOnce,
+		"%-24s %d of %d for one order at once (expected %s)", target, ran, atOnce, fromTo(1, most))
+	if last := answers[atOnce-1]; last.status == 409 && last.header.Get("Retry-After") != "1" {
+		v.checkf(false, "/exclusive: Retry-After is %q (expected 1)", last.header.Get("Retry-After"))
+	}
+	next, err := v.client.post(ctx, "/exclusive?ms=0", "17")
+	if err != nil {
+		return err
+	}
+	v.checkf(next.status == 200, "%-24s %d (expected 200)", "/exclusive?ms=0, then", next.status)
+	return nil
+}
+
 func (v *visit) freeRoute(ctx context.Context) error {
 	answers, err := v.client.volley(ctx, "/free")
 	if err != nil {

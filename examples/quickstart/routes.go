@@ -25,20 +25,25 @@ var (
 // inflight is how many requests may be in flight at once.
 const inflight = 2
 
-const apiKeyHeader = "X-Api-Key"
+const (
+	apiKeyHeader = "X-Api-Key"
+	orderHeader  = "X-Order"
+)
 
 // route is a path, written as net/http and the gates do, and what limits it.
 // Without any limit it lets everything pass.
 type route struct {
-	path     string
-	query    string // for people: what a request may ask for
-	policies []limit.Policy
-	shadow   []limit.Policy // reported, never enforced
-	inflight int64
-	key      gate.Key
-	cost     func(gate.Request) (int64, error) // nil: each request costs 1
-	count    func(status int) bool             // nil: each admitted request counts
-	work     work                              // nil: ok
+	method    string // "" is GET and HEAD
+	path      string
+	query     string // for people: what a request may ask for
+	policies  []limit.Policy
+	shadow    []limit.Policy // reported, never enforced
+	inflight  int64
+	exclusive bool // one request at a time
+	key       gate.Key
+	cost      func(gate.Request) (int64, error) // nil: each request costs 1
+	count     func(status int) bool             // nil: each admitted request counts
+	work      work                              // nil: ok
 }
 
 // routes are served alike on every framework.
@@ -61,6 +66,10 @@ func routes() []route {
 		{
 			path: "/inflight", query: "?ms=N", inflight: inflight,
 			key: asking(everyone, "ms", 0, longest.Milliseconds()), work: takeTime,
+		},
+		{
+			method: "POST", path: "/exclusive", query: "?ms=N", exclusive: true,
+			key: asking(gate.ByHeader(orderHeader), "ms", 0, longest.Milliseconds()), work: takeTurn,
 		},
 		{path: "/free"},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
@@ -31,11 +32,11 @@ func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
 	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.title, h.url, s.where)
 	fmt.Fprintf(stdout, "  for i in 1 2 3 4 5 6; do curl -si %s/detail; echo; done\n\n", h.url)
 	for _, r := range table {
-		fmt.Fprintf(stdout, "  %-14s %s\n", r.path+r.query, r.describe())
+		fmt.Fprintf(stdout, "  %-20s %s\n", strings.TrimSpace(r.method+" "+r.path+r.query), r.describe())
 	}
-	fmt.Fprintf(stdout, "\nBy client IP; /users/{id} by id, /key by the header %s, /inflight all together.\n"+
-		"/cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight takes N ms.\n"+
-		"What a shadow policy would have denied is logged.\n", apiKeyHeader)
+	fmt.Fprintf(stdout, "\nBy client IP; /users/{id} by id, /key by the header %s, /exclusive by %s, /inflight all together.\n"+
+		"/cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight and /exclusive take N ms.\n"+
+		"What a shadow policy would have denied is logged.\n", apiKeyHeader, orderHeader)
 
 	select {
 	case <-ctx.Done():

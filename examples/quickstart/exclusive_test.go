@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// post sends a request with the values of the order's header; its status is 0
+// when it got no answer.
+func post(ctx context.Context, url string, orders ...string) reply {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return reply{}
+	}
+	r.Header[orderHeader] = orders
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return reply{}
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return reply{}
+	}
+	return reply{response.StatusCode, response.Header, string(body)}
+}
+
+var fenceAnswer = regexp.MustCompile(`^\{"fence":([1-9][0-9]*)\}$`)
+
+// fenceOf fails the test unless the answer is that of who had the lock.
+func fenceOf(t *testing.T, a reply) int64 {
+	t.Helper()
+	match := fenceAnswer.FindStringSubmatch(a.body)
+	if a.status != 200 || match == nil || a.header.Get("Content-Type") != contentJSON {
+		t.Errorf("%d %v %q", a.status, a.header, a.body)
+		return 0
+	}
+	fence, err := strconv.ParseInt(match[1], 10, 64)
+	if err != nil {
+		t.Error(err)
+	}
+	return fence
+}
+
+// TestOneAtATime holds an order's lock on every framework: another request for
+// it is refused meanwhile, and let in when the first has ended.
+func TestOneAtATime(t *testing.T) {
+	t.Parallel()
+	for _, f := range frameworks {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			url := serving(t, "-framework", f.name, "-budget", patient) + "/exclusive"
+			for _, bad := range []struct {
+				query  string
+				orders []string
+			}{
+				{"?ms=0", nil}, {"?ms=0", []string{""}}, {"?ms=0", []string{"17", "17"}}, {"?ms=0", []string{strings.Repeat("1", 2000)}},
+				{"", []string{"17"}}, {"?ms=", []string{"17"}}, {"?ms=x", []string{"17"}}, {"?ms=-1", []string{"17"}},
+				{"?ms=10001", []string{"17"}}, {"?ms=1&ms=1", []string{"17"}},
+			} {
+				a := post(t.Context(), url+bad.query, bad.orders...)
+				if a.status != 400 || a.header.Get("Content-Type") != "application/problem+json" {
+					t.Errorf("%s of %d orders: %d %v", bad.query, len(bad.orders), a.status, a.header)
+				}
+			}
+			if got := ask(t, http.MethodGet, url+"?ms=0").status; got != 405 {
+				t.Errorf("GET: %d", got)
+			}
+
+			last := fenceOf(t, post(t.Context(), url+"?ms=0", "17"))
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			ended := make(chan reply, 1)
+			hold := func(ms string) {
+				go func() {
+					for {
+						a := post(ctx, url+"?ms="+ms, "17")
+						if a.status != 409 { // a probe may be in the way
+							ended <- a
+							return
+						}
+					}
+				}()
+				var held reply
+				redistest.Await(t, 20*time.Second, "the lock to be held", func() bool {
+					held = post(t.Context(), url+"?ms=0", "17")
+					return held.status == 409
+				})
+				if held.header.Get("Retry-After") != "1" || held.header.Get("Content-Type") != "application/problem+json" ||
+					strings.Contains(held.body, "17") {
+					t.Errorf("%v %s", held.header, held.body)
+				}
+			}
+			hold("2000")
+			fenceOf(t, post(t.Context(), url+"?ms=0", "18"))
+			first := fenceOf(t, <-ended)
+			next := fenceOf(t, post(t.Context(), url+"?ms=1", "17"))
+			if first <= last || next <= first {
+				t.Errorf("the fences were %d, %d and %d", last, first, next)
+			}
+
+			if f.name == "fiber" { // it does not tell that a client has gone
+				return
+			}
+			hold("10000")
+			leave()
+			<-ended
+			redistest.Await(t, 5*time.Second, "the lock of a client that went away", func() bool {
+				return post(t.Context(), url+"?ms=0", "17").status == 200
+			})
+		})
+	}
+}
+
+// TestALostLockEndsTheRequest: with its context, the lock's, ends the work.
+func TestALostLockEndsTheRequest(t *testing.T) {
+	t.Parallel()
+	l, err := lock.New(embedded(t), "exclusive", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := l.Try(t.Context(), "17")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := held.Context()
+	if err := held.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if a := takeTurn(ctx, "ms=10000"); a.status != 503 || a.contentType != contentType || time.Since(began) > longest/2 {
+		t.Errorf("%+v after %v", a, time.Since(began))
+	}
+}
