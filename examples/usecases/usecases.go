@@ -2,7 +2,9 @@
 package usecases
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"expvar"
 	"log/slog"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/echolimit"
 	"github.com/neap-go/neap/fiberlimit"
@@ -131,6 +134,50 @@ func InFlight(rdb script.Client) (gate.Gate, error) {
 		return nil, err
 	}
 	return gate.Concurrency(exports, gate.ByValue(tenantKey{}), nil), nil
+}
+
+// OneAtATime has one request for an order run at a time.
+func OneAtATime(rdb script.Client) (gate.Gate, error) {
+	locker, err := lock.New(rdb, "orders", nil)
+	if err != nil {
+		return nil, err
+	}
+	return gate.Exclusive(locker, gate.ByParam("order"), nil), nil
+}
+
+var errOvertaken = errors.New("a later holder of the lock has written")
+
+// Pay writes once for a lock that its handler holds.
+func Pay(ctx context.Context, db *sql.DB, order string) error {
+	held, ok := lock.FromContext(ctx)
+	if !ok {
+		return errors.New("Pay is called without the lock")
+	}
+	done, err := db.ExecContext(ctx,
+		"UPDATE orders SET state = 'paid', fence = $1 WHERE id = $2 AND fence < $1", held.Fence(), order)
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return cmp.Or(err, errOvertaken)
+	}
+	return nil
+}
+
+// PublishLocks shows a locker's counts at /debug/vars.
+func PublishLocks(locker *lock.Locker) {
+	expvar.Publish("lock."+locker.Name(), expvar.Func(func() any { return locker.Stats() }))
+}
+
+// OpenByForce ends the hold of a process that is gone for good.
+func OpenByForce(ctx context.Context, locker *lock.Locker) error {
+	state, err := locker.Inspect(ctx, "param:order=17")
+	if err != nil || !state.Held {
+		return err
+	}
+	slog.WarnContext(ctx, "forcing a lock open", "holds", state.Holds, "fence", state.Fence, "ttl", state.TTL)
+	_, err = locker.ForceRelease(ctx, "param:order=17")
+	return err
 }
 
 // Trial watches a daily limit before it is enforced.
