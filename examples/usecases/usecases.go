@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
 	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
@@ -216,6 +217,19 @@ func WhenRedisIsDown(ctx context.Context, rdb script.Client, policies []limit.Po
 		slog.ErrorContext(ctx, "starting without Redis", "err", err)
 	}
 	return limiter, nil
+}
+
+// Crowded sends together what many requests at once decide. The pipe is for the
+// caller to close, before rdb.
+func Crowded(rdb *redis.Client, policies []limit.Policy) (*limit.Limiter, *redis.AutoPipeliner, error) {
+	pipe, err := rdb.AsyncAutoPipelineWithOptions(&redis.AutoPipelineOptions{
+		MaxBatchSize: 32, MaxConcurrentBatches: 4, Unordered: true,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	limiter, err := limit.New(pipe, "api", policies, nil)
+	return limiter, pipe, err
 }
 
 // Publish shows a limiter's counts at /debug/vars.

@@ -290,6 +290,19 @@ func TestWhenRedisIsDown(t *testing.T) {
 	}
 }
 
+func TestCrowded(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Standalone(t).Client(t)
+	limiter, pipe, err := Crowded(rdb, []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	if d, err := limiter.Peek(t.Context(), "ip=192.0.2.1"); err != nil || d.Limit != 1 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 func TestOperate(t *testing.T) {
 	t.Parallel()
 	limiter := local(t, 1)
