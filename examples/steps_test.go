@@ -1,0 +1,109 @@
+package examples_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+var (
+	listing = regexp.MustCompile("(?s)```(lua|console)\n(.*?)```")
+	word    = regexp.MustCompile(`'[^']*'|\S+`)
+)
+
+// TestStepsRun does what docs/lock-step-by-step.md tells the reader to do, from
+// its top to its end, and compares the answers.
+func TestStepsRun(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/lock-step-by-step.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redistest.NewStandalone(t).Admin(t)
+	scripts := map[string]string{}
+	ran := 0
+	for _, m := range listing.FindAllStringSubmatch(string(text), -1) {
+		if m[1] == "lua" {
+			first, _, _ := strings.Cut(m[2], "\n")
+			scripts[strings.TrimPrefix(first, "-- ")] = m[2]
+			continue
+		}
+		for _, step := range strings.Split(m[2], "$ redis-cli ")[1:] {
+			command, want, _ := strings.Cut(step, "\n")
+			args := arguments(t, scripts, command)
+			reply, err := rdb.Do(t.Context(), args...).Result()
+			if err != nil && !errors.Is(err, redis.Nil) {
+				t.Fatalf("%s: %v", command, err)
+			}
+			if got := printed(reply); !matches(want, got) {
+				t.Fatalf("%s: %s\nthe page says: %s", command, got, want)
+			}
+			ran++
+		}
+	}
+	if ran < 40 || len(scripts) < 3 {
+		t.Errorf("%d commands and %d scripts were found", ran, len(scripts))
+	}
+}
+
+// arguments reads what stands behind redis-cli.
+func arguments(t *testing.T, scripts map[string]string, command string) (args []any) {
+	t.Helper()
+	words := word.FindAllString(command, -1)
+	for i, w := range words {
+		words[i] = strings.Trim(w, "'")
+	}
+	if words[0] == "--eval" {
+		file := words[1]
+		if _, ok := scripts[file]; !ok {
+			text, err := os.ReadFile("../" + file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			scripts[file] = string(text)
+		}
+		words = append([]string{"EVAL", scripts[file], "1", words[2]}, words[min(4, len(words)):]...)
+	}
+	for _, w := range words {
+		args = append(args, w)
+	}
+	return args
+}
+
+// printed is a reply as redis-cli shows it to people.
+func printed(reply any) string {
+	switch reply := reply.(type) {
+	case nil:
+		return "(nil)"
+	case int64:
+		return fmt.Sprintf("(integer) %d", reply)
+	case []any:
+		lines := make([]string, len(reply))
+		for i, one := range reply {
+			lines[i] = fmt.Sprintf("%d) %s", i+1, printed(one))
+		}
+		return strings.Join(lines, "\n")
+	case string:
+		if reply == "OK" {
+			return reply
+		}
+		return fmt.Sprintf("%q", reply)
+	}
+	return fmt.Sprint(reply)
+}
+
+// matches compares up to where the page leaves the rest of a number open.
+func matches(page, got string) bool {
+	page = strings.TrimSpace(page)
+	if start, _, open := strings.Cut(page, "…"); open {
+		return strings.HasPrefix(got, start)
+	}
+	return page == got
+}
