@@ -40,7 +40,7 @@ type bells struct {
 	plain    bool      // there are no sharded channels
 	deaf     time.Time // until when nobody subscribes
 	proven   bool      // Redis lets this client subscribe and publish
-	trial    *channel  // the only one until that is proven
+	trial    *channel  // the one that is subscribed to first, to prove it
 }
 
 type subscriber interface {
@@ -54,6 +54,7 @@ type channel struct {
 	station *station
 	state   state
 	known   chan struct{} // closed when the state is
+	tuned   bool          // no more put off until the trial is over
 	ears    int
 	idle    *time.Timer
 }
@@ -98,17 +99,36 @@ func (b *bells) listen(key string) *ear {
 	defer b.mu.Unlock()
 	ch := b.channels[key]
 	if ch == nil {
-		if !b.proven && b.trial != nil || time.Now().Before(b.deaf) {
+		if time.Now().Before(b.deaf) {
 			return nil
 		}
 		ch = &channel{key: key, known: make(chan struct{})}
 		b.channels[key] = ch
-		if !b.proven {
-			b.trial = ch
-		}
-		go b.tune(ch)
+		b.begin(ch)
 	}
 	return b.share(ch)
+}
+
+// begin subscribes to a channel: to the first as a trial, and to the others when
+// that has gone well.
+func (b *bells) begin(ch *channel) {
+	if !b.proven {
+		if b.trial != nil {
+			return
+		}
+		b.trial = ch
+	}
+	ch.tuned = true
+	go b.tune(ch)
+}
+
+// proceed begins with what was put off.
+func (b *bells) proceed() {
+	for _, ch := range b.channels {
+		if !ch.tuned {
+			b.begin(ch)
+		}
+	}
 }
 
 func (b *bells) share(ch *channel) *ear {
@@ -199,7 +219,8 @@ func (b *bells) server(ctx context.Context, key string) (subscriber, string, err
 	return node, spublish, err
 }
 
-// fail notes what can be learnt from an error.
+// fail notes what can be learnt from an error. What waits for a trial waits no
+// more.
 func (b *bells) fail(err error) {
 	b.proven = false
 	switch {
@@ -210,6 +231,11 @@ func (b *bells) fail(err error) {
 	default:
 		b.deaf = time.Now().Add(sulk)
 	}
+	for _, ch := range b.channels {
+		if !ch.tuned {
+			b.drop(ch)
+		}
+	}
 }
 
 // drop ends a channel. Who listens to it finds that out when it asks next.
@@ -218,13 +244,14 @@ func (b *bells) drop(ch *channel) {
 		close(ch.known)
 	}
 	ch.state = dead
-	if b.trial == ch {
-		b.trial = nil
-	}
 	if b.channels[ch.key] == ch {
 		delete(b.channels, ch.key)
 	}
 	if ch.station != nil && ch.station.channels[ch.key] == ch {
 		delete(ch.station.channels, ch.key)
+	}
+	if b.trial == ch {
+		b.trial = nil
+		b.proceed()
 	}
 }

@@ -139,6 +139,7 @@ func (b *bells) attune(st *station, ch *channel) {
 		b.trial, b.proven = nil, true
 		ch.state = live
 		close(ch.known)
+		b.proceed()
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *shared) contend(ctx context.Context, b *bid, w *waiter, alarm *alarm) (
 	for due, last := false, false; ; {
 		bell := w.bell() // before the question, or what happens in between would go unheard
 		wake := ear.wake()
-		delay := s.opts.RetryDelay/2 + rand.N(s.opts.RetryDelay/2)
+		delay := s.retry(wake)
 		if due || !w.busy() {
 			held, lapses, err := s.attempt(ctx, b, wake)
 			if held != nil || err != nil {
@@ -74,6 +74,21 @@ func (s *shared) contend(ctx context.Context, b *bid, w *waiter, alarm *alarm) (
 		}
 	}
 }
+
+// retry is when to ask again, a half to the whole of RetryDelay from now; late
+// for who is told of a release, and then at an instant that others of this
+// process ask at too, since that costs it least.
+func (s *shared) retry(wake string) time.Duration {
+	most := s.opts.RetryDelay
+	if wake == "" {
+		return most/2 + rand.N(most/2)
+	}
+	delay := most - rand.N(most/8)
+	return delay - time.Duration(time.Now().Add(delay).UnixNano()+phase)%(most/8)
+}
+
+// phase keeps processes from asking at the same instants.
+var phase = rand.Int64N(int64(time.Hour))
 
 // alarm rings once, limit after it was set; never where that is 0. Its timer is
 // made when somebody is about to wait.

@@ -1,0 +1,216 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// calm has a budget that no busy machine uses up.
+func calm(o lock.Options) *lock.Options {
+	o.Budget = 5 * time.Second
+	if o.Wait == 0 {
+		o.Wait = time.Minute
+	}
+	return &o
+}
+
+// inLine waits until so many callers of a locker wait.
+func inLine(t *testing.T, l *lock.Locker, n int) {
+	t.Helper()
+	redistest.Await(t, 10*time.Second, "the callers to wait", func() bool { return l.Stats().Waiting == n })
+}
+
+func try(t *testing.T, l *lock.Locker) *lock.Lock {
+	t.Helper()
+	held, err := l.Try(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held
+}
+
+func release(t *testing.T, held *lock.Lock) {
+	t.Helper()
+	if err := held.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who waits in a process is served in the order of coming, whether the lock is
+// held in this process or in another.
+func TestWaitersAreServedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, calm(lock.Options{}))
+		for where, holder := range map[string]*lock.Locker{"here": l, "elsewhere": locker(t, rdb, prefix, calm(lock.Options{}))} {
+			held := try(t, holder)
+			var mu sync.Mutex
+			var order []int
+			var wg sync.WaitGroup
+			const callers = 12
+			for i := range callers {
+				wg.Go(func() {
+					err := l.Do(t.Context(), "key", func(context.Context) error {
+						mu.Lock()
+						defer mu.Unlock()
+						order = append(order, i)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				})
+				inLine(t, l, i+1)
+			}
+			release(t, held)
+			wg.Wait()
+			if len(order) != callers || !slices.IsSorted(order) {
+				t.Errorf("%s: served as %v", where, order)
+			}
+		}
+	})
+}
+
+// Of those who wait in a process for a key one asks: at first, and once it is
+// told how it hears of the release. A lock of their own process nobody asks for.
+func TestOneOfAProcessAsks(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	l := locker(t, srv.Client(t), prefix, patient())
+	for where, c := range map[string]struct {
+		holder         *lock.Locker
+		before, during int64
+	}{
+		"here":      {l, 0, 0},
+		"elsewhere": {locker(t, srv.Client(t), prefix, calm(lock.Options{})), 1, 3},
+	} {
+		held := try(t, c.holder)
+		redistest.ResetStats(t, srv.Admin(t))
+		asked := func() int64 { return redistest.CommandStats(t, srv.Admin(t))["evalsha"].Calls }
+		const callers = 50
+		var wg sync.WaitGroup
+		for range callers {
+			wg.Go(func() {
+				if err := l.Do(t.Context(), "key", func(context.Context) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		inLine(t, l, callers)
+		redistest.Await(t, 5*time.Second, "the first to ask", func() bool { return asked() >= c.before })
+		release(t, held)
+		wg.Wait()
+		if n := asked(); n < 2*callers+1 || n > 2*callers+1+c.during {
+			t.Errorf("%s: %d calls for %d locks and one release", where, n, callers)
+		}
+	}
+}
+
+// What an owner has, it may take again at once, however many others wait.
+func TestAnOwnerDoesNotWaitBehindOthers(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, patient())
+		mine := l.As("owner")
+		outer := try(t, mine)
+		var wg sync.WaitGroup
+		for i := range 5 {
+			other := l
+			if i%2 == 1 {
+				other = l.As("another")
+			}
+			wg.Go(func() {
+				err := other.Do(t.Context(), "key", func(context.Context) error {
+					if outer.Err() == nil {
+						t.Error("two owners have it")
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		inLine(t, l, 5)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		inner, err := mine.Acquire(ctx, "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, inner)
+		release(t, outer)
+		wg.Wait()
+	})
+}
+
+// Who leaves the line, because the wait is over or the caller is gone, leaves
+// the lock to the next.
+func TestWhoLeavesPassesTheTurnOn(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, calm(lock.Options{}))
+		held := try(t, locker(t, rdb, prefix, calm(lock.Options{})))
+		var cancels []context.CancelFunc
+		results := make(chan error, 4)
+		for i := range 4 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			cancels = append(cancels, cancel)
+			go func() {
+				results <- l.Do(ctx, "key", func(context.Context) error { return errors.New("the last") })
+			}()
+			inLine(t, l, i+1)
+		}
+		for _, i := range []int{2, 0, 1} { // from the middle, and twice the first
+			cancels[i]()
+			if err := <-results; !errors.Is(err, context.Canceled) {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		inLine(t, l, 1)
+		release(t, held)
+		if err := <-results; err == nil || err.Error() != "the last" {
+			t.Error(err)
+		}
+		inLine(t, l, 0)
+	})
+}
+
+func TestWaitIsBounded(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		still := redistest.Witness(t)
+		const limit = 300 * time.Millisecond
+		l := locker(t, rdb, prefix, calm(lock.Options{Wait: limit}))
+		for where, holder := range map[string]*lock.Locker{"here": l, "elsewhere": locker(t, rdb, prefix, calm(lock.Options{}))} {
+			held := try(t, holder)
+			var wg sync.WaitGroup
+			for range 5 {
+				wg.Go(func() {
+					began := time.Now()
+					_, err := l.Acquire(t.Context(), "key")
+					took := time.Since(began)
+					if !errors.Is(err, lock.ErrHeld) || took < limit || took > limit+lock.DefaultRetryDelay+2*still() {
+						t.Errorf("%s: %v after %v", where, err, took)
+					}
+				})
+			}
+			wg.Wait()
+			release(t, held)
+		}
+		if s := l.Stats(); s.Waiting != 0 || s.Holding != 0 || s.Held != 10 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -1,0 +1,174 @@
+package lock_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// waiting has somebody wait for a key that another client holds. release gives
+// it free, and returns how long the waiter then took to get it.
+type waiting struct {
+	l       *lock.Locker
+	held    *lock.Lock
+	granted chan error
+	at      atomic.Int64
+}
+
+func wait(t *testing.T, l, holder *lock.Locker, key string) *waiting {
+	t.Helper()
+	held, err := holder.Try(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &waiting{l: l, held: held, granted: make(chan error, 1)}
+	go func() {
+		w.granted <- l.Do(t.Context(), key, func(context.Context) error {
+			w.at.Store(time.Now().UnixNano())
+			return nil
+		})
+	}()
+	return w
+}
+
+func (w *waiting) release(t *testing.T) time.Duration {
+	t.Helper()
+	began := time.Now()
+	release(t, w.held)
+	if err := <-w.granted; err != nil {
+		t.Error(err)
+	}
+	return time.Duration(w.at.Load() - began.UnixNano())
+}
+
+// patient waits so long that it gets nothing by asking again: a lease is 30 s.
+func patient() *lock.Options { return calm(lock.Options{RetryDelay: time.Hour}) }
+
+// soon is less than any lease or retry of the patient.
+const soon = 10 * time.Second
+
+// asksWith waits until the record says how to wake who waits.
+func asksWith(t *testing.T, admin redis.UniversalClient, record, how string) {
+	t.Helper()
+	redistest.Await(t, soon, "the waiter to ask for "+how, func() bool {
+		got, _ := admin.HGet(t.Context(), record, "wake").Result()
+		return got == how
+	})
+}
+
+func recordOf(prefix, key string) string { return prefix + ":lock:test:{" + key + "}" }
+
+func TestAReleaseElsewhereWakesWhoWaits(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		l, holder := locker(t, rdb, prefix, patient()), locker(t, rdb, prefix, calm(lock.Options{}))
+		how := "PUBLISH"
+		if _, ok := rdb.(*redis.ClusterClient); ok {
+			how = "SPUBLISH"
+		}
+		for _, key := range []string{"a", "b", "a"} {
+			w := wait(t, l, holder, key)
+			asksWith(t, admin, recordOf(prefix, key), how)
+			if took := w.release(t); took > soon {
+				t.Errorf("woken after %v", took)
+			}
+		}
+		w := wait(t, l, holder, "c")
+		asksWith(t, admin, recordOf(prefix, "c"), how)
+		if was, err := holder.ForceRelease(t.Context(), "c"); !was || err != nil {
+			t.Error(was, err)
+		}
+		select {
+		case err := <-w.granted:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(soon):
+			t.Error("a lock that was forced open woke nobody")
+		}
+		_ = w.held.Release(t.Context())
+	})
+}
+
+// deafDialer makes connections on which nothing is heard any more, once they
+// have subscribed and deaf is set: what is published to them is lost.
+type deafDialer struct{ deaf atomic.Bool }
+
+type deafConn struct {
+	net.Conn
+	of         *deafDialer
+	subscribes atomic.Bool
+}
+
+func (d *deafDialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return &deafConn{Conn: conn, of: d}, err
+}
+
+func (c *deafConn) Write(p []byte) (int, error) {
+	if strings.Contains(strings.ToLower(string(p)), "subscribe") {
+		c.subscribes.Store(true)
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *deafConn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err != nil || !c.subscribes.Load() || !c.of.deaf.Load() {
+			return n, err
+		}
+	}
+}
+
+// lossy are lockers that are not told of a release, or think that they were.
+func TestALostWakeUpCostsARetryDelay(t *testing.T) {
+	t.Parallel()
+	still := redistest.Witness(t)
+	srv := redistest.NewStandalone(t)
+	if err := srv.Admin(t).ACLSetUser(t.Context(), "mute",
+		append(strings.Fields(redistest.Rules), "-subscribe", "-publish", "resetchannels", "on", ">"+redistest.Password)...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	mute := srv.Client(t, func(o *redis.Options) { o.Username = "mute" })
+	pipe, err := srv.Client(t).AsyncAutoPipeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pipe.Close() })
+	dialer := &deafDialer{}
+	deaf := srv.Client(t, func(o *redis.Options) { o.Dialer = dialer.dial })
+	prefix := srv.Prefix(t)
+	holder := locker(t, srv.Client(t), prefix, calm(lock.Options{}))
+	for name, rdb := range map[string]script.Client{
+		"messages lost": deaf, "may not subscribe": mute, "pipelined": pipe, "cannot subscribe": onlyProcess{srv.Client(t)},
+	} {
+		l, err := lock.New(rdb, "test", calm(lock.Options{Prefix: prefix}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			w := wait(t, l, holder, "key")
+			if name == "messages lost" {
+				asksWith(t, srv.Admin(t), recordOf(prefix, "key"), "PUBLISH")
+				dialer.deaf.Store(true)
+			}
+			inLine(t, l, 1)
+			if took := w.release(t); took > lock.DefaultRetryDelay+300*time.Millisecond+2*still() {
+				t.Errorf("%s: waited for %v", name, took)
+			}
+		}
+	}
+}
+
+// onlyProcess is a client that can do nothing else.
+type onlyProcess struct{ script.Client }

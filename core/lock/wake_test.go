@@ -1,0 +1,342 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// hearers are how many clients a server tells of the releases of a key.
+func hearers(t *testing.T, admin *redis.Client, key string) int64 {
+	t.Helper()
+	ctx := t.Context()
+	plain, err := admin.PubSubNumSub(ctx, key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sharded, err := admin.PubSubShardNumSub(ctx, key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain[key] + sharded[key]
+}
+
+func heard(t *testing.T, admin *redis.Client, key string, n int64) {
+	t.Helper()
+	redistest.Await(t, soon, fmt.Sprintf("%d to hear of %s", n, key), func() bool { return hearers(t, admin, key) == n })
+}
+
+// quietly waits until nobody subscribes to anything and the goroutines of the
+// subscriptions have ended.
+func quietly(t *testing.T, admin *redis.Client) {
+	t.Helper()
+	redistest.Await(t, soon, "the subscriptions to end", func() bool {
+		ctx := t.Context()
+		text, err := admin.Do(ctx, "client", "list", "type", "pubsub").Text()
+		return err == nil && text == "" && len(admin.PubSubChannels(ctx, "*").Val()) == 0 &&
+			len(admin.PubSubShardChannels(ctx, "*").Val()) == 0
+	})
+}
+
+// subscribers are the goroutines of this process that hear of releases.
+func subscribers() int {
+	all := make([]byte, 1<<22)
+	return strings.Count(string(all[:runtime.Stack(all, true)]), "lock.(*bells).hear(")
+}
+
+// What was subscribed to is left a little after the last waiter, also when the
+// waiters gave up, and taken up again for the next.
+func TestNothingIsLeftOpen(t *testing.T) { //nolint:paralleltest // counts the goroutines of the process
+	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
+	nodes := append([]*redistest.Server{one}, many.Nodes()...)
+	before := subscribers()
+	for range 2 {
+		for _, c := range []struct {
+			rdb    script.Client
+			holder redis.UniversalClient
+			prefix string
+		}{{one.Client(t), one.Client(t), one.Prefix(t)}, {many.Client(t), many.Client(t), many.Prefix(t)}} {
+			l, err := lock.New(c.rdb, "test", calm(lock.Options{Prefix: c.prefix, RetryDelay: time.Hour}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			holder := locker(t, c.holder, c.prefix, calm(lock.Options{}))
+			var all []*waiting
+			for i := range 20 {
+				all = append(all, wait(t, l, holder, fmt.Sprint("key", i)))
+			}
+			inLine(t, l, len(all))
+			ctx, cancel := context.WithCancel(t.Context())
+			var gone sync.WaitGroup
+			for i := range 20 {
+				gone.Go(func() { _, _ = l.Acquire(ctx, fmt.Sprint("key", i)) })
+			}
+			inLine(t, l, 2*len(all))
+			cancel()
+			gone.Wait()
+			for _, w := range all {
+				w.release(t)
+			}
+		}
+		if subscribers() == before {
+			t.Error("nobody hears anything")
+		}
+		for _, node := range nodes {
+			quietly(t, node.Admin(t))
+		}
+		redistest.Await(t, soon, "the goroutines to end", func() bool { return subscribers() == before })
+	}
+}
+
+// A subscription that ends is made again while somebody waits.
+func TestAKilledSubscriptionIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	opts := calm(lock.Options{RetryDelay: 100 * time.Millisecond})
+	l, holder := locker(t, srv.Client(t), prefix, opts), locker(t, srv.Client(t), prefix, opts)
+	w := wait(t, l, holder, "key")
+	for range 2 {
+		heard(t, srv.Admin(t), recordOf(prefix, "key"), 1)
+		if err := srv.Admin(t).ClientKillByFilter(t.Context(), "type", "pubsub").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heard(t, srv.Admin(t), recordOf(prefix, "key"), 1)
+	w.release(t)
+}
+
+func TestARestartedServerWakesAgain(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	opts := calm(lock.Options{RetryDelay: 100 * time.Millisecond})
+	l, holder := locker(t, srv.Client(t), prefix, opts), locker(t, srv.Client(t), prefix, opts)
+	for again := range 2 {
+		w := wait(t, l, holder, "key")
+		heard(t, srv.Admin(t), recordOf(prefix, "key"), 1)
+		w.release(t)
+		if again == 0 {
+			srv.Stop(t)
+			srv.Start(t)
+		}
+	}
+}
+
+// Where Redis does not know a command, others do: what is published in the
+// plain way reaches a cluster too, and who hears nothing asks again.
+func TestRedisWithoutTheCommands(t *testing.T) {
+	t.Parallel()
+	still := redistest.Witness(t)
+	many := redistest.NewCluster(t, "--rename-command", "SSUBSCRIBE", "")
+	prefix := many.Prefix(t)
+	w := wait(t, locker(t, many.Client(t), prefix, calm(lock.Options{})),
+		locker(t, many.Client(t), prefix, calm(lock.Options{})), "key")
+	asksWith(t, many.Admin(t), recordOf(prefix, "key"), "PUBLISH")
+	w.release(t)
+
+	one := redistest.NewStandalone(t, "--rename-command", "SUBSCRIBE", "")
+	prefix = one.Prefix(t)
+	l := locker(t, one.Client(t), prefix, calm(lock.Options{}))
+	for range 3 {
+		w = wait(t, l, locker(t, one.Client(t), prefix, calm(lock.Options{})), "key")
+		inLine(t, l, 1)
+		if took := w.release(t); took > lock.DefaultRetryDelay+300*time.Millisecond+2*still() {
+			t.Errorf("waited for %v", took)
+		}
+	}
+}
+
+// moveSlot brings the slot of a key, and that one key, to another master.
+func moveSlot(t *testing.T, many *redistest.ClusterServer, key string, between func()) (to *redistest.Server) {
+	t.Helper()
+	ctx := t.Context()
+	from := many.NodeOf(t, key)
+	i := slices.Index(many.Nodes(), from)
+	to = many.Nodes()[(i+1)%len(many.Nodes())]
+	slot := from.Admin(t).ClusterKeySlot(ctx, key).Val()
+	id := func(s *redistest.Server) any { return s.Admin(t).Do(ctx, "cluster", "myid").Val() }
+	do := func(on *redistest.Server, words ...any) {
+		t.Helper()
+		if err := on.Admin(t).Do(ctx, words...).Err(); err != nil {
+			t.Fatal(words, err)
+		}
+	}
+	do(to, "cluster", "setslot", slot, "importing", id(from))
+	do(from, "cluster", "setslot", slot, "migrating", id(to))
+	between()
+	host, port, _ := strings.Cut(to.Addr(), ":")
+	admin := to.Admin(t).Options()
+	do(from, "migrate", host, port, "", 0, 5000, "auth2", admin.Username, admin.Password, "keys", key)
+	between()
+	for _, node := range []*redistest.Server{to, from} {
+		do(node, "cluster", "setslot", slot, "node", id(to))
+	}
+	for _, node := range many.Nodes() {
+		if node != to && node != from {
+			do(node, "cluster", "setslot", slot, "node", id(to))
+		}
+	}
+	return to
+}
+
+// A lock is held, extended, waited for and released while its slot moves to
+// another master, and who waits hears of the release there.
+func TestALockMovesWithItsSlot(t *testing.T) {
+	t.Parallel()
+	many := redistest.NewCluster(t)
+	prefix := many.Prefix(t)
+	opts := calm(lock.Options{RetryDelay: 100 * time.Millisecond})
+	l, holder := locker(t, many.Client(t), prefix, opts), locker(t, many.Client(t), prefix, opts)
+	w := wait(t, l, holder, "key")
+	name := recordOf(prefix, "key")
+	heard(t, many.NodeOf(t, name).Admin(t), name, 1)
+	still := func() {
+		t.Helper()
+		if err := w.held.Extend(t.Context(), time.Minute); err != nil {
+			t.Error(err)
+		}
+		if _, err := locker(t, many.Client(t), prefix, opts).Try(t.Context(), "key"); err == nil {
+			t.Error("two have it")
+		}
+	}
+	from := many.NodeOf(t, name)
+	to := moveSlot(t, many, name, still)
+	still()
+	heard(t, to.Admin(t), name, 1)
+	heard(t, from.Admin(t), name, 0)
+	w.release(t)
+}
+
+// A user without the rights to be woken waits as well, and a locker that tries
+// is refused once, however many wait.
+func TestARefusalIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	one := redistest.NewStandalone(t)
+	for name, rules := range map[string]string{
+		"no channels":  redistest.Rules + " resetchannels",
+		"no subscribe": redistest.Rules + " -subscribe",
+		"no publish":   redistest.Rules + " -publish",
+		"none":         redistest.Rules + " resetchannels -subscribe -publish -unsubscribe",
+	} {
+		admin, user := one.Admin(t), strings.ReplaceAll(name, " ", "-")
+		words := append(strings.Fields(rules), "on", ">"+redistest.Password)
+		if err := admin.ACLSetUser(t.Context(), user, words...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		rdb := one.Client(t, func(o *redis.Options) { o.Username, o.DisableIdentity = user, true })
+		prefix := one.Prefix(t)
+		l := locker(t, rdb, prefix, calm(lock.Options{RetryDelay: 50 * time.Millisecond}))
+		holder := locker(t, rdb, prefix, calm(lock.Options{}))
+		refusals := func() (n int64) {
+			log, err := admin.ACLLog(t.Context(), 100).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range log {
+				if e.Username == user {
+					n += e.Count
+				}
+			}
+			return n
+		}
+		for range 3 {
+			var all []*waiting
+			for i := range 10 {
+				all = append(all, wait(t, l, holder, fmt.Sprint("key", i)))
+			}
+			inLine(t, l, 10)
+			redistest.Await(t, soon, name+": a refusal", func() bool { return refusals() > 0 })
+			for _, w := range all {
+				w.release(t)
+			}
+		}
+		if n := refusals(); n != 1 {
+			t.Errorf("%s: %d refusals", name, n)
+		}
+	}
+}
+
+// TestEachRightToBeWokenIsNeeded takes one right from the documented line:
+// then a waiter is not woken, or not any more.
+func TestEachRightToBeWokenIsNeeded(t *testing.T) {
+	t.Parallel()
+	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
+	standalone := func(user string) redis.UniversalClient {
+		return one.Client(t, func(o *redis.Options) { o.Username, o.Protocol = user, 3 })
+	}
+	cluster := func(user string) redis.UniversalClient {
+		return many.Client(t, func(o *redis.ClusterOptions) { o.Username = user })
+	}
+	for right, client := range map[string]func(string) redis.UniversalClient{
+		"+subscribe": standalone, "+unsubscribe": standalone, "+publish": standalone, "&neap:*": standalone,
+		"+ssubscribe": cluster, "+sunsubscribe": cluster, "+spublish": cluster,
+	} {
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			rules := strings.Replace(" "+redistest.Rules, " "+right+" ", " ", 1)
+			user := "without" + right
+			for _, s := range append([]*redistest.Server{one}, many.Nodes()...) {
+				words := append(append([]string{"reset"}, strings.Fields(rules)...), "on", ">"+redistest.Password)
+				if err := s.Admin(t).ACLSetUser(t.Context(), user, words...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for who, works := range map[string]bool{redistest.User: true, user: false} {
+				prefix := redistest.Prefix(t)
+				rdb := client(who)
+				l, holder := locker(t, rdb, prefix, calm(lock.Options{RetryDelay: 100 * time.Millisecond})), locker(t, rdb, prefix, calm(lock.Options{}))
+				stays := wait(t, l, holder, "stays")
+				name := recordOf(prefix, "stays")
+				server := one
+				if _, ok := rdb.(*redis.ClusterClient); ok {
+					server = many.NodeOf(t, name)
+				}
+				hears := func() bool {
+					h, _ := server.Admin(t).HGet(t.Context(), name, "wake").Result()
+					return h != "" && hearers(t, server.Admin(t), name) > 0
+				}
+				switch {
+				case strings.Contains(right, "unsubscribe"):
+					redistest.Await(t, soon, "the subscription", hears)
+					other := "goes"
+					for i := 0; server != one && many.NodeOf(t, recordOf(prefix, other)) != server; i++ {
+						other = fmt.Sprint("goes", i)
+					}
+					goes := wait(t, l, holder, other)
+					heard(t, server.Admin(t), recordOf(prefix, other), 1)
+					goes.release(t)
+					// Unsubscribed from the one, it hears of the other.
+					redistest.Await(t, soon, "the end of a subscription", func() bool {
+						return hearers(t, server.Admin(t), recordOf(prefix, other)) == 0
+					})
+					if hears() != works {
+						t.Errorf("%s hears: %v", who, !works)
+					}
+				case works:
+					redistest.Await(t, soon, "the subscription", hears)
+				default:
+					redistest.Await(t, soon, "a refusal", func() bool {
+						log, _ := server.Admin(t).ACLLog(t.Context(), 100).Result()
+						return slices.ContainsFunc(log, func(e *redis.ACLLogEntry) bool { return e.Username == user && e.Object != "client|setinfo" })
+					})
+					if h, _ := server.Admin(t).HGet(t.Context(), name, "wake").Result(); h != "" {
+						t.Errorf("%s is woken by %s", who, h)
+					}
+				}
+				stays.release(t)
+			}
+		})
+	}
+}
