@@ -86,7 +86,7 @@ func TestOneOfAProcessAsks(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
-	l := locker(t, srv.Client(t), prefix, patient())
+	l := locker(t, srv.Client(t), prefix, unasking())
 	for where, c := range map[string]struct {
 		holder         *lock.Locker
 		before, during int64
@@ -120,7 +120,7 @@ func TestOneOfAProcessAsks(t *testing.T) {
 func TestAnOwnerDoesNotWaitBehindOthers(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		l := locker(t, rdb, prefix, patient())
+		l := locker(t, rdb, prefix, unasking())
 		mine := l.As("owner")
 		outer := try(t, mine)
 		var wg sync.WaitGroup

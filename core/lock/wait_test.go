@@ -50,10 +50,10 @@ func (w *waiting) release(t *testing.T) time.Duration {
 	return time.Duration(w.at.Load() - began.UnixNano())
 }
 
-// patient waits so long that it gets nothing by asking again: a lease is 30 s.
-func patient() *lock.Options { return calm(lock.Options{RetryDelay: time.Hour}) }
+// unasking waits so long that it gets nothing by asking again: a lease is 30 s.
+func unasking() *lock.Options { return calm(lock.Options{RetryDelay: time.Hour}) }
 
-// soon is less than any lease or retry of the patient.
+// soon is less than any lease or retry of the unasking.
 const soon = 10 * time.Second
 
 // asksWith waits until the record says how to wake who waits.
@@ -70,7 +70,7 @@ func recordOf(prefix, key string) string { return prefix + ":lock:test:{" + key 
 func TestAReleaseElsewhereWakesWhoWaits(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		l, holder := locker(t, rdb, prefix, patient()), locker(t, rdb, prefix, calm(lock.Options{}))
+		l, holder := locker(t, rdb, prefix, unasking()), locker(t, rdb, prefix, calm(lock.Options{}))
 		how := "PUBLISH"
 		if _, ok := rdb.(*redis.ClusterClient); ok {
 			how = "SPUBLISH"
