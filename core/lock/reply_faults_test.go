@@ -1,0 +1,125 @@
+package lock_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// faulty is a locker of a process whose replies a proxy loses.
+type faulty struct {
+	*lock.Locker
+	proxy *redistest.Proxy
+	rng   *rand.Rand
+}
+
+func newFaulty(t *testing.T, srv *redistest.Server, prefix string, rng *rand.Rand) *faulty {
+	t.Helper()
+	f := &faulty{proxy: srv.Proxy(t), rng: rng}
+	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = f.proxy.Dial, true })
+	f.Locker = locker(t, rdb, prefix, &lock.Options{TTL: 15 * time.Second, NoRenewal: true, Budget: 5 * time.Second})
+	return f
+}
+
+// lose has the next replies get lost: that of the call, and now and then those
+// of the next attempts.
+func (f *faulty) lose() {
+	how := []redistest.Fault{redistest.EOF, redistest.Reset}[f.rng.IntN(2)]
+	f.proxy.Lose(how, 1+f.rng.IntN(4)/3, "evalsha", "eval")
+}
+
+// TestFaultedCalls loses the reply of every call that grants, extends and
+// releases a lock which nobody else wants: each is told what it did.
+func TestFaultedCalls(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	var calls, lost atomic.Int64
+	var wg sync.WaitGroup
+	const workers = 4
+	for i := range workers {
+		f := newFaulty(t, srv, prefix, rand.New(rand.NewPCG(rand.Uint64(), uint64(i))))
+		wg.Go(func() {
+			for n := 0; calls.Load() < int64(redistest.Ops(10_000)); n++ {
+				key := fmt.Sprint(i, "-", n%50)
+				f.lose()
+				held, err := f.Try(t.Context(), key)
+				if err != nil {
+					t.Errorf("try: %v", err)
+					return
+				}
+				f.lose()
+				if err := held.Extend(t.Context(), 15*time.Second); err != nil || held.Err() != nil {
+					t.Errorf("extend: %v, %v", err, held.Err())
+				}
+				f.lose()
+				if err := held.Release(t.Context()); err != nil {
+					t.Errorf("release: %v", err)
+				}
+				calls.Add(3)
+			}
+			lost.Add(int64(f.proxy.Lost()))
+		})
+	}
+	wg.Wait()
+	if lost.Load() < calls.Load() {
+		t.Errorf("%d replies of %d calls were lost", lost.Load(), calls.Load())
+	}
+	t.Logf("%d replies of %d calls were lost", lost.Load(), calls.Load())
+}
+
+// TestFaultedCallsForOneLock has processes want one lock and lose replies: who
+// has it is never told that another took it, and no more than one has it.
+func TestFaultedCallsForOneLock(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	var calls, unconfirmed, holders atomic.Int64
+	var wg sync.WaitGroup
+	const workers = 4
+	for i := range workers {
+		f := newFaulty(t, srv, prefix, rand.New(rand.NewPCG(rand.Uint64(), uint64(i))))
+		wg.Go(func() {
+			for calls.Load() < int64(redistest.Ops(10_000)) {
+				f.lose()
+				held, err := f.Try(t.Context(), "key")
+				calls.Add(1)
+				if errors.Is(err, lock.ErrHeld) {
+					continue
+				}
+				if err != nil {
+					t.Errorf("try: %v", err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d have it", n)
+				}
+				f.lose()
+				if err := held.Extend(t.Context(), 15*time.Second); err != nil {
+					t.Errorf("extend: %v", err)
+				}
+				holders.Add(-1)
+				f.lose()
+				err = held.Release(t.Context())
+				if errors.Is(err, script.ErrMaybeExecuted) {
+					unconfirmed.Add(1)
+				} else if err != nil {
+					t.Errorf("release: %v", err)
+				}
+				calls.Add(2)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("of %d calls, %d releases were not confirmed", calls.Load(), unconfirmed.Load())
+}

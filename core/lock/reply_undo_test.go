@@ -1,0 +1,254 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// freeWithin awaits that somebody else can have a lock.
+func freeWithin(t *testing.T, bound time.Duration, l *lock.Locker, key string) {
+	t.Helper()
+	redistest.Await(t, bound, key+" to be free", func() bool {
+		held, err := l.Try(t.Context(), key)
+		if err != nil && !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("%s: %v", key, err)
+		}
+		return err == nil && held.Release(t.Context()) == nil
+	})
+}
+
+// TestAcquireInAStoppedServerIsUndone stops the server, has calls fail, and
+// lets it run on: what it grants then, to nobody, is free within two seconds
+// and long before its lease ends.
+func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, canceled := range map[string]bool{"budget": false, "canceled by the caller": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t)
+			prefix := srv.Prefix(t)
+			stalled := redistest.Witness(t)
+			opts := &lock.Options{Budget: 100 * time.Millisecond}
+			ctx := t.Context()
+			if canceled {
+				opts.Budget = 5 * time.Second
+				short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
+				ctx = short
+			}
+			other := locker(t, srv.Client(t), prefix, nil)
+			l := locker(t, srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 }), prefix, opts)
+			if err := errors.Join(l.Warm(t.Context()), other.Warm(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			const keys = 10
+			began := time.Now()
+			srv.Pause(t)
+			var wg sync.WaitGroup
+			for i := range keys {
+				wg.Go(func() {
+					ask := l.Try
+					if i%2 == 0 {
+						ask = l.Acquire
+					}
+					held, err := ask(ctx, fmt.Sprint("key", i))
+					want := script.ErrMaybeExecuted
+					if canceled {
+						want = context.DeadlineExceeded
+					}
+					if held != nil || !errors.Is(err, want) {
+						t.Errorf("%v, %v", held, err)
+					}
+				})
+			}
+			wg.Wait()
+			redistest.Await(t, 10*time.Second, "some attempts to undo it", func() bool { return time.Since(began) > 700*time.Millisecond })
+			srv.Resume(t)
+			resumed := time.Now()
+			for i := range keys {
+				freeWithin(t, 10*time.Second, other, fmt.Sprint("key", i))
+			}
+			if took := time.Since(resumed); took > 2*time.Second+stalled() {
+				t.Errorf("they were free after %v, in which the machine stood still for %v", took, stalled())
+			}
+			redistest.Await(t, 10*time.Second, "a grant to be undone", func() bool { return l.Stats().Undone > 0 })
+		})
+	}
+}
+
+// late is a client whose calls of one script are on their way until the test
+// delivers them, while the client thinks that the connection broke.
+type late struct {
+	redis.UniversalClient
+	sha string
+
+	mu    sync.Mutex
+	calls [][]any
+	most  int
+}
+
+func (c *late) Process(ctx context.Context, cmd redis.Cmder) error {
+	if strings.Contains(cmd.String(), c.sha) { // Args would say that it was written
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.calls) < c.most {
+			c.calls = append(c.calls, cmd.Args())
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+	}
+	return c.UniversalClient.Process(ctx, cmd)
+}
+
+func (c *late) deliver(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, args := range c.calls {
+		if err := c.UniversalClient.Process(t.Context(), redis.NewCmd(t.Context(), args...)); err != nil {
+			t.Error(err)
+		}
+	}
+	c.calls = nil
+}
+
+// TestAcquireThatOvertakesItsUndoIsUndone delivers an acquisition behind some
+// attempts to undo it.
+func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		slow := &late{UniversalClient: rdb, sha: acquireScript.SHA(), most: 1000}
+		l, other := locker(t, slow, prefix, &lock.Options{Budget: 500 * time.Millisecond}), locker(t, rdb, prefix, nil)
+		if err := other.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if held, err := l.Try(t.Context(), "key"); held != nil || !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Fatalf("%v, %v", held, err)
+		}
+		began := time.Now()
+		redistest.Await(t, 10*time.Second, "the first attempts", func() bool { return time.Since(began) > 350*time.Millisecond })
+		slow.deliver(t)
+		freeWithin(t, 2*time.Second, other, "key")
+	})
+}
+
+// TestAcquireThatComesAfterTheReleaseIsUndone delivers the first call of an
+// acquisition, which was made again and granted, when its lock was released.
+func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		slow := &late{UniversalClient: rdb, sha: acquireScript.SHA(), most: 1}
+		l, other := locker(t, slow, prefix, nil), locker(t, rdb, prefix, nil)
+		if err := other.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		held, err := l.Try(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		slow.deliver(t)
+		freeWithin(t, 2*time.Second, other, "key")
+		redistest.Await(t, 5*time.Second, "the count of it", func() bool { return l.Stats().Undone == 1 })
+	})
+}
+
+// TestReleaseWhoseReplyIsLostAccusesNobody: by the time that it asks again,
+// another has the lock, which was free.
+func TestReleaseWhoseReplyIsLostAccusesNobody(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		other := locker(t, rdb, prefix, nil)
+		between := &interrupted{UniversalClient: rdb, sha: releaseScript.SHA()}
+		l := locker(t, between, prefix, nil)
+		if err := other.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for name, do := range map[string]struct {
+			then func()
+			want error
+		}{
+			"nothing": {func() {}, nil},
+			"granted to another": {func() {
+				if _, err := other.Try(t.Context(), "granted to another"); err != nil {
+					t.Error(err)
+				}
+			}, script.ErrMaybeExecuted},
+		} {
+			held, err := l.Try(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			between.then = do.then
+			if err := held.Release(t.Context()); !errors.Is(err, do.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if s := l.Stats(); s.Lost != 0 {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+	})
+}
+
+// interrupted is a client that loses the next reply of a script, behind which
+// something happens.
+type interrupted struct {
+	redis.UniversalClient
+	sha  string
+	then func()
+}
+
+func (c *interrupted) Process(ctx context.Context, cmd redis.Cmder) error {
+	err := c.UniversalClient.Process(ctx, cmd)
+	if do := c.then; do != nil && err == nil && strings.Contains(cmd.String(), c.sha) {
+		c.then = nil
+		do()
+		cmd.SetErr(io.EOF)
+		return io.EOF
+	}
+	return err
+}
+
+// TestForceReleaseIsNotAskedAgain: a second one would end the next holder's.
+func TestForceReleaseIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		other := locker(t, rdb, prefix, nil)
+		if err := other.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first, err := other.Try(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var next *lock.Lock
+		between := &interrupted{UniversalClient: rdb, sha: forceScript.SHA(), then: func() {
+			if next, err = other.Try(t.Context(), "key"); err != nil {
+				t.Error(err)
+			}
+		}}
+		if was, err := locker(t, between, prefix, nil).ForceRelease(t.Context(), "key"); was || !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Errorf("%v, %v", was, err)
+		}
+		if err := next.Extend(t.Context(), time.Minute); err != nil {
+			t.Errorf("the next holder: %v", err)
+		}
+		if err := first.Release(t.Context()); !errors.Is(err, lock.ErrTakenByOther) {
+			t.Errorf("the first holder: %v", err)
+		}
+	})
+}
