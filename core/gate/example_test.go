@@ -9,8 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -280,5 +284,34 @@ func ExampleConcurrency() {
 	// Output:
 	// 429 Retry-After: 1
 	// 200
+	// 200
+}
+
+// newLocker has a Redis of its own, which ends with the tests.
+func newLocker(name string) *lock.Locker {
+	server := miniredis.NewMiniRedis()
+	if err := server.Start(); err != nil {
+		log.Fatal(err)
+	}
+	l, err := lock.New(redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true}), name, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return l
+}
+
+func ExampleExclusive() {
+	orders := newLocker("orders") // or lock.New
+	mux := http.NewServeMux()
+	one := nethttp.Middleware(gate.Exclusive(orders, gate.ByParam("order"), nil))
+	mux.Handle("GET /orders/{order}/pay", one(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		send(mux, get("/orders/17/pay"), "Retry-After") // while this one runs
+		held, _ := lock.FromContext(r.Context())
+		fmt.Println(held.Err(), held.Fence() > 0)
+	})))
+	send(mux, get("/orders/17/pay"))
+	// Output:
+	// 409 Retry-After: 1
+	// <nil> true
 	// 200
 }

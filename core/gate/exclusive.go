@@ -62,7 +62,8 @@ const retryHeld = time.Second
 // It costs a round trip before the handler and one after it, and another for
 // each third of the TTL that the handler takes. Two of them with Wait, whose
 // subjects two requests ask for in opposite order, wait for each other until a
-// wait is over.
+// wait is over; and a handler that sends its own request through the gate once
+// more, as Gin's HandleContext does, waits for itself.
 //
 // It panics at wiring on a nil locker or key, and on a locker made by As, whose
 // owner would not exclude himself; nil options are the defaults, and options are

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -186,6 +187,45 @@ func TestExclusiveWaits(t *testing.T) {
 	if isHeld(t, l) {
 		t.Error("a lock is left")
 	}
+}
+
+// Requests of several processes run one at a time too, on a real Redis and a
+// cluster.
+func TestExclusiveInAllProcesses(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const processes, requests = 3, 20
+		var running, ran, last, refused atomic.Int64
+		var wg sync.WaitGroup
+		for range processes {
+			l, err := lock.New(rdb, "test", &lock.Options{Prefix: prefix, Budget: 5 * time.Second, Wait: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range requests {
+				g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: n%2 == 0})
+				wg.Go(func() {
+					p := g.Enter(&request{})
+					if p.Reply != nil {
+						refused.Add(1)
+						return
+					}
+					n := running.Add(1)
+					held, _ := lock.FromContext(p.Context)
+					if before := last.Swap(held.Fence()); n > 1 || held.Fence() <= before {
+						t.Errorf("%d at once, and the fence %d after %d", n, held.Fence(), before)
+					}
+					ran.Add(1)
+					running.Add(-1)
+					p.Leave(nil)
+				})
+			}
+		}
+		wg.Wait()
+		if n := refused.Load(); ran.Load()+n != processes*requests || n > processes*requests/2 {
+			t.Errorf("%d ran, %d were refused", ran.Load(), n)
+		}
+	})
 }
 
 func TestExclusiveWaitsInVain(t *testing.T) {
