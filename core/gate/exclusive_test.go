@@ -284,6 +284,15 @@ func TestExclusiveLeavesWhatIsNotRun(t *testing.T) {
 	if isHeld(t, l) {
 		t.Error("of a request that panicked")
 	}
+
+	p := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{OnError: func(gate.Request, error) { panic("mine") }}).Enter(&request{})
+	if _, err := l.ForceRelease(context.Background(), "everyone"); err != nil {
+		t.Fatal(err)
+	}
+	panics(t, func() { p.Leave(answered(200)) })
+	if n := l.Stats().Holding; n != 0 {
+		t.Errorf("%d are held when a hook has panicked", n)
+	}
 }
 
 // What was lost while the handler ran, or could not be released, is told to the
