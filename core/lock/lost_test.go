@@ -1,0 +1,401 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// cuttable is a client whose server can go away.
+type cuttable struct {
+	*redis.Client
+	how atomic.Pointer[string]
+}
+
+func (c *cuttable) cut(how string) { c.how.Store(&how) }
+func (c *cuttable) mend()          { c.how.Store(nil) }
+
+func (c *cuttable) Process(ctx context.Context, cmd redis.Cmder) error {
+	how := c.how.Load()
+	if how == nil {
+		return c.Client.Process(ctx, cmd)
+	}
+	cmd.Args() // it was written
+	err := io.EOF
+	if *how == "silent" {
+		<-ctx.Done()
+		err = ctx.Err()
+	}
+	cmd.SetErr(err)
+	return err
+}
+
+// TestToldBeforeTheLeaseLapses cuts a holder off: when its Context ends the
+// lock has not lapsed in Redis, which is asked how long it lasts.
+func TestToldBeforeTheLeaseLapses(t *testing.T) {
+	t.Parallel()
+	const ttl, keep = 2 * time.Second, time.Minute
+	srv := redistest.Standalone(t)
+	for _, how := range []string{"refused", "silent"} {
+		for _, plain := range []bool{false, true} {
+			t.Run(fmt.Sprint(how, plain), func(t *testing.T) {
+				t.Parallel()
+				stood := redistest.Witness(t)
+				rdb, prefix := &cuttable{Client: srv.Client(t)}, srv.Prefix(t)
+				l := locker(t, rdb, prefix, &lock.Options{TTL: ttl, FenceRetention: keep, NoRenewal: plain})
+				other := locker(t, srv.Client(t), prefix, nil)
+				began := time.Now()
+				held, err := l.Try(t.Context(), "key")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !plain {
+					redistest.Await(t, 5*time.Second, "a renewal", func() bool { return time.Since(began) > ttl/2 })
+				}
+				rdb.cut(how)
+				<-held.Context().Done()
+				left := srv.Admin(t).PTTL(t.Context(), prefix+":lock:test:{key}").Val() - keep
+				_, taken := other.Try(t.Context(), "key")
+				if left+stood() <= 0 || stood() == 0 && !errors.Is(taken, lock.ErrHeld) {
+					t.Errorf("%v were left of the lease, and another says %v; the machine stood still for %v", left, taken, stood())
+				}
+				if left > 100*time.Millisecond {
+					t.Errorf("%v were left of the lease", left)
+				}
+				if !errors.Is(context.Cause(held.Context()), lock.ErrExpired) || !errors.Is(held.Err(), lock.ErrExpired) {
+					t.Error(context.Cause(held.Context()), held.Err())
+				}
+				if err := held.Release(t.Context()); !errors.Is(err, lock.ErrExpired) {
+					t.Errorf("Release: %v", err)
+				}
+				rdb.mend()
+				redistest.Await(t, 10*time.Second, "the end of it", func() bool { return l.Stats().Undoing == 0 })
+				if got := l.Stats(); got != (lock.Stats{Granted: 1, Lost: 1, Undone: 1}) {
+					t.Errorf("%+v", got)
+				}
+			})
+		}
+	}
+}
+
+// TestToldOfTheLoss is when and what a holder is told whose lock another ends.
+func TestToldOfTheLoss(t *testing.T) {
+	t.Parallel()
+	const ttl, budget = 2 * time.Second, 500 * time.Millisecond
+	type end func(t *testing.T, admin redis.UniversalClient, other *lock.Locker, key string)
+	force := func(t *testing.T, _ redis.UniversalClient, other *lock.Locker, _ string) {
+		if was, err := other.ForceRelease(t.Context(), "key"); err != nil || !was {
+			t.Error(was, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		end   end
+		want  error
+		sloth time.Duration // beyond a renewal and the budget
+	}{
+		"deleted": {func(t *testing.T, admin redis.UniversalClient, _ *lock.Locker, key string) {
+			admin.Del(t.Context(), key)
+		}, lock.ErrLost, 0},
+		"forced": {force, lock.ErrLost, 0},
+		"taken over": {func(t *testing.T, admin redis.UniversalClient, other *lock.Locker, key string) {
+			force(t, admin, other, key)
+			if _, err := other.Try(t.Context(), "key"); err != nil {
+				t.Error(err)
+			}
+		}, lock.ErrTakenByOther, 0},
+		"deleted and taken over": {func(t *testing.T, admin redis.UniversalClient, other *lock.Locker, key string) {
+			admin.Del(t.Context(), key)
+			if _, err := other.Try(t.Context(), "key"); err != nil {
+				t.Error(err)
+			}
+		}, lock.ErrTakenByOther, 0},
+		"lapsed by an operator": {func(t *testing.T, admin redis.UniversalClient, _ *lock.Locker, key string) {
+			admin.PExpire(t.Context(), key, time.Minute)
+		}, lock.ErrExpired, 0},
+		"of another type": {func(t *testing.T, admin redis.UniversalClient, _ *lock.Locker, key string) {
+			admin.Set(t.Context(), key, "x", time.Minute)
+		}, lock.ErrExpired, ttl},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+				stood := redistest.Witness(t)
+				l := locker(t, rdb, prefix, &lock.Options{TTL: ttl, Budget: budget})
+				other := locker(t, rdb, prefix, &lock.Options{TTL: time.Minute})
+				held, err := l.Try(t.Context(), "key")
+				if err != nil {
+					t.Fatal(err)
+				}
+				second, err := l.Try(t.Context(), "second")
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx := held.Context()
+				c.end(t, admin, other, prefix+":lock:test:{key}")
+				began := time.Now()
+				<-ctx.Done()
+				if took, most := time.Since(began), ttl/3+budget+c.sloth+stood(); took > most {
+					t.Errorf("told after %v, and not %v", took, most)
+				}
+				if !errors.Is(context.Cause(ctx), c.want) || !errors.Is(held.Err(), c.want) {
+					t.Errorf("%v, %v", context.Cause(ctx), held.Err())
+				}
+				if err := held.Release(t.Context()); !errors.Is(err, c.want) {
+					t.Errorf("Release: %v", err)
+				}
+				if second.Err() != nil {
+					t.Errorf("the lock of another key: %v", second.Err())
+				}
+				if err := second.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if got := l.Stats(); got.Granted != 2 || got.Lost != 1 || got.Holding != 0 {
+					t.Errorf("%+v", got)
+				}
+				if name == "of another type" {
+					if _, err := l.Try(t.Context(), "key"); !errors.Is(err, script.ErrFailed) {
+						t.Errorf("Try of a key of another type: %v", err)
+					}
+					if _, err := l.Inspect(t.Context(), "key"); !errors.Is(err, script.ErrFailed) {
+						t.Errorf("Inspect of a key of another type: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func init() { children["sleeper"] = sleeper }
+
+// sleeper holds a lock, and asks for its Err again and again on the only
+// processor that it has, so that no timer is before it.
+func sleeper(words []string) {
+	runtime.GOMAXPROCS(1)
+	l, err := lock.New(childClient(words[0]), "test", &lock.Options{Prefix: words[1], TTL: sleeperTTL, Budget: time.Second, NoRenewal: true})
+	if err != nil {
+		panic(err)
+	}
+	if err := l.Warm(context.Background()); err != nil {
+		panic(err)
+	}
+	held, err := l.Acquire(context.Background(), "key")
+	if err != nil {
+		panic(err)
+	}
+	over := time.Now().Add(sleeperTTL)
+	ctx := held.Context()
+	fmt.Println("held")
+	for {
+		now := time.Now()
+		err := held.Err()
+		switch {
+		case err == nil && now.After(over):
+			fmt.Println("wrong: no error when the lease was over for", now.Sub(over))
+			return
+		case err == nil:
+			continue
+		case !errors.Is(err, lock.ErrExpired):
+			fmt.Println("wrong:", err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			fmt.Println("right:", held.Release(context.Background()))
+		case <-time.After(10 * time.Second):
+			fmt.Println("wrong: the Context does not follow")
+		}
+		return
+	}
+}
+
+const sleeperTTL = time.Second
+
+// TestErrIsRightAfterAPause stops the process of a holder (SIGSTOP) for longer
+// than its lease.
+func TestErrIsRightAfterAPause(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	other := locker(t, srv.Client(t), prefix, nil)
+	for _, takenOver := range []bool{false, true} {
+		c := startChild(t, "sleeper", srv.Addr(), prefix)
+		if line := c.line(t); line != "held" {
+			t.Fatal(line)
+		}
+		if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		redistest.Await(t, 10*time.Second, "the lease to lapse", func() bool {
+			state, err := other.Inspect(t.Context(), "key")
+			return err == nil && !state.Held
+		})
+		want := "right: lock: the lease is over"
+		var held *lock.Lock
+		if takenOver {
+			var err error
+			if held, err = other.Try(t.Context(), "key"); err != nil {
+				t.Fatal(err)
+			}
+			want = "right: lock: taken by another"
+		}
+		if err := c.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if line := c.line(t); line != want {
+			t.Errorf("the child says %q, not %q", line, want)
+		}
+		if held != nil {
+			if err := held.Release(t.Context()); err != nil {
+				t.Errorf("the lock of who took it over: %v", err)
+			}
+		}
+	}
+}
+
+// TestReleaseGoesOn stops the server before a release: the caller is told so
+// within the budget, and once the server is back the key is free.
+func TestReleaseGoesOn(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	const budget = 200 * time.Millisecond
+	stood := redistest.Witness(t)
+	l := locker(t, srv.Client(t), prefix, &lock.Options{Budget: budget})
+	other := locker(t, srv.Client(t), prefix, &lock.Options{Budget: 5 * time.Second})
+	if err := errors.Join(l.Warm(t.Context()), other.Warm(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	var all []*lock.Lock
+	for i := range 20 {
+		var held *lock.Lock
+		redistest.Await(t, 10*time.Second, "a lock", func() bool {
+			var err error
+			held, err = l.Try(t.Context(), fmt.Sprint(i))
+			return err == nil
+		})
+		all = append(all, held)
+	}
+	srv.Pause(t)
+	done := make(chan struct{})
+	for _, held := range all {
+		go func() {
+			began := time.Now()
+			err := held.Release(t.Context())
+			took := time.Since(began)
+			if !errors.Is(err, script.ErrMaybeExecuted) && !errors.Is(err, script.ErrNotExecuted) || took > 2*budget+stood() {
+				t.Errorf("Release says %v after %v", err, took)
+			}
+			if !errors.Is(held.Err(), lock.ErrReleased) {
+				t.Error(held.Err())
+			}
+			done <- struct{}{}
+		}()
+	}
+	for range all {
+		<-done
+	}
+	if got := l.Stats(); got.Holding != 0 || got.Undoing != len(all) || got.Lost != 0 {
+		t.Errorf("%+v", got)
+	}
+	srv.Resume(t)
+	began := time.Now()
+	for i := range all {
+		redistest.Await(t, 2*time.Second+stood(), "the key to be free", func() bool {
+			held, err := other.Try(t.Context(), fmt.Sprint(i))
+			if err == nil {
+				_ = held.Release(t.Context())
+			}
+			return err == nil
+		})
+	}
+	t.Logf("all were free after %v", time.Since(began))
+	redistest.Await(t, 5*time.Second, "the end of it", func() bool { return l.Stats().Undoing == 0 })
+}
+
+// TestFullServer has a server without memory: no lock is granted, and none is
+// kept for that.
+func TestFullServer(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	l := locker(t, srv.Client(t), prefix, &lock.Options{TTL: 3 * time.Second, Budget: time.Second})
+	other := locker(t, srv.Client(t), prefix, nil)
+	try := func(key string) *lock.Lock {
+		t.Helper()
+		held, err := l.Try(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	renewed, released, forced := try("renewed"), try("released"), try("forced")
+	setMemory := func(most string) {
+		if err := admin.ConfigSet(t.Context(), "maxmemory", most).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setMemory("1")
+	began := time.Now()
+	for _, key := range []string{"fresh", "released"} {
+		want := script.ErrNotExecuted
+		if key == "released" {
+			want = lock.ErrHeld
+		}
+		if _, err := other.Try(t.Context(), key); !errors.Is(err, want) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if state, err := other.Inspect(t.Context(), "fresh"); err != nil || state != (lock.State{}) {
+		t.Errorf("%+v, %v", state, err)
+	}
+	if err := released.Release(t.Context()); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+	if _, err := other.Try(t.Context(), "released"); !errors.Is(err, script.ErrNotExecuted) {
+		t.Errorf("of a free record: %v", err)
+	}
+	if was, err := other.ForceRelease(t.Context(), "forced"); err != nil || !was {
+		t.Errorf("ForceRelease: %v, %v", was, err)
+	}
+	if err := forced.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("Release of what was forced: %v", err)
+	}
+	if err := renewed.Extend(t.Context(), 3*time.Second); err != nil {
+		t.Errorf("Extend: %v", err)
+	}
+	if err := renewed.Extend(t.Context(), time.Minute); !errors.Is(err, script.ErrNotExecuted) {
+		t.Errorf("Extend to longer than ever: %v", err)
+	}
+	redistest.Await(t, 10*time.Second, "longer than a TTL", func() bool { return time.Since(began) > 4*time.Second })
+	if state, err := other.Inspect(t.Context(), "renewed"); renewed.Err() != nil || err != nil || !state.Held {
+		t.Errorf("it was not renewed: %v, %+v, %v", renewed.Err(), state, err)
+	}
+	setMemory("1gb")
+	for _, key := range []string{"fresh", "released", "forced"} {
+		if _, err := other.Try(t.Context(), key); err != nil {
+			t.Errorf("%s, with memory: %v", key, err)
+		}
+	}
+	if err := admin.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	<-renewed.Context().Done()
+	if !errors.Is(renewed.Err(), lock.ErrLost) {
+		t.Errorf("after FLUSHALL: %v", renewed.Err())
+	}
+	if err := renewed.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("after FLUSHALL: Release: %v", err)
+	}
+}
