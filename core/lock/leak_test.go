@@ -1,0 +1,381 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestNothingLeaks takes locks with and without rivals, drops some while the
+// server is away, and counts what is there before and afterwards. It runs alone.
+func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	srv := redistest.NewStandalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	connections := func() int { return strings.Count(admin.ClientList(t.Context()).Val(), "user="+redistest.User+" ") }
+	before, was := settled(runtime.NumGoroutine), connections()
+
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: redistest.User, Password: redistest.Password, ContextTimeoutEnabled: true})
+	l := locker(t, rdb, prefix, &lock.Options{TTL: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
+	second := locker(t, rdb, prefix, &lock.Options{TTL: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
+	short := locker(t, rdb, prefix, &lock.Options{TTL: lock.MinTTL, NoRenewal: true})
+	ctx := t.Context()
+	var wg sync.WaitGroup
+	n := redistest.Ops(10_000)
+	for i := range 10 {
+		wg.Go(func() {
+			for j := range n / 10 {
+				switch {
+				case j%10 == 0: // rivals, of two lockers as of two processes
+					by := []*lock.Locker{l, second}[i%2]
+					if err := by.Do(ctx, "key", func(ctx context.Context) error { return ctx.Err() }); err != nil {
+						t.Error(err)
+					}
+				case j%50 == 1: // dropped: it lapses
+					if held, err := short.Try(ctx, fmt.Sprint(i, j)); err == nil {
+						<-held.Context().Done()
+					}
+				case j%50 == 2: // dropped by who asked
+					gone, cancel := context.WithTimeout(ctx, time.Duration(j%7)*100*time.Microsecond)
+					if held, err := l.Acquire(gone, fmt.Sprint(i, j)); err == nil {
+						_ = held.Context()
+						_ = held.Release(gone)
+					}
+					cancel()
+				default:
+					held, err := l.Try(ctx, fmt.Sprint(i))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = held.Context()
+					if err := held.Release(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+
+	away := locker(t, rdb, prefix, &lock.Options{TTL: 500 * time.Millisecond, Budget: 50 * time.Millisecond})
+	var dropped []*lock.Lock
+	for i := range 20 {
+		if held, err := away.Try(ctx, fmt.Sprint("away", i)); err == nil {
+			dropped = append(dropped, held)
+		}
+	}
+	srv.Pause(t)
+	for i, held := range dropped {
+		if i%2 == 0 {
+			_ = held.Release(ctx)
+		} else {
+			<-held.Context().Done()
+		}
+	}
+	srv.Resume(t)
+	redistest.Await(t, 30*time.Second, "the end of all", func() bool {
+		for _, l := range []*lock.Locker{l, second, short, away} {
+			if s := l.Stats(); s.Holding+s.Waiting+s.Undoing > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	redistest.Await(t, 10*time.Second, "no subscription", func() bool {
+		return len(admin.PubSubChannels(ctx, "*").Val()) == 0 && !strings.Contains(admin.ClientList(ctx).Val(), "cmd=subscribe")
+	})
+	idle := connections()
+	if pool := int(rdb.PoolStats().TotalConns); idle > was+pool {
+		t.Errorf("%d connections, of which the pool has %d", idle, pool)
+	}
+	if err := rdb.Close(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, 10*time.Second, "no connection", func() bool { return connections() == was })
+	var after int
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if after = settled(runtime.NumGoroutine); after <= before {
+			return
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	stacks := make([]byte, 1<<20)
+	t.Errorf("%d goroutines, %d before:\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
+}
+
+// settled is a number that has stopped to change.
+func settled(count func() int) int {
+	last := count()
+	for same := 0; same < 20; {
+		<-time.After(5 * time.Millisecond)
+		if now := count(); now == last {
+			same++
+		} else {
+			last, same = now, 0
+		}
+	}
+	return last
+}
+
+// free awaits that nobody holds the key or waits for it.
+func free(t *testing.T, l *lock.Locker, key string) {
+	t.Helper()
+	var state lock.State
+	redistest.Await(t, 5*time.Second, "the lock to be free", func() bool {
+		var err error
+		state, err = l.Inspect(t.Context(), key)
+		return err == nil && !state.Held && state.Holds == 0
+	})
+}
+
+// TestCallersWhoGo have their context end at each point of a lock's life: no
+// hold stays behind, and what is told is the caller's own error.
+func TestCallersWhoGo(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	observer := locker(t, srv.Client(t), prefix, nil)
+	if err := observer.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, inline := range map[string]bool{"inline": true, "by a goroutine": false} {
+		rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize, o.MaxRetries = inline, 1, -1 })
+		l := locker(t, rdb, prefix, nil)
+		asks := map[string]func(ctx context.Context, key string) error{
+			"Try":     func(ctx context.Context, key string) error { _, err := l.Try(ctx, key); return err },
+			"Acquire": func(ctx context.Context, key string) error { _, err := l.Acquire(ctx, key); return err },
+			"Do": func(ctx context.Context, key string) error {
+				return l.Do(ctx, key, func(context.Context) error { t.Error("it ran"); return nil })
+			},
+			"Once": func(ctx context.Context, key string) error {
+				_, err := l.Once(ctx, key, time.Now(), lock.Again, func(context.Context) error { t.Error("it ran"); return nil })
+				return err
+			},
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		for call, ask := range asks {
+			if err := ask(canceled, "unsent"); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, %s before it is sent: %v", name, call, err)
+			}
+		}
+		if state, err := observer.Inspect(t.Context(), "unsent"); err != nil || state != (lock.State{}) {
+			t.Errorf("%s: it was sent: %+v, %v", name, state, err)
+		}
+		if s := l.Stats(); s.Undoing != 0 || s.Canceled != 4 {
+			t.Errorf("%s: %+v", name, s)
+		}
+
+		busy := rdb.Conn() // the only connection of the pool
+		if err := busy.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for call, ask := range asks {
+			brief, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			if err := ask(brief, "unconnected"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s, %s without a connection: %v", name, call, err)
+			}
+			cancel()
+		}
+		if err := busy.Close(); err != nil {
+			t.Fatal(err)
+		}
+		free(t, observer, "unconnected")
+
+		for call, ask := range asks {
+			srv.Pause(t)
+			brief, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			if err := ask(brief, "in-flight-"+call); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s, %s in flight: %v", name, call, err)
+			}
+			cancel()
+			srv.Resume(t)
+			free(t, observer, "in-flight-"+call)
+		}
+
+		held, err := observer.Try(t.Context(), "line")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				brief, cancel := context.WithCancel(t.Context())
+				go func() { <-time.After(time.Duration(i) * 10 * time.Millisecond); cancel() }()
+				if _, err := l.Acquire(brief, "line"); !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: in line: %v", name, err)
+				}
+			})
+		}
+		wg.Wait()
+		if s := l.Stats(); s.Waiting != 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		free(t, observer, "line")
+	}
+}
+
+// TestCallersWhoGoWhileTheyHold: the Context ends, the lock is held until the
+// release, and the release does not need the context that has ended.
+func TestCallersWhoGoWhileTheyHold(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, nil)
+		why := errors.New("the client went away")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		held, err := l.Acquire(ctx, "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner := held.Context()
+		cancel(why)
+		<-inner.Done()
+		if held.Err() != nil || !errors.Is(context.Cause(inner), why) {
+			t.Error(held.Err(), context.Cause(inner))
+		}
+		if _, err := l.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("while it is held: %v", err)
+		}
+		if err := held.Extend(ctx, time.Minute); !errors.Is(err, context.Canceled) {
+			t.Errorf("Extend: %v", err)
+		}
+		if err := held.Release(ctx); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		free(t, l, "key")
+
+		ctx, cancel = context.WithCancelCause(t.Context())
+		err = l.Do(ctx, "key", func(inner context.Context) error {
+			cancel(why)
+			<-inner.Done()
+			return context.Cause(inner)
+		})
+		if !errors.Is(err, why) || strings.Contains(err.Error(), "lock:") {
+			t.Errorf("Do: %v", err)
+		}
+		free(t, l, "key")
+	})
+}
+
+// TestDoThatDoesNotReturn panics, or ends its goroutine: the lock is released.
+func TestDoThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, nil)
+		var inner context.Context
+		for name, leave := range map[string]func(){
+			"panic": func() { panic("of fn") }, "Goexit": runtime.Goexit,
+			"return": func() {},
+		} {
+			done := make(chan any)
+			go func() {
+				defer func() { done <- recover() }()
+				_ = l.Do(t.Context(), "key", func(ctx context.Context) error { inner = ctx; leave(); return nil })
+			}()
+			if got := <-done; name == "panic" && got != "of fn" {
+				t.Errorf("recovered %v", got)
+			}
+			if state, err := l.Inspect(t.Context(), "key"); err != nil || state.Held {
+				t.Errorf("%s: %+v, %v", name, state, err)
+			}
+			if !errors.Is(context.Cause(inner), lock.ErrReleased) {
+				t.Errorf("%s: %v", name, context.Cause(inner))
+			}
+		}
+		wrong := errors.New("of fn")
+		err := l.Do(t.Context(), "key", func(context.Context) error {
+			if _, err := l.ForceRelease(t.Context(), "key"); err != nil {
+				t.Error(err)
+			}
+			return wrong
+		})
+		if !errors.Is(err, wrong) || !errors.Is(err, lock.ErrLost) {
+			t.Errorf("with the lock lost: %v", err)
+		}
+		if got := l.Stats(); got.Granted != 4 || got.Lost != 1 || got.Holding != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestMaxHoldFreesTheLock has a holder hang, whose lease is renewed and extended
+// all the same: another gets the lock when MaxHold has passed.
+func TestMaxHoldFreesTheLock(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const most = 1500 * time.Millisecond
+		stood := redistest.Witness(t)
+		l := locker(t, rdb, prefix, &lock.Options{TTL: 600 * time.Millisecond, MaxHold: most})
+		other := locker(t, rdb, prefix, &lock.Options{RetryDelay: 10 * time.Millisecond})
+		if err := other.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		held, err := l.Try(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Extend(t.Context(), time.Hour); err != nil {
+			t.Error(err)
+		}
+		granted := time.Now()
+		next, err := other.Acquire(t.Context(), "key")
+		if took := time.Since(began); err != nil || took < most-20*time.Millisecond-stood() || time.Since(granted) > most+500*time.Millisecond+stood() {
+			t.Errorf("another has it after %v: %v", took, err)
+		}
+		if !errors.Is(held.Err(), lock.ErrMaxHold) || !errors.Is(context.Cause(held.Context()), lock.ErrMaxHold) {
+			t.Error(held.Err(), context.Cause(held.Context()))
+		}
+		if err := held.Extend(t.Context(), time.Hour); !errors.Is(err, lock.ErrMaxHold) {
+			t.Errorf("Extend: %v", err)
+		}
+		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrTakenByOther) {
+			t.Errorf("Release: %v", err)
+		}
+		if next == nil {
+			return
+		}
+		if err := next.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNoServer is what each call says when there is none.
+func TestNoServer(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { rdb.Close() })
+	l := locker(t, rdb, "neap", &lock.Options{Budget: 50 * time.Millisecond})
+	ctx := t.Context()
+	for name, call := range map[string]func() error{
+		"Try":          func() error { _, err := l.Try(ctx, "key"); return err },
+		"Acquire":      func() error { _, err := l.Acquire(ctx, "key"); return err },
+		"Do":           func() error { return l.Do(ctx, "key", nil) },
+		"Inspect":      func() error { _, err := l.Inspect(ctx, "key"); return err },
+		"ForceRelease": func() error { _, err := l.ForceRelease(ctx, "key"); return err },
+	} {
+		if err := call(); !errors.Is(err, script.ErrNotExecuted) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := l.Stats(); got != (lock.Stats{Failed: 3}) {
+		t.Errorf("%+v", got)
+	}
+}

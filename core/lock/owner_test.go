@@ -1,0 +1,240 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestReentry has one owner hold a lock several times, and give the holds back
+// in another order: a second owner has no chance until the last of them.
+func TestReentry(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}} {
+			l := locker(t, rdb, prefix, nil)
+			mine := []*lock.Locker{l.As("a"), locker(t, rdb, prefix, &lock.Options{TTL: time.Minute}).As("a"), l.As("a")}
+			others := []*lock.Locker{l, l.As("b"), locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil).As("A")}
+			excluded := func() {
+				t.Helper()
+				for i, other := range others {
+					if _, err := other.Try(ctx, "key"); !errors.Is(err, lock.ErrHeld) {
+						t.Errorf("%v: other %d: %v", order, i, err)
+					}
+				}
+			}
+			var holds []*lock.Lock
+			for i, m := range mine {
+				held, err := m.Acquire(ctx, "key")
+				if err != nil {
+					t.Fatal(err)
+				}
+				holds = append(holds, held)
+				excluded()
+				state, err := l.Inspect(ctx, "key")
+				if err != nil || state.Owner != "a" || state.Holds != i+1 || state.Fence != holds[0].Fence() || held.Fence() != holds[0].Fence() {
+					t.Errorf("%v: %+v, %v", order, state, err)
+				}
+				if i > 0 && state.TTL < 55*time.Second {
+					t.Errorf("the inner hold did not extend the lease, of which %v are left", state.TTL)
+				}
+			}
+			for n, i := range order {
+				for range 3 {
+					if err := holds[i].Release(ctx); err != nil {
+						t.Errorf("%v: release of %d: %v", order, i, err)
+					}
+					if n < 2 {
+						excluded()
+					}
+				}
+				for _, j := range order[n+1:] {
+					if err := errors.Join(holds[j].Err(), holds[j].Context().Err(), holds[j].Extend(ctx, time.Second)); err != nil {
+						t.Errorf("%v: after release of %d hold %d: %v", order, i, j, err)
+					}
+				}
+				if err := holds[i].Extend(ctx, time.Second); !errors.Is(err, lock.ErrReleased) {
+					t.Errorf("a released hold is extended: %v", err)
+				}
+			}
+			held, err := others[1].Try(ctx, "key")
+			if err != nil || held.Fence() <= holds[0].Fence() {
+				t.Fatal(err)
+			}
+			if err := held.Release(ctx); err != nil {
+				t.Error(err)
+			}
+			for _, l := range mine {
+				if got := l.Stats(); got.Holding != 0 || got.Lost != 0 {
+					t.Errorf("%+v", got)
+				}
+			}
+		}
+	})
+}
+
+// TestNestedDo enters its own lock from within.
+func TestNestedDo(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, nil).As("checkout-17")
+		depth := 0
+		var enter func(outer *lock.Lock) error
+		enter = func(outer *lock.Lock) error {
+			if depth++; depth == 5 {
+				return nil
+			}
+			return l.Do(t.Context(), "key", func(ctx context.Context) error {
+				held, _ := lock.FromContext(ctx)
+				if held == outer || outer != nil && held.Fence() != outer.Fence() {
+					t.Error("it is not a hold of its own of the same lock")
+				}
+				return enter(held)
+			})
+		}
+		if err := enter(nil); err != nil || depth != 5 {
+			t.Error(depth, err)
+		}
+		if state, err := l.Inspect(t.Context(), "key"); err != nil || state.Held || state.Holds != 0 {
+			t.Errorf("%+v, %v", state, err)
+		}
+	})
+}
+
+// TestOwnersApart are owners that must not be taken for each other, nor appear.
+func TestOwnersApart(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, nil)
+		owners := []string{"a", "A", "a ", "\x00", "#a", "hold:a", "fence", "", strings.Repeat("a", 64), strings.Repeat("a", 65), strings.Repeat("ü", 1<<12)}
+		for i, owner := range owners {
+			if owner == "" {
+				continue
+			}
+			key := fmt.Sprint(i)
+			held, err := l.As(owner).Try(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, other := range owners {
+				if i == j || other == "" {
+					continue
+				}
+				if _, err := l.As(other).Try(t.Context(), key); !errors.Is(err, lock.ErrHeld) {
+					t.Errorf("owner %d has it, and owner %d gets it: %v", i, j, err)
+				}
+			}
+			state, err := l.Inspect(t.Context(), key)
+			if err != nil || len(state.Owner) > 64 {
+				t.Errorf("%+v, %v", state, err)
+			}
+			if err := held.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// owned is the model of a lock: who has it, by which holds.
+type owned struct {
+	owner string
+	holds []*lock.Lock
+	gone  []*lock.Lock
+	fence int64
+}
+
+// step does something, and says in what the lock is not as the model has it.
+func (m *owned) step(t *testing.T, l *lock.Locker, r *rand.Rand) error {
+	ctx := t.Context()
+	switch n := r.IntN(10); {
+	case n < 4 && len(m.holds) < 6:
+		if err := m.try(ctx, l, r); err != nil {
+			return err
+		}
+	case n < 7 && len(m.holds) > 0:
+		i := r.IntN(len(m.holds))
+		if err := m.holds[i].Release(ctx); err != nil {
+			return err
+		}
+		m.gone = append(m.gone, m.holds[i])
+		m.holds = slices.Delete(m.holds, i, i+1)
+	case n == 7 && len(m.holds) > 0:
+		if err := m.holds[r.IntN(len(m.holds))].Extend(ctx, lock.MinTTL+time.Duration(r.Int64N(int64(time.Minute)))); err != nil {
+			return err
+		}
+	case n == 8 && len(m.gone) > 0:
+		held := m.gone[r.IntN(len(m.gone))]
+		if held.Release(ctx) != nil || !errors.Is(held.Extend(ctx, time.Hour), lock.ErrReleased) {
+			return fmt.Errorf("a released hold: %w", held.Err())
+		}
+	case n == 9:
+		state, err := l.Inspect(ctx, "key")
+		if err != nil || state.Holds != len(m.holds) || state.Held != (len(m.holds) > 0) || state.Fence != m.fence ||
+			state.Held && m.owner != "" && state.Owner != m.owner {
+			return fmt.Errorf("%+v, %w", state, err)
+		}
+	}
+	for _, held := range m.holds {
+		if held.Err() != nil {
+			return held.Err()
+		}
+	}
+	return nil
+}
+
+func (m *owned) try(ctx context.Context, l *lock.Locker, r *rand.Rand) error {
+	by, owner := l, ""
+	if r.IntN(5) > 0 {
+		owner = string(rune('a' + r.IntN(2)))
+		by = l.As(owner)
+	}
+	held, err := by.Try(ctx, "key")
+	switch {
+	case len(m.holds) > 0 && (owner == "" || owner != m.owner):
+		if held != nil || !errors.Is(err, lock.ErrHeld) {
+			return fmt.Errorf("%q got it: %w", owner, err)
+		}
+		return nil
+	case err != nil:
+		return err
+	case len(m.holds) > 0 && held.Fence() != m.fence, len(m.holds) == 0 && held.Fence() <= m.fence:
+		return fmt.Errorf("the fence is %d", held.Fence())
+	}
+	m.owner, m.fence, m.holds = owner, held.Fence(), append(m.holds, held)
+	return nil
+}
+
+// TestOwnersAgainstAModel takes, extends and releases at random.
+func TestOwnersAgainstAModel(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 0))
+		ctx, l := t.Context(), locker(t, rdb, prefix, nil)
+		var m owned
+		for step := range redistest.Ops(3000) {
+			if err := m.step(t, l, r); err != nil {
+				t.Fatalf("seed %d, step %d: %v; the model is %+v", seed, step, err, m)
+			}
+		}
+		for _, held := range m.holds {
+			if err := held.Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := l.Stats(); got.Holding != 0 || got.Lost != 0 || got.Failed != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
