@@ -60,6 +60,9 @@ end
 local number = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2])
 local text = string.format('%.0f', number)
 call('HSET', key, 'fence', text, 'owner', owner, 'ttl', ttl, 'keep', keep, hold, '', 'open', '')
+if last then
+  call('HDEL', key, 'hold:' .. last)
+end
 local kept = pcall('PEXPIRE', key, ttl + keep)
 if type(kept) == 'table' then
   call('HDEL', key, hold, 'owner', 'ttl', 'keep')
@@ -67,8 +70,5 @@ if type(kept) == 'table' then
     call('HDEL', key, 'fence', 'open')
   end
   return kept
-end
-if last then
-  call('HDEL', key, 'hold:' .. last)
 end
 return number
