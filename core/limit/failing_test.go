@@ -14,15 +14,6 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// failing makes the n-th command of a script fail, on the first line, so that
-// the others keep their numbers.
-func failing(s *script.Script, n int) string {
-	return fmt.Sprintf("local real, n = redis, 0; local function other(f, fail) return function(...) "+
-		"n = n + 1; if n == %d then return fail('ERR made to fail') end; return f(...) end end; "+
-		"local redis = {call = other(real.call, error), pcall = other(real.pcall, real.error_reply), "+
-		"error_reply = real.error_reply} %s", n, s.Source())
-}
-
 // attempt is a call of a script that may fail half way.
 type attempt struct {
 	script *script.Script
@@ -75,7 +66,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		for name, spoil := range spoils {
 			subject := fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), i)
 			spoil(t, admin, l, subject, max(c.costs[0], 1))
-			before := save(t, admin, l.remote.keys(l, subject, nil))
+			before := redistest.Save(t, admin, l.remote.keys(l, subject, nil))
 			for _, a := range attempts(l, subject, c.costs...) {
 				seen[a.script.Name()] = true
 				failEach(t, admin, a, before, fmt.Sprintf("%s, %s, set %d", a.script.Name(), name, i))
@@ -101,7 +92,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 			keys, args := l.remote.charged(l, d.grant)
 			args = append([]any{"3", integer(at.soonest), integer(at.latest), "0"}, args...)
 			seen[refundScript.Name()] = true
-			failEach(t, admin, attempt{refundScript, keys, args}, save(t, admin, keys), fmt.Sprintf("refund, set %d", i))
+			failEach(t, admin, attempt{refundScript, keys, args}, redistest.Save(t, admin, keys), fmt.Sprintf("refund, set %d", i))
 		}
 	}
 	files, err := filepath.Glob("../../lua/*.lua")
@@ -110,7 +101,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	}
 	for _, file := range files {
 		if kind, _, _ := strings.Cut(filepath.Base(file), "_"); kind == "lock" || kind == "once" {
-			continue
+			continue // core/lock does
 		}
 		if !seen[filepath.Base(file)] {
 			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))
@@ -125,68 +116,9 @@ func each(policies []Policy) (sets [][]Policy) {
 	return sets
 }
 
-// failEach makes one command after the other fail until the script runs
-// through, each time from the same state.
-func failEach(t *testing.T, admin *redis.Client, a attempt, before []saved, where string) {
+func failEach(t *testing.T, admin *redis.Client, a attempt, before []redistest.Saved, where string) {
 	t.Helper()
-	const most = 60
-	through := 0
-	for n := 1; through < 3; n++ {
-		if n == most {
-			t.Fatalf("%s: it still fails at command %d", where, n)
-		}
-		mortal := restore(t, admin, before)
-		reply, err := admin.Eval(t.Context(), failing(a.script, n), a.keys, a.args...).Result()
-		switch {
-		case err == nil:
-			through++
-		case !strings.Contains(err.Error(), "made to fail"):
-			t.Fatalf("%s: command %d: %v", where, n, err)
-		case through > 0:
-			t.Fatalf("%s: command %d failed, and one before it failed unnoticed", where, n)
-		}
-		for _, key := range a.keys {
-			if admin.PTTL(t.Context(), key).Val() == -1 && mortal[key] {
-				t.Errorf("%s: after command %d failed (%v, %v) a key never expires", where, n, reply, err)
-			}
-		}
-		if err == nil && n == 1 {
-			t.Errorf("%s: no command failed", where)
-		}
-	}
-}
-
-// saved is a key as it was.
-type saved struct {
-	key, value string
-	ttl        time.Duration // below 0 where there was none
-}
-
-func save(t *testing.T, admin *redis.Client, keys []string) (all []saved) {
-	t.Helper()
-	for _, key := range keys {
-		value, err := admin.Dump(t.Context(), key).Result()
-		if err != nil && err != redis.Nil {
-			t.Fatal(err)
-		}
-		all = append(all, saved{key, value, admin.PTTL(t.Context(), key).Val()})
-	}
-	return all
-}
-
-// restore puts the keys back, and says which of them may not be immortal.
-func restore(t *testing.T, admin *redis.Client, all []saved) map[string]bool {
-	t.Helper()
-	mortal := map[string]bool{}
-	for _, s := range all {
-		mortal[s.key] = s.value == "" || s.ttl > 0
-		if s.value == "" {
-			admin.Del(t.Context(), s.key)
-		} else if err := admin.RestoreReplace(t.Context(), s.key, max(s.ttl, 0), s.value).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return mortal
+	redistest.FailEach(t, admin, redistest.Attempt{Source: a.script.Source(), Keys: a.keys, Args: a.args}, before, where, nil)
 }
 
 // spoils bring a subject into the states that a script may find.

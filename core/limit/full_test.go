@@ -76,8 +76,8 @@ func TestFullMemory(t *testing.T) {
 func contents(t *testing.T, admin *redis.Client, l *Limiter, subject string) string {
 	t.Helper()
 	var text string
-	for _, s := range save(t, admin, l.remote.keys(l, subject, nil)) {
-		text += fmt.Sprintf("%s %x %v\n", s.key, s.value, s.ttl > 0)
+	for _, s := range redistest.Save(t, admin, l.remote.keys(l, subject, nil)) {
+		text += fmt.Sprintf("%s %x %v\n", s.Key, s.Value, s.TTL > 0)
 	}
 	return text
 }

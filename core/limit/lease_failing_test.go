@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // failLeases has each command of each script on leases fail in turn: what is
@@ -38,7 +40,7 @@ func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[strin
 		if c.ttl > 0 {
 			admin.PExpire(t.Context(), key, c.ttl)
 		}
-		before := save(t, admin, []string{key})
+		before := redistest.Save(t, admin, []string{key})
 		for _, a := range []attempt{
 			{acquireScript, []string{key}, []any{token, l.limit, l.lease, l.longest}},
 			{renewScript, []string{key}, []any{token, l.lease, l.longest}},
@@ -52,8 +54,8 @@ func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[strin
 				continue
 			}
 			for n := 1; ; n++ {
-				restore(t, admin, before)
-				if admin.Eval(t.Context(), failing(a.script, n), a.keys, a.args...).Err() == nil {
+				redistest.Restore(t, admin, before)
+				if admin.Eval(t.Context(), redistest.Failing(a.script.Source(), n), a.keys, a.args...).Err() == nil {
 					break
 				}
 				if _, ok := stored(t, admin, key)[token]; ok {

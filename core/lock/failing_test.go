@@ -1,0 +1,114 @@
+package lock_test
+
+import (
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
+)
+
+// TestEachCommandMadeToFail has each command of each script fail in turn, in
+// every state of a record: the answer is an error, nobody has a lock that he was
+// not told of, and no record is left without a time to live.
+func TestEachCommandMadeToFail(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	key := prefix + ":lock:test:{key}"
+	const ttl, keep, forever = 30 * time.Second, time.Minute, 0
+	held := map[string]any{"fence": 7, "ttl": ttl.Milliseconds(), "keep": keep.Milliseconds()}
+	record := func(more ...any) map[string]any {
+		all := maps.Clone(held)
+		for i := 0; i < len(more); i += 2 {
+			all[more[i].(string)] = more[i+1]
+		}
+		return all
+	}
+	states := map[string]struct {
+		record map[string]any
+		lives  time.Duration
+	}{
+		"fresh":                      {nil, forever},
+		"free":                       {map[string]any{"fence": 7}, keep},
+		"free, immortal":             {map[string]any{"fence": 7}, forever},
+		"another's":                  {record("owner", "other", "hold:x", ""), ttl + keep},
+		"another's, awaited":         {record("owner", "other", "hold:x", "", "wake", "PUBLISH"), ttl + keep},
+		"another's, immortal":        {record("owner", "other", "hold:x", ""), forever},
+		"another's, from the future": {record("owner", "other", "hold:x", ""), ttl + keep + time.Hour},
+		"lapsed":                     {record("owner", "other", "hold:x", "", "hold:y", "", "hold:z", ""), keep / 2},
+		"lapsed, its own":            {record("owner", "me", "hold:own", "", "hold:x", ""), keep / 2},
+		"its owner's":                {record("owner", "me", "hold:x", ""), ttl + keep},
+		"its own":                    {record("owner", "me", "hold:own", "", "wake", "PUBLISH"), ttl + keep},
+		"its own, nested":            {record("owner", "me", "hold:own", "", "hold:x", "", "wake", "SPUBLISH"), ttl + keep},
+		"its own, immortal":          {record("owner", "me", "hold:own", "", "wake", "SPUBLISH"), forever},
+		"its own, from the future":   {record("owner", "me", "hold:own", ""), ttl + keep + time.Hour},
+		"forced open":                {map[string]any{"fence": 7, "owner": "other"}, keep},
+		"another's run":              {record("owner", "x", "hold:x", "", "open", ""), ttl + keep},
+		"a dead run":                 {record("owner", "x", "hold:x", "", "open", ""), keep / 2},
+		"its own run":                {record("owner", "own", "hold:own", "", "open", "", "wake", "PUBLISH"), ttl + keep},
+		"its own dead run":           {record("owner", "own", "hold:own", "", "open", ""), keep / 2},
+		"a run that failed":          {map[string]any{"fence": 7, "open": ""}, keep},
+	}
+	now := time.Now().UnixMilli()
+	seen := map[string]bool{}
+	for _, c := range []struct {
+		file, source string
+		args         []any
+		grants       bool
+	}{
+		{"lock_acquire.lua", lua.LockAcquire, []any{"me", "own", ttl.Milliseconds(), keep.Milliseconds(), "PUBLISH"}, true},
+		{"lock_extend.lua", lua.LockExtend, []any{"own", 7, 2 * ttl.Milliseconds()}, false},
+		{"lock_release.lua", lua.LockRelease, []any{"own", 7}, false},
+		{"lock_force.lua", lua.LockForce, nil, false},
+		{"lock_inspect.lua", lua.LockInspect, nil, false},
+		{"once_start.lua", lua.OnceStart, []any{"own", ttl.Milliseconds(), keep.Milliseconds(), now, "again", "PUBLISH"}, true},
+		{"once_start.lua", lua.OnceStart, []any{"own", ttl.Milliseconds(), keep.Milliseconds(), now, "never", ""}, true},
+		{"once_end.lua", lua.OnceEnd, []any{"own", 7, "completed"}, false},
+		{"once_end.lua", lua.OnceEnd, []any{"own", 7, "failed"}, false},
+		{"once_end.lua", lua.OnceEnd, []any{"own", 7, "undone"}, false},
+	} {
+		seen[c.file] = true
+		for name, s := range states {
+			if name == "forced open" && strings.HasPrefix(c.file, "once_") {
+				continue // nobody can
+			}
+			admin.Del(t.Context(), key)
+			if s.record != nil {
+				admin.HSet(t.Context(), key, s.record)
+			}
+			if s.lives != forever {
+				admin.PExpire(t.Context(), key, s.lives)
+			}
+			where := c.file + ", " + name
+			_, had := s.record["hold:own"]
+			check := func(n int) {
+				if !c.grants || had {
+					return
+				}
+				outlives, err := strconv.ParseInt(admin.HGet(t.Context(), key, "keep").Val(), 10, 64)
+				if err == nil && admin.HExists(t.Context(), key, "hold:own").Val() &&
+					admin.PTTL(t.Context(), key).Val().Milliseconds() > outlives {
+					t.Errorf("%s: after command %d failed it is held", where, n)
+				}
+			}
+			attempt := redistest.Attempt{Source: c.source, Keys: []string{key}, Args: c.args}
+			redistest.FailEach(t, admin, attempt, redistest.Save(t, admin, attempt.Keys), where, check)
+		}
+	}
+	admin.Del(t.Context(), key)
+	files, err := filepath.Glob("../../lua/*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files { // core/limit does the others
+		kind, _, _ := strings.Cut(filepath.Base(file), "_")
+		if (kind == "lock" || kind == "once") && !seen[filepath.Base(file)] {
+			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))
+		}
+	}
+}

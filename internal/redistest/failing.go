@@ -1,0 +1,96 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Failing is a script whose n-th command fails with "ERR made to fail". Its
+// lines keep their numbers.
+func Failing(source string, n int) string {
+	return fmt.Sprintf("local real, n = redis, 0; local function other(f, fail) return function(...) "+
+		"n = n + 1; if n == %d then return fail('ERR made to fail') end; return f(...) end end; "+
+		"local redis = {call = other(real.call, error), pcall = other(real.pcall, real.error_reply), "+
+		"error_reply = real.error_reply} %s", n, source)
+}
+
+// Attempt is a call of a script that may fail half way.
+type Attempt struct {
+	Source string
+	Keys   []string
+	Args   []any
+}
+
+// FailEach makes one command after the other fail until the script runs
+// through, each time from the same state. After a failure the answer is an
+// error, and no key is left without a time to live that had one or is new.
+// check, where it is not nil, looks at each failure.
+func FailEach(t *testing.T, admin *redis.Client, a Attempt, before []Saved, where string, check func(n int)) {
+	t.Helper()
+	const most = 60
+	through := 0
+	for n := 1; through < 3; n++ {
+		if n == most {
+			t.Fatalf("%s: it still fails at command %d", where, n)
+		}
+		mortal := Restore(t, admin, before)
+		reply, err := admin.Eval(t.Context(), Failing(a.Source, n), a.Keys, a.Args...).Result()
+		switch {
+		case err == nil, errors.Is(err, redis.Nil):
+			through++
+		case !strings.Contains(err.Error(), "made to fail"):
+			t.Fatalf("%s: command %d: %v", where, n, err)
+		case through > 0:
+			t.Fatalf("%s: command %d failed, and one before it failed unnoticed", where, n)
+		case check != nil:
+			check(n)
+		}
+		for _, key := range a.Keys {
+			if admin.PTTL(t.Context(), key).Val() == -1 && mortal[key] {
+				t.Errorf("%s: after command %d failed (%v, %v) a key never expires", where, n, reply, err)
+			}
+		}
+		if err == nil && n == 1 {
+			t.Errorf("%s: no command failed", where)
+		}
+	}
+}
+
+// Saved is a key as it was.
+type Saved struct {
+	Key, Value string        // as DUMP has it; "" where there was none
+	TTL        time.Duration // below 0 where there was none
+}
+
+// Save saves keys.
+func Save(t *testing.T, admin *redis.Client, keys []string) (all []Saved) {
+	t.Helper()
+	for _, key := range keys {
+		value, err := admin.Dump(t.Context(), key).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			t.Fatal(err)
+		}
+		all = append(all, Saved{key, value, admin.PTTL(t.Context(), key).Val()})
+	}
+	return all
+}
+
+// Restore puts the keys back, and says which of them may not be immortal.
+func Restore(t *testing.T, admin *redis.Client, all []Saved) map[string]bool {
+	t.Helper()
+	mortal := map[string]bool{}
+	for _, s := range all {
+		mortal[s.Key] = s.Value == "" || s.TTL > 0
+		if s.Value == "" {
+			admin.Del(t.Context(), s.Key)
+		} else if err := admin.RestoreReplace(t.Context(), s.Key, max(s.TTL, 0), s.Value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mortal
+}
