@@ -115,38 +115,17 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // lost when it was, which Err need not have known; and it is a [*script.Error]
 // when Redis did not confirm the release, which then goes on in the background.
 func (l *Lock) Release(ctx context.Context) error {
-	return l.finish(ctx, failed)
-}
-
-func (l *Lock) finish(ctx context.Context, how conclusion) error {
-	l.release.Do(func() { l.outcome = l.finally(context.WithoutCancel(ctx), how) })
+	l.release.Do(func() { l.outcome = l.released(context.WithoutCancel(ctx)) })
 	return l.outcome
 }
 
-func (l *Lock) finally(ctx context.Context, how conclusion) error {
-	l.mu.Lock()
-	l.check()
-	lost := l.err
-	if lost == nil {
-		l.stop(ErrReleased)
-	}
-	l.mu.Unlock()
-	if lost == nil {
-		defer l.of.lines.free(l.key, l.line)
-	}
-
-	end := l.ending(l.of, l.fence, how)
-	asked := time.Now()
-	n, doubted, err := end(ctx)
+func (l *Lock) released(ctx context.Context) error {
+	n, doubted, lost, err := l.conclude(ctx, failed)
 	if err != nil {
-		l.of.takeBack(asked, true, end)
 		if lost != nil {
 			return lost
 		}
 		return err
-	}
-	if !l.doubt.IsZero() {
-		l.of.takeBack(l.doubt, false, end)
 	}
 	verdict := verdict(n, doubted)
 	switch {
@@ -159,6 +138,29 @@ func (l *Lock) finally(ctx context.Context, how conclusion) error {
 	}
 	l.of.count.lost.Add(1)
 	return verdict
+}
+
+// conclude ends the hold, here and in Redis; lost is how it had ended before. An
+// end that Redis does not confirm goes on in the background.
+func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted bool, lost, err error) {
+	l.mu.Lock()
+	l.check()
+	lost = l.err
+	if lost == nil {
+		l.stop(ErrReleased)
+		defer l.of.lines.free(l.key, l.line)
+	}
+	l.mu.Unlock()
+
+	end := l.ending(l.of, l.fence, how)
+	asked := time.Now()
+	n, doubted, err = end(ctx)
+	if err != nil {
+		l.of.takeBack(asked, true, end)
+	} else if !l.doubt.IsZero() {
+		l.of.takeBack(l.doubt, false, l.ending(l.of, l.fence, failed))
+	}
+	return n, doubted, lost, err
 }
 
 // errGone: nobody knows whether a release ended the hold, or somebody else.

@@ -165,24 +165,9 @@ func (l *Lock) complete(ctx context.Context) error {
 }
 
 func (l *Lock) completed(ctx context.Context) error {
-	l.mu.Lock()
-	l.check()
-	lost := l.err
-	if lost == nil {
-		l.stop(ErrReleased)
-		defer l.of.lines.free(l.key, l.line)
-	}
-	l.mu.Unlock()
-
-	end := l.ending(l.of, l.fence, completed)
-	asked := time.Now()
-	n, doubted, err := end(ctx)
+	n, doubted, lost, err := l.conclude(ctx, completed)
 	if err != nil {
-		l.of.takeBack(asked, true, end)
 		return err
-	}
-	if !l.doubt.IsZero() {
-		l.of.takeBack(l.doubt, false, l.ending(l.of, l.fence, failed))
 	}
 	verdict := verdict(n, doubted)
 	if verdict != nil && lost == nil {
