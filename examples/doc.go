@@ -2,6 +2,8 @@
 //
 //   - nethttp, gin, echo, fiber: the smallest program, a limit for each address
 //   - quickstart: a demo, or a server to poke at, with every kind of limit
+//   - cron: five processes that run a job once a tick; one is killed, another takes over
+//   - cacherebuild: a hot entry of a cache that one of a thousand requests rebuilds
 //   - usecases: proxies, API keys, plans, costs and more, as the README has them
 //   - unittest: tests of limited routes of one's own, without Redis
 package examples

@@ -15,6 +15,7 @@ import (
 
 	"github.com/neap-go/neap/core/limit"
 	// What the programs are built of: go test runs them again when it changes.
+	_ "github.com/neap-go/neap/core/lock"
 	_ "github.com/neap-go/neap/examples/usecases"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -61,12 +62,50 @@ func TestSmallestPrograms(t *testing.T) {
 	}
 }
 
-func start(t *testing.T, example, redisAddr string) (url string) {
+func build(t *testing.T, example string) (binary string) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), example)
+	binary = filepath.Join(t.TempDir(), example)
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./"+example).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return binary
+}
+
+// TestPlays runs the programs that find out by themselves whether all is well.
+func TestPlays(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string][]string{
+		"cron":         {"was killed\n", "6 ticks, each completed once: process-"},
+		"cacherebuild": {"nothing is cached: 1000 requests", "the entry is stale: 1000 requests", "source queries: 1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			binary := build(t, name)
+			admin := redistest.Standalone(t).Admin(t).Options()
+			for where, args := range map[string][]string{
+				"embedded":   nil,
+				"standalone": {"-redis", "redis://" + admin.Username + ":" + admin.Password + "@" + admin.Addr},
+			} {
+				t.Run(where, func(t *testing.T) {
+					t.Parallel()
+					out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
+					if err != nil {
+						t.Errorf("%v\n%s", err, out)
+					}
+					for _, part := range says {
+						if !strings.Contains(string(out), part) {
+							t.Errorf("nothing of %q in:\n%s", part, out)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+func start(t *testing.T, example, redisAddr string) (url string) {
+	t.Helper()
+	binary := build(t, example)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

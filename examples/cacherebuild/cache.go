@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+)
+
+// cache keeps what a slow source says. A value is fresh for a while, and kept
+// for longer, so that there is an old one while a new one is made.
+type cache struct {
+	rdb         *redis.Client
+	locks       *lock.Locker
+	source      func(ctx context.Context, name string) (string, error)
+	fresh, kept time.Duration
+}
+
+func valueOf(name string) string { return "cache:{" + name + "}:value" }
+
+func freshOf(name string) string { return "cache:{" + name + "}:fresh" }
+
+func (c *cache) get(ctx context.Context, name string) (string, error) {
+	value, fresh, err := c.read(ctx, name)
+	if err != nil || fresh {
+		return value, err
+	}
+	var held *lock.Lock
+	if value != "" {
+		held, err = c.locks.Try(ctx, name)
+		if err != nil { // another rebuilds it, or cannot be asked: the old one will do
+			return value, nil
+		}
+	} else {
+		held, err = c.locks.Acquire(ctx, name)
+		if err != nil {
+			return "", err
+		}
+	}
+	defer held.Release(ctx)
+
+	value, fresh, err = c.read(ctx, name) // another may have rebuilt it since
+	if err != nil || fresh {
+		return value, err
+	}
+	ctx = held.Context() // whoever has lost the lock writes nothing
+	if value, err = c.source(ctx, name); err != nil {
+		return "", err
+	}
+	return value, c.write(ctx, name, value)
+}
+
+// read is one round trip.
+func (c *cache) read(ctx context.Context, name string) (value string, fresh bool, err error) {
+	both, err := c.rdb.MGet(ctx, valueOf(name), freshOf(name)).Result()
+	if err != nil {
+		return "", false, err
+	}
+	value, found := both[0].(string)
+	return value, found && both[1] != nil, nil
+}
+
+func (c *cache) write(ctx context.Context, name, value string) error {
+	_, err := c.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, valueOf(name), value, c.kept)
+		p.Set(ctx, freshOf(name), 1, c.fresh)
+		return nil
+	})
+	return err
+}

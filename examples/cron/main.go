@@ -1,0 +1,84 @@
+// Five processes run one job at each tick. One of them is killed in the middle
+// of a tick, and another takes it over.
+//
+// The program starts the processes itself, prints which ran what, and fails
+// when a tick completed twice or never. Without -redis they meet in an embedded
+// Redis.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+)
+
+const (
+	every = 500 * time.Millisecond
+	ticks = 6
+)
+
+func main() {
+	url := flag.String("redis", "", "URL of a Redis (default an embedded one)")
+	process := flag.String("process", "", "be one of the five, by this name")
+	first := flag.Int64("first", 0, "the first tick of such a process, in milliseconds since 1970")
+	flag.Parse()
+	var err error
+	if *process == "" {
+		err = play(context.Background(), *url)
+	} else {
+		err = serve(*url, *process, time.UnixMilli(*first))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cron:", err)
+		os.Exit(1)
+	}
+}
+
+// serve is what each process does. A real one goes on for ever.
+func serve(url, process string, first time.Time) error {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	opts.ContextTimeoutEnabled = true
+	// A process that is not heard of for a TTL is taken for dead.
+	jobs, err := lock.New(redis.NewClient(opts), "jobs", &lock.Options{TTL: 3 * time.Second, Budget: time.Second})
+	if err != nil {
+		return err
+	}
+	for i := range ticks {
+		tick := first.Add(time.Duration(i) * every) // not time.Now: all five mean the same
+		time.Sleep(time.Until(tick))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ran, err := jobs.Once(ctx, "report", tick, lock.Again, func(ctx context.Context) error {
+			fmt.Println(tick.Format(clock), process, "began", time.Since(tick).Round(100*time.Millisecond), "late")
+			return report(ctx)
+		})
+		cancel()
+		switch {
+		case err != nil:
+			fmt.Println(tick.Format(clock), process, "failed:", err)
+		case ran:
+			fmt.Println(tick.Format(clock), process, "completed")
+		}
+	}
+	return nil
+}
+
+const clock = "15:04:05.000"
+
+// report is the job. It stops when its lock is lost, since then another begins.
+func report(ctx context.Context) error {
+	select {
+	case <-time.After(200 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
