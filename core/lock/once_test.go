@@ -155,7 +155,7 @@ func TestOnceWaits(t *testing.T) {
 						done <- true
 					}()
 					<-asked
-					redistest.Await(t, 5*time.Second, "another to wait", func() bool { return other.Stats().Waiting == 1 })
+					redistest.Await(t, 20*time.Second, "another to wait", func() bool { return other.Stats().Waiting == 1 })
 					return nil
 				})
 				if !ran || err != nil {
@@ -169,89 +169,78 @@ func TestOnceWaits(t *testing.T) {
 	})
 }
 
-// beyond is a locker whose runs outlast their leases, and a job that does.
-func beyond(t *testing.T, rdb redis.UniversalClient, prefix string) (*lock.Locker, func(returns error) func(context.Context) error) {
-	l := locker(t, rdb, prefix, &lock.Options{TTL: 1500 * time.Millisecond, Budget: time.Second, NoRenewal: true, FenceRetention: time.Hour})
-	return l, func(returns error) func(context.Context) error {
-		return func(ctx context.Context) error {
-			<-ctx.Done()
-			if !errors.Is(context.Cause(ctx), lock.ErrExpired) {
-				t.Errorf("it ended by %v", context.Cause(ctx))
+var errJob = errors.New("the job failed")
+
+// TestOnceBeyondItsLease has runs go on after their leases, with and without
+// another that takes over.
+func TestOnceBeyondItsLease(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		brief := locker(t, rdb, prefix, &lock.Options{TTL: 3 * time.Second, Budget: time.Second, NoRenewal: true, FenceRetention: time.Hour})
+		other := patient(t, rdb, prefix)
+		var wg sync.WaitGroup
+		for _, end := range []error{nil, errJob} {
+			for _, rerun := range bothWays {
+				wg.Go(func() { runAlone(t, brief, other, rerun, end) })
 			}
-			return returns
+			wg.Go(func() { runTakenOver(t, brief, other, end) })
 		}
+		wg.Wait()
+	})
+}
+
+// lapse waits for the end of a lease.
+func lapse(ctx context.Context, t *testing.T) {
+	<-ctx.Done()
+	if !errors.Is(context.Cause(ctx), lock.ErrExpired) {
+		t.Errorf("it ended by %v", context.Cause(ctx))
 	}
 }
 
-var errJob = errors.New("the job failed")
-
-// TestOnceMayCompleteAfterItsLease has nobody take the tick over.
-func TestOnceMayCompleteAfterItsLease(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		brief, lapse := beyond(t, rdb, prefix)
-		other := patient(t, rdb, prefix)
-		for _, rerun := range bothWays {
-			t.Run(rerun.String(), func(t *testing.T) {
-				t.Parallel()
-				job, tick := rerun.String(), aTick()
-				if ran, err := brief.Once(t.Context(), job, tick, rerun, lapse(nil)); !ran || err != nil {
-					t.Errorf("it completes: %v, %v", ran, err)
-				}
-				assertRan(t, other, job, tick, rerun, false)
-				tick = tick.Add(time.Second)
-				ran, err := brief.Once(t.Context(), job, tick, rerun, lapse(errJob))
-				if !ran || !errors.Is(err, errJob) || !errors.Is(err, lock.ErrExpired) {
-					t.Errorf("it fails: %v", err)
-				}
-				assertRan(t, other, job, tick, rerun, rerun == lock.Again)
-			})
-		}
+// runAlone has nobody take the tick over: it may still complete.
+func runAlone(t *testing.T, brief, other *lock.Locker, rerun lock.Rerun, end error) {
+	job, tick := fmt.Sprint("alone-", rerun, end == nil), aTick()
+	ran, err := brief.Once(t.Context(), job, tick, rerun, func(ctx context.Context) error {
+		lapse(ctx, t)
+		return end
 	})
+	if !ran || !errors.Is(err, end) || (err != nil) != errors.Is(err, lock.ErrExpired) {
+		t.Errorf("%s: %v, %v", job, ran, err)
+	}
+	assertRan(t, other, job, tick, rerun, end != nil && rerun == lock.Again)
 }
 
-// TestOnceIsTakenOver has another begin the tick after a lease has lapsed: the
+// runTakenOver has another begin the tick after the first one's lease: the
 // first does not complete, and what becomes of the other counts.
-func TestOnceIsTakenOver(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		brief, lapse := beyond(t, rdb, prefix)
-		other := patient(t, rdb, prefix)
-		for name, end := range map[string]error{"completes": nil, "fails": errJob} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				tick := aTick()
-				begun, taken, firstOver, over := make(chan struct{}), make(chan int64), make(chan struct{}), make(chan struct{})
-				go func() {
-					defer close(over)
-					<-begun
-					_, err := other.Once(t.Context(), name, tick, lock.Again, func(ctx context.Context) error {
-						held, _ := lock.FromContext(ctx)
-						taken <- held.Fence()
-						<-firstOver
-						return end
-					})
-					if !errors.Is(err, end) {
-						t.Error(err)
-					}
-				}()
-				ran, err := brief.Once(t.Context(), name, tick, lock.Again, func(ctx context.Context) error {
-					close(begun)
-					held, _ := lock.FromContext(ctx)
-					if fence := <-taken; fence <= held.Fence() {
-						t.Errorf("the fence went from %d to %d", held.Fence(), fence)
-					}
-					return lapse(nil)(ctx)
-				})
-				if !ran || !errors.Is(err, lock.ErrTakenByOther) {
-					t.Errorf("%v, %v", ran, err)
-				}
-				close(firstOver)
-				<-over
-				assertRan(t, other, name, tick, lock.Again, end != nil)
+func runTakenOver(t *testing.T, brief, other *lock.Locker, end error) {
+	job, tick := fmt.Sprint("taken-", end == nil), aTick()
+	taken, firstOver := make(chan int64), make(chan struct{})
+	var wg sync.WaitGroup
+	ran, err := brief.Once(t.Context(), job, tick, lock.Again, func(ctx context.Context) error {
+		wg.Go(func() {
+			_, err := other.Once(t.Context(), job, tick, lock.Again, func(ctx context.Context) error {
+				held, _ := lock.FromContext(ctx)
+				taken <- held.Fence()
+				<-firstOver
+				return end
 			})
+			if !errors.Is(err, end) {
+				t.Errorf("%s: %v", job, err)
+			}
+		})
+		held, _ := lock.FromContext(ctx)
+		if fence := <-taken; fence <= held.Fence() {
+			t.Errorf("%s: the fence went from %d to %d", job, held.Fence(), fence)
 		}
+		lapse(ctx, t)
+		return nil
 	})
+	if !ran || !errors.Is(err, lock.ErrTakenByOther) {
+		t.Errorf("%s: %v, %v", job, ran, err)
+	}
+	close(firstOver)
+	wg.Wait()
+	assertRan(t, other, job, tick, lock.Again, end != nil)
 }
 
 func TestOnceSaysWhatIsWrong(t *testing.T) {
