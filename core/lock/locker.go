@@ -91,9 +91,14 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 // Warm has Redis learn the scripts, so that no later call sends their text. It
-// ends with ctx alone.
+// ends with ctx alone. A user who may run scripts but not load them is no error,
+// as long as they are loaded, for which one of them is tried.
 func (l *Locker) Warm(ctx context.Context) error {
-	return l.run.Load(ctx, acquireScript, extendScript, releaseScript, forceScript, inspectScript, startScript, endScript)
+	err := l.run.Load(ctx, acquireScript, extendScript, releaseScript, forceScript, inspectScript, startScript, endScript)
+	if errors.Is(err, script.ErrConfiguration) {
+		_, err = l.run.Run(ctx, inspectScript, []string{l.space.Key("warm", "")})
+	}
+	return err
 }
 
 // bid is one caller's attempt to get a lock.

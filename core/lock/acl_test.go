@@ -1,0 +1,141 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestWithoutEval has a user who may run nothing but what an admin has loaded,
+// by the documented line: all that a Locker does works with it. On a server that
+// has lost the scripts each call says so at once.
+func TestWithoutEval(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	words := []any{"acl", "setuser", "loaded", "reset", "on", ">" + redistest.Password}
+	for word := range strings.FieldsSeq(redistest.LoadedRules()) {
+		words = append(words, word)
+	}
+	if err := admin.Do(t.Context(), words...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../lua/*_*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	load := func() {
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := admin.ScriptLoad(t.Context(), string(text)).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	l := locker(t, srv.Client(t, func(o *redis.Options) { o.Username = "loaded" }), prefix, nil)
+	ctx, fn := t.Context(), func(context.Context) error { return nil }
+	load()
+	held, err := l.Try(ctx, "held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]func() error{
+		"Warm": func() error { return l.Warm(ctx) },
+		"Try": func() error {
+			held, err := l.Try(ctx, "try")
+			if err == nil {
+				err = held.Release(ctx)
+			}
+			return err
+		},
+		"Do":           func() error { return l.As("me").Do(ctx, "do", fn) },
+		"Inspect":      func() error { _, err := l.Inspect(ctx, "do"); return err },
+		"ForceRelease": func() error { _, err := l.ForceRelease(ctx, "do"); return err },
+		"Extend":       func() error { return held.Extend(ctx, time.Minute) },
+		"Once":         func() error { _, err := l.Once(ctx, "job", time.Now(), lock.Again, fn); return err },
+	} {
+		load()
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := admin.ScriptFlush(ctx).Err(); err != nil {
+			t.Fatal(err)
+		}
+		stood := redistest.Witness(t)
+		began := time.Now()
+		if err := call(); !errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'") {
+			t.Errorf("%s without its script: %v", name, err)
+		}
+		if took := time.Since(began); took > 2*time.Second+stood() {
+			t.Errorf("%s took %v to say so: it was tried again", name, took)
+		}
+	}
+	if held.Err() != nil {
+		t.Error(held.Err())
+	}
+	load()
+	if err := held.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEachRightOfTheScriptsIsNeeded takes from the documented line one right
+// that the scripts of locks use: something then fails, and says what is missing.
+func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	fn := func(context.Context) error { return nil }
+	for i, right := range strings.Fields("+hdel +hkeys +hlen +hmget +hset +pexpire +pttl +time +del") {
+		user := "without" + right
+		rules := strings.Replace(redistest.Rules, " "+right+" ", " ", 1)
+		if rules == redistest.Rules {
+			t.Fatalf("the rules do not have %s", right)
+		}
+		words := []any{"acl", "setuser", user, "reset", "on", ">" + redistest.Password}
+		for word := range strings.FieldsSeq(rules) {
+			words = append(words, word)
+		}
+		if err := admin.Do(t.Context(), words...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		key := "key" + string(rune('a'+i))
+		full, err := locker(t, srv.Client(t), prefix, nil).As("me").Try(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := locker(t, srv.Client(t, func(o *redis.Options) { o.Username = user }), prefix, nil)
+		_, forced := l.ForceRelease(t.Context(), key)
+		_, inspected := l.Inspect(t.Context(), key)
+		done := l.Do(t.Context(), "other-"+key, fn)
+		held, tried := l.Try(t.Context(), "third-"+key)
+		if tried == nil {
+			tried = errors.Join(held.Extend(t.Context(), 5*time.Minute), held.Release(t.Context()))
+		}
+		past, cancel := context.WithCancel(t.Context())
+		_, once := l.Once(past, key, time.Now(), lock.Never, func(context.Context) error { cancel(); return nil })
+		cancel()
+		all := errors.Join(forced, inspected, done, tried, once)
+		if right == "+del" { // takes back a start that nobody was told of, in the background
+			if all != nil {
+				t.Errorf("without %s: %v", right, all)
+			}
+		} else if all == nil || !strings.Contains(all.Error(), "script: ") {
+			t.Errorf("nothing fails without %s: %v", right, all)
+		}
+		_ = full.Release(t.Context())
+	}
+}

@@ -1,0 +1,127 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+)
+
+// connect stands for connecting to your Redis.
+func connect() *redis.Client {
+	server, err := miniredis.Run()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+}
+
+func ExampleNew() {
+	locker, err := lock.New(connect(), "orders", &lock.Options{
+		TTL:     10 * time.Second, // how long a lock outlives a process that died
+		Wait:    5 * time.Second,
+		MaxHold: time.Minute,
+	})
+	if err != nil {
+		log.Fatal(err) // names every field that is wrong, and the remedy
+	}
+	fmt.Println(locker.Name())
+	// Output: orders
+}
+
+func ExampleLocker_Do() {
+	locker, err := lock.New(connect(), "orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = locker.Do(context.Background(), "order-17", func(ctx context.Context) error {
+		held, _ := lock.FromContext(ctx)
+		fmt.Println("shipping", held.Fence() > 0, ctx.Err()) // ctx ends when the lock is lost
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// shipping true <nil>
+	// <nil>
+}
+
+func ExampleLocker_Try() {
+	ctx := context.Background()
+	locker, err := lock.New(connect(), "orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	held, err := locker.Try(ctx, "order-17")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = locker.Try(ctx, "order-17")
+	fmt.Println(errors.Is(err, lock.ErrHeld))
+	fmt.Println(held.Release(ctx))
+	// Output:
+	// true
+	// <nil>
+}
+
+func ExampleLocker_As() {
+	ctx := context.Background()
+	locker, err := lock.New(connect(), "orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	checkout := locker.As("checkout-99")
+	err = checkout.Do(ctx, "order-17", func(ctx context.Context) error {
+		return checkout.Do(ctx, "order-17", func(context.Context) error {
+			_, err := locker.Try(ctx, "order-17")
+			fmt.Println("others:", err)
+			return nil
+		})
+	})
+	fmt.Println(err)
+	// Output:
+	// others: lock: held by another
+	// <nil>
+}
+
+func ExampleLocker_Once() {
+	locker, err := lock.New(connect(), "jobs", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	tick := time.Now().Truncate(time.Hour) // the same in every process
+	for range 2 {
+		ran, err := locker.Once(context.Background(), "report", tick, lock.Again, func(context.Context) error {
+			fmt.Println("reporting")
+			return nil
+		})
+		fmt.Println(ran, err)
+	}
+	// Output:
+	// reporting
+	// true <nil>
+	// false <nil>
+}
+
+func ExampleLock_Extend() {
+	ctx := context.Background()
+	locker, err := lock.New(connect(), "orders", &lock.Options{TTL: 10 * time.Second, NoRenewal: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	held, err := locker.Acquire(ctx, "order-17")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(held.Extend(ctx, time.Minute))
+	state, err := locker.Inspect(ctx, "order-17")
+	fmt.Println(state.Holds, state.TTL > 50*time.Second, err)
+	// Output:
+	// <nil>
+	// 1 true <nil>
+}
