@@ -340,3 +340,37 @@ func TestEachRightToBeWokenIsNeeded(t *testing.T) {
 		})
 	}
 }
+
+// Nobody who asks again only after an hour is left waiting, in whichever order
+// asking, subscribing and releasing fall: in one process and in several.
+func TestNoReleaseIsMissed(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		for _, processes := range []int{1, 3} {
+			var lockers []*lock.Locker
+			for range processes {
+				lockers = append(lockers, locker(t, rdb, prefix, unasking()))
+			}
+			var wg sync.WaitGroup
+			for i := range 6 {
+				l := lockers[i%processes]
+				if i == 5 {
+					l = l.As("owner") // has a line of its own
+				}
+				wg.Go(func() {
+					for range redistest.Ops(500) {
+						began := time.Now()
+						if err := l.Do(t.Context(), "key", func(context.Context) error { return nil }); err != nil {
+							t.Error(err)
+							return
+						}
+						if took := time.Since(began); took > 2*soon {
+							t.Errorf("%d processes: waited for %v", processes, took)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		}
+	})
+}
