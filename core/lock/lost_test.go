@@ -241,6 +241,10 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 			state, err := other.Inspect(t.Context(), "key")
 			return err == nil && !state.Held
 		})
+		lapsed := time.Now()
+		redistest.Await(t, 10*time.Second, "the lease to be over by the child's clock", func() bool {
+			return time.Since(lapsed) > 200*time.Millisecond
+		})
 		want := "right: lock: the lease is over"
 		var held *lock.Lock
 		if takenOver {
