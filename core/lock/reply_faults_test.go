@@ -1,9 +1,11 @@
 package lock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -122,4 +124,52 @@ func TestFaultedCallsForOneLock(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("of %d calls, %d releases were not confirmed", calls.Load(), unconfirmed.Load())
+}
+
+// stuck is a client whose first call of a script gets nowhere until the test
+// ends.
+type stuck struct {
+	redis.UniversalClient
+	sha  string
+	seen atomic.Bool
+	here chan struct{} // closed when the call is
+	done <-chan struct{}
+}
+
+func (c *stuck) Process(ctx context.Context, cmd redis.Cmder) error {
+	if strings.Contains(cmd.String(), c.sha) && !c.seen.Swap(true) {
+		close(c.here)
+		<-c.done
+	}
+	return c.UniversalClient.Process(ctx, cmd)
+}
+
+// TestHeldIsNoGuess has somebody wait in line behind one whose question gets no
+// answer, and who has the lock is nobody: ErrHeld would be wrong.
+func TestHeldIsNoGuess(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		client := &stuck{UniversalClient: rdb, sha: acquireScript.SHA(), here: make(chan struct{}), done: t.Context().Done()}
+		l := locker(t, client, prefix, &lock.Options{Wait: 50 * time.Millisecond})
+		if err := l.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var first sync.WaitGroup
+		first.Go(func() {
+			if held, err := l.Acquire(ctx, "key"); !errors.Is(err, context.Canceled) {
+				t.Errorf("the first: %v, %v", held, err)
+			}
+		})
+		<-client.here
+		held, err := l.Acquire(t.Context(), "key")
+		if err != nil {
+			t.Fatalf("the second: %v", err)
+		}
+		cancel()
+		first.Wait()
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
