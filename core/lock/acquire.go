@@ -56,10 +56,8 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 	if s.opts.MaxHold != 0 {
 		ttl = min(ttl, s.opts.MaxHold)
 	}
-	n, asked, doubt, err := s.bring(ctx, b, ttl, wake)
-	if !doubt.IsZero() {
-		b.doubt = doubt
-	}
+	n, asked, in, err := s.bring(ctx, b, ttl, wake)
+	b.doubt.add(in)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -76,7 +74,7 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 	return held, 0, nil
 }
 
-func (s *shared) bring(ctx context.Context, b *bid, ttl time.Duration, wake string) (int64, time.Time, time.Time, error) {
+func (s *shared) bring(ctx context.Context, b *bid, ttl time.Duration, wake string) (int64, time.Time, doubt, error) {
 	if b.run != nil {
 		return s.ask(ctx, startScript, b.key, b.hold, milliseconds(ttl), milliseconds(s.opts.FenceRetention),
 			number(b.run.tick), b.run.rerun.String(), wake)
@@ -88,7 +86,7 @@ func (s *shared) bring(ctx context.Context, b *bid, ttl time.Duration, wake stri
 // granted.
 func (s *shared) told(b *bid, held *Lock, err error) (*Lock, error) {
 	s.count.told(err)
-	if held == nil && !b.doubt.IsZero() {
+	if held == nil && b.doubt.calls > 0 {
 		s.takeBack(b.doubt, false, b.ending(s, 0, failed))
 	}
 	return held, err

@@ -156,8 +156,8 @@ func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted b
 	asked := time.Now()
 	n, doubted, err = end(ctx)
 	if err != nil {
-		l.of.takeBack(asked, true, end)
-	} else if !l.doubt.IsZero() {
+		l.of.takeBack(doubt{asked, 1 + l.doubt.calls}, l.doubt.calls == 0, end)
+	} else if l.doubt.calls > 0 {
 		l.of.takeBack(l.doubt, false, l.ending(l.of, l.fence, failed))
 	}
 	return n, doubted, lost, err

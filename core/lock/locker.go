@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/token"
@@ -107,7 +106,7 @@ type bid struct {
 	line        string // whose turn it waits for: the owner, or "" of those without a name
 	owner, hold string
 	run         *run // nil of a lock
-	doubt       time.Time
+	doubt       doubt
 }
 
 func (l *Locker) bid(key string) (*bid, error) {

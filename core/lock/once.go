@@ -143,7 +143,7 @@ func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
 		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
 			away = err
 		case errors.Is(err, ErrExpired): // the hold may yet have to be ended
-			b.hold, b.doubt = token.New(), time.Time{}
+			b.hold, b.doubt = token.New(), doubt{}
 		case err != nil && isCallers(err) && away != nil:
 			return nil, errors.Join(err, away)
 		default:

@@ -32,11 +32,11 @@ const (
 
 // ask runs a script whose reply is a number. A call whose reply is lost is made
 // again, which all of these scripts allow, as long as half of the budget is
-// left. doubt is when the last call was made of which nobody knows whether it
-// ran; asked is when the one that was answered was.
+// left. asked is when the one that was answered was, and in are those of which
+// nobody knows whether they ran.
 func (s *shared) ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
-) (n int64, asked, doubt time.Time, err error) {
+) (n int64, asked time.Time, in doubt, err error) {
 	began := time.Now()
 	for {
 		asked = time.Now()
@@ -46,21 +46,34 @@ func (s *shared) ask(
 		case err == nil:
 			n, ok := reply.(int64)
 			if reply == "late" {
-				return 0, asked, doubt, ErrLate
+				return 0, asked, in, ErrLate
 			}
 			if !ok {
 				err = &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
 			}
-			return n, asked, doubt, err
+			return n, asked, in, err
 		case isCallers(err):
-			return 0, asked, asked, err
+			in.add(doubt{asked, 1})
+			return 0, asked, in, err
 		case !errors.Is(err, script.ErrMaybeExecuted):
-			return 0, asked, doubt, err
+			return 0, asked, in, err
 		}
-		doubt = asked
+		in.add(doubt{asked, 1})
 		if time.Since(began)+again >= s.opts.Budget/2 || !pause(ctx, again) {
-			return 0, asked, doubt, err
+			return 0, asked, in, err
 		}
+	}
+}
+
+// doubt is how many calls went without an answer, and when the last was made.
+type doubt struct {
+	last  time.Time
+	calls int
+}
+
+func (d *doubt) add(more doubt) {
+	if more.calls > 0 {
+		d.last, d.calls = more.last, d.calls+more.calls
 	}
 }
 
@@ -96,8 +109,8 @@ func (b *bid) ending(s *shared, fence int64, how conclusion) ending {
 		if b.run != nil {
 			sc, args = endScript, append(args, string(how))
 		}
-		n, _, doubt, err := s.ask(ctx, sc, b.key, args...)
-		return n, !doubt.IsZero(), err
+		n, _, in, err := s.ask(ctx, sc, b.key, args...)
+		return n, in.calls > 0, err
 	}
 }
 
@@ -115,14 +128,21 @@ func verdict(n int64, doubted bool) error {
 }
 
 // takeBack goes on ending a hold until it is gone. Of one that was granted for
-// sure, that it is not there is proof enough.
-func (s *shared) takeBack(asked time.Time, granted bool, end ending) {
-	s.undo.Start(asked, s.opts.TTL, func() undo.Result {
+// sure, that it is not there is proof enough; each call in doubt may yet grant
+// what was found and ended before.
+func (s *shared) takeBack(in doubt, granted bool, end ending) {
+	found := 0
+	s.undo.Start(in.last, s.opts.TTL, func() undo.Result {
 		n, _, err := end(context.Background())
 		switch {
 		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
 			return undo.Unanswered
-		case err == nil && (n >= lapsed || granted):
+		case err == nil && granted:
+			return undo.Done
+		case err == nil && n >= lapsed:
+			if found++; found < in.calls {
+				return undo.Found
+			}
 			return undo.Done
 		}
 		return undo.Absent

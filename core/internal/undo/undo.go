@@ -18,6 +18,7 @@ const (
 	Absent     Result = iota // Redis has no such grant; the call that makes it may still be on its way
 	Done                     // the grant is taken back, or can come no more
 	Unanswered               // Redis did not say
+	Found                    // the grant is taken back, and another call may make it again
 )
 
 // pauses are from the beginning of one attempt to the next; the last goes on.
@@ -78,6 +79,8 @@ func (s *search) step() {
 		return
 	case Unanswered:
 		s.end = time.Now().Add(s.lease)
+	case Found:
+		s.undoer.undone.Add(1)
 	case Absent:
 		if !began.Before(s.end) {
 			s.undoer.pending.Add(-1)

@@ -36,6 +36,8 @@ func TestSchedule(t *testing.T) {
 	}{
 		"there at once":    {0, 30 * s, 0, []Result{Done}, start[:1], 1},
 		"there in the end": {0, 30 * s, 0, []Result{Absent, Unanswered, Absent, Absent, Absent, Done}, append(start, 2*s, 3*s), 1},
+		"again and again":  {0, 30 * s, 0, []Result{Found, Absent, Found, Done}, start, 3},
+		"found once":       {0, 3 * s, 0, []Result{Found, Absent}, append(start, 2*s, 3*s), 1},
 		"never there":      {0, 3 * s, 0, []Result{Absent}, append(start, 2*s, 3*s), 0},
 		"asked long ago":   {2500 * ms, 3 * s, 0, []Result{Absent}, start, 0},
 		"a short lease":    {0, 50 * ms, 0, []Result{Absent}, start[:2], 0},
