@@ -47,6 +47,9 @@ else
   local clock = call('TIME')
   number = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2])
   left = 0
+  if not (number < 9007199254740992) then
+    return redis.error_reply('ERR the fence cannot grow: no number of neap is that large')
+  end
   if was[3] then
     for _, field in ipairs(call('HKEYS', key)) do
       if field ~= hold and string.sub(field, 1, 5) == 'hold:' then

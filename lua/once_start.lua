@@ -58,6 +58,9 @@ if fence and not (again and was[5]) then
 end
 
 local number = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2])
+if not (number < 9007199254740992) then
+  return redis.error_reply('ERR the fence cannot grow: no number of neap is that large')
+end
 local text = string.format('%.0f', number)
 call('HSET', key, 'fence', text, 'owner', owner, 'ttl', ttl, 'keep', keep, hold, '', 'open', '')
 if last then

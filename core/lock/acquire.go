@@ -33,10 +33,11 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 
 // Acquire is Try, but waits for a lock that somebody has: for Options.Wait at
 // most, and no longer than ctx. Those of one process that wait for a key are
-// served in the order in which they came; only the first asks Redis. Who waits
-// is woken by the release, of another process too where Redis lets the client
-// subscribe; without that it asks again after each RetryDelay. The error is
-// [ErrHeld] when the wait was in vain.
+// served in the order in which they came, and only the first asks Redis; each
+// owner of [Locker.As] has such a line of its own. Who waits is woken by the
+// release, of another process too where Redis lets the client subscribe; without
+// that it asks again after each RetryDelay. The error is [ErrHeld] when the wait
+// was in vain.
 func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(key)
 	if err != nil {

@@ -73,6 +73,9 @@ func newBells(rdb script.Client, ring func(key string)) *bells {
 		return nil
 	}
 	_, cluster := rdb.(*redis.ClusterClient)
+	if !cluster {
+		client = &struct{ subscriber }{client} // what was passed by value may not be comparable
+	}
 	return &bells{
 		ring: ring, client: client, plain: !cluster,
 		channels: map[string]*channel{}, stations: map[subscriber]*station{},

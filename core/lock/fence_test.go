@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -259,4 +260,30 @@ func TestStoreRejectsWhoWasPaused(t *testing.T) {
 		}
 		_ = c.Process.Kill()
 	}
+}
+
+// No number is given twice, not even behind one that somebody else wrote.
+func TestAFenceThatCannotGrowIsRefused(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, nil)
+		tick := aTick()
+		for _, fence := range []string{"9007199254740992", "9223372036854775807", "1e300", "inf", "nan"} {
+			for _, key := range []string{prefix + ":lock:test:{key}", fmt.Sprintf("%s:lock:test:{job}:%d", prefix, tick.UnixMilli())} {
+				if err := admin.HSet(t.Context(), key, "fence", fence, "open", "").Err(); err != nil {
+					t.Fatal(err)
+				}
+				if err := admin.PExpire(t.Context(), key, time.Minute).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if held, err := l.Try(t.Context(), "key"); held != nil || !errors.Is(err, script.ErrFailed) {
+				t.Errorf("behind %s: %v, %v", fence, held, err)
+			}
+			ran, err := l.Once(t.Context(), "job", tick, lock.Again, func(context.Context) error { return nil })
+			if ran || !errors.Is(err, script.ErrFailed) {
+				t.Errorf("a run behind %s: %v, %v", fence, ran, err)
+			}
+		}
+	})
 }

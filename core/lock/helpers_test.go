@@ -19,7 +19,7 @@ import (
 const childEnv = "NEAP_TEST_CHILD"
 
 // children are what it can be.
-var children = map[string]func(words []string){"once": onceChild, "writer": writer}
+var children = map[string]func(words []string){"once": onceChild, "sleeper": sleeper, "writer": writer}
 
 // child is a process of the test binary: lines go in and come out.
 type child struct {

@@ -177,8 +177,6 @@ func TestToldOfTheLoss(t *testing.T) {
 	}
 }
 
-func init() { children["sleeper"] = sleeper }
-
 // sleeper holds a lock, and asks for its Err again and again on the only
 // processor that it has, so that no timer is before it.
 func sleeper(words []string) {

@@ -86,7 +86,7 @@ var errDone = errors.New("lock: the tick has run")
 // this process slept until the lease was over. Then Once may be called again. A
 // start that Redis may have granted nonetheless is taken back in the background,
 // and until then the others are told of a Never that it ran; so it may be that
-// nobody runs it.
+// nobody runs it. A fn that asks for its own tick is told [ErrHeld].
 //
 // Never and Again of one job must not be mixed. It costs one round trip to begin
 // and one to end. What Redis knows of a tick stands under the key
@@ -105,6 +105,9 @@ func (l *Locker) Once(
 	b.run = &run{tick: tick.UnixMilli(), rerun: rerun}
 	b.key = l.space.Key(job, number(b.run.tick))
 	b.line = ""
+	if outer, ok := FromContext(ctx); ok && outer.key == b.key && outer.Err() == nil {
+		return false, ErrHeld // by its own caller, for whom it would wait for ever
+	}
 
 	held, err := l.start(ctx, b)
 	held, err = l.told(b, held, err)

@@ -277,6 +277,21 @@ func TestOnceSaysWhatIsWrong(t *testing.T) {
 		if n := len(keysUnder(t, admin, prefix)); n != 0 {
 			t.Errorf("%d keys are left behind", n)
 		}
+
+		tick := aTick()
+		ran, err := l.Once(t.Context(), "job", tick, lock.Again, func(ctx context.Context) error {
+			if again, err := l.Once(ctx, "job", tick, lock.Again, nil); again || !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("a run that asks for its own tick: %v, %v", again, err)
+			}
+			other, err := l.Once(ctx, "other", tick, lock.Again, func(context.Context) error { return nil })
+			if !other || err != nil {
+				t.Errorf("a run that asks for another job: %v, %v", other, err)
+			}
+			return err
+		})
+		if !ran || err != nil {
+			t.Error(ran, err)
+		}
 	})
 }
 

@@ -63,7 +63,9 @@ type Options struct {
 	// after its release, a minute to a year; 0 means DefaultFenceRetention.
 	// It has to be longer than the server's clock may ever be set back; a
 	// record takes about 100 bytes and the key for as long. Once runs no tick
-	// that is longer ago, and remembers for twice as long which have run.
+	// that is longer ago, and remembers for twice as long which have run. What
+	// was written stays as it was: give all processes the same, and do not have
+	// Once run ticks of before it was raised.
 	FenceRetention time.Duration
 }
 

@@ -18,8 +18,10 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { rdb.Close() })
+	round := &wrapped{}
+	round.Client = &wrapped{round}
 	for _, fine := range []script.Client{
-		rdb, &wrapped{rdb}, struct{ redis.UniversalClient }{rdb}, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}),
+		rdb, &wrapped{rdb}, struct{ redis.UniversalClient }{rdb}, round, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}),
 	} {
 		if l, err := lock.New(fine, "n", nil); err != nil || l.Name() != "n" {
 			t.Errorf("%T: %v", fine, err)

@@ -38,7 +38,7 @@ func (s *shared) ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (n int64, asked time.Time, in doubt, err error) {
 	began := time.Now()
-	for {
+	for again := again; ; again *= 2 {
 		asked = time.Now()
 		var reply any
 		reply, err = s.run.Run(ctx, sc, []string{key}, args...)
@@ -77,7 +77,7 @@ func (d *doubt) add(more doubt) {
 	}
 }
 
-// again is how long after a lost reply the question is put again.
+// again is how long after the first lost reply the question is put again.
 const again = time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) bool {

@@ -374,3 +374,36 @@ func TestNoReleaseIsMissed(t *testing.T) {
 		}
 	})
 }
+
+// byValue is a client that cannot be compared, as an interceptor may be.
+type byValue struct {
+	redis.UniversalClient
+	_ []string
+}
+
+func TestAnyClientIsWoken(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		opts := unasking()
+		opts.Prefix = prefix
+		var lockers [2]*lock.Locker
+		for i := range lockers {
+			l, err := lock.New(byValue{UniversalClient: rdb}, "test", opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lockers[i] = l
+		}
+		var wg sync.WaitGroup
+		for _, l := range lockers {
+			wg.Go(func() {
+				for range 50 {
+					if err := l.Do(t.Context(), "key", func(context.Context) error { return nil }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+}

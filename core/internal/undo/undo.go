@@ -36,7 +36,7 @@ type Undoer struct {
 type Stats struct {
 	Pending    int    // grants that are looked for now
 	Undone     uint64 // grants that were found
-	Overflowed uint64 // grants that nobody looked for, since Most were pending; they lapse
+	Overflowed uint64 // grants that were looked for once and not found, since Most were pending; they lapse
 }
 
 // Stats tells what the Undoer does and has done.
@@ -50,11 +50,18 @@ func (u *Undoer) Stats() Stats {
 // did not answer may have the question still before it, and so each attempt
 // that is Unanswered puts that end off to a lease later.
 //
-// It returns false, and does nothing, when Most grants are pending.
+// While Most grants are pending it has attempt called once, and returns false:
+// most grants are there at once.
 func (u *Undoer) Start(asked time.Time, lease time.Duration, attempt func() Result) bool {
 	if u.pending.Add(1) > Most {
 		u.pending.Add(-1)
-		u.overflowed.Add(1)
+		go func() {
+			if result := attempt(); result == Done || result == Found {
+				u.undone.Add(1)
+			} else {
+				u.overflowed.Add(1)
+			}
+		}()
 		return false
 	}
 	s := &search{undoer: u, attempt: attempt, lease: lease, end: asked.Add(lease)}
