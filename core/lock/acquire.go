@@ -14,6 +14,10 @@ import (
 //	}
 //	defer held.Release(ctx)
 //
+// Any key will do that is not empty; in Redis a long or unusual one stands as
+// its hash. Who wants to know that the lock was held to the end looks at what
+// Release returns, as Do does.
+//
 // The error is [ErrHeld] when somebody else has the lock, [ErrKey] or
 // [ErrOwner], ctx.Err() when the caller's context ended, and a [*script.Error]
 // when Redis could not answer within the budget; [ErrExpired] when the process
@@ -37,7 +41,11 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 // owner of [Locker.As] has such a line of its own. Who waits is woken by the
 // release, of another process too where Redis lets the client subscribe; without
 // that it asks again after each RetryDelay. The error is [ErrHeld] when the wait
-// was in vain.
+// was in vain, and ctx.Err() when ctx ended before it.
+//
+// It costs one round trip where the lock is free, and where it is not another
+// for each time that it is woken or a RetryDelay has passed, and a connection of
+// this process to each server that has locks for which it waits.
 func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(key)
 	if err != nil {

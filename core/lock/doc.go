@@ -28,4 +28,16 @@
 // A lock belongs to its hold, and nobody, not even the same goroutine, gets it a
 // second time, unless the Locker was made by [Locker.As], whose holds have an
 // owner in common.
+//
+// # Jobs
+//
+// [Locker.Once] runs a function for one tick of a job, in one of the processes
+// that ask for it.
+//
+// # Errors
+//
+// What became of a lock is one of a few values, such as [ErrHeld] and
+// [ErrTakenByOther], to be told apart with errors.Is. Where Redis could not
+// answer it is a [script.Error] of neap's core/script, whose class says whether
+// the question was carried out.
 package lock

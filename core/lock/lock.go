@@ -9,7 +9,8 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Lock is a lock that was granted. It is safe for concurrent use.
+// Lock is a lock that was granted. It is safe for concurrent use. The zero Lock
+// is not usable.
 //
 // It is held until Release, MaxHold, or until it is lost: Redis could not be
 // reached for a TTL, the process slept for as long, or the lock was deleted or

@@ -32,13 +32,14 @@ type shared struct {
 	count counters
 }
 
-// New makes a Locker. The name sets its keys apart from those of others;
-// Lockers of one name and prefix share their locks, in one process or in many.
-// It sends nothing.
+// New makes a Locker. The name, 1 to 64 letters, digits, dots, dashes and
+// underscores, sets its keys apart from those of others; Lockers of one name and
+// prefix share their locks, in one process or in many. Nil opts are the zero
+// Options. It sends nothing.
 //
-// A Ring, or a struct that embeds one, is refused: its clients choose a server by which of them they can
-// reach, each for itself, and so two of them can hold one lock. The error
-// joins every fault, each with its field and the remedy.
+// A Ring, or a struct that embeds one, is refused: its clients choose a server
+// by which of them they can reach, each for itself, and so two of them can hold
+// one lock. The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	own, err := opts.settled()
 	space, fault := keyspace.New("lock", name, own.Prefix, own.SubjectSecret)
@@ -70,7 +71,8 @@ func (l *Locker) Name() string { return l.name }
 func (l *Locker) Owner() string { return l.owner }
 
 // Do runs fn while it holds the lock, for which it waits as Acquire does. The
-// context of fn is that of [Lock.Context]: it ends when the lock is lost.
+// context of fn is that of [Lock.Context]: it ends when the lock is lost. It
+// costs what Acquire and Release do.
 //
 // The error is that of Acquire, in which case fn did not run; or that of fn,
 // joined with the loss when the lock was lost before fn returned. It is nil

@@ -36,7 +36,7 @@ type Options struct {
 
 	// Budget is the most time that one question to Redis takes, whatever the
 	// client's own timeouts are, but never more than a third of TTL or MaxHold.
-	// 0 means script.DefaultBudget.
+	// A millisecond to an hour; 0 means script.DefaultBudget, 250 ms.
 	Budget time.Duration
 	// TTL is how long a lock outlives a holder that is gone: MinTTL to MaxTTL,
 	// 0 means DefaultTTL. It is renewed when a third of it has passed.
@@ -50,11 +50,11 @@ type Options struct {
 	// MinTTL; 0 means that there is no such end.
 	MaxHold time.Duration
 
-	// Wait is how long Acquire waits for a lock that is held; 0 means
-	// DefaultWait. It has nothing to do with the TTL.
+	// Wait is how long Acquire waits for a lock that is held, a millisecond to
+	// 24 h; 0 means DefaultWait. It has nothing to do with the TTL.
 	Wait time.Duration
 	// RetryDelay is the longest time between two questions of who waits for a
-	// lock of another process, at least MinRetryDelay; 0 means
+	// lock of another process, MinRetryDelay to 24 h; 0 means
 	// DefaultRetryDelay. The first in line of a process asks, after between a
 	// half and the whole of it, and at once when it is woken.
 	RetryDelay time.Duration
@@ -62,7 +62,7 @@ type Options struct {
 	// FenceRetention is how long the fence of a lock is remembered in Redis
 	// after its release, a minute to a year; 0 means DefaultFenceRetention.
 	// It has to be longer than the server's clock may ever be set back; a
-	// record takes about 100 bytes and the key for as long. Once runs no tick
+	// record takes some 180 bytes for as long. Once runs no tick
 	// that is longer ago, and remembers for twice as long which have run. What
 	// was written stays as it was: give all processes the same, and do not have
 	// Once run ticks of before it was raised.

@@ -23,12 +23,12 @@ func valueOf(name string) string { return "cache:{" + name + "}:value" }
 func freshOf(name string) string { return "cache:{" + name + "}:fresh" }
 
 func (c *cache) get(ctx context.Context, name string) (string, error) {
-	value, fresh, err := c.read(ctx, name)
+	value, found, fresh, err := c.read(ctx, name)
 	if err != nil || fresh {
 		return value, err
 	}
 	var held *lock.Lock
-	if value != "" {
+	if found {
 		held, err = c.locks.Try(ctx, name)
 		if err != nil { // another rebuilds it, or cannot be asked: the old one will do
 			return value, nil
@@ -41,25 +41,29 @@ func (c *cache) get(ctx context.Context, name string) (string, error) {
 	}
 	defer held.Release(ctx)
 
-	value, fresh, err = c.read(ctx, name) // another may have rebuilt it since
+	value, found, fresh, err = c.read(ctx, name) // another may have rebuilt it since
 	if err != nil || fresh {
 		return value, err
 	}
 	ctx = held.Context() // whoever has lost the lock writes nothing
-	if value, err = c.source(ctx, name); err != nil {
+	made, err := c.source(ctx, name)
+	if err != nil && found {
+		return value, nil // old, and asked for anew by the next request
+	}
+	if err != nil {
 		return "", err
 	}
-	return value, c.write(ctx, name, value)
+	return made, c.write(ctx, name, made)
 }
 
 // read is one round trip.
-func (c *cache) read(ctx context.Context, name string) (value string, fresh bool, err error) {
+func (c *cache) read(ctx context.Context, name string) (value string, found, fresh bool, err error) {
 	both, err := c.rdb.MGet(ctx, valueOf(name), freshOf(name)).Result()
 	if err != nil {
-		return "", false, err
+		return "", false, false, err
 	}
-	value, found := both[0].(string)
-	return value, found && both[1] != nil, nil
+	value, found = both[0].(string)
+	return value, found, found && both[1] != nil, nil
 }
 
 func (c *cache) write(ctx context.Context, name, value string) error {

@@ -49,7 +49,8 @@ func play(ctx context.Context, url string) error {
 	opts.ContextTimeoutEnabled = true
 	rdb := redis.NewClient(opts)
 	defer rdb.Close()
-	// A thousand requests wait for a few connections at first.
+	// A thousand requests wait for a few connections at first; and where nothing
+	// is cached they pass through the lock one by one.
 	locks, err := lock.New(rdb, "rebuild", &lock.Options{Budget: 5 * time.Second, Wait: time.Minute})
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ func (r route) describe() string {
 	case r.inflight > 0:
 		return fmt.Sprintf("at most %d in flight, all clients together", r.inflight)
 	case r.exclusive:
-		return "one at a time, the others get 409"
+		return "one at a time for each X-Order, the others get 409"
 	case len(r.shadow) > 0:
 		return describe(r.shadow) + ", in the shadow: reported, never enforced"
 	case r.count != nil:

@@ -51,7 +51,8 @@ func (w wiring) guard(routes []route) ([]endpoint, error) {
 func (w wiring) gate(r route) (gate.Gate, error) {
 	onError := report(slog.Default())
 	if r.exclusive {
-		l, err := lock.New(w.rdb, r.name(), &lock.Options{Prefix: w.prefix, Budget: w.budget})
+		// Without an answer a limit is decided here, and a lock is refused.
+		l, err := lock.New(w.rdb, r.name(), &lock.Options{Prefix: w.prefix, Budget: min(4*w.budget, lock.DefaultTTL)})
 		if err != nil {
 			return nil, err
 		}

@@ -69,7 +69,7 @@ func routes() []route {
 		},
 		{
 			method: "POST", path: "/exclusive", query: "?ms=N", exclusive: true,
-			key: asking(gate.ByHeader(orderHeader), "ms", 0, longest.Milliseconds()), work: takeTurn,
+			key: allowing(gate.ByHeader(orderHeader), "ms", 0, longest.Milliseconds()), work: takeTurn,
 		},
 		{path: "/free"},
 	}
