@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/neap-go/neap/core/lock"
@@ -25,7 +24,7 @@ type ExclusiveOptions struct {
 	// [RateLimitOptions] does. It also hears when the lock was lost before the
 	// handler had returned (lock.ErrExpired, lock.ErrTakenByOther, lock.ErrLost),
 	// so that another may have run beside it, and when Redis did not confirm the
-	// release, which then goes on in the background. The handler has run by
+	// release: nobody knows then whether it was held to the end. The handler has run by
 	// then, and the Request has no more than its context, method, host, path,
 	// query, route and peer.
 	OnError func(Request, error)
@@ -72,7 +71,7 @@ func Exclusive(locker *lock.Locker, key Key, opts *ExclusiveOptions) Gate {
 	if locker == nil {
 		panic("gate.Exclusive: the locker is nil; make one with lock.New")
 	}
-	if locker.Owner() != "" {
+	if _, named := locker.Owner(); named {
 		panic("gate.Exclusive: the locker was made by As, and all requests would be one owner's; use the one that lock.New made")
 	}
 	mustKeys("Exclusive", key)
@@ -106,8 +105,6 @@ func (g *exclusive) Enter(r Request) Pass {
 	switch {
 	case errors.Is(err, lock.ErrHeld):
 		return g.answers.deny(r, Denial{Status: 409, Title: titleHeld, RetryAfter: retryHeld})
-	case errors.Is(err, lock.ErrOwner):
-		return g.answers.refuse(r, fmt.Errorf("%w: %w", ErrWiring, err))
 	case err != nil:
 		return g.answers.unavailable(r, err)
 	}

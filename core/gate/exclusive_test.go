@@ -131,7 +131,6 @@ func TestExclusiveAnswers(t *testing.T) {
 		"doubled":              {locker, key, with("X-Order", "k", "k"), 400, nil},
 		"the key fails":        {locker, failing(boom), ok, 500, boom},
 		"no route":             {locker, gate.ByRoute(), ok, 500, gate.ErrWiring},
-		"no owner":             {locker.As(""), key, ok, 500, gate.ErrWiring},
 		"Redis is down":        {refused, key, ok, 503, script.ErrConfiguration},
 		"the client went away": {locker, key, &request{ctx: gone, header: ok.header}, 503, nil},
 		"no time is left":      {locker, key, &request{ctx: late, header: ok.header}, 503, context.DeadlineExceeded},
@@ -381,6 +380,7 @@ func TestExclusivePanics(t *testing.T) {
 	for name, wire := range map[string]func(){
 		"no locker": func() { gate.Exclusive(nil, everyone, nil) },
 		"an owner":  func() { gate.Exclusive(l.As("me"), everyone, nil) },
+		"no owner":  func() { gate.Exclusive(l.As(""), everyone, nil) },
 		"no key":    func() { gate.Exclusive(l, nil, nil) },
 	} {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Exclusive: ") {

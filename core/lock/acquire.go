@@ -43,9 +43,10 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 // that it asks again after each RetryDelay. The error is [ErrHeld] when the wait
 // was in vain, and ctx.Err() when ctx ended before it.
 //
-// It costs one round trip where the lock is free, and where it is not another
-// for each time that it is woken or a RetryDelay has passed, and a connection of
-// this process to each server that has locks for which it waits.
+// It costs one round trip where the lock is free. Where it is not, the first in
+// line asks again each time that it is woken or a RetryDelay has passed, the
+// others when their wait is over, and the process has one more connection to
+// each server that has locks for which it waits.
 func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(key)
 	if err != nil {
@@ -78,6 +79,7 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 	held := &Lock{of: s, bid: *b, fence: n, parent: ctx, granted: asked}
 	if !held.begin(ttl) {
 		_ = held.Release(ctx)
+		b.doubt = doubt{} // which Release has seen to
 		return nil, 0, ErrExpired
 	}
 	return held, 0, nil

@@ -58,7 +58,6 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) (bool, error) {
 		return false, err
 	}
 	reply, err := l.run.Run(ctx, forceScript, []string{b.key})
-	l.lines.ring(b.key)
 	if err != nil {
 		return false, err
 	}

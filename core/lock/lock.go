@@ -114,7 +114,8 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 //
 // The error is nil when the lock was held until then. It says how the lock was
 // lost when it was, which Err need not have known; and it is a [*script.Error]
-// when Redis did not confirm the release, which then goes on in the background.
+// when Redis did not confirm the release: it goes on in the background, or, where
+// Redis had the hold no more when it was asked again, nobody knows why.
 func (l *Lock) Release(ctx context.Context) error {
 	l.release.Do(func() { l.outcome = l.released(context.WithoutCancel(ctx)) })
 	return l.outcome

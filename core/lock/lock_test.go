@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -99,4 +100,22 @@ func TestTry(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A start that warms its locker learns that Redis is away, through any client.
+func TestWarmAsksWhateverTheClient(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	t.Cleanup(func() { rdb.Close() })
+	for _, client := range []script.Client{rdb, struct{ script.Client }{rdb}} {
+		l, err := lock.New(client, "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Warm(ctx); err == nil {
+			t.Errorf("%T: it is warm without a Redis", client)
+		}
+	}
 }

@@ -25,6 +25,7 @@ type shared struct {
 	name  string
 	opts  Options
 	space keyspace.Space
+	rdb   script.Client
 	run   *script.Runner
 	undo  undo.Undoer
 	lines lines
@@ -50,7 +51,7 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	if err := errors.Join(unusable, fault, err); err != nil {
 		return nil, fmt.Errorf("lock.New: %w", err)
 	}
-	s := &shared{name: name, opts: own, space: space, run: run}
+	s := &shared{name: name, opts: own, space: space, rdb: rdb, run: run}
 	s.bells = newBells(rdb, s.lines.ring)
 	return &Locker{shared: s}, nil
 }
@@ -67,8 +68,8 @@ func (l *Locker) As(owner string) *Locker {
 // Name is the name that was given to New.
 func (l *Locker) Name() string { return l.name }
 
-// Owner is the owner that was given to As, "" where none was.
-func (l *Locker) Owner() string { return l.owner }
+// Owner is the owner that was given to As, if this Locker was made by As.
+func (l *Locker) Owner() (owner string, ok bool) { return l.owner, l.named }
 
 // Do runs fn while it holds the lock, for which it waits as Acquire does. The
 // context of fn is that of [Lock.Context]: it ends when the lock is lost. It
@@ -89,17 +90,6 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 		}
 	}()
 	return fn(held.Context())
-}
-
-// Warm has Redis learn the scripts, so that no later call sends their text. It
-// ends with ctx alone. A user who may run scripts but not load them is no error,
-// as long as they are loaded, for which one of them is tried.
-func (l *Locker) Warm(ctx context.Context) error {
-	err := l.run.Load(ctx, acquireScript, extendScript, releaseScript, forceScript, inspectScript, startScript, endScript)
-	if errors.Is(err, script.ErrConfiguration) {
-		_, err = l.run.Run(ctx, inspectScript, []string{l.space.Key("warm", "")})
-	}
-	return err
 }
 
 // bid is one caller's attempt to get a lock.

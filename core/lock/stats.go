@@ -25,14 +25,14 @@ func (c *counters) told(err error) {
 
 // Stats are what a Locker, and those made of it by As, did in this process.
 type Stats struct {
-	Granted  uint64 // locks
+	Granted  uint64 // locks, and runs of Once
 	Held     uint64 // times that another had the lock for all of the wait, or had run the tick
 	Canceled uint64 // times that the caller's context ended first
 	Failed   uint64 // times that Redis did not answer, or too late, or that a tick was too long ago
 	Lost     uint64 // locks that ended before their release
 
-	Holding int // locks now
-	Waiting int // callers of Acquire now
+	Holding int // locks, and runs of Once, now
+	Waiting int // callers of Acquire, Do and Once now, with the runs that are being begun
 
 	Undoing int    // grants that nobody was told of, and that are looked for now
 	Undone  uint64 // such grants that were found, and given back
