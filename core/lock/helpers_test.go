@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -75,4 +76,18 @@ func (c *child) tell(t *testing.T, line string) {
 // childClient is a child's client, as the library's user.
 func childClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, Username: redistest.User, Password: redistest.Password})
+}
+
+// wantsWaking waits until a record says that somebody wants to be woken.
+func wantsWaking(t *testing.T, admin redis.UniversalClient, record string) {
+	t.Helper()
+	redistest.Await(t, soon, "a waiter to ask to be woken", func() bool {
+		how, _ := admin.HGet(t.Context(), record, "wake").Result()
+		return how != ""
+	})
+}
+
+// runRecord is the record of a tick.
+func runRecord(prefix, job string, tick time.Time) string {
+	return fmt.Sprintf("%s:%d", recordOf(prefix, job), tick.UnixMilli())
 }

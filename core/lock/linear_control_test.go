@@ -137,27 +137,34 @@ var schedules = map[string]func(t *testing.T, s *stage, key string){
 func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	proxy, prefix := srv.Proxy(t), srv.Prefix(t)
-	client := func(retries int) *redis.Client {
+	prefix := srv.Prefix(t)
+	client := func(proxy *redistest.Proxy, retries int) *redis.Client {
 		return srv.Admin(t, func(o *redis.Options) { o.Dialer, o.MaxRetries = proxy.Dial, retries })
 	}
 	var tokens atomic.Int64
 	const lostReply, release = "the reply of a grant is lost", "the lock is another's by the time of the release"
 	for name, c := range map[string]struct {
-		mutex func(prefix string) mutex
+		mutex func(proxy *redistest.Proxy, prefix string) mutex
 		wrong string
 	}{
-		"with the retries of go-redis": {func(prefix string) mutex { return simple{client(0), true, &tokens, prefix} }, lostReply},
-		"release without compare":      {func(prefix string) mutex { return simple{client(-1), false, &tokens, prefix} }, release},
-		"without either":               {func(prefix string) mutex { return simple{client(-1), true, &tokens, prefix} }, ""},
-		"neap": {func(prefix string) mutex {
+		"with the retries of go-redis": {func(proxy *redistest.Proxy, prefix string) mutex {
+			return simple{client(proxy, 0), true, &tokens, prefix}
+		}, lostReply},
+		"release without compare": {func(proxy *redistest.Proxy, prefix string) mutex {
+			return simple{client(proxy, -1), false, &tokens, prefix}
+		}, release},
+		"without either": {func(proxy *redistest.Proxy, prefix string) mutex {
+			return simple{client(proxy, -1), true, &tokens, prefix}
+		}, ""},
+		"neap": {func(proxy *redistest.Proxy, prefix string) mutex {
 			rdb := srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial })
 			return neap{locker(t, counting{rdb}, prefix, &lock.Options{Budget: 5 * time.Second, NoRenewal: true})}
 		}, ""},
 	} {
+		proxy := srv.Proxy(t) // what neap takes back in the background would use up the fault of another
 		for schedule, play := range schedules {
 			for seed := range uint64(20) {
-				m, d := c.mutex(fmt.Sprint(prefix, tokens.Add(1))), &diary{began: time.Now()}
+				m, d := c.mutex(proxy, fmt.Sprint(prefix, tokens.Add(1))), &diary{began: time.Now()}
 				s := &stage{proxy: proxy, rng: rand.New(rand.NewPCG(seed, 0))}
 				for i := range 4 {
 					s.workers = append(s.workers, &worker{id: i, mutex: m, diary: d})

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -193,5 +194,37 @@ func TestBadArguments(t *testing.T) {
 	}
 	if got := l.Stats(); got != (lock.Stats{Granted: 1}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// However large the budget, a question without an answer leaves two thirds of
+// the shortest lease that it may be granted.
+func TestTheBudgetIsAThirdOfTheLeaseAtMost(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]lock.Options{
+		"TTL":           {TTL: 3 * time.Second},
+		"MaxHold":       {MaxHold: 3 * time.Second},
+		"both":          {TTL: time.Minute, MaxHold: 3 * time.Second},
+		"the other way": {TTL: 3 * time.Second, MaxHold: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				opts.Budget = time.Hour
+				f, l := fakeLocker(t, &opts)
+				f.answer(func(n int, c call) (any, error) {
+					if c.script == "acquire" {
+						return hang(c)
+					}
+					return yes(n, c)
+				})
+				began := time.Now()
+				_, err := l.Try(t.Context(), "key")
+				if took := time.Since(began); !errors.Is(err, script.ErrMaybeExecuted) || took != time.Second {
+					t.Errorf("%v after %v", err, took)
+				}
+				synctest.Wait() // for what takes back a grant that nobody was told of
+			})
+		})
 	}
 }

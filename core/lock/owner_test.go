@@ -146,6 +146,42 @@ func TestOwnersApart(t *testing.T) {
 	})
 }
 
+// Under a secret no owner can be read in Redis, nor from Inspect.
+func TestASecretHidesTheOwner(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		seen := map[string]bool{}
+		for _, secret := range []string{"0123456789abcdef", "fedcba9876543210"} {
+			l := locker(t, rdb, prefix, &lock.Options{SubjectSecret: []byte(secret)})
+			held, err := l.As("alice").Try(t.Context(), "key")
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys := keysUnder(t, admin, prefix)
+			for _, key := range keys {
+				all, err := admin.HGetAll(t.Context(), key).Result()
+				if owner := all["owner"]; err != nil || !strings.HasPrefix(owner, "#") || strings.Contains(fmt.Sprint(all), "alice") {
+					t.Errorf("the record is %v, %v", all, err)
+				}
+				seen[all["owner"]] = true
+			}
+			state, err := l.Inspect(t.Context(), "key")
+			if err != nil || !state.Held || !seen[state.Owner] {
+				t.Errorf("%+v, %v", state, err)
+			}
+			if len(keys) != len(seen) {
+				t.Errorf("%d keys, and as owners %v", len(keys), seen)
+			}
+			inner, err := l.As("alice").Try(t.Context(), "key")
+			if err != nil {
+				t.Fatal(err)
+			}
+			release(t, inner)
+			defer release(t, held)
+		}
+	})
+}
+
 // owned is the model of a lock: who has it, by which holds.
 type owned struct {
 	owner string

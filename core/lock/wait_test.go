@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -50,6 +51,19 @@ func (w *waiting) release(t *testing.T) time.Duration {
 	return time.Duration(w.at.Load() - began.UnixNano())
 }
 
+// gets waits until the waiter has had the lock.
+func (w *waiting) gets(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-w.granted:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(soon):
+		t.Fatal("who waits does not get a lock that nobody has")
+	}
+}
+
 // unasking waits so long that it gets nothing by asking again: a lease is 30 s.
 func unasking() *lock.Options { return calm(lock.Options{RetryDelay: time.Hour}) }
 
@@ -87,15 +101,37 @@ func TestAReleaseElsewhereWakesWhoWaits(t *testing.T) {
 		if was, err := holder.ForceRelease(t.Context(), "c"); !was || err != nil {
 			t.Error(was, err)
 		}
-		select {
-		case err := <-w.granted:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(soon):
-			t.Error("a lock that was forced open woke nobody")
-		}
+		w.gets(t)
 		_ = w.held.Release(t.Context())
+	})
+}
+
+// Who waits behind a lock of its own process finds out that somebody else has
+// forced it open: nobody wakes it, and its holder does not know.
+func TestALockOfThisProcessIsForcedOpenElsewhere(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, calm(lock.Options{TTL: lock.MaxTTL, NoRenewal: true}))
+		w := wait(t, l, l, "key")
+		inLine(t, l, 1)
+		if was, err := locker(t, rdb, prefix, nil).ForceRelease(t.Context(), "key"); !was || err != nil {
+			t.Fatal(was, err)
+		}
+		w.gets(t)
+		if err := w.held.Release(t.Context()); !errors.Is(err, lock.ErrLost) && !errors.Is(err, lock.ErrTakenByOther) {
+			t.Error(err)
+		}
+	})
+}
+
+// A lease that ends by itself wakes nobody: who waits asks when it is over,
+// long before a RetryDelay has passed.
+func TestALeaseThatLapsesIsNotMissed(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, unasking())
+		holder := locker(t, rdb, prefix, &lock.Options{TTL: 2 * time.Second, Budget: time.Second, NoRenewal: true})
+		wait(t, l, holder, "key").gets(t)
 	})
 }
 

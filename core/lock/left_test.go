@@ -1,0 +1,69 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// What a locker has noted about a key is gone when nobody has or awaits it, and
+// a little later what it has heard by.
+func TestNothingIsRememberedOfAKey(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		var two [2]*Locker
+		for i := range two {
+			l, err := New(rdb, "test", &Options{Prefix: prefix, Budget: 5 * time.Second, Wait: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			two[i] = l
+		}
+		l, ctx := two[0], t.Context()
+		var wg sync.WaitGroup
+		for i := range 50 {
+			key := fmt.Sprint("key", i)
+			held, err := two[i%2].Try(ctx, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wg.Go(func() {
+				if err := l.Do(ctx, key, func(context.Context) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+			redistest.Await(t, 10*time.Second, "it to wait", func() bool { return l.Stats().Waiting == 1 })
+			if i%2 == 1 {
+				redistest.Await(t, 10*time.Second, "it to listen", func() bool { channels, stations := heard(l); return channels > 0 && stations > 0 })
+			}
+			if err := held.Release(ctx); err != nil {
+				t.Error(err)
+			}
+			wg.Wait()
+		}
+		for i, l := range two {
+			l.lines.mu.Lock()
+			if n := len(l.lines.places); n != 0 {
+				t.Errorf("locker %d remembers %d keys", i, n)
+			}
+			l.lines.mu.Unlock()
+			redistest.Await(t, 10*time.Second, "the channels and stations to be forgotten", func() bool {
+				channels, stations := heard(l)
+				return channels == 0 && stations == 0
+			})
+		}
+	})
+}
+
+// heard is what a locker hears of, and by how many connections.
+func heard(l *Locker) (channels, stations int) {
+	l.bells.mu.Lock()
+	defer l.bells.mu.Unlock()
+	return len(l.bells.channels), len(l.bells.stations)
+}

@@ -1,0 +1,47 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// Who waits for a tick and asks again only after an hour is woken by its end,
+// whether it has completed or failed.
+func TestTheEndOfARunWakesWhoWaits(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		l, other := patient(t, rdb, prefix), locker(t, rdb, prefix, unasking())
+		for job, end := range map[string]error{"completes": nil, "fails": errJob} {
+			tick, told := aTick(), make(chan error, 1)
+			ran, err := l.Once(t.Context(), job, tick, lock.Again, func(context.Context) error {
+				go func() {
+					ran, err := other.Once(t.Context(), job, tick, lock.Again, fine)
+					if ran != (end != nil) {
+						t.Errorf("%s: it runs for who has waited: %v", job, ran)
+					}
+					told <- err
+				}()
+				wantsWaking(t, admin, runRecord(prefix, job, tick))
+				return end
+			})
+			if !ran || !errors.Is(err, end) {
+				t.Errorf("%s: %v, %v", job, ran, err)
+			}
+			select {
+			case err := <-told:
+				if err != nil {
+					t.Errorf("%s: who has waited: %v", job, err)
+				}
+			case <-time.After(soon):
+				t.Fatalf("a run that %s wakes nobody", job)
+			}
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// A holder whose user may not publish ends a lock for which somebody wants to
+// be woken: what was done is not reported as an error because of that.
+func TestAReleaseThatMayNotPublish(t *testing.T) {
+	t.Parallel()
+	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
+	for name, rules := range map[string]string{
+		"no-command": redistest.Rules + " -publish -spublish", "no-channel": redistest.Rules + " resetchannels",
+	} {
+		words := append(strings.Fields(rules), "on", ">"+redistest.Password)
+		for _, s := range append([]*redistest.Server{one}, many.Nodes()...) {
+			if err := s.Admin(t).ACLSetUser(t.Context(), name, words...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct{ rdb, mute, admin redis.UniversalClient }{
+			{one.Client(t), one.Client(t, func(o *redis.Options) { o.Username = name }), one.Admin(t)},
+			{many.Client(t), many.Client(t, func(o *redis.ClusterOptions) { o.Username = name }), many.Admin(t)},
+		} {
+			prefix := redistest.Prefix(t)
+			opts := calm(lock.Options{RetryDelay: 100 * time.Millisecond})
+			l, mute := locker(t, c.rdb, prefix, opts), locker(t, c.mute, prefix, opts)
+
+			w := wait(t, l, mute, "released")
+			wantsWaking(t, c.admin, recordOf(prefix, "released"))
+			w.release(t)
+
+			w = wait(t, l, mute, "forced")
+			wantsWaking(t, c.admin, recordOf(prefix, "forced"))
+			if was, err := mute.ForceRelease(t.Context(), "forced"); !was || err != nil {
+				t.Errorf("%s: ForceRelease: %v, %v", name, was, err)
+			}
+			w.gets(t)
+			_ = w.held.Release(t.Context())
+
+			tick, done := aTick(), make(chan bool)
+			ran, err := mute.Once(t.Context(), "job", tick, lock.Again, func(context.Context) error {
+				go func() {
+					defer close(done)
+					assertRan(t, l, "job", tick, lock.Again, false)
+				}()
+				wantsWaking(t, c.admin, runRecord(prefix, "job", tick))
+				return nil
+			})
+			if !ran || err != nil {
+				t.Errorf("%s: Once: %v, %v", name, ran, err)
+			}
+			<-done
+		}
+	}
+}
+
+// full is a server without memory, and the questions that it has been asked
+// since then.
+func full(t *testing.T, srv *redistest.Server) (asked func() int64) {
+	t.Helper()
+	admin := srv.Admin(t)
+	if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.ResetStats(t, admin)
+	return func() int64 { return redistest.CommandStats(t, admin)["evalsha"].Calls }
+}
+
+// On a full server the wish to be woken cannot be noted: who has it is denied
+// like anybody else, and waits.
+func TestWhoCannotBeWokenOnAFullServerWaits(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	l := locker(t, srv.Client(t), prefix, calm(lock.Options{RetryDelay: time.Hour, Wait: 2 * time.Second}))
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	held := try(t, locker(t, srv.Client(t), prefix, calm(lock.Options{})))
+	defer release(t, held)
+	asked, result := full(t, srv), make(chan error, 1)
+	go func() {
+		_, err := l.Acquire(t.Context(), "key")
+		result <- err
+	}()
+	// The second question is that of who can be woken, unless the wait is over.
+	redistest.Await(t, soon, "the second question", func() bool { return asked() >= 2 })
+	if err := <-result; !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("who waits: %v", err)
+	}
+}
+
+func TestWhoCannotBeWokenOfARunWaits(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix, tick := srv.Prefix(t), aTick()
+	l, other := patient(t, srv.Client(t), prefix), locker(t, srv.Client(t), prefix, unasking())
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ran, err := l.Once(t.Context(), "job", tick, lock.Again, func(context.Context) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		asked, result := full(t, srv), make(chan error, 1)
+		go func() {
+			_, err := other.Once(ctx, "job", tick, lock.Again, fine)
+			result <- err
+		}()
+		redistest.Await(t, soon, "the second question", func() bool { return asked() >= 2 })
+		cancel()
+		if err := <-result; err != context.Canceled { // and no error of Redis is joined with it
+			t.Errorf("who waits: %v", err)
+		}
+		return nil
+	})
+	if !ran || err != nil {
+		t.Error(ran, err)
+	}
+}
