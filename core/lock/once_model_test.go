@@ -20,24 +20,68 @@ type oneTick struct {
 	open      bool
 	owner     string
 	fence     int64
-	now, ends int64
+	ttl, keep int64
+	tick, now int64
+	ends      int64 // of the record, or immortal
 }
 
-const modelTTL = 1000
+const modelRetention = 3_600_000
+
+// modelTTL is what a hold asks for.
+func modelTTL(hold string) int64 { return map[string]int64{"a": 1000, "b": 1000, "c": 3000}[hold] }
+
+// left is how long the run lasts yet, of a record that is mended if need be.
+func (m *oneTick) left() (left int64, mended bool) {
+	left = m.ends - m.now - m.keep
+	if m.ends != immortal && left <= m.ttl {
+		return left, false
+	}
+	return m.ttl, true
+}
 
 func (m *oneTick) start(hold string) int64 {
-	switch {
-	case m.owner == hold:
-		m.ends = max(m.ends, m.now+modelTTL)
-		return m.fence
-	case m.again && m.owner != "" && m.now < m.ends:
-		return m.now - m.ends
-	case m.known && (!m.again || !m.open):
+	ttl, keep := modelTTL(hold), 2*modelRetention+max(m.tick-m.now, 0)
+	if m.owner != "" {
+		left, mended := m.left()
+		if mended {
+			m.ends = m.now + left + m.keep
+		}
+		if m.owner == hold {
+			m.ends = m.now + max(left, ttl) + m.keep
+			return m.fence
+		}
+		if m.again && left > 0 {
+			return -left
+		}
+	} else if m.known && m.ends == immortal {
+		m.ends = m.now + keep
+	}
+	if m.known && (!m.again || !m.open) {
 		return 0
 	}
-	m.known, m.open, m.owner, m.ends = true, true, hold, m.now+modelTTL
+	m.known, m.open, m.owner, m.ttl, m.keep = true, true, hold, ttl, keep
+	m.ends = m.now + ttl + keep
 	m.fence = max(m.fence+1, m.now*1000)
 	return m.fence
+}
+
+func (m *oneTick) extend(hold string, fence, ttl int64) int64 {
+	if m.owner != hold {
+		if m.known && m.fence > fence {
+			return -1
+		}
+		return -2
+	}
+	left, mended := m.left()
+	if left <= 0 {
+		return 0
+	}
+	m.ttl = max(m.ttl, ttl)
+	if ttl > left || mended {
+		left = max(left, ttl)
+		m.ends = m.now + left + m.keep
+	}
+	return left
 }
 
 func (m *oneTick) end(hold, how string, fence int64) int64 {
@@ -49,7 +93,7 @@ func (m *oneTick) end(hold, how string, fence int64) int64 {
 	case m.owner != hold:
 		return -3
 	case how == "undone":
-		*m = oneTick{again: m.again, now: m.now}
+		*m = oneTick{again: m.again, tick: m.tick, now: m.now}
 		return 1
 	case how == "completed":
 		m.open = false
@@ -58,8 +102,21 @@ func (m *oneTick) end(hold, how string, fence int64) int64 {
 	return 1
 }
 
+// lives is the time to live of the record, as Redis has it.
+func (m *oneTick) lives() time.Duration {
+	switch {
+	case !m.known:
+		return -2
+	case m.ends == immortal:
+		return immortal
+	}
+	return time.Duration(m.ends-m.now) * time.Millisecond
+}
+
 // TestOnceIsItsModel runs the scripts and the model side by side, in any order
-// of starts, ends and pauses, of holds that are asked for more than once too.
+// of starts, extensions, ends and pauses, of holds that are asked for more than
+// once too; with a clock that is set back, and records that lost their time to
+// live.
 func TestOnceIsItsModel(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
@@ -71,34 +128,51 @@ func TestOnceIsItsModel(t *testing.T) {
 	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixMilli()
 	const length = 20
 	for history := range redistest.Ops(40_000) / length {
-		m := oneTick{again: history%2 == 0, now: now}
+		m := oneTick{again: history%2 == 0, tick: now, now: now}
 		mode, hows := "never", []string{"completed", "failed", "undone"}
 		if m.again {
 			mode, hows = "again", hows[:2]
 		}
-		key, tick, told := fmt.Sprint("once-", history), now, map[string]int64{}
+		key, told := fmt.Sprint("once-", history), map[string]int64{}
 		said := ""
 		for range length {
 			server.SetTime(time.UnixMilli(m.now).UTC())
 			hold := string(rune('a' + r.IntN(3)))
+			fence := told[hold] * int64(r.IntN(2))
 			var got, want int64
 			var err error
-			if r.IntN(3) > 0 {
-				got, err = rdb.Eval(t.Context(), lua.OnceStart, []string{key}, hold, modelTTL, 3_600_000, tick, mode, "").Int64()
+			switch n := r.IntN(12); {
+			case n < 7:
+				got, err = rdb.Eval(t.Context(), lua.OnceStart, []string{key}, hold, modelTTL(hold), modelRetention, m.tick, mode, "").Int64()
 				if want = m.start(hold); want > 0 {
 					told[hold] = want
 				}
-				said += fmt.Sprintf("%d: start %s: %d\n", m.now-tick, hold, got)
-			} else {
-				how, fence := hows[r.IntN(len(hows))], told[hold]*int64(r.IntN(2))
+				said += fmt.Sprintf("%d: start %s: %d\n", m.now-m.tick, hold, got)
+			case n < 8:
+				ttl := r.Int64N(5000)
+				got, err = rdb.Eval(t.Context(), lua.LockExtend, []string{key}, hold, fence, ttl).Int64()
+				want = m.extend(hold, fence, ttl)
+				said += fmt.Sprintf("%d: extend %s to %d, by %d: %d\n", m.now-m.tick, hold, ttl, fence, got)
+			case n < 10:
+				how := hows[r.IntN(len(hows))]
 				got, err = rdb.Eval(t.Context(), lua.OnceEnd, []string{key}, hold, fence, how).Int64()
 				want = m.end(hold, how, fence)
-				said += fmt.Sprintf("%d: end %s, %s, by %d: %d\n", m.now-tick, hold, how, fence, got)
+				said += fmt.Sprintf("%d: end %s, %s, by %d: %d\n", m.now-m.tick, hold, how, fence, got)
+			case !m.known || m.ends == immortal:
+			case n == 10:
+				m.ends = immortal
+				err = rdb.Persist(t.Context(), key).Err()
+				said += "it lives for ever\n"
+			default: // miniredis leaves a time to live as it is
+				m.now -= []int64{1, 500, 1000, 100_000}[r.IntN(4)]
+				server.SetTime(time.UnixMilli(m.now).UTC())
+				err = rdb.PExpire(t.Context(), key, m.lives()).Err()
+				said += fmt.Sprintf("%d: the clock was set back\n", m.now-m.tick)
 			}
-			if err != nil || got != want {
-				t.Fatalf("seed %d, %s: %d, and not %d, %v\n%s", seed, mode, got, want, err, said)
+			if lives := rdb.PTTL(t.Context(), key).Val(); err != nil || got != want || lives != m.lives() {
+				t.Fatalf("seed %d, %s: %d, and not %d; lives for %v, and not %v; %v\n%s", seed, mode, got, want, lives, m.lives(), err, said)
 			}
-			m.now += []int64{0, 0, 0, 1, modelTTL / 2, modelTTL - 1, modelTTL}[r.IntN(7)]
+			m.now += []int64{0, 0, 0, 1, 500, 999, 1000}[r.IntN(7)]
 		}
 		now = m.now + 1
 	}
