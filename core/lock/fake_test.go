@@ -34,6 +34,8 @@ var scriptNames = map[any]string{
 	script.New("", lua.LockAcquire).SHA(): "acquire",
 	script.New("", lua.LockExtend).SHA():  "extend",
 	script.New("", lua.LockRelease).SHA(): "release",
+	script.New("", lua.OnceStart).SHA():   "start",
+	script.New("", lua.OnceEnd).SHA():     "end",
 }
 
 func (f *fake) Process(ctx context.Context, cmd redis.Cmder) error {

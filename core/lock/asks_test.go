@@ -1,0 +1,171 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/neap-go/neap/core/lock"
+)
+
+// deny is the answer that another has the lock, for an hour yet.
+func deny() (any, error) { return -time.Hour.Milliseconds(), nil }
+
+// Who is not woken asks after between a half and the whole of a RetryDelay.
+func TestAWaiterAsksAfterARetryDelay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const delay = 10 * time.Second
+		f, l := fakeLocker(t, &lock.Options{RetryDelay: delay, Wait: 4 * time.Hour})
+		f.answer(func(int, call) (any, error) { return deny() })
+		if _, err := l.Acquire(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
+			t.Fatal(err)
+		}
+		asked := f.of("acquire")
+		shortest, longest := delay, time.Duration(0)
+		for i, c := range asked[1 : len(asked)-1] { // the last is at the end of the wait
+			after := c.at.Sub(asked[i].at)
+			shortest, longest = min(shortest, after), max(longest, after)
+		}
+		if shortest < delay/2 || shortest > delay*6/10 || longest > delay || longest < delay*9/10 {
+			t.Errorf("%d questions, %v to %v apart", len(asked), shortest, longest)
+		}
+	})
+}
+
+// When its wait is over the first in line asks once more, however long its
+// RetryDelay.
+func TestTheEndOfAWaitIsAQuestion(t *testing.T) {
+	t.Parallel()
+	for _, free := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			const limit = time.Minute
+			f, l := fakeLocker(t, &lock.Options{RetryDelay: time.Hour, Wait: limit})
+			f.answer(func(n int, c call) (any, error) {
+				if c.script == "acquire" && (n == 1 || !free) {
+					return deny()
+				}
+				return yes(n, c)
+			})
+			began := time.Now()
+			held, err := l.Acquire(t.Context(), "key")
+			if took := time.Since(began); took != limit || len(f.of("acquire")) != 2 {
+				t.Errorf("%d questions in %v", len(f.of("acquire")), took)
+			}
+			if !free {
+				if !errors.Is(err, lock.ErrHeld) {
+					t.Error(err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			release(t, held)
+		})
+	}
+}
+
+// While Redis is away Once asks after each RetryDelay, with one hold.
+func TestOnceAsksWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const delay, away = time.Minute, time.Hour
+		f, l := fakeLocker(t, &lock.Options{RetryDelay: delay})
+		began := time.Now()
+		f.answer(func(n int, c call) (any, error) {
+			if time.Since(began) < away {
+				return refuse()
+			}
+			return yes(n, c)
+		})
+		if ran, err := l.Once(t.Context(), "job", began, lock.Again, fine); !ran || err != nil {
+			t.Fatal(ran, err)
+		}
+		rounds, last := 0, began.Add(-delay)
+		for _, c := range f.of("start") {
+			if c.at.Sub(last) > delay/2 { // and not a lost reply that is asked for again
+				rounds++
+			}
+			last = c.at
+			if c.args[0] != f.of("start")[0].args[0] {
+				t.Fatal("it asked with another hold")
+			}
+		}
+		if all := len(f.of("start")); rounds < 50 || rounds > 61 || all > 61*10 {
+			t.Errorf("%d calls in %d rounds", all, rounds)
+		}
+	})
+}
+
+// A tick is nobody's twice: an owner of its own process waits like any other,
+// and asks for what is held there no more than they.
+func TestOnceKnowsNoOwner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, l := fakeLocker(t, &lock.Options{RetryDelay: time.Hour})
+		l = l.As("owner")
+		tick := time.Now()
+		var waits sync.WaitGroup
+		ran, err := l.Once(t.Context(), "job", tick, lock.Again, func(context.Context) error {
+			f.answer(func(n int, c call) (any, error) {
+				if c.script == "start" {
+					return int64(0), nil // it has run
+				}
+				return yes(n, c)
+			})
+			for range 3 {
+				waits.Go(func() {
+					if ran, err := l.Once(t.Context(), "job", tick, lock.Again, fine); ran || err != nil {
+						t.Error(ran, err)
+					}
+				})
+			}
+			synctest.Wait()
+			if asked, s := len(f.of("start")), l.Stats(); asked != 1 || s.Waiting != 3 {
+				t.Errorf("%d asked while it ran: %+v", asked, s)
+			}
+			return nil
+		})
+		if !ran || err != nil {
+			t.Error(ran, err)
+		}
+		waits.Wait()
+	})
+}
+
+// What is left to lapse, since too much is looked for, is counted.
+func TestStatsCountWhatIsLeftToLapse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, l := fakeLocker(t, nil)
+		f.answer(func(_ int, c call) (any, error) {
+			if c.script == "acquire" {
+				return refuse()
+			}
+			return int64(-2), nil // nothing is there
+		})
+		const most, over = 1000, 3
+		var wg sync.WaitGroup
+		for range most + over {
+			wg.Go(func() {
+				if _, err := l.Try(t.Context(), "key"); err == nil {
+					t.Error("granted")
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		if got, want := l.Stats(), (lock.Stats{Failed: most + over, Undoing: most, Lapsing: over}); got != want {
+			t.Errorf("%+v, and not %+v", got, want)
+		}
+		time.Sleep(2 * lock.DefaultTTL)
+		synctest.Wait()
+		if got, want := l.Stats(), (lock.Stats{Failed: most + over, Lapsing: over}); got != want {
+			t.Errorf("%+v, and not %+v", got, want)
+		}
+	})
+}
