@@ -152,7 +152,7 @@ func TestRedisWithoutTheCommands(t *testing.T) {
 	for range 3 {
 		w = wait(t, l, locker(t, one.Client(t), prefix, calm(lock.Options{})), "key")
 		inLine(t, l, 1)
-		if took := w.release(t); took > lock.DefaultRetryDelay+300*time.Millisecond+2*still() {
+		if took := w.release(t); took > lock.DefaultRetryDelay+max(time.Second, 2*still()) {
 			t.Errorf("waited for %v", took)
 		}
 	}

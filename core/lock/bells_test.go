@@ -1,0 +1,180 @@
+package lock_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+)
+
+// inner is a Redis within a bubble of synctest. It notes when it was told to
+// SUBSCRIBE and to PUBLISH, as does not what its scripts publish; and refuses
+// either, or ends the connection on it, where told to.
+type inner struct {
+	*miniredis.Miniredis
+	dialer *deafDialer
+
+	mu      sync.Mutex
+	at      map[string][]time.Time
+	refuses string
+	hangsUp string
+}
+
+func newInner(t *testing.T) *inner {
+	t.Helper()
+	in := &inner{Miniredis: miniredis.NewMiniRedis(), at: map[string][]time.Time{}}
+	in.ClockTTL(true)
+	in.dialer = &deafDialer{via: func(context.Context, string, string) (net.Conn, error) { return in.Dial() }}
+	conn, err := in.Dial() // starts it
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	in.Server().SetPreHook(func(peer *server.Peer, command string, _ ...string) bool {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.at[command] = append(in.at[command], time.Now())
+		switch command {
+		case in.refuses:
+			peer.WriteError("NOPERM User has no permissions")
+			return true
+		case in.hangsUp:
+			peer.Close()
+			return true
+		}
+		return false
+	})
+	t.Cleanup(in.Close)
+	return in
+}
+
+// told is when it was told a command.
+func (in *inner) told(command string) []time.Time {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.at[command])
+}
+
+func (in *inner) set(refuses, hangsUp string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.refuses, in.hangsUp = refuses, hangsUp
+}
+
+// waits has somebody wait for a key for as long as f runs.
+func (in *inner) waits(t *testing.T, delay time.Duration, f func()) {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: in.dialer.dial, ContextTimeoutEnabled: true, Protocol: 2})
+	defer rdb.Close()
+	opts := &lock.Options{RetryDelay: delay, Wait: 24 * time.Hour, TTL: 24 * time.Hour, NoRenewal: true, Budget: time.Second}
+	held, err := locker(t, rdb, "neap:bells", opts).Try(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := locker(t, rdb, "neap:bells", opts)
+	granted := make(chan error)
+	go func() { granted <- l.Do(t.Context(), "key", fine) }()
+	f()
+	release(t, held)
+	if err := <-granted; err != nil {
+		t.Error(err)
+	}
+	time.Sleep(time.Minute) // until nobody subscribes any more
+	synctest.Wait()
+}
+
+// A connection on which nothing comes is asked for a sign after a silence, and
+// given up after another; one that answers stays.
+func TestADeafConnectionIsGivenUp(t *testing.T) {
+	t.Parallel()
+	const silence, delay = 30 * time.Second, 5 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		in := newInner(t)
+		in.waits(t, delay, func() {
+			time.Sleep(10*silence + silence/2)
+			if subscribed, pings := in.told("SUBSCRIBE"), in.told("PING"); len(subscribed) != 1 || len(pings) != 10 {
+				t.Fatalf("%d subscriptions, %d pings", len(subscribed), len(pings))
+			}
+			in.dialer.deaf.Store(true)
+			deaf := time.Now()
+			time.Sleep(2*silence + delay)
+			in.dialer.deaf.Store(false)
+			time.Sleep(delay)
+			subscribed := in.told("SUBSCRIBE")
+			if len(subscribed) < 2 || subscribed[1].Sub(deaf) < silence || subscribed[1].Sub(deaf) > 2*silence+delay {
+				t.Fatalf("it was deaf from %v on, and subscribed %v", deaf, subscribed)
+			}
+		})
+	})
+}
+
+// Who may not subscribe, or not publish, tries again a minute later.
+func TestARefusalIsRememberedForAMinute(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"SUBSCRIBE", "PUBLISH"} {
+		synctest.Test(t, func(t *testing.T) {
+			in := newInner(t)
+			in.set(command, "")
+			in.waits(t, 100*time.Millisecond, func() {
+				time.Sleep(time.Minute - time.Second)
+				if n := len(in.told(command)); n != 1 {
+					t.Errorf("%s was refused %d times in a minute", command, n)
+				}
+				time.Sleep(2 * time.Second)
+				if n := len(in.told(command)); n != 2 {
+					t.Errorf("%s was refused %d times in more than a minute", command, n)
+				}
+			})
+		})
+	}
+}
+
+// A connection that fails is made again no sooner than a second later.
+func TestAFailedSubscriptionIsPutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in := newInner(t)
+		in.set("", "SUBSCRIBE")
+		in.waits(t, 100*time.Millisecond, func() {
+			const seconds = 20
+			time.Sleep(seconds * time.Second)
+			at := in.told("SUBSCRIBE")
+			for i := range at[2:] { // go-redis itself tries a second time at once
+				if after := at[i+2].Sub(at[i]); after < time.Second {
+					t.Errorf("again after %v", after)
+				}
+			}
+			if len(at) < seconds/2 {
+				t.Errorf("%d attempts in %d s", len(at), seconds)
+			}
+		})
+	})
+}
+
+// What was proven of a connection is proven anew of the next one: rights go.
+func TestAfterAFailureAllIsProvenAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in := newInner(t)
+		in.waits(t, 100*time.Millisecond, func() {
+			time.Sleep(time.Second)
+			if n := len(in.told("PUBLISH")); n != 1 {
+				t.Fatalf("proven %d times", n)
+			}
+			in.dialer.hangUp()
+			time.Sleep(5 * time.Second)
+			if subscribed, n := in.told("SUBSCRIBE"), len(in.told("PUBLISH")); len(subscribed) < 2 || n != 2 {
+				t.Errorf("proven %d times for subscriptions at %v", n, subscribed)
+			}
+		})
+	})
+}
