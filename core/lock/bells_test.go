@@ -102,7 +102,7 @@ func TestADeafConnectionIsGivenUp(t *testing.T) {
 		in.waits(t, delay, func() {
 			time.Sleep(10*silence + silence/2)
 			if subscribed, pings := in.told("SUBSCRIBE"), in.told("PING"); len(subscribed) != 1 || len(pings) != 10 {
-				t.Fatalf("%d subscriptions, %d pings", len(subscribed), len(pings))
+				t.Errorf("%d subscriptions, %d pings", len(subscribed), len(pings))
 			}
 			in.dialer.deaf.Store(true)
 			deaf := time.Now()
@@ -111,7 +111,7 @@ func TestADeafConnectionIsGivenUp(t *testing.T) {
 			time.Sleep(delay)
 			subscribed := in.told("SUBSCRIBE")
 			if len(subscribed) < 2 || subscribed[1].Sub(deaf) < silence || subscribed[1].Sub(deaf) > 2*silence+delay {
-				t.Fatalf("it was deaf from %v on, and subscribed %v", deaf, subscribed)
+				t.Errorf("it was deaf from %v on, and subscribed %v", deaf, subscribed)
 			}
 		})
 	})
@@ -168,7 +168,7 @@ func TestAfterAFailureAllIsProvenAnew(t *testing.T) {
 		in.waits(t, 100*time.Millisecond, func() {
 			time.Sleep(time.Second)
 			if n := len(in.told("PUBLISH")); n != 1 {
-				t.Fatalf("proven %d times", n)
+				t.Errorf("proven %d times", n)
 			}
 			in.dialer.hangUp()
 			time.Sleep(5 * time.Second)
