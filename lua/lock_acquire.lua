@@ -47,7 +47,7 @@ else
   local clock = call('TIME')
   number = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2])
   left = 0
-  if not (number < 9007199254740992) then
+  if number >= 9007199254740992 or number ~= number then -- 2^53, or no number
     return redis.error_reply('ERR the fence cannot grow: no number of neap is that large')
   end
   if was[3] then

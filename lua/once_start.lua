@@ -58,7 +58,7 @@ if fence and not (again and was[5]) then
 end
 
 local number = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2])
-if not (number < 9007199254740992) then
+if number >= 9007199254740992 or number ~= number then -- 2^53, or no number
   return redis.error_reply('ERR the fence cannot grow: no number of neap is that large')
 end
 local text = string.format('%.0f', number)
