@@ -47,9 +47,9 @@ func TestOneHolderAtATime(t *testing.T) {
 							t.Errorf("two hold it, or the fence went back: %v, %v", holding, ok)
 						}
 						holding, last = true, held.Fence()
-						time.Sleep(time.Millisecond)
+						err := rdb.Ping(ctx).Err() // the work, during which others ask
 						holding = false
-						return ctx.Err()
+						return errors.Join(err, ctx.Err())
 					})
 					if err != nil {
 						t.Error(err)

@@ -38,7 +38,11 @@ func onceChild(words []string) {
 		ran, err := l.Once(context.Background(), "job", time.UnixMilli(tick), rerun, func(ctx context.Context) error {
 			held, _ := lock.FromContext(ctx)
 			fmt.Println("began", held.Fence())
-			time.Sleep(time.Millisecond + rand.N(2*time.Millisecond)) // the job's work
+			for range 1 + rand.N(30) { // the job's work
+				if _, err := l.Inspect(ctx, "work"); err != nil {
+					return err
+				}
+			}
 			return nil
 		})
 		how := "well"

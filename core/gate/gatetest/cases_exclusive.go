@@ -79,7 +79,9 @@ func exclusiveRows(t *testing.T, d Driver) {
 				if before := last.Swap(held.Fence()); before >= held.Fence() {
 					t.Errorf("the fence %d came after %d", held.Fence(), before)
 				}
-				time.Sleep(time.Millisecond) // for others to come in between
+				if _, err := l.Inspect(x.Context(), "the work, during which others come"); err != nil {
+					t.Error(err)
+				}
 				handled.Add(1)
 				return say(200, "done")(x)
 			})
