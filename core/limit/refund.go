@@ -39,10 +39,10 @@ func newGrant(subject string, cost int64, rules int) *grant {
 // Refund gives back what a decision of this limiter took: of a login that
 // succeeded, of a request that was not served after all. It gives back to each
 // policy, shadow ones included, what is left there of this decision's own: the
-// permits while their window lasts, of a bucket what has not drained. So that
-// nobody gains by it, a decision is refunded once, whatever copies there are of
-// it, and until its ResetAfter has passed by the clock that counted it; a call
-// that reaches Redis later changes nothing.
+// permits while their window lasts, unless it is of one millisecond, of a bucket
+// what has not drained. So that nobody gains by it, a decision is refunded once,
+// whatever copies there are of it, and until its ResetAfter has passed by the
+// clock that counted it; a call that reaches Redis later changes nothing.
 //
 // nil says that it was given back, or that nothing had been taken: by a cost of
 // 0, by FailOpen, by shadow policies that would have denied. [ErrRefund] says

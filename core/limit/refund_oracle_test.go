@@ -119,6 +119,17 @@ func randomSet(rng *rand.Rand, size int) []Policy {
 	return policies
 }
 
+// isInstant says of a window that a refund cannot tell it from the next one.
+func isInstant(p Policy) bool {
+	switch p := p.(type) {
+	case FixedWindow:
+		return p.Window == time.Millisecond
+	case SlidingWindow:
+		return p.Window == time.Millisecond
+	}
+	return false
+}
+
 // TestRefundAtOnceIsAsIfNeverTaken compares every figure before a take with
 // those after its refund, in the same microsecond.
 func TestRefundAtOnceIsAsIfNeverTaken(t *testing.T) {
@@ -129,6 +140,9 @@ func TestRefundAtOnceIsAsIfNeverTaken(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	for i := range redistest.Ops(20_000) / 50 {
 		policies := randomSet(rng, 1+i%4)
+		for slices.ContainsFunc(policies, isInstant) {
+			policies = randomSet(rng, 1+i%4)
+		}
 		c := newClocked(t, m, rdb, fmt.Sprintf("o%d", i), policies...)
 		most, step := c.rules[0].id().limit, time.Microsecond
 		for _, r := range c.rules {

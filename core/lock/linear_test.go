@@ -24,7 +24,7 @@ const (
 	linearWorkers = 8
 	linearKeys    = 4
 	linearOps     = 1000
-	linearTTL     = 20 * time.Second
+	linearTTL     = time.Minute // twice of what a history may take on a busy machine
 )
 
 // grant is a lock that somebody has: a [*lock.Lock], or that of a control.
