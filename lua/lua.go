@@ -47,4 +47,18 @@ var (
 	OnceStart string
 	//go:embed once_end.lua
 	OnceEnd string
+	//go:embed guard_begin.lua
+	GuardBegin string
+	//go:embed guard_renew.lua
+	GuardRenew string
+	//go:embed guard_complete.lua
+	GuardComplete string
+	//go:embed guard_abandon.lua
+	GuardAbandon string
+	//go:embed guard_resolve.lua
+	GuardResolve string
+	//go:embed guard_forget.lua
+	GuardForget string
+	//go:embed guard_inspect.lua
+	GuardInspect string
 )

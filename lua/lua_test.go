@@ -31,6 +31,13 @@ var embedded = map[string]string{
 	"lock_inspect.lua":      lua.LockInspect,
 	"once_start.lua":        lua.OnceStart,
 	"once_end.lua":          lua.OnceEnd,
+	"guard_begin.lua":       lua.GuardBegin,
+	"guard_renew.lua":       lua.GuardRenew,
+	"guard_complete.lua":    lua.GuardComplete,
+	"guard_abandon.lua":     lua.GuardAbandon,
+	"guard_resolve.lua":     lua.GuardResolve,
+	"guard_forget.lua":      lua.GuardForget,
+	"guard_inspect.lua":     lua.GuardInspect,
 }
 
 // writes are the commands that change a key; others only read.

@@ -1,0 +1,35 @@
+-- Idempotency: gives up a run that its owner has not finished.
+--
+-- KEYS[1]  the record, as guard_begin.lua keeps it
+-- ARGV[1]  owner
+-- ARGV[2]  how: free: nothing was done; doubt: something may have been; undo:
+--          nobody was told that it was begun
+-- ARGV[3]  keep, in milliseconds, of a record that is free then
+-- ARGV[4]  keep, in milliseconds, of one that is in doubt then
+-- returns  1: it is given up, now or before; 0: it is done; -1: it is another's;
+--          -2: there is no record
+-- effects  1, unless it was before: PEXPIRE, and SET with PX
+local key, owner, how, short, long = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local call = redis.call
+local record = call('GET', key)
+if not record then
+  return -2
+end
+local state, fence, attempt, who, print =
+  string.match(record, '^(%l+) (%d+) (%d+) %d+ %d+ (%S+) (%S+)\n')
+if who ~= owner then
+  return -1
+elseif state == 'done' or state == 'gone' then
+  return 0
+elseif state == 'free' or state == 'doubt' then
+  return 1
+end
+local becomes, count = how, attempt + 0
+if how == 'undo' then
+  becomes, count = state == 'asking' and 'doubt' or 'free', attempt - 1
+end
+local keep = becomes == 'doubt' and long or short
+call('PEXPIRE', key, keep) -- a script that has written may do so on a full server
+call('SET', key, string.format('%s %s %.0f 0 0 %s %s\n', becomes, fence, count, owner, print), 'PX', keep)
+return 1
