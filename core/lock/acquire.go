@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
 )
 
 // Try asks for the lock once. It costs one round trip, and so does Release;
@@ -67,7 +69,7 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 		ttl = min(ttl, s.opts.MaxHold)
 	}
 	n, asked, in, err := s.bring(ctx, b, ttl, wake)
-	b.doubt.add(in)
+	b.doubt.Add(in)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -76,16 +78,16 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 	case n == 0:
 		return nil, 0, errDone
 	}
-	held := &Lock{of: s, bid: *b, fence: n, parent: ctx, granted: asked}
-	if !held.begin(ttl) {
+	held := &Lock{of: s, bid: *b, fence: n, parent: ctx}
+	if !held.begin(asked, ttl) {
 		_ = held.Release(ctx)
-		b.doubt = doubt{} // which Release has seen to
+		b.doubt = ask.Doubt{} // which Release has seen to
 		return nil, 0, ErrExpired
 	}
 	return held, 0, nil
 }
 
-func (s *shared) bring(ctx context.Context, b *bid, ttl time.Duration, wake string) (int64, time.Time, doubt, error) {
+func (s *shared) bring(ctx context.Context, b *bid, ttl time.Duration, wake string) (int64, time.Time, ask.Doubt, error) {
 	if b.run != nil {
 		return s.ask(ctx, startScript, b.key, b.hold, milliseconds(ttl), milliseconds(s.opts.FenceRetention),
 			number(b.run.tick), b.run.rerun.String(), wake)
@@ -97,7 +99,7 @@ func (s *shared) bring(ctx context.Context, b *bid, ttl time.Duration, wake stri
 // granted.
 func (s *shared) told(b *bid, held *Lock, err error) (*Lock, error) {
 	s.count.told(err)
-	if held == nil && b.doubt.calls > 0 {
+	if held == nil && b.doubt.Calls > 0 {
 		s.takeBack(b.doubt, false, b.ending(s, 0, failed))
 	}
 	return held, err

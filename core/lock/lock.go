@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -19,18 +21,9 @@ import (
 type Lock struct {
 	of *shared
 	bid
-	fence   int64
-	parent  context.Context
-	granted time.Time // when it was asked for
-
-	mu     sync.Mutex
-	ends   time.Time // when to think of the lease as over
-	final  bool      // MaxHold is why
-	err    error     // why it is not held any more
-	renews *time.Timer
-	lapses *time.Timer
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	fence  int64
+	parent context.Context
+	lease  lease.Lease
 
 	release sync.Once
 	outcome error
@@ -54,28 +47,12 @@ func (l *Lock) Fence() int64 { return l.fence }
 // it is right at once, while of a lock that was deleted, forced open or taken
 // over it knows after a third of the TTL and the budget; with NoRenewal only
 // Extend and Release do.
-func (l *Lock) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.check()
-	return l.err
-}
+func (l *Lock) Err() error { return l.lease.Err() }
 
 // Context is a context of the one that the lock was asked for with. It ends,
 // with what Err says as its cause, when the lock is lost or released: before
 // the lease can lapse in Redis where that cannot be reached.
-func (l *Lock) Context() context.Context {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(l.parent, contextKey{}, l))
-		l.check()
-		if l.err != nil {
-			l.cancel(l.err)
-		}
-	}
-	return l.ctx
-}
+func (l *Lock) Context() context.Context { return l.lease.Context() }
 
 type contextKey struct{}
 
@@ -104,7 +81,7 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return l.extend(ctx, ttl)
+	return l.lease.Extend(ctx, ttl)
 }
 
 // Release gives the lock back, and ends its Context. It may be called any
@@ -145,21 +122,17 @@ func (l *Lock) released(ctx context.Context) error {
 // conclude ends the hold, here and in Redis; lost is how it had ended before. An
 // end that Redis does not confirm goes on in the background.
 func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted bool, lost, err error) {
-	l.mu.Lock()
-	l.check()
-	lost = l.err
+	lost = l.lease.End(ErrReleased)
 	if lost == nil {
-		l.stop(ErrReleased)
 		defer l.of.lines.free(l.key, l.line)
 	}
-	l.mu.Unlock()
 
 	end := l.ending(l.of, l.fence, how)
 	asked := time.Now()
 	n, doubted, err = end(ctx)
 	if err != nil {
-		l.of.takeBack(doubt{asked, 1 + l.doubt.calls}, l.doubt.calls == 0, end)
-	} else if l.doubt.calls > 0 {
+		l.of.takeBack(ask.Doubt{Last: asked, Calls: 1 + l.doubt.Calls}, l.doubt.Calls == 0, end)
+	} else if l.doubt.Calls > 0 {
 		l.of.takeBack(l.doubt, false, l.ending(l.of, l.fence, failed))
 	}
 	return n, doubted, lost, err

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -27,6 +29,8 @@ type shared struct {
 	space keyspace.Space
 	rdb   script.Client
 	run   *script.Runner
+	asker ask.Asker
+	terms lease.Terms
 	undo  undo.Undoer
 	lines lines
 	bells *bells // nil where the client cannot subscribe
@@ -51,7 +55,10 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	if err := errors.Join(unusable, fault, err); err != nil {
 		return nil, fmt.Errorf("lock.New: %w", err)
 	}
-	s := &shared{name: name, opts: own, space: space, rdb: rdb, run: run}
+	s := &shared{name: name, opts: own, space: space, rdb: rdb, run: run, asker: ask.Asker{Runner: run, Budget: own.Budget}}
+	s.terms = lease.Terms{
+		TTL: own.TTL, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold, Expired: ErrExpired, MaxHeld: ErrMaxHold,
+	}
 	s.bells = newBells(rdb, s.lines.ring)
 	return &Locker{shared: s}, nil
 }
@@ -98,7 +105,7 @@ type bid struct {
 	line        string // whose turn it waits for: the owner, or "" of those without a name
 	owner, hold string
 	run         *run // nil of a lock
-	doubt       doubt
+	doubt       ask.Doubt
 }
 
 func (l *Locker) bid(key string) (*bid, error) {

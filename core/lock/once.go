@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/script"
 )
@@ -146,13 +147,13 @@ func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
 		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
 			away = err
 		case errors.Is(err, ErrExpired): // the hold may yet have to be ended
-			b.hold, b.doubt = token.New(), doubt{}
-		case err != nil && isCallers(err) && away != nil:
+			b.hold, b.doubt = token.New(), ask.Doubt{}
+		case err != nil && ask.IsCallers(err) && away != nil:
 			return nil, errors.Join(err, away)
 		default:
 			return held, err
 		}
-		pause(ctx, l.opts.RetryDelay)
+		ask.Pause(ctx, l.opts.RetryDelay)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -96,9 +97,9 @@ func (o *Options) settled() (Options, error) {
 	for _, d := range []*time.Duration{&own.TTL, &own.MaxHold, &own.FenceRetention} {
 		*d = d.Truncate(time.Millisecond)
 	}
-	own.Budget = min(own.Budget, own.TTL/renewals)
+	own.Budget = min(own.Budget, own.TTL/lease.Renewals)
 	if own.MaxHold > 0 {
-		own.Budget = min(own.Budget, own.MaxHold/renewals)
+		own.Budget = min(own.Budget, own.MaxHold/lease.Renewals)
 	}
 	return own, errors.Join(append(faults, keyspace.CheckSecret(own.SubjectSecret))...)
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -30,71 +30,22 @@ const (
 	ended  = -3 // by an earlier call, since nobody else knows the hold
 )
 
-// ask runs a script whose reply is a number. A call whose reply is lost is made
-// again, which all of these scripts allow, as long as half of the budget is
-// left. asked is when the one that was answered was, and in are those of which
-// nobody knows whether they ran.
+// ask runs a script whose reply is a number, which all of these may be again.
 func (s *shared) ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
-) (n int64, asked time.Time, in doubt, err error) {
-	began := time.Now()
-	for again := again; ; again *= 2 {
-		asked = time.Now()
-		var reply any
-		reply, err = s.run.Run(ctx, sc, []string{key}, args...)
-		switch {
-		case err == nil:
-			n, ok := reply.(int64)
-			if reply == "late" {
-				return 0, asked, in, ErrLate
-			}
-			if !ok {
-				err = &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
-			}
-			return n, asked, in, err
-		case isCallers(err):
-			in.add(doubt{asked, 1})
-			return 0, asked, in, err
-		case !errors.Is(err, script.ErrMaybeExecuted):
-			return 0, asked, in, err
-		}
-		in.add(doubt{asked, 1})
-		if time.Since(began)+again >= s.opts.Budget/2 || !pause(ctx, again) {
-			return 0, asked, in, err
-		}
+) (n int64, asked time.Time, in ask.Doubt, err error) {
+	reply, asked, in, err := s.asker.Ask(ctx, sc, key, args...)
+	if err != nil {
+		return 0, asked, in, err
 	}
-}
-
-// doubt is how many calls went without an answer, and when the last was made.
-type doubt struct {
-	last  time.Time
-	calls int
-}
-
-func (d *doubt) add(more doubt) {
-	if more.calls > 0 {
-		d.last, d.calls = more.last, d.calls+more.calls
+	n, ok := reply.(int64)
+	switch {
+	case reply == "late":
+		return 0, asked, in, ErrLate
+	case !ok:
+		return 0, asked, in, &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
 	}
-}
-
-// again is how long after the first lost reply the question is put again.
-const again = time.Millisecond
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// isCallers says of an error that it is the end of the caller's own context.
-func isCallers(err error) bool {
-	_, ok := errors.AsType[*script.Error](err)
-	return !ok
+	return n, asked, in, nil
 }
 
 // ending ends a hold; doubted says that an earlier call may have ended it.
@@ -110,7 +61,7 @@ func (b *bid) ending(s *shared, fence int64, how conclusion) ending {
 			sc, args = endScript, append(args, string(how))
 		}
 		n, _, in, err := s.ask(ctx, sc, b.key, args...)
-		return n, in.calls > 0, err
+		return n, in.Calls > 0, err
 	}
 }
 
@@ -127,25 +78,11 @@ func verdict(n int64, doubted bool) error {
 	return ErrLost
 }
 
-// takeBack goes on ending a hold until it is gone. Of one that was granted for
-// sure, that it is not there is proof enough; each call in doubt may yet grant
-// what was found and ended before.
-func (s *shared) takeBack(in doubt, granted bool, end ending) {
-	found := 0
-	s.undo.Start(in.last, s.opts.TTL, func() undo.Result {
+// takeBack goes on ending a hold until it is gone.
+func (s *shared) takeBack(in ask.Doubt, granted bool, end ending) {
+	in.TakeBack(&s.undo, s.opts.TTL, granted, func() (found bool, err error) {
 		n, _, err := end(context.Background())
-		switch {
-		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
-			return undo.Unanswered
-		case err == nil && granted:
-			return undo.Done
-		case err == nil && n >= lapsed:
-			if found++; found < in.calls {
-				return undo.Found
-			}
-			return undo.Done
-		}
-		return undo.Absent
+		return n >= lapsed, err
 	})
 }
 

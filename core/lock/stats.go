@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+
+	"github.com/neap-go/neap/core/internal/ask"
 )
 
 type counters struct {
@@ -16,7 +18,7 @@ func (c *counters) told(err error) {
 		c.granted.Add(1)
 	case errors.Is(err, ErrHeld), errors.Is(err, errDone):
 		c.held.Add(1)
-	case isCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+	case ask.IsCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		c.canceled.Add(1)
 	default:
 		c.failed.Add(1)

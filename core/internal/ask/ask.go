@@ -1,0 +1,104 @@
+// Package ask puts questions to Redis that may be put again, and remembers of
+// which of them nobody knows whether they were heard: what they granted is
+// looked for and given back.
+package ask
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/script"
+)
+
+// again is how long after the first lost reply the question is put again.
+const again = time.Millisecond
+
+// Asker asks. Half of its budget is for questions that are put again. It is
+// safe for concurrent use.
+type Asker struct {
+	Runner *script.Runner
+	Budget time.Duration
+}
+
+// Ask runs a script that changes nothing when it is run again. A call whose
+// reply is lost is made again as long as half of the budget is left. asked is
+// when the one that was answered was, and in are those of which nobody knows
+// whether they ran.
+func (a *Asker) Ask(
+	ctx context.Context, sc *script.Script, key string, args ...any,
+) (reply any, asked time.Time, in Doubt, err error) {
+	began := time.Now()
+	for pause := again; ; pause *= 2 {
+		asked = time.Now()
+		reply, err = a.Runner.Run(ctx, sc, []string{key}, args...)
+		switch {
+		case err == nil:
+			return reply, asked, in, nil
+		case IsCallers(err):
+			in.Add(Doubt{asked, 1})
+			return nil, asked, in, err
+		case !errors.Is(err, script.ErrMaybeExecuted):
+			return nil, asked, in, err
+		}
+		in.Add(Doubt{asked, 1})
+		if time.Since(began)+pause >= a.Budget/2 || !Pause(ctx, pause) {
+			return nil, asked, in, err
+		}
+	}
+}
+
+// Doubt is how many calls went without an answer, and when the last was made.
+type Doubt struct {
+	Last  time.Time
+	Calls int
+}
+
+// Add adds later calls.
+func (d *Doubt) Add(more Doubt) {
+	if more.Calls > 0 {
+		d.Last, d.Calls = more.Last, d.Calls+more.Calls
+	}
+}
+
+// TakeBack has end give back what calls in doubt granted, in the background,
+// until it is gone or has lapsed. Of a grant that was answered for, that it is
+// not there is proof enough; each call in doubt may yet grant what was found
+// and ended before.
+func (d Doubt) TakeBack(u *undo.Undoer, lease time.Duration, answered bool, end func() (found bool, err error)) {
+	ended := 0
+	u.Start(d.Last, lease, func() undo.Result {
+		found, err := end()
+		switch {
+		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
+			return undo.Unanswered
+		case err == nil && answered:
+			return undo.Done
+		case err == nil && found:
+			if ended++; ended < d.Calls {
+				return undo.Found
+			}
+			return undo.Done
+		}
+		return undo.Absent
+	})
+}
+
+// Pause waits, and says whether ctx let it.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// IsCallers says of an error that it is the end of the caller's own context.
+func IsCallers(err error) bool {
+	_, ok := errors.AsType[*script.Error](err)
+	return !ok
+}

@@ -1,0 +1,219 @@
+// Package lease keeps what Redis grants for a time: it renews it, and tells its
+// holder, who may be unable to ask, that it is over before somebody else can
+// have it.
+package lease
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Renewals is how many times a lease is renewed before it would end.
+const Renewals = 3
+
+// Terms are what the leases of one kind have in common.
+type Terms struct {
+	TTL       time.Duration
+	NoRenewal bool
+	MaxHold   time.Duration // 0 is no end
+
+	// What a lease is over by: its own end, or MaxHold.
+	Expired, MaxHeld error
+}
+
+// Holder is whom a lease is for. All but Renew is called with the lease locked.
+type Holder interface {
+	// Renew asks Redis to have the lease last for ttl from now on. It returns
+	// for how long it lasts from since on, or how it was lost, or why Redis did
+	// not say.
+	Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error)
+	// Parent is what the lease's context is made of, when somebody wants it.
+	Parent() context.Context
+	// Held says that the lease has begun.
+	Held()
+	// Lost says that the lease is over, unless End has ended it.
+	Lost()
+}
+
+// Lease is one holder's. It is safe for concurrent use. The zero Lease becomes
+// usable by Begin.
+type Lease struct {
+	terms   *Terms
+	holder  Holder
+	granted time.Time // when it was asked for
+
+	mu     sync.Mutex
+	ends   time.Time // when to think of it as over
+	final  bool      // MaxHold is why
+	err    error     // why it is over
+	renews *time.Timer
+	lapses *time.Timer
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// margin is by how much a holder thinks of a lease as shorter than it is: 1 %
+// for clocks that run at different speeds, the rest for the server's clock,
+// which expires by the millisecond, and for the timers of this process.
+func margin(ttl time.Duration) time.Duration { return ttl/100 + 5*time.Millisecond }
+
+// Begin notes what was granted when it was asked for, and says whether it still
+// lasts: the answer may have come too late.
+func (l *Lease) Begin(h Holder, terms *Terms, granted time.Time, ttl time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holder, l.terms, l.granted = h, terms, granted
+	l.last(granted, ttl)
+	if !time.Now().Before(l.ends) {
+		l.err = terms.Expired
+		return false
+	}
+	h.Held()
+	next := granted.Add(terms.TTL / Renewals)
+	if terms.NoRenewal || l.ends.Before(next) { // by MaxHold
+		l.lapses = time.AfterFunc(time.Until(l.ends), l.lapse)
+	} else {
+		l.renews = time.AfterFunc(time.Until(next), l.renew)
+	}
+	return true
+}
+
+// Err says why the lease is over, and nil while it lasts. It compares clocks
+// and asks nobody.
+func (l *Lease) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.check()
+	return l.err
+}
+
+// Context ends with the lease, and has what Err says as its cause.
+func (l *Lease) Context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(l.holder.Parent())
+		l.check()
+		if l.err != nil {
+			l.cancel(l.err)
+		}
+	}
+	return l.ctx
+}
+
+// End ends the lease for that reason, and returns the reason for which it was
+// over before.
+func (l *Lease) End(reason error) (before error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.check()
+	before = l.err
+	if before == nil {
+		l.stop(reason)
+	}
+	return before
+}
+
+// Extend asks Redis for a longer lease, as long as MaxHold allows.
+func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	if most := l.terms.MaxHold; most != 0 {
+		ttl = min(ttl, time.Until(l.granted.Add(most)))
+	}
+	ttl = max(ttl, time.Millisecond)
+	left, since, lost, err := l.holder.Renew(ctx, ttl)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.check()
+	switch {
+	case l.err != nil:
+		return l.err
+	case err != nil:
+		return err
+	case lost != nil:
+		l.lose(lost)
+		return lost
+	}
+	l.last(since, left)
+	return nil
+}
+
+// last notes that the lease lasts for ttl from since on.
+func (l *Lease) last(since time.Time, ttl time.Duration) {
+	ends, final := since.Add(ttl-margin(ttl)), false
+	if most := l.terms.MaxHold; most != 0 {
+		over := l.granted.Add(most)
+		final = !since.Add(ttl + time.Millisecond).Before(over) // a lease is of whole milliseconds
+		if latest := over.Add(-margin(0)); latest.Before(ends) {
+			ends = latest
+		}
+	}
+	if ends.After(l.ends) {
+		l.ends, l.final = ends, final
+	}
+}
+
+// check notes that the lease is over, whatever the timers do.
+func (l *Lease) check() {
+	if l.err != nil || time.Now().Before(l.ends) {
+		return
+	}
+	if l.final {
+		l.lose(l.terms.MaxHeld)
+	} else {
+		l.lose(l.terms.Expired)
+	}
+}
+
+func (l *Lease) lose(err error) {
+	l.stop(err)
+	l.holder.Lost()
+}
+
+// stop notes why the lease is over.
+func (l *Lease) stop(err error) {
+	l.err = err
+	if l.renews != nil {
+		l.renews.Stop()
+	}
+	if l.lapses != nil {
+		l.lapses.Stop()
+	}
+	if l.cancel != nil {
+		l.cancel(err)
+	}
+}
+
+// lapse runs on a timer, at what was the end of the lease when it was set.
+func (l *Lease) lapse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.check()
+	if l.err == nil {
+		l.lapses.Reset(time.Until(l.ends))
+	}
+}
+
+// renew runs on a timer.
+func (l *Lease) renew() {
+	l.mu.Lock()
+	l.check()
+	over := l.err != nil
+	if !over && l.lapses == nil {
+		l.lapses = time.AfterFunc(time.Until(l.ends), l.lapse)
+	}
+	l.mu.Unlock()
+	if over {
+		return
+	}
+	began := time.Now()
+	pause := l.terms.TTL / Renewals
+	if l.Extend(context.Background(), l.terms.TTL) != nil {
+		pause = min(pause/Renewals, time.Second)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.renews.Reset(max(time.Until(began.Add(pause)), 0))
+	}
+}
