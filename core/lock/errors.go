@@ -3,6 +3,8 @@ package lock
 import (
 	"errors"
 	"fmt"
+
+	"github.com/neap-go/neap/core/script"
 )
 
 // What became of a lock, or of an attempt to get one. A call that Redis could
@@ -35,6 +37,9 @@ var (
 	// ErrLate: the tick is longer ago than Redis remembers.
 	ErrLate = errors.New("lock: the tick is longer ago than FenceRetention: whether it ran is forgotten")
 )
+
+var errRing = fmt.Errorf("%w: rdb is a Ring, whose clients can disagree about which server has a lock, and then two hold it: "+
+	"use a Client, a failover Client or a ClusterClient", script.ErrClient)
 
 // isLoss says of an error that the lock ended before it was released.
 func isLoss(err error) bool {

@@ -8,6 +8,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/ring"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -49,7 +50,7 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	own, err := opts.settled()
 	space, fault := keyspace.New("lock", name, own.Prefix, own.SubjectSecret)
 	run, unusable := script.NewRunner(rdb, &script.Options{Budget: own.Budget})
-	if unusable == nil && isRing(rdb) {
+	if unusable == nil && ring.Is(rdb) {
 		unusable = errRing
 	}
 	if err := errors.Join(unusable, fault, err); err != nil {

@@ -2,14 +2,9 @@ package lock
 
 import (
 	"context"
-	"errors"
-	"time"
 
-	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/internal/ask"
 )
-
-// warmBudget is for a Warm whose context has no deadline.
-const warmBudget = 10 * time.Second
 
 // Warm connects to Redis and has it load the scripts, on every node of a
 // cluster, and asks once about a key that nobody has: the first locks then are
@@ -20,16 +15,6 @@ const warmBudget = 10 * time.Second
 // missing permission. A user who may run scripts but not load them is no error,
 // as long as they are loaded.
 func (l *Locker) Warm(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, warmBudget)
-	defer cancel()
-	patient, err := script.NewRunner(l.rdb, &script.Options{Budget: warmBudget})
-	if err != nil {
-		return err
-	}
-	err = patient.Load(ctx, acquireScript, extendScript, releaseScript, forceScript, inspectScript, startScript, endScript)
-	if err != nil && !errors.Is(err, script.ErrConfiguration) {
-		return err
-	}
-	_, err = patient.Run(ctx, inspectScript, []string{l.space.Key("warm", "")})
-	return err
+	return ask.Warm(ctx, l.rdb, inspectScript, l.space.Key("warm", ""),
+		acquireScript, extendScript, releaseScript, forceScript, inspectScript, startScript, endScript)
 }

@@ -28,7 +28,8 @@ const (
 // module. A room may be empty.
 var layers = [][]string{
 	{"lua"},
-	{"core/script", "core/internal"},
+	{"core/script"},
+	{"core/internal"},
 	{"core/limit", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate"},
 	{"core/gate/gatehttp", "core/gate/gatetest", "core/callback"},
@@ -38,22 +39,23 @@ var layers = [][]string{
 
 // forbidden says what a package and the packages under it must not compile.
 var forbidden = map[string][]string{
-	"lua":           {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
-	"core":          {gin, echo, fiber, fasthttp, miniredis},
-	"core/script":   {"net/http", "testing"},
-	"core/internal": {"net/http", "testing"},
-	"core/limit":    {"net/http", "testing"},
-	"core/lock":     {"net/http", "testing"},
-	"nethttp":       {gin, echo, fiber, fasthttp, miniredis, "testing"},
-	"ginlimit":      {echo, fiber, fasthttp, miniredis, "testing"},
-	"echolimit":     {gin, fiber, fasthttp, miniredis, "testing"},
-	"fiberlimit":    {gin, echo, miniredis},
+	"lua":              {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
+	"core":             {gin, echo, fiber, fasthttp, miniredis},
+	"core/script":      {"net/http", "testing"},
+	"core/internal":    {"net/http", "testing"},
+	"core/limit":       {"net/http", "testing"},
+	"core/lock":        {"net/http", "testing"},
+	"core/idempotency": {"net/http", "testing"},
+	"nethttp":          {gin, echo, fiber, fasthttp, miniredis, "testing"},
+	"ginlimit":         {echo, fiber, fasthttp, miniredis, "testing"},
+	"echolimit":        {gin, fiber, fasthttp, miniredis, "testing"},
+	"fiberlimit":       {gin, echo, miniredis},
 }
 
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/script", "core/limit", "core/lock", "core/gate", "core/gate/gatehttp", "core/gate/gatetest",
+	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/script", "core/limit", "core/lock", "core/idempotency", "core/gate", "core/gate/gatehttp", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit",
 }
 

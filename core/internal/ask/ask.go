@@ -66,8 +66,8 @@ func (d *Doubt) Add(more Doubt) {
 // until it is gone or has lapsed. Of a grant that was answered for, that it is
 // not there is proof enough; each call in doubt may yet grant what was found
 // and ended before.
-func (d Doubt) TakeBack(u *undo.Undoer, lease time.Duration, answered bool, end func() (found bool, err error)) {
-	ended := 0
+func (d *Doubt) TakeBack(u *undo.Undoer, lease time.Duration, answered bool, end func() (found bool, err error)) {
+	ended, calls := 0, d.Calls
 	u.Start(d.Last, lease, func() undo.Result {
 		found, err := end()
 		switch {
@@ -76,7 +76,7 @@ func (d Doubt) TakeBack(u *undo.Undoer, lease time.Duration, answered bool, end 
 		case err == nil && answered:
 			return undo.Done
 		case err == nil && found:
-			if ended++; ended < d.Calls {
+			if ended++; ended < calls {
 				return undo.Found
 			}
 			return undo.Done

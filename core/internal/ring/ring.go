@@ -1,7 +1,8 @@
-package lock
+// Package ring knows the clients that must not decide what has to be decided
+// once.
+package ring
 
 import (
-	"fmt"
 	"reflect"
 
 	"github.com/redis/go-redis/v9"
@@ -9,13 +10,10 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-var errRing = fmt.Errorf("%w: rdb is a Ring, whose clients can disagree about which server has a lock, and then two hold it: "+
-	"use a Client, a failover Client or a ClusterClient", script.ErrClient)
-
 var ringType = reflect.TypeFor[*redis.Ring]()
 
-// isRing says whether a client is a Ring, or a struct that embeds one.
-func isRing(rdb script.Client) bool { return embedsRing(reflect.ValueOf(rdb), 0) }
+// Is says whether a client is a Ring, or a struct that embeds one.
+func Is(rdb script.Client) bool { return embedsRing(reflect.ValueOf(rdb), 0) }
 
 // deepest is how many structs are looked into, one in the other: they may go
 // round.

@@ -1,0 +1,125 @@
+package idempotency
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/lease"
+)
+
+// Claim is the right to run what a key stands for. It is renewed by itself until
+// it is concluded. It is safe for concurrent use. The zero Claim is not usable.
+type Claim struct {
+	of *Guard
+	question
+	fence   int64
+	attempt int64
+	parent  context.Context
+	lease   lease.Lease
+
+	conclusion sync.Once
+	outcome    error
+}
+
+func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Time) (*Claim, []byte, error) {
+	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, parent: ctx}
+	q.doubt = ask.Doubt{} // which the claim sees to
+	if !c.lease.Begin((*holding)(c), &g.terms, asked, g.opts.Lease) {
+		_ = c.Conclude(ctx, Outcome{state: undone})
+		return nil, nil, ErrExpired
+	}
+	if r.state == asking {
+		return g.reconcile(c)
+	}
+	return c, nil, nil
+}
+
+// Key is the key that was given to Begin.
+func (c *Claim) Key() string { return c.key }
+
+// Fence is the fencing number, which grows with each claim of the key, also when
+// the record was deleted in between. A store that refuses what carries a smaller
+// one than it has seen cannot be written to by who has lost the claim.
+func (c *Claim) Fence() int64 { return c.fence }
+
+// Attempt says how many times it was begun with this one: above 1 an earlier
+// run, of which nobody knows how far it came, or that said to have done
+// nothing, went before. It counts for as long as the record is remembered.
+func (c *Claim) Attempt() int64 { return c.attempt }
+
+// Err is nil while the claim lasts, [ErrConcluded] when it was concluded, and
+// otherwise says how it was lost: [ErrExpired] or [ErrLost]. It compares clocks
+// and asks nobody: after a pause of the process it is right at once, while of a
+// claim that was taken over or deleted it knows after a third of the lease and the
+// budget.
+func (c *Claim) Err() error { return c.lease.Err() }
+
+// Context is a context of the one that was given to Begin. It ends, with what
+// Err says as its cause, when the claim is lost or concluded.
+func (c *Claim) Context() context.Context { return c.lease.Context() }
+
+// Detach has Context outlast the context that was given to Begin, of which it
+// takes the values alone. It is to be called before Context is.
+func (c *Claim) Detach() { c.parent = context.WithoutCancel(c.parent) }
+
+type contextKey struct{}
+
+// FromContext is the claim that ctx ends with: that of [Guard.Do] or of a gate.
+func FromContext(ctx context.Context) (*Claim, bool) {
+	c, ok := ctx.Value(contextKey{}).(*Claim)
+	return c, ok
+}
+
+// Renew has the lease last for Options.Lease from now on, which also goes by
+// itself. It costs one round trip. The error is what Err says when the claim is
+// lost or concluded, ctx.Err(), or a [*script.Error] when Redis could not answer:
+// then Err is still right.
+func (c *Claim) Renew(ctx context.Context) error {
+	if err := c.Err(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return c.lease.Extend(ctx, c.of.opts.Lease)
+}
+
+// Complete is Conclude of [DoneWith].
+func (c *Claim) Complete(ctx context.Context, result []byte) error {
+	return c.Conclude(ctx, DoneWith(result))
+}
+
+// Abandon is Conclude of [NothingDone].
+func (c *Claim) Abandon(ctx context.Context) error { return c.Conclude(ctx, NothingDone()) }
+
+// holding is a Claim as its lease sees it.
+type holding Claim
+
+func (h *holding) Parent() context.Context {
+	return context.WithValue(h.parent, contextKey{}, (*Claim)(h))
+}
+
+func (h *holding) Held() { h.of.count.running.Add(1) }
+
+func (h *holding) Lost() {
+	h.of.count.running.Add(-1)
+	h.of.count.lost.Add(1)
+}
+
+func (h *holding) Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error) {
+	reply, since, _, err := h.of.asker.Ask(ctx, renewScript, h.record, h.owner, milliseconds(ttl), h.of.keep)
+	if err != nil {
+		return 0, since, nil, err
+	}
+	switch n, ok := reply.(int64); {
+	case !ok:
+		return 0, since, nil, broken(renewScript)
+	case n > 0:
+		return ttl, since, nil, nil
+	case n == finished:
+		return 0, since, ErrConcluded, nil
+	}
+	return 0, since, ErrLost, nil
+}

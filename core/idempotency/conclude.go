@@ -1,0 +1,118 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/script"
+)
+
+// undone is how a run ends that nobody was told to begin.
+const undone state = "undo"
+
+// Conclude says what became of the run, and ends the claim and its Context. The
+// first call counts, and all return what it does. It does not end with ctx, of
+// which it takes the values alone, but within the budget. It costs one round
+// trip.
+//
+// A claim that was lost is not too late to be concluded as long as nobody has
+// taken over: what was done, was done. The error is nil when it was noted;
+// [ErrLost] when another has taken over, or somebody has resolved it, or when
+// there is no record that would say that it is in doubt; and a [*script.Error]
+// when Redis did not confirm it: then it goes on in the background for a lease,
+// and longer while Redis does not answer.
+func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
+	c.conclusion.Do(func() { c.outcome = c.conclude(context.WithoutCancel(ctx), o) })
+	return c.outcome
+}
+
+func (c *Claim) conclude(ctx context.Context, o Outcome) error {
+	if c.lease.End(ErrConcluded) == nil {
+		c.of.count.running.Add(-1)
+	}
+	defer c.of.watch.ring(c.record)
+	end := c.ending(o)
+	asked := time.Now()
+	n, in, err := end(ctx)
+	switch {
+	case err != nil:
+		c.of.count.unconfirmed.Add(1)
+		in.Add(ask.Doubt{Last: asked, Calls: 1})
+		in.TakeBack(&c.of.late, c.of.opts.Lease, true, func() (bool, error) {
+			n, _, err := end(context.Background())
+			return n > 0, err
+		})
+		return err
+	case o.state != done && o.state != gone:
+		c.of.takeBack(&c.question) // what was begun may be yet, once more
+	}
+	return c.of.verdict(o, n)
+}
+
+// ending is the question that concludes a claim.
+func (c *Claim) ending(o Outcome) func(ctx context.Context) (n int64, in ask.Doubt, err error) {
+	if o.state != done && o.state != gone {
+		return func(ctx context.Context) (int64, ask.Doubt, error) { return c.of.abandon(ctx, &c.question, o.state) }
+	}
+	var result string
+	if o.state == done {
+		result = c.of.seals.seal(c.record, o.result)
+	}
+	return func(ctx context.Context) (int64, ask.Doubt, error) {
+		return c.of.number(ctx, completeScript, c.record, c.owner, string(o.state),
+			milliseconds(c.of.opts.Retention), number(c.fence), number(c.attempt), c.print, result)
+	}
+}
+
+// abandon gives up a run that is not done.
+func (g *Guard) abandon(ctx context.Context, q *question, how state) (int64, ask.Doubt, error) {
+	switch {
+	case how != "":
+	case g.opts.InDoubt == Retry:
+		how = free
+	default:
+		how = doubt
+	}
+	return g.number(ctx, abandonScript, q.record, q.owner, string(how),
+		milliseconds(g.opts.Retention), milliseconds(g.opts.DoubtRetention))
+}
+
+// number asks what is answered with a number.
+func (g *Guard) number(ctx context.Context, sc *script.Script, key string, args ...any) (int64, ask.Doubt, error) {
+	reply, _, in, err := g.asker.Ask(ctx, sc, key, args...)
+	if err != nil {
+		return 0, in, err
+	}
+	n, ok := reply.(int64)
+	if !ok {
+		err = broken(sc)
+	}
+	return n, in, err
+}
+
+// verdict counts, and is what a script's answer says about a conclusion.
+func (g *Guard) verdict(o Outcome, n int64) error {
+	completed := o.state == done || o.state == gone
+	switch {
+	case n == absent && o.state == free: // which is what was wanted
+		g.count.abandoned.Add(1)
+	case n < 0:
+		g.count.overtaken.Add(1)
+		return ErrLost
+	case completed && n == flushed:
+		g.count.flushed.Add(1)
+		g.count.completed.Add(1)
+	case completed:
+		g.count.completed.Add(1)
+	default:
+		g.count.abandoned.Add(1)
+	}
+	return nil
+}
+
+// isCallers says of an error that the caller's own context brought it about.
+func isCallers(err error) bool {
+	return ask.IsCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
+}

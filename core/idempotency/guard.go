@@ -1,0 +1,91 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/ring"
+	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/script"
+)
+
+// Guard has what a key stands for run once. It is immutable and safe for
+// concurrent use, and needs no Close. The zero Guard is not usable.
+type Guard struct {
+	name  string
+	opts  Options
+	keep  string // of a run that was begun, in milliseconds
+	space keyspace.Space
+	rdb   script.Client
+	asker ask.Asker
+	terms lease.Terms
+	seals *seals
+	watch watch
+	undo  undo.Undoer // of runs that nobody was told to begin
+	late  undo.Undoer // of conclusions that Redis did not confirm
+	count counters
+}
+
+// New makes a Guard. The name, 1 to 64 letters, digits, dots, dashes and
+// underscores, sets its keys apart from those of others; Guards of one name and
+// prefix share their records, in one process or in many. Nil opts are the zero
+// Options. It sends nothing.
+//
+// A Ring, or a struct that embeds one, is refused: its clients choose a server
+// by which of them they can reach, each for itself, and so a key can run on each
+// side. The error joins every fault, each with its field and the remedy.
+func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
+	own, err := opts.settled()
+	space, fault := keyspace.New("guard", name, own.Prefix, own.SubjectSecret)
+	seals, unsealed := newSeals(own.Keys)
+	run, unusable := script.NewRunner(rdb, &script.Options{Budget: own.Budget})
+	if unusable == nil && ring.Is(rdb) {
+		unusable = errRing
+	}
+	if err := errors.Join(unusable, fault, err, unsealed); err != nil {
+		return nil, fmt.Errorf("idempotency.New: %w", err)
+	}
+	keep := own.Retention
+	if own.InDoubt != Retry {
+		keep = own.DoubtRetention
+	}
+	return &Guard{
+		name: name, opts: own, keep: milliseconds(keep), space: space, rdb: rdb, seals: seals,
+		asker: ask.Asker{Runner: run, Budget: own.Budget},
+		terms: lease.Terms{TTL: own.Lease, Expired: ErrExpired},
+	}, nil
+}
+
+// Name is the name that was given to New.
+func (g *Guard) Name() string { return g.name }
+
+// Do runs fn unless it has been done under this key, and returns its result, or
+// what fn returned when it was done. It waits as Await does for another that is
+// at it. The context of fn ends when the claim is lost; FromContext finds the
+// claim in it, with its fence and attempt. A fn that finds that it has to do
+// nothing for now calls Claim.Abandon.
+//
+// When fn returns an error or panics, what comes next is up to Options.InDoubt:
+// with Retry it runs again, otherwise it is in doubt. The error is that of Await,
+// in which case fn did not run, or that of fn, joined with that of
+// [Claim.Conclude]; when only the latter failed, the result is fn's.
+//
+// It costs two round trips when fn runs, one when it was done, and another for
+// each third of the lease that fn takes.
+func (g *Guard) Do(ctx context.Context, key string, fn func(ctx context.Context) ([]byte, error)) (result []byte, err error) {
+	c, result, err := g.Await(ctx, key, "")
+	if c == nil {
+		return result, err
+	}
+	outcome := Unknown()
+	defer func() { err = errors.Join(err, c.Conclude(ctx, outcome)) }()
+	result, err = fn(c.Context())
+	if err == nil {
+		outcome = DoneWith(result)
+	}
+	return result, err
+}

@@ -1,0 +1,222 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts *idempotency.Options) *idempotency.Guard {
+	t.Helper()
+	if opts == nil {
+		opts = &idempotency.Options{}
+	}
+	own := *opts
+	own.Prefix = prefix
+	if own.Budget == 0 {
+		own.Budget = 5 * time.Second // a busy machine answers late
+	}
+	g, err := idempotency.New(rdb, "test", &own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// begin claims a key that is free.
+func begin(t testing.TB, g *idempotency.Guard, key, print string) *idempotency.Claim {
+	t.Helper()
+	c, result, err := g.Begin(t.Context(), key, print)
+	if err != nil || c == nil {
+		t.Fatalf("%q is not claimed: %q, %v", key, result, err)
+	}
+	return c
+}
+
+// refused has Begin fail with a certain error.
+func refused(t testing.TB, g *idempotency.Guard, key, print string, want error) {
+	t.Helper()
+	if c, result, err := g.Begin(t.Context(), key, print); c != nil || !errors.Is(err, want) {
+		t.Fatalf("Begin: claimed %v, %q, %v; not %v", c != nil, result, err, want)
+	}
+}
+
+// replayed has Begin return a result.
+func replayed(t testing.TB, g *idempotency.Guard, key, print, want string) {
+	t.Helper()
+	if c, result, err := g.Begin(t.Context(), key, print); c != nil || err != nil || string(result) != want {
+		t.Fatalf("Begin: claimed %v, %q, %v; not the result %q", c != nil, result, err, want)
+	}
+}
+
+func TestRunsOnceAndReplays(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		g, other := guard(t, rdb, prefix, nil), guard(t, rdb, prefix, nil)
+		c := begin(t, g, "key", "print")
+		if c.Attempt() != 1 || c.Fence() == 0 || c.Key() != "key" || c.Err() != nil || c.Context().Err() != nil {
+			t.Fatalf("%d, %d, %q, %v", c.Attempt(), c.Fence(), c.Key(), c.Err())
+		}
+		refused(t, other, "key", "print", idempotency.ErrInFlight)
+		refused(t, other, "key", "another", idempotency.ErrMismatch)
+		if err := c.Renew(ctx); err != nil {
+			t.Fatal(err)
+		}
+		const result = "a result\nof two lines \x00\xff"
+		if err := c.Complete(ctx, []byte(result)); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(c.Err(), idempotency.ErrConcluded) || !errors.Is(context.Cause(c.Context()), idempotency.ErrConcluded) {
+			t.Fatal(c.Err(), context.Cause(c.Context()))
+		}
+		replayed(t, other, "key", "print", result)
+		replayed(t, g, "key", "print", result)
+		refused(t, g, "key", "another", idempotency.ErrMismatch)
+		refused(t, g, "key", "", idempotency.ErrMismatch)
+		if c := begin(t, g, "another key", "print"); c.Abandon(ctx) != nil {
+			t.Fatal("not abandoned")
+		}
+		if c := begin(t, g, "another key", "print"); c.Attempt() != 2 || c.Conclude(ctx, idempotency.DoneWithout()) != nil {
+			t.Fatalf("attempt %d", c.Attempt())
+		}
+		refused(t, other, "another key", "print", idempotency.ErrNoResult)
+		redistest.AssertNoImmortalKeys(t, admin, prefix)
+	})
+}
+
+// TestDoRunsOnce has many ask for the same at once, of two processes' guards.
+func TestDoRunsOnce(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const callers = 40
+		guards := []*idempotency.Guard{guard(t, rdb, prefix, nil), guard(t, rdb, prefix, nil)}
+		var runs atomic.Int64
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				result, err := guards[i%2].Do(t.Context(), "key", func(ctx context.Context) ([]byte, error) {
+					if c, ok := idempotency.FromContext(ctx); !ok || c.Attempt() != 1 {
+						t.Error("there is no claim")
+					}
+					redistest.Await(t, time.Minute, "the others to ask", func() bool {
+						return guards[0].Stats().Begun+guards[1].Stats().Begun == 1
+					})
+					runs.Add(1)
+					return []byte("once"), nil
+				})
+				if err != nil || string(result) != "once" {
+					t.Errorf("%q, %v", result, err)
+				}
+			})
+		}
+		wg.Wait()
+		if runs.Load() != 1 {
+			t.Errorf("it ran %d times", runs.Load())
+		}
+		a, b := guards[0].Stats(), guards[1].Stats()
+		if a.Begun+b.Begun != 1 || a.Replayed+b.Replayed != callers-1 || a.Running+b.Running != 0 {
+			t.Errorf("%+v\n%+v", a, b)
+		}
+	})
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		unknown := func(g *idempotency.Guard, key string) {
+			t.Helper()
+			if err := begin(t, g, key, "").Conclude(ctx, idempotency.Unknown()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		retry := guard(t, rdb, prefix, nil)
+		unknown(retry, "retry")
+		if c := begin(t, retry, "retry", ""); c.Attempt() != 2 {
+			t.Errorf("attempt %d", c.Attempt())
+		}
+		reject := guard(t, rdb, prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+		unknown(reject, "reject")
+		refused(t, reject, "reject", "", idempotency.ErrInDoubt)
+		if err := reject.Resolve(ctx, "reject", idempotency.DoneWith([]byte("found"))); err != nil {
+			t.Fatal(err)
+		}
+		replayed(t, reject, "reject", "", "found")
+
+		var answer idempotency.Outcome
+		var fails error
+		reconcile := guard(t, rdb, prefix, &idempotency.Options{
+			InDoubt: idempotency.Reconcile,
+			Reconcile: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+				if found, ok := idempotency.FromContext(ctx); !ok || found != c || !strings.HasPrefix(c.Key(), "reconcile") {
+					t.Error("it is not asked with the claim")
+				}
+				refused(t, retry, c.Key(), "", idempotency.ErrInFlight)
+				return answer, fails
+			},
+		})
+		unknown(reconcile, "reconcile")
+		fails = errors.New("the books are closed")
+		refused(t, reconcile, "reconcile", "", fails)
+		refused(t, reconcile, "reconcile", "", idempotency.ErrInDoubt)
+		fails = nil
+		refused(t, reconcile, "reconcile", "", idempotency.ErrInDoubt)
+		answer = idempotency.DoneWith([]byte("booked"))
+		replayed(t, reconcile, "reconcile", "", "booked")
+		replayed(t, reconcile, "reconcile", "", "booked")
+		unknown(reconcile, "reconcile 2")
+		answer = idempotency.NothingDone()
+		if c := begin(t, reconcile, "reconcile 2", ""); c.Attempt() != 2 || c.Complete(ctx, nil) != nil {
+			t.Errorf("attempt %d", c.Attempt())
+		}
+		replayed(t, reconcile, "reconcile 2", "", "")
+	})
+}
+
+func TestOperators(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		g := guard(t, rdb, prefix, nil)
+		if r, err := g.Get(ctx, "key"); err != nil || r != (idempotency.Record{}) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		c := begin(t, g, "key", "")
+		r, err := g.Get(ctx, "key")
+		if err != nil || r.State != idempotency.Pending || r.Attempt != 1 || r.Fence != c.Fence() ||
+			r.Lease <= 0 || r.Lease > idempotency.DefaultLease || r.Expires <= 0 || r.Expires > idempotency.DefaultRetention {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if err := g.Resolve(ctx, "key", idempotency.NothingDone()); !errors.Is(err, idempotency.ErrInFlight) {
+			t.Fatal(err)
+		}
+		if err := g.Resolve(ctx, "nothing", idempotency.NothingDone()); !errors.Is(err, idempotency.ErrNotInDoubt) {
+			t.Fatal(err)
+		}
+		if err := g.Resolve(ctx, "key", idempotency.Unknown()); !errors.Is(err, idempotency.ErrUnresolved) {
+			t.Fatal(err)
+		}
+		if err := c.Complete(ctx, []byte("12345")); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := g.Get(ctx, "key"); err != nil || r.State != idempotency.Done || r.Size != 6 || r.Lease != 0 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		for _, want := range []bool{true, false} {
+			if had, err := g.Forget(ctx, "key"); had != want || err != nil {
+				t.Fatal(had, err)
+			}
+		}
+		begin(t, g, "key", "")
+	})
+}

@@ -1,0 +1,107 @@
+package idempotency
+
+import (
+	"context"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/token"
+)
+
+// State is what a key's record says.
+type State string
+
+// The states.
+const (
+	None     State = ""         // nothing is known about the key
+	Pending  State = "pending"  // it runs, or its process is gone
+	Free     State = "free"     // nothing was done: the next one runs
+	Done     State = "done"     // it was done, and there is a result
+	NoResult State = "noresult" // it was done, and no result was kept
+	Doubtful State = "in doubt" // nobody knows whether it was done
+)
+
+var states = map[state]State{pending: Pending, asking: Pending, free: Free, done: Done, gone: NoResult, doubt: Doubtful}
+
+// Record is what is known about a key, without what is nobody's business: the
+// result, the fingerprint and the owner.
+type Record struct {
+	State   State
+	Attempt int64         // how many times it was begun
+	Fence   int64         // the number last given
+	Lease   time.Duration // until a Pending run counts as gone, unless it is renewed; 0 when it does
+	Expires time.Duration // until the record is forgotten; negative: never, which the next Begin mends
+	Size    int           // bytes of the result as it is stored
+}
+
+// Get tells what is known about a key, for an operator. It costs one round trip
+// and changes nothing. The errors are [ErrKey], ctx.Err() and a [*script.Error].
+func (g *Guard) Get(ctx context.Context, key string) (Record, error) {
+	if key == "" {
+		return Record{}, ErrKey
+	}
+	reply, _, _, err := g.asker.Ask(ctx, inspectScript, g.space.Key(key, ""))
+	if err != nil || reply == nil {
+		return Record{}, err
+	}
+	parts, _ := reply.([]any)
+	if len(parts) != 4 {
+		return Record{}, broken(inspectScript)
+	}
+	line, _ := parts[0].(string)
+	r, ok := parse(line + "\n")
+	size, ok1 := parts[1].(int64)
+	left, ok2 := parts[2].(int64)
+	lives, ok3 := parts[3].(int64)
+	if !ok || !ok1 || !ok2 || !ok3 {
+		return Record{}, broken(inspectScript)
+	}
+	return Record{
+		State: states[r.state], Attempt: r.attempt, Fence: r.fence, Size: int(size),
+		Lease: time.Duration(left) * time.Millisecond, Expires: time.Duration(lives) * time.Millisecond,
+	}, nil
+}
+
+// Resolve says what became of a run that is in doubt, or whose lease has ended:
+// [NothingDone], [DoneWith] or [DoneWithout]. Whoever began it cannot conclude it
+// any more. It costs one round trip, and may be repeated until it returns nil.
+//
+// The error is [ErrInFlight] while somebody is at it, [ErrNotInDoubt] for a key
+// that is not known, or free, or done; [ErrUnresolved], [ErrKey], ctx.Err(); or a
+// [*script.Error], with [script.ErrMaybeExecuted] when it may have been noted.
+func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
+	switch {
+	case key == "":
+		return ErrKey
+	case o.state == "":
+		return ErrUnresolved
+	}
+	record, result := g.space.Key(key, ""), ""
+	if o.state == done {
+		result = g.seals.seal(record, o.result)
+	}
+	n, _, err := g.number(ctx, resolveScript, record, token.New(), string(o.state), milliseconds(g.opts.Retention), result)
+	g.watch.ring(record)
+	switch {
+	case err != nil:
+		return err
+	case n > 0:
+		return nil
+	case n == running:
+		return ErrInFlight
+	}
+	return ErrNotInDoubt
+}
+
+// Forget deletes what is known about a key, and says whether there was anything:
+// the next one runs, even beside one that is at it now, which learns of it when it
+// renews its lease. It is for an operator, and for who has to delete what is
+// known about a person. It costs one round trip. The errors are those of Get.
+func (g *Guard) Forget(ctx context.Context, key string) (bool, error) {
+	if key == "" {
+		return false, ErrKey
+	}
+	record := g.space.Key(key, "")
+	n, in, err := g.number(ctx, forgetScript, record)
+	g.watch.ring(record)
+	return n > 0 || err == nil && in.Calls > 0, err
+}

@@ -1,0 +1,139 @@
+package idempotency
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/script"
+)
+
+// What Options mean where they say 0, and the range of a lease.
+const (
+	DefaultLease          = 30 * time.Second
+	DefaultRetention      = 24 * time.Hour
+	DefaultDoubtRetention = 30 * 24 * time.Hour
+	DefaultWait           = 10 * time.Second
+	DefaultRetryDelay     = 100 * time.Millisecond
+
+	MinLease      = 50 * time.Millisecond
+	MaxLease      = 24 * time.Hour
+	MinRetryDelay = 5 * time.Millisecond
+
+	minRetention = time.Second
+	maxRetention = 366 * 24 * time.Hour
+)
+
+// InDoubt is what to do about a run of which nobody knows how far it came: its
+// process is gone, or it ended with [Unknown].
+type InDoubt uint8
+
+const (
+	// Retry runs it again, and Claim.Attempt says so.
+	Retry InDoubt = iota
+	// Reject refuses it with [ErrInDoubt] until [Guard.Resolve], or until
+	// DoubtRetention has passed.
+	Reject
+	// Reconcile asks Options.Reconcile what became of it.
+	Reconcile
+)
+
+var policies = map[InDoubt]string{Retry: "retry", Reject: "reject", Reconcile: "reconcile"}
+
+// Options are a Guard's options. The zero value is ready to use; it is copied by
+// New. Guards of one name and prefix should have the same.
+type Options struct {
+	// Prefix is what the keys in Redis begin with; "" means "neap".
+	Prefix string
+	// SubjectSecret, when set, has every key stand in Redis as an HMAC-SHA-256
+	// under it; at least 16 bytes.
+	SubjectSecret []byte
+	// Keys, when set, encrypt the results: the first those that are stored from
+	// now on, any of them those that are read. A result whose key is gone cannot
+	// be read and counts as one that was not kept.
+	Keys []Key
+
+	// Budget is the most time that one question to Redis takes, whatever the
+	// client's own timeouts are, but never more than a third of Lease. A
+	// millisecond to an hour; 0 means script.DefaultBudget, 250 ms.
+	Budget time.Duration
+	// Lease is how long a run outlives a process that is gone: MinLease to
+	// MaxLease, 0 means DefaultLease. It is renewed when a third of it has
+	// passed, so it has nothing to do with how long a run takes.
+	Lease time.Duration
+	// Retention is for how long a result is remembered, a second to a year and
+	// no less than Lease; 0 means DefaultRetention. A repetition that comes
+	// later runs again, so it has to be longer than anybody repeats. With Retry
+	// it is also for how long a run that its process did not end is remembered.
+	Retention time.Duration
+	// DoubtRetention is the same for what is in doubt, and with Reject and
+	// Reconcile for what may come to be; 0 means DefaultDoubtRetention.
+	DoubtRetention time.Duration
+
+	// InDoubt is what to do about a run that was begun and not ended; the zero
+	// value is Retry.
+	InDoubt InDoubt
+	// Reconcile finds out what became of an earlier run, by the books of
+	// whoever did the work: a payment provider, a database. It is called with
+	// the claim of the run that asks, whose context it gets, so that nobody else
+	// asks at the same time; ctx ends when that claim is lost. [NothingDone]
+	// has the run go ahead; [DoneWith] and [DoneWithout] end it as if the earlier
+	// run had said so; an error or [Unknown] leaves it in doubt, and the next
+	// one asks again. It is called by many goroutines at once, for different
+	// keys.
+	Reconcile func(ctx context.Context, c *Claim) (Outcome, error)
+
+	// Wait is how long Await and Do wait for a run that somebody else has begun,
+	// a millisecond to 24 h; 0 means DefaultWait.
+	Wait time.Duration
+	// RetryDelay is the longest time between two questions of who waits,
+	// MinRetryDelay to 24 h; 0 means DefaultRetryDelay. One caller of a process
+	// asks for all that wait for a key.
+	RetryDelay time.Duration
+}
+
+func (o *Options) settled() (Options, error) {
+	var own Options
+	if o != nil {
+		own = *o
+		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
+		own.Keys = slices.Clone(o.Keys)
+	}
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	settle := func(name string, d *time.Duration, least, most, otherwise time.Duration) {
+		switch {
+		case *d == 0:
+			*d = otherwise
+		case *d < least || *d > most:
+			fault("%s is %v: use %v to %v, or 0 for %v", name, *d, least, most, otherwise)
+			*d = otherwise
+		}
+		*d = d.Truncate(time.Millisecond)
+	}
+	settle("Budget", &own.Budget, time.Millisecond, time.Hour, script.DefaultBudget)
+	settle("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
+	settle("Retention", &own.Retention, minRetention, maxRetention, DefaultRetention)
+	settle("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, DefaultDoubtRetention)
+	settle("Wait", &own.Wait, time.Millisecond, MaxLease, DefaultWait)
+	settle("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxLease, DefaultRetryDelay)
+	if own.Retention < own.Lease {
+		fault("Retention is %v: use at least the Lease, %v", own.Retention, own.Lease)
+	}
+	if own.DoubtRetention < own.Retention {
+		fault("DoubtRetention is %v: use at least the Retention, %v", own.DoubtRetention, own.Retention)
+	}
+	if _, ok := policies[own.InDoubt]; !ok {
+		fault("InDoubt is %d: use Retry, Reject or Reconcile", own.InDoubt)
+	}
+	if (own.InDoubt == Reconcile) != (own.Reconcile != nil) {
+		fault("InDoubt and Reconcile go together: set both, with InDoubt: idempotency.Reconcile, or neither")
+	}
+	own.Budget = min(own.Budget, own.Lease/lease.Renewals)
+	return own, errors.Join(append(faults, keyspace.CheckSecret(own.SubjectSecret))...)
+}

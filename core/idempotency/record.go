@@ -1,0 +1,67 @@
+package idempotency
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var (
+	beginScript    = script.New("guard_begin.lua", lua.GuardBegin)
+	renewScript    = script.New("guard_renew.lua", lua.GuardRenew)
+	completeScript = script.New("guard_complete.lua", lua.GuardComplete)
+	abandonScript  = script.New("guard_abandon.lua", lua.GuardAbandon)
+	resolveScript  = script.New("guard_resolve.lua", lua.GuardResolve)
+	forgetScript   = script.New("guard_forget.lua", lua.GuardForget)
+	inspectScript  = script.New("guard_inspect.lua", lua.GuardInspect)
+
+	errReply = errors.New("the reply is not about a record: is the client really connected to Redis?")
+)
+
+// What the scripts answer where they do not say yes.
+const (
+	finished = 0  // renew, abandon: it is done
+	running  = -1 // resolve
+	absent   = -2 // there is no record
+	flushed  = 2  // complete: it is noted, and there was no record
+)
+
+// noPrint stands for a fingerprint that was not given.
+const noPrint = "-"
+
+// record is what Redis has of a key, as guard_begin.lua writes it.
+type record struct {
+	state   state
+	fence   int64
+	attempt int64
+	owner   string
+	print   string
+	result  string
+}
+
+func parse(text string) (record, bool) {
+	line, result, ok := strings.Cut(text, "\n")
+	words := strings.Split(line, " ")
+	if !ok || len(words) != 7 {
+		return record{}, false
+	}
+	fence, err1 := strconv.ParseInt(words[1], 10, 64)
+	attempt, err2 := strconv.ParseInt(words[2], 10, 64)
+	if err1 != nil || err2 != nil {
+		return record{}, false
+	}
+	return record{state(words[0]), fence, attempt, words[5], words[6], result}, true
+}
+
+// broken is the error about an answer that no script of neap gives.
+func broken(sc *script.Script) error {
+	return &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,105 @@
+package idempotency
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
+)
+
+// Key encrypts results with AES-GCM. It is the key of a record that a result
+// is bound to: moved to another one it cannot be read.
+type Key struct {
+	// ID stands beside each result: 1 to 64 letters, digits, dots, dashes and
+	// underscores, another for each key.
+	ID string
+	// Secret is 16, 24 or 32 random bytes.
+	Secret []byte
+}
+
+// A stored result begins with how it is stored.
+const (
+	plain  = 'p' // as it is
+	sealed = 's' // the key's ID, a colon, the nonce, and what GCM made
+)
+
+var (
+	errNoKey  = errors.New("idempotency: the result was encrypted with a key that is not among Options.Keys")
+	errSealed = errors.New("idempotency: the result was changed, or stood in another record")
+)
+
+// seals are the keys of a Guard.
+type seals struct {
+	current string // "" encrypts nothing
+	ciphers map[string]cipher.AEAD
+}
+
+func newSeals(keys []Key) (*seals, error) {
+	s := &seals{ciphers: map[string]cipher.AEAD{}}
+	var faults []error
+	for i, key := range keys {
+		field := fmt.Sprintf("Keys[%d]", i)
+		if err := keyspace.CheckName(field+".ID", key.ID); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		if _, twice := s.ciphers[key.ID]; twice {
+			faults = append(faults, fmt.Errorf("%s.ID is %q again: give each key an ID of its own", field, key.ID))
+		}
+		block, err := aes.NewCipher(key.Secret)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s.Secret has %d bytes: use 16, 24 or 32 random ones", field, len(key.Secret)))
+			continue
+		}
+		s.ciphers[key.ID], _ = cipher.NewGCM(block) // AES has blocks of the size that it wants
+		if i == 0 {
+			s.current = key.ID
+		}
+	}
+	return s, errors.Join(faults...)
+}
+
+// seal makes what is stored as the result of a record.
+func (s *seals) seal(record string, result []byte) string {
+	if s.current == "" {
+		return string(plain) + string(result)
+	}
+	aead := s.ciphers[s.current]
+	stored := make([]byte, 0, 2+len(s.current)+aead.NonceSize()+len(result)+aead.Overhead())
+	stored = append(stored, sealed)
+	stored = append(stored, s.current...)
+	stored = append(stored, ':')
+	nonce := stored[len(stored) : len(stored)+aead.NonceSize()]
+	_, _ = rand.Read(nonce) // never fails
+	stored = stored[:len(stored)+len(nonce)]
+	return string(aead.Seal(stored, nonce, result, []byte(record)))
+}
+
+// open is the result of a record from what was stored.
+func (s *seals) open(record, stored string) ([]byte, error) {
+	if rest, ok := strings.CutPrefix(stored, string(plain)); ok {
+		return []byte(rest), nil
+	}
+	rest, ok := strings.CutPrefix(stored, string(sealed))
+	if !ok {
+		return nil, errSealed
+	}
+	id, rest, _ := strings.Cut(rest, ":")
+	aead, ok := s.ciphers[id]
+	switch {
+	case !ok:
+		return nil, errNoKey
+	case len(rest) < aead.NonceSize():
+		return nil, errSealed
+	}
+	nonce, text := []byte(rest[:aead.NonceSize()]), []byte(rest[aead.NonceSize():])
+	result, err := aead.Open(text[:0], nonce, text, []byte(record))
+	if err != nil {
+		return nil, errSealed
+	}
+	return result, nil
+}

@@ -1,0 +1,74 @@
+package idempotency
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+type counters struct {
+	begun, replayed, inFlight, mismatched, inDoubt, noResult, canceled, failed atomic.Uint64
+	completed, flushed, abandoned, overtaken, unconfirmed, lost                atomic.Uint64
+	running                                                                    atomic.Int64
+}
+
+func (n *counters) told(c *Claim, err error) {
+	switch {
+	case c != nil:
+		n.begun.Add(1)
+	case err == nil:
+		n.replayed.Add(1)
+	case errors.Is(err, ErrInFlight):
+		n.inFlight.Add(1)
+	case errors.Is(err, ErrMismatch):
+		n.mismatched.Add(1)
+	case errors.Is(err, ErrInDoubt):
+		n.inDoubt.Add(1)
+	case errors.Is(err, ErrNoResult):
+		n.noResult.Add(1)
+	case isCallers(err):
+		n.canceled.Add(1)
+	default:
+		n.failed.Add(1)
+	}
+}
+
+// Stats are what a Guard did in this process.
+type Stats struct {
+	Begun      uint64 // claims
+	Replayed   uint64 // times that a result was given
+	InFlight   uint64 // times that another was at it, for all of the wait
+	Mismatched uint64 // times that the key was used for something else
+	InDoubt    uint64 // times that it was in doubt
+	NoResult   uint64 // times that it was done without a result that could be given
+	Canceled   uint64 // times that the caller's context ended first
+	Failed     uint64 // times that Redis did not answer, or too late
+
+	Completed   uint64 // claims that were concluded as done
+	Flushed     uint64 // of these, those of which Redis had no record any more
+	Abandoned   uint64 // claims that were concluded otherwise
+	Overtaken   uint64 // claims that another had taken over when they were concluded: it may have run twice
+	Unconfirmed uint64 // conclusions that Redis did not confirm at once
+	Lost        uint64 // claims that ended before they were concluded
+
+	Running    int    // claims now
+	Concluding int    // conclusions that are being repeated now
+	Concluded  uint64 // conclusions that Redis confirmed late
+	Dropped    uint64 // conclusions that were repeated once and no more, since too many are being repeated
+	Undoing    int    // claims that nobody was told of, and that are looked for now
+	Undone     uint64 // such claims that were found, and given back
+	Lapsing    uint64 // such claims that are left to lapse, since too many are looked for
+}
+
+// Stats tells what the Guard does and has done in this process. It asks nobody.
+func (g *Guard) Stats() Stats {
+	n, undo, late := &g.count, g.undo.Stats(), g.late.Stats()
+	return Stats{
+		Begun: n.begun.Load(), Replayed: n.replayed.Load(), InFlight: n.inFlight.Load(), Mismatched: n.mismatched.Load(),
+		InDoubt: n.inDoubt.Load(), NoResult: n.noResult.Load(), Canceled: n.canceled.Load(), Failed: n.failed.Load(),
+		Completed: n.completed.Load(), Flushed: n.flushed.Load(), Abandoned: n.abandoned.Load(),
+		Overtaken: n.overtaken.Load(), Unconfirmed: n.unconfirmed.Load(), Lost: n.lost.Load(),
+		Running:    int(n.running.Load()),
+		Concluding: late.Pending, Concluded: late.Undone, Dropped: late.Overflowed,
+		Undoing: undo.Pending, Undone: undo.Undone, Lapsing: undo.Overflowed,
+	}
+}
