@@ -2,8 +2,6 @@ package limit
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,26 +19,8 @@ func TestWithoutEval(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	rules := "acl setuser loaded reset on >" + redistest.Password + " " + redistest.LoadedRules()
-	if err := admin.Do(t.Context(), anys(rules)...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("../../lua/*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	load := func() {
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := admin.ScriptLoad(t.Context(), string(text)).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	rdb := srv.Client(t, func(o *redis.Options) { o.Username = "loaded" })
+	user := redistest.NewUser(t, redistest.LoadedRules(), srv)
+	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
 	sets := [][]Policy{oneOfEach}
 	for i := range oneOfEach {
 		sets = append(sets, oneOfEach[i:i+1])
@@ -51,7 +31,7 @@ func TestWithoutEval(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else {
-			load()
+			srv.LoadScripts(t)
 		}
 		for _, policies := range sets {
 			l, err := New(rdb, "loaded", policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})

@@ -461,11 +461,8 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin := srv.Admin(t)
-	rules := "on >secret ~* +@all -pexpire"
-	if err := admin.Do(t.Context(), anys("acl setuser limited "+rules)...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	rdb := srv.Client(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" })
+	user := redistest.NewUser(t, "~* +@all -pexpire", srv)
+	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
 	sets := [][]Policy{
 		{SlidingLog{Limit: 3, Window: time.Hour}},
 		{FixedWindow{Limit: 3, Window: time.Hour}, SlidingLog{Limit: 3, Window: time.Hour}},
@@ -485,11 +482,4 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 			t.Errorf("set %d left %q", i, keys)
 		}
 	}
-}
-
-func anys(line string) (words []any) {
-	for word := range strings.FieldsSeq(line) {
-		words = append(words, word)
-	}
-	return words
 }

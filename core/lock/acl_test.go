@@ -3,8 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,31 +21,10 @@ func TestWithoutEval(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	words := []any{"acl", "setuser", "loaded", "reset", "on", ">" + redistest.Password}
-	for word := range strings.FieldsSeq(redistest.LoadedRules()) {
-		words = append(words, word)
-	}
-	if err := admin.Do(t.Context(), words...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("../../lua/*_*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	load := func() {
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := admin.ScriptLoad(t.Context(), string(text)).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	l := locker(t, srv.Client(t, func(o *redis.Options) { o.Username = "loaded" }), prefix, nil)
+	user := redistest.NewUser(t, redistest.LoadedRules(), srv)
+	l := locker(t, srv.Client(t, func(o *redis.Options) { o.Username = user }), prefix, nil)
 	ctx, fn := t.Context(), func(context.Context) error { return nil }
-	load()
+	srv.LoadScripts(t)
 	held, err := l.Try(ctx, "held")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +44,7 @@ func TestWithoutEval(t *testing.T) {
 		"Extend":       func() error { return held.Extend(ctx, time.Minute) },
 		"Once":         func() error { _, err := l.Once(ctx, "job", time.Now(), lock.Again, fn); return err },
 	} {
-		load()
+		srv.LoadScripts(t)
 		if err := call(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -86,7 +63,7 @@ func TestWithoutEval(t *testing.T) {
 	if held.Err() != nil {
 		t.Error(held.Err())
 	}
-	load()
+	srv.LoadScripts(t)
 	if err := held.Release(ctx); err != nil {
 		t.Error(err)
 	}
@@ -97,21 +74,10 @@ func TestWithoutEval(t *testing.T) {
 func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	prefix := srv.Prefix(t)
 	fn := func(context.Context) error { return nil }
 	for i, right := range strings.Fields("+hdel +hkeys +hlen +hmget +hset +pexpire +pttl +time +del") {
-		user := "without" + right
-		rules := strings.Replace(redistest.Rules, " "+right+" ", " ", 1)
-		if rules == redistest.Rules {
-			t.Fatalf("the rules do not have %s", right)
-		}
-		words := []any{"acl", "setuser", user, "reset", "on", ">" + redistest.Password}
-		for word := range strings.FieldsSeq(rules) {
-			words = append(words, word)
-		}
-		if err := admin.Do(t.Context(), words...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		user := redistest.NewUser(t, redistest.Without(t, right), srv)
 		key := "key" + string(rune('a'+i))
 		full, err := locker(t, srv.Client(t), prefix, nil).As("me").Try(t.Context(), key)
 		if err != nil {

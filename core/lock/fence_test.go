@@ -188,7 +188,7 @@ const writerTTL = 300 * time.Millisecond
 // writer holds a lock and writes with its fence at each line that it is told,
 // without a look at what became of the lock.
 func writer(words []string) {
-	l, err := lock.New(childClient(words[0]), "test", &lock.Options{Prefix: words[1], TTL: writerTTL})
+	l, err := lock.New(redistest.ChildClient(words[0]), "test", &lock.Options{Prefix: words[1], TTL: writerTTL})
 	if err != nil {
 		panic(err)
 	}
@@ -216,12 +216,12 @@ func TestStoreRejectsWhoWasPaused(t *testing.T) {
 	l := locker(t, srv.Client(t), prefix, nil)
 	var s store
 	for range 3 {
-		c := startChild(t, "writer", srv.Addr(), prefix)
+		c := redistest.StartChild(t, "writer", srv.Addr(), prefix)
 		write := func() (taken, thinks bool) {
-			words := strings.Fields(c.line(t))
+			words := strings.Fields(c.Line(t))
 			for words[0] != "write" {
 				t.Logf("the child says %q", words)
-				words = strings.Fields(c.line(t))
+				words = strings.Fields(c.Line(t))
 			}
 			fence, err := strconv.ParseInt(words[1], 10, 64)
 			if err != nil {
@@ -246,7 +246,7 @@ func TestStoreRejectsWhoWasPaused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 100 {
-			c.tell(t, "")
+			c.Tell(t, "")
 			taken, thinks := write()
 			if taken {
 				t.Error("a write of the holder that was paused was taken")

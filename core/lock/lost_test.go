@@ -181,7 +181,7 @@ func TestToldOfTheLoss(t *testing.T) {
 // processor that it has, so that no timer is before it.
 func sleeper(words []string) {
 	runtime.GOMAXPROCS(1)
-	l, err := lock.New(childClient(words[0]), "test", &lock.Options{Prefix: words[1], TTL: sleeperTTL, Budget: time.Second, NoRenewal: true})
+	l, err := lock.New(redistest.ChildClient(words[0]), "test", &lock.Options{Prefix: words[1], TTL: sleeperTTL, Budget: time.Second, NoRenewal: true})
 	if err != nil {
 		panic(err)
 	}
@@ -228,8 +228,8 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 	prefix := srv.Prefix(t)
 	other := locker(t, srv.Client(t), prefix, nil)
 	for _, takenOver := range []bool{false, true} {
-		c := startChild(t, "sleeper", srv.Addr(), prefix)
-		if line := c.line(t); line != "held" {
+		c := redistest.StartChild(t, "sleeper", srv.Addr(), prefix)
+		if line := c.Line(t); line != "held" {
 			t.Fatal(line)
 		}
 		if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -255,7 +255,7 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 		if err := c.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		if line := c.line(t); line != want {
+		if line := c.Line(t); line != want {
 			t.Errorf("the child says %q, not %q", line, want)
 		}
 		if held != nil {

@@ -1,8 +1,6 @@
 package lock_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -12,10 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis tells of every dial that an outage fails
-	if line := os.Getenv(childEnv); line != "" {
-		words := strings.Fields(line)
-		children[words[0]](words[1:])
-		os.Exit(0)
-	}
+	redistest.RunChild(map[string]func(words []string){"once": onceChild, "sleeper": sleeper, "writer": writer})
 	redistest.Main(m)
 }

@@ -28,7 +28,7 @@ func onceChild(words []string) {
 	if words[2] == lock.Again.String() {
 		rerun = lock.Again
 	}
-	l, err := lock.New(childClient(addr), "once", &lock.Options{Prefix: prefix, TTL: onceTTL, RetryDelay: 50 * time.Millisecond})
+	l, err := lock.New(redistest.ChildClient(addr), "once", &lock.Options{Prefix: prefix, TTL: onceTTL, RetryDelay: 50 * time.Millisecond})
 	if err != nil {
 		panic(err)
 	}
@@ -57,7 +57,7 @@ func onceChild(words []string) {
 
 // said is what one process says.
 type said struct {
-	by    *child
+	by    *redistest.Child
 	words []string
 }
 
@@ -66,7 +66,7 @@ type crew struct {
 	t     *testing.T
 	words []string
 	says  chan said
-	ready []*child
+	ready []*redistest.Child
 	coming,
 	killed, stopped int
 }
@@ -74,10 +74,10 @@ type crew struct {
 // hire starts a process, which is ready when it says so.
 func (c *crew) hire() {
 	c.coming++
-	p := startChild(c.t, "once", c.words...)
+	p := redistest.StartChild(c.t, "once", c.words...)
 	go func() {
 		for {
-			text, err := p.lines.ReadString('\n')
+			text, err := p.Next()
 			if err != nil {
 				text = "gone"
 			}
@@ -131,9 +131,9 @@ func (c *crew) tick(tick int64, h harm) (sum tally) {
 	c.t.Helper()
 	at := slices.Clone(c.ready)
 	for _, p := range at {
-		p.tell(c.t, strconv.FormatInt(tick, 10))
+		p.Tell(c.t, strconv.FormatInt(tick, 10))
 	}
-	var victim *child
+	var victim *redistest.Child
 	var act <-chan time.Time
 	var then func()
 	dying := 0
@@ -149,7 +149,7 @@ func (c *crew) tick(tick int64, h harm) (sum tally) {
 			act = nil
 		}
 	}
-	aim := func(p *child, do func()) {
+	aim := func(p *redistest.Child, do func()) {
 		victim, act, then = p, time.After(rand.N(3*time.Millisecond)), do
 	}
 	if h == killAny {
@@ -184,12 +184,12 @@ func (c *crew) tick(tick int64, h harm) (sum tally) {
 				case s.words[1] == "true":
 					sum.completed++
 				}
-				at = slices.DeleteFunc(at, func(p *child) bool { return p == s.by })
+				at = slices.DeleteFunc(at, func(p *redistest.Child) bool { return p == s.by })
 			case "gone":
 				if dying--; dying < 0 {
 					c.t.Fatal("a process ended by itself")
 				}
-				gone := func(p *child) bool { return p == s.by }
+				gone := func(p *redistest.Child) bool { return p == s.by }
 				at, c.ready = slices.DeleteFunc(at, gone), slices.DeleteFunc(c.ready, gone)
 			}
 		}

@@ -200,11 +200,8 @@ func TestALostWakeUpCostsARetryDelay(t *testing.T) {
 	t.Parallel()
 	still := redistest.Witness(t)
 	srv := redistest.NewStandalone(t)
-	if err := srv.Admin(t).ACLSetUser(t.Context(), "mute",
-		append(strings.Fields(redistest.Rules), "-subscribe", "-publish", "resetchannels", "on", ">"+redistest.Password)...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	mute := srv.Client(t, func(o *redis.Options) { o.Username = "mute" })
+	user := redistest.NewUser(t, redistest.Rules+" -subscribe -publish resetchannels", srv)
+	mute := srv.Client(t, func(o *redis.Options) { o.Username = user })
 	pipe, err := srv.Client(t).AsyncAutoPipeline()
 	if err != nil {
 		t.Fatal(err)

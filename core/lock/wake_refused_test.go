@@ -3,7 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,15 +20,10 @@ func TestAReleaseThatMayNotPublish(t *testing.T) {
 	for name, rules := range map[string]string{
 		"no-command": redistest.Rules + " -publish -spublish", "no-channel": redistest.Rules + " resetchannels",
 	} {
-		words := append(strings.Fields(rules), "on", ">"+redistest.Password)
-		for _, s := range append([]*redistest.Server{one}, many.Nodes()...) {
-			if err := s.Admin(t).ACLSetUser(t.Context(), name, words...).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
+		user := redistest.NewUser(t, rules, append([]*redistest.Server{one}, many.Nodes()...)...)
 		for _, c := range []struct{ rdb, mute, admin redis.UniversalClient }{
-			{one.Client(t), one.Client(t, func(o *redis.Options) { o.Username = name }), one.Admin(t)},
-			{many.Client(t), many.Client(t, func(o *redis.ClusterOptions) { o.Username = name }), many.Admin(t)},
+			{one.Client(t), one.Client(t, func(o *redis.Options) { o.Username = user }), one.Admin(t)},
+			{many.Client(t), many.Client(t, func(o *redis.ClusterOptions) { o.Username = user }), many.Admin(t)},
 		} {
 			prefix := redistest.Prefix(t)
 			opts := calm(lock.Options{RetryDelay: 100 * time.Millisecond})

@@ -158,39 +158,6 @@ func TestRedisWithoutTheCommands(t *testing.T) {
 	}
 }
 
-// moveSlot brings the slot of a key, and that one key, to another master.
-func moveSlot(t *testing.T, many *redistest.ClusterServer, key string, between func()) (to *redistest.Server) {
-	t.Helper()
-	ctx := t.Context()
-	from := many.NodeOf(t, key)
-	i := slices.Index(many.Nodes(), from)
-	to = many.Nodes()[(i+1)%len(many.Nodes())]
-	slot := from.Admin(t).ClusterKeySlot(ctx, key).Val()
-	id := func(s *redistest.Server) any { return s.Admin(t).Do(ctx, "cluster", "myid").Val() }
-	do := func(on *redistest.Server, words ...any) {
-		t.Helper()
-		if err := on.Admin(t).Do(ctx, words...).Err(); err != nil {
-			t.Fatal(words, err)
-		}
-	}
-	do(to, "cluster", "setslot", slot, "importing", id(from))
-	do(from, "cluster", "setslot", slot, "migrating", id(to))
-	between()
-	host, port, _ := strings.Cut(to.Addr(), ":")
-	admin := to.Admin(t).Options()
-	do(from, "migrate", host, port, "", 0, 5000, "auth2", admin.Username, admin.Password, "keys", key)
-	between()
-	for _, node := range []*redistest.Server{to, from} {
-		do(node, "cluster", "setslot", slot, "node", id(to))
-	}
-	for _, node := range many.Nodes() {
-		if node != to && node != from {
-			do(node, "cluster", "setslot", slot, "node", id(to))
-		}
-	}
-	return to
-}
-
 // A lock is held, extended, waited for and released while its slot moves to
 // another master, and who waits hears of the release there.
 func TestALockMovesWithItsSlot(t *testing.T) {
@@ -212,7 +179,7 @@ func TestALockMovesWithItsSlot(t *testing.T) {
 		}
 	}
 	from := many.NodeOf(t, name)
-	to := moveSlot(t, many, name, still)
+	to := many.MoveSlot(t, name, still)
 	still()
 	heard(t, to.Admin(t), name, 1)
 	heard(t, from.Admin(t), name, 0)
@@ -230,11 +197,7 @@ func TestARefusalIsNotRepeated(t *testing.T) {
 		"no publish":   redistest.Rules + " -publish",
 		"none":         redistest.Rules + " resetchannels -subscribe -publish -unsubscribe",
 	} {
-		admin, user := one.Admin(t), strings.ReplaceAll(name, " ", "-")
-		words := append(strings.Fields(rules), "on", ">"+redistest.Password)
-		if err := admin.ACLSetUser(t.Context(), user, words...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		admin, user := one.Admin(t), redistest.NewUser(t, rules, one)
 		rdb := one.Client(t, func(o *redis.Options) { o.Username, o.DisableIdentity = user, true })
 		prefix := one.Prefix(t)
 		l := locker(t, rdb, prefix, calm(lock.Options{RetryDelay: 50 * time.Millisecond}))
@@ -285,14 +248,7 @@ func TestEachRightToBeWokenIsNeeded(t *testing.T) {
 	} {
 		t.Run(right, func(t *testing.T) {
 			t.Parallel()
-			rules := strings.Replace(" "+redistest.Rules, " "+right+" ", " ", 1)
-			user := "without" + right
-			for _, s := range append([]*redistest.Server{one}, many.Nodes()...) {
-				words := append(append([]string{"reset"}, strings.Fields(rules)...), "on", ">"+redistest.Password)
-				if err := s.Admin(t).ACLSetUser(t.Context(), user, words...).Err(); err != nil {
-					t.Fatal(err)
-				}
-			}
+			user := redistest.NewUser(t, redistest.Without(t, right), append([]*redistest.Server{one}, many.Nodes()...)...)
 			for who, works := range map[string]bool{redistest.User: true, user: false} {
 				prefix := redistest.Prefix(t)
 				rdb := client(who)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,20 +12,6 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-// setUser makes a user, whose password is the library's, on each of the servers.
-func setUser(t *testing.T, user, rules string, servers ...*redistest.Server) {
-	t.Helper()
-	words := []any{"acl", "setuser", user, "reset", "on", ">" + redistest.Password}
-	for word := range strings.FieldsSeq(rules) {
-		words = append(words, word)
-	}
-	for _, s := range servers {
-		if err := s.Admin(t).Do(t.Context(), words...).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // TestEachRightOfGoRedisIsNeeded takes from the documented line one right that
 // is not for what scripts call: something then fails that works with it.
@@ -73,7 +58,7 @@ func TestEachRightOfGoRedisIsNeeded(t *testing.T) {
 			return nil
 		},
 		"+asking": func(t *testing.T, user, key string) error {
-			migrate(t, many, key)
+			many.HalfMoveSlot(t, key)
 			return run(cluster(user, nil), count, key)
 		},
 		"+ping": func(t *testing.T, user, key string) error {
@@ -102,12 +87,7 @@ func TestEachRightOfGoRedisIsNeeded(t *testing.T) {
 			if err := try(t, redistest.User, redistest.Prefix(t)); err != nil {
 				t.Errorf("with it: %v", err)
 			}
-			rules := strings.Replace(redistest.Rules, " "+right+" ", " ", 1)
-			if rules == redistest.Rules {
-				t.Fatal("the rules do not have it")
-			}
-			user := "without" + right
-			setUser(t, user, rules, append([]*redistest.Server{one}, many.Nodes()...)...)
+			user := redistest.NewUser(t, redistest.Without(t, right), append([]*redistest.Server{one}, many.Nodes()...)...)
 			err := try(t, user, redistest.Prefix(t))
 			if err == nil {
 				t.Error("nothing fails without it")
@@ -116,29 +96,6 @@ func TestEachRightOfGoRedisIsNeeded(t *testing.T) {
 				t.Errorf("without it: %v", err)
 			}
 		})
-	}
-}
-
-// migrate leaves the key's slot half way to another master, which a key that
-// is not there yet is asked of.
-func migrate(t *testing.T, c *redistest.ClusterServer, key string) {
-	t.Helper()
-	from := c.NodeOf(t, key)
-	to := c.Nodes()[0]
-	if to == from {
-		to = c.Nodes()[1]
-	}
-	ctx := t.Context()
-	slot := from.Admin(t).ClusterKeySlot(ctx, key).Val()
-	for _, step := range []struct {
-		on   *redistest.Server
-		what string
-		who  *redistest.Server
-	}{{to, "importing", from}, {from, "migrating", to}} {
-		id := step.who.Admin(t).Do(ctx, "cluster", "myid").Val()
-		if err := step.on.Admin(t).Do(ctx, "cluster", "setslot", slot, step.what, id).Err(); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -160,12 +117,12 @@ func TestSomeOptionsNeedMore(t *testing.T) {
 	} {
 		t.Run(right, func(t *testing.T) {
 			t.Parallel()
-			for user, rules := range map[string]string{"lacks" + right: redistest.Rules, "has" + right: redistest.Rules + " " + right} {
-				setUser(t, user, rules, append([]*redistest.Server{one}, many.Nodes()...)...)
+			for has, rules := range map[bool]string{false: redistest.Rules, true: redistest.Rules + " " + right} {
+				user := redistest.NewUser(t, rules, append([]*redistest.Server{one}, many.Nodes()...)...)
 				r := newRunner(t, connect(user), &script.Options{Budget: 5 * time.Second})
 				_, err := r.Run(t.Context(), count, []string{redistest.Prefix(t)}, 1)
-				if has := strings.HasPrefix(user, "has"); has && err != nil || !has && !errors.Is(err, script.ErrConfiguration) {
-					t.Errorf("%s: %v", user, err)
+				if has && err != nil || !has && !errors.Is(err, script.ErrConfiguration) {
+					t.Errorf("has it: %v: %v", has, err)
 				}
 			}
 		})

@@ -2,8 +2,12 @@ package redistest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,6 +39,50 @@ const Rules = "resetchannels &neap:* ~neap:* -@all " +
 
 // LoadedRules are [Rules] for a server that an admin loads the scripts into.
 func LoadedRules() string { return strings.Replace(Rules, " +eval +script|load", "", 1) }
+
+// NewUser makes a user who may do what rules say, on each of the servers, with
+// the library's Password. A client connects as it with the name that is
+// returned. What it is refused fails no test.
+func NewUser(tb testing.TB, rules string, servers ...*Server) (name string) {
+	tb.Helper()
+	name = "user-" + strings.ToLower(rand.Text()[:10])
+	words := append([]string{"reset", "on", ">" + Password}, strings.Fields(rules)...)
+	for _, s := range servers {
+		if err := s.Admin(tb).ACLSetUser(tb.Context(), name, words...).Err(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return name
+}
+
+// Without is [Rules] without one word, which is in them.
+func Without(tb testing.TB, right string) string {
+	tb.Helper()
+	rules := strings.Replace(" "+Rules+" ", " "+right+" ", " ", 1)
+	if rules == " "+Rules+" " {
+		tb.Fatalf("redistest: the rules do not have %s", right)
+	}
+	return rules
+}
+
+// LoadScripts has a server know every script, as an admin does for users of
+// [LoadedRules]. It is for packages two below the root.
+func (s *Server) LoadScripts(tb testing.TB) {
+	tb.Helper()
+	files, err := filepath.Glob("../../lua/*_*.lua")
+	if err != nil || len(files) == 0 {
+		tb.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if err := s.Admin(tb).ScriptLoad(tb.Context(), string(text)).Err(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
 
 // users are the arguments that give a server its users, at each of its starts.
 // They outdo a --requirepass.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +161,49 @@ func (c *ClusterServer) NodeOf(tb testing.TB, key string) *Server {
 	}
 	tb.Fatal("redistest: NodeOf: no node runs")
 	return nil
+}
+
+// HalfMoveSlot leaves the slot of a key half way to another master, which a key
+// that is not there yet is asked of.
+func (c *ClusterServer) HalfMoveSlot(tb testing.TB, key string) (from, to *Server) {
+	tb.Helper()
+	from = c.NodeOf(tb, key)
+	i := slices.Index(c.nodes, from)
+	to = c.nodes[(i+1)%len(c.nodes)]
+	c.setSlot(tb, to, key, "importing", from)
+	c.setSlot(tb, from, key, "migrating", to)
+	return from, to
+}
+
+// MoveSlot brings the slot of a key, and that one key, to another master. It
+// calls between before the key has moved, and when its slot has not yet.
+func (c *ClusterServer) MoveSlot(tb testing.TB, key string, between func()) (to *Server) {
+	tb.Helper()
+	from, to := c.HalfMoveSlot(tb, key)
+	between()
+	host, port, _ := strings.Cut(to.addr, ":")
+	if err := from.Admin(tb).Do(tb.Context(), "migrate", host, port, "", 0, 5000,
+		"auth2", adminUser, adminPassword, "keys", key).Err(); err != nil {
+		tb.Fatal(err)
+	}
+	between()
+	c.setSlot(tb, to, key, "node", to)
+	c.setSlot(tb, from, key, "node", to)
+	for _, node := range c.nodes {
+		if node != to && node != from {
+			c.setSlot(tb, node, key, "node", to)
+		}
+	}
+	return to
+}
+
+func (c *ClusterServer) setSlot(tb testing.TB, on *Server, key, what string, who *Server) {
+	tb.Helper()
+	id := who.Admin(tb).Do(tb.Context(), "cluster", "myid").Val()
+	slot := on.Admin(tb).ClusterKeySlot(tb.Context(), key).Val()
+	if err := on.Admin(tb).Do(tb.Context(), "cluster", "setslot", slot, what, id).Err(); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // Client is a client of the library's: it connects as [User] with go-redis'
