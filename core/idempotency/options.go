@@ -54,8 +54,9 @@ type Options struct {
 	// under it; at least 16 bytes.
 	SubjectSecret []byte
 	// Keys, when set, encrypt the results: the first those that are stored from
-	// now on, any of them those that are read. A result whose key is gone cannot
-	// be read and counts as one that was not kept.
+	// now on, any of them those that are read. A result whose key is gone, or
+	// that was stored before there were Keys, cannot be read and counts as one
+	// that was not kept.
 	Keys []Key
 
 	// Budget is the most time that one question to Redis takes, whatever the

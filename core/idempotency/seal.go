@@ -11,13 +11,14 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
-// Key encrypts results with AES-GCM. It is the key of a record that a result
-// is bound to: moved to another one it cannot be read.
+// Key encrypts results with AES-GCM. A result is bound to its record: changed,
+// or moved to another one, it cannot be read.
 type Key struct {
 	// ID stands beside each result: 1 to 64 letters, digits, dots, dashes and
 	// underscores, another for each key.
 	ID string
-	// Secret is 16, 24 or 32 random bytes.
+	// Secret is 16, 24 or 32 random bytes; New copies them. It is good for four
+	// thousand million results: put another in front of it before.
 	Secret []byte
 }
 
@@ -30,6 +31,7 @@ const (
 var (
 	errNoKey  = errors.New("idempotency: the result was encrypted with a key that is not among Options.Keys")
 	errSealed = errors.New("idempotency: the result was changed, or stood in another record")
+	errPlain  = errors.New("idempotency: the result is not encrypted, so anybody may have written it")
 )
 
 // seals are the keys of a Guard.
@@ -45,20 +47,19 @@ func newSeals(keys []Key) (*seals, error) {
 		field := fmt.Sprintf("Keys[%d]", i)
 		if err := keyspace.CheckName(field+".ID", key.ID); err != nil {
 			faults = append(faults, err)
-			continue
-		}
-		if _, twice := s.ciphers[key.ID]; twice {
+		} else if _, twice := s.ciphers[key.ID]; twice {
 			faults = append(faults, fmt.Errorf("%s.ID is %q again: give each key an ID of its own", field, key.ID))
 		}
+		s.ciphers[key.ID] = nil
 		block, err := aes.NewCipher(key.Secret)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s.Secret has %d bytes: use 16, 24 or 32 random ones", field, len(key.Secret)))
 			continue
 		}
 		s.ciphers[key.ID], _ = cipher.NewGCM(block) // AES has blocks of the size that it wants
-		if i == 0 {
-			s.current = key.ID
-		}
+	}
+	if len(keys) > 0 {
+		s.current = keys[0].ID
 	}
 	return s, errors.Join(faults...)
 }
@@ -79,9 +80,13 @@ func (s *seals) seal(record string, result []byte) string {
 	return string(aead.Seal(stored, nonce, result, []byte(record)))
 }
 
-// open is the result of a record from what was stored.
+// open is the result of a record from what was stored. With keys it takes nothing
+// for a result that was not sealed with one of them.
 func (s *seals) open(record, stored string) ([]byte, error) {
 	if rest, ok := strings.CutPrefix(stored, string(plain)); ok {
+		if s.current != "" {
+			return nil, errPlain
+		}
 		return []byte(rest), nil
 	}
 	rest, ok := strings.CutPrefix(stored, string(sealed))

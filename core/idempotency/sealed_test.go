@@ -1,0 +1,273 @@
+package idempotency_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+var (
+	older = idempotency.Key{ID: "2025", Secret: []byte("an AES-128 key..")}
+	newer = idempotency.Key{ID: "2026", Secret: []byte("a key of AES-256, thirty-two....")}
+)
+
+func sealing(t testing.TB, rdb redis.UniversalClient, prefix string, keys ...idempotency.Key) *idempotency.Guard {
+	t.Helper()
+	return guard(t, rdb, prefix, &idempotency.Options{Keys: keys})
+}
+
+func complete(t testing.TB, g *idempotency.Guard, key, result string) {
+	t.Helper()
+	if err := begin(t, g, key, "").Complete(t.Context(), []byte(result)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recordOf is the key in Redis of a short one.
+func recordOf(prefix, key string) string { return prefix + ":guard:test:{" + key + "}" }
+
+func stored(t testing.TB, admin redis.UniversalClient, record string) string {
+	t.Helper()
+	text, err := admin.Get(t.Context(), record).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func store(t testing.TB, admin redis.UniversalClient, record, text string) {
+	t.Helper()
+	if err := admin.Set(t.Context(), record, text, time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leaks says whether a part of the secret stands in what is stored.
+func leaks(raw, secret string) bool {
+	const least = 6
+	for i := range len(secret) - least + 1 {
+		if strings.Contains(raw, secret[i:i+least]) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestASealedResultIsUnreadableInRedis(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		const secret = `{"iban":"DE02 1203 0000 0000 2020 51","amount":"1,234.56"}`
+		g, open := sealing(t, rdb, prefix, newer), guard(t, rdb, prefix, nil)
+		complete(t, open, "open", secret)
+		if !leaks(stored(t, admin, recordOf(prefix, "open")), secret) {
+			t.Fatal("without a key the result is not where this test looks for it")
+		}
+		for _, key := range []string{"one", "two"} {
+			complete(t, g, key, secret)
+		}
+		reject := guard(t, rdb, prefix, &idempotency.Options{Keys: []idempotency.Key{newer}, InDoubt: idempotency.Reject})
+		if err := begin(t, reject, "resolved", "").Conclude(t.Context(), idempotency.Unknown()); err != nil {
+			t.Fatal(err)
+		}
+		if err := reject.Resolve(t.Context(), "resolved", idempotency.DoneWith([]byte(secret))); err != nil {
+			t.Fatal(err)
+		}
+		var tails []string
+		for _, key := range []string{"one", "two", "resolved"} {
+			raw := stored(t, admin, recordOf(prefix, key))
+			if leaks(raw, secret) || leaks(raw, string(newer.Secret)) {
+				t.Errorf("%s: the record says it: %q", key, raw)
+			}
+			_, tail, _ := strings.Cut(raw, "\n")
+			if !strings.HasPrefix(tail, "s2026:") {
+				t.Errorf("%s: %q does not say which key opens it", key, tail)
+			}
+			tails = append(tails, tail[:len("s2026:")+12], tail[len("s2026:")+12:])
+			replayed(t, g, key, "", secret)
+			refused(t, open, key, "", idempotency.ErrNoResult)
+			refused(t, sealing(t, rdb, prefix, older), key, "", idempotency.ErrNoResult)
+			forged := idempotency.Key{ID: newer.ID, Secret: older.Secret}
+			refused(t, sealing(t, rdb, prefix, forged), key, "", idempotency.ErrNoResult)
+		}
+		for i, tail := range tails {
+			for _, other := range tails[:i] {
+				if tail == other {
+					t.Error("two seals of one text are alike")
+				}
+			}
+		}
+	})
+}
+
+// What is sealed in one record opens in no other, however it came there.
+func TestASealedResultIsBoundToItsRecord(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		moves := map[string]func(from, to string){
+			"GET and SET": func(from, to string) { store(t, admin, to, stored(t, admin, from)) },
+			"DUMP and RESTORE": func(from, to string) {
+				dump, err := admin.Dump(ctx, from).Result()
+				if err == nil {
+					err = admin.RestoreReplace(ctx, to, time.Hour, dump).Err()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+			"into a record that was done": func(from, to string) {
+				line, _, _ := strings.Cut(stored(t, admin, to), "\n")
+				_, result, _ := strings.Cut(stored(t, admin, from), "\n")
+				store(t, admin, to, line+"\n"+result)
+			},
+		}
+		g, open := sealing(t, rdb, prefix, newer), guard(t, rdb, prefix, nil)
+		complete(t, g, "alice", "alice's")
+		complete(t, open, "carol", "carol's")
+		for how, move := range moves {
+			complete(t, g, "bob", "bob's")
+			move(recordOf(prefix, "alice"), recordOf(prefix, "bob"))
+			refused(t, g, "bob", "", idempotency.ErrNoResult)
+			move(recordOf(prefix, "alice"), recordOf(prefix, "alice"))
+			replayed(t, g, "alice", "", "alice's")
+			move(recordOf(prefix, "carol"), recordOf(prefix, "bob"))
+			replayed(t, open, "bob", "", "carol's") // so it is the seal that refuses
+			if _, err := g.Forget(ctx, "bob"); err != nil {
+				t.Fatal(how, err)
+			}
+		}
+		// Nor does it open under another guard's name.
+		other, err := idempotency.New(rdb, "other", &idempotency.Options{Prefix: prefix, Keys: []idempotency.Key{newer}, Budget: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		moves["GET and SET"](recordOf(prefix, "alice"), prefix+":guard:other:{alice}")
+		refused(t, other, "alice", "", idempotency.ErrNoResult)
+	})
+}
+
+func TestSealsStayReadableAcrossARotation(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		without, before := guard(t, rdb, prefix, nil), sealing(t, rdb, prefix, older)
+		between, after := sealing(t, rdb, prefix, newer, older), sealing(t, rdb, prefix, newer)
+		complete(t, without, "plain", "in plain words")
+		complete(t, before, "old", "by the old key")
+		complete(t, between, "new", "by the new key")
+		complete(t, between, "empty", "")
+
+		replayed(t, between, "old", "", "by the old key")
+		replayed(t, between, "new", "", "by the new key")
+		replayed(t, after, "new", "", "by the new key")
+		replayed(t, after, "empty", "", "")
+		replayed(t, sealing(t, rdb, prefix, older, newer), "new", "", "by the new key")
+
+		refused(t, before, "new", "", idempotency.ErrNoResult)
+		refused(t, after, "old", "", idempotency.ErrNoResult)
+		refused(t, after, "plain", "", idempotency.ErrNoResult)
+		refused(t, without, "old", "", idempotency.ErrNoResult)
+
+		replayed(t, before, "old", "", "by the old key") // which nothing has changed
+		replayed(t, without, "plain", "", "in plain words")
+	})
+}
+
+// Whatever byte of a sealed result somebody changes, it is no result any more,
+// and nothing runs again.
+func TestASealedResultThatWasChangedIsNone(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		g := sealing(t, rdb, prefix, newer, older)
+		complete(t, g, "key", "pay 1.00")
+		record := recordOf(prefix, "key")
+		line, sealed, _ := strings.Cut(stored(t, admin, record), "\n")
+		for at := range len(sealed) {
+			changed := []byte(sealed)
+			changed[at] ^= 1 << (at % 8)
+			store(t, admin, record, line+"\n"+string(changed))
+			refused(t, g, "key", "", idempotency.ErrNoResult)
+			store(t, admin, record, line+"\n"+sealed[:at])
+			refused(t, g, "key", "", idempotency.ErrNoResult)
+		}
+		for _, forged := range []string{"ppay 9,999.00", sealed + "\x00", sealed[1:], "s2025:" + sealed[len("s2026:"):], "s:", "\n" + sealed} {
+			store(t, admin, record, line+"\n"+forged)
+			refused(t, g, "key", "", idempotency.ErrNoResult)
+		}
+		store(t, admin, record, line+"\n"+sealed)
+		replayed(t, g, "key", "", "pay 1.00")
+	})
+}
+
+func TestSecretsAreCopied(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	secret := bytes.Clone(newer.Secret)
+	keys := []idempotency.Key{{ID: newer.ID, Secret: secret}}
+	g := sealing(t, srv.Client(t), prefix, keys...)
+	clear(secret)
+	keys[0] = older
+	complete(t, g, "key", "result")
+	replayed(t, sealing(t, srv.Client(t), prefix, newer), "key", "", "result")
+}
+
+func TestFaultsOfKeys(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{})
+	defer rdb.Close()
+	const idRemedy, secretRemedy = "use 1 to 64 letters, digits, dots, dashes or underscores", "use 16, 24 or 32 random ones"
+	for _, fault := range []struct {
+		keys []idempotency.Key
+		want []string
+	}{
+		{[]idempotency.Key{{Secret: newer.Secret}}, []string{`Keys[0].ID is "": ` + idRemedy}},
+		{[]idempotency.Key{newer, {ID: "a:b", Secret: older.Secret}}, []string{`Keys[1].ID is "a:b": ` + idRemedy}},
+		{[]idempotency.Key{{ID: "a b"}}, []string{`Keys[0].ID is "a b": ` + idRemedy, "Keys[0].Secret has 0 bytes: " + secretRemedy}},
+		{[]idempotency.Key{{ID: strings.Repeat("a", 65), Secret: older.Secret}}, []string{"Keys[0].ID is ", idRemedy}},
+		{[]idempotency.Key{newer, {ID: "x", Secret: make([]byte, 17)}}, []string{"Keys[1].Secret has 17 bytes: " + secretRemedy}},
+		{[]idempotency.Key{newer, older, newer}, []string{`Keys[2].ID is "2026" again: give each key an ID of its own`}},
+		{[]idempotency.Key{{ID: "a"}, {ID: ""}}, []string{"Keys[0].Secret has 0 bytes", "Keys[1].ID", "Keys[1].Secret has 0 bytes"}},
+		{[]idempotency.Key{{ID: "a"}, {ID: "a", Secret: newer.Secret}}, []string{"Keys[0].Secret has 0 bytes", `Keys[1].ID is "a" again`}},
+	} {
+		g, err := idempotency.New(rdb, "test", &idempotency.Options{Keys: fault.keys, Lease: -1})
+		if g != nil || err == nil {
+			t.Errorf("%v: no error", fault.want)
+			continue
+		}
+		for _, want := range append(fault.want, "Lease is ") { // it joins the others' faults
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not say %q", err, want)
+			}
+		}
+		for _, key := range fault.keys {
+			if len(key.Secret) > 0 && strings.Contains(err.Error(), string(key.Secret)) {
+				t.Errorf("%q tells a secret", err)
+			}
+		}
+	}
+	if _, err := idempotency.New(rdb, "test", &idempotency.Options{Keys: []idempotency.Key{}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Why a result cannot be read is told to whoever looks for it, and no more.
+func TestWhyAResultCannotBeRead(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	complete(t, sealing(t, srv.Client(t), prefix, older), "key", "a result")
+	_, _, err := sealing(t, srv.Client(t), prefix, newer).Begin(t.Context(), "key", "")
+	if !errors.Is(err, idempotency.ErrNoResult) || !strings.Contains(err.Error(), "not among Options.Keys") {
+		t.Error(err)
+	}
+	if strings.Contains(err.Error(), "a result") || strings.Contains(err.Error(), recordOf(prefix, "key")) {
+		t.Errorf("%q says too much", err)
+	}
+}
