@@ -6,8 +6,9 @@
 --          nobody was told that it was begun
 -- ARGV[3]  keep, in milliseconds, of a record that is free then
 -- ARGV[4]  keep, in milliseconds, of one that is in doubt then
--- returns  1: it is given up, now or before; 0: it is done; -1: it is another's;
---          -2: there is no record
+-- returns  1: it is given up, now or, unless it is to be undone, before; 0: it is
+--          done, or there is nothing to undo; -1: it is another's; -2: there is no
+--          record
 -- effects  1, unless it was before: PEXPIRE, and SET with PX
 local key, owner, how, short, long = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
@@ -23,7 +24,7 @@ if who ~= owner then
 elseif state == 'done' or state == 'gone' then
   return 0
 elseif state == 'free' or state == 'doubt' then
-  return 1
+  return how == 'undo' and 0 or 1
 end
 local becomes, count = how, attempt + 0
 if how == 'undo' then

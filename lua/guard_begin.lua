@@ -13,7 +13,8 @@
 --   gone     it has run; the result was not kept
 --   doubt    whether it has run is not known
 --
--- An owner that is pending already is answered as before.
+-- An owner that is pending already is answered as before; one that has given up
+-- is not given it again: his question was late.
 --
 -- KEYS[1]  the record
 -- ARGV[1]  owner
@@ -22,8 +23,8 @@
 -- ARGV[4]  keep, in milliseconds: how long the record outlives this
 -- ARGV[5]  what becomes of a run whose lease has ended, or that is in doubt:
 --          retry, reject or reconcile
--- returns  the record: pending or asking: it is this owner's to run; done, gone
---          or doubt: it is not. Or, as a number, the milliseconds until the
+-- returns  the record: pending or asking: it is this owner's to run; otherwise
+--          it is not. Or, as a number, the milliseconds until the
 --          lease of who is running it ends; or 0: the fingerprint is another
 -- effects  SET with PX where the state changes, or where the end of a lease is
 --          further away than it can be, since the clock was set back; PEXPIRE
@@ -53,8 +54,7 @@ if record then
   if not state then
     return redis.error_reply('ERR the key holds no record of neap')
   end
-  local running = state == 'pending' or state == 'asking'
-  if running and who == owner then
+  if who == owner then
     return record
   end
   if call('PTTL', key) < 0 then
@@ -64,7 +64,7 @@ if record then
     return 0
   end
   fence, attempt = number + 0, count + 0
-  if running then
+  if state == 'pending' or state == 'asking' then
     clock()
     local left, most = ends - now, span + 0
     if left > most then

@@ -126,6 +126,9 @@ func (g *Guard) takeBack(q *question) {
 	})
 }
 
+// errReconciled is why the context of a Reconcile ends with it.
+var errReconciled = errors.New("idempotency: Reconcile has returned")
+
 // reconcile asks what became of the run before this claim.
 func (g *Guard) reconcile(c *Claim) (*Claim, []byte, error) {
 	outcome, settled := Unknown(), false
@@ -135,6 +138,7 @@ func (g *Guard) reconcile(c *Claim) (*Claim, []byte, error) {
 		}
 	}()
 	found, err := g.opts.Reconcile(c.Context(), c)
+	c.lease.Drop(errReconciled)
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("%w: %w", ErrInDoubt, err)

@@ -95,13 +95,22 @@ func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 // Forget deletes what is known about a key, and says whether there was anything:
 // the next one runs, even beside one that is at it now, which learns of it when it
 // renews its lease. It is for an operator, and for who has to delete what is
-// known about a person. It costs one round trip. The errors are those of Get.
+// known about a person. It costs one round trip. The errors are those of Get; with
+// [script.ErrMaybeExecuted] it may have been forgotten, or may be yet: it is not
+// asked again, which could forget the next one's claim.
 func (g *Guard) Forget(ctx context.Context, key string) (bool, error) {
 	if key == "" {
 		return false, ErrKey
 	}
 	record := g.space.Key(key, "")
-	n, in, err := g.number(ctx, forgetScript, record)
-	g.watch.ring(record)
-	return n > 0 || err == nil && in.Calls > 0, err
+	defer g.watch.ring(record)
+	reply, err := g.asker.Runner.Run(ctx, forgetScript, []string{record})
+	if err != nil {
+		return false, err
+	}
+	n, ok := reply.(int64)
+	if !ok {
+		return false, broken(forgetScript)
+	}
+	return n > 0, nil
 }

@@ -102,6 +102,17 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
+// Drop ends the Context that there is, and not the lease: the next one is made
+// anew.
+func (l *Lease) Drop(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx != nil {
+		l.cancel(cause)
+		l.ctx, l.cancel = nil, nil
+	}
+}
+
 // End ends the lease for that reason, and returns the reason for which it was
 // over before.
 func (l *Lease) End(reason error) (before error) {
