@@ -8,7 +8,7 @@
 -- A hold that is there already is granted again.
 --
 -- KEYS[1]  the record
--- ARGV[1]  owner
+-- ARGV[1]  owner: one who has no name is its own hold, and has no other
 -- ARGV[2]  hold
 -- ARGV[3]  ttl, in milliseconds
 -- ARGV[4]  keep, in milliseconds: how long the fence outlives the lock
@@ -18,20 +18,21 @@
 -- effects  granted: HSET, HDEL of the holds of who let it lapse, PEXPIRE, or
 --          where that fails HDEL; denied: HSET of wake, and PEXPIRE of a
 --          lock that lives longer than it can, since the clock was set back
-local key, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
-local ttl, keep, wake = ARGV[3] + 0, ARGV[4] + 0, ARGV[5]
+local key, owner, id, ttl, keep, wake = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local hold, lease = 'hold:' .. id, ttl + 0
 
 local call, pcall = redis.call, redis.pcall
 local was = call('HMGET', key, 'fence', 'owner', 'ttl', 'keep', 'wake')
-local fence, left, stale = was[1], 0, {}
-if was[3] then
-  local lives, most = call('PTTL', key), was[3] + 0
+local fence, most, left = was[1], was[3], 0
+if most then
+  local lives = call('PTTL', key)
+  most = most + 0
   left = lives - was[4]
   if lives < 0 or left > most then
     left = most
     call('PEXPIRE', key, left + was[4])
   end
-  if left > 0 and was[2] ~= owner then
+  if left > 0 and (was[2] ~= owner or (owner == id) ~= (call('HMGET', key, 'hold:' .. owner)[1] ~= false)) then
     if wake ~= '' and wake ~= was[5] then
       pcall('HSET', key, 'wake', wake)
     end
@@ -39,18 +40,17 @@ if was[3] then
   end
 end
 
-local number
-local longest = ttl
+local number, longest, stale
 if left > 0 then
-  number, longest = fence + 0, math.max(ttl, was[3] + 0)
+  number, longest = fence + 0, lease > most and ttl or was[3]
 else
   local clock = call('TIME')
-  number = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2])
-  left = 0
+  number, longest, left = math.max((fence or 0) + 1, clock[1] * 1000000 + clock[2]), ttl, 0
   if number >= 9007199254740992 or number ~= number then -- 2^53, or no number
     return redis.error_reply('ERR the fence cannot grow: no number of neap is that large')
   end
-  if was[3] then
+  if most then
+    stale = {}
     for _, field in ipairs(call('HKEYS', key)) do
       if field ~= hold and string.sub(field, 1, 5) == 'hold:' then
         stale[#stale + 1] = field
@@ -59,11 +59,11 @@ else
   end
 end
 
-call('HSET', key, 'fence', string.format('%.0f', number), 'owner', owner, 'ttl', longest, 'keep', keep, hold, '')
-for i = 1, #stale do
+call('HSET', key, 'fence', number, 'owner', owner, 'ttl', longest, 'keep', keep, hold, '')
+for i = 1, stale and #stale or 0 do
   call('HDEL', key, stale[i])
 end
-local kept = pcall('PEXPIRE', key, math.max(left, ttl) + keep)
+local kept = pcall('PEXPIRE', key, math.max(left, lease) + keep)
 if type(kept) == 'table' then
   -- a script has no rollback; only the fence may stay, where there was one
   call('HDEL', key, hold)

@@ -9,21 +9,22 @@
 --          -3: the hold is not there, and it was ended before
 -- effects  HDEL; then, by pcall, PEXPIRE of a record that would live for ever,
 --          and PUBLISH or SPUBLISH where a waiter asked for it
-local key, hold, mine = KEYS[1], 'hold:' .. ARGV[1], ARGV[2] + 0
+local key, id, mine = KEYS[1], ARGV[1], ARGV[2] + 0
+local hold = 'hold:' .. id
 
 local call, pcall = redis.call, redis.pcall
-local was = call('HMGET', key, 'fence', 'owner', 'ttl', 'keep', 'wake', hold)
-if not was[1] then
-  return -2
-end
-if not was[6] then
-  if was[1] + 0 > mine then
+local was = call('HMGET', key, 'owner', 'keep', 'wake', hold)
+if not was[4] then
+  local rest = call('HMGET', key, 'fence', 'ttl')
+  if not rest[1] then
+    return -2
+  elseif rest[1] + 0 > mine then
     return -1
   end
-  return was[2] and not was[3] and -2 or -3
+  return was[1] and not rest[2] and -2 or -3
 end
-local lives, keep = call('PTTL', key), was[4] + 0
-local last = call('HLEN', key) - (was[5] and 5 or 4) == 1
+local lives, keep, wake = call('PTTL', key), was[2] + 0, was[3]
+local last = was[1] == id or call('HLEN', key) == (wake and 6 or 5)
 if last then
   call('HDEL', key, hold, 'owner', 'ttl', 'keep', 'wake')
 else
@@ -33,9 +34,9 @@ end
 if last and lives < 0 then
   pcall('PEXPIRE', key, keep)
 end
-if last and was[5] == 'SPUBLISH' then
+if last and wake == 'SPUBLISH' then
   pcall('SPUBLISH', key, 'free')
-elseif last and was[5] then
+elseif last and wake then
   pcall('PUBLISH', key, 'free')
 end
 return lives >= 0 and lives <= keep and 0 or 1

@@ -87,7 +87,7 @@ func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
 		_, forced := l.ForceRelease(t.Context(), key)
 		_, inspected := l.Inspect(t.Context(), key)
 		done := l.Do(t.Context(), "other-"+key, fn)
-		held, tried := l.Try(t.Context(), "third-"+key)
+		held, tried := l.As("me").Try(t.Context(), "third-"+key)
 		if tried == nil {
 			tried = errors.Join(held.Extend(t.Context(), 5*time.Minute), held.Release(t.Context()))
 		}

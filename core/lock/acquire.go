@@ -64,11 +64,7 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
-	ttl := s.opts.TTL
-	if s.opts.MaxHold != 0 {
-		ttl = min(ttl, s.opts.MaxHold)
-	}
-	n, asked, in, err := s.bring(ctx, b, ttl, wake)
+	n, asked, in, err := s.bring(ctx, b, wake)
 	b.doubt.Add(in)
 	switch {
 	case err != nil:
@@ -79,7 +75,7 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 		return nil, 0, errDone
 	}
 	held := &Lock{of: s, bid: *b, fence: n, parent: ctx}
-	if !held.begin(asked, ttl) {
+	if !held.begin(asked, s.lasts) {
 		_ = held.Release(ctx)
 		b.doubt = ask.Doubt{} // which Release has seen to
 		return nil, 0, ErrExpired
@@ -87,12 +83,11 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 	return held, 0, nil
 }
 
-func (s *shared) bring(ctx context.Context, b *bid, ttl time.Duration, wake string) (int64, time.Time, ask.Doubt, error) {
+func (s *shared) bring(ctx context.Context, b *bid, wake string) (int64, time.Time, ask.Doubt, error) {
 	if b.run != nil {
-		return s.ask(ctx, startScript, b.key, b.hold, milliseconds(ttl), milliseconds(s.opts.FenceRetention),
-			number(b.run.tick), b.run.rerun.String(), wake)
+		return s.ask(ctx, startScript, b.key, b.hold, s.ttl, s.keep, number(b.run.tick), b.run.rerun.String(), wake)
 	}
-	return s.ask(ctx, acquireScript, b.key, b.owner, b.hold, milliseconds(ttl), milliseconds(s.opts.FenceRetention), wake)
+	return s.ask(ctx, acquireScript, b.key, b.owner, b.hold, s.ttl, s.keep, wake)
 }
 
 // told counts, and gives back what a bid that came to nothing may have been

@@ -287,3 +287,21 @@ func TestAFenceThatCannotGrowIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// A record of before the last grants, as a replica has that was promoted before
+// it heard of them, gives none of their fences again.
+func TestFenceGrowsOnAnOldRecord(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		f := &fences{locker: locker(t, rdb, prefix, nil), how: []string{"a record that is older"}}
+		release(t, f.next(t))
+		before := f.last
+		for range 3 {
+			release(t, f.next(t))
+		}
+		if err := admin.HSet(t.Context(), recordOf(prefix, "key"), "fence", before).Err(); err != nil {
+			t.Fatal(err)
+		}
+		release(t, f.next(t))
+	})
+}

@@ -11,7 +11,11 @@ import (
 type lines struct {
 	mu     sync.Mutex
 	places map[string]*place
+	spare  []*place // empty ones, to be used again: most locks have nobody wait
 }
+
+// spares is how many are kept.
+const spares = 64
 
 type place struct {
 	waiting []*waiter     // as they came
@@ -124,7 +128,11 @@ func (l *lines) size() (waiting, held int) {
 func (l *lines) at(key string) *place {
 	p := l.places[key]
 	if p == nil {
-		p = &place{}
+		if n := len(l.spare); n > 0 {
+			p, l.spare = l.spare[n-1], l.spare[:n-1]
+		} else {
+			p = &place{}
+		}
 		if l.places == nil {
 			l.places = map[string]*place{}
 		}
@@ -136,6 +144,9 @@ func (l *lines) at(key string) *place {
 func (l *lines) clear(key string, p *place) {
 	if len(p.waiting) == 0 && len(p.held) == 0 {
 		delete(l.places, key)
+		if len(l.spare) < spares {
+			l.spare = append(l.spare, p)
+		}
 	}
 }
 

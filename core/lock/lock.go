@@ -94,8 +94,16 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // when Redis did not confirm the release: it goes on in the background, or, where
 // Redis had the hold no more when it was asked again, nobody knows why.
 func (l *Lock) Release(ctx context.Context) error {
-	l.release.Do(func() { l.outcome = l.released(context.WithoutCancel(ctx)) })
+	l.release.Do(func() { l.outcome = l.released(endless(ctx)) })
 	return l.outcome
+}
+
+// endless is ctx without its end.
+func endless(ctx context.Context) context.Context {
+	if ctx.Done() == nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 func (l *Lock) released(ctx context.Context) error {

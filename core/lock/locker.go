@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
@@ -27,6 +28,10 @@ type Locker struct {
 type shared struct {
 	name  string
 	opts  Options
+	lasts time.Duration // what a grant does at first
+
+	ttl, keep any // the same and FenceRetention, made into arguments once
+
 	space keyspace.Space
 	rdb   script.Client
 	run   *script.Runner
@@ -57,6 +62,11 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 		return nil, fmt.Errorf("lock.New: %w", err)
 	}
 	s := &shared{name: name, opts: own, space: space, rdb: rdb, run: run, asker: ask.Asker{Runner: run, Budget: own.Budget}}
+	s.lasts = own.TTL
+	if own.MaxHold != 0 {
+		s.lasts = min(own.TTL, own.MaxHold)
+	}
+	s.ttl, s.keep = milliseconds(s.lasts), milliseconds(own.FenceRetention)
 	s.terms = lease.Terms{
 		TTL: own.TTL, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold, Expired: ErrExpired, MaxHeld: ErrMaxHold,
 	}
@@ -104,8 +114,8 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 type bid struct {
 	key         string
 	line        string // whose turn it waits for: the owner, or "" of those without a name
-	owner, hold string
-	run         *run // nil of a lock
+	owner, hold any    // strings, made into arguments once
+	run         *run   // nil of a lock
 	doubt       ask.Doubt
 }
 
@@ -119,8 +129,8 @@ func (l *Locker) bid(key string) (*bid, error) {
 	b := &bid{key: l.space.Key(key, ""), hold: token.New()}
 	b.owner = b.hold
 	if l.named {
-		b.owner = l.space.Subject(l.owner)
-		b.line = b.owner
+		b.line = l.space.Subject(l.owner)
+		b.owner = b.line
 	}
 	return b, nil
 }

@@ -162,7 +162,7 @@ func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
 func (l *Lock) complete(ctx context.Context) error {
 	verdict := ErrReleased
 	l.release.Do(func() {
-		verdict = l.completed(context.WithoutCancel(ctx))
+		verdict = l.completed(endless(ctx))
 		l.outcome = verdict
 	})
 	return verdict

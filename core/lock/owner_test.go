@@ -84,6 +84,23 @@ func TestReentry(t *testing.T) {
 	})
 }
 
+// Who has no name is not joined by who calls himself by what Inspect says.
+func TestWhoHasNoNameIsAlone(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, nil)
+		held := try(t, l)
+		state, err := l.Inspect(t.Context(), "key")
+		if err != nil || !state.Held {
+			t.Fatal(state, err)
+		}
+		if _, err := l.As(state.Owner).Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("a second hold: %v", err)
+		}
+		release(t, held)
+	})
+}
+
 // TestNestedDo enters its own lock from within.
 func TestNestedDo(t *testing.T) {
 	t.Parallel()

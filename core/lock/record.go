@@ -56,7 +56,7 @@ func (b *bid) ending(s *shared, fence int64, how conclusion) ending {
 		how = b.run.without()
 	}
 	return func(ctx context.Context) (int64, bool, error) {
-		sc, args := releaseScript, []any{b.hold, number(fence)}
+		sc, args := releaseScript, []any{b.hold, fence}
 		if b.run != nil {
 			sc, args = endScript, append(args, string(how))
 		}

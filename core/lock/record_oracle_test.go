@@ -55,7 +55,7 @@ func (r *record) acquire(owner, hold string, ttl, keep int64, wake string) (left
 		r.lives = left + r.keep
 	}
 	held := r.ttl != 0 && left > 0
-	if held && r.owner != owner {
+	if held && (r.owner != owner || (owner == hold) != r.holds[owner]) {
 		if wake != "" {
 			r.wake = wake
 		}
@@ -196,6 +196,9 @@ func (o *oracle) step(t *testing.T) {
 	t.Helper()
 	owner := fmt.Sprint("owner", o.rng.IntN(3))
 	hold := fmt.Sprint(owner, "-", o.rng.IntN(3))
+	if o.rng.IntN(3) == 0 {
+		hold = owner // which then has no name
+	}
 	ttl, keep := (1+o.rng.Int64N(5))*o.unit, (20+o.rng.Int64N(2))*o.unit
 	switch o.rng.IntN(14) {
 	case 0, 1, 2, 3:
@@ -216,6 +219,9 @@ func (o *oracle) step(t *testing.T) {
 			}
 		case !granted && o.near(-n, left):
 			o.seen["denied"]++
+			if o.model.owner == owner {
+				o.seen["denied its own"]++
+			}
 		default:
 			t.Fatalf("the model says %d, %v, fence %d\nafter %s", left, granted, before, strings.Join(o.history, "\n"))
 		}
@@ -374,7 +380,7 @@ func TestRecordEqualsModel(t *testing.T) {
 			}
 			t.Log(seen)
 			for _, what := range []string{
-				"re-entered", "taken after a lapse", "denied", "answer -3", "answer -2", "answer -1", "answer 0", "answer 1", "answer 2",
+				"re-entered", "taken after a lapse", "denied", "denied its own", "answer -3", "answer -2", "answer -1", "answer 0", "answer 1", "answer 2",
 			} {
 				if seen[what] == 0 {
 					t.Errorf("nothing was %s: %v", what, slices.Collect(maps.Keys(seen)))
