@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,30 +15,6 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-// cuttable is a client whose server can go away.
-type cuttable struct {
-	*redis.Client
-	how atomic.Pointer[string]
-}
-
-func (c *cuttable) cut(how string) { c.how.Store(&how) }
-func (c *cuttable) mend()          { c.how.Store(nil) }
-
-func (c *cuttable) Process(ctx context.Context, cmd redis.Cmder) error {
-	how := c.how.Load()
-	if how == nil {
-		return c.Client.Process(ctx, cmd)
-	}
-	cmd.Args() // it was written
-	err := io.EOF
-	if *how == "silent" {
-		<-ctx.Done()
-		err = ctx.Err()
-	}
-	cmd.SetErr(err)
-	return err
-}
 
 // TestToldBeforeTheLeaseLapses cuts a holder off: when its Context ends the
 // lock has not lapsed in Redis, which is asked how long it lasts.
@@ -53,7 +27,7 @@ func TestToldBeforeTheLeaseLapses(t *testing.T) {
 			t.Run(fmt.Sprint(how, plain), func(t *testing.T) {
 				t.Parallel()
 				stood := redistest.Witness(t)
-				rdb, prefix := &cuttable{Client: srv.Client(t)}, srv.Prefix(t)
+				rdb, prefix := &redistest.Cuttable{Client: srv.Client(t)}, srv.Prefix(t)
 				l := locker(t, rdb, prefix, &lock.Options{TTL: ttl, FenceRetention: keep, NoRenewal: plain})
 				other := locker(t, srv.Client(t), prefix, nil)
 				began := time.Now()
@@ -64,7 +38,7 @@ func TestToldBeforeTheLeaseLapses(t *testing.T) {
 				if !plain {
 					redistest.Await(t, 5*time.Second, "a renewal", func() bool { return time.Since(began) > ttl/2 })
 				}
-				rdb.cut(how)
+				rdb.Cut(how)
 				<-held.Context().Done()
 				left := srv.Admin(t).PTTL(t.Context(), prefix+":lock:test:{key}").Val() - keep
 				_, taken := other.Try(t.Context(), "key")
@@ -80,7 +54,7 @@ func TestToldBeforeTheLeaseLapses(t *testing.T) {
 				if err := held.Release(t.Context()); !errors.Is(err, lock.ErrExpired) {
 					t.Errorf("Release: %v", err)
 				}
-				rdb.mend()
+				rdb.Mend()
 				redistest.Await(t, 10*time.Second, "the end of it", func() bool { return l.Stats().Undoing == 0 })
 				if got := l.Stats(); got != (lock.Stats{Granted: 1, Lost: 1, Undone: 1}) {
 					t.Errorf("%+v", got)

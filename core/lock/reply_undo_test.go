@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,49 +86,12 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	}
 }
 
-// late is a client whose calls of one script are on their way until the test
-// delivers them one by one, while the client thinks that the connection broke.
-type late struct {
-	redis.UniversalClient
-	sha string
-
-	mu    sync.Mutex
-	calls [][]any
-	most  int
-}
-
-func (c *late) Process(ctx context.Context, cmd redis.Cmder) error {
-	if strings.Contains(cmd.String(), c.sha) { // Args would say that it was written
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if len(c.calls) < c.most {
-			c.calls = append(c.calls, cmd.Args())
-			cmd.SetErr(io.EOF)
-			return io.EOF
-		}
-	}
-	return c.UniversalClient.Process(ctx, cmd)
-}
-
-func (c *late) deliver(t *testing.T) {
-	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.calls) == 0 {
-		t.Fatal("nothing is on its way")
-	}
-	if err := c.UniversalClient.Process(t.Context(), redis.NewCmd(t.Context(), c.calls[0]...)); err != nil {
-		t.Error(err)
-	}
-	c.calls = c.calls[1:]
-}
-
 // TestAcquireThatOvertakesItsUndoIsUndone delivers an acquisition behind some
 // attempts to undo it, and once more behind one that did.
 func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		slow := &late{UniversalClient: rdb, sha: acquireScript.SHA(), most: 1000}
+		slow := &redistest.Late{UniversalClient: rdb, SHA: acquireScript.SHA(), Most: 1000}
 		l, other := locker(t, slow, prefix, &lock.Options{Budget: 500 * time.Millisecond}), locker(t, rdb, prefix, nil)
 		if err := other.Warm(t.Context()); err != nil {
 			t.Fatal(err)
@@ -141,7 +102,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 		began := time.Now()
 		redistest.Await(t, 10*time.Second, "the first attempts", func() bool { return time.Since(began) > 350*time.Millisecond })
 		for range 2 {
-			slow.deliver(t)
+			slow.Deliver(t)
 			freeWithin(t, 2*time.Second, other, "key")
 		}
 	})
@@ -152,7 +113,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		slow := &late{UniversalClient: rdb, sha: acquireScript.SHA(), most: 1}
+		slow := &redistest.Late{UniversalClient: rdb, SHA: acquireScript.SHA(), Most: 1}
 		l, other := locker(t, slow, prefix, nil), locker(t, rdb, prefix, nil)
 		if err := other.Warm(t.Context()); err != nil {
 			t.Fatal(err)
@@ -164,7 +125,7 @@ func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 		if err := held.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		slow.deliver(t)
+		slow.Deliver(t)
 		freeWithin(t, 2*time.Second, other, "key")
 		redistest.Await(t, 5*time.Second, "the count of it", func() bool { return l.Stats().Undone == 1 })
 	})
@@ -176,7 +137,7 @@ func TestReleaseWhoseReplyIsLostAccusesNobody(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		other := locker(t, rdb, prefix, nil)
-		between := &interrupted{UniversalClient: rdb, sha: releaseScript.SHA()}
+		between := &redistest.Interrupted{UniversalClient: rdb, SHA: releaseScript.SHA()}
 		l := locker(t, between, prefix, nil)
 		if err := other.Warm(t.Context()); err != nil {
 			t.Fatal(err)
@@ -196,7 +157,7 @@ func TestReleaseWhoseReplyIsLostAccusesNobody(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			between.then = do.then
+			between.Next(do.then)
 			if err := held.Release(t.Context()); !errors.Is(err, do.want) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -205,25 +166,6 @@ func TestReleaseWhoseReplyIsLostAccusesNobody(t *testing.T) {
 			}
 		}
 	})
-}
-
-// interrupted is a client that loses the next reply of a script, behind which
-// something happens.
-type interrupted struct {
-	redis.UniversalClient
-	sha  string
-	then func()
-}
-
-func (c *interrupted) Process(ctx context.Context, cmd redis.Cmder) error {
-	err := c.UniversalClient.Process(ctx, cmd)
-	if do := c.then; do != nil && err == nil && strings.Contains(cmd.String(), c.sha) {
-		c.then = nil
-		do()
-		cmd.SetErr(io.EOF)
-		return io.EOF
-	}
-	return err
 }
 
 // TestForceReleaseIsNotAskedAgain: a second one would end the next holder's.
@@ -239,11 +181,12 @@ func TestForceReleaseIsNotAskedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		var next *lock.Lock
-		between := &interrupted{UniversalClient: rdb, sha: forceScript.SHA(), then: func() {
+		between := &redistest.Interrupted{UniversalClient: rdb, SHA: forceScript.SHA()}
+		between.Next(func() {
 			if next, err = other.Try(t.Context(), "key"); err != nil {
 				t.Error(err)
 			}
-		}}
+		})
 		if was, err := locker(t, between, prefix, nil).ForceRelease(t.Context(), "key"); was || !errors.Is(err, script.ErrMaybeExecuted) {
 			t.Errorf("%v, %v", was, err)
 		}

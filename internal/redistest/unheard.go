@@ -1,0 +1,106 @@
+package redistest
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Cuttable is a client whose server can go away.
+type Cuttable struct {
+	*redis.Client
+	how atomic.Pointer[string]
+}
+
+// Cut has every call fail: "refused" at once, "silent" when its context ends.
+func (c *Cuttable) Cut(how string) { c.how.Store(&how) }
+
+// Mend ends what Cut began.
+func (c *Cuttable) Mend() { c.how.Store(nil) }
+
+// Process is that of a client that did write the command.
+func (c *Cuttable) Process(ctx context.Context, cmd redis.Cmder) error {
+	how := c.how.Load()
+	if how == nil {
+		return c.Client.Process(ctx, cmd)
+	}
+	cmd.Args() // it was written
+	err := io.EOF
+	if *how == "silent" {
+		<-ctx.Done()
+		err = ctx.Err()
+	}
+	cmd.SetErr(err)
+	return err
+}
+
+// Late is a client of whose calls of one script the first Most are on their way
+// until the test delivers them one by one, while the client thinks that the
+// connection broke.
+type Late struct {
+	redis.UniversalClient
+	SHA  string
+	Most int
+
+	mu    sync.Mutex
+	calls [][]any
+}
+
+// Process holds a call back, or makes it.
+func (c *Late) Process(ctx context.Context, cmd redis.Cmder) error {
+	if strings.Contains(cmd.String(), c.SHA) { // Args would say that it was written
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.calls) < c.Most {
+			c.calls = append(c.calls, cmd.Args())
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+	}
+	return c.UniversalClient.Process(ctx, cmd)
+}
+
+// Deliver makes the first call that is on its way. Another may be held back in its
+// place.
+func (c *Late) Deliver(tb testing.TB) {
+	tb.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.calls) == 0 {
+		tb.Fatal("nothing is on its way")
+	}
+	if err := c.UniversalClient.Process(tb.Context(), redis.NewCmd(tb.Context(), c.calls[0]...)); err != nil {
+		tb.Error(err)
+	}
+	c.calls = c.calls[1:]
+}
+
+// Interrupted is a client that loses a reply of a script, behind which something
+// happens.
+type Interrupted struct {
+	redis.UniversalClient
+	SHA string
+
+	then atomic.Pointer[func()]
+}
+
+// Next has the next reply lost, and then called before the caller knows.
+func (c *Interrupted) Next(then func()) { c.then.Store(&then) }
+
+// Process makes the call.
+func (c *Interrupted) Process(ctx context.Context, cmd redis.Cmder) error {
+	err := c.UniversalClient.Process(ctx, cmd)
+	if err == nil && strings.Contains(cmd.String(), c.SHA) {
+		if then := c.then.Swap(nil); then != nil {
+			(*then)()
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+	}
+	return err
+}
