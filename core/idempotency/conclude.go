@@ -21,8 +21,9 @@ const undone state = "undo"
 // taken over: what was done, was done. The error is nil when it was noted;
 // [ErrLost] when another has taken over, or somebody has resolved it, or when
 // there is no record that would say that it is in doubt; and a [*script.Error]
-// when Redis did not confirm it: then it goes on in the background for a lease,
-// and longer while Redis does not answer.
+// when Redis did not confirm it: it goes on in the background for a lease, and
+// longer while Redis does not answer; or, where a run that was given up was
+// another's when Redis was asked again, nobody knows why.
 func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
 	c.conclusion.Do(func() { c.outcome = c.conclude(context.WithoutCancel(ctx), o) })
 	return c.outcome
@@ -32,28 +33,38 @@ func (c *Claim) conclude(ctx context.Context, o Outcome) error {
 	if c.lease.End(ErrConcluded) == nil {
 		c.of.count.running.Add(-1)
 	}
-	defer c.of.watch.ring(c.record)
 	end := c.ending(o)
 	asked := time.Now()
 	n, in, err := end(ctx)
-	switch {
-	case err != nil:
-		c.of.count.unconfirmed.Add(1)
-		in.Add(ask.Doubt{Last: asked, Calls: 1})
-		in.TakeBack(&c.of.late, c.of.opts.Lease, true, func() (bool, error) {
-			n, _, err := end(context.Background())
-			return n > 0, err
-		})
-		return err
-	case o.state != done && o.state != gone:
+	if err == nil {
+		return c.concluded(o, n, in.Calls > 0)
+	}
+	c.of.count.unconfirmed.Add(1)
+	c.of.watch.ring(c.record)
+	in.Add(ask.Doubt{Last: asked, Calls: 1})
+	in.TakeBack(&c.of.late, c.of.opts.Lease, true, func() (bool, error) {
+		n, _, err := end(context.Background())
+		if err == nil {
+			_ = c.concluded(o, n, true)
+		}
+		return n > 0, err
+	})
+	return err
+}
+
+// concluded is what follows from Redis' answer; doubted says that there may have
+// been one before, which is lost.
+func (c *Claim) concluded(o Outcome, n int64, doubted bool) error {
+	if !o.isDone() {
 		c.of.takeBack(&c.question) // what was begun may be yet, once more
 	}
-	return c.of.verdict(o, n)
+	c.of.watch.ring(c.record)
+	return c.of.verdict(o, n, doubted)
 }
 
 // ending is the question that concludes a claim.
 func (c *Claim) ending(o Outcome) func(ctx context.Context) (n int64, in ask.Doubt, err error) {
-	if o.state != done && o.state != gone {
+	if !o.isDone() {
 		return func(ctx context.Context) (int64, ask.Doubt, error) { return c.of.abandon(ctx, &c.question, o.state) }
 	}
 	var result string
@@ -68,15 +79,19 @@ func (c *Claim) ending(o Outcome) func(ctx context.Context) (n int64, in ask.Dou
 
 // abandon gives up a run that is not done.
 func (g *Guard) abandon(ctx context.Context, q *question, how state) (int64, ask.Doubt, error) {
+	return g.number(ctx, abandonScript, q.record, q.owner, string(g.becomes(how)),
+		milliseconds(g.opts.Retention), milliseconds(g.opts.DoubtRetention))
+}
+
+// becomes is what becomes of a run that is not done.
+func (g *Guard) becomes(how state) state {
 	switch {
 	case how != "":
+		return how
 	case g.opts.InDoubt == Retry:
-		how = free
-	default:
-		how = doubt
+		return free
 	}
-	return g.number(ctx, abandonScript, q.record, q.owner, string(how),
-		milliseconds(g.opts.Retention), milliseconds(g.opts.DoubtRetention))
+	return doubt
 }
 
 // number asks what is answered with a number.
@@ -92,19 +107,31 @@ func (g *Guard) number(ctx context.Context, sc *script.Script, key string, args 
 	return n, in, err
 }
 
+// errGone: nobody knows whether a call gave the run up, or somebody else took it.
+var errGone error = &script.Error{
+	Script: abandonScript.Name(), Class: script.ErrMaybeExecuted,
+	Err: errors.New("no answer, and when asked again it was another's"),
+}
+
 // verdict counts, and is what a script's answer says about a conclusion.
-func (g *Guard) verdict(o Outcome, n int64) error {
-	completed := o.state == done || o.state == gone
+func (g *Guard) verdict(o Outcome, n int64, doubted bool) error {
 	switch {
-	case n == absent && o.state == free: // which is what was wanted
+	case o.state == undone: // who was told of nothing has nothing to lose
+		return nil
+	case n == absent:
 		g.count.abandoned.Add(1)
+		if g.becomes(o.state) != free { // which is what was wanted
+			return ErrLost
+		}
+	case n < 0 && doubted && !o.isDone():
+		return errGone
 	case n < 0:
 		g.count.overtaken.Add(1)
 		return ErrLost
-	case completed && n == flushed:
-		g.count.flushed.Add(1)
-		g.count.completed.Add(1)
-	case completed:
+	case o.isDone():
+		if n == flushed {
+			g.count.flushed.Add(1)
+		}
 		g.count.completed.Add(1)
 	default:
 		g.count.abandoned.Add(1)

@@ -23,6 +23,9 @@ func DoneWithout() Outcome { return Outcome{state: gone} }
 // is up to [InDoubt].
 func Unknown() Outcome { return Outcome{} }
 
+// isDone says that it must not run again.
+func (o Outcome) isDone() bool { return o.state == done || o.state == gone }
+
 // state is the first word of a record.
 type state string
 
