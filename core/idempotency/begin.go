@@ -72,7 +72,7 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 		return nil, nil, err
 	}
 	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record,
-		q.owner, q.print, milliseconds(g.opts.Lease), g.keep, policies[g.opts.InDoubt])
+		q.owner, q.print, g.lease, g.keep, g.policy)
 	q.doubt.Add(in)
 	if err != nil {
 		return nil, nil, err

@@ -67,7 +67,7 @@ func (c *Claim) ending(o Outcome) func(ctx context.Context) (n int64, in ask.Dou
 	if !o.isDone() {
 		return func(ctx context.Context) (int64, ask.Doubt, error) { return c.of.abandon(ctx, &c.question, o.state) }
 	}
-	var result string
+	var result []byte
 	if o.state == done {
 		result = c.of.seals.seal(c.record, o.result)
 	}

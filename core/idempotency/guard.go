@@ -16,18 +16,20 @@ import (
 // Guard has what a key stands for run once. It is immutable and safe for
 // concurrent use, and needs no Close. The zero Guard is not usable.
 type Guard struct {
-	name  string
-	opts  Options
-	keep  string // of a run that was begun, in milliseconds
-	space keyspace.Space
-	rdb   script.Client
-	asker ask.Asker
-	terms lease.Terms
-	seals *seals
-	watch watch
-	undo  undo.Undoer // of runs that nobody was told to begin
-	late  undo.Undoer // of conclusions that Redis did not confirm
-	count counters
+	name   string
+	opts   Options
+	lease  any // in milliseconds; boxed once, so that a call does not
+	keep   any // the same of the record of a run that was begun
+	policy any // what to do about a run in doubt
+	space  keyspace.Space
+	rdb    script.Client
+	asker  ask.Asker
+	terms  lease.Terms
+	seals  *seals
+	watch  watch
+	undo   undo.Undoer // of runs that nobody was told to begin
+	late   undo.Undoer // of conclusions that Redis did not confirm
+	count  counters
 }
 
 // New makes a Guard. The name, 1 to 64 letters, digits, dots, dashes and
@@ -54,7 +56,8 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 		keep = own.DoubtRetention
 	}
 	return &Guard{
-		name: name, opts: own, keep: milliseconds(keep), space: space, rdb: rdb, seals: seals,
+		name: name, opts: own, space: space, rdb: rdb, seals: seals,
+		lease: milliseconds(own.Lease), keep: milliseconds(keep), policy: policies[own.InDoubt],
 		asker: ask.Asker{Runner: run, Budget: own.Budget},
 		terms: lease.Terms{TTL: own.Lease, Expired: ErrExpired},
 	}, nil

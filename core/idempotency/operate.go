@@ -75,7 +75,7 @@ func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 	case o.state == "":
 		return ErrUnresolved
 	}
-	record, result := g.space.Key(key, ""), ""
+	record, result := g.space.Key(key, ""), []byte(nil)
 	if o.state == done {
 		result = g.seals.seal(record, o.result)
 	}

@@ -43,18 +43,24 @@ type record struct {
 	result  string
 }
 
-func parse(text string) (record, bool) {
+func parse(text string) (r record, ok bool) {
 	line, result, ok := strings.Cut(text, "\n")
-	words := strings.Split(line, " ")
-	if !ok || len(words) != 7 {
+	if !ok || strings.Count(line, " ") != 6 {
 		return record{}, false
 	}
-	fence, err1 := strconv.ParseInt(words[1], 10, 64)
-	attempt, err2 := strconv.ParseInt(words[2], 10, 64)
+	word := func() (w string) {
+		w, line, _ = strings.Cut(line, " ")
+		return w
+	}
+	r.state = state(word())
+	fence, err1 := strconv.ParseInt(word(), 10, 64)
+	attempt, err2 := strconv.ParseInt(word(), 10, 64)
 	if err1 != nil || err2 != nil {
 		return record{}, false
 	}
-	return record{state(words[0]), fence, attempt, words[5], words[6], result}, true
+	_, _ = word(), word() // of the lease
+	r.fence, r.attempt, r.owner, r.print, r.result = fence, attempt, word(), line, result
+	return r, true
 }
 
 // broken is the error about an answer that no script of neap gives.

@@ -65,9 +65,9 @@ func newSeals(keys []Key) (*seals, error) {
 }
 
 // seal makes what is stored as the result of a record.
-func (s *seals) seal(record string, result []byte) string {
+func (s *seals) seal(record string, result []byte) []byte {
 	if s.current == "" {
-		return string(plain) + string(result)
+		return append(append(make([]byte, 0, 1+len(result)), plain), result...)
 	}
 	aead := s.ciphers[s.current]
 	stored := make([]byte, 0, 2+len(s.current)+aead.NonceSize()+len(result)+aead.Overhead())
@@ -76,8 +76,7 @@ func (s *seals) seal(record string, result []byte) string {
 	stored = append(stored, ':')
 	nonce := stored[len(stored) : len(stored)+aead.NonceSize()]
 	_, _ = rand.Read(nonce) // never fails
-	stored = stored[:len(stored)+len(nonce)]
-	return string(aead.Seal(stored, nonce, result, []byte(record)))
+	return aead.Seal(stored[:len(stored)+len(nonce)], nonce, result, []byte(record))
 }
 
 // open is the result of a record from what was stored. With keys it takes nothing
