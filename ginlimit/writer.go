@@ -55,15 +55,13 @@ func (w *writer) WriteHeaderNow() {
 func (w *writer) Write(p []byte) (int, error) {
 	w.begin()
 	n, err := w.ResponseWriter.Write(p)
-	w.rec.Wrote(p, err)
-	return n, err
+	return w.rec.Wrote(p, n, err)
 }
 
 func (w *writer) WriteString(s string) (int, error) {
 	w.begin()
 	n, err := w.ResponseWriter.WriteString(s)
-	w.rec.Wrote([]byte(s), err)
-	return n, err
+	return w.rec.Wrote([]byte(s), n, err)
 }
 
 func (w *writer) Flush() {

@@ -1,6 +1,7 @@
 package gatehttp
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -49,23 +50,36 @@ func (rec *Recorder) Commit(status int) {
 		rec.header.Get("Content-Encoding") == "" && rec.header.Get("Transfer-Encoding") == ""
 }
 
-// Wrote notes a write to the body and how it ended. It keeps all of p when the
-// write failed: the client may be gone, but this is what it would have seen.
-func (rec *Recorder) Wrote(p []byte, err error) {
+// Wrote notes a write of p to the body that came to n bytes and ended with err,
+// and returns what to tell the handler. When the client is gone and all of the
+// body is to be captured, that is that all went well: the handler goes on, and
+// Leave sees all that the client would have seen.
+func (rec *Recorder) Wrote(p []byte, n int, err error) (int, error) {
 	if !gate.BodyAllowed(rec.status) {
-		return
+		return n, err
 	}
 	if rec.sniffing && len(rec.start) < sniffLength {
 		rec.start = append(rec.start, p[:min(len(p), sniffLength-len(rec.start))]...)
 	}
 	if rec.head {
-		return
+		return n, err
 	}
-	rec.cut = rec.cut || err != nil
 	rec.length += int64(len(p))
 	if room := rec.capture - int64(len(rec.body)); room > 0 {
 		rec.body = append(rec.body, p[:min(int64(len(p)), room)]...)
 	}
+	if rec.alone(err) {
+		return len(p), nil
+	}
+	rec.cut = rec.cut || err != nil
+	return n, err
+}
+
+// alone says that err is of a client that is gone, and that the recorder has
+// the whole body nonetheless.
+func (rec *Recorder) alone(err error) bool {
+	return err != nil && !rec.cut && rec.capture > 0 && rec.length <= rec.capture &&
+		!errors.Is(err, http.ErrContentLength) && !errors.Is(err, http.ErrHijacked)
 }
 
 // full says that further bytes of the body change nothing but its length.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatehttp"
@@ -148,10 +149,71 @@ func TestReadFrom(t *testing.T) {
 	}
 }
 
-// failing is a writer whose client has gone.
-type failing struct{ http.ResponseWriter }
+// failing is a writer whose client goes away after a byte, or that is used
+// wrongly.
+type failing struct {
+	http.ResponseWriter
+	err error
+}
 
-func (failing) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+func (f failing) Write(p []byte) (int, error) { return min(1, len(p)), f.err }
+
+func (f failing) ReadFrom(src io.Reader) (int64, error) {
+	n, _ := src.Read(make([]byte, 2))
+	return int64(min(1, n)), f.err
+}
+
+// TestClientGone: the handler of a response that is to be captured whole does
+// not notice, and Leave sees all of it. What is not, or is the handler's own
+// fault, the handler is told.
+func TestClientGone(t *testing.T) {
+	t.Parallel()
+	pipe, broken := errors.New("broken pipe"), errors.New("broken source")
+	write := func(w http.ResponseWriter, parts ...string) (n int64, err error) {
+		for _, part := range parts {
+			wrote, failed := io.WriteString(w, part)
+			n, err = n+int64(wrote), errors.Join(err, failed)
+		}
+		return n, err
+	}
+	read := func(w http.ResponseWriter, parts ...string) (int64, error) {
+		return w.(io.ReaderFrom).ReadFrom(iotest.OneByteReader(strings.NewReader(strings.Join(parts, ""))))
+	}
+	for name, c := range map[string]struct {
+		capture int64
+		err     error
+		do      func(w http.ResponseWriter, parts ...string) (int64, error)
+		body    string
+		n       int64
+		told    bool
+	}{
+		"written":            {6, pipe, write, "unseen", 6, false},
+		"copied":             {6, pipe, read, "unseen", 6, false},
+		"written, too long":  {5, pipe, write, "unsee", 4, true},
+		"copied, too long":   {5, pipe, read, "unsee", 1, true},
+		"written, unseen":    {0, pipe, write, "", 2, true},
+		"more than declared": {6, http.ErrContentLength, write, "unseen", 2, true},
+		"taken over":         {6, http.ErrHijacked, write, "unseen", 2, true},
+		"flushed": {6, pipe, func(w http.ResponseWriter, parts ...string) (int64, error) {
+			w.(http.Flusher).Flush()
+			return write(w, parts...)
+		}, "unseen", 2, true},
+		"a source that breaks": {6, pipe, func(w http.ResponseWriter, _ ...string) (int64, error) {
+			src := io.MultiReader(strings.NewReader("uns"), iotest.ErrReader(broken))
+			return w.(io.ReaderFrom).ReadFrom(src)
+		}, "uns", 1, true},
+	} {
+		w := failing{httptest.NewRecorder(), c.err}
+		rec := gatehttp.NewRecorder(w.Header(), "GET", c.capture)
+		n, err := c.do(rec.Wrap(struct {
+			failing
+			http.Flusher
+		}{w, w.ResponseWriter.(http.Flusher)}), "uns", "een")
+		if got := rec.Reply(); string(got.Body) != c.body || got.Partial != c.told || n != c.n || (err != nil) != c.told {
+			t.Errorf("%s: Leave saw %q, Partial %t, and the handler was told %d, %v", name, got.Body, got.Partial, n, err)
+		}
+	}
+}
 
 func TestPartial(t *testing.T) {
 	t.Parallel()
@@ -172,9 +234,6 @@ func TestPartial(t *testing.T) {
 		"as declared, for HEAD": {"HEAD", "", false, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "8")
 		}},
-		"a write that fails": {"GET", "unseen", true, func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.WriteString(w, "unseen")
-		}},
 		"flushed": {"GET", "seen", true, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, "seen")
 			w.(http.Flusher).Flush()
@@ -185,9 +244,6 @@ func TestPartial(t *testing.T) {
 		}},
 	} {
 		w := http.ResponseWriter(httptest.NewRecorder())
-		if name == "a write that fails" {
-			w = failing{w}
-		}
 		rec := gatehttp.NewRecorder(w.Header(), c.method, 100)
 		c.do(rec.Wrap(w), nil)
 		if got := rec.Reply(); string(got.Body) != c.body || got.Partial != c.partial {

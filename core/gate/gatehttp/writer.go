@@ -27,15 +27,14 @@ func (rec *Recorder) Wrap(w http.ResponseWriter) http.ResponseWriter {
 			return func(p []byte) (int, error) {
 				rec.Commit(http.StatusOK)
 				n, err := next(p)
-				rec.Wrote(p, err)
-				return n, err
+				return rec.Wrote(p, n, err)
 			}
 		},
 		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
 			return func(src io.Reader) (int64, error) {
 				rec.Commit(http.StatusOK)
 				if !rec.full() {
-					return next(io.TeeReader(src, tee{rec}))
+					return rec.copied(next, src)
 				}
 				// Untouched, src may go from a file to the socket without a copy.
 				n, err := next(src)
@@ -61,11 +60,37 @@ func (rec *Recorder) Wrap(w http.ResponseWriter) http.ResponseWriter {
 	})
 }
 
-type tee struct{ rec *Recorder }
+// copied notes what next reads of src, and the rest of it when the client is
+// gone before that.
+func (rec *Recorder) copied(next httpsnoop.ReadFromFunc, src io.Reader) (int64, error) {
+	from := &noted{Reader: src, rec: rec}
+	n, err := next(from)
+	if err == nil {
+		return n, nil
+	}
+	for from.err == nil && rec.alone(err) {
+		_, _ = from.Read(make([]byte, 4<<10))
+	}
+	if from.err == io.EOF && rec.alone(err) {
+		return from.n, nil
+	}
+	rec.cut = true
+	return n, err
+}
 
-func (t tee) Write(p []byte) (int, error) {
-	t.rec.Wrote(p, nil)
-	return len(p), nil
+// noted tells the recorder of what is read.
+type noted struct {
+	io.Reader
+	rec *Recorder
+	n   int64
+	err error
+}
+
+func (s *noted) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	_, _ = s.rec.Wrote(p[:n], n, nil)
+	s.n, s.err = s.n+int64(n), err
+	return n, err
 }
 
 // surface makes the Flush and Hijack that w has only behind Unwrap its own:

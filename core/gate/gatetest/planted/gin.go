@@ -38,11 +38,11 @@ var ginBugs = []bug{
 		"Gin's own 404 page is taken for an empty answer",
 	},
 	{
-		"ginlimit/writer.go", "w.rec.Wrote([]byte(s), err)", "_ = err",
+		"ginlimit/writer.go", "return w.rec.Wrote([]byte(s), n, err)", "return n, err",
 		"WriteString bypasses the recorder",
 	},
 	{
-		"ginlimit/writer.go", "w.rec.Wrote(p, err)", "_ = err",
+		"ginlimit/writer.go", "return w.rec.Wrote(p, n, err)", "return n, err",
 		"Write bypasses the recorder",
 	},
 	{
