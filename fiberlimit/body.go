@@ -1,6 +1,7 @@
 package fiberlimit
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"net/http"
@@ -54,10 +55,28 @@ func (s *source) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	s.read += n
 	s.missing -= n
-	if err == io.EOF && s.read > 0 && s.missing > 0 {
+	switch {
+	case err != io.EOF:
+	case s.read > 0 && s.missing > 0, s.missing < 0 && hungUp(s.Reader):
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err
+}
+
+// hungUp says of a chunked stream that has ended that its connection did, where
+// a chunk was to begin: fasthttp takes that for the end of the body. Its reader
+// then holds nothing, while behind a last chunk it holds what that was read of.
+func hungUp(stream io.Reader) bool {
+	v := reflect.Indirect(reflect.ValueOf(stream))
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	reader := v.FieldByName("reader")
+	if !reader.IsValid() || reader.Type() != reflect.TypeFor[*bufio.Reader]() || reader.IsNil() {
+		return false
+	}
+	read := reader.Elem().FieldByName("r")
+	return read.IsValid() && read.CanInt() && read.Int() == 0
 }
 
 func (s *source) Close() error { return nil }

@@ -71,6 +71,9 @@ func TestStreamedBodyThatBreaksOff(t *testing.T) {
 		"EndsEarly": posting(200_000, strings.Repeat("x", 100_000)),
 		"ChunksMalformed": "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n" +
 			"5\r\nthese\r\nno chunk\r\n",
+		"ChunksEndEarly": "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"5\r\nthese\r\n",
+		"NoChunks": "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
