@@ -13,8 +13,9 @@
 --   gone     it has run; the result was not kept
 --   doubt    whether it has run is not known
 --
--- An owner that is pending already is answered as before; one that has given up
--- is not given it again: his question was late.
+-- An owner that is pending already is answered as before, and its lease begins
+-- anew, since it does not know which of its questions was heard first; one that
+-- has given up is not given it again: his question was late.
 --
 -- KEYS[1]  the record
 -- ARGV[1]  owner
@@ -26,9 +27,9 @@
 -- returns  the record: pending or asking: it is this owner's to run; otherwise
 --          it is not. Or, as a number, the milliseconds until the
 --          lease of who is running it ends; or 0: the fingerprint is another
--- effects  SET with PX where the state changes, or where the end of a lease is
---          further away than it can be, since the clock was set back; PEXPIRE
---          of a record that would live for ever
+-- effects  SET with PX where the state changes or the lease begins anew, or where
+--          its end is further away than it can be, since the clock was set back;
+--          PEXPIRE of a record that would live for ever
 local key, owner, print = KEYS[1], ARGV[1], ARGV[2]
 local lease, keep, policy = ARGV[3], ARGV[4], ARGV[5]
 
@@ -62,7 +63,13 @@ if record then
   if not state then
     return redis.error_reply('ERR the key holds no record of neap')
   end
+  fence, attempt = number + 0, count + 0
+  local running = state == 'pending' or state == 'asking'
   if who == owner then
+    if running then
+      clock()
+      write(state, fence, attempt, now + lease, lease, owner, what)
+    end
     return record
   end
   if call('PTTL', key) < 0 then
@@ -71,8 +78,7 @@ if record then
   if what ~= '-' and what ~= print then
     return 0
   end
-  fence, attempt = number + 0, count + 0
-  if state == 'pending' or state == 'asking' then
+  if running then
     clock()
     local left, most = ends - now, span + 0
     if left > most then

@@ -18,7 +18,8 @@ import (
 //     [ErrKey] or [ErrFingerprint]; ctx.Err() when the caller's context ended; a
 //     [*script.Error] when Redis could not answer within the budget; or
 //     [ErrExpired] when the process slept from the question on until the lease
-//     was over. Then it must not run. What Redis may have granted nonetheless is
+//     was over, or [ErrLost] when that befell the claim while [Reconcile] was
+//     asked. Then it must not run. What Redis may have granted nonetheless is
 //     given back in the background.
 //
 // The fingerprint, up to 128 printable ASCII characters without spaces, tells
@@ -79,10 +80,12 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 	}
 	switch reply := reply.(type) {
 	case int64:
-		if reply > 0 {
+		switch {
+		case reply > 0:
 			return nil, nil, ErrInFlight
+		case reply == 0:
+			return nil, nil, ErrMismatch
 		}
-		return nil, nil, ErrMismatch
 	case string:
 		r, ok := parse(reply)
 		if !ok {
@@ -144,6 +147,8 @@ func (g *Guard) reconcile(c *Claim) (*Claim, []byte, error) {
 		return nil, nil, fmt.Errorf("%w: %w", ErrInDoubt, err)
 	case found.state == "":
 		return nil, nil, ErrInDoubt
+	case found.state == free && c.Err() != nil:
+		return nil, nil, c.Err()
 	case found.state == free:
 		settled = true
 		return c, nil, nil
