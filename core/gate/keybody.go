@@ -75,7 +75,7 @@ func readBody(r Request, limit int64) ([]byte, error) {
 	case errors.Is(err, ErrBodyBroken):
 		return nil, Refuse(400, "The body of the request could not be read")
 	case err != nil:
-		return nil, fmt.Errorf("gate: a key could not read the body: %w", err)
+		return nil, fmt.Errorf("gate: the body could not be read: %w", err)
 	}
 	return body, nil
 }

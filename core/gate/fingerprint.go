@@ -1,0 +1,117 @@
+package gate
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"hash"
+	"mime"
+	"strings"
+)
+
+// fingerprint tells requests apart by their method, path, query, media type
+// and body, of which it reads up to limit bytes: 43 characters of base64url.
+// Paths and queries count as they are spelled. Of the Content-Type its
+// parameters do not count, and multipart/form-data counts without its boundary,
+// which clients choose anew for each attempt. No other header field counts.
+//
+// What it fails with is for answers.refuse: the body is too large, broken, or
+// consumed.
+func fingerprint(r Request, limit int64) (string, error) {
+	body, err := readBody(r, limit)
+	if err != nil {
+		return "", err
+	}
+	kinds, boundary := contentKind(r.Header(fieldContentType))
+	p := newPrint(r, "whole")
+	p.text(r.RawQuery())
+	p.number(uint64(len(kinds)))
+	for _, kind := range kinds {
+		p.text(kind)
+	}
+	delimiter := []byte("--" + boundary)
+	if boundary != "" && delimits(body, delimiter) {
+		p.text("parts")
+		p.pieces(body, delimiter)
+	} else {
+		p.text("bytes")
+		p.text(boundary) // by which a lenient reader may still find parts
+		p.bytes(body)
+	}
+	return p.sum(), nil
+}
+
+// fingerprintOf tells requests apart by their method, path and what fields, in
+// order, find in them. A field that is missing counts as such, and a request
+// that has none of them is told by method and path alone. What else a field
+// fails with is for answers.refuse.
+func fingerprintOf(r Request, fields []Key) (string, error) {
+	p := newPrint(r, "fields")
+	p.number(uint64(len(fields)))
+	for _, field := range fields {
+		value, err := ask(r, field)
+		switch {
+		case err == nil:
+			p.text("is")
+			p.text(value)
+		case errors.Is(err, ErrMissing):
+			p.text("missing")
+		default:
+			return "", err
+		}
+	}
+	return p.sum(), nil
+}
+
+// contentKind is the media type, or the lines themselves where they do not come
+// to one, and the boundary if it is multipart/form-data.
+func contentKind(lines []string) (kinds []string, boundary string) {
+	if len(lines) != 1 {
+		return lines, ""
+	}
+	kind, params, _ := mime.ParseMediaType(lines[0]) // beside broken parameters there is a kind
+	switch {
+	case kind == "multipart/form-data":
+		boundary = params["boundary"]
+	case kind != "":
+	case strings.TrimSpace(lines[0]) == "": // fasthttp does not tell it from none
+		return nil, ""
+	default:
+		kind = lines[0]
+	}
+	return []string{kind}, boundary
+}
+
+// printer hashes what it is given. Everything goes in behind its length, so
+// that nothing can move from one part to the next.
+type printer struct {
+	hash   hash.Hash
+	length [8]byte // here so that it is allocated once
+}
+
+// newPrint begins the fingerprint of a request, which is another for each way
+// of making one.
+func newPrint(r Request, way string) *printer {
+	p := &printer{hash: sha256.New()}
+	p.text(way)
+	p.text(r.Method())
+	p.text(r.Path())
+	return p
+}
+
+func (p *printer) number(n uint64) {
+	binary.BigEndian.PutUint64(p.length[:], n)
+	p.hash.Write(p.length[:])
+}
+
+func (p *printer) bytes(b []byte) {
+	p.number(uint64(len(b)))
+	p.hash.Write(b)
+}
+
+func (p *printer) text(s string) { p.bytes([]byte(s)) }
+
+func (p *printer) sum() string {
+	return base64.RawURLEncoding.EncodeToString(p.hash.Sum(nil))
+}

@@ -1,0 +1,311 @@
+package gate
+
+import (
+	"errors"
+	"math/rand/v2"
+	"mime"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// asked is what a fingerprint is made of.
+type asked struct{ method, path, query, kind, body string }
+
+func (a asked) request() *incoming {
+	q := &incoming{kept: kept{method: a.method, path: a.path, query: a.query}, body: a.body}
+	if a.kind != "" {
+		q.header = map[string][]string{"Content-Type": {a.kind}}
+	}
+	return q
+}
+
+var fingerprintForm = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+
+func printOf(t testing.TB, q *incoming) string {
+	t.Helper()
+	got, err := fingerprint(q, 1<<20)
+	if err != nil || !fingerprintForm.MatchString(got) {
+		t.Fatalf("%+v: %q, %v", q, got, err)
+	}
+	return got
+}
+
+// Records outlive the process that wrote them: a fingerprint is the same in
+// every version.
+func TestFingerprintsStay(t *testing.T) {
+	t.Parallel()
+	order := asked{"POST", "/orders", "a=b", "application/json", `{"order_id":7}`}.request()
+	if got := printOf(t, order); got != "WIlXKRR_-ymzI0iLvAw_RS3FF7odWnX-uh-ko4zALuk" {
+		t.Errorf("an order is %s", got)
+	}
+	upload := asked{"POST", "/files", "", "multipart/form-data; boundary=b", body("b", part("a", "1"))}.request()
+	if got := printOf(t, upload); got != "85MO_YYj9LGG_2p5MYx56sMZQKqrkiOUDz53A4n36_c" {
+		t.Errorf("an upload is %s", got)
+	}
+	got, err := fingerprintOf(order, []Key{ByJSON("/order_id", nil), ByQuery("c")})
+	if got != "ntCJph0m3MzRyXcf30vJWm69mHUf-WHmvzOHg7ldgLY" || err != nil {
+		t.Errorf("fields of an order are %s, %v", got, err)
+	}
+}
+
+// random makes texts of few letters, so that what moves from one part to the
+// next often makes the text of another request.
+func random(r *rand.Rand, letters string) string {
+	b := make([]byte, r.IntN(5))
+	for i := range b {
+		b[i] = letters[r.IntN(len(letters))]
+	}
+	return string(b)
+}
+
+func randomAsked(r *rand.Rand) asked {
+	return asked{
+		method: []string{"POST", "PUT", "PATCH", "POS", ""}[r.IntN(5)],
+		path:   "/" + random(r, "ab/T"),
+		query:  random(r, "ab=/"),
+		kind:   []string{"", "text/plain", "text/html", "application/json", "multipart/form-data", "a b"}[r.IntN(6)],
+		body:   random(r, "ab\x00\x04"),
+	}
+}
+
+// TestFingerprintsDiffer compares pairs that differ in one thing, and every
+// request with all others.
+func TestFingerprintsDiffer(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 7))
+	byPrint, byRequest := map[string]asked{}, map[asked]string{}
+	differ := map[string]int{}
+	for pairs := redistest.Ops(100_000); pairs > 0; {
+		one := randomAsked(r)
+		other, mutant := one, randomAsked(r)
+		what := []string{"method", "path", "query", "kind", "body"}[r.IntN(5)]
+		switch what {
+		case "method":
+			other.method = mutant.method
+		case "path":
+			other.path = mutant.path
+		case "query":
+			other.query = mutant.query
+		case "kind":
+			other.kind = mutant.kind
+		case "body":
+			other.body = mutant.body
+		}
+		if one != other {
+			differ[what]++
+			pairs--
+		}
+		for _, a := range []asked{one, other} {
+			got := printOf(t, a.request())
+			if known, ok := byPrint[got]; ok && known != a {
+				t.Fatalf("%+v and %+v have one fingerprint", known, a)
+			}
+			if known, ok := byRequest[a]; ok && known != got {
+				t.Fatalf("%+v has two fingerprints", a)
+			}
+			byPrint[got], byRequest[a] = a, got
+		}
+	}
+	if len(differ) != 5 {
+		t.Errorf("pairs differed in %v", differ)
+	}
+}
+
+// What is no part of a request's meaning may differ from attempt to attempt.
+func TestFingerprintIgnoresTheRest(t *testing.T) {
+	t.Parallel()
+	first := asked{"POST", "/orders", "a=b", "application/json", "{}"}
+	want := printOf(t, first.request())
+	for _, kind := range []string{"application/json; charset=utf-8", "Application/JSON", " application/json ;a=b", `application/json; a="`} {
+		again := first
+		again.kind = kind
+		if got := printOf(t, again.request()); got != want {
+			t.Errorf("%s is another type", kind)
+		}
+	}
+	again := first.request()
+	again.host = "b.example"
+	again.header["Date"] = []string{"today"}
+	again.header["Idempotency-Key"] = []string{"abc"}
+	if got := printOf(t, again); got != want {
+		t.Error("other header fields make another fingerprint")
+	}
+	none, empty := first.request(), first.request()
+	none.header, empty.header["Content-Type"] = nil, []string{" "}
+	if printOf(t, none) != printOf(t, empty) {
+		t.Error("an empty Content-Type is not none")
+	}
+}
+
+// A Content-Type that says nothing certain still tells requests apart.
+func TestFingerprintOfStrangeTypes(t *testing.T) {
+	t.Parallel()
+	prints := map[string][]string{}
+	for _, lines := range [][]string{
+		nil, {"text/plain"}, {"text/plain", "text/plain"}, {"text/plain", "text/html"}, {"text/html", "text/plain"},
+		{"text/plain, text/html"}, {"text/"}, {"/"}, {";"}, {"", ""}, {"text/plain", ""}, {"text/plaintext/html"},
+		{"multipart/form-data; boundary=b", "text/plain"},
+	} {
+		q := &incoming{header: map[string][]string{"Content-Type": lines}, body: body("b", part("a", "1"))}
+		got := printOf(t, q)
+		if other, ok := prints[got]; ok {
+			t.Errorf("%q and %q have one fingerprint", lines, other)
+		}
+		prints[got] = lines
+	}
+}
+
+func TestFingerprintBodyErrors(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for err, status := range map[error]int{ErrBodyTooLarge: 413, ErrBodyBroken: 400, ErrBodyConsumed: 0, boom: 0} {
+		got, failed := fingerprint(&incoming{err: err}, 10)
+		r, refused := asRefusal(failed)
+		if got != "" || refused != (status != 0) || refused && r.status != status || !refused && !errors.Is(failed, err) {
+			t.Errorf("%v: %q, %v", err, got, failed)
+		}
+		got, failed = fingerprintOf(&incoming{err: err}, []Key{ByJSON("/a", nil)})
+		if r, refused := asRefusal(failed); got != "" || refused != (status != 0) || refused && r.status != status {
+			t.Errorf("%v of a field: %q, %v", err, got, failed)
+		}
+	}
+	q := &incoming{body: "12345"}
+	if _, err := fingerprint(q, 5); err != nil || q.max != 5 {
+		t.Errorf("a body at the limit: %v, read up to %d bytes", err, q.max)
+	}
+	if got, err := fingerprint(q, 4); err == nil || got != "" {
+		t.Errorf("a body over the limit: %q", got)
+	}
+}
+
+// A body is hashed where it lies, of however many parts it is.
+func TestFingerprintAllocations(t *testing.T) {
+	const size = 1 << 20
+	bodies := map[string]string{
+		"text/plain":                      strings.Repeat("x", size),
+		"multipart/form-data; boundary=b": strings.Repeat("--b\r\n\r\n", size/7) + "--b--",
+	}
+	for kind, body := range bodies {
+		q := asked{"POST", "/", "", kind, body}.request()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := fingerprint(q, 2*size); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		beside := int64(after.TotalAlloc-before.TotalAlloc) - int64(len(body)) // incoming copies it
+		if beside > size/8 {
+			t.Errorf("%s: %d bytes beside the body", kind, beside)
+		}
+	}
+}
+
+func TestFingerprintOfFields(t *testing.T) {
+	t.Parallel()
+	fields := []Key{ByJSON("/order_id", nil), ByJSON("/payer", nil)}
+	order := asked{"POST", "/orders", "a=b", "application/json", `{"order_id":7,"at":1}`}
+	want, err := fingerprintOf(order.request(), fields)
+	if err != nil || !fingerprintForm.MatchString(want) {
+		t.Fatalf("%q, %v", want, err)
+	}
+	for name, c := range map[string]struct {
+		change func(*asked)
+		same   bool
+	}{
+		"the same":          {func(*asked) {}, true},
+		"another query":     {func(a *asked) { a.query = "" }, true},
+		"other members":     {func(a *asked) { a.body = `{"at":2,"order_id":7}` }, true},
+		"another type":      {func(a *asked) { a.kind = "application/vnd.shop+json" }, true},
+		"another method":    {func(a *asked) { a.method = "PUT" }, false},
+		"another path":      {func(a *asked) { a.path = "/order" }, false},
+		"another value":     {func(a *asked) { a.body = `{"order_id":8}` }, false},
+		"missing":           {func(a *asked) { a.body = `{}` }, false},
+		"in another member": {func(a *asked) { a.body = `{"payer":7}` }, false},
+		"in both members":   {func(a *asked) { a.body = `{"order_id":7,"payer":7}` }, false},
+	} {
+		a := order
+		c.change(&a)
+		got, err := fingerprintOf(a.request(), fields)
+		if err != nil || (got == want) != c.same {
+			t.Errorf("%s: %q beside %q, %v", name, got, want, err)
+		}
+	}
+	only := []Key{ByJSON("/order_id", nil)}
+	if got, err := fingerprintOf(order.request(), only); err != nil || got == want {
+		t.Errorf("another list of fields: %q, %v", got, err)
+	}
+}
+
+// A field that the request has, but wrongly, is not absent.
+func TestFingerprintOfBrokenFields(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for name, c := range map[string]struct {
+		field Key
+		body  string
+		want  func(error) bool
+	}{
+		"doubled":       {ByJSON("/a", nil), `{"a":1,"a":2}`, isRefusal},
+		"not JSON":      {ByJSON("/a", nil), `a`, isRefusal},
+		"an own error":  {func(Request) (string, error) { return "", boom }, "", func(err error) bool { return errors.Is(err, boom) }},
+		"empty, unsaid": {func(Request) (string, error) { return "", nil }, "", func(err error) bool { return errors.Is(err, ErrWiring) }},
+	} {
+		a := asked{kind: "application/json", body: c.body}
+		if got, err := fingerprintOf(a.request(), []Key{ByPath(), c.field}); got != "" || !c.want(err) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	absent := func(err error) Key { return func(Request) (string, error) { return "", err } }
+	for _, err := range []error{ErrMissing, errors.Join(ErrMissing, Refuse(401, "Sign in first"))} {
+		if _, err := fingerprintOf(&incoming{}, []Key{absent(err)}); err != nil {
+			t.Errorf("a missing field: %v", err)
+		}
+	}
+}
+
+func isRefusal(err error) bool {
+	_, ok := asRefusal(err)
+	return ok
+}
+
+// Requests have one fingerprint if, and only if, they are the same, or are so
+// but for the boundary.
+func FuzzFingerprint(f *testing.F) {
+	form := func(boundary string) string { return "multipart/form-data; boundary=" + boundary }
+	two := body("b", part("a", "1"), part("b", "2"))
+	f.Add("/a", "b", "text/plain", "c", "/ab", "", "text/plain", "c")
+	f.Add("/", "", form("b"), two, "/", "", form("c"), strings.ReplaceAll(two, "--b", "--c"))
+	f.Add("/", "", form("b"), two, "/", "", form("b"), body("b", part("b", "2"), part("a", "1")))
+	f.Add("/", "", form("b"), body("b", part("a", "\r\n--c\r\n")), "/", "", form("c"), body("c", part("a", "\r\n--b\r\n")))
+	f.Add("/", "", form("b"), two+"x", "/", "", form("c"), "x"+two)
+	f.Add("/", "", form("b"), "--b--", "/", "", form("c"), "--c--")
+	f.Add("/", "", form("-"), "-----", "/", "", form("--"), "------")
+	f.Add("/", "", form("b"), "", "/", "", "multipart/form-data", "")
+	f.Fuzz(func(t *testing.T, path, query, kind, text, path2, query2, kind2, text2 string) {
+		one := asked{"POST", path, query, kind, text}
+		two := asked{"POST", path2, query2, kind2, text2}
+		same := printOf(t, one.request()) == printOf(t, two.request())
+		if meaning(one) != meaning(two) && same {
+			t.Fatalf("%+v and %+v have one fingerprint", one, two)
+		}
+		if one == two && !same {
+			t.Fatalf("%+v has two fingerprints", one)
+		}
+		media, params, _ := mime.ParseMediaType(kind)
+		if media != "multipart/form-data" || !delimits([]byte(text), []byte("--"+params["boundary"])) || params["boundary"] == "" {
+			return
+		}
+		other := "x"
+		for strings.Contains(text, other) {
+			other += "x"
+		}
+		one.kind, one.body = form(other), strings.ReplaceAll(text, "--"+params["boundary"], "--"+other)
+		if got := printOf(t, one.request()); got != printOf(t, asked{"POST", path, query, kind, text}.request()) {
+			t.Fatalf("%q depends on its boundary", text)
+		}
+	})
+}
