@@ -1,0 +1,39 @@
+package gate
+
+// conclusion is what the answer to a request says of what was done for it.
+type conclusion uint8
+
+const (
+	// doneUnknown is a panic, an answer left to middleware outside, or a 5xx: any
+	// part of the work may have been done.
+	doneUnknown conclusion = iota
+	// doneNothing is a refusal before the work began: to come again is right.
+	doneNothing
+	// doneStored is an answer that stands, and is given again.
+	doneStored
+)
+
+// concludes takes what Leave is called with. A connection that was taken over
+// before it had a status is used for something: that stands, too.
+func concludes(reply *Reply) conclusion {
+	switch {
+	case reply == nil:
+		return doneUnknown
+	case keeps(reply.Status), reply.Status < 200 && reply.Partial:
+		return doneStored
+	case reply.Status >= 400 && reply.Status <= 499:
+		return doneNothing
+	}
+	return doneUnknown
+}
+
+// keeps says whether an answer with this status stands. Of 200 to 499 those do
+// not that another attempt may well see changed although the request is the
+// same: they are about who asks, or when.
+func keeps(status int) bool {
+	switch status {
+	case 401, 403, 408, 425, 429:
+		return false
+	}
+	return status >= 200 && status <= 499
+}
