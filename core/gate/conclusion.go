@@ -11,6 +11,8 @@ const (
 	doneNothing
 	// doneStored is an answer that stands, and is given again.
 	doneStored
+	// doneUnstored is one that stands, and is not given again.
+	doneUnstored
 )
 
 // concludes takes what Leave is called with. A connection that was taken over

@@ -47,6 +47,7 @@ const (
 	fieldRetryAfter   = "Retry-After"
 	fieldCacheControl = "Cache-Control"
 	fieldContentType  = "Content-Type"
+	fieldReplayed     = "Idempotent-Replayed"
 )
 
 // maxInteger is the largest of a Structured Field (RFC 9651 section 3.3.1).

@@ -12,6 +12,20 @@ const (
 	titleQuota = "Request cannot be satisfied as assigned quota has been exceeded"
 )
 
+// TypeIdempotency begins the problem types of [Idempotent]; it leads to the page
+// that tells what each means.
+const TypeIdempotency = "https://github.com/neap-go/neap/blob/main/docs/idempotency.md#"
+
+const (
+	typeKeyMissing  = TypeIdempotency + "key-missing"
+	typeKeyInvalid  = TypeIdempotency + "key-invalid"
+	typeKeyReused   = TypeIdempotency + "key-reused"
+	typeInFlight    = TypeIdempotency + "in-flight"
+	typeInDoubt     = TypeIdempotency + "in-doubt"
+	typeDone        = TypeIdempotency + "already-done"
+	typeUnavailable = TypeIdempotency + "not-begun"
+)
+
 // problem renders a denial as RFC 9457 problem details.
 func problem(d Denial) Reply {
 	details := struct {

@@ -1,0 +1,333 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/neap-go/neap/core/idempotency"
+)
+
+// DefaultMaxResponse is how many bytes of a response are stored unless told
+// otherwise.
+const DefaultMaxResponse = 256 << 10
+
+// IdempotentOptions are the options of [Idempotent]. Their functions are called
+// by many requests at once; what they panic with, the request panics with.
+type IdempotentOptions struct {
+	// Skip lets a request pass unguarded.
+	Skip func(Request) bool
+	// Methods are those that are guarded; others pass. Nil is POST and PATCH,
+	// which by themselves may not be repeated (RFC 9110 section 9.2.2), and with
+	// a Key of one's own all.
+	Methods []string
+	// Key takes the place of the header field Idempotency-Key: a parameter, a
+	// field of the body.
+	Key Key
+	// Optional lets a request pass unguarded that has no key. Otherwise it is
+	// refused with a 400.
+	Optional bool
+	// Wait has a request wait for another with its key, as long as
+	// idempotency.Options.Wait of the guard allows, and gives it the same answer,
+	// instead of refusing it at once.
+	Wait bool
+
+	// Fields are what makes two requests with one key the same, beside method
+	// and path, in the place of query and body: [ByJSON] of the order's number
+	// and the amount, say, where repetitions differ in a timestamp. A request
+	// that has none of them is told by method and path alone.
+	Fields []Key
+	// MaxBody is the longest request body that is read, in bytes; a longer one
+	// is refused with a 413. Zero is [DefaultMaxBody].
+	MaxBody int64
+
+	// MaxResponse is the longest response body that is stored, in bytes; a
+	// longer one is sent, but not again. Zero is [DefaultMaxResponse].
+	MaxResponse int64
+	// Headers are stored with a response beside those that [StoredReply] names.
+	Headers []string
+	// Keep says which answer is given to those that come later; nil is every one
+	// from 200 to 499 but 401, 403, 408, 425 and 429. One that is not kept is
+	// taken by its status: of 200 to 399 it was done all the same, and later ones
+	// are told so; of 400 to 499 nothing was done, and the next one runs; of
+	// anything else nobody knows, and idempotency.Options.InDoubt decides.
+	Keep func(*Reply) bool
+
+	// Render makes the answer to a request that may not run, as that of
+	// [RateLimitOptions] does.
+	Render func(Denial) Reply
+	// OnError hears of what is answered with a 500 or 503, as that of
+	// [RateLimitOptions] does. It also hears of a request that is in doubt
+	// (idempotency.ErrInDoubt); of a result that cannot be read
+	// (idempotency.ErrNoResult); and, when the handler has run, of a claim that
+	// was lost to another (idempotency.ErrLost) and of a result that Redis did
+	// not confirm. The Request then has no more than its context, method, host,
+	// path, query, route and peer.
+	OnError func(Request, error)
+}
+
+// Idempotent is a gate that has requests with one Idempotency-Key run once, in
+// all processes that share the guard's name and Redis, whatever framework serves
+// them, and answers the later ones as the first was answered, marked by the header
+// field Idempotent-Replayed. The key is as in
+// draft-ietf-httpapi-idempotency-key-header-07, quoted or bare. It answers
+//
+//   - 400 without a usable key, unless it is Optional,
+//   - 401 when the principal is missing, 400 to 499 as it says otherwise,
+//   - 409 with Retry-After 1 while another is running; with Wait, when it still
+//     does after the wait,
+//   - 409 when it was done but its answer was not stored, or is in doubt,
+//   - 413 when the body is too large, 400 when it is broken,
+//   - 422 when the key was used for another request,
+//   - 503 when Redis could not answer: the handler does not run,
+//   - 500 when a key is wrongly wired or fails,
+//
+// with problem types that begin with [TypeIdempotency]. What a key stands for is
+// that key of that principal, for that method and path: the principal, such as
+// the account of an API key, keeps one client from the answers of another, and
+// [Everyone] says aloud that there is none. The same key with another query or
+// body is refused, now and later.
+//
+// The handler's context is that of the claim: idempotency.FromContext finds it,
+// with its fence and attempt, and the context ends when the claim is lost, but not
+// when the client goes away: the client will be back, and finds the answer. A
+// handler that has done nothing for now calls Claim.Abandon. A panic, or an answer
+// of 500 and above, is the guard's InDoubt to settle. An answer that is too long,
+// was flushed or taken over is not stored, but it was done: later ones are told
+// so with a 409 and never run. Set-Cookie, Authorization and WWW-Authenticate are
+// never stored. What was done and cannot be noted, since Redis is away, is sent
+// nonetheless, and noted as soon as it can be.
+//
+// It reads the body before the handler does, who can read it again, and holds up
+// to MaxBody and MaxResponse bytes a request. It belongs behind what
+// authenticates and limits. It costs a round trip before the handler and one
+// after it, another for each third of the lease that the handler takes, and one
+// for a replay.
+//
+// It panics at wiring on a nil guard or principal, on impossible options, and on
+// Headers that are never stored; nil options are the defaults, and options are
+// copied.
+func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions) Gate {
+	if guard == nil {
+		panic("gate.Idempotent: the guard is nil; make one with idempotency.New")
+	}
+	mustKeys("Idempotent", principal)
+	var own IdempotentOptions
+	if opts != nil {
+		own = *opts
+	}
+	g := &idempotent{
+		begin: guard.Begin, principal: principal, opts: own,
+		headers: mustStorable("Idempotent", own.Headers),
+		methods: slices.Clone(own.Methods),
+		answers: answers{render: own.Render, onError: own.OnError},
+	}
+	if own.Wait {
+		g.begin = guard.Await
+	}
+	if len(own.Fields) > 0 {
+		g.opts.Fields = mustKeys("Idempotent", own.Fields...)
+	}
+	if own.Key == nil {
+		g.opts.Key = idempotencyKey
+		if own.Methods == nil {
+			g.methods = []string{"POST", "PATCH"}
+		}
+	}
+	g.opts.MaxBody = mustSize("MaxBody", own.MaxBody, DefaultMaxBody)
+	g.opts.MaxResponse = mustSize("MaxResponse", own.MaxResponse, DefaultMaxResponse)
+	return g
+}
+
+func mustSize(field string, n, otherwise int64) int64 {
+	switch {
+	case n == 0:
+		return otherwise
+	case n < 0:
+		panic("gate.Idempotent: IdempotentOptions." + field + " is negative; 0 is " + strconv.FormatInt(otherwise, 10))
+	}
+	return n
+}
+
+// Everyone is a principal for [Idempotent] where there are no principals: who
+// knows or guesses a key gets the answer that is stored under it.
+func Everyone(Request) (string, error) { return "everyone", nil }
+
+// IdempotencyScope is what idempotency.Guard calls a request of [Idempotent]:
+// what its Get, Resolve and Forget want. The principal and the key are what the
+// gate's keys return, of a header field Idempotency-Key without quotes; the path
+// is as it was on the wire.
+func IdempotencyScope(principal, method, path, key string) string {
+	var b strings.Builder
+	for _, part := range []string{principal, method, path} {
+		b.WriteString(strconv.Itoa(len(part)))
+		b.WriteByte(':')
+		b.WriteString(part)
+	}
+	b.WriteString(key)
+	return b.String()
+}
+
+type idempotent struct {
+	begin     func(ctx context.Context, key, fingerprint string) (*idempotency.Claim, []byte, error)
+	principal Key
+	opts      IdempotentOptions
+	methods   []string
+	headers   storable
+	answers   answers
+}
+
+func (g *idempotent) Enter(r Request) Pass {
+	if g.opts.Skip != nil && g.opts.Skip(r) || g.methods != nil && !slices.Contains(g.methods, r.Method()) {
+		return Pass{}
+	}
+	key, err := subject(r, g.opts.Key)
+	switch {
+	case errors.Is(err, ErrMissing) && g.opts.Optional:
+		return Pass{}
+	case err != nil:
+		return g.keyless(r, err)
+	}
+	principal, err := subject(r, g.principal)
+	if err != nil {
+		return g.answers.refuse(r, unknown(err))
+	}
+	print, err := g.fingerprint(r)
+	if err != nil {
+		return g.answers.refuse(r, err)
+	}
+	claim, result, err := g.begin(r.Context(), IdempotencyScope(principal, r.Method(), r.Path(), key), print)
+	switch {
+	case err != nil:
+		return g.refused(r, err)
+	case claim == nil:
+		return g.replay(r, result)
+	}
+	claim.Detach()
+	return Pass{Context: claim.Context(), Capture: g.opts.MaxResponse, Leave: g.leaving(r, claim)}
+}
+
+// keyless answers a request without a usable key, with a problem type where
+// the key is that of the header field.
+func (g *idempotent) keyless(r Request, err error) Pass {
+	refused, ok := asRefusal(err)
+	if !ok || refused.status != 400 {
+		return g.answers.refuse(r, err)
+	}
+	problem := typeKeyInvalid
+	if refused.missing {
+		problem = typeKeyMissing
+	}
+	return g.answers.deny(r, Denial{Status: 400, Type: problem, Title: refused.title})
+}
+
+// unknown makes a 401 of a principal that is missing without saying more.
+func unknown(err error) error {
+	if refused, ok := asRefusal(err); ok && refused.missing && refused.status == 400 {
+		return Refuse(401, "The request does not say who sends it")
+	}
+	return err
+}
+
+func (g *idempotent) fingerprint(r Request) (string, error) {
+	if g.opts.Fields != nil {
+		return fingerprintOf(r, g.opts.Fields)
+	}
+	return fingerprint(r, g.opts.MaxBody)
+}
+
+// retryInFlight is when to come back to a request that another runs: nobody
+// knows when that has ended.
+const retryInFlight = time.Second
+
+func (g *idempotent) refused(r Request, err error) Pass {
+	d := Denial{Status: 409}
+	switch {
+	case errors.Is(err, idempotency.ErrInFlight):
+		d.Type, d.Title, d.RetryAfter = typeInFlight, "A request with this key is running", retryInFlight
+	case errors.Is(err, idempotency.ErrMismatch):
+		d.Status, d.Type, d.Title = 422, typeKeyReused, "The key was used for another request"
+	case errors.Is(err, idempotency.ErrNoResult):
+		d.Type, d.Title = typeDone, "The request was done, and its answer is not there any more"
+		if err != idempotency.ErrNoResult { // there is a result, which cannot be read
+			g.answers.tell(r, err)
+		}
+	case errors.Is(err, idempotency.ErrInDoubt):
+		d.Type, d.Title = typeInDoubt, "Nobody knows whether the request was done"
+		g.answers.tell(r, err)
+	default:
+		return g.unavailable(r, err)
+	}
+	return g.answers.deny(r, d)
+}
+
+// unavailable says that nothing was done.
+func (g *idempotent) unavailable(r Request, err error) Pass {
+	if !errors.Is(err, context.Canceled) {
+		g.answers.tell(r, err)
+	}
+	return g.answers.deny(r, Denial{
+		Status: 503, Type: typeUnavailable, Title: "The request was not begun", RetryAfter: retryUnavailable,
+	})
+}
+
+func (g *idempotent) replay(r Request, result []byte) Pass {
+	reply, err := decodeReply(result)
+	if err != nil {
+		return g.refused(r, errors.Join(idempotency.ErrNoResult, err))
+	}
+	reply.Header = append(reply.Header, Field{Name: fieldReplayed, Value: "true"})
+	return Pass{Reply: &reply}
+}
+
+// leaving notes what became of the request, whatever became of its client.
+func (g *idempotent) leaving(r Request, claim *idempotency.Claim) func(*Reply) {
+	asked := Request(nil)
+	if g.answers.onError != nil {
+		asked = keep(r)
+	}
+	return func(reply *Reply) {
+		outcome := idempotency.Unknown()
+		defer func() { // when Keep panics, too
+			if err := claim.Conclude(context.Background(), outcome); err != nil {
+				g.answers.tell(asked, err)
+			}
+		}()
+		outcome = g.outcome(reply)
+	}
+}
+
+// outcome is what an answer says of what was done.
+func (g *idempotent) outcome(reply *Reply) idempotency.Outcome {
+	stands := concludes(reply)
+	if g.opts.Keep != nil && reply != nil && reply.Status >= 200 {
+		stands = g.kept(reply)
+	}
+	switch {
+	case stands == doneNothing:
+		return idempotency.NothingDone()
+	case stands == doneUnknown:
+		return idempotency.Unknown()
+	case stands == doneUnstored:
+		return idempotency.DoneWithout()
+	}
+	if stored := encodeReply(*reply, g.headers); stored != nil {
+		return idempotency.DoneWith(stored)
+	}
+	return idempotency.DoneWithout()
+}
+
+func (g *idempotent) kept(reply *Reply) conclusion {
+	switch {
+	case g.opts.Keep(reply):
+		return doneStored
+	case reply.Status < 400:
+		return doneUnstored
+	case reply.Status < 500:
+		return doneNothing
+	}
+	return doneUnknown
+}
