@@ -306,12 +306,12 @@ func (g *idempotent) outcome(reply *Reply) idempotency.Outcome {
 	if g.opts.Keep != nil && reply != nil && reply.Status >= 200 {
 		stands = g.kept(reply)
 	}
-	switch {
-	case stands == doneNothing:
+	switch stands {
+	case doneNothing:
 		return idempotency.NothingDone()
-	case stands == doneUnknown:
+	case doneUnknown:
 		return idempotency.Unknown()
-	case stands == doneUnstored:
+	case doneUnstored:
 		return idempotency.DoneWithout()
 	}
 	if stored := encodeReply(*reply, g.headers); stored != nil {
