@@ -70,13 +70,26 @@ type body struct {
 func (b *body) readAhead(limit, declared int64) {
 	for b.end == nil && int64(len(b.ahead)) < limit {
 		if len(b.ahead) == cap(b.ahead) {
-			b.ahead = slices.Grow(b.ahead, int(min(max(512, declared-int64(len(b.ahead))+1), 32<<10)))
+			b.ahead = append(make([]byte, 0, b.room(limit, declared)), b.ahead...)
 		}
 		room := b.ahead[len(b.ahead):min(int64(cap(b.ahead)), limit)]
 		n, err := b.src.Read(room)
 		b.ahead = b.ahead[:len(b.ahead)+n]
 		b.end = err
 	}
+}
+
+// room is for twice as much as there is: memory follows what was sent, not what
+// was declared, nor what may be.
+func (b *body) room(limit, declared int64) int64 {
+	have := int64(len(b.ahead))
+	more := max(have, 512)
+	if left := declared - have + 1; left > more {
+		more = min(max(more, 32<<10), left)
+	} else if left > 0 {
+		more = left
+	}
+	return min(have+more, limit)
 }
 
 func (b *body) failure(r *http.Request) error {
