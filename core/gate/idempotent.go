@@ -6,68 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
 )
-
-// DefaultMaxResponse is how many bytes of a response are stored unless told
-// otherwise.
-const DefaultMaxResponse = 256 << 10
-
-// IdempotentOptions are the options of [Idempotent]. Their functions are called
-// by many requests at once; what they panic with, the request panics with.
-type IdempotentOptions struct {
-	// Skip lets a request pass unguarded.
-	Skip func(Request) bool
-	// Methods are those that are guarded; others pass. Nil is POST and PATCH,
-	// which by themselves may not be repeated (RFC 9110 section 9.2.2), and with
-	// a Key of one's own all.
-	Methods []string
-	// Key takes the place of the header field Idempotency-Key: a parameter, a
-	// field of the body.
-	Key Key
-	// Optional lets a request pass unguarded that has no key. Otherwise it is
-	// refused with a 400.
-	Optional bool
-	// Wait has a request wait for another with its key, as long as
-	// idempotency.Options.Wait of the guard allows, and gives it the same answer,
-	// instead of refusing it at once.
-	Wait bool
-
-	// Fields are what makes two requests with one key the same, beside method
-	// and path, in the place of query and body: [ByJSON] of the order's number
-	// and the amount, say, where repetitions differ in a timestamp. A request
-	// that has none of them is told by method and path alone.
-	Fields []Key
-	// MaxBody is the longest request body that is read, in bytes; a longer one
-	// is refused with a 413. Zero is [DefaultMaxBody].
-	MaxBody int64
-
-	// MaxResponse is the longest response body that is stored, in bytes; a
-	// longer one is sent, but not again. Zero is [DefaultMaxResponse].
-	MaxResponse int64
-	// Headers are stored with a response beside those that [StoredReply] names.
-	Headers []string
-	// Keep says which answer is given to those that come later; nil is every one
-	// from 200 to 499 but 401, 403, 408, 425 and 429. One that is not kept is
-	// taken by its status: of 200 to 399 it was done all the same, and later ones
-	// are told so; of 400 to 499 nothing was done, and the next one runs; of
-	// anything else nobody knows, and idempotency.Options.InDoubt decides.
-	Keep func(*Reply) bool
-
-	// Render makes the answer to a request that may not run, as that of
-	// [RateLimitOptions] does.
-	Render func(Denial) Reply
-	// OnError hears of what is answered with a 500 or 503, as that of
-	// [RateLimitOptions] does. It also hears of a request that is in doubt
-	// (idempotency.ErrInDoubt); of a result that cannot be read
-	// (idempotency.ErrNoResult); and, when the handler has run, of a claim that
-	// was lost to another (idempotency.ErrLost) and of a result that Redis did
-	// not confirm. The Request then has no more than its context, method, host,
-	// path, query, route and peer.
-	OnError func(Request, error)
-}
 
 // Idempotent is a gate that has requests with one Idempotency-Key run once, in
 // all processes that share the guard's name and Redis, whatever framework serves
@@ -95,7 +38,8 @@ type IdempotentOptions struct {
 // with its fence and attempt, and the context ends when the claim is lost, but not
 // when the client goes away: the client will be back, and finds the answer. A
 // handler that has done nothing for now calls Claim.Abandon. A panic, or an answer
-// of 500 and above, is the guard's InDoubt to settle. An answer that is too long,
+// of 500 and above, is the guard's InDoubt to settle; what a gate of neap's
+// further in refuses was not done. An answer that is too long,
 // was flushed or taken over is not stored, but it was done: later ones are told
 // so with a 409 and never run. Set-Cookie, Authorization and WWW-Authenticate are
 // never stored. What was done and cannot be noted, since Redis is away, is sent
@@ -114,7 +58,9 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 	if guard == nil {
 		panic("gate.Idempotent: the guard is nil; make one with idempotency.New")
 	}
-	mustKeys("Idempotent", principal)
+	if principal == nil {
+		panic("gate.Idempotent: the principal is nil; say who sends a request, or Everyone")
+	}
 	var own IdempotentOptions
 	if opts != nil {
 		own = *opts
@@ -122,34 +68,25 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 	g := &idempotent{
 		begin: guard.Begin, principal: principal, opts: own,
 		headers: mustStorable("Idempotent", own.Headers),
-		methods: slices.Clone(own.Methods),
+		methods: mustMethods(own.Methods),
 		answers: answers{render: own.Render, onError: own.OnError},
 	}
 	if own.Wait {
 		g.begin = guard.Await
 	}
-	if len(own.Fields) > 0 {
-		g.opts.Fields = mustKeys("Idempotent", own.Fields...)
+	if i := slices.IndexFunc(own.Fields, func(k Key) bool { return k == nil }); i >= 0 {
+		panic("gate.Idempotent: IdempotentOptions.Fields[" + strconv.Itoa(i) + "] is nil; make one with ByJSON, ByForm and their like")
 	}
+	g.opts.Fields = slices.Clone(own.Fields)
 	if own.Key == nil {
 		g.opts.Key = idempotencyKey
-		if own.Methods == nil {
+		if len(g.methods) == 0 {
 			g.methods = []string{"POST", "PATCH"}
 		}
 	}
 	g.opts.MaxBody = mustSize("MaxBody", own.MaxBody, DefaultMaxBody)
 	g.opts.MaxResponse = mustSize("MaxResponse", own.MaxResponse, DefaultMaxResponse)
 	return g
-}
-
-func mustSize(field string, n, otherwise int64) int64 {
-	switch {
-	case n == 0:
-		return otherwise
-	case n < 0:
-		panic("gate.Idempotent: IdempotentOptions." + field + " is negative; 0 is " + strconv.FormatInt(otherwise, 10))
-	}
-	return n
 }
 
 // Everyone is a principal for [Idempotent] where there are no principals: who
@@ -181,7 +118,7 @@ type idempotent struct {
 }
 
 func (g *idempotent) Enter(r Request) Pass {
-	if g.opts.Skip != nil && g.opts.Skip(r) || g.methods != nil && !slices.Contains(g.methods, r.Method()) {
+	if g.opts.Skip != nil && g.opts.Skip(r) || len(g.methods) > 0 && !slices.Contains(g.methods, r.Method()) {
 		return Pass{}
 	}
 	key, err := subject(r, g.opts.Key)
@@ -207,7 +144,33 @@ func (g *idempotent) Enter(r Request) Pass {
 		return g.replay(r, result)
 	}
 	claim.Detach()
-	return Pass{Context: claim.Context(), Capture: g.opts.MaxResponse, Leave: g.leaving(r, claim)}
+	b := &begun{Context: claim.Context(), claim: claim, method: r.Method(), path: r.Path()}
+	return Pass{Context: b, Capture: g.opts.MaxResponse, Leave: g.leaving(r, b)}
+}
+
+// begun is the context of a handler that runs under a claim.
+type begun struct {
+	context.Context
+	claim        *idempotency.Claim
+	method, path string
+	refused      atomic.Bool // by a gate further in: the handler does not run
+}
+
+func (b *begun) Value(key any) any {
+	if key == (takenKey{}) {
+		return b
+	}
+	return b.Context.Value(key)
+}
+
+func (b *begun) outside() context.Context { return b.Context }
+
+// giveBack is of no account for another request that the handler makes with its
+// context: that one is refused, and the handler runs.
+func (b *begun) giveBack(r Request) {
+	if r.Method() == b.method && r.Path() == b.path {
+		b.refused.Store(true)
+	}
 }
 
 // keyless answers a request without a usable key, with a problem type where
@@ -233,7 +196,7 @@ func unknown(err error) error {
 }
 
 func (g *idempotent) fingerprint(r Request) (string, error) {
-	if g.opts.Fields != nil {
+	if len(g.opts.Fields) > 0 {
 		return fingerprintOf(r, g.opts.Fields)
 	}
 	return fingerprint(r, g.opts.MaxBody)
@@ -284,7 +247,7 @@ func (g *idempotent) replay(r Request, result []byte) Pass {
 }
 
 // leaving notes what became of the request, whatever became of its client.
-func (g *idempotent) leaving(r Request, claim *idempotency.Claim) func(*Reply) {
+func (g *idempotent) leaving(r Request, b *begun) func(*Reply) {
 	asked := Request(nil)
 	if g.answers.onError != nil {
 		asked = keep(r)
@@ -292,10 +255,14 @@ func (g *idempotent) leaving(r Request, claim *idempotency.Claim) func(*Reply) {
 	return func(reply *Reply) {
 		outcome := idempotency.Unknown()
 		defer func() { // when Keep panics, too
-			if err := claim.Conclude(context.Background(), outcome); err != nil {
+			if err := b.claim.Conclude(context.Background(), outcome); err != nil {
 				g.answers.tell(asked, err)
 			}
 		}()
+		if reply != nil && reply.Status >= 400 && b.refused.Load() {
+			outcome = idempotency.NothingDone()
+			return
+		}
 		outcome = g.outcome(reply)
 	}
 }

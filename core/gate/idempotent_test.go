@@ -1,0 +1,309 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
+)
+
+// guards is a guard on a Redis that goes away when told to.
+func guards(t testing.TB, opts idempotency.Options) (*idempotency.Guard, *severed) {
+	t.Helper()
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = rdb.Close() })
+	s := &severed{Client: rdb}
+	if opts.Budget == 0 {
+		opts.Budget = 5 * time.Second
+	}
+	g, err := idempotency.New(s, "test", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, s
+}
+
+// posting is a POST with a key and a body.
+func posting(key, body string) *request {
+	r := with("Idempotency-Key", key)
+	r.method, r.path, r.body = "POST", "/orders", body
+	return r
+}
+
+// ordered is what a guard calls everyone's request with the key k.
+var ordered = gate.IdempotencyScope("everyone", "POST", "/orders", "k")
+
+// booked is an answer to keep.
+func booked(body string) *gate.Reply {
+	return &gate.Reply{Status: 201, Header: []gate.Field{{Name: "Location", Value: "/orders/1"}}, Body: []byte(body)}
+}
+
+// replays fails the test unless a request gets this answer again.
+func replays(t *testing.T, g gate.Gate, r gate.Request, status int, body string) {
+	t.Helper()
+	p := g.Enter(r)
+	if p.Reply == nil || p.Reply.Status != status || string(p.Reply.Body) != body ||
+		single(t, p.Reply.Header, "Idempotent-Replayed") != "true" {
+		t.Errorf("got %+v, want %d %q again", p.Reply, status, body)
+	}
+}
+
+func TestIdempotentPass(t *testing.T) {
+	t.Parallel()
+	guard, _ := guards(t, idempotency.Options{})
+	ctx, goAway := context.WithCancel(context.WithValue(context.Background(), userKey(1), "alice"))
+	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{MaxResponse: 10})
+	r := posting("k", "tea")
+	r.ctx = ctx
+	p := g.Enter(r)
+	if p.Reply != nil || p.Capture != 10 || p.Header != nil || r.bodyMax != gate.DefaultMaxBody {
+		t.Fatalf("%+v, having read %d", p, r.bodyMax)
+	}
+	claim, ok := idempotency.FromContext(p.Context)
+	if !ok || claim.Key() != ordered || p.Context.Value(userKey(1)) != "alice" {
+		t.Fatalf("%v, %v", claim, ok)
+	}
+	goAway()
+	if p.Context.Err() != nil || claim.Err() != nil {
+		t.Error("the claim ends with the client")
+	}
+	p.Leave(booked("tea for two"[:10]))
+	p.Leave(answered(500)) // which changes nothing
+	if !errors.Is(context.Cause(p.Context), idempotency.ErrConcluded) {
+		t.Error(context.Cause(p.Context))
+	}
+	replays(t, g, posting(`"k"`, "tea"), 201, "tea for tw")
+	if got := gate.Idempotent(guard, everyone, nil).Enter(posting("other", "")).Capture; got != gate.DefaultMaxResponse {
+		t.Errorf("by default it captures %d", got)
+	}
+}
+
+func TestIdempotentAnswers(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom secret-key-name")
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, expire := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer expire()
+	guard, _ := guards(t, idempotency.Options{})
+	refused, severed := guards(t, idempotency.Options{})
+	severed.gone.Store(true)
+	const missing, invalid, unavailable = "key-missing", "key-invalid", "not-begun"
+	own := func(key gate.Key) *gate.IdempotentOptions { return &gate.IdempotentOptions{Key: key} }
+	fields := func(keys ...gate.Key) *gate.IdempotentOptions { return &gate.IdempotentOptions{Fields: keys} }
+	for name, c := range map[string]struct {
+		guard     *idempotency.Guard
+		principal gate.Key
+		opts      *gate.IdempotentOptions
+		r         *request
+		status    int
+		kind      string
+		hook      error // nil: not told
+	}{
+		"alone":                   {guard, everyone, nil, posting("k1", ""), 200, "", nil},
+		"missing":                 {guard, everyone, nil, &request{method: "POST"}, 400, missing, nil},
+		"doubled":                 {guard, everyone, nil, &request{method: "POST", header: map[string][]string{"Idempotency-Key": {"k", "k"}}}, 400, invalid, nil},
+		"another method":          {refused, everyone, nil, &request{method: "PUT"}, 200, "", nil},
+		"its own key is missing":  {guard, everyone, own(gate.ByHeader("X-Order")), &request{method: "PUT"}, 400, missing, nil},
+		"its own key is too long": {guard, everyone, own(fixed(strings.Repeat("x", 1025))), &request{method: "PUT"}, 400, invalid, nil},
+		"its own key refuses":     {guard, everyone, own(failing(gate.Refuse(451, "No"))), posting("k", ""), 451, "", nil},
+		"its own key fails":       {guard, everyone, own(failing(boom)), posting("k", ""), 500, "", boom},
+		"its own key is empty":    {guard, everyone, own(fixed("")), posting("k", ""), 500, "", gate.ErrWiring},
+		"no principal":            {guard, gate.ByHeader("X-Api-Key"), nil, posting("k", ""), 401, "", nil},
+		"no value":                {guard, gate.ByValue("user"), nil, posting("k", ""), 401, "", nil},
+		"a forbidden principal":   {guard, failing(errors.Join(gate.ErrMissing, gate.Refuse(403, "No"))), nil, posting("k", ""), 403, "", nil},
+		"the principal fails":     {guard, failing(boom), nil, posting("k", ""), 500, "", boom},
+		"a field fails":           {guard, everyone, fields(gate.ByHeader("X-A"), failing(boom)), posting("k", ""), 500, "", boom},
+		"a field refuses":         {guard, everyone, fields(failing(gate.Refuse(415, "No"))), posting("k", ""), 415, "", nil},
+		"too large":               {refused, everyone, &gate.IdempotentOptions{MaxBody: 2}, posting("k", "tea"), 413, "", nil},
+		"broken":                  {refused, everyone, nil, &request{method: "POST", header: posting("k", "").header, bodyErr: gate.ErrBodyBroken}, 400, "", nil},
+		"consumed":                {refused, everyone, nil, &request{method: "POST", header: posting("k", "").header, bodyErr: gate.ErrBodyConsumed}, 500, "", gate.ErrBodyConsumed},
+		"Redis is down":           {refused, everyone, nil, posting("k", ""), 503, unavailable, script.ErrConfiguration},
+		"the client went away":    {guard, everyone, nil, &request{method: "POST", ctx: gone, header: posting("k", "").header}, 503, unavailable, nil},
+		"no time is left":         {guard, everyone, nil, &request{method: "POST", ctx: late, header: posting("k", "").header}, 503, unavailable, context.DeadlineExceeded},
+	} {
+		for _, wait := range []bool{false, true} {
+			var h hook
+			opts := gate.IdempotentOptions{}
+			if c.opts != nil {
+				opts = *c.opts
+			}
+			opts.Wait, opts.OnError = wait, h.hear
+			p := gate.Idempotent(c.guard, c.principal, &opts).Enter(c.r)
+			if status(p) != c.status {
+				t.Errorf("%s, wait %t: %d, want %d", name, wait, status(p), c.status)
+			}
+			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
+				t.Errorf("%s, wait %t: the hook was told %v, want %v", name, wait, told, c.hook)
+			}
+			if p.Reply == nil {
+				if p.Leave != nil {
+					p.Leave(nil)
+				}
+				continue
+			}
+			if body := string(p.Reply.Body); strings.Contains(body, "secret-key-name") ||
+				strings.Contains(body, `"type":"`+gate.TypeIdempotency+c.kind+`"`) != (c.kind != "") {
+				t.Errorf("%s, wait %t: the client reads %s", name, wait, body)
+			}
+		}
+	}
+	if n := refused.Stats().Begun; n != 0 {
+		t.Errorf("%d were begun", n)
+	}
+}
+
+// What is stored and is no answer was done all the same.
+func TestIdempotentUnreadable(t *testing.T) {
+	t.Parallel()
+	guard, _ := guards(t, idempotency.Options{})
+	fn := func(context.Context) ([]byte, error) { return []byte("a message of a queue"), nil }
+	if _, err := guard.Do(t.Context(), ordered, fn); err != nil {
+		t.Fatal(err)
+	}
+	var h hook
+	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: h.hear, Fields: []gate.Key{everyone}})
+	p := g.Enter(posting("k", ""))
+	if err := h.take(); status(p) != 409 || !strings.Contains(string(p.Reply.Body), gate.TypeIdempotency+"already-done") ||
+		!errors.Is(err, idempotency.ErrNoResult) || errors.Is(err, idempotency.ErrInDoubt) {
+		t.Errorf("%+v, and the hook was told %v", p.Reply, err)
+	}
+}
+
+// A Keep that panics leaves the claim behind: nobody knows.
+func TestIdempotentKeepPanics(t *testing.T) {
+	t.Parallel()
+	guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Keep: func(*gate.Reply) bool { panic("mine") }})
+	p := g.Enter(posting("k", ""))
+	panics(t, func() { p.Leave(booked("tea")) })
+	if r, err := guard.Get(t.Context(), ordered); r.State != idempotency.Doubtful || err != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Only a refusal of the request itself is one: the handler may make others with
+// its context, and go on.
+func TestIdempotentRefusedInside(t *testing.T) {
+	t.Parallel()
+	full := gate.RateLimit(hourly(t, 1), failing(gate.Refuse(403, "No")), nil)
+	for name, c := range map[string]struct {
+		path  string
+		reply *gate.Reply
+		state idempotency.State
+	}{
+		"the request":          {"/orders", answered(409), idempotency.Free},
+		"another":              {"/stock", answered(409), idempotency.Done},
+		"another, that breaks": {"/stock", answered(500), idempotency.Doubtful},
+		"and done":             {"/orders", booked("tea"), idempotency.Done},
+		"and panicked":         {"/orders", nil, idempotency.Doubtful},
+	} {
+		guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+		p := gate.Idempotent(guard, everyone, nil).Enter(posting("k", ""))
+		full.Enter(&request{ctx: p.Context, method: "POST", path: c.path})
+		p.Leave(c.reply)
+		if r, err := guard.Get(t.Context(), ordered); r.State != c.state || err != nil {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// In a chain the gates outside see what is replayed, and those inside nothing.
+func TestIdempotentInAChain(t *testing.T) {
+	t.Parallel()
+	guard, _ := guards(t, idempotency.Options{})
+	var seen []*gate.Reply
+	var mu sync.Mutex
+	outer := always(gate.Pass{Capture: 100, Leave: func(r *gate.Reply) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, r)
+	}})
+	inner := hourly(t, 1)
+	g := gate.Chain(outer, gate.Idempotent(guard, everyone, nil), gate.RateLimit(inner, everyone, nil))
+	p := g.Enter(posting("k", ""))
+	p.Leave(booked("tea"))
+	replays(t, g, posting("k", ""), 201, "tea")
+	if len(seen) != 2 || string(seen[1].Body) != "tea" || used(t, inner) != 1 {
+		t.Errorf("outside %+v was seen, and %d taken inside", seen, used(t, inner))
+	}
+}
+
+func TestIdempotentPanics(t *testing.T) {
+	t.Parallel()
+	guard, _ := guards(t, idempotency.Options{})
+	for field, wire := range map[string]func() *gate.IdempotentOptions{
+		"Methods[1]":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Methods: []string{"POST", "put"}} },
+		"Methods[0]":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Methods: []string{""}} },
+		"Fields[1]":          func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Fields: []gate.Key{everyone, nil}} },
+		"MaxBody":            func() *gate.IdempotentOptions { return &gate.IdempotentOptions{MaxBody: -1} },
+		"MaxResponse":        func() *gate.IdempotentOptions { return &gate.IdempotentOptions{MaxResponse: -1} },
+		"set-cookie":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Headers: []string{"set-cookie"}} },
+		"WWW-Authenticate":   func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Headers: []string{"WWW-Authenticate"}} },
+		"Content-Length":     func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Headers: []string{"Content-Length"}} },
+		`"X Y" is no header`: func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Headers: []string{"X Y"}} },
+	} {
+		v, ok := panics(t, func() { gate.Idempotent(guard, everyone, wire()) }).(string)
+		if !ok || !strings.HasPrefix(v, "gate.Idempotent: ") || !strings.Contains(v, field) {
+			t.Errorf("%s: %v", field, v)
+		}
+	}
+	for what, wire := range map[string]func(){
+		"the guard":     func() { gate.Idempotent(nil, everyone, nil) },
+		"the principal": func() { gate.Idempotent(guard, nil, nil) },
+	} {
+		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Idempotent: "+what+" is nil") {
+			t.Errorf("%s: %v", what, v)
+		}
+	}
+}
+
+func TestIdempotentOptionsAreCopied(t *testing.T) {
+	t.Parallel()
+	guard, _ := guards(t, idempotency.Options{})
+	opts := &gate.IdempotentOptions{
+		Methods: []string{"PUT"}, Fields: []gate.Key{gate.ByHeader("X-Amount")}, Headers: []string{"X-Cost"},
+		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
+		Render: func(d gate.Denial) gate.Reply {
+			if d.Status != 422 || d.Type != gate.TypeIdempotency+"key-reused" || d.RetryAfter != 0 {
+				t.Errorf("%+v", d)
+			}
+			return gate.Reply{Body: []byte("mine")}
+		},
+	}
+	g := gate.Idempotent(guard, everyone, opts)
+	opts.Methods[0], opts.Fields[0], opts.Headers[0] = "POST", failing(errors.New("boom")), "X-Other"
+	*opts = gate.IdempotentOptions{}
+	put := func(amount, path string) *request {
+		r := posting("k", "")
+		r.method, r.path, r.header["X-Amount"] = "PUT", path, []string{amount}
+		return r
+	}
+	p := g.Enter(put("5", "/orders"))
+	reply := booked("tea")
+	reply.Header = append(reply.Header, gate.Field{Name: "X-Cost", Value: "5"}, gate.Field{Name: "X-Other", Value: "6"})
+	p.Leave(reply)
+	again := g.Enter(put("5", "/orders"))
+	if single(t, again.Reply.Header, "X-Cost") != "5" || lines(again.Reply.Header, "X-Other") != nil {
+		t.Errorf("%+v", again.Reply)
+	}
+	if p := g.Enter(put("6", "/orders")); status(p) != 422 || string(p.Reply.Body) != "mine" {
+		t.Errorf("%+v", p.Reply)
+	}
+	for _, r := range []*request{posting("k", ""), put("5", "/healthz")} {
+		if p := g.Enter(r); p.Reply != nil || p.Leave != nil {
+			t.Errorf("%s %s is guarded", r.method, r.path)
+		}
+	}
+}
