@@ -10,11 +10,12 @@ import (
 )
 
 // TestPagesAreTrue finds every Go block of the README and of the pages for
-// operators and about locks, line by line, in a file that compiles.
+// operators, about locks and about idempotency, line by line, in a file that
+// compiles.
 func TestPagesAreTrue(t *testing.T) {
 	t.Parallel()
 	code := compiled(t)
-	for page, least := range map[string]int{"README.md": 8, "docs/operations.md": 2, "docs/locks.md": 1} {
+	for page, least := range map[string]int{"README.md": 8, "docs/operations.md": 2, "docs/locks.md": 1, "docs/idempotency.md": 9} {
 		text, err := os.ReadFile("../" + page)
 		if err != nil {
 			t.Fatal(err)
@@ -30,6 +31,29 @@ func TestPagesAreTrue(t *testing.T) {
 			if !strings.Contains(code, block) {
 				t.Errorf("this block of %s stands in no file under examples:\n%s", page, block)
 			}
+		}
+	}
+}
+
+// TestProblemTypesLeadSomewhere has each type of core/gate lead to its section.
+func TestProblemTypesLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	code, err := os.ReadFile("../core/gate/problem.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begins := regexp.MustCompile(`TypeIdempotency += "[^"]*/(docs/[a-z]+\.md)#"`).FindStringSubmatch(string(code))
+	types := regexp.MustCompile(`TypeIdempotency \+ "([^"]+)"`).FindAllStringSubmatch(string(code), -1)
+	if begins == nil || len(types) < 7 {
+		t.Fatalf("%q, and %d types", begins, len(types))
+	}
+	page, err := os.ReadFile("../" + begins[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range types {
+		if strings.Count(string(page), "\n### "+m[1]+"\n") != 1 {
+			t.Errorf("%s does not have one section %s", begins[1], m[1])
 		}
 	}
 }

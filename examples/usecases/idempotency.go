@@ -1,0 +1,114 @@
+package usecases
+
+import (
+	"context"
+	"errors"
+	"expvar"
+	"log/slog"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/ginlimit"
+)
+
+// Orders books what a client sends several times once.
+func Orders(rdb script.Client) (gate.Gate, error) {
+	guard, err := idempotency.New(rdb, "orders", nil)
+	if err != nil {
+		return nil, err
+	}
+	return gate.Idempotent(guard, gate.ByValue(tenantKey{}), nil), nil
+}
+
+// InOrder has each middleware where it belongs.
+func InOrder(r *gin.Engine, authenticate gin.HandlerFunc, limited, once gate.Gate, place gin.HandlerFunc) {
+	r.Use(gin.Recovery(), authenticate)
+	r.POST("/orders", ginlimit.Middleware(limited), ginlimit.Middleware(once), place)
+}
+
+// Imports are told apart by what their body says, and repetitions of one differ
+// in when they were sent.
+func Imports(guard *idempotency.Guard) gate.Gate {
+	number := gate.ByJSON("/number", nil)
+	return gate.Idempotent(guard, gate.ByValue(tenantKey{}), &gate.IdempotentOptions{
+		Key:    number,
+		Fields: []gate.Key{number, gate.ByJSON("/amount", nil)},
+	})
+}
+
+var errNoCharge = errors.New("there is no such charge")
+
+// Charges asks the payment provider what became of a charge whose process died.
+func Charges(rdb script.Client, find func(ctx context.Context, key string) (receipt []byte, err error)) (*idempotency.Guard, error) {
+	return idempotency.New(rdb, "charges", &idempotency.Options{
+		InDoubt: idempotency.Reconcile,
+		Reconcile: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+			receipt, err := find(ctx, c.Key())
+			switch {
+			case errors.Is(err, errNoCharge):
+				return idempotency.NothingDone(), nil // the handler runs
+			case err != nil:
+				return idempotency.Unknown(), err // 409 for now; the next request asks again
+			}
+			return idempotency.DoneWith(created(receipt)), nil
+		},
+	})
+}
+
+// created is the response that the handler would have made.
+func created(body []byte) []byte {
+	return gate.StoredReply(gate.Reply{
+		Status: 201,
+		Header: []gate.Field{{Name: "Content-Type", Value: "application/json"}},
+		Body:   body,
+	})
+}
+
+// Settle says what became of a request in doubt. The order is nil where the
+// database has none.
+func Settle(ctx context.Context, guard *idempotency.Guard, find func(ctx context.Context, key string) (order []byte, err error)) error {
+	key := gate.IdempotencyScope("key:account=17", "POST", "/orders", "8e03978e-40d5-43e8-bc93-6894a57f9324")
+	record, err := guard.Get(ctx, key)
+	if err != nil || record.State != idempotency.Doubtful {
+		return err
+	}
+	slog.InfoContext(ctx, "in doubt", "attempt", record.Attempt, "fence", record.Fence, "expires", record.Expires)
+	order, err := find(ctx, key)
+	switch {
+	case err != nil:
+		return err
+	case order == nil:
+		return guard.Resolve(ctx, key, idempotency.NothingDone()) // the next one runs
+	}
+	return guard.Resolve(ctx, key, idempotency.DoneWith(created(order)))
+}
+
+// Sealed encrypts what is stored, by the newer key.
+func Sealed(rdb script.Client, newer, older []byte) (*idempotency.Guard, error) {
+	return idempotency.New(rdb, "orders", &idempotency.Options{
+		Keys: []idempotency.Key{
+			{ID: "2026-11", Secret: newer}, // what is stored from now on
+			{ID: "2026-05", Secret: older}, // what was stored before; leave it out a Retention later
+		},
+	})
+}
+
+// Consume has a message that a queue delivers several times paid once.
+func Consume(ctx context.Context, guard *idempotency.Guard, id string, pay func(ctx context.Context) ([]byte, error)) error {
+	receipt, err := guard.Do(ctx, id, func(ctx context.Context) ([]byte, error) {
+		return pay(ctx)
+	})
+	if err != nil {
+		return err // the queue delivers it again
+	}
+	slog.InfoContext(ctx, "paid", "bytes", len(receipt))
+	return nil
+}
+
+// PublishGuard shows a guard's counts at /debug/vars.
+func PublishGuard(guard *idempotency.Guard) {
+	expvar.Publish("guard."+guard.Name(), expvar.Func(func() any { return guard.Stats() }))
+}
