@@ -1,5 +1,6 @@
-// Bench measures neap beside other limiters and locks, on a redis-server that it
-// starts itself, and writes what it found to RESULTS.md, RESULTS.svg and LOCKS.md.
+// Bench measures neap beside other limiters, locks and guards, on a redis-server
+// that it starts itself, and writes what it found to RESULTS.md, RESULTS.svg,
+// LOCKS.md and GUARD.md.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -19,7 +21,7 @@ func main() {
 	flag.DurationVar(&p.slice, "slice", 120*time.Millisecond, "how long a contestant is asked in a round")
 	flag.IntVar(&p.tries, "tries", 3, "how often each is asked by many callers at once for more than it has")
 	keys := flag.Int("keys", 100_000, "how many keys there are beside the one hot key")
-	what := flag.String("only", "", "limits or locks; both otherwise")
+	what := flag.String("only", "", "limits, locks or guard; all otherwise")
 	dir := flag.String("out", ".", "the directory to write to")
 	flag.Parse()
 	p.keys, p.goroutines = []int{1, *keys}, []int{1, 16, 256}
@@ -31,6 +33,9 @@ func main() {
 }
 
 func run(ctx context.Context, p plan, only, dir string) (err error) {
+	if !slices.Contains([]string{"", "limits", "locks", "guard"}, only) {
+		return fmt.Errorf("-only is %q: use limits, locks or guard, or leave it out for all", only)
+	}
 	if p.rounds < 1 || p.tries < 1 || p.slice <= 0 || p.keys[1] < 2 || p.keys[1] > 1<<24 {
 		return errors.New("rounds, tries and slice must be positive, keys from 2 to 16,777,216")
 	}
@@ -41,15 +46,17 @@ func run(ctx context.Context, p plan, only, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	if only != "limits" {
-		if err := s.locks(ctx, p, dir); err != nil {
-			return err
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, plan, string) error
+	}{{"locks", s.locks}, {"guard", s.guard}, {"limits", s.limits}} {
+		if only == "" || only == part.name {
+			if err := part.measure(ctx, p, dir); err != nil {
+				return err
+			}
 		}
 	}
-	if only == "locks" {
-		return nil
-	}
-	return s.limits(ctx, p, dir)
+	return nil
 }
 
 func (s *server) limits(ctx context.Context, p plan, dir string) (err error) {
@@ -78,6 +85,17 @@ func (s *server) locks(ctx context.Context, p plan, dir string) error {
 		return err
 	}
 	return write(filepath.Join(dir, "LOCKS.md"), r.report())
+}
+
+// guard measures for longer than a limiter is asked: a collection of garbage is
+// to be a small part of a slice.
+func (s *server) guard(ctx context.Context, p plan, dir string) error {
+	const longer = 3
+	r, err := s.measureGuards(ctx, p.rounds, longer*p.slice, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, "GUARD.md"), r.report())
 }
 
 func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // for everyone to read

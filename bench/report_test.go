@@ -120,7 +120,7 @@ func TestAllArePutDown(t *testing.T) {
 }
 
 // A whole run, of the shortest slices: every contestant answers as it must in
-// every cell, and nothing but the three files is left.
+// every cell, and nothing but the files is left.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	redistest.Require(t)
@@ -129,7 +129,7 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), p, "", dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"RESULTS.md", "RESULTS.svg", "LOCKS.md"} {
+	for _, name := range []string{"RESULTS.md", "RESULTS.svg", "LOCKS.md", "GUARD.md"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || strings.Contains(string(text), "NaN") {
 			t.Errorf("%s: %v\n%s", name, err, text)
