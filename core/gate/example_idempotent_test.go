@@ -1,0 +1,95 @@
+package gate_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/nethttp"
+)
+
+// newGuard has a Redis of its own, which ends with the tests.
+func newGuard(name string, opts *idempotency.Options) *idempotency.Guard {
+	server := miniredis.NewMiniRedis()
+	if err := server.Start(); err != nil {
+		log.Fatal(err)
+	}
+	g, err := idempotency.New(redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true}), name, opts)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return g
+}
+
+// order is a request for one, under a key of its client's.
+func order(client, key, item string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/orders", strings.NewReader(item))
+	r.Header.Set("X-Account", client)
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	return r
+}
+
+func ExampleIdempotent() {
+	guard := newGuard("orders", nil) // or idempotency.New
+	account := gate.ByHeader("X-Account")
+	booked := 0
+	once := nethttp.Middleware(gate.Idempotent(guard, account, nil))
+	h := once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		item, _ := io.ReadAll(r.Body) // the gate has read it, too
+		claim, _ := idempotency.FromContext(r.Context())
+		booked++
+		w.Header().Set("Location", fmt.Sprint("/orders/", booked))
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, "%s, attempt %d\n", item, claim.Attempt())
+	}))
+	for _, r := range []*http.Request{
+		order("alice", "1", "tea"),
+		order("alice", "1", "tea"),
+		order("alice", `"1"`, "tea"), // the same key, as the draft writes it
+		order("alice", "1", "coffee"),
+		order("bob", "1", "coffee"),
+		order("bob", "", "coffee"),
+	} {
+		send(h, r, "Location", "Idempotent-Replayed")
+	}
+	// Output:
+	// 201 Location: /orders/1
+	// 201 Location: /orders/1 Idempotent-Replayed: true
+	// 201 Location: /orders/1 Idempotent-Replayed: true
+	// 422
+	// 201 Location: /orders/2
+	// 400
+}
+
+// Somebody finds out what became of an order, and the client gets its answer.
+func ExampleStoredReply() {
+	guard := newGuard("orders", &idempotency.Options{InDoubt: idempotency.Reject})
+	once := nethttp.Middleware(gate.Idempotent(guard, gate.ByHeader("X-Account"), nil))
+	h := once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError) // before the COMMIT, or behind it
+	}))
+	send(h, order("alice", "1", "tea"))
+	send(h, order("alice", "1", "tea"))
+
+	key := gate.IdempotencyScope("header:x-account=alice", http.MethodPost, "/orders", "1")
+	booked := gate.Reply{Status: http.StatusCreated, Header: []gate.Field{{Name: "Location", Value: "/orders/17"}}}
+	if err := guard.Resolve(context.Background(), key, idempotency.DoneWith(gate.StoredReply(booked))); err != nil {
+		log.Fatal(err)
+	}
+	send(h, order("alice", "1", "tea"), "Location", "Idempotent-Replayed")
+	// Output:
+	// 500
+	// 409
+	// 201 Location: /orders/17 Idempotent-Replayed: true
+}

@@ -1,0 +1,138 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+)
+
+// connect stands for connecting to your Redis.
+func connect() *redis.Client {
+	server, err := miniredis.Run()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+}
+
+func ExampleNew() {
+	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{
+		Lease:     10 * time.Second,   // how long a dead process keeps others waiting
+		Retention: 3 * 24 * time.Hour, // longer than anybody repeats
+		InDoubt:   idempotency.Reject, // what is in doubt waits for Resolve
+	})
+	if err != nil {
+		log.Fatal(err) // names every field that is wrong, and the remedy
+	}
+	fmt.Println(guard.Name())
+	// Output: orders
+}
+
+func ExampleGuard_Do() {
+	guard, err := idempotency.New(connect(), "payments", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 { // a queue delivers the message twice
+		receipt, err := guard.Do(context.Background(), "message-17", func(ctx context.Context) ([]byte, error) {
+			claim, _ := idempotency.FromContext(ctx)
+			fmt.Println("paying, attempt", claim.Attempt(), ctx.Err()) // ctx ends when the claim is lost
+			return []byte("receipt 99"), nil
+		})
+		fmt.Println(string(receipt), err)
+	}
+	// Output:
+	// paying, attempt 1 <nil>
+	// receipt 99 <nil>
+	// receipt 99 <nil>
+}
+
+func ExampleGuard_Begin() {
+	ctx := context.Background()
+	guard, err := idempotency.New(connect(), "orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	place := func(fingerprint string) {
+		claim, result, err := guard.Begin(ctx, "order-17", fingerprint)
+		switch {
+		case errors.Is(err, idempotency.ErrMismatch):
+			fmt.Println("the key is that of another order")
+		case errors.Is(err, idempotency.ErrInFlight):
+			fmt.Println("come again")
+		case err != nil:
+			log.Fatal(err) // Redis did not answer: do not run it
+		case claim == nil:
+			fmt.Println("it was done:", string(result))
+		default:
+			fmt.Println("running it:", claim.Complete(ctx, []byte("booked")))
+		}
+	}
+	place("tea")
+	place("tea")
+	place("coffee")
+	// Output:
+	// running it: <nil>
+	// it was done: booked
+	// the key is that of another order
+}
+
+func ExampleClaim() {
+	ctx := context.Background()
+	guard, err := idempotency.New(connect(), "orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, _, err := guard.Begin(ctx, "order-17", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, _, err = guard.Begin(ctx, "order-17", "")
+	fmt.Println(errors.Is(err, idempotency.ErrInFlight))
+	fmt.Println(first.Abandon(ctx)) // it has done nothing, so that the next one may run
+
+	second, _, err := guard.Begin(ctx, "order-17", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(second.Attempt(), second.Fence() > first.Fence(), first.Err())
+	fmt.Println(second.Conclude(ctx, idempotency.DoneWithout()), second.Err())
+	// Output:
+	// true
+	// <nil>
+	// 2 true idempotency: the claim is concluded
+	// <nil> idempotency: the claim is concluded
+}
+
+func ExampleGuard_Resolve() {
+	ctx := context.Background()
+	guard, err := idempotency.New(connect(), "charges", &idempotency.Options{InDoubt: idempotency.Reject})
+	if err != nil {
+		log.Fatal(err)
+	}
+	charge := func(ctx context.Context) ([]byte, error) { return nil, errors.New("the provider did not answer") }
+	_, err = guard.Do(ctx, "order-17", charge)
+	fmt.Println(err)
+	_, err = guard.Do(ctx, "order-17", charge) // which is not called: it may be charged
+	fmt.Println(err)
+
+	record, err := guard.Get(ctx, "order-17")
+	fmt.Println(record.State, record.Attempt, err)
+	// Somebody looks it up at the provider's.
+	fmt.Println(guard.Resolve(ctx, "order-17", idempotency.DoneWith([]byte("charge 99"))))
+	receipt, err := guard.Do(ctx, "order-17", charge)
+	fmt.Println(string(receipt), err)
+	// Output:
+	// the provider did not answer
+	// idempotency: in doubt
+	// in doubt 1 <nil>
+	// <nil>
+	// charge 99 <nil>
+}
