@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/token"
@@ -44,6 +45,7 @@ type question struct {
 	print  string
 	owner  string
 	doubt  ask.Doubt
+	since  time.Time // nothing was granted before
 }
 
 func (g *Guard) question(key, fingerprint string) (*question, error) {
@@ -72,6 +74,9 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
+	if q.since.IsZero() {
+		q.since = time.Now()
+	}
 	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record,
 		q.owner, q.print, g.lease, g.keep, g.policy)
 	q.doubt.Add(in)
@@ -82,6 +87,7 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 	case int64:
 		switch {
 		case reply > 0:
+			q.since = asked
 			return nil, nil, ErrInFlight
 		case reply == 0:
 			return nil, nil, ErrMismatch
@@ -93,6 +99,9 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 		}
 		switch r.state {
 		case pending, asking:
+			if q.doubt.Calls > 0 { // one of them may have begun the lease
+				asked = q.since
+			}
 			return g.claim(ctx, q, r, asked)
 		case done:
 			result, err := g.seals.open(q.record, r.result)

@@ -10,5 +10,8 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis tells of every dial that an outage fails
+	redistest.RunChild(map[string]func(words []string){
+		"crashes": crashes, "sleeper": sleeper, "caller": caller,
+	})
 	redistest.Main(m)
 }

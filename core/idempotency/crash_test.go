@@ -1,0 +1,204 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// The points at which a process is killed.
+const (
+	beforeBegin    = "before-begin"
+	duringBegin    = "during-begin" // which Redis has executed
+	afterBegin     = "after-begin"
+	inHandler      = "in-the-handler"
+	afterEffect    = "after-the-side-effect"
+	beforeComplete = "before-complete-is-sent"
+	duringComplete = "during-complete" // which Redis has executed
+	afterComplete  = "after-complete"
+)
+
+const crashLease = 500 * time.Millisecond
+
+// crashes runs something once, whose side effect is a line of a file, until it
+// comes to the point that it is told: it says so, and waits to be killed.
+func crashes(words []string) {
+	addr, prefix, key, file, point, policy := words[0], words[1], words[2], words[3], words[4], words[5]
+	at := func(here string) {
+		if here == point {
+			fmt.Println(here)
+			<-time.After(time.Hour)
+		}
+	}
+	client := &halting{UniversalClient: redistest.ChildClient(addr)}
+	opts := three(crashLease, 0)[policy]
+	opts.Prefix = prefix
+	g, err := idempotency.New(client, "test", opts)
+	if err != nil {
+		panic(err)
+	}
+	if err := g.Warm(context.Background()); err != nil {
+		panic(err)
+	}
+	client.before = func(sha string) {
+		if sha == completeSHA {
+			at(beforeComplete)
+		}
+	}
+	client.after = func(sha string) {
+		switch sha {
+		case beginSHA:
+			at(duringBegin)
+		case completeSHA:
+			at(duringComplete)
+		}
+	}
+	at(beforeBegin)
+	_, err = g.Do(context.Background(), key, func(context.Context) ([]byte, error) {
+		at(afterBegin)
+		at(inHandler)
+		effect(file)
+		at(afterEffect)
+		return []byte("result"), nil
+	})
+	at(afterComplete)
+	fmt.Println("it did not come to the point:", err)
+}
+
+// halting is a client that may not come back from a call.
+type halting struct {
+	redis.UniversalClient
+	before, after func(sha string)
+}
+
+func (c *halting) Process(ctx context.Context, cmd redis.Cmder) error {
+	sha := ""
+	if words := strings.Fields(cmd.String()); len(words) > 1 && c.before != nil {
+		sha = words[1]
+	}
+	if sha != "" {
+		c.before(sha)
+	}
+	err := c.UniversalClient.Process(ctx, cmd)
+	if sha != "" && err == nil {
+		c.after(sha)
+	}
+	return err
+}
+
+// effect is what must not happen twice.
+func effect(file string) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("booked\n"); err != nil {
+		panic(err)
+	}
+}
+
+func effects(t *testing.T, file string) int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "booked\n")
+}
+
+// TestKilledAtEachPoint kills a process (SIGKILL) at each point of the flow, and
+// has another try again: it is told what the policy says.
+func TestKilledAtEachPoint(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	for _, point := range []string{
+		beforeBegin, duringBegin, afterBegin, inHandler, afterEffect, beforeComplete, duringComplete, afterComplete,
+	} {
+		for policy, opts := range three(crashLease, 0) {
+			t.Run(point+"/"+policy, func(t *testing.T) {
+				t.Parallel()
+				key, file := point+"-"+policy, filepath.Join(t.TempDir(), "effects")
+				asked := 0
+				if opts.Reconcile != nil {
+					opts.Reconcile = func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+						asked++
+						if c.Attempt() != 2 {
+							t.Errorf("Reconcile is asked at attempt %d", c.Attempt())
+						}
+						if effects(t, file) > 0 {
+							return idempotency.DoneWith([]byte("found")), nil
+						}
+						return idempotency.NothingDone(), nil
+					}
+				}
+				g := guard(t, srv.Client(t), prefix, opts)
+				p := redistest.StartChild(t, "crashes", srv.Addr(), prefix, key, file, point, policy)
+				if line := p.Line(t); line != point {
+					t.Fatal(line)
+				}
+				p.Kill()
+				before := effects(t, file)
+				attempt, result, err := retry(t, g, key, file)
+				after := effects(t, file)
+
+				pending := point != beforeBegin && point != duringComplete && point != afterComplete
+				switch {
+				case point == beforeBegin:
+					if attempt != 1 || string(result) != "again" || after != 1 {
+						t.Errorf("attempt %d, %q, %v, %d effects", attempt, result, err, after)
+					}
+				case !pending:
+					if attempt != 0 || string(result) != "result" || after != 1 {
+						t.Errorf("attempt %d, %q, %v, %d effects", attempt, result, err, after)
+					}
+				case policy == "retry":
+					if attempt != 2 || string(result) != "again" || after != before+1 {
+						t.Errorf("attempt %d, %q, %v, %d effects", attempt, result, err, after)
+					}
+				case policy == "reject":
+					if attempt != 0 || !errors.Is(err, idempotency.ErrInDoubt) || after != before {
+						t.Errorf("attempt %d, %q, %v, %d effects", attempt, result, err, after)
+					}
+					refused(t, g, key, "", idempotency.ErrInDoubt)
+					if err := g.Resolve(t.Context(), key, idempotency.DoneWith([]byte("found"))); err != nil {
+						t.Error(err)
+					}
+					replayed(t, g, key, "", "found")
+				case before == 0: // reconcile
+					if attempt != 2 || string(result) != "again" || after != 1 || asked != 1 {
+						t.Errorf("attempt %d, %q, %v, %d effects, asked %d times", attempt, result, err, after, asked)
+					}
+				default:
+					if attempt != 0 || string(result) != "found" || err != nil || after != 1 || asked != 1 {
+						t.Errorf("attempt %d, %q, %v, %d effects, asked %d times", attempt, result, err, after, asked)
+					}
+				}
+			})
+		}
+	}
+}
+
+// retry is another process, which waits for the first; attempt is 0 when it does
+// not run.
+func retry(t *testing.T, g *idempotency.Guard, key, file string) (attempt int64, result []byte, err error) {
+	t.Helper()
+	result, err = g.Do(t.Context(), key, func(ctx context.Context) ([]byte, error) {
+		c, _ := idempotency.FromContext(ctx)
+		attempt = c.Attempt()
+		effect(file)
+		return []byte("again"), nil
+	})
+	return attempt, result, err
+}

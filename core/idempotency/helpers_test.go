@@ -1,0 +1,110 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
+)
+
+// soon is for what comes without being waited for long.
+const soon = 20 * time.Second
+
+var (
+	beginSHA    = script.New("", lua.GuardBegin).SHA()
+	renewSHA    = script.New("", lua.GuardRenew).SHA()
+	completeSHA = script.New("", lua.GuardComplete).SHA()
+	abandonSHA  = script.New("", lua.GuardAbandon).SHA()
+)
+
+// warm has the server know the scripts, so that each call is one EVALSHA.
+func warm(t testing.TB, guards ...*idempotency.Guard) {
+	t.Helper()
+	for _, g := range guards {
+		if err := g.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// isFree has a key be claimable for the first time, within a bound, and gives it
+// back.
+func isFree(t testing.TB, within time.Duration, g *idempotency.Guard, key string) {
+	t.Helper()
+	redistest.Await(t, within, key+" to be free", func() bool {
+		c, _, err := g.Begin(t.Context(), key, "")
+		switch {
+		case errors.Is(err, idempotency.ErrInFlight):
+			return false
+		case err != nil:
+			t.Errorf("%s: %v", key, err)
+			return true
+		}
+		if c.Attempt() != 1 {
+			t.Errorf("%s: attempt %d", key, c.Attempt())
+		}
+		if _, err := g.Forget(t.Context(), key); err != nil {
+			t.Error(err)
+		}
+		_ = c.Abandon(t.Context())
+		return true
+	})
+}
+
+// left awaits that a guard has nothing to do any more.
+func left(t testing.TB, guards ...*idempotency.Guard) {
+	t.Helper()
+	redistest.Await(t, time.Minute, "the end of all", func() bool {
+		for _, g := range guards {
+			if s := g.Stats(); s.Running+s.Undoing+s.Concluding > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// isDone has a key be done, within a bound.
+func isDone(t testing.TB, within time.Duration, g *idempotency.Guard, key, want string) {
+	t.Helper()
+	redistest.Await(t, within, key+" to be done", func() bool {
+		r, err := g.Get(t.Context(), key)
+		return err == nil && r.State == idempotency.Done
+	})
+	replayed(t, g, key, "", want)
+}
+
+// dead leaves a run behind whose lease has ended.
+func dead(t testing.TB, rdb redis.UniversalClient, prefix, key string) {
+	t.Helper()
+	g := guard(t, rdb, prefix, &idempotency.Options{DoubtRetention: time.Hour, Retention: time.Hour})
+	if _, err := g.Forget(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	r := "pending 7 1 1000 50 somebody -\n"
+	if err := rdb.Set(t.Context(), nameOf(prefix, key), r, time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nameOf is a key's name in Redis, where it is safe.
+func nameOf(prefix, key string) string { return prefix + ":guard:test:{" + key + "}" }
+
+// three are options of each policy; a Reconcile finds nothing.
+func three(lease, budget time.Duration) map[string]*idempotency.Options {
+	nothing := func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+		return idempotency.NothingDone(), nil
+	}
+	return map[string]*idempotency.Options{
+		"retry":     {Lease: lease, Budget: budget},
+		"reject":    {Lease: lease, Budget: budget, InDoubt: idempotency.Reject},
+		"reconcile": {Lease: lease, Budget: budget, InDoubt: idempotency.Reconcile, Reconcile: nothing},
+	}
+}

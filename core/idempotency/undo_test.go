@@ -1,0 +1,338 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestBeginInAStoppedServerIsUndone stops the server, has calls fail, and lets
+// it run on: what it grants then, to nobody, is free within two seconds, counts
+// as no attempt and is not in doubt.
+func TestBeginInAStoppedServerIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, canceled := range map[string]bool{"budget": false, "canceled by the caller": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t)
+			prefix := srv.Prefix(t)
+			stalled := redistest.Witness(t)
+			ctx, budget := t.Context(), 100*time.Millisecond
+			want := script.ErrMaybeExecuted
+			if canceled {
+				budget, want = 5*time.Second, context.DeadlineExceeded
+				short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+				ctx = short
+			}
+			rdb := srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 })
+			other := map[string]*idempotency.Guard{}
+			var guards []*idempotency.Guard
+			calls := map[string]func() error{}
+			never := func(context.Context) ([]byte, error) { t.Error("it ran"); return nil, nil }
+			for policy, opts := range three(0, budget) {
+				g := guard(t, rdb, prefix, opts)
+				guards = append(guards, g)
+				opts.Budget = 5 * time.Second
+				other[policy] = guard(t, srv.Client(t), prefix, opts)
+				warm(t, other[policy])
+				calls[policy+"-begin"] = func() error { _, _, err := g.Begin(ctx, policy+"-begin", ""); return err }
+				calls[policy+"-await"] = func() error { _, _, err := g.Await(ctx, policy+"-await", ""); return err }
+				calls[policy+"-do"] = func() error { _, err := g.Do(ctx, policy+"-do", never); return err }
+			}
+			began := time.Now()
+			srv.Pause(t)
+			var wg sync.WaitGroup
+			for key, call := range calls {
+				wg.Go(func() {
+					if err := call(); !errors.Is(err, want) {
+						t.Errorf("%s: %v", key, err)
+					}
+				})
+			}
+			wg.Wait()
+			redistest.Await(t, soon, "some attempts to undo it", func() bool { return time.Since(began) > 700*time.Millisecond })
+			srv.Resume(t)
+			resumed := time.Now()
+			redistest.Await(t, soon, "a grant", func() bool { return redistest.CommandStats(t, srv.Admin(t))["set"].Calls > 0 })
+			for policy, g := range other {
+				for _, how := range []string{"begin", "await", "do"} {
+					isFree(t, soon, g, policy+"-"+how)
+				}
+			}
+			if took := time.Since(resumed); took > 2*time.Second+stalled() {
+				t.Errorf("they were free after %v, in which the machine stood still for %v", took, stalled())
+			}
+			for _, g := range guards {
+				if s := g.Stats(); s.Begun != 0 || s.Failed+s.Canceled != 3 {
+					t.Errorf("%+v", s)
+				}
+			}
+		})
+	}
+}
+
+// TestBeginOfAServerThatDiesIsUndone has the server die when it has granted, and
+// come back with all that it knew.
+func TestBeginOfAServerThatDiesIsUndone(t *testing.T) {
+	t.Parallel()
+	for policy, opts := range three(0, 500*time.Millisecond) {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
+			prefix := srv.Prefix(t)
+			stalled := redistest.Witness(t)
+			dying := &redistest.Interrupted{UniversalClient: srv.Client(t), SHA: beginSHA}
+			g := guard(t, dying, prefix, opts)
+			warm(t, g)
+			dying.Next(func() { srv.Stop(t) })
+			if c, _, err := g.Begin(t.Context(), "key", ""); c != nil || !isScripts(err) {
+				t.Fatalf("%v, %v", c != nil, err)
+			}
+			srv.Start(t)
+			up := time.Now()
+			if r, err := srv.Admin(t).Get(t.Context(), nameOf(prefix, "key")).Result(); err != nil {
+				t.Errorf("it kept nothing: %q, %v", r, err)
+			}
+			opts.Budget = 5 * time.Second
+			isFree(t, soon, guard(t, srv.Client(t), prefix, opts), "key")
+			if took := time.Since(up); took > 2*time.Second+stalled() {
+				t.Errorf("it was free after %v, in which the machine stood still for %v", took, stalled())
+			}
+		})
+	}
+}
+
+func isScripts(err error) bool {
+	var failure *script.Error
+	return errors.As(err, &failure)
+}
+
+// TestATakeOverThatNobodyHeardOfIsInDoubtAgain: under Reconcile what became of
+// the run before is known as little as it was.
+func TestATakeOverThatNobodyHeardOfIsInDoubtAgain(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		asked := 0
+		opts := &idempotency.Options{
+			InDoubt: idempotency.Reconcile, Budget: 200 * time.Millisecond,
+			Reconcile: func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+				asked++
+				if c.Attempt() != 2 {
+					t.Errorf("attempt %d", c.Attempt())
+				}
+				return idempotency.DoneWith([]byte("booked")), nil
+			},
+		}
+		slow := &redistest.Late{UniversalClient: rdb, SHA: beginSHA, Most: 1000}
+		g := guard(t, slow, prefix, opts)
+		opts.Budget = 0
+		other := guard(t, rdb, prefix, opts)
+		warm(t, other)
+		dead(t, admin, prefix, "key")
+		if _, _, err := g.Begin(t.Context(), "key", ""); !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Fatal(err)
+		}
+		for range 2 {
+			slow.Deliver(t)
+			redistest.Await(t, soon, "it to be in doubt", func() bool {
+				r, err := other.Get(t.Context(), "key")
+				return err == nil && r.State == idempotency.Doubtful && r.Attempt == 1
+			})
+		}
+		if asked != 0 {
+			t.Errorf("asked %d times", asked)
+		}
+		replayed(t, other, "key", "", "booked")
+	})
+}
+
+// TestBeginThatOvertakesItsUndoIsUndone delivers a begin behind some attempts to
+// undo it, and once more behind one that did.
+func TestBeginThatOvertakesItsUndoIsUndone(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		slow := &redistest.Late{UniversalClient: rdb, SHA: beginSHA, Most: 1000}
+		g, other := guard(t, slow, prefix, &idempotency.Options{Budget: 500 * time.Millisecond}), guard(t, rdb, prefix, nil)
+		warm(t, other)
+		if c, _, err := g.Begin(t.Context(), "key", ""); c != nil || !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Fatalf("%v, %v", c != nil, err)
+		}
+		began := time.Now()
+		redistest.Await(t, soon, "the first attempts", func() bool { return time.Since(began) > 350*time.Millisecond })
+		for range 3 {
+			slow.Deliver(t)
+			redistest.Await(t, soon, "it to be given back", func() bool {
+				r, err := other.Get(t.Context(), "key")
+				return err == nil && r.State == idempotency.Free && r.Attempt == 0
+			})
+		}
+		c := begin(t, other, "key", "")
+		if c.Attempt() != 1 || c.Complete(t.Context(), nil) != nil {
+			t.Errorf("attempt %d", c.Attempt())
+		}
+	})
+}
+
+// TestBeginThatComesAfterTheEndIsUndone delivers the first call of a begin, which
+// was made again and granted, when its claim was given up.
+func TestBeginThatComesAfterTheEndIsUndone(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		for _, unheard := range []bool{false, true} { // the end
+			key := fmt.Sprint("key-", unheard)
+			slow := &redistest.Late{UniversalClient: rdb, SHA: beginSHA, Most: 1}
+			client := &redistest.Interrupted{UniversalClient: slow, SHA: abandonSHA}
+			g, other := guard(t, client, prefix, nil), guard(t, rdb, prefix, nil)
+			warm(t, other)
+			c := begin(t, g, key, "")
+			if unheard {
+				client.Next(func() {})
+			}
+			if err := c.Abandon(t.Context()); err != nil {
+				t.Error(err)
+			}
+			slow.Deliver(t)
+			redistest.Await(t, soon, "it to be given back", func() bool {
+				r, err := other.Get(t.Context(), key)
+				return err == nil && r.State == idempotency.Free
+			})
+			if c := begin(t, other, key, ""); c.Complete(t.Context(), nil) != nil {
+				t.Error("not completed")
+			}
+		}
+	})
+}
+
+// TestBeginIsAskedAgain loses a reply: the question that follows has the same
+// owner, so that it finds its own claim, and knows when its lease may have begun.
+func TestBeginIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	const lease, pause = 3 * time.Second, 300 * time.Millisecond
+	srv := redistest.Standalone(t)
+	rdb, prefix := &redistest.Cuttable{Client: srv.Client(t)}, srv.Prefix(t)
+	client := &redistest.Interrupted{UniversalClient: rdb, SHA: beginSHA}
+	g := guard(t, client, prefix, &idempotency.Options{Lease: lease})
+	other := guard(t, srv.Client(t), prefix, nil)
+	warm(t, g, other)
+	stood := redistest.Witness(t)
+	client.Next(func() { <-time.After(pause) })
+	c := begin(t, g, "key", "")
+	if c.Attempt() != 1 {
+		t.Errorf("attempt %d", c.Attempt())
+	}
+	rdb.Cut("refused")
+	<-c.Context().Done()
+	r, err := other.Get(t.Context(), "key")
+	if err != nil || r.Attempt != 1 || r.Lease+stood() <= 0 {
+		t.Errorf("the lease was over before its holder knew: %+v, %v", r, err)
+	}
+	if !errors.Is(c.Err(), idempotency.ErrExpired) {
+		t.Error(c.Err())
+	}
+}
+
+// TestTheAnswerCameTooLate is about a process that slept while it asked: it must
+// not run, and what was granted is given back.
+func TestTheAnswerCameTooLate(t *testing.T) {
+	t.Parallel()
+	for policy, opts := range three(sleep, 0) {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			m := miniredis.RunT(t)
+			rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+			t.Cleanup(func() { rdb.Close() })
+			g := guard(t, rdb, redistest.Prefix(t), opts)
+			warm(t, g)
+			rdb.AddHook(&sleepy{})
+			if c, _, err := g.Begin(t.Context(), "key", ""); c != nil || !errors.Is(err, idempotency.ErrExpired) {
+				t.Errorf("%v, %v", c != nil, err)
+			}
+			if got := g.Stats(); got != (idempotency.Stats{Failed: 1}) {
+				t.Errorf("%+v", got)
+			}
+			if r, err := g.Get(t.Context(), "key"); err != nil || r.State != idempotency.Free || r.Attempt != 0 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// sleepy has a client return long after the first answer.
+type sleepy struct{ done atomic.Bool }
+
+const sleep = 700 * time.Millisecond
+
+func (*sleepy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*sleepy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *sleepy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if s.done.CompareAndSwap(false, true) {
+			<-time.After(sleep)
+		}
+		return err
+	}
+}
+
+// TestAnAbandonmentWhoseReplyIsLostAccusesNobody: by the time that it asks again
+// another has begun, as it may.
+func TestAnAbandonmentWhoseReplyIsLostAccusesNobody(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		other := guard(t, rdb, prefix, nil)
+		between := &redistest.Interrupted{UniversalClient: rdb, SHA: abandonSHA}
+		g := guard(t, between, prefix, nil)
+		warm(t, other)
+		for key, c := range map[string]struct {
+			then func()
+			want error
+		}{
+			"nothing": {func() {}, nil},
+			"begun":   {func() { begin(t, other, "begun", "") }, script.ErrMaybeExecuted},
+		} {
+			claim := begin(t, g, key, "")
+			between.Next(c.then)
+			if err := claim.Abandon(t.Context()); !errors.Is(err, c.want) || errors.Is(err, idempotency.ErrLost) {
+				t.Errorf("%s: %v", key, err)
+			}
+			if s := g.Stats(); s.Overtaken != 0 || s.Lost != 0 {
+				t.Errorf("%s: %+v", key, s)
+			}
+		}
+	})
+}
+
+// TestCompleteIsAskedAgain loses its reply: it was noted once, and is again.
+func TestCompleteIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		between := &redistest.Interrupted{UniversalClient: rdb, SHA: completeSHA}
+		g := guard(t, between, prefix, nil)
+		warm(t, g)
+		c := begin(t, g, "key", "")
+		between.Next(func() { replayed(t, g, "key", "", "result") })
+		if err := c.Complete(t.Context(), []byte("result")); err != nil {
+			t.Error(err)
+		}
+		replayed(t, g, "key", "", "result")
+		if s := g.Stats(); s.Completed != 1 || s.Flushed != 0 || s.Overtaken != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
