@@ -23,7 +23,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	srv := redistest.NewStandalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
 	connections := func() int { return strings.Count(admin.ClientList(t.Context()).Val(), "user="+redistest.User+" ") }
-	before, was := settled(runtime.NumGoroutine), connections()
+	before, was := redistest.Settled(runtime.NumGoroutine), connections()
 
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: redistest.User, Password: redistest.Password, ContextTimeoutEnabled: true})
 	l := locker(t, rdb, prefix, &lock.Options{TTL: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
@@ -105,7 +105,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	redistest.Await(t, 10*time.Second, "no connection", func() bool { return connections() == was })
 	var after int
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		if after = settled(runtime.NumGoroutine); after <= before {
+		if after = redistest.Settled(runtime.NumGoroutine); after <= before {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -114,20 +114,6 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	}
 	stacks := make([]byte, 1<<20)
 	t.Errorf("%d goroutines, %d before:\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
-}
-
-// settled is a number that has stopped to change.
-func settled(count func() int) int {
-	last := count()
-	for same := 0; same < 20; {
-		<-time.After(5 * time.Millisecond)
-		if now := count(); now == last {
-			same++
-		} else {
-			last, same = now, 0
-		}
-	}
-	return last
 }
 
 // free awaits that nobody holds the key or waits for it.

@@ -15,3 +15,17 @@ func Await(tb testing.TB, bound time.Duration, what string, cond func() bool) {
 		}
 	}
 }
+
+// Settled is a number that has stopped to change.
+func Settled(count func() int) int {
+	last := count()
+	for same := 0; same < 20; {
+		<-time.After(5 * time.Millisecond)
+		if now := count(); now == last {
+			same++
+		} else {
+			last, same = now, 0
+		}
+	}
+	return last
+}

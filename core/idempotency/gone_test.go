@@ -1,0 +1,306 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestCallersWhoGo have their context end at each point of a question: no claim
+// stays behind, and what is told is the caller's own error.
+func TestCallersWhoGo(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	observer := guard(t, srv.Client(t), prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+	warm(t, observer)
+	for name, inline := range map[string]bool{"inline": true, "by a goroutine": false} {
+		rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize, o.MaxRetries = inline, 1, -1 })
+		g := guard(t, rdb, prefix, nil)
+		asks := map[string]func(ctx context.Context, key string) error{
+			"Begin": func(ctx context.Context, key string) error { _, _, err := g.Begin(ctx, key, ""); return err },
+			"Await": func(ctx context.Context, key string) error { _, _, err := g.Await(ctx, key, ""); return err },
+			"Do": func(ctx context.Context, key string) error {
+				_, err := g.Do(ctx, key, func(context.Context) ([]byte, error) { t.Error("it ran"); return nil, nil })
+				return err
+			},
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		for call, ask := range asks {
+			if err := ask(canceled, "unsent"); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, %s before it is sent: %v", name, call, err)
+			}
+		}
+		if r, err := observer.Get(t.Context(), "unsent"); err != nil || r != (idempotency.Record{}) {
+			t.Errorf("%s: it was sent: %+v, %v", name, r, err)
+		}
+		if s := g.Stats(); s.Undoing != 0 || s.Canceled != 3 {
+			t.Errorf("%s: %+v", name, s)
+		}
+
+		busy := rdb.Conn() // the only connection of the pool
+		if err := busy.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for call, ask := range asks {
+			brief, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			if err := ask(brief, "unconnected"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s, %s without a connection: %v", name, call, err)
+			}
+			cancel()
+		}
+		if err := busy.Close(); err != nil {
+			t.Fatal(err)
+		}
+		isFree(t, soon, observer, "unconnected")
+
+		for call, ask := range asks {
+			srv.Pause(t)
+			brief, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			if err := ask(brief, "in-flight-"+call); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s, %s in flight: %v", name, call, err)
+			}
+			cancel()
+			srv.Resume(t)
+			isFree(t, soon, observer, "in-flight-"+call)
+		}
+
+		c := begin(t, observer, "awaited", "")
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				brief, cancel := context.WithCancel(t.Context())
+				go func() { <-time.After(time.Duration(i) * 10 * time.Millisecond); cancel() }()
+				if _, _, err := g.Await(brief, "awaited", ""); !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: waiting: %v", name, err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := c.Complete(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		replayed(t, observer, "awaited", "", "")
+		if _, err := observer.Forget(t.Context(), "awaited"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCallersWhoGoWhileItRuns: the context of the run ends, and it is concluded
+// as well, unless it was detached: then it goes on.
+func TestCallersWhoGoWhileItRuns(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		why := errors.New("the client went away")
+		for policy, opts := range three(0, 0) {
+			g := guard(t, rdb, prefix, opts)
+			for _, detached := range []bool{false, true} {
+				key := fmt.Sprint(policy, detached)
+				if policy == "reconcile" {
+					dead(t, admin, prefix, key)
+				}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				c, _, err := g.Begin(ctx, key, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if detached {
+					c.Detach()
+				}
+				inner := c.Context()
+				cancel(why)
+				if detached {
+					if inner.Err() != nil {
+						t.Errorf("%s: %v", key, context.Cause(inner))
+					}
+				} else if <-inner.Done(); !errors.Is(context.Cause(inner), why) {
+					t.Errorf("%s: %v", key, context.Cause(inner))
+				}
+				if found, ok := idempotency.FromContext(inner); !ok || found != c {
+					t.Errorf("%s: another claim in the context", key)
+				}
+				if err := c.Renew(ctx); !errors.Is(err, context.Canceled) || c.Err() != nil {
+					t.Errorf("%s: Renew: %v, %v", key, err, c.Err())
+				}
+				if err := c.Complete(ctx, []byte(key)); err != nil {
+					t.Errorf("%s: %v", key, err)
+				}
+				replayed(t, g, key, "", key)
+				if inner.Err() == nil {
+					t.Errorf("%s: its context outlives it", key)
+				}
+			}
+		}
+	})
+}
+
+// TestDoThatDoesNotReturn panics, or ends its goroutine: what comes next is what
+// the policy says.
+func TestDoThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		for policy, opts := range three(0, 0) {
+			g := guard(t, rdb, prefix, opts)
+			for name, leave := range map[string]func() error{
+				"panic": func() error { panic("of fn") }, "Goexit": func() error { runtime.Goexit(); return nil },
+				"error": func() error { return errors.New("of fn") },
+			} {
+				key := policy + "-" + name
+				var inner context.Context
+				done := make(chan any)
+				go func() {
+					defer func() { done <- recover() }()
+					_, _ = g.Do(t.Context(), key, func(ctx context.Context) ([]byte, error) { inner = ctx; return nil, leave() })
+				}()
+				if got := <-done; name == "panic" && got != "of fn" {
+					t.Errorf("recovered %v", got)
+				}
+				if !errors.Is(context.Cause(inner), idempotency.ErrConcluded) {
+					t.Errorf("%s: %v", key, context.Cause(inner))
+				}
+				if policy == "reject" {
+					refused(t, g, key, "", idempotency.ErrInDoubt)
+				} else if c := begin(t, g, key, ""); c.Attempt() != 2 || c.Abandon(t.Context()) != nil {
+					t.Errorf("%s: attempt %d", key, c.Attempt())
+				}
+			}
+			result, err := g.Do(t.Context(), policy, func(ctx context.Context) ([]byte, error) {
+				c, _ := idempotency.FromContext(ctx)
+				return []byte("for now"), c.Abandon(ctx)
+			})
+			if string(result) != "for now" || err != nil {
+				t.Errorf("%q, %v", result, err)
+			}
+			if c := begin(t, g, policy, ""); c.Attempt() != 2 || c.Complete(t.Context(), nil) != nil {
+				t.Error("what did nothing for now is not begun anew")
+			}
+			if s := g.Stats(); s.Running != 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}
+
+// TestReconcileThatDoesNotReturn panics: it stays in doubt, and who waits asks.
+func TestReconcileThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		g := guard(t, rdb, prefix, &idempotency.Options{
+			InDoubt:   idempotency.Reconcile,
+			Reconcile: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) { panic("of Reconcile") },
+		})
+		dead(t, admin, prefix, "key")
+		func() {
+			defer func() {
+				if got := recover(); got != "of Reconcile" {
+					t.Errorf("recovered %v", got)
+				}
+			}()
+			_, _, _ = g.Await(t.Context(), "key", "")
+		}()
+		if r, err := g.Get(t.Context(), "key"); err != nil || r.State != idempotency.Doubtful {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if s := g.Stats(); s.Running != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestNothingLeaks runs things with and without rivals, drops some while the
+// server is away, and counts what is there before and afterwards. It runs alone.
+func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	srv := redistest.NewStandalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	connections := func() int { return strings.Count(admin.ClientList(t.Context()).Val(), "user="+redistest.User+" ") }
+	before, was := redistest.Settled(runtime.NumGoroutine), connections()
+
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: redistest.User, Password: redistest.Password, ContextTimeoutEnabled: true})
+	opts := &idempotency.Options{Lease: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute}
+	g, second := guard(t, rdb, prefix, opts), guard(t, rdb, prefix, opts)
+	short := guard(t, rdb, prefix, &idempotency.Options{Lease: 500 * time.Millisecond, Budget: 50 * time.Millisecond})
+	ctx := t.Context()
+	var wg sync.WaitGroup
+	n := redistest.Ops(10_000)
+	for i := range 10 {
+		wg.Go(func() {
+			for j := range n / 10 {
+				key := fmt.Sprint(i, "-", j)
+				switch {
+				case j%10 == 0: // rivals, of two guards as of two processes
+					by := []*idempotency.Guard{g, second}[i%2]
+					key = fmt.Sprint("all-", j)
+					result, err := by.Do(ctx, key, func(ctx context.Context) ([]byte, error) { return []byte(key), ctx.Err() })
+					if err != nil || string(result) != key {
+						t.Errorf("%q, %v", result, err)
+					}
+				case j%50 == 1: // dropped by who asked
+					gone, cancel := context.WithTimeout(ctx, time.Duration(j%7)*100*time.Microsecond)
+					if c, _, err := g.Await(gone, key, ""); err == nil {
+						_ = c.Context()
+						_ = c.Abandon(gone)
+					}
+					cancel()
+				default:
+					c, _, err := g.Begin(ctx, key, "")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = c.Context()
+					if err := c.Complete(ctx, nil); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+
+	var dropped []*idempotency.Claim
+	for i := range 20 {
+		if c, _, err := short.Begin(ctx, fmt.Sprint("away", i), ""); err == nil {
+			dropped = append(dropped, c)
+		}
+	}
+	srv.Pause(t)
+	for i, c := range dropped {
+		if i%2 == 0 {
+			_ = c.Complete(ctx, nil)
+		} else {
+			<-c.Context().Done()
+		}
+	}
+	srv.Resume(t)
+	left(t, g, second, short)
+	if pool := int(rdb.PoolStats().TotalConns); connections() > was+pool {
+		t.Errorf("%d connections, of which the pool has %d", connections(), pool)
+	}
+	if err := rdb.Close(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, soon, "no connection", func() bool { return connections() == was })
+	var after int
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if after = redistest.Settled(runtime.NumGoroutine); after <= before {
+			return
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	stacks := make([]byte, 1<<20)
+	t.Errorf("%d goroutines, %d before:\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
+}

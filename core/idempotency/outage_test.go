@@ -1,0 +1,260 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestRedisIsAwayBefore: nothing runs, and the error says so.
+func TestRedisIsAwayBefore(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[string]error{"stopped": script.ErrNotExecuted, "paused": script.ErrMaybeExecuted} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t)
+			prefix := srv.Prefix(t)
+			const budget = 200 * time.Millisecond
+			stood := redistest.Witness(t)
+			g := guard(t, srv.Client(t), prefix, &idempotency.Options{Budget: budget})
+			warm(t, g)
+			if how == "stopped" {
+				srv.Stop(t)
+			} else {
+				srv.Pause(t)
+			}
+			began := time.Now()
+			_, err := g.Do(t.Context(), "do", func(context.Context) ([]byte, error) { t.Error("it ran"); return nil, nil })
+			if took := time.Since(began); !isScripts(err) || how == "paused" && !errors.Is(err, want) || took > 2*budget+stood() {
+				t.Errorf("Do: %v after %v", err, took)
+			}
+			for name, ask := range map[string]func(context.Context, string, string) (*idempotency.Claim, []byte, error){
+				"begin": g.Begin, "await": g.Await,
+			} {
+				if c, _, err := ask(t.Context(), name, ""); c != nil || !isScripts(err) {
+					t.Errorf("%s: %v, %v", name, c != nil, err)
+				}
+			}
+			if s := g.Stats(); s.Failed != 3 || s.Begun != 0 || s.Running != 0 {
+				t.Errorf("%+v", s)
+			}
+			if how == "stopped" {
+				srv.Start(t)
+			} else {
+				srv.Resume(t)
+			}
+			other := guard(t, srv.Client(t), prefix, nil)
+			for _, key := range []string{"do", "begin", "await"} {
+				isFree(t, soon, other, key)
+			}
+		})
+	}
+}
+
+// TestRedisIsAwayAfter: who asked gets the result, and the record gets it when
+// Redis is back.
+func TestRedisIsAwayAfter(t *testing.T) {
+	t.Parallel()
+	for how, outage := range map[string][2]func(*redistest.Server, testing.TB){
+		"paused":  {(*redistest.Server).Pause, (*redistest.Server).Resume},
+		"crashed": {(*redistest.Server).Stop, (*redistest.Server).Start},
+	} {
+		for policy, opts := range three(0, 200*time.Millisecond) {
+			t.Run(how+"/"+policy, func(t *testing.T) {
+				t.Parallel()
+				srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
+				prefix := srv.Prefix(t)
+				stood := redistest.Witness(t)
+				g := guard(t, srv.Client(t), prefix, opts)
+				opts.Budget = 5 * time.Second
+				other := guard(t, srv.Client(t), prefix, opts)
+				warm(t, g, other)
+				failed := begin(t, other, "failed", "") // by another's budget
+				result, err := g.Do(t.Context(), "key", func(context.Context) ([]byte, error) {
+					outage[0](srv, t)
+					return []byte("result"), nil
+				})
+				if string(result) != "result" || !isScripts(err) {
+					t.Errorf("%q, %v", result, err)
+				}
+				if s := g.Stats(); s.Begun != 1 || s.Unconfirmed != 1 || s.Concluding != 1 || s.Completed != 0 || s.Running != 0 {
+					t.Errorf("%+v", s)
+				}
+				outage[1](srv, t)
+				back := time.Now()
+				isDone(t, soon, other, "key", "result")
+				if took := time.Since(back); took > 2*time.Second+stood() {
+					t.Errorf("it was done after %v", took)
+				}
+				left(t, g)
+				if s := g.Stats(); s.Completed != 1 || s.Concluded != 1 || s.Concluding != 0 || s.Undone != 0 {
+					t.Errorf("%+v", s)
+				}
+				if err := failed.Conclude(t.Context(), idempotency.Unknown()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestAFailureThatNobodyHeardOf: what fn returned is returned with why it could
+// not be noted, and once Redis is back the policy holds.
+func TestAFailureThatNobodyHeardOf(t *testing.T) {
+	t.Parallel()
+	for policy, opts := range three(0, 200*time.Millisecond) {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t)
+			prefix := srv.Prefix(t)
+			g := guard(t, srv.Client(t), prefix, opts)
+			warm(t, g)
+			why := errors.New("of fn")
+			_, err := g.Do(t.Context(), "key", func(context.Context) ([]byte, error) {
+				srv.Pause(t)
+				return nil, why
+			})
+			if !errors.Is(err, why) || !isScripts(err) {
+				t.Error(err)
+			}
+			srv.Resume(t)
+			left(t, g)
+			r, err := g.Get(t.Context(), "key")
+			want := map[string]idempotency.State{"retry": idempotency.Free, "reject": idempotency.Doubtful, "reconcile": idempotency.Doubtful}
+			if err != nil || r.State != want[policy] || r.Attempt != 1 {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if s := g.Stats(); s.Abandoned != 1 || s.Concluded != 1 || s.Overtaken != 0 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// faulty is a process that loses the replies of its calls when it is told to.
+type faulty struct {
+	*idempotency.Guard
+	proxy *redistest.Proxy
+	rng   *rand.Rand
+}
+
+func newFaulty(t *testing.T, srv *redistest.Server, prefix string, seed int, opts *idempotency.Options) *faulty {
+	t.Helper()
+	f := &faulty{proxy: srv.Proxy(t), rng: rand.New(rand.NewPCG(rand.Uint64(), uint64(seed)))}
+	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = f.proxy.Dial, true })
+	f.Guard = guard(t, rdb, prefix, opts)
+	return f
+}
+
+// lose has the next replies get lost: that of the call, and now and then those
+// of the next attempts.
+func (f *faulty) lose() {
+	how := []redistest.Fault{redistest.EOF, redistest.Reset}[f.rng.IntN(2)]
+	f.proxy.Lose(how, 1+f.rng.IntN(4)/3, "evalsha", "eval")
+}
+
+// TestFaultedCalls loses the reply of every call, of runs that nobody else wants
+// and of some that all want: each is told what it did, and nothing is left.
+func TestFaultedCalls(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	var calls, unconfirmed, runners atomic.Int64
+	var wg sync.WaitGroup
+	const workers, keys = 4, 25
+	policies := []string{"retry", "reject", "reconcile", "retry"}
+	var guards []*idempotency.Guard
+	for i := range workers {
+		f := newFaulty(t, srv, prefix, i, three(15*time.Second, 5*time.Second)[policies[i]])
+		guards = append(guards, f.Guard)
+		wg.Go(func() {
+			for n := 0; calls.Load() < int64(redistest.Ops(12_000)); n++ {
+				key, shared := fmt.Sprint(i, "-", n), n%3 == 2
+				if shared {
+					key = "shared"
+				}
+				f.lose()
+				c, _, err := f.Begin(t.Context(), key, "")
+				calls.Add(1)
+				if shared && errors.Is(err, idempotency.ErrInFlight) {
+					continue
+				}
+				if err != nil {
+					t.Errorf("begin: %v", err)
+					return
+				}
+				if shared {
+					if n := runners.Add(1); n != 1 {
+						t.Errorf("%d run it", n)
+					}
+				} else if c.Attempt() != 1 {
+					t.Errorf("attempt %d", c.Attempt())
+				}
+				f.lose()
+				if err := c.Renew(t.Context()); err != nil {
+					t.Errorf("renew: %v", err)
+				}
+				if shared {
+					runners.Add(-1)
+				}
+				f.lose()
+				if shared || n%3 == 0 {
+					if err := c.Abandon(t.Context()); shared && errors.Is(err, script.ErrMaybeExecuted) {
+						unconfirmed.Add(1)
+					} else if err != nil {
+						t.Errorf("abandon: %v", err)
+					}
+				} else if err := c.Complete(t.Context(), []byte(key)); err != nil {
+					t.Errorf("complete: %v", err)
+				}
+				calls.Add(2)
+				if shared {
+					continue
+				}
+				f.lose()
+				c, result, err := f.Begin(t.Context(), key, "")
+				calls.Add(1)
+				switch {
+				case n%3 == 1 && (c != nil || string(result) != key || err != nil):
+					t.Errorf("again: %v, %q, %v", c != nil, result, err)
+				case n%3 == 0 && (c == nil || err != nil || c.Attempt() != 2):
+					t.Errorf("again: %v, %v", c != nil, err)
+				case c != nil:
+					if err := c.Complete(t.Context(), nil); err != nil {
+						t.Errorf("complete: %v", err)
+					}
+				}
+			}
+			f.proxy.Lose(redistest.EOF, 0)
+		})
+	}
+	wg.Wait()
+	t.Logf("of %d calls, %d abandonments were not confirmed", calls.Load(), unconfirmed.Load())
+	for i, g := range guards {
+		if s := g.Stats(); s.Overtaken+s.Lost+s.Flushed+s.InDoubt+s.Mismatched+s.Failed+s.NoResult != 0 || s.Running != 0 {
+			t.Errorf("%d: %+v", i, s)
+		}
+	}
+	admin := srv.Admin(t)
+	redistest.Await(t, soon, "no claim", func() bool {
+		names := admin.Keys(t.Context(), prefix+"*").Val()
+		for i, value := range admin.MGet(t.Context(), names...).Val() {
+			if text := value.(string); text[0] != 'd' && text[0] != 'f' { // done, free
+				t.Logf("%s: %q", names[i], text)
+				return false
+			}
+		}
+		return len(names) > keys
+	})
+}
