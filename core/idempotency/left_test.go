@@ -1,0 +1,80 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// What a guard has noted about a key is gone when nobody waits for it.
+func TestNothingIsRememberedOfAKey(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		g, err := New(rdb, "test", &Options{Prefix: prefix, Budget: 5 * time.Second, Wait: 200 * time.Millisecond, RetryDelay: 10 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var wg sync.WaitGroup
+		for i := range 60 {
+			key := string(rune('a' + i%3))
+			wg.Go(func() {
+				c, _, err := g.Await(ctx, key, "")
+				if err != nil && !errors.Is(err, ErrInFlight) && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				if c != nil && i%2 == 0 {
+					_ = c.Complete(ctx, nil)
+				}
+			})
+			if i == 40 {
+				cancel()
+			}
+		}
+		wg.Wait()
+		g.watch.mu.Lock()
+		defer g.watch.mu.Unlock()
+		if n := len(g.watch.places); n != 0 {
+			t.Errorf("%d keys are remembered", n)
+		}
+	})
+}
+
+// A run that ends between the question of who waits and its wait is not missed.
+func TestNoEndIsMissed(t *testing.T) {
+	t.Parallel()
+	var w watch
+	a, b := waiter{of: &w, key: "key"}, waiter{of: &w, key: "key"}
+	a.join()
+	b.join()
+	w.ring("key")
+	for _, w := range []*waiter{&a, &b} {
+		if got := w.wait(t.Context(), nil, time.Hour); got != toAsk {
+			t.Error(got)
+		}
+		w.join()
+	}
+	if a.place != b.place || a.leads || b.leads {
+		t.Error("they do not meet again")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for got := toAsk; got != canceled; { // who leads may be asked to, first
+		got = a.wait(ended, nil, 2)
+	}
+	a.leave()
+	if got := b.wait(t.Context(), nil, 2); got != toAsk || !b.leads {
+		t.Error("nobody leads", got)
+	}
+	b.leave()
+	if len(w.places) != 0 {
+		t.Error(w.places)
+	}
+}

@@ -1,0 +1,126 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// everything is each call of a Guard.
+func everything(g *idempotency.Guard) map[string]func(ctx context.Context) error {
+	claimed := func(ctx context.Context, key string, then func(c *idempotency.Claim) error) error {
+		c, _, err := g.Begin(ctx, key, "")
+		if err != nil {
+			return err
+		}
+		return errors.Join(then(c), forget(ctx, g, key))
+	}
+	return map[string]func(ctx context.Context) error{
+		"Warm": g.Warm,
+		"Begin": func(ctx context.Context) error {
+			return claimed(ctx, "begin", func(*idempotency.Claim) error { return nil })
+		},
+		"Renew": func(ctx context.Context) error {
+			return claimed(ctx, "renew", func(c *idempotency.Claim) error { return c.Renew(ctx) })
+		},
+		"Complete": func(ctx context.Context) error {
+			return claimed(ctx, "complete", func(c *idempotency.Claim) error { return c.Complete(ctx, nil) })
+		},
+		"Abandon": func(ctx context.Context) error {
+			return claimed(ctx, "abandon", func(c *idempotency.Claim) error { return c.Abandon(ctx) })
+		},
+		"Do": func(ctx context.Context) error {
+			_, err := g.Do(ctx, "do", func(context.Context) ([]byte, error) { return nil, nil })
+			return errors.Join(err, forget(ctx, g, "do"))
+		},
+		"Get": func(ctx context.Context) error {
+			_, err := g.Get(ctx, "doubt")
+			return err
+		},
+		"Resolve": func(ctx context.Context) error {
+			return claimed(ctx, "resolve", func(c *idempotency.Claim) error {
+				return errors.Join(c.Conclude(ctx, idempotency.Unknown()), g.Resolve(ctx, "resolve", idempotency.NothingDone()))
+			})
+		},
+	}
+}
+
+func forget(ctx context.Context, g *idempotency.Guard, key string) error {
+	_, err := g.Forget(ctx, key)
+	return err
+}
+
+// TestWithoutEval has a user who may run nothing but what an admin has loaded,
+// by the documented line: all that a Guard does works with it. On a server that
+// has lost the scripts each call says so at once.
+func TestWithoutEval(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	user := redistest.NewUser(t, redistest.LoadedRules(), srv)
+	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
+	g := guard(t, rdb, prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+	for name, call := range everything(g) {
+		srv.LoadScripts(t)
+		if err := call(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := srv.Admin(t).ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		stood := redistest.Witness(t)
+		began := time.Now()
+		if err := call(t.Context()); !errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'") {
+			t.Errorf("%s without its script: %v", name, err)
+		}
+		if took := time.Since(began); took > 2*time.Second+stood() {
+			t.Errorf("%s took %v to say so: it was tried again", name, took)
+		}
+	}
+	srv.LoadScripts(t)
+}
+
+// TestEachRightOfTheScriptsIsNeeded takes from the documented line one right
+// that the scripts of guards use: something then fails, and says what is missing.
+func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	for right := range strings.FieldsSeq("+get +set +pexpire +pttl +time +del") {
+		user := redistest.NewUser(t, redistest.Without(t, right), srv)
+		g := guard(t, srv.Client(t, func(o *redis.Options) { o.Username = user }), prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+		var all error
+		for _, call := range everything(g) {
+			all = errors.Join(all, call(t.Context()))
+		}
+		// PTTL is asked for of records that another has.
+		begin(t, guard(t, srv.Client(t), prefix, nil), "of-another"+right, "")
+		if _, _, err := g.Begin(t.Context(), "of-another"+right, ""); !errors.Is(err, idempotency.ErrInFlight) {
+			all = errors.Join(all, err)
+		}
+		if all == nil || !strings.Contains(all.Error(), "script: ") {
+			t.Errorf("nothing fails without %s: %v", right, all)
+		}
+	}
+}
+
+// TestARingIsRefused, whatever is around it.
+func TestARingIsRefused(t *testing.T) {
+	t.Parallel()
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
+	t.Cleanup(func() { ring.Close() })
+	for _, rdb := range []script.Client{ring, struct{ *redis.Ring }{ring}, &struct{ redis.UniversalClient }{ring}} {
+		_, err := idempotency.New(rdb, "test", nil)
+		if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "rdb is a Ring") || !strings.Contains(err.Error(), "use a Client") {
+			t.Errorf("%T: %v", rdb, err)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package idempotency_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
+)
+
+// TestFullServer has a server without memory: nothing is begun, and what was
+// begun is renewed, ended and resolved.
+func TestFullServer(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	const lease = 3 * time.Second
+	g := guard(t, srv.Client(t), prefix, &idempotency.Options{Lease: lease, InDoubt: idempotency.Reject})
+	warm(t, g)
+	claims := map[string]*idempotency.Claim{}
+	for _, key := range []string{"completed", "without", "abandoned", "unknown", "renewed", "doubtful"} {
+		claims[key] = begin(t, g, key, "")
+	}
+	if err := claims["doubtful"].Conclude(t.Context(), idempotency.Unknown()); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin(t, g, "done", "").Complete(t.Context(), []byte("result")); err != nil {
+		t.Fatal(err)
+	}
+	memory := func(most string) {
+		t.Helper()
+		if err := admin.ConfigSet(t.Context(), "maxmemory", most).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	memory("1")
+	full := time.Now()
+	for range 2 {
+		if c, _, err := g.Begin(t.Context(), "fresh", ""); c != nil || !errors.Is(err, script.ErrNotExecuted) {
+			t.Errorf("Begin: %v, %v", c != nil, err)
+		}
+	}
+	if r, err := g.Get(t.Context(), "fresh"); err != nil || r != (idempotency.Record{}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	replayed(t, g, "done", "", "result")
+	refused(t, g, "completed", "", idempotency.ErrInFlight)
+	refused(t, g, "doubtful", "", idempotency.ErrInDoubt)
+	for key, end := range map[string]func(c *idempotency.Claim) error{
+		"completed": func(c *idempotency.Claim) error { return c.Complete(t.Context(), make([]byte, 4096)) },
+		"without":   func(c *idempotency.Claim) error { return c.Conclude(t.Context(), idempotency.DoneWithout()) },
+		"abandoned": func(c *idempotency.Claim) error { return c.Abandon(t.Context()) },
+		"unknown":   func(c *idempotency.Claim) error { return c.Conclude(t.Context(), idempotency.Unknown()) },
+		"renewed":   func(c *idempotency.Claim) error { return c.Renew(t.Context()) },
+		"doubtful": func(*idempotency.Claim) error {
+			return g.Resolve(t.Context(), "doubtful", idempotency.DoneWith([]byte("found")))
+		},
+	} {
+		if err := end(claims[key]); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	replayed(t, g, "completed", "", string(make([]byte, 4096)))
+	replayed(t, g, "doubtful", "", "found")
+	refused(t, g, "without", "", idempotency.ErrNoResult)
+	refused(t, g, "unknown", "", idempotency.ErrInDoubt)
+	if c, _, err := g.Begin(t.Context(), "abandoned", ""); c != nil || !errors.Is(err, script.ErrNotExecuted) {
+		t.Errorf("Begin of what was given up: %v, %v", c != nil, err)
+	}
+	redistest.Await(t, soon, "longer than a lease", func() bool { return time.Since(full) > lease*5/4 })
+	if err := claims["renewed"].Err(); err != nil {
+		t.Errorf("it was not renewed: %v", err)
+	}
+	if had, err := g.Forget(t.Context(), "done"); !had || err != nil {
+		t.Errorf("Forget: %v, %v", had, err)
+	}
+	memory("1gb")
+	if c := begin(t, g, "fresh", ""); c.Attempt() != 1 || c.Complete(t.Context(), nil) != nil {
+		t.Error("with memory")
+	}
+	if s := g.Stats(); s.Unconfirmed != 0 || s.Undoing != 0 || s.Concluding != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestARecordMovesWithItsSlot: it is renewed, refused, completed and replayed
+// while its slot moves to another master.
+func TestARecordMovesWithItsSlot(t *testing.T) {
+	t.Parallel()
+	many := redistest.NewCluster(t)
+	prefix := many.Prefix(t)
+	g, other := guard(t, many.Client(t), prefix, nil), guard(t, many.Client(t), prefix, nil)
+	warm(t, g, other)
+	c := begin(t, g, "key", "")
+	step := 0
+	many.MoveSlot(t, nameOf(prefix, "key"), func() {
+		step++
+		if err := c.Renew(t.Context()); err != nil {
+			t.Errorf("Renew, %d: %v", step, err)
+		}
+		refused(t, other, "key", "", idempotency.ErrInFlight)
+		if step == 2 {
+			if err := c.Complete(t.Context(), []byte("result")); err != nil {
+				t.Error(err)
+			}
+			replayed(t, other, "key", "", "result")
+		}
+	})
+	replayed(t, g, "key", "", "result")
+
+	prefix = redistest.Prefix(t) // whose slot no node has to itself
+	g, other = guard(t, many.Client(t), prefix, nil), guard(t, many.Client(t), prefix, nil)
+	many.HalfMoveSlot(t, nameOf(prefix, "fresh"))
+	c = begin(t, g, "fresh", "")
+	refused(t, other, "fresh", "", idempotency.ErrInFlight)
+	if err := c.Complete(t.Context(), []byte("moved")); err != nil {
+		t.Error(err)
+	}
+	replayed(t, other, "fresh", "", "moved")
+}
+
+// TestAnImmortalRecordIsMended by whoever asks next, and by its owner.
+func TestAnImmortalRecordIsMended(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		g := guard(t, rdb, prefix, &idempotency.Options{InDoubt: idempotency.Reject})
+		made := func(key string, how idempotency.Outcome) {
+			t.Helper()
+			if err := begin(t, g, key, "").Conclude(ctx, how); err != nil {
+				t.Fatal(err)
+			}
+		}
+		made("done", idempotency.DoneWith(nil))
+		made("gone", idempotency.DoneWithout())
+		made("doubt", idempotency.Unknown())
+		made("free", idempotency.NothingDone())
+		begin(t, g, "pending", "")
+		renewed, completed, abandoned := begin(t, g, "renewed", ""), begin(t, g, "completed", ""), begin(t, g, "abandoned", "")
+		dead(t, admin, prefix, "dead")
+		asks := func(key, print string) func() error {
+			return func() error { _, _, err := g.Begin(ctx, key, print); return err }
+		}
+		for key, c := range map[string]struct {
+			call func() error
+			want error
+		}{
+			"done":      {asks("done", ""), nil},
+			"gone":      {asks("gone", ""), idempotency.ErrNoResult},
+			"doubt":     {asks("doubt", ""), idempotency.ErrInDoubt},
+			"free":      {asks("free", ""), nil},
+			"pending":   {asks("pending", ""), idempotency.ErrInFlight},
+			"dead":      {asks("dead", ""), idempotency.ErrInDoubt},
+			"renewed":   {func() error { return renewed.Renew(ctx) }, nil},
+			"completed": {func() error { return completed.Complete(ctx, nil) }, nil},
+			"abandoned": {func() error { return abandoned.Abandon(ctx) }, nil},
+		} {
+			name := nameOf(prefix, key)
+			if err := admin.Persist(ctx, name).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := g.Get(ctx, key); err != nil || r.Expires >= 0 {
+				t.Errorf("%s is not immortal: %+v, %v", key, r, err)
+			}
+			if err := c.call(); !errors.Is(err, c.want) {
+				t.Errorf("%s: %v", key, err)
+			}
+			if left := admin.PTTL(ctx, name).Val(); left <= 0 || left > idempotency.DefaultDoubtRetention {
+				t.Errorf("%s lives for %v", key, left)
+			}
+		}
+	})
+}
+
+// TestEachCommandMadeToFail has each command of each script fail in turn, in
+// every state of a record: the answer is an error, and no record is left without
+// a time to live, nor begun where an error said that it is not.
+func TestEachCommandMadeToFail(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	key := nameOf(prefix, "key")
+	soonest, past := time.Now().Add(time.Hour).UnixMilli(), time.Now().Add(-time.Hour).UnixMilli()
+	records := map[string]string{
+		"fresh":                      "",
+		"free":                       "free 7 1 0 0 other print\n",
+		"its own, free":              "free 7 1 0 0 me print\n",
+		"another's":                  fmt.Sprintf("pending 7 1 %d 7200000 other print\n", soonest),
+		"another's, dead":            fmt.Sprintf("pending 7 1 %d 1000 other print\n", past),
+		"another's, from the future": fmt.Sprintf("pending 7 1 %d 1000 other print\n", soonest),
+		"asked about":                fmt.Sprintf("asking 7 1 %d 7200000 other print\n", soonest),
+		"its own":                    fmt.Sprintf("pending 7 1 %d 7200000 me print\n", soonest),
+		"its own, dead":              fmt.Sprintf("pending 7 1 %d 1000 me print\n", past),
+		"its own, asked about":       fmt.Sprintf("asking 7 1 %d 7200000 me print\n", soonest),
+		"done":                       "done 7 1 0 0 me print\npresult",
+		"another's, done":            "done 7 1 0 0 other print\npresult",
+		"gone":                       "gone 7 1 0 0 me print\n",
+		"in doubt":                   "doubt 7 1 0 0 me print\n",
+		"another's, in doubt":        "doubt 7 1 0 0 other print\n",
+	}
+	const keep = 86_400_000
+	seen := map[string]bool{}
+	for _, c := range []struct {
+		file, source string
+		args         []any
+	}{
+		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", 30_000, keep, "retry"}},
+		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", 30_000, keep, "reject"}},
+		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", 30_000, keep, "reconcile"}},
+		{"guard_begin.lua", lua.GuardBegin, []any{"me", "another", 30_000, keep, "retry"}},
+		{"guard_renew.lua", lua.GuardRenew, []any{"me", 30_000, keep}},
+		{"guard_complete.lua", lua.GuardComplete, []any{"me", "done", keep, 7, 1, "print", "presult"}},
+		{"guard_complete.lua", lua.GuardComplete, []any{"me", "gone", keep, 7, 1, "print", ""}},
+		{"guard_abandon.lua", lua.GuardAbandon, []any{"me", "free", keep, keep}},
+		{"guard_abandon.lua", lua.GuardAbandon, []any{"me", "doubt", keep, keep}},
+		{"guard_abandon.lua", lua.GuardAbandon, []any{"me", "undo", keep, keep}},
+		{"guard_resolve.lua", lua.GuardResolve, []any{"token", "done", keep, "presult"}},
+		{"guard_forget.lua", lua.GuardForget, nil},
+		{"guard_inspect.lua", lua.GuardInspect, nil},
+	} {
+		seen[c.file] = true
+		for name, record := range records {
+			for _, lives := range []time.Duration{time.Hour, 0} {
+				admin.Del(t.Context(), key)
+				if record != "" {
+					admin.Set(t.Context(), key, record, lives)
+				}
+				where := fmt.Sprint(c.file, c.args, ", ", name, ", ", lives)
+				check := func(n int) {
+					if after := admin.Get(t.Context(), key).Val(); after != record {
+						t.Errorf("%s: command %d failed and left %q", where, n, after)
+					}
+				}
+				attempt := redistest.Attempt{Source: c.source, Keys: []string{key}, Args: c.args}
+				redistest.FailEach(t, admin, attempt, redistest.Save(t, admin, attempt.Keys), where, check)
+			}
+		}
+	}
+	admin.Del(t.Context(), key)
+	files, err := filepath.Glob("../../lua/guard_*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if !seen[filepath.Base(file)] {
+			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))
+		}
+	}
+}

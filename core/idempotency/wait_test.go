@@ -1,0 +1,234 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// asked is how many questions a server has been asked since it was reset.
+func asked(t *testing.T, admin redis.UniversalClient) int64 {
+	t.Helper()
+	return redistest.CommandStats(t, admin)["evalsha"].Calls
+}
+
+// awaits waits for a key in the background.
+func awaits(t *testing.T, wg *sync.WaitGroup, ctx context.Context, g *idempotency.Guard, key, result string, want error) {
+	wg.Go(func() {
+		c, got, err := g.Await(ctx, key, "")
+		if c != nil || string(got) != result || !errors.Is(err, want) {
+			t.Errorf("Await: claimed %v, %q, %v; not %q, %v", c != nil, got, err, result, want)
+		}
+	})
+}
+
+const (
+	never = time.Hour             // a RetryDelay
+	brief = 30 * time.Millisecond // the same
+	long  = time.Minute           // a Wait
+)
+
+// TestWhatEndsInThisProcessIsLearntAtOnce has 100 wait who would ask again in an
+// hour. It costs a question before and one after.
+func TestWhatEndsInThisProcessIsLearntAtOnce(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: never, Wait: long})
+	warm(t, g)
+	for name, c := range map[string]struct {
+		end    func(c *idempotency.Claim) error
+		result string
+		want   error
+	}{
+		"done":     {func(c *idempotency.Claim) error { return c.Complete(t.Context(), []byte("result")) }, "result", nil},
+		"gone":     {func(c *idempotency.Claim) error { return c.Conclude(t.Context(), idempotency.DoneWithout()) }, "", idempotency.ErrNoResult},
+		"resolved": {func(*idempotency.Claim) error { return resolved(t, g, srv.Admin(t), nameOf(prefix, "resolved")) }, "by hand", nil},
+	} {
+		const waiters = 100
+		claim := begin(t, g, name, "")
+		redistest.ResetStats(t, admin)
+		var wg sync.WaitGroup
+		for range waiters {
+			awaits(t, &wg, t.Context(), g, name, c.result, c.want)
+		}
+		redistest.Await(t, soon, "all to ask", func() bool { return asked(t, admin) >= waiters })
+		if err := c.end(claim); err != nil {
+			t.Error(err)
+		}
+		began := time.Now()
+		wg.Wait()
+		if took := time.Since(began); took > soon {
+			t.Errorf("%s: learnt after %v", name, took)
+		}
+		if n := asked(t, admin); n > 3*waiters {
+			t.Errorf("%s: %d questions", name, n)
+		}
+	}
+}
+
+// resolved has an operator of this process resolve what runs, as if it were dead.
+func resolved(t *testing.T, g *idempotency.Guard, admin redis.UniversalClient, record string) error {
+	t.Helper()
+	if err := admin.Set(t.Context(), record, "doubt 7 1 0 0 somebody -\n", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return g.Resolve(t.Context(), "resolved", idempotency.DoneWith([]byte("by hand")))
+}
+
+// TestNothingDoneWakesTheNext: each of those who wait runs it in its turn.
+func TestNothingDoneWakesTheNext(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: never, Wait: long})
+	var wg sync.WaitGroup
+	attempts := make(chan int64, 20)
+	for range cap(attempts) {
+		wg.Go(func() {
+			c, _, err := g.Await(t.Context(), "key", "")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			attempts <- c.Attempt()
+			if err := c.Abandon(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for want := range int64(cap(attempts)) {
+		if got := <-attempts; got != want+1 {
+			t.Errorf("attempt %d, not %d", got, want+1)
+		}
+	}
+}
+
+// TestWaitingCostsLittle has 100 of one process wait for another's run: one asks
+// for all of them.
+func TestWaitingCostsLittle(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
+	g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: brief, Wait: long})
+	other := guard(t, srv.Client(t), prefix, nil)
+	warm(t, g, other)
+	c := begin(t, other, "key", "")
+	const waiters, rounds = 100, 20
+	redistest.ResetStats(t, admin)
+	var wg sync.WaitGroup
+	began := time.Now()
+	for range waiters {
+		awaits(t, &wg, t.Context(), g, "key", "result", nil)
+	}
+	redistest.Await(t, soon, "some questions of the one", func() bool { return asked(t, admin) >= waiters+rounds })
+	took := time.Since(began)
+	if n := asked(t, admin); n > waiters+rounds+int64(took/(brief/2)) {
+		t.Errorf("%d questions in %v", n, took)
+	}
+	if err := c.Complete(t.Context(), []byte("result")); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if s := g.Stats(); s.Replayed != waiters || s.InFlight != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestAnotherLeads: when the one who asks goes, or has waited for long enough,
+// another asks.
+func TestAnotherLeads(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"canceled", "timed out"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t)
+			admin, prefix := srv.Admin(t), srv.Prefix(t)
+			const wait = 3 * time.Second
+			g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: brief, Wait: wait})
+			other := guard(t, srv.Client(t), prefix, nil)
+			warm(t, g, other)
+			c := begin(t, other, "key", "")
+			redistest.ResetStats(t, admin)
+			ctx, cancel := context.WithCancel(t.Context())
+			var first, others sync.WaitGroup
+			began := time.Now()
+			want := idempotency.ErrInFlight
+			if how == "canceled" {
+				want = context.Canceled
+			}
+			awaits(t, &first, ctx, g, "key", "", want)
+			redistest.Await(t, soon, "the first to lead", func() bool { return asked(t, admin) > 3 })
+			redistest.Await(t, soon, "half of its wait", func() bool { return how == "canceled" || time.Since(began) > wait/2 })
+			for range 5 {
+				awaits(t, &others, t.Context(), g, "key", "result", nil)
+			}
+			if how == "canceled" {
+				redistest.Await(t, soon, "the others to ask", func() bool { return asked(t, admin) > 10 })
+				cancel()
+			}
+			first.Wait()
+			cancel()
+			if err := c.Complete(t.Context(), []byte("result")); err != nil {
+				t.Error(err)
+			}
+			ended := time.Now()
+			others.Wait()
+			if took := time.Since(ended); took > wait/4 {
+				t.Logf("learnt after %v", took)
+			}
+		})
+	}
+}
+
+// TestWhoWaitsInVainIsToldSo after Wait, and not before.
+func TestWhoWaitsInVainIsToldSo(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		stood := redistest.Witness(t)
+		for _, delay := range []time.Duration{idempotency.MinRetryDelay, never} {
+			const wait = 300 * time.Millisecond
+			g := guard(t, rdb, prefix, &idempotency.Options{RetryDelay: delay, Wait: wait})
+			c := begin(t, g, "key", "")
+			began := time.Now()
+			var wg sync.WaitGroup
+			for range 5 {
+				awaits(t, &wg, t.Context(), g, "key", "", idempotency.ErrInFlight)
+			}
+			wg.Wait()
+			if took := time.Since(began); took < wait || took > 2*wait+4*stood() {
+				t.Errorf("told after %v", took)
+			}
+			if s := g.Stats(); s.InFlight != 5 || s.Begun != 1 {
+				t.Errorf("%+v", s)
+			}
+			if err := c.Abandon(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestWhoWaitsTakesOver what nobody renews.
+func TestWhoWaitsTakesOver(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	gone := &redistest.Cuttable{Client: srv.Client(t)}
+	first := guard(t, gone, prefix, &idempotency.Options{Lease: 300 * time.Millisecond})
+	begin(t, first, "key", "")
+	gone.Cut("refused")
+	g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: brief, Wait: long})
+	c, _, err := g.Await(t.Context(), "key", "")
+	if err != nil || c.Attempt() != 2 || c.Complete(t.Context(), nil) != nil {
+		t.Fatalf("%v, %v", c, err)
+	}
+}

@@ -1,0 +1,214 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/script"
+)
+
+// server answers within a bubble of synctest; each answer stands for a call, the
+// last for all that follow.
+type server struct {
+	answers []any // a reply; io.EOF: lost; another error: refused
+	took    time.Duration
+	began   time.Time
+	at      []time.Duration
+	args    [][]any
+}
+
+func (s *server) Process(ctx context.Context, cmd redis.Cmder) error {
+	s.at = append(s.at, time.Since(s.began))
+	s.args = append(s.args, cmd.Args())
+	time.Sleep(s.took)
+	answer := s.answers[min(len(s.at), len(s.answers))-1]
+	if err, ok := answer.(error); ok {
+		cmd.SetErr(err)
+		return err
+	}
+	cmd.(interface{ SetVal(any) }).SetVal(answer)
+	return nil
+}
+
+// refusal is an error that the server has said.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+func (refusal) RedisError()     {}
+
+const budget = 100 * time.Millisecond
+
+var question = script.New("question.lua", "return 1")
+
+func asker(t *testing.T, s *server) *Asker {
+	t.Helper()
+	run, err := script.NewRunner(s, &script.Options{Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.began = time.Now()
+	return &Asker{Runner: run, Budget: budget}
+}
+
+func TestAsksAgainWhileHalfOfTheBudgetIsLeft(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		answers []any
+		took    time.Duration
+		at      []time.Duration
+		doubt   Doubt // Last is from the beginning on
+		want    error
+	}{
+		"at once":        {[]any{"yes"}, 0, []time.Duration{0}, Doubt{}, nil},
+		"the second":     {[]any{io.EOF, "yes"}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, nil},
+		"the fourth":     {[]any{io.EOF, io.EOF, io.EOF, "yes"}, 0, []time.Duration{0, ms, 3 * ms, 7 * ms}, Doubt{Calls: 3}, nil},
+		"never":          {[]any{io.EOF}, 0, []time.Duration{0, ms, 3 * ms, 7 * ms, 15 * ms, 31 * ms}, Doubt{Calls: 6}, script.ErrMaybeExecuted},
+		"slow":           {[]any{io.EOF}, 30 * ms, []time.Duration{0, 31 * ms}, Doubt{Calls: 2}, script.ErrMaybeExecuted},
+		"slower":         {[]any{io.EOF, "yes"}, 60 * ms, []time.Duration{0}, Doubt{Calls: 1}, script.ErrMaybeExecuted},
+		"refused":        {[]any{refusal("NOPERM no")}, 0, []time.Duration{0}, Doubt{}, script.ErrConfiguration},
+		"lost, refused":  {[]any{io.EOF, refusal("NOPERM no")}, 0, []time.Duration{0, ms}, Doubt{Calls: 1}, script.ErrConfiguration},
+		"fails for ever": {[]any{refusal("ERR user_script:1: wrong")}, 0, []time.Duration{0}, Doubt{}, script.ErrFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{answers: c.answers, took: c.took}
+				a := asker(t, s)
+				reply, asked, in, err := a.Ask(t.Context(), question, "key", "token")
+				if !errors.Is(err, c.want) || (err == nil) != (reply == "yes") {
+					t.Errorf("%v, %v", reply, err)
+				}
+				if !slices.Equal(s.at, c.at) || in.Calls != c.doubt.Calls {
+					t.Errorf("asked at %v, %d of them in doubt", s.at, in.Calls)
+				}
+				if got := asked.Sub(s.began); got != c.at[len(c.at)-1] {
+					t.Errorf("the last was asked at %v", got)
+				}
+				if in.Calls > 0 && in.Last.Sub(s.began) != c.at[in.Calls-1] {
+					t.Errorf("the last in doubt was asked at %v", in.Last.Sub(s.began))
+				}
+				for _, args := range s.args {
+					if !slices.Equal(args, s.args[0]) {
+						t.Errorf("asked otherwise: %v, %v", args, s.args[0])
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestACallerWhoGoesLeavesADoubt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answers: []any{"yes"}, took: 20 * time.Millisecond}
+		a := asker(t, s)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, _, in, err := a.Ask(ctx, question, "key")
+		if !errors.Is(err, context.DeadlineExceeded) || !IsCallers(err) || in.Calls != 1 || len(s.at) != 1 {
+			t.Errorf("%v, %+v, %v", err, in, s.at)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait() // for what was left behind
+
+		s = &server{answers: []any{io.EOF}, took: 2 * time.Millisecond}
+		a = asker(t, s)
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(2500*time.Microsecond, cancel) // between two questions
+		_, _, in, err = a.Ask(ctx, question, "key")
+		if err == nil || in.Calls != 1 || len(s.at) != 1 {
+			t.Errorf("%v, %+v, %v", err, in, s.at)
+		}
+		time.Sleep(time.Second)
+	})
+	if IsCallers(&script.Error{}) || !IsCallers(context.Canceled) {
+		t.Error("whose it is")
+	}
+}
+
+func TestAdd(t *testing.T) {
+	t.Parallel()
+	first, last := time.Unix(1, 0), time.Unix(2, 0)
+	d := Doubt{}
+	for _, c := range []struct{ more, want Doubt }{
+		{Doubt{}, Doubt{}},
+		{Doubt{first, 2}, Doubt{first, 2}},
+		{Doubt{}, Doubt{first, 2}},
+		{Doubt{last, 1}, Doubt{last, 3}},
+	} {
+		if d.Add(c.more); d != c.want {
+			t.Errorf("%+v, not %+v", d, c.want)
+		}
+	}
+}
+
+func TestTakeBack(t *testing.T) {
+	t.Parallel()
+	type end struct {
+		found bool
+		err   error
+	}
+	lost, refused := &script.Error{Class: script.ErrMaybeExecuted}, &script.Error{Class: script.ErrNotExecuted}
+	failed := &script.Error{Class: script.ErrFailed}
+	const lease = 3 * time.Second
+	for name, c := range map[string]struct {
+		calls    int
+		answered bool
+		ends     []end // the last for all that follow
+		times    int
+		undone   uint64
+	}{
+		"there":                  {1, false, []end{{true, nil}}, 1, 1},
+		"one of two":             {2, false, []end{{true, nil}, {false, nil}}, 6, 1},
+		"two of two":             {2, false, []end{{true, nil}, {false, nil}, {true, nil}}, 3, 2},
+		"not there":              {1, false, []end{{false, nil}}, 6, 0},
+		"unanswered, then there": {1, false, []end{{false, lost}, {false, refused}, {true, nil}}, 3, 1},
+		"failed":                 {1, false, []end{{false, failed}}, 6, 0},
+		"answered, not there":    {1, true, []end{{false, nil}}, 1, 1},
+		"answered, there":        {3, true, []end{{true, nil}}, 1, 1},
+		"answered, unanswered":   {1, true, []end{{false, lost}, {false, nil}}, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var u undo.Undoer
+				times := 0
+				d := Doubt{Last: time.Now(), Calls: c.calls}
+				d.TakeBack(&u, lease, c.answered, func() (bool, error) {
+					times++
+					e := c.ends[min(times, len(c.ends))-1]
+					return e.found, e.err
+				})
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if got := u.Stats(); times != c.times || got.Undone != c.undone || got.Pending != 0 {
+					t.Errorf("%d times, %+v", times, got)
+				}
+			})
+		})
+	}
+}
+
+func TestPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if !Pause(t.Context(), time.Second) || time.Since(began) != time.Second {
+			t.Errorf("%v", time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if Pause(ctx, time.Hour) || time.Since(began) != 2*time.Second {
+			t.Errorf("%v", time.Since(began))
+		}
+	})
+}

@@ -1,0 +1,294 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	errExpired = errors.New("expired")
+	errMaxHeld = errors.New("held for too long")
+	errLost    = errors.New("lost")
+	errOver    = errors.New("over")
+	errAway    = errors.New("away")
+)
+
+type key struct{}
+
+// holder answers renewals as it is told, each after a time.
+type holder struct {
+	mu     sync.Mutex
+	answer func(n int, ttl time.Duration) (left time.Duration, lost, err error)
+	took   time.Duration
+	asks   []ask
+	began  time.Time
+	held   int
+	lost   int
+	parent context.Context
+}
+
+type ask struct {
+	after time.Duration // from the beginning on
+	ttl   time.Duration
+}
+
+func (h *holder) asked() []ask {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.asks)
+}
+
+func (h *holder) answers(took time.Duration, answer func(int, time.Duration) (time.Duration, error, error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.took, h.answer = took, answer
+}
+
+func (h *holder) Renew(_ context.Context, ttl time.Duration) (time.Duration, time.Time, error, error) {
+	since := time.Now()
+	h.mu.Lock()
+	h.asks = append(h.asks, ask{since.Sub(h.began), ttl})
+	n, took, answer := len(h.asks), h.took, h.answer
+	h.mu.Unlock()
+	time.Sleep(took)
+	left, lost, err := answer(n, ttl)
+	return left, since, lost, err
+}
+func (h *holder) Parent() context.Context { return context.WithValue(h.parent, key{}, h) }
+func (h *holder) Held()                   { h.held++ }
+func (h *holder) Lost()                   { h.lost++ }
+
+func granted(_ int, ttl time.Duration) (time.Duration, error, error) { return ttl, nil, nil }
+func away(int, time.Duration) (time.Duration, error, error)          { return 0, nil, errAway }
+
+func begin(t *testing.T, terms *Terms, answer func(int, time.Duration) (time.Duration, error, error)) (*Lease, *holder) {
+	t.Helper()
+	h := &holder{answer: answer, began: time.Now(), parent: t.Context()}
+	terms.Expired, terms.MaxHeld = errExpired, errMaxHeld
+	l := &Lease{}
+	if !l.Begin(h, terms, h.began, terms.TTL) || h.held != 1 {
+		t.Fatal("it does not begin")
+	}
+	return l, h
+}
+
+const ttl = 3 * time.Second
+
+func TestEndsAMarginBeforeTheLease(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		terms    Terms
+		renewals int // that are answered
+		want     time.Duration
+	}{
+		"renewed never":   {Terms{TTL: ttl}, 0, ttl},
+		"renewed twice":   {Terms{TTL: ttl}, 2, 2*ttl/Renewals + ttl},
+		"without renewal": {Terms{TTL: ttl, NoRenewal: true}, 9, ttl},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, h := begin(t, &c.terms, func(n int, ttl time.Duration) (time.Duration, error, error) {
+					if n > c.renewals {
+						return away(n, ttl)
+					}
+					return granted(n, ttl)
+				})
+				<-l.Context().Done()
+				if took := time.Since(h.began); took != c.want-margin(ttl) {
+					t.Errorf("it ended after %v", took)
+				}
+				if context.Cause(l.Context()) != errExpired || l.Err() != errExpired || h.lost != 1 {
+					t.Error(context.Cause(l.Context()), l.Err(), h.lost)
+				}
+				if before := l.End(errOver); before != errExpired || l.Err() != errExpired || h.lost != 1 {
+					t.Error(before, l.Err(), h.lost)
+				}
+				asked := len(h.asked())
+				time.Sleep(time.Hour)
+				if len(h.asked()) != asked {
+					t.Error("it is renewed when it is over")
+				}
+				if c.terms.NoRenewal && asked > 0 {
+					t.Error("it is renewed")
+				}
+			})
+		})
+	}
+}
+
+func TestRenewsAtAThird(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, h := begin(t, &Terms{TTL: ttl}, func(n int, ttl time.Duration) (time.Duration, error, error) {
+			if n == 3 || n == 4 { // asked again sooner
+				return away(n, ttl)
+			}
+			return granted(n, ttl)
+		})
+		time.Sleep(6 * time.Second)
+		const s = time.Second
+		want := []time.Duration{s, 2 * s, 3 * s, 3*s + s/3, 3*s + 2*(s/3), 4*s + 2*(s/3)}
+		for i := range want {
+			if h.asked()[i] != (ask{want[i], ttl}) {
+				t.Errorf("renewal %d: %v", i, h.asked()[i])
+			}
+		}
+		if l.Err() != nil || l.End(errOver) != nil || l.Err() != errOver || context.Cause(l.Context()) != errOver || h.lost != 0 {
+			t.Error(l.Err(), context.Cause(l.Context()), h.lost)
+		}
+		n := len(h.asked())
+		time.Sleep(time.Hour)
+		if len(h.asked()) != n {
+			t.Error("it is renewed when it is over")
+		}
+	})
+}
+
+func TestWhatIsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, h := begin(t, &Terms{TTL: ttl}, func(int, time.Duration) (time.Duration, error, error) { return 0, errLost, nil })
+		ctx := l.Context()
+		<-ctx.Done()
+		if took := time.Since(h.began); took != ttl/Renewals || context.Cause(ctx) != errLost || l.Err() != errLost || h.lost != 1 {
+			t.Error(took, context.Cause(ctx), l.Err(), h.lost)
+		}
+		if err := l.Extend(t.Context(), ttl); err != errLost || h.lost != 1 {
+			t.Error(err, h.lost)
+		}
+	})
+}
+
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, h := begin(t, &Terms{TTL: ttl, NoRenewal: true}, granted)
+		time.Sleep(time.Second)
+		h.answers(time.Second, granted) // which the lease counts
+		if err := l.Extend(t.Context(), 10*time.Second); err != nil {
+			t.Error(err)
+		}
+		h.answers(0, granted)
+		if err := l.Extend(t.Context(), time.Second); err != nil { // a shorter one changes nothing here
+			t.Error(err)
+		}
+		h.answers(0, away)
+		if err := l.Extend(t.Context(), time.Hour); err != errAway || l.Err() != nil {
+			t.Error(err, l.Err())
+		}
+		<-l.Context().Done()
+		if took := time.Since(h.began); took != 11*time.Second-margin(10*time.Second) {
+			t.Errorf("it ended after %v", took)
+		}
+	})
+}
+
+func TestAnAnswerBehindTheEndIsNone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, h := begin(t, &Terms{TTL: ttl}, granted)
+		h.answers(2*time.Second, granted)
+		time.Sleep(ttl/Renewals + time.Second)
+		synctest.Wait()
+		l.End(errOver)
+		time.Sleep(time.Hour)
+		if l.Err() != errOver || len(h.asked()) != 1 || h.lost != 0 {
+			t.Error(l.Err(), h.asked(), h.lost)
+		}
+	})
+}
+
+func TestBeginsTooLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			ago  time.Duration
+			want bool
+		}{{ttl - margin(ttl) - 1, true}, {ttl - margin(ttl), false}, {time.Hour, false}} {
+			h := &holder{answer: granted, began: time.Now(), parent: t.Context()}
+			l := &Lease{}
+			if got := l.Begin(h, &Terms{TTL: ttl, Expired: errExpired}, time.Now().Add(-c.ago), ttl); got != c.want {
+				t.Errorf("asked %v ago: %v", c.ago, got)
+			}
+			if c.want {
+				if l.Err() != nil || h.held != 1 {
+					t.Error(l.Err(), h.held)
+				}
+			} else if l.Err() != errExpired || h.held != 0 || h.lost != 0 || context.Cause(l.Context()) != errExpired || l.End(errOver) != errExpired {
+				t.Error(l.Err(), h.held, h.lost)
+			}
+			time.Sleep(time.Hour)
+			if !c.want && len(h.asked()) != 0 {
+				t.Error("it is renewed")
+			}
+			l.End(errOver)
+		}
+	})
+}
+
+func TestMaxHoldIsTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, h := begin(t, &Terms{TTL: ttl, MaxHold: 10 * time.Second}, granted)
+		<-l.Context().Done()
+		if took := time.Since(h.began); took != 10*time.Second-margin(time.Second) || l.Err() != errMaxHeld {
+			t.Error(took, l.Err())
+		}
+		if last := h.asked()[len(h.asked())-1].ttl; last != time.Second {
+			t.Errorf("the last renewal is for %v", last)
+		}
+	})
+}
+
+func TestContextIsOfTheParent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, h := begin(t, &Terms{TTL: ttl}, granted)
+		parent, cancel := context.WithCancelCause(t.Context())
+		h.parent = parent
+		ctx := l.Context()
+		if ctx.Value(key{}) != h || ctx != l.Context() || ctx.Err() != nil {
+			t.Error("another context")
+		}
+		l.Drop(errAway)
+		if context.Cause(ctx) != errAway || l.Err() != nil {
+			t.Error(context.Cause(ctx), l.Err())
+		}
+		h.parent = t.Context()
+		other := l.Context()
+		cancel(errLost)
+		if other == ctx || other.Err() != nil {
+			t.Error(other.Err())
+		}
+		l.End(errOver)
+		if context.Cause(other) != errOver {
+			t.Error(context.Cause(other))
+		}
+	})
+}
+
+func TestErrIsRightBeforeTheTimers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		terms := &Terms{TTL: ttl, NoRenewal: true}
+		l, h := begin(t, terms, granted)
+		l.lapses.Stop() // as it is while the process does not run
+		time.Sleep(ttl - margin(ttl) - 1)
+		if l.Err() != nil {
+			t.Error(l.Err())
+		}
+		time.Sleep(1)
+		if l.Err() != errExpired || h.lost != 1 {
+			t.Error(l.Err(), h.lost)
+		}
+		if err := l.Extend(t.Context(), ttl); err != errExpired {
+			t.Error(err)
+		}
+	})
+}
