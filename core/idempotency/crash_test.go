@@ -150,55 +150,65 @@ func TestKilledAtEachPoint(t *testing.T) {
 				}
 				p.Kill()
 				before := effects(t, file)
-				attempt, result, err := retry(t, g, key, file)
-				after := effects(t, file)
-
-				pending := point != beforeBegin && point != duringComplete && point != afterComplete
-				switch {
-				case point == beforeBegin:
-					if attempt != 1 || string(result) != "again" || after != 1 {
-						t.Errorf("attempt %d, %q, %v, %d effects", attempt, result, err, after)
-					}
-				case !pending:
-					if attempt != 0 || string(result) != "result" || after != 1 {
-						t.Errorf("attempt %d, %q, %v, %d effects", attempt, result, err, after)
-					}
-				case policy == "retry":
-					if attempt != 2 || string(result) != "again" || after != before+1 {
-						t.Errorf("attempt %d, %q, %v, %d effects", attempt, result, err, after)
-					}
-				case policy == "reject":
-					if attempt != 0 || !errors.Is(err, idempotency.ErrInDoubt) || after != before {
-						t.Errorf("attempt %d, %q, %v, %d effects", attempt, result, err, after)
-					}
-					refused(t, g, key, "", idempotency.ErrInDoubt)
-					if err := g.Resolve(t.Context(), key, idempotency.DoneWith([]byte("found"))); err != nil {
-						t.Error(err)
-					}
-					replayed(t, g, key, "", "found")
-				case before == 0: // reconcile
-					if attempt != 2 || string(result) != "again" || after != 1 || asked != 1 {
-						t.Errorf("attempt %d, %q, %v, %d effects, asked %d times", attempt, result, err, after, asked)
-					}
-				default:
-					if attempt != 0 || string(result) != "found" || err != nil || after != 1 || asked != 1 {
-						t.Errorf("attempt %d, %q, %v, %d effects, asked %d times", attempt, result, err, after, asked)
-					}
+				got := retry(t, g, key, file)
+				got.effects, got.asked = effects(t, file), asked
+				if want := after(point, policy, before); !got.is(want) {
+					t.Errorf("%+v, not %+v", got, want)
 				}
+				if got.err == nil {
+					return
+				}
+				refused(t, g, key, "", idempotency.ErrInDoubt)
+				if err := g.Resolve(t.Context(), key, idempotency.DoneWith([]byte("found"))); err != nil {
+					t.Error(err)
+				}
+				replayed(t, g, key, "", "found")
 			})
 		}
 	}
 }
 
-// retry is another process, which waits for the first; attempt is 0 when it does
-// not run.
-func retry(t *testing.T, g *idempotency.Guard, key, file string) (attempt int64, result []byte, err error) {
+// retried is what becomes of a retry.
+type retried struct {
+	attempt int64 // 0: it does not run
+	result  string
+	err     error
+	effects int // in the end
+	asked   int // times that Reconcile was
+}
+
+func (r retried) is(want retried) bool {
+	same := errors.Is(r.err, want.err)
+	r.err = want.err
+	return same && r == want
+}
+
+// after is what a policy says about a retry of what was killed at a point.
+func after(point, policy string, effects int) retried {
+	switch {
+	case point == beforeBegin:
+		return retried{1, "again", nil, 1, 0}
+	case point == duringComplete, point == afterComplete:
+		return retried{0, "result", nil, 1, 0}
+	case policy == "retry":
+		return retried{2, "again", nil, effects + 1, 0}
+	case policy == "reject":
+		return retried{0, "", idempotency.ErrInDoubt, effects, 0}
+	case effects == 0:
+		return retried{2, "again", nil, 1, 1}
+	}
+	return retried{0, "found", nil, 1, 1}
+}
+
+// retry is another process, which waits for the first.
+func retry(t *testing.T, g *idempotency.Guard, key, file string) (r retried) {
 	t.Helper()
-	result, err = g.Do(t.Context(), key, func(ctx context.Context) ([]byte, error) {
+	result, err := g.Do(t.Context(), key, func(ctx context.Context) ([]byte, error) {
 		c, _ := idempotency.FromContext(ctx)
-		attempt = c.Attempt()
+		r.attempt = c.Attempt()
 		effect(file)
 		return []byte("again"), nil
 	})
-	return attempt, result, err
+	r.result, r.err = string(result), err
+	return r
 }

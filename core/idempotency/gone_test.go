@@ -31,7 +31,7 @@ func TestCallersWhoGo(t *testing.T) {
 			"Begin": func(ctx context.Context, key string) error { _, _, err := g.Begin(ctx, key, ""); return err },
 			"Await": func(ctx context.Context, key string) error { _, _, err := g.Await(ctx, key, ""); return err },
 			"Do": func(ctx context.Context, key string) error {
-				_, err := g.Do(ctx, key, func(context.Context) ([]byte, error) { t.Error("it ran"); return nil, nil })
+				_, err := g.Do(ctx, key, unrun(t))
 				return err
 			},
 		}
@@ -63,7 +63,7 @@ func TestCallersWhoGo(t *testing.T) {
 		if err := busy.Close(); err != nil {
 			t.Fatal(err)
 		}
-		isFree(t, soon, observer, "unconnected")
+		isFree(t, observer, "unconnected")
 
 		for call, ask := range asks {
 			srv.Pause(t)
@@ -73,7 +73,7 @@ func TestCallersWhoGo(t *testing.T) {
 			}
 			cancel()
 			srv.Resume(t)
-			isFree(t, soon, observer, "in-flight-"+call)
+			isFree(t, observer, "in-flight-"+call)
 		}
 
 		c := begin(t, observer, "awaited", "")

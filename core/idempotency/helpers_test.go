@@ -19,7 +19,6 @@ const soon = 20 * time.Second
 
 var (
 	beginSHA    = script.New("", lua.GuardBegin).SHA()
-	renewSHA    = script.New("", lua.GuardRenew).SHA()
 	completeSHA = script.New("", lua.GuardComplete).SHA()
 	abandonSHA  = script.New("", lua.GuardAbandon).SHA()
 )
@@ -34,11 +33,11 @@ func warm(t testing.TB, guards ...*idempotency.Guard) {
 	}
 }
 
-// isFree has a key be claimable for the first time, within a bound, and gives it
+// isFree awaits that a key can be claimed as if for the first time, and gives it
 // back.
-func isFree(t testing.TB, within time.Duration, g *idempotency.Guard, key string) {
+func isFree(t testing.TB, g *idempotency.Guard, key string) {
 	t.Helper()
-	redistest.Await(t, within, key+" to be free", func() bool {
+	redistest.Await(t, soon, key+" to be free", func() bool {
 		c, _, err := g.Begin(t.Context(), key, "")
 		switch {
 		case errors.Is(err, idempotency.ErrInFlight):
@@ -96,6 +95,14 @@ func dead(t testing.TB, rdb redis.UniversalClient, prefix, key string) {
 
 // nameOf is a key's name in Redis, where it is safe.
 func nameOf(prefix, key string) string { return prefix + ":guard:test:{" + key + "}" }
+
+// unrun is what must not run.
+func unrun(t testing.TB) func(context.Context) ([]byte, error) {
+	return func(context.Context) ([]byte, error) {
+		t.Error("it ran")
+		return []byte("it ran"), nil
+	}
+}
 
 // three are options of each policy; a Reconcile finds nothing.
 func three(lease, budget time.Duration) map[string]*idempotency.Options {

@@ -40,7 +40,8 @@ func sleeper(words []string) {
 		fmt.Println("its context goes on")
 	}
 	err = c.Complete(context.Background(), []byte("of the sleeper"))
-	fmt.Println(expired, errors.Is(context.Cause(ctx), idempotency.ErrLost), errors.Is(err, idempotency.ErrLost), err)
+	fmt.Printf("Err %t, Context %t, Complete %t: %v\n",
+		expired, errors.Is(context.Cause(ctx), idempotency.ErrLost), errors.Is(err, idempotency.ErrLost), err)
 }
 
 // TestAHandlerThatSlept is stopped (SIGSTOP) past its lease and runs on: when
@@ -51,7 +52,7 @@ func TestAHandlerThatSlept(t *testing.T) {
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
 	g := guard(t, srv.Client(t), prefix, nil)
-	const refusal = "true true true idempotency: the claim is lost"
+	const refusal = "Err true, Context true, Complete true: idempotency: the claim is lost"
 	for key, c := range map[string]struct {
 		meanwhile func(t *testing.T, key string) *idempotency.Claim
 		says      string
@@ -70,7 +71,7 @@ func TestAHandlerThatSlept(t *testing.T) {
 			}
 			return nil
 		}, refusal, "of the operator"},
-		"nobody": {func(*testing.T, string) *idempotency.Claim { return nil }, "true true false <nil>", "of the sleeper"},
+		"nobody": {func(*testing.T, string) *idempotency.Claim { return nil }, "Err true, Context true, Complete false: <nil>", "of the sleeper"},
 	} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()

@@ -35,7 +35,7 @@ func TestRedisIsAwayBefore(t *testing.T) {
 				srv.Pause(t)
 			}
 			began := time.Now()
-			_, err := g.Do(t.Context(), "do", func(context.Context) ([]byte, error) { t.Error("it ran"); return nil, nil })
+			_, err := g.Do(t.Context(), "do", unrun(t))
 			if took := time.Since(began); !isScripts(err) || how == "paused" && !errors.Is(err, want) || took > 2*budget+stood() {
 				t.Errorf("Do: %v after %v", err, took)
 			}
@@ -56,7 +56,7 @@ func TestRedisIsAwayBefore(t *testing.T) {
 			}
 			other := guard(t, srv.Client(t), prefix, nil)
 			for _, key := range []string{"do", "begin", "await"} {
-				isFree(t, soon, other, key)
+				isFree(t, other, key)
 			}
 		})
 	}
@@ -169,92 +169,102 @@ func (f *faulty) lose() {
 func TestFaultedCalls(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	prefix := srv.Prefix(t)
+	admin, prefix := srv.Admin(t), srv.Prefix(t)
 	var calls, unconfirmed, runners atomic.Int64
 	var wg sync.WaitGroup
-	const workers, keys = 4, 25
-	policies := []string{"retry", "reject", "reconcile", "retry"}
-	var guards []*idempotency.Guard
-	for i := range workers {
-		f := newFaulty(t, srv, prefix, i, three(15*time.Second, 5*time.Second)[policies[i]])
-		guards = append(guards, f.Guard)
+	var all []*faulty
+	for i, policy := range []string{"retry", "reject", "reconcile", "retry"} {
+		f := newFaulty(t, srv, prefix, i, three(15*time.Second, 5*time.Second)[policy])
+		all = append(all, f)
 		wg.Go(func() {
-			for n := 0; calls.Load() < int64(redistest.Ops(12_000)); n++ {
-				key, shared := fmt.Sprint(i, "-", n), n%3 == 2
-				if shared {
-					key = "shared"
-				}
-				f.lose()
-				c, _, err := f.Begin(t.Context(), key, "")
-				calls.Add(1)
-				if shared && errors.Is(err, idempotency.ErrInFlight) {
-					continue
-				}
-				if err != nil {
-					t.Errorf("begin: %v", err)
-					return
-				}
-				if shared {
-					if n := runners.Add(1); n != 1 {
-						t.Errorf("%d run it", n)
-					}
-				} else if c.Attempt() != 1 {
-					t.Errorf("attempt %d", c.Attempt())
-				}
-				f.lose()
-				if err := c.Renew(t.Context()); err != nil {
-					t.Errorf("renew: %v", err)
-				}
-				if shared {
-					runners.Add(-1)
-				}
-				f.lose()
-				if shared || n%3 == 0 {
-					if err := c.Abandon(t.Context()); shared && errors.Is(err, script.ErrMaybeExecuted) {
-						unconfirmed.Add(1)
-					} else if err != nil {
-						t.Errorf("abandon: %v", err)
-					}
-				} else if err := c.Complete(t.Context(), []byte(key)); err != nil {
-					t.Errorf("complete: %v", err)
-				}
-				calls.Add(2)
-				if shared {
-					continue
-				}
-				f.lose()
-				c, result, err := f.Begin(t.Context(), key, "")
-				calls.Add(1)
-				switch {
-				case n%3 == 1 && (c != nil || string(result) != key || err != nil):
-					t.Errorf("again: %v, %q, %v", c != nil, result, err)
-				case n%3 == 0 && (c == nil || err != nil || c.Attempt() != 2):
-					t.Errorf("again: %v, %v", c != nil, err)
-				case c != nil:
-					if err := c.Complete(t.Context(), nil); err != nil {
-						t.Errorf("complete: %v", err)
-					}
+			for n := 0; calls.Load() < int64(redistest.Ops(12_000)) && !t.Failed(); n++ {
+				if n%3 == 0 {
+					calls.Add(f.shares(t, &runners, &unconfirmed))
+				} else {
+					calls.Add(f.runs(t, fmt.Sprint(i, "-", n), n%3 == 1))
 				}
 			}
-			f.proxy.Lose(redistest.EOF, 0)
 		})
 	}
 	wg.Wait()
 	t.Logf("of %d calls, %d abandonments were not confirmed", calls.Load(), unconfirmed.Load())
-	for i, g := range guards {
-		if s := g.Stats(); s.Overtaken+s.Lost+s.Flushed+s.InDoubt+s.Mismatched+s.Failed+s.NoResult != 0 || s.Running != 0 {
+	for i, f := range all {
+		f.proxy.Lose(redistest.EOF, 0)
+		if s := f.Stats(); s.Overtaken+s.Lost+s.Flushed+s.InDoubt+s.Mismatched+s.Failed+s.NoResult != 0 || s.Running != 0 {
 			t.Errorf("%d: %+v", i, s)
 		}
 	}
-	admin := srv.Admin(t)
 	redistest.Await(t, soon, "no claim", func() bool {
 		names := admin.Keys(t.Context(), prefix+"*").Val()
-		for i, value := range admin.MGet(t.Context(), names...).Val() {
+		for _, value := range admin.MGet(t.Context(), names...).Val() {
 			if text := value.(string); text[0] != 'd' && text[0] != 'f' { // done, free
-				t.Logf("%s: %q", names[i], text)
 				return false
 			}
 		}
-		return len(names) > keys
+		return len(names) > len(all)
 	})
+}
+
+// runs has what nobody else wants be completed and replayed, or given up and
+// begun again.
+func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
+	end := func(c *idempotency.Claim) error { return c.Abandon(t.Context()) }
+	if completes {
+		end = func(c *idempotency.Claim) error { return c.Complete(t.Context(), []byte(key)) }
+	}
+	f.lose()
+	c, _, err := f.Begin(t.Context(), key, "")
+	if err != nil || c == nil || c.Attempt() != 1 {
+		t.Errorf("begin: %v", err)
+		return 1
+	}
+	f.lose()
+	if err := c.Renew(t.Context()); err != nil {
+		t.Errorf("renew: %v", err)
+	}
+	f.lose()
+	if err := end(c); err != nil {
+		t.Errorf("end: %v", err)
+	}
+	f.lose()
+	c, result, err := f.Begin(t.Context(), key, "")
+	switch {
+	case completes && (c != nil || string(result) != key || err != nil):
+		t.Errorf("again: %v, %q, %v", c != nil, result, err)
+	case !completes && (c == nil || err != nil || c.Attempt() != 2):
+		t.Errorf("again: %v, %v", c != nil, err)
+	case c != nil:
+		if err := c.Complete(t.Context(), nil); err != nil {
+			t.Errorf("complete: %v", err)
+		}
+	}
+	return 4
+}
+
+// shares tries for what all want.
+func (f *faulty) shares(t *testing.T, runners, unconfirmed *atomic.Int64) (calls int64) {
+	f.lose()
+	c, _, err := f.Begin(t.Context(), "shared", "")
+	if errors.Is(err, idempotency.ErrInFlight) {
+		return 1
+	}
+	if err != nil || c == nil {
+		t.Errorf("begin: %v", err)
+		return 1
+	}
+	if n := runners.Add(1); n != 1 {
+		t.Errorf("%d run it", n)
+	}
+	f.lose()
+	if err := c.Renew(t.Context()); err != nil {
+		t.Errorf("renew: %v", err)
+	}
+	runners.Add(-1)
+	f.lose()
+	if err := c.Abandon(t.Context()); errors.Is(err, script.ErrMaybeExecuted) {
+		unconfirmed.Add(1)
+	} else if err != nil {
+		t.Errorf("abandon: %v", err)
+	}
+	return 3
 }

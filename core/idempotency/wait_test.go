@@ -20,7 +20,7 @@ func asked(t *testing.T, admin redis.UniversalClient) int64 {
 }
 
 // awaits waits for a key in the background.
-func awaits(t *testing.T, wg *sync.WaitGroup, ctx context.Context, g *idempotency.Guard, key, result string, want error) {
+func awaits(ctx context.Context, t *testing.T, wg *sync.WaitGroup, g *idempotency.Guard, key, result string, want error) {
 	wg.Go(func() {
 		c, got, err := g.Await(ctx, key, "")
 		if c != nil || string(got) != result || !errors.Is(err, want) {
@@ -57,7 +57,7 @@ func TestWhatEndsInThisProcessIsLearntAtOnce(t *testing.T) {
 		redistest.ResetStats(t, admin)
 		var wg sync.WaitGroup
 		for range waiters {
-			awaits(t, &wg, t.Context(), g, name, c.result, c.want)
+			awaits(t.Context(), t, &wg, g, name, c.result, c.want)
 		}
 		redistest.Await(t, soon, "all to ask", func() bool { return asked(t, admin) >= waiters })
 		if err := c.end(claim); err != nil {
@@ -127,7 +127,7 @@ func TestWaitingCostsLittle(t *testing.T) {
 	var wg sync.WaitGroup
 	began := time.Now()
 	for range waiters {
-		awaits(t, &wg, t.Context(), g, "key", "result", nil)
+		awaits(t.Context(), t, &wg, g, "key", "result", nil)
 	}
 	redistest.Await(t, soon, "some questions of the one", func() bool { return asked(t, admin) >= waiters+rounds })
 	took := time.Since(began)
@@ -165,11 +165,11 @@ func TestAnotherLeads(t *testing.T) {
 			if how == "canceled" {
 				want = context.Canceled
 			}
-			awaits(t, &first, ctx, g, "key", "", want)
+			awaits(ctx, t, &first, g, "key", "", want)
 			redistest.Await(t, soon, "the first to lead", func() bool { return asked(t, admin) > 3 })
 			redistest.Await(t, soon, "half of its wait", func() bool { return how == "canceled" || time.Since(began) > wait/2 })
 			for range 5 {
-				awaits(t, &others, t.Context(), g, "key", "result", nil)
+				awaits(t.Context(), t, &others, g, "key", "result", nil)
 			}
 			if how == "canceled" {
 				redistest.Await(t, soon, "the others to ask", func() bool { return asked(t, admin) > 10 })
@@ -201,7 +201,7 @@ func TestWhoWaitsInVainIsToldSo(t *testing.T) {
 			began := time.Now()
 			var wg sync.WaitGroup
 			for range 5 {
-				awaits(t, &wg, t.Context(), g, "key", "", idempotency.ErrInFlight)
+				awaits(t.Context(), t, &wg, g, "key", "", idempotency.ErrInFlight)
 			}
 			wg.Wait()
 			if took := time.Since(began); took < wait || took > 2*wait+4*stood() {

@@ -283,7 +283,7 @@ func TestErrIsRightBeforeTheTimers(t *testing.T) {
 		if l.Err() != nil {
 			t.Error(l.Err())
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if l.Err() != errExpired || h.lost != 1 {
 			t.Error(l.Err(), h.lost)
 		}
