@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
@@ -92,3 +93,6 @@ func (g *Guard) Do(ctx context.Context, key string, fn func(ctx context.Context)
 	}
 	return result, err
 }
+
+// Retention is for how long the guard remembers a result.
+func (g *Guard) Retention() time.Duration { return g.opts.Retention }

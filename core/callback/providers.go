@@ -1,0 +1,187 @@
+package callback
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+const day = 24 * time.Hour
+
+// plain answers with a status alone, which is all that most providers look at.
+func plain(name string, items func(d *Delivery, payload []byte) ([]Item, error)) Preset {
+	return Preset{
+		Name: name, Items: items,
+		Done: empty(200), Refused: empty(400), Later: empty(503),
+		Deadline: 8 * time.Second, Keep: 4 * day,
+	}
+}
+
+// Stripe is for Stripe's webhooks. An event is known by its id; its Transition is
+// its type and the id of the object that it is about, by which Stripe advises to
+// tell an event that it made twice; two refunds of one charge have the same.
+// Stripe sends again for up to three days until any 2xx
+// (https://docs.stripe.com/webhooks).
+func Stripe() Preset {
+	id, kind, object := pointer("/id"), pointer("/type"), pointer("/data/object/id")
+	return plain("stripe", one(func(p *picker) Item {
+		order := p.maybe(object)
+		return Item{DeliveryID: p.must(id), Transition: transition(p.must(kind), order), Order: order}
+	}))
+}
+
+// PayPal is for PayPal's webhooks. An event is known by its id; its Transition is
+// its event_type and the id of its resource. PayPal sends again up to 25 times
+// within three days until any 2xx
+// (https://developer.paypal.com/api/rest/webhooks/rest/).
+func PayPal() Preset {
+	id, kind, resource := pointer("/id"), pointer("/event_type"), pointer("/resource/id")
+	return plain("paypal", one(func(p *picker) Item {
+		order := p.maybe(resource)
+		return Item{DeliveryID: p.must(id), Transition: transition(p.must(kind), order), Order: order}
+	}))
+}
+
+// Square is for Square's webhooks. An event is known by its event_id; its
+// Transition is its type and the id of its object, which all updates of that
+// object have in common. Square waits for 10 seconds and sends again for up to 24
+// hours until a 2xx
+// (https://developer.squareup.com/docs/webhooks/overview).
+func Square() Preset {
+	id, kind, object := pointer("/event_id"), pointer("/type"), pointer("/data/id")
+	p := plain("square", one(func(p *picker) Item {
+		order := p.maybe(object)
+		return Item{DeliveryID: p.must(id), Transition: transition(p.must(kind), order), Order: order}
+	}))
+	p.Keep = 2 * day
+	return p
+}
+
+// GitHub is for GitHub's webhooks, which are sent again by hand, within three
+// days. GitHub signs the body alone, so that whoever has seen one could send it
+// again under another X-GitHub-Delivery: an event is known by the hash of its
+// body. GitHub waits for 10 seconds
+// (https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks).
+func GitHub() Preset {
+	repository := pointer("/repository/full_name")
+	p := plain("github", func(d *Delivery, payload []byte) ([]Item, error) {
+		sum := sha256.Sum256(d.Body)
+		item := Item{
+			DeliveryID: d.Header.Get("X-GitHub-Delivery"),
+			Transition: "sha256=" + base64.RawURLEncoding.EncodeToString(sum[:]),
+			Payload:    payload,
+		}
+		if valid(payload) == nil { // or a form, as may be configured
+			item.Order, _ = repository.Text(payload)
+		}
+		return []Item{item}, nil
+	})
+	p.ByTransition = true
+	return p
+}
+
+// StandardWebhooks is for senders that keep to the Standard Webhooks
+// specification. An event is known by its webhook-id, which is signed. The
+// specification's schedule sends again for some 76 hours until a 2xx; it advises
+// to wait for 15 to 30 seconds
+// (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+func StandardWebhooks() Preset {
+	p := plain("standard-webhooks", func(d *Delivery, payload []byte) ([]Item, error) {
+		lines := d.Header.Values("Webhook-Id")
+		if len(lines) != 1 {
+			return nil, malformed("the header field webhook-id is missing, or there twice")
+		}
+		return []Item{{DeliveryID: lines[0], Payload: payload}}, nil
+	})
+	p.Deadline = 12 * time.Second
+	return p
+}
+
+// WeChatPay is for the notifications of WeChat Pay API v3. Verify returns the
+// notification with its resource decrypted in its place:
+//
+//	{"id": "…", "event_type": "TRANSACTION.SUCCESS", "resource": {"out_trade_no": "…", …}}
+//
+// That its id stays the same when it is sent again is not documented, so an event
+// is known by its Transition: event_type, out_trade_no and, of a refund,
+// out_refund_no. WeChat Pay waits for 5 seconds and sends again for 24 hours and 4
+// minutes until a 200 or 204; it wants a failure as JSON
+// (https://pay.weixin.qq.com/doc/v3/merchant/4012791861).
+func WeChatPay() Preset {
+	id, kind := pointer("/id"), pointer("/event_type")
+	trade, refund := pointer("/resource/out_trade_no"), pointer("/resource/out_refund_no")
+	return Preset{
+		Name: "wechatpay",
+		Items: one(func(p *picker) Item {
+			order := p.must(trade)
+			return Item{DeliveryID: p.maybe(id), Transition: transition(p.must(kind), order, p.maybe(refund)), Order: order}
+		}),
+		ByTransition: true,
+		Done:         empty(204),
+		Refused:      fail(400, "the notification is refused"),
+		Later:        fail(503, "send it again later"),
+		Deadline:     4 * time.Second, Keep: 2 * day,
+	}
+}
+
+func fail(status int, message string) gate.Reply {
+	return gate.Reply{
+		Status: status, Body: []byte(`{"code":"FAIL","message":"` + message + `"}`),
+		Header: []gate.Field{{Name: "Content-Type", Value: "application/json"}},
+	}
+}
+
+// Alipay is for Alipay's asynchronous notifications, a form in the body. An event
+// is known by its notify_id; its Transition is out_trade_no, trade_status and, of
+// a refund, out_biz_no. Alipay sends again for 24 hours and 22 minutes until the
+// body is the seven bytes "success", and nothing else
+// (https://opendocs.alipay.com/open/270/105902).
+func Alipay() Preset {
+	return Preset{
+		Name: "alipay",
+		Items: func(_ *Delivery, payload []byte) ([]Item, error) {
+			form, err := url.ParseQuery(string(payload))
+			if err != nil {
+				return nil, malformed("the body is not a form")
+			}
+			p := &picker{form: form}
+			order := p.field("out_trade_no", true)
+			item := Item{
+				DeliveryID: p.field("notify_id", true),
+				Transition: transition(order, p.field("trade_status", true), p.field("out_biz_no", false)),
+				Order:      order, Payload: payload,
+			}
+			return []Item{item}, p.err
+		},
+		Done: text(200, "success"), Refused: text(400, "fail"), Later: text(503, "fail"),
+		Deadline: 8 * time.Second, Keep: 2 * day,
+	}
+}
+
+// Adyen is for Adyen's standard webhooks, of which one delivery may have several
+// items. Each is an event of its own, known by its Transition: eventCode,
+// pspReference and success. The whole is acknowledged when each is done or
+// rejected; Options.AckRejected is advised, since one that fails holds up all
+// that come after it. Adyen waits for 10 seconds and sends again for up to 30 days
+// until a 2xx
+// (https://docs.adyen.com/development-resources/webhooks/handle-webhook-events).
+func Adyen() Preset {
+	items := pointer("/notificationItems")
+	p := plain("adyen", func(_ *Delivery, payload []byte) ([]Item, error) { return adyenItems(items, payload) })
+	p.ByTransition = true
+	p.Done = text(200, "[accepted]")
+	p.Keep = 31 * day
+	return p
+}
+
+// transition joins words so that no two lists of them make the same.
+func transition(words ...string) string {
+	for i, word := range words {
+		words[i] = url.QueryEscape(word)
+	}
+	return strings.Join(words, "/")
+}

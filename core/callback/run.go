@@ -1,0 +1,108 @@
+package callback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/lock"
+)
+
+// verdict is what became of an event. The worst of a delivery counts.
+type verdict uint8
+
+const (
+	done verdict = iota
+	rejected
+	later
+)
+
+// What the guard keeps as the result of an event.
+const (
+	resultDone     = "done"
+	resultRejected = "rejected"
+)
+
+// run goes on after an event that fails: the others do not wait for it.
+func (e *endpoint) run(ctx context.Context, events []*Event) verdict {
+	worst := done
+	for _, event := range events {
+		worst = max(worst, e.event(ctx, event))
+	}
+	return worst
+}
+
+func (e *endpoint) event(ctx context.Context, event *Event) verdict {
+	claim, result, err := e.guard.Begin(ctx, event.Key, "")
+	switch {
+	case claim != nil:
+		return e.claimed(claim, event)
+	case errors.Is(err, idempotency.ErrInFlight):
+		return later
+	case err != nil:
+		e.tell(ctx, err)
+		return later
+	case string(result) == resultDone:
+		return done
+	case string(result) == resultRejected:
+		return rejected
+	}
+	e.tell(ctx, fmt.Errorf("callback: the record of an event has a result that is none of neap's: %.20q", result))
+	return later
+}
+
+// claimed handles an event, and notes what became of it: only what is noted is
+// told.
+func (e *endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
+	ctx := claim.Context()
+	event.Attempt, event.Fence = claim.Attempt(), claim.Fence()
+	outcome := idempotency.Unknown()
+	v = later
+	defer func() {
+		if cause := recover(); cause != nil {
+			e.tell(ctx, fmt.Errorf("callback: the handler panicked: %v\n%s", cause, debug.Stack()))
+		}
+		if err := claim.Conclude(ctx, outcome); err != nil {
+			e.tell(ctx, err)
+			v = later
+		}
+	}()
+	ctx, release, err := e.serialized(ctx, event)
+	if err != nil {
+		outcome = idempotency.NothingDone()
+		if !errors.Is(err, lock.ErrHeld) {
+			e.tell(ctx, err)
+		}
+		return later
+	}
+	defer release()
+	err = e.handle(ctx, event)
+	switch _, rejects := errors.AsType[*rejection](err); {
+	case err == nil:
+		outcome, v = idempotency.DoneWith([]byte(resultDone)), done
+	case rejects:
+		e.tell(ctx, err)
+		outcome, v = idempotency.DoneWith([]byte(resultRejected)), rejected
+	default:
+		e.tell(ctx, err)
+	}
+	return v
+}
+
+// serialized holds the lock of the event's order, where that is wanted.
+func (e *endpoint) serialized(ctx context.Context, event *Event) (context.Context, func(), error) {
+	if e.opts.Serialize == nil || event.Order == "" {
+		return ctx, func() {}, nil
+	}
+	held, err := e.opts.Serialize.Try(ctx, e.preset.Name+":"+event.Order)
+	if err != nil {
+		return ctx, nil, err
+	}
+	return held.Context(), func() {
+		if err := held.Release(ctx); err != nil {
+			e.tell(ctx, err)
+		}
+	}, nil
+}

@@ -1,0 +1,157 @@
+package callback
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// tolerance is how old a signature may be, or ahead of this clock: what Stripe's
+// own libraries and the Standard Webhooks specification use.
+const tolerance = 5 * time.Minute
+
+var errSignature = errors.New("no signature fits")
+
+// VerifyStripe proves the header field Stripe-Signature by one of the endpoint's
+// secrets, of which there are two while one is being replaced. A signature that
+// is older than 5 minutes is refused
+// (https://docs.stripe.com/webhooks#verify-manually).
+//
+// The error says that a secret is missing.
+func VerifyStripe(secrets ...string) (Verify, error) {
+	if err := checkSecrets("VerifyStripe", secrets); err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, d *Delivery) ([]byte, error) {
+		field, err := single(d, "Stripe-Signature")
+		if err != nil {
+			return nil, err
+		}
+		var stamp string
+		var signatures []string
+		for part := range strings.SplitSeq(field, ",") {
+			switch name, value, _ := strings.Cut(part, "="); {
+			case name == "t" && stamp != "":
+				return nil, errors.New("Stripe-Signature has two timestamps")
+			case name == "t":
+				stamp = value
+			case name == "v1":
+				signatures = append(signatures, value)
+			}
+		}
+		seconds, err := strconv.ParseInt(stamp, 10, 64)
+		if err != nil {
+			return nil, errors.New("Stripe-Signature has no timestamp")
+		}
+		if age := time.Since(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
+			return nil, fmt.Errorf("Stripe-Signature is %v old", age.Round(time.Second))
+		}
+		return d.Body, signed(secrets, signatures, []byte(stamp+"."), d.Body)
+	}, nil
+}
+
+// VerifyGitHub proves the header field X-Hub-Signature-256 by one of the
+// webhook's secrets. The signature is of the body alone: neither the event's name
+// in X-GitHub-Event nor its X-GitHub-Delivery is proven
+// (https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries).
+//
+// The error says that a secret is missing.
+func VerifyGitHub(secrets ...string) (Verify, error) {
+	if err := checkSecrets("VerifyGitHub", secrets); err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, d *Delivery) ([]byte, error) {
+		field, err := single(d, "X-Hub-Signature-256")
+		if err != nil {
+			return nil, err
+		}
+		signature, ok := strings.CutPrefix(field, "sha256=")
+		if !ok {
+			return nil, errors.New("X-Hub-Signature-256 does not begin with sha256=")
+		}
+		return d.Body, signed(secrets, []string{signature}, d.Body)
+	}, nil
+}
+
+// VerifyStandardWebhooks proves webhook-id, webhook-timestamp and body by the
+// header field webhook-signature and one of the endpoint's secrets, which begin
+// with whsec_. A signature that is older than 5 minutes is refused. It stands on
+// the library of the Standard Webhooks specification.
+//
+// The error says that a secret is missing or no base64.
+func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
+	if err := checkSecrets("VerifyStandardWebhooks", secrets); err != nil {
+		return nil, err
+	}
+	keys := make([]*standardwebhooks.Webhook, len(secrets))
+	for i, secret := range secrets {
+		key, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			return nil, fmt.Errorf("callback.VerifyStandardWebhooks: secret %d is no base64: copy it from the sender, whsec_ included", i)
+		}
+		keys[i] = key
+	}
+	return func(_ context.Context, d *Delivery) ([]byte, error) {
+		for _, name := range []string{
+			standardwebhooks.HeaderWebhookID, standardwebhooks.HeaderWebhookTimestamp, standardwebhooks.HeaderWebhookSignature,
+		} {
+			if _, err := single(d, name); err != nil {
+				return nil, err
+			}
+		}
+		err := errSignature
+		for _, key := range keys {
+			if err = key.Verify(d.Body, d.Header); err == nil {
+				return d.Body, nil
+			}
+		}
+		return nil, err
+	}, nil
+}
+
+func checkSecrets(constructor string, secrets []string) error {
+	if len(secrets) == 0 {
+		return fmt.Errorf("callback.%s: no secrets; pass the endpoint's", constructor)
+	}
+	for i, secret := range secrets {
+		if strings.TrimSpace(secret) == "" {
+			return fmt.Errorf("callback.%s: secret %d is empty: anybody could sign with it", constructor, i)
+		}
+	}
+	return nil
+}
+
+func single(d *Delivery, name string) (string, error) {
+	lines := d.Header.Values(name)
+	if len(lines) != 1 {
+		return "", fmt.Errorf("the header field %s is there %d times", name, len(lines))
+	}
+	return lines[0], nil
+}
+
+// signed says whether one of the signatures is the HMAC-SHA-256 of the parts
+// under one of the secrets. It compares in constant time.
+func signed(secrets, signatures []string, parts ...[]byte) error {
+	for _, secret := range secrets {
+		mac := hmac.New(sha256.New, []byte(secret))
+		for _, part := range parts {
+			mac.Write(part)
+		}
+		want := mac.Sum(nil)
+		for _, signature := range signatures {
+			got, err := hex.DecodeString(signature)
+			if err == nil && hmac.Equal(got, want) {
+				return nil
+			}
+		}
+	}
+	return errSignature
+}

@@ -1,0 +1,156 @@
+// Package jsonptr finds members of JSON that stand there unmistakably: a name
+// that comes twice, or in another case, is refused, since encoding/json decodes
+// "id" and "ID" into the same field and takes the last.
+package jsonptr
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Why there is no such member.
+var (
+	ErrInvalid   = errors.New("it is not valid JSON")
+	ErrMissing   = errors.New("a member is missing")
+	ErrAmbiguous = errors.New("a member comes twice, or in another case")
+	ErrCompound  = errors.New("a member is not a string, an integer or a boolean")
+	ErrFraction  = errors.New("a member is not an integer")
+)
+
+// Pointer is a JSON Pointer (RFC 6901), such as /payer/id or /items/0/sku.
+type Pointer struct {
+	text string
+	path []string
+}
+
+// Parse reads a pointer to a member. Its error says what is wrong with it.
+func Parse(pointer string) (Pointer, error) {
+	if !strings.HasPrefix(pointer, "/") {
+		return Pointer{}, fmt.Errorf("%q is no JSON Pointer to a member; write /account or /payer/id", pointer)
+	}
+	path := strings.Split(pointer[1:], "/")
+	for i, token := range path {
+		rest := strings.NewReplacer("~0", "", "~1", "").Replace(token)
+		if strings.Contains(rest, "~") {
+			return Pointer{}, fmt.Errorf("%q has a ~ that is neither ~0 nor ~1 (RFC 6901 section 3); write ~0 for the character itself", pointer)
+		}
+		path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	}
+	return Pointer{pointer, path}, nil
+}
+
+// String is the pointer as it was given to Parse.
+func (p Pointer) String() string { return p.text }
+
+// Find is the member of a text that Valid says yes to. A missing one is
+// ErrMissing.
+func (p Pointer) Find(text []byte) (json.RawMessage, error) {
+	value := json.RawMessage(text)
+	for _, token := range p.path {
+		next, err := child(value, token)
+		if err != nil {
+			return nil, err
+		}
+		if next == nil {
+			return nil, ErrMissing
+		}
+		value = next
+	}
+	return bytes.TrimSpace(value), nil
+}
+
+// Text is the member as text: a string that is not empty, an integer as it is
+// written, or a boolean. A number with a fraction or an exponent has many
+// spellings and is refused; null is missing.
+func (p Pointer) Text(text []byte) (string, error) {
+	value, err := p.Find(text)
+	if err != nil {
+		return "", err
+	}
+	switch value[0] {
+	case '"':
+		var s string
+		if err := json.Unmarshal(value, &s); err != nil {
+			return "", ErrInvalid
+		}
+		if s == "" {
+			return "", ErrMissing
+		}
+		return s, nil
+	case 't', 'f':
+		return string(value), nil
+	case 'n':
+		return "", ErrMissing
+	case '{', '[':
+		return "", ErrCompound
+	}
+	if bytes.ContainsAny(value, ".eE") || string(value) == "-0" {
+		return "", ErrFraction
+	}
+	return string(value), nil
+}
+
+// Valid says whether a text is JSON that every reader reads alike: encoding/json
+// reads invalid UTF-8 as U+FFFD, and two names would be one.
+func Valid(text []byte) bool { return utf8.Valid(text) && json.Valid(text) }
+
+// child finds a member of an object or an element of an array in valid JSON;
+// nil when there is none.
+func child(value json.RawMessage, token string) (json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	open, err := dec.Token()
+	if err != nil {
+		return nil, ErrInvalid
+	}
+	switch open {
+	case json.Delim('{'):
+		return member(dec, token)
+	case json.Delim('['):
+		return element(dec, token)
+	}
+	return nil, nil
+}
+
+// member refuses a name that differs in case only, even a lone one: the handler
+// may well decode it.
+func member(dec *json.Decoder, name string) (found json.RawMessage, err error) {
+	alike := 0
+	var value json.RawMessage
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, ErrInvalid
+		}
+		if err := dec.Decode(&value); err != nil {
+			return nil, ErrInvalid
+		}
+		if key == name {
+			found = bytes.Clone(value)
+		}
+		if strings.EqualFold(key.(string), name) {
+			alike++
+		}
+	}
+	if alike > 1 || alike == 1 && found == nil {
+		return nil, fmt.Errorf("%w: %s", ErrAmbiguous, strconv.Quote(name))
+	}
+	return found, nil
+}
+
+func element(dec *json.Decoder, token string) (json.RawMessage, error) {
+	var value json.RawMessage
+	for at := 0; dec.More(); at++ {
+		if err := dec.Decode(&value); err != nil {
+			return nil, ErrInvalid
+		}
+		if strconv.Itoa(at) == token {
+			return value, nil
+		}
+	}
+	return nil, nil
+}
