@@ -1,0 +1,279 @@
+package callback_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+var errBook = errors.New("the books are closed")
+
+// Nothing is acknowledged that was not done, whatever keeps it from being done;
+// the next delivery does it.
+func TestLater(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		for name, fails := range map[string]callback.Handler{
+			"Error": func(context.Context, *callback.Event) error { return errBook },
+			"Panic": func(context.Context, *callback.Event) error { panic(errBook) },
+			"Lost": func(ctx context.Context, e *callback.Event) error {
+				if err := rdb.Del(ctx, prefix+"Lost:guard:callbacks:{"+e.Key+"}").Err(); err != nil {
+					t.Error(err)
+				}
+				c, _ := idempotency.FromContext(ctx)
+				if err := c.Renew(ctx); !errors.Is(err, idempotency.ErrLost) || ctx.Err() == nil {
+					t.Errorf("the claim is not lost: %v", err)
+				}
+				return context.Cause(ctx)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := &shop{handle: fails}
+				p := callback.Alipay()
+				h := endpoint(t, p, guard(t, rdb, prefix+name, idempotency.Options{}), s, callback.Options{})
+				for range 2 {
+					deliver(h, alipayForm).is(t, p.Later)
+				}
+				s.mu.Lock()
+				told := len(s.told)
+				s.handle = nil
+				s.mu.Unlock()
+				if runs, bookings := s.counts(); runs != 2 || bookings != 0 || told < 2 {
+					t.Errorf("%d runs, %d bookings, %d errors told of", runs, bookings, told)
+				}
+				for range 2 {
+					deliver(h, alipayForm).is(t, p.Done)
+				}
+				s.once(t, 1)
+			})
+		}
+	})
+}
+
+// Of many deliveries at once one runs.
+func TestConcurrentDeliveries(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		const deliveries = 50
+		p := callback.Alipay()
+		p.Deadline = time.Minute
+		var answered atomic.Int64
+		s := &shop{handle: func(context.Context, *callback.Event) error {
+			redistest.Await(t, time.Minute, "the others to be answered", func() bool { return answered.Load() == deliveries-1 })
+			return nil
+		}}
+		var wg sync.WaitGroup
+		var acked atomic.Int64
+		for i := range deliveries {
+			h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{})
+			wg.Go(func() {
+				got := deliver(h, alipayForm)
+				answered.Add(1)
+				if got == of(p.Done) {
+					acked.Add(1)
+				} else if got != of(p.Later) {
+					t.Errorf("delivery %d: %+v", i, got)
+				}
+			})
+		}
+		wg.Wait()
+		s.once(t, 1)
+		if acked.Load() != 1 {
+			t.Errorf("%d are acknowledged", acked.Load())
+		}
+	})
+}
+
+// Who is not the provider reaches neither Redis nor the handler, and burns
+// nothing.
+func TestUnverified(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin := srv.Admin(t)
+	s, p := &shop{}, callback.Alipay()
+	h := endpoint(t, p, guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{}), s, callback.Options{})
+	redistest.ResetStats(t, admin)
+	want := p.Refused
+	want.Status = 401
+	deliver(h, alipayForm, signature, "").is(t, want)
+	if stats := redistest.CommandStats(t, admin); stats["evalsha"].Calls+stats["eval"].Calls != 0 {
+		t.Errorf("Redis was asked: %v", stats)
+	}
+	if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrUnverified) || !s.heard(errUnsigned) {
+		t.Errorf("%d runs; the hook heard %v", runs, s.told)
+	}
+	deliver(h, alipayForm).is(t, p.Done)
+	s.once(t, 1)
+}
+
+func TestMalformed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		s, p := &shop{}, callback.Stripe()
+		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{MaxBody: 200})
+		for _, body := range []string{
+			"", "{", "[]", "null", `{"id":1.5,"type":"t"}`, `{"id":"a","id":"b","type":"t"}`, `{"id":"a","ID":"b","type":"t"}`,
+			`{"id":{},"type":"t"}`, `{"id":"","type":"t"}`, `{"id":"a"}`, "{\"id\":\"\xff\",\"type\":\"t\"}",
+		} {
+			deliver(h, body).is(t, p.Refused)
+		}
+		large := p.Refused
+		large.Status = 413
+		deliver(h, strings.Repeat(" ", 201)).is(t, large)
+		if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrMalformed) {
+			t.Errorf("%d runs; the hook heard %v", runs, s.told)
+		}
+	})
+}
+
+// What is rejected is remembered, and not handled again.
+func TestRejected(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		reject := func(context.Context, *callback.Event) error { return callback.Reject(errBook) }
+		for name, ack := range map[string]bool{"Refused": false, "Acknowledged": true} {
+			s, p := &shop{handle: reject}, callback.Alipay()
+			h := endpoint(t, p, guard(t, rdb, prefix+name, idempotency.Options{}), s, callback.Options{AckRejected: ack})
+			want := p.Refused
+			if ack {
+				want = p.Done
+			}
+			for range 3 {
+				deliver(h, alipayForm).is(t, want)
+			}
+			if runs, bookings := s.counts(); runs != 1 || bookings != 0 || !s.heard(errBook) {
+				t.Errorf("%s: %d runs, %d bookings; the hook heard %v", name, runs, bookings, s.told)
+			}
+		}
+	})
+}
+
+// A handler that is slower than the provider waits goes on, and what it did is
+// acknowledged to the next delivery.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		finish := make(chan struct{})
+		alive := make(chan error, 1)
+		s, p := &shop{handle: func(ctx context.Context, _ *callback.Event) error {
+			<-finish
+			alive <- ctx.Err()
+			return nil
+		}}, callback.Alipay()
+		p.Deadline = 20 * time.Millisecond
+		g := guard(t, rdb, prefix, idempotency.Options{})
+		h := endpoint(t, p, g, s, callback.Options{})
+		deliver(h, alipayForm).is(t, p.Later)
+		if !s.heard(callback.ErrDeadline) {
+			t.Error("the hook was not told")
+		}
+		close(finish)
+		if err := <-alive; err != nil {
+			t.Errorf("the handler's context had ended: %v", err)
+		}
+		redistest.Await(t, time.Minute, "the handler's end to be noted", func() bool { return g.Stats().Completed == 1 })
+		deliver(endpoint(t, callback.Alipay(), g, s, callback.Options{}), alipayForm).is(t, p.Done)
+		s.once(t, 1)
+	})
+}
+
+// Of a batch that fails in part, what is done is not done again.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		const item = `{"eventCode":"CAPTURE","pspReference":"psp%","success":"true","merchantReference":"o%"}`
+		var items []string
+		for _, n := range []string{"1", "2", "3"} {
+			items = append(items, strings.ReplaceAll(item, "%", n))
+		}
+		body := adyen(items...)
+		fail := func(_ context.Context, e *callback.Event) error {
+			if e.Order == "o2" {
+				return errBook
+			}
+			return nil
+		}
+		s, p := &shop{handle: fail}, callback.Adyen()
+		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{})
+		for range 2 {
+			deliver(h, body).is(t, p.Later)
+		}
+		s.once(t, 2)
+		if runs, _ := s.counts(); runs != 4 {
+			t.Errorf("%d runs, not 4", runs)
+		}
+		s.mu.Lock()
+		s.handle = nil
+		s.mu.Unlock()
+		deliver(h, body).is(t, p.Done)
+		s.once(t, 3)
+		for _, body := range []string{adyen(), adyen(`{}`), adyen(items[0], `{"eventCode":"CAPTURE"}`), `{"notificationItems":{}}`} {
+			deliver(h, body).is(t, p.Refused)
+		}
+	})
+}
+
+// Two events of one order do not run together.
+func TestSerialize(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix, Budget: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running, finish := make(chan struct{}, 4), make(chan struct{})
+		s, p := &shop{handle: func(ctx context.Context, _ *callback.Event) error {
+			if _, ok := lock.FromContext(ctx); !ok {
+				t.Error("the order is not locked")
+			}
+			running <- struct{}{}
+			<-finish
+			return nil
+		}}, callback.Alipay()
+		p.Deadline = time.Minute
+		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{InDoubt: idempotency.Reject}), s, callback.Options{Serialize: locker})
+		first := make(chan response, 1)
+		go func() { first <- deliver(h, alipayForm) }()
+		<-running
+		refund := providers()["Alipay"].another
+		deliver(h, refund).is(t, p.Later)
+		close(finish)
+		if got := <-first; got != of(p.Done) {
+			t.Errorf("the first: %+v", got)
+		}
+		deliver(h, refund).is(t, p.Done)
+		s.once(t, 2)
+	})
+}
+
+func TestConstructorFaults(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		short, err := idempotency.New(rdb, "short", &idempotency.Options{Prefix: prefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = callback.New(callback.Adyen(), short, demoVerify, (&shop{}).book, nil)
+		if err == nil || !strings.Contains(err.Error(), "Retention is 24h0m0s: use at least 744h0m0s") {
+			t.Error(err)
+		}
+		_, err = callback.New(callback.Preset{}, nil, nil, nil, &callback.Options{MaxBody: -1})
+		for _, want := range []string{"Preset.Name", "Preset.Items", "Preset.Done", "Preset.Refused", "Preset.Later", "Preset.Deadline",
+			"Preset.Keep", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is not in %v", want, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package callback_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/neap-go/neap/core/callback"
+)
+
+// at runs a test at that second, since 1970.
+func at(t *testing.T, second int64, run func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Unix(second, 0)))
+		run(t)
+	})
+}
+
+func signedDelivery(body string, header ...string) *callback.Delivery {
+	d := &callback.Delivery{Method: "POST", Path: "/", Header: http.Header{}, Body: []byte(body)}
+	for i := 0; i < len(header); i += 2 {
+		d.Header.Add(header[i], header[i+1])
+	}
+	return d
+}
+
+// verified says whether a delivery is proven, and fails the test when it is and
+// its body is not what is believed.
+func verified(t *testing.T, v callback.Verify, d *callback.Delivery) bool {
+	t.Helper()
+	payload, err := v(t.Context(), d)
+	if err == nil && string(payload) != string(d.Body) {
+		t.Errorf("the payload is %q", payload)
+	}
+	return err == nil
+}
+
+func must(t *testing.T, make func(...string) (callback.Verify, error), secrets ...string) callback.Verify {
+	t.Helper()
+	v, err := make(secrets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// The vector is that of GitHub's documentation.
+func TestGitHubSignature(t *testing.T) {
+	t.Parallel()
+	const secret, body = "It's a Secret to Everybody", "Hello, World!"
+	const good = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+	const name = "X-Hub-Signature-256"
+	v := must(t, callback.VerifyGitHub, secret)
+	rotated := must(t, callback.VerifyGitHub, "the new one", secret)
+	for _, c := range []struct {
+		verify callback.Verify
+		d      *callback.Delivery
+		want   bool
+	}{
+		{v, signedDelivery(body, name, good), true},
+		{rotated, signedDelivery(body, name, good), true},
+		{must(t, callback.VerifyGitHub, "another"), signedDelivery(body, name, good), false},
+		{v, signedDelivery(body+" ", name, good), false},
+		{v, signedDelivery(body, name, strings.TrimPrefix(good, "sha256=")), false},
+		{v, signedDelivery(body, name, strings.Replace(good, "256=", "1=", 1)), false},
+		{v, signedDelivery(body, name, good[:len(good)-2]), false},
+		{v, signedDelivery(body, name, "sha256="), false},
+		{v, signedDelivery(body, name, "sha256=zz"), false},
+		{v, signedDelivery(body), false},
+		{v, signedDelivery(body, name, good, name, good), false},
+	} {
+		if got := verified(t, c.verify, c.d); got != c.want {
+			t.Errorf("%v: %v", c.d.Header, got)
+		}
+	}
+}
+
+func stripeSignature(secret, stamp, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(stamp + "." + body))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// Stripe publishes no vector with its secret; the scheme is that of its
+// documentation on how to verify by hand.
+func TestStripeSignature(t *testing.T) {
+	t.Parallel()
+	const secret, body, now = "whsec_test", `{"id":"evt_1"}`, 1_700_000_000
+	const name = "Stripe-Signature"
+	at(t, now, func(t *testing.T) {
+		v := must(t, callback.VerifyStripe, "whsec_new", secret)
+		field := func(stamp int64, secret string) string {
+			text := fmt.Sprint(stamp)
+			return "t=" + text + ",v1=" + stripeSignature(secret, text, body) + ",v0=ignored"
+		}
+		good := field(now, secret)
+		for _, c := range []struct {
+			field string
+			want  bool
+		}{
+			{good, true},
+			{field(now, "whsec_new"), true},
+			{field(now, "another"), false},
+			{field(now-300, secret), true},
+			{field(now-301, secret), false},
+			{field(now+300, secret), true},
+			{field(now+301, secret), false},
+			{strings.Replace(good, "v1=", "v1=00,v1=", 1), true},
+			{strings.Replace(good, "v1=", "v0=", 1), false},
+			{strings.Replace(good, "t=", "t=1", 1), false},
+			{"t=1," + good, false},
+			{strings.TrimPrefix(good, fmt.Sprintf("t=%d,", now)), false},
+			{"", false}, {"t=,v1=", false}, {"t=x", false},
+		} {
+			if got := verified(t, v, signedDelivery(body, name, c.field)); got != c.want {
+				t.Errorf("%q: %v", c.field, got)
+			}
+		}
+		if verified(t, v, signedDelivery(body+" ", name, good)) || verified(t, v, signedDelivery(body)) ||
+			verified(t, v, signedDelivery(body, name, good, name, good)) {
+			t.Error("another body, or not one signature, is proven")
+		}
+	})
+}
+
+// The vector is that of the Standard Webhooks specification.
+func TestStandardWebhooksSignature(t *testing.T) {
+	t.Parallel()
+	const (
+		secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+		other  = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+		id     = "msg_p5jXN8AQM9LWM0D4loKWxJek"
+		body   = `{"test": 2432232314}`
+		good   = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+		now    = 1614265330
+	)
+	fields := func(id, stamp, signature string) []string {
+		return []string{"webhook-id", id, "webhook-timestamp", stamp, "webhook-signature", signature}
+	}
+	for second, fresh := range map[int64]bool{now: true, now + 299: true, now + 301: false, now - 301: false} {
+		t.Run(fmt.Sprint(second), func(t *testing.T) {
+			at(t, second, func(t *testing.T) {
+				v := must(t, callback.VerifyStandardWebhooks, other, secret)
+				if got := verified(t, v, signedDelivery(body, fields(id, fmt.Sprint(now), good)...)); got != fresh {
+					t.Errorf("at %d: %v", second, got)
+				}
+			})
+		})
+	}
+	at(t, now, func(t *testing.T) {
+		v := must(t, callback.VerifyStandardWebhooks, secret)
+		stamp := fmt.Sprint(now)
+		if !verified(t, v, signedDelivery(body, fields(id, stamp, "v1,AAAA v1a,x "+good)...)) {
+			t.Error("one of several signatures is not enough")
+		}
+		for _, d := range []*callback.Delivery{
+			signedDelivery(body+" ", fields(id, stamp, good)...),
+			signedDelivery(body, fields(id+"x", stamp, good)...),
+			signedDelivery(body, fields(id, fmt.Sprint(now+1), good)...),
+			signedDelivery(body, fields(id, stamp, "v2"+good[2:])...),
+			signedDelivery(body, fields(id, stamp, good)[2:]...),
+			signedDelivery(body, append(fields(id, stamp, good), "webhook-id", "another")...),
+			signedDelivery(body, append(fields(id, stamp, "v1,AAAA"), "webhook-signature", good)...),
+		} {
+			if verified(t, v, d) {
+				t.Errorf("%v is proven", d.Header)
+			}
+		}
+	})
+}
+
+func TestSecretsAreWanted(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(...string) (callback.Verify, error){
+		"VerifyStripe": callback.VerifyStripe, "VerifyGitHub": callback.VerifyGitHub,
+		"VerifyStandardWebhooks": callback.VerifyStandardWebhooks,
+	} {
+		for _, secrets := range [][]string{nil, {""}, {"whsec_AAAA", " "}} {
+			if _, err := make(secrets...); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s with %q: %v", name, secrets, err)
+			}
+		}
+	}
+	if _, err := callback.VerifyStandardWebhooks("whsec_?"); err == nil || strings.Contains(err.Error(), "?") {
+		t.Error(err)
+	}
+}
