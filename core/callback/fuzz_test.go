@@ -1,0 +1,72 @@
+package callback_test
+
+import (
+	"errors"
+	"net/http"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/callback"
+)
+
+// FuzzItems has every preset look for events in anything: it finds some, each
+// with a key, or says that the delivery is malformed; and it finds the same again.
+func FuzzItems(f *testing.F) {
+	var presets []callback.Preset
+	for _, p := range providers() {
+		presets = append(presets, p.preset)
+		f.Add([]byte(p.body))
+		f.Add([]byte(p.another))
+	}
+	for _, seed := range []string{
+		`{"id":"a","id":"b"}`, `{"id":1e400}`, `{"id":` + strings.Repeat("9", 400) + `,"type":"t"}`,
+		strings.Repeat("[", 20_000), strings.Repeat(`{"data":`, 5000) + "1" + strings.Repeat("}", 5000),
+		"{\"id\":\"\xff\xfe\",\"type\":\"t\"}", `{"id":"\ud800","type":"t"}`, "notify_id=%zz", "notify_id=a;out_trade_no=b",
+		`{"notificationItems":[null]}`, `{"notificationItems":[{"NotificationRequestItem":null}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		for _, p := range presets {
+			d := &callback.Delivery{Header: http.Header{"Webhook-Id": {"msg_1"}}, Body: payload}
+			items, err := p.Items(d, payload)
+			if err != nil {
+				if !errors.Is(err, callback.ErrMalformed) {
+					t.Errorf("%s: %v", p.Name, err)
+				}
+				continue
+			}
+			for _, item := range items {
+				if key := map[bool]string{true: item.Transition, false: item.DeliveryID}[p.ByTransition]; key == "" {
+					t.Errorf("%s: an event without a key: %+v", p.Name, item)
+				}
+			}
+			if again, err := p.Items(d, payload); err != nil || !reflect.DeepEqual(again, items) {
+				t.Errorf("%s: found %+v, and then %+v, %v", p.Name, items, again, err)
+			}
+		}
+	})
+}
+
+// A string of 1 MB costs a few times its size and no more, wherever it stands.
+func TestItemsBounded(t *testing.T) {
+	const size = 1 << 20
+	long := strings.Repeat("x", size)
+	for name, payload := range map[string]string{
+		"a value":     `{"id":"` + long + `","type":"t"}`,
+		"a name":      `{"` + long + `":1,"id":"a","type":"t"}`,
+		"many values": `{"id":"a","type":"t","list":[` + strings.Repeat("1,", size/2) + `1]}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := callback.Stripe().Items(nil, []byte(payload)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		runtime.ReadMemStats(&after)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 40*size {
+			t.Errorf("%s: %d bytes for %d", name, grown, len(payload))
+		}
+	}
+}

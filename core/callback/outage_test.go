@@ -1,0 +1,47 @@
+package callback_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// While Redis is away nothing runs and nothing is acknowledged; what it missed
+// the end of is acknowledged when it is back, and does not run again.
+func TestRedisAway(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	s, p := &shop{}, callback.Alipay()
+	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{Budget: 300 * time.Millisecond})
+	if err := g.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h := endpoint(t, p, g, s, callback.Options{})
+
+	srv.Pause(t)
+	deliver(h, alipayForm).is(t, p.Later)
+	if runs, _ := s.counts(); runs != 0 || !s.heard(script.ErrMaybeExecuted) {
+		t.Errorf("%d runs without a claim; the hook heard %v", runs, s.told)
+	}
+	srv.Resume(t)
+	redistest.Await(t, time.Minute, "the claim that nobody was told of to be undone", func() bool { return g.Stats().Undoing == 0 })
+
+	s.handle = func(context.Context, *callback.Event) error {
+		srv.Pause(t)
+		return nil
+	}
+	deliver(h, alipayForm).is(t, p.Later)
+	s.once(t, 1)
+	srv.Resume(t)
+	redistest.Await(t, time.Minute, "the booking to be noted", func() bool { return g.Stats().Completed == 1 })
+	deliver(h, alipayForm).is(t, p.Done)
+	s.once(t, 1)
+	if runs, _ := s.counts(); runs != 1 {
+		t.Errorf("%d runs", runs)
+	}
+}

@@ -1,0 +1,98 @@
+package callback_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/idempotency"
+)
+
+// The schedules that the providers publish, as pauses after the first delivery.
+var schedules = map[string][]time.Duration{
+	"Alipay": {
+		4 * time.Minute, 10 * time.Minute, 10 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 15 * time.Hour,
+	},
+	"WeChatPay": {
+		15 * time.Second, 15 * time.Second, 30 * time.Second, 3 * time.Minute, 10 * time.Minute, 20 * time.Minute,
+		30 * time.Minute, 30 * time.Minute, 30 * time.Minute, time.Hour, 3 * time.Hour, 3 * time.Hour, 3 * time.Hour, 6 * time.Hour, 6 * time.Hour,
+	},
+}
+
+// Through a whole schedule, each delivery sent twice at once, half of the answers
+// lost and the books closed now and then, an event runs until it is booked and
+// not again, and is acknowledged only from then on.
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	for name, pauses := range schedules {
+		for seed := range uint64(20) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { playSchedule(t, providers()[name], pauses, seed) })
+			})
+		}
+	}
+}
+
+func playSchedule(t *testing.T, p provider, pauses []time.Duration, seed uint64) {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{
+		Addr:                  "127.0.0.1:1", // never dialled
+		Dialer:                func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+		ContextTimeoutEnabled: true,
+	})
+	defer func() {
+		_ = rdb.Close()
+		m.Close()
+	}()
+	guard, err := idempotency.New(rdb, "callbacks", &idempotency.Options{Retention: p.preset.Keep, DoubtRetention: 2 * p.preset.Keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	closed := rng.IntN(len(pauses)) // deliveries that find the books closed
+	s := &shop{handle: func(context.Context, *callback.Event) error {
+		if closed > 0 {
+			closed--
+			return errBook
+		}
+		return nil
+	}}
+	h := endpoint(t, p.preset, guard, s, callback.Options{})
+	acknowledged := false
+	for at := 0; !acknowledged && at <= len(pauses); at++ {
+		if at > 0 {
+			time.Sleep(pauses[at-1])
+		}
+		var wg sync.WaitGroup
+		var answers [2]response
+		for i := range answers {
+			wg.Go(func() { answers[i] = deliver(h, p.body, p.header...) })
+		}
+		wg.Wait()
+		_, bookings := s.counts()
+		for _, got := range answers {
+			switch {
+			case got == p.done && bookings == 0:
+				t.Fatal("acknowledged, and not booked")
+			case got == p.done:
+				acknowledged = acknowledged || rng.IntN(2) == 0 // or the answer is lost
+			case got != p.later:
+				t.Fatalf("got %+v", got)
+			}
+		}
+	}
+	if _, bookings := s.counts(); bookings != 1 {
+		t.Errorf("seed %d: booked %d times", seed, bookings)
+	}
+}
