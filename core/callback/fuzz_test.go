@@ -51,7 +51,7 @@ func FuzzItems(f *testing.F) {
 }
 
 // A string of 1 MB costs a few times its size and no more, wherever it stands.
-func TestItemsBounded(t *testing.T) {
+func TestItemsBounded(t *testing.T) { //nolint:paralleltest // it counts what is allocated
 	const size = 1 << 20
 	long := strings.Repeat("x", size)
 	for name, payload := range map[string]string{

@@ -145,13 +145,11 @@ func TestStandardWebhooksSignature(t *testing.T) {
 		return []string{"webhook-id", id, "webhook-timestamp", stamp, "webhook-signature", signature}
 	}
 	for second, fresh := range map[int64]bool{now: true, now + 299: true, now + 301: false, now - 301: false} {
-		t.Run(fmt.Sprint(second), func(t *testing.T) {
-			at(t, second, func(t *testing.T) {
-				v := must(t, callback.VerifyStandardWebhooks, other, secret)
-				if got := verified(t, v, signedDelivery(body, fields(id, fmt.Sprint(now), good)...)); got != fresh {
-					t.Errorf("at %d: %v", second, got)
-				}
-			})
+		at(t, second, func(t *testing.T) {
+			v := must(t, callback.VerifyStandardWebhooks, other, secret)
+			if got := verified(t, v, signedDelivery(body, fields(id, fmt.Sprint(now), good)...)); got != fresh {
+				t.Errorf("at %d: %v", second, got)
+			}
 		})
 	}
 	at(t, now, func(t *testing.T) {
