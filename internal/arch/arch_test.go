@@ -55,7 +55,7 @@ var forbidden = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/script", "core/limit", "core/lock", "core/idempotency", "core/gate", "core/gate/gatehttp", "core/gate/gatetest",
+	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/script", "core/limit", "core/lock", "core/idempotency", "core/gate", "core/callback", "core/gate/gatehttp", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit",
 }
 
