@@ -1,0 +1,59 @@
+package idempotency_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// A fingerprint is compared whole, and only with the record's own: not with
+// what stands before it, nor with what the result says.
+func TestAReplayIsForItsFingerprintAlone(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		g := guard(t, rdb, prefix, nil)
+		const result = "a line other\n x other\ndone 1 1 0 0 me other\n"
+		if err := begin(t, g, "key", "the-print").Complete(t.Context(), []byte(result)); err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range []string{"print", "-print", "the-prin", "he-print", "xthe-print", "other", "0", "%S+", ""} {
+			refused(t, g, "key", other, idempotency.ErrMismatch)
+		}
+		replayed(t, g, "key", "the-print", result)
+	})
+}
+
+// A result that would live for ever is given its time by the first replay.
+func TestAReplayHealsItsRecord(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		g := guard(t, rdb, prefix, nil)
+		for _, print := range []string{"", "print"} {
+			if err := begin(t, g, "key"+print, print).Complete(ctx, []byte("result")); err != nil {
+				t.Fatal(err)
+			}
+			record := recordOf(prefix, "key"+print)
+			if had, err := admin.Persist(ctx, record).Result(); err != nil || !had {
+				t.Fatal(had, err)
+			}
+			replayed(t, g, "key"+print, print, "result")
+			left, err := admin.PTTL(ctx, record).Result()
+			if err != nil || left <= 0 || left > idempotency.DefaultRetention {
+				t.Errorf("%v left, %v", left, err)
+			}
+			// A replay makes nothing live longer.
+			if err := admin.PExpire(ctx, record, time.Minute).Err(); err != nil {
+				t.Fatal(err)
+			}
+			replayed(t, g, "key"+print, print, "result")
+			if left, err := admin.PTTL(ctx, record).Result(); err != nil || left > time.Minute {
+				t.Errorf("%v left, %v", left, err)
+			}
+		}
+	})
+}
