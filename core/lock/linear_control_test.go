@@ -14,6 +14,7 @@ import (
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/history"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -158,13 +159,13 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 		}, ""},
 		"neap": {func(proxy *redistest.Proxy, prefix string) mutex {
 			rdb := srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial })
-			return neap{locker(t, counting{rdb}, prefix, &lock.Options{Budget: 5 * time.Second, NoRenewal: true})}
+			return neap{locker(t, history.Client{Client: rdb}, prefix, &lock.Options{Budget: 5 * time.Second, NoRenewal: true})}
 		}, ""},
 	} {
 		proxy := srv.Proxy(t) // what neap takes back in the background would use up the fault of another
 		for schedule, play := range schedules {
 			for seed := range uint64(20) {
-				m, d := c.mutex(proxy, fmt.Sprint(prefix, tokens.Add(1))), &diary{began: time.Now()}
+				m, d := c.mutex(proxy, fmt.Sprint(prefix, tokens.Add(1))), &diary{Diary: history.NewDiary()}
 				s := &stage{proxy: proxy, rng: rand.New(rand.NewPCG(seed, 0))}
 				for i := range 4 {
 					s.workers = append(s.workers, &worker{id: i, mutex: m, diary: d})
@@ -176,7 +177,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 				if schedule == c.wrong {
 					want = porcupine.Illegal
 				}
-				if got := check(d.ops); got != want {
+				if got := history.Check(model, d.Ops(), end); got != want {
 					t.Errorf("%s, %s, seed %d: the history is %s, not %s", name, schedule, seed, got, want)
 				}
 			}

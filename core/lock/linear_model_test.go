@@ -3,14 +3,12 @@ package lock_test
 import (
 	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/history"
 )
 
 // The model is of one key. Nothing in it expires, and so the leases of a
@@ -42,6 +40,8 @@ type asked struct {
 	hold int
 }
 
+func (a asked) OfKey() string { return a.key }
+
 // told is the operation's output.
 type told struct {
 	err   error // nil, ErrHeld, ErrLost or ErrTakenByOther
@@ -58,20 +58,8 @@ type standing struct {
 }
 
 var model = porcupine.Model{
-	Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
-		byKey := map[string]int{}
-		for _, op := range history {
-			key := op.Input.(asked).key
-			i, ok := byKey[key]
-			if !ok {
-				i = len(parts)
-				byKey[key], parts = i, append(parts, nil)
-			}
-			parts[i] = append(parts[i], op)
-		}
-		return parts
-	},
-	Init: func() any { return standing{} },
+	Partition: history.ByKey,
+	Init:      func() any { return standing{} },
 	Step: func(state, input, output any) (bool, any) {
 		return state.(standing).step(input.(asked), output.(told))
 	},
@@ -126,18 +114,5 @@ func isUnknown(err error) bool {
 	return ok
 }
 
-// check is the checker's verdict; one that it does not reach in time is none.
-func check(history []porcupine.Operation) porcupine.CheckResult {
-	keys, end := map[string]bool{}, int64(0)
-	for _, op := range history {
-		keys[op.Input.(asked).key] = true
-		if op.Return != math.MaxInt64 {
-			end = max(end, op.Return)
-		}
-	}
-	all := slices.Clone(history)
-	for key := range keys {
-		all = append(all, porcupine.Operation{Input: asked{verb: ends, key: key}, Call: end + 1, Output: told{}, Return: end + 1})
-	}
-	return porcupine.CheckOperationsTimeout(model, all, time.Minute)
-}
+// end stands behind all that was told of a key.
+func end(key string) (input, output any) { return asked{verb: ends, key: key}, told{} }

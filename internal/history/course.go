@@ -1,0 +1,84 @@
+package history
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	servers = 2
+	clients = 4
+	perRun  = 1000 // operations that are answered
+)
+
+// Course is what histories are made of.
+type Course struct {
+	Model     porcupine.Model
+	End       func(key string) (input, output any) // as [Check] has it
+	Histories int
+	Lease     time.Duration // outlives a history
+
+	// Workers are those of one history, each of which makes one operation when
+	// it is called.
+	Workers func(t *testing.T, d *Diary, rdbs []*redis.Client, prefix string, seed uint64) []func(t *testing.T)
+}
+
+// Run makes histories of a thousand answered operations each, in trouble, and
+// fails the test when one is not linearizable.
+func (c *Course) Run(t *testing.T) {
+	t.Helper()
+	for i := range servers {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			x := newTrouble(t)
+			rdbs := make([]*redis.Client, 0, clients)
+			for range clients {
+				rdbs = append(rdbs, x.client(t))
+			}
+			prefix := x.srv.Prefix(t)
+			all, histories, longest := 0, c.Histories/servers, time.Duration(0)
+			for h := range histories {
+				answered, checked := c.history(t, x, rdbs, fmt.Sprint(prefix, "-", h), rand.Uint64())
+				all, longest = all+answered, max(longest, checked)
+			}
+			t.Logf("%d histories of %d operations, each checked in %v at the most", histories, all/histories, longest)
+		})
+	}
+}
+
+// history makes one and checks it, and returns how many operations were answered
+// and how long the checker took.
+func (c *Course) history(t *testing.T, x *trouble, rdbs []*redis.Client, prefix string, seed uint64) (int, time.Duration) {
+	t.Helper()
+	x.begin(seed)
+	d := NewDiary()
+	var ops atomic.Int64
+	var wg sync.WaitGroup
+	for _, step := range c.Workers(t, d, rdbs, prefix, seed) {
+		wg.Go(func() {
+			for d.Answered() < perRun && ops.Load() < perRun*3 {
+				x.at(t, int(ops.Add(1)))
+				step(t)
+			}
+		})
+	}
+	wg.Wait()
+	if took := time.Duration(d.Now()); took > c.Lease/2 {
+		t.Fatalf("seed %d: the history took %v: its leases may have lapsed", seed, took)
+	}
+	all, answered := d.Ops(), d.Answered()
+	began := time.Now()
+	if result := Check(c.Model, all, c.End); result != porcupine.Ok || answered < perRun {
+		draw(t, c.Model, all)
+		t.Fatalf("seed %d: the history is %s; %d operations were answered", seed, result, answered)
+	}
+	return answered, time.Since(began)
+}

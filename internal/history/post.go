@@ -1,0 +1,59 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Post counts what one operation sent, and what of it was answered.
+type Post struct {
+	sent, answered atomic.Int64
+	Saw            func(args []any) // called with each command; nil calls nothing
+}
+
+type postKey struct{}
+
+// WithPost has the commands that are sent with ctx be counted.
+func WithPost(ctx context.Context, p *Post) context.Context {
+	return context.WithValue(ctx, postKey{}, p)
+}
+
+// Doubts is how many commands had no answer.
+func (p *Post) Doubts() int { return int(p.sent.Load() - p.answered.Load()) }
+
+// Client counts for the operation whose context it is given.
+type Client struct {
+	*redis.Client
+
+	// Stray sends what belongs to no operation, such as an undo; nil only sends.
+	Stray func(ctx context.Context, cmd redis.Cmder, send func() (answered bool, err error)) error
+}
+
+// Process sends a command.
+func (c Client) Process(ctx context.Context, cmd redis.Cmder) error {
+	send := func() (bool, error) {
+		err := c.Client.Process(ctx, cmd)
+		_, reply := errors.AsType[redis.Error](err)
+		return err == nil || reply, err
+	}
+	p, ok := ctx.Value(postKey{}).(*Post)
+	switch {
+	case ok:
+		if p.Saw != nil {
+			p.Saw(cmd.Args())
+		}
+		p.sent.Add(1)
+		answered, err := send()
+		if answered {
+			p.answered.Add(1)
+		}
+		return err
+	case c.Stray != nil:
+		return c.Stray(ctx, cmd, send)
+	}
+	_, err := send()
+	return err
+}
