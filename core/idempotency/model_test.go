@@ -18,10 +18,10 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// history is what befalls one key: guards of each policy whose leases and
+// story is what befalls one key: guards of each policy whose leases and
 // retentions are different, claims, calls that come late or from nowhere,
 // operators, and a clock that moves.
-type history struct {
+type story struct {
 	*judge
 	rng    *rand.Rand
 	guards []*idempotency.Guard
@@ -58,9 +58,9 @@ var (
 
 var errBooks = errors.New("the books are closed")
 
-func newHistory(t *testing.T, p *place, rng *rand.Rand, prefix, subject string, seen map[string]int) *history {
+func newStory(t *testing.T, p *place, rng *rand.Rand, prefix, subject string, seen map[string]int) *story {
 	t.Helper()
-	h := &history{
+	h := &story{
 		judge: &judge{place: p, key: prefix + ":guard:test:{" + subject + "}", seen: seen},
 		rng:   rng, stats: make([]idempotency.Stats, len(policyNames)),
 	}
@@ -82,7 +82,7 @@ func newHistory(t *testing.T, p *place, rng *rand.Rand, prefix, subject string, 
 	return h
 }
 
-func (h *history) outcome() found {
+func (h *story) outcome() found {
 	switch h.rng.IntN(5) {
 	case 0, 4:
 		return found{idempotency.NothingDone(), "free", ""}
@@ -95,7 +95,7 @@ func (h *history) outcome() found {
 	return found{idempotency.DoneWith([]byte(result)), "done", result}
 }
 
-func (h *history) reconcile(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+func (h *story) reconcile(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 	h.asked++
 	if at, ok := idempotency.FromContext(ctx); !ok || at != c || c.Err() != nil || h.model.state != "asking" {
 		return idempotency.Unknown(), h.blame("it is asked while the record is %s: %v", h.model.state, c.Err())
@@ -103,7 +103,7 @@ func (h *history) reconcile(ctx context.Context, c *idempotency.Claim) (idempote
 	return h.finds.Outcome, h.fails
 }
 
-func (h *history) step(t *testing.T) {
+func (h *story) step(t *testing.T) {
 	t.Helper()
 	switch n := h.rng.IntN(40); {
 	case n < 8:
@@ -126,9 +126,9 @@ func (h *history) step(t *testing.T) {
 	}
 }
 
-func (h *history) wrong(format string, args ...any) { _ = h.blame(format, args...) }
+func (h *story) wrong(format string, args ...any) { _ = h.blame(format, args...) }
 
-func (h *history) begin(t *testing.T) {
+func (h *story) begin(t *testing.T) {
 	t.Helper()
 	i := h.rng.IntN(len(h.guards))
 	print := h.model.print
@@ -197,7 +197,7 @@ func (h *history) begin(t *testing.T) {
 
 // reconciled says whether the one who asked may run it, after the books said
 // what they said, and looks whether the record does too.
-func (h *history) reconciled(i int) (claims bool) {
+func (h *story) reconciled(i int) (claims bool) {
 	want, n := h.finds.state, &h.stats[i]
 	switch {
 	case h.fails != nil || want == "":
@@ -215,7 +215,7 @@ func (h *history) reconciled(i int) (claims bool) {
 }
 
 // claim does something with a claim, whatever became of it.
-func (h *history) claim(t *testing.T, c *claimed) {
+func (h *story) claim(t *testing.T, c *claimed) {
 	t.Helper()
 	h.reply = nil
 	if h.rng.IntN(2) == 0 {
@@ -231,7 +231,7 @@ func (h *history) claim(t *testing.T, c *claimed) {
 // same says of an error that it is the one that was wanted.
 func same(err, want error) bool { return errors.Is(err, want) && (want != nil || err == nil) }
 
-func (h *history) renew(t *testing.T, c *claimed) {
+func (h *story) renew(t *testing.T, c *claimed) {
 	t.Helper()
 	before, want := h.calls, c.err
 	err := c.Renew(t.Context())
@@ -254,7 +254,7 @@ func (h *history) renew(t *testing.T, c *claimed) {
 	}
 }
 
-func (h *history) conclude(t *testing.T, c *claimed) {
+func (h *story) conclude(t *testing.T, c *claimed) {
 	t.Helper()
 	o, before, n := h.outcome(), h.calls, &h.stats[c.of]
 	var err error
@@ -312,11 +312,11 @@ func (h *history) conclude(t *testing.T, c *claimed) {
 	}
 }
 
-func (h *history) subject() string {
+func (h *story) subject() string {
 	return strings.TrimSuffix(h.key[strings.Index(h.key, "{")+1:], "}")
 }
 
-func (h *history) resolve(t *testing.T) {
+func (h *story) resolve(t *testing.T) {
 	t.Helper()
 	o := h.outcome()
 	h.reply = nil
@@ -338,7 +338,7 @@ func (h *history) resolve(t *testing.T) {
 	}
 }
 
-func (h *history) forget(t *testing.T) {
+func (h *story) forget(t *testing.T) {
 	t.Helper()
 	had := h.model.state != ""
 	if got, err := h.guards[0].Forget(t.Context(), h.subject()); err != nil || got != had {
@@ -346,7 +346,7 @@ func (h *history) forget(t *testing.T) {
 	}
 }
 
-func (h *history) get(t *testing.T) {
+func (h *story) get(t *testing.T) {
 	t.Helper()
 	h.reply = nil
 	got, err := h.guards[0].Get(t.Context(), h.subject())
@@ -377,7 +377,7 @@ func (h *history) get(t *testing.T) {
 
 // stray has a call come that is late, or of which no claim knows: of an owner
 // that there was, or of a stranger.
-func (h *history) stray(t *testing.T) {
+func (h *story) stray(t *testing.T) {
 	t.Helper()
 	e := h.rarest()
 	if len(h.events) > 0 && h.rng.IntN(3) == 0 {
@@ -386,7 +386,7 @@ func (h *history) stray(t *testing.T) {
 	h.send(t, e)
 }
 
-func (h *history) send(t *testing.T, e event) {
+func (h *story) send(t *testing.T, e event) {
 	t.Helper()
 	args := []any{"evalsha", scripts[e.script].SHA(), "1", h.key}
 	for _, arg := range e.args {
@@ -399,7 +399,7 @@ func (h *history) send(t *testing.T, e event) {
 
 // scene has a history begin where most others do not come: with a run that is in
 // doubt, is asked about, or was.
-func (h *history) scene(t *testing.T) {
+func (h *story) scene(t *testing.T) {
 	t.Helper()
 	const lease, keep = "3600000", "18000000"
 	for _, e := range []event{
@@ -415,7 +415,7 @@ func (h *history) scene(t *testing.T) {
 }
 
 // rarest is what has happened least often to a record that is where this is.
-func (h *history) rarest() event {
+func (h *story) rarest() event {
 	m, where := &h.model, h.model.situation()
 	best, least := "", math.MaxInt
 	for _, cell := range cells {
@@ -465,7 +465,7 @@ func (h *history) rarest() event {
 // clock has time pass, or go back by up to a day, or takes the record's time to
 // live away. Where the server's clock cannot be moved nothing is within a slack
 // of the end of a lease.
-func (h *history) clock(t *testing.T) {
+func (h *story) clock(t *testing.T) {
 	t.Helper()
 	m := &h.model
 	if m.state == "" {
@@ -496,7 +496,7 @@ func (h *history) clock(t *testing.T) {
 	h.pass(ms)
 }
 
-func (h *history) pass(ms int64) {
+func (h *story) pass(ms int64) {
 	m := &h.model
 	if m.lives != immortal {
 		if m.lives -= ms; m.lives <= h.slack {
@@ -554,7 +554,7 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have 
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				calls, seen := histories(t, c.place(t), redistest.Ops(c.calls))
+				calls, seen := stories(t, c.place(t), redistest.Ops(c.calls))
 				mu.Lock()
 				defer mu.Unlock()
 				total += calls
@@ -575,7 +575,7 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have 
 	}
 }
 
-func histories(t *testing.T, p *place, want int) (calls int, seen map[string]int) {
+func stories(t *testing.T, p *place, want int) (calls int, seen map[string]int) {
 	t.Helper()
 	const steps = 10
 	seed := rand.Uint64()
@@ -588,7 +588,7 @@ func histories(t *testing.T, p *place, want int) (calls int, seen map[string]int
 		}
 	}
 	for i := 0; calls < want; i++ {
-		h := newHistory(t, p, rng, prefix, fmt.Sprint("key", i), seen)
+		h := newStory(t, p, rng, prefix, fmt.Sprint("key", i), seen)
 		h.scene(t)
 		for range steps {
 			h.step(t)
