@@ -1,0 +1,106 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestBadConfigurationIsRefused(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { rdb.Close() })
+	asks := func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+		return idempotency.Unknown(), nil
+	}
+	for _, fine := range []*idempotency.Options{
+		nil, {}, {InDoubt: idempotency.Reconcile, Reconcile: asks}, {Lease: idempotency.MaxLease},
+	} {
+		if g, err := idempotency.New(rdb, "n", fine); err != nil || g.Name() != "n" {
+			t.Errorf("%+v: %v", fine, err)
+		}
+	}
+	type options = idempotency.Options
+	for name, c := range map[string]struct {
+		opts *options
+		want []string // field and remedy
+	}{
+		"braces":          {&options{Prefix: "{"}, []string{"Prefix", "without spaces and braces"}},
+		"short secret":    {&options{SubjectSecret: make([]byte, 15)}, []string{"SubjectSecret has 15 bytes", "at least 16"}},
+		"budget":          {&options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
+		"short lease":     {&options{Lease: idempotency.MinLease - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
+		"long lease":      {&options{Lease: math.MaxInt64}, []string{"Lease is"}},
+		"short retention": {&options{Retention: time.Second - 1}, []string{"Retention is", "use 1s to 8784h0m0s, or 0 for 24h0m0s"}},
+		"below the lease": {&options{Lease: time.Minute, Retention: time.Second}, []string{"Retention is 1s", "at least the Lease, 1m0s"}},
+		"short doubts":    {&options{DoubtRetention: time.Hour}, []string{"DoubtRetention is 1h0m0s", "at least the Retention, 24h0m0s"}},
+		"wait":            {&options{Wait: -1}, []string{"Wait is -1ns", "or 0 for 10s"}},
+		"delay":           {&options{RetryDelay: time.Millisecond}, []string{"RetryDelay is 1ms", "use 5ms", "or 0 for 100ms"}},
+		"policy":          {&options{InDoubt: 3}, []string{"InDoubt is 3", "use Retry, Reject or Reconcile"}},
+		"nobody to ask":   {&options{InDoubt: idempotency.Reconcile}, []string{"InDoubt and Reconcile go together"}},
+		"nothing to ask":  {&options{Reconcile: asks}, []string{"InDoubt and Reconcile go together"}},
+		"everything at once": {&options{
+			Prefix: "{", SubjectSecret: []byte("s"), Budget: -1, Lease: -1, Retention: -1, DoubtRetention: -1, InDoubt: 9, Wait: -1, RetryDelay: -1,
+		}, []string{"idempotency.New: ", "Prefix", "SubjectSecret", "Budget", "Lease", "Retention", "DoubtRetention", "InDoubt", "Wait", "RetryDelay"}},
+	} {
+		g, err := idempotency.New(rdb, "n", c.opts)
+		if g != nil {
+			t.Errorf("%s: there is a Guard", name)
+		}
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is not in the error %v", name, want, err)
+			}
+		}
+	}
+	if _, err := idempotency.New(nil, "n", nil); !errors.Is(err, script.ErrClient) {
+		t.Errorf("a nil client: %v", err)
+	}
+}
+
+// TestWhatIsNoRecord: a key that something else wrote is not taken for a record,
+// and stays as it is.
+func TestWhatIsNoRecord(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		g := guard(t, rdb, prefix, nil)
+		var subject, key string
+		text := func(value string) func() { return func() { admin.Set(ctx, key, value, time.Hour) } }
+		for name, put := range map[string]func(){
+			"a word": text("token"), "nothing": text(""), "a line": text("done of nobody\n"), "no number": text("done x 1 0 0 o -\np"),
+			"no state": text("odd 1 1 0 0 o -\n"), "a hash": func() { admin.HSet(ctx, key, "a", "b") }, "a list": func() { admin.RPush(ctx, key, "a") },
+		} {
+			subject = strings.ReplaceAll(name, " ", "-") // its own: a conclusion that failed goes on
+			key = prefix + ":guard:test:{" + subject + "}"
+			c := begin(t, g, subject, "")
+			admin.Del(ctx, key)
+			put()
+			admin.PExpire(ctx, key, time.Hour)
+			before := admin.Dump(ctx, key).Val()
+			if c, result, err := g.Begin(ctx, subject, ""); c != nil || result != nil || !errors.Is(err, script.ErrFailed) {
+				t.Errorf("%s: Begin: %v, %q, %v", name, c != nil, result, err)
+			}
+			if err := c.Renew(ctx); err == nil {
+				t.Errorf("%s was renewed", name)
+			}
+			if err := c.Complete(ctx, nil); !errors.Is(err, idempotency.ErrLost) && !errors.Is(err, script.ErrFailed) {
+				t.Errorf("%s: Complete: %v", name, err)
+			}
+			if err := g.Resolve(ctx, subject, idempotency.NothingDone()); err == nil {
+				t.Errorf("%s was resolved", name)
+			}
+			if after := admin.Dump(ctx, key).Val(); after != before {
+				t.Errorf("%s: it became %q, and was %q", name, after, before)
+			}
+		}
+	})
+}
