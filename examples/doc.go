@@ -4,6 +4,8 @@
 //   - quickstart: a demo, or a server to poke at, with every kind of limit
 //   - cron: five processes that run a job once a tick; one is killed, another takes over
 //   - cacherebuild: a hot entry of a cache that one of a thousand requests rebuilds
+//   - orders: a shop that books an order once, although its process is killed before
+//     it can answer; a module of its own, for its database
 //   - usecases: proxies, API keys, plans, costs and more, as the README has them
 //   - unittest: tests of limited routes of one's own, without Redis
 package examples

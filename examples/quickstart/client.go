@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -28,21 +29,29 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 type answer struct {
 	status         int
 	header         http.Header
+	body           string
 	sent, received time.Time
 }
 
 // get sends one request, with the values of the API key header.
 func (c *client) get(ctx context.Context, target string, keys ...string) (answer, error) {
-	return c.send(ctx, http.MethodGet, target, http.Header{apiKeyHeader: keys})
+	return c.send(ctx, http.MethodGet, target, "", http.Header{apiKeyHeader: keys})
 }
 
 // post sends one request for an order.
 func (c *client) post(ctx context.Context, target, order string) (answer, error) {
-	return c.send(ctx, http.MethodPost, target, http.Header{orderHeader: {order}})
+	return c.send(ctx, http.MethodPost, target, "", http.Header{orderHeader: {order}})
 }
 
-func (c *client) send(ctx context.Context, method, target string, header http.Header) (answer, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.url+target, nil)
+// order places one, under a key.
+func (c *client) order(ctx context.Context, target, key, body string) (answer, error) {
+	return c.send(ctx, http.MethodPost, target, body, http.Header{
+		apiKeyHeader: {"alice"}, keyHeader: {key}, "Content-Type": {contentJSON},
+	})
+}
+
+func (c *client) send(ctx context.Context, method, target, body string, header http.Header) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.url+target, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
@@ -53,10 +62,11 @@ func (c *client) send(ctx context.Context, method, target string, header http.He
 		return answer{}, err
 	}
 	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
 		return answer{}, err
 	}
-	return answer{response.StatusCode, response.Header, sent, time.Now()}, nil
+	return answer{response.StatusCode, response.Header, string(text), sent, time.Now()}, nil
 }
 
 // row sends n requests one after the other.

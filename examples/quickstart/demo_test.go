@@ -118,6 +118,8 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 		{"/shadow", []limit.Policy{shadow}, (*visit).shadowRoute},
 		{"/inflight", []limit.Policy{limit.FixedWindow{Limit: inflight - 1, Window: time.Hour}}, (*visit).inflightRoute},
 		{"/inflight", []limit.Policy{limit.FixedWindow{Limit: inflight, Window: time.Hour}}, (*visit).inflightRoute},
+		{"/orders", nil, (*visit).ordersRoute},
+		{"/orders", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, (*visit).ordersRoute}, // no replay
 		{"/free", []limit.Policy{limit.FixedWindow{Limit: atOnce - 1, Window: time.Hour}}, (*visit).freeRoute},
 		{"/timeline/bucket", tooFew, (*visit).timeline},
 		{"/timeline/window", tooFew, (*visit).timeline},
@@ -131,7 +133,8 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 			}
 			for i := range off.routes {
 				if off.routes[i].path == c.path {
-					off.routes[i] = route{path: c.path, policies: c.policies, key: gate.ByIP(nil)}
+					was := off.routes[i]
+					off.routes[i] = route{method: was.method, path: c.path, policies: c.policies, key: gate.ByIP(nil), work: was.work}
 				}
 			}
 			var out bytes.Buffer

@@ -15,6 +15,8 @@ func (r route) describe() string {
 		return fmt.Sprintf("at most %d in flight, all clients together", r.inflight)
 	case r.exclusive:
 		return "one at a time for each X-Order, the others get 409"
+	case r.once:
+		return "one run for each Idempotency-Key of an X-Api-Key"
 	case len(r.shadow) > 0:
 		return describe(r.shadow) + ", in the shadow: reported, never enforced"
 	case r.count != nil:

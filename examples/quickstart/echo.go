@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/echolimit"
@@ -11,7 +13,12 @@ func newEcho(endpoints []endpoint) server {
 	for _, p := range endpoints {
 		e.Match(p.methods, colons(p.path),
 			func(c echo.Context) error {
-				r := p.work(c.Request().Context(), c.Request().URL.RawQuery)
+				r := p.work(c.Request().Context(), asked{c.Request().URL.RawQuery, func() ([]byte, error) {
+					return io.ReadAll(c.Request().Body)
+				}})
+				for name, value := range r.header {
+					c.Response().Header().Set(name, value)
+				}
 				return c.Blob(r.status, r.contentType, []byte(r.text))
 			},
 			echolimit.Middleware(p.gate))

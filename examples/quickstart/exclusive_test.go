@@ -137,7 +137,7 @@ func TestALostLockEndsTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if a := takeTurn(ctx, "ms=10000"); a.status != 503 || a.contentType != contentType || time.Since(began) > longest/2 {
+	if a := takeTurn(ctx, asked{query: "ms=10000"}); a.status != 503 || a.contentType != contentType || time.Since(began) > longest/2 {
 		t.Errorf("%+v after %v", a, time.Since(began))
 	}
 }

@@ -14,7 +14,12 @@ func newFiber(endpoints []endpoint) server {
 	for _, e := range endpoints {
 		for _, method := range e.methods {
 			app.Add(method, colons(e.path), fiberlimit.Middleware(e.gate), func(c *fiber.Ctx) error {
-				r := e.work(c.UserContext(), string(c.Request().URI().QueryString()))
+				r := e.work(c.UserContext(), asked{string(c.Request().URI().QueryString()), func() ([]byte, error) {
+					return c.Body(), nil
+				}})
+				for name, value := range r.header {
+					c.Set(name, value)
+				}
 				c.Set(fiber.HeaderContentType, r.contentType)
 				return c.Status(r.status).SendString(r.text)
 			})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
@@ -57,6 +58,13 @@ func (w wiring) gate(r route) (gate.Gate, error) {
 			return nil, err
 		}
 		return gate.Exclusive(l, r.key, &gate.ExclusiveOptions{OnError: onError}), nil
+	}
+	if r.once {
+		g, err := idempotency.New(w.rdb, r.name(), &idempotency.Options{Prefix: w.prefix, Budget: 4 * w.budget})
+		if err != nil {
+			return nil, err
+		}
+		return gate.Idempotent(g, r.key, &gate.IdempotentOptions{OnError: onError}), nil
 	}
 	if r.inflight > 0 {
 		c, err := limit.NewConcurrency(w.rdb, r.name(), r.inflight,
@@ -118,6 +126,7 @@ func kind(err error) string {
 	for _, known := range []error{
 		script.ErrNotExecuted, script.ErrMaybeExecuted, script.ErrConfiguration, script.ErrFailed,
 		lock.ErrExpired, lock.ErrTakenByOther, lock.ErrLost,
+		idempotency.ErrInDoubt, idempotency.ErrNoResult, idempotency.ErrExpired, idempotency.ErrLost,
 		gate.ErrWiring, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {

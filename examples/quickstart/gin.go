@@ -15,7 +15,10 @@ func newGin(endpoints []endpoint) server {
 	for _, e := range endpoints {
 		engine.Match(e.methods, colons(e.path), ginlimit.Middleware(e.gate),
 			func(c *gin.Context) {
-				r := e.work(c.Request.Context(), c.Request.URL.RawQuery)
+				r := e.work(c.Request.Context(), asked{c.Request.URL.RawQuery, c.GetRawData})
+				for name, value := range r.header {
+					c.Header(name, value)
+				}
 				c.Data(r.status, r.contentType, []byte(r.text))
 			})
 	}

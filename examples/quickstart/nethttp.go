@@ -11,7 +11,10 @@ func newNetHTTP(endpoints []endpoint) server {
 	mux := http.NewServeMux()
 	for _, e := range endpoints {
 		h := nethttp.Middleware(e.gate)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			answer := e.work(r.Context(), r.URL.RawQuery)
+			answer := e.work(r.Context(), asked{r.URL.RawQuery, func() ([]byte, error) { return io.ReadAll(r.Body) }})
+			for name, value := range answer.header {
+				w.Header().Set(name, value)
+			}
 			w.Header().Set("Content-Type", answer.contentType)
 			w.WriteHeader(answer.status)
 			_, _ = io.WriteString(w, answer.text)

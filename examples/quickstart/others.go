@@ -153,6 +153,46 @@ func (v *visit) exclusiveRoute(ctx context.Context) error {
 	return nil
 }
 
+// ordersRoute places one order many times: it is booked once, and what comes
+// later is refused or has the same answer, marked.
+func (v *visit) ordersRoute(ctx context.Context) error {
+	const target, order = "/orders?ms=100", `{"item":"tea"}`
+	place := func() (answer, error) { return v.client.order(ctx, target, "order-1", order) }
+	answers, err := together(place)
+	if err != nil {
+		return err
+	}
+	again, err := place()
+	if err != nil {
+		return err
+	}
+	first := slices.IndexFunc(answers, func(a answer) bool { return a.status == 201 && !replayed(a) })
+	booked := make(map[string]bool)
+	ran := 0
+	for _, a := range append(answers, again) {
+		if a.status == 201 {
+			booked[a.body] = true
+			if !replayed(a) {
+				ran++
+			}
+		}
+	}
+	v.checkf(ran == 1 && len(booked) == 1 && count(answers, 201)+count(answers, 409) == atOnce,
+		"%-24s %d of %d for one Idempotency-Key at once (expected 1)", target, ran, atOnce)
+	v.checkf(first >= 0 && again.status == 201 && replayed(again) && again.body == answers[first].body &&
+		again.header.Get("Location") == answers[first].header.Get("Location") && again.header.Get("Set-Cookie") == "",
+		"%-24s %d, Idempotent-Replayed: %s (expected 201, true, and the same order)", target+", then", again.status,
+		again.header.Get("Idempotent-Replayed"))
+	other, err := v.client.order(ctx, target, "order-1", `{"item":"coffee"}`)
+	if err != nil {
+		return err
+	}
+	v.checkf(other.status == 422, "%-24s %d (expected 422)", "/orders, another body", other.status)
+	return nil
+}
+
+func replayed(a answer) bool { return a.header.Get("Idempotent-Replayed") == "true" }
+
 func (v *visit) freeRoute(ctx context.Context) error {
 	answers, err := v.client.volley(ctx, "/free")
 	if err != nil {

@@ -28,6 +28,7 @@ const inflight = 2
 const (
 	apiKeyHeader = "X-Api-Key"
 	orderHeader  = "X-Order"
+	keyHeader    = "Idempotency-Key"
 )
 
 // route is a path, written as net/http and the gates do, and what limits it.
@@ -40,6 +41,7 @@ type route struct {
 	shadow    []limit.Policy // reported, never enforced
 	inflight  int64
 	exclusive bool // one request at a time
+	once      bool // one run a key, of the client that key names
 	key       gate.Key
 	cost      func(gate.Request) (int64, error) // nil: each request costs 1
 	count     func(status int) bool             // nil: each admitted request counts
@@ -70,6 +72,10 @@ func routes() []route {
 		{
 			method: "POST", path: "/exclusive", query: "?ms=N", exclusive: true,
 			key: allowing(gate.ByHeader(orderHeader), "ms", 0, longest.Milliseconds()), work: takeTurn,
+		},
+		{
+			method: "POST", path: "/orders", query: "?ms=N", once: true,
+			key: allowing(gate.ByHeader(apiKeyHeader), "ms", 0, longest.Milliseconds()), work: book,
 		},
 		{path: "/free"},
 	}

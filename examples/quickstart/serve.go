@@ -35,8 +35,10 @@ func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
 		fmt.Fprintf(stdout, "  %-20s %s\n", strings.TrimSpace(r.method+" "+r.path+r.query), r.describe())
 	}
 	fmt.Fprintf(stdout, "\nBy client IP; /users/{id} by id, /key by the header %s, /exclusive by %s, /inflight all together.\n"+
-		"/cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight and /exclusive take N ms.\n"+
-		"What a shadow policy would have denied is logged.\n", apiKeyHeader, orderHeader)
+		"/cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight, /exclusive and /orders\n"+
+		"take N ms. What a shadow policy would have denied is logged. An order, twice:\n\n"+
+		"  for i in 1 2; do curl -si %s/orders -H '%s: me' -H '%s: 1' \\\n"+
+		"    --json '{\"item\":\"tea\"}'; echo; done\n", apiKeyHeader, orderHeader, h.url, apiKeyHeader, keyHeader)
 
 	select {
 	case <-ctx.Done():

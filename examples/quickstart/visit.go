@@ -33,7 +33,7 @@ func allSteps() []step {
 		(*visit).otherRoutes,
 		(*visit).slidingRoute, (*visit).bothRoute, (*visit).usersRoute,
 		(*visit).keyRoute, (*visit).costRoute, (*visit).loginRoute, (*visit).shadowRoute,
-		(*visit).inflightRoute, (*visit).exclusiveRoute, (*visit).freeRoute,
+		(*visit).inflightRoute, (*visit).exclusiveRoute, (*visit).ordersRoute, (*visit).freeRoute,
 		(*visit).timeline,
 	}
 }

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/neap-go/neap/core/lock"
@@ -20,22 +24,31 @@ const (
 const longest = 10 * time.Second
 
 // work is what an endpoint does with a request that is let through.
-type work func(ctx context.Context, rawQuery string) result
+type work func(ctx context.Context, r asked) result
+
+// asked is what it may want to know of the request.
+type asked struct {
+	query string                 // as it was on the wire
+	body  func() ([]byte, error) // which the gate has bounded
+}
 
 // result is what it answers.
 type result struct {
 	status      int
 	contentType string
 	text        string
+	header      map[string]string // further fields
 }
 
-func text(status int, s string) result { return result{status, contentType, s} }
+func text(status int, s string) result {
+	return result{status: status, contentType: contentType, text: s}
+}
 
-func ok(context.Context, string) result { return text(200, body) }
+func ok(context.Context, asked) result { return text(200, body) }
 
 // login is right or wrong as the query says.
-func login(_ context.Context, rawQuery string) result {
-	if right, _ := number(rawQuery, "ok", 0, 1); right == 1 {
+func login(_ context.Context, r asked) result {
+	if right, _ := number(r.query, "ok", 0, 1); right == 1 {
 		return text(200, body)
 	}
 	return text(401, "wrong password\n")
@@ -43,19 +56,40 @@ func login(_ context.Context, rawQuery string) result {
 
 // takeTime takes as many milliseconds as the query says, or until the client
 // goes away, which Fiber does not tell.
-func takeTime(ctx context.Context, rawQuery string) result {
-	_ = takes(ctx, rawQuery)
+func takeTime(ctx context.Context, r asked) result {
+	_ = takes(ctx, r.query)
 	return text(200, body)
 }
 
 // takeTurn takes its time alone, and answers the fence that it would write
 // with. It ends early when its lock is lost.
-func takeTurn(ctx context.Context, rawQuery string) result {
+func takeTurn(ctx context.Context, r asked) result {
 	held, found := lock.FromContext(ctx)
-	if !found || takes(ctx, rawQuery) != nil {
+	if !found || takes(ctx, r.query) != nil {
 		return text(503, "the lock was lost\n")
 	}
-	return result{200, contentJSON, fmt.Sprintf(`{"fence":%d}`, held.Fence())}
+	return result{status: 200, contentType: contentJSON, text: fmt.Sprintf(`{"fence":%d}`, held.Fence())}
+}
+
+// book answers with an order that nobody has had before, and with a cookie for
+// this one client. It ends early when its claim is lost.
+func book(ctx context.Context, r asked) result {
+	posted, err := r.body()
+	switch {
+	case err != nil || !json.Valid(posted):
+		return text(400, "the body is not JSON\n")
+	case takes(ctx, r.query) != nil:
+		return text(503, "the claim was lost\n")
+	}
+	id := strings.ToLower(rand.Text())
+	return result{
+		status: 201, contentType: contentJSON,
+		text: fmt.Sprintf(`{"id":%q,"order":%s}`, id, bytes.TrimSpace(posted)),
+		header: map[string]string{
+			"Location":   "/orders/" + id,
+			"Set-Cookie": "session=" + rand.Text() + "; HttpOnly",
+		},
+	}
 }
 
 func takes(ctx context.Context, rawQuery string) error {

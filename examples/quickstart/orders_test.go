@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// place sends an order; "" is a header field that it lacks.
+func place(t *testing.T, url, client, key, order string) reply {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(order))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", contentJSON)
+	for name, value := range map[string]string{apiKeyHeader: client, keyHeader: key} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{response.StatusCode, response.Header, string(text)}
+}
+
+// orderOf fails the test unless the answer is that to an order, given for the
+// first time or again.
+func orderOf(t *testing.T, a reply, want string, again bool) (id string) {
+	t.Helper()
+	var booked struct {
+		ID    string
+		Order json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(a.body), &booked); err != nil {
+		t.Error(err)
+	}
+	if a.status != 201 || booked.ID == "" || string(booked.Order) != want || a.header.Get("Content-Type") != contentJSON ||
+		a.header.Get("Location") != "/orders/"+booked.ID ||
+		again != (a.header.Get("Idempotent-Replayed") == "true") || again != (a.header.Get("Set-Cookie") == "") {
+		t.Errorf("again is %v: %d %v %s", again, a.status, a.header, a.body)
+	}
+	return booked.ID
+}
+
+const (
+	tea    = `{"item":"tea"}`
+	coffee = `{"item":"coffee"}`
+)
+
+func TestOrdersOnEveryFramework(t *testing.T) {
+	t.Parallel()
+	for _, f := range frameworks {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			url := serving(t, "-framework", f.name, "-budget", patient) + "/orders"
+			for _, bad := range []struct {
+				query, client, key, order string
+				status                    int
+			}{
+				{"", "me", "", tea, 400},
+				{"", "me", strings.Repeat("k", 256), tea, 400},
+				{"", "me", "a,b", tea, 400},
+				{"", "", "1", tea, 401},
+				{"?ms=x", "me", "1", tea, 400},
+				{"?ms=10001", "me", "1", tea, 400},
+			} {
+				a := place(t, url+bad.query, bad.client, bad.key, bad.order)
+				if a.status != bad.status || a.header.Get("Content-Type") != "application/problem+json" {
+					t.Errorf("%+v: %d %v", bad, a.status, a.header)
+				}
+			}
+			if got := ask(t, http.MethodGet, url).status; got != 405 {
+				t.Errorf("GET: %d", got)
+			}
+			if got := place(t, url, "me", "no JSON", `{"item":`); got.status != 400 || got.body != "the body is not JSON\n" {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+
+			id := orderOf(t, place(t, url, "me", "1", tea), tea, false)
+			for _, key := range []string{"1", `"1"`} {
+				if got := orderOf(t, place(t, url, "me", key, tea), tea, true); got != id {
+					t.Errorf("%s: %s, not %s", key, got, id)
+				}
+			}
+			if got := orderOf(t, place(t, url, "you", "1", coffee), coffee, false); got == id {
+				t.Error("one client has the order of another")
+			}
+			if a := place(t, url, "me", "1", coffee); a.status != 422 || !strings.Contains(a.body, "#key-reused") {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+			if a := place(t, url+"?ms=1", "me", "1", tea); a.status != 422 {
+				t.Errorf("another query: %d", a.status)
+			}
+		})
+	}
+}
+
+// TestAnOrderIsBookedOnce has it take its time, and sent again meanwhile, to
+// every framework: all of them share one guard.
+func TestAnOrderIsBookedOnce(t *testing.T) {
+	t.Parallel()
+	address := adminURL(t, redistest.NewStandalone(t))
+	var urls []string
+	for _, f := range frameworks {
+		urls = append(urls, serving(t, "-framework", f.name, "-redis", address, "-budget", patient)+"/orders?ms=1000")
+	}
+	var mu sync.Mutex
+	var booked []string
+	var wg sync.WaitGroup
+	refused := 0
+	for i := range 20 {
+		wg.Go(func() {
+			for {
+				a := place(t, urls[i%len(urls)], "me", "1", tea)
+				if a.status != 409 {
+					mu.Lock()
+					defer mu.Unlock()
+					again := a.header.Get("Idempotent-Replayed") != ""
+					if id := orderOf(t, a, tea, again); !again {
+						booked = append(booked, id)
+					}
+					return
+				}
+				if a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, "#in-flight") {
+					t.Errorf("%v %s", a.header, a.body)
+				}
+				mu.Lock()
+				refused++
+				mu.Unlock()
+				if wait(t.Context()) != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(booked) != 1 || refused == 0 {
+		t.Errorf("%d requests were refused, and booked: %v", refused, booked)
+	}
+	last := orderOf(t, place(t, urls[len(urls)-1], "me", "1", tea), tea, true)
+	if !slices.Contains(booked, last) {
+		t.Errorf("%s is not the order %v", last, booked)
+	}
+}
+
+// wait keeps refused requests from crowding out the one that runs.
+func wait(ctx context.Context) error { return sleep(ctx, 100*time.Millisecond) }
+
+// TestALostClaimEndsTheOrder: with its context, the claim's, ends the work.
+func TestALostClaimEndsTheOrder(t *testing.T) {
+	t.Parallel()
+	g, err := idempotency.New(embedded(t), "orders", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, _, err := g.Begin(t.Context(), "1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := claim.Context()
+	if err := claim.Abandon(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	order := asked{query: "ms=10000", body: func() ([]byte, error) { return []byte(tea), nil }}
+	if a := book(ctx, order); a.status != 503 || time.Since(began) > longest/2 {
+		t.Errorf("%+v after %v", a, time.Since(began))
+	}
+}
