@@ -32,7 +32,7 @@ func serve(ctx context.Context, framework, url, file string, dies bool) error {
 	if err != nil {
 		return err
 	}
-	customer := gate.ByHeader("X-Api-Key") // which a real shop has checked before
+	customer := gate.ByHeader("X-Api-Key") // in a real shop the account that authentication has found
 	once := gate.Idempotent(guard, customer, nil)
 
 	db, err := open(ctx, file)
