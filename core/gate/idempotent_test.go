@@ -199,23 +199,57 @@ func TestIdempotentRefusedInside(t *testing.T) {
 	t.Parallel()
 	full := gate.RateLimit(hourly(t, 1), failing(gate.Refuse(403, "No")), nil)
 	for name, c := range map[string]struct {
-		path  string
-		reply *gate.Reply
-		state idempotency.State
+		method, path string
+		reply        *gate.Reply
+		state        idempotency.State
 	}{
-		"the request":          {"/orders", answered(409), idempotency.Free},
-		"another":              {"/stock", answered(409), idempotency.Done},
-		"another, that breaks": {"/stock", answered(500), idempotency.Doubtful},
-		"and done":             {"/orders", booked("tea"), idempotency.Done},
-		"and panicked":         {"/orders", nil, idempotency.Doubtful},
+		"the request":          {"POST", "/orders", answered(409), idempotency.Free},
+		"another path":         {"POST", "/stock", answered(409), idempotency.Done},
+		"another method":       {"GET", "/orders", answered(409), idempotency.Done},
+		"another, that breaks": {"POST", "/stock", answered(500), idempotency.Doubtful},
+		"and done":             {"POST", "/orders", booked("tea"), idempotency.Done},
+		"and panicked":         {"POST", "/orders", nil, idempotency.Doubtful},
 	} {
 		guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
 		p := gate.Idempotent(guard, everyone, nil).Enter(posting("k", ""))
-		full.Enter(&request{ctx: p.Context, method: "POST", path: c.path})
+		full.Enter(&request{ctx: p.Context, method: c.method, path: c.path})
 		p.Leave(c.reply)
 		if r, err := guard.Get(t.Context(), ordered); r.State != c.state || err != nil {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
+	}
+}
+
+// A connection that was taken over has no answer to ask Keep about.
+func TestIdempotentTakenOver(t *testing.T) {
+	t.Parallel()
+	guard, _ := guards(t, idempotency.Options{})
+	p := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
+		t.Errorf("Keep was asked about %+v", r)
+		return false
+	}}).Enter(posting("k", ""))
+	p.Leave(&gate.Reply{Partial: true})
+	if r, err := guard.Get(t.Context(), ordered); r.State != idempotency.NoResult || err != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// The hook is told of a request that it can still ask.
+func TestIdempotentTellsAfterwards(t *testing.T) {
+	t.Parallel()
+	guard, rdb := guards(t, idempotency.Options{})
+	var told gate.Request
+	r := posting("k", "")
+	p := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: func(r gate.Request, err error) {
+		if told = r; !errors.Is(err, script.ErrConfiguration) {
+			t.Error(err)
+		}
+	}}).Enter(r)
+	rdb.gone.Store(true)
+	*r = request{path: "/another"} // as a framework does
+	p.Leave(booked("tea"))
+	if told == nil || told.Path() != "/orders" || told.Method() != "POST" {
+		t.Errorf("the hook was told of %+v", told)
 	}
 }
 
