@@ -73,4 +73,16 @@ var echoBugs = []bug{
 		"echolimit/request.go", "value := q.c.Get(name); value != nil", "value := q.c.Get(name); false",
 		"what middleware stored in Echo's context is not found",
 	},
+	{
+		"echolimit/middleware.go", "recorded(c, pass.Capture, next)", "recorded(c, 0, next)",
+		"an answer that is to be kept is not captured",
+	},
+	{
+		"echolimit/middleware.go", "recorded(c, pass.Capture, next)", "recorded(c, 1<<40, next)",
+		"more of an answer is captured than was asked for",
+	},
+	{
+		"echolimit/writer.go", "\treturn rec.Reply(), err\n", "\treturn nil, err\n",
+		"what an error was rendered to is taken for nothing, and done again",
+	},
 }

@@ -132,4 +132,16 @@ var fiberBugs = []bug{
 		"fiberlimit/route.go", "name = wildcard(q.c.Route())", "name = \"*\"",
 		"the value of a plus parameter is not found",
 	},
+	{
+		"fiberlimit/middleware.go", "captured(c, pass.Capture)", "captured(c, 0)",
+		"an answer that is to be kept is not captured",
+	},
+	{
+		"fiberlimit/middleware.go", "captured(c, pass.Capture)", "captured(c, 1<<40)",
+		"more of an answer is captured than was asked for",
+	},
+	{
+		"fiberlimit/body.go", "s.missing < 0 && hungUp(s.Reader)", "false",
+		"a chunked body that broke off between two chunks is taken for a whole one",
+	},
 }

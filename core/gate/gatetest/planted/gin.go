@@ -93,4 +93,12 @@ var ginBugs = []bug{
 		"ginlimit/request.go", "q.c.Get(key); ok", "q.c.Get(key); !ok",
 		"what middleware stored in Gin's context is not found",
 	},
+	{
+		"ginlimit/middleware.go", "recorded(c, pass.Capture, next)", "recorded(c, 0, next)",
+		"an answer that is to be kept is not captured",
+	},
+	{
+		"ginlimit/middleware.go", "recorded(c, pass.Capture, next)", "recorded(c, 1<<40, next)",
+		"more of an answer is captured than was asked for",
+	},
 }

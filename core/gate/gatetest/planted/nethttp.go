@@ -253,4 +253,68 @@ var nethttpBugs = []bug{
 		"core/gate/exclusive.go", "\t\t\tg.answers.tell(asked, err)\n", "\t\t\t_ = asked\n",
 		"nobody hears of a lock that was lost while the handler ran",
 	},
+	{
+		"nethttp/middleware.go", "r.Method, pass.Capture)", "r.Method, 0)",
+		"an answer that is to be kept is not captured",
+	},
+	{
+		"nethttp/middleware.go", "r.Method, pass.Capture)", "r.Method, 1<<40)",
+		"more of an answer is captured than was asked for",
+	},
+	{
+		"core/gate/gatehttp/recorder.go", "if rec.alone(err) {", "if false {",
+		"a client that goes away while it is answered does not find the answer later",
+	},
+	{
+		"core/gate/conclusion.go", "case 401, 403, 408, 425, 429:", "case 401, 403:",
+		"a refusal that is over soon is given for a day",
+	},
+	{
+		"core/gate/conclusion.go", "case keeps(reply.Status), reply.Status < 200 && reply.Partial:", "case keeps(reply.Status):",
+		"what a connection was taken over for is done again",
+	},
+	{
+		"core/gate/storedreply.go", "\tif r.Partial {\n\t\treturn nil\n\t}\n", "",
+		"half an answer is given for a whole one",
+	},
+	{
+		"core/gate/idempotent.go", "\tclaim.Detach()\n", "",
+		"the context of a handler ends with its client, who will be back",
+	},
+	{
+		"core/gate/idempotent.go", "Pass{Context: b, Capture", "Pass{Capture",
+		"a handler is not told that its claim was lost",
+	},
+	{
+		"core/gate/idempotent.go", "IdempotencyScope(principal, r", "IdempotencyScope(principal[:1], r",
+		"one client is given the answer to another",
+	},
+	{
+		"core/gate/idempotent.go", "r.Path(), key), print)", `"/", key), print)`,
+		"a key stands for all paths",
+	},
+	{
+		"core/gate/idempotent.go", "return fingerprint(r, g.opts.MaxBody)", "return fingerprintOf(r, nil)",
+		"another request under a key is given the first answer",
+	},
+	{
+		"core/gate/idempotent.go", "\t\tg.begin = guard.Await\n", "\t\t_ = guard.Await\n",
+		"a request that may wait is refused",
+	},
+	{
+		"core/gate/idempotent.go", "\treply.Header = append(reply.Header, Field{Name: fieldReplayed, Value: \"true\"})\n", "\t_ = fieldReplayed\n",
+		"an answer that is given again is not marked",
+	},
+	{
+		"core/gate/idempotent.go", "\treturn func(reply *Reply) {\n", "\treturn func(reply *Reply) {\n\t\tif reply == nil {\n\t\t\treturn\n\t\t}\n",
+		"a handler that panics keeps its claim",
+	},
+	{
+		"core/gate/idempotent.go", "reply.Status >= 400 && b.refused.Load()", "reply.Status > 999 && b.refused.Load()",
+		"what a gate further in refuses is in doubt",
+	},
+	{
+		"core/gate/idempotent.go", "if err := b.claim.Conclude(context.Background(), outcome); err != nil {\n\t\t\t\tg.answers.tell(asked, err)\n\t\t\t}", "go b.claim.Conclude(context.Background(), outcome)\n\t\t\t_ = asked",
+		"nobody hears of an answer that could not be stored",
+	},
 }
