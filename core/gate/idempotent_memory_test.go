@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatehttp"
@@ -33,7 +34,7 @@ func (served) Param(string) string { return "" }
 // The bodies of requests that run at once are held once each.
 func TestIdempotentMemory(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const requests, limit = 100, 1 << 20
-	guard, _ := guards(t, idempotency.Options{})
+	guard, _ := guards(t, idempotency.Options{Budget: time.Minute, Lease: 3 * time.Minute}) // a hundred hash at once
 	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{MaxBody: limit, Key: gate.ByHeader("X-Key")})
 	for _, declared := range []int64{limit, -1} {
 		var before, while runtime.MemStats
