@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/token"
@@ -24,8 +23,8 @@ import (
 //     given back in the background.
 //
 // The fingerprint, up to 128 printable ASCII characters without spaces, tells
-// apart what must not pass for the same although it has the same key; "" is
-// none, and passes for none but that.
+// apart what must not pass for the same although it has the same key. "" is none,
+// which a record without one takes, and that takes any.
 //
 // Any key will do that is not empty; in Redis a long or unusual one stands as its
 // hash. It costs one round trip, and with [Reconcile] what that takes.
@@ -45,7 +44,6 @@ type question struct {
 	print  string
 	owner  string
 	doubt  ask.Doubt
-	since  time.Time // nothing was granted before
 }
 
 func (g *Guard) question(key, fingerprint string) (*question, error) {
@@ -74,9 +72,6 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	if q.since.IsZero() {
-		q.since = time.Now()
-	}
 	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record,
 		q.owner, q.print, g.lease, g.keep, g.policy)
 	q.doubt.Add(in)
@@ -87,7 +82,6 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 	case int64:
 		switch {
 		case reply > 0:
-			q.since = asked
 			return nil, nil, ErrInFlight
 		case reply == 0:
 			return nil, nil, ErrMismatch
@@ -99,9 +93,6 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 		}
 		switch r.state {
 		case pending, asking:
-			if q.doubt.Calls > 0 { // one of them may have begun the lease
-				asked = q.since
-			}
 			return g.claim(ctx, q, r, asked)
 		case done:
 			result, err := g.seals.open(q.record, r.result)

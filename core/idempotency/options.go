@@ -73,7 +73,8 @@ type Options struct {
 	// it is also for how long a run that its process did not end is remembered.
 	Retention time.Duration
 	// DoubtRetention is the same for what is in doubt, and with Reject and
-	// Reconcile for what may come to be; 0 means DefaultDoubtRetention.
+	// Reconcile for what may come to be, and no less; 0 means
+	// DefaultDoubtRetention, or Retention where that is longer.
 	DoubtRetention time.Duration
 
 	// InDoubt is what to do about a run that was begun and not ended; the zero
@@ -120,7 +121,7 @@ func (o *Options) settled() (Options, error) {
 	settle("Budget", &own.Budget, time.Millisecond, time.Hour, script.DefaultBudget)
 	settle("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
 	settle("Retention", &own.Retention, minRetention, maxRetention, DefaultRetention)
-	settle("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, DefaultDoubtRetention)
+	settle("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, max(DefaultDoubtRetention, own.Retention))
 	settle("Wait", &own.Wait, time.Millisecond, MaxLease, DefaultWait)
 	settle("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxLease, DefaultRetryDelay)
 	if own.Retention < own.Lease {
