@@ -175,6 +175,7 @@ func TestTakeBack(t *testing.T) {
 		"failed":                 {1, false, []end{{false, failed}}, 6, 0},
 		"answered, not there":    {1, true, []end{{false, nil}}, 1, 1},
 		"answered, there":        {3, true, []end{{true, nil}}, 1, 1},
+		"answered, failed":       {1, true, []end{{false, failed}, {false, nil}}, 2, 1},
 		"answered, unanswered":   {1, true, []end{{false, lost}, {false, nil}}, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

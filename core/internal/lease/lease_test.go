@@ -246,6 +246,31 @@ func TestMaxHoldIsTheEnd(t *testing.T) {
 	})
 }
 
+func TestMaxHoldBeginsWithTheQuestion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &holder{answer: granted, began: time.Now(), parent: t.Context()}
+		time.Sleep(2 * time.Second)
+		l := &Lease{}
+		l.Begin(h, &Terms{TTL: ttl, MaxHold: 5 * time.Second, MaxHeld: errMaxHeld}, h.began, ttl)
+		<-l.Context().Done()
+		if took := time.Since(h.began); took > 5*time.Second || l.Err() != errMaxHeld {
+			t.Error(took, l.Err())
+		}
+	})
+}
+
+func TestMargin(t *testing.T) {
+	t.Parallel()
+	for ttl, want := range map[time.Duration]time.Duration{
+		0: 5 * time.Millisecond, time.Second: 15 * time.Millisecond, 30 * time.Second: 305 * time.Millisecond,
+	} {
+		if got := margin(ttl); got != want {
+			t.Errorf("of %v: %v", ttl, got)
+		}
+	}
+}
+
 func TestContextIsOfTheParent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
