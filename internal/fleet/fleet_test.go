@@ -102,13 +102,17 @@ type answer struct {
 
 // order posts to an instance.
 func order(address, target, key, body string) (answer, error) {
+	return post(address, target, body, "Idempotency-Key", key, "X-Account", "alice", "Content-Type", "application/json")
+}
+
+func post(address, target, body string, header ...string) (answer, error) {
 	r, err := http.NewRequest(http.MethodPost, "http://"+address+target, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
-	r.Header.Set("Idempotency-Key", key)
-	r.Header.Set("X-Account", "alice")
-	r.Header.Set("Content-Type", "application/json")
+	for pair := range slices.Chunk(header, 2) {
+		r.Header.Set(pair[0], pair[1])
+	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return answer{}, err
