@@ -59,7 +59,7 @@ else
   end
 end
 
-call('HSET', key, 'fence', number, 'owner', owner, 'ttl', longest, 'keep', keep, hold, '')
+call('HSET', key, 'fence', string.format('%.0f', number), 'owner', owner, 'ttl', longest, 'keep', keep, hold, '')
 for i = 1, stale and #stale or 0 do
   call('HDEL', key, stale[i])
 end
