@@ -37,9 +37,10 @@ type linear struct {
 func (l *linear) stray(_ context.Context, cmd redis.Cmder, send func() (bool, error)) error {
 	args := cmd.Args()
 	key, _ := l.keys.Load(args[3])
-	owner, ok := l.tokens.Load(args[4])
-	if !ok {
-		panic(fmt.Sprintf("nobody has asked as %v", args[4]))
+	owner, asked := l.tokens.Load(args[4])
+	if !asked { // its time was up before it was sent, and there is nothing to undo
+		_, err := send()
+		return err
 	}
 	text := func(i int) string { return fmt.Sprintf("%s", args[i]) }
 	e := abandons(owner.(int), text(5))
