@@ -1,0 +1,66 @@
+package jsonptr
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestText has a pointer find a member, or say why there is none.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pointer, text, want string
+		err                 error
+	}{
+		{"/id", `{"id":"a"}`, "a", nil},
+		{"/id", `{"id":17}`, "17", nil},
+		{"/id", `{"id":true}`, "true", nil},
+		{"/id", ` { "id" : "\u0061" } `, "a", nil},
+		{"/a~1b/~0", `{"a/b":{"~":"x"}}`, "x", nil},
+		{"/items/1/sku", `{"items":[{"sku":"a"},{"sku":"b"}]}`, "b", nil},
+		{"/items/01", `{"items":["a","b"]}`, "", ErrMissing},
+		{"/items/2", `{"items":["a","b"]}`, "", ErrMissing},
+		{"/id", `{}`, "", ErrMissing},
+		{"/id", `{"id":null}`, "", ErrMissing},
+		{"/id", `{"id":""}`, "", ErrMissing},
+		{"/id/x", `{"id":"a"}`, "", ErrMissing},
+		{"/id", `[]`, "", ErrMissing},
+		{"/id", `{"id":"a","id":"a"}`, "", ErrAmbiguous},
+		{"/id", `{"id":"a","ID":"b"}`, "", ErrAmbiguous},
+		{"/id", `{"Id":"a"}`, "", ErrAmbiguous},
+		{"/a/id", `{"a":{"id":"x"},"A":{}}`, "", ErrAmbiguous},
+		{"/id", `{"id":{}}`, "", ErrCompound},
+		{"/id", `{"id":[]}`, "", ErrCompound},
+		{"/id", `{"id":1.0}`, "", ErrFraction},
+		{"/id", `{"id":1e2}`, "", ErrFraction},
+		{"/id", `{"id":-0}`, "", ErrFraction},
+	} {
+		p, err := Parse(c.pointer)
+		if err != nil || p.String() != c.pointer || !Valid([]byte(c.text)) {
+			t.Fatal(c.pointer, c.text, err)
+		}
+		if got, err := p.Text([]byte(c.text)); got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s of %s: %q, %v; not %q, %v", c.pointer, c.text, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, pointer := range []string{"", "id", "/a~", "/a~2", "~0"} {
+		if p, err := Parse(pointer); err == nil {
+			t.Errorf("%q is %v", pointer, p)
+		}
+	}
+}
+
+func TestValid(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"{}": true, "null": true, "": false, "{": false, "{}x": false, "{\"\xff\":1}": false, `{"a":1,}`: false,
+	} {
+		if got := Valid([]byte(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
