@@ -1,0 +1,194 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/idempotency"
+)
+
+func (h *story) begin(t *testing.T) {
+	t.Helper()
+	i := h.rng.IntN(len(h.guards))
+	print := h.model.print
+	if h.rng.IntN(4) == 0 {
+		print = []string{"", "a", "b"}[h.rng.IntN(3)]
+	}
+	print = strings.TrimPrefix(print, "-")
+	if h.model.state == "doubt" || h.model.situation() == "pending lapsed" {
+		i = max(i, h.rng.IntN(len(h.guards))) // for "asking" is rare
+	}
+	h.finds, h.fails, h.first, h.asked = h.outcome(), nil, nil, 0
+	if h.rng.IntN(6) == 0 {
+		h.fails = errBooks
+	}
+	c, result, err := h.guards[i].Begin(t.Context(), h.subject(), print)
+	var want error
+	claims, replay, n := false, "", &h.stats[i]
+	switch first := h.first.(type) {
+	case int64:
+		if want = idempotency.ErrInFlight; first == 0 {
+			want = idempotency.ErrMismatch
+		}
+	case string:
+		state, _, _ := strings.Cut(first, " ")
+		replay = strings.TrimPrefix(h.model.result, "p")
+		if claims = state == "pending"; state == "asking" {
+			claims = h.reconciled(i)
+			state = h.model.state
+			if h.asked != 1 {
+				h.wrong("it is asked %d times", h.asked)
+			}
+		}
+		switch state {
+		case "gone":
+			want = idempotency.ErrNoResult
+		case "doubt":
+			if want = idempotency.ErrInDoubt; h.asked > 0 && h.fails != nil && !errors.Is(err, h.fails) {
+				h.wrong("the error of who is asked is not told: %v", err)
+			}
+		}
+	}
+	switch {
+	case (c != nil) != claims || !same(err, want):
+		h.wrong("Begin: claimed %v, %v, not %v, %v", c != nil, err, claims, want)
+	case claims:
+		n.Begun++
+		n.Running++
+		if c.Fence() != h.model.fence || c.Attempt() != h.model.attempt || c.Err() != nil || result != nil {
+			h.wrong("a claim of fence %d, attempt %d, %v, %q", c.Fence(), c.Attempt(), c.Err(), result)
+		}
+		h.claims = append(h.claims, &claimed{Claim: c, of: i})
+	case want == nil:
+		if n.Replayed++; string(result) != replay {
+			h.wrong("Begin: %q, not %q", result, replay)
+		}
+	case errors.Is(want, idempotency.ErrInFlight):
+		n.InFlight++
+	case errors.Is(want, idempotency.ErrMismatch):
+		n.Mismatched++
+	case errors.Is(want, idempotency.ErrNoResult):
+		n.NoResult++
+	case errors.Is(want, idempotency.ErrInDoubt):
+		n.InDoubt++
+	}
+}
+
+// reconciled says whether the one who asked may run it, after the books said
+// what they said, and looks whether the record does too.
+func (h *story) reconciled(i int) (claims bool) {
+	want, n := h.finds.state, &h.stats[i]
+	switch {
+	case h.fails != nil || want == "":
+		want = "doubt"
+		n.Abandoned++
+	case want == "free":
+		want = "asking"
+	default:
+		n.Completed++
+	}
+	if h.model.state != want || want == "done" && h.model.result != "p"+h.finds.result {
+		h.wrong("it was asked, and the record is %q, not %s", h.model.text(), want)
+	}
+	return want == "asking"
+}
+
+// claim does something with a claim, whatever became of it.
+func (h *story) claim(t *testing.T, c *claimed) {
+	t.Helper()
+	h.reply = nil
+	if h.rng.IntN(2) == 0 {
+		h.renew(t, c)
+	} else {
+		h.conclude(t, c)
+	}
+	if err := c.Err(); !same(err, c.err) || (c.Context().Err() == nil) != (c.err == nil) || !same(context.Cause(c.Context()), c.err) {
+		h.wrong("Err is %v, and the context %v, not %v", err, context.Cause(c.Context()), c.err)
+	}
+}
+
+// same says of an error that it is the one that was wanted.
+func same(err, want error) bool { return errors.Is(err, want) && (want != nil || err == nil) }
+
+func (h *story) renew(t *testing.T, c *claimed) {
+	t.Helper()
+	before, want := h.calls, c.err
+	err := c.Renew(t.Context())
+	switch {
+	case want != nil:
+		if h.calls != before {
+			h.wrong("a claim that is over is renewed")
+		}
+	case h.reply == int64(0):
+		want = idempotency.ErrConcluded
+	case h.reply != int64(1):
+		want = idempotency.ErrLost
+	}
+	if c.err == nil && want != nil {
+		h.stats[c.of].Running--
+		h.stats[c.of].Lost++
+	}
+	if c.err = want; !same(err, want) {
+		h.wrong("Renew: %v, not %v", err, want)
+	}
+}
+
+func (h *story) conclude(t *testing.T, c *claimed) {
+	t.Helper()
+	o, before, n := h.outcome(), h.calls, &h.stats[c.of]
+	var err error
+	switch o.state {
+	case "done":
+		err = c.Complete(t.Context(), []byte(o.result))
+	case "free":
+		err = c.Abandon(t.Context())
+	default:
+		err = c.Conclude(t.Context(), o.Outcome)
+	}
+	if c.over {
+		if h.calls != before {
+			h.wrong("a claim is concluded twice")
+		}
+		return
+	}
+	c.over = true
+	if c.err == nil {
+		n.Running--
+		c.err = idempotency.ErrConcluded
+	}
+	became := o.state // as the outcome and the policy say
+	if became == "" {
+		became = "doubt"
+		if c.of == 0 {
+			became = "free"
+		}
+	}
+	var want error
+	switch reply := h.reply; {
+	case reply == int64(-2) && became == "free":
+		n.Abandoned++
+	case reply == int64(-2):
+		n.Abandoned++
+		want = idempotency.ErrLost
+	case reply == int64(-1):
+		n.Overtaken++
+		want = idempotency.ErrLost
+	case o.state == "done" || o.state == "gone":
+		if n.Completed++; reply == int64(2) {
+			n.Flushed++
+		}
+	default:
+		n.Abandoned++
+	}
+	if !same(err, want) {
+		h.wrong("it is concluded as %q: %v, not %v", o.state, err, want)
+	}
+	if reply := h.reply; reply == int64(2) && h.model.state != became {
+		h.wrong("it is concluded as %q, and %s", o.state, h.model.state)
+	}
+	if last := h.events[len(h.events)-1]; last.args[1] != became {
+		h.wrong("it is concluded as %q, and %v is called", o.state, last)
+	}
+}

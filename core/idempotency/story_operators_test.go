@@ -1,0 +1,67 @@
+package idempotency_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/idempotency"
+)
+
+func (h *story) resolve(t *testing.T) {
+	t.Helper()
+	o := h.outcome()
+	h.reply = nil
+	err := h.guards[h.rng.IntN(len(h.guards))].Resolve(t.Context(), h.subject(), o.Outcome)
+	var want error
+	switch {
+	case o.state == "":
+		want = idempotency.ErrUnresolved
+	case h.reply == int64(-1):
+		want = idempotency.ErrInFlight
+	case h.reply != int64(1):
+		want = idempotency.ErrNotInDoubt
+	}
+	switch {
+	case !same(err, want):
+		h.wrong("Resolve: %v, not %v", err, want)
+	case err == nil && (h.model.state != o.state || o.state == "done" && h.model.result != "p"+o.result):
+		h.wrong("it is resolved as %q, and %q", o.state, h.model.text())
+	}
+}
+
+func (h *story) forget(t *testing.T) {
+	t.Helper()
+	had := h.model.state != ""
+	if got, err := h.guards[0].Forget(t.Context(), h.subject()); err != nil || got != had {
+		h.wrong("Forget: %v, %v", got, err)
+	}
+}
+
+func (h *story) get(t *testing.T) {
+	t.Helper()
+	h.reply = nil
+	got, err := h.guards[0].Get(t.Context(), h.subject())
+	if err != nil {
+		h.wrong("Get: %v", err)
+	}
+	m := &h.model
+	if m.state == "" {
+		if got != (idempotency.Record{}) {
+			h.wrong("Get: %+v", got)
+		}
+		return
+	}
+	parts := h.reply.([]any) // which the judge has seen to
+	want := idempotency.Record{
+		State: map[string]idempotency.State{
+			"pending": idempotency.Pending, "asking": idempotency.Pending, "free": idempotency.Free,
+			"done": idempotency.Done, "gone": idempotency.NoResult, "doubt": idempotency.Doubtful,
+		}[m.state],
+		Attempt: m.attempt, Fence: m.fence, Size: len(m.result),
+		Lease:   time.Duration(parts[2].(int64)) * time.Millisecond,
+		Expires: time.Duration(parts[3].(int64)) * time.Millisecond,
+	}
+	if got != want {
+		h.wrong("Get: %+v, not %+v", got, want)
+	}
+}
