@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/netip"
 )
@@ -42,11 +43,11 @@ type Request interface {
 	Body(max int64) ([]byte, error)
 }
 
-// What [Request.Body] fails with.
+// What [Request.Body] fails with. ErrBodyConsumed is an [ErrWiring].
 var (
 	ErrBodyTooLarge = errors.New("gate: the body is larger than the limit")
 	ErrBodyBroken   = errors.New("gate: the body ended early or could not be read")
-	ErrBodyConsumed = errors.New("gate: the body was already read by middleware outside the gate")
+	ErrBodyConsumed = fmt.Errorf("%w: the body was already read by middleware outside the gate", ErrWiring)
 )
 
 // Gate decides whether a request may run. Enter is called once a request,

@@ -26,6 +26,9 @@ func (q Request) Body(max int64) ([]byte, error) {
 		if r.Body == nil || r.Body == http.NoBody {
 			return nil, missing(r, 0)
 		}
+		if r.ContentLength < 0 && drained(r.Body) {
+			return nil, gate.ErrBodyConsumed
+		}
 		b = &body{src: r.Body}
 		r.Body = b
 	}

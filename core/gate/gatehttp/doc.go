@@ -4,7 +4,7 @@
 // it; applications do not need it.
 //
 // What it cannot see it does not guess. A chunked body that middleware outside
-// the gate has read to its end looks like an empty one, to the gate and to the
-// handler alike. A writer that a handler digs out with its own Unwrap calls
+// the gate has wrapped and read, or read in part, looks like what is left of it,
+// to the gate and to the handler alike. A writer that a handler digs out with its own Unwrap calls
 // bypasses the recorder; [net/http.ResponseController] does not.
 package gatehttp

@@ -98,8 +98,12 @@ func idempotentConsumed(t *testing.T, d Driver) {
 	}}
 	address := d.Serve(t, App{Routes: []Route{route}})
 	buy(t, address).isProblem(t, 500, "", "Internal Server Error")
-	if err := next(t, told); !errors.Is(err, gate.ErrBodyConsumed) {
+	if err := next(t, told); !errors.Is(err, gate.ErrBodyConsumed) || !errors.Is(err, gate.ErrWiring) {
 		t.Errorf("the hook was told %v", err)
+	}
+	dial(t, address).postChunked("/orders", "tea", keyed("17")...).isProblem(t, 500, "", "Internal Server Error")
+	if err := next(t, told); !errors.Is(err, gate.ErrBodyConsumed) {
+		t.Errorf("of a chunked body the hook was told %v", err)
 	}
 	if s := g.Stats(); s != (idempotency.Stats{}) {
 		t.Errorf("%+v", s)
