@@ -6,6 +6,8 @@
 //   - cacherebuild: a hot entry of a cache that one of a thousand requests rebuilds
 //   - orders: a shop that books an order once, although its process is killed before
 //     it can answer; a module of its own, for its database
+//   - payment: a shop that books each payment and refund once, whatever befalls the
+//     callbacks of eight providers; a module of its own too
 //   - usecases: proxies, API keys, plans, costs and more, as the README has them
 //   - unittest: tests of limited routes of one's own, without Redis
 package examples

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// TestPlay runs the program, which finds out by itself whether all is well.
+func TestPlay(t *testing.T) {
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "payment")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for where, args := range map[string][]string{
+		"embedded":   nil,
+		"standalone": {"-redis-server", cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server")},
+	} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			for _, p := range append(providers(), provider{name: "all"}) {
+				// Of six orders with three events each nothing is given up.
+				if row := regexp.MustCompile(`(?m)^ *` + p.name + ` +(18|144) .* 0$`); !row.Match(out) {
+					t.Errorf("no row of %s in:\n%s", p.name, out)
+				}
+			}
+		})
+	}
+}

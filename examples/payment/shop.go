@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/nethttp"
+)
+
+// price is what each order costs, and refunds are what the shop has asked to be
+// given back of it, the first and the second time.
+const price = 1000
+
+var refunds = []int64{300, 200}
+
+// refund finds one by the shop's own number of it. A shop looks into its database.
+func refund(number string) (int64, error) {
+	for i, amount := range refunds {
+		if strings.HasSuffix(number, fmt.Sprint("-", i+1)) {
+			return amount, nil
+		}
+	}
+	return 0, errors.New("the shop has not asked for this refund")
+}
+
+// shop is one process of it.
+type shop struct {
+	ledger ledger
+	stage  stage
+}
+
+// serve is what each process of the shop does.
+func serve(ctx context.Context, url, file string, lease time.Duration) error {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	opts.ContextTimeoutEnabled = true
+	guard, err := idempotency.New(redis.NewClient(opts), "callbacks", &idempotency.Options{
+		Lease:     lease,
+		Retention: 31 * 24 * time.Hour, // Adyen sends again for 30
+	})
+	if err != nil {
+		return err
+	}
+	books, err := open(ctx, file)
+	if err != nil {
+		return err
+	}
+	s := &shop{ledger: books, stage: newStage()}
+	mux := http.NewServeMux()
+	for _, e := range endpoints() {
+		endpoint, err := callback.New(e.preset, guard, e.verify, s.handler(e.read), nil)
+		if err != nil {
+			return err
+		}
+		mux.Handle("POST /callbacks/"+e.preset.Name, nethttp.Handler(endpoint))
+	}
+	mux.HandleFunc("GET /idle", func(w http.ResponseWriter, _ *http.Request) {
+		if stats := guard.Stats(); stats.Running+stats.Concluding+stats.Undoing > 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + ln.Addr().String())
+	return http.Serve(ln, mux)
+}
+
+// handler books what a provider tells of. What can never be right is rejected, and
+// looked at by people.
+func (s *shop) handler(read func(*callback.Event) (entry, error)) callback.Handler {
+	return func(ctx context.Context, e *callback.Event) error {
+		b, err := read(e)
+		switch {
+		case err != nil:
+			return callback.Reject(err)
+		case b.amount > 0 && b.amount != price || b.amount < -price || b.currency != "EUR" && b.currency != "CNY":
+			return callback.Reject(errors.New("the amount or its currency is not the order's"))
+		}
+		if err := s.ledger.ran(ctx, b); err != nil {
+			return err
+		}
+		if err := s.stage.enter(e); err != nil {
+			return err
+		}
+		if err := s.ledger.book(ctx, e, b); err != nil {
+			return err
+		}
+		s.stage.booked(e)
+		return nil
+	}
+}
+
+// stage is where the simulator has the shop fail, by a header field that no
+// provider sends.
+type stage struct{ directions <-chan struct{} }
+
+func newStage() stage {
+	directions := make(chan struct{})
+	go func() {
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			directions <- struct{}{}
+		}
+		os.Exit(0) // the simulator is gone
+	}()
+	return stage{directions}
+}
+
+const stageField = "X-Simulate"
+
+// What the field may ask for.
+const (
+	fail  = "fail"  // the handler fails
+	hold  = "hold"  // it says so, and waits to be told to go on
+	crash = "crash" // the process is killed when the event is booked
+)
+
+func (s stage) enter(e *callback.Event) error {
+	switch e.Delivery.Header.Get(stageField) {
+	case fail:
+		return errors.New("the books are closed")
+	case hold:
+		fmt.Println(hold)
+		<-s.directions
+	}
+	return nil
+}
+
+func (stage) booked(e *callback.Event) {
+	if e.Delivery.Header.Get(stageField) != crash {
+		return
+	}
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill() // SIGKILL: nothing runs after it
+		select {}
+	}
+}
