@@ -15,6 +15,10 @@ func (r route) describe() string {
 		return fmt.Sprintf("at most %d in flight, all clients together", r.inflight)
 	case r.exclusive:
 		return "one at a time for each X-Order, the others get 409"
+	case r.preset != nil:
+		return "each event is booked once, and acknowledged then"
+	case r.path == "/ledger":
+		return "how often each order was booked by this process"
 	case r.once:
 		return "one run for each Idempotency-Key of an X-Api-Key"
 	case len(r.shadow) > 0:

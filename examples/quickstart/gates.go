@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/limit"
@@ -65,6 +66,9 @@ func (w wiring) gate(r route) (gate.Gate, error) {
 			return nil, err
 		}
 		return gate.Idempotent(g, r.key, &gate.IdempotentOptions{OnError: onError}), nil
+	}
+	if r.preset != nil {
+		return w.callback(r)
 	}
 	if r.inflight > 0 {
 		c, err := limit.NewConcurrency(w.rdb, r.name(), r.inflight,
@@ -127,6 +131,7 @@ func kind(err error) string {
 		script.ErrNotExecuted, script.ErrMaybeExecuted, script.ErrConfiguration, script.ErrFailed,
 		lock.ErrExpired, lock.ErrTakenByOther, lock.ErrLost,
 		idempotency.ErrInDoubt, idempotency.ErrNoResult, idempotency.ErrExpired, idempotency.ErrLost,
+		callback.ErrUnverified, callback.ErrMalformed, callback.ErrDeadline,
 		gate.ErrWiring, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {

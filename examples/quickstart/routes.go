@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 )
@@ -40,8 +41,10 @@ type route struct {
 	policies  []limit.Policy
 	shadow    []limit.Policy // reported, never enforced
 	inflight  int64
-	exclusive bool // one request at a time
-	once      bool // one run a key, of the client that key names
+	exclusive bool                   // one request at a time
+	once      bool                   // one run a key, of the client that key names
+	preset    func() callback.Preset // of the provider whose callbacks it receives
+	handle    callback.Handler       // what one of them does
 	key       gate.Key
 	cost      func(gate.Request) (int64, error) // nil: each request costs 1
 	count     func(status int) bool             // nil: each admitted request counts

@@ -18,7 +18,7 @@ const serveBudget = 250 * time.Millisecond
 // serve serves the routes until ctx ends. All that serve on one Redis share
 // their limits, whatever their framework.
 func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
-	table, f := routes(), cfg.frameworks[0]
+	table, f := append(routes(), callbackRoutes()...), cfg.frameworks[0]
 	endpoints, err := wiring{
 		rdb: s.rdb, prefix: limit.DefaultPrefix, budget: cfg.budget, shadowed: reportShadow(slog.Default()),
 	}.guard(table)
@@ -32,13 +32,17 @@ func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
 	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.title, h.url, s.where)
 	fmt.Fprintf(stdout, "  for i in 1 2 3 4 5 6; do curl -si %s/detail; echo; done\n\n", h.url)
 	for _, r := range table {
-		fmt.Fprintf(stdout, "  %-20s %s\n", strings.TrimSpace(r.method+" "+r.path+r.query), r.describe())
+		fmt.Fprintf(stdout, "  %-22s %s\n", strings.TrimSpace(r.method+" "+r.path+r.query), r.describe())
 	}
 	fmt.Fprintf(stdout, "\nBy client IP; /users/{id} by id, /key by the header %s, /exclusive by %s, /inflight all together.\n"+
 		"/cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight, /exclusive and /orders\n"+
 		"take N ms. What a shadow policy would have denied is logged. An order, twice:\n\n"+
 		"  for i in 1 2; do curl -si %s/orders -H '%s: me' -H '%s: 1' \\\n"+
-		"    --json '{\"item\":\"tea\"}'; echo; done\n", apiKeyHeader, orderHeader, h.url, apiKeyHeader, keyHeader)
+		"    --json '{\"item\":\"tea\"}'; echo; done\n\n"+
+		"A payment, told of twice and booked once:\n\n"+
+		"  for i in 1 2; do curl -si %s/callbacks/alipay -H '%s: ok' \\\n"+
+		"    -d 'notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS'; echo; done; curl -s %s/ledger\n",
+		apiKeyHeader, orderHeader, h.url, apiKeyHeader, keyHeader, h.url, signatureHeader, h.url)
 
 	select {
 	case <-ctx.Done():

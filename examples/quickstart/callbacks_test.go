@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// aProvider makes a connection for each event: one that was made beforehand and
+// is not used would hold up a server that is to stop.
+var aProvider = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// tell sends an event as a provider does.
+func tell(t *testing.T, url, event string, signatures ...string) reply {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(event))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header[signatureHeader] = signatures
+	response, err := aProvider.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{response.StatusCode, response.Header, string(text)}
+}
+
+// assertLedger holds the ledger of a process to what it has booked.
+func assertLedger(t *testing.T, url string, want map[string]int) {
+	t.Helper()
+	a := ask(t, http.MethodGet, url+"/ledger")
+	var got map[string]int
+	err := json.Unmarshal([]byte(a.body), &got)
+	if err != nil || a.status != 200 || a.header.Get("Content-Type") != contentJSON || got == nil || !maps.Equal(got, want) {
+		t.Errorf("%d %v %s (%v), not %v", a.status, a.header, a.body, err, want)
+	}
+}
+
+const (
+	alipayPayment = "notify_id=1&out_trade_no=a17&trade_status=TRADE_SUCCESS"
+	alipayRefund  = "notify_id=2&out_trade_no=a17&trade_status=TRADE_SUCCESS&out_biz_no=r1&refund_fee=1.00"
+	wechatPayment = `{"id":"%","event_type":"TRANSACTION.SUCCESS","resource":{"out_trade_no":"w17"}}`
+	wechatRefund  = `{"id":"%","event_type":"REFUND.SUCCESS","resource":{"out_trade_no":"w17","out_refund_no":"r1"}}`
+	stripePayment = `{"id":"evt_1","type":"payment_intent.succeeded","data":{"object":{"id":"pi_17"}}}`
+	stripeRefund  = `{"id":"evt_2","type":"charge.refunded","data":{"object":{"id":"pi_17"}}}`
+)
+
+func TestCallbacksOnEveryFramework(t *testing.T) {
+	t.Parallel()
+	for _, f := range frameworks {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			url := serving(t, "-framework", f.name, "-budget", patient)
+			for _, c := range []struct {
+				path, event string
+				signatures  []string
+				status      int
+				kind, body  string
+			}{
+				{"alipay", alipayPayment, nil, 401, contentType, "fail"},
+				{"alipay", alipayPayment, []string{"no"}, 401, contentType, "fail"},
+				{"alipay", alipayPayment, []string{"ok", "ok"}, 401, contentType, "fail"},
+				{"alipay", "out_trade_no=a17", []string{"ok"}, 400, contentType, "fail"},
+				{"wechat", wechatPayment, nil, 401, contentJSON, `{"code":"FAIL","message":"the notification is refused"}`},
+				{"stripe", stripePayment, nil, 401, "", ""},
+				{"stripe", "{", []string{"ok"}, 400, "", ""},
+			} {
+				a := tell(t, url+"/callbacks/"+c.path, c.event, c.signatures...)
+				if a.status != c.status || a.header.Get("Content-Type") != c.kind || a.body != c.body {
+					t.Errorf("%+v: %d %v %q", c, a.status, a.header, a.body)
+				}
+			}
+			assertLedger(t, url, map[string]int{})
+			for _, again := range []string{"1", "2", "3"} {
+				for _, c := range []struct {
+					path, event string
+					status      int
+					kind, body  string
+				}{
+					{"alipay", alipayPayment, 200, contentType, "success"},
+					{"alipay", alipayRefund, 200, contentType, "success"},
+					{"wechat", wechatPayment, 204, "", ""},
+					{"wechat", wechatRefund, 204, "", ""},
+					{"stripe", stripePayment, 200, "", ""},
+					{"stripe", stripeRefund, 200, "", ""},
+				} {
+					a := tell(t, url+"/callbacks/"+c.path, strings.ReplaceAll(c.event, "%", again), "ok")
+					if a.status != c.status || a.header.Get("Content-Type") != c.kind || a.body != c.body {
+						t.Errorf("%+v: %d %v %q", c, a.status, a.header, a.body)
+					}
+				}
+				assertLedger(t, url, map[string]int{"a17": 2, "w17": 2, "pi_17": 2})
+			}
+			if got := ask(t, http.MethodGet, url+"/callbacks/alipay").status; got != 405 {
+				t.Errorf("GET: %d", got)
+			}
+		})
+	}
+}
+
+// TestAPaymentIsBookedOnce has it told of many times at once, to every framework:
+// all of them share their guards, and one of them books.
+func TestAPaymentIsBookedOnce(t *testing.T) {
+	t.Parallel()
+	address := adminURL(t, redistest.NewStandalone(t))
+	var urls []string
+	for _, f := range frameworks {
+		urls = append(urls, serving(t, "-framework", f.name, "-redis", address, "-budget", patient))
+	}
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			a := tell(t, urls[i%len(urls)]+"/callbacks/alipay", alipayPayment, "ok")
+			if (a.status != 200 || a.body != "success") && (a.status != 503 || a.body != "fail") {
+				t.Errorf("%d %q", a.status, a.body)
+			}
+		})
+	}
+	wg.Wait()
+	booked := 0
+	for _, url := range urls {
+		if a := tell(t, url+"/callbacks/alipay", alipayPayment, "ok"); a.status != 200 || a.body != "success" {
+			t.Errorf("%d %q", a.status, a.body)
+		}
+		var ledger map[string]int
+		if err := json.Unmarshal([]byte(ask(t, http.MethodGet, url+"/ledger").body), &ledger); err != nil {
+			t.Error(err)
+		}
+		booked += ledger["a17"]
+	}
+	if booked != 1 {
+		t.Errorf("booked %d times", booked)
+	}
+}
