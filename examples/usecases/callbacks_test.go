@@ -1,0 +1,104 @@
+package usecases
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/internal/gatefake"
+)
+
+// deliver sends a body to an endpoint that believes what verify does, and returns
+// the answer's status and the keys of what was booked.
+func deliver(t *testing.T, p callback.Preset, verify callback.Verify, body string) (status int, booked []string) {
+	t.Helper()
+	guard, err := AnyProvider(gatefake.Redis(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint, err := callback.New(p, guard, verify, func(_ context.Context, e *callback.Event) error {
+		booked = append(booked, e.Key)
+		return nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux, engine := http.NewServeMux(), gin.New()
+	MountCallbacks(endpoint, mux, engine)
+	for _, h := range []http.Handler{mux, engine} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/callbacks/stripe", strings.NewReader(body)))
+		if status != 0 && w.Code != status {
+			t.Errorf("%d, and then %d", status, w.Code)
+		}
+		status = w.Code
+	}
+	return status, booked
+}
+
+func TestVerifyBySDK(t *testing.T) {
+	t.Parallel()
+	errSDK := errors.New("not signed")
+	const form, item = "notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS", `{"eventCode":"CAPTURE","pspReference":"1","success":"true"}`
+	for _, signed := range []bool{true, false} {
+		alipay := AlipayVerify(func(form url.Values) error {
+			if form.Get("out_trade_no") != "17" || !signed {
+				return errSDK
+			}
+			return nil
+		})
+		wechat := WeChatVerify(func(r *http.Request) (*Notification, error) {
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != "sealed" || !signed {
+				return nil, errSDK
+			}
+			n := &Notification{ID: "1", EventType: "TRANSACTION.SUCCESS"}
+			n.Resource.Plaintext = `{"out_trade_no":"17"}`
+			return n, nil
+		})
+		adyen := AdyenVerify(func(i json.RawMessage) bool { return string(i) == item && signed })
+		for _, c := range []struct {
+			preset callback.Preset
+			verify callback.Verify
+			body   string
+			done   int
+			key    string
+		}{
+			{callback.Alipay(), alipay, form, 200, "alipay:1"},
+			{callback.WeChatPay(), wechat, "sealed", 204, "wechatpay:TRANSACTION.SUCCESS/17/"},
+			{callback.Adyen(), adyen, `{"notificationItems":[{"NotificationRequestItem":` + item + `}]}`, 200, "adyen:CAPTURE/1/true"},
+		} {
+			status, booked := deliver(t, c.preset, c.verify, c.body)
+			if signed && (status != c.done || len(booked) != 1 || booked[0] != c.key) || !signed && (status != 401 || len(booked) != 0) {
+				t.Errorf("%s, signed: %v: %d, %q", c.preset.Name, signed, status, booked)
+			}
+		}
+	}
+}
+
+func TestStripeCallbacks(t *testing.T) {
+	t.Parallel()
+	book := func(context.Context, *callback.Event) error { return nil }
+	endpoint, err := StripeCallbacks(gatefake.Redis(t), "whsec_1", book)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	MountCallbacks(endpoint, mux, gin.New())
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("POST", "/callbacks/stripe", strings.NewReader(`{}`)))
+	if w.Code != 401 {
+		t.Errorf("without a signature: %d", w.Code)
+	}
+	if _, err := StripeCallbacks(gatefake.Redis(t), "", book); err == nil {
+		t.Error("an empty secret is taken")
+	}
+}
