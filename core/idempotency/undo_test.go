@@ -34,9 +34,6 @@ func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 			want := script.ErrMaybeExecuted
 			if canceled {
 				budget, want = 5*time.Second, context.DeadlineExceeded
-				short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-				defer cancel()
-				ctx = short
 			}
 			rdb := srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 })
 			other := map[string]*idempotency.Guard{}
@@ -54,6 +51,11 @@ func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 			}
 			began := time.Now()
 			srv.Pause(t)
+			if canceled {
+				short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+				ctx = short
+			}
 			var wg sync.WaitGroup
 			for key, call := range calls {
 				wg.Go(func() {

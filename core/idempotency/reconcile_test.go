@@ -1,0 +1,116 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// reconciling is a guard whose Reconcile is found, of a key that is in doubt.
+func reconciling(
+	t *testing.T, rdb, admin redis.UniversalClient, prefix string,
+	found func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error),
+) *idempotency.Guard {
+	t.Helper()
+	dead(t, admin, prefix, "key")
+	g := guard(t, rdb, prefix, &idempotency.Options{
+		InDoubt: idempotency.Reconcile, Reconcile: found, Budget: 500 * time.Millisecond, Lease: 3 * time.Second,
+	})
+	warm(t, g)
+	return g
+}
+
+// TestReconcileThatOutlastsItsClaim says that nothing was done, too late: it is
+// not for this caller to run.
+func TestReconcileThatOutlastsItsClaim(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		g := reconciling(t, rdb, admin, prefix, func(ctx context.Context, _ *idempotency.Claim) (idempotency.Outcome, error) {
+			admin.Del(t.Context(), nameOf(prefix, "key"))
+			<-ctx.Done()
+			return idempotency.NothingDone(), nil
+		})
+		if c, _, err := g.Begin(t.Context(), "key", ""); c != nil || !errors.Is(err, idempotency.ErrLost) {
+			t.Errorf("claimed %v, %v", c != nil, err)
+		}
+		if s := g.Stats(); s.Begun != 0 || s.Lost != 1 || s.Running != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestReconcileThatAnotherOvertook found a result, which another runs for anew.
+func TestReconcileThatAnotherOvertook(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		other := guard(t, rdb, prefix, nil)
+		g := reconciling(t, rdb, admin, prefix, func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+			if _, err := other.Forget(t.Context(), "key"); err != nil {
+				t.Error(err)
+			}
+			begin(t, other, "key", "")
+			return idempotency.DoneWith([]byte("booked")), nil
+		})
+		if c, result, err := g.Begin(t.Context(), "key", ""); c != nil || result != nil || !errors.Is(err, idempotency.ErrInFlight) {
+			t.Errorf("claimed %v, %q, %v", c != nil, result, err)
+		}
+		if s := g.Stats(); s.Overtaken != 1 || s.InFlight != 1 || s.Replayed != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestWhatReconcileFoundIsToldThoughItCannotBeNoted: it was done, and is noted
+// once Redis is back.
+func TestWhatReconcileFoundIsToldThoughItCannotBeNoted(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix, rdb := srv.Prefix(t), &redistest.Cuttable{Client: srv.Client(t)}
+	g := reconciling(t, rdb, srv.Admin(t), prefix, func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
+		rdb.Cut("refused")
+		return idempotency.DoneWith([]byte("booked")), nil
+	})
+	replayed(t, g, "key", "", "booked")
+	if s := g.Stats(); s.Unconfirmed != 1 || s.Replayed != 1 {
+		t.Errorf("%+v", s)
+	}
+	rdb.Mend()
+	isDone(t, soon, guard(t, srv.Client(t), prefix, nil), "key", "booked")
+}
+
+// TestACallOnItsWayIsUndoneThoughTheNextWasAnswered: what it is granted when the
+// run that was in its way has ended is given back.
+func TestACallOnItsWayIsUndoneThoughTheNextWasAnswered(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		opts := &idempotency.Options{Wait: 100 * time.Millisecond, RetryDelay: idempotency.MinRetryDelay}
+		other := guard(t, rdb, prefix, nil)
+		warm(t, other)
+		for _, key := range []string{"begin", "await"} {
+			slow := &redistest.Late{UniversalClient: rdb, SHA: beginSHA, Most: 1}
+			g := guard(t, slow, prefix, opts)
+			ask := g.Begin
+			if key == "await" {
+				ask = g.Await
+			}
+			c := begin(t, other, key, "")
+			if got, _, err := ask(t.Context(), key, ""); got != nil || !errors.Is(err, idempotency.ErrInFlight) {
+				t.Fatalf("%s: %v, %v", key, got != nil, err)
+			}
+			if err := c.Abandon(t.Context()); err != nil {
+				t.Error(err)
+			}
+			slow.Deliver(t)
+			redistest.Await(t, 10*time.Second, "it to be given back", func() bool { // and not lapse, after 30 s
+				r, err := other.Get(t.Context(), key)
+				return err == nil && r.State == idempotency.Free && r.Attempt == 1
+			})
+		}
+	})
+}

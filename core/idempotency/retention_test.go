@@ -1,0 +1,78 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestHowLongItIsRemembered: what may come to be in doubt as long as what is,
+// before and behind a renewal, and all else for the retention.
+func TestHowLongItIsRemembered(t *testing.T) {
+	t.Parallel()
+	const retention, doubts = 2 * time.Hour, 5 * time.Hour
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		for policy, opts := range three(0, 0) {
+			opts.Retention, opts.DoubtRetention = retention, doubts
+			g := guard(t, rdb, prefix, opts)
+			lives := func(key, when string, want time.Duration) {
+				t.Helper()
+				if r, err := g.Get(t.Context(), key); err != nil || r.Expires > want || r.Expires < want-time.Hour {
+					t.Errorf("%s, %s: it is remembered for %v, not %v: %v", policy, when, r.Expires, want, err)
+				}
+			}
+			keep := doubts
+			if policy == "retry" {
+				keep = retention
+			}
+			for when, c := range map[string]struct {
+				outcome idempotency.Outcome
+				want    time.Duration
+			}{
+				"done": {idempotency.DoneWith(nil), retention}, "without": {idempotency.DoneWithout(), retention},
+				"nothing": {idempotency.NothingDone(), retention}, "unknown": {idempotency.Unknown(), keep},
+			} {
+				key := policy + "-" + when
+				claim := begin(t, g, key, "")
+				lives(key, "begun", keep)
+				if err := claim.Renew(t.Context()); err != nil {
+					t.Error(err)
+				}
+				lives(key, "renewed", keep)
+				if err := claim.Conclude(t.Context(), c.outcome); err != nil {
+					t.Error(err)
+				}
+				lives(key, when, c.want)
+			}
+		}
+	})
+}
+
+// TestFaultsOfFingerprints: what cannot stand in the record is refused.
+func TestFaultsOfFingerprints(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		g := guard(t, rdb, prefix, nil)
+		for _, print := range []string{"-", " ", "a b", "a\n", "\x00", "\x7f", "é", strings.Repeat("x", 129)} {
+			for name, ask := range map[string]func(context.Context, string, string) (*idempotency.Claim, []byte, error){"Begin": g.Begin, "Await": g.Await} {
+				if c, _, err := ask(t.Context(), "key", print); c != nil || !errors.Is(err, idempotency.ErrFingerprint) {
+					t.Errorf("%s of %q: %v, %v", name, print, c != nil, err)
+				}
+			}
+		}
+		for i, print := range []string{"!", "~", "--", "%S+", strings.Repeat("~", 128)} {
+			key := strings.Repeat("k", i+1)
+			if err := begin(t, g, key, print).Complete(t.Context(), []byte(print)); err != nil {
+				t.Error(err)
+			}
+			replayed(t, g, key, print, print)
+		}
+	})
+}
