@@ -38,12 +38,12 @@ func (a *admission) leave(reply *Reply) {
 		a.settled.Store(true)
 		return
 	}
-	a.giveBack(a.asked)
+	a.giveBack(a.asked, reply)
 }
 
 // giveBack waits for the refund, though the client may be gone: the limiter's
 // budget bounds it. Too late for a refund is no fault.
-func (a *admission) giveBack(r Request) {
+func (a *admission) giveBack(r Request, _ *Reply) {
 	if a.settled.Swap(true) {
 		return
 	}

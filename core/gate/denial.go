@@ -44,8 +44,9 @@ const titleInternal = "Internal Server Error"
 
 // deny refuses r: what the gates outside took for it is given back first.
 func (a answers) deny(r Request, d Denial) Pass {
-	retrace(r)
-	return Pass{Reply: a.reply(d)}
+	reply := a.reply(d)
+	retrace(r, reply)
+	return Pass{Reply: reply}
 }
 
 // reply renders a denial. None may be kept by a cache: RFC 6585 section 4 says

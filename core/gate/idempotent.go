@@ -1,8 +1,10 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,7 +68,7 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 		own = *opts
 	}
 	g := &idempotent{
-		begin: guard.Begin, principal: principal, opts: own,
+		guard: guard, begin: guard.Begin, principal: principal, opts: own,
 		headers: mustStorable("Idempotent", own.Headers),
 		methods: mustMethods(own.Methods),
 		answers: answers{render: own.Render, onError: own.OnError},
@@ -109,6 +111,7 @@ func IdempotencyScope(principal, method, path, key string) string {
 }
 
 type idempotent struct {
+	guard     *idempotency.Guard
 	begin     func(ctx context.Context, key, fingerprint string) (*idempotency.Claim, []byte, error)
 	principal Key
 	opts      IdempotentOptions
@@ -136,7 +139,11 @@ func (g *idempotent) Enter(r Request) Pass {
 	if err != nil {
 		return g.answers.refuse(r, err)
 	}
-	claim, result, err := g.begin(r.Context(), IdempotencyScope(principal, r.Method(), r.Path(), key), print)
+	scope := IdempotencyScope(principal, r.Method(), r.Path(), key)
+	if own, ok := idempotency.FromContext(r.Context()); ok && own.By(g.guard) && own.Key() == scope && own.Err() == nil {
+		return g.again(r)
+	}
+	claim, result, err := g.begin(r.Context(), scope, print)
 	switch {
 	case err != nil:
 		return g.refused(r, err)
@@ -144,16 +151,15 @@ func (g *idempotent) Enter(r Request) Pass {
 		return g.replay(r, result)
 	}
 	claim.Detach()
-	b := &begun{Context: claim.Context(), claim: claim, method: r.Method(), path: r.Path()}
+	b := &begun{Context: claim.Context(), claim: claim}
 	return Pass{Context: b, Capture: g.opts.MaxResponse, Leave: g.leaving(r, b)}
 }
 
 // begun is the context of a handler that runs under a claim.
 type begun struct {
 	context.Context
-	claim        *idempotency.Claim
-	method, path string
-	refused      atomic.Bool // by a gate further in: the handler does not run
+	claim   *idempotency.Claim
+	refusal atomic.Pointer[Reply] // of a gate further in: the handler may not have run
 }
 
 func (b *begun) Value(key any) any {
@@ -165,12 +171,24 @@ func (b *begun) Value(key any) any {
 
 func (b *begun) outside() context.Context { return b.Context }
 
-// giveBack is of no account for another request that the handler makes with its
-// context: that one is refused, and the handler runs.
-func (b *begun) giveBack(r Request) {
-	if r.Method() == b.method && r.Path() == b.path {
-		b.refused.Store(true)
+func (b *begun) giveBack(_ Request, reply *Reply) { b.refusal.Store(reply) }
+
+// refused says that what the client sees is the refusal of a gate further in,
+// and no answer of a handler that made other requests with its context.
+func (b *begun) refused(seen *Reply) bool {
+	refusal := b.refusal.Load()
+	if refusal == nil || seen == nil || seen.Partial {
+		return false
 	}
+	sent := refusal.Sent()
+	return seen.Status == sent.Status && bytes.Equal(seen.Body, sent.Body)
+}
+
+// again answers a handler that serves its own request through the gate once
+// more: it would wait for itself. What it has done nobody knows.
+func (g *idempotent) again(r Request) Pass {
+	g.answers.tell(r, fmt.Errorf("%w: a request came through its own gate.Idempotent a second time", ErrWiring))
+	return Pass{Reply: g.answers.reply(Denial{Status: 500, Title: titleInternal})}
 }
 
 // keyless answers a request without a usable key, with a problem type where
@@ -250,41 +268,47 @@ func (g *idempotent) replay(r Request, result []byte) Pass {
 func (g *idempotent) leaving(r Request, b *begun) func(*Reply) {
 	asked := Request(nil)
 	if g.answers.onError != nil {
-		asked = keep(r)
+		kept := keep(r)
+		kept.ctx = b
+		asked = kept
 	}
 	return func(reply *Reply) {
-		outcome := idempotency.Unknown()
+		outcome, known := idempotency.Unknown(), false
 		defer func() { // when Keep panics, too
-			if err := b.claim.Conclude(context.Background(), outcome); err != nil {
+			err := b.claim.Conclude(context.Background(), outcome)
+			if err == nil && !known && g.guard.InDoubt() != idempotency.Retry {
+				err = idempotency.ErrInDoubt
+			}
+			if err != nil {
 				g.answers.tell(asked, err)
 			}
 		}()
-		if reply != nil && reply.Status >= 400 && b.refused.Load() {
-			outcome = idempotency.NothingDone()
+		if b.refused(reply) {
+			outcome, known = idempotency.NothingDone(), true
 			return
 		}
-		outcome = g.outcome(reply)
+		outcome, known = g.outcome(reply)
 	}
 }
 
 // outcome is what an answer says of what was done.
-func (g *idempotent) outcome(reply *Reply) idempotency.Outcome {
+func (g *idempotent) outcome(reply *Reply) (o idempotency.Outcome, known bool) {
 	stands := concludes(reply)
 	if g.opts.Keep != nil && reply != nil && reply.Status >= 200 {
 		stands = g.kept(reply)
 	}
 	switch stands {
 	case doneNothing:
-		return idempotency.NothingDone()
+		return idempotency.NothingDone(), true
 	case doneUnknown:
-		return idempotency.Unknown()
+		return idempotency.Unknown(), false
 	case doneUnstored:
-		return idempotency.DoneWithout()
+		return idempotency.DoneWithout(), true
 	}
 	if stored := encodeReply(*reply, g.headers); stored != nil {
-		return idempotency.DoneWith(stored)
+		return idempotency.DoneWith(stored), true
 	}
-	return idempotency.DoneWithout()
+	return idempotency.DoneWithout(), true
 }
 
 func (g *idempotent) kept(reply *Reply) conclusion {

@@ -193,33 +193,6 @@ func TestIdempotentKeepPanics(t *testing.T) {
 	}
 }
 
-// Only a refusal of the request itself is one: the handler may make others with
-// its context, and go on.
-func TestIdempotentRefusedInside(t *testing.T) {
-	t.Parallel()
-	full := gate.RateLimit(hourly(t, 1), failing(gate.Refuse(403, "No")), nil)
-	for name, c := range map[string]struct {
-		method, path string
-		reply        *gate.Reply
-		state        idempotency.State
-	}{
-		"the request":          {"POST", "/orders", answered(409), idempotency.Free},
-		"another path":         {"POST", "/stock", answered(409), idempotency.Done},
-		"another method":       {"GET", "/orders", answered(409), idempotency.Done},
-		"another, that breaks": {"POST", "/stock", answered(500), idempotency.Doubtful},
-		"and done":             {"POST", "/orders", booked("tea"), idempotency.Done},
-		"and panicked":         {"POST", "/orders", nil, idempotency.Doubtful},
-	} {
-		guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
-		p := gate.Idempotent(guard, everyone, nil).Enter(posting("k", ""))
-		full.Enter(&request{ctx: p.Context, method: c.method, path: c.path})
-		p.Leave(c.reply)
-		if r, err := guard.Get(t.Context(), ordered); r.State != c.state || err != nil {
-			t.Errorf("%s: %+v, %v", name, r, err)
-		}
-	}
-}
-
 // A connection that was taken over has no answer to ask Keep about.
 func TestIdempotentTakenOver(t *testing.T) {
 	t.Parallel()

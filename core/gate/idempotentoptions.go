@@ -59,9 +59,11 @@ type IdempotentOptions struct {
 	// [RateLimitOptions] does. It also hears of a request that is in doubt
 	// (idempotency.ErrInDoubt); of a result that cannot be read
 	// (idempotency.ErrNoResult); and, when the handler has run, of a claim that
-	// was lost to another (idempotency.ErrLost) and of a result that Redis did
-	// not confirm. The Request then has no more than its context, method, host,
-	// path, query, route and peer.
+	// was lost to another (idempotency.ErrLost), of a result that Redis did not
+	// confirm, and of a request that is in doubt from then on. After the handler
+	// the Request has no more than its context, in which idempotency.FromContext
+	// finds the claim with its Key, and its method, host, path, query, route and
+	// peer.
 	OnError func(Request, error)
 }
 

@@ -22,7 +22,7 @@ const maxStoredLines = 1 << 10
 // new ones go to the end.
 var storedFields = []string{
 	fieldContentType, "Content-Encoding", "Content-Language", "Location",
-	"Content-Location", "Etag", "Last-Modified", "Link",
+	"Content-Location", "Etag", "Last-Modified", "Link", fieldCacheControl, "Vary",
 }
 
 // secretFields are for the one who asked at the time and nobody else, were it
@@ -58,7 +58,7 @@ func mustStorable(constructor string, names []string) storable {
 // those with which it would be sent ([Reply.Sent]).
 //
 // Of its header it keeps Content-Type, Content-Encoding, Content-Language,
-// Location, Content-Location, ETag, Last-Modified and Link, and the named
+// Location, Content-Location, ETag, Last-Modified, Link, Cache-Control and Vary, and the named
 // headers, which should be those that the gate's options name. It is nil where
 // there is no whole reply to give again: of a Partial one, and of one with more
 // than 1024 lines of those. For them there is idempotency.DoneWithout.

@@ -17,6 +17,7 @@ type Claim struct {
 	fence   int64
 	attempt int64
 	parent  context.Context
+	release context.CancelFunc // of parent's deadline; nil where there is none
 	lease   lease.Lease
 
 	conclusion sync.Once
@@ -61,8 +62,17 @@ func (c *Claim) Err() error { return c.lease.Err() }
 func (c *Claim) Context() context.Context { return c.lease.Context() }
 
 // Detach has Context outlast the context that was given to Begin, of which it
-// takes the values alone. It is to be called before Context is.
-func (c *Claim) Detach() { c.parent = context.WithoutCancel(c.parent) }
+// takes the values and the deadline alone. It is to be called before Context is.
+func (c *Claim) Detach() {
+	deadline, ok := c.parent.Deadline()
+	c.parent = context.WithoutCancel(c.parent)
+	if ok {
+		c.parent, c.release = context.WithDeadline(c.parent, deadline)
+	}
+}
+
+// By says whether a guard has given the claim out.
+func (c *Claim) By(g *Guard) bool { return c.of == g }
 
 type contextKey struct{}
 

@@ -33,6 +33,9 @@ func (c *Claim) conclude(ctx context.Context, o Outcome) error {
 	if c.lease.End(ErrConcluded) == nil {
 		c.of.count.running.Add(-1)
 	}
+	if c.release != nil {
+		c.release()
+	}
 	end := c.ending(o)
 	asked := time.Now()
 	n, in, err := end(ctx)
@@ -135,6 +138,9 @@ func (g *Guard) verdict(o Outcome, n int64, doubted bool) error {
 		g.count.completed.Add(1)
 	default:
 		g.count.abandoned.Add(1)
+		if g.becomes(o.state) == doubt {
+			g.count.doubted.Add(1)
+		}
 	}
 	return nil
 }

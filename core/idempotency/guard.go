@@ -96,3 +96,7 @@ func (g *Guard) Do(ctx context.Context, key string, fn func(ctx context.Context)
 
 // Retention is for how long the guard remembers a result.
 func (g *Guard) Retention() time.Duration { return g.opts.Retention }
+
+// InDoubt is what the guard does about a run of which nobody knows how far it
+// came.
+func (g *Guard) InDoubt() InDoubt { return g.opts.InDoubt }

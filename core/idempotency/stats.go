@@ -7,7 +7,7 @@ import (
 
 type counters struct {
 	begun, replayed, inFlight, mismatched, inDoubt, noResult, canceled, failed atomic.Uint64
-	completed, flushed, abandoned, overtaken, unconfirmed, lost                atomic.Uint64
+	completed, flushed, abandoned, doubted, overtaken, unconfirmed, lost       atomic.Uint64
 	running                                                                    atomic.Int64
 }
 
@@ -46,6 +46,7 @@ type Stats struct {
 	Completed   uint64 // claims that were concluded as done
 	Flushed     uint64 // of these, those of which Redis had no record any more
 	Abandoned   uint64 // claims that were concluded otherwise
+	Doubted     uint64 // of these, those that are in doubt since
 	Overtaken   uint64 // claims that another had taken over when they were concluded: it may have run twice
 	Unconfirmed uint64 // conclusions that Redis did not confirm at once
 	Lost        uint64 // claims that ended before they were concluded
@@ -66,7 +67,7 @@ func (g *Guard) Stats() Stats {
 		Begun: n.begun.Load(), Replayed: n.replayed.Load(), InFlight: n.inFlight.Load(), Mismatched: n.mismatched.Load(),
 		InDoubt: n.inDoubt.Load(), NoResult: n.noResult.Load(), Canceled: n.canceled.Load(), Failed: n.failed.Load(),
 		Completed: n.completed.Load(), Flushed: n.flushed.Load(), Abandoned: n.abandoned.Load(),
-		Overtaken: n.overtaken.Load(), Unconfirmed: n.unconfirmed.Load(), Lost: n.lost.Load(),
+		Doubted: n.doubted.Load(), Overtaken: n.overtaken.Load(), Unconfirmed: n.unconfirmed.Load(), Lost: n.lost.Load(),
 		Running:    int(n.running.Load()),
 		Concluding: late.Pending, Concluded: late.Undone, Dropped: late.Overflowed,
 		Undoing: undo.Pending, Undone: undo.Undone, Lapsing: undo.Overflowed,

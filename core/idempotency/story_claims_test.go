@@ -84,6 +84,7 @@ func (h *story) reconciled(i int) (claims bool) {
 	case h.fails != nil || want == "":
 		want = "doubt"
 		n.Abandoned++
+		n.Doubted++
 	case want == "free":
 		want = "asking"
 	default:
@@ -181,6 +182,9 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 		}
 	default:
 		n.Abandoned++
+		if became == "doubt" {
+			n.Doubted++
+		}
 	}
 	if !same(err, want) {
 		h.wrong("it is concluded as %q: %v, not %v", o.state, err, want)

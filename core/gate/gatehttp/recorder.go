@@ -3,6 +3,7 @@ package gatehttp
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/neap-go/neap/core/gate"
@@ -16,6 +17,7 @@ type Recorder struct {
 	head    bool
 	capture int64
 	live    http.Header
+	outside []string // the Content-Encoding that middleware outside is going to apply
 
 	status   int // 0 until it is committed
 	header   http.Header
@@ -30,8 +32,12 @@ type Recorder struct {
 // NewRecorder returns a recorder for the response to a request with this
 // method. header is the writer's own, as its Header method returns it.
 func NewRecorder(header http.Header, method string, capture int64) *Recorder {
-	return &Recorder{head: method == http.MethodHead, capture: capture, live: header}
+	return &Recorder{
+		head: method == http.MethodHead, capture: capture, live: header, outside: slices.Clone(header[fieldEncoding]),
+	}
 }
+
+const fieldEncoding = "Content-Encoding"
 
 // sniffLength is how much of a body [http.DetectContentType] looks at.
 const sniffLength = 512
@@ -45,9 +51,12 @@ func (rec *Recorder) Commit(status int) {
 	}
 	rec.status = status
 	rec.header = rec.live.Clone()
+	if slices.Equal(rec.header[fieldEncoding], rec.outside) { // what is written here is not encoded yet
+		delete(rec.header, fieldEncoding)
+	}
 	_, typed := rec.header["Content-Type"]
 	rec.sniffing = !typed && gate.BodyAllowed(status) &&
-		rec.header.Get("Content-Encoding") == "" && rec.header.Get("Transfer-Encoding") == ""
+		rec.header.Get(fieldEncoding) == "" && rec.header.Get("Transfer-Encoding") == ""
 }
 
 // Wrote notes a write of p to the body that came to n bytes and ended with err,

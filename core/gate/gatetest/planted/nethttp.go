@@ -100,7 +100,7 @@ var nethttpBugs = []bug{
 		"an informational status ends nothing",
 	},
 	{
-		"core/gate/denial.go", "\tretrace(r)\n", "",
+		"core/gate/denial.go", "\tretrace(r, reply)\n", "",
 		"what gates outside took of a refused request stays taken",
 	},
 	{
@@ -290,7 +290,7 @@ var nethttpBugs = []bug{
 		"one client is given the answer to another",
 	},
 	{
-		"core/gate/idempotent.go", "r.Path(), key), print)", `"/", key), print)`,
+		"core/gate/idempotent.go", "r.Path(), key)", `"/", key)`,
 		"a key stands for all paths",
 	},
 	{
@@ -310,11 +310,11 @@ var nethttpBugs = []bug{
 		"a handler that panics keeps its claim",
 	},
 	{
-		"core/gate/idempotent.go", "reply.Status >= 400 && b.refused.Load()", "reply.Status > 999 && b.refused.Load()",
+		"core/gate/idempotent.go", "if b.refused(reply) {", "if reply == nil && b.refused(reply) {",
 		"what a gate further in refuses is in doubt",
 	},
 	{
-		"core/gate/idempotent.go", "if err := b.claim.Conclude(context.Background(), outcome); err != nil {\n\t\t\t\tg.answers.tell(asked, err)\n\t\t\t}", "go b.claim.Conclude(context.Background(), outcome)\n\t\t\t_ = asked",
+		"core/gate/idempotent.go", "err := b.claim.Conclude(context.Background(), outcome)", "var err error\n\t\t\tgo b.claim.Conclude(context.Background(), outcome)",
 		"nobody hears of an answer that could not be stored",
 	},
 }

@@ -1,0 +1,54 @@
+package gatehttp_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// A Content-Encoding that middleware outside will apply is not that of what
+// the handler writes; one that the handler sets itself is.
+func TestContentEncodingIsTheHandlers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		outside, handler, want string
+	}{
+		"none":                   {"", "", ""},
+		"outside":                {"gzip", "", ""},
+		"the handler's":          {"", "br", "br"},
+		"both":                   {"gzip", "br", "br"},
+		"dropped by the handler": {"gzip", "-", ""},
+	} {
+		header := http.Header{}
+		if c.outside != "" {
+			header.Set("Content-Encoding", c.outside)
+		}
+		rec := gatehttp.NewRecorder(header, "POST", 100)
+		switch c.handler {
+		case "":
+		case "-":
+			header.Del("Content-Encoding")
+		default:
+			header.Set("Content-Encoding", c.handler)
+		}
+		rec.Commit(200)
+		_, _ = rec.Wrote([]byte("<html>"), 6, nil)
+		reply := rec.Reply()
+		got := ""
+		for _, f := range reply.Header {
+			if f.Name == "Content-Encoding" {
+				got = f.Value
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+		guessed := slices.Contains(reply.Header, gate.Field{Name: "Content-Type", Value: "text/html; charset=utf-8"})
+		if guessed != (c.want == "") {
+			t.Errorf("%s: a Content-Type is guessed: %v", name, guessed)
+		}
+	}
+}

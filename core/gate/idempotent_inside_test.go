@@ -1,0 +1,99 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+)
+
+// Only a refusal that is the answer says that the handler has not run: it may
+// make other requests with its context, and go on when one is refused.
+func TestIdempotentRefusedInside(t *testing.T) {
+	t.Parallel()
+	inner := gate.RateLimit(hourly(t, 1), failing(gate.Refuse(409, "No")), nil)
+	for name, c := range map[string]struct {
+		seen  func(refusal *gate.Reply) *gate.Reply
+		state idempotency.State
+	}{
+		"the refusal":         {func(refusal *gate.Reply) *gate.Reply { sent := refusal.Sent(); return &sent }, idempotency.Free},
+		"another answer":      {func(*gate.Reply) *gate.Reply { return answered(409) }, idempotency.Done},
+		"a break":             {func(*gate.Reply) *gate.Reply { return answered(500) }, idempotency.Doubtful},
+		"done":                {func(*gate.Reply) *gate.Reply { return booked("tea") }, idempotency.Done},
+		"a panic":             {func(*gate.Reply) *gate.Reply { return nil }, idempotency.Doubtful},
+		"part of the refusal": {func(r *gate.Reply) *gate.Reply { return &gate.Reply{Status: r.Status, Body: r.Body, Partial: true} }, idempotency.NoResult},
+	} {
+		guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+		p := gate.Idempotent(guard, everyone, nil).Enter(posting("k", ""))
+		refusal := inner.Enter(&request{ctx: p.Context, method: "POST", path: "/orders"})
+		p.Leave(c.seen(refusal.Reply))
+		if r, err := guard.Get(t.Context(), ordered); r.State != c.state || err != nil {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// A handler that serves its own request once more does not wait for itself, and
+// what it has done is not known.
+func TestIdempotentInItself(t *testing.T) {
+	t.Parallel()
+	guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+	var h hook
+	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: h.hear})
+	p := g.Enter(posting("k", ""))
+	inner := posting("k", "")
+	inner.ctx = p.Context
+	q := g.Enter(inner)
+	if err := h.take(); status(q) != 500 || !errors.Is(err, gate.ErrWiring) {
+		t.Errorf("%+v, and the hook was told %v", q.Reply, err)
+	}
+	sent := q.Reply.Sent()
+	p.Leave(&sent)
+	if r, err := guard.Get(t.Context(), ordered); r.State != idempotency.Doubtful || err != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// When nobody will know what was done, the hook is told at once, with the claim
+// and its key.
+func TestIdempotentTellsOfDoubt(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[idempotency.InDoubt]error{idempotency.Retry: nil, idempotency.Reject: idempotency.ErrInDoubt} {
+		guard, _ := guards(t, idempotency.Options{InDoubt: policy})
+		var told error
+		var key string
+		p := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: func(r gate.Request, err error) {
+			told = err
+			if c, ok := idempotency.FromContext(r.Context()); ok {
+				key = c.Key()
+			}
+		}}).Enter(posting("k", ""))
+		p.Leave(answered(500))
+		if !errors.Is(told, want) || want != nil && key != ordered || guard.Stats().Doubted != uint64(policy) {
+			t.Errorf("%v: the hook was told %v of %q; %+v", policy, told, key, guard.Stats())
+		}
+	}
+}
+
+// A deadline that was set outside holds for the handler; the end of the request
+// does not.
+func TestIdempotentDeadline(t *testing.T) {
+	t.Parallel()
+	guard, _ := guards(t, idempotency.Options{})
+	outer, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
+	r := posting("k", "")
+	r.ctx = outer
+	p := gate.Idempotent(guard, everyone, nil).Enter(r)
+	cancel()
+	want, _ := outer.Deadline()
+	if got, ok := p.Context.Deadline(); !ok || !got.Equal(want) || p.Context.Err() != nil {
+		t.Errorf("the deadline is %v, %v; %v", got, ok, p.Context.Err())
+	}
+	p.Leave(booked("tea"))
+	if p.Context.Err() == nil {
+		t.Error("the context goes on without the claim")
+	}
+}
