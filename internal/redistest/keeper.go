@@ -63,13 +63,18 @@ func (k *keeper) start() error {
 	if err := k.tell("start"); err != nil {
 		return err
 	}
-	const bound = 30 * time.Second
+	const bound, looks = 30 * time.Second, 100
+	before, unchanged := "", 0
 	for deadline := time.Now().Add(bound); ; time.Sleep(2 * time.Millisecond) {
 		log := k.log()
+		if unchanged++; log != before {
+			before, unchanged = log, 0
+		}
+		failed := strings.Contains(log, "aborting") || strings.Contains(log, "FATAL CONFIG")
 		switch {
 		case strings.Contains(log, "Ready to accept connections"):
 			return nil
-		case strings.Contains(log, "aborting"), strings.Contains(log, "FATAL CONFIG"), time.Now().After(deadline):
+		case failed && unchanged >= looks, time.Now().After(deadline): // it says why behind that
 			if err := k.tell("stop"); err != nil {
 				return err
 			}
