@@ -60,11 +60,11 @@ func (p *process) proceed() error {
 	return err
 }
 
-// idle waits until nothing runs in it that was begun.
+// idle waits until nothing runs in it that was begun, or is still to be noted.
 func (p *process) idle(ctx context.Context) error {
-	return await(ctx, "the shop", func() bool {
+	return until(ctx, "the shop", func() (bool, error) {
 		response, err := p.do(ctx, http.MethodGet, "/idle", nil, "")
-		return err == nil && response.status == http.StatusOK
+		return err == nil && response.status == http.StatusOK, nil
 	})
 }
 

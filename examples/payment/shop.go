@@ -68,7 +68,7 @@ func serve(ctx context.Context, url, file string, lease time.Duration) error {
 		mux.Handle("POST /callbacks/"+e.preset.Name, nethttp.Handler(endpoint))
 	}
 	mux.HandleFunc("GET /idle", func(w http.ResponseWriter, _ *http.Request) {
-		if stats := guard.Stats(); stats.Running+stats.Concluding+stats.Undoing > 0 {
+		if stats := guard.Stats(); stats.Running+stats.Concluding > 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})

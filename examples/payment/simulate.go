@@ -139,10 +139,21 @@ func (s *simulation) run(ctx context.Context) error {
 			return nil
 		}
 		s.store.set(next.due)
-		if err := s.send(ctx, next); err != nil {
+		if err := errors.Join(s.send(ctx, next), s.idle(ctx)); err != nil {
 			return fmt.Errorf("%s, %s, %s: %w", next.provider.name, next.trouble.name, next.delivery.id("event"), err)
 		}
 	}
+}
+
+// idle waits until nothing runs that was begun, and all of it is noted: the clock
+// must not end a lease of what is only slow.
+func (s *simulation) idle(ctx context.Context) error {
+	for _, p := range s.processes {
+		if err := p.idle(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // send makes the next delivery of a chain, and says when the one after it is due.
@@ -157,10 +168,9 @@ func (s *simulation) send(ctx context.Context, c *chain) error {
 	}
 	if acknowledged && c.befalls() != lost {
 		c.open = false
-		if again, err := s.at(ctx, c, s.other(), ""); err != nil || !again { // which had been on its way
-			return errors.Join(err, errors.New("an event that was acknowledged is not any more"))
-		}
-		return nil
+		return until(ctx, "an event that was acknowledged, to be so again", func() (bool, error) {
+			return s.at(ctx, c, s.other(), "") // which had been on its way
+		})
 	}
 	if c.last() {
 		c.open, c.tally.givenUp = false, 1
@@ -190,8 +200,8 @@ func (s *simulation) deliver(ctx context.Context, c *chain, befalls string) (ack
 	case fail:
 		return s.at(ctx, c, i, fail)
 	case crash:
-		if acknowledged, err = s.at(ctx, c, i, crash); err == nil {
-			return acknowledged, errors.New("who was to be killed has answered")
+		if err := s.crash(ctx, c, i); err != nil {
+			return false, err
 		}
 		s.processes[i].buried()
 		c.unclaimed = time.Now().Add(s.store.lease)
@@ -204,7 +214,25 @@ func (s *simulation) deliver(ctx context.Context, c *chain, befalls string) (ack
 		acknowledged, err = s.at(ctx, c, i, "")
 		return acknowledged, errors.Join(err, s.store.start(ctx))
 	}
-	return s.together(ctx, c)
+	if !c.last() { // which may come while the lease of a process that was killed lasts
+		return s.together(ctx, c)
+	}
+	err = until(ctx, "an acknowledgement", func() (bool, error) {
+		acknowledged, err = s.together(ctx, c)
+		return acknowledged, err
+	})
+	return acknowledged, err
+}
+
+// crash has a process killed by a delivery.
+func (s *simulation) crash(ctx context.Context, c *chain, i int) error {
+	return until(ctx, "the kill", func() (bool, error) {
+		acknowledged, err := s.at(ctx, c, i, crash)
+		if acknowledged {
+			return false, errors.Join(err, errors.New("who was to be killed has acknowledged"))
+		}
+		return err != nil, ctx.Err()
+	})
 }
 
 // held does something while the handler is at work.
@@ -213,14 +241,24 @@ func (s *simulation) held(ctx context.Context, c *chain, i int, befalls string) 
 	patience, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	ended := make(chan error, 1)
-	go func() {
-		acknowledged, err = s.at(patience, c, i, hold)
-		ended <- err
-	}()
-	select {
-	case <-p.said:
-	case err := <-ended:
-		return acknowledged, errors.Join(err, errors.New("it was not handled"))
+	err = until(ctx, "the handler", func() (bool, error) {
+		go func() {
+			var err error
+			acknowledged, err = s.at(patience, c, i, hold)
+			ended <- err
+		}()
+		select {
+		case <-p.said:
+			return true, nil
+		case err := <-ended:
+			if acknowledged {
+				return false, errors.Join(err, errors.New("it was not handled"))
+			}
+			return false, err
+		}
+	})
+	if err != nil {
+		return false, err
 	}
 	if befalls == restart {
 		s.store.stop()
