@@ -41,8 +41,10 @@ func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Tim
 func (c *Claim) Key() string { return c.key }
 
 // Fence is the fencing number, which grows with each claim of the key, also when
-// the record was deleted in between. A store that refuses what carries a smaller
-// one than it has seen cannot be written to by who has lost the claim.
+// the record was deleted or its retention passed in between, unless the clock of
+// Redis, that of a new primary too, is then before the last claim. A store that
+// refuses what carries a smaller one than it has seen cannot be written to by who
+// has lost the claim.
 func (c *Claim) Fence() int64 { return c.fence }
 
 // Attempt says how many times it was begun with this one: above 1 an earlier
@@ -101,7 +103,8 @@ func (c *Claim) Complete(ctx context.Context, result []byte) error {
 	return c.Conclude(ctx, DoneWith(result))
 }
 
-// Abandon is Conclude of [NothingDone].
+// Abandon is Conclude of [NothingDone]. A run that another has found to be in
+// doubt meanwhile stays so, and the error is nil.
 func (c *Claim) Abandon(ctx context.Context) error { return c.Conclude(ctx, NothingDone()) }
 
 // holding is a Claim as its lease sees it.

@@ -35,7 +35,7 @@ func Imports(guard *idempotency.Guard) gate.Gate {
 	number := gate.ByJSON("/number", nil)
 	return gate.Idempotent(guard, gate.ByValue(tenantKey{}), &gate.IdempotentOptions{
 		Key:    number,
-		Fields: []gate.Key{number, gate.ByJSON("/amount", nil)},
+		Fields: []gate.Key{number, gate.ByJSON("/cents", nil)},
 	})
 }
 
@@ -70,7 +70,7 @@ func created(body []byte) []byte {
 // Settle says what became of a request in doubt. The order is nil where the
 // database has none.
 func Settle(ctx context.Context, guard *idempotency.Guard, find func(ctx context.Context, key string) (order []byte, err error)) error {
-	key := gate.IdempotencyScope("key:account=17", "POST", "/orders", "8e03978e-40d5-43e8-bc93-6894a57f9324")
+	key := gate.IdempotencyScope("value:main.tenantKey({})=17", "POST", "/orders", "8e03978e-40d5-43e8-bc93-6894a57f9324")
 	record, err := guard.Get(ctx, key)
 	if err != nil || record.State != idempotency.Doubtful {
 		return err
@@ -96,12 +96,20 @@ func Sealed(rdb script.Client, newer, older []byte) (*idempotency.Guard, error) 
 	})
 }
 
-// Consume has a message that a queue delivers several times paid once.
-func Consume(ctx context.Context, guard *idempotency.Guard, id string, pay func(ctx context.Context) ([]byte, error)) error {
+// Consume has a message that a queue delivers several times paid once. Park puts it
+// aside, for people to look at.
+func Consume(ctx context.Context, guard *idempotency.Guard, id string,
+	pay func(ctx context.Context) ([]byte, error), park func(ctx context.Context, id string) error,
+) error {
 	receipt, err := guard.Do(ctx, id, func(ctx context.Context) ([]byte, error) {
 		return pay(ctx)
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, idempotency.ErrNoResult):
+		return nil // it was done, and what came of it cannot be read any more
+	case errors.Is(err, idempotency.ErrInDoubt):
+		return park(ctx, id) // for people to look at: a delivery alone does not settle it
+	case err != nil:
 		return err // the queue delivers it again
 	}
 	slog.InfoContext(ctx, "paid", "bytes", len(receipt))
