@@ -37,15 +37,16 @@ import (
 // body is refused, now and later.
 //
 // The handler's context is that of the claim: idempotency.FromContext finds it,
-// with its fence and attempt, and the context ends when the claim is lost, but not
-// when the client goes away: the client will be back, and finds the answer. A
-// handler that has done nothing for now calls Claim.Abandon. A panic, or an answer
-// of 500 and above, is the guard's InDoubt to settle; what a gate of neap's
-// further in refuses was not done. An answer that is too long,
-// was flushed or taken over is not stored, but it was done: later ones are told
-// so with a 409 and never run. Set-Cookie, Authorization and WWW-Authenticate are
-// never stored. What was done and cannot be noted, since Redis is away, is sent
-// nonetheless, and noted as soon as it can be.
+// with its fence and attempt. It ends when the claim is lost, and at a deadline
+// that was set outside, but not when the client goes away: the client will be
+// back, and finds the answer. A handler that has done nothing for now calls
+// Claim.Abandon. A panic, or an answer of 500 and above, is the guard's InDoubt to
+// settle; a refusal of a gate of neap's further in, sent as it is, says that
+// nothing was done. An answer that is too long, was flushed or taken over is not
+// stored, but it was done: later ones are told so with a 409 and never run.
+// Set-Cookie, Authorization and WWW-Authenticate are never stored. What was done
+// and cannot be noted, since Redis is away, is sent nonetheless, and noted as soon
+// as it can be.
 //
 // It reads the body before the handler does, who can read it again, and holds up
 // to MaxBody and MaxResponse bytes a request. It belongs behind what
