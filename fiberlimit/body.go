@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatehttp"
 )
@@ -16,6 +18,10 @@ import (
 func (q request) Body(max int64) ([]byte, error) {
 	if q.c.Request().IsBodyStream() {
 		return q.streamed(max)
+	}
+	header := &q.c.Request().Header
+	if len(header.MultipartFormBoundary()) > 0 && len(header.Peek(fiber.HeaderContentEncoding)) == 0 {
+		return multipartBody(q.c.Request(), max)
 	}
 	body := q.c.Request().Body()
 	if int64(len(body)) > max {
@@ -33,6 +39,9 @@ func (q request) streamed(max int64) ([]byte, error) {
 	if again, ok := native.BodyStream().(replayed); ok {
 		r.Body = again.ReadCloser
 		return gatehttp.Request{HTTP: r}.Body(max)
+	}
+	if length < 0 && readBefore(native.BodyStream()) {
+		return nil, gate.ErrBodyConsumed
 	}
 	src := &source{Reader: native.BodyStream(), missing: length}
 	r.Body = src
@@ -67,16 +76,43 @@ func (s *source) Read(p []byte) (int, error) {
 // a chunk was to begin: fasthttp takes that for the end of the body. Its reader
 // then holds nothing, while behind a last chunk it holds what that was read of.
 func hungUp(stream io.Reader) bool {
+	taken, known := buffered(stream)
+	return known && len(taken) == 0
+}
+
+// readBefore says of a chunked stream that others have read of it. To ask one
+// that has ended would wait for what the client says next.
+func readBefore(stream io.Reader) bool {
 	v := reflect.Indirect(reflect.ValueOf(stream))
 	if v.Kind() != reflect.Struct {
 		return false
 	}
+	if read := v.FieldByName("totalBytesRead"); read.IsValid() && read.CanInt() && read.Int() > 0 {
+		return true
+	}
+	// Nothing, or a body of no chunks: before it stands the request's header, of
+	// whose last line there is a colon or a space ahead.
+	taken, _ := buffered(stream)
+	last := bytes.TrimRight(taken, "\r\n")
+	last = last[bytes.LastIndexByte(last, '\n')+1:]
+	return len(taken) > 0 && !bytes.ContainsAny(last, ": \t")
+}
+
+// buffered is what a stream's reader still holds of what was taken from it.
+func buffered(stream io.Reader) (taken []byte, known bool) {
+	v := reflect.Indirect(reflect.ValueOf(stream))
+	if v.Kind() != reflect.Struct {
+		return nil, false
+	}
 	reader := v.FieldByName("reader")
 	if !reader.IsValid() || reader.Type() != reflect.TypeFor[*bufio.Reader]() || reader.IsNil() {
-		return false
+		return nil, false
 	}
-	read := reader.Elem().FieldByName("r")
-	return read.IsValid() && read.CanInt() && read.Int() == 0
+	buf, read := reader.Elem().FieldByName("buf"), reader.Elem().FieldByName("r")
+	if !buf.IsValid() || buf.Type() != reflect.TypeFor[[]byte]() || !read.IsValid() || !read.CanInt() {
+		return nil, false
+	}
+	return buf.Bytes()[:read.Int()], true
 }
 
 func (s *source) Close() error { return nil }

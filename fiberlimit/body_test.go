@@ -58,6 +58,30 @@ func exchanged(t *testing.T, address, raw string) (answers []string) {
 	}
 }
 
+// answered is like exchanged, of one request that comes in pieces, and the
+// connection stays open.
+func answered(t *testing.T, address, raw string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	header, body, _ := strings.Cut(raw, "\r\n\r\n")
+	for _, piece := range append([]string{header + "\r\n\r\n"}, strings.Split(body, "")...) {
+		if _, err := io.WriteString(conn, piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, _ := io.ReadAll(response.Body)
+	return fmt.Sprintf("%d %s", response.StatusCode, answer)
+}
+
 func posting(length int, body string) string {
 	return fmt.Sprintf("POST /detail HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n%s", length, body)
 }
@@ -97,8 +121,52 @@ func TestStreamedBodyThatOthersHaveRead(t *testing.T) {
 		Gates: []gate.Gate{bodies(1 << 20)},
 	})
 	want := "200 0 " + gate.ErrBodyConsumed.Error()
-	if got := exchanged(t, address, posting(4, "body")); len(got) != 1 || got[0] != want {
+	const chunked = "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for name, raw := range map[string]string{
+		"Length":   posting(4, "body"),
+		"Chunked":  chunked + "4\r\nbody\r\n0\r\n\r\n",
+		"NoChunks": chunked + "0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// The client says nothing more and stays: to read on would wait for it.
+			if got := answered(t, address, raw); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestStreamedBodyThatOthersHaveBegunToRead(t *testing.T) {
+	t.Parallel()
+	app := fiber.New(fiber.Config{StreamRequestBody: true, DisableStartupMessage: true})
+	app.Post("/detail", func(c *fiber.Ctx) error {
+		if _, err := io.ReadFull(c.Context().RequestBodyStream(), make([]byte, 4)); err != nil {
+			return err
+		}
+		return c.Next()
+	}, fiberlimit.Middleware(bodies(1<<20)))
+	want := "200 0 " + gate.ErrBodyConsumed.Error()
+	raw := "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n6\r\na: b c\r\n0\r\n\r\n"
+	if got := answered(t, listening(t, app), raw); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestStreamedBodyThatNobodyHasRead(t *testing.T) {
+	t.Parallel()
+	address := serve(t, fiber.Config{StreamRequestBody: true, DisableStartupMessage: true}, gatetest.App{
+		Gates: []gate.Gate{bodies(1 << 20)},
+	})
+	const chunked = "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n"
+	for _, raw := range []string{
+		chunked + "\r\n0\r\n\r\n",
+		chunked + "X-Zero: 0\r\n\r\n0\r\n\r\n",
+		chunked + "X-Zero:\r\n 0\r\n\r\n0\r\n\r\n",
+	} {
+		if got := answered(t, address, raw); got != "200 0 <nil>" {
+			t.Errorf("%q: got %q", raw, got)
+		}
 	}
 }
 

@@ -25,10 +25,18 @@
 // not end with the client: behind gate.Exclusive a handler runs on until it
 // returns, or its lock is lost or reaches MaxHold.
 //
-// Fiber parses a multipart form before any handler runs, and Body then returns
-// it written anew, its parts in any order; with DisablePreParseMultipartForm
-// Body returns what was sent. Under StreamRequestBody a chunked body that ends
-// between two chunks passes for a whole one, and a request that is refused ends
-// its connection: fasthttp would take the body, unread, for the next request.
+// Fiber parses a multipart form before any handler runs, and its bytes are gone.
+// Body then returns the form written anew, always alike: fields sorted by name,
+// then files with their headers. What a gate cannot tell of such a form is the
+// order of parts of different names, what a part that is no file has in its
+// header beside its name, how names and headers were spelled, and what stands
+// outside of named parts. When middleware has moved a file of the form away, as
+// SaveFile does with a long one, Body fails with gate.ErrBodyConsumed. With
+// DisablePreParseMultipartForm: true Body returns what was sent.
+//
+// Under StreamRequestBody a chunked body that ends between two chunks passes for
+// a whole one, and a request that is refused ends its connection: fasthttp would
+// take the body, unread, for the next request.
+//
 // Under UnescapePath Fiber makes a space of each plus sign in a path.
 package fiberlimit
