@@ -228,9 +228,11 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	before, was := redistest.Settled(runtime.NumGoroutine), connections()
 
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: redistest.User, Password: redistest.Password, ContextTimeoutEnabled: true})
-	opts := &idempotency.Options{Lease: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute}
+	opts := &idempotency.Options{RetryDelay: 20 * time.Millisecond, Wait: time.Minute}
 	g, second := guard(t, rdb, prefix, opts), guard(t, rdb, prefix, opts)
-	short := guard(t, rdb, prefix, &idempotency.Options{Lease: 500 * time.Millisecond, Budget: 50 * time.Millisecond})
+	drops := guard(t, rdb, prefix, &idempotency.Options{Lease: 2 * time.Second}) // undone for as long
+	short := guard(t, rdb, prefix, &idempotency.Options{Lease: 1500 * time.Millisecond, Budget: 500 * time.Millisecond})
+	warm(t, g)
 	ctx := t.Context()
 	var wg sync.WaitGroup
 	n := redistest.Ops(10_000)
@@ -248,7 +250,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 					}
 				case j%50 == 1: // dropped by who asked
 					gone, cancel := context.WithTimeout(ctx, time.Duration(j%7)*100*time.Microsecond)
-					if c, _, err := g.Await(gone, key, ""); err == nil {
+					if c, _, err := drops.Await(gone, key, ""); err == nil {
 						_ = c.Context()
 						_ = c.Abandon(gone)
 					}
@@ -277,14 +279,20 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	}
 	srv.Pause(t)
 	for i, c := range dropped {
-		if i%2 == 0 {
-			_ = c.Complete(ctx, nil)
-		} else {
-			<-c.Context().Done()
-		}
+		wg.Go(func() {
+			if i%2 == 0 {
+				_ = c.Complete(ctx, nil)
+			} else {
+				<-c.Context().Done()
+			}
+		})
 	}
+	wg.Wait()
 	srv.Resume(t)
-	left(t, g, second, short)
+	if len(dropped) == 0 {
+		t.Error("nothing was dropped while the server was away")
+	}
+	left(t, g, second, drops, short)
 	if pool := int(rdb.PoolStats().TotalConns); connections() > was+pool {
 		t.Errorf("%d connections, of which the pool has %d", connections(), pool)
 	}

@@ -3,9 +3,12 @@ package idempotency_test
 import (
 	"context"
 	"errors"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
@@ -91,6 +94,35 @@ func dead(t testing.TB, rdb redis.UniversalClient, prefix, key string) {
 	if err := rdb.Set(t.Context(), nameOf(prefix, key), r, time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// lapsed has the lease of a run end, as if nobody had renewed it.
+func lapsed(t testing.TB, admin redis.UniversalClient, prefix, key string) {
+	t.Helper()
+	name := nameOf(prefix, key)
+	line, err := admin.Get(t.Context(), name).Result()
+	words := strings.Split(line, " ")
+	if err != nil || len(words) != 7 || words[0] != "pending" {
+		t.Fatalf("%s does not run: %q, %v", key, line, err)
+	}
+	words[3] = "1"
+	if err := admin.Set(t.Context(), name, strings.Join(words, " "), redis.KeepTTL).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inBubble is a client of a miniredis whose clock is the bubble's.
+func inBubble(t *testing.T) *redis.Client {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	rdb := redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:1", ContextTimeoutEnabled: true, // never dialled
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+	})
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
 }
 
 // nameOf is a key's name in Redis, where it is safe.

@@ -20,14 +20,21 @@ import (
 
 const (
 	linearWorkers = 8
-	linearKeys    = 4
-	linearLease   = 4 * time.Minute // twice of what a history may take on a busy machine
+	linearKeys    = 4                // at a time
+	linearSpan    = 300              // operations, after which there are other keys: what is checked is short
+	linearLease   = 20 * time.Minute // twice of what a history may take on a busy machine
 )
+
+// linearBudgets are those of the guards: the first is over before a server that
+// is silent counts as gone, and in many a pause; the others outlast a busy
+// machine.
+var linearBudgets = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, time.Second}
 
 // linear is a history that is being made.
 type linear struct {
 	*history.Diary
 	owners atomic.Int64
+	steps  atomic.Int64
 	tokens sync.Map // the number of each owner by its token
 	keys   sync.Map // the key by the record's
 }
@@ -186,7 +193,7 @@ func (a *actor) get(t *testing.T, key string) {
 
 func (a *actor) step(t *testing.T) {
 	t.Helper()
-	key := fmt.Sprint("key", a.rng.IntN(linearKeys))
+	key := fmt.Sprintf("key%d-%d", a.in.steps.Add(1)/linearSpan, a.rng.IntN(linearKeys))
 	switch n := a.rng.IntN(20); {
 	case n < 3:
 		a.forget(t, key)
@@ -208,7 +215,7 @@ func (a *actor) step(t *testing.T) {
 }
 
 // TestLinearizable has 8 workers begin, renew, complete, abandon, resolve, forget
-// and look at 4 keys, with replies lost, connections reset, the server paused and
+// and look at 4 keys at a time, with replies lost, connections reset, the server paused and
 // its scripts flushed: what they were told is what one operation after the other
 // could have told them.
 func TestLinearizable(t *testing.T) {
@@ -219,8 +226,9 @@ func TestLinearizable(t *testing.T) {
 			t.Helper()
 			in := &linear{Diary: d}
 			var guards []*idempotency.Guard
-			for _, rdb := range rdbs {
-				guards = append(guards, linearGuard(t, history.Client{Client: rdb, Stray: in.stray}, prefix, 150*time.Millisecond))
+			for i, rdb := range rdbs {
+				budget := linearBudgets[i%len(linearBudgets)]
+				guards = append(guards, linearGuard(t, history.Client{Client: rdb, Stray: in.stray}, prefix, budget))
 			}
 			for i := range linearWorkers {
 				a := &actor{id: i, rng: rand.New(rand.NewPCG(seed, uint64(1+i))), in: in, guard: guards[i%len(guards)]}

@@ -14,12 +14,14 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-const sleeperLease = 600 * time.Millisecond
+const sleeperLease = 3 * time.Second // of which a question may take a third
 
 // sleeper begins, and says what it knows of its claim when it is told to; then it
 // completes.
 func sleeper(words []string) {
-	g, err := idempotency.New(redistest.ChildClient(words[0]), "test", &idempotency.Options{Prefix: words[1], Lease: sleeperLease})
+	g, err := idempotency.New(redistest.ChildClient(words[0]), "test", &idempotency.Options{
+		Prefix: words[1], Lease: sleeperLease, Budget: sleeperLease / 3,
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -110,84 +112,90 @@ func TestAHandlerThatSlept(t *testing.T) {
 	}
 }
 
-// TestToldOfTheLoss has a record go, or be another's, in the middle of a run.
+// loss is how a record goes, or comes to be another's.
+type loss struct {
+	end     func(t *testing.T, admin redis.UniversalClient, other *idempotency.Guard, prefix, key string)
+	outcome error
+	flushed uint64
+}
+
+// TestToldOfTheLoss has records go, or be another's, in the middle of a run.
 func TestToldOfTheLoss(t *testing.T) {
 	t.Parallel()
-	const lease, budget = 1500 * time.Millisecond, 300 * time.Millisecond
-	for name, c := range map[string]struct {
-		end     func(t *testing.T, admin redis.UniversalClient, other *idempotency.Guard, key string)
-		outcome error
-		flushed uint64
-	}{
-		"deleted": {func(t *testing.T, admin redis.UniversalClient, _ *idempotency.Guard, key string) {
-			admin.Del(t.Context(), key)
-		}, nil, 1},
-		"forgotten": {func(t *testing.T, _ redis.UniversalClient, other *idempotency.Guard, _ string) {
-			if had, err := other.Forget(t.Context(), "key"); err != nil || !had {
-				t.Error(had, err)
-			}
-		}, nil, 1},
-		"forgotten and begun": {func(t *testing.T, _ redis.UniversalClient, other *idempotency.Guard, _ string) {
-			if _, err := other.Forget(t.Context(), "key"); err != nil {
-				t.Error(err)
-			}
-			begin(t, other, "key", "")
-		}, idempotency.ErrLost, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-				toldOfTheLoss(t, rdb, prefix, lease, budget, c.outcome, c.flushed, func(other *idempotency.Guard) {
-					c.end(t, admin, other, nameOf(prefix, "key"))
-				})
-			})
-		})
+	forget := func(t *testing.T, _ redis.UniversalClient, other *idempotency.Guard, _, key string) {
+		t.Helper()
+		if had, err := other.Forget(t.Context(), key); err != nil || !had {
+			t.Error(had, err)
+		}
 	}
+	losses := map[string]loss{
+		"deleted": {func(t *testing.T, admin redis.UniversalClient, _ *idempotency.Guard, prefix, key string) {
+			admin.Del(t.Context(), nameOf(prefix, key))
+		}, nil, 1},
+		"forgotten": {forget, nil, 1},
+		"begun": {func(t *testing.T, admin redis.UniversalClient, other *idempotency.Guard, prefix, key string) {
+			forget(t, admin, other, prefix, key)
+			begin(t, other, key, "")
+		}, idempotency.ErrLost, 0},
+	}
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		var isTold []func(t *testing.T)
+		for key, c := range losses {
+			isTold = append(isTold, toldOfTheLoss(t, rdb, admin, prefix, key, c))
+		}
+		for _, look := range isTold {
+			look(t)
+		}
+	})
 	t.Run("flushed", func(t *testing.T) {
 		t.Parallel()
 		srv := redistest.NewStandalone(t)
-		toldOfTheLoss(t, srv.Client(t), srv.Prefix(t), lease, budget, nil, 1, func(*idempotency.Guard) {
-			if err := srv.Admin(t).FlushAll(t.Context()).Err(); err != nil {
+		flush := func(t *testing.T, admin redis.UniversalClient, _ *idempotency.Guard, _, _ string) {
+			if err := admin.FlushAll(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
-		})
+		}
+		toldOfTheLoss(t, srv.Client(t), srv.Admin(t), srv.Prefix(t), "flushed", loss{flush, nil, 1})(t)
 	})
 }
 
-func toldOfTheLoss(
-	t *testing.T, rdb redis.UniversalClient, prefix string, lease, budget time.Duration, want error, flushed uint64,
-	end func(other *idempotency.Guard),
-) {
+// toldOfTheLoss begins what is then lost, and returns what looks at who is told.
+func toldOfTheLoss(t *testing.T, rdb, admin redis.UniversalClient, prefix, key string, how loss) func(t *testing.T) {
 	t.Helper()
+	const lease, budget = 6 * time.Second, 2 * time.Second
 	stood := redistest.Witness(t)
 	g := guard(t, rdb, prefix, &idempotency.Options{Lease: lease, Budget: budget})
 	other := guard(t, rdb, prefix, nil)
-	warm(t, g, other)
-	c := begin(t, g, "key", "")
-	ctx := c.Context()
-	end(other)
+	warm(t, other)
+	c := begin(t, g, key, "")
+	ctx, told := c.Context(), make(chan time.Time, 1)
+	context.AfterFunc(ctx, func() { told <- time.Now() })
+	how.end(t, admin, other, prefix, key)
 	ended := time.Now()
-	<-ctx.Done()
-	if took, most := time.Since(ended), lease/3+budget+stood(); took > most {
-		t.Errorf("told after %v, and not %v", took, most)
-	}
-	if !errors.Is(context.Cause(ctx), idempotency.ErrLost) || errors.Is(c.Err(), idempotency.ErrExpired) || !errors.Is(c.Err(), idempotency.ErrLost) {
-		t.Errorf("%v, %v", context.Cause(ctx), c.Err())
-	}
-	if err := c.Renew(t.Context()); !errors.Is(err, idempotency.ErrLost) {
-		t.Errorf("Renew: %v", err)
-	}
-	for range 2 {
-		if err := c.Complete(t.Context(), []byte("result")); !errors.Is(err, want) {
-			t.Errorf("Complete: %v", err)
+	return func(t *testing.T) {
+		t.Helper()
+		if took, most := (<-told).Sub(ended), lease/3+budget+stood(); took > most {
+			t.Errorf("%s: told after %v, and not %v", key, took, most)
 		}
+		if !errors.Is(context.Cause(ctx), idempotency.ErrLost) || errors.Is(c.Err(), idempotency.ErrExpired) || !errors.Is(c.Err(), idempotency.ErrLost) {
+			t.Errorf("%s: %v, %v", key, context.Cause(ctx), c.Err())
+		}
+		if err := c.Renew(t.Context()); !errors.Is(err, idempotency.ErrLost) {
+			t.Errorf("%s: Renew: %v", key, err)
+		}
+		for range 2 {
+			if err := c.Complete(t.Context(), []byte("result")); !errors.Is(err, how.outcome) {
+				t.Errorf("%s: Complete: %v", key, err)
+			}
+		}
+		s, flushed := g.Stats(), how.flushed
+		if s.Lost != 1 || s.Running != 0 || s.Flushed != flushed || s.Completed != flushed || s.Overtaken != 1-flushed {
+			t.Errorf("%s: %+v", key, s)
+		}
+		if how.outcome == nil {
+			replayed(t, other, key, "", "result")
+			return
+		}
+		refused(t, other, key, "", idempotency.ErrInFlight)
 	}
-	if s := g.Stats(); s.Lost != 1 || s.Running != 0 || s.Flushed != flushed || s.Completed != flushed || s.Overtaken != 1-flushed {
-		t.Errorf("%+v", s)
-	}
-	if want == nil {
-		replayed(t, other, "key", "", "result")
-		return
-	}
-	refused(t, other, "key", "", idempotency.ErrInFlight)
 }

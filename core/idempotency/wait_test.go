@@ -224,7 +224,7 @@ func TestWhoWaitsTakesOver(t *testing.T) {
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
 	gone := &redistest.Cuttable{Client: srv.Client(t)}
-	first := guard(t, gone, prefix, &idempotency.Options{Lease: 300 * time.Millisecond})
+	first := guard(t, gone, prefix, &idempotency.Options{Lease: 3 * time.Second})
 	begin(t, first, "key", "")
 	gone.Cut("refused")
 	g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: brief, Wait: long})
