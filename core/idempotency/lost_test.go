@@ -49,13 +49,13 @@ func sleeper(words []string) {
 // TestAHandlerThatSlept is stopped (SIGSTOP) past its lease and runs on: when
 // another has taken over its end is refused and changes nothing, and otherwise it
 // still counts.
-func TestAHandlerThatSlept(t *testing.T) {
+func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept at the same time
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
 	g := guard(t, srv.Client(t), prefix, nil)
 	const refusal = "Err true, Context true, Complete true: idempotency: the claim is lost"
-	for key, c := range map[string]struct {
+	ends := map[string]struct {
 		meanwhile func(t *testing.T, key string) *idempotency.Claim
 		says      string
 		then      string // the result, but for a claim's
@@ -74,16 +74,21 @@ func TestAHandlerThatSlept(t *testing.T) {
 			return nil
 		}, refusal, "of the operator"},
 		"nobody": {func(*testing.T, string) *idempotency.Claim { return nil }, "Err true, Context true, Complete false: <nil>", "of the sleeper"},
-	} {
+	}
+	sleepers := map[string]*redistest.Child{} // all of which sleep at the same time
+	for key := range ends {
+		p := redistest.StartChild(t, "sleeper", srv.Addr(), prefix, key)
+		if line := p.Line(t); line != "begun" {
+			t.Fatal(line)
+		}
+		if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		sleepers[key] = p
+	}
+	for key, c := range ends {
 		t.Run(key, func(t *testing.T) {
-			t.Parallel()
-			p := redistest.StartChild(t, "sleeper", srv.Addr(), prefix, key)
-			if line := p.Line(t); line != "begun" {
-				t.Fatal(line)
-			}
-			if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			p := sleepers[key]
 			redistest.Await(t, soon, "the lease to end", func() bool {
 				r, err := g.Get(t.Context(), key)
 				return err == nil && r.Lease == 0
@@ -174,8 +179,13 @@ func toldOfTheLoss(t *testing.T, rdb, admin redis.UniversalClient, prefix, key s
 	ended := time.Now()
 	return func(t *testing.T) {
 		t.Helper()
-		if took, most := (<-told).Sub(ended), lease/3+budget+stood(); took > most {
-			t.Errorf("%s: told after %v, and not %v", key, took, most)
+		select {
+		case at := <-told:
+			if took, most := at.Sub(ended), lease/3+budget+stood(); took > most {
+				t.Errorf("%s: told after %v, and not %v", key, took, most)
+			}
+		case <-time.After(soon):
+			t.Fatalf("%s: not told", key)
 		}
 		if !errors.Is(context.Cause(ctx), idempotency.ErrLost) || errors.Is(c.Err(), idempotency.ErrExpired) || !errors.Is(c.Err(), idempotency.ErrLost) {
 			t.Errorf("%s: %v, %v", key, context.Cause(ctx), c.Err())

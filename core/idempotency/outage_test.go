@@ -64,7 +64,7 @@ func TestRedisIsAwayBefore(t *testing.T) {
 
 // awayBudget is that of a guard that begins in time, and whose conclusion is not
 // answered in time.
-const awayBudget = 1500 * time.Millisecond
+const awayBudget = time.Second
 
 // TestRedisIsAwayAfter: who asked gets the result, and the record gets it when
 // Redis is back.

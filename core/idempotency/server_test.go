@@ -21,7 +21,7 @@ func TestFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	const lease = 6 * time.Second // of which a question may take a third
+	const lease = 4 * time.Second // of which a question may take a third
 	g := guard(t, srv.Client(t), prefix, &idempotency.Options{Lease: lease, InDoubt: idempotency.Reject})
 	warm(t, g)
 	claims := map[string]*idempotency.Claim{}

@@ -91,7 +91,7 @@ func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 // come back with all that it knew.
 func TestBeginOfAServerThatDiesIsUndone(t *testing.T) {
 	t.Parallel()
-	for policy, opts := range three(0, 2*time.Second) {
+	for policy, opts := range three(0, awayBudget) {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
