@@ -20,7 +20,7 @@ func reconciling(
 	t.Helper()
 	dead(t, admin, prefix, "key")
 	g := guard(t, rdb, prefix, &idempotency.Options{
-		InDoubt: idempotency.Reconcile, Reconcile: found, Budget: 500 * time.Millisecond, Lease: 3 * time.Second,
+		InDoubt: idempotency.Reconcile, Reconcile: found, Budget: time.Second, Lease: 3 * time.Second,
 	})
 	warm(t, g)
 	return g
