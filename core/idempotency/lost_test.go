@@ -49,7 +49,7 @@ func sleeper(words []string) {
 // TestAHandlerThatSlept is stopped (SIGSTOP) past its lease and runs on: when
 // another has taken over its end is refused and changes nothing, and otherwise it
 // still counts.
-func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel,paralleltest // they have slept at the same time
+func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept at the same time
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
@@ -86,7 +86,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel,paralleltest // th
 		}
 		sleepers[key] = p
 	}
-	for key, c := range ends {
+	for key, c := range ends { //nolint:paralleltest // the same
 		t.Run(key, func(t *testing.T) {
 			p := sleepers[key]
 			redistest.Await(t, soon, "the lease to end", func() bool {
