@@ -21,14 +21,14 @@ import (
 const (
 	linearWorkers = 8
 	linearKeys    = 4                // at a time
-	linearSpan    = 300              // operations, after which there are other keys: what is checked is short
+	linearSpan    = 100              // operations, after which there are other keys: what is checked is short
 	linearLease   = 20 * time.Minute // twice of what a history may take on a busy machine
 )
 
 // linearBudgets are those of the guards: the first is over before a server that
 // is silent counts as gone, and in many a pause; the others outlast a busy
 // machine.
-var linearBudgets = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, time.Second}
+var linearBudgets = []time.Duration{300 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second}
 
 // linear is a history that is being made.
 type linear struct {
@@ -221,7 +221,7 @@ func (a *actor) step(t *testing.T) {
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	c := history.Course{
-		Model: linearModel, End: linearEnd, Histories: redistest.Ops(100_000) / 1000, Lease: linearLease,
+		Model: linearModel, End: linearEnd, Histories: redistest.Ops(50_000) / 1000, Lease: linearLease,
 		Workers: func(t *testing.T, d *history.Diary, rdbs []*redis.Client, prefix string, seed uint64) (steps []func(*testing.T)) {
 			t.Helper()
 			in := &linear{Diary: d}
