@@ -189,7 +189,7 @@ func TestLinearizable(t *testing.T) {
 			var lockers []*lock.Locker
 			for _, rdb := range rdbs {
 				l, err := lock.New(history.Client{Client: rdb}, "linear", &lock.Options{
-					Prefix: prefix, Budget: 150 * time.Millisecond, TTL: linearTTL, NoRenewal: true,
+					Prefix: prefix, Budget: 200 * time.Millisecond, TTL: linearTTL, NoRenewal: true,
 					Wait: 20 * time.Millisecond, RetryDelay: lock.MinRetryDelay,
 				})
 				if err != nil {
