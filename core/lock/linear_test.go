@@ -19,9 +19,14 @@ import (
 
 const (
 	linearWorkers = 8
-	linearKeys    = 4
+	linearKeys    = 4               // at a time
+	linearSpan    = 200             // operations, after which there are other keys: what is checked is short
 	linearTTL     = 4 * time.Minute // twice of what a history may take on a busy machine
 )
+
+// linearBudgets are those of the lockers: the first is over in many a pause, the
+// others outlast a busy machine.
+var linearBudgets = []time.Duration{200 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second}
 
 // grant is a lock that somebody has: a [*lock.Lock], or that of a control.
 type grant interface {
@@ -54,7 +59,7 @@ func (l neap) ask(ctx context.Context, key string, wait bool) (grant, error) {
 // diary is a history that is being made.
 type diary struct {
 	*history.Diary
-	holds atomic.Int64
+	holds, steps atomic.Int64
 }
 
 // worker makes operations, one at a time.
@@ -76,7 +81,7 @@ type possession struct {
 func (w *worker) step(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	key := fmt.Sprint("key", w.rng.IntN(linearKeys))
+	key := fmt.Sprintf("key%d-%d", w.diary.steps.Add(1)/linearSpan, w.rng.IntN(linearKeys))
 	switch n := w.rng.IntN(20); {
 	case n == 0:
 		w.force(ctx, key)
@@ -187,9 +192,9 @@ func TestLinearizable(t *testing.T) {
 			t.Helper()
 			own := &diary{Diary: d}
 			var lockers []*lock.Locker
-			for _, rdb := range rdbs {
+			for i, rdb := range rdbs {
 				l, err := lock.New(history.Client{Client: rdb}, "linear", &lock.Options{
-					Prefix: prefix, Budget: 200 * time.Millisecond, TTL: linearTTL, NoRenewal: true,
+					Prefix: prefix, Budget: linearBudgets[i%len(linearBudgets)], TTL: linearTTL, NoRenewal: true,
 					Wait: 20 * time.Millisecond, RetryDelay: lock.MinRetryDelay,
 				})
 				if err != nil {
