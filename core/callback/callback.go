@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
@@ -28,19 +27,22 @@ type Options struct {
 	// AckRejected acknowledges what the handler rejected, instead of refusing it.
 	AckRejected bool
 	// OnError hears of what was not acknowledged, but for events that another
-	// delivery is at: what failed Verify ([ErrUnverified]) or is malformed
-	// ([ErrMalformed]), what the handler returned, a panic of it, a deadline that
-	// passed ([ErrDeadline]), a Redis that did not answer. It is called by many
-	// goroutines at once, also when the request has been answered. Such an error
-	// may name keys and is for operators. Nil hears nothing.
+	// delivery is at: a body that is too long (gate.ErrBodyTooLarge) or broken,
+	// what failed Verify ([ErrUnverified]) or is malformed ([ErrMalformed]), what
+	// the handler returned, a panic of either, a claim that was lost, a deadline
+	// that passed ([ErrDeadline]), a Redis that did not answer. It is called by
+	// many goroutines at once, also when the request has been answered, and must
+	// not panic; its context has the request's values and does not end. Such an
+	// error may name keys and is for operators. Nil hears nothing.
 	OnError func(ctx context.Context, err error)
 }
 
 var (
 	// ErrUnverified is wrapped round what Verify fails with.
 	ErrUnverified = errors.New("callback: the delivery is not proven to be the provider's")
-	// ErrDeadline says that the provider was told to come later, and the handler goes on.
-	ErrDeadline = errors.New("callback: the deadline passed before the handler was through")
+	// ErrDeadline says that the provider was told to come later. The handler goes
+	// on; what Verify was not through with in time never comes to it.
+	ErrDeadline = errors.New("callback: the deadline passed")
 )
 
 // Reject is what a Handler returns for an event that it will never accept, such
@@ -62,6 +64,7 @@ func (r *rejection) Unwrap() error { return r.err }
 // has noted that, and never before: an event that another delivery is at, a
 // handler that fails, panics or takes longer than the preset's Deadline, a claim
 // that was lost, and a Redis that does not answer have the provider come later.
+// So does a verify that panics or takes as long, before Redis is asked anything.
 // An event that is done is acknowledged without being handled again, for the
 // guard's Retention, which must not be below the preset's Keep.
 //
@@ -91,6 +94,11 @@ func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts
 	if handle == nil {
 		faults = append(faults, errors.New("handle is nil: say what an event does"))
 	}
+	if e.opts.Serialize != nil {
+		if _, named := e.opts.Serialize.Owner(); named {
+			faults = append(faults, errors.New("Serialize was made by As, and all events would be one owner's: use the locker that lock.New made"))
+		}
+	}
 	switch {
 	case e.opts.MaxBody == 0:
 		e.opts.MaxBody = DefaultMaxBody
@@ -101,99 +109,4 @@ func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts
 		return nil, fmt.Errorf("callback.New: %w", err)
 	}
 	return e, nil
-}
-
-type endpoint struct {
-	preset Preset
-	guard  *idempotency.Guard
-	verify Verify
-	handle Handler
-	opts   Options
-}
-
-func (e *endpoint) Enter(r gate.Request) gate.Pass {
-	reply := e.answer(r)
-	return gate.Pass{Reply: &reply}
-}
-
-func (e *endpoint) answer(r gate.Request) gate.Reply {
-	arrived := time.Now()
-	ctx := r.Context()
-	d, err := newDelivery(r, e.opts.MaxBody)
-	switch {
-	case errors.Is(err, gate.ErrBodyTooLarge):
-		return e.refused(413)
-	case errors.Is(err, gate.ErrBodyBroken):
-		return e.refused(400)
-	case err != nil:
-		e.tell(ctx, err)
-		return e.preset.Later
-	}
-	payload, err := e.verify(ctx, d)
-	if err != nil {
-		e.tell(ctx, fmt.Errorf("%w: %w", ErrUnverified, err))
-		return e.refused(401)
-	}
-	events, err := e.events(d, payload)
-	if err != nil {
-		e.tell(ctx, err)
-		return e.preset.Refused
-	}
-	ended := make(chan verdict, 1)
-	go func() { ended <- e.run(context.WithoutCancel(ctx), events) }()
-	deadline := time.NewTimer(time.Until(arrived.Add(e.preset.Deadline)))
-	defer deadline.Stop()
-	select {
-	case v := <-ended:
-		return e.reply(v)
-	case <-deadline.C:
-		e.tell(ctx, ErrDeadline)
-	case <-ctx.Done():
-	}
-	return e.preset.Later
-}
-
-// events are those of a delivery, each with its key.
-func (e *endpoint) events(d *Delivery, payload []byte) ([]*Event, error) {
-	items, err := e.preset.Items(d, payload)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(items) == 0:
-		return nil, malformed("it has no events")
-	case len(items) > maxItems:
-		return nil, malformed(fmt.Sprintf("it has more than %d events", maxItems))
-	}
-	events := make([]*Event, len(items))
-	for i, item := range items {
-		key := e.preset.key(item)
-		if key == "" {
-			return nil, malformed(fmt.Sprintf("event %d has no key", i))
-		}
-		events[i] = &Event{Item: item, Delivery: d, Key: e.preset.Name + ":" + key}
-	}
-	return events, nil
-}
-
-// refused is Refused with another status.
-func (e *endpoint) refused(status int) gate.Reply {
-	reply := e.preset.Refused
-	reply.Status = status
-	return reply
-}
-
-func (e *endpoint) reply(v verdict) gate.Reply {
-	switch {
-	case v == done, v == rejected && e.opts.AckRejected:
-		return e.preset.Done
-	case v == rejected:
-		return e.preset.Refused
-	}
-	return e.preset.Later
-}
-
-func (e *endpoint) tell(ctx context.Context, err error) {
-	if e.opts.OnError != nil {
-		e.opts.OnError(ctx, err)
-	}
 }

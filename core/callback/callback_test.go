@@ -3,15 +3,18 @@ package callback_test
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
@@ -131,7 +134,11 @@ func TestMalformed(t *testing.T) {
 		large := p.Refused
 		large.Status = 413
 		deliver(h, strings.Repeat(" ", 201)).is(t, large)
-		if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrMalformed) {
+		broken := httptest.NewRequest("POST", "/callback", iotest.ErrReader(errBook))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, broken)
+		(response{w.Code, w.Header().Get("Content-Type"), w.Body.String()}).is(t, p.Refused)
+		if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrMalformed) || !s.heard(gate.ErrBodyTooLarge) || !s.heard(gate.ErrBodyBroken) {
 			t.Errorf("%d runs; the hook heard %v", runs, s.told)
 		}
 	})
@@ -268,9 +275,13 @@ func TestConstructorFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Retention is 24h0m0s: use at least 744h0m0s") {
 			t.Error(err)
 		}
-		_, err = callback.New(callback.Preset{}, nil, nil, nil, &callback.Options{MaxBody: -1})
+		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = callback.New(callback.Preset{}, nil, nil, nil, &callback.Options{MaxBody: -1, Serialize: locker.As("me")})
 		for _, want := range []string{"Preset.Name", "Preset.Items", "Preset.Done", "Preset.Refused", "Preset.Later", "Preset.Deadline",
-			"Preset.Keep", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1"} {
+			"Preset.Keep", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in %v", want, err)
 			}

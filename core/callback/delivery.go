@@ -30,14 +30,18 @@ func newDelivery(r gate.Request, maxBody int64) (*Delivery, error) {
 // what of it is to be believed: as a rule the body, decrypted where the provider
 // encrypts. An error says that it is not. It runs before Redis is asked
 // anything, for many deliveries at once, and must neither change the delivery
-// nor keep it.
+// nor keep it. ctx ends at the preset's Deadline, which one that asks the
+// provider for a certificate has to heed: then the provider is told to come
+// later, whatever Verify returns.
 type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 
 // Handler does what an event asks for, such as to book a payment. nil says that
 // it is done; [Reject] that it never will be; any other error, that it may be
 // later. It runs in a goroutine of its own, for many events at once; its context
 // does not end with the request, but when the event's claim is lost:
-// idempotency.FromContext finds that.
+// idempotency.FromContext finds that. One that knows that it has done nothing may
+// abandon the claim and return an error, so that nothing is in doubt; after one
+// that concludes it in any way the provider is told to come later.
 //
 // It may run again when its process died, or when it failed: what it writes
 // should carry Event.DeliveryID or Event.Transition under a unique constraint, in

@@ -34,17 +34,25 @@ func (e *endpoint) run(ctx context.Context, events []*Event) verdict {
 	return worst
 }
 
-func (e *endpoint) event(ctx context.Context, event *Event) verdict {
+func (e *endpoint) event(ctx context.Context, event *Event) (v verdict) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			e.tell(ctx, panicked(cause))
+			v = later
+		}
+	}()
 	claim, result, err := e.guard.Begin(ctx, event.Key, "")
 	switch {
 	case claim != nil:
 		return e.claimed(claim, event)
 	case errors.Is(err, idempotency.ErrInFlight):
 		return later
+	case err == idempotency.ErrNoResult: //nolint:errorlint // what cannot be read wraps it: that may be a rejection
+		return done
 	case err != nil:
 		e.tell(ctx, err)
 		return later
-	case string(result) == resultDone:
+	case string(result) == resultDone, len(result) == 0: // or by an operator, or Reconcile
 		return done
 	case string(result) == resultRejected:
 		return rejected
@@ -61,9 +69,6 @@ func (e *endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	outcome := idempotency.Unknown()
 	v = later
 	defer func() {
-		if cause := recover(); cause != nil {
-			e.tell(ctx, fmt.Errorf("callback: the handler panicked: %v\n%s", cause, debug.Stack()))
-		}
 		if err := claim.Conclude(ctx, outcome); err != nil {
 			e.tell(ctx, err)
 			v = later
@@ -79,6 +84,7 @@ func (e *endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	}
 	defer release()
 	err = e.handle(ctx, event)
+	over := claim.Err() // lost, or the handler has concluded it: nobody knows as what
 	switch _, rejects := errors.AsType[*rejection](err); {
 	case err == nil:
 		outcome, v = idempotency.DoneWith([]byte(resultDone)), done
@@ -88,7 +94,16 @@ func (e *endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	default:
 		e.tell(ctx, err)
 	}
+	if over != nil {
+		e.tell(ctx, over)
+		v = later
+	}
 	return v
+}
+
+// panicked is called while it panics.
+func panicked(cause any) error {
+	return fmt.Errorf("callback: it panicked: %v\n%s", cause, debug.Stack())
 }
 
 // serialized holds the lock of the event's order, where that is wanted.

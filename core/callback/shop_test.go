@@ -138,7 +138,11 @@ type response struct {
 }
 
 func deliver(h http.Handler, body string, header ...string) response {
-	r := httptest.NewRequest("POST", "/callback", strings.NewReader(body))
+	return deliverIn(context.Background(), h, body, header...)
+}
+
+func deliverIn(ctx context.Context, h http.Handler, body string, header ...string) response {
+	r := httptest.NewRequestWithContext(ctx, "POST", "/callback", strings.NewReader(body))
 	r.Header.Set(signature, "ok")
 	for i := 0; i < len(header); i += 2 {
 		if header[i+1] == "" {
@@ -170,7 +174,7 @@ func (r response) is(t testing.TB, want gate.Reply) {
 	}
 }
 
-// on runs a test on a Redis of its own, for what stops it, and elsewhere.
+// each runs a test on each kind of Redis.
 func each(t *testing.T, run func(t *testing.T, rdb redis.UniversalClient, prefix string)) {
 	t.Helper()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) { run(t, rdb, prefix) })

@@ -1,0 +1,156 @@
+package callback_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+const alipayKey = "alipay:n1"
+
+// A handler that says by its claim what became of the event is not believed when
+// it returns something else: what its claim says decides the next delivery.
+func TestHandlerConcludes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		p := callback.Alipay()
+		for name, c := range map[string]struct {
+			conclude func(ctx context.Context, c *idempotency.Claim) error
+			runs     int // of two deliveries
+		}{
+			"Abandoned": {func(ctx context.Context, c *idempotency.Claim) error { return c.Abandon(ctx) }, 2},
+			"Completed": {func(ctx context.Context, c *idempotency.Claim) error { return c.Complete(ctx, nil) }, 1},
+			"Rejected": {func(ctx context.Context, c *idempotency.Claim) error {
+				return errors.Join(c.Abandon(ctx), callback.Reject(errBook))
+			}, 2},
+		} {
+			s := &shop{handle: func(ctx context.Context, _ *callback.Event) error {
+				claim, _ := idempotency.FromContext(ctx)
+				return c.conclude(ctx, claim)
+			}}
+			h := endpoint(t, p, guard(t, rdb, prefix+name, idempotency.Options{}), s, callback.Options{AckRejected: true})
+			deliver(h, alipayForm).is(t, p.Later)
+			if !s.heard(idempotency.ErrConcluded) {
+				t.Errorf("%s: the hook heard %v", name, s.told)
+			}
+			want := p.Later
+			if c.runs == 1 {
+				want = p.Done
+			}
+			deliver(h, alipayForm).is(t, want)
+			if runs, _ := s.counts(); runs != c.runs {
+				t.Errorf("%s: %d runs", name, runs)
+			}
+		}
+	})
+}
+
+// A handler that knows that it has done nothing leaves nothing in doubt.
+func TestHandlerAbandons(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		s, p := &shop{}, callback.Alipay()
+		g := guard(t, rdb, prefix, idempotency.Options{InDoubt: idempotency.Reject})
+		h := endpoint(t, p, g, s, callback.Options{})
+		s.handle = func(ctx context.Context, _ *callback.Event) error {
+			claim, _ := idempotency.FromContext(ctx)
+			return errors.Join(errBook, claim.Abandon(ctx))
+		}
+		deliver(h, alipayForm).is(t, p.Later)
+		s.handle = nil
+		deliver(h, alipayForm).is(t, p.Done)
+		s.once(t, 1)
+	})
+}
+
+// What is in doubt runs no more until an operator says what became of it.
+func TestOperatorsResolve(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		p := callback.Alipay()
+		for name, c := range map[string]struct {
+			outcome        idempotency.Outcome
+			want           response
+			runs, bookings int
+		}{
+			"Done":        {idempotency.DoneWith(nil), of(p.Done), 1, 0},
+			"DoneWithout": {idempotency.DoneWithout(), of(p.Done), 1, 0},
+			"Strange":     {idempotency.DoneWith([]byte("?")), of(p.Later), 1, 0},
+			"Rejected":    {idempotency.DoneWith([]byte("rejected")), of(p.Refused), 1, 0},
+			"NothingDone": {idempotency.NothingDone(), of(p.Done), 2, 1},
+		} {
+			s := &shop{handle: func(context.Context, *callback.Event) error { return errBook }}
+			g := guard(t, rdb, prefix+name, idempotency.Options{InDoubt: idempotency.Reject})
+			h := endpoint(t, p, g, s, callback.Options{})
+			for range 2 {
+				deliver(h, alipayForm).is(t, p.Later)
+			}
+			if runs, _ := s.counts(); runs != 1 || !s.heard(idempotency.ErrInDoubt) {
+				t.Errorf("%s: %d runs; the hook heard %v", name, runs, s.told)
+			}
+			s.handle = nil
+			if err := g.Resolve(t.Context(), alipayKey, c.outcome); err != nil {
+				t.Fatal(err)
+			}
+			if got := deliver(h, alipayForm); got != c.want {
+				t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+			}
+			if runs, bookings := s.counts(); runs != c.runs || bookings != c.bookings {
+				t.Errorf("%s: %d runs, %d bookings", name, runs, bookings)
+			}
+		}
+	})
+}
+
+// A result that cannot be read may be that of a rejection.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		s, p := &shop{}, callback.Alipay()
+		key := func(id string) []idempotency.Key {
+			return []idempotency.Key{{ID: id, Secret: []byte("an AES-128 key.." + id)[len(id):]}}
+		}
+		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{Keys: key("old")}), s, callback.Options{}), alipayForm).is(t, p.Done)
+		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{Keys: key("new")}), s, callback.Options{}), alipayForm).is(t, p.Later)
+		s.once(t, 1)
+		if !s.heard(idempotency.ErrNoResult) {
+			t.Errorf("the hook heard %v", s.told)
+		}
+	})
+}
+
+// A Reconcile that panics takes no process with it, and a handler that ends its
+// goroutine holds up no answer for longer than the deadline.
+func TestDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		s, p := &shop{handle: func(context.Context, *callback.Event) error {
+			runtime.Goexit()
+			return nil
+		}}, callback.Alipay()
+		p.Deadline = 100 * time.Millisecond
+		g := guard(t, rdb, prefix, idempotency.Options{
+			InDoubt:   idempotency.Reconcile,
+			Reconcile: func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) { panic(errBook) },
+		})
+		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, p.Later)
+		if !s.heard(callback.ErrDeadline) {
+			t.Errorf("the hook heard %v", s.told)
+		}
+		redistest.Await(t, time.Minute, "the end of the run", func() bool { return g.Stats().Abandoned == 1 })
+		p = callback.Alipay()
+		told := len(s.told)
+		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, p.Later)
+		if runs, bookings := s.counts(); runs != 1 || bookings != 0 || len(s.told) == told {
+			t.Errorf("%d runs, %d bookings; the hook heard %v", runs, bookings, s.told)
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package callback_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/nethttp"
+)
+
+// A Verify that does not come to an end, or comes to none, has the provider told
+// to come later in time; Redis is asked nothing, and nothing runs, then or later.
+func TestVerifyIsBounded(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin, rdb, prefix := srv.Admin(t), srv.Client(t), srv.Prefix(t)
+	g := guard(t, rdb, prefix, idempotency.Options{})
+	if err := g.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan struct{})
+	for name, c := range map[string]struct {
+		verify callback.Verify
+		told   error
+	}{
+		"heeds its context": {func(ctx context.Context, _ *callback.Delivery) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, callback.ErrDeadline},
+		"is proven too late": {func(ctx context.Context, d *callback.Delivery) ([]byte, error) {
+			<-ctx.Done()
+			return d.Body, nil
+		}, callback.ErrDeadline},
+		"hangs": {func(_ context.Context, d *callback.Delivery) ([]byte, error) {
+			<-released
+			return d.Body, nil
+		}, callback.ErrDeadline},
+		"panics": {func(context.Context, *callback.Delivery) ([]byte, error) { panic(errUnsigned) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // they share the server's statistics
+			s, p := &shop{}, callback.Alipay()
+			if c.told != nil {
+				p.Deadline = 20 * time.Millisecond
+			}
+			ended := make(chan struct{})
+			verify := func(ctx context.Context, d *callback.Delivery) ([]byte, error) {
+				defer close(ended)
+				return c.verify(ctx, d)
+			}
+			made, err := callback.New(p, g, verify, s.book, &callback.Options{OnError: s.hear})
+			if err != nil {
+				t.Fatal(err)
+			}
+			redistest.ResetStats(t, admin)
+			began := time.Now()
+			deliver(nethttp.Handler(made), alipayForm).is(t, p.Later)
+			if took := time.Since(began); c.told != nil && took < p.Deadline {
+				t.Errorf("told later after %v", took)
+			}
+			if name == "hangs" {
+				close(released)
+			}
+			<-ended
+			stats := redistest.CommandStats(t, admin)
+			if runs, _ := s.counts(); runs != 0 || stats["evalsha"].Calls+stats["eval"].Calls != 0 {
+				t.Errorf("%d runs; Redis was asked %v", runs, stats)
+			}
+			if s.heard(callback.ErrUnverified) || c.told != nil && !s.heard(c.told) || len(s.told) != 1 {
+				t.Errorf("the hook heard %v", s.told)
+			}
+			deliver(endpoint(t, callback.Alipay(), g, s, callback.Options{}), alipayForm, signature, "").is(t, gate.Reply{
+				Status: 401, Header: p.Refused.Header, Body: p.Refused.Body,
+			})
+		})
+	}
+	s, p := &shop{}, callback.Alipay()
+	deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, p.Done)
+	s.once(t, 1)
+}
+
+// Who hangs up while Verify is at it is not told of, and nothing runs.
+func TestHungUpBeforeItIsProven(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	s, p := &shop{}, callback.Alipay()
+	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
+	ctx, hangUp := context.WithCancel(t.Context())
+	verify := func(ctx context.Context, d *callback.Delivery) ([]byte, error) {
+		hangUp()
+		<-ctx.Done()
+		return d.Body, nil
+	}
+	made, err := callback.New(p, g, verify, s.book, &callback.Options{OnError: s.hear})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliverIn(ctx, nethttp.Handler(made), alipayForm).is(t, p.Later)
+	if runs, _ := s.counts(); runs != 0 || len(s.told) != 0 || g.Stats() != (idempotency.Stats{}) {
+		t.Errorf("%d runs; the hook heard %v; %+v", runs, s.told, g.Stats())
+	}
+}
+
+// What the hook gets outlives the request and the claim.
+func TestHookHasALivingContext(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
+	type mark struct{}
+	s, p := &shop{}, callback.Alipay()
+	p.Deadline = 20 * time.Millisecond
+	heard := make(chan error, 8)
+	finish := make(chan struct{})
+	s.handle = func(context.Context, *callback.Event) error {
+		<-finish
+		return errBook
+	}
+	made, err := callback.New(p, g, demoVerify, s.book, &callback.Options{OnError: func(ctx context.Context, err error) {
+		if ctx.Value(mark{}) != "this request" {
+			err = errors.Join(err, errors.New("its context is another's"))
+		}
+		heard <- errors.Join(err, ctx.Err())
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, hangUp := context.WithCancel(context.WithValue(t.Context(), mark{}, "this request"))
+	deliverIn(ctx, nethttp.Handler(made), alipayForm).is(t, p.Later)
+	hangUp()
+	close(finish)
+	for _, want := range []error{callback.ErrDeadline, errBook} {
+		if err := <-heard; !errors.Is(err, want) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("heard %v, want %v", err, want)
+		}
+	}
+}
