@@ -53,7 +53,7 @@ func providers() map[string]provider {
 			preset: callback.Square(),
 			body:   `{"event_id":"e1","type":"payment.updated","data":{"id":"p1"}}`,
 			item:   callback.Item{DeliveryID: "e1", Transition: "payment.updated/p1", Order: "p1"},
-			key:    "square:e1", done: ok, refused: bad, later: wait, keep: 48 * hours,
+			key:    "square:e1", done: ok, refused: bad, later: wait, keep: 96 * hours,
 			another: `{"event_id":"e2","type":"payment.updated","data":{"id":"p1"}}`,
 		},
 		"GitHub": {

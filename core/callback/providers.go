@@ -48,17 +48,18 @@ func PayPal() Preset {
 
 // Square is for Square's webhooks. An event is known by its event_id; its
 // Transition is its type and the id of its object, which all updates of that
-// object have in common. Square waits for 10 seconds and sends again for up to 24
-// hours until a 2xx
-// (https://developer.squareup.com/docs/webhooks/overview).
+// object have in common. Square waits for 10 seconds, and sends again until a 2xx:
+// for up to 24 hours as its pages have it now
+// (https://developer.squareup.com/docs/webhooks/troubleshooting), up to 72 as
+// they had it, with a schedule of 78 times
+// (https://developer.squareup.com/docs/webhooks-api/delivery-sla). Keep is longer
+// than either.
 func Square() Preset {
 	id, kind, object := pointer("/event_id"), pointer("/type"), pointer("/data/id")
-	p := plain("square", one(func(p *picker) Item {
+	return plain("square", one(func(p *picker) Item {
 		order := p.maybe(object)
 		return Item{DeliveryID: p.must(id), Transition: transition(p.must(kind), order), Order: order}
 	}))
-	p.Keep = 2 * day
-	return p
 }
 
 // GitHub is for GitHub's webhooks, which are sent again by hand, within three
