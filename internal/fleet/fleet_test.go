@@ -28,6 +28,7 @@ import (
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.TestMode)
+	redistest.RunChild(map[string]func(words []string){"callback": callbackChild})
 	redistest.Main(m)
 }
 
