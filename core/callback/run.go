@@ -47,7 +47,7 @@ func (e *endpoint) event(ctx context.Context, event *Event) (v verdict) {
 		return e.claimed(claim, event)
 	case errors.Is(err, idempotency.ErrInFlight):
 		return later
-	case err == idempotency.ErrNoResult: //nolint:errorlint // what cannot be read wraps it: that may be a rejection
+	case err == idempotency.ErrNoResult: // what cannot be read wraps it: that may be a rejection
 		return done
 	case err != nil:
 		e.tell(ctx, err)

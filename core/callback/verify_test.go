@@ -15,7 +15,7 @@ import (
 
 // A Verify that does not come to an end, or comes to none, has the provider told
 // to come later in time; Redis is asked nothing, and nothing runs, then or later.
-func TestVerifyIsBounded(t *testing.T) {
+func TestVerifyIsBounded(t *testing.T) { //nolint:tparallel // each asks for the server's statistics
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin, rdb, prefix := srv.Admin(t), srv.Client(t), srv.Prefix(t)
@@ -24,7 +24,7 @@ func TestVerifyIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	released := make(chan struct{})
-	for name, c := range map[string]struct {
+	for name, c := range map[string]struct { //nolint:paralleltest // as above
 		verify callback.Verify
 		told   error
 	}{
@@ -42,7 +42,7 @@ func TestVerifyIsBounded(t *testing.T) {
 		}, callback.ErrDeadline},
 		"panics": {func(context.Context, *callback.Delivery) ([]byte, error) { panic(errUnsigned) }, nil},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // they share the server's statistics
+		t.Run(name, func(t *testing.T) {
 			s, p := &shop{}, callback.Alipay()
 			if c.told != nil {
 				p.Deadline = 20 * time.Millisecond

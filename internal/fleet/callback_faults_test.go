@@ -104,7 +104,7 @@ func (s *till) expect(t *testing.T, got, want answer) {
 }
 
 // lose has the claim of an event be lost, and its holder know it.
-func (s *till) lose(t *testing.T, ctx context.Context, id string) {
+func (s *till) lose(ctx context.Context, t *testing.T, id string) {
 	t.Helper()
 	if err := s.admin.Del(t.Context(), s.prefix+":guard:callbacks:{alipay:"+id+"}").Err(); err != nil {
 		t.Error(err)
@@ -205,7 +205,7 @@ var faults = map[string]struct {
 	}, 2},
 	"lost lease": {func(t *testing.T, s *till, id string) {
 		s.on(func(ctx context.Context, _ *callback.Event) error {
-			s.lose(t, ctx, id)
+			s.lose(ctx, t, id)
 			return context.Cause(ctx)
 		})
 		s.expect(t, s.deliver(t, s.patient, id), later)
@@ -213,7 +213,7 @@ var faults = map[string]struct {
 	"lost lease, taken over": {func(t *testing.T, s *till, id string) {
 		s.on(func(ctx context.Context, _ *callback.Event) error {
 			s.on(nil)
-			s.lose(t, ctx, id)
+			s.lose(ctx, t, id)
 			s.expect(t, s.deliver(t, s.patient, id), acknowledged)
 			return context.Cause(ctx)
 		})
@@ -293,7 +293,7 @@ func TestNothingIsAcknowledgedThatIsNotBooked(t *testing.T) {
 				})
 			}
 			for name, fault := range faults {
-				t.Run(name, func(t *testing.T) { //nolint:paralleltest // some stop the server
+				t.Run(name, func(t *testing.T) { // in turn: some stop the server
 					id := strings.NewReplacer(" ", "-", ",", "").Replace(name)
 					before, _ := s.counts()
 					fault.befall(t, s, id)
