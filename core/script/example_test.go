@@ -52,3 +52,18 @@ func ExampleNew() {
 	fmt.Println(s.Name(), s.SHA())
 	// Output: one.lua e0e1f9fabfc9d4800c877a703b823ac0578ff8db
 }
+
+func ExampleScript_Decode() {
+	s := script.New("take.lua", "return {true, 3, 1500}")
+	reply := []any{int64(1), int64(3), int64(1500)} // as Run returns what take.lua replies
+	var answer struct {
+		Granted bool
+		Left    int
+		Retry   time.Duration `script:"ms"`
+	}
+	if err := s.Decode(reply, &answer); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.Granted, answer.Left, answer.Retry)
+	// Output: true 3 1.5s
+}
