@@ -6,7 +6,9 @@
 // for a server that has stalled. Neither is right for a script that takes a
 // permit or a lock. A [Runner] sends every script without retries, makes a
 // call again only when Redis said that nothing ran, and gives up when its
-// budget is spent, whatever the client's options are.
+// budget is spent, whatever the client's options are. [Script.Decode] puts a
+// reply into a struct, and package scripttest finds in a test what would fail in
+// production.
 //
 // # Where the guarantee ends
 //

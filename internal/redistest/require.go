@@ -46,6 +46,6 @@ var warn = sync.OnceFunc(func() {
 			out = tty
 		}
 	}
-	fmt.Fprintf(out, "\n*** neap: %s are SKIPPED in %s; run `make test`, or install it: apt-get install redis-server, brew install redis\n\n",
+	fmt.Fprintf(out, "\n*** neap: %s are SKIPPED in %s; install it (apt-get install redis-server, brew install redis), or name one in REDIS_SERVER\n\n",
 		missing, os.Args[0])
 })

@@ -1,0 +1,129 @@
+package scripttest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// CheckHeader fails the test where the header of a script and its body
+// disagree, by file and line. The header is the comment that the file begins
+// with:
+//
+//	-- Keeps the highest score of a day.
+//	--
+//	-- KEYS[1]  the score
+//	-- ARGV[1]  score
+//	-- ARGV[2]  ttl, in milliseconds
+//	-- returns  the highest score
+//	-- effects  SET with PX where the score is higher
+//
+// Every KEYS[…] and ARGV[…] of the body stands in the header as the body spells
+// it, and the other way round; KEYS[i] and ARGV[i] stand for all. The header says
+// what is returned and what the effects are: every command that the script may
+// write with or publish by, in capitals, and no other.
+func CheckHeader(tb testing.TB, s *script.Script) {
+	tb.Helper()
+	for _, f := range headerFaults(s.Source()) {
+		tb.Errorf("%s:%d: %s", s.Name(), f.line, f.text)
+	}
+}
+
+type fault struct {
+	line int
+	text string
+}
+
+var (
+	reference = regexp.MustCompile(`\b(?:KEYS|ARGV)\[[^\]]+\]`)
+	numbered  = regexp.MustCompile(`^(KEYS|ARGV)\[(\d+)\]$`)
+	capitals  = regexp.MustCompile(`\b[A-Z]+\b`)
+)
+
+func headerFaults(source string) (found []fault) {
+	add := func(line int, format string, args ...any) {
+		found = append(found, fault{line, fmt.Sprintf(format, args...)})
+	}
+	if strings.HasPrefix(source, "#!") {
+		add(1, "a script that begins with #! needs Redis 7")
+	}
+	header := headerOf(source)
+	body := code(source)
+
+	told, used := references(header), references(body)
+	for _, ref := range used {
+		if !slices.ContainsFunc(told, ref.stands) && !slices.ContainsFunc(told, func(r fault) bool { return r.text == ref.text[:5]+"i]" }) {
+			add(ref.line, "%s is used but not in the header", ref.text)
+		}
+	}
+	for _, ref := range told {
+		all := ref.text[5:] == "i]" && strings.Contains(body, ref.text[:4])
+		if !all && !slices.ContainsFunc(used, ref.stands) {
+			add(ref.line, "%s is in the header but not used", ref.text)
+		}
+	}
+
+	before, effects, ok := strings.Cut(header, "-- effects")
+	if !ok || !strings.Contains(header, "-- returns") {
+		add(1, "the header does not say what the script returns and what its effects are")
+	}
+	written := calls(source)
+	called := make([]string, 0, len(written))
+	for _, c := range written {
+		if !slices.Contains(called, c.command) && effect(c.command) && !strings.Contains(effects, "those of each kind") &&
+			!slices.Contains(capitals.FindAllString(effects, -1), c.command) {
+			add(c.line, "%s is called but not among the effects", c.command)
+		}
+		called = append(called, c.command)
+	}
+	for _, w := range capitals.FindAllString(effects, -1) {
+		if effect(w) && !slices.Contains(called, w) {
+			add(strings.Count(before, "\n")+1, "%s is among the effects but not called", w)
+		}
+	}
+	return found
+}
+
+func headerOf(source string) string {
+	size := 0
+	for line := range strings.Lines(source) {
+		if !strings.HasPrefix(line, "--") {
+			break
+		}
+		size += len(line)
+	}
+	return source[:size]
+}
+
+// references are KEYS[…] and ARGV[…] as written, each where it stands first.
+func references(text string) (all []fault) {
+	for _, at := range reference.FindAllStringIndex(text, -1) {
+		ref := fault{strings.Count(text[:at[0]], "\n") + 1, text[at[0]:at[1]]}
+		if !slices.ContainsFunc(all, ref.stands) {
+			all = append(all, ref)
+		}
+	}
+	return all
+}
+
+func (f fault) stands(g fault) bool { return f.text == g.text }
+
+// declared is how many keys and arguments the header numbers; -1 where it
+// names some by other than a number.
+func declared(source string) (keys, args int) {
+	most := map[string]int{}
+	for _, ref := range references(headerOf(source)) {
+		m := numbered.FindStringSubmatch(ref.text)
+		if m == nil {
+			most[ref.text[:4]] = -1
+		} else if n, err := strconv.Atoi(m[2]); err == nil && most[m[1]] >= 0 {
+			most[m[1]] = max(n, most[m[1]])
+		}
+	}
+	return most["KEYS"], most["ARGV"]
+}

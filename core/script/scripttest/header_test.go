@@ -1,0 +1,37 @@
+package scripttest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+func TestHeaderFaultsAreFound(t *testing.T) {
+	t.Parallel()
+	const text = "-- Does it.\n--\n-- KEYS[1]  k\n-- ARGV[1]  v\n-- returns  nothing\n-- effects  SET with PX\n" +
+		"local key, v = KEYS[1], ARGV[1]\nlocal call = redis.call\ncall('SET', key, v, 'PX', 1)\n"
+	for _, c := range []struct{ old, new, want string }{
+		{"x", "x", ""},
+		{"-- ARGV[1]  v\n", "", "x.lua:6: ARGV[1] is used but not in the header"},
+		{"-- ARGV[1]  v\n", "-- ARGV[1]  v\n-- ARGV[2]  w\n", "x.lua:5: ARGV[2] is in the header but not used"},
+		{"ARGV[1]\n", "1 -- ARGV[1]\n", "x.lua:4: ARGV[1] is in the header but not used"},
+		{"-- ARGV[1]  v\n", "-- ARGV[i]  v\n", ""},
+		{"-- KEYS[1]  k\n", "-- KEYS[i]  k\n", ""},
+		{"-- returns  nothing\n", "", "x.lua:1: the header does not say"},
+		{"-- effects  SET with PX\n", "", "x.lua:1: the header does not say"},
+		{"effects  SET", "effects  DEL", "x.lua:9: SET is called but not among the effects"},
+		{"effects  SET", "effects  PEXPIRE of it; SET", "x.lua:6: PEXPIRE is among the effects but not called"},
+		{"'SET'", `"set"`, ""},
+		{"-- Does it.\n", "#!lua\n", "x.lua:1: a script that begins with #! needs Redis 7"},
+		{"v, 'PX', 1)\n", "v, 'PX', 1)\ncall('PUBLISH', key, v)\n", "x.lua:10: PUBLISH is called but not"},
+	} {
+		r := &recorder{TB: t}
+		CheckHeader(r, script.New("x.lua", strings.Replace(text, c.old, c.new, 1)))
+		if c.want == "" && len(r.said) > 0 || c.want != "" &&
+			!slices.ContainsFunc(r.said, func(f string) bool { return strings.HasPrefix(f, c.want) }) {
+			t.Errorf("%q for %q: %q, want %q", c.new, c.old, r.said, c.want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package scripttest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCallsAreFound(t *testing.T) {
+	t.Parallel()
+	source := `local a, call, pcall = 1 + (2), redis.call, redis.pcall -- redis.call('NO')
+--[[ redis.call('NO')
+]] local text = "redis.call('NO')" .. [==[ redis.call('NO') ]]
+]==]
+redis.call('GET', (1))
+redis . pcall ( "set", 'it\'s', KEYS[1])
+call([[DEL]], key)
+pcall(name, other.call('NO'), function() return call('TTL', f(1), ')') end)
+local function f() return redis.call('INCR', key) + 1 end
+local odd, other = f(redis.call('PTTL', key), 2), redis.call
+other('ECHO')
+return (call('TIME'))`
+	var got []string
+	for _, c := range calls(source) {
+		got = append(got, strings.Repeat("r", min(c.returns, 1))+c.command+":"+source[c.to-1:c.to]+string(rune('0'+c.line)))
+	}
+	want := []string{"GET:)5", "SET:)6", "DEL:)7", ":)8", "rTTL:)8", "rINCR:)9", "PTTL:):", "ECHO:);", "TIME:)<"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestUntailed(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		"return redis.call('GET', f(1))":                         "return (redis.call('GET', f(1)))",
+		"return redis.call('GET', f(1)) or 1":                    "return (redis.call('GET', f(1))) or 1",
+		"local c = redis.call\nreturn c('A', redis.call('B')).x": "local c = redis.call\nreturn (c('A', redis.call('B'))).x",
+		"return f(redis.call('GET'))":                            "return f(redis.call('GET'))",
+		"return 'redis.call()'":                                  "return 'redis.call()'",
+		"return redis.call('GET'":                                "return (redis.call('GET')",
+		"x = redis.call('GET')":                                  "x = redis.call('GET')",
+	} {
+		if got := untailed(source); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestCodeKeepsItsPlaces(t *testing.T) {
+	t.Parallel()
+	source := "a -- b\n'c -- d' --[[ e\nf ]] g 1e5 \"\\\"--\" [[\n--]] --"
+	want := "a     \n'c -- d'       \n     g 1e5 \"\\\"--\" [[\n--]]   "
+	if got := code(source); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// FuzzLex has no source stop it, and each token stand where it says.
+func FuzzLex(f *testing.F) {
+	for _, seed := range []string{good, "'", "[[", "--[==[", "\\", "redis.call(", "local a,", "local call = redis.call", "return redis.call)"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		for _, tok := range lex(source) {
+			if tok.from < 0 || tok.to > len(source) || tok.to <= tok.from {
+				t.Fatalf("%+v", tok)
+			}
+		}
+		_, _ = untailed(source), headerFaults(source)
+	})
+}

@@ -1,0 +1,119 @@
+package lua_test
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/script/scripttest"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// TestNoScriptHasATrap makes of each script the calls that the library makes,
+// granted and denied, on each kind of server.
+func TestNoScriptHasATrap(t *testing.T) {
+	t.Parallel()
+	for name := range calls {
+		if embedded[name] == "" {
+			t.Errorf("calls of %s, which there is not", name)
+		}
+	}
+	for name, source := range embedded {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scripttest.Run(t, script.New(name, source), calls[name]...)
+		})
+	}
+}
+
+// on is a call, on one key or on more of one subject.
+func on(keys []string, args ...any) scripttest.Call {
+	return scripttest.Call{Keys: keys, Args: args}
+}
+
+// after is the call behind one of another script, which makes the state.
+func (s made) then(args ...any) scripttest.Call {
+	c := on(one, args...)
+	c.Prepare = func(tb testing.TB, rdb redis.UniversalClient, keys []string) {
+		tb.Helper()
+		for _, key := range keys {
+			if err := rdb.Eval(tb.Context(), s.source, []string{key}, s.args...).Err(); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+	return c
+}
+
+type made struct {
+	source string
+	args   []any
+}
+
+var (
+	one = []string{"{ann}"}
+	all = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
+
+	acquired = made{lua.LockAcquire, []any{"o", "h", 60_000, 90_000, ""}}
+	wanted   = made{lua.LockAcquire, []any{"p", "p", 60_000, 90_000, "PUBLISH"}}
+	started  = made{lua.OnceStart, []any{"h", 60_000, 90_000, 9e14, "again", ""}}
+	begun    = made{lua.GuardBegin, []any{"o", "print", 60_000, 90_000, "retry"}}
+	dead     = made{lua.GuardBegin, []any{"o", "print", 0, 90_000, "retry"}}
+	flying   = made{lua.InflightAcquire, []any{"t", 2, 30_000_000, 60_000}}
+)
+
+// calls are typical ones of each script. Those of one script meet on their keys.
+var calls = map[string][]scripttest.Call{
+	"limit_bucket.lua":      {on(one, 1, 3, 1, 60_000), on(one, 2, 3, 1, 60_000), on(one, 9, 3, 1, 60_000), on(one, 0, 3, 1, 60_000)},
+	"limit_bucket_fast.lua": {on(one, 1, 3, 2, 1000, 60_000), on(one, 9, 3, 2, 1000, 60_000), on(all[1:2], 1, 3, 1, 1000, 60_000)},
+	"limit_window.lua":      {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 0, 2, 60_000)},
+	"limit_sliding.lua":     {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000)},
+	"limit_log.lua": {on(one, 1, 3, 60_000_000, 120_000, -3), on(one, 2, 3, 60_000_000, 120_000, -2),
+		on(one, 1, 3, 60_000_000, 120_000, -3), on(one, 3, 3, 1, 120_000, -1)},
+	"limit_set.lua": {
+		on(all, append([]any{1, 5}, set...)...), on(all, append([]any{1, 3}, set...)...), on(all, append([]any{1, 5}, set...)...),
+		on(all, append([]any{9, 5}, set...)...), on(one, 1, 1, "fast", 1, 2, 1, 60_000, 1000)},
+	"limit_refund.lua": {
+		on(all[2:3], 0, 1, 2, 3, "window", 3, 60_000, 1, 60_000, 1000, 60_000),
+		{Keys: all[2:3], Args: []any{1, 1, 9e15, 1, "window", 3, 60_000, 1, 60_000, 1000, 60_000}, Prepare: counted},
+	},
+	"limit_reset.lua":      {on(all)},
+	"inflight_acquire.lua": {on(one, "a", 2, 30_000_000, 60_000), on(one, "b", 2, 30_000_000, 60_000), on(one, "c", 2, 30_000_000, 60_000)},
+	"inflight_renew.lua":   {on(one, "t", 30_000_000, 60_000), flying.then("t", 30_000_000, 60_000)},
+	"inflight_release.lua": {on(one, "t"), flying.then("t")},
+	"inflight_count.lua":   {on(one), flying.then()},
+	"lock_acquire.lua": {on(one, "o", "h", 60_000, 90_000, ""), on(one, "o", "i", 60_000, 90_000, ""),
+		on(one, "p", "p", 60_000, 90_000, "PUBLISH"), on(one, "p", "p", 60_000, 90_000, "SPUBLISH")},
+	"lock_extend.lua":  {on(one, "h", 1, 60_000), acquired.then("h", 1, 60_000), acquired.then("h", 9e15, 90_000)},
+	"lock_release.lua": {on(one, "h", 1), acquired.then("h", 9e15), wanted.then("p", 9e15)},
+	"lock_force.lua":   {on(one), acquired.then(), wanted.then()},
+	"lock_inspect.lua": {on(one), acquired.then()},
+	"once_start.lua":   {on(one, "h", 60_000, 90_000, 9e14, "again", ""), on(one, "i", 60_000, 90_000, 9e14, "again", "PUBLISH"), on(one, "j", 60_000, 90_000, 1, "never", "")},
+	"once_end.lua":     {on(one, "h", 1, "completed"), started.then("h", 9e15, "failed"), started.then("h", 9e15, "completed"), started.then("h", 9e15, "undone")},
+	"guard_begin.lua":  {on(one, "o", "print", 60_000, 90_000, "retry"), on(one, "p", "print", 60_000, 90_000, "retry"), on(one, "p", "other", 60_000, 90_000, "retry"), dead.then("p", "print", 60_000, 90_000, "reject")},
+	"guard_renew.lua":  {on(one, "o", 60_000, 90_000), begun.then("o", 60_000, 90_000), begun.then("p", 60_000, 90_000)},
+	"guard_complete.lua": {on(one, "o", "done", 90_000, 1764000000123456, 1, "print", "result"), begun.then("o", "gone", 90_000, 1, 1, "print", ""),
+		on([]string{"{bob}"}, "o", "done", 90_000, 1764000000123456, 1, "print", "result")},
+	"guard_abandon.lua": {on(one, "o", "free", 60_000, 90_000), begun.then("o", "free", 60_000, 90_000), begun.then("o", "doubt", 60_000, 90_000), begun.then("o", "undo", 60_000, 90_000)},
+	"guard_resolve.lua": {on(one, "t", "done", 90_000, "result"), dead.then("t", "done", 90_000, "result")},
+	"guard_forget.lua":  {on(one), begun.then()},
+	"guard_inspect.lua": {on(one), begun.then()},
+}
+
+// set is a policy of each kind.
+var set = []any{
+	"bucket", 3, 1, 1, 60_000, 1000, "fast", 3, 2, 1, 60_000, 1000, "window", 3, 60_000, 1, 60_000, 1000,
+	"sliding", 3, 60_000, 1, 120_000, 1000, "log", 3, 60_000_000, 1, 120_000, 1000,
+}
+
+// counted has a window with two permits taken.
+func counted(tb testing.TB, rdb redis.UniversalClient, keys []string) {
+	tb.Helper()
+	if err := rdb.Eval(tb.Context(), lua.LimitWindow, keys, 2, 3, 60_000).Err(); err != nil {
+		tb.Fatal(err)
+	}
+}
