@@ -171,6 +171,8 @@ func (r *guardResults) whoIsWho(b *strings.Builder) {
 		}
 		rows = append(rows, []string{c.name, what})
 	}
-	rows = append(rows, []string{"the storage", strings.TrimPrefix(fiberStore, "github.com/") + " " + version(fiberStore)})
+	if len(r.in(overHTTP)) > 0 {
+		rows = append(rows, []string{"the storage", strings.TrimPrefix(fiberStore, "github.com/") + " " + version(fiberStore)})
+	}
 	table(b, "Who", []string{"", "what it is"}, rows)
 }

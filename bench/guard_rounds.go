@@ -42,13 +42,13 @@ type guardResults struct {
 // known are so many keys that were done before they are replayed.
 const known = 64
 
-func (s *server) measureGuards(ctx context.Context, rounds int, d time.Duration, progress io.Writer) (r *guardResults, err error) {
+func (s *server) measureGuards(ctx context.Context, all []guarding, rounds int, d time.Duration, progress io.Writer) (r *guardResults, err error) {
 	host, err := s.host(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r = &guardResults{
-		host: host, when: time.Now(), rounds: rounds, slice: d, all: guardings(),
+		host: host, when: time.Now(), rounds: rounds, slice: d, all: all,
 		measured: map[string][]turn{}, kept: map[string]keeps{}, promises: map[string]promises{},
 	}
 	stands, closeAll, err := s.openGuards(ctx, r.all)
@@ -66,7 +66,7 @@ func (s *server) measureGuards(ctx context.Context, rounds int, d time.Duration,
 		}
 	}
 	for i := range rounds {
-		fmt.Fprintf(progress, "round %d of guards\n", i+1)
+		fmt.Fprintf(progress, "round %d of %s\n", i+1, all[len(all)-1].kin)
 		round, err := s.guardRound(ctx, stands, d)
 		if err != nil {
 			return nil, err

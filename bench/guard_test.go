@@ -131,7 +131,7 @@ func TestTheGuardsReport(t *testing.T) {
 func TestOneGuardRound(t *testing.T) {
 	t.Parallel()
 	s := testServer(t)
-	r, err := s.measureGuards(t.Context(), 1, time.Millisecond, io.Discard)
+	r, err := s.measureGuards(t.Context(), guardings(), 1, time.Millisecond, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Bench measures neap beside other limiters, locks and guards, on a redis-server
-// that it starts itself, and writes what it found to RESULTS.md, RESULTS.svg,
-// LOCKS.md and GUARD.md.
+// Bench measures neap beside other limiters, locks and guards, and callbacks with
+// it and without, on a redis-server that it starts itself, and writes what it found
+// to RESULTS.md, RESULTS.svg, LOCKS.md, GUARD.md and CALLBACKS.md.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -21,7 +22,7 @@ func main() {
 	flag.DurationVar(&p.slice, "slice", 120*time.Millisecond, "how long a contestant is asked in a round")
 	flag.IntVar(&p.tries, "tries", 3, "how often each is asked by many callers at once for more than it has")
 	keys := flag.Int("keys", 100_000, "how many keys there are beside the one hot key")
-	what := flag.String("only", "", "limits, locks or guard; all otherwise")
+	what := flag.String("only", "", "limits, locks, guard or callbacks; all otherwise")
 	dir := flag.String("out", ".", "the directory to write to")
 	flag.Parse()
 	p.keys, p.goroutines = []int{1, *keys}, []int{1, 16, 256}
@@ -33,8 +34,8 @@ func main() {
 }
 
 func run(ctx context.Context, p plan, only, dir string) (err error) {
-	if !slices.Contains([]string{"", "limits", "locks", "guard"}, only) {
-		return fmt.Errorf("-only is %q: use limits, locks or guard, or leave it out for all", only)
+	if !slices.Contains([]string{"", "limits", "locks", "guard", "callbacks"}, only) {
+		return fmt.Errorf("-only is %q: use limits, locks, guard or callbacks, or leave it out for all", only)
 	}
 	if p.rounds < 1 || p.tries < 1 || p.slice <= 0 || p.keys[1] < 2 || p.keys[1] > 1<<24 {
 		return errors.New("rounds, tries and slice must be positive, keys from 2 to 16,777,216")
@@ -49,7 +50,7 @@ func run(ctx context.Context, p plan, only, dir string) (err error) {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, plan, string) error
-	}{{"locks", s.locks}, {"guard", s.guard}, {"limits", s.limits}} {
+	}{{"locks", s.locks}, {"guard", s.guard}, {"callbacks", s.callbacks}, {"limits", s.limits}} {
 		if only == "" || only == part.name {
 			if err := part.measure(ctx, p, dir); err != nil {
 				return err
@@ -79,23 +80,34 @@ func (s *server) limits(ctx context.Context, p plan, dir string) (err error) {
 // locks hand over for longer than a limiter is asked: some wait for most of a
 // second.
 func (s *server) locks(ctx context.Context, p plan, dir string) error {
-	const longer = 20
-	r, err := s.measureLocks(ctx, p.rounds, longer*p.slice, os.Stderr)
+	const waits = 20
+	r, err := s.measureLocks(ctx, p.rounds, waits*p.slice, os.Stderr)
 	if err != nil {
 		return err
 	}
 	return write(filepath.Join(dir, "LOCKS.md"), r.report())
 }
 
-// guard measures for longer than a limiter is asked: a collection of garbage is
-// to be a small part of a slice.
+// longer than a limiter is asked: a collection of garbage is to be a small part of
+// a slice.
+const longer = 3
+
 func (s *server) guard(ctx context.Context, p plan, dir string) error {
-	const longer = 3
-	r, err := s.measureGuards(ctx, p.rounds, longer*p.slice, os.Stderr)
+	r, err := s.measureGuards(ctx, guardings(), p.rounds, longer*p.slice, os.Stderr)
 	if err != nil {
 		return err
 	}
 	return write(filepath.Join(dir, "GUARD.md"), r.report())
+}
+
+// callbacks has client and server share one core.
+func (s *server) callbacks(ctx context.Context, p plan, dir string) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	r, err := s.measureGuards(ctx, callbackings(), p.rounds, longer*p.slice, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, "CALLBACKS.md"), (&callbackResults{r}).report())
 }
 
 func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // for everyone to read
