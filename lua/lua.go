@@ -61,4 +61,22 @@ var (
 	GuardForget string
 	//go:embed guard_inspect.lua
 	GuardInspect string
+	//go:embed stock_open.lua
+	StockOpen string
+	//go:embed stock_reserve.lua
+	StockReserve string
+	//go:embed stock_renew.lua
+	StockRenew string
+	//go:embed stock_cancel.lua
+	StockCancel string
+	//go:embed stock_sweep.lua
+	StockSweep string
+	//go:embed stock_restock.lua
+	StockRestock string
+	//go:embed stock_left.lua
+	StockLeft string
+	//go:embed stock_buyers.lua
+	StockBuyers string
+	//go:embed stock_forget.lua
+	StockForget string
 )

@@ -40,6 +40,15 @@ var embedded = map[string]string{
 	"guard_resolve.lua":     lua.GuardResolve,
 	"guard_forget.lua":      lua.GuardForget,
 	"guard_inspect.lua":     lua.GuardInspect,
+	"stock_open.lua":        lua.StockOpen,
+	"stock_reserve.lua":     lua.StockReserve,
+	"stock_renew.lua":       lua.StockRenew,
+	"stock_cancel.lua":      lua.StockCancel,
+	"stock_sweep.lua":       lua.StockSweep,
+	"stock_restock.lua":     lua.StockRestock,
+	"stock_left.lua":        lua.StockLeft,
+	"stock_buyers.lua":      lua.StockBuyers,
+	"stock_forget.lua":      lua.StockForget,
 }
 
 var makes = regexp.MustCompile(`call\('(?:RPUSH|ZADD|HSET)'`)

@@ -33,7 +33,7 @@ const Rules = "resetchannels &neap:* ~neap:* -@all " +
 	"+evalsha +eval +script|load " +
 	"+asking +cluster|slots +command +ping " +
 	"+ssubscribe +subscribe +sunsubscribe +unsubscribe " +
-	"+del +get +hdel +hkeys +hlen +hmget +hset +incrby +lindex +llen +lpop +lrange +lrem +ltrim " +
+	"+del +get +hdel +hkeys +hlen +hmget +hscan +hset +incrby +lindex +llen +lpop +lrange +lrem +ltrim " +
 	"+pexpire +pttl +publish +rpush +set +spublish +time " +
 	"+zadd +zcard +zcount +zrangebyscore +zrem +zremrangebyscore +zscore"
 

@@ -1,0 +1,114 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+)
+
+// Confirm has the units be sold. What has lapsed is granted again while there are
+// units; where there are none it is [ErrLapsed], for good, and what was done for
+// the buyer has to be undone. It may be called again. It does not end with ctx, of
+// which it takes the values alone, but within the budget. It costs what Reserve
+// does, and nothing where it is sold already.
+//
+// The error is [ErrLapsed], also when the buyer has another reservation by now;
+// [ErrCancelled]; [ErrUnknown] when the item is gone; [ErrQuantity];
+// [ErrDisagrees]; or a [*script.Error] when Redis did not confirm it: it goes on in
+// the background for a lease, and longer while Redis does not answer, unless
+// Cancel is called.
+func (r *Reservation) Confirm(ctx context.Context) error {
+	return r.conclude(context.WithoutCancel(ctx), sold, r.confirm)
+}
+
+// Cancel gives the units back, be they held or sold. It may be called again, and
+// does not end with ctx, as Confirm. It costs one round trip.
+//
+// What another call of Reserve was granted under the same id it leaves to that,
+// unless the reservation was made by Resume.
+//
+// The error is nil too when there is nothing to give back; otherwise it is
+// [ErrUnknown], [ErrDisagrees] or a [*script.Error] when Redis did not confirm it:
+// it goes on in the background, as Confirm does, but for one that Resume has made.
+func (r *Reservation) Cancel(ctx context.Context) error {
+	r.ended(ErrCancelled)
+	return r.conclude(context.WithoutCancel(ctx), cancelled, r.cancel)
+}
+
+// conclude has the last word, and goes on saying it where nobody answers.
+func (r *Reservation) conclude(ctx context.Context, to state, say func(context.Context) (ask.Doubt, error)) error {
+	r.mu.Lock()
+	if r.wants != cancelled { // which is final
+		r.wants = to
+	}
+	r.mu.Unlock()
+	asked := time.Now()
+	in, err := r.say(ctx, to, say)
+	if err == nil || !isScripts(err) || to == cancelled && r.resumed {
+		return err
+	}
+	r.of.count.unconfirmed.Add(1)
+	in.Add(ask.Doubt{Last: asked, Calls: 1})
+	in.TakeBack(&r.of.late, r.of.opts.Lease, true, func() (bool, error) {
+		_, err := r.say(context.Background(), to, say)
+		if !isScripts(err) {
+			err = nil
+		}
+		return err == nil, err
+	})
+	return err
+}
+
+// say asks unless it was said, or something else is wanted by now.
+func (r *Reservation) say(ctx context.Context, to state, say func(context.Context) (ask.Doubt, error)) (ask.Doubt, error) {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	r.mu.Lock()
+	is, wants := r.state, r.wants
+	r.mu.Unlock()
+	switch {
+	case is == to:
+		return ask.Doubt{}, nil
+	case is == cancelled, wants == cancelled && to != cancelled:
+		return ask.Doubt{}, ErrCancelled
+	case is == lapsed && to == sold:
+		return ask.Doubt{}, ErrLapsed
+	}
+	return say(ctx)
+}
+
+func (r *Reservation) confirm(ctx context.Context) (ask.Doubt, error) {
+	_, _, in, err := r.of.take(ctx, &r.question, forGood)
+	r.doubt.Add(in)
+	switch {
+	case err == nil:
+		r.becomes(sold)
+		r.ended(errSold)
+		r.of.count.confirmed.Add(1)
+	case errors.Is(err, ErrSoldOut), errors.Is(err, ErrYours):
+		r.becomes(lapsed)
+		r.ended(ErrLapsed)
+		r.takeBack()
+		r.of.count.refused.Add(1)
+		err = ErrLapsed
+	}
+	return in, err
+}
+
+func (r *Reservation) cancel(ctx context.Context) (in ask.Doubt, err error) {
+	var n int64
+	if r.resumed {
+		n, err = r.of.once(ctx, cancelScript, r.question.key, r.question.buyer, r.question.id, "")
+	} else {
+		n, _, in, err = r.of.number(ctx, cancelScript, r.question.key, r.question.buyer, r.question.id, r.question.token)
+	}
+	if err == nil {
+		r.becomes(cancelled)
+		r.takeBack()
+		r.of.count.cancelled.Add(1)
+		err = fault(cancelScript, n)
+	}
+	return in, err
+}

@@ -1,0 +1,82 @@
+package stock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// soon is for what comes without being waited for long.
+const soon = 20 * time.Second
+
+func newStock(tb testing.TB, rdb script.Client, prefix string, opts *stock.Options) *stock.Stock {
+	tb.Helper()
+	var own stock.Options
+	if opts != nil {
+		own = *opts
+	}
+	own.Prefix = prefix
+	if own.Budget == 0 {
+		own.Budget = 5 * time.Second // the machine may be busy
+	}
+	s, err := stock.New(rdb, "test", &own)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// open opens an item for an hour.
+func open(tb testing.TB, s *stock.Stock, item string, units int64) {
+	tb.Helper()
+	if opened, err := s.Open(tb.Context(), item, units, time.Now().Add(time.Hour)); !opened || err != nil {
+		tb.Fatalf("Open of %s: %v, %v", item, opened, err)
+	}
+}
+
+func reserve(tb testing.TB, s *stock.Stock, item, buyer, id string, opts *stock.ReserveOptions) *stock.Reservation {
+	tb.Helper()
+	r, err := s.Reserve(tb.Context(), item, buyer, id, opts)
+	if err != nil {
+		tb.Fatalf("Reserve of %s by %s as %s: %v", item, buyer, id, err)
+	}
+	return r
+}
+
+func refused(tb testing.TB, s *stock.Stock, item, buyer, id string, opts *stock.ReserveOptions, want error) {
+	tb.Helper()
+	if r, err := s.Reserve(tb.Context(), item, buyer, id, opts); r != nil || !errors.Is(err, want) {
+		tb.Errorf("Reserve of %s by %s as %s: %v, not %v", item, buyer, id, err, want)
+	}
+}
+
+// counts has an item have so many units left, held and sold.
+func counts(tb testing.TB, s *stock.Stock, item string, left, held, sold int64) {
+	tb.Helper()
+	l, err := s.Left(tb.Context(), item)
+	if err != nil || l.Left != left || l.Held != held || l.Sold != sold || l.Units != left+held+sold {
+		tb.Errorf("%s: %+v, %v; not %d left, %d held and %d sold", item, l, err, left, held, sold)
+	}
+}
+
+// nameOf is an item's name in Redis, where it is safe.
+func nameOf(prefix, item string) string { return prefix + ":stock:test:{" + item + "}" }
+
+// left awaits that a Stock has nothing to do any more.
+func left(tb testing.TB, stocks ...*stock.Stock) {
+	tb.Helper()
+	redistest.Await(tb, time.Minute, "the end of all", func() bool {
+		for _, s := range stocks {
+			if n := s.Stats(); n.Undoing+n.Concluding > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+var atOnce = &stock.ReserveOptions{Confirm: true}

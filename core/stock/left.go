@@ -1,0 +1,135 @@
+package stock
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Level is how much there is of an item.
+type Level struct {
+	Units    int64         // that were put in: those left, held and sold
+	Left     int64         // that can be had
+	Held     int64         // that are reserved on a lease
+	Sold     int64         // that are confirmed
+	Lifetime time.Duration // until the item's time has come
+}
+
+// Left tells how many units there are. It is right when it is asked, and costs one
+// round trip; where leases have ended two more, and another for each 256 of them.
+// The errors are [ErrItem], [ErrUnknown], [ErrDisagrees], ctx.Err() and a
+// [*script.Error].
+func (s *Stock) Left(ctx context.Context, item string) (Level, error) {
+	if item == "" {
+		return Level{}, ErrItem
+	}
+	key := s.space.Key(item, "")
+	for {
+		reply, _, _, err := s.asker.Ask(ctx, leftScript, key)
+		if err != nil {
+			return Level{}, err
+		}
+		switch reply := reply.(type) {
+		case int64:
+			if reply != due {
+				return Level{}, either(fault(leftScript, reply), broken(leftScript))
+			}
+			if err := s.sweep(ctx, key); err != nil {
+				return Level{}, err
+			}
+			continue
+		case []any:
+			if n, ok := numbers(reply); ok && len(n) == 5 {
+				return Level{
+					Units: n[0], Left: n[1], Held: n[2], Sold: n[3], Lifetime: time.Duration(n[4]) * time.Millisecond,
+				}, nil
+			}
+		}
+		return Level{}, broken(leftScript)
+	}
+}
+
+func numbers(parts []any) (all []int64, ok bool) {
+	for _, part := range parts {
+		n, ok := part.(int64)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, n)
+	}
+	return all, true
+}
+
+// Buyer is who has units of an item.
+type Buyer struct {
+	Buyer    string // as Redis has it: the buyer, or a hash
+	ID       string // the same
+	Quantity int64
+	Sold     bool
+	Lease    time.Duration // for how long it is held yet, where it is not sold
+}
+
+// page is about how many fields of a record are looked at by one call.
+const page = 250
+
+// Buyers tells who has units of an item, in no order, asking for some hundreds at a
+// time: a round trip for each. Who comes or goes meanwhile may be missing, or come
+// twice. It ends with the first error, which are those of Left.
+func (s *Stock) Buyers(ctx context.Context, item string) iter.Seq2[Buyer, error] {
+	return func(yield func(Buyer, error) bool) {
+		if item == "" {
+			yield(Buyer{}, ErrItem)
+			return
+		}
+		key, cursor := s.space.Key(item, ""), "0"
+		for {
+			found, next, err := s.buyers(ctx, key, cursor)
+			if err != nil {
+				yield(Buyer{}, err)
+				return
+			}
+			for _, b := range found {
+				if !yield(b, nil) {
+					return
+				}
+			}
+			if next == "0" {
+				return
+			}
+			cursor = next
+		}
+	}
+}
+
+func (s *Stock) buyers(ctx context.Context, key, cursor string) (found []Buyer, next string, err error) {
+	reply, _, _, err := s.asker.Ask(ctx, buyersScript, key, cursor, integer(page))
+	if err != nil {
+		return nil, "", err
+	}
+	if n, ok := reply.(int64); ok {
+		return nil, "", either(fault(buyersScript, n), broken(buyersScript))
+	}
+	parts, _ := reply.([]any)
+	if len(parts)%4 != 1 {
+		return nil, "", broken(buyersScript)
+	}
+	next, ok := parts[0].(string)
+	for i := 1; i < len(parts) && ok; i += 4 {
+		b := Buyer{}
+		var left int64
+		var oks [4]bool
+		b.Buyer, oks[0] = parts[i].(string)
+		b.ID, oks[1] = parts[i+1].(string)
+		b.Quantity, oks[2] = parts[i+2].(int64)
+		left, oks[3] = parts[i+3].(int64)
+		ok = oks == [4]bool{true, true, true, true}
+		if b.Sold = left < 0; !b.Sold {
+			b.Lease = time.Duration(left) * time.Millisecond
+		}
+		found = append(found, b)
+	}
+	if !ok {
+		return nil, "", broken(buyersScript)
+	}
+	return found, next, nil
+}

@@ -1,0 +1,215 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/lease"
+)
+
+// Reservation is what a buyer has of an item. It is safe for concurrent use. The
+// zero Reservation is not usable.
+type Reservation struct {
+	of              *Stock
+	item, buyer, id string
+	quantity        int64
+	question        question
+	again           bool
+	resumed         bool
+	leased          bool
+	lease           lease.Lease
+
+	asking sync.Mutex // one question at a time
+	doubt  ask.Doubt  // of what was asked and may grant it; under asking
+
+	mu    sync.Mutex
+	state state
+	wants state // what was asked for last: sold or cancelled
+}
+
+type state uint8
+
+const (
+	held state = iota
+	sold
+	cancelled
+	lapsed
+)
+
+// errSold ends the lease of what is sold.
+var errSold = errors.New("stock: the reservation is confirmed")
+
+// Item is the item that was given to Reserve.
+func (r *Reservation) Item() string { return r.item }
+
+// Buyer is the buyer that was given to Reserve.
+func (r *Reservation) Buyer() string { return r.buyer }
+
+// ID is the id that was given to Reserve.
+func (r *Reservation) ID() string { return r.id }
+
+// Quantity is how many units it is.
+func (r *Reservation) Quantity() int64 { return r.quantity }
+
+// Again says that another call has the same reservation: it was asked for again.
+// It is confirmed for all of them by one Confirm, and its units are back when
+// each has cancelled it.
+func (r *Reservation) Again() bool { return r.again }
+
+// By says whether a Stock has given the reservation out.
+func (r *Reservation) By(s *Stock) bool { return r.of == s }
+
+// Confirmed says whether it is sold, as far as this process knows.
+func (r *Reservation) Confirmed() bool { return r.is() == sold }
+
+func (r *Reservation) is() state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state
+}
+
+// becomes notes what has become of it, once.
+func (r *Reservation) becomes(s state) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = s
+}
+
+// Err is nil while the reservation lasts, which what is confirmed does for good.
+// Otherwise it is [ErrLapsed], [ErrCancelled], or what Renew has found. It compares
+// clocks and asks nobody; of a reservation that Resume has made it knows no lease.
+// What has lapsed can still be confirmed, while there are units.
+func (r *Reservation) Err() error {
+	switch r.is() {
+	case sold:
+		return nil
+	case cancelled:
+		return ErrCancelled
+	case lapsed:
+		return ErrLapsed
+	case held:
+	}
+	if !r.leased {
+		return nil
+	}
+	if err := r.lease.Err(); !errors.Is(err, errSold) {
+		return err
+	}
+	return nil
+}
+
+// Renew has the lease last for Options.Lease from now on; what is sold lasts
+// anyway. It costs one round trip. The error is [ErrLapsed] when the lease is over
+// or the units were given back, by whoever; [ErrCancelled]; [ErrUnknown];
+// [ErrDisagrees]; ctx.Err(); or a [*script.Error] when Redis could not answer: then
+// Err is still right.
+func (r *Reservation) Renew(ctx context.Context) error {
+	if err := r.Err(); err != nil || r.Confirmed() {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r.leased {
+		if err := r.lease.Extend(ctx, r.of.opts.Lease); !errors.Is(err, errSold) {
+			return err
+		}
+		return nil
+	}
+	_, lost, err := r.renew(ctx, r.of.lease)
+	if errors.Is(lost, errSold) {
+		return nil
+	}
+	return either(err, lost)
+}
+
+// renew says when it was asked, and how the reservation was lost, which it was too
+// when it is sold.
+func (r *Reservation) renew(ctx context.Context, ttl any) (since time.Time, lost, err error) {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	n, since, _, err := r.of.number(ctx, renewScript, r.question.key,
+		r.question.buyer, r.question.id, r.claim(), ttl)
+	switch {
+	case err != nil:
+		return since, nil, err
+	case n == 1:
+		return since, nil, nil
+	case n == 2:
+		r.becomes(sold)
+		return since, errSold, nil
+	case n == none:
+		return since, ErrLapsed, nil
+	case n == unknown, n == disagrees:
+		return since, fault(renewScript, n), nil
+	}
+	return since, nil, broken(renewScript)
+}
+
+// claim is whose part in the reservation is renewed and cancelled: "" is
+// everybody's.
+func (r *Reservation) claim() any {
+	if r.resumed {
+		return ""
+	}
+	return r.question.token
+}
+
+// holding is a Reservation as its lease sees it.
+type holding Reservation
+
+// Parent is not asked for: nobody has the lease's context.
+func (h *holding) Parent() context.Context { return context.Background() }
+
+func (h *holding) Held() { h.of.count.holding.Add(1) }
+
+func (h *holding) Lost() {
+	h.of.count.holding.Add(-1)
+	h.of.count.lapsed.Add(1)
+}
+
+func (h *holding) Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error) {
+	r := (*Reservation)(h)
+	since, lost, err = r.renew(ctx, milliseconds(ttl))
+	if errors.Is(lost, errSold) {
+		r.ended(errSold)
+	}
+	return ttl, since, lost, err
+}
+
+// ended ends the lease, for no loss.
+func (r *Reservation) ended(reason error) {
+	if r.leased && r.lease.End(reason) == nil {
+		r.of.count.holding.Add(-1)
+	}
+}
+
+type contextKey struct{}
+
+// NewContext is ctx with the reservation in it.
+func NewContext(ctx context.Context, r *Reservation) context.Context {
+	return context.WithValue(ctx, contextKey{}, r)
+}
+
+// FromContext is the reservation that ctx was given by NewContext, or by a gate.
+func FromContext(ctx context.Context) (*Reservation, bool) {
+	r, ok := ctx.Value(contextKey{}).(*Reservation)
+	return r, ok
+}
+
+// takeBack gives back, in the background, what calls without an answer may have
+// granted.
+func (r *Reservation) takeBack() {
+	if r.doubt.Calls == 0 {
+		return
+	}
+	q := r.question
+	r.doubt.TakeBack(&r.of.undo, r.of.opts.Lease, false, func() (found bool, err error) {
+		n, _, _, err := r.of.number(context.Background(), cancelScript, q.key, q.buyer, q.id, q.token)
+		return n > 0, err
+	})
+	r.doubt = ask.Doubt{}
+}

@@ -1,0 +1,139 @@
+package stock
+
+import (
+	"context"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/token"
+)
+
+// Reserve has a buyer have units of an item, until a lease ends or, with
+// ReserveOptions.Confirm, for good. Nil opts are one unit on a lease.
+//
+// The id is what asking again is known by: under the same id the buyer has the
+// same reservation, which lasts for a lease from now on, or is sold, as before,
+// and [Reservation.Again] says so. Under another id it is [ErrYours] while he has
+// one. Any item, buyer and id will do that is not empty; in Redis a long or unusual
+// one stands as its hash.
+//
+// It costs one round trip; where there are too few units left and leases have
+// ended, two more, and another for each 256 of these.
+//
+// The error is [ErrSoldOut], [ErrYours] or [ErrUnknown]; [ErrQuantity] when the id
+// has another quantity; [ErrDisagrees]; [ErrItem], [ErrBuyer], [ErrID] or
+// [ErrUnits]; ctx.Err() when the caller's context ended; a [*script.Error] when
+// Redis could not answer within the budget; or [ErrLapsed] when the process slept
+// from the question on until the lease was over. What Redis may have granted
+// nonetheless is given back in the background.
+func (s *Stock) Reserve(ctx context.Context, item, buyer, id string, opts *ReserveOptions) (*Reservation, error) {
+	r, err := s.reservation(item, buyer, id, opts)
+	if err != nil {
+		return nil, err
+	}
+	err = s.reserve(ctx, r, opts)
+	s.count.told(r, err)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Resume is the reservation of an id that was made elsewhere, for whoever has to
+// confirm or cancel it: a payment's callback in another process. The quantity of
+// opts, which are used for nothing else, has to be that of the reservation. It
+// asks nobody: whether there is one is found out by what is done with it.
+//
+// Its Cancel gives back what anybody has under the id. The errors are [ErrItem],
+// [ErrBuyer], [ErrID] and [ErrUnits].
+func (s *Stock) Resume(item, buyer, id string, opts *ReserveOptions) (*Reservation, error) {
+	r, err := s.reservation(item, buyer, id, opts)
+	if err != nil {
+		return nil, err
+	}
+	r.resumed = true
+	return r, nil
+}
+
+func (s *Stock) reservation(item, buyer, id string, opts *ReserveOptions) (*Reservation, error) {
+	r := &Reservation{of: s, item: item, buyer: buyer, id: id, quantity: 1}
+	if opts != nil && opts.Quantity != 0 {
+		r.quantity = opts.Quantity
+	}
+	switch {
+	case item == "":
+		return nil, ErrItem
+	case buyer == "":
+		return nil, ErrBuyer
+	case id == "":
+		return nil, ErrID
+	case r.quantity < 1 || r.quantity > MaxUnits:
+		return nil, ErrUnits
+	}
+	r.question = question{
+		key: s.space.Key(item, ""), buyer: s.space.Subject(buyer), id: s.space.Subject(id),
+		quantity: integer(r.quantity), token: token.New(),
+	}
+	return r, nil
+}
+
+// question is a reservation as the scripts know it.
+type question struct {
+	key                        string
+	buyer, id, quantity, token any // strings, made into arguments once
+}
+
+// forGood is the lease of what is sold.
+const forGood = "0"
+
+func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOptions) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	term, terms := s.lease, &s.plain
+	if opts != nil && opts.Confirm {
+		term = forGood
+	} else if opts != nil && opts.Renew {
+		terms = &s.kept
+	}
+	n, asked, in, err := s.take(ctx, &r.question, term)
+	r.doubt = in
+	if err != nil {
+		r.takeBack()
+		return err
+	}
+	r.again = n > 2
+	if n%2 == 0 {
+		r.state = sold
+		return nil
+	}
+	r.leased = true
+	if !r.lease.Begin((*holding)(r), terms, asked, s.opts.Lease) {
+		_ = r.Cancel(ctx)
+		return ErrLapsed
+	}
+	return nil
+}
+
+// take asks for the units until it is said whether there are any: what has
+// lapsed comes back first. n is 1 to 4 where there are.
+func (s *Stock) take(ctx context.Context, q *question, term any) (n int64, asked time.Time, in ask.Doubt, err error) {
+	for {
+		n, asked, more, err := s.number(ctx, reserveScript, q.key, q.buyer, q.id, q.quantity, term, q.token)
+		in.Add(more)
+		switch {
+		case err != nil:
+			return 0, asked, in, err
+		case n == due:
+			if err := s.sweep(ctx, q.key); err != nil {
+				return 0, asked, in, err
+			}
+			continue
+		case n == none:
+			return 0, asked, in, ErrSoldOut
+		case n < 1 || n > 4:
+			return 0, asked, in, either(fault(reserveScript, n), broken(reserveScript))
+		}
+		return n, asked, in, nil
+	}
+}

@@ -1,0 +1,85 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/neap-go/neap/core/internal/ask"
+)
+
+type counters struct {
+	reserved, atOnce, again, soldOut, yours, unknown, disagreed, canceled, failed atomic.Uint64
+	confirmed, cancelled, lapsed, refused, unconfirmed                            atomic.Uint64
+	holding                                                                       atomic.Int64
+}
+
+func (n *counters) told(r *Reservation, err error) {
+	switch {
+	case err == nil:
+		n.reserved.Add(1)
+		if r.again {
+			n.again.Add(1)
+		}
+		if r.Confirmed() {
+			n.atOnce.Add(1)
+		}
+	case errors.Is(err, ErrSoldOut):
+		n.soldOut.Add(1)
+	case errors.Is(err, ErrYours):
+		n.yours.Add(1)
+	case errors.Is(err, ErrUnknown):
+		n.unknown.Add(1)
+	case errors.Is(err, ErrDisagrees):
+		n.disagreed.Add(1)
+	case ask.IsCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+		n.canceled.Add(1)
+	default:
+		n.failed.Add(1)
+	}
+}
+
+// isScripts says of an error that it is no answer.
+func isScripts(err error) bool { return err != nil && !ask.IsCallers(err) }
+
+// Stats are what a Stock did in this process.
+type Stats struct {
+	Reserved  uint64 // reservations
+	AtOnce    uint64 // of these, those that were sold when they were made
+	Again     uint64 // of these, those that another call had already
+	SoldOut   uint64 // times that there were too few units
+	Yours     uint64 // times that the buyer had another reservation
+	Unknown   uint64 // times that there was no such item
+	Disagreed uint64 // times that the record disagreed with itself
+	Canceled  uint64 // times that the caller's context ended first
+	Failed    uint64 // times that Redis did not answer, or too late, or the id had another quantity
+
+	Confirmed   uint64 // reservations that Confirm has sold
+	Cancelled   uint64 // reservations that were cancelled
+	Lapsed      uint64 // reservations that ended by themselves, as far as this process knows
+	Refused     uint64 // reservations that were to be confirmed when the units were another's
+	Unconfirmed uint64 // times that Redis did not say that it was confirmed or cancelled
+
+	Holding    int    // reservations on a lease now
+	Concluding int    // confirmations and cancellations that are being repeated now
+	Concluded  uint64 // confirmations and cancellations that Redis answered late
+	Dropped    uint64 // confirmations and cancellations that were repeated once and no more, since too many are being repeated
+	Undoing    int    // grants that nobody was told of, and that are looked for now
+	Undone     uint64 // such grants that were found, and given back
+	Lapsing    uint64 // such grants that are left as they are, since too many are looked for
+}
+
+// Stats tells what the Stock does and has done in this process. It asks nobody.
+func (s *Stock) Stats() Stats {
+	n, undo, late := &s.count, s.undo.Stats(), s.late.Stats()
+	return Stats{
+		Reserved: n.reserved.Load(), AtOnce: n.atOnce.Load(), Again: n.again.Load(), SoldOut: n.soldOut.Load(),
+		Yours: n.yours.Load(), Unknown: n.unknown.Load(), Disagreed: n.disagreed.Load(),
+		Canceled: n.canceled.Load(), Failed: n.failed.Load(),
+		Confirmed: n.confirmed.Load(), Cancelled: n.cancelled.Load(), Lapsed: n.lapsed.Load(),
+		Refused: n.refused.Load(), Unconfirmed: n.unconfirmed.Load(),
+		Holding:    int(n.holding.Load()),
+		Concluding: late.Pending, Concluded: late.Undone, Dropped: late.Overflowed,
+		Undoing: undo.Pending, Undone: undo.Undone, Lapsing: undo.Overflowed,
+	}
+}

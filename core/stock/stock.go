@@ -1,0 +1,161 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/ring"
+	"github.com/neap-go/neap/core/internal/undo"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var (
+	openScript    = script.New("stock_open.lua", lua.StockOpen)
+	reserveScript = script.New("stock_reserve.lua", lua.StockReserve)
+	renewScript   = script.New("stock_renew.lua", lua.StockRenew)
+	cancelScript  = script.New("stock_cancel.lua", lua.StockCancel)
+	sweepScript   = script.New("stock_sweep.lua", lua.StockSweep)
+	restockScript = script.New("stock_restock.lua", lua.StockRestock)
+	leftScript    = script.New("stock_left.lua", lua.StockLeft)
+	buyersScript  = script.New("stock_buyers.lua", lua.StockBuyers)
+	forgetScript  = script.New("stock_forget.lua", lua.StockForget)
+
+	errReply = errors.New("the reply is not about an item: is the client really connected to Redis?")
+)
+
+// What the scripts answer where they do not say yes.
+const (
+	none      = -1 // reserve: sold out; renew: lapsed; restock: too many
+	yours     = -2
+	unknown   = -3
+	disagrees = -4
+	differs   = -5
+	due       = -6
+	outside   = -7 // open: until
+)
+
+// Stock sells items. It is immutable and safe for concurrent use, and needs no
+// Close. The zero Stock is not usable.
+type Stock struct {
+	name  string
+	opts  Options
+	lease any // in milliseconds; boxed once, so that a call does not
+	space keyspace.Space
+	rdb   script.Client
+	asker ask.Asker
+	plain lease.Terms
+	kept  lease.Terms // of what is renewed
+	undo  undo.Undoer // of what nobody was told of
+	late  undo.Undoer // of what was confirmed or cancelled, and Redis did not say so
+	count counters
+}
+
+// New makes a Stock. The name, 1 to 64 letters, digits, dots, dashes and
+// underscores, sets its keys apart from those of others; Stocks of one name and
+// prefix share their items, in one process or in many. Nil opts are the zero
+// Options. It sends nothing.
+//
+// A Ring, or a struct that embeds one, is refused: its clients choose a server
+// by which of them they can reach, each for itself, and so a unit can be sold on
+// each side. The error joins every fault, each with its field and the remedy.
+func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
+	own, err := opts.settled()
+	space, fault := keyspace.New("stock", name, own.Prefix, own.SubjectSecret)
+	run, unusable := script.NewRunner(rdb, &script.Options{Budget: own.Budget})
+	if unusable == nil && ring.Is(rdb) {
+		unusable = errRing
+	}
+	if err := errors.Join(unusable, fault, err); err != nil {
+		return nil, fmt.Errorf("stock.New: %w", err)
+	}
+	return &Stock{
+		name: name, opts: own, lease: milliseconds(own.Lease), space: space, rdb: rdb,
+		asker: ask.Asker{Runner: run, Budget: own.Budget},
+		plain: lease.Terms{TTL: own.Lease, NoRenewal: true, Expired: ErrLapsed},
+		kept:  lease.Terms{TTL: own.Lease, Expired: ErrLapsed},
+	}, nil
+}
+
+// Name is the name that was given to New.
+func (s *Stock) Name() string { return s.name }
+
+// Lease is for how long a reservation lasts.
+func (s *Stock) Lease() time.Duration { return s.opts.Lease }
+
+// number asks what is answered with a number.
+func (s *Stock) number(
+	ctx context.Context, sc *script.Script, key string, args ...any,
+) (n int64, asked time.Time, in ask.Doubt, err error) {
+	reply, asked, in, err := s.asker.Ask(ctx, sc, key, args...)
+	if err != nil {
+		return 0, asked, in, err
+	}
+	n, err = count(sc, reply)
+	return n, asked, in, err
+}
+
+// once is number for what must not be asked again.
+func (s *Stock) once(ctx context.Context, sc *script.Script, key string, args ...any) (int64, error) {
+	reply, err := s.asker.Runner.Run(ctx, sc, []string{key}, args...)
+	if err != nil {
+		return 0, err
+	}
+	return count(sc, reply)
+}
+
+func count(sc *script.Script, reply any) (int64, error) {
+	n, ok := reply.(int64)
+	if !ok {
+		return 0, broken(sc)
+	}
+	return n, nil
+}
+
+// sweep has the units of leases that have ended come back.
+func (s *Stock) sweep(ctx context.Context, key string) error {
+	for {
+		n, _, _, err := s.number(ctx, sweepScript, key)
+		if err != nil || n < 0 {
+			return either(err, fault(sweepScript, n))
+		}
+		if n == 0 {
+			return nil
+		}
+	}
+}
+
+// fault is what an answer below 0 means to any call.
+func fault(sc *script.Script, n int64) error {
+	switch n {
+	case yours:
+		return ErrYours
+	case unknown:
+		return ErrUnknown
+	case disagrees:
+		return ErrDisagrees
+	case differs:
+		return ErrQuantity
+	case outside:
+		return ErrUntil
+	}
+	if n >= 0 {
+		return nil
+	}
+	return broken(sc)
+}
+
+// broken is the error about an answer that no script of neap gives.
+func broken(sc *script.Script) error {
+	return &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
+}
+
+func milliseconds(d time.Duration) string { return integer(d.Milliseconds()) }
+
+func integer(n int64) string { return strconv.FormatInt(n, 10) }

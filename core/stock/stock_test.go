@@ -1,0 +1,215 @@
+package stock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestASale(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		refused(t, s, "phone", "ann", "1", nil, stock.ErrUnknown)
+		open(t, s, "phone", 3)
+		counts(t, s, "phone", 3, 0, 0)
+
+		ann := reserve(t, s, "phone", "ann", "1", nil)
+		counts(t, s, "phone", 2, 1, 0)
+		refused(t, s, "phone", "ann", "2", nil, stock.ErrYours)
+		again := reserve(t, s, "phone", "ann", "1", nil)
+		if ann.Again() || !again.Again() || ann.Confirmed() || ann.Err() != nil {
+			t.Errorf("%+v, %+v", ann.Again(), again.Again())
+		}
+		counts(t, s, "phone", 2, 1, 0)
+
+		bob := reserve(t, s, "phone", "bob", "1", atOnce)
+		if !bob.Confirmed() || bob.Err() != nil || bob.Confirm(ctx) != nil {
+			t.Error("bob's is not sold")
+		}
+		counts(t, s, "phone", 1, 1, 1)
+		refused(t, s, "phone", "cid", "1", &stock.ReserveOptions{Quantity: 2}, stock.ErrSoldOut)
+		cid := reserve(t, s, "phone", "cid", "1", nil)
+		refused(t, s, "phone", "dan", "1", nil, stock.ErrSoldOut)
+		counts(t, s, "phone", 0, 2, 1)
+
+		for range 2 {
+			if err := ann.Confirm(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := cid.Cancel(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		counts(t, s, "phone", 1, 0, 2)
+		if err := cid.Confirm(ctx); !errors.Is(err, stock.ErrCancelled) {
+			t.Errorf("Confirm of what is cancelled: %v", err)
+		}
+		dan := reserve(t, s, "phone", "dan", "1", atOnce)
+		counts(t, s, "phone", 0, 0, 3)
+		if err := dan.Cancel(ctx); err != nil {
+			t.Error(err)
+		}
+		counts(t, s, "phone", 1, 0, 2)
+		for range 2 {
+			if err := s.Restock(ctx, "phone", "monday", 4); err != nil {
+				t.Error(err)
+			}
+		}
+		counts(t, s, "phone", 5, 0, 2)
+
+		var names []string
+		for b, err := range s.Buyers(ctx, "phone") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, fmt.Sprint(b))
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != "{ann 1 1 true 0s} {bob 1 1 true 0s}" {
+			t.Errorf("the buyers are %s", got)
+		}
+		if opened, err := s.Open(ctx, "phone", 9, time.Now().Add(time.Hour)); opened || err != nil {
+			t.Errorf("it was opened twice: %v, %v", opened, err)
+		}
+		counts(t, s, "phone", 5, 0, 2)
+		if there, err := s.Forget(ctx, "phone"); !there || err != nil {
+			t.Error(there, err)
+		}
+		refused(t, s, "phone", "ann", "1", nil, stock.ErrUnknown)
+		if err := ann.Cancel(ctx); !errors.Is(err, stock.ErrUnknown) {
+			t.Errorf("Cancel of what is gone: %v", err)
+		}
+	})
+}
+
+// TestALapse: what is neither confirmed nor renewed is anybody's, and its holder's
+// again while there are units.
+func TestALapse(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		brief := newStock(t, rdb, prefix, &stock.Options{Lease: stock.MinLease, Budget: 10 * time.Second})
+		s := newStock(t, rdb, prefix, nil)
+		open(t, s, "item", 2)
+		var ann, bob *stock.Reservation
+		for ann == nil { // a lease may be over before it is told of
+			ann, _ = brief.Reserve(ctx, "item", "ann", "1", nil)
+		}
+		for bob == nil {
+			bob, _ = brief.Reserve(ctx, "item", "bob", "1", nil)
+		}
+		redistest.Await(t, soon, "the leases to end", func() bool {
+			l, err := s.Left(ctx, "item")
+			return err == nil && l.Left == 2 && l.Held == 0
+		})
+		if !errors.Is(ann.Err(), stock.ErrLapsed) || !errors.Is(ann.Renew(ctx), stock.ErrLapsed) {
+			t.Errorf("%v, %v", ann.Err(), ann.Renew(ctx))
+		}
+		cid := reserve(t, s, "item", "cid", "1", nil)
+		for range 2 {
+			if err := ann.Confirm(ctx); err != nil || ann.Err() != nil {
+				t.Errorf("Confirm while there are units: %v, %v", err, ann.Err())
+			}
+			if err := bob.Confirm(ctx); !errors.Is(err, stock.ErrLapsed) || !errors.Is(bob.Err(), stock.ErrLapsed) {
+				t.Errorf("Confirm when there are none: %v, %v", err, bob.Err())
+			}
+		}
+		counts(t, s, "item", 0, 1, 1)
+		if err := cid.Renew(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := cid.Cancel(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := bob.Confirm(ctx); !errors.Is(err, stock.ErrLapsed) {
+			t.Errorf("who was told that it has lapsed: %v", err)
+		}
+		refused(t, s, "item", "ann", "2", nil, stock.ErrYours)
+		counts(t, s, "item", 1, 0, 1)
+	})
+}
+
+// TestResume: who has made a reservation need not be who confirms or cancels it.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s, other := newStock(t, rdb, prefix, nil), newStock(t, rdb, prefix, nil)
+		open(t, s, "item", 5)
+		two := &stock.ReserveOptions{Quantity: 2}
+		resume := func(buyer string) *stock.Reservation {
+			t.Helper()
+			r, err := other.Resume("item", buyer, "1", two)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		ann := reserve(t, s, "item", "ann", "1", two)
+		if err := resume("ann").Renew(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := resume("ann").Confirm(ctx); err != nil {
+			t.Error(err)
+		}
+		counts(t, s, "item", 3, 0, 2)
+		if err := errors.Join(ann.Renew(ctx), ann.Err(), ann.Confirm(ctx)); err != nil || !ann.Confirmed() {
+			t.Errorf("what another has confirmed: %v", err)
+		}
+		if err := resume("ann").Cancel(ctx); err != nil {
+			t.Error(err)
+		}
+		counts(t, s, "item", 5, 0, 0)
+		reserve(t, s, "item", "bob", "1", two)
+		reserve(t, s, "item", "bob", "1", two)
+		if err := resume("bob").Cancel(ctx); err != nil {
+			t.Error(err)
+		}
+		counts(t, s, "item", 5, 0, 0)
+		if err := resume("cid").Confirm(ctx); err != nil {
+			t.Errorf("of what is there: %v", err)
+		}
+		counts(t, s, "item", 3, 0, 2)
+		refused(t, s, "item", "cid", "1", nil, stock.ErrQuantity)
+		if err := resume("dan").Renew(ctx); !errors.Is(err, stock.ErrLapsed) {
+			t.Errorf("Renew of what is not there: %v", err)
+		}
+	})
+}
+
+// TestEachCallHasAPart: who has asked twice gives back twice.
+func TestEachCallHasAPart(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		s := newStock(t, rdb, prefix, nil)
+		open(t, s, "item", 1)
+		for _, opts := range []*stock.ReserveOptions{nil, atOnce} {
+			var all []*stock.Reservation
+			for i := range 4 {
+				r := reserve(t, s, "item", "ann", "1", opts)
+				all = append(all, r)
+				if r.Again() != (i > 0) {
+					t.Errorf("the call %d: %t", i, r.Again())
+				}
+			}
+			for i, r := range []*stock.Reservation{all[1], all[0], all[3], all[2]} {
+				refused(t, s, "item", "bob", "1", opts, stock.ErrSoldOut)
+				if err := r.Cancel(context.Background()); err != nil {
+					t.Errorf("the call %d: %v", i, err)
+				}
+			}
+			counts(t, s, "item", 1, 0, 0)
+		}
+	})
+}

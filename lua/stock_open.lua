@@ -1,0 +1,48 @@
+-- Stock: opens an item. The record is a hash: units, how many were ever put in;
+-- left, held and sold, which add up to them; until, the millisecond since 1970 at
+-- which it ends; open, the token of who opened it; r:<id> for each restock, and
+--
+--   b:<buyer>  <id> <quantity> <place> <tokens>
+--   q:<place>  <end of the lease> <lease> <quantity> <buyer>
+--
+-- where place is 0 of what is sold. The tokens are those of the calls that were
+-- granted it, with commas between them, or * where there were too many. What is
+-- held stands in a queue of places, from first to before last, in the order in
+-- which the leases end, with holes where one was ended before. A field that is
+-- empty is not there.
+--
+-- KEYS[1]  the record
+-- ARGV[1]  units
+-- ARGV[2]  until, in milliseconds since 1970
+-- ARGV[3]  longest, in milliseconds: how far away until may be
+-- ARGV[4]  token
+-- returns  1: it is open by this call; 0: it was before, and stays as it is;
+--          -4: there is something else; -7: until has passed, or is too far away
+-- effects  1: DEL of what should have expired, HSET and PEXPIRE, or where that
+--          fails DEL
+local key, units, ends, longest, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4]
+
+local call, pcall = redis.call, redis.pcall
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local lives = ends - now
+if lives <= 0 or lives > longest then
+  return -7
+end
+local was = call('HMGET', key, 'until', 'open')
+local over = was[1] and tonumber(was[1])
+if over and over > now then
+  return was[2] == token and 1 or 0
+elseif over then
+  call('DEL', key)
+elseif call('HLEN', key) > 0 then
+  return -4
+end
+call('HSET', key, 'until', ends, 'units', units, 'left', units, 'held', '0', 'sold', '0',
+  'first', '1', 'last', '1', 'open', token)
+local kept = pcall('PEXPIRE', key, lives)
+if type(kept) == 'table' then
+  call('DEL', key)
+  return kept
+end
+return 1
