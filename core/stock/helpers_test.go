@@ -1,17 +1,19 @@
 package stock_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"testing"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-// soon is for what comes without being waited for long.
-const soon = 20 * time.Second
 
 func newStock(tb testing.TB, rdb script.Client, prefix string, opts *stock.Options) *stock.Stock {
 	tb.Helper()
@@ -80,3 +82,17 @@ func left(tb testing.TB, stocks ...*stock.Stock) {
 }
 
 var atOnce = &stock.ReserveOptions{Confirm: true}
+
+// inBubble is a client of a miniredis whose clock is the bubble's.
+func inBubble(t *testing.T) *redis.Client {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	rdb := redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:1", ContextTimeoutEnabled: true, // never dialled
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+	})
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -94,29 +95,29 @@ func TestASale(t *testing.T) {
 }
 
 // TestALapse: what is neither confirmed nor renewed is anybody's, and its holder's
-// again while there are units.
+// again while there are units. The clock is the bubble's.
 func TestALapse(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		brief := newStock(t, rdb, prefix, &stock.Options{Lease: stock.MinLease, Budget: 10 * time.Second})
-		s := newStock(t, rdb, prefix, nil)
-		open(t, s, "item", 2)
-		var ann, bob *stock.Reservation
-		for ann == nil { // a lease may be over before it is told of
-			ann, _ = brief.Reserve(ctx, "item", "ann", "1", nil)
+		s := newStock(t, inBubble(t), "neap", nil)
+		open(t, s, "item", 4)
+		ann, bob := reserve(t, s, "item", "ann", "1", nil), reserve(t, s, "item", "bob", "1", nil)
+		kept := reserve(t, s, "item", "kept", "1", &stock.ReserveOptions{Renew: true})
+		cid := reserve(t, s, "item", "cid", "1", nil)
+		time.Sleep(stock.DefaultLease * 2 / 3)
+		if err := cid.Renew(ctx); err != nil {
+			t.Error(err)
 		}
-		for bob == nil {
-			bob, _ = brief.Reserve(ctx, "item", "bob", "1", nil)
+		time.Sleep(stock.DefaultLease / 3)
+		counts(t, s, "item", 2, 2, 0)
+		if n := s.Stats(); n.Holding != 2 || n.Lapsed != 2 {
+			t.Errorf("%+v", n)
 		}
-		redistest.Await(t, soon, "the leases to end", func() bool {
-			l, err := s.Left(ctx, "item")
-			return err == nil && l.Left == 2 && l.Held == 0
-		})
 		if !errors.Is(ann.Err(), stock.ErrLapsed) || !errors.Is(ann.Renew(ctx), stock.ErrLapsed) {
 			t.Errorf("%v, %v", ann.Err(), ann.Renew(ctx))
 		}
-		cid := reserve(t, s, "item", "cid", "1", nil)
+		reserve(t, s, "item", "dan", "1", atOnce)
 		for range 2 {
 			if err := ann.Confirm(ctx); err != nil || ann.Err() != nil {
 				t.Errorf("Confirm while there are units: %v, %v", err, ann.Err())
@@ -125,18 +126,28 @@ func TestALapse(t *testing.T) {
 				t.Errorf("Confirm when there are none: %v, %v", err, bob.Err())
 			}
 		}
-		counts(t, s, "item", 0, 1, 1)
-		if err := cid.Renew(ctx); err != nil {
-			t.Error(err)
-		}
-		if err := cid.Cancel(ctx); err != nil {
-			t.Error(err)
-		}
+		counts(t, s, "item", 0, 2, 2)
+		time.Sleep(stock.DefaultLease)
+		counts(t, s, "item", 1, 1, 2)
 		if err := bob.Confirm(ctx); !errors.Is(err, stock.ErrLapsed) {
 			t.Errorf("who was told that it has lapsed: %v", err)
 		}
+		if err := kept.Err(); err != nil {
+			t.Errorf("what is renewed: %v", err)
+		}
 		refused(t, s, "item", "ann", "2", nil, stock.ErrYours)
-		counts(t, s, "item", 1, 0, 1)
+		reserve(t, s, "item", "bob", "2", atOnce)
+		if err := kept.Confirm(ctx); err != nil {
+			t.Error(err)
+		}
+		counts(t, s, "item", 0, 0, 4)
+		time.Sleep(2 * time.Hour)
+		if _, err := s.Left(ctx, "item"); !errors.Is(err, stock.ErrUnknown) {
+			t.Errorf("after until: %v", err)
+		}
+		if n := s.Stats(); n.Holding != 0 || n.Refused != 1 || n.Confirmed != 2 || n.AtOnce != 2 || n.Reserved != 6 {
+			t.Errorf("%+v", n)
+		}
 	})
 }
 

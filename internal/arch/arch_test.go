@@ -47,6 +47,7 @@ var forbidden = map[string][]string{
 	"core/limit":       {"net/http", "testing"},
 	"core/lock":        {"net/http", "testing"},
 	"core/idempotency": {"net/http", "testing"},
+	"core/stock":       {"net/http", "testing"},
 	"nethttp":          {gin, echo, fiber, fasthttp, miniredis, "testing"},
 	"ginlimit":         {echo, fiber, fasthttp, miniredis, "testing"},
 	"echolimit":        {gin, fiber, fasthttp, miniredis, "testing"},
@@ -61,7 +62,7 @@ var permitted = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/script", "core/script/scripttest", "core/limit", "core/lock", "core/idempotency", "core/gate", "core/callback", "core/gate/gatehttp", "core/gate/gatetest",
+	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/script", "core/script/scripttest", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "core/gate/gatehttp", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit",
 }
 

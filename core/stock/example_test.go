@@ -1,0 +1,94 @@
+package stock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/stock"
+)
+
+func connect() (rdb *redis.Client, stop func()) {
+	m, err := miniredis.Run() // in your code: redis.NewClient with your server's address
+	if err != nil {
+		log.Fatal(err)
+	}
+	return redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true}), m.Close
+}
+
+func ExampleNew() {
+	rdb, stop := connect()
+	defer stop()
+	ctx := context.Background()
+	sale, err := stock.New(rdb, "sale", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := sale.Open(ctx, "phone", 2, time.Now().Add(24*time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	for _, buyer := range []string{"ann", "bob", "ann", "cid"} {
+		r, err := sale.Reserve(ctx, "phone", buyer, "order-of-"+buyer, nil)
+		switch {
+		case errors.Is(err, stock.ErrSoldOut):
+			fmt.Println(buyer, "is too late")
+			continue
+		case err != nil:
+			log.Fatal(err)
+		case r.Again():
+			fmt.Println(buyer, "asks again, and has one")
+			continue
+		}
+		if err := r.Confirm(ctx); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(buyer, "has one")
+	}
+	level, err := sale.Left(ctx, "phone")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(level.Left, "left,", level.Sold, "sold")
+	// Output:
+	// ann has one
+	// bob has one
+	// ann asks again, and has one
+	// cid is too late
+	// 0 left, 2 sold
+}
+
+func ExampleStock_Resume() {
+	rdb, stop := connect()
+	defer stop()
+	ctx := context.Background()
+	sale, err := stock.New(rdb, "sale", &stock.Options{Lease: 15 * time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := sale.Open(ctx, "phone", 100, time.Now().Add(24*time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	// The order is made, and has to be paid within a quarter of an hour.
+	if _, err := sale.Reserve(ctx, "phone", "ann", "order-17", nil); err != nil {
+		log.Fatal(err)
+	}
+	// In the payment's callback, in another process:
+	paid, err := sale.Resume("phone", "ann", "order-17", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	switch err := paid.Confirm(ctx); {
+	case errors.Is(err, stock.ErrLapsed):
+		fmt.Println("too late: give the money back")
+	case err != nil:
+		log.Fatal(err)
+	default:
+		fmt.Println("sold")
+	}
+	// Output: sold
+}
