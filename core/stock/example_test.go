@@ -13,19 +13,18 @@ import (
 	"github.com/neap-go/neap/core/stock"
 )
 
-func connect() (rdb *redis.Client, stop func()) {
-	m, err := miniredis.Run() // in your code: redis.NewClient with your server's address
+// connect stands for connecting to your Redis.
+func connect() *redis.Client {
+	server, err := miniredis.Run()
 	if err != nil {
 		log.Fatal(err)
 	}
-	return redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true}), m.Close
+	return redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
 }
 
 func ExampleNew() {
-	rdb, stop := connect()
-	defer stop()
 	ctx := context.Background()
-	sale, err := stock.New(rdb, "sale", nil)
+	sale, err := stock.New(connect(), "sale", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -63,10 +62,8 @@ func ExampleNew() {
 }
 
 func ExampleStock_Resume() {
-	rdb, stop := connect()
-	defer stop()
 	ctx := context.Background()
-	sale, err := stock.New(rdb, "sale", &stock.Options{Lease: 15 * time.Minute})
+	sale, err := stock.New(connect(), "sale", &stock.Options{Lease: 15 * time.Minute})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,0 +1,59 @@
+package lua_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script/scripttest"
+	"github.com/neap-go/neap/lua"
+)
+
+var (
+	inAnHour = time.Now().Add(time.Hour).UnixMilli()
+	most     = int64(1_000_000_000_000)
+	opened   = made{lua.StockOpen, []any{most, inAnHour, 7_200_000, "t"}}
+	held     = made{lua.StockReserve, []any{"ann", "1", 2, 60_000, "t"}}
+	lapsed   = made{lua.StockReserve, []any{"bob", "1", most - 2, 1, "t"}}
+	sold     = made{lua.StockReserve, []any{"ann", "1", 2, "0", "t"}}
+)
+
+// item is a call on an item of which this was done.
+func item(before ...made) func(args ...any) scripttest.Call {
+	return func(args ...any) scripttest.Call {
+		c := on(one, args...)
+		c.Prepare = func(tb testing.TB, rdb redis.UniversalClient, keys []string) {
+			tb.Helper()
+			rdb.Del(tb.Context(), keys...)
+			for _, s := range before {
+				if err := rdb.Eval(tb.Context(), s.source, keys, s.args...).Err(); err != nil {
+					tb.Fatal(err)
+				}
+			}
+			time.Sleep(2 * time.Millisecond) // longer than the lease of what is to lapse
+		}
+		return c
+	}
+}
+
+func init() { //nolint:gochecknoinits // the calls are one map
+	fresh, busy, shop := item(opened), item(opened, held), item(opened, sold)
+	for name, all := range map[string][]scripttest.Call{
+		"open": {on(one, most, inAnHour, 7_200_000, "t"), on(one, most, inAnHour, 7_200_000, "u"), on(one, 1, 1, 7_200_000, "t")},
+		"reserve": {
+			on([]string{"{none}"}, "ann", "1", 2, 60_000, "t"), fresh("ann", "1", most, "0", "t"), fresh("ann", "1", most, 60_000, "t"),
+			busy("ann", "1", 2, 60_000, "u"), busy("ann", "1", 2, "0", "u"), busy("ann", "2", 2, "0", "t"), busy("bob", "1", most, "0", "t"),
+			shop("ann", "1", 2, 60_000, "u"), item(opened, lapsed)("cid", "1", 9, "0", "t"), item(opened, lapsed)("bob", "1", 9, 60_000, "t"),
+		},
+		"renew":   {fresh("ann", "1", "t", 60_000), busy("ann", "1", "t", 60_000), shop("ann", "1", "t", 60_000)},
+		"cancel":  {fresh("ann", "1", "t"), busy("ann", "1", "t"), shop("ann", "1", ""), item(opened, held, made{lua.StockReserve, []any{"ann", "1", 2, 60_000, "u"}})("ann", "1", "t")},
+		"sweep":   {fresh(), busy(), item(opened, lapsed, held)(), item(opened, held, lapsed)()},
+		"restock": {fresh(5, "monday", 9_000_000_000_000), busy(5, "monday", most), on(one, 5, "monday", most)},
+		"left":    {fresh(), busy(), shop(), item(opened, lapsed)()},
+		"buyers":  {fresh("0", 100), busy("0", 100), shop("0", 100), item(opened, lapsed)("0", 100)},
+		"forget":  {on(one), busy()},
+	} {
+		calls["stock_"+name+".lua"] = all
+	}
+}
