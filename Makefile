@@ -29,7 +29,7 @@ check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-l
 	scripts/each-module.sh go vet ./...
 	scripts/each-module.sh go mod tidy -diff
 	scripts/each-module.sh $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...
-	luacheck --quiet lua
+	luacheck --quiet lua examples
 
 .PHONY: bench
 bench: redis ## measure decisions and the net/http middleware

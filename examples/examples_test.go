@@ -16,6 +16,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 	// What the programs are built of: go test runs them again when it changes.
 	_ "github.com/neap-go/neap/core/lock"
+	_ "github.com/neap-go/neap/core/script"
 	_ "github.com/neap-go/neap/examples/usecases"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -76,6 +77,7 @@ func TestPlays(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string][]string{
 		"cron":         {"was killed\n", "6 ticks, each completed once: process-"},
+		"sequence":     {"single: 8 processes took 2400 numbers", "block: 8 processes took 2400", "each once, and larger"},
 		"cacherebuild": {"nothing is cached: 1000 requests", "the entry is stale: 1000 requests", "source queries: 1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,10 @@ func Run(tb testing.TB, s *script.Script, calls ...Call) {
 	}
 	for _, on := range targets {
 		if t, ok := tb.(*testing.T); ok {
-			t.Run(on.name, func(t *testing.T) { on.run(t, s, calls) })
+			t.Run(on.name, func(t *testing.T) {
+				t.Helper()
+				on.run(t, s, calls)
+			})
 		} else {
 			on.run(tb, s, calls)
 		}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script/scripttest"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	redistest.RunChild(map[string]func(words []string){"taker": func(words []string) {
+		if err := serve(context.Background(), words[0], words[1], words[2]); err != nil {
+			panic(err)
+		}
+	}})
+	redistest.Main(m)
+}
+
+func TestNextLua(t *testing.T) {
+	t.Parallel()
+	orders := []string{"orders"}
+	first := func(want int64) func(testing.TB, redis.UniversalClient, []string, any) {
+		return func(tb testing.TB, _ redis.UniversalClient, _ []string, reply any) {
+			tb.Helper()
+			var got taken
+			if err := next.Decode(reply, &got); err != nil || got.First != want || got.Now == 0 {
+				tb.Errorf("%+v, %v; want the number %d", got, err, want)
+			}
+		}
+	}
+	scripttest.Run(t, next,
+		scripttest.Call{Name: "one", Keys: orders, Args: []any{20261120, 0, 9_000_000_000, 1, most, 60_000}, Check: first(1)},
+		scripttest.Call{Name: "ten", Keys: orders, Args: []any{20261120, 0, 9_000_000_000, 10, most, 60_000}, Check: first(2)},
+		scripttest.Call{Name: "next day", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, 1, most, 60_000}, Check: first(1)},
+		scripttest.Call{Name: "day before", Keys: orders, Args: []any{20261120, 0, 9_000_000_000, 1, most, 60_000}, Check: first(2)},
+		scripttest.Call{Name: "too many", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, 2, 3, 60_000}, Check: first(0)},
+		scripttest.Call{Name: "another time", Keys: orders, Args: []any{20261121, 0, 1, 1, most, 60_000}, Check: first(0)},
+	)
+}
+
+func TestNextLuaKnowsItsRecord(t *testing.T) {
+	t.Parallel()
+	scripttest.Run(t, next, scripttest.Call{
+		Keys: []string{"others"}, Args: []any{20261121, 0, 9_000_000_000, 1, most, 60_000}, Fails: "holds no order number",
+		Prepare: func(tb testing.TB, rdb redis.UniversalClient, keys []string) {
+			tb.Helper()
+			if err := rdb.Set(tb.Context(), keys[0], "theirs", time.Minute).Err(); err != nil {
+				tb.Fatal(err)
+			}
+		},
+	})
+}
+
+// shop is a sequence on a server whose clock the test sets.
+func shop(t *testing.T, zone string) (*miniredis.Miniredis, *Sequence) {
+	t.Helper()
+	m := miniredis.RunT(t)
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { rdb.Close() })
+	s, err := New(rdb, "orders", location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, s
+}
+
+// TestTheDayIsTheServersAndTheShops has days begin where the shop is, at the
+// server's time, although the process knows another time.
+func TestTheDayIsTheServersAndTheShops(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ zone, at, want string }{
+		{"Asia/Tokyo", "2030-05-01T14:59:59Z", "20300501-000001 20300501-000002"},
+		{"Asia/Tokyo", "2030-05-01T15:00:00Z", "20300502-000001 20300502-000002"},
+		{"America/Los_Angeles", "2030-05-01T06:59:59Z", "20300430-000001 20300430-000002"},
+		{"Asia/Kathmandu", "2030-05-01T18:15:00Z", "20300502-000001 20300502-000002"},
+		{"America/Sao_Paulo", "2018-11-04T03:00:00Z", "20181104-000001 20181104-000002"}, // that day has no midnight
+		{"America/Sao_Paulo", "2018-11-04T02:59:59Z", "20181103-000001 20181103-000002"},
+		{"America/Havana", "2030-11-03T04:30:00Z", "20301103-000001 20301103-000002"}, // that day has two
+		{"America/Havana", "2030-11-03T05:30:00Z", "20301103-000001 20301103-000002"},
+	} {
+		m, s := shop(t, c.zone)
+		at, err := time.Parse(time.RFC3339, c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.SetTime(at)
+		if got := numbers(t, s.Next, 2); got != c.want {
+			t.Errorf("%s at %s: %s, want %s", c.zone, c.at, got, c.want)
+		}
+	}
+}
+
+func numbers(t *testing.T, next func(context.Context) (Number, error), n int) string {
+	t.Helper()
+	all := make([]string, n)
+	for i := range all {
+		number, err := next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i] = number.String()
+	}
+	return strings.Join(all, " ")
+}
+
+// TestMidnight goes over it, back, and over it again: numbers only grow.
+func TestMidnight(t *testing.T) {
+	t.Parallel()
+	m, s := shop(t, "Europe/Lisbon")
+	b := &Blocks{Sequence: s, Size: 3, Lease: time.Hour}
+	for _, step := range []struct{ at, single, block string }{
+		{"2030-01-01T23:59:30Z", "20300101-000001 20300101-000002", "20300101-000003 20300101-000004"},
+		{"2030-01-02T00:00:01Z", "20300102-000001 20300102-000002", ""},
+		{"2030-01-01T23:59:59Z", "20300102-000003 20300102-000004", ""},
+		{"2030-01-03T00:00:00Z", "20300103-000001 20300103-000002", "20300103-000003 20300103-000004"},
+	} {
+		at, _ := time.Parse(time.RFC3339, step.at)
+		m.SetTime(at)
+		if got := numbers(t, s.Next, 2); got != step.single {
+			t.Errorf("at %s: %s, want %s", step.at, got, step.single)
+		}
+		b.left = min(b.left, int64(len(step.block))) // the process cannot hear that its server's clock was set
+		if step.block != "" {
+			if got := numbers(t, b.Next, 2); got != step.block {
+				t.Errorf("at %s: in blocks %s, want %s", step.at, got, step.block)
+			}
+		}
+	}
+	if ttl := m.TTL("orders"); ttl <= 48*time.Hour {
+		t.Errorf("the record lives for %v", ttl)
+	}
+}
+
+func TestABlockEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		held  time.Duration
+		now   string
+		over  bool
+		lease time.Duration
+	}{
+		"in time":        {time.Second, "2030-01-01T23:00:00Z", false, time.Minute},
+		"lease over":     {time.Minute, "2030-01-01T23:00:00Z", true, time.Minute},
+		"day over":       {2 * time.Second, "2030-01-01T23:59:58.5Z", true, time.Minute},
+		"day about over": {0, "2030-01-01T23:59:59.999Z", true, time.Minute},
+	} {
+		now, _ := time.Parse(time.RFC3339, c.now)
+		b := &Blocks{Sequence: &Sequence{zone: time.UTC}, Size: 3, Lease: c.lease}
+		b.block, b.asked = taken{20300101, 1, now.UnixMilli()}, time.Now().Add(-c.held)
+		if b.over() != c.over {
+			t.Errorf("%s: over: %v", name, b.over())
+		}
+	}
+}
+
+func TestTheDayIsFull(t *testing.T) {
+	t.Parallel()
+	m, s := shop(t, "UTC")
+	at, _ := time.Parse(time.RFC3339, "2030-01-01T12:00:00Z")
+	m.SetTime(at)
+	if err := m.Set("orders", "20300101 999998"); err != nil {
+		t.Fatal(err)
+	}
+	if got := numbers(t, s.Next, 1); got != "20300101-999999" {
+		t.Error(got)
+	}
+	if n, err := s.Next(t.Context()); !errors.Is(err, ErrFull) {
+		t.Errorf("%v, %v", n, err)
+	}
+}
+
+// TestEightProcessesAndARestart kills the server while eight processes take
+// numbers, and starts it again on what it kept.
+func TestEightProcessesAndARestart(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
+	key := srv.Prefix(t) + ":{orders}"
+	var children []*redistest.Child
+	for range processes {
+		children = append(children, redistest.StartChild(t, "taker", "redis://"+srv.Addr(), key, "Europe/Lisbon"))
+	}
+	said := make(chan string)
+	for _, c := range children {
+		go func() {
+			for range 2 * each {
+				line, err := c.Next()
+				if err != nil {
+					line = fmt.Sprint("ended: ", err)
+				}
+				said <- line
+			}
+		}()
+	}
+	all := make([]given, 0, 2*processes*each)
+	for len(all) < cap(all) {
+		g, err := parse(<-said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, g); len(all) == processes*each/2 {
+			srv.Stop(t)
+			srv.Start(t)
+		}
+	}
+	if err := judge(all); err != nil {
+		t.Error(err)
+	}
+	if ttl := srv.Admin(t).PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > keep {
+		t.Errorf("the record lives for %v", ttl)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	one := func(way string, asked, at, n int64) given { return given{way, asked, at, Number{20300101, n}} }
+	second := int64(time.Second)
+	for name, c := range map[string]struct {
+		all  []given
+		want string
+	}{
+		"good":           {[]given{one("single", 0, 9, 2), one("single", 5, 8, 1), one("single", 10, 11, 3)}, ""},
+		"twice":          {[]given{one("single", 0, 1, 1), one("block", 5, 8, 1)}, "twice"},
+		"smaller":        {[]given{one("single", 0, 1, 2), one("single", 5, 8, 1)}, "after 20300101-000002"},
+		"block in lease": {[]given{one("single", 0, 1, 2), one("block", 5, 8, 1)}, ""},
+		"block late":     {[]given{one("single", 0, 1, 2), one("block", second, second+1, 1)}, "after 20300101-000002"},
+	} {
+		err := judge(c.all)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
