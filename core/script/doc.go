@@ -8,7 +8,7 @@
 // call again only when Redis said that nothing ran, and gives up when its
 // budget is spent, whatever the client's options are. [Script.Decode] puts a
 // reply into a struct, and package scripttest finds in a test what would fail in
-// production.
+// production. docs/own-scripts.md leads through a script of one's own.
 //
 // # Where the guarantee ends
 //
