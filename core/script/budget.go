@@ -22,12 +22,11 @@ type budget struct {
 	cancel context.CancelFunc
 }
 
-func newBudget(ctx context.Context, d time.Duration) *budget {
-	deadline := time.Now().Add(d)
-	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
-		deadline = earlier
+func (b *budget) begin(ctx context.Context, d time.Duration) {
+	b.Context, b.deadline = ctx, time.Now().Add(d)
+	if earlier, ok := ctx.Deadline(); ok && earlier.Before(b.deadline) {
+		b.deadline = earlier
 	}
-	return &budget{Context: ctx, deadline: deadline}
 }
 
 func (b *budget) Deadline() (time.Time, bool) { return b.deadline, true }

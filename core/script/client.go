@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -60,25 +59,4 @@ func pipelineOf(rdb Client) *redis.AutoPipeliner {
 		return p
 	}
 	return nil
-}
-
-// command is sent at most once. go-redis sends a command again when its reply
-// was lost, and a script that takes permits would take them again.
-type command struct {
-	redis.Cmd
-	written atomic.Bool
-}
-
-func newCommand(ctx context.Context, args []any) *command {
-	return &command{Cmd: *redis.NewCmd(ctx, args...)}
-}
-
-// NoRetry overrides redis.Cmd's; go-redis still follows MOVED and ASK.
-func (*command) NoRetry() bool { return true }
-
-// Args is what go-redis asks for when it writes the command. A command that
-// was never asked was never written.
-func (c *command) Args() []any {
-	c.written.Store(true)
-	return c.Cmd.Args()
 }

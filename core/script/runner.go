@@ -81,18 +81,18 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	line := make([]any, 0, 3+len(keys)+len(args))
-	line = append(line, "evalsha", s.sha, keyCount(len(keys)))
+	call := new(call)
+	call.begin(ctx, r.budget)
+	call.polled = r.pipeline != nil // it asks once, where it has to wait at all
+	defer call.end()
+	line := append(call.few[:0], "evalsha", s.sha, keyCount(len(keys)))
 	for _, key := range keys {
 		line = append(line, key)
 	}
 	line = append(line, args...)
 
-	call := newBudget(ctx, r.budget)
-	call.polled = r.pipeline != nil // it asks once, where it has to wait at all
-	defer call.end()
 	for attempt := 0; ; attempt++ {
-		reply, written, err := r.process(call, line)
+		reply, written, err := r.process(call, attempt, line)
 		if err == nil || errors.Is(err, redis.Nil) {
 			return reply, nil
 		}
@@ -127,16 +127,16 @@ func ended(ctx context.Context) error {
 }
 
 // process makes one attempt.
-func (r *Runner) process(call *budget, line []any) (reply any, written bool, err error) {
+func (r *Runner) process(call *call, attempt int, line []any) (reply any, written bool, err error) {
 	if r.inline {
-		cmd := newCommand(call, line)
+		cmd := call.command(call, attempt, line)
 		err := r.rdb.Process(call, cmd)
 		return cmd.Val(), cmd.written.Load(), err
 	}
 	if r.pipeline != nil {
-		cmd := newCommand(call, line)
+		cmd := call.command(call, attempt, line)
 		future := r.pipeline.Submit(call, cmd)
-		w := r.waiters.get(call)
+		w := r.waiters.get(&call.budget)
 		defer r.waiters.put(w)
 		err := future.WaitContext(w)
 		if err != nil && w.Err() != nil {
@@ -145,7 +145,7 @@ func (r *Runner) process(call *budget, line []any) (reply any, written bool, err
 		return cmd.Val(), cmd.written.Load(), err
 	}
 	ctx := call.real()
-	cmd := newCommand(ctx, line)
+	cmd := call.command(ctx, attempt, line)
 	done := make(chan error, 1)
 	go func() { done <- r.rdb.Process(ctx, cmd) }()
 	select {

@@ -8,6 +8,12 @@ import (
 	"time"
 )
 
+func budgetOf(ctx context.Context, d time.Duration) *budget {
+	b := new(budget)
+	b.begin(ctx, d)
+	return b
+}
+
 // TestAWaiterIsWokenByItsOwnEndOnly: one that the last call's end may still
 // wake would end the next call's wait.
 func TestAWaiterIsWokenByItsOwnEndOnly(t *testing.T) {
@@ -16,7 +22,7 @@ func TestAWaiterIsWokenByItsOwnEndOnly(t *testing.T) {
 		var ws waiters
 		unwoken := func(after string) {
 			t.Helper()
-			w := ws.get(newBudget(t.Context(), time.Minute))
+			w := ws.get(budgetOf(t.Context(), time.Minute))
 			defer ws.put(w)
 			synctest.Wait()
 			if len(w.woken) != 0 || w.Err() != nil {
@@ -24,19 +30,19 @@ func TestAWaiterIsWokenByItsOwnEndOnly(t *testing.T) {
 			}
 		}
 		for range 50 { // a pool may forget what it was given
-			w := ws.get(newBudget(t.Context(), time.Millisecond))
+			w := ws.get(budgetOf(t.Context(), time.Millisecond))
 			time.Sleep(2 * time.Millisecond)
 			ws.put(w)
 			unwoken("the budget")
 
 			ctx, cancel := context.WithCancel(t.Context())
-			w = ws.get(newBudget(ctx, time.Minute))
+			w = ws.get(budgetOf(ctx, time.Minute))
 			cancel()
 			ws.put(w)
 			unwoken("the context")
 
 			ctx, cancel = context.WithCancel(t.Context())
-			ws.put(ws.get(newBudget(ctx, time.Millisecond)))
+			ws.put(ws.get(budgetOf(ctx, time.Millisecond)))
 			cancel()
 			time.Sleep(2 * time.Millisecond)
 			unwoken("what came after the end")
@@ -50,14 +56,14 @@ func TestAWaiterTellsWhatEndedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ws waiters
 		for i := range 50 {
-			ws.put(ws.get(newBudget(t.Context(), time.Hour))) // to be used again
+			ws.put(ws.get(budgetOf(t.Context(), time.Hour))) // to be used again
 			budget, want := time.Second, context.DeadlineExceeded
 			if i%2 == 0 {
 				budget, want = time.Minute, context.Canceled
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			stop := time.AfterFunc(2*time.Second, cancel)
-			w := ws.get(newBudget(ctx, budget))
+			w := ws.get(budgetOf(ctx, budget))
 			began := time.Now()
 			<-w.Done()
 			took, err := time.Since(began), w.Err()

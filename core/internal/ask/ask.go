@@ -30,8 +30,8 @@ func (a *Asker) Ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (reply any, asked time.Time, in Doubt, err error) {
 	began := time.Now()
+	asked = began
 	for pause := again; ; pause *= 2 {
-		asked = time.Now()
 		reply, err = a.Runner.Run(ctx, sc, []string{key}, args...)
 		switch {
 		case err == nil:
@@ -46,6 +46,7 @@ func (a *Asker) Ask(
 		if time.Since(began)+pause >= a.Budget/2 || !Pause(ctx, pause) {
 			return nil, asked, in, err
 		}
+		asked = time.Now()
 	}
 }
 

@@ -8,6 +8,10 @@ import (
 
 // New is 128 random bits as 22 characters that are safe in keys, shells and
 // logs. It is safe for concurrent use.
+//
+// It asks the system each time. Of random bytes that are kept, two machines that
+// were resumed from one snapshot would make the same tokens, and each would pass
+// for the other.
 func New() string {
 	var bits [16]byte
 	_, _ = rand.Read(bits[:]) // never fails

@@ -1,0 +1,43 @@
+package script
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// call is all that a call of Run needs where nothing goes wrong, in one piece
+// of memory. A client that lost interest may hold it: it is not used again.
+type call struct {
+	budget
+	first command
+	few   [9]any // the words of a short command
+}
+
+// command is one attempt to send the words.
+func (c *call) command(ctx context.Context, attempt int, words []any) *command {
+	cmd := &c.first
+	if attempt > 0 {
+		cmd = new(command)
+	}
+	cmd.Cmd = *redis.NewCmd(ctx, words...)
+	return cmd
+}
+
+// command is sent at most once. go-redis sends a command again when its reply
+// was lost, and a script that takes permits would take them again.
+type command struct {
+	redis.Cmd
+	written atomic.Bool
+}
+
+// NoRetry overrides redis.Cmd's; go-redis still follows MOVED and ASK.
+func (*command) NoRetry() bool { return true }
+
+// Args is what go-redis asks for when it writes the command. A command that
+// was never asked was never written.
+func (c *command) Args() []any {
+	c.written.Store(true)
+	return c.Cmd.Args()
+}
