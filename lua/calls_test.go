@@ -61,8 +61,8 @@ var (
 	acquired = made{lua.LockAcquire, []any{"o", "h", 60_000, 90_000, ""}}
 	wanted   = made{lua.LockAcquire, []any{"p", "p", 60_000, 90_000, "PUBLISH"}}
 	started  = made{lua.OnceStart, []any{"h", 60_000, 90_000, 9e14, "again", ""}}
-	begun    = made{lua.GuardBegin, []any{"o", "print", 60_000, 90_000, "retry"}}
-	dead     = made{lua.GuardBegin, []any{"o", "print", 0, 90_000, "retry"}}
+	begun    = made{lua.GuardBegin, []any{"o", "print", "60000 90000 retry"}}
+	dead     = made{lua.GuardBegin, []any{"o", "print", "0 90000 retry"}}
 	flying   = made{lua.InflightAcquire, []any{"t", 2, 30_000_000, 60_000}}
 )
 
@@ -94,7 +94,7 @@ var calls = map[string][]scripttest.Call{
 	"lock_inspect.lua": {on(one), acquired.then()},
 	"once_start.lua":   {on(one, "h", 60_000, 90_000, 9e14, "again", ""), on(one, "i", 60_000, 90_000, 9e14, "again", "PUBLISH"), on(one, "j", 60_000, 90_000, 1, "never", "")},
 	"once_end.lua":     {on(one, "h", 1, "completed"), started.then("h", 9e15, "failed"), started.then("h", 9e15, "completed"), started.then("h", 9e15, "undone")},
-	"guard_begin.lua":  {on(one, "o", "print", 60_000, 90_000, "retry"), on(one, "p", "print", 60_000, 90_000, "retry"), on(one, "p", "other", 60_000, 90_000, "retry"), dead.then("p", "print", 60_000, 90_000, "reject")},
+	"guard_begin.lua":  {on(one, "o", "print", "60000 90000 retry"), on(one, "p", "print", "60000 90000 retry"), on(one, "p", "other", "60000 90000 retry"), dead.then("p", "print", "60000 90000 reject")},
 	"guard_renew.lua":  {on(one, "o", 60_000, 90_000), begun.then("o", 60_000, 90_000), begun.then("p", 60_000, 90_000)},
 	"guard_complete.lua": {on(one, "o", "done", 90_000, 1764000000123456, 1, "print", "result"), begun.then("o", "gone", 90_000, 1, 1, "print", ""),
 		on([]string{"{bob}"}, "o", "done", 90_000, 1764000000123456, 1, "print", "result")},

@@ -20,18 +20,17 @@
 -- KEYS[1]  the record
 -- ARGV[1]  owner
 -- ARGV[2]  fingerprint, or a dash
--- ARGV[3]  lease, in milliseconds
--- ARGV[4]  keep, in milliseconds: how long the record outlives this
--- ARGV[5]  what becomes of a run whose lease has ended, or that is in doubt:
---          retry, reject or reconcile
+-- ARGV[3]  terms, with a space between them, which a replay has no use for:
+--          lease, in milliseconds; keep, in milliseconds: how long the record
+--          outlives this; and what becomes of a run whose lease has ended, or
+--          that is in doubt: retry, reject or reconcile
 -- returns  the record: pending or asking: it is this owner's to run; otherwise
 --          it is not. Or, as a number, the milliseconds until the
 --          lease of who is running it ends; or 0: the fingerprint is another
 -- effects  SET with PX where the state changes or the lease begins anew, or where
 --          its end is further away than it can be, since the clock was set back;
 --          PEXPIRE of a record that would live for ever
-local key, owner, print = KEYS[1], ARGV[1], ARGV[2]
-local lease, keep, policy = ARGV[3], ARGV[4], ARGV[5]
+local key, owner, print, terms = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
 local call, sub = redis.call, string.sub
 local record = call('GET', key)
@@ -43,6 +42,7 @@ if record and sub(record, 1, 5) == 'done ' then -- a replay, without what the ot
 end
 
 local line = '^(%l+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+)\n'
+local lease, keep, policy = string.match(terms, '^(%d+) (%d+) (%l+)$')
 lease, keep = lease + 0, keep + 0
 local fence, attempt, becomes = 0, 0, 'pending'
 local now, micros

@@ -33,8 +33,8 @@ func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (*Claim, []b
 	if err != nil {
 		return nil, nil, err
 	}
-	c, result, err := g.begin(ctx, q)
-	return g.told(q, c, result, err)
+	c, result, err := g.begin(ctx, &q)
+	return g.told(&q, c, result, err)
 }
 
 // question is one caller's wish to run something.
@@ -46,16 +46,16 @@ type question struct {
 	doubt  ask.Doubt
 }
 
-func (g *Guard) question(key, fingerprint string) (*question, error) {
+func (g *Guard) question(key, fingerprint string) (question, error) {
 	switch {
 	case key == "":
-		return nil, ErrKey
+		return question{}, ErrKey
 	case fingerprint == "":
 		fingerprint = noPrint
 	case !isWord(fingerprint):
-		return nil, ErrFingerprint
+		return question{}, ErrFingerprint
 	}
-	return &question{key: key, record: g.space.Key(key, ""), print: fingerprint, owner: token.New()}, nil
+	return question{key: key, record: g.space.Key(key, ""), print: fingerprint, owner: token.New()}, nil
 }
 
 func isWord(s string) bool {
@@ -72,8 +72,7 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record,
-		q.owner, q.print, g.lease, g.keep, g.policy)
+	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record, q.owner, q.print, g.begins)
 	q.doubt.Add(in)
 	if err != nil {
 		return nil, nil, err
@@ -123,8 +122,9 @@ func (g *Guard) takeBack(q *question) {
 	if q.doubt.Calls == 0 {
 		return
 	}
-	q.doubt.TakeBack(&g.undo, g.opts.Lease, false, func() (found bool, err error) {
-		n, _, err := g.abandon(context.Background(), q, undone)
+	asked := *q // which nothing else outlasts, and a replay needs no memory for
+	asked.doubt.TakeBack(&g.undo, g.opts.Lease, false, func() (found bool, err error) {
+		n, _, err := g.abandon(context.Background(), &asked, undone)
 		return n > 0, err
 	})
 }

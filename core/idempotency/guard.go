@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
@@ -19,9 +20,8 @@ import (
 type Guard struct {
 	name   string
 	opts   Options
-	lease  any // in milliseconds; boxed once, so that a call does not
-	keep   any // the same of the record of a run that was begun
-	policy any // what to do about a run in doubt
+	keep   any // in milliseconds, the record of a run that was begun; boxed once, so that a call does not
+	begins any // the terms on which a run is begun
 	space  keyspace.Space
 	rdb    script.Client
 	asker  ask.Asker
@@ -58,9 +58,10 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 	}
 	return &Guard{
 		name: name, opts: own, space: space, rdb: rdb, seals: seals,
-		lease: milliseconds(own.Lease), keep: milliseconds(keep), policy: policies[own.InDoubt],
-		asker: ask.Asker{Runner: run, Budget: own.Budget},
-		terms: lease.Terms{TTL: own.Lease, Expired: ErrExpired},
+		keep:   milliseconds(keep),
+		begins: strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " "),
+		asker:  ask.Asker{Runner: run, Budget: own.Budget},
+		terms:  lease.Terms{TTL: own.Lease, Expired: ErrExpired},
 	}, nil
 }
 

@@ -144,6 +144,9 @@ func (j *judge) Process(ctx context.Context, cmd redis.Cmder) error {
 	for _, arg := range args[4:] {
 		e.args = append(e.args, fmt.Sprintf("%s", arg))
 	}
+	if e.script == "begin" { // whose terms are one argument
+		e.args = append(e.args[:2], strings.Fields(e.args[2])...)
+	}
 	if e.script == "" || args[3] != j.key {
 		return j.blame("an unknown call: %q", args)
 	}

@@ -57,3 +57,33 @@ func TestAReplayHealsItsRecord(t *testing.T) {
 		}
 	})
 }
+
+// What a replay returns is its caller's alone, to change and to append to.
+func TestAReplayIsItsCallersToChange(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		for name, keys := range map[string][]idempotency.Key{"plain": nil, "sealed": {newer}} {
+			g := guard(t, rdb, prefix, &idempotency.Options{Keys: keys})
+			for _, result := range []string{"", "result"} {
+				key := name + result
+				if err := begin(t, g, key, "").Complete(t.Context(), []byte(result)); err != nil {
+					t.Fatal(err)
+				}
+				var all [3][]byte
+				for i := range all {
+					_, got, err := g.Begin(t.Context(), key, "")
+					if err != nil || got == nil {
+						t.Fatal(got, err)
+					}
+					all[i] = got
+				}
+				clear(all[0])
+				_ = append(all[1], "more"...)
+				if string(all[1]) != result || string(all[2]) != result {
+					t.Errorf("%s: %q", name, all)
+				}
+				replayed(t, g, key, "", result)
+			}
+		}
+	})
+}

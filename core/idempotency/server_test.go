@@ -205,16 +205,16 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		"in doubt":                   "doubt 7 1 0 0 me print\n",
 		"another's, in doubt":        "doubt 7 1 0 0 other print\n",
 	}
-	const keep = 86_400_000
+	const keep, terms = 86_400_000, "30000 86400000 "
 	seen := map[string]bool{}
 	for _, c := range []struct {
 		file, source string
 		args         []any
 	}{
-		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", 30_000, keep, "retry"}},
-		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", 30_000, keep, "reject"}},
-		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", 30_000, keep, "reconcile"}},
-		{"guard_begin.lua", lua.GuardBegin, []any{"me", "another", 30_000, keep, "retry"}},
+		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", terms + "retry"}},
+		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", terms + "reject"}},
+		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", terms + "reconcile"}},
+		{"guard_begin.lua", lua.GuardBegin, []any{"me", "another", terms + "retry"}},
 		{"guard_renew.lua", lua.GuardRenew, []any{"me", 30_000, keep}},
 		{"guard_complete.lua", lua.GuardComplete, []any{"me", "done", keep, 7, 1, "print", "presult"}},
 		{"guard_complete.lua", lua.GuardComplete, []any{"me", "gone", keep, 7, 1, "print", ""}},

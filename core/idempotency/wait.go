@@ -21,8 +21,8 @@ func (g *Guard) Await(ctx context.Context, key, fingerprint string) (*Claim, []b
 	if err != nil {
 		return nil, nil, err
 	}
-	c, result, err := g.await(ctx, q)
-	return g.told(q, c, result, err)
+	c, result, err := g.await(ctx, &q)
+	return g.told(&q, c, result, err)
 }
 
 func (g *Guard) await(ctx context.Context, q *question) (*Claim, []byte, error) {
