@@ -4,7 +4,7 @@
 //
 // The program starts the processes itself and fails when a number was given out
 // twice or was not larger than those before it. Without -redis they meet in an
-// embedded Redis.
+// embedded Redis; with -cluster the URL is a cluster's.
 //
 // What holds: while one Redis primary keeps its data, no number is given out
 // twice, and each is larger than all that were given out before it was asked for;
@@ -38,14 +38,15 @@ const (
 
 func main() {
 	url := flag.String("redis", "", "URL of a Redis (default an embedded one)")
+	cluster := flag.Bool("cluster", false, "the Redis is a cluster")
 	zone := flag.String("zone", "Europe/Lisbon", "the time zone in which a day begins")
 	key := flag.String("process", "", "be one of the processes, that takes numbers from this key")
 	flag.Parse()
 	var err error
 	if *key == "" {
-		err = play(context.Background(), *url, *zone)
+		err = play(context.Background(), *url, *cluster, *zone)
 	} else {
-		err = serve(context.Background(), *url, *key, *zone)
+		err = serve(context.Background(), *url, *cluster, *key, *zone)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sequence:", err)
@@ -53,18 +54,35 @@ func main() {
 	}
 }
 
-// serve is what each process does.
-func serve(ctx context.Context, url, key, zone string) error {
+func connect(url string, cluster bool) (redis.UniversalClient, error) {
+	if cluster {
+		opts, err := redis.ParseClusterURL(url)
+		if err != nil {
+			return nil, err
+		}
+		opts.ContextTimeoutEnabled = true
+		return redis.NewClusterClient(opts), nil
+	}
 	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	opts.ContextTimeoutEnabled = true
+	return redis.NewClient(opts), nil
+}
+
+// serve is what each process does.
+func serve(ctx context.Context, url string, cluster bool, key, zone string) error {
+	rdb, err := connect(url, cluster)
 	if err != nil {
 		return err
 	}
-	opts.ContextTimeoutEnabled = true
+	defer rdb.Close()
 	location, err := time.LoadLocation(zone)
 	if err != nil {
 		return err
 	}
-	orders, err := New(redis.NewClient(opts), key, location)
+	orders, err := New(rdb, key, location)
 	if err != nil {
 		return err
 	}

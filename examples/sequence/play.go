@@ -13,7 +13,7 @@ import (
 )
 
 // play starts the processes and says what is wrong with what they took.
-func play(ctx context.Context, url, zone string) error {
+func play(ctx context.Context, url string, cluster bool, zone string) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end() // of the processes too
 	if url == "" {
@@ -32,7 +32,7 @@ func play(ctx context.Context, url, zone string) error {
 	lines := make(chan string)
 	var running sync.WaitGroup
 	for range processes {
-		cmd := exec.CommandContext(ctx, self, "-process", key, "-redis", url, "-zone", zone)
+		cmd := exec.CommandContext(ctx, self, "-process", key, "-redis", url, "-zone", zone, fmt.Sprint("-cluster=", cluster))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	redistest.RunChild(map[string]func(words []string){"taker": func(words []string) {
-		if err := serve(context.Background(), words[0], words[1], words[2]); err != nil {
+		if err := serve(context.Background(), words[0], words[1] == "cluster", words[2], words[3]); err != nil {
 			panic(err)
 		}
 	}})
@@ -187,12 +187,26 @@ func TestEightProcessesAndARestart(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
 	key := srv.Prefix(t) + ":{orders}"
-	var children []*redistest.Child
-	for range processes {
-		children = append(children, redistest.StartChild(t, "taker", "redis://"+srv.Addr(), key, "Europe/Lisbon"))
+	compete(t, func() { srv.Stop(t); srv.Start(t) }, "redis://"+srv.Addr(), "standalone", key)
+	if ttl := srv.Admin(t).PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > keep {
+		t.Errorf("the record lives for %v", ttl)
 	}
+}
+
+// TestEightProcessesOnACluster moves the slot of the record meanwhile.
+func TestEightProcessesOnACluster(t *testing.T) {
+	t.Parallel()
+	many := redistest.NewCluster(t)
+	key := many.Prefix(t) + ":{orders}"
+	compete(t, func() { many.MoveSlot(t, key, func() {}) }, "redis://"+many.Nodes()[0].Addr(), "cluster", key)
+}
+
+// compete has eight processes take numbers, and something happen in the middle.
+func compete(t *testing.T, happens func(), words ...string) {
+	t.Helper()
 	said := make(chan string)
-	for _, c := range children {
+	for range processes {
+		c := redistest.StartChild(t, "taker", append(words, "Europe/Lisbon")...)
 		go func() {
 			for range 2 * each {
 				line, err := c.Next()
@@ -210,15 +224,11 @@ func TestEightProcessesAndARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all = append(all, g); len(all) == processes*each/2 {
-			srv.Stop(t)
-			srv.Start(t)
+			happens()
 		}
 	}
 	if err := judge(all); err != nil {
 		t.Error(err)
-	}
-	if ttl := srv.Admin(t).PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > keep {
-		t.Errorf("the record lives for %v", ttl)
 	}
 }
 
