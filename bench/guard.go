@@ -47,6 +47,7 @@ const (
 const (
 	guardGET    = "GET, or GET and SET"
 	guardScript = "EVALSHA return 1, or twice"
+	guardByLua  = "the same GET and SET, by scripts"
 	neapGuard   = "neap"
 	neapSealed  = "neap, encrypted"
 )
@@ -64,6 +65,7 @@ func guardings() []guarding {
 			kind: floor, kin: direct, open: openGuardGET,
 		},
 		{name: guardScript, what: "the least that a script costs", kind: floor, kin: direct, open: openGuardScript},
+		{name: guardByLua, what: "the least that a script costs which returns the answer, or takes it", kind: floor, kin: direct, open: openGuardByLua},
 		{name: neapGuard, what: "core/idempotency: Begin and Complete, or Begin", kind: ours, kin: direct, open: openGuard()},
 		{
 			name: neapSealed, what: "the same with a key of AES-256", kind: ours, kin: direct,
@@ -94,7 +96,26 @@ func openGuardGET(_ context.Context, e env) (*guarded, error) {
 	}, nil
 }
 
-func same(text []byte, err error) error {
+func openGuardByLua(ctx context.Context, e env) (*guarded, error) {
+	rdb := e.client()
+	get, err := rdb.ScriptLoad(ctx, "return redis.call('GET', KEYS[1])").Result()
+	set, fault := rdb.ScriptLoad(ctx, "return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])").Result()
+	return &guarded{
+		first: func(ctx context.Context, key string) error {
+			if err := rdb.EvalSha(ctx, get, []string{key}).Err(); !errors.Is(err, redis.Nil) {
+				return errors.Join(errNotRan, err)
+			}
+			return rdb.EvalSha(ctx, set, []string{key}, answer, "3600000").Err()
+		},
+		replay: func(ctx context.Context, key string) error {
+			text, err := rdb.EvalSha(ctx, get, []string{key}).Text()
+			return same(text, err)
+		},
+		close: rdb.Close,
+	}, errors.Join(err, fault)
+}
+
+func same[T string | []byte](text T, err error) error {
 	if err == nil && string(text) != string(answer) {
 		return fmt.Errorf("an answer of %d bytes is another than that of the first", len(text))
 	}

@@ -105,7 +105,8 @@ func (r *guardResults) targets(b *strings.Builder) {
 	fmt.Fprintf(b, "- an answer of %d bytes is kept in %.0f, to be at most %.0f: %s\n", len(answer), k.bytes, targetKept, holds(k.bytes <= targetKept))
 	for _, n := range crowds {
 		costs := r.beside(guardGET, neapGuard, replays(n)).median
-		fmt.Fprintf(b, "- a replay, %d at once, costs %.2f GETs of the same bytes, to be at most %.1f: %s\n", n, costs, targetReplay, holds(costs <= targetReplay))
+		fmt.Fprintf(b, "- a replay, %d at once, costs %.2f GETs of the same bytes, to be at most %.1f: %s; a script that does nothing but GET costs %.2f\n",
+			n, costs, targetReplay, holds(costs <= targetReplay), r.beside(guardGET, guardByLua, replays(n)).median)
 	}
 	b.WriteString("\n")
 	for _, what := range []struct {
