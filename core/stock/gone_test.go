@@ -1,0 +1,220 @@
+package stock_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// asks is each call that sells something, or says what is sold.
+func asks(t *testing.T, s *stock.Stock, item string, held *stock.Reservation) map[string]error {
+	t.Helper()
+	ctx := t.Context()
+	all := map[string]error{"Renew": held.Renew(ctx), "Confirm": held.Confirm(ctx), "Restock": s.Restock(ctx, item, "more", 1)}
+	_, all["Reserve"] = s.Reserve(ctx, item, "new", "1", nil)
+	_, all["Reserve at once"] = s.Reserve(ctx, item, "new", "1", atOnce)
+	_, all["Left"] = s.Left(ctx, item)
+	for _, err := range s.Buyers(ctx, item) {
+		all["Buyers"] = err
+	}
+	all["Cancel"] = held.Cancel(ctx)
+	return all
+}
+
+// TestWhatIsGoneIsNotSold: an item that was deleted or evicted, or whose time has
+// come though its key lives on, is unknown to each call.
+func TestWhatIsGoneIsNotSold(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		for item, end := range map[string]func(key string) error{
+			"deleted": func(key string) error { return admin.Del(ctx, key).Err() },
+			"expired": func(key string) error { return admin.PExpire(ctx, key, -1).Err() },
+			"over, and lives": func(key string) error {
+				return errors.Join(admin.HSet(ctx, key, "until", time.Now().Add(-time.Second).UnixMilli()).Err(),
+					admin.PExpire(ctx, key, 24*time.Hour).Err())
+			},
+			"over, and immortal": func(key string) error {
+				return errors.Join(admin.HSet(ctx, key, "until", time.Now().Add(-time.Second).UnixMilli()).Err(), admin.Persist(ctx, key).Err())
+			},
+		} {
+			name := strings.ReplaceAll(strings.ReplaceAll(item, ",", ""), " ", "-")
+			open(t, s, name, 5)
+			held := reserve(t, s, name, "ann", "1", nil)
+			if err := end(nameOf(prefix, name)); err != nil {
+				t.Fatal(err)
+			}
+			for call, err := range asks(t, s, name, held) {
+				if !errors.Is(err, stock.ErrUnknown) {
+					t.Errorf("%s, %s: %v", item, call, err)
+				}
+			}
+			open(t, s, name, 1) // as something new
+			counts(t, s, name, 1, 0, 0)
+		}
+	})
+}
+
+// TestEvictedItem has a server that is full evict an item: nothing of it is sold.
+func TestEvictedItem(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "allkeys-random")
+	s := newStock(t, srv.Client(t), srv.Prefix(t), nil)
+	open(t, s, "item", 5)
+	held := reserve(t, s, "item", "ann", "1", nil)
+	if err := srv.Admin(t).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, time.Minute, "the eviction", func() bool {
+		n, err := srv.Admin(t).DBSize(t.Context()).Result()
+		return err == nil && n == 0
+	})
+	if err := srv.Admin(t).ConfigSet(t.Context(), "maxmemory", "1gb").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for call, err := range asks(t, s, "item", held) {
+		if !errors.Is(err, stock.ErrUnknown) {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+// TestWhatDisagreesIsNotSold edits each field of an item: the calls that would sell
+// something or move a unit say so, and change nothing.
+func TestWhatDisagreesIsNotSold(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		edits := [][2]string{{"until", "soon"}, {"until", ""}}
+		for _, field := range []string{"units", "left", "held", "sold"} {
+			for _, value := range []string{"9", "0", "-1", "", "many", "nan", "inf", "1.5"} {
+				edits = append(edits, [2]string{field, value})
+			}
+		}
+		for i, e := range edits {
+			item := fmt.Sprint("item", i)
+			open(t, s, item, 12)
+			held := reserve(t, s, item, "ann", "1", &stock.ReserveOptions{Quantity: 2})
+			reserve(t, s, item, "bob", "1", &stock.ReserveOptions{Quantity: 3, Confirm: true})
+			key := nameOf(prefix, item)
+			if err := admin.HSet(ctx, key, e[0], e[1]).Err(); err != nil {
+				t.Fatal(err)
+			}
+			before := admin.HGetAll(ctx, key).Val()
+			for call, err := range asks(t, s, item, held) {
+				whole := e[0] == "until" || call != "Renew" && call != "Buyers"
+				if whole && !errors.Is(err, stock.ErrDisagrees) {
+					t.Errorf("%s is %q, %s: %v", e[0], e[1], call, err)
+				}
+			}
+			after := admin.HGetAll(ctx, key).Val()
+			for _, field := range []string{"units", "left", "held", "sold", "until"} {
+				if before[field] != after[field] {
+					t.Errorf("%s is %q: %v, and then %v", e[0], e[1], before, after)
+				}
+			}
+		}
+	})
+}
+
+// TestEditedReservation edits what a buyer has, and the queue.
+func TestEditedReservation(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		for i, e := range [][2]string{
+			{"b:ann", "nonsense"}, {"b:ann", "1 2 9 token"}, {"b:ann", "1 99 1 token"}, {"q:1", "nonsense"}, {"q:1", ""},
+			{"first", "x"}, {"last", ""}, {"first", ""},
+		} {
+			item := fmt.Sprint("item", i)
+			open(t, s, item, 2)
+			held := reserve(t, s, item, "ann", "1", &stock.ReserveOptions{Quantity: 2})
+			if err := admin.HSet(ctx, nameOf(prefix, item), e[0], e[1]).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := s.Reserve(ctx, item, "bob", "1", atOnce); r != nil || err == nil {
+				t.Errorf("%v: it is sold to another: %v", e, err)
+			}
+			if err := held.Confirm(ctx); err != nil && !errors.Is(err, stock.ErrDisagrees) && !errors.Is(err, stock.ErrQuantity) {
+				t.Errorf("%v: Confirm: %v", e, err)
+			}
+			if vals := admin.HMGet(ctx, nameOf(prefix, item), "left").Val(); vals[0] != "0" {
+				t.Errorf("%v: %v are left", e, vals[0])
+			}
+		}
+		if err := admin.Set(ctx, nameOf(prefix, "string"), "5", time.Hour).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Reserve(ctx, "string", "ann", "1", nil); !isScripts(err) {
+			t.Errorf("of a string: %v", err)
+		}
+		if err := admin.HSet(ctx, nameOf(prefix, "hash"), "a", "b").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Open(ctx, "hash", 5, time.Now().Add(time.Hour)); !errors.Is(err, stock.ErrDisagrees) {
+			t.Errorf("Open of another's hash: %v", err)
+		}
+		admin.Del(ctx, nameOf(prefix, "hash"))
+	})
+}
+
+// TestTimeToLiveIsHealed by each call that writes, and by Left, where it was
+// removed or made longer than until.
+func TestTimeToLiveIsHealed(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		breaks := map[string]func(key string) error{
+			"immortal": func(key string) error { return admin.Persist(ctx, key).Err() },
+			"longer":   func(key string) error { return admin.PExpire(ctx, key, 48*time.Hour).Err() },
+		}
+		for how, end := range breaks {
+			for call, do := range map[string]func(item string, ann *stock.Reservation) error{
+				"Reserve": func(item string, _ *stock.Reservation) error {
+					_, err := s.Reserve(ctx, item, "bob", "1", nil)
+					return err
+				},
+				"at-once": func(item string, _ *stock.Reservation) error {
+					_, err := s.Reserve(ctx, item, "bob", "1", atOnce)
+					return err
+				},
+				"denied": func(item string, _ *stock.Reservation) error {
+					if _, err := s.Reserve(ctx, item, "bob", "1", &stock.ReserveOptions{Quantity: 9}); !errors.Is(err, stock.ErrSoldOut) {
+						return errors.New("it is not sold out")
+					}
+					return nil
+				},
+				"Confirm": func(_ string, ann *stock.Reservation) error { return ann.Confirm(ctx) },
+				"Renew":   func(_ string, ann *stock.Reservation) error { return ann.Renew(ctx) },
+				"Cancel":  func(_ string, ann *stock.Reservation) error { return ann.Cancel(ctx) },
+				"Restock": func(item string, _ *stock.Reservation) error { return s.Restock(ctx, item, "1", 1) },
+				"Left":    func(item string, _ *stock.Reservation) error { _, err := s.Left(ctx, item); return err },
+			} {
+				item := how + "-" + call
+				open(t, s, item, 3)
+				ann := reserve(t, s, item, "ann", "1", nil)
+				key := nameOf(prefix, item)
+				if err := end(key); err != nil {
+					t.Fatal(err)
+				}
+				if err := do(item, ann); err != nil {
+					t.Errorf("%s: %v", item, err)
+				}
+				if ttl := admin.PTTL(ctx, key).Val(); ttl <= 0 || ttl > time.Hour+time.Second {
+					t.Errorf("%s lives for %v", item, ttl)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,282 @@
+package stock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
+)
+
+var (
+	reserveSHA = script.New("", lua.StockReserve).SHA()
+)
+
+// TestALostReplyIsAskedForAgain loses the reply of each call once, in each way: it
+// is answered nonetheless, and no unit is lost or doubled.
+func TestALostReplyIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	proxy := srv.Proxy(t)
+	faults := map[string]redistest.Fault{"EOF": redistest.EOF, "reset": redistest.Reset, "silence": redistest.Silence}
+	for how, fault := range faults {
+		rdb := srv.Client(t, func(o *redis.Options) {
+			o.ContextTimeoutEnabled, o.Dialer, o.ReadTimeout = true, proxy.Dial, 200*time.Millisecond
+		})
+		s := newStock(t, rdb, srv.Prefix(t), &stock.Options{Budget: 9 * time.Second})
+		if err := s.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lost := func(what string, call func() error) {
+			t.Helper()
+			before := proxy.Lost()
+			proxy.Lose(fault, 1, "evalsha")
+			if err := call(); err != nil || proxy.Lost() != before+1 {
+				t.Errorf("%s, %s: %v, with %d replies lost", how, what, err, proxy.Lost()-before)
+			}
+		}
+		ctx := t.Context()
+		lost("Open", func() error {
+			opened, err := s.Open(ctx, "item", 3, time.Now().Add(time.Hour))
+			if !opened {
+				t.Errorf("%s: it was opened by this call", how)
+			}
+			return err
+		})
+		lost("Restock", func() error { return s.Restock(ctx, "item", "1", 2) })
+		counts(t, s, "item", 5, 0, 0)
+		var ann, bob *stock.Reservation
+		lost("Reserve", func() (err error) { ann, err = s.Reserve(ctx, "item", "ann", "1", nil); return err })
+		lost("Reserve at once", func() (err error) { bob, err = s.Reserve(ctx, "item", "bob", "1", atOnce); return err })
+		if ann.Again() || bob.Again() {
+			t.Errorf("%s: they were asked for once", how)
+		}
+		counts(t, s, "item", 3, 1, 1)
+		lost("Renew", func() error { return ann.Renew(ctx) })
+		lost("Confirm", func() error { return ann.Confirm(ctx) })
+		counts(t, s, "item", 3, 0, 2)
+		lost("Cancel", func() error { return bob.Cancel(ctx) })
+		counts(t, s, "item", 4, 0, 1)
+		lost("Left", func() error { _, err := s.Left(ctx, "item"); return err })
+		if n := s.Stats(); n.Failed+n.Unconfirmed != 0 || n.Cancelled != 1 || n.Confirmed != 1 {
+			t.Errorf("%s: %+v", how, n)
+		}
+	}
+}
+
+// TestReserveInAStoppedServerIsUndone stops the server, has calls fail, and lets it
+// run on: what it grants then, to nobody, is left within two seconds, on a lease or
+// for good. What another call was granted under the same id stays.
+func TestReserveInAStoppedServerIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, canceled := range map[string]bool{"budget": false, "canceled by the caller": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t)
+			prefix := srv.Prefix(t)
+			stalled := redistest.Witness(t)
+			const short = 500 * time.Millisecond
+			ctx, budget := t.Context(), short
+			want := script.ErrMaybeExecuted
+			if canceled {
+				budget, want = 5*time.Second, context.DeadlineExceeded
+			}
+			rdb := srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 })
+			s, other := newStock(t, rdb, prefix, &stock.Options{Budget: budget}), newStock(t, srv.Client(t), prefix, nil)
+			if err := errors.Join(s.Warm(ctx), other.Warm(ctx)); err != nil {
+				t.Fatal(err)
+			}
+			open(t, other, "item", 100)
+			kept := reserve(t, other, "item", "kept", "1", atOnce)
+			redistest.ResetStats(t, srv.Admin(t))
+			srv.Pause(t)
+			if canceled {
+				brief, cancel := context.WithTimeout(ctx, short)
+				defer cancel()
+				ctx = brief
+			}
+			var all sync.WaitGroup
+			for i := range 8 {
+				all.Go(func() {
+					buyer := []string{"kept", fmt.Sprint("buyer", i)}[min(i, 1)]
+					opts := &stock.ReserveOptions{Confirm: i%2 == 0}
+					if r, err := s.Reserve(ctx, "item", buyer, "1", opts); r != nil || !errors.Is(err, want) {
+						t.Errorf("%s: %v", buyer, err)
+					}
+				})
+			}
+			all.Wait()
+			srv.Resume(t)
+			resumed := time.Now()
+			redistest.Await(t, time.Minute, "the grants", func() bool { return redistest.CommandStats(t, srv.Admin(t))["hset"].Calls >= 8 })
+			redistest.Await(t, time.Minute, "all to be left", func() bool {
+				l, err := other.Left(t.Context(), "item")
+				return err == nil && l.Left == 99 && l.Held == 0 && l.Sold == 1
+			})
+			if took := time.Since(resumed); took > 2*time.Second+4*stalled() {
+				t.Errorf("they were left after %v, in which the machine stood still for %v", took, stalled())
+			}
+			if n := s.Stats(); n.Reserved != 0 || n.Failed+n.Canceled != 8 {
+				t.Errorf("%+v", n)
+			}
+			if err := kept.Cancel(t.Context()); err != nil {
+				t.Error(err)
+			}
+			counts(t, other, "item", 100, 0, 0)
+		})
+	}
+}
+
+// TestALateReserveIsUndone delivers a reservation behind attempts to undo it, and
+// again behind one that did; and behind its Cancel.
+func TestALateReserveIsUndone(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		other := newStock(t, rdb, prefix, nil)
+		if err := other.Warm(ctx); err != nil {
+			t.Fatal(err)
+		}
+		open(t, other, "item", 1)
+		isLeft := func(what string) {
+			t.Helper()
+			redistest.Await(t, time.Minute, what, func() bool {
+				l, err := other.Left(ctx, "item")
+				return err == nil && l.Left == 1
+			})
+		}
+		for name, opts := range map[string]*stock.ReserveOptions{"on a lease": nil, "at once": atOnce} {
+			slow := &redistest.Late{UniversalClient: rdb, SHA: reserveSHA, Most: 1000}
+			s := newStock(t, slow, prefix, &stock.Options{Budget: 300 * time.Millisecond})
+			if r, err := s.Reserve(ctx, "item", "ann", "1", opts); r != nil || !errors.Is(err, script.ErrMaybeExecuted) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for range 3 {
+				slow.Deliver(t)
+				isLeft(name + ": it to be given back")
+			}
+
+			slow = &redistest.Late{UniversalClient: rdb, SHA: reserveSHA, Most: 1}
+			s = newStock(t, slow, prefix, nil)
+			r := reserve(t, s, "item", "ann", "1", opts)
+			if err := r.Cancel(ctx); err != nil {
+				t.Error(err)
+			}
+			slow.Deliver(t)
+			isLeft(name + ": what comes behind its Cancel to be given back")
+
+			slow = &redistest.Late{UniversalClient: rdb, SHA: reserveSHA, Most: 1}
+			s = newStock(t, slow, prefix, nil)
+			r = reserve(t, s, "item", "ann", "1", atOnce)
+			slow.Deliver(t)
+			counts(t, other, "item", 0, 0, 1)
+			if err := r.Cancel(ctx); err != nil {
+				t.Error(err)
+			}
+			counts(t, other, "item", 1, 0, 0)
+		}
+	})
+}
+
+// TestWhatIsConcludedUnheardIsConcluded: Confirm and Cancel of a server that does
+// not answer go on, and the last of them counts.
+func TestWhatIsConcludedUnheardIsConcluded(t *testing.T) {
+	t.Parallel()
+	for how := range map[string]bool{"refused": true, "silent": true} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Standalone(t)
+			prefix := srv.Prefix(t)
+			ctx := t.Context()
+			rdb := &redistest.Cuttable{Client: srv.Client(t)}
+			s, other := newStock(t, rdb, prefix, &stock.Options{Budget: 300 * time.Millisecond}), newStock(t, srv.Client(t), prefix, nil)
+			if err := errors.Join(s.Warm(ctx), other.Warm(ctx)); err != nil {
+				t.Fatal(err)
+			}
+			open(t, other, "item", 10)
+			var all []*stock.Reservation
+			for i := range 4 {
+				all = append(all, reserve(t, s, "item", fmt.Sprint("buyer", i), "1", &stock.ReserveOptions{Confirm: i > 1}))
+			}
+			rdb.Cut(how)
+			for i, call := range []func() error{
+				func() error { return all[0].Confirm(ctx) },
+				func() error { return all[1].Cancel(ctx) },
+				func() error { return all[2].Cancel(ctx) },
+			} {
+				if err := call(); !isScripts(err) {
+					t.Errorf("%d: %v", i, err)
+				}
+			}
+			if err := all[1].Confirm(ctx); !errors.Is(err, stock.ErrCancelled) {
+				t.Errorf("Confirm behind a Cancel: %v", err)
+			}
+			rdb.Mend()
+			redistest.Await(t, time.Minute, "all to be concluded", func() bool { return s.Stats().Concluding == 0 })
+			counts(t, other, "item", 8, 0, 2)
+			if n := s.Stats(); n.Concluded != 3 || n.Unconfirmed != 3 || !all[0].Confirmed() {
+				t.Errorf("%+v", n)
+			}
+
+			rdb.Cut(how)
+			last := reserve(t, other, "item", "last", "1", nil)
+			mine, err := s.Resume("item", "last", "1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := mine.Confirm(ctx); !isScripts(err) {
+				t.Error(err)
+			}
+			rdb.Mend()
+			if err := mine.Cancel(ctx); err != nil {
+				t.Error(err)
+			}
+			redistest.Await(t, time.Minute, "all to be concluded", func() bool { return s.Stats().Concluding == 0 })
+			counts(t, other, "item", 8, 0, 2)
+			if err := last.Confirm(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func isScripts(err error) bool {
+	_, ok := errors.AsType[*script.Error](err)
+	return ok
+}
+
+// TestAServerThatDiesBehindAGrant comes back with all that it knew.
+func TestAServerThatDiesBehindAGrant(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
+	prefix := srv.Prefix(t)
+	stalled := redistest.Witness(t)
+	dying := &redistest.Interrupted{UniversalClient: srv.Client(t), SHA: reserveSHA}
+	s, other := newStock(t, dying, prefix, &stock.Options{Budget: 2 * time.Second}), newStock(t, srv.Client(t), prefix, nil)
+	open(t, other, "item", 3)
+	reserve(t, other, "item", "ann", "1", atOnce)
+	if err := s.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dying.Next(func() { srv.Stop(t) })
+	if r, err := s.Reserve(t.Context(), "item", "bob", "1", atOnce); r != nil || !isScripts(err) {
+		t.Fatalf("%v", err)
+	}
+	srv.Start(t)
+	up := time.Now()
+	redistest.Await(t, time.Minute, "it to be given back", func() bool {
+		l, err := other.Left(t.Context(), "item")
+		return err == nil && l.Left == 2 && l.Sold == 1
+	})
+	if took := time.Since(up); took > 2*time.Second+4*stalled() {
+		t.Errorf("it was left after %v, in which the machine stood still for %v", took, stalled())
+	}
+}

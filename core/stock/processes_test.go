@@ -1,0 +1,129 @@
+package stock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// crowd is a process that asks many times at once: buyers that are those of the
+// other processes too, each again and again, at once or with a Confirm behind,
+// and some of whom change their mind. It says what it thinks that it has sold.
+func crowd(words []string) {
+	addr, prefix := words[0], words[1]
+	requests, err := strconv.Atoi(words[2])
+	if err != nil {
+		panic(err)
+	}
+	s, err := stock.New(redistest.ChildClient(addr), "test", &stock.Options{Prefix: prefix, Budget: 10 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	if err := s.Warm(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println("ready")
+	_, _ = fmt.Scanln()
+	var mu sync.Mutex
+	sold := map[string]bool{}
+	jobs := make(chan int)
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() {
+			for i := range jobs {
+				buyer := fmt.Sprint("buyer", i%(requests/8+1))
+				if request(s, buyer, i) {
+					mu.Lock()
+					sold[buyer] = true
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for i := range requests {
+		jobs <- i
+	}
+	close(jobs)
+	all.Wait()
+	var names []string
+	for buyer := range sold {
+		names = append(names, buyer)
+	}
+	fmt.Println("sold " + strings.Join(names, " "))
+	_, _ = fmt.Scanln()
+}
+
+// request says whether the buyer was told that it is his.
+func request(s *stock.Stock, buyer string, i int) bool {
+	ctx := context.Background()
+	opts := &stock.ReserveOptions{Confirm: i%2 == 0}
+	r, err := s.Reserve(ctx, "item", buyer, "order of "+buyer, opts)
+	switch {
+	case errors.Is(err, stock.ErrSoldOut):
+		return false
+	case err != nil:
+		fmt.Println("error", err)
+		return false
+	case i%5 == 0 && !r.Again():
+		err = r.Cancel(ctx)
+	case !opts.Confirm:
+		err = r.Confirm(ctx)
+	}
+	if err != nil {
+		fmt.Println("error", err)
+	}
+	return r.Confirmed()
+}
+
+// TestEightProcesses ask for 100 units, each of them 10,000 times: exactly 100 are
+// sold, to as many buyers, and each of them was told so.
+func TestEightProcesses(t *testing.T) {
+	t.Parallel()
+	const processes, units = 8, 100
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	s := newStock(t, srv.Client(t), prefix, nil)
+	open(t, s, "item", units)
+	var children []*redistest.Child
+	for range processes {
+		p := redistest.StartChild(t, "crowd", srv.Addr(), prefix, strconv.Itoa(redistest.Ops(10_000)))
+		if line := p.Line(t); line != "ready" {
+			t.Fatal(line)
+		}
+		children = append(children, p)
+	}
+	for _, p := range children {
+		p.Tell(t, "go")
+	}
+	told := map[string]bool{}
+	for _, p := range children {
+		line := p.Line(t)
+		for ; !strings.HasPrefix(line, "sold"); line = p.Line(t) {
+			t.Error(line)
+		}
+		for buyer := range strings.FieldsSeq(strings.TrimPrefix(line, "sold")) {
+			told[buyer] = true
+		}
+	}
+	counts(t, s, "item", 0, 0, units)
+	buyers := 0
+	for b, err := range s.Buyers(t.Context(), "item") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if buyers++; !b.Sold || b.Quantity != 1 || !told[b.Buyer] {
+			t.Errorf("%+v, told %t", b, told[b.Buyer])
+		}
+	}
+	if buyers != units || len(told) != units {
+		t.Errorf("%d buyers, of whom %d were told", buyers, len(told))
+	}
+}

@@ -1,0 +1,102 @@
+package stock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// lapse has the lease in a place of the queue have ended, or end at a time.
+func lapse(t *testing.T, admin redis.UniversalClient, key string, place int, ends int64) {
+	t.Helper()
+	field := fmt.Sprint("q:", place)
+	entry, err := admin.HMGet(t.Context(), key, field).Result()
+	if err != nil || entry[0] == nil {
+		t.Fatal(field, entry, err)
+	}
+	var was, lease, quantity int64
+	var buyer string
+	if _, err := fmt.Sscan(entry[0].(string), &was, &lease, &quantity, &buyer); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.HSet(t.Context(), key, field, fmt.Sprint(ends, " ", lease, " ", quantity, " ", buyer)).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestManyLapse: a thousand leases end, and many more were confirmed or cancelled
+// before. All units are had again, by calls that each look at so many places, and
+// nothing of what has lapsed stays behind.
+func TestManyLapse(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		n := redistest.Ops(3000)
+		open(t, s, "item", int64(n))
+		key := nameOf(prefix, "item")
+		sold := int64(0)
+		for i := range n {
+			r := reserve(t, s, "item", fmt.Sprint("buyer", i), "1", nil)
+			if i%3 == 0 && i > 0 && i < n-10 {
+				sold++
+				if err := r.Confirm(ctx); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				lapse(t, admin, key, i+1, 1)
+			}
+		}
+		last := reserve(t, s, "item", "last", "1", nil)
+		counts(t, s, "item", int64(n)-sold-1, 1, sold)
+		if fields := admin.HLen(ctx, key).Val(); fields != 8+sold+2 {
+			t.Errorf("%d fields, for %d buyers and the last", fields, sold)
+		}
+		if err := last.Confirm(ctx); err != nil {
+			t.Error(err)
+		}
+		all := int64(n) - sold - 1
+		reserve(t, s, "item", "all", "1", &stock.ReserveOptions{Quantity: all, Confirm: true})
+		counts(t, s, "item", 0, 0, int64(n))
+	})
+}
+
+// TestClockSetBack: a lease that ends later than it can is cut, by whoever looks at
+// it, behind what has lapsed too.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		open(t, s, "item", 3)
+		key := nameOf(prefix, "item")
+		for i, buyer := range []string{"ann", "bob", "cid"} {
+			reserve(t, s, "item", buyer, "1", nil)
+			ends := time.Now().Add(100 * time.Hour).UnixMilli()
+			if buyer == "bob" {
+				ends = 1
+			}
+			lapse(t, admin, key, i+1, ends)
+		}
+		counts(t, s, "item", 1, 2, 0)
+		reserve(t, s, "item", "dan", "1", atOnce)
+		for b, err := range s.Buyers(ctx, "item") {
+			if err != nil || b.Lease > s.Lease() || !b.Sold && b.Lease < s.Lease()-time.Minute {
+				t.Errorf("%+v, %v", b, err)
+			}
+		}
+		for _, place := range []int{1, 3} {
+			entry := admin.HMGet(ctx, key, fmt.Sprint("q:", place)).Val()[0]
+			var ends int64
+			if _, err := fmt.Sscan(fmt.Sprint(entry), &ends); err != nil || ends > time.Now().Add(s.Lease()+time.Second).UnixMilli() {
+				t.Errorf("in place %d there is %v", place, entry)
+			}
+		}
+		refused(t, s, "item", "eve", "1", nil, stock.ErrSoldOut)
+	})
+}
