@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -102,6 +104,7 @@ type handle struct {
 
 func newStory(t *testing.T, p *place, rng *rand.Rand, seen map[string]int) *story {
 	t.Helper()
+	p.pass(-p.hours.Load())
 	h := &story{place: p, rdb: &shifted{place: p}, rng: rng, seen: seen, prefix: redistest.Prefix(t), model: &model{items: map[string]*sale{}}}
 	opts := &stock.Options{Lease: leaseHours * time.Hour}
 	for range 2 {
@@ -398,17 +401,23 @@ func (h *story) buyers(t *testing.T, item string) {
 // sold, and what may have lapsed is held yet or left.
 func (h *story) adds(t *testing.T) {
 	t.Helper()
-	for item, s := range h.model.items {
-		h.model.at(item)
-		key := nameOf(h.prefix, item)
+	if len(h.model.items) == 0 {
+		return
+	}
+	pipe := h.place.admin.Pipeline()
+	replies := map[string]*redis.SliceCmd{}
+	for item := range h.model.items {
+		replies[item] = pipe.HMGet(t.Context(), nameOf(h.prefix, item), "units", "left", "held", "sold")
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for item, reply := range replies {
 		var n [4]int64
-		vals, err := h.place.admin.HMGet(t.Context(), key, "units", "left", "held", "sold").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, v := range vals {
+		for i, v := range reply.Val() {
 			_, _ = fmt.Sscan(fmt.Sprint(v), &n[i])
 		}
+		s := h.model.at(item)
 		sold := s.units - s.left - s.held()
 		if n[0] != s.units || n[1]+n[2]+n[3] != s.units || n[3] != sold || n[1] < 0 || n[1] > s.left {
 			t.Errorf("%s has %v units, left, held and sold; the model %d, %d, %d, %d", item, n, s.units, s.left, s.held(), sold)
