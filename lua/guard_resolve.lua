@@ -16,13 +16,13 @@ local record = call('GET', key)
 if not record then
   return -2
 end
-local state, fence, attempt, ends, lease, who, print =
-  string.match(record, '^(%l+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+)\n')
+local state, fence, attempt, ends, who, print =
+  string.match(record, '^(%l+) (%d+) (%d+) (%d+) %d+ (%S+) (%S+)\n')
 if who == token then
   return 1
 elseif state == 'pending' or state == 'asking' then
   local time = call('TIME')
-  if math.min(ends - (time[1] * 1000 + time[2] / 1000), lease + 0) > 0 then
+  if ends - (time[1] * 1000 + time[2] / 1000) > 0 then
     return -1
   end
 elseif state ~= 'doubt' then

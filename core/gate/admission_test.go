@@ -141,14 +141,20 @@ func (s *severed) Process(ctx context.Context, cmd redis.Cmder) error {
 	return s.Client.Process(ctx, cmd)
 }
 
-// mortal is a limiter on a Redis that goes away when told to.
-func mortal(t *testing.T, n int64, fail limit.FailMode) (*limit.Limiter, *severed) {
+// severable is a client of a Redis of its own.
+func severable(t testing.TB) *severed {
 	t.Helper()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = rdb.Close() })
-	s := &severed{Client: rdb}
+	return &severed{Client: rdb}
+}
+
+// mortal is a limiter on a Redis that goes away when told to.
+func mortal(t *testing.T, n int64, fail limit.FailMode) (*limit.Limiter, *severed) {
+	t.Helper()
+	s := severable(t)
 	l, err := limit.New(s, "test", []limit.Policy{limit.FixedWindow{Name: "w", Limit: n, Window: time.Hour}},
 		&limit.Options{Budget: 5 * time.Second, Fail: fail})
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
@@ -21,11 +20,7 @@ import (
 // locks gives out locks of a Redis that goes away when told to.
 func locks(t testing.TB, opts lock.Options) (*lock.Locker, *severed) {
 	t.Helper()
-	m := miniredis.RunT(t)
-	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
-	t.Cleanup(func() { _ = rdb.Close() })
-	s := &severed{Client: rdb}
+	s := severable(t)
 	if opts.Budget == 0 {
 		opts.Budget = 5 * time.Second
 	}

@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/script"
@@ -19,11 +16,7 @@ import (
 // guards is a guard on a Redis that goes away when told to.
 func guards(t testing.TB, opts idempotency.Options) (*idempotency.Guard, *severed) {
 	t.Helper()
-	m := miniredis.RunT(t)
-	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
-	t.Cleanup(func() { _ = rdb.Close() })
-	s := &severed{Client: rdb}
+	s := severable(t)
 	if opts.Budget == 0 {
 		opts.Budget = 5 * time.Second
 	}

@@ -35,46 +35,14 @@ func TestCallersWhoGo(t *testing.T) {
 				return err
 			},
 		}
-		canceled, cancel := context.WithCancel(t.Context())
-		cancel()
-		for call, ask := range asks {
-			if err := ask(canceled, "unsent"); !errors.Is(err, context.Canceled) {
-				t.Errorf("%s, %s before it is sent: %v", name, call, err)
+		redistest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
+			if r, err := observer.Get(t.Context(), key); err != nil || r != (idempotency.Record{}) {
+				t.Errorf("%s: it was sent: %+v, %v", name, r, err)
 			}
-		}
-		if r, err := observer.Get(t.Context(), "unsent"); err != nil || r != (idempotency.Record{}) {
-			t.Errorf("%s: it was sent: %+v, %v", name, r, err)
-		}
-		if s := g.Stats(); s.Undoing != 0 || s.Canceled != 3 {
-			t.Errorf("%s: %+v", name, s)
-		}
-
-		busy := rdb.Conn() // the only connection of the pool
-		if err := busy.Ping(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		for call, ask := range asks {
-			brief, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-			if err := ask(brief, "unconnected"); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s, %s without a connection: %v", name, call, err)
+			if s := g.Stats(); s.Undoing != 0 || s.Canceled != 3 {
+				t.Errorf("%s: %+v", name, s)
 			}
-			cancel()
-		}
-		if err := busy.Close(); err != nil {
-			t.Fatal(err)
-		}
-		isFree(t, observer, "unconnected")
-
-		for call, ask := range asks {
-			srv.Pause(t)
-			brief, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			if err := ask(brief, "in-flight-"+call); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s, %s in flight: %v", name, call, err)
-			}
-			cancel()
-			srv.Resume(t)
-			isFree(t, observer, "in-flight-"+call)
-		}
+		}, func(key string) { isFree(t, observer, key) })
 
 		c := begin(t, observer, "awaited", "")
 		var wg sync.WaitGroup

@@ -83,11 +83,11 @@ type Options struct {
 	// Reconcile finds out what became of an earlier run, by the books of
 	// whoever did the work: a payment provider, a database. It is called with
 	// the claim of the run that asks, whose context it gets, so that nobody else
-	// asks at the same time; ctx ends with the call, and when that claim is lost. [NothingDone]
-	// has the run go ahead; [DoneWith] and [DoneWithout] end it as if the earlier
-	// run had said so; an error or [Unknown] leaves it in doubt, and the next
-	// one asks again. It is called by many goroutines at once, for different
-	// keys.
+	// asks at the same time; ctx ends with the call, and when that claim is
+	// lost. [NothingDone] has the run go ahead; [DoneWith] and [DoneWithout] end
+	// it as if the earlier run had said so; an error or [Unknown] leaves it in
+	// doubt, and the next one asks again. It is called by many goroutines at
+	// once, for different keys.
 	Reconcile func(ctx context.Context, c *Claim) (Outcome, error)
 
 	// Wait is how long Await and Do wait for a run that somebody else has begun,

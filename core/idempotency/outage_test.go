@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/script"
@@ -37,7 +34,7 @@ func TestRedisIsAwayBefore(t *testing.T) {
 			}
 			began := time.Now()
 			_, err := g.Do(t.Context(), "do", unrun(t))
-			if took := time.Since(began); !isScripts(err) || how == "paused" && !errors.Is(err, want) || took > 2*budget+4*stood() {
+			if took := time.Since(began); !errors.Is(err, want) || took > 2*budget+4*stood() {
 				t.Errorf("Do: %v after %v", err, took)
 			}
 			for name, ask := range map[string]func(context.Context, string, string) (*idempotency.Claim, []byte, error){
@@ -152,23 +149,13 @@ func TestAFailureThatNobodyHeardOf(t *testing.T) {
 // faulty is a process that loses the replies of its calls when it is told to.
 type faulty struct {
 	*idempotency.Guard
-	proxy *redistest.Proxy
-	rng   *rand.Rand
+	client *redistest.Faulty
 }
 
-func newFaulty(t *testing.T, srv *redistest.Server, prefix string, seed int, opts *idempotency.Options) *faulty {
+func newFaulty(t *testing.T, srv *redistest.Server, prefix string, opts *idempotency.Options) *faulty {
 	t.Helper()
-	f := &faulty{proxy: srv.Proxy(t), rng: rand.New(rand.NewPCG(rand.Uint64(), uint64(seed)))}
-	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = f.proxy.Dial, true })
-	f.Guard = guard(t, rdb, prefix, opts)
-	return f
-}
-
-// lose has the next replies get lost: that of the call, and now and then those
-// of the next attempts.
-func (f *faulty) lose() {
-	how := []redistest.Fault{redistest.EOF, redistest.Reset}[f.rng.IntN(2)]
-	f.proxy.Lose(how, 1+f.rng.IntN(4)/3, "evalsha", "eval")
+	client := srv.Faulty(t)
+	return &faulty{guard(t, client, prefix, opts), client}
 }
 
 // TestFaultedCalls loses the reply of every call, of runs that nobody else wants
@@ -181,7 +168,7 @@ func TestFaultedCalls(t *testing.T) {
 	var wg sync.WaitGroup
 	var all []*faulty
 	for i, policy := range []string{"retry", "reject", "reconcile", "retry"} {
-		f := newFaulty(t, srv, prefix, i, three(15*time.Second, 5*time.Second)[policy])
+		f := newFaulty(t, srv, prefix, three(15*time.Second, 5*time.Second)[policy])
 		all = append(all, f)
 		wg.Go(func() {
 			for n := 0; calls.Load() < int64(redistest.Ops(12_000)) && !t.Failed(); n++ {
@@ -196,7 +183,7 @@ func TestFaultedCalls(t *testing.T) {
 	wg.Wait()
 	t.Logf("of %d calls, %d abandonments were not confirmed", calls.Load(), unconfirmed.Load())
 	for i, f := range all {
-		f.proxy.Lose(redistest.EOF, 0)
+		f.client.Heal()
 		if s := f.Stats(); s.Overtaken+s.Lost+s.Flushed+s.InDoubt+s.Mismatched+s.Failed+s.NoResult != 0 || s.Running != 0 {
 			t.Errorf("%d: %+v", i, s)
 		}
@@ -219,21 +206,21 @@ func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 	if completes {
 		end = func(c *idempotency.Claim) error { return c.Complete(t.Context(), []byte(key)) }
 	}
-	f.lose()
+	f.client.Lose()
 	c, _, err := f.Begin(t.Context(), key, "")
 	if err != nil || c == nil || c.Attempt() != 1 {
 		t.Errorf("begin: %v", err)
 		return 1
 	}
-	f.lose()
+	f.client.Lose()
 	if err := c.Renew(t.Context()); err != nil {
 		t.Errorf("renew: %v", err)
 	}
-	f.lose()
+	f.client.Lose()
 	if err := end(c); err != nil {
 		t.Errorf("end: %v", err)
 	}
-	f.lose()
+	f.client.Lose()
 	c, result, err := f.Begin(t.Context(), key, "")
 	switch {
 	case completes && (c != nil || string(result) != key || err != nil):
@@ -250,7 +237,7 @@ func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 
 // shares tries for what all want.
 func (f *faulty) shares(t *testing.T, runners, unconfirmed *atomic.Int64) (calls int64) {
-	f.lose()
+	f.client.Lose()
 	c, _, err := f.Begin(t.Context(), "shared", "")
 	if errors.Is(err, idempotency.ErrInFlight) {
 		return 1
@@ -262,12 +249,12 @@ func (f *faulty) shares(t *testing.T, runners, unconfirmed *atomic.Int64) (calls
 	if n := runners.Add(1); n != 1 {
 		t.Errorf("%d run it", n)
 	}
-	f.lose()
+	f.client.Lose()
 	if err := c.Renew(t.Context()); err != nil {
 		t.Errorf("renew: %v", err)
 	}
 	runners.Add(-1)
-	f.lose()
+	f.client.Lose()
 	if err := c.Abandon(t.Context()); errors.Is(err, script.ErrMaybeExecuted) {
 		unconfirmed.Add(1)
 	} else if err != nil {

@@ -37,7 +37,7 @@ func TestAReplayHealsItsRecord(t *testing.T) {
 			if err := begin(t, g, "key"+print, print).Complete(ctx, []byte("result")); err != nil {
 				t.Fatal(err)
 			}
-			record := recordOf(prefix, "key"+print)
+			record := nameOf(prefix, "key"+print)
 			if had, err := admin.Persist(ctx, record).Result(); err != nil || !had {
 				t.Fatal(had, err)
 			}

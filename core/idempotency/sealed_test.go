@@ -30,9 +30,6 @@ func complete(t testing.TB, g *idempotency.Guard, key, result string) {
 	}
 }
 
-// recordOf is the key in Redis of a short one.
-func recordOf(prefix, key string) string { return prefix + ":guard:test:{" + key + "}" }
-
 func stored(t testing.TB, admin redis.UniversalClient, record string) string {
 	t.Helper()
 	text, err := admin.Get(t.Context(), record).Result()
@@ -66,7 +63,7 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 		const secret = `{"iban":"DE02 1203 0000 0000 2020 51","amount":"1,234.56"}`
 		g, open := sealing(t, rdb, prefix, newer), guard(t, rdb, prefix, nil)
 		complete(t, open, "open", secret)
-		if !leaks(stored(t, admin, recordOf(prefix, "open")), secret) {
+		if !leaks(stored(t, admin, nameOf(prefix, "open")), secret) {
 			t.Fatal("without a key the result is not where this test looks for it")
 		}
 		for _, key := range []string{"one", "two"} {
@@ -81,7 +78,7 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 		}
 		var tails []string
 		for _, key := range []string{"one", "two", "resolved"} {
-			raw := stored(t, admin, recordOf(prefix, key))
+			raw := stored(t, admin, nameOf(prefix, key))
 			if leaks(raw, secret) || leaks(raw, string(newer.Secret)) {
 				t.Errorf("%s: the record says it: %q", key, raw)
 			}
@@ -133,11 +130,11 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 		complete(t, open, "carol", "carol's")
 		for how, move := range moves {
 			complete(t, g, "bob", "bob's")
-			move(recordOf(prefix, "alice"), recordOf(prefix, "bob"))
+			move(nameOf(prefix, "alice"), nameOf(prefix, "bob"))
 			refused(t, g, "bob", "", idempotency.ErrNoResult)
-			move(recordOf(prefix, "alice"), recordOf(prefix, "alice"))
+			move(nameOf(prefix, "alice"), nameOf(prefix, "alice"))
 			replayed(t, g, "alice", "", "alice's")
-			move(recordOf(prefix, "carol"), recordOf(prefix, "bob"))
+			move(nameOf(prefix, "carol"), nameOf(prefix, "bob"))
 			replayed(t, open, "bob", "", "carol's") // so it is the seal that refuses
 			if _, err := g.Forget(ctx, "bob"); err != nil {
 				t.Fatal(how, err)
@@ -148,7 +145,7 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		moves["GET and SET"](recordOf(prefix, "alice"), prefix+":guard:other:{alice}")
+		moves["GET and SET"](nameOf(prefix, "alice"), prefix+":guard:other:{alice}")
 		refused(t, other, "alice", "", idempotency.ErrNoResult)
 	})
 }
@@ -186,7 +183,7 @@ func TestASealedResultThatWasChangedIsNone(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		g := sealing(t, rdb, prefix, newer, older)
 		complete(t, g, "key", "pay 1.00")
-		record := recordOf(prefix, "key")
+		record := nameOf(prefix, "key")
 		line, sealed, _ := strings.Cut(stored(t, admin, record), "\n")
 		for at := range len(sealed) {
 			changed := []byte(sealed)
@@ -267,7 +264,7 @@ func TestWhyAResultCannotBeRead(t *testing.T) {
 	if !errors.Is(err, idempotency.ErrNoResult) || !strings.Contains(err.Error(), "not among Options.Keys") {
 		t.Error(err)
 	}
-	if strings.Contains(err.Error(), "a result") || strings.Contains(err.Error(), recordOf(prefix, "key")) {
+	if strings.Contains(err.Error(), "a result") || strings.Contains(err.Error(), nameOf(prefix, "key")) {
 		t.Errorf("%q says too much", err)
 	}
 }

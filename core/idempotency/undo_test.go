@@ -270,6 +270,7 @@ func TestBeginIsAskedAgain(t *testing.T) {
 // not run, and what was granted is given back.
 func TestTheAnswerCameTooLate(t *testing.T) {
 	t.Parallel()
+	const sleep = 700 * time.Millisecond
 	for policy, opts := range three(sleep, 0) {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
@@ -277,7 +278,7 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 				rdb := inBubble(t)
 				g := guard(t, rdb, redistest.Prefix(t), opts)
 				warm(t, g)
-				rdb.AddHook(&sleepy{})
+				rdb.AddHook(&redistest.Sleepy{For: sleep})
 				if c, _, err := g.Begin(t.Context(), "key", ""); c != nil || !errors.Is(err, idempotency.ErrExpired) {
 					t.Errorf("%v, %v", c != nil, err)
 				}
@@ -289,27 +290,6 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// sleepy has a client return long after the first answer.
-type sleepy struct{ done atomic.Bool }
-
-const sleep = 700 * time.Millisecond
-
-func (*sleepy) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (*sleepy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (s *sleepy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if s.done.CompareAndSwap(false, true) {
-			time.Sleep(sleep)
-		}
-		return err
 	}
 }
 

@@ -151,46 +151,14 @@ func TestCallersWhoGo(t *testing.T) {
 				return err
 			},
 		}
-		canceled, cancel := context.WithCancel(t.Context())
-		cancel()
-		for call, ask := range asks {
-			if err := ask(canceled, "unsent"); !errors.Is(err, context.Canceled) {
-				t.Errorf("%s, %s before it is sent: %v", name, call, err)
+		redistest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
+			if state, err := observer.Inspect(t.Context(), key); err != nil || state != (lock.State{}) {
+				t.Errorf("%s: it was sent: %+v, %v", name, state, err)
 			}
-		}
-		if state, err := observer.Inspect(t.Context(), "unsent"); err != nil || state != (lock.State{}) {
-			t.Errorf("%s: it was sent: %+v, %v", name, state, err)
-		}
-		if s := l.Stats(); s.Undoing != 0 || s.Canceled != 4 {
-			t.Errorf("%s: %+v", name, s)
-		}
-
-		busy := rdb.Conn() // the only connection of the pool
-		if err := busy.Ping(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		for call, ask := range asks {
-			brief, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-			if err := ask(brief, "unconnected"); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s, %s without a connection: %v", name, call, err)
+			if s := l.Stats(); s.Undoing != 0 || s.Canceled != 4 {
+				t.Errorf("%s: %+v", name, s)
 			}
-			cancel()
-		}
-		if err := busy.Close(); err != nil {
-			t.Fatal(err)
-		}
-		free(t, observer, "unconnected")
-
-		for call, ask := range asks {
-			srv.Pause(t)
-			brief, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			if err := ask(brief, "in-flight-"+call); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s, %s in flight: %v", name, call, err)
-			}
-			cancel()
-			srv.Resume(t)
-			free(t, observer, "in-flight-"+call)
-		}
+		}, func(key string) { free(t, observer, key) })
 
 		held, err := observer.Try(t.Context(), "line")
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,11 +284,12 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 	m := miniredis.RunT(t)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { rdb.Close() })
+	const sleep = 1500 * time.Millisecond
 	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{TTL: sleep})
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	rdb.AddHook(&sleepy{})
+	rdb.AddHook(&redistest.Sleepy{For: sleep})
 	if held, err := l.Try(t.Context(), "key"); held != nil || !errors.Is(err, lock.ErrExpired) {
 		t.Errorf("%v, %v", held, err)
 	}
@@ -298,27 +298,6 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 	}
 	if state, err := l.Inspect(t.Context(), "key"); err != nil || state.Holds != 0 || state.Fence == 0 {
 		t.Errorf("%+v, %v", state, err)
-	}
-}
-
-// sleepy has a client return long after the first answer.
-type sleepy struct{ done atomic.Bool }
-
-const sleep = 1500 * time.Millisecond
-
-func (*sleepy) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (*sleepy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (s *sleepy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if s.done.CompareAndSwap(false, true) {
-			<-time.After(sleep)
-		}
-		return err
 	}
 }
 

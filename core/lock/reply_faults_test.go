@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,26 +17,16 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// faulty is a locker of a process whose replies a proxy loses.
+// faulty is a locker of a process that loses replies when it is told to.
 type faulty struct {
 	*lock.Locker
-	proxy *redistest.Proxy
-	rng   *rand.Rand
+	client *redistest.Faulty
 }
 
-func newFaulty(t *testing.T, srv *redistest.Server, prefix string, rng *rand.Rand) *faulty {
+func newFaulty(t *testing.T, srv *redistest.Server, prefix string) *faulty {
 	t.Helper()
-	f := &faulty{proxy: srv.Proxy(t), rng: rng}
-	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = f.proxy.Dial, true })
-	f.Locker = locker(t, rdb, prefix, &lock.Options{TTL: 15 * time.Second, NoRenewal: true, Budget: 5 * time.Second})
-	return f
-}
-
-// lose has the next replies get lost: that of the call, and now and then those
-// of the next attempts.
-func (f *faulty) lose() {
-	how := []redistest.Fault{redistest.EOF, redistest.Reset}[f.rng.IntN(2)]
-	f.proxy.Lose(how, 1+f.rng.IntN(4)/3, "evalsha", "eval")
+	client := srv.Faulty(t)
+	return &faulty{locker(t, client, prefix, &lock.Options{TTL: 15 * time.Second, NoRenewal: true, Budget: 5 * time.Second}), client}
 }
 
 // TestFaultedCalls loses the reply of every call that grants, extends and
@@ -50,27 +39,27 @@ func TestFaultedCalls(t *testing.T) {
 	var wg sync.WaitGroup
 	const workers = 4
 	for i := range workers {
-		f := newFaulty(t, srv, prefix, rand.New(rand.NewPCG(rand.Uint64(), uint64(i))))
+		f := newFaulty(t, srv, prefix)
 		wg.Go(func() {
 			for n := 0; calls.Load() < int64(redistest.Ops(10_000)); n++ {
 				key := fmt.Sprint(i, "-", n%50)
-				f.lose()
+				f.client.Lose()
 				held, err := f.Try(t.Context(), key)
 				if err != nil {
 					t.Errorf("try: %v", err)
 					return
 				}
-				f.lose()
+				f.client.Lose()
 				if err := held.Extend(t.Context(), 15*time.Second); err != nil || held.Err() != nil {
 					t.Errorf("extend: %v, %v", err, held.Err())
 				}
-				f.lose()
+				f.client.Lose()
 				if err := held.Release(t.Context()); err != nil {
 					t.Errorf("release: %v", err)
 				}
 				calls.Add(3)
 			}
-			lost.Add(int64(f.proxy.Lost()))
+			lost.Add(int64(f.client.Lost()))
 		})
 	}
 	wg.Wait()
@@ -89,11 +78,11 @@ func TestFaultedCallsForOneLock(t *testing.T) {
 	var calls, unconfirmed, holders atomic.Int64
 	var wg sync.WaitGroup
 	const workers = 4
-	for i := range workers {
-		f := newFaulty(t, srv, prefix, rand.New(rand.NewPCG(rand.Uint64(), uint64(i))))
+	for range workers {
+		f := newFaulty(t, srv, prefix)
 		wg.Go(func() {
 			for calls.Load() < int64(redistest.Ops(10_000)) {
-				f.lose()
+				f.client.Lose()
 				held, err := f.Try(t.Context(), "key")
 				calls.Add(1)
 				if errors.Is(err, lock.ErrHeld) {
@@ -106,12 +95,12 @@ func TestFaultedCallsForOneLock(t *testing.T) {
 				if n := holders.Add(1); n != 1 {
 					t.Errorf("%d have it", n)
 				}
-				f.lose()
+				f.client.Lose()
 				if err := held.Extend(t.Context(), 15*time.Second); err != nil {
 					t.Errorf("extend: %v", err)
 				}
 				holders.Add(-1)
-				f.lose()
+				f.client.Lose()
 				err = held.Release(t.Context())
 				if errors.Is(err, script.ErrMaybeExecuted) {
 					unconfirmed.Add(1)
