@@ -3,6 +3,8 @@ package callback_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -92,8 +94,8 @@ func TestConcurrentDeliveries(t *testing.T) {
 		}
 		wg.Wait()
 		s.once(t, 1)
-		if acked.Load() != 1 {
-			t.Errorf("%d are acknowledged", acked.Load())
+		if acked.Load() != 1 || len(s.told) != 0 {
+			t.Errorf("%d are acknowledged; the hook heard %v", acked.Load(), s.told)
 		}
 	})
 }
@@ -244,6 +246,9 @@ func TestSerialize(t *testing.T) {
 			if _, ok := lock.FromContext(ctx); !ok {
 				t.Error("the order is not locked")
 			}
+			if state, err := locker.Inspect(ctx, "alipay:o1"); err != nil || !state.Held {
+				t.Errorf("the order is another: %+v, %v", state, err)
+			}
 			running <- struct{}{}
 			<-finish
 			return nil
@@ -255,12 +260,56 @@ func TestSerialize(t *testing.T) {
 		<-running
 		refund := providers()["Alipay"].another
 		deliver(h, refund).is(t, p.Later)
+		if len(s.told) != 0 {
+			t.Errorf("the hook heard %v", s.told)
+		}
 		close(finish)
 		if got := <-first; got != of(p.Done) {
 			t.Errorf("the first: %+v", got)
 		}
 		deliver(h, refund).is(t, p.Done)
 		s.once(t, 2)
+	})
+}
+
+// Events of no order do not wait for each other.
+func TestSerializeWithoutOrder(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix, Budget: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := callback.StandardWebhooks()
+		p.Deadline = time.Minute
+		var h http.Handler
+		s := &shop{handle: func(_ context.Context, e *callback.Event) error {
+			if e.DeliveryID == "msg_1" {
+				deliver(h, "another", "Webhook-Id", "msg_2").is(t, p.Done)
+			}
+			return nil
+		}}
+		h = endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{Serialize: locker})
+		deliver(h, "anything", "Webhook-Id", "msg_1").is(t, p.Done)
+		s.once(t, 2)
+	})
+}
+
+// A body that somebody has read before is a fault of wiring: what was in it is
+// not refused.
+func TestBodyIsConsumed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		s, p := &shop{}, callback.Alipay()
+		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{})
+		reads := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			h.ServeHTTP(w, r)
+		})
+		deliver(reads, alipayForm).is(t, p.Later)
+		if runs, _ := s.counts(); runs != 0 || !s.heard(gate.ErrBodyConsumed) {
+			t.Errorf("%d runs; the hook heard %v", runs, s.told)
+		}
 	})
 }
 
