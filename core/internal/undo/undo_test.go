@@ -2,6 +2,7 @@ package undo
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,38 +69,73 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
+func TestSparser(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var u Undoer
+		d := &diary{began: time.Now(), answers: append(slices.Repeat([]Result{Unanswered}, 3), Absent)}
+		u.Start(d.began, time.Hour, d.attempt)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if n := len(d.at); n < 30 || n > 50 || u.Stats().Pending != 0 {
+			t.Errorf("it asked %d times for a grant of an hour, want about 40: %+v", n, u.Stats())
+		}
+		for i, at := range d.at[1:] {
+			if pause := at - d.at[i]; pause > time.Second && pause > at/4 {
+				t.Errorf("it asked at %v, %v after the time before", at, pause)
+			}
+		}
+	})
+}
+
+// TestAbreast has Redis take a second for an answer.
+func TestAbreast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var u Undoer
+		var running, most atomic.Int64
+		for range 100 {
+			asked := 0
+			u.Start(time.Now(), time.Minute, func() Result {
+				most.Store(max(most.Load(), running.Add(1)))
+				defer running.Add(-1)
+				time.Sleep(time.Second)
+				if asked++; asked == 3 {
+					return Done
+				}
+				return Absent
+			})
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if most.Load() != abreast || u.Stats() != (Stats{Undone: 100}) {
+			t.Errorf("%d attempts at once, want %d: %+v", most.Load(), abreast, u.Stats())
+		}
+	})
+}
+
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var u Undoer
-		asked := time.Now()
 		for range Most {
-			if !u.Start(asked, time.Second, func() Result { return Absent }) {
+			if !u.Start(time.Now(), time.Second, func() Result { return Absent }) {
 				t.Fatal("it did not start")
 			}
 		}
-		for _, result := range []Result{Absent, Unanswered, Done, Found} {
-			times := 0
-			if u.Start(asked, time.Second, func() Result {
-				times++
-				return result
-			}) {
-				t.Error("one too many was started")
-			}
-			synctest.Wait()
-			if times != 1 {
-				t.Errorf("one too many was looked for %d times", times)
-			}
+		if u.Start(time.Now(), time.Second, func() Result { t.Error("one too many was looked for"); return Done }) {
+			t.Error("one too many was started")
 		}
-		if got := u.Stats(); got != (Stats{Pending: Most, Undone: 2, Overflowed: 2}) {
+		synctest.Wait()
+		if got := u.Stats(); got != (Stats{Pending: Most, Overflowed: 1}) {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(2 * time.Second)
-		if !u.Start(asked, time.Second, func() Result { return Done }) {
+		if !u.Start(time.Now(), time.Second, func() Result { return Done }) {
 			t.Error("nothing is pending, and none is started")
 		}
 		synctest.Wait()
-		if got := u.Stats(); got != (Stats{Undone: 3, Overflowed: 2}) {
+		if got := u.Stats(); got != (Stats{Undone: 1, Overflowed: 1}) {
 			t.Errorf("%+v", got)
 		}
 	})
