@@ -20,9 +20,8 @@ import (
 
 const (
 	linearWorkers = 8
-	linearKeys    = 4                // at a time
-	linearSpan    = 100              // operations, after which there are other keys: what is checked is short
-	linearLease   = 20 * time.Minute // twice of what a history may take on a busy machine
+	linearKeys    = 4         // at a time
+	linearLease   = time.Hour // twice of what a history may take on a busy machine
 )
 
 // linearBudgets are those of the guards: the first is over before a server that
@@ -34,7 +33,6 @@ var linearBudgets = []time.Duration{300 * time.Millisecond, time.Second, 2 * tim
 type linear struct {
 	*history.Diary
 	owners atomic.Int64
-	steps  atomic.Int64
 	tokens sync.Map // the number of each owner by its token
 	keys   sync.Map // the key by the record's
 }
@@ -193,7 +191,7 @@ func (a *actor) get(t *testing.T, key string) {
 
 func (a *actor) step(t *testing.T) {
 	t.Helper()
-	key := fmt.Sprintf("key%d-%d", a.in.steps.Add(1)/linearSpan, a.rng.IntN(linearKeys))
+	key := a.in.Key(a.rng.IntN(linearKeys))
 	switch n := a.rng.IntN(20); {
 	case n < 3:
 		a.forget(t, key)
@@ -228,7 +226,7 @@ func TestLinearizable(t *testing.T) {
 			var guards []*idempotency.Guard
 			for i, rdb := range rdbs {
 				budget := linearBudgets[i%len(linearBudgets)]
-				guards = append(guards, linearGuard(t, history.Client{Client: rdb, Stray: in.stray}, prefix, budget))
+				guards = append(guards, linearGuard(t, history.Client{Client: rdb, Diary: d, Stray: in.stray}, prefix, budget))
 			}
 			for i := range linearWorkers {
 				a := &actor{id: i, rng: rand.New(rand.NewPCG(seed, uint64(1+i))), in: in, guard: guards[i%len(guards)]}

@@ -3,7 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -19,9 +18,8 @@ import (
 
 const (
 	linearWorkers = 8
-	linearKeys    = 4               // at a time
-	linearSpan    = 200             // operations, after which there are other keys: what is checked is short
-	linearTTL     = 4 * time.Minute // twice of what a history may take on a busy machine
+	linearKeys    = 4         // at a time
+	linearTTL     = time.Hour // twice of what a history may take on a busy machine
 )
 
 // linearBudgets are those of the lockers: the first is over in many a pause, the
@@ -59,7 +57,7 @@ func (l neap) ask(ctx context.Context, key string, wait bool) (grant, error) {
 // diary is a history that is being made.
 type diary struct {
 	*history.Diary
-	holds, steps atomic.Int64
+	holds atomic.Int64
 }
 
 // worker makes operations, one at a time.
@@ -81,7 +79,7 @@ type possession struct {
 func (w *worker) step(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	key := fmt.Sprintf("key%d-%d", w.diary.steps.Add(1)/linearSpan, w.rng.IntN(linearKeys))
+	key := w.diary.Key(w.rng.IntN(linearKeys))
 	switch n := w.rng.IntN(20); {
 	case n == 0:
 		w.force(ctx, key)
@@ -193,7 +191,7 @@ func TestLinearizable(t *testing.T) {
 			own := &diary{Diary: d}
 			var lockers []*lock.Locker
 			for i, rdb := range rdbs {
-				l, err := lock.New(history.Client{Client: rdb}, "linear", &lock.Options{
+				l, err := lock.New(history.Client{Client: rdb, Diary: d}, "linear", &lock.Options{
 					Prefix: prefix, Budget: linearBudgets[i%len(linearBudgets)], TTL: linearTTL, NoRenewal: true,
 					Wait: 20 * time.Millisecond, RetryDelay: lock.MinRetryDelay,
 				})

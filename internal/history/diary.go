@@ -1,27 +1,58 @@
 package history
 
 import (
+	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 )
 
+// A key is asked about until there are so many operations on it. What the checker
+// takes grows by a power with those that were left open, and how many are depends
+// on how busy the machine is.
+const (
+	opsPerKey  = 50
+	openPerKey = 6
+)
+
 // Diary is a history that is being made. It is safe for concurrent use.
 type Diary struct {
 	began time.Time
+	over  atomic.Bool
 
 	mu       sync.Mutex
 	ops      []porcupine.Operation
 	answered int
+	keys     map[int]string
+	on       map[string]*load // by key
 }
 
+// load is what there is on a key.
+type load struct{ asked, open int }
+
 // NewDiary begins a history.
-func NewDiary() *Diary { return &Diary{began: time.Now()} }
+func NewDiary() *Diary {
+	return &Diary{began: time.Now(), keys: map[int]string{}, on: map[string]*load{}}
+}
 
 // Now is the time in the history.
 func (d *Diary) Now() int64 { return int64(time.Since(d.began)) }
+
+// Key is the nth of the keys that are asked about now, for one operation.
+func (d *Diary) Key(n int) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key, ok := d.keys[n]
+	if !ok || d.on[key].asked == opsPerKey || d.on[key].open >= openPerKey {
+		key = fmt.Sprintf("key%d", len(d.on))
+		d.keys[n], d.on[key] = key, &load{}
+	}
+	d.on[key].asked++
+	return key
+}
 
 // Add notes an operation that was called then and has ended now.
 func (d *Diary) Add(worker int, input any, call int64, output any) {
@@ -39,6 +70,8 @@ func (d *Diary) note(op porcupine.Operation) int {
 	defer d.mu.Unlock()
 	if op.Return != math.MaxInt64 {
 		d.answered++
+	} else if on := d.on[op.Input.(Keyed).OfKey()]; on != nil {
+		on.open++
 	}
 	d.ops = append(d.ops, op)
 	return len(d.ops) - 1

@@ -21,6 +21,7 @@ type trouble struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	pause int // at which operation
+	done  int // operations that there was trouble for
 }
 
 // newTrouble starts a server of its own.
@@ -42,14 +43,23 @@ func (x *trouble) client(t *testing.T) *redis.Client {
 // begin begins the trouble of a history.
 func (x *trouble) begin(seed uint64) {
 	x.rng = rand.New(rand.NewPCG(seed, 0))
-	x.pause = x.rng.IntN(perRun)
+	x.pause, x.done = x.rng.IntN(perRun), 0
 }
 
-// at is called before each operation.
-func (x *trouble) at(t *testing.T, op int) {
+// reach makes the trouble that there is until so many operations were answered:
+// by that, and not by how many were asked, since trouble that nothing can be
+// answered in would breed more of it.
+func (x *trouble) reach(t *testing.T, answered int) {
 	t.Helper()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	for ; x.done < answered; x.done++ {
+		x.at(t, x.done)
+	}
+}
+
+func (x *trouble) at(t *testing.T, op int) {
+	t.Helper()
 	switch {
 	case op == x.pause:
 		x.srv.Pause(t)
