@@ -19,8 +19,9 @@
 --          afterwards when it was charged, otherwise as it was. For retry a
 --          log that was charged has the mark, and one whose limit is below the
 --          cost what its limit would have to wait
--- effects  granted with a cost: those of each kind; denied: what a kind
---          repairs of a state that is larger or lives longer than it can
+-- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH,
+--          LTRIM and PEXPIRE; denied: what a kind repairs of a state that is
+--          larger or lives longer than it can
 local cost, enforced, count = ARGV[1] + 0, ARGV[2] + 0, #KEYS
 
 local call = redis.call

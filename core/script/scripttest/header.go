@@ -75,7 +75,7 @@ func headerFaults(source string) (found []fault) {
 	written := calls(source)
 	called := make([]string, 0, len(written))
 	for _, c := range written {
-		if !slices.Contains(called, c.command) && effect(c.command) && !strings.Contains(effects, "those of each kind") &&
+		if !slices.Contains(called, c.command) && effect(c.command) &&
 			!slices.Contains(capitals.FindAllString(effects, -1), c.command) {
 			add(c.line, "%s is called but not among the effects", c.command)
 		}

@@ -30,8 +30,9 @@ type Call struct {
 	Fails string
 	// Forever permits keys without a time to live.
 	Forever bool
-	// Prepare, where it is not nil, runs before the call, and Check behind it. The
-	// client may do everything; the keys are Keys with the prefix.
+	// Prepare, where it is not nil, runs before the call, and Check behind one that
+	// ended without an error. The client may do everything; the keys are Keys with
+	// the prefix.
 	Prepare func(tb testing.TB, rdb redis.UniversalClient, keys []string)
 	Check   func(tb testing.TB, rdb redis.UniversalClient, keys []string, reply any)
 }

@@ -69,6 +69,8 @@ func TestEachTrapIsFlagged(t *testing.T) {
 			"highest.lua:13: SET is passed the number 1.7640000001235e+15"},
 		"digits inside of a text": {"call('SET', key, score", "call('SET', key, 'at:' .. tostring(1764000000123456) .. ':x'", one, "cluster",
 			"highest.lua:13: SET is passed the number 1.7640000001235e+15"},
+		"an argument's digits": {"call('SET', key, score", "call('SET', key, score .. ''", Call{Name: "one", Keys: one.Keys, Args: []any{1e15, 60_000}},
+			"standalone", "highest.lua:13: SET is passed the number 1e+15"},
 		"a large number": {"call('SET', key, score", "call('SET', key, 2 ^ 70", one, "standalone",
 			"highest.lua:13: SET is passed the number 1.1805916207174113e+21"},
 		"no time to live": {", 'PX', ttl", "", one, "", "highest.lua:13: KEYS[1] is left without a time to live"},

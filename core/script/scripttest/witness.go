@@ -109,12 +109,16 @@ func (w *witness) command(seen []any) {
 // given says that a number was written so by who called the script.
 func (w *witness) given(text string) bool {
 	for _, arg := range w.call.Args {
-		if b, ok := arg.([]byte); ok {
-			arg = string(b)
-		}
-		if strings.Contains(fmt.Sprint(arg), text) {
-			return true
-		}
+		switch arg := arg.(type) {
+		case string:
+			if strings.Contains(arg, text) {
+				return true
+			}
+		case []byte:
+			if strings.Contains(string(arg), text) {
+				return true
+			}
+		} // numbers are sent without an exponent
 	}
 	return slices.ContainsFunc(w.call.Keys, func(key string) bool { return strings.Contains(key, text) })
 }
