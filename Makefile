@@ -22,6 +22,7 @@ test: redis ## run every test, on miniredis, a real redis-server and a real clus
 .PHONY: soak
 soak: redis ## run every test at its full count of generated operations
 	NEAP_TEST_SCALE=1 scripts/each-module.sh go test -race -count=1 -timeout 60m ./...
+	NEAP_TEST_SCALE=1 go test -count=1 -timeout 60m ./core/limit
 
 .PHONY: check
 check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-lint and luacheck

@@ -139,7 +139,7 @@ func TestInflightEqualsModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	const perKey = 200
 	denied := 0
-	for i := range redistest.Ops(50_000) / perKey {
+	for i := range redistest.Steps(50_000) / perKey {
 		now := time.Date(2026, 11, 20, 8, 0, 0, rng.IntN(1e6)*1000, time.UTC)
 		lease := time.Duration(10+rng.IntN(100_000)) * time.Millisecond
 		limit := 1 + rng.Int64N(5)
@@ -206,7 +206,7 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	const perKey = 100
 	denied := 0
-	for i := range redistest.Ops(50_000) / perKey {
+	for i := range redistest.Steps(50_000) / perKey {
 		limit, lease := 1+rng.Int64N(5), time.Duration(1+rng.IntN(20))*time.Millisecond
 		l := newTestLeases(t, client, limit, lease)
 		key, model := fmt.Sprintf("%s:{%d}", prefix, i), slots{}

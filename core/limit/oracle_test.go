@@ -91,7 +91,7 @@ func TestScriptsEqualModels(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			rng := rand.New(rand.NewPCG(seed, 1))
-			for i := range redistest.Ops(100_000) / perPolicy {
+			for i := range redistest.Steps(100_000) / perPolicy {
 				p := randomPolicy(rng, k)
 				if i < len(notable[k]) {
 					p = notable[k][i]
@@ -133,7 +133,7 @@ func TestSetsEqualModels(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 2))
-	for i := range redistest.Ops(100_000) / 200 {
+	for i := range redistest.Steps(100_000) / 200 {
 		var policies []Policy
 		names := map[string]bool{}
 		for len(policies) < 2+i%3 {

@@ -60,7 +60,7 @@ func TestRefundsEqualModels(t *testing.T) {
 			t.Logf("seed %d", seed)
 			rng := rand.New(rand.NewPCG(seed, 5))
 			given, not := 0, 0
-			for i := range redistest.Ops(100_000/len(kinds)) / perPolicy {
+			for i := range redistest.Steps(100_000/len(kinds)) / perPolicy {
 				policies := []Policy{randomPolicy(rng, k)}
 				switch {
 				case k == "set":
@@ -138,7 +138,7 @@ func TestRefundAtOnceIsAsIfNeverTaken(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 6))
-	for i := range redistest.Ops(20_000) / 50 {
+	for i := range redistest.Steps(20_000) / 50 {
 		policies := randomSet(rng, 1+i%4)
 		for slices.ContainsFunc(policies, isInstant) {
 			policies = randomSet(rng, 1+i%4)
@@ -179,7 +179,7 @@ func TestRefundIsNoFreePermit(t *testing.T) {
 			t.Logf("seed %d", seed)
 			rng := rand.New(rand.NewPCG(seed, 7))
 			equal, all := 0, 0
-			for range redistest.Ops(40_000) / 20 {
+			for range redistest.Steps(40_000) / 20 {
 				r, err := randomPolicy(rng, k).compile()
 				if err != nil {
 					t.Fatal(err)

@@ -178,7 +178,7 @@ func TestRefundByTheClock(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 8))
 				m := bubble(t)
 				late, given := 0, 0
-				for i := range redistest.Ops(100_000/len(kinds)) / 100 {
+				for i := range redistest.Steps(100_000/len(kinds)) / 100 {
 					policies := []Policy{randomPolicy(rng, k)}
 					if k == "set" {
 						policies = randomSet(rng, 2+i%2)

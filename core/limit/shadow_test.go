@@ -35,7 +35,7 @@ func TestShadowsChangeNothingAndDoAsTheirTwins(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 9))
 	denied, beyond := 0, 0
-	for i := range redistest.Ops(50_000) / 100 {
+	for i := range redistest.Steps(50_000) / 100 {
 		policies := randomSet(rng, 2+i%3)
 		shadows := 1 + rng.IntN(len(policies)-1)
 		mixed := slices.Clone(policies[shadows:])

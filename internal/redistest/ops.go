@@ -25,6 +25,16 @@ var scale = sync.OnceValue(func() float64 {
 // 100 where n is that many.
 func Ops(n int) int { return scaled(n, scale()) }
 
+// Steps is [Ops] for a comparison that one goroutine makes: no more than a tenth
+// of n under the race detector, which has nothing to find there and makes Lua on
+// miniredis several times slower. `make soak` runs those without it too.
+func Steps(n int) int {
+	if raceDetector {
+		return scaled(n, min(scale(), 0.1))
+	}
+	return Ops(n)
+}
+
 func scaled(n int, scale float64) int {
 	return max(int(float64(n)*scale), min(n, 100))
 }
