@@ -23,7 +23,7 @@ func newStock(tb testing.TB, rdb script.Client, prefix string, opts *stock.Optio
 	}
 	own.Prefix = prefix
 	if own.Budget == 0 {
-		own.Budget = 5 * time.Second // the machine may be busy
+		own.Budget = 10 * time.Second // the machine may be busy
 	}
 	s, err := stock.New(rdb, "test", &own)
 	if err != nil {

@@ -124,3 +124,9 @@ func onServer(t *testing.T) *place {
 	srv := redistest.Standalone(t)
 	return &place{admin: srv.Admin(t), rdb: srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })}
 }
+
+func onCluster(t *testing.T) *place {
+	t.Helper()
+	many := redistest.Cluster(t)
+	return &place{admin: many.Admin(t), rdb: many.Client(t, func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = true })}
+}

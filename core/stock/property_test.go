@@ -28,7 +28,7 @@ func TestStockEqualsModel(t *testing.T) { //nolint:tparallel // what they have m
 			place func(*testing.T) *place
 			steps int
 		}{
-			"miniredis 1": {onMiniredis, 45_000}, "miniredis 2": {onMiniredis, 45_000}, "standalone": {onServer, 12_000},
+			"miniredis": {onMiniredis, 15_000}, "standalone 1": {onServer, 40_000}, "standalone 2": {onServer, 40_000}, "cluster": {onCluster, 7_000},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -106,7 +106,7 @@ func newStory(t *testing.T, p *place, rng *rand.Rand, seen map[string]int) *stor
 	t.Helper()
 	p.pass(-p.hours.Load())
 	h := &story{place: p, rdb: &shifted{place: p}, rng: rng, seen: seen, prefix: redistest.Prefix(t), model: &model{items: map[string]*sale{}}}
-	opts := &stock.Options{Lease: leaseHours * time.Hour}
+	opts := &stock.Options{Lease: leaseHours * time.Hour, Budget: time.Minute}
 	for range 2 {
 		h.stocks = append(h.stocks, newStock(t, h.rdb, h.prefix, opts))
 	}

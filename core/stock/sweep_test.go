@@ -1,7 +1,9 @@
 package stock_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
 )
 
 // lapse has the lease in a place of the queue have ended, or end at a time.
@@ -98,5 +101,54 @@ func TestClockSetBack(t *testing.T) {
 			}
 		}
 		refused(t, s, "item", "eve", "1", nil, stock.ErrSoldOut)
+	})
+}
+
+// TestWhatCannotBeDeletedIsNotThere has each HDEL fail: what a transition has ended
+// is over nonetheless, and is not ended twice.
+func TestWhatCannotBeDeletedIsNotThere(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		run := func(item, source string, args ...any) {
+			t.Helper()
+			failing := strings.ReplaceAll(source, "pcall('HDEL'", "pcall('HDELX'")
+			n, err := admin.Eval(ctx, failing, []string{nameOf(prefix, item)}, args...).Int()
+			if err != nil || n < 0 || failing == source {
+				t.Errorf("%s: %d, %v", item, n, err)
+			}
+		}
+		for item, c := range map[string]struct {
+			do   func(item string)
+			sold int64
+		}{
+			"sweep": {func(item string) {
+				lapse(t, admin, nameOf(prefix, item), 1, 1)
+				run(item, lua.StockSweep)
+			}, 0},
+			"cancel":  {func(item string) { run(item, lua.StockCancel, "ann", "1", "") }, 0},
+			"confirm": {func(item string) { run(item, lua.StockReserve, "ann", "1", 2, "0", "token") }, 2},
+			"renew": {func(item string) {
+				run(item, lua.StockRenew, "ann", "1", "", 30_000)
+				run(item, lua.StockCancel, "ann", "1", "")
+			}, 0},
+		} {
+			open(t, s, item, 5)
+			reserve(t, s, item, "ann", "1", &stock.ReserveOptions{Quantity: 2})
+			c.do(item)
+			counts(t, s, item, 5-c.sold, 0, c.sold)
+			for range 2 {
+				if err := s.Sweep(ctx, nameOf(prefix, item)); err != nil {
+					t.Errorf("%s: %v", item, err)
+				}
+			}
+			counts(t, s, item, 5-c.sold, 0, c.sold)
+			if ann, err := s.Resume(item, "ann", "1", &stock.ReserveOptions{Quantity: 2}); err != nil || c.sold == 0 && !errors.Is(ann.Renew(ctx), stock.ErrLapsed) {
+				t.Errorf("%s: it is there yet: %v", item, err)
+			}
+			reserve(t, s, item, "ann", "1", &stock.ReserveOptions{Quantity: 2, Confirm: true})
+			counts(t, s, item, 3, 0, 2)
+		}
 	})
 }
