@@ -1,30 +1,54 @@
--- Locks: ends a hold; with the last one the lock is free. What is needed for
--- it is no memory, so that a full server can be relieved of its locks.
+-- Locks: ends a hold; with the last one the lock is free, or another's at once:
+-- an heir of the same process, where the hold was the only one, nobody else is
+-- known to wait, and the lock had not lapsed. What is needed to end a hold is no
+-- memory, so that a full server can be relieved of its locks.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
--- ARGV[1]  hold
+-- ARGV[1]  hold, the only one of an owner without a name where there is an heir
 -- ARGV[2]  the fence that the hold was granted, or 0 where nobody was told
--- returns  1: ended; 0: ended, but the lock had lapsed; -1: it was granted to
---          another since; -2: the record is gone, or the lock was forced open;
---          -3: the hold is not there, and it was ended before
--- effects  HDEL; then, by pcall, PEXPIRE of a record that would live for ever,
---          and PUBLISH or SPUBLISH where a waiter asked for it
-local key, id, mine = KEYS[1], ARGV[1], ARGV[2] + 0
+-- ARGV[3]  heir, the hold that may have the lock next; or nothing
+-- ARGV[4]  ttl of the heir, in milliseconds; or nothing
+-- ARGV[5]  keep of the heir, in milliseconds; or nothing
+-- returns  the heir's fence, which is more than 1: ended, and the heir has the
+--          lock; 1: ended; 0: ended, but the lock had lapsed; -1: it was granted
+--          to another since; -2: the record is gone, or the lock was forced
+--          open; -3: the hold is not there, and it was ended before
+-- effects  HDEL; then, by pcall, HSET and PEXPIRE for the heir, or else PEXPIRE
+--          of a record that would live for ever, and PUBLISH or SPUBLISH where
+--          a waiter asked for it
+local key, id, mine, heir, ttl, keeps = KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5]
 local hold = 'hold:' .. id
 
 local call, pcall = redis.call, redis.pcall
-local was = call('HMGET', key, 'owner', 'keep', 'wake', hold)
-if not was[4] then
-  local rest = call('HMGET', key, 'fence', 'ttl')
-  if not rest[1] then
+local was = call('HMGET', key, 'owner', 'keep', 'wake', 'fence', hold)
+local fence = was[4]
+if not was[5] then
+  if not fence then
     return -2
-  elseif rest[1] + 0 > mine then
+  elseif fence + 0 > mine then
+    if heir and was[1] == heir and was[2] and call('PTTL', key) > was[2] + 0 then -- asked again
+      call('PEXPIRE', key, ttl + keeps)
+      return fence + 0
+    end
     return -1
   end
-  return was[1] and not rest[2] and -2 or -3
+  return was[1] and not was[2] and -2 or -3
 end
 local lives, keep, wake = call('PTTL', key), was[2] + 0, was[3]
+local lapsed = lives >= 0 and lives <= keep
 local last = was[1] == id or call('HLEN', key) == (wake and 6 or 5)
+if heir and was[1] == id and not wake and not lapsed then
+  local clock = call('TIME')
+  local number = math.max(fence + 1, clock[1] * 1000000 + clock[2])
+  if number < 9007199254740992 then -- 2^53
+    call('HDEL', key, hold)
+    hold = 'hold:' .. heir
+    local set = pcall('HSET', key, 'fence', number, 'owner', heir, 'ttl', ttl, 'keep', keeps, hold, '')
+    if type(set) == 'number' and type(pcall('PEXPIRE', key, ttl + keeps)) == 'number' then
+      return number
+    end
+  end
+end
 if last then
   call('HDEL', key, hold, 'owner', 'ttl', 'keep', 'wake')
 else
@@ -39,4 +63,4 @@ if last and wake == 'SPUBLISH' then
 elseif last and wake then
   pcall('PUBLISH', key, 'free')
 end
-return lives >= 0 and lives <= keep and 0 or 1
+return lapsed and 0 or 1

@@ -12,6 +12,7 @@ type lines struct {
 	mu     sync.Mutex
 	places map[string]*place
 	spare  []*place // empty ones, to be used again: most locks have nobody wait
+	came   uint64   // how many callers have joined a line
 }
 
 // spares is how many are kept.
@@ -21,6 +22,7 @@ type place struct {
 	waiting []*waiter     // as they came
 	held    []string      // the lines that have a lock
 	bell    chan struct{} // closed when it may be free; nil when nobody listens
+	passed  int           // how often in a row it has gone on without being free
 }
 
 // waiter is somebody in a line. The first of each line asks Redis.
@@ -28,6 +30,8 @@ type waiter struct {
 	of        *lines
 	key, line string
 	turn      chan struct{} // closed when it is the first
+	gifts     chan gift     // of who has had the lock before
+	number    uint64        // which of all who came
 }
 
 // now is the turn of who finds nobody before him.
@@ -40,16 +44,21 @@ var now = func() chan struct{} {
 func (l *lines) join(key, line string) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := &waiter{of: l, key: key, line: line, turn: now}
+	l.came++
+	w := &waiter{of: l, key: key, line: line, turn: now, number: l.came}
 	p := l.at(key)
 	if p.first(line) != nil {
 		w.turn = make(chan struct{})
+	}
+	if len(p.waiting)+len(p.held) > 0 {
+		w.gifts = make(chan gift, 1)
 	}
 	p.waiting = append(p.waiting, w)
 	return w
 }
 
-func (w *waiter) leave() {
+// leave returns what was given to the waiter, and not taken.
+func (w *waiter) leave() (g gift, given bool) {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
 	p := w.of.at(w.key)
@@ -59,6 +68,46 @@ func (w *waiter) leave() {
 		close(next.turn)
 	}
 	w.of.clear(w.key, p)
+	select {
+	case g = <-w.gifts:
+		return g, true
+	default:
+		return g, false
+	}
+}
+
+// heir says whether the first in line may have the lock next without its being
+// free in between, and which is the last who may: whoever comes later has not
+// asked when it is granted.
+func (l *lines) heir(key string) (last uint64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.places[key]
+	if p == nil || len(p.waiting) == 0 || p.waiting[0].gifts == nil || p.waiting[0].line != "" || p.passed == mostPasses {
+		return 0, false
+	}
+	p.passed++
+	return l.came, true
+}
+
+// give hands the lock that this process has to the first in line.
+func (l *lines) give(key string, g gift) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.places[key]
+	if p == nil {
+		return false
+	}
+	w := p.first("")
+	if w == nil || w.gifts == nil || w.number > g.last {
+		return false
+	}
+	select {
+	case w.gifts <- g:
+		return true
+	default:
+		return false
+	}
 }
 
 // bell is closed when it makes sense to ask again.
@@ -102,6 +151,7 @@ func (l *lines) free(key, line string) {
 	if i := slices.Index(p.held, line); i >= 0 {
 		p.held = slices.Delete(p.held, i, i+1)
 	}
+	p.passed = 0
 	p.ring()
 	l.clear(key, p)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,6 +59,10 @@ func (l neap) ask(ctx context.Context, key string, wait bool) (grant, error) {
 type diary struct {
 	*history.Diary
 	holds atomic.Int64
+
+	mu     sync.Mutex
+	passes map[any]pass     // by the heir's hold
+	given  map[grantee]pass // by what its holder is told
 }
 
 // worker makes operations, one at a time.
@@ -106,6 +111,7 @@ func (w *worker) acquire(ctx context.Context, t *testing.T, key string, wait boo
 	held, err := w.mutex.ask(ctx, key, wait)
 	switch {
 	case err == nil:
+		w.diary.accepted(key, held.Fence())
 		w.diary.Add(w.id, a, call, told{fence: held.Fence()})
 		w.has = append(w.has, possession{grant: held, key: key, hold: a.hold})
 	case errors.Is(err, lock.ErrHeld):
@@ -188,10 +194,10 @@ func TestLinearizable(t *testing.T) {
 		Model: model, End: end, Histories: redistest.Ops(200_000) / 1000, Lease: linearTTL,
 		Workers: func(t *testing.T, d *history.Diary, rdbs []*redis.Client, prefix string, seed uint64) (steps []func(*testing.T)) {
 			t.Helper()
-			own := &diary{Diary: d}
+			own := &diary{Diary: d, passes: map[any]pass{}, given: map[grantee]pass{}}
 			var lockers []*lock.Locker
 			for i, rdb := range rdbs {
-				l, err := lock.New(history.Client{Client: rdb, Diary: d}, "linear", &lock.Options{
+				l, err := lock.New(heirs{history.Client{Client: rdb, Diary: d}, own}, "linear", &lock.Options{
 					Prefix: prefix, Budget: linearBudgets[i%len(linearBudgets)], TTL: linearTTL, NoRenewal: true,
 					Wait: 20 * time.Millisecond, RetryDelay: lock.MinRetryDelay,
 				})

@@ -23,6 +23,7 @@ type Lock struct {
 	bid
 	fence  int64
 	parent context.Context
+	given  bool // by another of this process, which is noted as having the lock
 	lease  lease.Lease
 
 	release sync.Once
@@ -131,13 +132,21 @@ func (l *Lock) released(ctx context.Context) error {
 // end that Redis does not confirm goes on in the background.
 func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted bool, lost, err error) {
 	lost = l.lease.End(ErrReleased)
-	if lost == nil {
+	end := l.ending(l.of, l.fence, how)
+	last, passes := uint64(0), false
+	if lost == nil && l.run == nil && l.line == "" && l.doubt.Calls == 0 { // what may be granted again must not go on again
+		last, passes = l.of.lines.heir(l.key)
+	}
+	asked := time.Now()
+	switch {
+	case lost != nil:
+		n, doubted, err = end(ctx)
+	case passes:
+		n, doubted, err = l.pass(ctx, last)
+	default:
+		n, doubted, err = end(ctx)
 		defer l.of.lines.free(l.key, l.line)
 	}
-
-	end := l.ending(l.of, l.fence, how)
-	asked := time.Now()
-	n, doubted, err = end(ctx)
 	if err != nil {
 		l.of.takeBack(ask.Doubt{Last: asked, Calls: 1 + l.doubt.Calls}, l.doubt.Calls == 0, end)
 	} else if l.doubt.Calls > 0 {

@@ -17,7 +17,11 @@ func (h *holding) Parent() context.Context {
 	return context.WithValue(h.parent, contextKey{}, (*Lock)(h))
 }
 
-func (h *holding) Held() { h.of.lines.hold(h.key, h.line) }
+func (h *holding) Held() {
+	if !h.given {
+		h.of.lines.hold(h.key, h.line)
+	}
+}
 
 func (h *holding) Lost() {
 	h.of.lines.free(h.key, h.line)

@@ -7,9 +7,13 @@ import (
 )
 
 // wait asks until the bid gets the lock or the limit has passed; 0 is none.
-func (s *shared) wait(ctx context.Context, b *bid, limit time.Duration) (*Lock, error) {
+func (s *shared) wait(ctx context.Context, b *bid, limit time.Duration) (held *Lock, err error) {
 	w := s.lines.join(b.key, b.line)
-	defer w.leave()
+	defer func() {
+		if g, given := w.leave(); given {
+			held, err = s.late(ctx, b, g, held, err)
+		}
+	}()
 	alarm := alarm{limit: limit, set: time.Now()}
 	defer alarm.stop()
 	var over <-chan time.Time
@@ -63,6 +67,8 @@ func (s *shared) contend(ctx context.Context, b *bid, w *waiter, alarm *alarm) (
 		}
 		due = false
 		select {
+		case g := <-w.gifts:
+			return s.accept(ctx, b, g)
 		case <-bell:
 		case <-ear.change(wake):
 		case <-poll.C:

@@ -84,6 +84,9 @@ func (d *Diary) Close(at int, happened bool) {
 	defer d.mu.Unlock()
 	d.ops[at].Return = d.Now()
 	if !happened {
+		if on := d.on[d.ops[at].Input.(Keyed).OfKey()]; on != nil {
+			on.open--
+		}
 		d.ops[at].Input = nil
 	}
 }

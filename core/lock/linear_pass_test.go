@@ -1,0 +1,90 @@
+package lock_test
+
+import (
+	"context"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/history"
+)
+
+// heirs is a client that notes the holds which a release may grant to an heir:
+// of one that nobody was told of, nobody knows when it ends.
+type heirs struct {
+	history.Client
+	diary *diary
+}
+
+func (c heirs) Process(ctx context.Context, cmd redis.Cmder) error {
+	if text := cmd.String(); !strings.Contains(text, releaseScript.SHA()) && !strings.Contains(text, releaseScript.Source()) {
+		return c.Client.Process(ctx, cmd)
+	}
+	args := cmd.Args()
+	if len(args) < 7 {
+		return c.Client.Process(ctx, cmd)
+	}
+	_, key, _ := strings.Cut(args[3].(string), "{")
+	p, first := c.diary.passing(strings.TrimSuffix(key, "}"), args[6])
+	err := c.Client.Process(ctx, cmd)
+	if n, ok := cmd.(interface{ Val() any }).Val().(int64); ok && err == nil && (n > 1 || first) {
+		c.diary.passed(p, n)
+	}
+	return err
+}
+
+// pass is a hold that a release may grant, and where the diary says so.
+type pass struct {
+	key          string
+	begins, ends int
+}
+
+// passing notes a hold that is about to be granted, once; first says that it was
+// not noted before.
+func (d *diary) passing(key string, heir any) (p pass, first bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p, ok := d.passes[heir]; ok {
+		return p, false
+	}
+	const nobody = linearWorkers
+	call, hold := d.Now(), int(d.holds.Add(1))
+	p = pass{
+		key,
+		d.Open(nobody, asked{mayAcquire, key, hold}, call, told{}),
+		d.Open(nobody, asked{mayRelease, key, hold}, call, told{}),
+	}
+	d.passes[heir] = p
+	return p, true
+}
+
+// passed notes what was answered: the fence of the hold, or that there is none.
+func (d *diary) passed(p pass, fence int64) {
+	if fence <= 1 {
+		d.strike(p)
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.given[grantee{p.key, fence}] = p
+}
+
+// accepted notes that somebody was told of a hold.
+func (d *diary) accepted(key string, fence int64) {
+	d.mu.Lock()
+	p, ok := d.given[grantee{key, fence}]
+	d.mu.Unlock()
+	if ok {
+		d.strike(p)
+	}
+}
+
+func (d *diary) strike(p pass) {
+	d.Close(p.begins, false)
+	d.Close(p.ends, false)
+}
+
+type grantee struct {
+	key   string
+	fence int64
+}

@@ -1,0 +1,406 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// queue has so many callers stand in line for "key", in their order, and tells
+// what becomes of each.
+func queue(t *testing.T, l *lock.Locker, ctxs ...context.Context) (got []chan *lock.Lock, failed []chan error) {
+	t.Helper()
+	for i, ctx := range ctxs {
+		one, fault := make(chan *lock.Lock, 1), make(chan error, 1)
+		got, failed = append(got, one), append(failed, fault)
+		go func() {
+			held, err := l.Acquire(ctx, "key")
+			if err != nil {
+				fault <- err
+				return
+			}
+			one <- held
+		}()
+		inLine(t, l, i+1)
+	}
+	return got, failed
+}
+
+func has(t *testing.T, one chan *lock.Lock) *lock.Lock {
+	t.Helper()
+	select {
+	case held := <-one:
+		return held
+	case <-time.After(soon):
+		t.Fatal("who is first in line does not get the lock")
+	}
+	return nil
+}
+
+// halting is a client whose releases wait at a gate, before they are sent or
+// behind their answer, and may then be told that the connection broke.
+type halting struct {
+	redis.UniversalClient
+	behind, broken bool
+	here           chan struct{}
+	on             chan struct{}
+	once           sync.Once
+}
+
+func (c *halting) Process(ctx context.Context, cmd redis.Cmder) error {
+	first := false
+	if strings.Contains(cmd.String(), releaseScript.SHA()) {
+		c.once.Do(func() { first = true })
+	}
+	if first && !c.behind {
+		close(c.here)
+		<-c.on
+	}
+	err := c.UniversalClient.Process(ctx, cmd)
+	if first && c.behind {
+		close(c.here)
+		<-c.on
+	}
+	if first && c.broken {
+		cmd.SetErr(io.EOF)
+		return io.EOF
+	}
+	return err
+}
+
+func halt(rdb redis.UniversalClient, behind, broken bool) *halting {
+	return &halting{
+		UniversalClient: rdb, behind: behind, broken: broken, here: make(chan struct{}), on: make(chan struct{}),
+	}
+}
+
+// A release has the first in line hold the lock next, in one question, and with
+// a larger fence.
+func TestALockGoesOnInOneQuestion(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	l := locker(t, srv.Client(t), prefix, unasking())
+	other := locker(t, srv.Client(t), prefix, nil)
+	held := try(t, l)
+	got, _ := queue(t, l, t.Context(), t.Context())
+	for _, one := range got {
+		redistest.ResetStats(t, srv.Admin(t))
+		release(t, held)
+		next := has(t, one)
+		if n := redistest.CommandStats(t, srv.Admin(t))["evalsha"].Calls; n != 1 {
+			t.Errorf("it took %d calls", n)
+		}
+		if next.Fence() <= held.Fence() || next.Err() != nil || !errors.Is(held.Err(), lock.ErrReleased) {
+			t.Errorf("fence %d after %d, %v, %v", next.Fence(), held.Fence(), next.Err(), held.Err())
+		}
+		if state, err := l.Inspect(t.Context(), "key"); err != nil || state.Holds != 1 || state.Fence != next.Fence() || l.Stats().Holding != 1 {
+			t.Errorf("%+v, %v, %+v", state, err, l.Stats())
+		}
+		if _, err := other.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("another: %v", err)
+		}
+		held = next
+	}
+	release(t, held)
+	if stats := l.Stats(); stats.Holding != 0 || stats.Granted != 3 {
+		t.Errorf("%+v", stats)
+	}
+	freeWithin(t, soon, other, "key")
+}
+
+// While another process is known to wait, the lock is free in between.
+func TestALockGoesOnOnlyWhereNobodyElseWaits(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, unasking())
+		held := try(t, l)
+		got, _ := queue(t, l, t.Context())
+		if err := admin.HSet(t.Context(), recordOf(prefix, "key"), "wake", "PUBLISH").Err(); err != nil {
+			t.Fatal(err)
+		}
+		sub := admin.Subscribe(t.Context(), recordOf(prefix, "key"))
+		defer sub.Close()
+		if _, err := sub.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		release(t, held)
+		if _, err := sub.ReceiveMessage(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, has(t, got[0]))
+	})
+}
+
+// Of a release whose reply is lost, both ends are found out by asking again.
+func TestALostReplyOfWhatGoesOn(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		client := halt(rdb, true, true)
+		l, other := locker(t, client, prefix, unasking()), locker(t, rdb, prefix, nil)
+		if err := l.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		held := try(t, l)
+		got, _ := queue(t, l, t.Context())
+		close(client.on)
+		release(t, held)
+		next := has(t, got[0])
+		if next.Fence() <= held.Fence() {
+			t.Errorf("fence %d after %d", next.Fence(), held.Fence())
+		}
+		if _, err := other.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("another: %v", err)
+		}
+		release(t, next)
+		freeWithin(t, soon, other, "key")
+		if stats := l.Stats(); stats.Undoing != 0 {
+			t.Errorf("%+v", stats)
+		}
+	})
+}
+
+// What Redis does not confirm is undone at both ends: nobody has the lock for
+// long who was not told.
+func TestWhatMayHaveGoneOnIsUndone(t *testing.T) {
+	t.Parallel()
+	srv, _, proxy, prefix := behind(t)
+	l := locker(t, srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial }), prefix,
+		calm(lock.Options{Budget: 20 * time.Millisecond, RetryDelay: 50 * time.Millisecond}))
+	other := locker(t, srv.Client(t), prefix, nil)
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var held *lock.Lock
+	redistest.Await(t, soon, "the lock", func() bool {
+		var err error
+		held, err = l.Try(t.Context(), "key")
+		return err == nil
+	})
+	got, failed := queue(t, l, t.Context())
+	proxy.Lose(redistest.Silence, 1, "evalsha")
+	if err := held.Release(t.Context()); !errors.Is(err, script.ErrMaybeExecuted) {
+		t.Errorf("a release without an answer: %v", err)
+	}
+	select {
+	case next := <-got[0]:
+		_ = next.Release(t.Context())
+	case err := <-failed[0]: // 20 ms are little
+		if !errors.Is(err, script.ErrMaybeExecuted) && !errors.Is(err, script.ErrNotExecuted) {
+			t.Error(err)
+		}
+	case <-time.After(soon):
+		t.Error("who is in line does not get the lock")
+	}
+	freeWithin(t, soon, other, "key")
+}
+
+// A waiter that goes while it is given the lock leaves it to the next, or free.
+func TestWhoIsGivenALockMayHaveGone(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]bool{"and another waits": true, "and nobody waits": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+				client := halt(rdb, true, false)
+				l, other := locker(t, client, prefix, unasking()), locker(t, rdb, prefix, nil)
+				held := try(t, l)
+				ctx, cancel := context.WithCancel(t.Context())
+				ctxs := []context.Context{ctx}
+				if next {
+					ctxs = append(ctxs, t.Context())
+				}
+				got, failed := queue(t, l, ctxs...)
+				done := make(chan error, 1)
+				go func() { done <- held.Release(t.Context()) }()
+				<-client.here
+				cancel()
+				if err := <-failed[0]; !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				close(client.on)
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				if next {
+					release(t, has(t, got[1]))
+				}
+				freeWithin(t, soon, other, "key")
+				if stats := l.Stats(); stats.Holding != 0 || stats.Waiting != 0 {
+					t.Errorf("%+v", stats)
+				}
+			})
+		})
+	}
+}
+
+// Who comes when the lock has been granted to the line already is given what is
+// asked for after that.
+func TestALockIsNotGivenToWhoComesLater(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		client := halt(rdb, true, false)
+		l, other := locker(t, client, prefix, unasking()), locker(t, rdb, prefix, nil)
+		if err := l.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		held := try(t, l)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, failed := queue(t, l, ctx)
+		done := make(chan error, 1)
+		go func() { done <- held.Release(t.Context()) }()
+		<-client.here
+		cancel()
+		<-failed[0]
+		state, err := other.Inspect(t.Context(), "key")
+		if err != nil || !state.Held || state.Fence <= held.Fence() {
+			t.Errorf("%+v, %v", state, err)
+		}
+		got, _ := queue(t, l, t.Context())
+		close(client.on)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		next := has(t, got[0])
+		if next.Fence() <= state.Fence {
+			t.Errorf("fence %d was given before it was asked for", next.Fence())
+		}
+		release(t, next)
+	})
+}
+
+// What comes when the wait is just over is taken.
+func TestALockThatComesAtTheEndOfTheWait(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		client := &stuckTwice{UniversalClient: rdb, here: make(chan struct{}), on: make(chan struct{})}
+		l := locker(t, client, prefix, &lock.Options{Wait: 100 * time.Millisecond, RetryDelay: time.Hour})
+		held := try(t, l)
+		got, _ := queue(t, l, t.Context())
+		<-client.here // asks for the last time, and will be denied by who is given the lock
+		release(t, held)
+		close(client.on)
+		release(t, has(t, got[0]))
+	})
+}
+
+// Who is given a lock while a question of its own has no answer, and then goes,
+// leaves it to the next, or free.
+func TestWhoIsGivenALockMayGoUnaware(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]bool{"and another waits": true, "and nobody waits": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+				client := &stuckTwice{UniversalClient: rdb, here: make(chan struct{}), on: make(chan struct{})}
+				l := locker(t, client, prefix, &lock.Options{Wait: time.Minute, RetryDelay: lock.MinRetryDelay})
+				held := try(t, l)
+				ctx, cancel := context.WithCancel(t.Context())
+				ctxs := []context.Context{ctx}
+				if next {
+					ctxs = append(ctxs, t.Context())
+				}
+				got, failed := queue(t, l, ctxs...)
+				<-client.here
+				release(t, held)
+				cancel()
+				close(client.on)
+				if err := <-failed[0]; !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				if next {
+					release(t, has(t, got[1]))
+				}
+				freeWithin(t, soon, locker(t, rdb, prefix, nil), "key")
+				redistest.Await(t, soon, "nobody to have it", func() bool { return l.Stats().Holding == 0 })
+			})
+		})
+	}
+}
+
+// A lock that had lapsed does not go on: its holder is told, and who waits asks.
+func TestALapsedLockDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		l := locker(t, rdb, prefix, unasking())
+		held := try(t, l)
+		got, _ := queue(t, l, t.Context())
+		admin.PExpire(t.Context(), recordOf(prefix, "key"), lock.DefaultFenceRetention-time.Minute)
+		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrExpired) {
+			t.Errorf("the release of what had lapsed: %v", err)
+		}
+		release(t, has(t, got[0]))
+	})
+}
+
+// A hold of which a call in doubt may come yet is only ended: a release that is
+// late as well would hand what nobody has to an heir whom nobody looks for.
+func TestWhatMayBeGrantedAgainDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	srv, rdb, proxy, prefix := behind(t)
+	client := &passing{UniversalClient: rdb}
+	l := locker(t, client, prefix, unasking())
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Lose(redistest.EOF, 1, "evalsha")
+	held := try(t, l)
+	got, _ := queue(t, l, t.Context(), t.Context())
+	release(t, held)
+	next := has(t, got[0])
+	if n := client.passes.Load(); n != 0 || proxy.Lost() != 1 {
+		t.Errorf("%d releases named an heir; %d replies were lost", n, proxy.Lost())
+	}
+	release(t, next)
+	release(t, has(t, got[1]))
+	if n := client.passes.Load(); n != 1 {
+		t.Errorf("%d releases named an heir, of one that was granted without doubt", n)
+	}
+	freeWithin(t, soon, locker(t, srv.Client(t), prefix, nil), "key")
+}
+
+// passing counts the releases that name an heir.
+type passing struct {
+	redis.UniversalClient
+	passes atomic.Int64
+}
+
+func (c *passing) Process(ctx context.Context, cmd redis.Cmder) error {
+	if strings.Contains(cmd.String(), releaseScript.SHA()) && len(cmd.Args()) > 6 {
+		c.passes.Add(1)
+	}
+	return c.UniversalClient.Process(ctx, cmd)
+}
+
+// stuckTwice has the second acquire wait before it is sent.
+type stuckTwice struct {
+	redis.UniversalClient
+	mu       sync.Mutex
+	seen     int
+	here, on chan struct{}
+}
+
+func (c *stuckTwice) Process(ctx context.Context, cmd redis.Cmder) error {
+	if text := cmd.String(); strings.HasPrefix(text, "evalsha") && strings.Contains(text, acquireScript.SHA()) {
+		c.mu.Lock()
+		c.seen++
+		second := c.seen == 2
+		c.mu.Unlock()
+		if second {
+			close(c.here)
+			<-c.on
+		}
+	}
+	return c.UniversalClient.Process(ctx, cmd)
+}
