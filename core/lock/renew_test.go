@@ -468,7 +468,7 @@ func TestAtOnce(t *testing.T) {
 }
 
 func atOnce(t *testing.T, i int) {
-	f, l := fakeLocker(t, &lock.Options{TTL: 3 * time.Second})
+	f, l := fakeLocker(t, &lock.Options{TTL: 3 * time.Second, Budget: time.Second})
 	held, err := l.Try(t.Context(), "key")
 	if err != nil {
 		t.Error(err)
