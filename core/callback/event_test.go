@@ -96,3 +96,46 @@ func TestRetentionIsEnough(t *testing.T) {
 		}
 	}
 }
+
+// A rejection of which nobody says why is one nonetheless.
+func TestRejectNil(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	s, p := &shop{handle: func(context.Context, *callback.Event) error { return callback.Reject(nil) }}, callback.Alipay()
+	h := endpoint(t, p, guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{}), s, callback.Options{})
+	for range 2 {
+		deliver(h, alipayForm).is(t, p.Refused)
+	}
+	if runs, bookings := s.counts(); runs != 1 || bookings != 0 {
+		t.Errorf("%d runs, %d bookings", runs, bookings)
+	}
+}
+
+// Where not told otherwise, a megabyte is read.
+func TestDefaultMaxBody(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	s, p := &shop{}, callback.Alipay()
+	h := endpoint(t, p, guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{}), s, callback.Options{})
+	form := alipayForm + "&x=" + strings.Repeat("x", callback.DefaultMaxBody-len(alipayForm)-len("&x="))
+	if got := deliver(h, form+"x"); got.status != 413 {
+		t.Errorf("%+v", got)
+	}
+	deliver(h, form).is(t, p.Done)
+}
+
+// The name of a preset ends where the colon of its keys begins.
+func TestPresetNames(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
+	for name, fine := range map[string]bool{
+		"aZ-09": true, strings.Repeat("n", 32): true, strings.Repeat("n", 33): false, "a:b": false, "a b": false, "\xc3\xa9": false,
+	} {
+		p := callback.Alipay()
+		p.Name = name
+		if _, err := callback.New(p, g, demoVerify, (&shop{}).book, nil); (err == nil) != fine {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
