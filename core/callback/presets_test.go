@@ -130,6 +130,9 @@ func TestPresets(t *testing.T) {
 				}
 				s.once(t, 1)
 				got := seen.Item
+				if payload := string(got.Payload); payload != p.body && p.body != adyen(payload) {
+					t.Errorf("the payload is %q", payload)
+				}
 				got.Payload = nil
 				if p.key == "" {
 					p.key = p.preset.Name + ":" + got.Transition
