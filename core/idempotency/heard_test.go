@@ -1,0 +1,174 @@
+package idempotency_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+)
+
+// deaf loses every reply to a script while it is asked to.
+type deaf struct {
+	redis.UniversalClient
+	sha string
+	now atomic.Bool
+}
+
+func (d *deaf) Process(ctx context.Context, cmd redis.Cmder) error {
+	err := d.UniversalClient.Process(ctx, cmd)
+	if err == nil && d.now.Load() && strings.Contains(cmd.String(), d.sha) {
+		cmd.SetErr(io.EOF)
+		return io.EOF
+	}
+	return err
+}
+
+// heard fails the test unless all end without any time passing.
+func heard(t *testing.T, all *sync.WaitGroup) {
+	t.Helper()
+	began := time.Now()
+	all.Wait()
+	if took := time.Since(began); took > 0 {
+		t.Errorf("heard of after %v", took)
+	}
+}
+
+// TestWhoWaitsHearsThatItIsForgotten and does it again.
+func TestWhoWaitsHearsThatItIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := guard(t, inBubble(t), "p", &idempotency.Options{RetryDelay: never, Wait: 2 * never})
+		c := begin(t, g, "key", "")
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				next, result, err := g.Await(t.Context(), "key", "")
+				if next != nil {
+					err, result = next.Complete(t.Context(), []byte("again")), []byte("again")
+				}
+				if err != nil || string(result) != "again" {
+					t.Errorf("%q, %v", result, err)
+				}
+			})
+		}
+		synctest.Wait()
+		if there, err := g.Forget(t.Context(), "key"); !there || err != nil {
+			t.Error(there, err)
+		}
+		heard(t, &all)
+		if s := g.Stats(); s.Begun != 2 || s.Replayed != 4 {
+			t.Errorf("%+v", s)
+		}
+		if err := c.Abandon(t.Context()); err == nil {
+			t.Error("who was forgotten gave up what is another's")
+		}
+	})
+}
+
+// TestWhoWaitsHearsOfAnEndThatIsNotConfirmed: it may be there all the same.
+func TestWhoWaitsHearsOfAnEndThatIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &deaf{UniversalClient: inBubble(t), sha: completeSHA}
+		g := guard(t, rdb, "p", &idempotency.Options{RetryDelay: never, Wait: 2 * never})
+		warm(t, g)
+		c := begin(t, g, "key", "")
+		var all sync.WaitGroup
+		for range 5 {
+			awaits(t.Context(), t, &all, g, "key", "result", nil)
+		}
+		synctest.Wait()
+		rdb.now.Store(true)
+		if err := c.Complete(t.Context(), []byte("result")); err == nil {
+			t.Error("it is confirmed by nobody")
+		}
+		heard(t, &all)
+		rdb.now.Store(false)
+		left(t, g)
+	})
+}
+
+// TestWhoLearnsHowItEndedTellsTheOthers, who would else ask one after the other.
+func TestWhoLearnsHowItEndedTellsTheOthers(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]error{
+		"done 7 1 0 0 somebody -\npresult": nil,
+		"gone 7 1 0 0 somebody -\n":        idempotency.ErrNoResult,
+		"doubt 7 1 0 0 somebody -\n":       idempotency.ErrInDoubt,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			const delay = 10 * time.Second
+			rdb := inBubble(t)
+			g := guard(t, rdb, "p", &idempotency.Options{
+				RetryDelay: delay, Wait: never, Lease: 2 * never, InDoubt: idempotency.Reject, DoubtRetention: 24 * never,
+			})
+			running := "pending 7 1 99999999999999 7200000 somebody -\n"
+			record := nameOf("p", "key")
+			rdb.Set(t.Context(), record, running, never)
+			var all sync.WaitGroup
+			for range 5 {
+				result := ""
+				if want == nil {
+					result = "result"
+				}
+				awaits(t.Context(), t, &all, g, "key", result, want)
+			}
+			synctest.Wait()
+			rdb.Set(t.Context(), record, line, never)
+			began := time.Now()
+			all.Wait()
+			if took := time.Since(began); took > delay {
+				t.Errorf("%q: all know after %v", line, took)
+			}
+		})
+	}
+}
+
+type held struct{}
+
+// slow has a question whose context says so wait for the end of that.
+type slow struct{ redis.UniversalClient }
+
+func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
+	if ctx.Value(held{}) == nil {
+		return s.UniversalClient.Process(ctx, cmd)
+	}
+	<-ctx.Done()
+	cmd.SetErr(ctx.Err())
+	return ctx.Err()
+}
+
+// TestWhoLeavesLateTakesNobodyWithHim: since he asked, the key was given up and
+// begun again, and others wait for that.
+func TestWhoLeavesLateTakesNobodyWithHim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := guard(t, slow{inBubble(t)}, "p", &idempotency.Options{RetryDelay: never, Wait: 2 * never})
+		c := begin(t, g, "key", "")
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), held{}, true))
+		var late, others sync.WaitGroup
+		awaits(ctx, t, &late, g, "key", "", context.Canceled)
+		synctest.Wait()
+		if err := c.Abandon(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c = begin(t, g, "key", "")
+		awaits(t.Context(), t, &others, g, "key", "result", nil)
+		synctest.Wait()
+		cancel()
+		late.Wait()
+		if err := c.Complete(t.Context(), []byte("result")); err != nil {
+			t.Fatal(err)
+		}
+		heard(t, &others)
+		left(t, g)
+	})
+}
