@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -147,45 +148,37 @@ func TestWaitingCostsLittle(t *testing.T) {
 // another asks.
 func TestAnotherLeads(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"canceled", "timed out"} {
+	for how, want := range map[string]error{"canceled": context.Canceled, "timed out": idempotency.ErrInFlight} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			srv := redistest.NewStandalone(t)
-			admin, prefix := srv.Admin(t), srv.Prefix(t)
-			const wait = 3 * time.Second
-			stood := redistest.Witness(t)
-			g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: brief, Wait: wait})
-			other := guard(t, srv.Client(t), prefix, nil)
-			warm(t, g, other)
-			c := begin(t, other, "key", "")
-			redistest.ResetStats(t, admin)
-			ctx, cancel := context.WithCancel(t.Context())
-			var first, others sync.WaitGroup
-			began := time.Now()
-			want := idempotency.ErrInFlight
-			if how == "canceled" {
-				want = context.Canceled
-			}
-			awaits(ctx, t, &first, g, "key", "", want)
-			redistest.Await(t, soon, "the first to lead", func() bool { return asked(t, admin) > 3 })
-			redistest.Await(t, soon, "half of its wait", func() bool { return how == "canceled" || time.Since(began) > wait/2 })
-			for range 5 {
-				awaits(t.Context(), t, &others, g, "key", "result", nil)
-			}
-			if how == "canceled" {
-				redistest.Await(t, soon, "the others to ask", func() bool { return asked(t, admin) > 10 })
+			synctest.Test(t, func(t *testing.T) {
+				const wait = 3 * time.Second
+				rdb := inBubble(t)
+				g := guard(t, rdb, "p", &idempotency.Options{RetryDelay: brief, Wait: wait})
+				other := guard(t, rdb, "p", nil)
+				c := begin(t, other, "key", "")
+				ctx, cancel := context.WithCancel(t.Context())
+				var first, others sync.WaitGroup
+				awaits(ctx, t, &first, g, "key", "", want)
+				time.Sleep(wait / 2)
+				for range 5 {
+					awaits(t.Context(), t, &others, g, "key", "result", nil)
+				}
+				if how == "canceled" {
+					time.Sleep(wait / 4)
+					cancel()
+				}
+				first.Wait()
 				cancel()
-			}
-			first.Wait()
-			cancel()
-			if err := c.Complete(t.Context(), []byte("result")); err != nil {
-				t.Error(err)
-			}
-			ended := time.Now()
-			others.Wait()
-			if took := time.Since(ended); took > wait/4+4*stood() {
-				t.Errorf("learnt after %v", took)
-			}
+				if err := c.Complete(t.Context(), []byte("result")); err != nil {
+					t.Error(err)
+				}
+				ended := time.Now()
+				others.Wait()
+				if took := time.Since(ended); took > brief {
+					t.Errorf("learnt after %v", took)
+				}
+			})
 		})
 	}
 }
