@@ -32,7 +32,7 @@ func TestStockEqualsModel(t *testing.T) { //nolint:tparallel // what they have m
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				seen := stories(t, c.place(t), redistest.Ops(c.steps))
+				seen := stories(t, c.place(t), redistest.Steps(c.steps))
 				mu.Lock()
 				defer mu.Unlock()
 				for what, n := range seen {
@@ -57,7 +57,7 @@ func TestStockEqualsModel(t *testing.T) { //nolint:tparallel // what they have m
 			t.Errorf("%s: not met", what)
 		}
 	}
-	if least := redistest.Ops(100_000); all["steps"] < least {
+	if least := redistest.Steps(100_000); all["steps"] < least {
 		t.Errorf("%d steps, not %d", all["steps"], least)
 	}
 }
