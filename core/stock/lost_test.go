@@ -148,7 +148,7 @@ func TestALateReserveIsUndone(t *testing.T) {
 		open(t, other, "item", 1)
 		isLeft := func(what string) {
 			t.Helper()
-			redistest.Await(t, time.Minute, what, func() bool {
+			redistest.Await(t, stock.DefaultLease*2/3, what, func() bool {
 				l, err := other.Left(ctx, "item")
 				return err == nil && l.Left == 1
 			})
