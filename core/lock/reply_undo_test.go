@@ -39,12 +39,8 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			prefix := srv.Prefix(t)
 			stalled := redistest.Witness(t)
 			opts := &lock.Options{Budget: 100 * time.Millisecond}
-			ctx := t.Context()
 			if canceled {
 				opts.Budget = 5 * time.Second
-				short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-				defer cancel()
-				ctx = short
 			}
 			other := locker(t, srv.Client(t), prefix, nil)
 			l := locker(t, srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 }), prefix, opts)
@@ -54,6 +50,12 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			const keys = 10
 			began := time.Now()
 			srv.Pause(t)
+			ctx := t.Context()
+			if canceled {
+				short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
+				ctx = short
+			}
 			var wg sync.WaitGroup
 			for i := range keys {
 				wg.Go(func() {
