@@ -42,9 +42,12 @@ func run(ctx context.Context, only string, verbose bool) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	g := garden{root: strings.TrimSpace(string(out)), tmp: tmp, verbose: verbose}
+	g := garden{
+		root: strings.TrimSpace(string(out)), tmp: tmp, verbose: verbose,
+		builds: make(chan struct{}, runtime.NumCPU()),
+	}
 
-	turns := make(chan struct{}, runtime.NumCPU())
+	turns := make(chan struct{}, 3*runtime.NumCPU()) // tests wait for most of their time
 	var wg sync.WaitGroup
 	found := false
 	for _, a := range adapters {
@@ -82,6 +85,7 @@ func run(ctx context.Context, only string, verbose bool) error {
 type garden struct {
 	root, tmp string
 	verbose   bool
+	builds    chan struct{} // one for each that may be made at a time
 
 	mu             sync.Mutex
 	caught, faults int
@@ -147,15 +151,18 @@ func (g *garden) plant(ctx context.Context, a adapter, i int) {
 func (g *garden) test(ctx context.Context, a adapter, name string, flags []string) (output string, ok bool, err error) {
 	binary := filepath.Join(g.tmp, name+".test")
 	defer os.Remove(binary)
-	args := append([]string{"test", "-c", "-o", binary}, flags...)
+	args := append([]string{"test", "-c", "-ldflags=-s -w", "-o", binary}, flags...)
 	build := exec.CommandContext(ctx, "go", append(args, "./"+a.name)...)
 	build.Dir = g.root
-	if out, err := build.CombinedOutput(); err != nil {
+	g.builds <- struct{}{}
+	out, err := build.CombinedOutput()
+	<-g.builds
+	if err != nil {
 		return "", false, fmt.Errorf("it does not compile:\n%s", out)
 	}
 	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String())
 	tests.Dir = filepath.Join(g.root, a.name)
-	out, err := tests.CombinedOutput()
+	out, err = tests.CombinedOutput()
 	if ctx.Err() != nil {
 		return "", false, ctx.Err()
 	}
