@@ -3,22 +3,16 @@ package callback_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/callback"
-	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -122,30 +116,6 @@ func TestUnverified(t *testing.T) {
 	s.once(t, 1)
 }
 
-func TestMalformed(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		s, p := &shop{}, callback.Stripe()
-		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{MaxBody: 200})
-		for _, body := range []string{
-			"", "{", "[]", "null", `{"id":1.5,"type":"t"}`, `{"id":"a","id":"b","type":"t"}`, `{"id":"a","ID":"b","type":"t"}`,
-			`{"id":{},"type":"t"}`, `{"id":"","type":"t"}`, `{"id":"a"}`, "{\"id\":\"\xff\",\"type\":\"t\"}",
-		} {
-			deliver(h, body).is(t, p.Refused)
-		}
-		large := p.Refused
-		large.Status = 413
-		deliver(h, strings.Repeat(" ", 201)).is(t, large)
-		broken := httptest.NewRequest("POST", "/callback", iotest.ErrReader(errBook))
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, broken)
-		(response{w.Code, w.Header().Get("Content-Type"), w.Body.String()}).is(t, p.Refused)
-		if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrMalformed) || !s.heard(gate.ErrBodyTooLarge) || !s.heard(gate.ErrBodyBroken) {
-			t.Errorf("%d runs; the hook heard %v", runs, s.told)
-		}
-	})
-}
-
 // What is rejected is remembered, and not handled again.
 func TestRejected(t *testing.T) {
 	t.Parallel()
@@ -166,6 +136,20 @@ func TestRejected(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A rejection of which nobody says why is one nonetheless.
+func TestRejectNil(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	s, p := &shop{handle: func(context.Context, *callback.Event) error { return callback.Reject(nil) }}, callback.Alipay()
+	h := endpoint(t, p, guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{}), s, callback.Options{})
+	for range 2 {
+		deliver(h, alipayForm).is(t, p.Refused)
+	}
+	if runs, bookings := s.counts(); runs != 1 || bookings != 0 {
+		t.Errorf("%d runs, %d bookings", runs, bookings)
+	}
 }
 
 // A handler that is slower than the provider waits goes on, and what it did is
@@ -229,111 +213,6 @@ func TestBatch(t *testing.T) {
 		s.once(t, 3)
 		for _, body := range []string{adyen(), adyen(`{}`), adyen(items[0], `{"eventCode":"CAPTURE"}`), `{"notificationItems":{}}`} {
 			deliver(h, body).is(t, p.Refused)
-		}
-	})
-}
-
-// Two events of one order do not run together.
-func TestSerialize(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix, Budget: 5 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		running, finish := make(chan struct{}, 4), make(chan struct{})
-		s, p := &shop{handle: func(ctx context.Context, _ *callback.Event) error {
-			if _, ok := lock.FromContext(ctx); !ok {
-				t.Error("the order is not locked")
-			}
-			if state, err := locker.Inspect(ctx, "alipay:o1"); err != nil || !state.Held {
-				t.Errorf("the order is another: %+v, %v", state, err)
-			}
-			running <- struct{}{}
-			<-finish
-			return nil
-		}}, callback.Alipay()
-		p.Deadline = time.Minute
-		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{InDoubt: idempotency.Reject}), s, callback.Options{Serialize: locker})
-		first := make(chan response, 1)
-		go func() { first <- deliver(h, alipayForm) }()
-		<-running
-		refund := providers()["Alipay"].another
-		deliver(h, refund).is(t, p.Later)
-		if len(s.told) != 0 {
-			t.Errorf("the hook heard %v", s.told)
-		}
-		close(finish)
-		if got := <-first; got != of(p.Done) {
-			t.Errorf("the first: %+v", got)
-		}
-		deliver(h, refund).is(t, p.Done)
-		s.once(t, 2)
-	})
-}
-
-// Events of no order do not wait for each other.
-func TestSerializeWithoutOrder(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix, Budget: 5 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := callback.StandardWebhooks()
-		p.Deadline = time.Minute
-		var h http.Handler
-		s := &shop{handle: func(_ context.Context, e *callback.Event) error {
-			if e.DeliveryID == "msg_1" {
-				deliver(h, "another", "Webhook-Id", "msg_2").is(t, p.Done)
-			}
-			return nil
-		}}
-		h = endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{Serialize: locker})
-		deliver(h, "anything", "Webhook-Id", "msg_1").is(t, p.Done)
-		s.once(t, 2)
-	})
-}
-
-// A body that somebody has read before is a fault of wiring: what was in it is
-// not refused.
-func TestBodyIsConsumed(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		s, p := &shop{}, callback.Alipay()
-		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{})
-		reads := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.ReadAll(r.Body)
-			h.ServeHTTP(w, r)
-		})
-		deliver(reads, alipayForm).is(t, p.Later)
-		if runs, _ := s.counts(); runs != 0 || !s.heard(gate.ErrBodyConsumed) {
-			t.Errorf("%d runs; the hook heard %v", runs, s.told)
-		}
-	})
-}
-
-func TestConstructorFaults(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		short, err := idempotency.New(rdb, "short", &idempotency.Options{Prefix: prefix})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = callback.New(callback.Adyen(), short, demoVerify, (&shop{}).book, nil)
-		if err == nil || !strings.Contains(err.Error(), "Retention is 24h0m0s: use at least 744h0m0s") {
-			t.Error(err)
-		}
-		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = callback.New(callback.Preset{}, nil, nil, nil, &callback.Options{MaxBody: -1, Serialize: locker.As("me")})
-		for _, want := range []string{"Preset.Name", "Preset.Items", "Preset.Done", "Preset.Refused", "Preset.Later", "Preset.Deadline",
-			"Preset.Keep", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%q is not in %v", want, err)
-			}
 		}
 	})
 }

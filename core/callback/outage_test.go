@@ -7,7 +7,6 @@ import (
 
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -48,37 +47,5 @@ func TestRedisAway(t *testing.T) {
 	s.once(t, 1)
 	if runs, _ := s.counts(); runs != 1 {
 		t.Errorf("%d runs", runs)
-	}
-}
-
-// An order whose lock cannot be had for want of a Redis is not handled, and is in
-// no doubt.
-func TestLocksAreAway(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Standalone(t)
-	rdb, prefix := srv.Client(t), srv.Prefix(t)
-	away := &redistest.Cuttable{Client: rdb}
-	locker, err := lock.New(away, "orders", &lock.Options{Prefix: prefix, TTL: time.Hour, Budget: 2 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, p := &shop{}, callback.Alipay()
-	g := guard(t, rdb, prefix, idempotency.Options{InDoubt: idempotency.Reject})
-	h := endpoint(t, p, g, s, callback.Options{Serialize: locker})
-	away.Cut("refused")
-	deliver(h, alipayForm).is(t, p.Later)
-	away.Mend()
-	if runs, _ := s.counts(); runs != 0 || len(s.told) != 1 || !s.heard(script.ErrMaybeExecuted) {
-		t.Errorf("%d runs; the hook heard %v", runs, s.told)
-	}
-	s.handle = func(context.Context, *callback.Event) error {
-		away.Cut("refused")
-		return nil
-	}
-	told := len(s.told)
-	deliver(h, alipayForm).is(t, p.Done)
-	away.Mend()
-	if s.once(t, 1); len(s.told) == told {
-		t.Error("the hook was not told that the lock was not given back")
 	}
 }

@@ -1,0 +1,120 @@
+package callback_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestMalformed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		s, p := &shop{}, callback.Stripe()
+		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{MaxBody: 200})
+		for _, body := range []string{
+			"", "{", "[]", "null", `{"id":1.5,"type":"t"}`, `{"id":"a","id":"b","type":"t"}`, `{"id":"a","ID":"b","type":"t"}`,
+			`{"id":{},"type":"t"}`, `{"id":"","type":"t"}`, `{"id":"a"}`, "{\"id\":\"\xff\",\"type\":\"t\"}",
+		} {
+			deliver(h, body).is(t, p.Refused)
+		}
+		large := p.Refused
+		large.Status = 413
+		deliver(h, strings.Repeat(" ", 201)).is(t, large)
+		broken := httptest.NewRequest("POST", "/callback", iotest.ErrReader(errBook))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, broken)
+		(response{w.Code, w.Header().Get("Content-Type"), w.Body.String()}).is(t, p.Refused)
+		if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrMalformed) || !s.heard(gate.ErrBodyTooLarge) || !s.heard(gate.ErrBodyBroken) {
+			t.Errorf("%d runs; the hook heard %v", runs, s.told)
+		}
+	})
+}
+
+// Where not told otherwise, a megabyte is read.
+func TestDefaultMaxBody(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	s, p := &shop{}, callback.Alipay()
+	h := endpoint(t, p, guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{}), s, callback.Options{})
+	form := alipayForm + "&x=" + strings.Repeat("x", callback.DefaultMaxBody-len(alipayForm)-len("&x="))
+	if got := deliver(h, form+"x"); got.status != 413 {
+		t.Errorf("%+v", got)
+	}
+	deliver(h, form).is(t, p.Done)
+}
+
+// A body that somebody has read before is a fault of wiring: what was in it is
+// not refused.
+func TestBodyIsConsumed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		s, p := &shop{}, callback.Alipay()
+		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{})
+		reads := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			h.ServeHTTP(w, r)
+		})
+		deliver(reads, alipayForm).is(t, p.Later)
+		if runs, _ := s.counts(); runs != 0 || !s.heard(gate.ErrBodyConsumed) {
+			t.Errorf("%d runs; the hook heard %v", runs, s.told)
+		}
+	})
+}
+
+// What a preset of one's own finds is checked before Redis is asked.
+func TestItemsAreChecked(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
+	many := func(n int) (items []callback.Item) {
+		for i := range n {
+			items = append(items, callback.Item{DeliveryID: fmt.Sprint("n", i)})
+		}
+		return items
+	}
+	for name, c := range map[string]struct {
+		items []callback.Item
+		fine  bool
+	}{
+		"none": {nil, false}, "a hundred": {many(100), true}, "too many": {many(101), false},
+		"no key": {[]callback.Item{{DeliveryID: "n1"}, {Transition: "not asked for"}}, false},
+	} {
+		s, p := &shop{}, callback.Alipay()
+		p.Deadline = time.Minute
+		p.Items = func(*callback.Delivery, []byte) ([]callback.Item, error) { return c.items, nil }
+		want := p.Refused
+		if c.fine {
+			want = p.Done
+		}
+		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, want)
+		if runs, _ := s.counts(); c.fine != (runs == 100) || c.fine == s.heard(callback.ErrMalformed) {
+			t.Errorf("%s: %d runs; the hook heard %v", name, runs, s.told)
+		}
+	}
+}
+
+// What may be missing is not there twice either: it tells two events apart.
+func TestDoubledMembers(t *testing.T) {
+	t.Parallel()
+	wechat := `{"event_type":"REFUND.SUCCESS","resource":{"out_trade_no":"o1","out_refund_no":"r1","out_refund_no":"r2"}}`
+	if items, err := callback.WeChatPay().Items(nil, []byte(wechat)); !errors.Is(err, callback.ErrMalformed) {
+		t.Errorf("%+v, %v", items, err)
+	}
+	alipay := alipayForm + "&out_biz_no=b1&out_biz_no=b2"
+	if items, err := callback.Alipay().Items(nil, []byte(alipay)); !errors.Is(err, callback.ErrMalformed) {
+		t.Errorf("%+v, %v", items, err)
+	}
+}

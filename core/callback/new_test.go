@@ -1,0 +1,75 @@
+package callback_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestConstructorFaults(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		short, err := idempotency.New(rdb, "short", &idempotency.Options{Prefix: prefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = callback.New(callback.Adyen(), short, demoVerify, (&shop{}).book, nil)
+		if err == nil || !strings.Contains(err.Error(), "Retention is 24h0m0s: use at least 744h0m0s") {
+			t.Error(err)
+		}
+		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = callback.New(callback.Preset{}, nil, nil, nil, &callback.Options{MaxBody: -1, Serialize: locker.As("me")})
+		for _, want := range []string{"Preset.Name", "Preset.Items", "Preset.Done", "Preset.Refused", "Preset.Later", "Preset.Deadline",
+			"Preset.Keep", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is not in %v", want, err)
+			}
+		}
+	})
+}
+
+// A guard may remember for exactly as long as the preset asks, and no shorter.
+func TestRetentionIsEnough(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	rdb, prefix := srv.Client(t), srv.Prefix(t)
+	for name, p := range providers() {
+		for short, fine := range map[time.Duration]bool{0: true, time.Second: false} {
+			g, err := idempotency.New(rdb, "exact", &idempotency.Options{
+				Prefix: prefix, Retention: p.preset.Keep - short, DoubtRetention: month,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := callback.New(p.preset, g, demoVerify, (&shop{}).book, nil); (err == nil) != fine {
+				t.Errorf("%s, %v short: %v", name, short, err)
+			}
+		}
+	}
+}
+
+// The name of a preset ends where the colon of its keys begins.
+func TestPresetNames(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
+	for name, fine := range map[string]bool{
+		"aZ-09": true, strings.Repeat("n", 32): true, strings.Repeat("n", 33): false, "a:b": false, "a b": false, "\xc3\xa9": false,
+	} {
+		p := callback.Alipay()
+		p.Name = name
+		if _, err := callback.New(p, g, demoVerify, (&shop{}).book, nil); (err == nil) != fine {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package callback_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// Two events of one order do not run together.
+func TestSerialize(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix, Budget: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running, finish := make(chan struct{}, 4), make(chan struct{})
+		s, p := &shop{handle: func(ctx context.Context, _ *callback.Event) error {
+			if _, ok := lock.FromContext(ctx); !ok {
+				t.Error("the order is not locked")
+			}
+			if state, err := locker.Inspect(ctx, "alipay:o1"); err != nil || !state.Held {
+				t.Errorf("the order is another: %+v, %v", state, err)
+			}
+			running <- struct{}{}
+			<-finish
+			return nil
+		}}, callback.Alipay()
+		p.Deadline = time.Minute
+		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{InDoubt: idempotency.Reject}), s, callback.Options{Serialize: locker})
+		first := make(chan response, 1)
+		go func() { first <- deliver(h, alipayForm) }()
+		<-running
+		refund := providers()["Alipay"].another
+		deliver(h, refund).is(t, p.Later)
+		if len(s.told) != 0 {
+			t.Errorf("the hook heard %v", s.told)
+		}
+		close(finish)
+		if got := <-first; got != of(p.Done) {
+			t.Errorf("the first: %+v", got)
+		}
+		deliver(h, refund).is(t, p.Done)
+		s.once(t, 2)
+	})
+}
+
+// Events of no order do not wait for each other.
+func TestSerializeWithoutOrder(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix, Budget: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := callback.StandardWebhooks()
+		p.Deadline = time.Minute
+		var h http.Handler
+		s := &shop{handle: func(_ context.Context, e *callback.Event) error {
+			if e.DeliveryID == "msg_1" {
+				deliver(h, "another", "Webhook-Id", "msg_2").is(t, p.Done)
+			}
+			return nil
+		}}
+		h = endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{Serialize: locker})
+		deliver(h, "anything", "Webhook-Id", "msg_1").is(t, p.Done)
+		s.once(t, 2)
+	})
+}
+
+// An order whose lock cannot be had for want of a Redis is not handled, and is in
+// no doubt.
+func TestLocksAreAway(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	rdb, prefix := srv.Client(t), srv.Prefix(t)
+	away := &redistest.Cuttable{Client: rdb}
+	locker, err := lock.New(away, "orders", &lock.Options{Prefix: prefix, TTL: time.Hour, Budget: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, p := &shop{}, callback.Alipay()
+	g := guard(t, rdb, prefix, idempotency.Options{InDoubt: idempotency.Reject})
+	h := endpoint(t, p, g, s, callback.Options{Serialize: locker})
+	away.Cut("refused")
+	deliver(h, alipayForm).is(t, p.Later)
+	away.Mend()
+	if runs, _ := s.counts(); runs != 0 || len(s.told) != 1 || !s.heard(script.ErrMaybeExecuted) {
+		t.Errorf("%d runs; the hook heard %v", runs, s.told)
+	}
+	s.handle = func(context.Context, *callback.Event) error {
+		away.Cut("refused")
+		return nil
+	}
+	told := len(s.told)
+	deliver(h, alipayForm).is(t, p.Done)
+	away.Mend()
+	if s.once(t, 1); len(s.told) == told {
+		t.Error("the hook was not told that the lock was not given back")
+	}
+}
