@@ -21,19 +21,23 @@ type Options struct {
 	// MaxBody is the longest delivery that is read, in bytes; a longer one is
 	// refused with a 413. Zero is [DefaultMaxBody].
 	MaxBody int64
-	// Serialize keeps two events of one order from running together: the second
-	// is answered with Later. It costs another two round trips an event.
+	// Serialize keeps two events of one Order from running together: the second
+	// is answered with Later. An event without an Order waits for none. It costs
+	// another two round trips an event.
 	Serialize *lock.Locker
 	// AckRejected acknowledges what the handler rejected, instead of refusing it.
 	AckRejected bool
-	// OnError hears of what was not acknowledged, but for events that another
-	// delivery is at: a body that is too long (gate.ErrBodyTooLarge) or broken,
-	// what failed Verify ([ErrUnverified]) or is malformed ([ErrMalformed]), what
-	// the handler returned, a panic of either, a claim that was lost, a deadline
-	// that passed ([ErrDeadline]), a Redis that did not answer. It is called by
-	// many goroutines at once, also when the request has been answered, and must
-	// not panic; its context has the request's values and does not end. Such an
-	// error may name keys and is for operators. Nil hears nothing.
+	// OnError hears why something was not acknowledged: a body that is too long
+	// (gate.ErrBodyTooLarge) or broken, what failed Verify ([ErrUnverified]) or is
+	// malformed ([ErrMalformed]), what the handler returned, a panic of either, a
+	// claim that was lost, a deadline that passed ([ErrDeadline]), a Redis that did
+	// not answer. It hears of a rejection under AckRejected too, and of a lock of
+	// Serialize that was not given back; but not of an event or order that another
+	// delivery is at, of a client that is gone, nor of what was rejected before.
+	//
+	// It is called by many goroutines at once, also when the request has been
+	// answered, and must not panic; its context has the request's values and does
+	// not end. Such an error may name keys and is for operators. Nil hears nothing.
 	OnError func(ctx context.Context, err error)
 }
 

@@ -38,8 +38,8 @@ type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 // Handler does what an event asks for, such as to book a payment. nil says that
 // it is done; [Reject] that it never will be; any other error, that it may be
 // later. It runs in a goroutine of its own, for many events at once; its context
-// does not end with the request, but when the event's claim is lost:
-// idempotency.FromContext finds that. One that knows that it has done nothing may
+// does not end with the request, but when the event's claim is lost, or the lock
+// of Options.Serialize: idempotency.FromContext and lock.FromContext find them. One that knows that it has done nothing may
 // abandon the claim and return an error, so that nothing is in doubt; after one
 // that concludes it in any way the provider is told to come later.
 //
@@ -68,8 +68,10 @@ type Item struct {
 	// Transition is what happened to the order: the order, the event and, of a
 	// refund, which one. "" where the preset knows of none.
 	Transition string
-	// Order is what it happened to. Two events of one order are kept apart by
-	// Options.Serialize.
+	// Order is what it happened to, by which Options.Serialize keeps events apart:
+	// the shop's number of it where the provider sends that, else the object that
+	// the event is about, which of a refund may be the refund. "" where there is
+	// no such thing.
 	Order string
 	// Payload is what Verify returned, or the item's part of it.
 	Payload []byte

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrMalformed says that a delivery which was verified has not the form that its
-// preset expects. It is refused, and the hook is told.
+// preset expects. It is refused, and OnError is told.
 var ErrMalformed = errors.New("callback: the delivery is malformed")
 
 func malformed(why string) error { return fmt.Errorf("%w: %s", ErrMalformed, why) }

@@ -20,7 +20,7 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// month is longer than any preset keeps.
+// month is as long as any preset keeps.
 const month = 31 * 24 * time.Hour
 
 func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts idempotency.Options) *idempotency.Guard {

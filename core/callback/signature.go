@@ -22,7 +22,7 @@ var errSignature = errors.New("no signature fits")
 
 // VerifyStripe proves the header field Stripe-Signature by one of the endpoint's
 // secrets, of which there are two while one is being replaced. A signature that
-// is older than 5 minutes is refused
+// is more than 5 minutes old, or ahead of this clock, is refused
 // (https://docs.stripe.com/webhooks#verify-manually).
 //
 // The error says that a secret is missing.
@@ -83,8 +83,9 @@ func VerifyGitHub(secrets ...string) (Verify, error) {
 
 // VerifyStandardWebhooks proves webhook-id, webhook-timestamp and body by the
 // header field webhook-signature and one of the endpoint's secrets, which begin
-// with whsec_. A signature that is older than 5 minutes is refused. It stands on
-// the library of the Standard Webhooks specification.
+// with whsec_. A signature that is more than 5 minutes old, or ahead of this
+// clock, is refused. It stands on the library of the Standard Webhooks
+// specification.
 //
 // The error says that a secret is missing or no base64.
 func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
