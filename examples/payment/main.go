@@ -5,10 +5,11 @@
 // Deliveries come twice and at once, their senders hang up before the answer,
 // answers get lost, signatures and timestamps are made anew, the handler fails,
 // a process is killed between the booking and its acknowledgement, and Redis is
-// away or restarts meanwhile. The program fails unless each payment and refund
-// was booked exactly once, nothing was acknowledged before it was booked, no
-// handler ran more often than that explains, and every provider was told in the
-// end. Without -redis-server the processes meet in an embedded Redis, which lives
+// away or restarts meanwhile. They tell of payments that fail, too, and of one that
+// was booked, months later. The program fails unless each payment and refund was
+// booked exactly once, and nothing else was, nothing was acknowledged before it was
+// booked, no handler ran more often than that explains, and every provider was told
+// in the end. Without -redis-server the processes meet in an embedded Redis, which lives
 // by the simulator's clock.
 package main
 

@@ -34,6 +34,11 @@ func refund(number string) (int64, error) {
 	return 0, errors.New("the shop has not asked for this refund")
 }
 
+// orderOf finds an order by Square's id of its payment, as in a shop's database.
+func orderOf(payment string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(payment, "payment-"), "-0")
+}
+
 // shop is one process of it.
 type shop struct {
 	ledger ledger
@@ -61,7 +66,7 @@ func serve(ctx context.Context, url, file string, lease time.Duration) error {
 	s := &shop{ledger: books, stage: newStage()}
 	mux := http.NewServeMux()
 	for _, e := range endpoints() {
-		endpoint, err := callback.New(e.preset, guard, e.verify, s.handler(e.read), nil)
+		endpoint, err := callback.New(e.preset, guard, e.verify, s.handler(&e), &e.opts)
 		if err != nil {
 			return err
 		}
@@ -82,18 +87,21 @@ func serve(ctx context.Context, url, file string, lease time.Duration) error {
 
 // handler books what a provider tells of. What can never be right is rejected, and
 // looked at by people.
-func (s *shop) handler(read func(*callback.Event) (entry, error)) callback.Handler {
+func (s *shop) handler(from *endpoint) callback.Handler {
 	return func(ctx context.Context, e *callback.Event) error {
-		b, err := read(e)
+		if err := s.ledger.ran(ctx, e.Delivery.Header.Get(chainField)); err != nil {
+			return err
+		}
+		b, err := from.read(e)
 		switch {
 		case err != nil:
 			return callback.Reject(err)
-		case b.amount > 0 && b.amount != price || b.amount < -price || b.currency != "EUR" && b.currency != "CNY":
+		case b == nothing:
+			return nil // acknowledged: it need not come again
+		case b.amount > 0 && b.amount != price || b.amount < -price || b.currency != from.currency:
 			return callback.Reject(errors.New("the amount or its currency is not the order's"))
 		}
-		if err := s.ledger.ran(ctx, b); err != nil {
-			return err
-		}
+		b.thing = from.preset.Name + " " + b.thing
 		if err := s.stage.enter(e); err != nil {
 			return err
 		}
@@ -105,8 +113,8 @@ func (s *shop) handler(read func(*callback.Event) (entry, error)) callback.Handl
 	}
 }
 
-// stage is where the simulator has the shop fail, by a header field that no
-// provider sends.
+// stage is where the simulator has the shop fail, by header fields that no provider
+// sends.
 type stage struct{ directions <-chan struct{} }
 
 func newStage() stage {
@@ -120,9 +128,12 @@ func newStage() stage {
 	return stage{directions}
 }
 
-const stageField = "X-Simulate"
+const (
+	stageField = "X-Simulate"
+	chainField = "X-Simulate-Chain" // whose delivery it is
+)
 
-// What the field may ask for.
+// What stageField may ask for.
 const (
 	fail  = "fail"  // the handler fails
 	hold  = "hold"  // it says so, and waits to be told to go on

@@ -49,19 +49,36 @@ type chain struct {
 	// unclaimed is when another may take over from a process that died, by the
 	// clock of a Redis that does not live by the simulator's.
 	unclaimed time.Time
-	tally     tally
-	open      bool
+	// nothing is to be booked of it.
+	nothing bool
+	tally   tally
+	open    bool
 }
 
-// tally is a row of the report.
-type tally struct{ deliveries, runs, bookings, acknowledgements, givenUp int }
+// name is what its runs are counted by.
+func (c *chain) name() string { return c.delivery.eventID(c.provider.path) }
 
+// tally is a row of the report.
+type tally struct{ events, deliveries, runs, bookings, acknowledgements, givenUp int }
+
+// entry is what is booked of it, once; or what must not be: anything of its order.
 func (c *chain) entry() entry {
 	amount := c.delivery.amount()
-	if c.delivery.event > 0 {
+	switch {
+	case c.nothing:
+		amount = 0
+	case c.delivery.event > 0:
 		amount = -amount
 	}
-	return entry{c.delivery.order, amount, c.provider.currency}
+	return entry{order: c.delivery.order, amount: amount, currency: c.provider.currency}
+}
+
+// once is how often it is booked.
+func (c *chain) once() int {
+	if c.nothing {
+		return 0
+	}
+	return 1
 }
 
 func (c *chain) last() bool { return c.delivery.attempt == len(c.provider.gaps) }
@@ -115,8 +132,27 @@ func newSimulation(ctx context.Context, store *store, dir string) (*simulation, 
 				})
 			}
 		}
+		s.chains = append(s.chains, besides(&all[i])...)
 	}
 	return s, nil
+}
+
+// besides are the other events of a provider, and those of the first order's
+// payment that come when the guard has forgotten it.
+func besides(p *provider) (chains []*chain) {
+	for _, word := range p.others {
+		chains = append(chains, &chain{
+			provider: p, trouble: &troubles[0], open: true, nothing: true, due: began,
+			delivery: delivery{order: p.path + "-" + word, other: word},
+		})
+	}
+	for _, word := range p.again {
+		chains = append(chains, &chain{
+			provider: p, trouble: &troubles[0], open: true, due: began.Add(90 * 24 * time.Hour),
+			delivery: delivery{order: p.path + "-0", other: word},
+		})
+	}
+	return chains
 }
 
 func (s *simulation) close() {
@@ -289,9 +325,11 @@ func (s *simulation) together(ctx context.Context, c *chain) (bool, error) {
 	return any, errors.Join(errs...)
 }
 
-// at makes a delivery at one process. What is acknowledged must be booked by then.
+// at makes a delivery at one process. What is acknowledged must be booked by then,
+// if it is to be.
 func (s *simulation) at(ctx context.Context, c *chain, i int, stage string) (acknowledged bool, err error) {
 	header, body := c.provider.send(c.delivery)
+	header.Set(chainField, c.name())
 	if stage != "" {
 		header.Set(stageField, stage)
 	}
@@ -301,8 +339,8 @@ func (s *simulation) at(ctx context.Context, c *chain, i int, stage string) (ack
 		return false, err
 	}
 	c.count(func(t *tally) { t.acknowledgements++ })
-	_, bookings, err := s.ledger.counts(ctx, c.entry())
-	if err == nil && bookings == 0 {
+	_, bookings, err := s.ledger.counts(ctx, c.name(), c.entry())
+	if err == nil && bookings < c.once() {
 		err = errors.New("it was acknowledged and is not booked")
 	}
 	return true, err
