@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,6 +18,13 @@ import (
 // tolerance is how old a signature may be, or ahead of this clock: what Stripe's
 // own libraries and the Standard Webhooks specification use.
 const tolerance = 5 * time.Minute
+
+const (
+	secretPrefix = "whsec_" // of Stripe and of Standard Webhooks
+	// minStandardSecret is how many bytes the Standard Webhooks specification asks
+	// for at the least.
+	minStandardSecret = 24
+)
 
 var errSignature = errors.New("no signature fits")
 
@@ -84,21 +92,30 @@ func VerifyGitHub(secrets ...string) (Verify, error) {
 // VerifyStandardWebhooks proves webhook-id, webhook-timestamp and body by the
 // header field webhook-signature and one of the endpoint's secrets, which begin
 // with whsec_. A signature that is more than 5 minutes old, or ahead of this
-// clock, is refused. It stands on the library of the Standard Webhooks
-// specification.
+// clock, is refused, and so is a webhook-id with a full stop in it, which the
+// specification forbids: the three are signed with full stops between them, and one
+// signature would prove many events. It stands on the library of the Standard
+// Webhooks specification.
 //
-// The error says that a secret is missing or no base64.
+// The error says that a secret is missing, no base64, or shorter than the
+// specification's 24 bytes.
 func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
 	if err := checkSecrets("VerifyStandardWebhooks", secrets); err != nil {
 		return nil, err
 	}
 	keys := make([]*standardwebhooks.Webhook, len(secrets))
 	for i, secret := range secrets {
-		key, err := standardwebhooks.NewWebhook(secret)
-		if err != nil {
+		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
+		switch {
+		case err != nil:
 			return nil, fmt.Errorf("callback.VerifyStandardWebhooks: secret %d is no base64: copy it from the sender, whsec_ included", i)
+		case len(raw) < minStandardSecret:
+			return nil, fmt.Errorf("callback.VerifyStandardWebhooks: secret %d has %d bytes: the specification asks for at least %d",
+				i, len(raw), minStandardSecret)
 		}
-		keys[i] = key
+		if keys[i], err = standardwebhooks.NewWebhookRaw(raw); err != nil {
+			return nil, fmt.Errorf("callback.VerifyStandardWebhooks: secret %d: %w", i, err)
+		}
 	}
 	return func(_ context.Context, d *Delivery) ([]byte, error) {
 		for _, name := range []string{
@@ -107,6 +124,9 @@ func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
 			if _, err := single(d, name); err != nil {
 				return nil, err
 			}
+		}
+		if strings.Contains(d.Header.Get(standardwebhooks.HeaderWebhookID), ".") {
+			return nil, errors.New("webhook-id has a full stop in it")
 		}
 		err := errSignature
 		for _, key := range keys {
@@ -123,7 +143,7 @@ func checkSecrets(constructor string, secrets []string) error {
 		return fmt.Errorf("callback.%s: no secrets; pass the endpoint's", constructor)
 	}
 	for i, secret := range secrets {
-		if strings.TrimSpace(secret) == "" {
+		if strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(secret), secretPrefix)) == "" {
 			return fmt.Errorf("callback.%s: secret %d is empty: anybody could sign with it", constructor, i)
 		}
 	}

@@ -3,6 +3,7 @@ package callback_test
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -180,8 +181,11 @@ func TestSecretsAreWanted(t *testing.T) {
 		"VerifyStripe": callback.VerifyStripe, "VerifyGitHub": callback.VerifyGitHub,
 		"VerifyStandardWebhooks": callback.VerifyStandardWebhooks,
 	} {
-		for _, secrets := range [][]string{nil, {""}, {"whsec_AAAA", " "}} {
-			if _, err := make(secrets...); err == nil || !strings.Contains(err.Error(), name) {
+		for _, secrets := range [][]string{
+			nil, {""}, {"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", " "}, {"whsec_"}, {"whsec_\n"}, {" whsec_ \t"},
+		} {
+			_, err := make(secrets...)
+			if err == nil || !strings.Contains(err.Error(), name) || secrets != nil && !strings.Contains(err.Error(), "is empty") {
 				t.Errorf("%s with %q: %v", name, secrets, err)
 			}
 		}
@@ -189,4 +193,46 @@ func TestSecretsAreWanted(t *testing.T) {
 	if _, err := callback.VerifyStandardWebhooks("whsec_?"); err == nil || strings.Contains(err.Error(), "?") {
 		t.Error(err)
 	}
+}
+
+// A secret that is guessed is none: what the specification calls too short is
+// refused, and its own vector's is just long enough.
+func TestShortSecrets(t *testing.T) {
+	t.Parallel()
+	for raw, fine := range map[string]bool{
+		strings.Repeat("k", 1): false, strings.Repeat("k", 23): false, strings.Repeat("k", 24): true, strings.Repeat("k", 64): true,
+	} {
+		secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte(raw))
+		_, err := callback.VerifyStandardWebhooks(secret)
+		if (err == nil) != fine || err != nil && (!strings.Contains(err.Error(), "at least 24") || strings.Contains(err.Error(), secret[6:])) {
+			t.Errorf("%d bytes: %v", len(raw), err)
+		}
+	}
+}
+
+// One true signature proves one event: where the id ends is not signed, so that
+// what it stands before could be moved into it, and a number in the body become
+// the timestamp.
+func TestStandardWebhooksFullStops(t *testing.T) {
+	t.Parallel()
+	const now, old = 1614265330, 1614000000
+	key := []byte(strings.Repeat("k", 24))
+	sign := func(content string) string {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(content))
+		return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	const head, tail = `{"note":"x`, `{"type":"paid"}`
+	at(t, now, func(t *testing.T) {
+		v := must(t, callback.VerifyStandardWebhooks, "whsec_"+base64.StdEncoding.EncodeToString(key))
+		for id, want := range map[string]bool{
+			fmt.Sprintf("msg_1.%d.%s", old, head): false, "msg_1.2": false, "msg.": false, ".": false, "msg_1": true,
+		} {
+			d := signedDelivery(tail, "webhook-id", id, "webhook-timestamp", fmt.Sprint(now),
+				"webhook-signature", sign(fmt.Sprintf("%s.%d.%s", id, now, tail)))
+			if got := verified(t, v, d); got != want {
+				t.Errorf("%q: %v", id, got)
+			}
+		}
+	})
 }

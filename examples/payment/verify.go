@@ -16,7 +16,7 @@ import (
 const (
 	stripeSecret   = "whsec_stripe"
 	githubSecret   = "github"
-	standardSecret = "whsec_c3RhbmRhcmQtd2ViaG9va3M="
+	standardSecret = "whsec_c3RhbmRhcmQtd2ViaG9va3Mtc2VjcmV0"
 	sdkSecret      = "stands in for a provider's key pair"
 	wechatKey      = "a key of AES-256 has 32 bytes..."
 )
