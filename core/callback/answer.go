@@ -27,23 +27,15 @@ func (e *endpoint) answer(r gate.Request) gate.Reply {
 	arrived := time.Now()
 	ctx := r.Context()
 	d, err := newDelivery(r, e.opts.MaxBody)
-	switch {
-	case err == nil:
-	case errors.Is(err, gate.ErrBodyTooLarge):
-		e.tell(ctx, err)
-		return e.refused(413)
-	case errors.Is(err, gate.ErrBodyBroken):
-		e.tell(ctx, err)
-		return e.refused(400)
-	default:
-		e.tell(ctx, err)
-		return e.preset.Later
-	}
 	limited, cancel := context.WithDeadline(ctx, arrived.Add(e.preset.Deadline))
 	defer cancel()
-	p, _ := within(limited, func() proof { return e.prove(limited, d) })
+	if err != nil {
+		within(limited, func() bool { e.tell(ctx, err); return true })
+		return e.unread(err)
+	}
+	p, through := within(limited, func() proof { return e.prove(limited, d) })
 	switch {
-	case limited.Err() != nil:
+	case !through, limited.Err() != nil:
 		return e.late(limited, "Verify")
 	case p.events == nil:
 		return p.otherwise
@@ -55,22 +47,39 @@ func (e *endpoint) answer(r gate.Request) gate.Reply {
 	return e.reply(v)
 }
 
-// within has f run in a goroutine of its own, and waits for it until ctx ends.
+// within has f run in a goroutine of its own, and waits for it until ctx ends, or
+// the goroutine without a result.
 func within[T any](ctx context.Context, f func() T) (result T, through bool) {
 	ended := make(chan T, 1)
-	go func() { ended <- f() }()
+	go func() {
+		defer close(ended)
+		ended <- f()
+	}()
 	select {
-	case result = <-ended:
-		return result, true
+	case result, through = <-ended:
+		return result, through
 	case <-ctx.Done():
 		return result, false
 	}
 }
 
-// late is told by the deadline, or to a client that is gone.
+// unread answers a delivery whose body could not be had.
+func (e *endpoint) unread(err error) gate.Reply {
+	switch {
+	case errors.Is(err, gate.ErrBodyTooLarge):
+		return e.refused(413)
+	case errors.Is(err, gate.ErrBodyBroken):
+		return e.refused(400)
+	}
+	return e.preset.Later
+}
+
+// late is told by the deadline, to a client that is gone, or when somebody ended
+// the goroutine: only the first is still to be told of, and no answer waits for
+// the hook.
 func (e *endpoint) late(limited context.Context, who string) gate.Reply {
 	if errors.Is(limited.Err(), context.DeadlineExceeded) {
-		e.tell(limited, fmt.Errorf("%w before %s was through", ErrDeadline, who))
+		go e.tell(limited, fmt.Errorf("%w before %s was through", ErrDeadline, who))
 	}
 	return e.preset.Later
 }
@@ -82,12 +91,19 @@ type proof struct {
 }
 
 func (e *endpoint) prove(ctx context.Context, d *Delivery) (p proof) {
+	returned := false
 	defer func() {
-		if cause := recover(); cause != nil {
-			e.tell(ctx, panicked(cause))
+		if cause := recover(); cause != nil || !returned {
+			e.tell(ctx, stopped(cause))
 			p = proof{otherwise: e.preset.Later}
 		}
 	}()
+	p = e.proved(ctx, d)
+	returned = true
+	return p
+}
+
+func (e *endpoint) proved(ctx context.Context, d *Delivery) proof {
 	payload, err := e.verify(ctx, d)
 	switch {
 	case ctx.Err() != nil: // nobody waits for it
@@ -143,8 +159,12 @@ func (e *endpoint) reply(v verdict) gate.Reply {
 	return e.preset.Later
 }
 
+// tell survives a hook that panics: it runs in goroutines in which nobody else
+// recovers, for deliveries of anybody.
 func (e *endpoint) tell(ctx context.Context, err error) {
-	if e.opts.OnError != nil {
-		e.opts.OnError(context.WithoutCancel(ctx), err)
+	if e.opts.OnError == nil {
+		return
 	}
+	defer func() { _ = recover() }()
+	e.opts.OnError(context.WithoutCancel(ctx), err)
 }

@@ -36,8 +36,8 @@ type Options struct {
 	// delivery is at, of a client that is gone, nor of what was rejected before.
 	//
 	// It is called by many goroutines at once, also when the request has been
-	// answered, and must not panic; its context has the request's values and does
-	// not end. Such an error may name keys and is for operators. Nil hears nothing.
+	// answered. The answer waits for it, though not past the deadline; a panic of it
+	// is swallowed. Its context has the request's values and does not end. Such an error may name keys and is for operators. Nil hears nothing.
 	OnError func(ctx context.Context, err error)
 }
 

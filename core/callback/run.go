@@ -35,12 +35,19 @@ func (e *endpoint) run(ctx context.Context, events []*Event) verdict {
 }
 
 func (e *endpoint) event(ctx context.Context, event *Event) (v verdict) {
+	returned := false
 	defer func() {
-		if cause := recover(); cause != nil {
-			e.tell(ctx, panicked(cause))
+		if cause := recover(); cause != nil || !returned {
+			e.tell(ctx, stopped(cause))
 			v = later
 		}
 	}()
+	v = e.begun(ctx, event)
+	returned = true
+	return v
+}
+
+func (e *endpoint) begun(ctx context.Context, event *Event) verdict {
 	claim, result, err := e.guard.Begin(ctx, event.Key, "")
 	switch {
 	case claim != nil:
@@ -101,8 +108,12 @@ func (e *endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	return v
 }
 
-// panicked is called while it panics.
-func panicked(cause any) error {
+// stopped is called while it panics, or, without a cause, while its goroutine is
+// ended by runtime.Goexit.
+func stopped(cause any) error {
+	if cause == nil {
+		return errors.New("callback: it ended its goroutine, and returned nothing")
+	}
 	return fmt.Errorf("callback: it panicked: %v\n%s", cause, debug.Stack())
 }
 
