@@ -91,14 +91,19 @@ func (a answers) refuse(r Request, err error) Pass {
 // and nobody knows when.
 const retryUnavailable = time.Second
 
-// unavailable answers an error of what is behind the gate. A client that went
-// away is no outage, and the hook is not told. The answer is the same 503: who
-// can still read it is told of a server that shuts down, and may try again.
+// unavailable answers an error of what is behind the gate.
 func (a answers) unavailable(r Request, err error) Pass {
+	return a.away(r, err, "", "Service Unavailable")
+}
+
+// away is unavailable where the answer has a type of its own. A client that went
+// away is no outage, and the hook is not told. The answer is the same 503: who can
+// still read it is told of a server that shuts down, and may try again.
+func (a answers) away(r Request, err error, problem, title string) Pass {
 	if !errors.Is(err, context.Canceled) {
 		a.tell(r, err)
 	}
-	return a.deny(r, Denial{Status: 503, Title: "Service Unavailable", RetryAfter: retryUnavailable})
+	return a.deny(r, Denial{Status: 503, Type: problem, Title: title, RetryAfter: retryUnavailable})
 }
 
 func (a answers) tell(r Request, err error) {

@@ -1,14 +1,12 @@
 package gate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
@@ -152,37 +150,14 @@ func (g *idempotent) Enter(r Request) Pass {
 		return g.replay(r, result)
 	}
 	claim.Detach()
-	b := &begun{Context: claim.Context(), claim: claim}
+	b := &begun{inside: inside{Context: claim.Context()}, claim: claim}
 	return Pass{Context: b, Capture: g.opts.MaxResponse, Leave: g.leaving(r, b)}
 }
 
 // begun is the context of a handler that runs under a claim.
 type begun struct {
-	context.Context
-	claim   *idempotency.Claim
-	refusal atomic.Pointer[Reply] // of a gate further in: the handler may not have run
-}
-
-func (b *begun) Value(key any) any {
-	if key == (takenKey{}) {
-		return b
-	}
-	return b.Context.Value(key)
-}
-
-func (b *begun) outside() context.Context { return b.Context }
-
-func (b *begun) giveBack(_ Request, reply *Reply) { b.refusal.Store(reply) }
-
-// refused says that what the client sees is the refusal of a gate further in,
-// and no answer of a handler that made other requests with its context.
-func (b *begun) refused(seen *Reply) bool {
-	refusal := b.refusal.Load()
-	if refusal == nil || seen == nil || seen.Partial {
-		return false
-	}
-	sent := refusal.Sent()
-	return seen.Status == sent.Status && bytes.Equal(seen.Body, sent.Body)
+	inside
+	claim *idempotency.Claim
 }
 
 // again answers a handler that serves its own request through the gate once
@@ -241,19 +216,9 @@ func (g *idempotent) refused(r Request, err error) Pass {
 		d.Type, d.Title = typeInDoubt, "Nobody knows whether the request was done"
 		g.answers.tell(r, err)
 	default:
-		return g.unavailable(r, err)
+		return g.answers.away(r, err, typeUnavailable, "The request was not begun")
 	}
 	return g.answers.deny(r, d)
-}
-
-// unavailable says that nothing was done.
-func (g *idempotent) unavailable(r Request, err error) Pass {
-	if !errors.Is(err, context.Canceled) {
-		g.answers.tell(r, err)
-	}
-	return g.answers.deny(r, Denial{
-		Status: 503, Type: typeUnavailable, Title: "The request was not begun", RetryAfter: retryUnavailable,
-	})
 }
 
 func (g *idempotent) replay(r Request, result []byte) Pass {

@@ -108,6 +108,20 @@ func tagFor(kind, name string) string {
 	return kind + ":" + strings.NewReplacer("%", "%25", "=", "%3D").Replace(name) + "="
 }
 
+// untagged is the value alone of what a key of this package returned, where what
+// it is for has a name of its own. What Join makes has many values, and stands.
+func untagged(s string) string {
+	tag, value, tagged := strings.Cut(s, "=")
+	kind, _, _ := strings.Cut(tag, ":")
+	switch kind {
+	case "ip", "route", "path", "header", "param", "query", "form", "json", "value", "key":
+		if tagged {
+			return value
+		}
+	}
+	return s
+}
+
 func mustKeys(constructor string, keys ...Key) []Key {
 	if len(keys) == 0 {
 		panic("gate." + constructor + ": no keys; give one at least")

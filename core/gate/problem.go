@@ -26,6 +26,18 @@ const (
 	typeUnavailable = TypeIdempotency + "not-begun"
 )
 
+// TypeStock begins the problem types of [Reserve]; it leads to the page that tells
+// what each means.
+const TypeStock = "https://github.com/neap-go/neap/blob/main/docs/stock.md#"
+
+const (
+	typeSoldOut     = TypeStock + "sold-out"
+	typeYours       = TypeStock + "already-yours"
+	typeUnknownItem = TypeStock + "unknown-item"
+	typeQuantity    = TypeStock + "another-quantity"
+	typeNotReserved = TypeStock + "not-reserved"
+)
+
 // problem renders a denial as RFC 9457 problem details.
 func problem(d Denial) Reply {
 	details := struct {

@@ -65,6 +65,15 @@ func (r *Reservation) By(s *Stock) bool { return r.of == s }
 // Confirmed says whether it is sold, as far as this process knows.
 func (r *Reservation) Confirmed() bool { return r.is() == sold }
 
+// Concluded says whether Confirm or Cancel was called and is done; a Cancel that
+// Redis has not confirmed is final, too. What was reserved with
+// ReserveOptions.Confirm is sold without that.
+func (r *Reservation) Concluded() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wants == cancelled || r.wants == sold && r.state == sold
+}
+
 func (r *Reservation) is() state {
 	r.mu.Lock()
 	defer r.mu.Unlock()

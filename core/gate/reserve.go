@@ -1,0 +1,204 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/stock"
+)
+
+// ReserveOptions are the options of [Reserve]. Their functions are called by
+// many requests at once; what they panic with, the request panics with.
+type ReserveOptions struct {
+	// Skip lets a request pass without a reservation.
+	Skip func(Request) bool
+	// ID is what a repetition is known by, such as an order's number: a request
+	// under the id that its buyer has the item by runs, too, and has the same
+	// reservation, of which stock.Reservation.Again says so. Nil is an id of its
+	// own for each request: the buyer who has the item is refused.
+	ID Key
+	// Quantity is how many units a request wants; nil is 1 each. Fewer than 1, or
+	// more than stock.MaxUnits, are refused with a 400. An error is answered like
+	// that of a Key.
+	Quantity func(Request) (int64, error)
+	// Confirm has the units be sold before the handler runs, and cancelled if it
+	// fails: one round trip instead of two. Nothing can lapse then; but when the
+	// process dies, the units stay sold.
+	Confirm bool
+
+	// Render makes the answer to a request that may not run, as that of
+	// [RateLimitOptions] does.
+	Render func(Denial) Reply
+	// OnError hears of what is answered with a 500 or 503, as that of
+	// [RateLimitOptions] does. It also hears, when the handler has run, of a
+	// success whose units are gone (stock.ErrLapsed, stock.ErrUnknown), so that
+	// it has to be undone, and of a Confirm or Cancel that Redis did not confirm
+	// and that goes on in the background. The Request then has no more than its
+	// context, in which stock.FromContext finds the reservation, and its method,
+	// host, path, query, route and peer.
+	OnError func(Request, error)
+}
+
+// refusalSeen is how much of an answer is looked at to tell a refusal of a gate
+// further in from an answer of the handler's.
+const refusalSeen = 1 << 10
+
+// Reserve is a gate that has a request's buyer have units of an item of s while
+// its handler runs, and keeps them for him when that succeeds. It answers
+//
+//   - 409 when there are not as many left, and, with another problem type, when
+//     the buyer has the item already,
+//   - 404 when there is no such item,
+//   - 400 to 499 when the request cannot be keyed; 422 when its id stands for
+//     another quantity,
+//   - 503 when Redis could not answer, or when the request's context ended: the
+//     handler does not run,
+//   - 500 when a key is wrongly wired or fails, or the item's record disagrees
+//     with itself,
+//
+// with problem types that begin with [TypeStock]. The item is called what was
+// given to Open: of a key of this package, such as [ByParam], it is the value
+// alone. The buyer is called what the key returns, with its kind.
+//
+// The handler finds the reservation with stock.FromContext. It is renewed while
+// the handler runs; then an answer below 400 confirms it, and anything else
+// cancels it: an answer of 400 and above, a panic, a returned error, a refusal of
+// a gate of neap's further in, and an empty 200 of a handler whose client went
+// away. Both are done before the response has ended, unless the handler flushed
+// all of it, and whether or not the client still listens. A handler that confirms
+// or cancels by itself has decided, whatever it answers then.
+//
+// When the answer is confirmed it has begun, and cannot be taken back. Should the
+// lease have ended by then, since Redis was away or the process slept, Confirm
+// takes the units anew while there are any; where there are none, OnError hears
+// stock.ErrLapsed of a client who was told of a success. Where that must not be,
+// use Confirm of the options, or have the handler confirm before it answers, and
+// answer with what came of it. The handler's context is the request's, and does
+// not end with the lease.
+//
+// It costs a round trip before the handler and one after it, another for each
+// third of the lease that the handler takes, and those of stock.Stock.Reserve.
+//
+// It panics at wiring on a nil s, item or buyer; nil options are the defaults, and
+// options are copied.
+func Reserve(s *stock.Stock, item, buyer Key, opts *ReserveOptions) Gate {
+	if s == nil {
+		panic("gate.Reserve: the stock is nil; make one with stock.New")
+	}
+	if item == nil {
+		panic("gate.Reserve: the item is nil; say what is sold, such as ByParam")
+	}
+	if buyer == nil {
+		panic("gate.Reserve: the buyer is nil; say who buys, such as ByValue")
+	}
+	g := &reserve{stock: s, item: item, buyer: buyer}
+	if opts != nil {
+		g.opts = *opts
+	}
+	g.answers = answers{render: g.opts.Render, onError: g.opts.OnError}
+	return g
+}
+
+type reserve struct {
+	stock       *stock.Stock
+	item, buyer Key
+	opts        ReserveOptions
+	answers     answers
+}
+
+func (g *reserve) Enter(r Request) Pass {
+	if g.opts.Skip != nil && g.opts.Skip(r) {
+		return Pass{}
+	}
+	o, err := g.wanted(r)
+	if err != nil {
+		return g.answers.refuse(r, err)
+	}
+	own, err := g.stock.Reserve(r.Context(), o.item, o.buyer, o.id,
+		&stock.ReserveOptions{Quantity: o.quantity, Confirm: g.opts.Confirm, Renew: true})
+	if err != nil {
+		return g.refused(r, err)
+	}
+	in := &inside{Context: stock.NewContext(r.Context(), own)}
+	return Pass{Context: in, Capture: refusalSeen, Leave: g.leaving(r, in, own)}
+}
+
+// wanted is what a request asks of the stock.
+type wanted struct {
+	item, buyer, id string
+	quantity        int64
+}
+
+func (g *reserve) wanted(r Request) (o wanted, err error) {
+	if o.item, err = subject(r, g.item); err != nil {
+		return o, err
+	}
+	if o.item = untagged(o.item); o.item == "" {
+		return o, fmt.Errorf("%w: the item of gate.Reserve is empty", ErrWiring)
+	}
+	if o.buyer, err = subject(r, g.buyer); err != nil {
+		return o, err
+	}
+	o.quantity = 1
+	if g.opts.Quantity != nil {
+		if o.quantity, err = g.opts.Quantity(r); err != nil {
+			return o, err
+		}
+		if o.quantity < 1 || o.quantity > stock.MaxUnits {
+			return o, Refuse(400, "The quantity of the request is not one that can be reserved")
+		}
+	}
+	if g.opts.ID == nil {
+		o.id = token.New()
+		return o, nil
+	}
+	o.id, err = subject(r, g.opts.ID)
+	return o, err
+}
+
+func (g *reserve) refused(r Request, err error) Pass {
+	d := Denial{Status: 409}
+	switch {
+	case errors.Is(err, stock.ErrSoldOut):
+		d.Type, d.Title = typeSoldOut, "There are not as many left"
+	case errors.Is(err, stock.ErrYours):
+		d.Type, d.Title = typeYours, "The buyer has the item already"
+	case errors.Is(err, stock.ErrUnknown):
+		d.Status, d.Type, d.Title = 404, typeUnknownItem, "There is no such item"
+	case errors.Is(err, stock.ErrQuantity):
+		d.Status, d.Type, d.Title = 422, typeQuantity, "The id stands for another quantity"
+	case errors.Is(err, stock.ErrDisagrees):
+		return g.answers.refuse(r, err)
+	default:
+		return g.answers.away(r, err, typeNotReserved, "Nothing was reserved") // what Redis may have granted is given back
+	}
+	return g.answers.deny(r, d)
+}
+
+// leaving keeps the units or gives them back, whatever became of the client.
+func (g *reserve) leaving(r Request, in *inside, own *stock.Reservation) func(*Reply) {
+	client, asked := r.Context(), Request(nil)
+	if g.answers.onError != nil {
+		kept := keep(r)
+		kept.ctx = in
+		asked = kept
+	}
+	return func(reply *Reply) {
+		if own.Concluded() {
+			return
+		}
+		conclude := own.Confirm
+		if reply == nil || reply.Status >= 400 || in.refused(reply) || client.Err() != nil && silent(reply) {
+			conclude = own.Cancel
+		}
+		if err := conclude(client); err != nil {
+			g.answers.tell(asked, err)
+		}
+	}
+}
+
+// silent says that the answer is the one of a handler that returns without any.
+func silent(reply *Reply) bool {
+	return reply.Status == 200 && len(reply.Body) == 0 && !reply.Partial
+}

@@ -1,0 +1,494 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// sale sells so many phones in a Redis that goes away when told to.
+func sale(t testing.TB, units int64) (*stock.Stock, *severed) {
+	t.Helper()
+	rdb := severable(t)
+	return opened(t, rdb, "", units), rdb
+}
+
+func opened(t testing.TB, rdb script.Client, prefix string, units int64) *stock.Stock {
+	t.Helper()
+	s, err := stock.New(rdb, "test", &stock.Options{Prefix: prefix, Budget: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Open(context.Background(), "phone", units, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// counts has the phones be left, held and sold like this.
+func counts(t testing.TB, s *stock.Stock, left, held, sold int64) {
+	t.Helper()
+	l, err := s.Left(context.Background(), "phone")
+	if err != nil || l.Left != left || l.Held != held || l.Sold != sold {
+		t.Errorf("%+v, %v; not %d left, %d held and %d sold", l, err, left, held, sold)
+	}
+}
+
+// buying is a buyer's request for an item.
+func buying(item, buyer string) *request {
+	r := with("X-Buyer", buyer)
+	r.method, r.path, r.route, r.params = "POST", "/flash/"+item, "/flash/{item}", map[string]string{"item": item}
+	return r
+}
+
+func reserving(s *stock.Stock, opts *gate.ReserveOptions) gate.Gate {
+	return gate.Reserve(s, gate.ByParam("item"), gate.ByHeader("X-Buyer"), opts)
+}
+
+// A buyer has his unit while the handler runs; what it answers says whether he
+// keeps it.
+func TestReserveConcludes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reply *gate.Reply
+		sold  int64
+	}{
+		"200": {answered(200), 1}, "201": {answered(201), 1}, "204": {answered(204), 1}, "303": {answered(303), 1},
+		"399": {answered(399), 1}, "101": {answered(101), 1},
+		"taken over": {&gate.Reply{Partial: true}, 1},
+		"flushed":    {&gate.Reply{Status: 200, Partial: true}, 1},
+		"400":        {answered(400), 0}, "409": {answered(409), 0}, "429": {answered(429), 0}, "500": {answered(500), 0},
+		"a panic":      {nil, 0},
+		"half a break": {&gate.Reply{Status: 500, Partial: true}, 0},
+	} {
+		for _, atOnce := range []bool{false, true} {
+			s, _ := sale(t, 3)
+			var h hook
+			g := reserving(s, &gate.ReserveOptions{Confirm: atOnce, OnError: h.hear})
+			p := g.Enter(buying("phone", "ann"))
+			own, ok := stock.FromContext(p.Context)
+			if status(p) != 200 || !ok || own.Confirmed() != atOnce || own.Item() != "phone" || own.Buyer() != "header:x-buyer=ann" {
+				t.Fatalf("%+v, %+v", p, own)
+			}
+			if atOnce {
+				counts(t, s, 2, 0, 1)
+			} else {
+				counts(t, s, 2, 1, 0)
+			}
+			p.Leave(c.reply)
+			counts(t, s, 3-c.sold, 0, c.sold)
+			if err := h.take(); err != nil || !own.Concluded() {
+				t.Errorf("%s, at once %t: %v, concluded %t", name, atOnce, err, own.Concluded())
+			}
+		}
+	}
+}
+
+// A handler that decides by itself is not overruled.
+func TestReserveHandlerDecides(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		decide func(context.Context, *stock.Reservation) error
+		reply  *gate.Reply
+		sold   int64
+	}{
+		"confirms, and answers": {confirm, answered(201), 1},
+		"confirms, and fails":   {confirm, answered(500), 1},
+		"confirms, and panics":  {confirm, nil, 1},
+		"cancels, and answers":  {cancel, answered(200), 0},
+		"cancels, and fails":    {cancel, answered(500), 0},
+		"decides on nothing":    {func(context.Context, *stock.Reservation) error { return nil }, answered(500), 0},
+		"confirms, then cancels": {func(ctx context.Context, r *stock.Reservation) error {
+			return errors.Join(confirm(ctx, r), cancel(ctx, r))
+		}, answered(200), 0},
+	} {
+		for _, atOnce := range []bool{false, true} {
+			s, _ := sale(t, 1)
+			var h hook
+			p := reserving(s, &gate.ReserveOptions{Confirm: atOnce, OnError: h.hear}).Enter(buying("phone", "ann"))
+			own, _ := stock.FromContext(p.Context)
+			if err := c.decide(p.Context, own); err != nil {
+				t.Fatal(err)
+			}
+			p.Leave(c.reply)
+			counts(t, s, 1-c.sold, 0, c.sold)
+			if err := h.take(); err != nil {
+				t.Errorf("%s, at once %t: the hook was told %v", name, atOnce, err)
+			}
+		}
+	}
+}
+
+func confirm(ctx context.Context, r *stock.Reservation) error { return r.Confirm(ctx) }
+func cancel(ctx context.Context, r *stock.Reservation) error  { return r.Cancel(ctx) }
+
+// The client's going away stops neither, and a handler that said nothing since
+// has given up.
+func TestReserveClientGone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reply *gate.Reply
+		sold  int64
+	}{
+		"done":       {answered(201), 1},
+		"said so":    {&gate.Reply{Status: 200, Body: []byte("yours")}, 1},
+		"streamed":   {&gate.Reply{Status: 200, Partial: true}, 1},
+		"gave up":    {answered(200), 0},
+		"failed":     {answered(503), 0},
+		"panicked":   {nil, 0},
+		"taken over": {&gate.Reply{Partial: true}, 1},
+	} {
+		for _, atOnce := range []bool{false, true} {
+			s, _ := sale(t, 1)
+			ctx, leave := context.WithCancel(context.WithValue(context.Background(), userKey(1), "alice"))
+			r := buying("phone", "ann")
+			r.ctx = ctx
+			p := reserving(s, &gate.ReserveOptions{Confirm: atOnce}).Enter(r)
+			leave()
+			if p.Context.Err() == nil || p.Context.Value(userKey(1)) != "alice" {
+				t.Errorf("%s: the handler's context is not the request's", name)
+			}
+			p.Leave(c.reply)
+			l, err := s.Left(context.Background(), "phone")
+			if err != nil || l.Sold != c.sold || l.Held != 0 {
+				t.Errorf("%s, at once %t: %+v, %v", name, atOnce, l, err)
+			}
+		}
+	}
+}
+
+func TestReserveAnswers(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom secret-key-name")
+	gone, leave := context.WithCancel(context.Background())
+	leave()
+	byItem, byBuyer, byID := gate.ByParam("item"), gate.ByHeader("X-Buyer"), gate.ByHeader("X-Order")
+	quantity := func(n int64, err error) *gate.ReserveOptions {
+		return &gate.ReserveOptions{Quantity: func(gate.Request) (int64, error) { return n, err }}
+	}
+	doubled := buying("phone", "cid")
+	doubled.header["X-Buyer"] = []string{"cid", "cid"}
+	dropped := buying("phone", "cid")
+	dropped.ctx = gone
+	for name, c := range map[string]struct {
+		item, buyer gate.Key
+		opts        *gate.ReserveOptions
+		r           *request
+		away        bool
+		status      int
+		kind        string
+		hook        error // nil: not told
+	}{
+		"there is one":      {byItem, byBuyer, nil, buying("phone", "cid"), false, 200, "", nil},
+		"sold out":          {byItem, byBuyer, nil, buying("tea", "cid"), false, 409, "sold-out", nil},
+		"not as many":       {byItem, byBuyer, quantity(3, nil), buying("phone", "cid"), false, 409, "sold-out", nil},
+		"as many":           {byItem, byBuyer, quantity(2, nil), buying("phone", "cid"), false, 200, "", nil},
+		"has one":           {byItem, byBuyer, nil, buying("phone", "ann"), false, 409, "already-yours", nil},
+		"has the last":      {byItem, byBuyer, nil, buying("tea", "ann"), false, 409, "already-yours", nil},
+		"not opened":        {byItem, byBuyer, nil, buying("car", "ann"), false, 404, "unknown-item", nil},
+		"edited":            {byItem, byBuyer, nil, buying("torn", "ann"), false, 500, "", stock.ErrDisagrees},
+		"no buyer":          {byItem, byBuyer, nil, &request{route: "/flash/{item}", params: map[string]string{"item": "phone"}}, false, 400, "", nil},
+		"two buyers":        {byItem, byBuyer, nil, doubled, false, 400, "", nil},
+		"no route":          {byItem, byBuyer, nil, with("X-Buyer", "cid"), false, 500, "", gate.ErrWiring},
+		"no id":             {byItem, byBuyer, &gate.ReserveOptions{ID: byID}, buying("phone", "cid"), false, 400, "", nil},
+		"an empty item":     {fixed("key:item="), byBuyer, nil, buying("phone", "cid"), false, 500, "", gate.ErrWiring},
+		"the item fails":    {failing(boom), byBuyer, nil, buying("phone", "cid"), false, 500, "", boom},
+		"the buyer fails":   {byItem, failing(boom), nil, buying("phone", "cid"), false, 500, "", boom},
+		"who buys unsaid":   {byItem, failing(gate.Refuse(401, "Sign in")), nil, buying("phone", "cid"), false, 401, "", nil},
+		"none wanted":       {byItem, byBuyer, quantity(0, nil), buying("phone", "cid"), false, 400, "", nil},
+		"less wanted":       {byItem, byBuyer, quantity(-1, nil), buying("phone", "cid"), false, 400, "", nil},
+		"too many wanted":   {byItem, byBuyer, quantity(stock.MaxUnits+1, nil), buying("phone", "cid"), false, 400, "", nil},
+		"quantity refused":  {byItem, byBuyer, quantity(1, gate.Refuse(422, "No")), buying("phone", "cid"), false, 422, "", nil},
+		"quantity fails":    {byItem, byBuyer, quantity(1, boom), buying("phone", "cid"), false, 500, "", boom},
+		"Redis is away":     {byItem, byBuyer, nil, buying("phone", "cid"), true, 503, "not-reserved", script.ErrConfiguration},
+		"the client's gone": {byItem, byBuyer, nil, dropped, false, 503, "not-reserved", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, rdb := sale(t, 3)
+			for _, item := range []string{"tea", "torn"} {
+				if _, err := s.Open(t.Context(), item, 1, time.Now().Add(time.Hour)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, item := range []string{"phone", "tea"} {
+				if _, err := s.Reserve(t.Context(), item, "header:x-buyer=ann", "order", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := rdb.Process(t.Context(), redis.NewIntCmd(t.Context(), "hset", "neap:stock:test:{torn}", "left", "5")); err != nil {
+				t.Fatal(err)
+			}
+			rdb.gone.Store(c.away)
+			var h hook
+			opts := gate.ReserveOptions{}
+			if c.opts != nil {
+				opts = *c.opts
+			}
+			opts.OnError = h.hear
+			p := gate.Reserve(s, c.item, c.buyer, &opts).Enter(c.r)
+			if status(p) != c.status {
+				t.Fatalf("%d, want %d", status(p), c.status)
+			}
+			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
+				t.Errorf("the hook was told %v, want %v", told, c.hook)
+			}
+			if p.Reply == nil {
+				return
+			}
+			body := string(p.Reply.Body)
+			if strings.Contains(body, `"type":"`+gate.TypeStock+c.kind+`"`) != (c.kind != "") || strings.Contains(body, "boom") ||
+				single(t, p.Reply.Header, "Cache-Control") != "no-store" || p.Leave != nil || p.Context != nil {
+				t.Errorf("%s", body)
+			}
+			if again := lines(p.Reply.Header, "Retry-After"); (again != nil) != (c.status == 503) {
+				t.Errorf("Retry-After: %q", again)
+			}
+		})
+	}
+}
+
+// A repetition under the id runs, and one that fails takes nothing from the
+// first, which has succeeded.
+func TestReserveUnderAnID(t *testing.T) {
+	t.Parallel()
+	s, _ := sale(t, 2)
+	var units int64 = 1
+	g := reserving(s, &gate.ReserveOptions{
+		ID:       gate.ByHeader("X-Order"),
+		Quantity: func(gate.Request) (int64, error) { return units, nil },
+	})
+	ask := func(order string) gate.Pass {
+		r := buying("phone", "ann")
+		r.header["X-Order"] = []string{order}
+		return g.Enter(r)
+	}
+	first := ask("17")
+	again := ask("17")
+	if own, _ := stock.FromContext(again.Context); status(first) != 200 || status(again) != 200 || !own.Again() {
+		t.Fatalf("%+v, %+v", first, again)
+	}
+	first.Leave(answered(201))
+	again.Leave(answered(500))
+	counts(t, s, 1, 0, 1)
+	if p := ask("18"); status(p) != 409 || !strings.Contains(string(p.Reply.Body), "#already-yours") {
+		t.Errorf("%+v", p.Reply)
+	}
+	units = 2
+	if p := ask("17"); status(p) != 422 || !strings.Contains(string(p.Reply.Body), "#another-quantity") {
+		t.Errorf("%+v", p.Reply)
+	}
+	counts(t, s, 1, 0, 1)
+}
+
+// What a gate further in refuses has sold nothing, whatever the refusal looks
+// like.
+func TestReserveRefusedInside(t *testing.T) {
+	t.Parallel()
+	for name, render := range map[string]func(gate.Denial) gate.Reply{
+		"as it is":          nil,
+		"as if it was fine": func(gate.Denial) gate.Reply { return gate.Reply{Status: 200, Body: []byte(`{"code":7}`)} },
+	} {
+		s, _ := sale(t, 1)
+		inner := gate.RateLimit(hourly(t, 1), failing(gate.Refuse(403, "No")), &gate.RateLimitOptions{Render: render})
+		p := gate.Chain(reserving(s, nil), inner).Enter(buying("phone", "ann"))
+		if p.Reply == nil {
+			t.Fatalf("%s: %+v", name, p)
+		}
+		counts(t, s, 1, 0, 0)
+
+		p = reserving(s, nil).Enter(buying("phone", "ann"))
+		inner.Enter(&request{ctx: p.Context})
+		p.Leave(&gate.Reply{Status: 200, Body: []byte("the handler's own")})
+		counts(t, s, 0, 0, 1)
+	}
+	s, _ := sale(t, 1)
+	panics(t, func() {
+		gate.Chain(reserving(s, nil), gate.RateLimit(hourly(t, 1), func(gate.Request) (string, error) { panic("mine") }, nil)).
+			Enter(buying("phone", "ann"))
+	})
+	counts(t, s, 1, 0, 0)
+}
+
+// A success that comes when the lease is over has its unit while there is one;
+// otherwise the hook is told.
+func TestReserveConfirmsLate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		resold bool
+		want   error
+	}{"there are units": {false, nil}, "it was resold": {true, stock.ErrLapsed}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rdb := severable(t)
+			s, err := stock.New(rdb, "test", &stock.Options{Lease: 600 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Open(t.Context(), "phone", 1, time.Now().Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			var told error
+			var of string
+			p := reserving(s, &gate.ReserveOptions{OnError: func(r gate.Request, err error) {
+				own, _ := stock.FromContext(r.Context())
+				told, of = err, r.Path()+" "+own.Buyer()
+			}}).Enter(buying("phone", "ann"))
+			own, _ := stock.FromContext(p.Context)
+			rdb.gone.Store(true)
+			redistest.Await(t, time.Minute, "the end of the lease", func() bool { return errors.Is(own.Err(), stock.ErrLapsed) })
+			rdb.gone.Store(false)
+			if c.resold {
+				redistest.Await(t, time.Minute, "the unit to be back", func() bool {
+					_, err := s.Reserve(t.Context(), "phone", "bob", "order", &stock.ReserveOptions{Confirm: true})
+					return err == nil
+				})
+			}
+			p.Leave(answered(201))
+			if !errors.Is(told, c.want) || c.want != nil && of != "/flash/phone header:x-buyer=ann" {
+				t.Errorf("the hook was told %v of %q", told, of)
+			}
+			counts(t, s, 0, 0, 1)
+		})
+	}
+}
+
+// What Redis does not confirm is told, and done when it is back.
+func TestReserveGoesOnInTheBackground(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reply *gate.Reply
+		sold  int64
+	}{"a success": {answered(201), 1}, "a failure": {answered(500), 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, rdb := sale(t, 1)
+			var h hook
+			p := reserving(s, &gate.ReserveOptions{OnError: h.hear}).Enter(buying("phone", "ann"))
+			rdb.gone.Store(true)
+			p.Leave(c.reply)
+			if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
+				t.Errorf("the hook was told %v", err)
+			}
+			rdb.gone.Store(false)
+			redistest.Await(t, time.Minute, "the rest", func() bool { return s.Stats().Concluding == 0 })
+			counts(t, s, 1-c.sold, 0, c.sold)
+		})
+	}
+}
+
+func TestReserveOptions(t *testing.T) {
+	t.Parallel()
+	s, _ := sale(t, 1)
+	opts := &gate.ReserveOptions{
+		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
+		Render: func(d gate.Denial) gate.Reply {
+			if d.Status != 409 || d.Type != gate.TypeStock+"sold-out" || d.RetryAfter != 0 || d.Decision != nil {
+				t.Errorf("%+v", d)
+			}
+			return gate.Reply{Body: []byte("gone")}
+		},
+	}
+	g := reserving(s, opts)
+	*opts = gate.ReserveOptions{}
+	if p := g.Enter(&request{path: "/healthz"}); p.Reply != nil || p.Leave != nil || p.Context != nil {
+		t.Errorf("%+v", p)
+	}
+	if p := g.Enter(buying("phone", "ann")); status(p) != 200 {
+		t.Errorf("%+v", p.Reply)
+	}
+	if p := g.Enter(buying("phone", "bob")); status(p) != 409 || string(p.Reply.Body) != "gone" {
+		t.Errorf("%+v", p.Reply)
+	}
+}
+
+// Of many requests at once, in several processes, as many succeed as there are
+// units, and none of a buyer's twice.
+func TestReserveSellsNoMore(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const units, buyers, processes = 10, 40, 3
+		var stocks []*stock.Stock
+		for range processes {
+			stocks = append(stocks, opened(t, rdb, prefix, units))
+		}
+		var sold, failed atomic.Int64
+		var had sync.Map
+		var wg sync.WaitGroup
+		for n := range 4 * buyers {
+			buyer := "b" + string(rune('A'+n%buyers))
+			g := reserving(stocks[n%processes], &gate.ReserveOptions{Confirm: n%2 == 0})
+			wg.Go(func() {
+				p := g.Enter(buying("phone", buyer))
+				switch {
+				case p.Reply != nil:
+					if status(p) != 409 {
+						t.Errorf("%d", status(p))
+					}
+				case n%5 == 0:
+					failed.Add(1)
+					p.Leave(answered(500))
+				default:
+					sold.Add(1)
+					if _, twice := had.LoadOrStore(buyer, true); twice {
+						t.Errorf("%s has two", buyer)
+					}
+					p.Leave(answered(201))
+				}
+			})
+		}
+		wg.Wait()
+		if sold.Load() > units {
+			t.Errorf("%d were sold", sold.Load())
+		}
+		counts(t, stocks[0], units-sold.Load(), 0, sold.Load())
+	})
+}
+
+func TestReservePanics(t *testing.T) {
+	t.Parallel()
+	s, _ := sale(t, 1)
+	for name, wire := range map[string]func(){
+		"no stock": func() { gate.Reserve(nil, everyone, everyone, nil) },
+		"no item":  func() { gate.Reserve(s, nil, everyone, nil) },
+		"no buyer": func() { gate.Reserve(s, everyone, nil, nil) },
+	} {
+		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Reserve: ") {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+}
+
+// An item is called what it was opened as, whatever names it.
+func TestReserveItems(t *testing.T) {
+	t.Parallel()
+	const item = "a=b:c"
+	r := buying(item, "ann")
+	r.query, r.header["X-Item"] = "item=a%3Db:c", []string{item}
+	r.values = map[any]any{userKey(1): item}
+	for name, key := range map[string]gate.Key{
+		"param": gate.ByParam("item"), "query": gate.ByQuery("item"), "header": gate.ByHeader("X-Item"),
+		"value": gate.ByValue(userKey(1)), "one's own": fixed(item), "tagged": gate.Tag("a=item", fixed(item)),
+		"the first": gate.FirstOf(gate.ByHeader("X-Other"), gate.ByQuery("item")),
+	} {
+		s, _ := sale(t, 1)
+		if _, err := s.Open(t.Context(), item, 1, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		p := gate.Reserve(s, key, everyone, nil).Enter(r)
+		if own, ok := stock.FromContext(p.Context); !ok || own.Item() != item {
+			t.Errorf("%s: %+v", name, p.Reply)
+		}
+	}
+}
