@@ -317,4 +317,45 @@ var nethttpBugs = []bug{
 		"core/gate/idempotent.go", "err := b.claim.Conclude(context.Background(), outcome)", "var err error\n\t\t\tgo b.claim.Conclude(context.Background(), outcome)",
 		"nobody hears of an answer that could not be stored",
 	},
+	{
+		"core/gate/reserve.go", "return Pass{Context: in, Capture", "return Pass{Capture",
+		"a handler does not find its reservation",
+	},
+	{
+		"core/gate/reserve.go", "if o.item = untagged(o.item); o.item", "if o.item",
+		"an item is not found by its name",
+	},
+	{
+		"core/gate/reserve.go", "Confirm: g.opts.Confirm, ", "",
+		"what is to be sold at once is on a lease",
+	},
+	{
+		"core/gate/reserve.go", "if reply == nil || reply.Status >= 400", "if reply != nil && reply.Status >= 400",
+		"a handler that panics has sold its unit",
+	},
+	{
+		"core/gate/reserve.go", "reply.Status >= 400", "reply.Status >= 500",
+		"a handler that refuses has sold its unit",
+	},
+	{
+		"core/gate/reserve.go", " || client.Err() != nil && silent(reply)", "",
+		"a handler that gave up with its client has sold its unit",
+	},
+	{
+		"core/gate/reserve.go", "client.Err() != nil && silent(reply)", "client.Err() != nil",
+		"a client that goes away loses the unit of a handler that succeeds",
+	},
+	{
+		"core/gate/reserve.go", "if own.Concluded() {", "if false {",
+		"what a handler has confirmed is taken back when its answer fails",
+	},
+	{
+		"core/gate/reserve.go", "if err := conclude(client); err != nil {\n\t\t\tg.answers.tell(asked, err)\n\t\t}",
+		"_ = asked\n\t\tgo conclude(client)",
+		"a client that has read its answer finds its unit not sold",
+	},
+	{
+		"core/gate/reserve.go", "d.Type, d.Title = typeYours, ", "d.Type, d.Title = typeSoldOut, ",
+		"a buyer who has one is told that all are sold",
+	},
 }
