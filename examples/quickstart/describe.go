@@ -19,6 +19,10 @@ func (r route) describe() string {
 		return "each event is booked once, and acknowledged then"
 	case r.path == "/ledger":
 		return "how often each order was booked by this process"
+	case r.sells && r.method == "":
+		return "how many are left, and sold"
+	case r.sells:
+		return fmt.Sprintf("%d of the item %s, one for each %s", flashUnits, flashItem, buyerHeader)
 	case r.once:
 		return "one run for each Idempotency-Key of an X-Api-Key"
 	case len(r.shadow) > 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
 )
 
 // endpoint is a route as a framework serves it.
@@ -69,6 +70,9 @@ func (w wiring) gate(r route) (gate.Gate, error) {
 	}
 	if r.preset != nil {
 		return w.callback(r)
+	}
+	if r.sells {
+		return w.flash(r)
 	}
 	if r.inflight > 0 {
 		c, err := limit.NewConcurrency(w.rdb, r.name(), r.inflight,
@@ -131,6 +135,7 @@ func kind(err error) string {
 		script.ErrNotExecuted, script.ErrMaybeExecuted, script.ErrConfiguration, script.ErrFailed,
 		lock.ErrExpired, lock.ErrTakenByOther, lock.ErrLost,
 		idempotency.ErrInDoubt, idempotency.ErrNoResult, idempotency.ErrExpired, idempotency.ErrLost,
+		stock.ErrDisagrees, stock.ErrUnknown, stock.ErrLapsed,
 		callback.ErrUnverified, callback.ErrMalformed, callback.ErrDeadline,
 		gate.ErrWiring, context.DeadlineExceeded,
 	} {

@@ -45,6 +45,7 @@ type route struct {
 	once      bool                   // one run a key, of the client that key names
 	preset    func() callback.Preset // of the provider whose callbacks it receives
 	handle    callback.Handler       // what one of them does
+	sells     bool                   // a unit to each client that key names
 	key       gate.Key
 	cost      func(gate.Request) (int64, error) // nil: each request costs 1
 	count     func(status int) bool             // nil: each admitted request counts

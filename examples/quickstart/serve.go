@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,10 +19,14 @@ const serveBudget = 250 * time.Millisecond
 // serve serves the routes until ctx ends. All that serve on one Redis share
 // their limits, whatever their framework.
 func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
-	table, f := append(routes(), callbackRoutes()...), cfg.frameworks[0]
-	endpoints, err := wiring{
+	table, f := slices.Concat(routes(), flashRoutes(), callbackRoutes()), cfg.frameworks[0]
+	w := wiring{
 		rdb: s.rdb, prefix: limit.DefaultPrefix, budget: cfg.budget, shadowed: reportShadow(slog.Default()),
-	}.guard(table)
+	}
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	endpoints, err := w.guard(table)
 	if err != nil {
 		return err
 	}
@@ -39,10 +44,14 @@ func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
 		"take N ms. What a shadow policy would have denied is logged. An order, twice:\n\n"+
 		"  for i in 1 2; do curl -si %s/orders -H '%s: me' -H '%s: 1' \\\n"+
 		"    --json '{\"item\":\"tea\"}'; echo; done\n\n"+
+		"One of %d phones, and what is left:\n\n"+
+		"  curl -si -X POST %s/flash/%s -H '%s: me'; curl -s %s/flash/%s\n\n"+
 		"A payment, told of twice and booked once:\n\n"+
 		"  for i in 1 2; do curl -si %s/callbacks/alipay -H '%s: ok' \\\n"+
 		"    -d 'notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS'; echo; done; curl -s %s/ledger\n",
-		apiKeyHeader, orderHeader, h.url, apiKeyHeader, keyHeader, h.url, signatureHeader, h.url)
+		apiKeyHeader, orderHeader, h.url, apiKeyHeader, keyHeader,
+		flashUnits, h.url, flashItem, buyerHeader, h.url, flashItem,
+		h.url, signatureHeader, h.url)
 
 	select {
 	case <-ctx.Done():

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// purchase asks for an item as these buyers; its status is 0 when it got no answer.
+func purchase(ctx context.Context, url string, buyers ...string) reply {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return reply{}
+	}
+	r.Header[buyerHeader] = buyers
+	response, err := aProvider.Do(r)
+	if err != nil {
+		return reply{}
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return reply{}
+	}
+	return reply{response.StatusCode, response.Header, string(body)}
+}
+
+// assertShelf holds an item to what is left of it, and sold.
+func assertShelf(t *testing.T, url string, left, sold int64) {
+	t.Helper()
+	a := ask(t, http.MethodGet, url)
+	var got map[string]int64
+	err := json.Unmarshal([]byte(a.body), &got)
+	if err != nil || a.status != 200 || a.header.Get("Content-Type") != contentJSON || got["left"] != left || got["sold"] != sold {
+		t.Errorf("%d %v %s (%v), not %d left and %d sold", a.status, a.header, a.body, err, left, sold)
+	}
+}
+
+func TestFlashOnEveryFramework(t *testing.T) {
+	t.Parallel()
+	for _, f := range frameworks {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			url := serving(t, "-framework", f.name, "-budget", patient) + "/flash/"
+			assertShelf(t, url+"phone", flashUnits, 0)
+			for _, c := range []struct {
+				item       string
+				buyers     []string
+				status     int
+				kind, says string
+			}{
+				{"phone", nil, 400, "application/problem+json", `"status":400`},
+				{"phone", []string{""}, 400, "application/problem+json", `"status":400`},
+				{"phone", []string{"ann", "ann"}, 400, "application/problem+json", `"status":400`},
+				{"car", []string{"ann"}, 404, "application/problem+json", "#unknown-item"},
+				{"phone", []string{"ann"}, 201, contentJSON, `"item":"phone"`},
+				{"phone", []string{"ann"}, 409, "application/problem+json", "#already-yours"},
+				{"phon%65", []string{"bob"}, 201, contentJSON, `"item":"phone"`},
+			} {
+				a := purchase(t.Context(), url+c.item, c.buyers...)
+				if a.status != c.status || a.header.Get("Content-Type") != c.kind || !strings.Contains(a.body, c.says) ||
+					strings.Contains(a.body, "ann") {
+					t.Errorf("%+v: %d %v %q", c, a.status, a.header, a.body)
+				}
+			}
+			assertShelf(t, url+"phone", flashUnits-2, 2)
+			if a := ask(t, http.MethodGet, url+"car"); a.status != 404 || !strings.Contains(a.body, "#unknown-item") {
+				t.Errorf("%d %q", a.status, a.body)
+			}
+			if a := ask(t, http.MethodHead, url+"phone"); a.status != 200 || a.body != "" {
+				t.Errorf("HEAD: %d %q", a.status, a.body)
+			}
+		})
+	}
+}
+
+// TestFlashSellsNoMore has one item sold by all frameworks, on one Redis, and one
+// of them begin when some is sold already.
+func TestFlashSellsNoMore(t *testing.T) {
+	t.Parallel()
+	address := adminURL(t, redistest.NewStandalone(t))
+	var urls []string
+	begin := func(name string) {
+		urls = append(urls, serving(t, "-framework", name, "-redis", address, "-budget", patient)+"/flash/phone")
+	}
+	for _, f := range frameworks[1:] {
+		begin(f.name)
+	}
+	if a := purchase(t.Context(), urls[0], "early"); a.status != 201 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	begin(frameworks[0].name)
+	assertShelf(t, urls[3], flashUnits-1, 1)
+	var sold atomic.Int64
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, 32)
+	for i := range 3 * flashUnits {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			switch a := purchase(t.Context(), urls[i%len(urls)], fmt.Sprint(i/2)); a.status {
+			case 201:
+				sold.Add(1)
+			case 409:
+			default:
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		})
+	}
+	wg.Wait()
+	if sold.Load() != flashUnits-1 {
+		t.Errorf("%d were sold", sold.Load())
+	}
+	for _, url := range urls {
+		assertShelf(t, url, 0, flashUnits)
+		if a := purchase(t.Context(), url, "late"); a.status != 409 || !strings.Contains(a.body, "#sold-out") {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+}
