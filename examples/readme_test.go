@@ -10,12 +10,12 @@ import (
 )
 
 // TestPagesAreTrue finds every Go block of the README and of the pages for
-// operators, about locks, idempotency, callbacks and scripts, line by line, in a
-// file that compiles.
+// operators, about locks, idempotency, stock, callbacks and scripts, line by line,
+// in a file that compiles.
 func TestPagesAreTrue(t *testing.T) {
 	t.Parallel()
 	code := compiled(t)
-	for page, least := range map[string]int{"README.md": 8, "docs/operations.md": 2, "docs/locks.md": 1, "docs/idempotency.md": 9, "docs/own-scripts.md": 5,
+	for page, least := range map[string]int{"README.md": 8, "docs/operations.md": 2, "docs/locks.md": 1, "docs/idempotency.md": 9, "docs/own-scripts.md": 5, "docs/stock.md": 3,
 		"docs/callbacks/README.md": 4, "docs/callbacks/alipay.md": 1, "docs/callbacks/wechatpay.md": 1, "docs/callbacks/adyen.md": 1} {
 		text, err := os.ReadFile("../" + page)
 		if err != nil {
@@ -43,18 +43,20 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begins := regexp.MustCompile(`TypeIdempotency += "[^"]*/(docs/[a-z]+\.md)#"`).FindStringSubmatch(string(code))
-	types := regexp.MustCompile(`TypeIdempotency \+ "([^"]+)"`).FindAllStringSubmatch(string(code), -1)
-	if begins == nil || len(types) < 7 {
-		t.Fatalf("%q, and %d types", begins, len(types))
-	}
-	page, err := os.ReadFile("../" + begins[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range types {
-		if strings.Count(string(page), "\n### "+m[1]+"\n") != 1 {
-			t.Errorf("%s does not have one section %s", begins[1], m[1])
+	for name, least := range map[string]int{"TypeIdempotency": 7, "TypeStock": 5} {
+		begins := regexp.MustCompile(name + ` += "[^"]*/(docs/[a-z]+\.md)#"`).FindStringSubmatch(string(code))
+		types := regexp.MustCompile(name+` \+ "([^"]+)"`).FindAllStringSubmatch(string(code), -1)
+		if begins == nil || len(types) < least {
+			t.Fatalf("%q, and %d types", begins, len(types))
+		}
+		page, err := os.ReadFile("../" + begins[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range types {
+			if strings.Count(string(page), "\n### "+m[1]+"\n") != 1 {
+				t.Errorf("%s does not have one section %s", begins[1], m[1])
+			}
 		}
 	}
 }
