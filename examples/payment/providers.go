@@ -259,13 +259,13 @@ func sendStandard(d delivery) (http.Header, string) {
 	if err != nil {
 		panic(err) // the secret is a constant
 	}
-	at := time.Now()
-	signature, err := key.Sign(d.eventID("msg"), at, []byte(body))
+	at, id := time.Now(), strings.ReplaceAll(d.eventID("msg"), ".", "-") // which has no full stop
+	signature, err := key.Sign(id, at, []byte(body))
 	if err != nil {
 		panic(err)
 	}
 	header := http.Header{}
-	header.Set(standardwebhooks.HeaderWebhookID, d.eventID("msg"))
+	header.Set(standardwebhooks.HeaderWebhookID, id)
 	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
 	header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	return header, body
