@@ -64,7 +64,7 @@ func TestPresetNames(t *testing.T) {
 	srv := redistest.Standalone(t)
 	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
 	for name, fine := range map[string]bool{
-		"aZ-09": true, strings.Repeat("n", 32): true, strings.Repeat("n", 33): false, "a:b": false, "a b": false, "\xc3\xa9": false,
+		"aZ-09": true, strings.Repeat("n", 32): true, strings.Repeat("n", 33): false, "a-": false, "-": false, "a:b": false, "a b": false, "\xc3\xa9": false,
 	} {
 		p := callback.Alipay()
 		p.Name = name

@@ -3,6 +3,7 @@ package callback
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
@@ -11,7 +12,11 @@ import (
 // Preset is what a provider sends and expects. Those of this package are made
 // anew by each call, so that one which differs a little is a changed copy.
 type Preset struct {
-	// Name begins the keys of its events: letters, digits and dashes.
+	// Name begins the keys of its events, and of the locks of Options.Serialize: up
+	// to 32 letters, digits and dashes, the last no dash. What has the same Name
+	// behind one guard is one endpoint, and an event that one of its handlers has
+	// done is done: two accounts of one provider, of which each has numbers of its
+	// own, need a Name each, or a guard each.
 	Name string
 	// Items finds the events of a delivery in the payload that Verify returned.
 	// An error says that it is malformed.
@@ -40,7 +45,7 @@ func (p *Preset) check() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("Preset."+format, args...)) }
 	if !isName(p.Name) {
-		fault("Name is %.80q: use 1 to 32 letters, digits and dashes", p.Name)
+		fault("Name is %.80q: use 1 to 32 letters, digits and dashes, the last no dash", p.Name)
 	}
 	if p.Items == nil {
 		fault("Items is nil: say how the events of a delivery are found")
@@ -70,7 +75,7 @@ func isName(s string) bool {
 			return false
 		}
 	}
-	return s != "" && len(s) <= 32
+	return s != "" && len(s) <= 32 && !strings.HasSuffix(s, "-")
 }
 
 // key is what an event is known by.

@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"net/url"
@@ -85,13 +86,15 @@ func GitHub() Preset {
 	return p
 }
 
-// StandardWebhooks is for senders that keep to the Standard Webhooks
-// specification. An event is known by its webhook-id, which is signed. The
-// specification's schedule sends again for some 76 hours until a 2xx; it advises
-// to wait for 15 to 30 seconds
+// StandardWebhooks is for a sender that keeps to the Standard Webhooks
+// specification. An event is known by the sender, which is what you call it, and by
+// its webhook-id, which is signed: each sender makes ids of its own, and another's
+// may be the same. Name is webhooks- and the sender, so that New refuses an empty
+// one and more than 23 letters, digits and dashes. The specification's schedule
+// sends again for some 76 hours until a 2xx; it advises to wait for 15 to 30 seconds
 // (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
-func StandardWebhooks() Preset {
-	p := plain("standard-webhooks", func(d *Delivery, payload []byte) ([]Item, error) {
+func StandardWebhooks(sender string) Preset {
+	p := plain("webhooks-"+sender, func(d *Delivery, payload []byte) ([]Item, error) {
 		lines := d.Header.Values("Webhook-Id")
 		if len(lines) != 1 {
 			return nil, malformed("the header field webhook-id is missing, or there twice")
@@ -108,18 +111,23 @@ func StandardWebhooks() Preset {
 //	{"id": "…", "event_type": "TRANSACTION.SUCCESS", "resource": {"out_trade_no": "…", …}}
 //
 // That its id stays the same when it is sent again is not documented, so an event
-// is known by its Transition: event_type, out_trade_no and, of a refund,
-// out_refund_no. WeChat Pay waits for 5 seconds and sends again for 24 hours and 4
-// minutes until a 200 or 204; it wants a failure as JSON
-// (https://pay.weixin.qq.com/doc/v3/merchant/4012791861).
+// is known by its Transition: event_type, mchid, or of a service provider sp_mchid,
+// out_trade_no and, of a refund, out_refund_no. Where the resource that Verify
+// returns has no mchid, two merchants need two Names. WeChat Pay waits for 5 seconds
+// and sends again for 24 hours and 4 minutes until a 200 or 204; it wants a failure
+// as JSON (https://pay.weixin.qq.com/doc/v3/merchant/4012791861).
 func WeChatPay() Preset {
 	id, kind := pointer("/id"), pointer("/event_type")
 	trade, refund := pointer("/resource/out_trade_no"), pointer("/resource/out_refund_no")
+	merchant, provider := pointer("/resource/mchid"), pointer("/resource/sp_mchid")
 	return Preset{
 		Name: "wechatpay",
 		Items: one(func(p *picker) Item {
 			order := p.must(trade)
-			return Item{DeliveryID: p.maybe(id), Transition: transition(p.must(kind), order, p.maybe(refund)), Order: order}
+			return Item{
+				DeliveryID: p.maybe(id), Order: order,
+				Transition: transition(p.must(kind), cmp.Or(p.maybe(merchant), p.maybe(provider)), order, p.maybe(refund)),
+			}
 		}),
 		ByTransition: true,
 		Done:         empty(204),

@@ -62,7 +62,7 @@ func TestSerializeWithoutOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := callback.StandardWebhooks()
+		p := callback.StandardWebhooks("acme")
 		p.Deadline = time.Minute
 		var h http.Handler
 		s := &shop{handle: func(_ context.Context, e *callback.Event) error {

@@ -34,7 +34,7 @@ func endpoints() []endpoint {
 		{callback.Adyen(), sdk(), acknowledged, "EUR", readAdyen},
 		{callback.Square(), sdk(), callback.Options{}, "EUR", readSquare},
 		{callback.GitHub(), must(callback.VerifyGitHub(githubSecret)), callback.Options{}, "USD", readGitHub},
-		{callback.StandardWebhooks(), must(callback.VerifyStandardWebhooks(standardSecret)), callback.Options{}, "EUR", readStandard},
+		{callback.StandardWebhooks("acme"), must(callback.VerifyStandardWebhooks(standardSecret)), callback.Options{}, "EUR", readStandard},
 	}
 }
 

@@ -107,7 +107,7 @@ func providers() []provider {
 			acknowledged: ok, send: sendGitHub, others: []string{"cancelled"},
 		},
 		{
-			name: "Standard Webhooks", path: "standard-webhooks",
+			name: "Standard Webhooks", path: "webhooks-acme",
 			gaps:     []time.Duration{5 * time.Second, 5 * m, 30 * m, 2 * h, 5 * h, 10 * h, 14 * h, 20 * h, 24 * h},
 			currency: "EUR", acknowledged: ok, send: sendStandard, others: []string{"invoice.payment_failed"},
 		},

@@ -35,7 +35,7 @@ func TestProvidersGetTheirBytes(t *testing.T) {
 		"PayPal":           {callback.PayPal(), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
 		"Square":           {callback.Square(), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
 		"GitHub":           {callback.GitHub(), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
-		"StandardWebhooks": {callback.StandardWebhooks(), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
+		"StandardWebhooks": {callback.StandardWebhooks("acme"), event, answer{200, "", ""}, answer{503, "", ""}, answer{400, "", ""}},
 		"Alipay": {
 			callback.Alipay(), func(id string) string { return "notify_id=" + id + "&out_trade_no=o&trade_status=s" },
 			answer{200, text, "success"}, answer{503, text, "fail"}, answer{400, text, "fail"},
