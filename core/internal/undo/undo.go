@@ -10,10 +10,12 @@ import (
 
 // Most is how many grants an Undoer looks for at a time, and abreast how many
 // attempts it makes at once: a Redis that is slow or comes back is not met by all
-// that failed meanwhile.
+// that failed meanwhile. Of those, silent may be for whoever did not answer the
+// last time: one node that is gone does not keep the others waiting.
 const (
 	Most    = 1000
 	abreast = 16
+	silent  = 12
 )
 
 // Result is what became of an attempt.
@@ -39,19 +41,20 @@ const sparser = 4
 // attempts there is no goroutine, only a timer. The zero Undoer is ready to
 // use; it is safe for concurrent use, and must not be copied.
 type Undoer struct {
-	pending            atomic.Int64
+	pending, spare     atomic.Int64
 	undone, overflowed atomic.Uint64
 
-	mu      sync.Mutex
-	running int
-	due     []*search // for which there was no room
+	mu           sync.Mutex
+	running      int
+	unheard      int       // of the running
+	due, another []*search // for which there was no room; another were not answered the last time
 }
 
 // Stats are what an Undoer does and has done.
 type Stats struct {
 	Pending    int    // grants that are looked for now
 	Undone     uint64 // grants that were found
-	Overflowed uint64 // grants that were not looked for, since Most were pending; they lapse
+	Overflowed uint64 // grants that were looked for once at the most and not found, since Most were pending; they lapse
 }
 
 // Stats tells what the Undoer does and has done.
@@ -66,74 +69,100 @@ func (u *Undoer) Stats() Stats {
 // have the question still before it, and so each attempt that is Unanswered puts
 // that end off to a lease later.
 //
-// While Most grants are pending it calls nothing and returns false.
+// While Most grants are pending it has attempt called once at the most, and
+// returns false: most grants are there at once.
 func (u *Undoer) Start(asked time.Time, lease time.Duration, attempt func() Result) bool {
+	s := &search{undoer: u, attempt: attempt, lease: lease, open: asked, told: time.Now()}
 	if u.pending.Add(1) > Most {
 		u.pending.Add(-1)
-		u.overflowed.Add(1)
-		return false
+		if s.once = true; u.spare.Add(1) > Most {
+			u.spare.Add(-1)
+			u.overflowed.Add(1)
+			return false
+		}
 	}
-	u.enter(&search{undoer: u, attempt: attempt, lease: lease, open: asked, told: time.Now()})
-	return true
+	u.enter(s)
+	return !s.once
 }
 
 // enter has the search's next attempt be made as soon as there is room.
 func (u *Undoer) enter(s *search) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.running == abreast {
+	s.due = time.Now()
+	if s.unheard {
+		u.another = append(u.another, s)
+	} else {
 		u.due = append(u.due, s)
-		return
 	}
-	u.running++
-	go func() {
-		for s := s; s != nil; s = u.next() {
-			s.step()
-		}
-	}()
+	if u.running < abreast {
+		u.running++
+		go u.run()
+	}
 }
 
-// next is the search that has waited for the longest, or nil where none has.
-func (u *Undoer) next() *search {
+func (u *Undoer) run() {
+	for s, unheard := u.next(false); s != nil; s, unheard = u.next(unheard) {
+		s.step()
+	}
+}
+
+// next is the search that has waited for the longest, or nil where none may be
+// made; was says that the one before it was of the unheard.
+func (u *Undoer) next(was bool) (s *search, unheard bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.due) == 0 {
-		u.running--
-		return nil
+	if was {
+		u.unheard--
 	}
-	s := u.due[0]
-	u.due = u.due[1:]
-	return s
+	switch {
+	case len(u.due) > 0:
+		s, u.due = u.due[0], u.due[1:]
+		return s, false
+	case len(u.another) > 0 && u.unheard < silent:
+		s, u.another = u.another[0], u.another[1:]
+		u.unheard++
+		return s, true
+	}
+	u.running--
+	return nil, false
 }
 
 type search struct {
 	undoer   *Undoer
 	attempt  func() Result
+	once     bool
 	lease    time.Duration
 	open     time.Time // when the grant was asked for, or Redis last did not answer
 	told     time.Time // since when Redis has answered
+	due      time.Time // when the next attempt was
+	unheard  bool      // the last attempt was
 	attempts int
 }
 
 func (s *search) step() {
-	began := time.Now()
-	switch s.attempt() {
-	case Done:
-		s.undoer.undone.Add(1)
-		s.undoer.pending.Add(-1)
+	u, began := s.undoer, time.Now()
+	waited := began.Sub(s.due) // in which Redis was not asked
+	s.open, s.told = s.open.Add(waited), s.told.Add(waited)
+	result := s.attempt()
+	if result == Done || result == Found {
+		u.undone.Add(1)
+	} else if s.once {
+		u.overflowed.Add(1)
+	}
+	switch {
+	case s.once:
+		u.spare.Add(-1)
 		return
-	case Unanswered:
+	case result == Done, result == Absent && began.Sub(s.open) >= s.lease:
+		u.pending.Add(-1)
+		return
+	}
+	if s.unheard = result == Unanswered; s.unheard {
 		s.open = time.Now()
 		s.told = s.open
-	case Found:
-		s.undoer.undone.Add(1)
-	case Absent:
-		if began.Sub(s.open) >= s.lease {
-			s.undoer.pending.Add(-1)
-			return
-		}
 	}
 	pause := max(pauses[min(s.attempts, len(pauses)-1)], began.Sub(s.told)/sparser)
 	s.attempts++
-	time.AfterFunc(pause-time.Since(began), func() { s.undoer.enter(s) })
+	time.AfterFunc(pause-time.Since(began), func() { u.enter(s) })
 }

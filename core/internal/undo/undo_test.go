@@ -114,20 +114,89 @@ func TestAbreast(t *testing.T) {
 	})
 }
 
+// TestQueued has a server stand still while as many as may be are looked for, and
+// execute what it was asked only after it has said that there is nothing.
+func TestQueued(t *testing.T) {
+	t.Parallel()
+	const stopped = 30 * time.Second
+	for _, lease := range []time.Duration{3 * time.Second, 30 * time.Second} {
+		t.Run(lease.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var u Undoer
+				back := time.Now().Add(stopped)
+				var last atomic.Int64
+				for range Most {
+					u.Start(time.Now(), lease, func() Result {
+						if time.Now().Before(back) {
+							time.Sleep(250 * time.Millisecond)
+							return Unanswered
+						}
+						time.Sleep(time.Millisecond)
+						if time.Since(back) < time.Second {
+							return Absent
+						}
+						last.Store(max(last.Load(), int64(time.Since(back))))
+						return Done
+					})
+				}
+				time.Sleep(2 * stopped)
+				synctest.Wait()
+				if took := time.Duration(last.Load()); u.Stats() != (Stats{Undone: Most}) || took > 2*time.Second {
+					t.Errorf("%+v, the last %v after the server was back", u.Stats(), took)
+				}
+			})
+		})
+	}
+}
+
+// TestANodeThatIsGone has most of what is looked for be on one that does not answer.
+func TestANodeThatIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var u Undoer
+		for range 900 {
+			gone := time.Now().Add(time.Minute)
+			u.Start(time.Now(), 30*time.Second, func() Result {
+				if time.Now().After(gone) {
+					return Done
+				}
+				time.Sleep(250 * time.Millisecond)
+				return Unanswered
+			})
+		}
+		time.Sleep(20*time.Second + 100*time.Millisecond)
+		began, took := time.Now(), time.Hour
+		u.Start(began, 5*time.Second, func() Result { took = time.Since(began); return Done })
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if took > 0 || u.Stats() != (Stats{Undone: 901}) {
+			t.Errorf("who answers was asked after %v: %+v", took, u.Stats())
+		}
+	})
+}
+
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var u Undoer
+		asked := time.Now()
 		for range Most {
-			if !u.Start(time.Now(), time.Second, func() Result { return Absent }) {
+			if !u.Start(asked, time.Second, func() Result { return Absent }) {
 				t.Fatal("it did not start")
 			}
 		}
-		if u.Start(time.Now(), time.Second, func() Result { t.Error("one too many was looked for"); return Done }) {
-			t.Error("one too many was started")
+		for _, result := range []Result{Absent, Unanswered, Done, Found} {
+			times := 0
+			if u.Start(asked, time.Second, func() Result { times++; return result }) {
+				t.Error("one too many was started")
+			}
+			synctest.Wait()
+			if times != 1 {
+				t.Errorf("one too many was looked for %d times", times)
+			}
 		}
-		synctest.Wait()
-		if got := u.Stats(); got != (Stats{Pending: Most, Overflowed: 1}) {
+		if got := u.Stats(); got != (Stats{Pending: Most, Undone: 2, Overflowed: 2}) {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(2 * time.Second)
@@ -135,8 +204,29 @@ func TestOverflow(t *testing.T) {
 			t.Error("nothing is pending, and none is started")
 		}
 		synctest.Wait()
-		if got := u.Stats(); got != (Stats{Undone: 1, Overflowed: 1}) {
+		if got := u.Stats(); got != (Stats{Undone: 3, Overflowed: 2}) {
 			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestOverflowIsBounded has nobody answer.
+func TestOverflowIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var u Undoer
+		var asked atomic.Int64
+		answer := make(chan struct{})
+		for range 3 * Most {
+			u.Start(time.Now(), time.Second, func() Result { asked.Add(1); <-answer; return Done })
+		}
+		if got := u.Stats(); got != (Stats{Pending: Most, Overflowed: Most}) {
+			t.Errorf("%+v", got)
+		}
+		close(answer)
+		synctest.Wait()
+		if got := u.Stats(); asked.Load() != 2*Most || got != (Stats{Undone: 2 * Most, Overflowed: Most}) {
+			t.Errorf("%d were looked for: %+v", asked.Load(), got)
 		}
 	})
 }
