@@ -26,8 +26,9 @@ if not was[5] then
   if not fence then
     return -2
   elseif fence + 0 > mine then
-    if heir and was[1] == heir and was[2] and call('PTTL', key) > was[2] + 0 then -- asked again
-      call('PEXPIRE', key, ttl + keeps)
+    local lives = heir and was[1] == heir and was[2] and call('PTTL', key)
+    if lives and lives > was[2] + 0 then -- asked again, or late: it may have been extended since
+      call('PEXPIRE', key, math.max(ttl + keeps, lives))
       return fence + 0
     end
     return -1

@@ -43,7 +43,7 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 // owner of [Locker.As] has such a line of its own. Who waits is woken by the
 // release, of another process too where Redis lets the client subscribe; without
 // that it asks again after each RetryDelay. A release has the first in line of
-// its own process hold the lock next without its being free in between, 15 times
+// its own process hold the lock next without its being free in between, 7 times
 // in a row at most and only while no other process is known to wait; holds of
 // owners are not handed on so. The error is [ErrHeld] when the wait was in vain,
 // and ctx.Err() when ctx ended before it.

@@ -11,7 +11,7 @@ import (
 // mostPasses is how often in a row a lock goes on to the next in line without
 // being free in between: those of other processes who only ask again after a
 // while find it free at times.
-const mostPasses = 15
+const mostPasses = 7
 
 // gift is a lock that a release had granted to whoever is first in line then.
 type gift struct {
@@ -29,7 +29,7 @@ func (l *Lock) pass(ctx context.Context, last uint64) (n int64, doubted bool, er
 	n, asked, in, err := s.ask(ctx, releaseScript, l.key, l.hold, l.fence, heir.hold, s.ttl, s.keep)
 	if n > 1 {
 		if g := (gift{heir.hold, n, asked, last}); !s.lines.give(l.key, g) {
-			s.decline(ctx, l.key, g)
+			go s.decline(ctx, l.key, g)
 		}
 		return 1, false, nil
 	}

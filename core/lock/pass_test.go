@@ -404,3 +404,95 @@ func (c *stuckTwice) Process(ctx context.Context, cmd redis.Cmder) error {
 	}
 	return c.UniversalClient.Process(ctx, cmd)
 }
+
+// A release that comes late, behind one that went through, takes nothing from
+// what its heir was extended by.
+func TestAReleaseThatComesLateLeavesTheHeirItsLease(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		client := &lateRelease{UniversalClient: rdb}
+		l := locker(t, client, prefix, unasking())
+		if err := l.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		held := try(t, l)
+		got, _ := queue(t, l, t.Context())
+		release(t, held)
+		heir := has(t, got[0])
+		if err := heir.Extend(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := rdb.Do(t.Context(), client.args...).Int64(); err != nil || n != heir.Fence() {
+			t.Errorf("the release that is late: %d, %v, of fence %d", n, err, heir.Fence())
+		}
+		if s, err := l.Inspect(t.Context(), "key"); err != nil || s.TTL < 59*time.Minute {
+			t.Errorf("the heir has the lock for %v, of an hour; %v", s.TTL, err)
+		}
+		release(t, heir)
+	})
+}
+
+// lateRelease keeps the first release that names an heir from the server.
+type lateRelease struct {
+	redis.UniversalClient
+	args []any
+}
+
+func (c *lateRelease) Process(ctx context.Context, cmd redis.Cmder) error {
+	if c.args == nil && strings.Contains(cmd.String(), releaseScript.SHA()) && len(cmd.Args()) > 6 {
+		c.args = cmd.Args()
+		cmd.SetErr(io.EOF)
+		return io.EOF
+	}
+	return c.UniversalClient.Process(ctx, cmd)
+}
+
+// A release costs its caller one question, also where it is answered with a lock
+// that nobody wants any more.
+func TestAReleaseThatNobodyWaitsForAnyMore(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	client := halt(srv.Client(t), true, false)
+	opts := unasking()
+	opts.Budget = time.Minute
+	l := locker(t, client, prefix, opts)
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	held := try(t, l)
+	ctx, leave := context.WithCancel(t.Context())
+	_, failed := queue(t, l, ctx)
+	stuck := &stuckRelease{UniversalClient: client.UniversalClient, on: make(chan struct{})}
+	defer close(stuck.on)
+	go func() {
+		<-client.here
+		leave()
+		<-failed[0]
+		client.UniversalClient = stuck
+		close(client.on)
+	}()
+	done := make(chan error, 1)
+	go func() { done <- held.Release(t.Context()) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(soon):
+		t.Error("it waits for what becomes of the lock")
+	}
+}
+
+// stuckRelease sends no release.
+type stuckRelease struct {
+	redis.UniversalClient
+	on chan struct{}
+}
+
+func (c *stuckRelease) Process(ctx context.Context, cmd redis.Cmder) error {
+	if strings.Contains(cmd.String(), releaseScript.SHA()) {
+		<-c.on
+	}
+	return c.UniversalClient.Process(ctx, cmd)
+}

@@ -122,7 +122,7 @@ func (r *record) release(hold string, mine int64) int64 {
 func (r *record) pass(hold string, mine int64, heir string, ttl, keep int64) (n int64, granted, again bool) {
 	switch {
 	case !r.holds[hold] && r.fence > mine && r.owner == heir && r.ttl != 0 && r.lives > r.keep:
-		r.lives = ttl + keep
+		r.lives = max(r.lives, ttl+keep)
 		return 0, true, true
 	case !r.holds[hold] || r.owner != hold || r.wake != "" || r.lives != immortal && r.lives <= r.keep:
 		return r.release(hold, mine), false, false
