@@ -48,14 +48,14 @@ func has(t *testing.T, one chan *lock.Lock) *lock.Lock {
 	return nil
 }
 
-// halting is a client whose releases wait at a gate, before they are sent or
-// behind their answer, and may then be told that the connection broke.
+// halting is a client whose first release waits at a gate behind its answer, and
+// may then be told that the connection broke.
 type halting struct {
 	redis.UniversalClient
-	behind, broken bool
-	here           chan struct{}
-	on             chan struct{}
-	once           sync.Once
+	broken bool
+	here   chan struct{}
+	on     chan struct{}
+	once   sync.Once
 }
 
 func (c *halting) Process(ctx context.Context, cmd redis.Cmder) error {
@@ -63,12 +63,8 @@ func (c *halting) Process(ctx context.Context, cmd redis.Cmder) error {
 	if strings.Contains(cmd.String(), releaseScript.SHA()) {
 		c.once.Do(func() { first = true })
 	}
-	if first && !c.behind {
-		close(c.here)
-		<-c.on
-	}
 	err := c.UniversalClient.Process(ctx, cmd)
-	if first && c.behind {
+	if first {
 		close(c.here)
 		<-c.on
 	}
@@ -79,9 +75,9 @@ func (c *halting) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-func halt(rdb redis.UniversalClient, behind, broken bool) *halting {
+func halt(rdb redis.UniversalClient, broken bool) *halting {
 	return &halting{
-		UniversalClient: rdb, behind: behind, broken: broken, here: make(chan struct{}), on: make(chan struct{}),
+		UniversalClient: rdb, broken: broken, here: make(chan struct{}), on: make(chan struct{}),
 	}
 }
 
@@ -147,7 +143,7 @@ func TestALockGoesOnOnlyWhereNobodyElseWaits(t *testing.T) {
 func TestALostReplyOfWhatGoesOn(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		client := halt(rdb, true, true)
+		client := halt(rdb, true)
 		l, other := locker(t, client, prefix, unasking()), locker(t, rdb, prefix, nil)
 		if err := l.Warm(t.Context()); err != nil {
 			t.Fatal(err)
@@ -213,7 +209,7 @@ func TestWhoIsGivenALockMayHaveGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-				client := halt(rdb, true, false)
+				client := halt(rdb, false)
 				l, other := locker(t, client, prefix, unasking()), locker(t, rdb, prefix, nil)
 				held := try(t, l)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -250,7 +246,7 @@ func TestWhoIsGivenALockMayHaveGone(t *testing.T) {
 func TestALockIsNotGivenToWhoComesLater(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		client := halt(rdb, true, false)
+		client := halt(rdb, false)
 		l, other := locker(t, client, prefix, unasking()), locker(t, rdb, prefix, nil)
 		if err := l.Warm(t.Context()); err != nil {
 			t.Fatal(err)
@@ -453,7 +449,7 @@ func TestAReleaseThatNobodyWaitsForAnyMore(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
-	client := halt(srv.Client(t), true, false)
+	client := halt(srv.Client(t), false)
 	opts := unasking()
 	opts.Budget = time.Minute
 	l := locker(t, client, prefix, opts)
