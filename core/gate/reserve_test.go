@@ -3,12 +3,15 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
@@ -362,6 +365,31 @@ func TestReserveConfirmsLate(t *testing.T) {
 			counts(t, s, 0, 0, 1)
 		})
 	}
+}
+
+// A handler that takes many leases keeps its unit.
+func TestReserveRenews(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		defer m.Close()
+		rdb := redis.NewClient(&redis.Options{
+			Addr: "127.0.0.1:1", ContextTimeoutEnabled: true, // never dialled
+			Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+		})
+		defer rdb.Close()
+		s := opened(t, rdb, "", 1)
+		p := reserving(s, nil).Enter(buying("phone", "ann"))
+		own, _ := stock.FromContext(p.Context)
+		time.Sleep(10 * s.Lease())
+		if err := own.Err(); err != nil {
+			t.Errorf("while the handler runs: %v", err)
+		}
+		counts(t, s, 0, 1, 0)
+		p.Leave(answered(500))
+		counts(t, s, 1, 0, 0)
+	})
 }
 
 // What Redis does not confirm is told, and done when it is back.
