@@ -3,7 +3,6 @@ package callback_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -164,7 +163,7 @@ func TestDeadline(t *testing.T) {
 			alive <- ctx.Err()
 			return nil
 		}}, callback.Alipay()
-		p.Deadline = 20 * time.Millisecond
+		p.Deadline = time.Second // is not over before the handler has begun
 		g := guard(t, rdb, prefix, idempotency.Options{})
 		h := endpoint(t, p, g, s, callback.Options{})
 		deliver(h, alipayForm).is(t, p.Later)
@@ -176,41 +175,5 @@ func TestDeadline(t *testing.T) {
 		redistest.Await(t, time.Minute, "the handler's end to be noted", func() bool { return g.Stats().Completed == 1 })
 		deliver(endpoint(t, callback.Alipay(), g, s, callback.Options{}), alipayForm).is(t, p.Done)
 		s.once(t, 1)
-	})
-}
-
-// Of a batch that fails in part, what is done is not done again.
-func TestBatch(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		const item = `{"eventCode":"CAPTURE","pspReference":"psp%","success":"true","merchantReference":"o%"}`
-		var items []string
-		for _, n := range []string{"1", "2", "3"} {
-			items = append(items, strings.ReplaceAll(item, "%", n))
-		}
-		body := adyen(items...)
-		fail := func(_ context.Context, e *callback.Event) error {
-			if e.Order == "o2" {
-				return errBook
-			}
-			return nil
-		}
-		s, p := &shop{handle: fail}, callback.Adyen()
-		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{})
-		for range 2 {
-			deliver(h, body).is(t, p.Later)
-		}
-		s.once(t, 2)
-		if runs, _ := s.counts(); runs != 4 {
-			t.Errorf("%d runs, not 4", runs)
-		}
-		s.mu.Lock()
-		s.handle = nil
-		s.mu.Unlock()
-		deliver(h, body).is(t, p.Done)
-		s.once(t, 3)
-		for _, body := range []string{adyen(), adyen(`{}`), adyen(items[0], `{"eventCode":"CAPTURE"}`), `{"notificationItems":{}}`} {
-			deliver(h, body).is(t, p.Refused)
-		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
@@ -42,4 +44,26 @@ func TestHandlerOutlivesTheRequest(t *testing.T) {
 	redistest.Await(t, time.Minute, "the booking to be noted", func() bool { return g.Stats().Completed == 1 })
 	deliver(h, alipayForm).is(t, p.Done)
 	s.once(t, 1)
+}
+
+// Runs are counted, and each has a fence above the one before.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
+		var attempts, fences []int64
+		s, p := &shop{}, callback.Alipay()
+		s.handle = func(_ context.Context, e *callback.Event) error {
+			attempts, fences = append(attempts, e.Attempt), append(fences, e.Fence)
+			if len(attempts) < 2 {
+				return errBook
+			}
+			return nil
+		}
+		h := endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{}), s, callback.Options{})
+		deliver(h, alipayForm).is(t, p.Later)
+		deliver(h, alipayForm).is(t, p.Done)
+		if len(attempts) != 2 || attempts[0] != 1 || attempts[1] != 2 || fences[1] <= fences[0] {
+			t.Errorf("attempts %v, fences %v", attempts, fences)
+		}
+	})
 }

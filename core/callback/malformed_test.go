@@ -118,3 +118,26 @@ func TestDoubledMembers(t *testing.T) {
 		t.Errorf("%+v, %v", items, err)
 	}
 }
+
+// Without a member that tells events apart, two of them would be one.
+func TestMembersAreWanted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		preset callback.Preset
+		body   string
+	}{
+		{callback.WeChatPay(), `{"id":"w","event_type":"t","resource":{}}`},
+		{callback.WeChatPay(), `{"id":"w","resource":{"out_trade_no":"o"}}`},
+		{callback.PayPal(), `{"event_type":"t"}`},
+		{callback.PayPal(), `{"id":"a"}`},
+		{callback.Square(), `{"type":"t"}`},
+		{callback.Square(), `{"event_id":"a"}`},
+		{callback.Adyen(), adyen(`{"pspReference":"p","success":"true"}`)},
+		{callback.Adyen(), adyen(`{"eventCode":"c","success":"true"}`)},
+		{callback.Adyen(), adyen(`{"eventCode":"c","pspReference":"p"}`)},
+	} {
+		if items, err := c.preset.Items(nil, []byte(c.body)); !errors.Is(err, callback.ErrMalformed) {
+			t.Errorf("%s of %s: %+v, %v", c.body, c.preset.Name, items, err)
+		}
+	}
+}

@@ -73,3 +73,28 @@ func TestPresetNames(t *testing.T) {
 		}
 	}
 }
+
+// A status that no answer can have is refused, and an acknowledgement that no
+// provider would take for one.
+func TestStatuses(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
+	for name, c := range map[string]struct {
+		done, later, refused int
+		fine                 bool
+	}{
+		"Done 200, Later 200, Refused 200": {200, 200, 200, true},
+		"Done 299, Later 599, Refused 599": {299, 599, 599, true},
+		"Done 300":                         {300, 503, 400, false},
+		"Done 42":                          {42, 503, 400, false},
+		"Later 199":                        {200, 199, 400, false},
+		"Refused 600":                      {200, 503, 600, false},
+	} {
+		p := callback.Alipay()
+		p.Done.Status, p.Later.Status, p.Refused.Status = c.done, c.later, c.refused
+		if _, err := callback.New(p, g, demoVerify, (&shop{}).book, nil); (err == nil) != c.fine {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

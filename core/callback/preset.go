@@ -54,8 +54,12 @@ func (p *Preset) check() error {
 		name  string
 		reply gate.Reply
 	}{{"Done", p.Done}, {"Refused", p.Refused}, {"Later", p.Later}} {
-		if r.reply.Status == 0 {
-			fault("%s has no Status: say what is sent", r.name)
+		least, most := 200, 599
+		if r.name == "Done" {
+			most = 299
+		}
+		if s := r.reply.Status; s < least || s > most {
+			fault("%s has the Status %d: use one from %d to %d", r.name, s, least, most)
 		}
 	}
 	if p.Deadline <= 0 {

@@ -169,3 +169,21 @@ func TestAlipayKeys(t *testing.T) {
 		t.Errorf("%+v, %v", items, err)
 	}
 }
+
+// A provider is told before it stops waiting.
+func TestDeadlinesAreShort(t *testing.T) {
+	t.Parallel()
+	waits := map[string]time.Duration{
+		"WeChatPay": 5 * time.Second, "Adyen": 10 * time.Second, "Square": 10 * time.Second,
+		"GitHub": 10 * time.Second, "StandardWebhooks": 15 * time.Second,
+	}
+	for name, p := range providers() {
+		most, published := waits[name]
+		if !published {
+			most = 10 * time.Second
+		}
+		if p.preset.Deadline >= most {
+			t.Errorf("%s: %v, and the provider waits for %v", name, p.preset.Deadline, most)
+		}
+	}
+}

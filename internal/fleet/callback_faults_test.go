@@ -180,9 +180,15 @@ var faults = map[string]struct {
 		s.resume(t)
 	}, 1},
 	"store down during": {func(t *testing.T, s *till, id string) {
-		s.on(func(context.Context, *callback.Event) error {
+		s.on(func(ctx context.Context, _ *callback.Event) error {
 			s.srv.Pause(t)
-			s.srv.Resume(t)
+			defer s.srv.Resume(t)
+			claim, _ := idempotency.FromContext(ctx)
+			brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			if err := claim.Renew(brief); err == nil {
+				return errors.New("the store is not down")
+			}
 			return nil
 		})
 		s.expect(t, s.deliver(t, s.patient, id), acknowledged)
@@ -280,7 +286,7 @@ func TestNothingIsAcknowledgedThatIsNotBooked(t *testing.T) {
 			if err := s.guard.Warm(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			for address, deadline := range map[*string]time.Duration{&s.patient: time.Minute, &s.hasty: 50 * time.Millisecond} {
+			for address, deadline := range map[*string]time.Duration{&s.patient: time.Minute, &s.hasty: time.Second} {
 				p := callback.Alipay()
 				p.Deadline = deadline
 				endpoint, err := callback.New(p, s.guard, verified, s.book, nil)
