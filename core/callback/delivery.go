@@ -36,16 +36,19 @@ func newDelivery(r gate.Request, maxBody int64) (*Delivery, error) {
 type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 
 // Handler does what an event asks for, such as to book a payment. nil says that
-// it is done; [Reject] that it never will be; any other error, that it may be
-// later. It runs in a goroutine of its own, for many events at once; its context
+// it is done, or that there is nothing to do: it is what to return for an event of
+// a type or status that is not handled, which otherwise is sent again until the
+// provider gives up. [Reject] says that it never will be done; any other error,
+// that it may be later. It runs in a goroutine of its own, for many events at once; its context
 // does not end with the request, but when the event's claim is lost, or the lock
-// of Options.Serialize: idempotency.FromContext and lock.FromContext find them. One that knows that it has done nothing may
-// abandon the claim and return an error, so that nothing is in doubt; after one
-// that concludes it in any way the provider is told to come later.
+// of Options.Serialize: idempotency.FromContext and lock.FromContext find them. One
+// that knows that it has done nothing may abandon the claim and return an error, so
+// that nothing is in doubt; after one that concludes it in any way the provider is
+// told to come later.
 //
 // It may run again when its process died, or when it failed: what it writes
-// should carry Event.DeliveryID or Event.Transition under a unique constraint, in
-// the transaction that does the work.
+// should carry Event.Key under a unique constraint, in the transaction that does
+// the work.
 type Handler func(ctx context.Context, e *Event) error
 
 // Event is what a delivery tells, or one item of it.

@@ -16,5 +16,5 @@
 // that was done is handled again. A process that dies after the handler has booked
 // and before Redis has noted it leaves an event of which nobody knows: by the
 // guard's InDoubt it is handled again, and so the handler's own transaction should
-// carry the event's DeliveryID or Transition under a unique constraint.
+// carry Event.Key under a unique constraint.
 package callback

@@ -105,7 +105,10 @@ func StandardWebhooks(sender string) Preset {
 	return p
 }
 
-// WeChatPay is for the notifications of WeChat Pay API v3. Verify returns the
+// WeChatPay is for the notifications of WeChat Pay API v3 about single payments
+// and their refunds. Combined payments (combine_out_trade_no) and transfers
+// (out_bill_no) have no out_trade_no where it is looked for: as malformed they are
+// refused, and need a copy with Items of its own. Verify returns the
 // notification with its resource decrypted in its place:
 //
 //	{"id": "…", "event_type": "TRANSACTION.SUCCESS", "resource": {"out_trade_no": "…", …}}
@@ -175,9 +178,10 @@ func Alipay() Preset {
 // items. Each is an event of its own, known by its Transition: eventCode,
 // pspReference and success. The whole is acknowledged when each is done or
 // rejected; Options.AckRejected is advised, since one that fails holds up all
-// that come after it. Adyen waits for 10 seconds and sends again for up to 30 days
-// until a 2xx
-// (https://docs.adyen.com/development-resources/webhooks/handle-webhook-events).
+// that come after it. Adyen waits for 10 seconds
+// (https://docs.adyen.com/development-resources/webhooks/handle-webhook-events)
+// and sends again for up to 30 days until a 2xx
+// (https://docs.adyen.com/development-resources/webhooks/troubleshoot).
 func Adyen() Preset {
 	items := pointer("/notificationItems")
 	p := plain("adyen", func(_ *Delivery, payload []byte) ([]Item, error) { return adyenItems(items, payload) })

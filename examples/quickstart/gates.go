@@ -137,7 +137,7 @@ func kind(err error) string {
 		idempotency.ErrInDoubt, idempotency.ErrNoResult, idempotency.ErrExpired, idempotency.ErrLost,
 		stock.ErrDisagrees, stock.ErrUnknown, stock.ErrLapsed,
 		callback.ErrUnverified, callback.ErrMalformed, callback.ErrDeadline,
-		gate.ErrWiring, context.DeadlineExceeded,
+		gate.ErrWiring, gate.ErrBodyTooLarge, gate.ErrBodyBroken, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {
 			return known.Error()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -40,6 +41,63 @@ func AnyProvider(rdb script.Client) (*idempotency.Guard, error) {
 	return idempotency.New(rdb, "callbacks", &idempotency.Options{
 		Retention: 31 * 24 * time.Hour, // Adyen sends again for 30
 	})
+}
+
+// AdyenCallbacks acknowledges what is rejected, so that it holds up nothing.
+func AdyenCallbacks(guard *idempotency.Guard, verify callback.Verify, book callback.Handler) (gate.Gate, error) {
+	return callback.New(callback.Adyen(), guard, verify, book, &callback.Options{
+		AckRejected: true,
+		OnError: func(ctx context.Context, err error) {
+			slog.ErrorContext(ctx, "a callback failed", "provider", "adyen", "why", why(err)) // the text may name keys
+		},
+	})
+}
+
+// why is the kind of an error.
+func why(err error) string {
+	for _, kind := range []error{
+		callback.ErrUnverified, callback.ErrMalformed, callback.ErrDeadline, gate.ErrBodyTooLarge, gate.ErrBodyBroken,
+		idempotency.ErrInDoubt, idempotency.ErrLost, script.ErrNotExecuted, script.ErrMaybeExecuted,
+	} {
+		if errors.Is(err, kind) {
+			return kind.Error()
+		}
+	}
+	return "the handler failed, or something else"
+}
+
+// Drain waits until no handler runs and what they did is noted. A server's Shutdown
+// does not wait for those that are past the deadline.
+func Drain(ctx context.Context, guard *idempotency.Guard) error {
+	for stats := guard.Stats(); stats.Running+stats.Concluding > 0; stats = guard.Stats() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// WeChatCombined is for payments of several orders at once.
+func WeChatCombined() callback.Preset {
+	p := callback.WeChatPay()
+	p.Name = "wechatpay-combined"
+	p.Items = func(_ *callback.Delivery, payload []byte) ([]callback.Item, error) {
+		var n struct {
+			Type     string `json:"event_type"`
+			Resource struct {
+				Merchant string `json:"combine_mchid"`
+				Order    string `json:"combine_out_trade_no"`
+			} `json:"resource"`
+		}
+		if err := json.Unmarshal(payload, &n); err != nil || n.Type == "" || n.Resource.Order == "" {
+			return nil, callback.ErrMalformed
+		}
+		event := url.PathEscape(n.Type) + "/" + url.PathEscape(n.Resource.Merchant) + "/" + url.PathEscape(n.Resource.Order)
+		return []callback.Item{{Transition: event, Order: n.Resource.Order, Payload: payload}}, nil
+	}
+	return p
 }
 
 // MountCallbacks mounts it on net/http and on Gin.

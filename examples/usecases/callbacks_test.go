@@ -1,10 +1,13 @@
 package usecases
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,7 +17,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/gatefake"
+	"github.com/neap-go/neap/nethttp"
 )
 
 // deliver sends a body to an endpoint that believes what verify does, and returns
@@ -61,7 +66,7 @@ func TestVerifyBySDK(t *testing.T) {
 				return nil, errSDK
 			}
 			n := &Notification{ID: "1", EventType: "TRANSACTION.SUCCESS"}
-			n.Resource.Plaintext = `{"out_trade_no":"17"}`
+			n.Resource.Plaintext = `{"mchid":"19","out_trade_no":"17"}`
 			return n, nil
 		})
 		adyen := AdyenVerify(func(i json.RawMessage) bool { return string(i) == item && signed })
@@ -73,7 +78,7 @@ func TestVerifyBySDK(t *testing.T) {
 			key    string
 		}{
 			{callback.Alipay(), alipay, form, 200, "alipay:1"},
-			{callback.WeChatPay(), wechat, "sealed", 204, "wechatpay:TRANSACTION.SUCCESS/17/"},
+			{callback.WeChatPay(), wechat, "sealed", 204, "wechatpay:TRANSACTION.SUCCESS/19/17/"},
 			{callback.Adyen(), adyen, `{"notificationItems":[{"NotificationRequestItem":` + item + `}]}`, 200, "adyen:CAPTURE/1/true"},
 		} {
 			status, booked := deliver(t, c.preset, c.verify, c.body)
@@ -81,6 +86,77 @@ func TestVerifyBySDK(t *testing.T) {
 				t.Errorf("%s, signed: %v: %d, %q", c.preset.Name, signed, status, booked)
 			}
 		}
+	}
+}
+
+// TestAdyenCallbacks has what is rejected acknowledged, and the log say nothing of
+// its key or of the error's text.
+func TestAdyenCallbacks(t *testing.T) { //nolint:paralleltest // the log is the process's
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	guard, err := AnyProvider(gatefake.Redis(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint, err := AdyenCallbacks(guard, AdyenVerify(func(json.RawMessage) bool { return true }),
+		func(context.Context, *callback.Event) error {
+			return callback.Reject(errors.New("it costs less"))
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	nethttp.Handler(endpoint).ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(
+		`{"notificationItems":[{"NotificationRequestItem":{"eventCode":"CAPTURE","pspReference":"psp1","success":"true"}}]}`)))
+	if line := log.String(); w.Code != 200 || !strings.Contains(line, "the handler failed") ||
+		strings.Contains(line, "costs less") || strings.Contains(line, "psp1") {
+		t.Errorf("%d: %s", w.Code, line)
+	}
+	if err := Drain(t.Context(), guard); err != nil {
+		t.Error(err)
+	}
+	if got, want := why(fmt.Errorf("%w: alice", callback.ErrUnverified)), callback.ErrUnverified.Error(); got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	guard, err := AnyProvider(gatefake.Redis(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, _, err := guard.Begin(t.Context(), "1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := Drain(ended, guard); err == nil {
+		t.Error("nothing seems to run")
+	}
+	if err := errors.Join(claim.Conclude(t.Context(), idempotency.DoneWith(nil)), Drain(t.Context(), guard)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWeChatCombined(t *testing.T) {
+	t.Parallel()
+	believed := func(_ context.Context, d *callback.Delivery) ([]byte, error) { return d.Body, nil }
+	for body, want := range map[string]string{
+		`{"event_type":"TRANSACTION.SUCCESS","resource":{"combine_mchid":"19","combine_out_trade_no":"17","sub_orders":[]}}`: "204 [wechatpay-combined:TRANSACTION.SUCCESS/19/17]",
+		`{"event_type":"TRANSACTION.SUCCESS","resource":{"out_trade_no":"17"}}`:                                              "400 []",
+	} {
+		status, booked := deliver(t, WeChatCombined(), believed, body)
+		if got := fmt.Sprint(status, booked); got != want {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+	if status, booked := deliver(t, callback.WeChatPay(), believed,
+		`{"event_type":"TRANSACTION.SUCCESS","resource":{"combine_out_trade_no":"17"}}`); status != 400 || booked != nil {
+		t.Errorf("by the preset for single payments: %d, %q", status, booked)
 	}
 }
 
