@@ -33,11 +33,13 @@ type Options struct {
 	// claim that was lost, a deadline that passed ([ErrDeadline]), a Redis that did
 	// not answer. It hears of a rejection under AckRejected too, and of a lock of
 	// Serialize that was not given back; but not of an event or order that another
-	// delivery is at, of a client that is gone, nor of what was rejected before.
+	// delivery is at, of a client that is gone, nor of what was rejected before. What
+	// is about one event is an [*EventError], which says which, for an operator.
 	//
 	// It is called by many goroutines at once, also when the request has been
 	// answered. The answer waits for it, though not past the deadline; a panic of it
-	// is swallowed. Its context has the request's values and does not end. Such an error may name keys and is for operators. Nil hears nothing.
+	// is swallowed. Its context has the request's values and does not end. Such an
+	// error may name keys and is for operators. Nil hears nothing.
 	OnError func(ctx context.Context, err error)
 }
 

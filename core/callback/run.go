@@ -38,7 +38,7 @@ func (e *endpoint) event(ctx context.Context, event *Event) (v verdict) {
 	returned := false
 	defer func() {
 		if cause := recover(); cause != nil || !returned {
-			e.tell(ctx, stopped(cause))
+			e.tellOf(ctx, event, stopped(cause))
 			v = later
 		}
 	}()
@@ -57,14 +57,14 @@ func (e *endpoint) begun(ctx context.Context, event *Event) verdict {
 	case err == idempotency.ErrNoResult: // what cannot be read wraps it: that may be a rejection
 		return done
 	case err != nil:
-		e.tell(ctx, err)
+		e.tellOf(ctx, event, err)
 		return later
 	case string(result) == resultDone, len(result) == 0: // or by an operator, or Reconcile
 		return done
 	case string(result) == resultRejected:
 		return rejected
 	}
-	e.tell(ctx, fmt.Errorf("callback: the record of an event has a result that is none of neap's: %.20q", result))
+	e.tellOf(ctx, event, fmt.Errorf("callback: the record of an event has a result that is none of neap's: %.20q", result))
 	return later
 }
 
@@ -77,7 +77,7 @@ func (e *endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	v = later
 	defer func() {
 		if err := claim.Conclude(ctx, outcome); err != nil {
-			e.tell(ctx, err)
+			e.tellOf(ctx, event, err)
 			v = later
 		}
 	}()
@@ -85,7 +85,7 @@ func (e *endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	if err != nil {
 		outcome = idempotency.NothingDone()
 		if !errors.Is(err, lock.ErrHeld) {
-			e.tell(ctx, err)
+			e.tellOf(ctx, event, err)
 		}
 		return later
 	}
@@ -96,13 +96,13 @@ func (e *endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	case err == nil:
 		outcome, v = idempotency.DoneWith([]byte(resultDone)), done
 	case rejects:
-		e.tell(ctx, err)
+		e.tellOf(ctx, event, err)
 		outcome, v = idempotency.DoneWith([]byte(resultRejected)), rejected
 	default:
-		e.tell(ctx, err)
+		e.tellOf(ctx, event, err)
 	}
 	if over != nil {
-		e.tell(ctx, over)
+		e.tellOf(ctx, event, over)
 		v = later
 	}
 	return v
@@ -128,7 +128,7 @@ func (e *endpoint) serialized(ctx context.Context, event *Event) (context.Contex
 	}
 	return held.Context(), func() {
 		if err := held.Release(ctx); err != nil {
-			e.tell(ctx, err)
+			e.tellOf(ctx, event, err)
 		}
 	}, nil
 }

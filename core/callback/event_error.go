@@ -1,0 +1,26 @@
+package callback
+
+import "context"
+
+// EventError is what Options.OnError hears of one event: what the handler returned
+// or panicked with, a rejection, a claim that was lost, a result that Redis did not
+// confirm, an event that is in doubt. errors.Is and errors.As look into Err.
+type EventError struct {
+	Provider string // Preset.Name
+	Key      string // what guard.Resolve takes
+	Order    string // "" where the event has none
+	Err      error
+}
+
+// Error says which provider's event it was and why, and neither Key nor Order: the
+// reason may name them nonetheless.
+func (e *EventError) Error() string {
+	return "callback: an event of " + e.Provider + ": " + e.Err.Error()
+}
+
+// Unwrap is Err.
+func (e *EventError) Unwrap() error { return e.Err }
+
+func (e *endpoint) tellOf(ctx context.Context, event *Event, err error) {
+	e.tell(ctx, &EventError{Provider: e.preset.Name, Key: event.Key, Order: event.Order, Err: err})
+}
