@@ -2,6 +2,7 @@ package callback_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"reflect"
 	"testing"
@@ -184,6 +185,32 @@ func TestDeadlinesAreShort(t *testing.T) {
 		}
 		if p.preset.Deadline >= most {
 			t.Errorf("%s: %v, and the provider waits for %v", name, p.preset.Deadline, most)
+		}
+	}
+}
+
+// Two events about no object, or about one whose id is not told, have nothing in
+// common by which the second could be taken for the first.
+func TestNoTransition(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		preset callback.Preset
+		body   string
+		ids    []string
+	}{
+		"Stripe": {callback.Stripe(), `{"id":"e","type":"balance.available","data":{"object":{%s}}}`, []string{"", `"id":""`, `"id":null`}},
+		"Stripe, thin": {
+			callback.Stripe(), `{"id":"e","type":"v1.billing.meter.error_report_triggered"%s}`, []string{"", `,"related_object":{"id":"m"}`},
+		},
+		"PayPal": {callback.PayPal(), `{"id":"e","event_type":"T","resource":{%s}}`, []string{"", `"id":""`, `"id":null`}},
+		"Square": {callback.Square(), `{"event_id":"e","type":"t","data":{%s}}`, []string{"", `"id":""`, `"id":null`}},
+	} {
+		for _, id := range c.ids {
+			body := fmt.Sprintf(c.body, id)
+			items, err := c.preset.Items(nil, []byte(body))
+			if err != nil || len(items) != 1 || items[0].DeliveryID != "e" || items[0].Transition != "" || items[0].Order != "" {
+				t.Errorf("%s: %s: %+v, %v", name, body, items, err)
+			}
 		}
 	}
 }

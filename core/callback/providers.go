@@ -31,7 +31,7 @@ func Stripe() Preset {
 	id, kind, object := pointer("/id"), pointer("/type"), pointer("/data/object/id")
 	return plain("stripe", one(func(p *picker) Item {
 		order := p.maybe(object)
-		return Item{DeliveryID: p.must(id), Transition: transition(p.must(kind), order), Order: order}
+		return Item{DeliveryID: p.must(id), Transition: happened(p.must(kind), order), Order: order}
 	}))
 }
 
@@ -43,7 +43,7 @@ func PayPal() Preset {
 	id, kind, resource := pointer("/id"), pointer("/event_type"), pointer("/resource/id")
 	return plain("paypal", one(func(p *picker) Item {
 		order := p.maybe(resource)
-		return Item{DeliveryID: p.must(id), Transition: transition(p.must(kind), order), Order: order}
+		return Item{DeliveryID: p.must(id), Transition: happened(p.must(kind), order), Order: order}
 	}))
 }
 
@@ -59,7 +59,7 @@ func Square() Preset {
 	id, kind, object := pointer("/event_id"), pointer("/type"), pointer("/data/id")
 	return plain("square", one(func(p *picker) Item {
 		order := p.maybe(object)
-		return Item{DeliveryID: p.must(id), Transition: transition(p.must(kind), order), Order: order}
+		return Item{DeliveryID: p.must(id), Transition: happened(p.must(kind), order), Order: order}
 	}))
 }
 
@@ -189,6 +189,15 @@ func Adyen() Preset {
 	p.Done = text(200, "[accepted]")
 	p.Keep = 31 * day
 	return p
+}
+
+// happened is the transition of an object, or "" where the event is about none:
+// the kind alone would be the same of all such events.
+func happened(kind, object string) string {
+	if object == "" {
+		return ""
+	}
+	return transition(kind, object)
 }
 
 // transition joins words so that no two lists of them make the same.
