@@ -26,7 +26,7 @@ type store struct {
 func newStore(ctx context.Context, command, dir string) (*store, error) {
 	if command != "" {
 		socket := filepath.Join(dir, "redis.sock")
-		s := &store{url: "unix://" + socket, lease: 2 * time.Second, command: []string{
+		s := &store{url: "unix://" + socket, lease: 5 * time.Second, command: []string{
 			command, "--port", "0", "--unixsocket", socket, "--dir", dir,
 			"--save", "", "--appendonly", "yes",
 		}}
