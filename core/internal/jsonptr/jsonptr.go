@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -66,7 +67,8 @@ func (p Pointer) Find(text []byte) (json.RawMessage, error) {
 
 // Text is the member as text: a string that is not empty, an integer as it is
 // written, or a boolean. A number with a fraction or an exponent has many
-// spellings and is refused; null is missing.
+// spellings and is refused; null is missing. So is a string with half of a
+// surrogate pair, ErrInvalid, since all halves are read as U+FFFD.
 func (p Pointer) Text(text []byte) (string, error) {
 	value, err := p.Find(text)
 	if err != nil {
@@ -75,7 +77,7 @@ func (p Pointer) Text(text []byte) (string, error) {
 	switch value[0] {
 	case '"':
 		var s string
-		if err := json.Unmarshal(value, &s); err != nil {
+		if err := json.Unmarshal(value, &s); err != nil || halfPair(value) {
 			return "", ErrInvalid
 		}
 		if s == "" {
@@ -93,6 +95,38 @@ func (p Pointer) Text(text []byte) (string, error) {
 		return "", ErrFraction
 	}
 	return string(value), nil
+}
+
+// halfPair says whether a string in quotes, which is valid JSON, has the escape of
+// one surrogate without the other.
+func halfPair(quoted []byte) bool {
+	for i := 0; i < len(quoted); i++ {
+		if quoted[i] != '\\' {
+			continue
+		}
+		first, length := escaped(quoted[i:])
+		if second, more := escaped(quoted[i+length:]); utf16.IsSurrogate(first) {
+			if utf16.DecodeRune(first, second) == utf8.RuneError {
+				return true
+			}
+			length += more
+		}
+		i += length - 1
+	}
+	return false
+}
+
+// escaped is the code unit of an escape \u and its length, or else 0 and that of
+// an escape of one character.
+func escaped(text []byte) (unit rune, length int) {
+	if len(text) < len(`\u0000`) || text[0] != '\\' || text[1] != 'u' {
+		return 0, len(`\n`)
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return 0, len(`\n`)
+	}
+	return rune(n), len(`\u0000`)
 }
 
 // Valid says whether a text is JSON that every reader reads alike: encoding/json

@@ -2,6 +2,7 @@ package jsonptr
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -34,6 +35,16 @@ func TestText(t *testing.T) {
 		{"/id", `{"id":1.0}`, "", ErrFraction},
 		{"/id", `{"id":1e2}`, "", ErrFraction},
 		{"/id", `{"id":-0}`, "", ErrFraction},
+		{"/id", `{"id":"a\ud800"}`, "", ErrInvalid},
+		{"/id", `{"id":"\uDFFFa"}`, "", ErrInvalid},
+		{"/id", `{"id":"\udc00\ud800"}`, "", ErrInvalid},
+		{"/id", `{"id":"\ud83d\ud83d\ude00"}`, "", ErrInvalid},
+		{"/id", `{"id":"\\\\ufffd\ud800"}`, "", ErrInvalid},
+		{"/id", `{"id":"\ud800\\udc00"}`, "", ErrInvalid},
+		{"/id", `{"id":"\ud83d\uDE00"}`, "\U0001f600", nil},
+		{"/id", `{"id":"\ud83d\ude00\n\ud83d\ude00"}`, "\U0001f600\n\U0001f600", nil},
+		{"/id", `{"id":"\ufffd\uFFFD` + "\ufffd" + `"}`, "\ufffd\ufffd\ufffd", nil},
+		{"/id", `{"id":"\\ud800\\"}`, `\ud800\`, nil},
 	} {
 		p, err := Parse(c.pointer)
 		if err != nil || p.String() != c.pointer || !Valid([]byte(c.text)) {
@@ -63,4 +74,34 @@ func TestValid(t *testing.T) {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
+}
+
+// FuzzText has no U+FFFD come from what is none: two texts would be one.
+func FuzzText(f *testing.F) {
+	for _, seed := range []string{`"\ud800"`, `"\udfff\ud800"`, `"\ud83d\ude00"`, `"\ufffd"`, `"\\ufffd\ud800"`, "\"\ufffd\"", `"\\\ud83d"`} {
+		f.Add([]byte(seed))
+	}
+	p, err := Parse("/id")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		text := append(append([]byte(`{"id":`), value...), '}')
+		if !Valid(text) {
+			return
+		}
+		got, err := p.Text(text)
+		if err != nil {
+			return
+		}
+		raw, err := p.Find(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spelt := strings.ReplaceAll(string(raw), `\\`, "")
+		written := strings.Count(spelt, "\ufffd") + strings.Count(strings.ToLower(spelt), `\ufffd`)
+		if read := strings.Count(got, "\ufffd"); read != written {
+			t.Errorf("%s is read as %q", raw, got)
+		}
+	})
 }
