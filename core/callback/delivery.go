@@ -44,7 +44,8 @@ type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 // of Options.Serialize: idempotency.FromContext and lock.FromContext find them. One
 // that knows that it has done nothing may abandon the claim and return an error, so
 // that nothing is in doubt; after one that concludes it in any way the provider is
-// told to come later.
+// told to come later. An event that a handler has concluded with a result of its own
+// is never acknowledged: only nil, DoneWithout or an empty result stands for done.
 //
 // It may run again when its process died, or when it failed: what it writes
 // should carry Event.Key under a unique constraint, in the transaction that does
