@@ -3,6 +3,8 @@ package redistest
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +15,17 @@ import (
 type Stat struct {
 	Calls int64
 	Usec  int64 // time in the command, all calls together
+}
+
+// Asked names the commands that the server has seen since [ResetStats], but for
+// what counting them takes.
+func Asked(tb testing.TB, client redis.UniversalClient) []string {
+	tb.Helper()
+	stats := CommandStats(tb, client)
+	for _, counting := range []string{"info", "config", "config|resetstat"} {
+		delete(stats, counting)
+	}
+	return slices.Sorted(maps.Keys(stats))
 }
 
 // CommandStats is the server's count of each command since its start or
