@@ -24,7 +24,8 @@ import (
 //	-- effects  SET with PX where the score is higher
 //
 // Every KEYS[…] and ARGV[…] of the body stands in the header as the body spells
-// it, and the other way round; KEYS[i] and ARGV[i] stand for all. The header says
+// it, and the other way round; KEYS[i] and ARGV[i] stand for all. An argument whose
+// line ends with "or nothing" may be left out, with all behind it. The header says
 // what is returned and what the effects are: every command that the script may
 // write with or publish by, in capitals, and no other.
 func CheckHeader(tb testing.TB, s *script.Script) {
@@ -43,6 +44,7 @@ var (
 	reference = regexp.MustCompile(`\b(?:KEYS|ARGV)\[[^\]]+\]`)
 	numbered  = regexp.MustCompile(`^(KEYS|ARGV)\[(\d+)\]$`)
 	capitals  = regexp.MustCompile(`\b[A-Z]+\b`)
+	optional  = regexp.MustCompile(`(?m)^-- ARGV\[(\d+)\].* or nothing$`)
 )
 
 func headerFaults(source string) (found []fault) {
@@ -113,9 +115,9 @@ func references(text string) (all []fault) {
 
 func (f fault) stands(g fault) bool { return f.text == g.text }
 
-// declared is how many keys and arguments the header numbers; -1 where it
-// names some by other than a number.
-func declared(source string) (keys, args int) {
+// declared is how many keys and arguments the header numbers, and how many of the
+// arguments a call has to pass; -1 where it names some by other than a number.
+func declared(source string) (keys, args, least int) {
 	most := map[string]int{}
 	for _, ref := range references(headerOf(source)) {
 		m := numbered.FindStringSubmatch(ref.text)
@@ -125,5 +127,12 @@ func declared(source string) (keys, args int) {
 			most[m[1]] = max(n, most[m[1]])
 		}
 	}
-	return most["KEYS"], most["ARGV"]
+	keys, args = most["KEYS"], most["ARGV"]
+	least = args
+	if m := optional.FindStringSubmatch(headerOf(source)); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			least = min(args, n-1)
+		}
+	}
+	return keys, args, least
 }
