@@ -59,6 +59,7 @@ var (
 	all = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
 
 	acquired = made{lua.LockAcquire, []any{"o", "h", 60_000, 90_000, ""}}
+	alone    = made{lua.LockAcquire, []any{"p", "p", 60_000, 90_000, ""}}
 	wanted   = made{lua.LockAcquire, []any{"p", "p", 60_000, 90_000, "PUBLISH"}}
 	started  = made{lua.OnceStart, []any{"h", 60_000, 90_000, 9e14, "again", ""}}
 	begun    = made{lua.GuardBegin, []any{"o", "print", "60000 90000 retry"}}
@@ -90,7 +91,7 @@ var calls = map[string][]scripttest.Call{
 		on(one, "p", "p", 60_000, 90_000, "PUBLISH"), on(one, "p", "p", 60_000, 90_000, "SPUBLISH")},
 	"lock_extend.lua": {on(one, "h", 1, 60_000), acquired.then("h", 1, 60_000), acquired.then("h", 9e15, 90_000)},
 	"lock_release.lua": {on(one, "h", 1), acquired.then("h", 9e15), wanted.then("p", 9e15),
-		acquired.then("h", 9e15, "heir", 60_000, 90_000), wanted.then("p", 9e15, "heir", 60_000, 90_000)},
+		alone.then("p", 9e15, "heir", 60_000, 90_000), wanted.then("p", 9e15, "heir", 60_000, 90_000)},
 	"lock_force.lua":   {on(one), acquired.then(), wanted.then()},
 	"lock_inspect.lua": {on(one), acquired.then()},
 	"once_start.lua":   {on(one, "h", 60_000, 90_000, 9e14, "again", ""), on(one, "i", 60_000, 90_000, 9e14, "again", "PUBLISH"), on(one, "j", 60_000, 90_000, 1, "never", "")},
