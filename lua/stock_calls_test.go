@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script/scripttest"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
 )
 
@@ -31,7 +32,10 @@ func item(before ...made) func(args ...any) scripttest.Call {
 					tb.Fatal(err)
 				}
 			}
-			time.Sleep(2 * time.Millisecond) // longer than the lease of what is to lapse
+			began := rdb.Time(tb.Context()).Val()
+			redistest.Await(tb, 5*time.Second, "the lease of what is to lapse to be over", func() bool {
+				return rdb.Time(tb.Context()).Val().Sub(began) > 2*time.Millisecond
+			})
 		}
 		return c
 	}
