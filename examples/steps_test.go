@@ -22,24 +22,38 @@ var (
 // its top to its end, and compares the answers.
 func TestStepsRun(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/lock-step-by-step.md")
+	if ran, scripts := follow(t, "../docs/lock-step-by-step.md"); ran < 40 || scripts < 3 {
+		t.Errorf("%d commands and %d scripts were found", ran, scripts)
+	}
+}
+
+// follow types what a page types into redis-cli, on a server of its own.
+func follow(t *testing.T, page string) (ran, lua int) {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rdb := redistest.NewStandalone(t).Admin(t)
 	scripts := map[string]string{}
-	ran := 0
+	var rdb *redis.Client
 	for _, m := range listing.FindAllStringSubmatch(string(text), -1) {
 		if m[1] == "lua" {
 			first, _, _ := strings.Cut(m[2], "\n")
 			scripts[strings.TrimPrefix(first, "-- ")] = m[2]
+			lua++
 			continue
+		}
+		if rdb == nil {
+			rdb = redistest.NewStandalone(t).Admin(t)
 		}
 		for _, step := range strings.Split(m[2], "$ redis-cli ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
 			args := arguments(t, scripts, command)
 			reply, err := rdb.Do(t.Context(), args...).Result()
-			if err != nil && !errors.Is(err, redis.Nil) {
+			var refused redis.Error
+			if errors.As(err, &refused) && !errors.Is(err, redis.Nil) {
+				reply = refused
+			} else if err != nil && !errors.Is(err, redis.Nil) {
 				t.Fatalf("%s: %v", command, err)
 			}
 			if got := printed(reply); !matches(want, got) {
@@ -48,9 +62,7 @@ func TestStepsRun(t *testing.T) {
 			ran++
 		}
 	}
-	if ran < 40 || len(scripts) < 3 {
-		t.Errorf("%d commands and %d scripts were found", ran, len(scripts))
-	}
+	return ran, lua
 }
 
 // arguments reads what stands behind redis-cli.
@@ -82,6 +94,8 @@ func printed(reply any) string {
 	switch reply := reply.(type) {
 	case nil:
 		return "(nil)"
+	case redis.Error:
+		return "(error) " + reply.Error()
 	case int64:
 		return fmt.Sprintf("(integer) %d", reply)
 	case []any:
