@@ -3,7 +3,6 @@ package examples_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ import (
 
 var (
 	listing = regexp.MustCompile("(?s)```(lua|console)\n(.*?)```")
-	word    = regexp.MustCompile(`'[^']*'|\S+`)
+	word    = regexp.MustCompile(`'[^']*'|"\$\(cat [^)]*\)"|\S+`)
 )
 
 // TestStepsRun does what docs/lock-step-by-step.md tells the reader to do, from
@@ -30,13 +29,9 @@ func TestStepsRun(t *testing.T) {
 // follow types what a page types into redis-cli, on a server of its own.
 func follow(t *testing.T, page string) (ran, lua int) {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
 	scripts := map[string]string{}
 	var rdb *redis.Client
-	for _, m := range listing.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range listing.FindAllStringSubmatch(read(t, page), -1) {
 		if m[1] == "lua" {
 			first, _, _ := strings.Cut(m[2], "\n")
 			scripts[strings.TrimPrefix(first, "-- ")] = m[2]
@@ -71,15 +66,14 @@ func arguments(t *testing.T, scripts map[string]string, command string) (args []
 	words := word.FindAllString(command, -1)
 	for i, w := range words {
 		words[i] = strings.Trim(w, "'")
+		if file, ok := strings.CutPrefix(w, `"$(cat `); ok {
+			words[i] = read(t, "../"+strings.TrimSuffix(file, `)"`))
+		}
 	}
 	if words[0] == "--eval" {
 		file := words[1]
 		if _, ok := scripts[file]; !ok {
-			text, err := os.ReadFile("../" + file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			scripts[file] = string(text)
+			scripts[file] = read(t, "../"+file)
 		}
 		words = append([]string{"EVAL", scripts[file], "1", words[2]}, words[min(4, len(words)):]...)
 	}

@@ -1,11 +1,15 @@
 package guide
 
 import (
+	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -60,6 +64,93 @@ func (p pitfall[T]) sideBySide(t *testing.T, rdb, admin redis.UniversalClient, k
 			t.Errorf("%s: %v; the chapter says %v", p.asks, got, p.holds)
 		}
 	})
+}
+
+// limiter is one of neap's, whose keys begin with the scene's.
+func (s scene) limiter(policies ...limit.Policy) *limit.Limiter {
+	s.Helper()
+	limiter, err := limit.New(s.rdb, "guide", policies, &limit.Options{Prefix: s.key, Budget: patience, Fail: limit.FailClosed})
+	s.must(err)
+	return limiter
+}
+
+// keys are those of the scene that there are.
+func (s scene) keys() []string {
+	s.Helper()
+	keys, err := s.admin.Keys(s.Context(), "*"+s.key+"*").Result()
+	s.must(err)
+	return keys
+}
+
+// number is what a counter says; 0 where there is none.
+func (s scene) number(key string) int {
+	s.Helper()
+	n, err := s.admin.Get(s.Context(), key).Int()
+	if !errors.Is(err, redis.Nil) {
+		s.must(err)
+	}
+	return n
+}
+
+// immortal is how many of the keys never expire.
+func (s scene) immortal() (n int) {
+	s.Helper()
+	for _, key := range s.keys() {
+		if s.admin.PTTL(s.Context(), key).Val() == -1 {
+			n++
+		}
+	}
+	return n
+}
+
+// left is for how long the one key lives, in whole seconds.
+func (s scene) left() time.Duration {
+	s.Helper()
+	keys := s.keys()
+	if len(keys) != 1 {
+		s.Fatalf("the keys are %q", keys)
+	}
+	return (s.admin.PTTL(s.Context(), keys[0]).Val() + 999*time.Millisecond).Truncate(time.Second)
+}
+
+// pass has time pass for the keys: they live for so much less, or longer where
+// a clock was set back.
+func (s scene) pass(d time.Duration) {
+	s.Helper()
+	for _, key := range s.keys() {
+		if left := s.admin.PTTL(s.Context(), key).Val(); left > 0 {
+			s.must(s.admin.PExpire(s.Context(), key, left-d).Err())
+		}
+	}
+}
+
+// together makes n calls at once, and counts those that were admitted.
+func (s scene) together(n int, call func() (bool, error)) int {
+	var admitted atomic.Int64
+	var callers sync.WaitGroup
+	for range n {
+		callers.Go(func() {
+			switch allowed, err := call(); {
+			case err != nil:
+				s.Error(err)
+			case allowed:
+				admitted.Add(1)
+			}
+		})
+	}
+	callers.Wait()
+	return int(admitted.Load())
+}
+
+// verdict is what a request is told.
+func verdict(admitted bool, err error) string {
+	switch {
+	case err != nil:
+		return "error"
+	case admitted:
+		return "admitted"
+	}
+	return "denied"
 }
 
 // patience is a budget for machines that are busy with other tests.

@@ -1,0 +1,7 @@
+-- Counts in a window. KEYS[1] the counter, ARGV[1] the limit, ARGV[2] the window in milliseconds
+local n = redis.call('INCR', KEYS[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if n > tonumber(ARGV[1]) then
+  return 0
+end
+return 1

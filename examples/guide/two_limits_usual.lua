@@ -1,0 +1,12 @@
+-- So many a minute and so many a day.
+-- KEYS: the minute's counter, the day's; ARGV: limit and time to live of each
+for i, key in ipairs(KEYS) do
+  local n = redis.call('INCR', key)
+  if n == 1 then
+    redis.call('PEXPIRE', key, ARGV[2 * i])
+  end
+  if n > tonumber(ARGV[2 * i - 1]) then
+    return 0
+  end
+end
+return 1
