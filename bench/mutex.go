@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -35,6 +36,7 @@ type locking struct {
 const (
 	neapLock  = "neap"
 	pollName  = "1 ms poll"
+	boundName = "bound"
 	lease     = 30 * time.Second
 	bslName   = "redislock, 100 ms"
 	bslFast   = "redislock, 1 ms"
@@ -42,10 +44,11 @@ const (
 )
 
 // lockings are those who lock; the poll, in the order of the tables, is the
-// measure of Redis' time.
+// measure of Redis' time, and the bound that of the machine.
 func lockings() []locking {
 	return []locking{
 		{name: neapLock, what: "core/lock with its defaults", kind: ours, open: openNeapLock},
+		{name: boundName, what: "locks nothing: a queue in this process, and EVALSHA of `return 1` for each of its two questions, or for one hand-over", kind: floor, open: bound()},
 		{name: pollName, what: "SET NX PX every millisecond, compare and delete", kind: floor, open: openPoll},
 		{name: redsyncIs, what: "defaults, one pool", kind: peer, module: "github.com/go-redsync/redsync/v4", open: openRedsync},
 		{name: bslName, what: "LinearBackoff of 100 ms", kind: peer, module: "github.com/bsm/redislock", open: redislockEvery(100 * time.Millisecond)},
@@ -97,6 +100,35 @@ func openPoll(e env) (*mutexes, error) {
 		},
 		close: rdb.Close,
 	}, nil
+}
+
+var returnOne = redis.NewScript("return 1")
+
+// bound is what no lock that asks Redis once a hand-over can surpass.
+func bound() func(env) (*mutexes, error) {
+	var queues sync.Map
+	return func(e env) (*mutexes, error) {
+		rdb := e.client()
+		if err := returnOne.Load(context.Background(), rdb).Err(); err != nil {
+			return nil, errors.Join(err, rdb.Close())
+		}
+		return &mutexes{
+			acquire: func(ctx context.Context, key string) (func() error, error) {
+				queue, _ := queues.LoadOrStore(key, make(chan struct{}, 1))
+				turn := queue.(chan struct{})
+				ask := func() error { return returnOne.EvalSha(ctx, rdb, []string{key}).Err() }
+				release := func() error { err := ask(); <-turn; return err }
+				select {
+				case turn <- struct{}{}:
+					return release, ask()
+				default:
+					turn <- struct{}{}
+					return release, nil
+				}
+			},
+			close: rdb.Close,
+		}, nil
+	}
 }
 
 func openRedsync(e env) (*mutexes, error) {
