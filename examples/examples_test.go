@@ -83,10 +83,9 @@ func TestPlays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			binary := build(t, name)
-			admin := redistest.Standalone(t).Admin(t).Options()
 			for where, args := range map[string][]string{
 				"embedded":   nil,
-				"standalone": {"-redis", "redis://" + admin.Username + ":" + admin.Password + "@" + admin.Addr},
+				"standalone": {"-redis", redistest.Standalone(t).AdminURL()},
 			} {
 				t.Run(where, func(t *testing.T) {
 					t.Parallel()

@@ -18,10 +18,10 @@ func TestPlay(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	admin := redistest.Standalone(t).Admin(t).Options()
+	admin := redistest.Standalone(t)
 	for where, args := range map[string][]string{
 		"embedded":   nil,
-		"standalone": {"-redis", "redis://" + admin.Username + ":" + admin.Password + "@" + admin.Addr},
+		"standalone": {"-redis", admin.AdminURL()},
 	} {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()

@@ -113,7 +113,7 @@ func TestCallbacksOnEveryFramework(t *testing.T) {
 // all of them share their guards, and one of them books.
 func TestAPaymentIsBookedOnce(t *testing.T) {
 	t.Parallel()
-	address := adminURL(t, redistest.NewStandalone(t))
+	address := redistest.NewStandalone(t).AdminURL()
 	var urls []string
 	for _, f := range frameworks {
 		urls = append(urls, serving(t, "-framework", f.name, "-redis", address, "-budget", patient))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
 // demoBudget keeps a machine that is busy with other things from turning a
@@ -17,15 +19,15 @@ import (
 const demoBudget = 20 * time.Second
 
 // demo visits the frameworks in turn. Its error says what was not as expected.
-func demo(ctx context.Context, stdout io.Writer, s *store, frameworks []framework, addr string) error {
+func demo(ctx context.Context, stdout io.Writer, s *store.Store, frameworks []framework, addr string) error {
 	out := newScreen(stdout)
-	out.linef("Limits kept in %s.", s.where)
+	out.linef("Limits kept in %s.", s.Where)
 	began := time.Now()
 	var faults []error
 	for _, f := range frameworks {
 		t := tour{
 			framework: f, addr: addr,
-			rdb: s.rdb, prefix: "neap-demo-" + f.name + "-" + strings.ToLower(rand.Text()[:8]),
+			rdb: s.Redis, prefix: "neap-demo-" + f.name + "-" + strings.ToLower(rand.Text()[:8]),
 			routes: demoRoutes(), steps: allSteps(),
 		}
 		if err := t.run(ctx, out); err != nil {
@@ -70,9 +72,9 @@ func (t tour) run(ctx context.Context, out *screen) error {
 	if err != nil {
 		return err
 	}
-	v.client = newClient(h.url)
+	v.client = newClient(h.URL)
 	out.title(t.framework.title)
 	err = v.run(ctx, t.steps)
 	v.client.close()
-	return errors.Join(err, h.stop(ctx), removeKeys(ctx, t.rdb, t.prefix))
+	return errors.Join(err, h.Stop(ctx, longest+5*time.Second), store.RemoveKeys(ctx, t.rdb, t.prefix))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/examples/internal/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -66,21 +66,7 @@ func assertPlain(t *testing.T, page string) {
 // keysWith are the keys with the text in their names, on all masters.
 func keysWith(t *testing.T, rdb redis.UniversalClient, text string) []string {
 	t.Helper()
-	var mu sync.Mutex
-	var keys []string
-	list := func(ctx context.Context, node *redis.Client) error {
-		found, err := node.Keys(ctx, "*"+text+"*").Result()
-		mu.Lock()
-		defer mu.Unlock()
-		keys = append(keys, found...)
-		return err
-	}
-	var err error
-	if cluster, ok := rdb.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(t.Context(), list)
-	} else {
-		err = list(t.Context(), rdb.(*redis.Client))
-	}
+	keys, err := store.Keys(t.Context(), rdb, "*"+text+"*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,10 +143,10 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 // embedded is the Redis of those who have none.
 func embedded(t *testing.T) redis.UniversalClient {
 	t.Helper()
-	s, err := embed()
+	s, err := store.Embed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
-	return s.rdb
+	t.Cleanup(s.Close)
+	return s.Redis
 }

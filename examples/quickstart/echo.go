@@ -6,9 +6,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/echolimit"
+	"github.com/neap-go/neap/examples/internal/host"
 )
 
-func newEcho(endpoints []endpoint) server {
+func newEcho(endpoints []endpoint) host.Server {
 	e := echo.New()
 	for _, p := range endpoints {
 		e.Match(p.methods, colons(p.path),
@@ -23,5 +24,5 @@ func newEcho(endpoints []endpoint) server {
 			},
 			echolimit.Middleware(p.gate))
 	}
-	return newHTTPServer(e)
+	return host.HTTP(e)
 }

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"context"
-	"net"
-
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/neap-go/neap/examples/internal/host"
 	"github.com/neap-go/neap/fiberlimit"
 )
 
-func newFiber(endpoints []endpoint) server {
+func newFiber(endpoints []endpoint) host.Server {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, StrictRouting: true, CaseSensitive: true})
 	for _, e := range endpoints {
 		for _, method := range e.methods {
@@ -25,11 +23,5 @@ func newFiber(endpoints []endpoint) server {
 			})
 		}
 	}
-	return fiberServer{app}
+	return host.Fiber(app)
 }
-
-// fiberServer calls Fiber's methods by the names they have in net/http.
-type fiberServer struct{ app *fiber.App }
-
-func (s fiberServer) Serve(ln net.Listener) error        { return s.app.Listener(ln) }
-func (s fiberServer) Shutdown(ctx context.Context) error { return s.app.ShutdownWithContext(ctx) }

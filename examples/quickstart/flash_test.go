@@ -86,7 +86,7 @@ func TestFlashOnEveryFramework(t *testing.T) {
 // of them begin when some is sold already.
 func TestFlashSellsNoMore(t *testing.T) {
 	t.Parallel()
-	address := adminURL(t, redistest.NewStandalone(t))
+	address := redistest.NewStandalone(t).AdminURL()
 	var urls []string
 	begin := func(name string) {
 		urls = append(urls, serving(t, "-framework", name, "-redis", address, "-budget", patient)+"/flash/phone")

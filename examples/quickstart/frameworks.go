@@ -2,17 +2,17 @@ package main
 
 import (
 	"context"
-	"net"
-	"net/http"
+	"fmt"
 	"strings"
-	"time"
+
+	"github.com/neap-go/neap/examples/internal/host"
 )
 
 // framework makes a server of the endpoints.
 type framework struct {
 	name  string // as -framework takes it
 	title string
-	serve func([]endpoint) server
+	serve func([]endpoint) host.Server
 }
 
 var frameworks = []framework{
@@ -30,14 +30,13 @@ func frameworkNames() []string {
 	return names
 }
 
-// server is what *http.Server has; fiberServer has it too.
-type server interface {
-	Serve(ln net.Listener) error
-	Shutdown(ctx context.Context) error
-}
-
-func newHTTPServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+// listen serves the endpoints by a framework.
+func listen(ctx context.Context, f framework, addr string, endpoints []endpoint) (*host.Host, error) {
+	h, err := host.Listen(ctx, addr, f.serve(endpoints))
+	if err != nil {
+		return nil, fmt.Errorf("%w; choose another address with -addr", err)
+	}
+	return h, nil
 }
 
 // colons writes "/users/{id}" as "/users/:id".

@@ -3,10 +3,11 @@ package main
 import (
 	"github.com/gin-gonic/gin"
 
+	"github.com/neap-go/neap/examples/internal/host"
 	"github.com/neap-go/neap/ginlimit"
 )
 
-func newGin(endpoints []endpoint) server {
+func newGin(endpoints []endpoint) host.Server {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
 	engine.UseRawPath = true // "%2F" in a parameter is no slash
@@ -22,5 +23,5 @@ func newGin(endpoints []endpoint) server {
 				c.Data(r.status, r.contentType, []byte(r.text))
 			})
 	}
-	return newHTTPServer(engine)
+	return host.HTTP(engine)
 }

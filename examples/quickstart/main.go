@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
 func main() {
@@ -35,17 +37,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		return 2
 	}
-	store, err := connect(ctx, cfg.redis)
+	s, err := store.Connect(ctx, cfg.redis)
 	if err != nil {
 		fmt.Fprintln(stderr, "quickstart:", err)
 		return 1
 	}
-	defer store.close()
+	defer s.Close()
 
 	if cfg.serve {
-		err = serve(ctx, stdout, store, cfg)
+		err = serve(ctx, stdout, s, cfg)
 	} else {
-		err = demo(ctx, stdout, store, cfg.frameworks, cfg.addr)
+		err = demo(ctx, stdout, s, cfg.frameworks, cfg.addr)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "quickstart:", err)

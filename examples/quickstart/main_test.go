@@ -81,7 +81,7 @@ func TestAnInterruptedDemoLeavesNoKeys(t *testing.T) {
 		}
 	}()
 	var stderr bytes.Buffer
-	code := run(ctx, []string{"-framework", "echo", "-redis", adminURL(t, srv)}, pipe, &stderr)
+	code := run(ctx, []string{"-framework", "echo", "-redis", srv.AdminURL()}, pipe, &stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "interrupted in Echo") {
 		t.Errorf("exit status %d: %s", code, stderr.String())
 	}

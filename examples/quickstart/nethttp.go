@@ -4,10 +4,11 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/neap-go/neap/examples/internal/host"
 	"github.com/neap-go/neap/nethttp"
 )
 
-func newNetHTTP(endpoints []endpoint) server {
+func newNetHTTP(endpoints []endpoint) host.Server {
 	mux := http.NewServeMux()
 	for _, e := range endpoints {
 		h := nethttp.Middleware(e.gate)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -23,5 +24,5 @@ func newNetHTTP(endpoints []endpoint) server {
 			mux.Handle(method+" "+e.path, h)
 		}
 	}
-	return newHTTPServer(mux)
+	return host.HTTP(mux)
 }

@@ -116,7 +116,7 @@ func TestOrdersOnEveryFramework(t *testing.T) {
 // every framework: all of them share one guard.
 func TestAnOrderIsBookedOnce(t *testing.T) {
 	t.Parallel()
-	address := adminURL(t, redistest.NewStandalone(t))
+	address := redistest.NewStandalone(t).AdminURL()
 	var urls []string
 	for _, f := range frameworks {
 		urls = append(urls, serving(t, "-framework", f.name, "-redis", address, "-budget", patient)+"/orders?ms=1000")

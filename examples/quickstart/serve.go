@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
 // serveBudget is more than the default: the first call on a small machine
@@ -18,10 +19,10 @@ const serveBudget = 250 * time.Millisecond
 
 // serve serves the routes until ctx ends. All that serve on one Redis share
 // their limits, whatever their framework.
-func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
+func serve(ctx context.Context, stdout io.Writer, s *store.Store, cfg config) error {
 	table, f := slices.Concat(routes(), flashRoutes(), callbackRoutes()), cfg.frameworks[0]
 	w := wiring{
-		rdb: s.rdb, prefix: limit.DefaultPrefix, budget: cfg.budget, shadowed: reportShadow(slog.Default()),
+		rdb: s.Redis, prefix: limit.DefaultPrefix, budget: cfg.budget, shadowed: reportShadow(slog.Default()),
 	}
 	if err := w.open(ctx); err != nil {
 		return err
@@ -34,8 +35,8 @@ func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.title, h.url, s.where)
-	fmt.Fprintf(stdout, "  for i in 1 2 3 4 5 6; do curl -si %s/detail; echo; done\n\n", h.url)
+	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.title, h.URL, s.Where)
+	fmt.Fprintf(stdout, "  for i in 1 2 3 4 5 6; do curl -si %s/detail; echo; done\n\n", h.URL)
 	for _, r := range table {
 		fmt.Fprintf(stdout, "  %-22s %s\n", strings.TrimSpace(r.method+" "+r.path+r.query), r.describe())
 	}
@@ -49,14 +50,14 @@ func serve(ctx context.Context, stdout io.Writer, s *store, cfg config) error {
 		"A payment, told of twice and booked once:\n\n"+
 		"  for i in 1 2; do curl -si %s/callbacks/alipay -H '%s: ok' \\\n"+
 		"    -d 'notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS'; echo; done; curl -s %s/ledger\n",
-		apiKeyHeader, orderHeader, h.url, apiKeyHeader, keyHeader,
-		flashUnits, h.url, flashItem, buyerHeader, h.url, flashItem,
-		h.url, signatureHeader, h.url)
+		apiKeyHeader, orderHeader, h.URL, apiKeyHeader, keyHeader,
+		flashUnits, h.URL, flashItem, buyerHeader, h.URL, flashItem,
+		h.URL, signatureHeader, h.URL)
 
 	select {
 	case <-ctx.Done():
-		return h.stop(ctx)
-	case err := <-h.ended:
+		return h.Stop(ctx, longest+5*time.Second)
+	case err := <-h.Ended:
 		return fmt.Errorf("%s stopped serving: %w", f.title, err)
 	}
 }

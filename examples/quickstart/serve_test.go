@@ -157,7 +157,7 @@ func repeated(text string) (what string, times int) {
 func TestInstancesOnOneRedisShareTheirLimits(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	address := adminURL(t, srv)
+	address := srv.AdminURL()
 	var urls []string
 	for _, f := range frameworks {
 		urls = append(urls, serving(t, "-framework", f.name, "-redis", address, "-budget", patient))
@@ -179,7 +179,7 @@ func TestInstancesOnOneRedisShareTheirLimits(t *testing.T) {
 func TestServeLimitsWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewStandalone(t)
-	url := serving(t, "-framework", "gin", "-redis", adminURL(t, server))
+	url := serving(t, "-framework", "gin", "-redis", server.AdminURL())
 	if got := ask(t, http.MethodGet, url+"/window").status; got != 200 {
 		t.Fatal(got)
 	}

@@ -3,7 +3,7 @@
 //
 // The program sends random answers from many goroutines, a tenth of them twice,
 // recounts them in plain Go, and fails when Redis has other figures. Without
-// -redis it does so in an embedded Redis; with -cluster the URL is a cluster's.
+// -redis it does so in an embedded Redis.
 //
 // The board is that of all players, so all keys of a campaign share a slot, and
 // one node counts it. That is enough for some ten thousand answers a second; for
@@ -23,8 +23,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
 func main() {
@@ -36,8 +35,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("quiz", flag.ContinueOnError)
-	url := flags.String("redis", "", "URL of a Redis (default an embedded one)")
-	cluster := flags.Bool("cluster", false, "the Redis is a cluster")
+	url := flags.String("redis", "", store.FlagUsage)
 	answers := flags.Int("answers", 0, "how many (default 50,000, and 5,000 in an embedded Redis)")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -48,41 +46,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			*answers = 5_000
 		}
 	}
-	if *url == "" {
-		m := miniredis.NewMiniRedis()
-		if err := m.Start(); err != nil {
-			return err
-		}
-		defer m.Close()
-		*url = "redis://" + m.Addr()
-	}
-	rdb, err := connect(*url, *cluster)
+	s, err := store.Connect(ctx, *url)
 	if err != nil {
 		return err
 	}
-	defer rdb.Close()
-	c, err := New(rdb, rand.Text()) // a campaign of this run alone
+	defer s.Close()
+	c, err := New(s.Redis, rand.Text()) // a campaign of this run alone
 	if err != nil {
 		return err
 	}
 	return play(ctx, c, random(*answers), out)
-}
-
-func connect(url string, cluster bool) (redis.UniversalClient, error) {
-	if cluster {
-		opts, err := redis.ParseClusterURL(url)
-		if err != nil {
-			return nil, err
-		}
-		opts.ContextTimeoutEnabled = true
-		return redis.NewClusterClient(opts), nil
-	}
-	opts, err := redis.ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	opts.ContextTimeoutEnabled = true
-	return redis.NewClient(opts), nil
 }
 
 // random answers come from three days, and from players some of whom play more

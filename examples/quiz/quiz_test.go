@@ -45,21 +45,14 @@ func TestAnswerLua(t *testing.T) {
 	)
 }
 
-func url(admin *redis.Options) string {
-	return "redis://" + admin.Username + ":" + admin.Password + "@" + admin.Addr
-}
-
-// TestThePrograms runs it as its reader would, on each kind of Redis.
+// TestTheProgram runs it as its reader would, on each kind of Redis.
 func TestTheProgram(t *testing.T) {
 	t.Parallel()
-	one := redistest.Standalone(t).Admin(t).Options()
-	many := redistest.Cluster(t)
-	node := many.Nodes()[0].Admin(t).Options()
 	answers := fmt.Sprint("-answers=", redistest.Ops(50_000))
 	for name, args := range map[string][]string{
 		"embedded":   {"-answers=500"},
-		"standalone": {"-redis", url(one), answers},
-		"cluster":    {"-redis", url(node), "-cluster", answers},
+		"standalone": {"-redis", redistest.Standalone(t).AdminURL(), answers},
+		"cluster":    {"-redis", redistest.Cluster(t).Nodes()[0].AdminURL(), answers},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

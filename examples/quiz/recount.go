@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
 // tally is the campaign as plain Go counts it: each question once, in any order.
@@ -116,24 +117,6 @@ func (c *Campaign) mortal(ctx context.Context) error {
 }
 
 // all are the campaign's keys, on each node of a cluster.
-func (c *Campaign) all(ctx context.Context) (keys []string, err error) {
-	var mu sync.Mutex
-	scan := func(ctx context.Context, rdb *redis.Client) error {
-		found := rdb.Scan(ctx, 0, "quiz:{"+c.name+"}:*", 1000).Iterator()
-		mu.Lock()
-		defer mu.Unlock()
-		for found.Next(ctx) {
-			keys = append(keys, found.Val())
-		}
-		return found.Err()
-	}
-	switch rdb := c.rdb.(type) {
-	case *redis.ClusterClient:
-		err = rdb.ForEachMaster(ctx, scan)
-	case *redis.Client:
-		err = scan(ctx, rdb)
-	default:
-		err = fmt.Errorf("the keys of a %T cannot be listed", rdb)
-	}
-	return keys, err
+func (c *Campaign) all(ctx context.Context) ([]string, error) {
+	return store.Keys(ctx, c.rdb, "quiz:{"+c.name+"}:*")
 }

@@ -26,7 +26,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
 const (
@@ -54,26 +54,9 @@ func main() {
 	}
 }
 
-func connect(url string, cluster bool) (redis.UniversalClient, error) {
-	if cluster {
-		opts, err := redis.ParseClusterURL(url)
-		if err != nil {
-			return nil, err
-		}
-		opts.ContextTimeoutEnabled = true
-		return redis.NewClusterClient(opts), nil
-	}
-	opts, err := redis.ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	opts.ContextTimeoutEnabled = true
-	return redis.NewClient(opts), nil
-}
-
 // serve is what each process does.
 func serve(ctx context.Context, url string, cluster bool, key, zone string) error {
-	rdb, err := connect(url, cluster)
+	rdb, err := store.Open(url, cluster)
 	if err != nil {
 		return err
 	}

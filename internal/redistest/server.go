@@ -95,6 +95,11 @@ func (s *Server) Admin(tb testing.TB, change ...func(*redis.Options)) *redis.Cli
 	return s.connect(tb, adminUser, adminPassword, change)
 }
 
+// AdminURL is the URL by which an Admin connects, for programs that take one.
+func (s *Server) AdminURL() string {
+	return "redis://" + adminUser + ":" + adminPassword + "@" + s.addr
+}
+
 func (s *Server) connect(tb testing.TB, user, password string, change []func(*redis.Options)) *redis.Client {
 	opts := s.options(user, password)
 	for _, f := range change {

@@ -1,4 +1,4 @@
-package main
+package store_test
 
 import (
 	"path/filepath"
@@ -7,8 +7,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/examples/internal/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
+
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 func TestConnectFindsWhatTheURLNames(t *testing.T) {
 	t.Parallel()
@@ -20,48 +23,45 @@ func TestConnectFindsWhatTheURLNames(t *testing.T) {
 		name, address string
 		cluster       bool
 	}{
-		{"one server", adminURL(t, one) + "/1", false},
+		{"one server", one.AdminURL() + "/1", false},
 		{"a unix socket", "unix://" + one.Admin(t).Options().Username + ":" + secret + "@" + socket, false},
-		{"any node of a cluster", adminURL(t, nodes[2]), true},
-		{"several nodes of a cluster", adminURL(t, nodes[0]) + "?addr=" + nodes[1].Addr() + "&addr=" + nodes[2].Addr(), true},
+		{"any node of a cluster", nodes[2].AdminURL(), true},
+		{"several nodes of a cluster", nodes[0].AdminURL() + "?addr=" + nodes[1].Addr() + "&addr=" + nodes[2].Addr(), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := connect(t.Context(), c.address)
+			s, err := store.Connect(t.Context(), c.address)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.close()
-			cluster, ok := s.rdb.(*redis.ClusterClient)
+			defer s.Close()
+			cluster, ok := s.Redis.(*redis.ClusterClient)
 			if ok != c.cluster {
-				t.Errorf("it is a %T", s.rdb)
+				t.Errorf("it is a %T", s.Redis)
 			}
-			if ok && !cluster.Options().ContextTimeoutEnabled || !ok && !s.rdb.(*redis.Client).Options().ContextTimeoutEnabled {
+			if ok && !cluster.Options().ContextTimeoutEnabled || !ok && !s.Redis.(*redis.Client).Options().ContextTimeoutEnabled {
 				t.Error("the client does not heed deadlines")
 			}
-			if err := s.rdb.Ping(t.Context()).Err(); err != nil {
+			if err := s.Redis.Ping(t.Context()).Err(); err != nil {
 				t.Error(err)
 			}
-			if strings.Contains(s.where, secret) {
-				t.Errorf("a password: %s", s.where)
+			if strings.Contains(s.Where, secret) {
+				t.Errorf("a password: %s", s.Where)
 			}
 		})
 	}
 }
 
-// adminURL is for the quickstart, which asks for INFO, and removes keys.
-func adminURL(t *testing.T, s *redistest.Server) string {
-	t.Helper()
-	o := s.Admin(t).Options()
-	return "redis://" + o.Username + ":" + o.Password + "@" + o.Addr
-}
-
 // TestTheEmbeddedClock stands still within a script and goes on between two.
 func TestTheEmbeddedClock(t *testing.T) {
 	t.Parallel()
-	rdb := embedded(t)
+	s, err := store.Embed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	read := func() [2]string {
-		clocks, err := rdb.Eval(t.Context(), `local a = redis.call('TIME')
+		clocks, err := s.Redis.Eval(t.Context(), `local a = redis.call('TIME')
 for i = 1, 100000 do end
 local b = redis.call('TIME')
 return {a[1] .. ' ' .. a[2], b[1] .. ' ' .. b[2]}`, []string{"k"}).StringSlice()

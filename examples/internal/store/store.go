@@ -1,4 +1,6 @@
-package main
+// Package store opens the Redis that an example plays on: the one that its -redis
+// names, or an embedded one for those who have none.
+package store
 
 import (
 	"context"
@@ -15,33 +17,37 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// store is the Redis that the limits are kept in.
-type store struct {
-	rdb      redis.UniversalClient
-	where    string // for people: without password
+// Store is a Redis that answers.
+type Store struct {
+	Redis redis.UniversalClient
+	Where string // for people: without password
+
 	embedded *miniredis.Miniredis
 }
 
-// connect opens the Redis at address, or an embedded one for an empty address,
-// and asks it for a sign of life.
-func connect(ctx context.Context, address string) (*store, error) {
+// FlagUsage is the usage of a flag whose value [Connect] takes.
+const FlagUsage = "URL of a Redis: redis://, rediss:// or unix://; of a cluster, any one node (default an embedded one)"
+
+// Connect opens the Redis at address, or an embedded one for an empty address,
+// and asks it for a sign of life and whether it is a cluster.
+func Connect(ctx context.Context, address string) (*Store, error) {
 	if address == "" {
-		return embed()
+		return Embed()
 	}
 	parsed, err := url.Parse(address)
 	if err != nil { // its text repeats the password
 		return nil, errURL
 	}
-	s := &store{where: parsed.Redacted()}
-	if s.rdb, err = open(address, parsed); err != nil {
+	s := &Store{Where: parsed.Redacted()}
+	if s.Redis, err = Open(address, parsed.Query().Has("addr")); err != nil {
 		return nil, errURL
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if err := s.rdb.Ping(ctx).Err(); err != nil {
-		s.close()
+	if err := s.Redis.Ping(ctx).Err(); err != nil {
+		s.Close()
 		return nil, fmt.Errorf("no answer from Redis at %s: %w\n"+
-			"start it, correct -redis, or leave -redis out for an embedded one", s.where, err)
+			"start it, correct -redis, or leave -redis out for an embedded one", s.Where, err)
 	}
 	s.followCluster(ctx)
 	return s, nil
@@ -50,7 +56,8 @@ func connect(ctx context.Context, address string) (*store, error) {
 var errURL = errors.New("-redis is not the URL of a Redis: write it like redis://localhost:6379, " +
 	"rediss://user:password@host:6380 or unix:///run/redis.sock")
 
-func embed() (*store, error) {
+// Embed starts a Redis within the process.
+func Embed() (*Store, error) {
 	m := miniredis.NewMiniRedis()
 	if err := m.Start(); err != nil {
 		return nil, fmt.Errorf("the embedded Redis did not start: %w", err)
@@ -58,7 +65,7 @@ func embed() (*store, error) {
 	m.ClockTTL(true) // keys expire in real time
 	standStill(m)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
-	return &store{rdb: rdb, where: "an embedded Redis", embedded: m}, nil
+	return &Store{Redis: rdb, Where: "an embedded Redis", embedded: m}, nil
 }
 
 // standStill sets the clock when a script begins, so that it stands still within
@@ -76,9 +83,11 @@ func standStill(s *miniredis.Miniredis) {
 	})
 }
 
-// open takes further nodes of a cluster as go-redis does: redis://a?addr=b:6379.
-func open(address string, parsed *url.URL) (redis.UniversalClient, error) {
-	if parsed.Query().Has("addr") {
+// Open makes a client of the server at address, or of the cluster that it is a
+// node of. It asks nobody. Further nodes stand in the address as go-redis has
+// them: redis://a?addr=b:6379.
+func Open(address string, cluster bool) (redis.UniversalClient, error) {
+	if cluster {
 		opts, err := redis.ParseClusterURL(address)
 		if err != nil {
 			return nil, err
@@ -95,8 +104,8 @@ func open(address string, parsed *url.URL) (redis.UniversalClient, error) {
 }
 
 // followCluster turns a client of one node into one of its whole cluster.
-func (s *store) followCluster(ctx context.Context) {
-	node, ok := s.rdb.(*redis.Client)
+func (s *Store) followCluster(ctx context.Context) {
+	node, ok := s.Redis.(*redis.Client)
 	if !ok {
 		return
 	}
@@ -109,7 +118,7 @@ func (s *store) followCluster(ctx context.Context) {
 	if opts.TLSConfig != nil {
 		encryption = opts.TLSConfig.Clone()
 	}
-	s.rdb = redis.NewClusterClient(&redis.ClusterOptions{
+	s.Redis = redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs:                 []string{opts.Addr},
 		Username:              opts.Username,
 		Password:              opts.Password,
@@ -119,8 +128,9 @@ func (s *store) followCluster(ctx context.Context) {
 	node.Close()
 }
 
-func (s *store) close() {
-	s.rdb.Close()
+// Close ends the client, and the server where that is embedded.
+func (s *Store) Close() {
+	s.Redis.Close()
 	if s.embedded != nil {
 		s.embedded.Close()
 	}
