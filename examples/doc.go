@@ -9,6 +9,8 @@
 //   - payment: a shop that books each payment and refund once, whatever befalls the
 //     callbacks of eight providers; a module of its own too
 //   - guide: the scripts and tests that docs/guide shows: the usual forms, and where they break
+//   - flashsale: a hundred phones, a thousand buyers and twenty thousand requests, on
+//     each framework; who has which is reckoned again from the answers
 //   - quiz: scores, prizes and a board of the best, by one script of one's own for each
 //     answer, recounted after 50,000 concurrent ones
 //   - sequence: order numbers that only grow, by a script of one's own, taken by eight
