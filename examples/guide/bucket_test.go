@@ -1,0 +1,100 @@
+package guide
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+var begin = time.UnixMilli(1_800_000_000_000)
+
+func TestAFractionIsLost(t *testing.T) {
+	t.Parallel()
+	const pause = 600 * time.Millisecond
+	pitfall[bool]{
+		asks: "whether who asks every 0.6 s gets a token that comes every second",
+		usual: func(s scene) bool {
+			now := begin
+			return s.admitted(100, s.key, func(key string) (bool, error) {
+				now = now.Add(pause)
+				return AllowByBucket(s.Context(), s.rdb, usualBucket, key, 1, now)
+			}) > 1
+		},
+		breaks: false,
+		neap: func(s scene) bool {
+			limiter := s.limiter(limit.TokenBucket{Rate: 1, Per: time.Second, Burst: 1})
+			return s.admitted(100, "alice", func(subject string) (bool, error) {
+				s.pass(pause)
+				decision, err := limiter.Take(s.Context(), subject)
+				return decision.Allowed, err
+			}) > 1
+		},
+		holds: true,
+	}.run(t)
+}
+
+func TestFractionsDrift(t *testing.T) {
+	t.Parallel()
+	pitfall[int]{
+		asks: "seconds until the next token of one in ten seconds, asked for each second",
+		usual: func(s scene) int {
+			return s.until(func(passed int) (bool, error) {
+				now := begin.Add(time.Duration(passed) * time.Second)
+				return AllowByBucket(s.Context(), s.rdb, floatBucket, s.key, 0.1, now)
+			})
+		},
+		breaks: 11,
+		neap: func(s scene) int {
+			limiter := s.limiter(limit.TokenBucket{Rate: 1, Per: 10 * time.Second, Burst: 1})
+			return s.until(func(int) (bool, error) {
+				s.pass(time.Second)
+				decision, err := limiter.Take(s.Context(), "alice")
+				return decision.Allowed, err
+			})
+		},
+		holds: 10,
+	}.run(t, redistest.OnStandalone)
+}
+
+func TestBucketsStay(t *testing.T) {
+	t.Parallel()
+	pitfall[int]{
+		asks: "keys that a hundred clients leave behind for ever",
+		usual: func(s scene) int {
+			for i := range 100 {
+				_, err := AllowByBucket(s.Context(), s.rdb, usualBucket, s.key+strconv.Itoa(i), 1, begin)
+				s.must(err)
+			}
+			return s.immortal()
+		},
+		breaks: 100,
+		neap: func(s scene) int {
+			limiter := s.limiter(limit.TokenBucket{Rate: 1, Per: time.Second, Burst: 1})
+			for i := range 100 {
+				_, err := limiter.Take(s.Context(), strconv.Itoa(i))
+				s.must(err)
+			}
+			return s.immortal()
+		},
+		holds: 0,
+	}.run(t)
+}
+
+// until takes a token, and asks each second for the next.
+func (s scene) until(ask func(passed int) (bool, error)) (passed int) {
+	s.Helper()
+	if allowed, err := ask(0); err != nil || !allowed {
+		s.Fatal(allowed, err)
+	}
+	for passed = 1; passed < 100; passed++ {
+		if allowed, err := ask(passed); err != nil {
+			s.Fatal(err)
+		} else if allowed {
+			break
+		}
+	}
+	return passed
+}

@@ -1,0 +1,72 @@
+package guide
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestTwoClocks(t *testing.T) {
+	t.Parallel()
+	pitfall[int]{
+		asks: "how many are admitted, of ten a minute, by two instances whose clocks are 90 s apart",
+		usual: func(s scene) int {
+			here, there := time.Now(), time.Now().Add(90*time.Second)
+			return s.admitted(20, s.key, func(key string) (bool, error) {
+				return AllowByLog(s.Context(), s.rdb, listLog, key, here)
+			}) + s.admitted(20, s.key, func(key string) (bool, error) {
+				return AllowByLog(s.Context(), s.rdb, listLog, key, there)
+			})
+		},
+		breaks: 20,
+		neap: func(s scene) int {
+			return s.inTwoYears(limit.SlidingLog{Limit: 10, Window: time.Minute})
+		},
+		holds: 10,
+	}.run(t, redistest.OnStandalone)
+}
+
+func TestTwoMinutes(t *testing.T) {
+	t.Parallel()
+	pitfall[int]{
+		asks: "the same, of counters that are named by the minute",
+		usual: func(s scene) int {
+			here, there := time.Now(), time.Now().Add(90*time.Second)
+			return s.admitted(20, s.key, func(key string) (bool, error) {
+				return AllowInMinute(s.Context(), s.rdb, key, here)
+			}) + s.admitted(20, s.key, func(key string) (bool, error) {
+				return AllowInMinute(s.Context(), s.rdb, key, there)
+			})
+		},
+		breaks: 20,
+		neap: func(s scene) int {
+			return s.inTwoYears(limit.FixedWindow{Limit: 10, Window: time.Minute})
+		},
+		holds: 10,
+	}.run(t, redistest.OnStandalone)
+}
+
+// inTwoYears asks twenty times by this process's clock, and twenty times in a
+// bubble, whose clock stands in the year 2000.
+func (s scene) inTwoYears(policy limit.Policy) (admitted int) {
+	s.Helper()
+	ask := func(s scene) int {
+		limiter := s.limiter(policy)
+		return s.admitted(20, "alice", func(subject string) (bool, error) {
+			decision, err := limiter.Take(s.Context(), subject)
+			return decision.Allowed, err
+		})
+	}
+	admitted = ask(s)
+	synctest.Test(s.T, func(t *testing.T) {
+		rdb := redistest.Standalone(t).Client(t)
+		admitted += ask(scene{t, rdb, s.admin, s.key})
+		if time.Now().Year() != 2000 {
+			t.Error("it is not the year 2000")
+		}
+	})
+	return admitted
+}
