@@ -1,9 +1,10 @@
 package main
 
 import (
-	"encoding/xml"
 	"fmt"
 	"strings"
+
+	"github.com/neap-go/neap/internal/svg"
 )
 
 const (
@@ -52,10 +53,10 @@ func (r *results) picture() string {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="neap beside its peers">`+"\n", width, height)
 	b.WriteString(style)
 	fmt.Fprintf(&b, `<text class="title" x="0" y="16">%s</text>`+"\n",
-		escaped(fmt.Sprintf("%s; floor: %s", busy.text(), floorName)))
+		svg.Escape(fmt.Sprintf("%s; floor: %s", busy.text(), floorName)))
 	b.WriteString(`<text x="0" y="33">bar and figure: the median; thin line: its quartiles; dashed line: the floor</text>` + "\n")
 	for i, c := range r.contestants {
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWidth-8, rowAt(i)+14, escaped(c.name))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWidth-8, rowAt(i)+14, svg.Escape(c.name))
 	}
 	for i, p := range panels {
 		r.drawPanel(&b, p, nameWidth+i*(barWidth+gap))
@@ -73,7 +74,7 @@ func (r *results) drawPanel(b *strings.Builder, p panel, left int) {
 		most = max(most, p.figure(c.name).high)
 	}
 	across := func(figure float64) float64 { return float64(left) + figure/most*barWidth }
-	fmt.Fprintf(b, `<text class="title" x="%d" y="%d">%s</text>`+"\n", left, top-16, escaped(p.title))
+	fmt.Fprintf(b, `<text class="title" x="%d" y="%d">%s</text>`+"\n", left, top-16, svg.Escape(p.title))
 	if p.one {
 		at := across(1)
 		fmt.Fprintf(b, `<line class="line" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`+"\n", at, top-6, at, rowAt(len(r.contestants)))
@@ -92,11 +93,3 @@ func (r *results) drawPanel(b *strings.Builder, p panel, left int) {
 }
 
 func rowAt(i int) int { return top + i*rowHeight }
-
-func escaped(text string) string {
-	var b strings.Builder
-	if err := xml.EscapeText(&b, []byte(text)); err != nil {
-		return ""
-	}
-	return b.String()
-}

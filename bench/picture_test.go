@@ -1,62 +1,17 @@
 package main
 
 import (
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/neap-go/neap/internal/svg/svgtest"
 )
 
-// element is one of a drawing, with the text in it.
-type element struct {
-	name, text string
-	attrs      map[string]string
-}
-
-func (e element) number(t *testing.T, attr string) float64 {
-	t.Helper()
-	var n float64
-	if _, err := fmt.Sscan(e.attrs[attr], &n); err != nil {
-		t.Fatalf("%s of %v: %v", attr, e, err)
-	}
-	return n
-}
-
-// elements fails the test where the drawing is not well-formed.
-func elements(t *testing.T, drawing string) []element {
-	t.Helper()
-	var all []element
-	decoder := xml.NewDecoder(strings.NewReader(drawing))
-	for {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch token := token.(type) {
-		case xml.StartElement:
-			one := element{name: token.Name.Local, attrs: map[string]string{}}
-			for _, a := range token.Attr {
-				one.attrs[a.Name.Local] = a.Value
-			}
-			all = append(all, one)
-		case xml.CharData:
-			if len(all) > 0 {
-				all[len(all)-1].text += strings.TrimSpace(string(token))
-			}
-		}
-	}
-}
-
-func ofClass(all []element, class string) []element {
-	var some []element
+func ofClass(all []svgtest.Element, class string) []svgtest.Element {
+	var some []svgtest.Element
 	for _, e := range all {
-		if e.attrs["class"] == class {
+		if e.Attrs["class"] == class {
 			some = append(some, e)
 		}
 	}
@@ -68,10 +23,10 @@ func TestEachBarHasItsQuartiles(t *testing.T) {
 	r := flat()
 	// Quartiles 0.7 and 1.5 about 1: the longest whisker, and so the scale.
 	r.measured[r.busiest()]["throttled"] = []sample{{throughput: 0.5}, {throughput: 0.7}, {throughput: 1}, {throughput: 1.5}, {throughput: 9}}
-	all := elements(t, r.picture())
+	all := svgtest.Elements(t, r.picture())
 	bars, row := 0, -1
 	for _, e := range all {
-		if e.name == "rect" {
+		if e.Name == "rect" {
 			bars++
 		}
 	}
@@ -85,7 +40,7 @@ func TestEachBarHasItsQuartiles(t *testing.T) {
 		}
 	}
 	var low, high, y float64
-	if _, err := fmt.Sscanf(whiskers[row].attrs["d"], "M%f %fv6m0 -3H%fm0 -3v6", &low, &y, &high); err != nil {
+	if _, err := fmt.Sscanf(whiskers[row].Attrs["d"], "M%f %fv6m0 -3H%fm0 -3v6", &low, &y, &high); err != nil {
 		t.Fatal(err)
 	}
 	if want := nameWidth + barWidth*0.7/1.5; low < want-0.1 || low > want+0.1 || high != nameWidth+barWidth {
@@ -102,20 +57,20 @@ func TestNoLineCrossesAFigure(t *testing.T) {
 		}
 		r.measured[r.busiest()]["throttled"] = []sample{{throughput: fastest}}
 		delete(r.measured[r.busiest()], "httprate")
-		all := elements(t, r.picture())
+		all := svgtest.Elements(t, r.picture())
 		lines, figures := ofClass(all, "line"), ofClass(all, "figure")
 		if len(lines) != 1 || len(figures) != 2*len(r.contestants) {
 			t.Fatalf("%d lines and %d figures", len(lines), len(figures))
 		}
-		at := lines[0].number(t, "x1")
+		at := lines[0].Number(t, "x1")
 		if at > nameWidth+barWidth {
 			t.Errorf("fastest %v: the line is at %.1f, behind the bars", fastest, at)
 		}
 		for _, f := range figures {
-			end := f.number(t, "x")
-			begin := end - 7*float64(utf8.RuneCountInString(f.text))
-			if f.attrs["text-anchor"] != "end" || begin < at+2 && at < end+2 {
-				t.Errorf("fastest %v: %q from %.1f to %.1f, the line at %.1f", fastest, f.text, begin, end, at)
+			end := f.Number(t, "x")
+			begin := end - 7*float64(utf8.RuneCountInString(f.Text))
+			if f.Attrs["text-anchor"] != "end" || begin < at+2 && at < end+2 {
+				t.Errorf("fastest %v: %q from %.1f to %.1f, the line at %.1f", fastest, f.Text, begin, end, at)
 			}
 		}
 	}
