@@ -40,6 +40,10 @@ bench: redis ## measure decisions and the net/http middleware
 bench-peers: redis ## measure neap beside its peers for some minutes, into bench/RESULTS.md, its picture, bench/LOCKS.md, bench/GUARD.md and bench/CALLBACKS.md
 	cd bench && go run .
 
+.PHONY: pictures
+pictures: ## draw docs/pictures from the scripts, on an embedded miniredis
+	go run ./internal/pictures
+
 .PHONY: planted
 planted: redis ## plant wiring bugs in the adapters; the contract must catch each
 	go run ./core/gate/gatetest/planted

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+// TestGuardMovesAsDrawn runs each script, as each who may call it, on a record
+// in each state: what changes one is in the picture, and nothing else is.
+func TestGuardMovesAsDrawn(t *testing.T) {
+	t.Parallel()
+	const lease, keep = time.Minute, time.Hour
+	begin := script.New("guard_begin.lua", lua.GuardBegin)
+	begins := func(name, owner, policy, print string) step {
+		return step{name: name, do: func(b *bench) {
+			b.call(begin, owner, print, fmt.Sprintf("%d %d %s", lease.Milliseconds(), keep.Milliseconds(), policy))
+		}}
+	}
+	calls := func(name, script_, source string, args ...any) step {
+		sc := script.New(script_, source)
+		return step{name: name, do: func(b *bench) { b.call(sc, args...) }}
+	}
+	ms := keep.Milliseconds()
+	late := step{name: "time", time: true, do: func(b *bench) { b.pass(lease) }}
+
+	var events []step
+	for _, policy := range []string{"Retry", "Reject", "Reconcile"} {
+		low := strings.ToLower(policy)
+		events = append(events,
+			begins("begin "+policy, "other", low, "print"),
+			begins("begin again "+policy, "me", low, "print"),
+			begins("begin with another print "+policy, "other", low, "another"))
+	}
+	for _, who := range []string{"me", "other"} {
+		by := map[string]string{"other": " by another"}[who]
+		events = append(events,
+			calls("renew"+by, "guard_renew.lua", lua.GuardRenew, who, lease.Milliseconds(), ms),
+			calls("complete"+by, "guard_complete.lua", lua.GuardComplete, who, "done", ms, 7, 1, "print", "result"),
+			calls("complete, without a result"+by, "guard_complete.lua", lua.GuardComplete, who, "gone", ms, 7, 1, "print", ""))
+		for _, how := range []string{"free", "doubt", "undo"} {
+			events = append(events, calls("abandon "+how+by, "guard_abandon.lua", lua.GuardAbandon, who, how, ms, ms))
+		}
+	}
+	for _, state := range []string{"free", "done", "gone"} {
+		events = append(events, calls("resolve "+state, "guard_resolve.lua", lua.GuardResolve, "operator", state, ms, ""))
+	}
+	events = append(events, late,
+		calls("forget", "guard_forget.lua", lua.GuardForget),
+		calls("inspect", "guard_inspect.lua", lua.GuardInspect),
+		step{name: "retention", time: true, do: func(b *bench) { b.pass(keep) }})
+
+	mine := begins("", "me", "retry", "print")
+	asked := []step{begins("", "earlier", "retry", "print"), late, begins("", "me", "reconcile", "print")}
+	ends := func(how string, args ...any) step {
+		return calls("", "guard_"+how+".lua", map[string]string{"complete": lua.GuardComplete, "abandon": lua.GuardAbandon}[how], args...)
+	}
+	ways := [][]step{
+		{},
+		{mine},
+		{mine, late},
+		asked,
+		append(asked[:3:3], late),
+		{mine, ends("abandon", "me", "free", ms, ms)},
+		{mine, ends("abandon", "me", "doubt", ms, ms)},
+		{mine, ends("complete", "me", "done", ms, 7, 1, "print", "result")},
+		{mine, ends("complete", "me", "gone", ms, 7, 1, "print", "")},
+	}
+	record := func(b *bench) string {
+		text, err := b.server.Get(key)
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprint(text, b.expires())
+	}
+	where := func(b *bench) string {
+		var state string
+		var fence, attempt, ends int64
+		if _, err := fmt.Sscan(record(b), &state, &fence, &attempt, &ends); err != nil {
+			return noRecord
+		}
+		switch {
+		case state == "gone":
+			return done
+		case state == "doubt":
+			return inDoubt
+		case ends > 0 && ends <= b.now.UnixMilli():
+			return leaseOver
+		}
+		return state
+	}
+	same(t, guard, explore(t, ways, events, where, record))
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/neap-go/neap/internal/svg"
+	"github.com/neap-go/neap/internal/svg/svgtest"
+)
+
+const root = "../.."
+
+var once = sync.OnceValues(draw)
+
+func drawn(t *testing.T) map[string]string {
+	t.Helper()
+	all, err := once()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestPicturesAreCommitted: docs/pictures has what make pictures draws today.
+func TestPicturesAreCommitted(t *testing.T) {
+	t.Parallel()
+	all := drawn(t)
+	for name, picture := range all {
+		there, err := os.ReadFile(filepath.Join(root, home, name))
+		if err != nil || string(there) != picture {
+			t.Errorf("%s is not what is drawn (%v): run make pictures, and look at it", name, err)
+		}
+	}
+	files, err := os.ReadDir(filepath.Join(root, home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if all[f.Name()] == "" && f.Name() != "README.md" {
+			t.Errorf("nobody draws %s", f.Name())
+		}
+	}
+}
+
+// TestEachDrawingIsTheSame, since a committed file is compared with it.
+func TestEachDrawingIsTheSame(t *testing.T) {
+	t.Parallel()
+	again, err := draw()
+	if err != nil || !maps.Equal(drawn(t), again) {
+		t.Errorf("two drawings differ: %v", err)
+	}
+}
+
+// TestPicturesAreLegible: no text is cut off or stands upon another, in any
+// font that is likely; each is large enough at 700 pixels; and there is a dark
+// form, and words for who cannot see it.
+func TestPicturesAreLegible(t *testing.T) {
+	t.Parallel()
+	type placed struct {
+		text string
+		box  svg.Box
+	}
+	for name, picture := range drawn(t) {
+		var texts []placed
+		said := map[string]string{}
+		var page svg.Box
+		for _, e := range svgtest.Elements(t, picture) {
+			switch e.Name {
+			case "svg":
+				page = svg.Box{Left: 6, Top: 6, Right: e.Number(t, "width") - 6, Bottom: e.Number(t, "height") - 6}
+			case "text":
+				box := svg.TextBox(e.Number(t, "x"), e.Number(t, "y"), e.Attrs["class"], e.Text)
+				texts = append(texts, placed{e.Text, box})
+			default:
+				said[e.Name] = e.Text
+			}
+		}
+		for i, a := range texts {
+			if !a.box.Within(page) {
+				t.Errorf("%s: %q is cut off: %v of %v", name, a.text, a.box, page)
+			}
+			for _, b := range texts[i+1:] {
+				if a.box.Meets(b.box) {
+					t.Errorf("%s: %q stands upon %q", name, a.text, b.text)
+				}
+			}
+		}
+		for size := range strings.SplitSeq(said["style"], "font-size:") {
+			if digits, _, ok := strings.Cut(size, "px"); ok && len(digits) == 2 && digits < "13" {
+				t.Errorf("%s: a text of %s px", name, digits)
+			}
+		}
+		if page.Right > 760 || len(said["title"]) < 10 || len(said["desc"]) < 100 || !strings.Contains(said["style"], "prefers-color-scheme:dark") {
+			t.Errorf("%s is %.0f wide, is called %q and described as %q", name, page.Right, said["title"], said["desc"])
+		}
+	}
+}
+
+// TestLabelsHaveRoom: in a diagram nothing is in the way of a label.
+func TestLabelsHaveRoom(t *testing.T) {
+	t.Parallel()
+	for _, g := range []*diagram{guard, lock} {
+		if _, clashes := g.labels(); clashes > 0 {
+			t.Errorf("%s: %d clashes", g.title, clashes)
+		}
+	}
+	crowded := &diagram{rows: []float64{90}, states: []state{{name: "a"}}}
+	for range 60 {
+		crowded.arrows = append(crowded.arrows, arrow{from: "a", to: "a", out: port{top, -1}, in: port{top, 1}, label: []string{"label"}})
+	}
+	if _, clashes := crowded.labels(); clashes == 0 {
+		t.Error("sixty labels have room about one arrow")
+	}
+}
+
+// TestTheTrafficTellsThemApart: what the pages say of the limits can be seen.
+func TestTheTrafficTellsThemApart(t *testing.T) {
+	t.Parallel()
+	most := map[string]int{}
+	for _, l := range limits {
+		c, err := run(l.policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.admitted) != len(arrivals) || !slices.IsSorted(arrivals) {
+			t.Fatalf("%s: %d of %d were decided", l.name, len(c.admitted), len(arrivals))
+		}
+		_, most[l.name] = c.busiest()
+	}
+	if most["Sliding log"] != permits || most["Fixed window"] != 2*permits-1 ||
+		most["Sliding window of two counters"] >= most["Fixed window"] || most["Token bucket"] > 2*permits {
+		t.Errorf("within a second: %v", most)
+	}
+	v, err := serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.most != slots || v.let() == len(arrivals) {
+		t.Errorf("%d in flight, and %d of %d let through", v.most, v.let(), len(arrivals))
+	}
+}
+
+var image = regexp.MustCompile(`!\[([^\]]*)\]\(([^)]+\.svg)\)`)
+
+// TestPicturesAreShown: each stands in a page, with a text in its place, and
+// each that a page shows is there.
+func TestPicturesAreShown(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			pages = append(pages, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range image.FindAllStringSubmatch(string(text), -1) {
+			file := filepath.Join(filepath.Dir(page), m[2])
+			if _, err := os.Stat(file); err != nil || len(m[1]) < 10 {
+				t.Errorf("%s shows %s as %q: %v", page, m[2], m[1], err)
+			}
+			shown[file] = true
+		}
+	}
+	for name := range drawn(t) {
+		if !shown[filepath.Join(root, home, name)] {
+			t.Errorf("no page shows %s", name)
+		}
+	}
+}
