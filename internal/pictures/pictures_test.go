@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -136,6 +137,15 @@ func TestTheTrafficTellsThemApart(t *testing.T) {
 	if most["Sliding log"] != permits || most["Fixed window"] != 2*permits-1 ||
 		most["Sliding window of two counters"] >= most["Fixed window"] || most["Token bucket"] > 2*permits {
 		t.Errorf("within a second: %v", most)
+	}
+	for page, words := range map[string]string{
+		"README.md": fmt.Sprintf("a fixed window lets through %d within one second, a sliding window %d, a sliding log %d, a token bucket %d",
+			most["Fixed window"], most["Sliding window of two counters"], most["Sliding log"], most["Token bucket"]),
+		"docs/pictures/README.md": fmt.Sprintf("make %d within a second", most["Fixed window"]),
+	} {
+		if text, err := os.ReadFile(filepath.Join(root, page)); err != nil || !strings.Contains(string(text), words) {
+			t.Errorf("%s does not say %q: %v", page, words, err)
+		}
 	}
 	v, err := serve()
 	if err != nil {
