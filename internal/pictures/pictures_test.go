@@ -141,6 +141,8 @@ func TestTheTrafficTellsThemApart(t *testing.T) {
 	for page, words := range map[string]string{
 		"README.md": fmt.Sprintf("a fixed window lets through %d within one second, a sliding window %d, a sliding log %d, a token bucket %d",
 			most["Fixed window"], most["Sliding window of two counters"], most["Sliding log"], most["Token bucket"]),
+		"README.zh-CN.md": fmt.Sprintf("一秒之内，固定窗口最多放行 %d 个，滑动窗口 %d 个，滑动日志 %d 个，令牌桶 %d 个",
+			most["Fixed window"], most["Sliding window of two counters"], most["Sliding log"], most["Token bucket"]),
 		"docs/pictures/README.md": fmt.Sprintf("make %d within a second", most["Fixed window"]),
 	} {
 		if text, err := os.ReadFile(filepath.Join(root, page)); err != nil || !strings.Contains(string(text), words) {
