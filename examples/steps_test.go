@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,7 +77,11 @@ func arguments(t *testing.T, scripts map[string]string, command string) (args []
 		if _, ok := scripts[file]; !ok {
 			scripts[file] = read(t, "../"+file)
 		}
-		words = append([]string{"EVAL", scripts[file], "1", words[2]}, words[min(4, len(words)):]...)
+		keys, values := words[2:], []string(nil)
+		if comma := slices.Index(keys, ","); comma >= 0 {
+			keys, values = keys[:comma], keys[comma+1:]
+		}
+		words = slices.Concat([]string{"EVAL", scripts[file], strconv.Itoa(len(keys))}, keys, values)
 	}
 	for _, w := range words {
 		args = append(args, w)
