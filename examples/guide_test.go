@@ -40,7 +40,10 @@ func TestTheGuideIsTrue(t *testing.T) {
 				if !strings.Contains(lua, block) {
 					t.Errorf("this script of %s is no part of one in examples or lua:\n%s", page, block)
 				}
-			case "console": // TestTheGuideRuns
+			case "console": // TestTheGuideRuns types it
+				if !strings.HasPrefix(m[2], "$ redis-cli ") {
+					t.Errorf("nobody types this of %s:\n%s", page, m[2])
+				}
 			case "sh":
 				for line := range strings.Lines(m[2]) {
 					name := testLine.FindStringSubmatch(strings.TrimSpace(line))

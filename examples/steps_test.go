@@ -15,37 +15,21 @@ import (
 )
 
 var (
-	listing = regexp.MustCompile("(?s)```(lua|console)\n(.*?)```")
+	session = regexp.MustCompile("(?s)```console\n(.*?)```")
 	word    = regexp.MustCompile(`'[^']*'|"\$\(cat [^)]*\)"|\S+`)
 )
 
-// TestStepsRun does what docs/lock-step-by-step.md tells the reader to do, from
-// its top to its end, and compares the answers.
-func TestStepsRun(t *testing.T) {
-	t.Parallel()
-	if ran, scripts := follow(t, "../docs/lock-step-by-step.md"); ran < 40 || scripts < 3 {
-		t.Errorf("%d commands and %d scripts were found", ran, scripts)
-	}
-}
-
 // follow types what a page types into redis-cli, on a server of its own.
-func follow(t *testing.T, page string) (ran, lua int) {
+func follow(t *testing.T, page string) {
 	t.Helper()
-	scripts := map[string]string{}
 	var rdb *redis.Client
-	for _, m := range listing.FindAllStringSubmatch(read(t, page), -1) {
-		if m[1] == "lua" {
-			first, _, _ := strings.Cut(m[2], "\n")
-			scripts[strings.TrimPrefix(first, "-- ")] = m[2]
-			lua++
-			continue
-		}
+	for _, m := range session.FindAllStringSubmatch(read(t, page), -1) {
 		if rdb == nil {
 			rdb = redistest.NewStandalone(t).Admin(t)
 		}
-		for _, step := range strings.Split(m[2], "$ redis-cli ")[1:] {
+		for _, step := range strings.Split(m[1], "$ redis-cli ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
-			args := arguments(t, scripts, command)
+			args := arguments(t, command)
 			reply, err := rdb.Do(t.Context(), args...).Result()
 			var refused redis.Error
 			if errors.As(err, &refused) && !errors.Is(err, redis.Nil) {
@@ -56,14 +40,12 @@ func follow(t *testing.T, page string) (ran, lua int) {
 			if got := printed(reply); !matches(want, got) {
 				t.Fatalf("%s: %s\nthe page says: %s", command, got, want)
 			}
-			ran++
 		}
 	}
-	return ran, lua
 }
 
 // arguments reads what stands behind redis-cli.
-func arguments(t *testing.T, scripts map[string]string, command string) (args []any) {
+func arguments(t *testing.T, command string) (args []any) {
 	t.Helper()
 	words := word.FindAllString(command, -1)
 	for i, w := range words {
@@ -73,15 +55,11 @@ func arguments(t *testing.T, scripts map[string]string, command string) (args []
 		}
 	}
 	if words[0] == "--eval" {
-		file := words[1]
-		if _, ok := scripts[file]; !ok {
-			scripts[file] = read(t, "../"+file)
-		}
 		keys, values := words[2:], []string(nil)
 		if comma := slices.Index(keys, ","); comma >= 0 {
 			keys, values = keys[:comma], keys[comma+1:]
 		}
-		words = slices.Concat([]string{"EVAL", scripts[file], strconv.Itoa(len(keys))}, keys, values)
+		words = slices.Concat([]string{"EVAL", read(t, "../"+words[1]), strconv.Itoa(len(keys))}, keys, values)
 	}
 	for _, w := range words {
 		args = append(args, w)

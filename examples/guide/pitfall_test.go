@@ -153,6 +153,23 @@ func verdict(admitted bool, err error) string {
 	return "denied"
 }
 
+// unless is err, if it is not the expected one.
+func unless(err, expected error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
+}
+
+// lossy is a client that loses its reply to the next call of a command, once
+// lose was called.
+func (s scene) lossy(connect func(testing.TB, ...func(*redis.Options)) *redis.Client) (rdb *redis.Client, lose func(command string)) {
+	s.Helper()
+	proxy := redistest.Standalone(s.T).Proxy(s.T)
+	rdb = connect(s.T, func(o *redis.Options) { o.Dialer = proxy.Dial })
+	return rdb, func(command string) { proxy.Lose(redistest.EOF, 1, command) }
+}
+
 // patience is a budget for machines that are busy with other tests.
 const patience = 10 * time.Second
 

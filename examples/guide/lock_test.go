@@ -1,0 +1,239 @@
+package guide
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestALockForEver(t *testing.T) {
+	t.Parallel()
+	pitfall[string]{
+		asks: "what Bob is told a day after Alice died between her two commands",
+		usual: func(s scene) string {
+			ctx, die := context.WithCancel(s.Context())
+			s.rdb.AddHook(&death{behind: "set", die: die})
+			_, _ = LockByExpire(ctx, s.rdb, s.key) // she died
+			s.pass(24 * time.Hour)
+			return verdict(LockByExpire(s.Context(), s.rdb, s.key))
+		},
+		breaks: "denied",
+		neap: func(s scene) string {
+			alice := s.locker(s.rdb)
+			s.must(alice.Warm(s.Context()))
+			ctx, die := context.WithCancel(s.Context())
+			s.rdb.AddHook(&death{behind: "evalsha", die: die})
+			_, _ = alice.Try(ctx, "order-17")
+			s.pass(24 * time.Hour)
+			return try(s, s.locker(s.rdb))
+		},
+		holds: "admitted",
+	}.run(t)
+}
+
+func TestUnlockWithoutCompare(t *testing.T) {
+	t.Parallel()
+	const slow = 31 * time.Second // the lease is one of 30
+	pitfall[string]{
+		asks: "what Carol is told while Bob has the lock, and Alice was slow and has given hers back",
+		usual: func(s scene) string {
+			_, err := LockBySet(s.Context(), s.rdb, s.key, "alice")
+			s.must(err)
+			s.pass(slow)
+			_, err = LockBySet(s.Context(), s.rdb, s.key, "bob")
+			s.must(err)
+			s.must(UnlockByDel(s.Context(), s.rdb, s.key))
+			return verdict(LockBySet(s.Context(), s.rdb, s.key, "carol"))
+		},
+		breaks: "admitted",
+		neap: func(s scene) string {
+			alice, err := s.locker(s.rdb).Try(s.Context(), "order-17")
+			s.must(err)
+			s.pass(slow)
+			bob, err := s.locker(s.rdb).Try(s.Context(), "order-17")
+			s.must(err)
+			defer bob.Release(s.Context())
+			if err := alice.Release(s.Context()); err == nil {
+				s.Error("Alice was not told that she had lost it")
+			}
+			return try(s, s.locker(s.rdb))
+		},
+		holds: "denied",
+	}.run(t)
+}
+
+func TestALostReplyDoublesAHold(t *testing.T) {
+	t.Parallel()
+	pitfall[string]{
+		asks: "what Bob is told when Alice has entered once and left once, and go-redis has lost one reply",
+		usual: func(s scene) string {
+			rdb, lose := s.lossy(redistest.Standalone(s.T).Admin)
+			s.must(enter.Load(s.Context(), rdb).Err())
+			lose("evalsha")
+			s.must(enter.Run(s.Context(), rdb, []string{s.key}, "alice", 30_000).Err())
+			s.must(leave.Run(s.Context(), rdb, []string{s.key}, "alice").Err())
+			return verdict(enter.Run(s.Context(), s.rdb, []string{s.key}, "bob", 30_000).Bool())
+		},
+		breaks: "denied",
+		neap: func(s scene) string {
+			rdb, lose := s.lossy(redistest.Standalone(s.T).Client)
+			alice := s.locker(rdb)
+			s.must(alice.Warm(s.Context()))
+			lose("evalsha")
+			held, err := alice.Try(s.Context(), "order-17")
+			s.must(err)
+			s.must(held.Release(s.Context()))
+			return try(s, s.locker(s.rdb))
+		},
+		holds: "admitted",
+	}.run(t, redistest.OnStandalone)
+}
+
+func TestALostReplyOfSetNX(t *testing.T) {
+	t.Parallel()
+	pitfall[string]{
+		asks: "what Alice is told who gets the lock, and whose reply go-redis has lost",
+		usual: func(s scene) string {
+			rdb, lose := s.lossy(redistest.Standalone(s.T).Admin)
+			lose("set")
+			return verdict(LockBySet(s.Context(), rdb, s.key, "alice"))
+		},
+		breaks: "denied",
+		neap: func(s scene) string {
+			rdb, lose := s.lossy(redistest.Standalone(s.T).Client)
+			alice := s.locker(rdb)
+			s.must(alice.Warm(s.Context()))
+			lose("evalsha")
+			return try(s, alice)
+		},
+		holds: "admitted",
+	}.run(t, redistest.OnStandalone)
+}
+
+// row is what a database has of an order. It refuses a fence that is smaller
+// than the last, as `UPDATE … WHERE fence < $1` does.
+type row struct {
+	by    string
+	fence int64
+}
+
+func (r *row) write(by string, fence int64) {
+	if fence >= r.fence {
+		r.by, r.fence = by, fence
+	}
+}
+
+func TestTheLateWrite(t *testing.T) {
+	t.Parallel()
+	pitfall[string]{
+		asks: "whose write is in the database when Alice slept with the lock, and Bob had it meanwhile",
+		usual: func(s scene) string {
+			var order row
+			_, err := LockBySet(s.Context(), s.rdb, s.key, "alice")
+			s.must(err)
+			s.pass(31 * time.Second)
+			_, err = LockBySet(s.Context(), s.rdb, s.key, "bob")
+			s.must(err)
+			order.write("bob", 0) // a random token is neither larger nor smaller
+			order.write("alice", 0)
+			return order.by
+		},
+		breaks: "alice",
+		neap: func(s scene) string {
+			var order row
+			alice, err := s.locker(s.rdb).Try(s.Context(), "order-17")
+			s.must(err)
+			defer alice.Release(s.Context())
+			s.pass(31 * time.Second)
+			bob, err := s.locker(s.rdb).Try(s.Context(), "order-17")
+			s.must(err)
+			defer bob.Release(s.Context())
+			order.write("bob", bob.Fence())
+			order.write("alice", alice.Fence())
+			return order.by
+		},
+		holds: "bob",
+	}.run(t)
+}
+
+func TestShip(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, key string) {
+		s := scene{t, rdb, admin, key}
+		var order row
+		for _, by := range []string{"alice", "bob"} {
+			s.must(Ship(s.Context(), s.locker(rdb), "order-17", func(_ context.Context, fence int64) error {
+				order.write(by, fence)
+				if got := try(s, s.locker(rdb)); got != "denied" || order.fence == 0 {
+					t.Errorf("another beside %s: %s; the fence is %d", by, got, order.fence)
+				}
+				return nil
+			}))
+		}
+		if order.by != "bob" {
+			t.Error(order.by)
+		}
+	})
+}
+
+func TestWhatWaitingCosts(t *testing.T) {
+	t.Parallel()
+	pitfall[bool]{
+		asks: "whether twenty who wait for half a second send more than a hundred commands",
+		usual: func(s scene) bool {
+			_, err := LockBySet(s.Context(), s.rdb, s.key, "alice")
+			s.must(err)
+			return s.asked("set", func(ctx context.Context) {
+				_ = LockBySpinning(ctx, s.rdb, s.key, "bob")
+			}) > 100
+		},
+		breaks: true,
+		neap: func(s scene) bool {
+			alice, err := s.locker(s.rdb).Try(s.Context(), "order-17")
+			s.must(err)
+			defer alice.Release(s.Context())
+			bobs := s.locker(s.rdb)
+			return s.asked("evalsha", func(ctx context.Context) {
+				_, _ = bobs.Acquire(ctx, "order-17")
+			}) > 100
+		},
+		holds: false,
+	}.alone(t)
+}
+
+// asked has twenty wait for half a second, and counts the commands.
+func (s scene) asked(command string, wait func(ctx context.Context)) int64 {
+	s.Helper()
+	before := redistest.CommandStats(s.T, s.admin)[command].Calls
+	ctx, cancel := context.WithTimeout(s.Context(), 500*time.Millisecond)
+	defer cancel()
+	var waiters sync.WaitGroup
+	for range 20 {
+		waiters.Go(func() { wait(ctx) })
+	}
+	waiters.Wait()
+	return redistest.CommandStats(s.T, s.admin)[command].Calls - before
+}
+
+// locker is one process'.
+func (s scene) locker(rdb redis.UniversalClient) *lock.Locker {
+	s.Helper()
+	locker, err := lock.New(rdb, "guide", &lock.Options{Prefix: s.key, Budget: patience})
+	s.must(err)
+	return locker
+}
+
+// try is what somebody is told who asks for the lock of order 17.
+func try(s scene, locker *lock.Locker) string {
+	held, err := locker.Try(s.Context(), "order-17")
+	if err == nil {
+		defer held.Release(s.Context())
+	}
+	return verdict(err == nil, unless(err, lock.ErrHeld))
+}
