@@ -163,6 +163,10 @@ func redislockEvery(pause time.Duration) func(env) (*mutexes, error) {
 	}
 }
 
+// tooLong is how long rueidislock may wait, which between processes waits for
+// ever now and then for a lock that is free.
+const tooLong = 5 * time.Second
+
 func rueidislockOf(majority int32) func(env) (*mutexes, error) {
 	return func(e env) (*mutexes, error) {
 		l, err := rueidislock.NewLocker(rueidislock.LockerOption{
@@ -174,8 +178,13 @@ func rueidislockOf(majority int32) func(env) (*mutexes, error) {
 		}
 		return &mutexes{
 			acquire: func(ctx context.Context, key string) (func() error, error) {
+				ctx, cancel := context.WithTimeout(ctx, tooLong)
 				_, release, err := l.WithContext(ctx, key)
-				return func() error { release(); return nil }, err
+				if err != nil {
+					cancel()
+					return nil, err
+				}
+				return func() error { release(); cancel(); return nil }, nil
 			},
 			close: func() error { l.Close(); return nil },
 		}, nil
