@@ -1,0 +1,112 @@
+package guide
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/neap-go/neap/core/lock"
+)
+
+func TestEverybodyRebuilds(t *testing.T) {
+	t.Parallel()
+	pitfall[int]{
+		asks: "how often the source is asked by twenty at once",
+		usual: func(s scene) int {
+			return s.twenty(func(ask source) (string, error) {
+				return PriceByGet(s.Context(), s.rdb, s.key, ask)
+			})
+		},
+		breaks: 20,
+		neap: func(s scene) int {
+			locks := s.rebuilders()
+			return s.twenty(func(ask source) (string, error) {
+				return PriceByOne(s.Context(), s.rdb, locks, s.key, ask)
+			})
+		},
+		holds: 1,
+	}.run(t)
+}
+
+func TestOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	pitfall[int]{
+		asks: "how often the source is asked by twenty at once, under a lock",
+		usual: func(s scene) int {
+			locks := s.rebuilders()
+			return s.twenty(func(ask source) (string, error) {
+				return PriceInTurn(s.Context(), s.rdb, locks, s.key, ask)
+			})
+		},
+		breaks: 20,
+		neap: func(s scene) int {
+			locks := s.rebuilders()
+			return s.twenty(func(ask source) (string, error) {
+				return PriceByOne(s.Context(), s.rdb, locks, s.key, ask)
+			})
+		},
+		holds: 1,
+	}.run(t)
+}
+
+func TestTheOldPriceComesBack(t *testing.T) {
+	t.Parallel()
+	pitfall[string]{
+		asks: "the price that is read when it has changed from 17 to 18 during a rebuild",
+		usual: func(s scene) string {
+			price := "17"
+			ask := func(context.Context) (string, error) {
+				old := price
+				s.must(SetPrice(s.Context(), s.rdb, s.key, func() { price = "18" }))
+				return old, nil
+			}
+			_, err := PriceByGet(s.Context(), s.rdb, s.key, ask)
+			s.must(err)
+			read, err := PriceByGet(s.Context(), s.rdb, s.key, ask)
+			s.must(err)
+			return read
+		},
+		breaks: "17",
+		neap: func(s scene) string {
+			locks, price, changed := s.rebuilders(), "17", make(chan error, 1)
+			_, err := PriceByOne(s.Context(), s.rdb, locks, s.key, func(context.Context) (string, error) {
+				go func() {
+					changed <- locks.Do(s.Context(), s.key, func(ctx context.Context) error { // waits for the rebuild
+						return SetPrice(ctx, s.rdb, s.key, func() { price = "18" })
+					})
+				}()
+				return "17", nil
+			})
+			s.must(err)
+			s.must(<-changed)
+			read, err := PriceByOne(s.Context(), s.rdb, locks, s.key, func(context.Context) (string, error) { return price, nil })
+			s.must(err)
+			return read
+		},
+		holds: "18",
+	}.run(t)
+}
+
+// twenty find nothing in the cache, all of them before any asks the source.
+func (s scene) twenty(read func(source) (string, error)) (asked int) {
+	s.rdb.AddHook(&meeting{at: "get", of: 20})
+	var queries atomic.Int64
+	got := s.together(20, func() (bool, error) {
+		price, err := read(func(context.Context) (string, error) {
+			return strconv.FormatInt(queries.Add(1), 10), nil
+		})
+		return price != "", err
+	})
+	if got != 20 {
+		s.Errorf("%d of twenty have a price", got)
+	}
+	return int(queries.Load())
+}
+
+func (s scene) rebuilders() *lock.Locker {
+	s.Helper()
+	locks, err := lock.New(s.rdb, "rebuild", &lock.Options{Prefix: s.key, Budget: patience, Wait: patience})
+	s.must(err)
+	return locks
+}

@@ -1,0 +1,17 @@
+-- Sells a unit to a buyer, once.
+-- KEYS[1] the item of stock_open.lua, ARGV[1] the buyer, ARGV[2] his order
+-- returns 'sold', 'sold out', 'yours already', or 'no such item'
+local key, buyer, order = KEYS[1], 'buyer:' .. ARGV[1], ARGV[2]
+local state = redis.call('HMGET', key, 'left', buyer)
+local left, has = tonumber(state[1] or nil), state[2]
+if not left then
+  return 'no such item'
+elseif has == order then
+  return 'sold' -- the same again: its reply was lost
+elseif has then
+  return 'yours already'
+elseif left == 0 then
+  return 'sold out'
+end
+redis.call('HSET', key, buyer, order, 'left', left - 1)
+return 'sold'
