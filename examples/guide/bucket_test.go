@@ -38,24 +38,23 @@ func TestAFractionIsLost(t *testing.T) {
 
 func TestFractionsDrift(t *testing.T) {
 	t.Parallel()
-	pitfall[int]{
-		asks: "seconds until the next token of one in ten seconds, asked for each second",
-		usual: func(s scene) int {
-			return s.until(func(passed int) (bool, error) {
-				now := begin.Add(time.Duration(passed) * time.Second)
-				return AllowByBucket(s.Context(), s.rdb, floatBucket, s.key, 0.1, now)
+	pitfall[time.Duration]{
+		asks: "time until the next token of one in 100 seconds, asked for every ten",
+		usual: func(s scene) time.Duration {
+			return s.until(func(passed time.Duration) (bool, error) {
+				return AllowByBucket(s.Context(), s.rdb, floatBucket, s.key, 0.01, begin.Add(passed))
 			})
 		},
-		breaks: 11,
-		neap: func(s scene) int {
-			limiter := s.limiter(limit.TokenBucket{Rate: 1, Per: 10 * time.Second, Burst: 1})
-			return s.until(func(int) (bool, error) {
-				s.pass(time.Second)
+		breaks: 110 * time.Second,
+		neap: func(s scene) time.Duration {
+			limiter := s.limiter(limit.TokenBucket{Rate: 1, Per: 100 * time.Second, Burst: 1})
+			return s.until(func(time.Duration) (bool, error) {
+				s.pass(10 * time.Second)
 				decision, err := limiter.Take(s.Context(), "alice")
 				return decision.Allowed, err
 			})
 		},
-		holds: 10,
+		holds: 100 * time.Second,
 	}.run(t, redistest.OnStandalone)
 }
 
@@ -83,13 +82,13 @@ func TestBucketsStay(t *testing.T) {
 	}.run(t)
 }
 
-// until takes a token, and asks each second for the next.
-func (s scene) until(ask func(passed int) (bool, error)) (passed int) {
+// until takes a token, and asks every ten seconds for the next.
+func (s scene) until(ask func(passed time.Duration) (bool, error)) (passed time.Duration) {
 	s.Helper()
 	if allowed, err := ask(0); err != nil || !allowed {
 		s.Fatal(allowed, err)
 	}
-	for passed = 1; passed < 100; passed++ {
+	for passed = 10 * time.Second; passed < time.Hour; passed += 10 * time.Second {
 		if allowed, err := ask(passed); err != nil {
 			s.Fatal(err)
 		} else if allowed {

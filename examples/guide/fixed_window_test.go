@@ -11,11 +11,11 @@ import (
 func TestTheWindowNeverEnds(t *testing.T) {
 	t.Parallel()
 	pitfall[time.Duration]{
-		asks: "how much is left of the minute when a request was denied in its last second",
+		asks: "how much is left of the minute when a request was denied in its last ten seconds",
 		usual: func(s scene) time.Duration {
 			for asked := range 11 {
 				if asked == 10 {
-					s.pass(59 * time.Second)
+					s.pass(50 * time.Second)
 				}
 				_, err := AllowInWindow(s.Context(), s.rdb, usualWindow, s.key, time.Minute)
 				s.must(err)
@@ -27,14 +27,14 @@ func TestTheWindowNeverEnds(t *testing.T) {
 			limiter := tenAMinute(s)
 			for asked := range 11 {
 				if asked == 10 {
-					s.pass(59 * time.Second)
+					s.pass(50 * time.Second)
 				}
 				_, err := limiter.Take(s.Context(), "alice")
 				s.must(err)
 			}
 			return s.left()
 		},
-		holds: time.Second,
+		holds: 10 * time.Second,
 	}.run(t)
 }
 
@@ -88,11 +88,12 @@ func TestTheEdge(t *testing.T) {
 
 // acrossTheEdge asks once, nine times shortly before the window is over, and ten
 // times when it is. It counts what was admitted before and after the end, and
-// does it again where a busy machine took longer for that than the window.
+// does it again where a busy machine took longer for either than there is.
 func (s scene) acrossTheEdge(window time.Duration, ask func(key string) (bool, error)) (most int) {
 	s.Helper()
 	for attempt := range 20 {
 		key := s.key + string(rune('a'+attempt))
+		first := time.Now()
 		s.admitted(1, key, ask)
 		begin := time.Now()
 		redistest.Await(s.T, patience, "the end of the window to come near", func() bool {
@@ -100,11 +101,12 @@ func (s scene) acrossTheEdge(window time.Duration, ask func(key string) (bool, e
 		})
 		before := time.Now()
 		n := s.admitted(9, key, ask)
+		slow := time.Since(first) >= window
 		redistest.Await(s.T, patience, "the end of the window", func() bool {
 			return time.Since(begin) > window+10*time.Millisecond
 		})
 		n += s.admitted(10, key, ask)
-		if time.Since(before) < window {
+		if !slow && time.Since(before) < window {
 			return n
 		}
 	}
