@@ -36,6 +36,8 @@ var (
 		ZUNIONSTORE`)
 	// heard are the commands whose effect is that somebody hears of it.
 	heard = words(`PUBLISH SPUBLISH`)
+	// wholesale commands are about keys that nobody named.
+	wholesale = words(`DBSIZE FLUSHALL FLUSHDB KEYS RANDOMKEY SCAN SWAPDB`)
 )
 
 // effect says whether a command belongs among the effects of a script.
@@ -86,6 +88,21 @@ func keysOf(args []string) (keys []string) {
 				from(i+1, i+1, 1)
 			}
 		}
+	}
+	return keys
+}
+
+// written are the keys of a command that it may change: where it stores what it
+// makes of others, not those.
+func written(args []string) []string {
+	keys := keysOf(args)
+	switch command := strings.ToUpper(args[0]); {
+	case !slices.Contains(writes, command) || len(keys) == 0:
+		return nil
+	case command == "COPY" || command == "SORT" || strings.HasPrefix(command, "GEORADIUS"):
+		return keys[1:]
+	case strings.HasSuffix(command, "STORE") || command == "BITOP" || command == "PFMERGE":
+		return keys[:1]
 	}
 	return keys
 }

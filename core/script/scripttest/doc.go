@@ -6,10 +6,14 @@
 //
 //   - a key that is not in KEYS: a cluster cannot know where it is. One in
 //     another slot the cluster itself refuses as well;
-//   - a number that reaches Redis as 1e+15: that is what tostring and .. make of
-//     a microsecond, with the last digits gone. Only a real server shows it;
+//   - a command about every key there is, such as SCAN. FLUSHALL, FLUSHDB and
+//     SWAPDB are not even sent;
+//   - a number that reaches Redis or the caller as 1e+15: that is what tostring
+//     and .. make of a microsecond, with the last digits gone. Only a real server
+//     shows it;
 //   - a write that leaves a key without a time to live;
-//   - a header that is not true, as [CheckHeader] does alone;
+//   - a header that is not true, as [CheckHeader] does alone, or that leaves out a
+//     command which the script turns out to write with;
 //   - a reply or an error other than the call says.
 //
 // It sees what the calls have the script do. A line that none of them reaches is

@@ -31,28 +31,38 @@ import (
 func CheckHeader(tb testing.TB, s *script.Script) {
 	tb.Helper()
 	for _, f := range headerFaults(s.Source()) {
-		tb.Errorf("%s:%d: %s", s.Name(), f.line, f.text)
+		tb.Errorf("%s%v", s.Name(), f)
 	}
 }
 
+// fault is about a line, or with 0 about none.
 type fault struct {
 	line int
 	text string
+}
+
+// String is to stand behind the name of the file.
+func (f fault) String() string {
+	if f.line == 0 {
+		return ": " + f.text
+	}
+	return fmt.Sprintf(":%d: %s", f.line, f.text)
 }
 
 var (
 	reference = regexp.MustCompile(`\b(?:KEYS|ARGV)\[[^\]]+\]`)
 	numbered  = regexp.MustCompile(`^(KEYS|ARGV)\[(\d+)\]$`)
 	capitals  = regexp.MustCompile(`\b[A-Z]+\b`)
-	optional  = regexp.MustCompile(`(?m)^-- ARGV\[(\d+)\].* or nothing$`)
+	optional  = regexp.MustCompile(`(?m)^-- ARGV\[(\d+)\].* or nothing\r?$`)
 )
 
 func headerFaults(source string) (found []fault) {
 	add := func(line int, format string, args ...any) {
 		found = append(found, fault{line, fmt.Sprintf(format, args...)})
 	}
-	if strings.HasPrefix(source, "#!") {
-		add(1, "a script that begins with #! needs Redis 7")
+	if begins := misbegun(source); begins != "" {
+		add(1, "the file does not begin with its header, but with %s", begins)
+		return found
 	}
 	header := headerOf(source)
 	body := code(source)
@@ -70,25 +80,56 @@ func headerFaults(source string) (found []fault) {
 		}
 	}
 
-	before, effects, ok := strings.Cut(header, "-- effects")
+	before, _, ok := strings.Cut(header, "-- effects")
 	if !ok || !strings.Contains(header, "-- returns") {
 		add(1, "the header does not say what the script returns and what its effects are")
 	}
-	written := calls(source)
-	called := make([]string, 0, len(written))
-	for _, c := range written {
-		if !slices.Contains(called, c.command) && effect(c.command) &&
-			!slices.Contains(capitals.FindAllString(effects, -1), c.command) {
+	effects := effectsOf(source)
+	var called []string
+	for _, c := range calls(source) {
+		if !slices.Contains(called, c.command) && effect(c.command) && !slices.Contains(effects, c.command) {
 			add(c.line, "%s is called but not among the effects", c.command)
 		}
 		called = append(called, c.command)
 	}
-	for _, w := range capitals.FindAllString(effects, -1) {
+	for _, t := range lex(source) {
+		if t.kind == quoted { // it may be called by way of a variable
+			called = append(called, strings.ToUpper(t.text))
+		}
+	}
+	for _, w := range effects {
 		if effect(w) && !slices.Contains(called, w) {
 			add(strings.Count(before, "\n")+1, "%s is among the effects but not called", w)
 		}
 	}
 	return found
+}
+
+// misbegun is what stands before the header; "" where nothing does.
+func misbegun(source string) string {
+	switch {
+	case strings.HasPrefix(source, "\ufeff"):
+		return "a byte order mark, which Redis does not read: save the file as UTF-8 without one"
+	case strings.HasPrefix(source, "#!"):
+		return "#!, which Redis before 7 does not read and scripttest does not support"
+	case strings.TrimLeft(source, " \t\r\n") != source:
+		return "an empty line or a space"
+	}
+	return ""
+}
+
+// effectsOf are the words in capitals behind "effects".
+func effectsOf(source string) []string {
+	_, effects, _ := strings.Cut(headerOf(source), "-- effects")
+	return capitals.FindAllString(effects, -1)
+}
+
+// spelled are the commands of which the body says the name where it calls them.
+func spelled(source string) (commands []string) {
+	for _, c := range calls(source) {
+		commands = append(commands, c.command)
+	}
+	return commands
 }
 
 func headerOf(source string) string {

@@ -24,7 +24,8 @@ func TestHeaderFaultsAreFound(t *testing.T) {
 		{"effects  SET", "effects  DEL", "x.lua:9: SET is called but not among the effects"},
 		{"effects  SET", "effects  PEXPIRE of it; SET", "x.lua:6: PEXPIRE is among the effects but not called"},
 		{"'SET'", `"set"`, ""},
-		{"-- Does it.\n", "#!lua\n", "x.lua:1: a script that begins with #! needs Redis 7"},
+		{"call('SET'", "local name = 'SET'\ncall(name", ""},
+		{"-- Does it.\n", "#!lua\n", "x.lua:1: the file does not begin with its header, but with #!"},
 		{"v, 'PX', 1)\n", "v, 'PX', 1)\ncall('PUBLISH', key, v)\n", "x.lua:10: PUBLISH is called but not"},
 	} {
 		r := &recorder{TB: t}
@@ -33,5 +34,28 @@ func TestHeaderFaultsAreFound(t *testing.T) {
 			!slices.ContainsFunc(r.said, func(f string) bool { return strings.HasPrefix(f, c.want) }) {
 			t.Errorf("%q for %q: %q, want %q", c.new, c.old, r.said, c.want)
 		}
+	}
+}
+
+// TestWhatStandsBeforeTheHeaderIsOneFault has a test say it once, not what
+// follows from it, on no server either.
+func TestWhatStandsBeforeTheHeaderIsOneFault(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[string]string{
+		"\ufeff": "a byte order mark", "\n": "an empty line", "\r\n": "an empty line", "#!lua\n": "#!",
+	} {
+		lines := said(t, script.New("highest.lua", before+good), Call{Keys: []string{"{x}"}, Args: []any{7, 60_000}})
+		if len(lines) != 1 || !strings.HasPrefix(lines[0], "highest.lua:1: the file does not begin with its header, but with "+want) {
+			t.Errorf("behind %q: %q", before, lines)
+		}
+	}
+}
+
+func TestLinesMayEndAsOnWindows(t *testing.T) {
+	t.Parallel()
+	source := strings.ReplaceAll(strings.Replace(good, "in milliseconds\n", "in milliseconds; or nothing\n", 1), "\n", "\r\n")
+	source = strings.Replace(source, "'PX', ttl", "'PX', ttl or 1000", 1)
+	if lines := said(t, script.New("highest.lua", source), Call{Keys: []string{"{x}"}, Args: []any{7}, Want: 7}); len(lines) > 0 {
+		t.Errorf("%q", lines)
 	}
 }

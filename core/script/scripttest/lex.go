@@ -94,6 +94,22 @@ func code(source string) string {
 	return string(blank)
 }
 
+// lineOfName is where a name that is no field first stands; 0 where it never does.
+func lineOfName(source, name string) int {
+	dots := "" // what stands before: . and : make it a field, .. does not
+	for _, t := range lex(source) {
+		if t.kind == word && t.text == name && dots != "." && dots != ":" {
+			return t.line
+		}
+		if t.kind == other && (t.text == "." || t.text == ":") {
+			dots += t.text
+		} else {
+			dots = ""
+		}
+	}
+	return 0
+}
+
 // call is a redis.call or redis.pcall as written.
 type call struct {
 	command string // in upper case; "" where it is not spelled out

@@ -19,12 +19,14 @@ pcall(name, other.call('NO'), function() return call('TTL', f(1), ')') end)
 local function f() return redis.call('INCR', key) + 1 end
 local odd, other = f(redis.call('PTTL', key), 2), redis.call
 other('ECHO')
+local none = f(redis.call)
+none('NO')
 return (call('TIME'))`
 	var got []string
 	for _, c := range calls(source) {
 		got = append(got, strings.Repeat("r", min(c.returns, 1))+c.command+":"+source[c.to-1:c.to]+string(rune('0'+c.line)))
 	}
-	want := []string{"GET:)5", "SET:)6", "DEL:)7", ":)8", "rTTL:)8", "rINCR:)9", "PTTL:):", "ECHO:);", "TIME:)<"}
+	want := []string{"GET:)5", "SET:)6", "DEL:)7", ":)8", "rTTL:)8", "rINCR:)9", "PTTL:):", "ECHO:);", "TIME:)>"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -53,6 +55,17 @@ func TestCodeKeepsItsPlaces(t *testing.T) {
 	want := "a     \n'c -- d'       \n     g 1e5 \"\\\"--\" [[\n--]]   "
 	if got := code(source); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestANameIsFound(t *testing.T) {
+	t.Parallel()
+	source := "-- odd\nlocal a = 'odd' .. b.odd\nc:odd()\nreturn '.' .. odd"
+	if line := lineOfName(source, "odd"); line != 4 {
+		t.Errorf("line %d", line)
+	}
+	if line := lineOfName(source, "even"); line != 0 {
+		t.Errorf("line %d of none", line)
 	}
 }
 

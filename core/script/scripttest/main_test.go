@@ -15,8 +15,9 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // recorder is a testing.TB that keeps what a test would fail with.
 type recorder struct {
 	testing.TB
-	mu   sync.Mutex
-	said []string
+	mu     sync.Mutex
+	said   []string
+	logged []string
 }
 
 func (*recorder) Helper() {}
@@ -25,6 +26,12 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.said = append(r.said, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Log(args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logged = append(r.logged, fmt.Sprint(args...))
 }
 
 // said is what Run fails a test with.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,10 +23,13 @@ type Call struct {
 	// Args are what the script gets as ARGV, of the types that [script.Runner.Run] takes.
 	Args []any
 	// Want is the reply: an integer of any type, a string, or a []any of these.
-	// nil means any reply.
+	// Lua's true is 1 and its false nil. nil means any reply.
 	Want any
 	// Fails is part of the error that the call ends with; "" means none.
 	Fails string
+	// RealOnly leaves miniredis out from this call on: for what it has not got or
+	// does otherwise, where Run does not notice by itself.
+	RealOnly bool
 	// Forever permits keys without a time to live.
 	Forever bool
 	// Prepare, where it is not nil, runs before the call, and Check behind one that
@@ -42,11 +44,18 @@ type Call struct {
 // masters. Calls that name the same keys meet on them. Each fault is a tb.Errorf
 // that begins with the script's name and the line.
 //
+// miniredis is left out from the first call on that asks it for a command or for
+// a library of Lua which it lacks, and which a real server has: the test is then
+// skipped there, with a line that says what.
+//
 // Of a *testing.T each server is a subtest. It may be called from parallel tests.
 // The first call in a process takes the time that the servers need to start.
 func Run(tb testing.TB, s *script.Script, calls ...Call) {
 	tb.Helper()
 	CheckHeader(tb, s)
+	if misbegun(s.Source()) != "" {
+		return
+	}
 	if len(calls) == 0 {
 		tb.Errorf("%s: no call of it is tested", s.Name())
 	}
@@ -54,10 +63,12 @@ func Run(tb testing.TB, s *script.Script, calls ...Call) {
 		if t, ok := tb.(*testing.T); ok {
 			t.Run(on.name, func(t *testing.T) {
 				t.Helper()
-				on.run(t, s, calls)
+				if without := on.run(t, s, calls); without != "" {
+					t.Skip(without)
+				}
 			})
-		} else {
-			on.run(tb, s, calls)
+		} else if without := on.run(tb, s, calls); without != "" {
+			tb.Log(without)
 		}
 	}
 }
@@ -68,8 +79,10 @@ type target struct {
 	connect func(tb testing.TB) redis.UniversalClient
 }
 
+const embedded = "miniredis"
+
 var targets = []target{
-	{"miniredis", 6, func(tb testing.TB) redis.UniversalClient {
+	{embedded, 6, func(tb testing.TB) redis.UniversalClient {
 		m := miniredis.RunT(tb)
 		m.ClockTTL(true)
 		rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
@@ -80,7 +93,8 @@ var targets = []target{
 	{"cluster", 5, func(tb testing.TB) redis.UniversalClient { return redistest.Cluster(tb).Admin(tb) }},
 }
 
-func (on target) run(tb testing.TB, s *script.Script, calls []Call) {
+// run makes the calls, and says why the server was left out from one of them on.
+func (on target) run(tb testing.TB, s *script.Script, calls []Call) (without string) {
 	tb.Helper()
 	rdb := on.connect(tb)
 	runner, err := script.NewRunner(rdb, &script.Options{Budget: 30 * time.Second})
@@ -93,6 +107,9 @@ func (on target) run(tb testing.TB, s *script.Script, calls []Call) {
 		if c.Name == "" {
 			c.Name = fmt.Sprintf("call %d", i+1)
 		}
+		if c.RealOnly && on.name == embedded {
+			return fmt.Sprintf("%s: from %s on it is run on real servers only", s.Name(), c.Name)
+		}
 		for k, key := range c.Keys {
 			if k == 0 {
 				c.Keys = append([]string(nil), c.Keys...)
@@ -103,9 +120,6 @@ func (on target) run(tb testing.TB, s *script.Script, calls []Call) {
 			c.Prepare(tb, rdb, c.Keys)
 		}
 		reply, err := runner.Run(tb.Context(), shimmed, c.Keys, c.Args...)
-		if err != nil && strings.Contains(err.Error(), "Unknown Redis command") && on.name == "miniredis" {
-			tb.Skipf("%s: miniredis lacks a command: %v", s.Name(), err)
-		}
 		w := &witness{script: s, call: c, on: on.name}
 		if err != nil {
 			w.unrun(err)
@@ -113,16 +127,16 @@ func (on target) run(tb testing.TB, s *script.Script, calls []Call) {
 			w.hear(reply)
 		}
 		for _, f := range w.found {
-			if f.line > 0 {
-				tb.Errorf("%s:%d: %s (%s, %s)", s.Name(), f.line, f.text, c.Name, on.name)
-			} else {
-				tb.Errorf("%s: %s (%s, %s)", s.Name(), f.text, c.Name, on.name)
-			}
+			tb.Errorf("%s%v (%s, %s)", s.Name(), f, c.Name, on.name)
+		}
+		if w.lacks != "" {
+			return fmt.Sprintf("%s, which miniredis lacks: from %s on it is run on real servers only", w.lacks, c.Name)
 		}
 		if c.Check != nil && w.err == nil {
 			c.Check(tb, rdb, c.Keys, w.reply)
 		}
 	}
+	return ""
 }
 
 // same compares a reply with one that may have integers of any type.

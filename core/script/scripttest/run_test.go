@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -64,6 +63,9 @@ func TestEachTrapIsFlagged(t *testing.T) {
 		"a key that is made": {"local best", "call('GET', key .. ':old')\nlocal best", one, "", "highest.lua:11: GET touches"},
 		"a key in another slot": {"local best", "call('SET', 'made', 1, 'PX', ttl)\nlocal best", one, "",
 			`highest.lua:11: SET touches "made", which is not in KEYS`},
+		"a key behind pcall":     {"local best", "pcall(redis.call, 'GET', key .. ':old')\nlocal best", one, "", "highest.lua:11: GET touches"},
+		"all keys":               {"local best", "call('DBSIZE')\nlocal best", one, "", "highest.lua:11: DBSIZE is about every key there is"},
+		"no keys any more":       {"local best", "call('flushall')\nlocal best", one, "", "highest.lua:11: not done in a test"},
 		"a key that is returned": {"return best", "return call('EXISTS', key, 'b{x}')", one, "", "highest.lua:16: EXISTS touches"},
 		"digits that are lost": {"call('SET', key, score", "call('SET', key, 1764000000123456 .. ''", one, "standalone",
 			"highest.lua:13: SET is passed the number 1.7640000001235e+15"},
@@ -71,6 +73,12 @@ func TestEachTrapIsFlagged(t *testing.T) {
 			"highest.lua:13: SET is passed the number 1.7640000001235e+15"},
 		"an argument's digits": {"call('SET', key, score", "call('SET', key, score .. ''", Call{Name: "one", Keys: one.Keys, Args: []any{1e15, 60_000}},
 			"standalone", "highest.lua:13: SET is passed the number 1e+15"},
+		"digits beside an argument": {"call('SET', key, score", "call('SET', key, ARGV[1] .. ' ' .. 1764000000123456",
+			Call{Name: "one", Keys: one.Keys, Args: []any{"1e+15", 60_000}}, "standalone", "highest.lua:13: SET is passed the number 1.7640000001235e+15"},
+		"digits in a reply": {"return best", "return {1, {'at=' .. 1764000000123456}}", one, "cluster",
+			"highest.lua: it replied the number 1.7640000001235e+15"},
+		"a fraction": {"call('SET', key, score", "call('SET', key, '' .. 0.00001", one, "standalone",
+			"highest.lua:13: SET is passed the number 1e-05: string.format('%.17g', n)"},
 		"a large number": {"call('SET', key, score", "call('SET', key, 2 ^ 70", one, "standalone",
 			"highest.lua:13: SET is passed the number 1.1805916207174113e+21"},
 		"no time to live": {", 'PX', ttl", "", one, "", "highest.lua:13: KEYS[1] is left without a time to live"},
@@ -78,13 +86,17 @@ func TestEachTrapIsFlagged(t *testing.T) {
 			"highest.lua:15: KEYS[1] is left without a time to live"},
 		"a hash without one": {"call('SET', key, score, 'PX', ttl)", "call('HSET', key, 'score', score)", one, "",
 			"highest.lua:13: KEYS[1] is left without a time to live"},
+		"a write to one without": {"call('SET', key, score, 'PX', ttl)", "call('INCRBY', key, 6)",
+			Call{Name: "one", Keys: one.Keys, Args: one.Args, Prepare: holding(1, 0)}, "", "highest.lua:13: KEYS[1] is left without a time to live"},
 		"an error after a write": {"  best = score", "  call('PERSIST', key)\n  error('odd')", one, "",
 			"highest.lua:14: KEYS[1] is left without a time to live"},
 
 		"an error":                              {"best = score\n", "best = score + nil\n", one, "", "highest.lua:14: "},
 		"a refusal":                             {"call('GET', key)", "call('GET')", one, "", "highest.lua:11: "},
 		"a wrong type":                          {"local best", "call('RPUSH', key, 1)\nlocal best", one, "", "highest.lua:12: WRONGTYPE"},
-		"a global":                              {"local best", "best", one, "standalone", "highest.lua:11: "},
+		"a global":                              {"local best", "best", one, "", "highest.lua:11: "},
+		"a global that is not there":            {"if score", "local x = bset\nif score", one, "", "highest.lua:12: "},
+		"an error reply of Redis":               {"return best", "return redis.pcall('HGET', key, 'x')", one, "", "highest.lua:16: WRONGTYPE"},
 		"an error reply":                        {"return best", "return redis.error_reply('ERR odd')", one, "", "highest.lua: ERR odd"},
 		"another reply":                         {"return best", "return {best, 'x', false}", withWant(one, []any{7, "y", nil}), "", "highest.lua: it replied"},
 		"no error":                              {"return best", "return best", withFails(one, "odd"), "", `it replied 7 and no error with "odd"`},
@@ -143,53 +155,6 @@ func TestTheClusterRefusesAnotherSlot(t *testing.T) {
 	}
 	if refused == 0 {
 		t.Error("the cluster refused no key")
-	}
-}
-
-func TestWhatIsMeantPasses(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		old, new string
-		call     Call
-	}{
-		"an error that is wanted": {"return best", "error('odd')", Call{Fails: "odd"}},
-		"a reply that is wanted":  {"return best", "return redis.error_reply('ERR odd')", Call{Fails: "odd"}},
-		"lists":                   {"return best", "return {best, {'x', false}}", Call{Want: []any{uint8(7), []any{"x", nil}}}},
-		"for ever":                {", 'PX', ttl", "", Call{Forever: true}},
-		"a time to live later": {"call('SET', key, score, 'PX', ttl)", "call('HSET', key, 'score', score)\ncall('PEXPIRE', key, ttl)",
-			Call{}},
-		"a key without one from before": {"return best", "return best", Call{
-			Prepare: func(tb testing.TB, rdb redis.UniversalClient, keys []string) {
-				tb.Helper()
-				if err := rdb.Set(tb.Context(), keys[0], 9, 0).Err(); err != nil {
-					tb.Error(err)
-				}
-			}, Want: 9,
-		}},
-		"an exponent of the caller's": {"score > best", "true", Call{Args: []any{"1e+15", 60_000}, Want: int64(1e15)}},
-		"a fence":                     {"call('SET', key, score", "call('SET', key, string.format('%.0f', 1764000000123456)", Call{}},
-		"pcall": {"local best", "if not redis.pcall('HGET', key, 'x') then error('odd') end\nlocal best", Call{
-			Prepare: func(tb testing.TB, rdb redis.UniversalClient, keys []string) {
-				tb.Helper()
-				if err := rdb.Set(tb.Context(), keys[0], 1, time.Minute).Err(); err != nil {
-					tb.Error(err)
-				}
-			},
-		}},
-		"a comment at the end": {"return best\n", "return best -- the end", Call{Want: 7}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			source := strings.Replace(good, c.old, c.new, 1)
-			source = strings.Replace(source, "-- effects  SET with PX", map[bool]string{true: "-- effects  HSET, PEXPIRE", false: "-- effects  SET"}[!strings.Contains(source, "'SET'")], 1)
-			c.call.Keys = []string{"{x}"}
-			if c.call.Args == nil {
-				c.call.Args = []any{7, 60_000}
-			}
-			if lines := said(t, script.New("highest.lua", source), c.call); len(lines) > 0 {
-				t.Errorf("%q", lines)
-			}
-		})
 	}
 }
 

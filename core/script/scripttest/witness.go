@@ -33,8 +33,10 @@ type witness struct {
 	call   Call
 	on     string
 
+	told  []string // what Redis replied with numbers in exponent form
 	reply any
 	err   error
+	lacks string // what the server has not got, but others do
 	found []fault
 }
 
@@ -46,40 +48,45 @@ func (w *witness) addf(line int, format string, args ...any) {
 }
 
 var (
-	place    = regexp.MustCompile(`(?:@?user_script|^(?:<string>)?):\s?(\d+): ?`)
-	exponent = regexp.MustCompile(`(?:^|[^\w.+/=])(-?\d(?:\.\d+)?e[+-]\d{2,3})(?:$|[^\w])`)
+	place   = regexp.MustCompile(`(?:@?user_script|^(?:<string>)?):\s?(\d+): ?`)
+	lacking = regexp.MustCompile(`Unknown Redis command|unknown subcommand|nonexistent global variable '(?:cmsgpack|struct|bit)'|registry overflow`)
+	global  = regexp.MustCompile(`^Script attempted to (?:create|access nonexistent) global variable '(\w+)'`)
 )
 
 // hear reads the shim's report.
 func (w *witness) hear(report any) {
 	parts, ok := report.([]any)
-	if !ok || len(parts) < 4 {
+	if !ok || len(parts) < 5 {
 		w.err = errors.New("no report")
 		w.addf(0, "the script ended without its shim: %v", report)
 		return
 	}
-	log, _ := parts[0].([]any)
-	for _, one := range log {
-		if seen, ok := one.([]any); ok && len(seen) > 1 {
-			w.command(seen)
-		}
+	log := w.logged(parts[0])
+	for _, text := range list(parts[2]) {
+		w.told = append(w.told, text.(string))
 	}
-	lines, _ := parts[1].([]any)
-	for i, at := range lines {
-		if at != "" && at != "before" && !w.call.Forever {
+	for _, c := range log {
+		w.command(c)
+	}
+	for i, at := range list(parts[1]) {
+		if at == "before" {
+			at = lastWrite(log, w.call.Keys[i])
+		}
+		if at != "" && !w.call.Forever {
 			w.addf(number(at), "KEYS[%d] is left without a time to live", i+1)
 		}
 	}
 	w.declared()
-	if len(parts) > 4 {
-		w.reply = parts[4]
+	if len(parts) > 5 {
+		w.reply = parts[5]
 	}
+	w.numbersIn(w.reply)
 	failure, failed := w.reply.(error)
 	switch {
 	case failed:
-		w.failed(0, failure.Error())
-	case parts[2] != "replied":
-		w.failed(number(parts[3]), fmt.Sprint(parts[2]))
+		w.failed(number(parts[4]), failure.Error())
+	case parts[3] != "replied":
+		w.failed(number(parts[4]), fmt.Sprint(parts[3]))
 	case w.call.Fails != "":
 		w.addf(0, "it replied %v and no error with %q", w.reply, w.call.Fails)
 	case w.call.Want != nil && !same(w.call.Want, w.reply):
@@ -87,40 +94,60 @@ func (w *witness) hear(report any) {
 	}
 }
 
-// command looks at one command: its line, and its arguments behind a sign each.
-func (w *witness) command(seen []any) {
-	line := number(seen[0])
-	args := make([]string, len(seen)-1)
-	for i, arg := range seen[1:] {
-		text, _ := arg.(string)
-		args[i] = text[1:]
-		if m := exponent.FindStringSubmatch(args[i]); m != nil && i > 0 && !w.given(m[1]) &&
-			(text[0] == '$' || strings.Contains(m[1], "e+")) {
-			w.addf(line, "%s is passed the number %s: string.format('%%.0f', n) keeps its digits", strings.ToUpper(args[0]), m[1])
+// ran is a command that the script called.
+type ran struct {
+	line string
+	done bool // it was neither refused nor replied nil
+	args []string
+	text []bool // which of them were not numbers
+}
+
+func (w *witness) logged(log any) (all []ran) {
+	for _, one := range list(log) {
+		seen := list(one)
+		if len(seen) < 3 {
+			continue // a call of nothing, of which Redis says what is wrong
+		}
+		c := ran{line: seen[0].(string), done: seen[1] == "done"}
+		for _, arg := range seen[2:] {
+			text, _ := arg.(string)
+			c.text, c.args = append(c.text, text[0] == '$'), append(c.args, text[1:])
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func (w *witness) command(c ran) {
+	line, name := number(c.line), strings.ToUpper(c.args[0])
+	for i, arg := range c.args {
+		for _, n := range w.made(arg) {
+			if i > 0 && (c.text[i] || strings.Contains(n, "e+")) {
+				w.addf(line, "%s is passed the number %s: %s", name, n, advice(n))
+			}
 		}
 	}
-	for _, key := range keysOf(args) {
+	if source := w.script.Source(); effect(name) && !slices.Contains(effectsOf(source), name) && !slices.Contains(spelled(source), name) {
+		w.addf(line, "%s is called but not among the effects", name)
+	}
+	if slices.Contains(wholesale, name) {
+		w.addf(line, "%s is about every key there is, on a cluster about those of one node: a script may touch what is in KEYS", name)
+	}
+	for _, key := range keysOf(c.args) {
 		if !slices.Contains(w.call.Keys, key) {
-			w.addf(line, "%s touches %q, which is not in KEYS", strings.ToUpper(args[0]), key)
+			w.addf(line, "%s touches %q, which is not in KEYS", name, key)
 		}
 	}
 }
 
-// given says that a number was written so by who called the script.
-func (w *witness) given(text string) bool {
-	for _, arg := range w.call.Args {
-		switch arg := arg.(type) {
-		case string:
-			if strings.Contains(arg, text) {
-				return true
-			}
-		case []byte:
-			if strings.Contains(string(arg), text) {
-				return true
-			}
-		} // numbers are sent without an exponent
+// lastWrite is the line that last changed a key; "" when none did.
+func lastWrite(log []ran, key string) any {
+	for _, c := range slices.Backward(log) {
+		if c.done && slices.Contains(written(c.args), key) {
+			return c.line
+		}
 	}
-	return slices.ContainsFunc(w.call.Keys, func(key string) bool { return strings.Contains(key, text) })
+	return ""
 }
 
 // failed is about an error, which the call may have been made for.
@@ -132,9 +159,22 @@ func (w *witness) failed(line int, text string) {
 		text = text[:m[0]] + text[m[1]:]
 	}
 	w.err = errors.New(text)
-	if w.call.Fails == "" || !strings.Contains(text, w.call.Fails) {
-		w.addf(line, "%s", text)
+	if w.call.Fails != "" && strings.Contains(text, w.call.Fails) {
+		return
 	}
+	if w.on == embedded {
+		if m := global.FindStringSubmatch(text); m != nil {
+			line = lineOfName(w.script.Source(), m[1]) // the line in the text is miniredis' own
+		}
+		if line == 1 {
+			line = 0 // the shim's
+		}
+		if m := lacking.FindString(text); m != "" {
+			w.lacks = w.script.Name() + fault{line, m}.String()
+			return
+		}
+	}
+	w.addf(line, "%s", text)
 }
 
 // declared compares what the call passes with what the header numbers.
@@ -158,4 +198,9 @@ func number(v any) int {
 	text, _ := v.(string)
 	n, _ := strconv.Atoi(text)
 	return n
+}
+
+func list(v any) []any {
+	all, _ := v.([]any)
+	return all
 }
