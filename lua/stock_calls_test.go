@@ -52,7 +52,7 @@ func init() { //nolint:gochecknoinits // the calls are one map
 		},
 		"renew":   {fresh("ann", "1", "t", 60_000), busy("ann", "1", "t", 60_000), shop("ann", "1", "t", 60_000)},
 		"cancel":  {fresh("ann", "1", "t"), busy("ann", "1", "t"), shop("ann", "1", ""), item(opened, held, made{lua.StockReserve, []any{"ann", "1", 2, 60_000, "u"}})("ann", "1", "t")},
-		"sweep":   {fresh(), busy(), item(opened, lapsed, held)(), item(opened, held, lapsed)()},
+		"sweep":   {fresh("0"), busy("0"), item(opened, lapsed, held)("0"), item(opened, held, lapsed)("0"), item(opened, held, lapsed)("2")},
 		"restock": {fresh(5, "monday", 9_000_000_000_000), busy(5, "monday", most), on(one, 5, "monday", most)},
 		"left":    {fresh(), busy(), shop(), item(opened, lapsed)()},
 		"buyers":  {fresh("0", 100), busy("0", 100), shop("0", 100), item(opened, lapsed)("0", 100)},

@@ -30,10 +30,10 @@ if lives <= 0 or lives > longest then
   return -7
 end
 local was = call('HMGET', key, 'until', 'open')
-local over = was[1] and tonumber(was[1])
+local over = tonumber(string.match(was[1] or '', '^%d+$') or '')
 if over and over > now then
   return was[2] == token and 1 or 0
-elseif over then
+elseif over and over > 100000000000 then
   call('DEL', key)
 elseif call('HLEN', key) > 0 then
   return -4

@@ -2,12 +2,13 @@
 -- the most.
 --
 -- KEYS[1]  the record, as stock_open.lua keeps it
--- returns  1: it is to be called again; 0: no other lease has ended; -3: no such
+-- ARGV[1]  place to go on from: 0, and then what was returned
+-- returns  the place to go on from; 0: no other lease has ended; -3: no such
 --          item; -4: the record disagrees with itself
 -- effects  PEXPIRE, HSET, and by pcall HDEL, where there is something to do: units
 --          of ended leases, holes, and leases that end later than they can, since
 --          the clock was set back
-local key = KEYS[1]
+local key, from = KEYS[1], ARGV[1] + 0
 
 local call, pcall = redis.call, redis.pcall
 local was = call('HMGET', key, 'until', 'left', 'held', 'first', 'last')
@@ -15,7 +16,8 @@ local ends, left, held = tonumber(was[1] or ''), tonumber(was[2] or ''), tonumbe
 local first, last = tonumber(was[4] or ''), tonumber(was[5] or '')
 if not ends then
   return (was[1] or left) and -4 or -3
-elseif not (left and held and first and last) then
+elseif not (left and held and first and last) or first % 1 ~= 0 or last % 1 ~= 0
+  or first < 1 or first > last or last >= 100000000000000 then
   return -4
 end
 local clock = call('TIME')
@@ -24,14 +26,19 @@ if ends <= now then
   return -3
 end
 
-local bound, at, kept, live = math.min(first + 256, last), first, nil, false
+from = math.max(from, first)
+local bound, at, kept, live = math.min(from + 256, last), from, nil, false
 local fields, gone = {}, {}
 local function set(field, value)
   fields[#fields + 1] = field
   fields[#fields + 1] = value
 end
+local function clear(field)
+  set(field, '')
+  gone[#gone + 1] = field
+end
 while at < bound and not live do
-  local names = {}
+  local names, lapsed, theirs = {}, {}, {}
   for place = at, math.min(at + 16, bound) - 1 do
     names[#names + 1] = 'q:' .. place
   end
@@ -44,10 +51,8 @@ while at < bound and not live do
       span = span - now
       if span <= 0 then
         left, held = left + count, held - count
-        for _, field in ipairs({ names[i], 'b:' .. buyer }) do
-          set(field, '')
-          gone[#gone + 1] = field
-        end
+        clear(names[i])
+        lapsed[#lapsed + 1], theirs[#theirs + 1] = at, 'b:' .. buyer
       else
         kept = kept or at
         live = span <= lease + 0
@@ -59,8 +64,14 @@ while at < bound and not live do
     end
     at = at + 1
   end
+  for i, record in ipairs(#theirs > 0 and call('HMGET', key, unpack(theirs)) or {}) do
+    local place = string.match(record or '', '^%S+ %d+ (%d+) ')
+    if record and (not place or place + 0 == lapsed[i]) then
+      clear(theirs[i])
+    end
+  end
 end
-local head = kept or at
+local head = from == first and (kept or at) or first
 if held < 0 or held > 0 and head == last then
   return -4
 end
@@ -71,4 +82,4 @@ end
 if #gone > 0 then
   pcall('HDEL', key, unpack(gone))
 end
-return at == bound and at < last and 1 or 0
+return at == bound and at < last and at or 0

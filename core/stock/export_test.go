@@ -2,5 +2,8 @@ package stock
 
 import "context"
 
-// Sweep is sweep, for tests.
-func (s *Stock) Sweep(ctx context.Context, key string) error { return s.sweep(ctx, key) }
+// Sweep sweeps, for tests.
+func (s *Stock) Sweep(ctx context.Context, key string) error {
+	var w sweeping
+	return w.sweep(ctx, s, key)
+}

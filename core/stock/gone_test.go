@@ -135,6 +135,8 @@ func TestEditedReservation(t *testing.T) {
 		for i, e := range [][2]string{
 			{"b:ann", "nonsense"}, {"b:ann", "1 2 9 token"}, {"b:ann", "1 99 1 token"}, {"q:1", "nonsense"}, {"q:1", ""},
 			{"first", "x"}, {"last", ""}, {"first", ""},
+			{"first", "5"}, {"first", "0"}, {"first", "-1"}, {"first", "1.5"}, {"first", "nan"}, {"first", "inf"},
+			{"last", "1"}, {"last", "2.5"}, {"last", "nan"}, {"last", "inf"}, {"last", "1e15"},
 		} {
 			item := fmt.Sprint("item", i)
 			open(t, s, item, 2)
@@ -142,8 +144,12 @@ func TestEditedReservation(t *testing.T) {
 			if err := admin.HSet(ctx, nameOf(prefix, item), e[0], e[1]).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := s.Reserve(ctx, item, "bob", "1", atOnce); r != nil || err == nil {
-				t.Errorf("%v: it is sold to another: %v", e, err)
+			if r, err := s.Reserve(ctx, item, "bob", "1", atOnce); r != nil || !errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrDisagrees) {
+				t.Errorf("%v: Reserve of another: %v", e, err)
+			}
+			if e[0] == "first" || e[0] == "last" {
+				lapse(t, admin, nameOf(prefix, item), 1, 1)
+				refused(t, s, item, "bob", "1", atOnce, stock.ErrDisagrees)
 			}
 			if err := held.Confirm(ctx); err != nil && !errors.Is(err, stock.ErrDisagrees) && !errors.Is(err, stock.ErrQuantity) {
 				t.Errorf("%v: Confirm: %v", e, err)
@@ -214,6 +220,30 @@ func TestTimeToLiveIsHealed(t *testing.T) {
 				if ttl := admin.PTTL(ctx, key).Val(); ttl <= 0 || ttl > time.Hour+time.Second {
 					t.Errorf("%s lives for %v", item, ttl)
 				}
+			}
+		}
+	})
+}
+
+// TestOpenReplacesNothingElse: what has an end that Open has not written stays, and
+// who has bought it.
+func TestOpenReplacesNothingElse(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		for i, until := range []string{"nan", "inf", "-1", "0", "5", "0x1", "1e3", "1.5e12", "1000000000000.5", "soon", " ", ""} {
+			item := fmt.Sprint("item", i)
+			open(t, s, item, 1)
+			reserve(t, s, item, "ann", "1", atOnce)
+			if err := admin.HSet(ctx, nameOf(prefix, item), "until", until).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if opened, err := s.Open(ctx, item, 1, time.Now().Add(time.Hour)); opened || !errors.Is(err, stock.ErrDisagrees) {
+				t.Errorf("until is %q: %t, %v", until, opened, err)
+			}
+			if sold := admin.HMGet(ctx, nameOf(prefix, item), "sold").Val(); sold[0] != "1" {
+				t.Errorf("until is %q: %v is sold", until, sold[0])
 			}
 		}
 	})

@@ -16,7 +16,7 @@ type Level struct {
 }
 
 // Left tells how many units there are. It is right when it is asked, and costs one
-// round trip; where leases have ended two more, and another for each 256 of them.
+// round trip; where leases have ended two more, and those of Reserve.
 // The errors are [ErrItem], [ErrUnknown], [ErrDisagrees], ctx.Err() and a
 // [*script.Error].
 func (s *Stock) Left(ctx context.Context, item string) (Level, error) {
@@ -24,6 +24,7 @@ func (s *Stock) Left(ctx context.Context, item string) (Level, error) {
 		return Level{}, ErrItem
 	}
 	key := s.space.Key(item, "")
+	var lapsed sweeping
 	for {
 		reply, _, _, err := s.asker.Ask(ctx, leftScript, key)
 		if err != nil {
@@ -34,7 +35,7 @@ func (s *Stock) Left(ctx context.Context, item string) (Level, error) {
 			if reply != due {
 				return Level{}, either(fault(leftScript, reply), broken(leftScript))
 			}
-			if err := s.sweep(ctx, key); err != nil {
+			if err := lapsed.sweep(ctx, s, key); err != nil {
 				return Level{}, err
 			}
 			continue

@@ -18,6 +18,7 @@ import (
 
 var (
 	reserveSHA = script.New("", lua.StockReserve).SHA()
+	sweepSHA   = script.New("", lua.StockSweep).SHA()
 )
 
 // TestALostReplyIsAskedForAgain loses the reply of each call once, in each way: it
@@ -130,7 +131,10 @@ func TestReserveInAStoppedServerIsUndone(t *testing.T) {
 			if err := kept.Cancel(t.Context()); err != nil {
 				t.Error(err)
 			}
-			counts(t, other, "item", 100, 0, 0)
+			redistest.Await(t, stock.DefaultLease*2/3, "the part of the call that nobody was told of to be given back", func() bool {
+				l, err := other.Left(t.Context(), "item")
+				return err == nil && l.Left == 100
+			})
 		})
 	}
 }
@@ -183,6 +187,33 @@ func TestALateReserveIsUndone(t *testing.T) {
 			}
 			counts(t, other, "item", 1, 0, 0)
 		}
+	})
+}
+
+// TestALateConfirmIsUndone delivers a confirmation behind the answer that the
+// reservation has lapsed.
+func TestALateConfirmIsUndone(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		slow := &redistest.Late{UniversalClient: rdb, SHA: reserveSHA}
+		s, other := newStock(t, slow, prefix, nil), newStock(t, rdb, prefix, nil)
+		open(t, other, "item", 1)
+		ann := reserve(t, s, "item", "ann", "1", nil)
+		lapse(t, admin, nameOf(prefix, "item"), 1, 1)
+		bob := reserve(t, other, "item", "bob", "1", atOnce)
+		slow.Most = 1
+		if err := ann.Confirm(ctx); !errors.Is(err, stock.ErrLapsed) {
+			t.Fatal(err)
+		}
+		if err := bob.Cancel(ctx); err != nil {
+			t.Fatal(err)
+		}
+		slow.Deliver(t)
+		redistest.Await(t, stock.DefaultLease*2/3, "what was confirmed late to be given back", func() bool {
+			l, err := other.Left(ctx, "item")
+			return err == nil && l.Left == 1 && s.Stats().Undone == 1
+		})
 	})
 }
 

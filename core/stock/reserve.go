@@ -18,7 +18,8 @@ import (
 // one stands as its hash.
 //
 // It costs one round trip; where there are too few units left and leases have
-// ended, two more, and another for each 256 of these.
+// ended, two more, and another for each 256 of these and of those behind the first
+// that were confirmed or cancelled. That ends with the budget, as an error.
 //
 // The error is [ErrSoldOut], [ErrYours] or [ErrUnknown]; [ErrQuantity] when the id
 // has another quantity; [ErrDisagrees]; [ErrItem], [ErrBuyer], [ErrID] or
@@ -118,6 +119,7 @@ func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOption
 // take asks for the units until it is said whether there are any: what has
 // lapsed comes back first. n is 1 to 4 where there are.
 func (s *Stock) take(ctx context.Context, q *question, term any) (n int64, asked time.Time, in ask.Doubt, err error) {
+	var lapsed sweeping
 	for {
 		n, asked, more, err := s.number(ctx, reserveScript, q.key, q.buyer, q.id, q.quantity, term, q.token)
 		in.Add(more)
@@ -125,7 +127,7 @@ func (s *Stock) take(ctx context.Context, q *question, term any) (n int64, asked
 		case err != nil:
 			return 0, asked, in, err
 		case n == due:
-			if err := s.sweep(ctx, q.key); err != nil {
+			if err := lapsed.sweep(ctx, s, q.key); err != nil {
 				return 0, asked, in, err
 			}
 			continue

@@ -143,7 +143,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		{"stock_renew.lua", lua.StockRenew, []any{"ann", "1", "me", 30_000}},
 		{"stock_cancel.lua", lua.StockCancel, []any{"ann", "1", "me"}},
 		{"stock_cancel.lua", lua.StockCancel, []any{"ann", "1", ""}},
-		{"stock_sweep.lua", lua.StockSweep, nil},
+		{"stock_sweep.lua", lua.StockSweep, []any{"0"}},
 		{"stock_restock.lua", lua.StockRestock, []any{5, "id", 1000}},
 		{"stock_left.lua", lua.StockLeft, nil},
 		{"stock_buyers.lua", lua.StockBuyers, []any{"0", 100}},

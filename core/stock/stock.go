@@ -118,19 +118,6 @@ func count(sc *script.Script, reply any) (int64, error) {
 	return n, nil
 }
 
-// sweep has the units of leases that have ended come back.
-func (s *Stock) sweep(ctx context.Context, key string) error {
-	for {
-		n, _, _, err := s.number(ctx, sweepScript, key)
-		if err != nil || n < 0 {
-			return either(err, fault(sweepScript, n))
-		}
-		if n == 0 {
-			return nil
-		}
-	}
-}
-
 // fault is what an answer below 0 means to any call.
 func fault(sc *script.Script, n int64) error {
 	switch n {

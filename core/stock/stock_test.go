@@ -224,3 +224,20 @@ func TestEachCallHasAPart(t *testing.T) {
 		}
 	})
 }
+
+// TestMostUnits: no more can be put in than there may be in all.
+func TestMostUnits(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		s := newStock(t, rdb, prefix, nil)
+		open(t, s, "item", stock.MaxUnits-1)
+		if err := s.Restock(t.Context(), "item", "two", 2); !errors.Is(err, stock.ErrUnits) {
+			t.Errorf("one too many: %v", err)
+		}
+		counts(t, s, "item", stock.MaxUnits-1, 0, 0)
+		if err := s.Restock(t.Context(), "item", "one", 1); err != nil {
+			t.Error(err)
+		}
+		counts(t, s, "item", stock.MaxUnits, 0, 0)
+	})
+}

@@ -1,6 +1,8 @@
 package stock_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
@@ -104,6 +107,121 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
+// TestClockSetBackUnderMany: whoever finds nothing left has all leases be cut that
+// end later than they can, though one script looks at so many alone.
+func TestClockSetBackUnderMany(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		for item, ask := range map[string]func(item string) error{
+			"reserve": func(item string) error {
+				_, err := s.Reserve(ctx, item, "eve", "1", atOnce)
+				return err
+			},
+			"left": func(item string) error {
+				_, err := s.Left(ctx, item)
+				return cmp.Or(err, stock.ErrSoldOut)
+			},
+		} {
+			const n = 600
+			open(t, s, item, n)
+			key := nameOf(prefix, item)
+			edits := admin.Pipeline()
+			for i := range n {
+				buyer := fmt.Sprint("buyer", i)
+				reserve(t, s, item, buyer, "1", nil)
+				edits.HSet(ctx, key, fmt.Sprint("q:", i+1), fmt.Sprint(time.Now().Add(100*time.Hour).UnixMilli(), " 30000 1 ", buyer))
+			}
+			if _, err := edits.Exec(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := ask(item); !errors.Is(err, stock.ErrSoldOut) {
+				t.Errorf("%s: %v", item, err)
+			}
+			counts(t, s, item, 0, n, 0)
+			late := 0
+			for field, entry := range admin.HGetAll(ctx, key).Val() {
+				var ends int64
+				if _, err := fmt.Sscan(entry, &ends); strings.HasPrefix(field, "q:") && (err != nil || ends > time.Now().Add(s.Lease()+time.Second).UnixMilli()) {
+					late++
+				}
+			}
+			if late > 0 {
+				t.Errorf("%s: %d leases end later than they can", item, late)
+			}
+			for place := range n {
+				edits.HSet(ctx, key, fmt.Sprint("q:", place+1), fmt.Sprint("1 30000 1 buyer", place))
+			}
+			if _, err := edits.Exec(ctx); err != nil {
+				t.Fatal(err)
+			}
+			counts(t, s, item, n, 0, 0)
+		}
+	})
+}
+
+// TestALapseOfWhoHasAnother: what a buyer has bought since, when his record was
+// removed by hand, is not removed with the lease that he had before.
+func TestALapseOfWhoHasAnother(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		s := newStock(t, rdb, prefix, nil)
+		for item, opts := range map[string]*stock.ReserveOptions{"sold": atOnce, "held": nil} {
+			key := nameOf(prefix, item)
+			open(t, s, item, 3)
+			reserve(t, s, item, "ann", "1", nil)
+			admin.HDel(t.Context(), key, "b:ann")
+			own := reserve(t, s, item, "ann", "2", opts)
+			lapse(t, admin, key, 1, 1)
+			if l, err := s.Left(t.Context(), item); err != nil || l.Left != 2 || l.Held+l.Sold != 1 {
+				t.Errorf("%s: %+v, %v", item, l, err)
+			}
+			refused(t, s, item, "ann", "3", nil, stock.ErrYours)
+			if err := own.Cancel(t.Context()); err != nil {
+				t.Error(err)
+			}
+			counts(t, s, item, 3, 0, 0)
+		}
+	})
+}
+
+// endless is a client whose sweeps are never done.
+type endless struct{ redis.UniversalClient }
+
+func (e endless) Process(ctx context.Context, cmd redis.Cmder) error {
+	err := e.UniversalClient.Process(ctx, cmd)
+	if err == nil && strings.Contains(cmd.String(), sweepSHA) {
+		cmd.(interface{ SetVal(any) }).SetVal(int64(1))
+	}
+	return err
+}
+
+// TestASweepEndsWithTheBudget, however much there is to sweep.
+func TestASweepEndsWithTheBudget(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	s := newStock(t, endless{srv.Client(t)}, prefix, &stock.Options{Budget: 200 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.Warm(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for item, ask := range map[string]func(item string) error{
+		"reserve": func(item string) error { _, err := s.Reserve(ctx, item, "bob", "1", atOnce); return err },
+		"left":    func(item string) error { _, err := s.Left(ctx, item); return err },
+	} {
+		open(t, s, item, 1)
+		reserve(t, s, item, "ann", "1", nil)
+		lapse(t, srv.Admin(t), nameOf(prefix, item), 1, 1)
+		if err := ask(item); !errors.Is(err, script.ErrNotExecuted) {
+			t.Errorf("%s: %v", item, err)
+		}
+		counts(t, s, item, 1, 0, 0) // what was swept
+	}
+}
+
 // TestWhatCannotBeDeletedIsNotThere has each HDEL fail: what a transition has ended
 // is over nonetheless, and is not ended twice.
 func TestWhatCannotBeDeletedIsNotThere(t *testing.T) {
@@ -125,7 +243,7 @@ func TestWhatCannotBeDeletedIsNotThere(t *testing.T) {
 		}{
 			"sweep": {func(item string) {
 				lapse(t, admin, nameOf(prefix, item), 1, 1)
-				run(item, lua.StockSweep)
+				run(item, lua.StockSweep, "0")
 			}, 0},
 			"cancel":  {func(item string) { run(item, lua.StockCancel, "ann", "1", "") }, 0},
 			"confirm": {func(item string) { run(item, lua.StockReserve, "ann", "1", 2, "0", "token") }, 2},
