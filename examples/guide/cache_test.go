@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-
-	"github.com/neap-go/neap/core/lock"
 )
 
 func TestEverybodyRebuilds(t *testing.T) {
@@ -20,7 +18,7 @@ func TestEverybodyRebuilds(t *testing.T) {
 		},
 		breaks: 20,
 		neap: func(s scene) int {
-			locks := s.rebuilders()
+			locks := s.locker(s.rdb)
 			return s.twenty(func(ask source) (string, error) {
 				return PriceByOne(s.Context(), s.rdb, locks, s.key, ask)
 			})
@@ -34,14 +32,14 @@ func TestOneAfterTheOther(t *testing.T) {
 	pitfall[int]{
 		asks: "how often the source is asked by twenty at once, under a lock",
 		usual: func(s scene) int {
-			locks := s.rebuilders()
+			locks := s.locker(s.rdb)
 			return s.twenty(func(ask source) (string, error) {
 				return PriceInTurn(s.Context(), s.rdb, locks, s.key, ask)
 			})
 		},
 		breaks: 20,
 		neap: func(s scene) int {
-			locks := s.rebuilders()
+			locks := s.locker(s.rdb)
 			return s.twenty(func(ask source) (string, error) {
 				return PriceByOne(s.Context(), s.rdb, locks, s.key, ask)
 			})
@@ -69,7 +67,7 @@ func TestTheOldPriceComesBack(t *testing.T) {
 		},
 		breaks: "17",
 		neap: func(s scene) string {
-			locks, price, changed := s.rebuilders(), "17", make(chan error, 1)
+			locks, price, changed := s.locker(s.rdb), "17", make(chan error, 1)
 			_, err := PriceByOne(s.Context(), s.rdb, locks, s.key, func(context.Context) (string, error) {
 				go func() {
 					changed <- locks.Do(s.Context(), s.key, func(ctx context.Context) error { // waits for the rebuild
@@ -102,11 +100,4 @@ func (s scene) twenty(read func(source) (string, error)) (asked int) {
 		s.Errorf("%d of twenty have a price", got)
 	}
 	return int(queries.Load())
-}
-
-func (s scene) rebuilders() *lock.Locker {
-	s.Helper()
-	locks, err := lock.New(s.rdb, "rebuild", &lock.Options{Prefix: s.key, Budget: patience, Wait: patience})
-	s.must(err)
-	return locks
 }

@@ -1,0 +1,16 @@
+-- Moves points from one player to another.
+--
+-- KEYS[1]  the points of who gives
+-- KEYS[2]  the points of who gets
+-- ARGV[1]  how many
+-- ARGV[2]  time to live in milliseconds
+-- returns  what the first has left, or -1: he has too few
+-- effects  SET with PX, twice, where he has enough
+local gives, gets = tonumber(redis.call('GET', KEYS[1]) or 0), tonumber(redis.call('GET', KEYS[2]) or 0)
+local points = tonumber(ARGV[1])
+if gives < points then
+  return -1
+end
+redis.call('SET', KEYS[1], gives - points, 'PX', ARGV[2])
+redis.call('SET', KEYS[2], gets + points, 'PX', ARGV[2])
+return gives - points
