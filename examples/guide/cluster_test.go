@@ -101,8 +101,7 @@ func TestTransferLua(t *testing.T) {
 
 // refusal is the text of an error up to where it names a script, or its class.
 func refusal(err error) string {
-	var failed *script.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*script.Error](err); ok {
 		return failed.Class.Error()
 	}
 	text := said(err)

@@ -1,0 +1,58 @@
+package guide
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+var usualCount = redis.NewScript(countLua)
+
+//go:embed count_once.lua
+var countOnceLua string
+
+var countOnce = redis.NewScript(countOnceLua)
+
+// VisitByScript counts a visit.
+func VisitByScript(ctx context.Context, rdb redis.Scripter, key string) (int, error) {
+	return usualCount.Run(ctx, rdb, []string{key}, 1, 60_000).Int()
+}
+
+// VisitOnce counts a visit under a name of its own.
+func VisitOnce(ctx context.Context, rdb redis.Scripter, key string) (int, error) {
+	return countOnce.Run(ctx, rdb, []string{key}, rand.Text(), 60_000).Int()
+}
+
+// ExportByCounter counts up while it works, and down when it is through.
+func ExportByCounter(ctx context.Context, rdb redis.Cmdable, key string, work func()) error {
+	n, err := rdb.Incr(ctx, key).Result()
+	if err != nil {
+		return err
+	}
+	defer rdb.Decr(context.WithoutCancel(ctx), key)
+	if n <= 2 {
+		work()
+	}
+	return nil
+}
+
+// Export is one of two at a time.
+func Export(ctx context.Context, exports *limit.Concurrency, tenant string, work func()) error {
+	slot, err := exports.Acquire(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	defer slot.Release(ctx)
+	if slot.Allowed {
+		work()
+	}
+	return nil
+}
+
+// twoExports forget who has died after half a minute.
+var twoExports = limit.ConcurrencyOptions{Fail: limit.FailClosed, Lease: 30 * time.Second}
