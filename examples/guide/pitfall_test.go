@@ -55,15 +55,19 @@ func (p pitfall[T]) alone(t *testing.T, args ...string) {
 func (p pitfall[T]) sideBySide(t *testing.T, rdb, admin redis.UniversalClient, key string) {
 	t.Helper()
 	t.Run("usual", func(t *testing.T) {
-		if got := p.usual(scene{t, admin, admin, redistest.Prefix(t)}); got != p.breaks {
-			t.Errorf("%s: %v; the chapter says %v", p.asks, got, p.breaks)
-		}
+		p.compare(t, p.usual(scene{t, admin, admin, redistest.Prefix(t)}), p.breaks)
 	})
 	t.Run("neap", func(t *testing.T) {
-		if got := p.neap(scene{t, rdb, admin, key}); got != p.holds {
-			t.Errorf("%s: %v; the chapter says %v", p.asks, got, p.holds)
-		}
+		p.compare(t, p.neap(scene{t, rdb, admin, key}), p.holds)
 	})
+}
+
+func (p pitfall[T]) compare(t *testing.T, got, want T) {
+	t.Helper()
+	t.Logf("%s: %v", p.asks, got)
+	if got != want {
+		t.Errorf("the chapter says %v", want)
+	}
 }
 
 // limiter is one of neap's, whose keys begin with the scene's.
