@@ -46,6 +46,9 @@ type Options struct {
 var (
 	// ErrUnverified is wrapped round what Verify fails with.
 	ErrUnverified = errors.New("callback: the delivery is not proven to be the provider's")
+	// ErrMalformed says that a delivery which was verified has not the form that
+	// its preset expects. It is refused, and OnError is told.
+	ErrMalformed = errors.New("callback: the delivery is malformed")
 	// ErrDeadline says that the provider was told to come later. The handler goes
 	// on; what Verify was not through with in time never comes to it.
 	ErrDeadline = errors.New("callback: the deadline passed")

@@ -1,17 +1,12 @@
 package callback
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 
 	"github.com/neap-go/neap/core/internal/jsonptr"
 )
-
-// ErrMalformed says that a delivery which was verified has not the form that its
-// preset expects. It is refused, and OnError is told.
-var ErrMalformed = errors.New("callback: the delivery is malformed")
 
 func malformed(why string) error { return fmt.Errorf("%w: %s", ErrMalformed, why) }
 
@@ -41,6 +36,16 @@ func one(find func(p *picker) Item) func(*Delivery, []byte) ([]Item, error) {
 		item.Payload = payload
 		return []Item{item}, p.err
 	}
+}
+
+// byID finds an event that has an id of its own, and whose transition is its kind
+// and the id of its object.
+func byID(id, kind, object string) func(*Delivery, []byte) ([]Item, error) {
+	idAt, kindAt, objectAt := pointer(id), pointer(kind), pointer(object)
+	return one(func(p *picker) Item {
+		order := p.maybe(objectAt)
+		return Item{DeliveryID: p.must(idAt), Transition: happened(p.must(kindAt), order), Order: order}
+	})
 }
 
 // picker finds members, or fields of a form, and keeps the first fault.
@@ -87,42 +92,3 @@ func (p *picker) field(name string, must bool) string {
 	}
 	return ""
 }
-
-// adyenItems are the items of a standard webhook.
-func adyenItems(list jsonptr.Pointer, payload []byte) ([]Item, error) {
-	if err := valid(payload); err != nil {
-		return nil, err
-	}
-	var wrapped []json.RawMessage
-	raw, err := list.Find(payload)
-	if err == nil {
-		err = json.Unmarshal(raw, &wrapped)
-	}
-	if err != nil || len(wrapped) == 0 {
-		return nil, malformed(list.String() + " is no list of items")
-	}
-	items := make([]Item, len(wrapped))
-	for i, w := range wrapped {
-		body, err := adyenItem.Find(w)
-		if err != nil {
-			return nil, malformed(fmt.Sprintf("item %d: %v", i, err))
-		}
-		p := &picker{json: body}
-		items[i] = Item{
-			Transition: transition(p.must(adyenCode), p.must(adyenReference), p.must(adyenSuccess)),
-			Order:      p.maybe(adyenOrder), Payload: body,
-		}
-		if p.err != nil {
-			return nil, fmt.Errorf("item %d: %w", i, p.err)
-		}
-	}
-	return items, nil
-}
-
-var (
-	adyenItem      = pointer("/NotificationRequestItem")
-	adyenCode      = pointer("/eventCode")
-	adyenReference = pointer("/pspReference")
-	adyenSuccess   = pointer("/success")
-	adyenOrder     = pointer("/merchantReference")
-)

@@ -28,11 +28,7 @@ func plain(name string, items func(d *Delivery, payload []byte) ([]Item, error))
 // Stripe sends again for up to three days until any 2xx
 // (https://docs.stripe.com/webhooks).
 func Stripe() Preset {
-	id, kind, object := pointer("/id"), pointer("/type"), pointer("/data/object/id")
-	return plain("stripe", one(func(p *picker) Item {
-		order := p.maybe(object)
-		return Item{DeliveryID: p.must(id), Transition: happened(p.must(kind), order), Order: order}
-	}))
+	return plain("stripe", byID("/id", "/type", "/data/object/id"))
 }
 
 // PayPal is for PayPal's webhooks. An event is known by its id; its Transition is
@@ -40,11 +36,7 @@ func Stripe() Preset {
 // within three days until any 2xx
 // (https://developer.paypal.com/api/rest/webhooks/rest/).
 func PayPal() Preset {
-	id, kind, resource := pointer("/id"), pointer("/event_type"), pointer("/resource/id")
-	return plain("paypal", one(func(p *picker) Item {
-		order := p.maybe(resource)
-		return Item{DeliveryID: p.must(id), Transition: happened(p.must(kind), order), Order: order}
-	}))
+	return plain("paypal", byID("/id", "/event_type", "/resource/id"))
 }
 
 // Square is for Square's webhooks. An event is known by its event_id; its
@@ -56,11 +48,7 @@ func PayPal() Preset {
 // (https://developer.squareup.com/docs/webhooks-api/delivery-sla). Keep is longer
 // than either.
 func Square() Preset {
-	id, kind, object := pointer("/event_id"), pointer("/type"), pointer("/data/id")
-	return plain("square", one(func(p *picker) Item {
-		order := p.maybe(object)
-		return Item{DeliveryID: p.must(id), Transition: happened(p.must(kind), order), Order: order}
-	}))
+	return plain("square", byID("/event_id", "/type", "/data/id"))
 }
 
 // GitHub is for GitHub's webhooks, which are sent again by hand, within three
@@ -172,23 +160,6 @@ func Alipay() Preset {
 		Done: text(200, "success"), Refused: text(400, "fail"), Later: text(503, "fail"),
 		Deadline: 8 * time.Second, Keep: 2 * day,
 	}
-}
-
-// Adyen is for Adyen's standard webhooks, of which one delivery may have several
-// items. Each is an event of its own, known by its Transition: eventCode,
-// pspReference and success. The whole is acknowledged when each is done or
-// rejected; Options.AckRejected is advised, since one that fails holds up all
-// that come after it. Adyen waits for 10 seconds
-// (https://docs.adyen.com/development-resources/webhooks/handle-webhook-events)
-// and sends again for up to 30 days until a 2xx
-// (https://docs.adyen.com/development-resources/webhooks/troubleshoot).
-func Adyen() Preset {
-	items := pointer("/notificationItems")
-	p := plain("adyen", func(_ *Delivery, payload []byte) ([]Item, error) { return adyenItems(items, payload) })
-	p.ByTransition = true
-	p.Done = text(200, "[accepted]")
-	p.Keep = 31 * day
-	return p
 }
 
 // happened is the transition of an object, or "" where the event is about none:

@@ -1,0 +1,64 @@
+package callback
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/neap-go/neap/core/internal/jsonptr"
+)
+
+// Adyen is for Adyen's standard webhooks, of which one delivery may have several
+// items. Each is an event of its own, known by its Transition: eventCode,
+// pspReference and success. The whole is acknowledged when each is done or
+// rejected; Options.AckRejected is advised, since one that fails holds up all
+// that come after it. Adyen waits for 10 seconds
+// (https://docs.adyen.com/development-resources/webhooks/handle-webhook-events)
+// and sends again for up to 30 days until a 2xx
+// (https://docs.adyen.com/development-resources/webhooks/troubleshoot).
+func Adyen() Preset {
+	items := pointer("/notificationItems")
+	p := plain("adyen", func(_ *Delivery, payload []byte) ([]Item, error) { return adyenItems(items, payload) })
+	p.ByTransition = true
+	p.Done = text(200, "[accepted]")
+	p.Keep = 31 * day
+	return p
+}
+
+// adyenItems are the items of a standard webhook.
+func adyenItems(list jsonptr.Pointer, payload []byte) ([]Item, error) {
+	if err := valid(payload); err != nil {
+		return nil, err
+	}
+	var wrapped []json.RawMessage
+	raw, err := list.Find(payload)
+	if err == nil {
+		err = json.Unmarshal(raw, &wrapped)
+	}
+	if err != nil || len(wrapped) == 0 {
+		return nil, malformed(list.String() + " is no list of items")
+	}
+	items := make([]Item, len(wrapped))
+	for i, w := range wrapped {
+		body, err := adyenItem.Find(w)
+		if err != nil {
+			return nil, malformed(fmt.Sprintf("item %d: %v", i, err))
+		}
+		p := &picker{json: body}
+		items[i] = Item{
+			Transition: transition(p.must(adyenCode), p.must(adyenReference), p.must(adyenSuccess)),
+			Order:      p.maybe(adyenOrder), Payload: body,
+		}
+		if p.err != nil {
+			return nil, fmt.Errorf("item %d: %w", i, p.err)
+		}
+	}
+	return items, nil
+}
+
+var (
+	adyenItem      = pointer("/NotificationRequestItem")
+	adyenCode      = pointer("/eventCode")
+	adyenReference = pointer("/pspReference")
+	adyenSuccess   = pointer("/success")
+	adyenOrder     = pointer("/merchantReference")
+)
