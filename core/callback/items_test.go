@@ -1,0 +1,91 @@
+package callback_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/callback"
+)
+
+func delivery(body string, header ...string) *callback.Delivery {
+	d := &callback.Delivery{Body: []byte(body), Header: http.Header{}}
+	for i := 0; i < len(header); i += 2 {
+		d.Header.Add(header[i], header[i+1])
+	}
+	return d
+}
+
+// itemOf is the one event of a delivery.
+func itemOf(t *testing.T, p callback.Preset, d *callback.Delivery, payload string) callback.Item {
+	t.Helper()
+	items, err := p.Items(d, []byte(payload))
+	if err != nil || len(items) != 1 {
+		t.Fatalf("%s: %+v, %v", payload, items, err)
+	}
+	return items[0]
+}
+
+// Who mends a sender hears of what is wrong first.
+func TestTheFirstFaultIsTold(t *testing.T) {
+	t.Parallel()
+	_, err := callback.Alipay().Items(nil, []byte("trade_status="))
+	if !errors.Is(err, callback.ErrMalformed) || !strings.Contains(err.Error(), "out_trade_no") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAdyenLists(t *testing.T) {
+	t.Parallel()
+	item := adyen(`{"eventCode":"c","pspReference":"p","success":"true"}`)
+	for _, body := range []string{
+		adyen(), item + "x", `{"notificationItems":{}}`, `{"notificationItems":[{}]}`, strings.Replace(item, `"live"`, `"notificationItems":[],"live"`, 1),
+	} {
+		if items, err := callback.Adyen().Items(nil, []byte(body)); !errors.Is(err, callback.ErrMalformed) {
+			t.Errorf("%s: %+v, %v", body, items, err)
+		}
+	}
+}
+
+// What was signed is the body: what Verify makes of it makes no new event.
+func TestGitHubItems(t *testing.T) {
+	t.Parallel()
+	const push = `{"repository":{"full_name":"a/b"}}`
+	first := itemOf(t, callback.GitHub(), delivery("signed"), push)
+	if first.Order != "a/b" {
+		t.Errorf("the order is %q", first.Order)
+	}
+	for _, payload := range []string{"payload=%7B%7D", push + "x"} {
+		again := itemOf(t, callback.GitHub(), delivery("signed"), payload)
+		if again.Transition != first.Transition || again.Order != "" {
+			t.Errorf("%s: %+v", payload, again)
+		}
+	}
+	if other := itemOf(t, callback.GitHub(), delivery("another"), push); other.Transition == first.Transition {
+		t.Error("another body is the same event")
+	}
+}
+
+func TestStandardWebhooksHaveOneID(t *testing.T) {
+	t.Parallel()
+	p := callback.StandardWebhooks("acme")
+	for _, header := range [][]string{nil, {"Webhook-Id", "a", "Webhook-Id", "b"}} {
+		if items, err := p.Items(delivery("{}", header...), nil); !errors.Is(err, callback.ErrMalformed) {
+			t.Errorf("%q: %+v, %v", header, items, err)
+		}
+	}
+}
+
+// A merchant is known by mchid, and only one whose provider asks by sp_mchid.
+func TestWeChatPayMerchants(t *testing.T) {
+	t.Parallel()
+	for ids, want := range map[string]string{
+		`"mchid":"m","sp_mchid":"s",`: "T/m/o/", `"sp_mchid":"s",`: "T/s/o/", ``: "T//o/",
+	} {
+		payload := `{"event_type":"T","resource":{` + ids + `"out_trade_no":"o"}}`
+		if got := itemOf(t, callback.WeChatPay(), nil, payload); got.Transition != want {
+			t.Errorf("%s: %q, want %q", payload, got.Transition, want)
+		}
+	}
+}
