@@ -123,12 +123,13 @@ func TestEachDisagreementIsFound(t *testing.T) {
 		do   func(player, day, board string) error
 		want string
 	}{
-		"total": {func(player, _, _ string) error { return rdb.HIncrBy(ctx, player, "total", 1).Err() }, "total and prize"},
-		"prize": {func(player, _, _ string) error { return rdb.HIncrBy(ctx, player, "prize", 1).Err() }, "total and prize"},
-		"day":   {func(_, day, _ string) error { return rdb.Incr(ctx, day).Err() }, "points on"},
-		"board": {func(_, _, board string) error { return rdb.ZIncrBy(ctx, board, 1, "player-0").Err() }, "the board is"},
-		"place": {func(_, _, board string) error { return rdb.ZAdd(ctx, board, redis.Z{Member: "nobody"}).Err() }, "the board is"},
-		"ttl":   {func(player, _, _ string) error { return rdb.Persist(ctx, player).Err() }, "never expires"},
+		"total":  {func(player, _, _ string) error { return rdb.HIncrBy(ctx, player, "total", 1).Err() }, "total and prize"},
+		"prize":  {func(player, _, _ string) error { return rdb.HIncrBy(ctx, player, "prize", 1).Err() }, "total and prize"},
+		"day":    {func(_, day, _ string) error { return rdb.Incr(ctx, day).Err() }, "points on"},
+		"board":  {func(_, _, board string) error { return rdb.ZIncrBy(ctx, board, 1, "player-0").Err() }, "the board is"},
+		"place":  {func(_, _, board string) error { return rdb.ZAdd(ctx, board, redis.Z{Member: "nobody"}).Err() }, "the board is"},
+		"ttl":    {func(player, _, _ string) error { return rdb.Persist(ctx, player).Err() }, "never expires"},
+		"record": {func(player, _, _ string) error { return rdb.PExpire(ctx, player, keepDay).Err() }, "expires before the scores"},
 		"jitter": {func(_, _, board string) error {
 			campaign := strings.TrimSuffix(board, "board")
 			for _, day := range rdb.Keys(ctx, campaign+"day:*").Val() {

@@ -91,7 +91,8 @@ func (c *Campaign) compare(ctx context.Context, t tally) error {
 	return c.mortal(ctx)
 }
 
-// mortal says which key never expires, and whether the days' expire at once.
+// mortal says which key never expires, whether the days' expire at once, and
+// whether a player's may go before his days': it knows what was counted already.
 func (c *Campaign) mortal(ctx context.Context) error {
 	keys, err := c.all(ctx)
 	if err != nil {
@@ -108,6 +109,8 @@ func (c *Campaign) mortal(ctx context.Context) error {
 		}
 		if strings.Contains(key, "}:day:") {
 			first, last, days = min(first, left), max(last, left), days+1
+		} else if left < keepDay+jitter {
+			return fmt.Errorf("%s expires before the scores of its days", key)
 		}
 	}
 	if days > 100 && last-first < jitter/2 {

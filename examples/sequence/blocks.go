@@ -14,11 +14,11 @@ import (
 // concurrent use; callers wait for each other while a block is taken.
 type Blocks struct {
 	Sequence *Sequence
-	Size     int64
-	Lease    time.Duration
+	Size     int64         // of a block; less than 1 means 1
+	Lease    time.Duration // of a block; 0 means one number of each
 
 	mu    sync.Mutex
-	block taken
+	block taken // First is the number that is given out next
 	left  int64
 	asked time.Time
 }
@@ -29,14 +29,15 @@ func (b *Blocks) Next(ctx context.Context) (Number, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.left == 0 || b.over() {
-		asked := time.Now()
-		block, err := b.Sequence.take(ctx, b.Size)
+		asked, size := time.Now(), max(b.Size, 1)
+		block, err := b.Sequence.take(ctx, size)
 		if err != nil {
 			return Number{}, err
 		}
-		b.block, b.left, b.asked = block, b.Size, asked
+		b.block, b.left, b.asked = block, size, asked
 	}
-	n := Number{b.block.Day, b.block.First + b.Size - b.left}
+	n := Number{b.block.Day, b.block.First}
+	b.block.First++
 	b.left--
 	return n, nil
 }

@@ -4,7 +4,9 @@
 //
 // The program starts the processes itself and fails when a number was given out
 // twice or was not larger than those before it. Without -redis they meet in an
-// embedded Redis; with -cluster the URL is a cluster's.
+// embedded Redis; with -cluster the URL is a cluster's:
+//
+//	go run ./examples/sequence -redis redis://localhost:6379 -zone Asia/Tokyo
 //
 // What holds: while one Redis primary keeps its data, no number is given out
 // twice, and each is larger than all that were given out before it was asked for;
@@ -15,6 +17,10 @@
 //     appendfsync always: with everysec a crash loses up to a second, and without
 //     persistence a restart begins the day anew. A failover may lose the last writes
 //     whatever the settings. A UNIQUE constraint in the database finds it out;
+//   - a server clock that was ahead keeps the day it had: the numbers go on in that
+//     day until it comes, and after 999,999 of them it is ErrFull till then;
+//   - a server that evicts keys forgets too, under volatile-* as under allkeys-*. Its
+//     maxmemory-policy has to be noeviction;
 //   - instances whose time zone data differ agree on the later day;
 //   - a day has 999,999 numbers, so that they sort as text; then it is ErrFull.
 package main
@@ -23,7 +29,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/neap-go/neap/examples/internal/store"
@@ -34,6 +43,7 @@ const (
 	each      = 300 // numbers a process, of either way
 	size      = 20
 	lease     = 200 * time.Millisecond // of a block; a shop's would be a minute
+	patience  = 20 * time.Second       // how long a process asks without getting a number
 )
 
 func main() {
@@ -42,12 +52,14 @@ func main() {
 	zone := flag.String("zone", "Europe/Lisbon", "the time zone in which a day begins")
 	key := flag.String("process", "", "be one of the processes, that takes numbers from this key")
 	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
 	if *key == "" {
-		err = play(context.Background(), *url, *cluster, *zone)
+		err = play(ctx, *url, *cluster, *zone)
 	} else {
-		err = serve(context.Background(), *url, *cluster, *key, *zone)
+		err = serve(whileOpen(ctx, os.Stdin), *url, *cluster, *key, *zone)
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sequence:", err)
 		os.Exit(1)
@@ -72,17 +84,43 @@ func serve(ctx context.Context, url string, cluster bool, key, zone string) erro
 	blocks := &Blocks{Sequence: orders, Size: size, Lease: lease}
 	// In either order, so that some processes take blocks while others do not.
 	for way, next := range map[string]func(context.Context) (Number, error){"single": orders.Next, "block": blocks.Next} {
-		for taken := 0; taken < each; {
-			asked := time.Now()
-			number, err := next(ctx)
-			if err != nil { // asked again: what is lost is a gap
-				fmt.Fprintln(os.Stderr, "sequence:", err)
-				time.Sleep(50 * time.Millisecond)
-				continue
-			}
-			fmt.Println(way, asked.UnixNano(), time.Now().UnixNano(), number.Day, number.N)
-			taken++
+		if err := draw(ctx, way, next); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// draw takes numbers and prints them. What fails is asked again: a number that is
+// lost is a gap.
+func draw(ctx context.Context, way string, next func(context.Context) (Number, error)) error {
+	had := time.Now()
+	for taken := 0; taken < each; {
+		asked := time.Now()
+		number, err := next(ctx)
+		switch {
+		case err == nil:
+			had = time.Now()
+			taken++
+			fmt.Println(way, asked.UnixNano(), had.UnixNano(), number.Day, number.N)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Since(had) >= patience:
+			return fmt.Errorf("no number in %v: %w", patience, err)
+		default:
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// whileOpen is a context that ends when nobody holds the other end of in any more:
+// so a process ends with the one that started it, however that did.
+func whileOpen(ctx context.Context, in io.Reader) context.Context {
+	ctx, end := context.WithCancel(ctx)
+	go func() {
+		defer end()
+		_, _ = io.Copy(io.Discard, in)
+	}()
+	return ctx
 }

@@ -7,7 +7,7 @@
 -- ARGV[1]  day, as yyyymmdd
 -- ARGV[2]  the time from which it is that day, in seconds since 1970
 -- ARGV[3]  the time until which it is
--- ARGV[4]  how many numbers
+-- ARGV[4]  how many numbers, 1 or more
 -- ARGV[5]  the largest number of a day
 -- ARGV[6]  keep, in milliseconds: how long the record outlives this call
 -- returns  {day, first number, TIME in milliseconds}. A first number of 0: the
@@ -15,7 +15,7 @@
 -- effects  SET with PX, where numbers were taken
 local key, day, from, till = KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3] + 0
 local count, most, keep = ARGV[4] + 0, ARGV[5] + 0, ARGV[6]
-
+assert(count >= 1, 'fewer than one number is asked for')
 local call = redis.call
 local clock = call('TIME')
 local seconds = clock[1] + 0

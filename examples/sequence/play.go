@@ -34,6 +34,9 @@ func play(ctx context.Context, url string, cluster bool, zone string) error {
 	for range processes {
 		cmd := exec.CommandContext(ctx, self, "-process", key, "-redis", url, "-zone", zone, fmt.Sprint("-cluster=", cluster))
 		cmd.Stderr = os.Stderr
+		if _, err := cmd.StdinPipe(); err != nil { // the process watches it
+			return err
+		}
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			return err
@@ -60,6 +63,9 @@ func play(ctx context.Context, url string, cluster bool, zone string) error {
 			return fmt.Errorf("a process said %q: %w", line, err)
 		}
 		all = append(all, g)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	if len(all) != 2*processes*each {
 		return fmt.Errorf("%d numbers were given out, not %d", len(all), 2*processes*each)

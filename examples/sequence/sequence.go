@@ -19,7 +19,7 @@ var next = script.New("next.lua", nextLua)
 
 const (
 	most = 999_999        // what six digits hold
-	keep = 72 * time.Hour // longer than any clock is set back by
+	keep = 72 * time.Hour // longer than a clock is ever ahead: a record that lapsed meanwhile is missed when it is set right
 )
 
 // Number is an order number, such as 20261120-000001. As text, numbers sort in
@@ -42,8 +42,12 @@ type Sequence struct {
 	ahead time.Duration // how far the server's clock was ahead of this one
 }
 
-// New makes a sequence on one key. It asks Redis nothing.
+// New makes a sequence on one key, of days in a zone, which must not be nil. It
+// asks Redis nothing.
 func New(rdb script.Client, key string, zone *time.Location) (*Sequence, error) {
+	if zone == nil {
+		return nil, errors.New("sequence: zone is nil: pass a *time.Location, such as time.UTC")
+	}
 	runner, err := script.NewRunner(rdb, &script.Options{Budget: time.Second})
 	if err != nil {
 		return nil, err

@@ -42,6 +42,8 @@ func TestNextLua(t *testing.T) {
 		scripttest.Call{Name: "next day", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, 1, most, 60_000}, Check: first(1)},
 		scripttest.Call{Name: "day before", Keys: orders, Args: []any{20261120, 0, 9_000_000_000, 1, most, 60_000}, Check: first(2)},
 		scripttest.Call{Name: "too many", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, 2, 3, 60_000}, Check: first(0)},
+		scripttest.Call{Name: "none", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, 0, most, 60_000}, Fails: "fewer than one"},
+		scripttest.Call{Name: "minus one", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, -1, most, 60_000}, Fails: "fewer than one"},
 		scripttest.Call{Name: "another time", Keys: orders, Args: []any{20261121, 0, 1, 1, most, 60_000}, Check: first(0)},
 	)
 }
@@ -143,25 +145,43 @@ func TestMidnight(t *testing.T) {
 	}
 }
 
-func TestABlockEnds(t *testing.T) {
+// TestADayEndsWithItsLastSecond asks in the second that it is not that day any more,
+// and in the first that it is.
+func TestADayEndsWithItsLastSecond(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		held  time.Duration
-		now   string
-		over  bool
-		lease time.Duration
-	}{
-		"in time":        {time.Second, "2030-01-01T23:00:00Z", false, time.Minute},
-		"lease over":     {time.Minute, "2030-01-01T23:00:00Z", true, time.Minute},
-		"day over":       {2 * time.Second, "2030-01-01T23:59:58.5Z", true, time.Minute},
-		"day about over": {0, "2030-01-01T23:59:59.999Z", true, time.Minute},
-	} {
-		now, _ := time.Parse(time.RFC3339, c.now)
-		b := &Blocks{Sequence: &Sequence{zone: time.UTC}, Size: 3, Lease: c.lease}
-		b.block, b.asked = taken{20300101, 1, now.UnixMilli()}, time.Now().Add(-c.held)
-		if b.over() != c.over {
-			t.Errorf("%s: over: %v", name, b.over())
+	m, s := shop(t, "UTC")
+	at := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
+	m.SetTime(at)
+	for _, c := range []struct{ from, till, day int64 }{{-60, 0, 0}, {0, 60, 20300101}, {1, 60, 0}} {
+		var got taken
+		reply, err := s.runner.Run(t.Context(), next, []string{"orders"}, 20300101, at.Unix()+c.from, at.Unix()+c.till, 1, most, 60_000)
+		if err == nil {
+			err = next.Decode(reply, &got)
 		}
+		if err != nil || got.Day != c.day {
+			t.Errorf("from %d till %d: %+v, %v", c.from, c.till, got, err)
+		}
+	}
+}
+
+// TestAClockThatIsAheadForgetsNothing has it be ahead for three days less an hour,
+// and nobody take a number meanwhile.
+func TestAClockThatIsAheadForgetsNothing(t *testing.T) {
+	t.Parallel()
+	m, s := shop(t, "UTC")
+	m.SetTime(time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC))
+	one := numbers(t, s.Next, 1)
+	m.FastForward(71 * time.Hour)
+	m.SetTime(time.Date(2030, 1, 2, 12, 1, 0, 0, time.UTC))
+	if got := one + " " + numbers(t, s.Next, 1); got != "20300102-000001 20300102-000002" {
+		t.Error(got)
+	}
+}
+
+func TestNewTakesAZone(t *testing.T) {
+	t.Parallel()
+	if _, err := New(redis.NewClient(&redis.Options{}), "orders", nil); err == nil {
+		t.Error("a sequence without a zone was made")
 	}
 }
 
