@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -11,30 +10,6 @@ import (
 
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-// aProvider makes a connection for each event: one that was made beforehand and
-// is not used would hold up a server that is to stop.
-var aProvider = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
-// tell sends an event as a provider does.
-func tell(t *testing.T, url, event string, signatures ...string) reply {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(event))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header[signatureHeader] = signatures
-	response, err := aProvider.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{response.StatusCode, response.Header, string(text)}
-}
 
 // assertLedger holds the ledger of a process to what it has booked.
 func assertLedger(t *testing.T, url string, want map[string]int) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -13,26 +12,6 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-// post sends a request with the values of the order's header; its status is 0
-// when it got no answer.
-func post(ctx context.Context, url string, orders ...string) reply {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return reply{}
-	}
-	r.Header[orderHeader] = orders
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return reply{}
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return reply{}
-	}
-	return reply{response.StatusCode, response.Header, string(body)}
-}
 
 var fenceAnswer = regexp.MustCompile(`^\{"fence":([1-9][0-9]*)\}$`)
 

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,25 +11,6 @@ import (
 
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-// purchase asks for an item as these buyers; its status is 0 when it got no answer.
-func purchase(ctx context.Context, url string, buyers ...string) reply {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return reply{}
-	}
-	r.Header[buyerHeader] = buyers
-	response, err := aProvider.Do(r)
-	if err != nil {
-		return reply{}
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return reply{}
-	}
-	return reply{response.StatusCode, response.Header, string(body)}
-}
 
 // assertShelf holds an item to what is left of it, and sold.
 func assertShelf(t *testing.T, url string, left, sold int64) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,31 +13,6 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
 )
-
-// place sends an order; "" is a header field that it lacks.
-func place(t *testing.T, url, client, key, order string) reply {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(order))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", contentJSON)
-	for name, value := range map[string]string{apiKeyHeader: client, keyHeader: key} {
-		if value != "" {
-			r.Header.Set(name, value)
-		}
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{response.StatusCode, response.Header, string(text)}
-}
 
 // orderOf fails the test unless the answer is that to an order, given for the
 // first time or again.

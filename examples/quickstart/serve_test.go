@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -93,31 +92,6 @@ func assertAnswer(t *testing.T, r [2]string, a reply) {
 	case a.status == 400 && (kind != "application/problem+json" || retry):
 		t.Errorf("%v: %v", r, a.header)
 	}
-}
-
-type reply struct {
-	status int
-	header http.Header
-	body   string
-}
-
-func ask(t *testing.T, method, url string, keys ...string) reply {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header["X-Api-Key"] = keys
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{response.StatusCode, response.Header, string(text)}
 }
 
 // requests reads "GET /a*2 HEAD /b" as three methods and targets.
@@ -249,18 +223,4 @@ func TestTwoInFlight(t *testing.T) {
 			redistest.Await(t, 5*time.Second, "the slots of clients that went away", func() bool { return probe().status == 200 })
 		})
 	}
-}
-
-// hold sends a request and returns its status, 0 when it got no answer.
-func hold(ctx context.Context, url string) int {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0
-	}
-	response.Body.Close()
-	return response.StatusCode
 }
