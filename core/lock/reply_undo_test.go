@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,60 +31,38 @@ func freeWithin(t *testing.T, bound time.Duration, l *lock.Locker, key string) {
 // and long before its lease ends.
 func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
-	for name, canceled := range map[string]bool{"budget": false, "canceled by the caller": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.NewStandalone(t)
-			prefix := srv.Prefix(t)
-			stalled := redistest.Witness(t)
-			opts := &lock.Options{Budget: 100 * time.Millisecond}
-			if canceled {
-				opts.Budget = 5 * time.Second
+	redistest.EachStandstill(t, func(t *testing.T, srv *redistest.Standstill) {
+		prefix := srv.Prefix(t)
+		other := locker(t, srv.Client(t), prefix, nil)
+		l := locker(t, srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 }), prefix, &lock.Options{Budget: srv.Budget})
+		if err := errors.Join(l.Warm(t.Context()), other.Warm(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		calls := map[string]func(context.Context) error{}
+		for i := range 10 {
+			key := fmt.Sprint("key", i)
+			calls[key] = func(ctx context.Context) error {
+				ask := l.Try
+				if i%2 == 0 {
+					ask = l.Acquire
+				}
+				held, err := ask(ctx, key)
+				if held != nil {
+					t.Errorf("%s is held", key)
+				}
+				return err
 			}
-			other := locker(t, srv.Client(t), prefix, nil)
-			l := locker(t, srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 }), prefix, opts)
-			if err := errors.Join(l.Warm(t.Context()), other.Warm(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-			const keys = 10
-			began := time.Now()
-			srv.Pause(t)
-			ctx := t.Context()
-			if canceled {
-				short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-				defer cancel()
-				ctx = short
-			}
-			var wg sync.WaitGroup
-			for i := range keys {
-				wg.Go(func() {
-					ask := l.Try
-					if i%2 == 0 {
-						ask = l.Acquire
-					}
-					held, err := ask(ctx, fmt.Sprint("key", i))
-					want := script.ErrMaybeExecuted
-					if canceled {
-						want = context.DeadlineExceeded
-					}
-					if held != nil || !errors.Is(err, want) {
-						t.Errorf("%v, %v", held, err)
-					}
-				})
-			}
-			wg.Wait()
-			redistest.Await(t, 10*time.Second, "some attempts to undo it", func() bool { return time.Since(began) > 700*time.Millisecond })
-			srv.Resume(t)
-			resumed := time.Now()
-			redistest.Await(t, 10*time.Second, "a grant", func() bool { return redistest.CommandStats(t, srv.Admin(t))["hset"].Calls > 0 })
-			for i := range keys {
-				freeWithin(t, 10*time.Second, other, fmt.Sprint("key", i))
-			}
-			if took := time.Since(resumed); took > 2*time.Second+stalled() {
-				t.Errorf("they were free after %v, in which the machine stood still for %v", took, stalled())
-			}
+		}
+		began := time.Now()
+		srv.Fail(t, calls, func() {
+			redistest.Await(t, 10*time.Second, "some attempts to undo it", func() bool { return time.Since(began) > 1200*time.Millisecond })
 		})
-	}
+		redistest.Await(t, 10*time.Second, "a grant", func() bool { return redistest.CommandStats(t, srv.Admin(t))["hset"].Calls > 0 })
+		for key := range calls {
+			freeWithin(t, 10*time.Second, other, key)
+		}
+		srv.Undone(t)
+	})
 }
 
 // TestAcquireThatOvertakesItsUndoIsUndone delivers an acquisition behind some

@@ -1,0 +1,95 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// Standstill is a server that stands still while calls are made, and does them
+// when it runs on and nobody listens any more.
+type Standstill struct {
+	*Server
+	Budget time.Duration // of what makes the calls
+
+	want  error
+	ctx   func(context.Context) (context.Context, context.CancelFunc)
+	since Since
+}
+
+// EachStandstill runs a test twice, each on a server of its own: in one the calls
+// end by their budget, in the other by the context of their caller.
+func EachStandstill(t *testing.T, run func(t *testing.T, s *Standstill)) {
+	t.Helper()
+	const short = 500 * time.Millisecond
+	for name, s := range map[string]Standstill{
+		"budget":                 {Budget: short, want: script.ErrMaybeExecuted, ctx: context.WithCancel},
+		"canceled by the caller": {Budget: 5 * time.Second, want: context.DeadlineExceeded, ctx: brief(short)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.Server = NewStandalone(t)
+			s.since = NewSince(t)
+			run(t, &s)
+		})
+	}
+}
+
+func brief(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
+}
+
+// Fail makes the calls, all at once, and has the server run on when each has failed
+// as it should and meanwhile has returned.
+func (s *Standstill) Fail(t *testing.T, calls map[string]func(context.Context) error, meanwhile func()) {
+	t.Helper()
+	s.Pause(t)
+	ctx, cancel := s.ctx(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	for name, call := range calls {
+		all.Go(func() {
+			if err := call(ctx); !errors.Is(err, s.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	meanwhile()
+	s.Resume(t)
+	s.since.Now()
+}
+
+// Undone expects that the server has not run on for more than two seconds.
+func (s *Standstill) Undone(t *testing.T) {
+	t.Helper()
+	s.since.Undone(t)
+}
+
+// Since holds what is granted to nobody to being given back within two seconds of
+// the server's return, but for the time that the machine stood still.
+type Since struct {
+	stalled func() time.Duration
+	back    time.Time
+}
+
+// NewSince is for a server that will be away.
+func NewSince(tb testing.TB) Since {
+	tb.Helper()
+	return Since{stalled: Witness(tb)}
+}
+
+// Now is when the server is back.
+func (s *Since) Now() { s.back = time.Now() }
+
+// Undone is when all is given back.
+func (s *Since) Undone(tb testing.TB) {
+	tb.Helper()
+	if took := time.Since(s.back); took > 2*time.Second+4*s.stalled() {
+		tb.Errorf("what was granted to nobody was given back after %v, in which the machine stood still for %v", took, s.stalled())
+	}
+}
