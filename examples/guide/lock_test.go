@@ -82,9 +82,7 @@ func TestALostReplyDoublesAHold(t *testing.T) {
 		},
 		breaks: "denied",
 		neap: func(s scene) string {
-			rdb, lose := s.lossy(redistest.Standalone(s.T).Client)
-			alice := s.locker(rdb)
-			s.must(alice.Warm(s.Context()))
+			alice, lose := s.lossyLocker()
 			lose("evalsha")
 			held, err := alice.Try(s.Context(), "order-17")
 			s.must(err)
@@ -106,9 +104,7 @@ func TestALostReplyOfSetNX(t *testing.T) {
 		},
 		breaks: "denied",
 		neap: func(s scene) string {
-			rdb, lose := s.lossy(redistest.Standalone(s.T).Client)
-			alice := s.locker(rdb)
-			s.must(alice.Warm(s.Context()))
+			alice, lose := s.lossyLocker()
 			lose("evalsha")
 			return try(s, alice)
 		},
@@ -227,6 +223,15 @@ func (s scene) locker(rdb redis.UniversalClient) *lock.Locker {
 	locker, err := lock.New(rdb, "guide", &lock.Options{Prefix: s.key, Budget: patience})
 	s.must(err)
 	return locker
+}
+
+// lossyLocker is one whose next reply is lost, once lose was called.
+func (s scene) lossyLocker() (locker *lock.Locker, lose func(command string)) {
+	s.Helper()
+	rdb, lose := s.lossy(redistest.Standalone(s.T).Client)
+	locker = s.locker(rdb)
+	s.must(locker.Warm(s.Context()))
+	return locker, lose
 }
 
 // try is what somebody is told who asks for the lock of order 17.
