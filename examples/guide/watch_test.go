@@ -1,0 +1,129 @@
+package guide
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	pitfall[string]{
+		asks: "what a client that is over its limit is told by a server that is full",
+		usual: func(s scene) string {
+			return s.whenFull("noeviction", func() (bool, error) {
+				return AllowInWindow(s.Context(), s.rdb, window, s.key, time.Minute)
+			})
+		},
+		breaks: "error",
+		neap: func(s scene) string {
+			limiter := tenAMinute(s)
+			return s.whenFull("noeviction", func() (bool, error) {
+				decision, err := limiter.Take(s.Context(), "alice")
+				return decision.Allowed, err
+			})
+		},
+		holds: "denied",
+	}.alone(t)
+}
+
+func TestWhoIsEvictedIsNew(t *testing.T) {
+	t.Parallel()
+	ask := func(s scene, policy string) string {
+		limiter := tenAMinute(s)
+		take := func() (bool, error) {
+			decision, err := limiter.Take(s.Context(), "alice")
+			return decision.Allowed, err
+		}
+		s.whenFull(policy, take)
+		return verdict(take())
+	}
+	pitfall[string]{
+		asks:   "what a client that is over its limit is told when the server was full for a moment",
+		usual:  func(s scene) string { return ask(s, "volatile-lru") },
+		breaks: "admitted",
+		neap:   func(s scene) string { return ask(s, "noeviction") },
+		holds:  "denied",
+	}.alone(t)
+}
+
+func TestARedisThatHangs(t *testing.T) {
+	t.Parallel()
+	// hanging is whether a call takes longer than two seconds.
+	hanging := func(s scene, call func(ctx context.Context, rdb *redis.Client) error) bool {
+		srv := redistest.NewStandalone(s.T)
+		rdb := srv.Client(s.T)
+		s.must(rdb.Ping(s.Context()).Err())
+		srv.Pause(s.T)
+		ctx, cancel := context.WithTimeout(s.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if err := call(ctx, rdb); err == nil {
+			s.Error("it was answered")
+		}
+		return time.Since(began) > 2*time.Second
+	}
+	pitfall[bool]{
+		asks: "whether a call whose context ends after 100 ms takes longer than two seconds",
+		usual: func(s scene) bool {
+			return hanging(s, func(ctx context.Context, rdb *redis.Client) error {
+				_, err := AllowInWindow(ctx, rdb, window, s.key, time.Minute)
+				return err
+			})
+		},
+		breaks: true,
+		neap: func(s scene) bool {
+			return hanging(s, func(ctx context.Context, rdb *redis.Client) error {
+				limiter, err := limit.New(rdb, "guide", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Minute}},
+					&limit.Options{Fail: limit.FailClosed})
+				s.must(err)
+				_, err = limiter.Take(ctx, "alice")
+				return err
+			})
+		},
+		holds: false,
+	}.run(t, redistest.OnStandalone)
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	s := scene{t, srv.Admin(t), srv.Admin(t), srv.Prefix(t)}
+	for range 20 {
+		_, err := VisitByScript(s.Context(), s.rdb, s.key)
+		s.must(err)
+	}
+	s.must(s.rdb.ScriptFlush(s.Context()).Err())
+	s.whenFull("noeviction", func() (bool, error) {
+		_, err := VisitByScript(s.Context(), s.rdb, s.key)
+		return true, err
+	})
+	h, err := Watch(s.Context(), srv.Admin(t))
+	s.must(err)
+	if h.Calls < 20 || h.EachFor <= 0 || h.EachFor > time.Second || h.Refused != 2 || h.Full == 0 || h.Evicted != 0 || h.Scripts != 1 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// whenFull asks eleven times, of which ten are admitted, and once again while
+// the server has no memory left.
+func (s scene) whenFull(policy string, ask func() (bool, error)) string {
+	s.Helper()
+	for range 11 {
+		_, err := ask()
+		s.must(err)
+	}
+	s.must(s.admin.ConfigSet(s.Context(), "maxmemory-policy", policy).Err())
+	s.must(s.admin.ConfigSet(s.Context(), "maxmemory", "1").Err())
+	if policy != "noeviction" {
+		redistest.Await(s.T, patience, "the key to be evicted", func() bool { return len(s.keys()) == 0 })
+	}
+	told := verdict(ask())
+	s.must(s.admin.ConfigSet(s.Context(), "maxmemory", "0").Err())
+	return told
+}
