@@ -1,11 +1,13 @@
 package examples_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -14,12 +16,6 @@ import (
 // debugger, and finds each line that the page shows, in its order.
 func TestTheDebuggersSessionIsTrue(t *testing.T) {
 	t.Parallel()
-	cli, err := exec.LookPath("redis-cli")
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal("redis-cli is not installed")
-	} else if err != nil {
-		t.Skip("redis-cli is not installed: install it with redis-server")
-	}
 	text, err := os.ReadFile("../docs/own-scripts.md")
 	if err != nil {
 		t.Fatal(err)
@@ -29,11 +25,6 @@ func TestTheDebuggersSessionIsTrue(t *testing.T) {
 		t.Fatal("the page has no session")
 	}
 	srv := redistest.NewStandalone(t)
-	admin := srv.Admin(t).Options()
-	_, port, _ := strings.Cut(srv.Addr(), ":")
-	args := append([]string{"-p", port, "--user", admin.Username, "--pass", admin.Password, "--no-auth-warning"}, strings.Fields(session[1])...)
-	cmd := exec.CommandContext(t.Context(), cli, args...)
-	cmd.Dir = ".."
 	var typed strings.Builder
 	var want []string
 	for line := range strings.Lines(session[2]) {
@@ -43,12 +34,11 @@ func TestTheDebuggersSessionIsTrue(t *testing.T) {
 			want = append(want, line)
 		}
 	}
-	cmd.Stdin = strings.NewReader(typed.String())
-	out, err := cmd.CombinedOutput()
-	if err != nil || len(want) < 8 {
-		t.Fatalf("%d lines, %v\n%s", len(want), err, out)
+	out := debug(t, srv, typed.String(), strings.Fields(session[1])...)
+	if len(want) < 8 {
+		t.Fatalf("%d lines", len(want))
 	}
-	rest := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(string(out), "")
+	rest := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(out, "")
 	for _, line := range want {
 		_, behind, found := strings.Cut(rest, line)
 		if !found {
@@ -60,4 +50,43 @@ func TestTheDebuggersSessionIsTrue(t *testing.T) {
 	if n := srv.Admin(t).Exists(t.Context(), "orders").Val(); n != 0 {
 		t.Error("what the script wrote stayed")
 	}
+}
+
+// TestOnlyAbortStopsTheScriptInSyncMode leaves the debugger behind the first line,
+// in each way that the page names, and looks whether the script wrote its last.
+func TestOnlyAbortStopsTheScriptInSyncMode(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	session := strings.Fields("--ldb-sync-mode --eval examples/sequence/next.lua orders , 20261121 0 9000000000 1 999999 60000")
+	for typed, want := range map[string]int64{"s\na\n": 0, "s\nrestart\na\n": 1, "s\nquit\n": 1, "s\n": 1} {
+		srv.Admin(t).Del(t.Context(), "orders")
+		out := debug(t, srv, typed, session...)
+		wrote := func() bool { return srv.Admin(t).Exists(t.Context(), "orders").Val() == want }
+		if want == 0 && !wrote() {
+			t.Errorf("behind %q the script ran on:\n%s", typed, out)
+		}
+		redistest.Await(t, 10*time.Second, fmt.Sprintf("the end of the script behind %q", typed), wrote)
+	}
+}
+
+// debug has redis-cli do what is typed, in the directory of the repository.
+func debug(t *testing.T, srv *redistest.Server, typed string, args ...string) (out string) {
+	t.Helper()
+	cli, err := exec.LookPath("redis-cli")
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal("redis-cli is not installed")
+	} else if err != nil {
+		t.Skip("redis-cli is not installed: install it with redis-server")
+	}
+	admin := srv.Admin(t).Options()
+	_, port, _ := strings.Cut(srv.Addr(), ":")
+	args = append([]string{"-p", port, "--user", admin.Username, "--pass", admin.Password, "--no-auth-warning"}, args...)
+	cmd := exec.CommandContext(t.Context(), cli, args...)
+	cmd.Dir = ".."
+	cmd.Stdin = strings.NewReader(typed)
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return string(text)
 }

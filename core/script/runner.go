@@ -19,7 +19,8 @@ const DefaultBudget = 250 * time.Millisecond
 // Options are a runner's options. The zero value is ready to use.
 type Options struct {
 	// Budget is the most time a call takes, attempts and waiting included,
-	// whatever the client's own timeouts are. 0 means DefaultBudget.
+	// whatever the client's own timeouts are; its ReadTimeout, where that is
+	// shorter, may end a call sooner. 0 means DefaultBudget.
 	Budget time.Duration
 }
 

@@ -24,25 +24,35 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
+// first says what number a call is to begin with.
+func first(want int64) func(testing.TB, redis.UniversalClient, []string, any) {
+	return func(tb testing.TB, _ redis.UniversalClient, _ []string, reply any) {
+		tb.Helper()
+		var got taken
+		if err := next.Decode(reply, &got); err != nil || got.First != want || got.Now == 0 {
+			tb.Errorf("%+v, %v; want the number %d", got, err, want)
+		}
+	}
+}
+
 func TestNextLua(t *testing.T) {
 	t.Parallel()
 	orders := []string{"orders"}
-	first := func(want int64) func(testing.TB, redis.UniversalClient, []string, any) {
-		return func(tb testing.TB, _ redis.UniversalClient, _ []string, reply any) {
-			tb.Helper()
-			var got taken
-			if err := next.Decode(reply, &got); err != nil || got.First != want || got.Now == 0 {
-				tb.Errorf("%+v, %v; want the number %d", got, err, want)
-			}
-		}
-	}
 	scripttest.Run(t, next,
 		scripttest.Call{Name: "one", Keys: orders, Args: []any{20261120, 0, 9_000_000_000, 1, most, 60_000}, Check: first(1)},
 		scripttest.Call{Name: "ten", Keys: orders, Args: []any{20261120, 0, 9_000_000_000, 10, most, 60_000}, Check: first(2)},
+		scripttest.Call{Name: "none", Keys: orders, Args: []any{20261120, 0, 9_000_000_000, 0, most, 60_000}, Fails: "fewer than one"},
+	)
+}
+
+func TestNextLuaOnEachDay(t *testing.T) {
+	t.Parallel()
+	orders := []string{"orders"}
+	scripttest.Run(t, next,
+		scripttest.Call{Name: "first day", Keys: orders, Args: []any{20261120, 0, 9_000_000_000, 11, most, 60_000}, Check: first(1)},
 		scripttest.Call{Name: "next day", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, 1, most, 60_000}, Check: first(1)},
 		scripttest.Call{Name: "day before", Keys: orders, Args: []any{20261120, 0, 9_000_000_000, 1, most, 60_000}, Check: first(2)},
 		scripttest.Call{Name: "too many", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, 2, 3, 60_000}, Check: first(0)},
-		scripttest.Call{Name: "none", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, 0, most, 60_000}, Fails: "fewer than one"},
 		scripttest.Call{Name: "minus one", Keys: orders, Args: []any{20261121, 0, 9_000_000_000, -1, most, 60_000}, Fails: "fewer than one"},
 		scripttest.Call{Name: "another time", Keys: orders, Args: []any{20261121, 0, 1, 1, most, 60_000}, Check: first(0)},
 	)
