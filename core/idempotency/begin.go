@@ -123,7 +123,7 @@ func (g *Guard) takeBack(q *question) {
 		return
 	}
 	asked := *q // which nothing else outlasts, and a replay needs no memory for
-	asked.doubt.TakeBack(&g.undo, g.opts.Lease, false, func() (found bool, err error) {
+	asked.doubt.TakeBack(g.undo.Start, g.opts.Lease, false, func() (found bool, err error) {
 		n, _, err := g.abandon(context.Background(), &asked, undone)
 		return n > 0, err
 	})

@@ -45,7 +45,7 @@ func (c *Claim) conclude(ctx context.Context, o Outcome) error {
 	c.of.count.unconfirmed.Add(1)
 	c.of.watch.ring(c.record)
 	in.Add(ask.Doubt{Last: asked, Calls: 1})
-	in.TakeBack(&c.of.late, c.of.opts.Lease, true, func() (bool, error) {
+	in.TakeBack(c.of.late.Start, c.of.opts.Lease, true, func() (bool, error) {
 		n, _, err := end(context.Background())
 		if err == nil {
 			_ = c.concluded(o, n, true)

@@ -80,7 +80,7 @@ func verdict(n int64, doubted bool) error {
 
 // takeBack goes on ending a hold until it is gone.
 func (s *shared) takeBack(in ask.Doubt, granted bool, end ending) {
-	in.TakeBack(&s.undo, s.opts.TTL, granted, func() (found bool, err error) {
+	in.TakeBack(s.undo.Start, s.opts.TTL, granted, func() (found bool, err error) {
 		n, _, err := end(context.Background())
 		return n >= lapsed, err
 	})

@@ -51,7 +51,7 @@ func (r *Reservation) conclude(ctx context.Context, to state, say func(context.C
 	}
 	r.of.count.unconfirmed.Add(1)
 	in.Add(ask.Doubt{Last: asked, Calls: 1})
-	in.TakeBack(&r.of.late, r.of.opts.Lease, true, func() (bool, error) {
+	in.TakeBack(r.of.late.Start, r.of.opts.Lease, true, func() (bool, error) {
 		_, err := r.say(context.Background(), to, say)
 		if !isScripts(err) {
 			err = nil
@@ -81,7 +81,7 @@ func (r *Reservation) say(ctx context.Context, to state, say func(context.Contex
 
 func (r *Reservation) confirm(ctx context.Context) (ask.Doubt, error) {
 	_, _, in, err := r.of.take(ctx, &r.question, forGood)
-	r.doubt.Add(in)
+	r.doubts(in, true)
 	switch {
 	case err == nil:
 		r.becomes(sold)

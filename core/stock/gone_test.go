@@ -147,9 +147,14 @@ func TestEditedReservation(t *testing.T) {
 			if r, err := s.Reserve(ctx, item, "bob", "1", atOnce); r != nil || !errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrDisagrees) {
 				t.Errorf("%v: Reserve of another: %v", e, err)
 			}
-			if e[0] == "first" || e[0] == "last" {
+			switch {
+			case e[0] == "first", e[0] == "last":
 				lapse(t, admin, nameOf(prefix, item), 1, 1)
 				refused(t, s, item, "bob", "1", atOnce, stock.ErrDisagrees)
+			case e[1] == "nonsense" && e[0] == "b:ann":
+				lapse(t, admin, nameOf(prefix, item), 1, 1)
+				counts(t, s, item, 2, 0, 0)
+				reserve(t, s, item, "ann", "1", &stock.ReserveOptions{Quantity: 2})
 			}
 			if err := held.Confirm(ctx); err != nil && !errors.Is(err, stock.ErrDisagrees) && !errors.Is(err, stock.ErrQuantity) {
 				t.Errorf("%v: Confirm: %v", e, err)

@@ -24,6 +24,7 @@ type Reservation struct {
 
 	asking sync.Mutex // one question at a time
 	doubt  ask.Doubt  // of what was asked and may grant it; under asking
+	lasts  bool       // what that grants may have no lease
 
 	mu    sync.Mutex
 	state state
@@ -209,14 +210,23 @@ func FromContext(ctx context.Context) (*Reservation, bool) {
 	return r, ok
 }
 
+// doubts notes questions of which nobody knows whether they were heard.
+func (r *Reservation) doubts(in ask.Doubt, forGood bool) {
+	r.doubt.Add(in)
+	r.lasts = r.lasts || forGood && in.Calls > 0
+}
+
 // takeBack gives back, in the background, what calls without an answer may have
 // granted.
 func (r *Reservation) takeBack() {
 	if r.doubt.Calls == 0 {
 		return
 	}
-	q := r.question
-	r.doubt.TakeBack(&r.of.undo, r.of.opts.Lease, false, func() (found bool, err error) {
+	q, start := r.question, r.of.undo.Start
+	if r.lasts {
+		start = r.of.undo.Keep
+	}
+	r.doubt.TakeBack(start, r.of.opts.Lease, false, func() (found bool, err error) {
 		n, _, _, err := r.of.number(context.Background(), cancelScript, q.key, q.buyer, q.id, q.token)
 		return n > 0, err
 	})

@@ -2,10 +2,12 @@ package stock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/script"
 )
 
 // Reserve has a buyer have units of an item, until a lease ends or, with
@@ -24,8 +26,9 @@ import (
 // The error is [ErrSoldOut], [ErrYours] or [ErrUnknown]; [ErrQuantity] when the id
 // has another quantity; [ErrDisagrees]; [ErrItem], [ErrBuyer], [ErrID] or
 // [ErrUnits]; ctx.Err() when the caller's context ended; a [*script.Error] when
-// Redis could not answer within the budget; or [ErrLapsed] when the process slept
-// from the question on until the lease was over. What Redis may have granted
+// Redis could not answer within the budget, or was not asked to sell at once since
+// 100,000 reservations of this process are in doubt; or [ErrLapsed] when the process
+// slept from the question on until the lease was over. What Redis may have granted
 // nonetheless is given back in the background.
 func (s *Stock) Reserve(ctx context.Context, item, buyer, id string, opts *ReserveOptions) (*Reservation, error) {
 	r, err := s.reservation(item, buyer, id, opts)
@@ -84,6 +87,12 @@ type question struct {
 	buyer, id, quantity, token any // strings, made into arguments once
 }
 
+// doubted is how many reservations are looked for at a time that nobody was told
+// of, and how many conclusions are repeated.
+const doubted = 100_000
+
+var errFull = errors.New("too many reservations are in doubt: nothing is sold at once until Redis has told of some of them")
+
 // forGood is the lease of what is sold.
 const forGood = "0"
 
@@ -93,12 +102,15 @@ func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOption
 	}
 	term, terms := s.lease, &s.plain
 	if opts != nil && opts.Confirm {
+		if s.undo.Full() {
+			return &script.Error{Script: reserveScript.Name(), Class: script.ErrNotExecuted, Err: errFull}
+		}
 		term = forGood
 	} else if opts != nil && opts.Renew {
 		terms = &s.kept
 	}
 	n, asked, in, err := s.take(ctx, &r.question, term)
-	r.doubt = in
+	r.doubts(in, term == forGood)
 	if err != nil {
 		r.takeBack()
 		return err

@@ -63,10 +63,10 @@ type Stats struct {
 	Holding    int    // reservations on a lease now
 	Concluding int    // confirmations and cancellations that are being repeated now
 	Concluded  uint64 // confirmations and cancellations that Redis answered late
-	Dropped    uint64 // confirmations and cancellations that were repeated once and no more, since too many are being repeated
+	Dropped    uint64 // confirmations and cancellations that were repeated once and no more, since 100,000 are being repeated
 	Undoing    int    // grants that nobody was told of, and that are looked for now
 	Undone     uint64 // such grants that were found, and given back
-	Lapsing    uint64 // such grants that are left as they are, since too many are looked for
+	Lapsing    uint64 // such grants on a lease that are left to it, since 100,000 are looked for
 }
 
 // Stats tells what the Stock does and has done in this process. It asks nobody.

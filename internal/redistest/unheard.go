@@ -65,6 +65,13 @@ func (c *Late) Process(ctx context.Context, cmd redis.Cmder) error {
 	return c.UniversalClient.Process(ctx, cmd)
 }
 
+// Waiting is how many calls are on their way.
+func (c *Late) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls)
+}
+
 // Deliver makes the first call that is on its way. Another may be held back in its
 // place.
 func (c *Late) Deliver(tb testing.TB) {

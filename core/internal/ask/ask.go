@@ -66,10 +66,13 @@ func (d *Doubt) Add(more Doubt) {
 // TakeBack has end give back what calls in doubt granted, in the background,
 // until it is gone or has lapsed. Of a grant that was answered for, that it is
 // not there is proof enough; each call in doubt may yet grant what was found
-// and ended before.
-func (d *Doubt) TakeBack(u *undo.Undoer, lease time.Duration, answered bool, end func() (found bool, err error)) {
+// and ended before. start is Start or Keep of an undo.Undoer.
+func (d *Doubt) TakeBack(
+	start func(asked time.Time, lease time.Duration, attempt func() undo.Result) bool,
+	lease time.Duration, answered bool, end func() (found bool, err error),
+) {
 	ended, calls := 0, d.Calls
-	u.Start(d.Last, lease, func() undo.Result {
+	start(d.Last, lease, func() undo.Result {
 		found, err := end()
 		switch {
 		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):

@@ -184,7 +184,7 @@ func TestTakeBack(t *testing.T) {
 				var u undo.Undoer
 				times := 0
 				d := Doubt{Last: time.Now(), Calls: c.calls}
-				d.TakeBack(&u, lease, c.answered, func() (bool, error) {
+				d.TakeBack(u.Start, lease, c.answered, func() (bool, error) {
 					times++
 					e := c.ends[min(times, len(c.ends))-1]
 					return e.found, e.err

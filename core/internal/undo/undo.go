@@ -8,15 +8,19 @@ import (
 	"time"
 )
 
-// Most is how many grants an Undoer looks for at a time, and abreast how many
-// attempts it makes at once: a Redis that is slow or comes back is not met by all
-// that failed meanwhile. Of those, silent may be for whoever did not answer the
+// Most is how many grants an Undoer looks for at a time where it does not say
+// otherwise, and abreast how many attempts it makes at once: a Redis that is slow
+// or comes back is not met by all that failed meanwhile. Of those, silent may be for whoever did not answer the
 // last time: one node that is gone does not keep the others waiting.
 const (
 	Most    = 1000
 	abreast = 16
 	silent  = 12
 )
+
+// breath is between two attempts for the silent: a server that refuses at once is
+// not asked by thousands as fast as it can.
+const breath = 10 * time.Millisecond
 
 // Result is what became of an attempt.
 type Result uint8
@@ -41,6 +45,9 @@ const sparser = 4
 // attempts there is no goroutine, only a timer. The zero Undoer is ready to
 // use; it is safe for concurrent use, and must not be copied.
 type Undoer struct {
+	// Room is how many grants are looked for at a time; 0 means Most.
+	Room int
+
 	pending, spare     atomic.Int64
 	undone, overflowed atomic.Uint64
 
@@ -54,7 +61,7 @@ type Undoer struct {
 type Stats struct {
 	Pending    int    // grants that are looked for now
 	Undone     uint64 // grants that were found
-	Overflowed uint64 // grants that were looked for once at the most and not found, since Most were pending; they lapse
+	Overflowed uint64 // grants that were looked for once at the most and not found, since there was no room; they lapse
 }
 
 // Stats tells what the Undoer does and has done.
@@ -69,11 +76,31 @@ func (u *Undoer) Stats() Stats {
 // have the question still before it, and so each attempt that is Unanswered puts
 // that end off to a lease later.
 //
-// While Most grants are pending it has attempt called once at the most, and
-// returns false: most grants are there at once.
+// Where there is no room it has attempt called once at the most, and returns
+// false: most grants are there at once.
 func (u *Undoer) Start(asked time.Time, lease time.Duration, attempt func() Result) bool {
+	return u.start(asked, lease, attempt, false)
+}
+
+// Keep is Start for a grant that would never lapse: there is always room for it.
+// So whoever is to ask for such a grant asks Full before.
+func (u *Undoer) Keep(asked time.Time, lease time.Duration, attempt func() Result) bool {
+	return u.start(asked, lease, attempt, true)
+}
+
+// Full says that there is no more room.
+func (u *Undoer) Full() bool { return u.pending.Load() >= u.room() }
+
+func (u *Undoer) room() int64 {
+	if u.Room > 0 {
+		return int64(u.Room)
+	}
+	return Most
+}
+
+func (u *Undoer) start(asked time.Time, lease time.Duration, attempt func() Result, keep bool) bool {
 	s := &search{undoer: u, attempt: attempt, lease: lease, open: asked, told: time.Now()}
-	if u.pending.Add(1) > Most {
+	if u.pending.Add(1) > u.room() && !keep {
 		u.pending.Add(-1)
 		if s.once = true; u.spare.Add(1) > Most {
 			u.spare.Add(-1)
@@ -103,7 +130,9 @@ func (u *Undoer) enter(s *search) {
 
 func (u *Undoer) run() {
 	for s, unheard := u.next(false); s != nil; s, unheard = u.next(unheard) {
-		s.step()
+		if s.step() == Unanswered && unheard {
+			time.Sleep(breath)
+		}
 	}
 }
 
@@ -140,7 +169,7 @@ type search struct {
 	attempts int
 }
 
-func (s *search) step() {
+func (s *search) step() Result {
 	u, began := s.undoer, time.Now()
 	waited := began.Sub(s.due) // in which Redis was not asked
 	s.open, s.told = s.open.Add(waited), s.told.Add(waited)
@@ -153,10 +182,10 @@ func (s *search) step() {
 	switch {
 	case s.once:
 		u.spare.Add(-1)
-		return
+		return result
 	case result == Done, result == Absent && began.Sub(s.open) >= s.lease:
 		u.pending.Add(-1)
-		return
+		return result
 	}
 	if s.unheard = result == Unanswered; s.unheard {
 		s.open = time.Now()
@@ -165,4 +194,5 @@ func (s *search) step() {
 	pause := max(pauses[min(s.attempts, len(pauses)-1)], began.Sub(s.told)/sparser)
 	s.attempts++
 	time.AfterFunc(pause-time.Since(began), func() { u.enter(s) })
+	return result
 }

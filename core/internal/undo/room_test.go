@@ -1,0 +1,102 @@
+package undo
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestRoom: there are as many searches as was said, and those that are kept.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		u := Undoer{Room: 2}
+		var there atomic.Bool
+		attempt := func() Result {
+			if there.Load() {
+				return Done
+			}
+			return Absent
+		}
+		for i := range 2 {
+			if u.Full() || !u.Start(time.Now(), time.Minute, attempt) {
+				t.Errorf("there is no room for the search %d", i)
+			}
+		}
+		if !u.Full() || u.Start(time.Now(), time.Minute, attempt) {
+			t.Error("there is room for a third")
+		}
+		for range 3 {
+			if !u.Keep(time.Now(), time.Minute, attempt) {
+				t.Error("it is not kept")
+			}
+		}
+		synctest.Wait()
+		if got := u.Stats(); got != (Stats{Pending: 5, Overflowed: 1}) {
+			t.Errorf("%+v", got)
+		}
+		there.Store(true)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := u.Stats(); got != (Stats{Undone: 5, Overflowed: 1}) || u.Full() {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestARefusalIsNoReasonToHurry has a server refuse at once all that is looked for,
+// and come back.
+func TestARefusalIsNoReasonToHurry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const many, away = 5000, 20 * time.Second
+		u := Undoer{Room: many}
+		began := time.Now()
+		var asked atomic.Int64
+		for range many {
+			u.Start(began, 30*time.Second, func() Result {
+				asked.Add(1)
+				if time.Since(began) < away {
+					return Unanswered
+				}
+				return Done
+			})
+		}
+		time.Sleep(away - time.Nanosecond)
+		synctest.Wait()
+		if n := asked.Load(); n > many+int64(away/time.Second)*1200+100 {
+			t.Errorf("it was asked %d times", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := u.Stats(); got != (Stats{Undone: many}) {
+			t.Errorf("two seconds after it was back: %+v", got)
+		}
+	})
+}
+
+// TestMemoryOfASearch: a search takes less than half a kilobyte, beside what its
+// attempt refers to.
+func TestMemoryOfASearch(t *testing.T) { //nolint:paralleltest // it measures the heap
+	const many = 10_000
+	u := Undoer{Room: many}
+	attempt := func() Result { return Unanswered }
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for range many {
+		u.Start(time.Now(), time.Minute, attempt)
+	}
+	if after := heap(); after > before+many*500 {
+		t.Errorf("%d bytes a search", (after-before)/many)
+	} else {
+		t.Logf("%d bytes a search", (after-before)/many)
+	}
+	runtime.KeepAlive(&u)
+}

@@ -1,0 +1,92 @@
+package stock_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestWhatIsSoldAtOnceIsNotLost has more calls be in doubt than there is room for:
+// what they would sell for good is looked for nonetheless, and no other is asked
+// for. What has a lease is.
+func TestWhatIsSoldAtOnceIsNotLost(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const room, calls, units = 2, 5, 9
+		slow := &redistest.Late{UniversalClient: rdb, SHA: reserveSHA, Most: 1000}
+		s, other := newStock(t, slow, prefix, &stock.Options{Budget: time.Second}), newStock(t, rdb, prefix, nil)
+		s.Room(room)
+		if err := other.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		open(t, other, "item", units)
+		var all sync.WaitGroup
+		for i := range calls {
+			all.Go(func() { refused(t, s, "item", fmt.Sprint("buyer", i), "1", atOnce, script.ErrMaybeExecuted) })
+		}
+		all.Wait()
+		_, err := s.Reserve(t.Context(), "item", "late", "1", atOnce)
+		if !errors.Is(err, script.ErrNotExecuted) || !strings.Contains(err.Error(), "in doubt") {
+			t.Errorf("one more: %v", err)
+		}
+		if n := s.Stats(); n.Undoing != calls || n.Lapsing != 0 || n.Failed != calls+1 {
+			t.Errorf("%+v", n)
+		}
+		for range slow.Waiting() {
+			slow.Deliver(t)
+		}
+		redistest.Await(t, stock.DefaultLease*2/3, "all to be given back", func() bool {
+			l, err := other.Left(t.Context(), "item")
+			return err == nil && l.Left == units && s.Stats().Undone > 0
+		})
+		held := reserve(t, other, "item", "held", "1", nil)
+		if err := held.Cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCancelsOfAnOutageAreNotLost: more than a thousand.
+func TestCancelsOfAnOutageAreNotLost(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	rdb := &redistest.Cuttable{Client: srv.Client(t)}
+	s := newStock(t, rdb, prefix, &stock.Options{Budget: time.Second})
+	if err := s.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const n = 1500
+	open(t, s, "item", n)
+	var own []*stock.Reservation
+	for i := range n {
+		own = append(own, reserve(t, s, "item", fmt.Sprint("buyer", i), "1", atOnce))
+	}
+	rdb.Cut("refused")
+	var all sync.WaitGroup
+	for _, r := range own {
+		all.Go(func() {
+			if err := r.Cancel(t.Context()); !isScripts(err) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got := s.Stats(); got.Concluding != n || got.Dropped != 0 {
+		t.Errorf("%+v", got)
+	}
+	rdb.Mend()
+	redistest.Await(t, time.Minute, "all to be given back", func() bool {
+		l, err := s.Left(t.Context(), "item")
+		return err == nil && l.Left == n
+	})
+}
