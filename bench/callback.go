@@ -7,9 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -17,7 +15,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
-	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
@@ -120,52 +117,29 @@ func openCallback(wire wiring, free bool) func(context.Context, env) (*guarded, 
 		if err != nil {
 			return nil, errors.Join(err, rdb.Close())
 		}
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, errors.Join(err, rdb.Close())
-		}
 		gin.SetMode(gin.ReleaseMode)
 		engine := gin.New()
 		engine.POST(callbackPath, receive)
-		server, served := &http.Server{Handler: engine, ReadHeaderTimeout: time.Minute}, make(chan error, 1)
-		go func() { served <- server.Serve(listener) }()
-		client := &fasthttp.HostClient{Addr: listener.Addr().String(), MaxConns: 64}
-		send := func(_ context.Context, key string) error { return deliver(client, key) }
+		served, err := serve(ctx, engine, 64)
+		if err != nil {
+			return nil, errors.Join(err, rdb.Close())
+		}
+		send := func(_ context.Context, key string) error { return deliver(served, key) }
 		return &guarded{
 			first: send, replay: send, runs: b.entries.Load, free: free,
-			close: func() error {
-				client.CloseIdleConnections()
-				err := server.Close()
-				if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
-					err = errors.Join(err, ended)
-				}
-				return errors.Join(err, rdb.Close())
-			},
+			close: func() error { return errors.Join(served.close(), rdb.Close()) },
 		}, nil
 	}
 }
 
 // deliver sends an event as Stripe does, with a signature of this second.
-func deliver(client *fasthttp.HostClient, event string) error {
+func deliver(to *served, event string) error {
 	body := []byte(`{"id":"` + event + `","object":"event","type":"payment_intent.succeeded","created":1700000000,"livemode":false,` +
 		`"data":{"object":{"id":"pi_` + event + `","object":"payment_intent","amount":49900,"currency":"eur","metadata":{"order":"1"}}}}`)
 	stamp := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(stripeSecret))
 	mac.Write([]byte(stamp + "."))
 	mac.Write(body)
-	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(request)
-	defer fasthttp.ReleaseResponse(response)
-	request.Header.SetMethod(fasthttp.MethodPost)
-	request.SetRequestURI("http://" + client.Addr + callbackPath)
-	request.Header.SetContentType("application/json")
-	request.Header.Set("Stripe-Signature", "t="+stamp+",v1="+hex.EncodeToString(mac.Sum(nil)))
-	request.SetBodyRaw(body)
-	if err := client.Do(request, response); err != nil {
-		return err
-	}
-	if response.StatusCode() != http.StatusOK {
-		return fmt.Errorf("a delivery was answered with %d", response.StatusCode())
-	}
-	return nil
+	return to.send(http.StatusOK, callbackPath, body, "Content-Type", "application/json",
+		"Stripe-Signature", "t="+stamp+",v1="+hex.EncodeToString(mac.Sum(nil)))
 }

@@ -29,7 +29,7 @@ than it must ends with an error.
 
 `, "`", r.when.UTC().Format("2 January 2006"), r.host, r.rounds, r.slice)
 	r.targets(&b)
-	r.paces(&b, behindGin)
+	r.paces(&b, behindGin, replayed, r.usual(replayed)...)
 	b.WriteString("Redis CPU is that of the whole server (INFO cpu), of one caller. Commands are those that the endpoint sends and waits for. " +
 		"Bytes are MEMORY USAGE of one event that is done, its key included.\n\n")
 	r.whoIsWho(&b)
@@ -44,7 +44,7 @@ func (r *callbackResults) targets(b *strings.Builder) {
 		name   string
 		figure func(int) func(turn) float64
 	}{{"first", firsts}, {"replayed", replays}} {
-		for _, n := range crowds {
+		for _, n := range r.crowds {
 			rate, ratio := over(r.measured[neapCallback], what.figure(n)), r.beside(neapCallback, bareCallback, what.figure(n))
 			fmt.Fprintf(b, "- %s, %d at once: %.0f a second, to be at least %d: %s; that is %.2f (%.2f–%.2f) of the handler alone\n",
 				what.name, n, rate.median, targetDeliveries, holds(rate.median >= targetDeliveries), ratio.median, ratio.low, ratio.high)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,51 +9,24 @@ import (
 // Who handles an event that is sent again, or does not handle one, is found out.
 func TestCallbacksAreWatched(t *testing.T) {
 	t.Parallel()
-	s := testServer(t)
-	stands, closeAll, err := s.openGuards(t.Context(), callbackings())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := closeAll(); err != nil {
-			t.Error(err)
-		}
-	}()
-	for _, st := range stands {
-		if err := s.prepare(t.Context(), st); err != nil {
-			t.Fatal(st.name, err)
-		}
-		for _, firsts := range []bool{true, false} {
-			if p, err := s.pace(t.Context(), st, 2, time.Millisecond, firsts); err != nil || p.rate <= 0 {
-				t.Errorf("%s: %+v, %v", st.name, p, err)
-			}
-		}
+	eachStand(t, callbackings(), func(s *server, st *stand) {
 		st.free = !st.free
 		if _, err := s.pace(t.Context(), st, 1, time.Millisecond, false); err == nil {
 			t.Errorf("%s passed for the other", st.name)
 		}
-	}
+	})
 }
 
 func TestTheCallbacksReport(t *testing.T) {
 	t.Parallel()
-	s := testServer(t)
-	of, err := s.measureGuards(t.Context(), callbackings(), 2, time.Millisecond, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &callbackResults{of}
+	r := &callbackResults{oneRound(t, callbackings(), crowds)}
 	for name, want := range map[string]keeps{neapCallback: {first: 2, replay: 1}, bareCallback: {}} {
 		if got := r.kept[name]; got.first != want.first || got.replay != want.replay || (got.bytes > 0) != (name == neapCallback) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	for name, rate := range map[string]float64{bareCallback: 4000, neapCallback: 1000} {
-		one := turn{first: map[int]pace{}, replay: map[int]pace{}}
-		for _, n := range crowds {
-			one.first[n], one.replay[n] = pace{rate: rate, cpu: 1}, pace{rate: rate / 2, cpu: 1}
-		}
-		r.measured[name] = []turn{one, one}
+		r.steady(name, rate, rate/2)
 	}
 	text := r.report()
 	for begins, want := range map[string]string{

@@ -32,6 +32,7 @@ type guarded struct {
 	replay func(ctx context.Context, key string) error // of a key that first was called with
 	runs   func() int64                                // of the handler; nil where there is none
 	free   bool                                        // nothing stands before the handler
+	fill   func(ctx context.Context) error             // puts what is there from the beginning into an empty database; nil is nothing
 	close  func() error
 }
 

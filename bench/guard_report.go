@@ -28,7 +28,7 @@ or less often than it must ends with an error.
 `, "`", r.when.UTC().Format("2 January 2006"), r.host, r.rounds, r.slice)
 	r.targets(&b)
 	for _, g := range []kin{direct, overHTTP} {
-		r.paces(&b, g)
+		r.paces(&b, g, replayed, r.usual(replayed)...)
 	}
 	b.WriteString("Redis CPU is that of the whole server (INFO cpu), of one caller. Commands are those that the client sends and waits for. " +
 		"Bytes are MEMORY USAGE of one answered request, its key included.\n\n")
@@ -63,16 +63,29 @@ func replays(goroutines int) func(turn) float64 {
 	return func(t turn) float64 { return t.replay[goroutines].rate }
 }
 
-func (r *guardResults) paces(b *strings.Builder, g kin) {
+// ways are what the two ways of asking are called.
+type ways struct{ first, replay, crowd string }
+
+var replayed = ways{"first", "replayed", "at once"}
+
+// column is one more of the table of paces.
+type column struct {
+	head string
+	cell func(name string) string
+}
+
+func (r *guardResults) paces(b *strings.Builder, g kin, w ways, more ...column) {
 	all := r.in(g)
 	base := all[0].name
 	head := []string{""}
 	var figures []func(turn) float64
-	for _, n := range crowds {
-		head = append(head, fmt.Sprintf("first a second, %d at once", n), "ratio", fmt.Sprintf("replayed a second, %d at once", n), "ratio")
+	for _, n := range r.crowds {
+		head = append(head, fmt.Sprintf("%s a second, %d %s", w.first, n, w.crowd), "ratio", fmt.Sprintf("%s a second, %d %s", w.replay, n, w.crowd), "ratio")
 		figures = append(figures, firsts(n), replays(n))
 	}
-	head = append(head, "commands, first", "replay", "Redis CPU, first, µs", "replay, µs", "bytes")
+	for _, c := range more {
+		head = append(head, c.head)
+	}
 	var rows [][]string
 	for _, c := range all {
 		row := []string{c.name}
@@ -81,14 +94,40 @@ func (r *guardResults) paces(b *strings.Builder, g kin) {
 			row = append(row, fmt.Sprintf("%.0f (%.0f–%.0f)", rate.median, rate.low, rate.high),
 				fmt.Sprintf("%.2f (%.2f–%.2f)", ratio.median, ratio.low, ratio.high))
 		}
-		k := r.kept[c.name]
-		row = append(row, fmt.Sprintf("%.3g", k.first), fmt.Sprintf("%.3g", k.replay),
-			fmt.Sprintf("%.0f", over(r.measured[c.name], func(t turn) float64 { return t.first[1].cpu }).median),
-			fmt.Sprintf("%.0f", over(r.measured[c.name], func(t turn) float64 { return t.replay[1].cpu }).median),
-			dashed(k.bytes))
+		for _, column := range more {
+			row = append(row, column.cell(c.name))
+		}
 		rows = append(rows, row)
 	}
 	table(b, strings.ToUpper(string(g[:1]))+string(g[1:]), head, rows)
+}
+
+// commands are two columns, of what a contestant sends.
+func (r *guardResults) commands(w ways) []column {
+	return []column{
+		{"commands, " + w.first, func(name string) string { return fmt.Sprintf("%.3g", r.kept[name].first) }},
+		{w.replay, func(name string) string { return fmt.Sprintf("%.3g", r.kept[name].replay) }},
+	}
+}
+
+// costs are two columns, of the fewest goroutines.
+func (r *guardResults) costs(w ways, what, format string, figure func(pace) float64) []column {
+	n := r.crowds[0]
+	cell := func(of func(turn) pace) func(string) string {
+		return func(name string) string {
+			return fmt.Sprintf(format, over(r.measured[name], func(t turn) float64 { return figure(of(t)) }).median)
+		}
+	}
+	return []column{
+		{what + ", " + w.first, cell(func(t turn) pace { return t.first[n] })},
+		{w.replay, cell(func(t turn) pace { return t.replay[n] })},
+	}
+}
+
+// usual are the columns of what is kept for a request.
+func (r *guardResults) usual(w ways) []column {
+	all := append(r.commands(w), r.costs(w, "Redis CPU, µs", "%.0f", func(p pace) float64 { return p.cpu })...)
+	return append(all, column{"bytes", func(name string) string { return dashed(r.kept[name].bytes) }})
 }
 
 func dashed(n float64) string {
@@ -103,7 +142,7 @@ func (r *guardResults) targets(b *strings.Builder) {
 	fmt.Fprintf(b, "## What neap set itself\n\n- round trips of a first request %.3g, to be %d, and of a replay %.3g, to be 1: %s\n",
 		k.first, targetFirst, k.replay, holds(k.first == targetFirst && k.replay == 1))
 	fmt.Fprintf(b, "- an answer of %d bytes is kept in %.0f, to be at most %.0f: %s\n", len(answer), k.bytes, targetKept, holds(k.bytes <= targetKept))
-	for _, n := range crowds {
+	for _, n := range r.crowds {
 		costs := r.beside(guardGET, neapGuard, replays(n)).median
 		fmt.Fprintf(b, "- a replay, %d at once, costs %.2f GETs of the same bytes, to be at most %.1f: %s; a script that does nothing but GET costs %.2f\n",
 			n, costs, targetReplay, holds(costs <= targetReplay), r.beside(guardGET, guardByLua, replays(n)).median)
@@ -113,7 +152,7 @@ func (r *guardResults) targets(b *strings.Builder) {
 		name   string
 		figure func(int) func(turn) float64
 	}{{"first requests", firsts}, {"replays", replays}} {
-		for _, n := range crowds {
+		for _, n := range r.crowds {
 			if len(r.measured[neapFiber]) > 0 {
 				s := r.beside(neapFiber, fibersOwn, what.figure(n))
 				fmt.Fprintf(b, "Behind Fiber, %d at once, neap serves %.2f (%.2f–%.2f) times as many %s as Fiber's own middleware.\n",

@@ -5,16 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 // pace is what one slice of requests came to.
 type pace struct {
-	rate float64 // requests a second
-	cpu  float64 // microseconds of the server's time a request
+	rate   float64 // requests a second
+	cpu    float64 // microseconds of the server's time a request
+	within float64 // of these, microseconds within the commands
+	own    float64 // microseconds of this process a request, with those of the client of its server
+	allocs float64 // likewise
 }
 
 // turn is what one contestant did in one round, by goroutines.
@@ -34,6 +40,7 @@ type guardResults struct {
 	rounds   int
 	slice    time.Duration
 	all      []guarding
+	crowds   []int // goroutines
 	measured map[string][]turn
 	kept     map[string]keeps
 	promises map[string]promises
@@ -42,13 +49,15 @@ type guardResults struct {
 // known are so many keys that were done before they are replayed.
 const known = 64
 
-func (s *server) measureGuards(ctx context.Context, all []guarding, rounds int, d time.Duration, progress io.Writer) (r *guardResults, err error) {
+func (s *server) measureGuards(
+	ctx context.Context, all []guarding, crowds []int, rounds int, d time.Duration, progress io.Writer,
+) (r *guardResults, err error) {
 	host, err := s.host(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r = &guardResults{
-		host: host, when: time.Now(), rounds: rounds, slice: d, all: all,
+		host: host, when: time.Now(), rounds: rounds, slice: d, all: all, crowds: crowds,
 		measured: map[string][]turn{}, kept: map[string]keeps{}, promises: map[string]promises{},
 	}
 	stands, closeAll, err := s.openGuards(ctx, r.all)
@@ -67,7 +76,7 @@ func (s *server) measureGuards(ctx context.Context, all []guarding, rounds int, 
 	}
 	for i := range rounds {
 		fmt.Fprintf(progress, "round %d of %s\n", i+1, all[len(all)-1].kin)
-		round, err := s.guardRound(ctx, stands, d)
+		round, err := s.guardRound(ctx, stands, crowds, d)
 		if err != nil {
 			return nil, err
 		}
@@ -82,8 +91,9 @@ func (s *server) measureGuards(ctx context.Context, all []guarding, rounds int, 
 type stand struct {
 	guarding
 	*guarded
-	db   int
-	done []string
+	db    int
+	done  []string
+	share map[string]float64 // of commands that clients sent
 }
 
 func (s *server) openGuards(ctx context.Context, all []guarding) (stands []*stand, closeAll func() error, err error) {
@@ -108,6 +118,11 @@ func (s *server) prepare(ctx context.Context, st *stand) error {
 	if err := s.empty(ctx, st.db); err != nil {
 		return err
 	}
+	if st.fill != nil {
+		if err := st.fill(ctx); err != nil {
+			return err
+		}
+	}
 	st.done = make([]string, known)
 	for i := range st.done {
 		st.done[i] = operation()
@@ -120,7 +135,7 @@ func (s *server) prepare(ctx context.Context, st *stand) error {
 
 // guardRound has every contestant ask in turn, in each way in an order of its
 // own, so that what is compared is as near in time as can be.
-func (s *server) guardRound(ctx context.Context, stands []*stand, d time.Duration) (map[string]turn, error) {
+func (s *server) guardRound(ctx context.Context, stands []*stand, crowds []int, d time.Duration) (map[string]turn, error) {
 	round := map[string]turn{}
 	most := crowds[len(crowds)-1]
 	for _, st := range stands {
@@ -165,12 +180,16 @@ func (s *server) pace(ctx context.Context, st *stand, goroutines int, d time.Dur
 		ran = st.runs()
 	}
 	before, err := s.busy(ctx)
-	if err != nil {
+	said, fault := s.counts(ctx)
+	if err := errors.Join(err, fault); err != nil {
 		return p, err
 	}
 	var done sync.WaitGroup
 	var n atomic.Int64
 	faults := make([]error, goroutines)
+	var memory, memoryAfter runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	used := ownCPU()
 	began := time.Now()
 	for i := range goroutines {
 		done.Go(func() {
@@ -181,8 +200,11 @@ func (s *server) pace(ctx context.Context, st *stand, goroutines int, d time.Dur
 	}
 	done.Wait()
 	elapsed := time.Since(began)
+	used = ownCPU() - used
+	runtime.ReadMemStats(&memoryAfter)
 	after, err := s.busy(ctx)
-	if err := errors.Join(errors.Join(faults...), err, ctx.Err()); err != nil {
+	saidAfter, fault := s.counts(ctx)
+	if err := errors.Join(errors.Join(faults...), err, fault, ctx.Err()); err != nil {
 		return p, err
 	}
 	if st.runs != nil {
@@ -195,7 +217,23 @@ func (s *server) pace(ctx context.Context, st *stand, goroutines int, d time.Dur
 		}
 	}
 	asked := float64(n.Load())
-	return pace{rate: asked / elapsed.Seconds(), cpu: (after - before) / asked}, nil
+	p = pace{
+		rate: asked / elapsed.Seconds(), cpu: (after - before) / asked, own: used / asked,
+		allocs: float64(memoryAfter.Mallocs-memory.Mallocs) / asked,
+	}
+	for name, share := range st.share {
+		p.within += share * (saidAfter.usec[name] - said.usec[name]) / asked
+	}
+	return p, nil
+}
+
+// ownCPU is what this process has used, in microseconds.
+func ownCPU() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
 }
 
 // kept counts commands, and weighs what is left of a request.
@@ -203,6 +241,7 @@ func (s *server) kept(ctx context.Context, st *stand) (k keeps, err error) {
 	if err := s.prepare(ctx, st); err != nil {
 		return k, err
 	}
+	st.share = map[string]float64{}
 	commands := func(ask func(i int) error) (float64, error) {
 		heard, err := s.watch(ctx, st.db, func() error {
 			for i := range probes {
@@ -212,6 +251,7 @@ func (s *server) kept(ctx context.Context, st *stand) (k keeps, err error) {
 			}
 			return nil
 		})
+		maps.Copy(st.share, heard.share())
 		return float64(len(heard.outer)) / probes, err
 	}
 	if k.first, err = commands(func(int) error { return st.first(ctx, operation()) }); err != nil {

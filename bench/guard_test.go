@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A contestant that does not do what its name says is found out.
-func TestGuardsAreWatched(t *testing.T) {
-	t.Parallel()
+// eachStand has every contestant ask for a moment in each way, and then calls f.
+func eachStand(t *testing.T, all []guarding, f func(s *server, st *stand)) {
+	t.Helper()
 	s := testServer(t)
-	stands, closeAll, err := s.openGuards(t.Context(), guardings())
+	stands, closeAll, err := s.openGuards(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,8 +30,35 @@ func TestGuardsAreWatched(t *testing.T) {
 				t.Errorf("%s: %+v, %v", st.name, p, err)
 			}
 		}
+		f(s, st)
+	}
+}
+
+// oneRound measures all for a moment.
+func oneRound(t *testing.T, all []guarding, crowds []int) *guardResults {
+	t.Helper()
+	r, err := testServer(t).measureGuards(t.Context(), all, crowds, 1, time.Millisecond, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// steady has a contestant do so much in each of two rounds.
+func (r *guardResults) steady(name string, first, replay float64) {
+	one := turn{first: map[int]pace{}, replay: map[int]pace{}}
+	for _, n := range r.crowds {
+		one.first[n], one.replay[n] = pace{rate: first, cpu: 10}, pace{rate: replay, cpu: 10}
+	}
+	r.measured[name] = []turn{one, one}
+}
+
+// A contestant that does not do what its name says is found out.
+func TestGuardsAreWatched(t *testing.T) {
+	t.Parallel()
+	eachStand(t, guardings(), func(s *server, st *stand) {
 		if st.free || st.name == guardScript {
-			continue // which make no difference
+			return // which make no difference
 		}
 		first, replay := st.first, st.replay
 		st.first = func(ctx context.Context, _ string) error { return first(ctx, st.done[0]) }
@@ -42,7 +69,7 @@ func TestGuardsAreWatched(t *testing.T) {
 		if _, err := s.pace(t.Context(), st, 1, time.Millisecond, false); err == nil {
 			t.Errorf("%s: a first request passed for a replay", st.name)
 		}
-	}
+	})
 }
 
 // What is said of the middlewares is what they do.
@@ -73,7 +100,7 @@ func TestPromises(t *testing.T) {
 // flatGuards have the same figures, but that neap's are twice the others'.
 func flatGuards() *guardResults {
 	r := &guardResults{
-		when: time.Now(), rounds: 2, slice: time.Second, all: guardings(),
+		when: time.Now(), rounds: 2, slice: time.Second, all: guardings(), crowds: crowds,
 		measured: map[string][]turn{}, kept: map[string]keeps{}, promises: map[string]promises{},
 	}
 	for _, c := range r.all {
@@ -81,11 +108,8 @@ func flatGuards() *guardResults {
 		if c.kind == ours {
 			k, rate = keeps{first: 2, replay: 1, bytes: 1400}, 2000
 		}
-		one := turn{first: map[int]pace{}, replay: map[int]pace{}}
-		for _, n := range crowds {
-			one.first[n], one.replay[n] = pace{rate, 10}, pace{2 * rate, 10}
-		}
-		r.measured[c.name], r.kept[c.name] = []turn{one, one}, k
+		r.steady(c.name, rate, 2*rate)
+		r.kept[c.name] = k
 		if c.middleware != nil {
 			r.promises[c.name] = promises{beside: 2, besideIs: 409, bodyLeaks: true, otherBody: 201, fullRuns: 1, full: 200}
 		}
@@ -130,11 +154,7 @@ func TestTheGuardsReport(t *testing.T) {
 
 func TestOneGuardRound(t *testing.T) {
 	t.Parallel()
-	s := testServer(t)
-	r, err := s.measureGuards(t.Context(), guardings(), 1, time.Millisecond, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := oneRound(t, guardings(), crowds)
 	for name, want := range map[string]keeps{
 		guardGET: {first: 2, replay: 1}, neapGuard: {first: 2, replay: 1}, neapFiber: {first: 2, replay: 1},
 		fibersOwn: {first: 3, replay: 1}, bareFiber: {},

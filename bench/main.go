@@ -1,6 +1,6 @@
 // Bench measures neap beside other limiters, locks and guards, and callbacks with
 // it and without, on a redis-server that it starts itself, and writes what it found
-// to RESULTS.md, RESULTS.svg, LOCKS.md, GUARD.md and CALLBACKS.md.
+// to RESULTS.md, RESULTS.svg, LOCKS.md, GUARD.md, CALLBACKS.md and STOCK.md.
 package main
 
 import (
@@ -13,8 +13,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
+
+// parts are what is measured, in turn.
+var parts = []string{"locks", "guard", "callbacks", "stock", "limits"}
 
 func main() {
 	var p plan
@@ -22,7 +26,7 @@ func main() {
 	flag.DurationVar(&p.slice, "slice", 120*time.Millisecond, "how long a contestant is asked in a round")
 	flag.IntVar(&p.tries, "tries", 3, "how often each is asked by many callers at once for more than it has")
 	keys := flag.Int("keys", 100_000, "how many keys there are beside the one hot key")
-	what := flag.String("only", "", "limits, locks, guard or callbacks; all otherwise")
+	what := flag.String("only", "", strings.Join(parts, ", ")+"; all otherwise")
 	dir := flag.String("out", ".", "the directory to write to")
 	flag.Parse()
 	p.keys, p.goroutines = []int{1, *keys}, []int{1, 16, 256}
@@ -34,8 +38,8 @@ func main() {
 }
 
 func run(ctx context.Context, p plan, only, dir string) (err error) {
-	if !slices.Contains([]string{"", "limits", "locks", "guard", "callbacks"}, only) {
-		return fmt.Errorf("-only is %q: use limits, locks, guard or callbacks, or leave it out for all", only)
+	if only != "" && !slices.Contains(parts, only) {
+		return fmt.Errorf("-only is %q: use one of %s, or leave it out for all", only, strings.Join(parts, ", "))
 	}
 	if p.rounds < 1 || p.tries < 1 || p.slice <= 0 || p.keys[1] < 2 || p.keys[1] > 1<<24 {
 		return errors.New("rounds, tries and slice must be positive, keys from 2 to 16,777,216")
@@ -47,12 +51,12 @@ func run(ctx context.Context, p plan, only, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	for _, part := range []struct {
-		name    string
-		measure func(context.Context, plan, string) error
-	}{{"locks", s.locks}, {"guard", s.guard}, {"callbacks", s.callbacks}, {"limits", s.limits}} {
-		if only == "" || only == part.name {
-			if err := part.measure(ctx, p, dir); err != nil {
+	measures := map[string]func(context.Context, plan, string) error{
+		"locks": s.locks, "guard": s.guard, "callbacks": s.callbacks, "stock": s.stock, "limits": s.limits,
+	}
+	for _, part := range parts {
+		if only == "" || only == part {
+			if err := measures[part](ctx, p, dir); err != nil {
 				return err
 			}
 		}
@@ -93,7 +97,7 @@ func (s *server) locks(ctx context.Context, p plan, dir string) error {
 const longer = 3
 
 func (s *server) guard(ctx context.Context, p plan, dir string) error {
-	r, err := s.measureGuards(ctx, guardings(), p.rounds, longer*p.slice, os.Stderr)
+	r, err := s.measureGuards(ctx, guardings(), crowds, p.rounds, longer*p.slice, os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -103,11 +107,19 @@ func (s *server) guard(ctx context.Context, p plan, dir string) error {
 // callbacks has client and server share one core.
 func (s *server) callbacks(ctx context.Context, p plan, dir string) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	r, err := s.measureGuards(ctx, callbackings(), p.rounds, longer*p.slice, os.Stderr)
+	r, err := s.measureGuards(ctx, callbackings(), crowds, p.rounds, longer*p.slice, os.Stderr)
 	if err != nil {
 		return err
 	}
 	return write(filepath.Join(dir, "CALLBACKS.md"), (&callbackResults{r}).report())
+}
+
+func (s *server) stock(ctx context.Context, p plan, dir string) error {
+	r, err := s.measureGuards(ctx, sellings(), saleCrowds, p.rounds, longer*p.slice, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, "STOCK.md"), (&saleResults{r}).report())
 }
 
 func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // for everyone to read
