@@ -1,6 +1,8 @@
 -- Stock: opens an item. The record is a hash: units, how many were ever put in;
 -- left, held and sold, which add up to them; until, the millisecond since 1970 at
--- which it ends; open, the token of who opened it; r:<id> for each restock, and
+-- which it ends; open, the token of who opened it; note, which is long, so that
+-- Redis keeps a hash and no list that each call walks through (that is what it
+-- does up to hash-max-listpack-value, 64 bytes); r:<id> for each restock, and
 --
 --   b:<buyer>  <id> <quantity> <place> <tokens>
 --   q:<place>  <end of the lease> <lease> <quantity> <buyer>
@@ -22,6 +24,8 @@
 --          fails DEL
 local key, units, ends, longest, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4]
 
+local note = 'A stock of neap. Let nothing else change it: what does not add up is not sold.'
+
 local call, pcall = redis.call, redis.pcall
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -39,7 +43,7 @@ elseif call('HLEN', key) > 0 then
   return -4
 end
 call('HSET', key, 'until', ends, 'units', units, 'left', units, 'held', '0', 'sold', '0',
-  'first', '1', 'last', '1', 'open', token)
+  'first', '1', 'last', '1', 'open', token, 'note', note)
 local kept = pcall('PEXPIRE', key, lives)
 if type(kept) == 'table' then
   call('DEL', key)

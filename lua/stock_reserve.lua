@@ -18,15 +18,19 @@
 --          record that would live for longer than until
 local key, buyer, id, quantity, lease, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-local call, pcall = redis.call, redis.pcall
+local call, pcall, tonumber = redis.call, redis.pcall, tonumber
 local mine = 'b:' .. buyer
-local was = call('HMGET', key, 'until', 'units', 'left', 'held', 'sold', mine, 'first', 'last')
-local ends, units = tonumber(was[1] or ''), tonumber(was[2] or '')
+local was
+if lease == '0' then -- what is sold needs no place in the queue
+  was = call('HMGET', key, 'until', 'units', 'left', 'held', 'sold', mine)
+else
+  was = call('HMGET', key, 'until', 'units', 'left', 'held', 'sold', mine, 'first', 'last')
+end
+local ends, units, left, sold = tonumber(was[1]), tonumber(was[2]), tonumber(was[3]), tonumber(was[5])
+local held = was[4] == '0' and 0 or tonumber(was[4]) -- a number costs as much as a field
 if not ends then
   return (was[1] or units) and -4 or -3
-end
-local left, held, sold = tonumber(was[3] or ''), tonumber(was[4] or ''), tonumber(was[5] or '')
-if not (units and left and held and sold) or left < 0 or held < 0 or sold < 0 or left + held + sold ~= units then
+elseif not (units and left and held and sold) or left < 0 or held < 0 or sold < 0 or left + held + sold ~= units then
   return -4
 end
 local clock = call('TIME')
@@ -39,21 +43,24 @@ if most <= 0 then
   return -3
 end
 
-local record, wanted = was[6], quantity + 0
-local first, last = tonumber(was[7] or ''), was[8]
-if not first or not last then
-  return -4
+local record, wanted = was[6], quantity == '1' and 1 or quantity + 0
+local first, last, before, hole = was[7], was[8], nil, nil
+if lease ~= '0' then
+  first = tonumber(first)
+  if not first or not last then
+    return -4
+  end
 end
-local before, hole
 if record and record ~= '' then
   local who, count, place, tokens = string.match(record, '^(%S+) (%d+) (%d+) (%S+)$')
   if not who then
     return -4
   end
   if place ~= '0' then
-    local span = string.match(call('HMGET', key, 'q:' .. place)[1] or '', '^(%d+) ')
-    count = count + 0
-    if not span or held < count then
+    local at = call('HMGET', key, 'q:' .. place, 'first')
+    local span = string.match(at[1] or '', '^(%d+) ')
+    count, first = count + 0, tonumber(at[2])
+    if not span or not first or held < count then
       return -4
     end
     hole, held, left = 'q:' .. place, held - count, left + count
@@ -82,6 +89,7 @@ if record and record ~= '' then
 end
 if left < wanted then
   if held > 0 then
+    first = first or tonumber(call('HMGET', key, 'first')[1]) or ''
     local span, longest = string.match(call('HMGET', key, 'q:' .. first)[1] or '', '^(%d+) (%d+) ')
     if not span or span + 0 <= now or span - now > longest + 0 then
       return -6
@@ -98,13 +106,12 @@ elseif before and string.find(before, token, 1, true) then
 elseif before then
   tokens = #before < 180 and before .. ',' .. token or '*'
 end
-local value = id .. ' ' .. quantity
 if lease == '0' then
   if tokens ~= before or hole then
     if record then
       call('PEXPIRE', key, most)
     end
-    value = value .. ' 0 ' .. tokens
+    local value = id .. ' ' .. quantity .. ' 0 ' .. tokens
     if hole then
       call('HSET', key, 'left', left - wanted, 'held', held, 'sold', sold + wanted, mine, value,
         'first', first, hole, '')
@@ -116,7 +123,8 @@ else
   if record then
     call('PEXPIRE', key, most)
   end
-  call('HSET', key, 'left', left - wanted, 'held', held + wanted, mine, value .. ' ' .. last .. ' ' .. tokens,
+  call('HSET', key, 'left', left - wanted, 'held', held + wanted,
+    mine, id .. ' ' .. quantity .. ' ' .. last .. ' ' .. tokens,
     'q:' .. last, string.format('%.0f %s %s %s', now + lease, lease, quantity, buyer),
     'first', first, 'last', last + 1, hole or 'first', hole and '' or first)
 end

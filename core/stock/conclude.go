@@ -20,6 +20,9 @@ import (
 // the background for a lease, and longer while Redis does not answer, unless
 // Cancel is called.
 func (r *Reservation) Confirm(ctx context.Context) error {
+	if r.isToBe(sold) {
+		return nil
+	}
 	return r.conclude(context.WithoutCancel(ctx), sold, r.confirm)
 }
 
@@ -34,16 +37,24 @@ func (r *Reservation) Confirm(ctx context.Context) error {
 // it goes on in the background, as Confirm does, but for one that Resume has made.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	r.ended(ErrCancelled)
+	if r.isToBe(cancelled) {
+		return nil
+	}
 	return r.conclude(context.WithoutCancel(ctx), cancelled, r.cancel)
+}
+
+// isToBe notes what is wanted, and says whether it is so already.
+func (r *Reservation) isToBe(to state) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wants != cancelled { // which is final
+		r.wants = to
+	}
+	return r.state == to && r.wants == to
 }
 
 // conclude has the last word, and goes on saying it where nobody answers.
 func (r *Reservation) conclude(ctx context.Context, to state, say func(context.Context) (ask.Doubt, error)) error {
-	r.mu.Lock()
-	if r.wants != cancelled { // which is final
-		r.wants = to
-	}
-	r.mu.Unlock()
 	asked := time.Now()
 	in, err := r.say(ctx, to, say)
 	if err == nil || !isScripts(err) || to == cancelled && r.resumed {

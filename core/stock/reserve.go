@@ -76,10 +76,16 @@ func (s *Stock) reservation(item, buyer, id string, opts *ReserveOptions) (*Rese
 	}
 	r.question = question{
 		key: s.space.Key(item, ""), buyer: s.space.Subject(buyer), id: s.space.Subject(id),
-		quantity: integer(r.quantity), token: token.New(),
+		quantity: single, token: token.New(),
+	}
+	if r.quantity != 1 {
+		r.question.quantity = integer(r.quantity)
 	}
 	return r, nil
 }
+
+// single is the usual quantity, boxed once.
+var single any = "1"
 
 // question is a reservation as the scripts know it.
 type question struct {

@@ -61,6 +61,19 @@ func TestFullServer(t *testing.T) {
 	counts(t, s, "item", 6, 1, 2)
 }
 
+// TestAnItemIsHashed: no call goes through the fields to find a buyer, in an item
+// of few buyers either.
+func TestAnItemIsHashed(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	s := newStock(t, srv.Client(t), prefix, nil)
+	open(t, s, "item", 1)
+	if got := srv.Admin(t).ObjectEncoding(t.Context(), nameOf(prefix, "item")).Val(); got != "hashtable" {
+		t.Errorf("it is a %s", got)
+	}
+}
+
 // TestAnItemMovesWithItsSlot: it is sold on while its slot moves to another master.
 func TestAnItemMovesWithItsSlot(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func TestManyLapse(t *testing.T) {
 		}
 		last := reserve(t, s, "item", "last", "1", nil)
 		counts(t, s, "item", int64(n)-sold-1, 1, sold)
-		if fields := admin.HLen(ctx, key).Val(); fields != 8+sold+2 {
+		if fields := admin.HLen(ctx, key).Val(); fields != 9+sold+2 {
 			t.Errorf("%d fields, for %d buyers and the last", fields, sold)
 		}
 		if err := last.Confirm(ctx); err != nil {
