@@ -1,7 +1,6 @@
 package gatehttp
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 
@@ -24,7 +23,8 @@ func Apply(h http.Header, fields []gate.Field) {
 // of one name in order.
 func Fields(h http.Header) []gate.Field {
 	fields := make([]gate.Field, 0, len(h))
-	for _, name := range sortedNames(h) {
+	var few [8]string
+	for _, name := range sortedNames(h, few[:0]) {
 		for i, value := range h[name] {
 			fields = append(fields, gate.Field{Name: name, Value: value, Add: i > 0})
 		}
@@ -32,4 +32,11 @@ func Fields(h http.Header) []gate.Field {
 	return fields
 }
 
-func sortedNames(h http.Header) []string { return slices.Sorted(maps.Keys(h)) }
+// sortedNames puts the names into a slice that has room for the usual number.
+func sortedNames(h http.Header, names []string) []string {
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -138,6 +138,10 @@ func (rec *Recorder) guessType() {
 // short says that the handler wrote less than it declared: the server breaks
 // the connection off.
 func (rec *Recorder) short() bool {
-	declared, err := strconv.ParseInt(rec.header.Get("Content-Length"), 10, 64)
+	length := rec.header.Get("Content-Length")
+	if length == "" { // the error about that would cost memory
+		return false
+	}
+	declared, err := strconv.ParseInt(length, 10, 64)
 	return err == nil && !rec.head && gate.BodyAllowed(rec.status) && rec.length < declared
 }

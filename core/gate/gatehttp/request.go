@@ -49,7 +49,7 @@ func (q Request) Header(name string) []string { return q.HTTP.Header.Values(name
 // Headers yields every line of every field, sorted by name.
 func (q Request) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for _, name := range sortedNames(q.HTTP.Header) {
+		for _, name := range sortedNames(q.HTTP.Header, nil) {
 			for _, value := range q.HTTP.Header[name] {
 				if !yield(name, value) {
 					return

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/felixge/httpsnoop"
 )
@@ -16,48 +17,103 @@ import (
 // long, which it asks of net/http's own writer by a method that is not exported;
 // a handler that wants it closed sets "Connection: close".
 func (rec *Recorder) Wrap(w http.ResponseWriter) http.ResponseWriter {
+	if full, ok := w.(usual); ok {
+		if _, pushes := w.(http.Pusher); !pushes {
+			return &recorded{full, rec}
+		}
+	}
 	return httpsnoop.Wrap(surface(w), httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(status int) {
-				rec.Commit(status)
-				next(status)
-			}
+			return func(status int) { rec.writeHeader(next, status) }
 		},
 		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(p []byte) (int, error) {
-				rec.Commit(http.StatusOK)
-				n, err := next(p)
-				return rec.Wrote(p, n, err)
-			}
+			return func(p []byte) (int, error) { return rec.write(next, p) }
 		},
 		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
-			return func(src io.Reader) (int64, error) {
-				rec.Commit(http.StatusOK)
-				if !rec.full() {
-					return rec.copied(next, src)
-				}
-				// Untouched, src may go from a file to the socket without a copy.
-				n, err := next(src)
-				rec.skipped(n)
-				return n, err
-			}
+			return func(src io.Reader) (int64, error) { return rec.readFrom(next, src) }
 		},
 		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() {
-				rec.Flushed()
-				next()
-			}
+			return func() { rec.flush(next) }
 		},
 		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
-			return func() (net.Conn, *bufio.ReadWriter, error) {
-				conn, rw, err := next()
-				if err == nil {
-					rec.Hijacked()
-				}
-				return conn, rw, err
-			}
+			return func() (net.Conn, *bufio.ReadWriter, error) { return rec.hijack(next) }
 		},
 	})
+}
+
+// usual is what net/http's own writer of HTTP/1 can do.
+type usual interface {
+	http.ResponseWriter
+	http.Flusher
+	http.Hijacker
+	http.CloseNotifier //nolint:staticcheck // deprecated, and still asked for
+	io.ReaderFrom
+	io.StringWriter
+	FlushError() error
+	SetReadDeadline(deadline time.Time) error
+	SetWriteDeadline(deadline time.Time) error
+	EnableFullDuplex() error
+}
+
+// recorded is what httpsnoop would make of such a writer, in one piece of memory
+// instead of a dozen.
+type recorded struct {
+	usual
+	rec *Recorder
+}
+
+func (r *recorded) Unwrap() http.ResponseWriter       { return r.usual }
+func (r *recorded) WriteHeader(status int)            { r.rec.writeHeader(r.usual.WriteHeader, status) }
+func (r *recorded) Write(p []byte) (int, error)       { return r.rec.write(r.usual.Write, p) }
+func (r *recorded) WriteString(s string) (int, error) { return r.Write([]byte(s)) }
+func (r *recorded) ReadFrom(src io.Reader) (int64, error) {
+	return r.rec.readFrom(r.usual.ReadFrom, src)
+}
+
+func (r *recorded) Flush() { r.rec.flush(r.usual.Flush) }
+
+func (r *recorded) FlushError() (err error) {
+	r.rec.flush(func() { err = r.usual.FlushError() })
+	return err
+}
+
+func (r *recorded) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return r.rec.hijack(r.usual.Hijack)
+}
+
+func (rec *Recorder) writeHeader(next httpsnoop.WriteHeaderFunc, status int) {
+	rec.Commit(status)
+	next(status)
+}
+
+func (rec *Recorder) write(next httpsnoop.WriteFunc, p []byte) (int, error) {
+	rec.Commit(http.StatusOK)
+	n, err := next(p)
+	return rec.Wrote(p, n, err)
+}
+
+func (rec *Recorder) readFrom(next httpsnoop.ReadFromFunc, src io.Reader) (int64, error) {
+	rec.Commit(http.StatusOK)
+	if !rec.full() {
+		return rec.copied(next, src)
+	}
+	// Untouched, src may go from a file to the socket without a copy.
+	n, err := next(src)
+	rec.skipped(n)
+	return n, err
+}
+
+func (rec *Recorder) flush(next httpsnoop.FlushFunc) {
+	rec.Flushed()
+	next()
+}
+
+func (rec *Recorder) hijack(next httpsnoop.HijackFunc) (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := next()
+	if err == nil {
+		rec.Hijacked()
+	}
+	return conn, rw, err
 }
 
 // copied notes what next reads of src, and the rest of it when the client is

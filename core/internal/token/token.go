@@ -15,5 +15,7 @@ import (
 func New() string {
 	var bits [16]byte
 	_, _ = rand.Read(bits[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(bits[:])
+	var text [22]byte
+	base64.RawURLEncoding.Encode(text[:], bits[:])
+	return string(text[:])
 }
