@@ -167,9 +167,9 @@ func (s *server) guardRound(ctx context.Context, stands []*stand, crowds []int, 
 	return round, nil
 }
 
-// pace has so many goroutines ask for the time of a slice, for first requests
-// or for replays, and sees to it that the handler ran where it had to and
-// nowhere else.
+// pace has so many goroutines ask for the time of a slice, each once at least, for
+// first requests or for replays, and sees to it that the handler ran where it had
+// to and nowhere else.
 func (s *server) pace(ctx context.Context, st *stand, goroutines int, d time.Duration, firsts bool) (p pace, err error) {
 	ask := func() error { return st.replay(ctx, st.done[rand.IntN(len(st.done))]) }
 	if firsts {
@@ -193,8 +193,9 @@ func (s *server) pace(ctx context.Context, st *stand, goroutines int, d time.Dur
 	began := time.Now()
 	for i := range goroutines {
 		done.Go(func() {
-			for ; time.Since(began) < d && faults[i] == nil && ctx.Err() == nil; n.Add(1) {
+			for again := true; again; again = time.Since(began) < d && faults[i] == nil && ctx.Err() == nil {
 				faults[i] = ask()
+				n.Add(1)
 			}
 		})
 	}
