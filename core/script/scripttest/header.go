@@ -50,7 +50,7 @@ func (f fault) String() string {
 }
 
 var (
-	reference = regexp.MustCompile(`\b(?:KEYS|ARGV)\[[^\]]+\]`)
+	reference = regexp.MustCompile(`\b(KEYS|ARGV)\s*(\[[^\]]+\])`)
 	numbered  = regexp.MustCompile(`^(KEYS|ARGV)\[(\d+)\]$`)
 	capitals  = regexp.MustCompile(`\b[A-Z]+\b`)
 	optional  = regexp.MustCompile(`(?m)^-- ARGV\[(\d+)\].* or nothing\r?$`)
@@ -145,8 +145,8 @@ func headerOf(source string) string {
 
 // references are KEYS[…] and ARGV[…] as written, each where it stands first.
 func references(text string) (all []fault) {
-	for _, at := range reference.FindAllStringIndex(text, -1) {
-		ref := fault{strings.Count(text[:at[0]], "\n") + 1, text[at[0]:at[1]]}
+	for _, at := range reference.FindAllStringSubmatchIndex(text, -1) {
+		ref := fault{strings.Count(text[:at[0]], "\n") + 1, text[at[2]:at[3]] + text[at[4]:at[5]]}
 		if !slices.ContainsFunc(all, ref.stands) {
 			all = append(all, ref)
 		}

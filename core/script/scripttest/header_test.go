@@ -18,6 +18,7 @@ func TestHeaderFaultsAreFound(t *testing.T) {
 		{"-- ARGV[1]  v\n", "-- ARGV[1]  v\n-- ARGV[2]  w\n", "x.lua:5: ARGV[2] is in the header but not used"},
 		{"ARGV[1]\n", "1 -- ARGV[1]\n", "x.lua:4: ARGV[1] is in the header but not used"},
 		{"-- ARGV[1]  v\n", "-- ARGV[i]  v\n", ""},
+		{"v, 'PX', 1)", "ARGV [2], 'PX', 1)", "x.lua:9: ARGV[2] is used but not in the header"},
 		{"-- KEYS[1]  k\n", "-- KEYS[i]  k\n", ""},
 		{"-- returns  nothing\n", "", "x.lua:1: the header does not say"},
 		{"-- effects  SET with PX\n", "", "x.lua:1: the header does not say"},

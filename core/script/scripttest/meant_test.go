@@ -83,7 +83,7 @@ func TestHiddenEffectsAreSeen(t *testing.T) {
 	for _, body := range []string{
 		"local r = redis\nr.call('SET', KEYS[1], 1, 'PX', 1000)",
 		"\nredis['call']('SET', KEYS[1], 1, 'PX', 1000)",
-		"local send\nsend = redis.call send('SET', KEYS[1], 1, 'PX', 1000)",
+		"local send, other\nsend = redis.call send('SET', KEYS[1], 1, 'PX', 1000)",
 		"local a = redis.call local c = a\nc('set', KEYS[1], 1, 'PX', 1000)",
 		"\npcall(redis.call, 'SET', KEYS[1], 1, 'PX', 1000)",
 		"local name = 'SE'\nredis.pcall(name .. 'T', KEYS[1], 1, 'PX', 1000)",
