@@ -1,6 +1,9 @@
 package stock_test
 
 import (
+	"flag"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -9,7 +12,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable() // go-redis tells of every dial that an outage fails
+	logging.Disable()                                                    // go-redis tells of every dial that an outage fails
+	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most of them wait
 	redistest.RunChild(map[string]func(words []string){"crowd": crowd})
 	redistest.Main(m)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/lua"
 )
 
 func TestASale(t *testing.T) {
@@ -239,5 +240,40 @@ func TestMostUnits(t *testing.T) {
 			t.Error(err)
 		}
 		counts(t, s, "item", stock.MaxUnits, 0, 0)
+	})
+}
+
+// TestTooManyCallsToCount: of more than eight calls that were granted the same
+// nobody knows which has given it back, and so none of them does.
+func TestTooManyCallsToCount(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		open(t, s, "item", 1)
+		for calls, left := range map[int]int64{8: 1, 9: 0} {
+			var all []*stock.Reservation
+			for range calls {
+				all = append(all, reserve(t, s, "item", "ann", "1", atOnce))
+			}
+			for _, r := range all {
+				if err := r.Cancel(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+			counts(t, s, "item", left, 0, 1-left)
+			n, err := admin.Eval(ctx, lua.StockCancel, []string{nameOf(prefix, "item")}, "ann", "1", "token").Int64()
+			if want := 2 - 2*left; n != want || err != nil {
+				t.Errorf("%d calls, and another's Cancel says %d, %v, not %d", calls, n, err, want)
+			}
+			whole, err := s.Resume("item", "ann", "1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := whole.Cancel(ctx); err != nil {
+				t.Error(err)
+			}
+			counts(t, s, "item", 1, 0, 0)
+		}
 	})
 }
