@@ -18,4 +18,11 @@
 // logger. It is returned as well, for middleware outside to see, but what is
 // then written to the response is dropped. Behind any other gate it is returned,
 // nothing more.
+//
+// # The promise, and where it ends
+//
+// A gate decides and answers behind this adapter what it does behind the others:
+// all of them pass the contract of core/gate/gatetest. Of a request whose handler
+// has returned it knows nothing more, neither of a goroutine that the handler has
+// left behind nor of a connection that it took over.
 package echolimit

@@ -18,7 +18,10 @@
 // with Fiber's own logger: Fiber would render it a second time. Behind any other
 // gate it is returned.
 //
-// # What Fiber does differently
+// # The promise, and where it ends
+//
+// A gate decides and answers behind this adapter what it does behind the others:
+// all of them pass the contract of core/gate/gatetest. Where Fiber does not let it:
 //
 // A response body set as a stream is written after the handlers have returned;
 // Leave is called before that and sees it as partial. A request's context does

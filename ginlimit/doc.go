@@ -16,4 +16,11 @@
 // A handler that calls c.Error and writes nothing leaves the answer to
 // middleware outside, and so does a request without a route: Leave is then
 // called with nil.
+//
+// # The promise, and where it ends
+//
+// A gate decides and answers behind this adapter what it does behind the others:
+// all of them pass the contract of core/gate/gatetest. Of a request whose handler
+// has returned it knows nothing more, neither of a goroutine that the handler has
+// left behind nor of a connection that it took over.
 package ginlimit

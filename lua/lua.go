@@ -4,6 +4,10 @@
 // EVALSHA names, "user_script:12" in an error of Redis is its line 12, and
 // redis-cli --eval runs it as it stands. Its header names every key and
 // argument with units, what it returns, and what it writes.
+//
+// Each reads, decides, and then writes or refuses as a whole, and leaves no key
+// without a time to live, whichever of its commands fails. That it runs at most
+// once when its reply is lost is core/script's doing and not its own.
 package lua
 
 import _ "embed" // the scripts

@@ -9,4 +9,11 @@
 // Around one route a gate knows the route and its parameters. Around the whole
 // server it does when it is wrapped directly around the http.ServeMux, which is
 // asked where the request will go; further out Route is "".
+//
+// # The promise, and where it ends
+//
+// A gate decides and answers behind this adapter what it does behind the others:
+// all of them pass the contract of core/gate/gatetest. Of a request whose handler
+// has returned it knows nothing more, neither of a goroutine that the handler has
+// left behind nor of a connection that it took over.
 package nethttp

@@ -110,3 +110,28 @@ func ExampleNewLocalConcurrency() {
 	// true <nil>
 	// false <nil> <nil>
 }
+
+// A limit that is tried out: it is decided and reported, and denies nobody.
+func ExampleShadow() {
+	limiter, err := limit.New(connect(), "api", []limit.Policy{
+		limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour},
+		limit.Shadow(limit.FixedWindow{Name: "stricter", Limit: 1, Window: time.Hour}),
+	}, &limit.Options{Budget: time.Second, Fail: limit.FailClosed})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		d, err := limiter.Take(context.Background(), "user-17")
+		if err != nil {
+			log.Fatal(err)
+		}
+		for state := range d.States() {
+			if state.Shadow {
+				fmt.Println(d.Allowed, state.Policy, state.Allowed)
+			}
+		}
+	}
+	// Output:
+	// true stricter true
+	// true stricter false
+}

@@ -1,0 +1,24 @@
+package gatehttp_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// An adapter has the handler write through the recorder, and hands what the
+// client saw to the gate.
+func ExampleNewRecorder() {
+	w := httptest.NewRecorder()
+	rec := gatehttp.NewRecorder(w.Header(), http.MethodPost, 1024)
+	http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, "order 17")
+	}).ServeHTTP(rec.Wrap(w), httptest.NewRequest(http.MethodPost, "/orders", nil))
+
+	reply := rec.Reply()
+	fmt.Println(reply.Status, string(reply.Body), reply.Partial)
+	// Output: 201 order 17 false
+}
