@@ -10,8 +10,9 @@ import (
 
 // Most is how many grants an Undoer looks for at a time where it does not say
 // otherwise, and abreast how many attempts it makes at once: a Redis that is slow
-// or comes back is not met by all that failed meanwhile. Of those, silent may be for whoever did not answer the
-// last time: one node that is gone does not keep the others waiting.
+// or comes back is not met by all that failed meanwhile. Of those, silent may be
+// for whoever did not answer the last time: one node that is gone does not keep
+// the others waiting.
 const (
 	Most    = 1000
 	abreast = 16
