@@ -75,7 +75,7 @@ func TestBeginOfAServerThatDiesIsUndone(t *testing.T) {
 				t.Fatalf("%v, %v", c != nil, err)
 			}
 			srv.Start(t)
-			since.Now()
+			since.Back()
 			if r, err := srv.Admin(t).Get(t.Context(), nameOf(prefix, "key")).Result(); err != nil {
 				t.Errorf("it kept nothing: %q, %v", r, err)
 			}

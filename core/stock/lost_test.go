@@ -281,7 +281,7 @@ func TestAServerThatDiesBehindAGrant(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	srv.Start(t)
-	since.Now()
+	since.Back()
 	redistest.Await(t, time.Minute, "it to be given back", func() bool {
 		l, err := other.Left(t.Context(), "item")
 		return err == nil && l.Left == 2 && l.Sold == 1
