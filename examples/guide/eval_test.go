@@ -50,7 +50,7 @@ func TestAServerForgets(t *testing.T) {
 			return said(err)
 		},
 		holds: "",
-	}.run(t)
+	}.alone(t)
 }
 
 func (s scene) runner() *script.Runner {
