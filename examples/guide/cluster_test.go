@@ -2,9 +2,12 @@ package guide
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/script/scripttest"
@@ -95,8 +98,40 @@ func TestTransferLua(t *testing.T) {
 	players := []string{"points:{spring}:alice", "points:{spring}:bob"}
 	scripttest.Run(t, transfer,
 		scripttest.Call{Name: "too few", Keys: players, Args: []any{10, day}, Want: int64(-1)},
-		scripttest.Call{Name: "none", Keys: players, Args: []any{0, day}, Want: int64(0)},
+		scripttest.Call{Name: "none", Keys: players, Args: []any{0, day}, Want: int64(-1)},
 	)
+}
+
+func TestPointsAreMoved(t *testing.T) {
+	t.Parallel()
+	alice, bob := "points:{spring}:alice", "points:{spring}:bob"
+	fifty := func(tb testing.TB, rdb redis.UniversalClient, keys []string) {
+		if err := rdb.Set(tb.Context(), keys[0], 50, time.Minute).Err(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	have := func(want ...any) func(testing.TB, redis.UniversalClient, []string, any) {
+		return func(tb testing.TB, rdb redis.UniversalClient, keys []string, _ any) {
+			if got, err := rdb.MGet(tb.Context(), keys...).Result(); err != nil || !slices.Equal(got, want) {
+				tb.Errorf("they have %v, not %v: %v", got, want, err)
+			}
+		}
+	}
+	scripttest.Run(t, transfer,
+		scripttest.Call{Name: "to himself", Keys: []string{alice, alice}, Args: []any{20, day}, Prepare: fifty, Want: int64(-1), Check: have("50", "50")},
+		scripttest.Call{Name: "a theft", Keys: []string{alice, bob}, Args: []any{-20, day}, Want: int64(-1), Check: have("50", nil)},
+		scripttest.Call{Name: "twenty", Keys: []string{alice, bob}, Args: []any{20, day}, Want: int64(30), Check: have("30", "20")},
+	)
+}
+
+func TestLeaderLua(t *testing.T) {
+	t.Parallel()
+	none := func(tb testing.TB, _ redis.UniversalClient, _ []string, reply any) {
+		if reply != nil {
+			tb.Errorf("nobody leads, with %v points", reply)
+		}
+	}
+	scripttest.Run(t, leader, scripttest.Call{Name: "no leader", Keys: []string{"game:{spring}"}, Check: none})
 }
 
 // refusal is the text of an error up to where it names a script, or its class.

@@ -3,7 +3,7 @@
 -- returns 'sold', 'sold out', 'yours already', or 'no such item'
 local key, buyer, order = KEYS[1], 'buyer:' .. ARGV[1], ARGV[2]
 local state = redis.call('HMGET', key, 'left', buyer)
-local left, has = tonumber(state[1] or nil), state[2]
+local left, has = tonumber(state[1]), state[2]
 if not left then
   return 'no such item'
 elseif has == order then

@@ -2,13 +2,14 @@
 --
 -- KEYS[1]  the points of who gives
 -- KEYS[2]  the points of who gets
--- ARGV[1]  how many
+-- ARGV[1]  how many, 1 or more
 -- ARGV[2]  time to live in milliseconds
--- returns  what the first has left, or -1: he has too few
--- effects  SET with PX, twice, where he has enough
+-- returns  what the first has left, or -1: nothing was moved, since he has
+--          too few, there are none to move, or the two are one
+-- effects  SET with PX, twice, where they are moved
 local gives, gets = tonumber(redis.call('GET', KEYS[1]) or 0), tonumber(redis.call('GET', KEYS[2]) or 0)
 local points = tonumber(ARGV[1])
-if gives < points then
+if points < 1 or gives < points or KEYS[1] == KEYS[2] then
   return -1
 end
 redis.call('SET', KEYS[1], gives - points, 'PX', ARGV[2])
