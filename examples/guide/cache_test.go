@@ -17,13 +17,8 @@ func TestEverybodyRebuilds(t *testing.T) {
 			})
 		},
 		breaks: 20,
-		neap: func(s scene) int {
-			locks := s.locker(s.rdb)
-			return s.twenty(func(ask source) (string, error) {
-				return PriceByOne(s.Context(), s.rdb, locks, s.key, ask)
-			})
-		},
-		holds: 1,
+		neap:   rebuiltByOne,
+		holds:  1,
 	}.run(t)
 }
 
@@ -38,14 +33,16 @@ func TestOneAfterTheOther(t *testing.T) {
 			})
 		},
 		breaks: 20,
-		neap: func(s scene) int {
-			locks := s.locker(s.rdb)
-			return s.twenty(func(ask source) (string, error) {
-				return PriceByOne(s.Context(), s.rdb, locks, s.key, ask)
-			})
-		},
-		holds: 1,
+		neap:   rebuiltByOne,
+		holds:  1,
 	}.run(t)
+}
+
+func rebuiltByOne(s scene) int {
+	locks := s.locker(s.rdb)
+	return s.twenty(func(ask source) (string, error) {
+		return PriceByOne(s.Context(), s.rdb, locks, s.key, ask)
+	})
 }
 
 func TestTheOldPriceComesBack(t *testing.T) {

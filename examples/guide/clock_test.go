@@ -11,42 +11,31 @@ import (
 
 func TestTwoClocks(t *testing.T) {
 	t.Parallel()
-	pitfall[int]{
+	apart(func(s scene, now time.Time) (bool, error) {
+		return AllowByLog(s.Context(), s.rdb, listLog, s.key, now)
+	}, limit.SlidingLog{Limit: 10, Window: time.Minute}).run(t, redistest.OnStandalone)
+}
+
+// TestTwoMinutes is the same, of counters that are named by the minute.
+func TestTwoMinutes(t *testing.T) {
+	t.Parallel()
+	apart(func(s scene, now time.Time) (bool, error) {
+		return AllowInMinute(s.Context(), s.rdb, s.key, now)
+	}, limit.FixedWindow{Limit: 10, Window: time.Minute}).run(t, redistest.OnStandalone)
+}
+
+func apart(allow func(scene, time.Time) (bool, error), policy limit.Policy) pitfall[int] {
+	return pitfall[int]{
 		asks: "how many are admitted, of ten a minute, by two instances whose clocks are 90 s apart",
 		usual: func(s scene) int {
 			here, there := time.Now(), time.Now().Add(90*time.Second)
-			return s.admitted(20, s.key, func(key string) (bool, error) {
-				return AllowByLog(s.Context(), s.rdb, listLog, key, here)
-			}) + s.admitted(20, s.key, func(key string) (bool, error) {
-				return AllowByLog(s.Context(), s.rdb, listLog, key, there)
-			})
+			return s.admitted(20, s.key, func(string) (bool, error) { return allow(s, here) }) +
+				s.admitted(20, s.key, func(string) (bool, error) { return allow(s, there) })
 		},
 		breaks: 20,
-		neap: func(s scene) int {
-			return s.inTwoYears(limit.SlidingLog{Limit: 10, Window: time.Minute})
-		},
-		holds: 10,
-	}.run(t, redistest.OnStandalone)
-}
-
-func TestTwoMinutes(t *testing.T) {
-	t.Parallel()
-	pitfall[int]{
-		asks: "the same, of counters that are named by the minute",
-		usual: func(s scene) int {
-			here, there := time.Now(), time.Now().Add(90*time.Second)
-			return s.admitted(20, s.key, func(key string) (bool, error) {
-				return AllowInMinute(s.Context(), s.rdb, key, here)
-			}) + s.admitted(20, s.key, func(key string) (bool, error) {
-				return AllowInMinute(s.Context(), s.rdb, key, there)
-			})
-		},
-		breaks: 20,
-		neap: func(s scene) int {
-			return s.inTwoYears(limit.FixedWindow{Limit: 10, Window: time.Minute})
-		},
-		holds: 10,
-	}.run(t, redistest.OnStandalone)
+		neap:   func(s scene) int { return s.inTwoYears(policy) },
+		holds:  10,
+	}
 }
 
 // inTwoYears asks twenty times by this process's clock, and twenty times in a
