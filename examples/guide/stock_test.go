@@ -85,6 +85,7 @@ func TestAProcessDiesWithAUnit(t *testing.T) {
 		usual: func(s scene) int {
 			_, err := SellByScript(s.Context(), s.rdb, s.key, 10)
 			s.must(err)
+			s.pass(24 * time.Hour)
 			return s.number(s.key)
 		},
 		breaks: 9,
