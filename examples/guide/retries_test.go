@@ -2,6 +2,7 @@ package guide
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -45,21 +46,23 @@ func TestACallWithAName(t *testing.T) {
 	visits := func(s scene, script *redis.Script, visit func(redis.Scripter) (int, error)) int {
 		rdb, lose := s.lossy(redistest.Standalone(s.T).Admin)
 		s.must(script.Load(s.Context(), rdb).Err())
+		_, err := visit(rdb)
+		s.must(err)
 		lose("evalsha")
 		n, err := visit(rdb)
 		s.must(err)
 		return n
 	}
 	pitfall[int]{
-		asks: "which visit it was, says a reply that came at the second sending",
+		asks: "which visit the second was, says a reply that came when it was sent again",
 		usual: func(s scene) int {
 			return visits(s, usualCount, func(rdb redis.Scripter) (int, error) { return VisitByScript(s.Context(), rdb, s.key) })
 		},
-		breaks: 2,
+		breaks: 3,
 		neap: func(s scene) int {
 			return visits(s, countOnce, func(rdb redis.Scripter) (int, error) { return VisitOnce(s.Context(), rdb, s.key) })
 		},
-		holds: 1,
+		holds: 2,
 	}.run(t, redistest.OnStandalone)
 }
 
@@ -81,10 +84,7 @@ func TestWhatNobodyGivesBack(t *testing.T) {
 		breaks: 1,
 		neap: func(s scene) int64 {
 			rdb, lose := s.lossy(redistest.Standalone(s.T).Client)
-			opts := twoExports
-			opts.Prefix, opts.Budget = s.key, patience
-			exports, err := limit.NewConcurrency(rdb, "exports", 2, &opts)
-			s.must(err)
+			exports := s.exports(rdb)
 			s.must(exports.Warm(s.Context()))
 			lose("evalsha")
 			if err := Export(s.Context(), exports, "tenant-17", func() { s.Error("it ran") }); err == nil {
@@ -97,4 +97,39 @@ func TestWhatNobodyGivesBack(t *testing.T) {
 		},
 		holds: 0,
 	}.run(t, redistest.OnStandalone)
+}
+
+func TestExport(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, key string) {
+		s := scene{t, rdb, admin, key}
+		exports := s.exports(rdb)
+		var ran []int
+		var export func(n int)
+		export = func(n int) {
+			s.must(Export(s.Context(), exports, "tenant-17", func() {
+				if ran = append(ran, n); n < 3 {
+					export(n + 1)
+				}
+			}))
+		}
+		export(1)
+		if !slices.Equal(ran, []int{1, 2}) {
+			t.Errorf("inside each other %d ran", ran)
+		}
+		running, err := exports.InFlight(s.Context(), "tenant-17")
+		if s.must(err); running != 0 {
+			t.Errorf("%d are running when all are through", running)
+		}
+	})
+}
+
+// exports are two at a time.
+func (s scene) exports(rdb redis.UniversalClient) *limit.Concurrency {
+	s.Helper()
+	opts := twoExports
+	opts.Prefix, opts.Budget = s.key, patience
+	exports, err := limit.NewConcurrency(rdb, "exports", 2, &opts)
+	s.must(err)
+	return exports
 }
