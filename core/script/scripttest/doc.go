@@ -17,7 +17,8 @@
 //   - a reply or an error other than the call says.
 //
 // It sees what the calls have the script do. A line that none of them reaches is
-// not tested.
+// not tested, and a script that reaches redis through _G, getfenv or loadstring
+// fails: Run could not see what it does.
 //
 // # Servers
 //

@@ -7,9 +7,11 @@ import (
 	"strings"
 )
 
-// exponent is a number as tostring and .. write it: by itself, or with so many
-// digits that it is one whatever stands beside it.
-var exponent = regexp.MustCompile(`(?:^|[^\w.+/])(-?\d(?:\.\d+)?e[+-]\d{2,3})(?:$|\W)|(-?\d\.\d{4,13}e\+\d{2})`)
+// exponent is a number as tostring and .. write it: by itself, with a fraction and
+// so large that it is one whatever stands beside it, or large behind a word. From
+// 1e+14 on Lua writes them so.
+var exponent = regexp.MustCompile(`(?:^|[^\w.+/])(-?\d(?:\.\d+)?e[+-]\d{2,3})(?:$|\W)` +
+	`|(-?\d\.\d{1,13}e\+(?:1[4-9]|2\d))|[A-Za-z_](\de\+(?:1[4-9]|2\d))(?:$|\W)`)
 
 // exponents are the numbers in exponent form in a text.
 func exponents(text string) (found []string) {
@@ -18,9 +20,9 @@ func exponents(text string) (found []string) {
 		if at == nil {
 			return found
 		}
-		group := at[2:4]
-		if group[0] < 0 {
-			group = at[4:6]
+		group := at[2:]
+		for group[0] < 0 {
+			group = group[2:]
 		}
 		found = append(found, text[group[0]:group[1]])
 		text = text[group[1]:]
@@ -28,7 +30,7 @@ func exponents(text string) (found []string) {
 }
 
 // made are the numbers of a text that the script brought into this form: neither
-// its caller nor Redis gave them to it so.
+// its caller nor Redis gave them to it so, and none of its strings has them.
 func (w *witness) made(text string) (found []string) {
 	for _, n := range exponents(text) {
 		if !w.given(n) {
@@ -52,7 +54,9 @@ func (w *witness) given(number string) bool {
 			}
 		} // numbers are sent without an exponent
 	}
-	return slices.ContainsFunc(w.call.Keys, has) || slices.ContainsFunc(w.told, has)
+	written := func(t token) bool { return t.kind == quoted && has(t.text) }
+	return slices.ContainsFunc(w.call.Keys, has) || slices.ContainsFunc(w.told, has) ||
+		slices.ContainsFunc(lex(w.script.Source()), written)
 }
 
 // advice is how to write a number so that none of it is lost.

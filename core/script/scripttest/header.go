@@ -27,7 +27,8 @@ import (
 // it, and the other way round; KEYS[i] and ARGV[i] stand for all. An argument whose
 // line ends with "or nothing" may be left out, with all behind it. The header says
 // what is returned and what the effects are: every command that the script may
-// write with or publish by, in capitals, and no other.
+// write with or publish by, in capitals, and no other. The body does without _G,
+// getfenv and loadstring: Run cannot see what goes through them.
 func CheckHeader(tb testing.TB, s *script.Script) {
 	tb.Helper()
 	for _, f := range headerFaults(s.Source()) {
@@ -56,6 +57,9 @@ var (
 	optional  = regexp.MustCompile(`(?m)^-- ARGV\[(\d+)\].* or nothing\r?$`)
 )
 
+// hidden lead to the redis that the shim stands before.
+var hidden = words("_G getfenv loadstring")
+
 func headerFaults(source string) (found []fault) {
 	add := func(line int, format string, args ...any) {
 		found = append(found, fault{line, fmt.Sprintf(format, args...)})
@@ -74,9 +78,16 @@ func headerFaults(source string) (found []fault) {
 		}
 	}
 	for _, ref := range told {
-		all := ref.text[5:] == "i]" && strings.Contains(body, ref.text[:4])
+		list := ref.text[:4]
+		all := ref.text[5:] == "i]" && strings.Contains(body, list) || whole(source, list)
 		if !all && !slices.ContainsFunc(used, ref.stands) {
 			add(ref.line, "%s is in the header but not used", ref.text)
+		}
+	}
+
+	for _, name := range hidden {
+		if line := lineOfName(source, name); line > 0 {
+			add(line, "scripttest cannot see what goes through %s", name)
 		}
 	}
 

@@ -28,6 +28,16 @@ func TestHeaderFaultsAreFound(t *testing.T) {
 		{"call('SET'", "local name = 'SET'\ncall(name", ""},
 		{"-- Does it.\n", "#!lua\n", "x.lua:1: the file does not begin with its header, but with #!"},
 		{"v, 'PX', 1)\n", "v, 'PX', 1)\ncall('PUBLISH', key, v)\n", "x.lua:10: PUBLISH is called but not"},
+		{"redis.call\n", "_G.redis.call\n", "x.lua:8: scripttest cannot see what goes through _G"},
+		{"redis.call\n", "_G['redis'].call\n", "x.lua:8: scripttest cannot see what goes through _G"},
+		{"redis.call\n", "getfenv(0).redis.call\n", "x.lua:8: scripttest cannot see what goes through getfenv"},
+		{"v, 'PX', 1)\n", "v, 'PX', 1)\nloadstring('redis.call()')()\n", "x.lua:10: scripttest cannot see what goes through loadstring"},
+		{"v, 'PX', 1)\n", "'_G', 'PX', 1) -- getfenv\nkey = v.loadstring\n", ""},
+		{"v, 'PX', 1)\n", "v, 'PX', 1)\nerror('KEYS[2] is missing')\n", ""},
+		{"= KEYS[1], ARGV[1]\n", "= unpack(KEYS), 'KEYS[1]', ARGV[1]\n", ""},
+		{"= KEYS[1], ARGV[1]\n", "= KEYS[1], unpack(ARGV)\n", ""},
+		{"= KEYS[1], ARGV[1]\n", "= KEYS[1], unpack(KEYS)\n", "x.lua:4: ARGV[1] is in the header but not used"},
+		{"= KEYS[1], ARGV[1]\n", "= KEYS[1], #ARGV\n", "x.lua:4: ARGV[1] is in the header but not used"},
 	} {
 		r := &recorder{TB: t}
 		CheckHeader(r, script.New("x.lua", strings.Replace(text, c.old, c.new, 1)))

@@ -80,7 +80,8 @@ func lex(source string) (tokens []token) {
 	return tokens
 }
 
-// code is the source with its comments blanked; its lines and columns stay.
+// code is the source with its comments and strings blanked; its lines and columns
+// stay.
 func code(source string) string {
 	blank := []byte(source)
 	for i, b := range blank {
@@ -89,9 +90,24 @@ func code(source string) string {
 		}
 	}
 	for _, t := range lex(source) {
-		copy(blank[t.from:t.to], source[t.from:t.to])
+		if t.kind != quoted {
+			copy(blank[t.from:t.to], source[t.from:t.to])
+		}
 	}
 	return string(blank)
+}
+
+// whole says whether a list, KEYS or ARGV, is used other than by an element or
+// for how long it is.
+func whole(source, list string) bool {
+	before := ""
+	for tokens := lex(source); len(tokens) > 0; tokens = tokens[1:] {
+		if t := tokens[0]; t.kind == word && t.text == list && before != "#" && (len(tokens) == 1 || tokens[1].text != "[") {
+			return true
+		}
+		before = tokens[0].text
+	}
+	return false
 }
 
 // lineOfName is where a name that is no field first stands; 0 where it never does.

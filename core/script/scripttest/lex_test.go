@@ -52,7 +52,7 @@ func TestUntailed(t *testing.T) {
 func TestCodeKeepsItsPlaces(t *testing.T) {
 	t.Parallel()
 	source := "a -- b\n'c -- d' --[[ e\nf ]] g 1e5 \"\\\"--\" [[\n--]] --"
-	want := "a     \n'c -- d'       \n     g 1e5 \"\\\"--\" [[\n--]]   "
+	want := "a     \n               \n     g 1e5          \n       "
 	if got := code(source); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -46,6 +46,7 @@ func TestWhatIsMeantPasses(t *testing.T) {
 		"an exponent in a key":                {"x", "x", "", Call{Keys: []string{"{x}:1e+15"}}},
 		"an exponent of what Redis kept":      {set + "\n  best = score", "call('SET', key, call('GET', key), 'PX', ttl)\nbest = call('GET', key)", "", Call{Prepare: holding("1e+05", time.Minute), Args: []any{"200000", 60_000}, Want: "1e+05"}},
 		"an exponent in a list of Redis":      {set, "call('SET', key, call('MGET', key)[1], 'PX', ttl)", "", Call{Prepare: holding("1e+05", time.Minute), Args: []any{"200000", 60_000}}},
+		"an exponent in a string":             {"T', key, score", "T', key, 'eps 1e-09 ' .. ARGV[1]", "", Call{}},
 		"a fence":                             {"T', key, score", "T', key, string.format('%.0f', 1764000000123456)", "", Call{}},
 		"what looks like one in hexadecimals": {"T', key, score", "T', key, 'a1e15b/5e+10d+7'", "", Call{}},
 		"pcall": {"local best", "if not redis.pcall('HGET', key, 'x') then error('odd') end\nlocal best", "",
