@@ -3,7 +3,7 @@
 //
 // The program sends random answers from many goroutines, a tenth of them twice,
 // recounts them in plain Go, and fails when Redis has other figures. Without
-// -redis it does so in an embedded Redis.
+// -redis it does so in an embedded Redis. It removes its keys in the end.
 //
 // The board is that of all players, so all keys of a campaign share a slot, and
 // one node counts it. That is enough for some ten thousand answers a second; for
@@ -19,15 +19,20 @@ import (
 	"io"
 	mathrand "math/rand/v2"
 	"os"
+	"os/signal"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/neap-go/neap/examples/internal/store"
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "quiz:", err)
 		os.Exit(1)
 	}
@@ -55,7 +60,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return play(ctx, c, random(*answers), out)
+	return errors.Join(play(ctx, c, random(*answers), out), store.RemoveKeys(ctx, s.Redis, c.prefix()))
 }
 
 // random answers come from three days, and from players some of whom play more

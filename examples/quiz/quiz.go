@@ -83,9 +83,11 @@ func (c *Campaign) Answer(ctx context.Context, a Answer) (r Result, err error) {
 // ttl is in milliseconds.
 func ttl(keep time.Duration) int64 { return (keep + rand.N(jitter)).Milliseconds() }
 
+func (c *Campaign) prefix() string { return "quiz:{" + c.name + "}" }
+
 // keys share the campaign's slot, since the board is that of all players.
 func (c *Campaign) keys(player, day string) []string {
-	tag := "quiz:{" + c.name + "}:"
+	tag := c.prefix() + ":"
 	return []string{tag + "player:" + player, tag + "day:" + day + ":" + player, tag + "board"}
 }
 

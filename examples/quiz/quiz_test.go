@@ -49,9 +49,10 @@ func TestAnswerLua(t *testing.T) {
 func TestTheProgram(t *testing.T) {
 	t.Parallel()
 	answers := fmt.Sprint("-answers=", redistest.Ops(50_000))
+	one := redistest.NewStandalone(t)
 	for name, args := range map[string][]string{
 		"embedded":   {"-answers=500"},
-		"standalone": {"-redis", redistest.Standalone(t).AdminURL(), answers},
+		"standalone": {"-redis", one.AdminURL(), answers},
 		"cluster":    {"-redis", redistest.Cluster(t).Nodes()[0].AdminURL(), answers},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,6 +63,9 @@ func TestTheProgram(t *testing.T) {
 			}
 			if !strings.Contains(out.String(), "are as recounted\n") {
 				t.Errorf("it said %q", out.String())
+			}
+			if left := one.Admin(t).DBSize(t.Context()).Val(); name == "standalone" && left > 0 {
+				t.Errorf("it left %d keys", left)
 			}
 		})
 	}

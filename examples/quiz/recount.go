@@ -121,5 +121,5 @@ func (c *Campaign) mortal(ctx context.Context) error {
 
 // all are the campaign's keys, on each node of a cluster.
 func (c *Campaign) all(ctx context.Context) ([]string, error) {
-	return store.Keys(ctx, c.rdb, "quiz:{"+c.name+"}:*")
+	return store.Keys(ctx, c.rdb, c.prefix()+":*")
 }
