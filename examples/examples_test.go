@@ -104,6 +104,39 @@ func TestPlays(t *testing.T) {
 	}
 }
 
+// TestNoProgramPrintsThePassword of a URL that it cannot use.
+func TestNoProgramPrintsThePassword(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := map[string]bool{}
+	for _, file := range files {
+		if strings.Contains(read(t, file), `"redis", "", store.FlagUsage)`) {
+			programs[filepath.Dir(file)] = true
+		}
+	}
+	if len(programs) < 6 {
+		t.Errorf("%d programs take -redis", len(programs))
+	}
+	for name := range programs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			binary := build(t, name)
+			for _, url := range []string{
+				"redis://u:s3cret@host:bad port", "redis://u:s3cret@%zz", "redis://u:s3cret@host/zero",
+				"http://u:s3cret@host", "redis://u:s3cret@127.0.0.1:1", "redis://u:s3cret@host?addr=bad port:1",
+			} {
+				out, err := exec.CommandContext(t.Context(), binary, "-redis", url).CombinedOutput()
+				if err == nil || strings.Contains(string(out), "s3cret") || !strings.Contains(string(out), "-redis") {
+					t.Errorf("%s: %v\n%s", url, err, out)
+				}
+			}
+		})
+	}
+}
+
 func start(t *testing.T, example, redisAddr string) (url string) {
 	t.Helper()
 	binary := build(t, example)

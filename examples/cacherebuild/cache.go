@@ -12,7 +12,7 @@ import (
 // cache keeps what a slow source says. A value is fresh for a while, and kept
 // for longer, so that there is an old one while a new one is made.
 type cache struct {
-	rdb         *redis.Client
+	rdb         redis.UniversalClient
 	locks       *lock.Locker
 	source      func(ctx context.Context, name string) (string, error)
 	fresh, kept time.Duration

@@ -15,16 +15,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
 const requests = 1000
 
 func main() {
-	url := flag.String("redis", "", "URL of a Redis (default an embedded one)")
+	url := flag.String("redis", "", store.FlagUsage)
 	flag.Parse()
 	if err := play(context.Background(), *url); err != nil {
 		fmt.Fprintln(os.Stderr, "cacherebuild:", err)
@@ -33,22 +31,12 @@ func main() {
 }
 
 func play(ctx context.Context, url string) error {
-	if url == "" {
-		m := miniredis.NewMiniRedis()
-		if err := m.Start(); err != nil {
-			return err
-		}
-		defer m.Close()
-		m.ClockTTL(true) // keys expire in real time
-		url = "redis://" + m.Addr()
-	}
-	opts, err := redis.ParseURL(url)
+	s, err := store.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
-	opts.ContextTimeoutEnabled = true
-	rdb := redis.NewClient(opts)
-	defer rdb.Close()
+	defer s.Close()
+	rdb := s.Redis
 	// A thousand requests wait for a few connections at first; and where nothing
 	// is cached they pass through the lock one by one.
 	locks, err := lock.New(rdb, "rebuild", &lock.Options{Budget: 5 * time.Second, Wait: time.Minute})

@@ -13,9 +13,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
 const (
@@ -24,7 +23,7 @@ const (
 )
 
 func main() {
-	url := flag.String("redis", "", "URL of a Redis (default an embedded one)")
+	url := flag.String("redis", "", store.FlagUsage)
 	process := flag.String("process", "", "be one of the five, by this name")
 	first := flag.Int64("first", 0, "the first tick of such a process, in milliseconds since 1970")
 	flag.Parse()
@@ -42,13 +41,13 @@ func main() {
 
 // serve is what each process does. A real one goes on for ever.
 func serve(url, process string, first time.Time) error {
-	opts, err := redis.ParseURL(url)
+	s, err := store.Connect(context.Background(), url)
 	if err != nil {
 		return err
 	}
-	opts.ContextTimeoutEnabled = true
+	defer s.Close()
 	// A process that is not heard of for a TTL is taken for dead.
-	jobs, err := lock.New(redis.NewClient(opts), "jobs", &lock.Options{TTL: 3 * time.Second, Budget: time.Second})
+	jobs, err := lock.New(s.Redis, "jobs", &lock.Options{TTL: 3 * time.Second, Budget: time.Second})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
 // play starts the processes, kills the one that begins the third tick, and says
@@ -19,22 +19,18 @@ import (
 func play(ctx context.Context, url string) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end() // of the processes too
-	if url == "" {
-		m := miniredis.NewMiniRedis()
-		if err := m.Start(); err != nil {
-			return err
-		}
-		defer m.Close()
-		m.ClockTTL(true) // keys expire in real time
-		url = "redis://" + m.Addr()
+	s, err := store.Connect(ctx, url)
+	if err != nil {
+		return err
 	}
+	defer s.Close()
 	first := time.Now().Truncate(every).Add(2 * every)
 	doomed := first.Add(2 * every).Format(clock)
 
 	lines := make(chan line)
 	var running sync.WaitGroup
 	for i := range 5 {
-		if err := start(ctx, fmt.Sprint("process-", i+1), url, first, lines, &running); err != nil {
+		if err := start(ctx, fmt.Sprint("process-", i+1), s.URL, first, lines, &running); err != nil {
 			return err
 		}
 	}

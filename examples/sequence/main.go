@@ -4,7 +4,7 @@
 //
 // The program starts the processes itself and fails when a number was given out
 // twice or was not larger than those before it. Without -redis they meet in an
-// embedded Redis; with -cluster the URL is a cluster's:
+// embedded Redis:
 //
 //	go run ./examples/sequence -redis redis://localhost:6379 -zone Asia/Tokyo
 //
@@ -47,15 +47,15 @@ const (
 )
 
 func main() {
-	url := flag.String("redis", "", "URL of a Redis (default an embedded one)")
-	cluster := flag.Bool("cluster", false, "the Redis is a cluster")
+	url := flag.String("redis", "", store.FlagUsage)
+	cluster := flag.Bool("cluster", false, "to such a process: the Redis is a cluster")
 	zone := flag.String("zone", "Europe/Lisbon", "the time zone in which a day begins")
 	key := flag.String("process", "", "be one of the processes, that takes numbers from this key")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
 	if *key == "" {
-		err = play(ctx, *url, *cluster, *zone)
+		err = play(ctx, *url, *zone)
 	} else {
 		err = serve(whileOpen(ctx, os.Stdin), *url, *cluster, *key, *zone)
 	}

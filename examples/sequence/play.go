@@ -9,21 +9,23 @@ import (
 	"os/exec"
 	"sync"
 
-	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/examples/internal/store"
 )
 
-// play starts the processes and says what is wrong with what they took.
-func play(ctx context.Context, url string, cluster bool, zone string) error {
+// play starts the processes and says what is wrong with what they took. It leaves
+// the sequence's one key where it is, as a shop must: a sequence without its record
+// begins anew. It expires after keep.
+func play(ctx context.Context, url, zone string) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end() // of the processes too
-	if url == "" {
-		m := miniredis.NewMiniRedis()
-		if err := m.Start(); err != nil {
-			return err
-		}
-		defer m.Close()
-		url = "redis://" + m.Addr()
+	s, err := store.Connect(ctx, url)
+	if err != nil {
+		return err
 	}
+	defer s.Close()
+	_, cluster := s.Redis.(*redis.ClusterClient)
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -32,7 +34,7 @@ func play(ctx context.Context, url string, cluster bool, zone string) error {
 	lines := make(chan string)
 	var running sync.WaitGroup
 	for range processes {
-		cmd := exec.CommandContext(ctx, self, "-process", key, "-redis", url, "-zone", zone, fmt.Sprint("-cluster=", cluster))
+		cmd := exec.CommandContext(ctx, self, "-process", key, "-redis", s.URL, "-zone", zone, fmt.Sprint("-cluster=", cluster))
 		cmd.Stderr = os.Stderr
 		if _, err := cmd.StdinPipe(); err != nil { // the process watches it
 			return err

@@ -21,6 +21,7 @@ import (
 type Store struct {
 	Redis redis.UniversalClient
 	Where string // for people: without password
+	URL   string // for [Connect] in other processes, as long as this one has not closed it
 
 	embedded *miniredis.Miniredis
 }
@@ -38,9 +39,9 @@ func Connect(ctx context.Context, address string) (*Store, error) {
 	if err != nil { // its text repeats the password
 		return nil, errURL
 	}
-	s := &Store{Where: parsed.Redacted()}
+	s := &Store{Where: parsed.Redacted(), URL: address}
 	if s.Redis, err = Open(address, parsed.Query().Has("addr")); err != nil {
-		return nil, errURL
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -65,7 +66,7 @@ func Embed() (*Store, error) {
 	m.ClockTTL(true) // keys expire in real time
 	standStill(m)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
-	return &Store{Redis: rdb, Where: "an embedded Redis", embedded: m}, nil
+	return &Store{Redis: rdb, Where: "an embedded Redis", URL: "redis://" + m.Addr(), embedded: m}, nil
 }
 
 // standStill sets the clock when a script begins, so that it stands still within
@@ -84,20 +85,21 @@ func standStill(s *miniredis.Miniredis) {
 }
 
 // Open makes a client of the server at address, or of the cluster that it is a
-// node of. It asks nobody. Further nodes stand in the address as go-redis has
+// node of. It asks nobody, and its error does not repeat the address, which may
+// have a password. Further nodes stand in the address as go-redis has
 // them: redis://a?addr=b:6379.
 func Open(address string, cluster bool) (redis.UniversalClient, error) {
 	if cluster {
 		opts, err := redis.ParseClusterURL(address)
 		if err != nil {
-			return nil, err
+			return nil, errURL
 		}
 		opts.ContextTimeoutEnabled = true
 		return redis.NewClusterClient(opts), nil
 	}
 	opts, err := redis.ParseURL(address)
 	if err != nil {
-		return nil, err
+		return nil, errURL
 	}
 	opts.ContextTimeoutEnabled = true
 	return redis.NewClient(opts), nil

@@ -52,6 +52,21 @@ func TestConnectFindsWhatTheURLNames(t *testing.T) {
 	}
 }
 
+// TestNoErrorRepeatsThePassword of an address that is none.
+func TestNoErrorRepeatsThePassword(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"redis://u:s3cret@host:bad port", "redis://u:s3cret@%zz", "s3cret://u@host"} {
+		for _, cluster := range []bool{false, true} {
+			if _, err := store.Open(address, cluster); err == nil || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%s, cluster %v: %v", address, cluster, err)
+			}
+		}
+		if _, err := store.Connect(t.Context(), address); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 // TestTheEmbeddedClock stands still within a script and goes on between two.
 func TestTheEmbeddedClock(t *testing.T) {
 	t.Parallel()
