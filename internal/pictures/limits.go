@@ -17,16 +17,18 @@ const (
 
 // shown is a limit and its picture.
 type shown struct {
-	file, name string
-	windows    bool // has windows that end for all
-	policy     limit.Policy
+	file, name, rate string
+	windows          bool // has windows that end for all
+	policy           limit.Policy
 }
 
+var steady = fmt.Sprintf("%d a second", permits)
+
 var limits = []shown{
-	{"fixed-window.svg", "Fixed window", true, limit.FixedWindow{Limit: permits, Window: window}},
-	{"sliding-window.svg", "Sliding window of two counters", true, limit.SlidingWindow{Limit: permits, Window: window}},
-	{"sliding-log.svg", "Sliding log", false, limit.SlidingLog{Limit: permits, Window: window}},
-	{"token-bucket.svg", "Token bucket", false, limit.TokenBucket{Rate: permits, Per: window, Burst: permits}},
+	{"fixed-window.svg", "Fixed window", steady, true, limit.FixedWindow{Limit: permits, Window: window}},
+	{"sliding-window.svg", "Sliding window of two counters", steady, true, limit.SlidingWindow{Limit: permits, Window: window}},
+	{"sliding-log.svg", "Sliding log", steady, false, limit.SlidingLog{Limit: permits, Window: window}},
+	{"token-bucket.svg", "Token bucket", fmt.Sprintf("%s, bursts of %d", steady, permits), false, limit.TokenBucket{Rate: permits, Per: window, Burst: permits}},
 }
 
 // scale is where a time stands in a drawing.
@@ -36,20 +38,13 @@ func (s scale) at(t time.Duration) float64 {
 	return s.left + (right-8-s.left)*float64(t)/float64(length)
 }
 
-func (l shown) rate() string {
-	if l.file == "token-bucket.svg" {
-		return fmt.Sprintf("%d a second, bursts of %d", permits, permits)
-	}
-	return fmt.Sprintf("%d a second", permits)
-}
-
 func limitPicture(l shown, c *course) string {
 	const marks, top, bottom = 104.0, 134.0, 224.0
 	_, most := c.busiest()
 	told := fmt.Sprintf("%d of %d requests let through, up to %d within one second.", c.let(), len(arrivals), most)
-	d := svg.New(wide, 290, l.name+": "+l.rate(), told+" "+timetable(c))
+	d := svg.New(wide, 290, l.name+": "+l.rate, told+" "+timetable(c))
 	s := scale{112}
-	d.Text(16, 30, svg.Title, l.name+": "+l.rate())
+	d.Text(16, 30, svg.Title, l.name+": "+l.rate)
 	d.Text(16, 53, svg.Plain, told)
 	if l.windows {
 		for _, end := range c.ends {
