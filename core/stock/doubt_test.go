@@ -55,6 +55,51 @@ func TestWhatIsSoldAtOnceIsNotLost(t *testing.T) {
 	})
 }
 
+// TestALateConfirmIsNotLost delivers confirmations while there is no room, behind the
+// answer that the reservation has lapsed, and behind its Cancel: they sell for good,
+// and are looked for nonetheless.
+func TestALateConfirmIsNotLost(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		slow := &redistest.Late{UniversalClient: rdb, SHA: reserveSHA}
+		s, other := newStock(t, slow, prefix, &stock.Options{Budget: 2 * time.Second}), newStock(t, rdb, prefix, nil)
+		s.Room(1)
+		if err := errors.Join(s.Warm(ctx), other.Warm(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		open(t, other, "item", 2)
+		open(t, other, "another", 1)
+		ann, ben := reserve(t, s, "item", "ann", "1", nil), reserve(t, s, "item", "ben", "1", nil)
+		slow.Most = 1000
+		refused(t, s, "another", "first", "1", atOnce, script.ErrMaybeExecuted)
+		confirm := func(r *stock.Reservation) error {
+			slow.Most = slow.Waiting() + 1
+			return r.Confirm(ctx)
+		}
+
+		lapse(t, admin, nameOf(prefix, "item"), 1, 1)
+		bob := reserve(t, other, "item", "bob", "1", atOnce)
+		if err := confirm(ann); !errors.Is(err, stock.ErrLapsed) {
+			t.Fatal(err)
+		}
+		if err := errors.Join(confirm(ben), ben.Cancel(ctx), bob.Cancel(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		counts(t, other, "item", 2, 0, 0)
+		for range slow.Waiting() {
+			slow.Deliver(t)
+		}
+		redistest.Await(t, stock.DefaultLease*2/3, "what was confirmed late to be given back", func() bool {
+			l, err := other.Left(ctx, "item")
+			return err == nil && l.Left == 2
+		})
+		if n := s.Stats(); n.Lapsing != 0 || n.Undone < 2 {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
 // TestCancelsOfAnOutageAreNotLost: more than a thousand.
 func TestCancelsOfAnOutageAreNotLost(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package stock_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,38 @@ func TestEditedReservation(t *testing.T) {
 			t.Errorf("Open of another's hash: %v", err)
 		}
 		admin.Del(ctx, nameOf(prefix, "hash"))
+	})
+}
+
+// TestEditedCounts has what a buyer has be in none of the counts, or the queue have
+// no end: to ask again says so, and changes nothing.
+func TestEditedCounts(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		both := func(confirm bool) *stock.ReserveOptions { return &stock.ReserveOptions{Quantity: 2, Confirm: confirm} }
+		for item, c := range map[string]struct {
+			is, again *stock.ReserveOptions
+			edit      func(key string) error
+		}{
+			"none-held":       {both(false), both(false), func(key string) error { return admin.HSet(ctx, key, "held", 0, "left", 2).Err() }},
+			"none-to-confirm": {both(false), both(true), func(key string) error { return admin.HSet(ctx, key, "held", 0, "left", 2).Err() }},
+			"none-sold":       {both(true), both(true), func(key string) error { return admin.HSet(ctx, key, "sold", 0, "left", 2).Err() }},
+			"no-last":         {both(false), both(false), func(key string) error { return admin.HDel(ctx, key, "last").Err() }},
+		} {
+			open(t, s, item, 2)
+			reserve(t, s, item, "ann", "1", c.is)
+			key := nameOf(prefix, item)
+			if err := c.edit(key); err != nil {
+				t.Fatal(err)
+			}
+			before := admin.HGetAll(ctx, key).Val()
+			refused(t, s, item, "ann", "1", c.again, stock.ErrDisagrees)
+			if after := admin.HGetAll(ctx, key).Val(); !maps.Equal(before, after) {
+				t.Errorf("%s: %v, and then %v", item, before, after)
+			}
+		}
 	})
 }
 
