@@ -56,8 +56,8 @@ func TestWhatIsSoldAtOnceIsNotLost(t *testing.T) {
 }
 
 // TestALateConfirmIsNotLost delivers confirmations while there is no room, behind the
-// answer that the reservation has lapsed, and behind its Cancel: they sell for good,
-// and are looked for nonetheless.
+// answer that the reservation has lapsed, and behind another Confirm and its Cancel:
+// they sell for good, and are looked for nonetheless.
 func TestALateConfirmIsNotLost(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -83,7 +83,13 @@ func TestALateConfirmIsNotLost(t *testing.T) {
 		if err := confirm(ann); !errors.Is(err, stock.ErrLapsed) {
 			t.Fatal(err)
 		}
-		if err := errors.Join(confirm(ben), ben.Cancel(ctx), bob.Cancel(ctx)); err != nil {
+		key := nameOf(prefix, "item")
+		admin.HSet(ctx, key, "left", "many")
+		if err := confirm(ben); !errors.Is(err, stock.ErrDisagrees) {
+			t.Fatal(err)
+		}
+		admin.HSet(ctx, key, "left", 0)
+		if err := errors.Join(ben.Confirm(ctx), ben.Cancel(ctx), bob.Cancel(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		counts(t, other, "item", 2, 0, 0)
