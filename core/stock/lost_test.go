@@ -31,8 +31,10 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 		rdb := srv.Client(t, func(o *redis.Options) {
 			o.ContextTimeoutEnabled, o.Dialer, o.ReadTimeout = true, proxy.Dial, 200*time.Millisecond
 		})
-		s := newStock(t, rdb, srv.Prefix(t), &stock.Options{Budget: 9 * time.Second})
-		if err := s.Warm(t.Context()); err != nil {
+		prefix := srv.Prefix(t)
+		s := newStock(t, rdb, prefix, &stock.Options{Budget: 9 * time.Second})
+		patient := newStock(t, srv.Client(t), prefix, nil) // of a busy machine; Load asks once
+		if err := patient.Warm(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		lost := func(what string, call func() error) {
