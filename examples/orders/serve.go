@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,8 +22,8 @@ import (
 // serve is what each process of the shop does.
 func serve(ctx context.Context, framework, url, file string, dies bool) error {
 	opts, err := redis.ParseURL(url)
-	if err != nil {
-		return err
+	if err != nil { // its text repeats the password
+		return errors.New("-redis is not the URL of a Redis: write it like redis://localhost:6379")
 	}
 	opts.ContextTimeoutEnabled = true
 	guard, err := idempotency.New(redis.NewClient(opts), "orders", &idempotency.Options{
