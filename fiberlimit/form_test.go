@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -88,7 +89,7 @@ func TestParsedFormThatIsSentAgain(t *testing.T) {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, stream), func(t *testing.T) {
 				t.Parallel()
-				guard, err := idempotency.New(gatefake.Redis(t), "orders", nil)
+				guard, err := idempotency.New(gatefake.Redis(t), "orders", &idempotency.Options{Budget: 5 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -103,7 +103,7 @@ func TestOneAtATime(t *testing.T) {
 // TestALostLockEndsTheRequest: with its context, the lock's, ends the work.
 func TestALostLockEndsTheRequest(t *testing.T) {
 	t.Parallel()
-	l, err := lock.New(embedded(t), "exclusive", nil)
+	l, err := lock.New(embedded(t), "exclusive", &lock.Options{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func wait(ctx context.Context) error { return sleep(ctx, 100*time.Millisecond) }
 // TestALostClaimEndsTheOrder: with its context, the claim's, ends the work.
 func TestALostClaimEndsTheOrder(t *testing.T) {
 	t.Parallel()
-	g, err := idempotency.New(embedded(t), "orders", nil)
+	g, err := idempotency.New(embedded(t), "orders", &idempotency.Options{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
