@@ -62,7 +62,7 @@ type Undoer struct {
 type Stats struct {
 	Pending    int    // grants that are looked for now
 	Undone     uint64 // grants that were found
-	Overflowed uint64 // grants that were looked for once at the most and not found, since there was no room; they lapse
+	Overflowed uint64 // grants that were looked for once at the most and not found, since there was no room; what has a lease lapses
 }
 
 // Stats tells what the Undoer does and has done.
