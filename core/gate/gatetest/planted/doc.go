@@ -5,7 +5,7 @@
 //
 //	go run ./core/gate/gatetest/planted [-adapter name] [-v]
 //
-// It exits with 1 when the tests fail without a change, when a change does not
-// apply or does not compile, and when one survives. Nothing in the checkout is
-// written: the changed file reaches the compiler as an overlay.
+// It exits with 1 when a change does not apply or does not compile, and when
+// three times in a row one survives, or the tests fail without any. Nothing in
+// the checkout is written: the changed file reaches the compiler as an overlay.
 package main

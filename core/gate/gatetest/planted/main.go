@@ -74,8 +74,8 @@ func run(ctx context.Context, only string, verbose bool) error {
 	switch {
 	case !found:
 		return fmt.Errorf("no adapter %q", only)
-	case g.faults > 0:
-		return fmt.Errorf("%d faults, %d bugs caught", g.faults, g.caught)
+	case len(g.faults) > 0: // once more, where who reads the end of a log finds them
+		return fmt.Errorf("%d bugs caught, and %d faults:\n%s", g.caught, len(g.faults), strings.Join(g.faults, "\n"))
 	}
 	fmt.Printf("%d bugs planted, all caught\n", g.caught)
 	return nil
@@ -87,8 +87,9 @@ type garden struct {
 	verbose   bool
 	builds    chan struct{} // one for each that may be made at a time
 
-	mu             sync.Mutex
-	caught, faults int
+	mu     sync.Mutex
+	caught int
+	faults []string
 }
 
 // limit is how long an adapter's tests may take; with a bug they may wait for
@@ -97,14 +98,30 @@ const limit = 90 * time.Second
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)`)
 
+// tries is how often the tests of one binary may run until they say what they
+// must: beside the builds of others, a test now and then sees a bug too late, or
+// gives up without one.
+const tries = 3
+
 // control expects the tests to pass without a bug.
 func (g *garden) control(ctx context.Context, a adapter) {
-	output, ok, err := g.test(ctx, a, "control", nil)
-	switch {
-	case err != nil:
+	binary, err := g.build(ctx, a, "control", nil)
+	if err != nil {
 		g.fault("%s: %v", a.name, err)
-	case !ok:
-		g.fault("%s: the tests fail without a bug:\n%s", a.name, output)
+		return
+	}
+	defer os.Remove(binary)
+	for try := 1; ; try++ {
+		output, ok := g.test(ctx, a, binary)
+		switch {
+		case ok:
+			return
+		case try < tries && ctx.Err() == nil:
+			g.again("%s: the tests fail without a bug:\n%s", a.name, output)
+		default:
+			g.fault("%s: the tests fail without a bug:\n%s", a.name, output)
+			return
+		}
 	}
 }
 
@@ -131,26 +148,38 @@ func (g *garden) plant(ctx context.Context, a adapter, i int) {
 		g.fault("%s: %v", name, err)
 		return
 	}
-	output, ok, err := g.test(ctx, a, name, []string{"-overlay", changed + ".json"})
-	match := failed.FindAllStringSubmatch(output, -1)
-	switch {
-	case err != nil:
+	binary, err := g.build(ctx, a, name, []string{"-overlay", changed + ".json"})
+	if err != nil {
 		g.fault("%s: %s: %v", a.name, b.why, err)
-	case ok:
-		g.fault("%s: SURVIVED: %s\n\t%s: %s  =>  %s", a.name, b.why, b.file, b.old, b.new)
-	case match == nil:
-		g.fault("%s: %s: the tests ended without a verdict:\n%s", a.name, b.why, output)
-	default:
-		first := match[min(1, len(match)-1)] // a subtest says more than its test
-		g.say("%-10s caught: %s (%s)", a.name, b.why, first[1]+first[2])
+		return
+	}
+	defer os.Remove(binary)
+	for try := 1; ; try++ {
+		output, ok := g.test(ctx, a, binary)
+		match := failed.FindAllStringSubmatch(output, -1)
+		complain := g.fault
+		if try < tries && ctx.Err() == nil {
+			complain = g.again
+		}
+		switch {
+		case ok:
+			complain("%s: SURVIVED: %s\n\t%s: %s  =>  %s", a.name, b.why, b.file, b.old, b.new)
+		case match == nil:
+			complain("%s: %s: the tests ended without a verdict:\n%s", a.name, b.why, output)
+		default:
+			first := match[min(1, len(match)-1)] // a subtest says more than its test
+			g.say("%-10s caught: %s (%s)", a.name, b.why, first[1]+first[2])
+			return
+		}
+		if try == tries || ctx.Err() != nil {
+			return
+		}
 	}
 }
 
-// test builds and runs an adapter's tests; ok says whether they passed. The
-// error is of a build that failed, which is no bug caught.
-func (g *garden) test(ctx context.Context, a adapter, name string, flags []string) (output string, ok bool, err error) {
-	binary := filepath.Join(g.tmp, name+".test")
-	defer os.Remove(binary)
+// build makes the binary of an adapter's tests.
+func (g *garden) build(ctx context.Context, a adapter, name string, flags []string) (binary string, err error) {
+	binary = filepath.Join(g.tmp, name+".test")
 	args := append([]string{"test", "-c", "-ldflags=-s -w", "-o", binary}, flags...)
 	build := exec.CommandContext(ctx, "go", append(args, "./"+a.name)...)
 	build.Dir = g.root
@@ -158,18 +187,20 @@ func (g *garden) test(ctx context.Context, a adapter, name string, flags []strin
 	out, err := build.CombinedOutput()
 	<-g.builds
 	if err != nil {
-		return "", false, fmt.Errorf("it does not compile:\n%s", out)
+		return "", fmt.Errorf("it does not compile:\n%s", out)
 	}
+	return binary, nil
+}
+
+// test runs an adapter's tests; ok says whether they passed.
+func (g *garden) test(ctx context.Context, a adapter, binary string) (output string, ok bool) {
 	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String())
 	tests.Dir = filepath.Join(g.root, a.name)
-	out, err = tests.CombinedOutput()
-	if ctx.Err() != nil {
-		return "", false, ctx.Err()
-	}
+	out, err := tests.CombinedOutput()
 	if g.verbose {
-		fmt.Printf("%s:\n%s\n", name, out)
+		fmt.Printf("%s:\n%s\n", filepath.Base(binary), out)
 	}
-	return string(out), err == nil, nil
+	return string(out), err == nil
 }
 
 func (g *garden) say(format string, args ...any) {
@@ -179,9 +210,16 @@ func (g *garden) say(format string, args ...any) {
 	fmt.Printf(format+"\n", args...)
 }
 
+// again says what a run had wrong that will be run again.
+func (g *garden) again(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fmt.Printf(format+"\nonce more\n", args...)
+}
+
 func (g *garden) fault(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.faults++
-	fmt.Printf(format+"\n", args...)
+	g.faults = append(g.faults, fmt.Sprintf(format, args...))
+	fmt.Println(g.faults[len(g.faults)-1])
 }
