@@ -112,7 +112,7 @@ func TestCancelsOfAnOutageAreNotLost(t *testing.T) {
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
 	rdb := &redistest.Cuttable{Client: srv.Client(t)}
-	s := newStock(t, rdb, prefix, &stock.Options{Budget: time.Second})
+	s := newStock(t, rdb, prefix, &stock.Options{Budget: 5 * time.Second})
 	if err := s.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func TestALateReserveIsUndone(t *testing.T) {
 		}
 		for name, opts := range map[string]*stock.ReserveOptions{"on a lease": nil, "at once": atOnce} {
 			slow := &redistest.Late{UniversalClient: rdb, SHA: reserveSHA, Most: 1000}
-			s := newStock(t, slow, prefix, &stock.Options{Budget: 300 * time.Millisecond})
+			s := newStock(t, slow, prefix, &stock.Options{Budget: 3 * time.Second})
 			if r, err := s.Reserve(ctx, "item", "ann", "1", opts); r != nil || !errors.Is(err, script.ErrMaybeExecuted) {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -209,7 +209,7 @@ func TestWhatIsConcludedUnheardIsConcluded(t *testing.T) {
 			prefix := srv.Prefix(t)
 			ctx := t.Context()
 			rdb := &redistest.Cuttable{Client: srv.Client(t)}
-			s, other := newStock(t, rdb, prefix, &stock.Options{Budget: 300 * time.Millisecond}), newStock(t, srv.Client(t), prefix, nil)
+			s, other := newStock(t, rdb, prefix, &stock.Options{Budget: 2 * time.Second}), newStock(t, srv.Client(t), prefix, nil)
 			if err := errors.Join(s.Warm(ctx), other.Warm(ctx)); err != nil {
 				t.Fatal(err)
 			}
