@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -119,7 +120,7 @@ func randomPause(rng *rand.Rand, last *State, step time.Duration) time.Duration 
 	case 8:
 		pause = time.Duration(rng.Int64N(int64(last.Window)/10 + 1))
 	case 9:
-		pause = time.Duration(rng.Int64N(int64(last.Window) * 2))
+		pause = time.Duration(rng.Int64N(2 * int64(min(last.Window, math.MaxInt64/2))))
 	}
 	return max(pause, 0) / step * step
 }

@@ -203,18 +203,26 @@ func sideBySide(t *testing.T, rng *rand.Rand, far, near *Limiter) (given, late i
 	t.Helper()
 	type pair struct{ far, near Decision }
 	var made []pair
-	most, step, exact := far.rules[0].id().limit, time.Millisecond, true
+	most, step, exact, windowed := far.rules[0].id().limit, time.Millisecond, true, false
 	for _, r := range far.rules {
 		most, step = min(most, r.id().limit), max(step, grain(r))
-		_, ok := r.(*bucket)
-		exact = exact && !ok && r.state(reading{}, 0).Window > 50*time.Millisecond
+		switch r.(type) {
+		case *bucket:
+			exact = false
+		case *window, *sliding:
+			windowed = true
+		}
+		exact = exact && r.state(reading{}, 0).Window > 50*time.Millisecond
 	}
 	time.Sleep(step - time.Duration(time.Now().UnixNano())%step)
-	refunded := false
+	refunded, parted := false, false
 	for op := range 100 {
 		subject := fmt.Sprint(op / 10) // where the two part, they part only there
 		if op%10 == 0 {
-			made, refunded = nil, false
+			made, refunded, parted = nil, false, false
+		}
+		if parted {
+			continue
 		}
 		if len(made) > 0 && (exact || !refunded) && rng.IntN(3) == 0 {
 			refunded = true
@@ -227,6 +235,8 @@ func sideBySide(t *testing.T, rng *rand.Rand, far, near *Limiter) (given, late i
 				given, late = given-1, late+1
 			}
 			compare(t, far, near, subject, exact)
+			// The next window of who has nothing left begins anew.
+			parted = windowed && one != nil && other == nil
 			continue
 		}
 		cost := randomCost(rng, most)
