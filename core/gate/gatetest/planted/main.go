@@ -110,19 +110,12 @@ func (g *garden) control(ctx context.Context, a adapter) {
 		g.fault("%s: %v", a.name, err)
 		return
 	}
-	defer os.Remove(binary)
-	for try := 1; ; try++ {
-		output, ok := g.test(ctx, a, binary)
-		switch {
-		case ok:
-			return
-		case try < tries && ctx.Err() == nil:
-			g.again("%s: the tests fail without a bug:\n%s", a.name, output)
-		default:
-			g.fault("%s: the tests fail without a bug:\n%s", a.name, output)
-			return
+	g.judge(ctx, a, binary, func(output string, ok bool) (fault string) {
+		if !ok {
+			return fmt.Sprintf("%s: the tests fail without a bug:\n%s", a.name, output)
 		}
-	}
+		return ""
+	})
 }
 
 // plant expects them to fail with one.
@@ -153,27 +146,38 @@ func (g *garden) plant(ctx context.Context, a adapter, i int) {
 		g.fault("%s: %s: %v", a.name, b.why, err)
 		return
 	}
+	g.judge(ctx, a, binary, func(output string, ok bool) (fault string) {
+		match := failed.FindAllStringSubmatch(output, -1)
+		switch {
+		case ok:
+			return fmt.Sprintf("%s: SURVIVED: %s\n\t%s: %s  =>  %s", a.name, b.why, b.file, b.old, b.new)
+		case match == nil:
+			return fmt.Sprintf("%s: %s: the tests ended without a verdict:\n%s", a.name, b.why, output)
+		}
+		first := match[min(1, len(match)-1)] // a subtest says more than its test
+		g.say("%-10s caught: %s (%s)", a.name, b.why, first[1]+first[2])
+		return ""
+	})
+}
+
+// judge runs an adapter's tests until the verdict finds no fault with them.
+func (g *garden) judge(ctx context.Context, a adapter, binary string, verdict func(output string, ok bool) (fault string)) {
 	defer os.Remove(binary)
 	for try := 1; ; try++ {
 		output, ok := g.test(ctx, a, binary)
-		match := failed.FindAllStringSubmatch(output, -1)
-		complain := g.fault
-		if try < tries && ctx.Err() == nil {
-			complain = g.again
+		if ctx.Err() != nil {
+			g.fault("%s: %v", a.name, ctx.Err())
+			return
 		}
+		fault := verdict(output, ok)
 		switch {
-		case ok:
-			complain("%s: SURVIVED: %s\n\t%s: %s  =>  %s", a.name, b.why, b.file, b.old, b.new)
-		case match == nil:
-			complain("%s: %s: the tests ended without a verdict:\n%s", a.name, b.why, output)
-		default:
-			first := match[min(1, len(match)-1)] // a subtest says more than its test
-			g.say("%-10s caught: %s (%s)", a.name, b.why, first[1]+first[2])
+		case fault == "":
+			return
+		case try == tries:
+			g.fault("%s", fault)
 			return
 		}
-		if try == tries || ctx.Err() != nil {
-			return
-		}
+		g.again(fault)
 	}
 }
 
@@ -210,11 +214,11 @@ func (g *garden) say(format string, args ...any) {
 	fmt.Printf(format+"\n", args...)
 }
 
-// again says what a run had wrong that will be run again.
-func (g *garden) again(format string, args ...any) {
+// again says what was wrong with tests that will be run once more.
+func (g *garden) again(fault string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	fmt.Printf(format+"\nonce more\n", args...)
+	fmt.Printf("%s\nonce more\n", fault)
 }
 
 func (g *garden) fault(format string, args ...any) {
