@@ -115,6 +115,8 @@ func (x exchange) ContentLength() int64           { return x.c.Request().Content
 func (x exchange) SetHeader(name, value string)   { x.c.Response().Header().Set(name, value) }
 func (x exchange) AddHeader(name, value string)   { x.c.Response().Header().Add(name, value) }
 
+func (x exchange) SetPeer(address string) { x.c.Request().RemoteAddr = address }
+
 func (x exchange) Rewrite(path string) {
 	u := x.c.Request().URL
 	u.Path, u.RawPath = path, ""

@@ -140,6 +140,14 @@ func (x exchange) ContentLength() int64           { return int64(x.c.Request().H
 func (x exchange) SetHeader(name, value string)   { x.c.Response().Header.Set(name, value) }
 func (x exchange) AddHeader(name, value string)   { x.c.Response().Header.Add(name, value) }
 
+func (x exchange) SetPeer(address string) { x.c.Context().SetRemoteAddr(peer(address)) }
+
+// peer is a net.Addr of any text.
+type peer string
+
+func (p peer) Network() string { return "tcp" }
+func (p peer) String() string  { return string(p) }
+
 // Rewrite is not c.Path, which overwrites the parameters of the route.
 func (x exchange) Rewrite(path string) { x.c.Request().URI().SetPath(path) }
 

@@ -127,11 +127,7 @@ func cloned(value any) any {
 }
 
 func (q request) RemoteAddr() netip.AddrPort {
-	peer, err := netip.ParseAddrPort(q.c.Context().RemoteAddr().String())
-	if err != nil {
-		return netip.AddrPort{}
-	}
-	return peer
+	return gatehttp.Peer(q.c.Context().RemoteAddr().String())
 }
 
 var _ gate.Request = request{}

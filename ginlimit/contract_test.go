@@ -144,6 +144,7 @@ func (x exchange) Param(name string) string       { return x.c.Param(name) }
 func (x exchange) Query(name string) string       { return x.c.Query(name) }
 func (x exchange) Value(key string) any           { value, _ := x.c.Get(key); return value }
 func (x exchange) SetValue(key string, value any) { x.c.Set(key, value) }
+func (x exchange) SetPeer(address string)         { x.c.Request.RemoteAddr = address }
 func (x exchange) Rewrite(path string)            { x.c.Request.URL.Path, x.c.Request.URL.RawPath = path, "" }
 func (x exchange) Body() ([]byte, error)          { return io.ReadAll(x.c.Request.Body) }
 func (x exchange) ContentLength() int64           { return x.c.Request.ContentLength }

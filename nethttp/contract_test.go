@@ -109,6 +109,7 @@ func (x *exchange) Body() ([]byte, error)          { return io.ReadAll(x.r.Body)
 func (x *exchange) ContentLength() int64           { return x.r.ContentLength }
 func (x *exchange) SetHeader(name, value string)   { x.w.Header().Set(name, value) }
 func (x *exchange) AddHeader(name, value string)   { x.w.Header().Add(name, value) }
+func (x *exchange) SetPeer(address string)         { x.r.RemoteAddr = address }
 func (x *exchange) Rewrite(path string)            { x.r.URL.Path, x.r.URL.RawPath = path, "" }
 
 func (x *exchange) SetValue(key string, value any) {

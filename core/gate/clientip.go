@@ -1,10 +1,13 @@
 package gate
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/neap-go/neap/core/gate/internal/address"
 )
 
 // IPOptions are the options of [ByIP].
@@ -18,14 +21,20 @@ type IPOptions struct {
 	// TrustUnixSocket believes X-Forwarded-For from whoever calls over a unix
 	// socket, which has no address to list.
 	TrustUnixSocket bool
+	// FromContext returns the client's address that other middleware has found
+	// and stored in the request's context, and the zero Addr if there is none.
+	// With chi it is middleware.GetClientIPAddr. The address replaces the peer,
+	// and the gate reads no header, so that neither of the two fields above may
+	// be set beside it. Nil asks the peer and the trusted proxies.
+	FromContext func(context.Context) netip.Addr
 	// IPv6Prefix is how many leading bits of an IPv6 address make the key, 1
 	// to 128. Zero is 64, which is what one customer is given at the least: a
 	// limit on each single address would not limit anybody.
 	IPv6Prefix int
 }
 
-// ByIP is the address of the client: the peer of the socket, or what trusted
-// proxies say of it. An IPv6 address counts by its network of 64 bits. An IPv4
+// ByIP is the address of the client: the peer of the socket, what trusted
+// proxies say of it, or what other middleware has found. An IPv6 address counts by its network of 64 bits. An IPv4
 // address counts as such however it is written: as IPv6-mapped, or translated
 // by NAT64 under 64:ff9b::/96 (RFC 6052).
 //
@@ -37,13 +46,23 @@ type IPOptions struct {
 // that is no address ends the walk at the one before it, a proxy that is known
 // to have passed the request on: such requests share that proxy's key.
 //
-// Without TrustUnixSocket, a request over a unix socket is answered with a 500
-// and the hook is told ([ErrWiring]), and with it so is one that has no
-// X-Forwarded-For; one whose X-Forwarded-For has no address is refused with a
-// 400.
+// Middleware that overwrites the peer's address, such as chi's RealIP, may write
+// it with a port or without. ByIP believes such middleware; most of it believes
+// headers that any client can send.
 //
-// It panics on an invalid prefix, on 64:ff9b::/96 and ::ffff:0:0/96, and on an IPv6Prefix over 128; nil options are
-// the defaults.
+// A request is answered with a 500 and the hook is told ([ErrWiring])
+//
+//   - when it came over a unix socket, or middleware has replaced the peer with
+//     what is no IP address, and TrustUnixSocket is not set,
+//   - when TrustUnixSocket is set and such a request has no X-Forwarded-For,
+//   - when FromContext is set and finds no address.
+//
+// A request whose peer is trusted by TrustUnixSocket, and whose X-Forwarded-For
+// has no address, is refused with a 400.
+//
+// ByIP panics on an invalid prefix, on 64:ff9b::/96 and ::ffff:0:0/96, on an
+// IPv6Prefix over 128, and on FromContext beside TrustedProxies or
+// TrustUnixSocket; nil options are the defaults.
 func ByIP(opts *IPOptions) Key {
 	if opts == nil {
 		opts = &IPOptions{}
@@ -56,6 +75,17 @@ func ByIP(opts *IPOptions) Key {
 	if bits < 1 || bits > 128 {
 		panic(fmt.Sprintf("gate.ByIP: IPOptions.IPv6Prefix is %d; it is 1 to 128 bits, or 0 for 64", bits))
 	}
+	if find := opts.FromContext; find != nil {
+		if len(opts.TrustedProxies) > 0 || opts.TrustUnixSocket {
+			panic("gate.ByIP: IPOptions.FromContext reads no X-Forwarded-For; tell the middleware that stores the address which proxies to trust, and leave TrustedProxies and TrustUnixSocket empty")
+		}
+		return func(r Request) (string, error) {
+			if addr := plain(find(r.Context())); addr.IsValid() {
+				return writeIP(addr, bits), nil
+			}
+			return "", fmt.Errorf("%w: ByIP: IPOptions.FromContext found no address; mount the middleware that stores it outside the gate", ErrWiring)
+		}
+	}
 	return func(r Request) (string, error) {
 		addr := from.client(r)
 		switch {
@@ -64,7 +94,7 @@ func ByIP(opts *IPOptions) Key {
 		case from.unix && len(r.Header(forwardedFor)) > 0:
 			return "", Refuse(400, "The request's X-Forwarded-For names no address")
 		}
-		return "", fmt.Errorf("%w: ByIP: the request came over a unix socket, and nobody trusted says for whom; see IPOptions.TrustUnixSocket", ErrWiring)
+		return "", fmt.Errorf("%w: ByIP: the peer of the request has no IP address, and nobody trusted says for whom it asks; either it called over a unix socket (see IPOptions.TrustUnixSocket), or middleware replaced its address with something else", ErrWiring)
 	}
 }
 
@@ -116,11 +146,11 @@ func (p proxies) client(r Request) netip.Addr {
 			if hop == "" {
 				continue
 			}
-			addr, ok := parseHop(hop)
+			addr, ok := address.Parse(hop)
 			if !ok {
 				return client
 			}
-			client = addr
+			client = plain(addr.Addr())
 			if !p.trust(client) {
 				return client
 			}
@@ -140,21 +170,6 @@ func (p proxies) trust(addr netip.Addr) bool {
 func cutLast(list string) (rest, last string, more bool) {
 	i := strings.LastIndexByte(list, ',')
 	return list[:max(i, 0)], strings.Trim(list[i+1:], " \t"), i >= 0
-}
-
-// parseHop reads an address with or without a port, as proxies write them.
-func parseHop(hop string) (netip.Addr, bool) {
-	if addr, err := netip.ParseAddr(hop); err == nil {
-		return plain(addr), true
-	}
-	if inner, ok := strings.CutPrefix(hop, "["); ok {
-		if inner, ok = strings.CutSuffix(inner, "]"); ok {
-			addr, err := netip.ParseAddr(inner)
-			return plain(addr), err == nil && addr.Is6()
-		}
-	}
-	addrPort, err := netip.ParseAddrPort(hop)
-	return plain(addrPort.Addr()), err == nil
 }
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")

@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -98,4 +99,40 @@ func FuzzByIPForgery(f *testing.F) {
 			t.Errorf("an untrusted peer is %q, %v", got, err)
 		}
 	})
+}
+
+type addrKey struct{}
+
+// addrIn reads what middleware such as chi's ClientIPFromXFF has stored.
+func addrIn(ctx context.Context) netip.Addr {
+	addr, _ := ctx.Value(addrKey{}).(netip.Addr)
+	return addr
+}
+
+func noAddr(context.Context) netip.Addr { return netip.Addr{} }
+
+// FromContext decides alone: neither the peer nor a header counts beside it.
+func TestByIPFromContext(t *testing.T) {
+	t.Parallel()
+	for stored, want := range map[netip.Addr]string{
+		netip.MustParseAddr("203.0.113.9"):          "ip=203.0.113.9",
+		netip.MustParseAddr("::ffff:203.0.113.9"):   "ip=203.0.113.9",
+		netip.MustParseAddr("64:ff9b::cb00:7109"):   "ip=203.0.113.9",
+		netip.MustParseAddr("2001:db8:1:2:3::1"):    "ip=2001:db8:1::/48",
+		netip.MustParseAddr("2001:db8:1:2::1%eth0"): "ip=2001:db8:1::/48",
+	} {
+		for _, peer := range []string{"127.0.0.1:1", "192.0.2.66:1"} {
+			r := with("X-Forwarded-For", "198.51.100.1")
+			r.peer = netip.MustParseAddrPort(peer)
+			r.ctx = context.WithValue(t.Context(), addrKey{}, stored)
+			if got, err := gate.ByIP(&gate.IPOptions{FromContext: addrIn, IPv6Prefix: 48})(r); err != nil || got != want {
+				t.Errorf("%s is stored: got %q, %v, want %q", stored, got, err, want)
+			}
+		}
+	}
+	r := with("X-Forwarded-For", "198.51.100.1")
+	r.peer = netip.MustParseAddrPort("127.0.0.1:1")
+	if got, err := gate.ByIP(&gate.IPOptions{FromContext: addrIn})(r); !errors.Is(err, gate.ErrWiring) || !strings.Contains(err.Error(), "FromContext") {
+		t.Errorf("nothing is stored: got %q, %v, want an error of wiring that names FromContext", got, err)
+	}
 }

@@ -35,7 +35,9 @@ type Request interface {
 	Headers() iter.Seq2[string, string]
 	// Value is what earlier middleware stored under key.
 	Value(key any) any
-	// RemoteAddr is the peer of the socket; the zero AddrPort for a unix socket.
+	// RemoteAddr is the peer of the socket, or what earlier middleware replaced
+	// it with, whose port is 0 if it has none. It is the zero AddrPort for what is
+	// no IP address, such as a unix socket.
 	RemoteAddr() netip.AddrPort
 	// Body returns the whole body and leaves it readable for the handler.
 	// It fails with [ErrBodyTooLarge], [ErrBodyBroken] or [ErrBodyConsumed],

@@ -187,8 +187,14 @@ func TestKeysPanicAtWiring(t *testing.T) {
 		"ByIP of half a mapped one": func() {
 			gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0.0.0.0/90")}})
 		},
-		"ByIP of too many bits":      func() { gate.ByIP(&gate.IPOptions{IPv6Prefix: 129}) },
-		"ByIP of negative bits":      func() { gate.ByIP(&gate.IPOptions{IPv6Prefix: -1}) },
+		"ByIP of too many bits": func() { gate.ByIP(&gate.IPOptions{IPv6Prefix: 129}) },
+		"ByIP of negative bits": func() { gate.ByIP(&gate.IPOptions{IPv6Prefix: -1}) },
+		"ByIP of a context and of proxies": func() {
+			gate.ByIP(&gate.IPOptions{FromContext: noAddr, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+		},
+		"ByIP of a context and of a unix socket": func() {
+			gate.ByIP(&gate.IPOptions{FromContext: noAddr, TrustUnixSocket: true})
+		},
 		"Chain with nil":             func() { gate.Chain(nil) },
 		"Chain with nil in between":  func() { gate.Chain(gate.Chain(), nil) },
 		"Chain with a typed nil one": func() { gate.Chain((*fake)(nil)) },

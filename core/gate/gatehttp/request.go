@@ -5,6 +5,8 @@ import (
 	"iter"
 	"net/http"
 	"net/netip"
+
+	"github.com/neap-go/neap/core/gate/internal/address"
 )
 
 // Request answers, from an *http.Request, everything a gate asks except the
@@ -59,10 +61,15 @@ func (q Request) Headers() iter.Seq2[string, string] {
 	}
 }
 
-// RemoteAddr is the peer of the socket; zero for a unix socket.
-func (q Request) RemoteAddr() netip.AddrPort {
-	peer, err := netip.ParseAddrPort(q.HTTP.RemoteAddr)
-	if err != nil {
+// RemoteAddr is the peer of the request, as [Peer] reads it.
+func (q Request) RemoteAddr() netip.AddrPort { return Peer(q.HTTP.RemoteAddr) }
+
+// Peer reads the text of a peer's address. It has no port where middleware has
+// replaced it with a bare address, as chi's RealIP does; the port is 0 then. It
+// is the zero AddrPort when it is no IP address, such as that of a unix socket.
+func Peer(text string) netip.AddrPort {
+	peer, ok := address.Parse(text)
+	if !ok {
 		return netip.AddrPort{}
 	}
 	return peer

@@ -53,6 +53,11 @@ func TestRemoteAddr(t *testing.T) {
 	for said, want := range map[string]netip.AddrPort{
 		"192.0.2.1:1234":       netip.MustParseAddrPort("192.0.2.1:1234"),
 		"[2001:db8::1%eth0]:1": netip.MustParseAddrPort("[2001:db8::1%eth0]:1"),
+		"192.0.2.1":            netip.MustParseAddrPort("192.0.2.1:0"),
+		"2001:db8::1":          netip.MustParseAddrPort("[2001:db8::1]:0"),
+		"[2001:db8::1]":        netip.MustParseAddrPort("[2001:db8::1]:0"),
+		"[2001:db8::1%eth0]":   netip.MustParseAddrPort("[2001:db8::1%eth0]:0"),
+		"[192.0.2.1]":          {},
 		"@":                    {},
 		"":                     {},
 		"localhost:80":         {},

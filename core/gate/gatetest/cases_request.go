@@ -1,7 +1,9 @@
 package gatetest
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +177,43 @@ func methodsAndPeer(t *testing.T, d Driver) {
 		want := method + " " + c.conn.LocalAddr().String()
 		if a := c.do(method, "/detail", "Content-Length: 0", "X-Forwarded-For: 1.2.3.4"); a.body != want {
 			t.Errorf("got %q, want %q", a.body, want)
+		}
+	}
+}
+
+// peerReplaced: middleware outside the gate overwrites the peer's address, with
+// a port or without.
+func peerReplaced(t *testing.T, d Driver) {
+	bits := &gate.IPOptions{IPv6Prefix: 128}
+	address := d.Serve(t, App{
+		Around: []Middleware{func(x Exchange, next func() error) error {
+			x.SetPeer(x.Query("peer"))
+			return next()
+		}},
+		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
+			key, err := gate.ByIP(bits)(q)
+			return gate.Pass{Reply: &gate.Reply{Body: fmt.Appendf(nil, "%s %s %t", q.RemoteAddr(), key, errors.Is(err, gate.ErrWiring))}}
+		})},
+		Routes: []Route{{Method: "GET", Pattern: "/detail", Handler: never(t)}},
+	})
+	for peer, want := range map[string]string{
+		"203.0.113.9":          "203.0.113.9:0 ip=203.0.113.9 false",
+		"203.0.113.9:443":      "203.0.113.9:443 ip=203.0.113.9 false",
+		"2001:db8::1":          "[2001:db8::1]:0 ip=2001:db8::1 false",
+		"[2001:db8::1]":        "[2001:db8::1]:0 ip=2001:db8::1 false",
+		"[2001:db8::1]:443":    "[2001:db8::1]:443 ip=2001:db8::1 false",
+		"fe80::1%eth0":         "[fe80::1%eth0]:0 ip=fe80::1 false",
+		"[fe80::1%eth0]":       "[fe80::1%eth0]:0 ip=fe80::1 false",
+		"::ffff:203.0.113.9":   "[::ffff:203.0.113.9]:0 ip=203.0.113.9 false",
+		"":                     "invalid AddrPort  true",
+		"@":                    "invalid AddrPort  true",
+		"/run/app.sock":        "invalid AddrPort  true",
+		"unknown":              "invalid AddrPort  true",
+		"203.0.113.9, 1.2.3.4": "invalid AddrPort  true",
+		"[203.0.113.9]":        "invalid AddrPort  true",
+	} {
+		if a := get(t, address, "/detail?peer="+url.QueryEscape(peer)); a.status != 200 || a.body != want {
+			t.Errorf("a peer that is replaced with %q: got %d %q, want %q", peer, a.status, a.body, want)
 		}
 	}
 }

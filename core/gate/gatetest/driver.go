@@ -108,6 +108,9 @@ type Exchange interface {
 	// Value and SetValue are the framework's store for middleware.
 	Value(key string) any
 	SetValue(key string, value any)
+	// SetPeer replaces the peer's address, as middleware such as chi's RealIP
+	// does.
+	SetPeer(address string)
 	// Rewrite changes the path as middleware such as StripPrefix does.
 	Rewrite(path string)
 	// Body reads the whole body, as a handler would.

@@ -63,6 +63,7 @@ var cases = []contract{
 	{"Request/DoubledFields", doubledFields},
 	{"Request/Query", queries},
 	{"Request/MethodAndPeer", methodsAndPeer},
+	{"Request/PeerReplaced", peerReplaced},
 	{"Request/Route", routes},
 	{"Request/Escapes", escapes},
 	{"Request/InvalidEscapes", invalidEscapes},

@@ -330,6 +330,10 @@ var nethttpBugs = []bug{
 		"what is to be sold at once is on a lease",
 	},
 	{
+		"core/gate/internal/address/address.go", "return netip.AddrPortFrom(addr, 0), true", "return netip.AddrPort{}, false",
+		"a peer that middleware has replaced with a bare address has none",
+	},
+	{
 		"core/gate/reserve.go", "if reply == nil || reply.Status >= 400", "if reply != nil && reply.Status >= 400",
 		"a handler that panics has sold its unit",
 	},
