@@ -28,9 +28,9 @@ func TestConstructorFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = callback.New(callback.Preset{}, nil, nil, nil, &callback.Options{MaxBody: -1, Serialize: locker.As("me")})
-		for _, want := range []string{"Preset.Name", "Preset.Items", "Preset.Done", "Preset.Refused", "Preset.Later", "Preset.Deadline",
-			"Preset.Keep", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
+		_, err = callback.New(callback.Preset{Deadline: 15, Keep: 60}, nil, nil, nil, &callback.Options{MaxBody: -1, Serialize: locker.As("me")})
+		for _, want := range []string{"Preset.Name", "Preset.Items", "Preset.Done", "Preset.Refused", "Preset.Later", "Preset.Deadline is 15ns",
+			"Preset.Keep is 60ns", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in %v", want, err)
 			}

@@ -62,11 +62,11 @@ func (p *Preset) check() error {
 			fault("%s has the Status %d: use one from %d to %d", r.name, s, least, most)
 		}
 	}
-	if p.Deadline <= 0 {
-		fault("Deadline is %v: use a duration shorter than the provider waits", p.Deadline)
+	if p.Deadline < time.Millisecond {
+		fault("Deadline is %v: use a duration from a millisecond on, shorter than the provider waits", p.Deadline)
 	}
-	if p.Keep <= 0 {
-		fault("Keep is %v: use a duration longer than the provider sends again", p.Keep)
+	if p.Keep < time.Millisecond {
+		fault("Keep is %v: use a duration from a millisecond on, longer than the provider sends again", p.Keep)
 	}
 	return errors.Join(faults...)
 }

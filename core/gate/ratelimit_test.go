@@ -280,6 +280,11 @@ func TestRateLimitCostAndChoose(t *testing.T) {
 	if got := single(t, p.Reply.Header, "Ratelimit-Policy"); got != `"gold";q=10;w=3600` {
 		t.Errorf("%s", got)
 	}
+	for name, l := range map[string]*limit.Limiter{"the gate's": plain, "the chosen": gold} {
+		if got := l.Stats(); got.Allowed != 4 || got.Denied != 4 {
+			t.Errorf("the Stats of %s limiter count %d allowed and %d denied, want all 4 and 4", name, got.Allowed, got.Denied)
+		}
+	}
 }
 
 func TestRateLimitPanics(t *testing.T) {

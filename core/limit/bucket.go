@@ -28,7 +28,7 @@ type bucket struct {
 }
 
 func (p TokenBucket) compile() (rule, error) {
-	err := errors.Join(checkPositive("Rate", p.Rate), checkWhole("Per", p.Per, time.Nanosecond, "nanoseconds"))
+	err := errors.Join(checkPositive("Rate", p.Rate), checkLeast("Per", p.Per))
 	if p.Burst < 0 {
 		err = errors.Join(err, fmt.Errorf("Burst is %d: use a positive number, or 0 for the Rate", p.Burst))
 	}

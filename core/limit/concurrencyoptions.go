@@ -46,7 +46,7 @@ func (o *ConcurrencyOptions) settled() (ConcurrencyOptions, error) {
 		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 	}
 	return own, errors.Join(
-		orDefault("Budget", &own.Budget, DefaultBudget),
+		settleBudget(&own.Budget),
 		keyspace.CheckSecret(own.SubjectSecret),
 		settleLease(&own.Lease),
 		own.Fail.check(),

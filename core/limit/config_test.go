@@ -35,7 +35,8 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"prefix braces":    {config{rdb, "n", good, &Options{Prefix: "a{b}"}}, []string{"Prefix", "without spaces and braces"}},
 		"prefix space":     {config{rdb, "n", good, &Options{Prefix: "a b"}}, []string{"Prefix"}},
 		"prefix newline":   {config{rdb, "n", good, &Options{Prefix: "a\n"}}, []string{"Prefix"}},
-		"negative budget":  {config{rdb, "n", good, &Options{Budget: -1}}, []string{"Budget", "positive"}},
+		"negative budget":  {config{rdb, "n", good, &Options{Budget: -1}}, []string{"Budget is -1ns", "millisecond"}},
+		"bare budget":      {config{rdb, "n", good, &Options{Budget: 50}}, []string{"Budget is 50ns", "at least a millisecond"}},
 		"negative local":   {config{rdb, "n", good, &Options{MaxLocal: -1}}, []string{"MaxLocal", "positive"}},
 		"short secret":     {config{rdb, "n", good, &Options{SubjectSecret: make([]byte, 15)}}, []string{"SubjectSecret", "16"}},
 		"typed nil client": {config{none, "n", good, nil}, []string{"rdb", "pass a connected"}},
@@ -75,19 +76,23 @@ func TestBadPoliciesAreRefused(t *testing.T) {
 	}{
 		{TokenBucket{}, []string{"Rate is 0", "Per is 0s"}},
 		{TokenBucket{Rate: -1, Per: -1, Burst: -1}, []string{"Rate is -1", "Per is -1ns", "Burst is -1"}},
+		{TokenBucket{Rate: 10, Per: 1}, []string{"Per is 1ns", "at least a millisecond", "write 1 * time.Second"}},
+		{TokenBucket{Rate: 1, Per: time.Millisecond - 1}, []string{"Per is 999.999µs"}},
 		{TokenBucket{Rate: 1, Per: math.MaxInt64, Burst: 100}, []string{"exact arithmetic", "Burst"}},
 		{TokenBucket{Rate: math.MaxInt64, Per: time.Second}, []string{"exact arithmetic"}},
 		{TokenBucket{Rate: 1_000_003, Per: time.Second, Burst: math.MaxInt64}, []string{"exact arithmetic"}},
 		{TokenBucket{Rate: 1, Per: 200 * 365 * 24 * time.Hour, Burst: 2}, []string{"exact arithmetic"}},
 		{FixedWindow{}, []string{"Limit is 0", "Window is 0s"}},
-		{FixedWindow{Limit: 1, Window: time.Microsecond}, []string{"Window", "milliseconds"}},
+		{FixedWindow{Limit: 1, Window: time.Microsecond}, []string{"Window", "millisecond"}},
+		{FixedWindow{Limit: 1, Window: time.Second + time.Microsecond}, []string{"Window", "whole number of milliseconds"}},
 		{FixedWindow{Limit: math.MaxInt64, Window: time.Second}, []string{"exact arithmetic", "2^52"}},
 		{SlidingWindow{Limit: -5, Window: time.Millisecond + 1}, []string{"Limit is -5", "milliseconds"}},
 		{SlidingWindow{Limit: 100_000_000, Window: time.Second}, []string{"exact arithmetic", "FixedWindow"}},
 		{SlidingWindow{Limit: 10_000_000, Window: 30 * 24 * time.Hour}, []string{"exact arithmetic"}},
 		{SlidingWindow{Limit: 1, Window: 200 * 365 * 24 * time.Hour}, []string{"146 years"}},
 		{SlidingLog{Limit: 100_001, Window: time.Second}, []string{"at most 100000", "SlidingWindow"}},
-		{SlidingLog{Limit: 1, Window: time.Nanosecond}, []string{"Window", "microseconds"}},
+		{SlidingLog{Limit: 1, Window: time.Second + 1}, []string{"Window", "microseconds"}},
+		{SlidingLog{Limit: 1, Window: 60}, []string{"Window is 60ns", "at least a millisecond"}},
 		{SlidingLog{Limit: 1, Window: 100 * 365 * 24 * time.Hour}, []string{"35 years"}},
 	} {
 		_, err := NewLocal("n", []Policy{c.policy}, nil)
@@ -95,6 +100,29 @@ func TestBadPoliciesAreRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%+v: %q is not in the error %v", c.policy, want, err)
 			}
+		}
+	}
+}
+
+// TestEachFaultSaysWhoseItIs: an error about several policies has a line for each
+// fault, and the line says which policy.
+func TestEachFaultSaysWhoseItIs(t *testing.T) {
+	t.Parallel()
+	_, err := NewLocal("n", []Policy{
+		TokenBucket{Name: "a b", Rate: -1, Per: 1, Burst: -1},
+		Shadow(FixedWindow{}),
+	}, nil)
+	if err == nil {
+		t.Fatal("the policies are accepted")
+	}
+	lines := strings.Split(strings.TrimPrefix(err.Error(), "limit.NewLocal: "), "\n")
+	for i, want := range []string{
+		"policies[0] (limit.TokenBucket): Rate is -1", "policies[0] (limit.TokenBucket): Per is 1ns",
+		"policies[0] (limit.TokenBucket): Burst is -1", "policies[0] (limit.TokenBucket): Name is \"a b\"",
+		"policies[1] (limit.shadowed): Limit is 0", "policies[1] (limit.shadowed): Window is 0s",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Errorf("line %d of the error does not begin with %q:\n%v", i, want, err)
 		}
 	}
 }

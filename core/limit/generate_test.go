@@ -49,7 +49,7 @@ var notable = map[kind][]Policy{
 	kindLog: {
 		SlidingLog{Limit: 3, Window: time.Second},
 		SlidingLog{Limit: 1, Window: 24 * time.Hour},
-		SlidingLog{Limit: 7, Window: 3 * time.Microsecond},
+		SlidingLog{Limit: 7, Window: time.Millisecond + 3*time.Microsecond},
 		SlidingLog{Limit: 90, Window: 100_000 * 24 * time.Hour / 10}, // 27 years
 	},
 }

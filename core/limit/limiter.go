@@ -58,20 +58,21 @@ func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error)
 	own, fault := opts.settled()
 	fault = errors.Join(fault, checkLocal(own.MaxLocal, rules))
 	space, spaceFault := keyspace.New("limit", name, own.Prefix, own.SubjectSecret)
+	count := new(counters)
 	return &Limiter{
 		name:   name,
 		opts:   own,
 		rules:  rules,
 		space:  space,
 		local:  newLocal(own.MaxLocal),
-		count:  new(counters),
-		queues: newQueues(own.MaxWaiting),
+		count:  count,
+		queues: newQueues(own.MaxWaiting, &count.waiting),
 	}, errors.Join(err, spaceFault, fault)
 }
 
 // With makes a limiter with other policies on the same name, options and
 // state: a tenant's, or a plan's. Make it once and keep it; a policy that two
-// limiters have in common they share.
+// limiters have in common they share. Stats are those of all of them.
 func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	rules, err := compile(policies)
 	if err := errors.Join(err, checkLocal(l.opts.MaxLocal, rules)); err != nil {
@@ -79,8 +80,7 @@ func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	}
 	other := *l
 	other.rules = rules
-	other.count = new(counters)
-	other.queues = newQueues(l.opts.MaxWaiting)
+	other.queues = newQueues(l.opts.MaxWaiting, &l.count.waiting)
 	if l.remote != nil {
 		other.remote = newRemote(l.remote.door, l.space, rules)
 	}
@@ -231,10 +231,10 @@ func (l *Limiter) checkCost(cost int64) error {
 // Name is the limiter's name.
 func (l *Limiter) Name() string { return l.name }
 
-// Stats are what was decided in this process.
+// Stats count what was decided in this process, by this limiter and by all that
+// With has made from the same one. They ask nobody.
 func (l *Limiter) Stats() Stats {
 	s := l.count.stats()
-	s.Waiting = l.queues.waiting()
 	s.LocalStates = l.local.size()
 	s.Open = l.remote != nil && l.remote.door.open()
 	return s

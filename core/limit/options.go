@@ -31,7 +31,7 @@ type Options struct {
 	// means DefaultPrefix. Spaces and braces are refused.
 	Prefix string
 	// Budget is the most time a decision takes, whatever the client's own
-	// timeouts are; 0 means DefaultBudget.
+	// timeouts are: at least a millisecond, and 0 means DefaultBudget.
 	Budget time.Duration
 	// Fail is how to decide when Redis cannot; the zero value is FailLocal.
 	Fail FailMode
@@ -60,7 +60,7 @@ func (o *Options) settled() (Options, error) {
 		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 	}
 	err := errors.Join(
-		orDefault("Budget", &own.Budget, DefaultBudget),
+		settleBudget(&own.Budget),
 		own.Fail.check(),
 		keyspace.CheckSecret(own.SubjectSecret),
 		orDefault("MaxLocal", &own.MaxLocal, DefaultMaxLocal),
@@ -69,8 +69,19 @@ func (o *Options) settled() (Options, error) {
 	return own, err
 }
 
+func settleBudget(budget *time.Duration) error {
+	given := *budget
+	if given == 0 || given < time.Millisecond {
+		*budget = DefaultBudget
+	}
+	if given == 0 {
+		return nil
+	}
+	return checkLeast("Budget", given)
+}
+
 // orDefault puts the default in the place of a zero, and of what is refused.
-func orDefault[T int | time.Duration](field string, value *T, standard T) error {
+func orDefault(field string, value *int, standard int) error {
 	given := *value
 	if given > 0 {
 		return nil

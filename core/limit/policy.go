@@ -25,7 +25,8 @@ type Policy interface {
 
 // TokenBucket admits Rate permits per Per on average and Burst at once: at
 // most Burst + Rate·t/Per in any time t. It keeps one key of some 100 bytes a
-// subject. Rate and Per are required; a zero Burst means the Rate.
+// subject. Rate and Per are required, Per is at least a millisecond; a zero Burst
+// means the Rate.
 //
 // It is the generic cell rate algorithm (ITU-T I.371) kept in integers, so
 // that 3 per second and 7 per minute never drift.
@@ -60,8 +61,8 @@ type SlidingWindow struct {
 
 // SlidingLog never admits more than Limit permits in any Window: it keeps the
 // time of every permit, some 10 bytes each in Redis. Limit and Window are
-// required; Limit is at most 100,000, the Window a whole number of
-// microseconds.
+// required; Limit is at most 100,000, the Window a millisecond or more and a
+// whole number of microseconds.
 type SlidingLog struct {
 	Name   string
 	Limit  int64
@@ -129,9 +130,18 @@ func checkPositive(field string, n int64) error {
 	return fmt.Errorf("%s is %d: it must be at least 1", field, n)
 }
 
+// checkLeast refuses what is shorter than a millisecond, the number 1 read from
+// a file among it: Go takes it for a nanosecond.
+func checkLeast(field string, d time.Duration) error {
+	if d >= time.Millisecond {
+		return nil
+	}
+	return fmt.Errorf("%s is %v: it must be at least a millisecond (a bare number is nanoseconds: write 1 * time.Second)", field, d)
+}
+
 func checkWhole(field string, d, unit time.Duration, units string) error {
-	if d <= 0 {
-		return fmt.Errorf("%s is %v: it must be positive", field, d)
+	if err := checkLeast(field, d); err != nil {
+		return err
 	}
 	if d%unit != 0 {
 		return fmt.Errorf("%s is %v: it must be a whole number of %s", field, d, units)
@@ -176,15 +186,15 @@ func compile(policies []Policy) ([]rule, error) {
 		}
 		r, err := p.compile()
 		name := p.PolicyName()
-		if err == nil {
-			err = keyspace.CheckName("Name", name)
-		}
+		err = errors.Join(err, keyspace.CheckName("Name", name))
 		if err == nil && seen[name] {
 			err = fmt.Errorf("Name %q is used twice: give each policy a Name of its own", name)
 		}
 		seen[name] = true
 		if err != nil {
-			faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, p, err))
+			for _, fault := range faultsOf(err) {
+				faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, p, fault))
+			}
 			continue
 		}
 		if r.id().shadow {
@@ -197,4 +207,16 @@ func compile(policies []Policy) ([]rule, error) {
 		return nil, err
 	}
 	return append(rules, shadows...), nil
+}
+
+// faultsOf are the faults that an error joins, or the error itself.
+func faultsOf(err error) (faults []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	for _, fault := range joined.Unwrap() {
+		faults = append(faults, faultsOf(fault)...)
+	}
+	return faults
 }

@@ -2,8 +2,9 @@ package limit
 
 import "sync/atomic"
 
-// Stats count what a limiter decided in this process since it was made. They
-// are read one after the other, so that they may be a call apart.
+// Stats count what a limiter, and those that With made of it, decided in this
+// process since it was made. They are read one after the other, so that they may
+// be a call apart.
 type Stats struct {
 	Allowed  uint64 // degraded ones included
 	Denied   uint64 // degraded ones included
@@ -13,8 +14,7 @@ type Stats struct {
 	Refunded uint64 // decisions whose permits were given back
 	// Waiting is how many callers are in Wait now.
 	Waiting int
-	// LocalStates is how many states are kept in process now, those of
-	// limiters made by With included.
+	// LocalStates is how many states are kept in process now.
 	LocalStates int
 	// Open says whether calls are held back now because Redis, or a node of
 	// the cluster, did not answer. What nobody has asked for a minute is not
@@ -49,6 +49,7 @@ type ConcurrencyStats struct {
 type counters struct {
 	outcomes           [4]atomic.Uint64
 	degraded, refunded atomic.Uint64
+	waiting            atomic.Int64
 }
 
 func (c *counters) stats() Stats {
@@ -59,5 +60,6 @@ func (c *counters) stats() Stats {
 		Canceled: c.outcomes[Canceled].Load(),
 		Degraded: c.degraded.Load(),
 		Refunded: c.refunded.Load(),
+		Waiting:  int(c.waiting.Load()),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -71,6 +72,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 // queues are the callers that wait, by subject: the first of each has its turn.
 type queues struct {
 	most int
+	sum  *atomic.Int64 // of the callers in all queues of one New
 
 	mu    sync.Mutex
 	all   int
@@ -79,8 +81,8 @@ type queues struct {
 
 type ticket struct{ turn chan struct{} }
 
-func newQueues(most int) *queues {
-	return &queues{most: most, lines: make(map[string][]*ticket)}
+func newQueues(most int, sum *atomic.Int64) *queues {
+	return &queues{most: most, sum: sum, lines: make(map[string][]*ticket)}
 }
 
 func (q *queues) join(subject string) (*ticket, bool) {
@@ -91,6 +93,7 @@ func (q *queues) join(subject string) (*ticket, bool) {
 		return nil, false
 	}
 	q.all++
+	q.sum.Add(1)
 	q.lines[subject] = append(q.lines[subject], t)
 	if len(q.lines[subject]) == 1 {
 		close(t.turn)
@@ -102,6 +105,7 @@ func (q *queues) leave(subject string, t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.all--
+	q.sum.Add(-1)
 	at := slices.Index(q.lines[subject], t)
 	line := slices.Delete(q.lines[subject], at, at+1)
 	switch {
@@ -112,10 +116,4 @@ func (q *queues) leave(subject string, t *ticket) {
 		close(line[0].turn)
 	}
 	q.lines[subject] = line
-}
-
-func (q *queues) waiting() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.all
 }

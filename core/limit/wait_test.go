@@ -104,6 +104,13 @@ func TestWaitRefusesAtOnce(t *testing.T) {
 		if _, err := l.Wait(ctx, "another"); !errors.Is(err, ErrQueue) {
 			t.Errorf("a third one: %v", err)
 		}
+		other, err := l.With(FixedWindow{Limit: 2, Window: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := other.Stats(); s.Waiting != 2 {
+			t.Errorf("of two that wait a limiter made by With knows %d", s.Waiting)
+		}
 		if _, err := l.Wait(ctx, ""); !errors.Is(err, ErrSubject) {
 			t.Errorf("nobody: %v", err)
 		}

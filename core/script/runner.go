@@ -20,7 +20,8 @@ const DefaultBudget = 250 * time.Millisecond
 type Options struct {
 	// Budget is the most time a call takes, attempts and waiting included,
 	// whatever the client's own timeouts are; its ReadTimeout, where that is
-	// shorter, may end a call sooner. 0 means DefaultBudget.
+	// shorter, may end a call sooner. At least a millisecond; 0 means
+	// DefaultBudget.
 	Budget time.Duration
 }
 
@@ -36,7 +37,7 @@ type Runner struct {
 
 // NewRunner makes a runner. It fails with [ErrClient] for a client that is
 // nil or would answer without asking Redis, such as a pipeline, and for a
-// negative budget. It sends nothing.
+// budget below a millisecond. It sends nothing.
 //
 // A client made with ContextTimeoutEnabled, and an AsyncAutoPipeline, are called
 // directly; any other is called on a goroutine of its own, because it would
@@ -48,8 +49,8 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if err := check(rdb); err != nil {
 		return nil, err
 	}
-	if opts.Budget < 0 {
-		return nil, fmt.Errorf("script: Budget is %v: use a positive duration, or 0 for %v", opts.Budget, DefaultBudget)
+	if opts.Budget != 0 && opts.Budget < time.Millisecond {
+		return nil, fmt.Errorf("script: Budget is %v: use at least a millisecond, or 0 for %v", opts.Budget, DefaultBudget)
 	}
 	budget := opts.Budget
 	if budget == 0 {

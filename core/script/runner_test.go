@@ -32,8 +32,11 @@ func TestUnusableClientsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := script.NewRunner(rdb, &script.Options{Budget: -1}); err == nil || !strings.Contains(err.Error(), "Budget") {
-		t.Errorf("a negative budget: %v", err)
+	for _, budget := range []time.Duration{-1, 250, time.Millisecond - 1} {
+		_, err := script.NewRunner(rdb, &script.Options{Budget: budget})
+		if err == nil || !strings.Contains(err.Error(), "use at least a millisecond") {
+			t.Errorf("a budget of %v: %v", budget, err)
+		}
 	}
 }
 
