@@ -76,7 +76,7 @@ func randomAsked(r *rand.Rand) asked {
 // request with all others.
 func TestFingerprintsDiffer(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(5, 7))
+	r := redistest.Rand(t)
 	byPrint, byRequest := map[string]asked{}, map[asked]string{}
 	differ := map[string]int{}
 	for pairs := redistest.Ops(100_000); pairs > 0; {

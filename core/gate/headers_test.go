@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 	"github.com/dunglas/httpsfv"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 func local(t testing.TB, policies ...limit.Policy) *limit.Limiter {
@@ -178,7 +178,7 @@ func integers(t *testing.T, values []string) map[string]map[string]int64 {
 func TestHeadersHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		random := rand.New(rand.NewPCG(1, 2))
+		random := redistest.Rand(t)
 		denied := 0
 		for range 300 {
 			limit1, limit2, rate := random.Int64N(20)+1, random.Int64N(20)+1, random.Int64N(9)+1

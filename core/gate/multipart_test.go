@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"mime"
 	"mime/multipart"
 	"net/textproto"
@@ -143,7 +142,7 @@ func TestMultipartBoundariesWithinParts(t *testing.T) {
 // by their parts.
 func TestMultipartOfRandomForms(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(3, 4))
+	r := redistest.Rand(t)
 	write := func(fields [][4]string) (boundary, text string) {
 		var b bytes.Buffer
 		w := multipart.NewWriter(&b)

@@ -3,7 +3,6 @@ package gate
 import (
 	"bytes"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"reflect"
 	"runtime"
@@ -143,7 +142,7 @@ func TestStoredHeadersPanicAtWiring(t *testing.T) {
 
 func TestStoredReplyRoundTrip(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(8, 9))
+	r := redistest.Rand(t)
 	names := []string{"Content-Type", "Etag", "Link", "Link", "location", "X-Cost", "X-cost", "X-Trace", "Set-Cookie", "Date"}
 	kept := map[string]bool{"Content-Type": true, "Etag": true, "Link": true, "Location": true, "X-Cost": true, "X-Trace": true}
 	for range redistest.Ops(20_000) {

@@ -85,7 +85,7 @@ func (a *actor) holds(t *testing.T, key string) holds {
 // nothing else is.
 func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
+	srv, seed := redistest.Standalone(t), redistest.Seed(t)
 	prefix, rdb := srv.Prefix(t), srv.Client(t)
 	n := 0
 	without := func(source, check string) string {
@@ -101,9 +101,9 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 		"neap":                  {},
 	} {
 		for schedule, play := range schedules {
-			for seed := range uint64(20) {
+			for stream := range uint64(20) {
 				in := &linear{Diary: history.NewDiary()}
-				rng := rand.New(rand.NewPCG(seed, 0))
+				rng := rand.New(rand.NewPCG(seed, stream))
 				guard := linearGuard(t, swapped{history.Client{Client: rdb, Stray: in.stray}, c.script, c.with},
 					fmt.Sprint(prefix, "-", n), 5*time.Second)
 				n++
@@ -126,7 +126,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 					want = porcupine.Illegal
 				}
 				if got := history.Check(linearModel, in.Ops(), linearEnd); got != want {
-					t.Errorf("%s, %s, seed %d: the history is %s, not %s", name, schedule, seed, got, want)
+					t.Errorf("%s, %s, stream %d: the history is %s, not %s", name, schedule, stream, got, want)
 				}
 			}
 		}

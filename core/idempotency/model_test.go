@@ -2,9 +2,7 @@ package idempotency_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/neap-go/neap/internal/redistest"
@@ -45,8 +43,7 @@ var cells = func() (all []string) {
 // changes nothing.
 func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
-	var mu sync.Mutex
-	all, total := map[string]int{}, 0
+	var met redistest.Met
 	t.Run("on", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			place func(*testing.T) *place
@@ -57,32 +54,19 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have 
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				calls, seen := stories(t, c.place(t), redistest.Ops(c.calls))
-				mu.Lock()
-				defer mu.Unlock()
-				total += calls
-				for cell, n := range seen {
-					all[cell] += n
-				}
+				met.Add(seen)
+				met.Add(map[string]int{"calls": calls})
 			})
 		}
 	})
-	var missed []string
-	for _, cell := range cells {
-		if all[cell] < total/8000 {
-			missed = append(missed, fmt.Sprintf("%s: %d", cell, all[cell]))
-		}
-	}
-	if !t.Failed() && (len(missed) > 0 || total < redistest.Ops(110_000)) {
-		t.Errorf("%d calls, and too few of\n%s", total, strings.Join(missed, "\n"))
-	}
+	met.Want(t, redistest.Ops(110_000), "calls")
+	met.Want(t, met.Times("calls")/8000, cells...)
 }
 
 func stories(t *testing.T, p *place, want int) (calls int, seen map[string]int) {
 	t.Helper()
 	const steps = 10
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := redistest.Rand(t)
 	prefix, seen := redistest.Prefix(t), map[string]int{}
 	for _, s := range scripts {
 		if err := p.rdb.ScriptLoad(t.Context(), s.Source()).Err(); err != nil {
@@ -97,7 +81,7 @@ func stories(t *testing.T, p *place, want int) (calls int, seen map[string]int) 
 		}
 		for i, g := range h.guards {
 			if got := g.Stats(); got != h.stats[i] {
-				t.Fatalf("seed %d, %s: the stats are\n%+v, not\n%+v", seed, policyNames[i], got, h.stats[i])
+				t.Fatalf("%s: the stats are\n%+v, not\n%+v", policyNames[i], got, h.stats[i])
 			}
 		}
 		calls += h.calls

@@ -2,10 +2,11 @@ package limit
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // TestFiguresHold: what a decision says of its policy is so. Remaining can be
@@ -16,9 +17,7 @@ func TestFiguresHold(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			rng := rand.New(rand.NewPCG(seed, 4))
+			rng := redistest.Rand(t)
 			for i := range 200 {
 				p := randomPolicy(rng, k)
 				if i < len(notable[k]) {

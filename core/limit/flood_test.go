@@ -2,7 +2,6 @@ package limit
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // TestTheFallbackCannotBeFlooded measures what a flood of subjects leaves on
@@ -62,20 +63,21 @@ func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newTestLocal(t, &Options{MaxLocal: 9}, SlidingLog{Limit: 20, Window: time.Minute}, FixedWindow{Limit: 99, Window: time.Second})
+		rng := redistest.Rand(t)
 		var made []Decision
 		for i := range 2000 {
-			d, err := l.TakeN(t.Context(), fmt.Sprint(rand.IntN(6)), rand.Int64N(20))
+			d, err := l.TakeN(t.Context(), fmt.Sprint(rng.IntN(6)), rng.Int64N(20))
 			if err != nil {
 				t.Fatal(err)
 			}
 			made = append(made, d)
-			_ = l.Refund(t.Context(), made[len(made)-1-rand.IntN(min(len(made), 3))])
+			_ = l.Refund(t.Context(), made[len(made)-1-rng.IntN(min(len(made), 3))])
 			if i%50 == 0 {
-				if err := l.Reset(t.Context(), fmt.Sprint(rand.IntN(6))); err != nil {
+				if err := l.Reset(t.Context(), fmt.Sprint(rng.IntN(6))); err != nil {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(rand.N(5 * time.Second))
+			time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Second))))
 			all := 0
 			for _, c := range l.local.cells.Values() {
 				all += len(c.log)

@@ -134,12 +134,10 @@ func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string) step {
 func TestInflightEqualsModel(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 5))
+	rng := redistest.Rand(t)
 	const perKey = 200
 	denied := 0
-	for i := range redistest.Steps(50_000) / perKey {
+	for i := range max(redistest.Steps(50_000)/perKey, 1) {
 		now := time.Date(2026, 11, 20, 8, 0, 0, rng.IntN(1e6)*1000, time.UTC)
 		lease := time.Duration(10+rng.IntN(100_000)) * time.Millisecond
 		limit := 1 + rng.Int64N(5)
@@ -201,12 +199,10 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 	srv := redistest.Standalone(t)
 	client := &between{admin: srv.Admin(t)}
 	prefix := srv.Prefix(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 6))
+	rng := redistest.Rand(t)
 	const perKey = 100
 	denied := 0
-	for i := range redistest.Steps(50_000) / perKey {
+	for i := range max(redistest.Steps(50_000)/perKey, 1) {
 		limit, lease := 1+rng.Int64N(5), time.Duration(1+rng.IntN(20))*time.Millisecond
 		l := newTestLeases(t, client, limit, lease)
 		key, model := fmt.Sprintf("%s:{%d}", prefix, i), slots{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -88,10 +87,8 @@ func TestScriptsEqualModels(t *testing.T) {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
 			m, rdb := newServer(t)
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			rng := rand.New(rand.NewPCG(seed, 1))
-			for i := range redistest.Steps(100_000) / perPolicy {
+			rng := redistest.Rand(t)
+			for i := range max(redistest.Steps(100_000)/perPolicy, 1) {
 				p := randomPolicy(rng, k)
 				if i < len(notable[k]) {
 					p = notable[k][i]
@@ -130,10 +127,8 @@ func TestScriptsEqualModels(t *testing.T) {
 func TestSetsEqualModels(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 2))
-	for i := range redistest.Steps(100_000) / 200 {
+	rng := redistest.Rand(t)
+	for i := range max(redistest.Steps(100_000)/200, 1) {
 		var policies []Policy
 		names := map[string]bool{}
 		for len(policies) < 2+i%3 {

@@ -77,11 +77,9 @@ func TestRealRedisEqualsModel(t *testing.T) {
 			// Nothing is sent twice, so that a slow answer cannot count twice.
 			client := &between{admin: srv.Admin(t, func(o *redis.Options) { o.MaxRetries = -1 })}
 			prefix := srv.Prefix(t)
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			rng := rand.New(rand.NewPCG(seed, 3))
+			rng := redistest.Rand(t)
 			denied := 0
-			for i := range redistest.Ops(10_000) / 100 {
+			for i := range max(redistest.Ops(10_000)/100, 1) {
 				policies := choose(rng)
 				l, err := New(client, fmt.Sprintf("r%d", i), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
 				if err != nil {

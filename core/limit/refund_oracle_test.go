@@ -56,11 +56,9 @@ func TestRefundsEqualModels(t *testing.T) {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
 			m, rdb := newServer(t)
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			rng := rand.New(rand.NewPCG(seed, 5))
+			rng := redistest.Rand(t)
 			given, not := 0, 0
-			for i := range redistest.Steps(100_000/len(kinds)) / perPolicy {
+			for i := range max(redistest.Steps(100_000/len(kinds))/perPolicy, 1) {
 				policies := []Policy{randomPolicy(rng, k)}
 				switch {
 				case k == "set":
@@ -135,10 +133,8 @@ func isInstant(p Policy) bool {
 func TestRefundAtOnceIsAsIfNeverTaken(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 6))
-	for i := range redistest.Steps(20_000) / 50 {
+	rng := redistest.Rand(t)
+	for i := range max(redistest.Steps(20_000)/50, 1) {
 		policies := randomSet(rng, 1+i%4)
 		for slices.ContainsFunc(policies, isInstant) {
 			policies = randomSet(rng, 1+i%4)
@@ -175,11 +171,9 @@ func TestRefundIsNoFreePermit(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			rng := rand.New(rand.NewPCG(seed, 7))
+			rng := redistest.Rand(t)
 			equal, all := 0, 0
-			for range redistest.Steps(40_000) / 20 {
+			for range max(redistest.Steps(40_000)/20, 1) {
 				r, err := randomPolicy(rng, k).compile()
 				if err != nil {
 					t.Fatal(err)

@@ -172,13 +172,11 @@ func TestRefundByTheClock(t *testing.T) {
 	for _, k := range append(slices.Clip(kinds), "set") {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
 			synctest.Test(t, func(t *testing.T) {
-				rng := rand.New(rand.NewPCG(seed, 8))
+				rng := redistest.Rand(t)
 				m := bubble(t)
 				late, given := 0, 0
-				for i := range redistest.Steps(100_000/len(kinds)) / 100 {
+				for i := range max(redistest.Steps(100_000/len(kinds))/100, 1) {
 					policies := []Policy{randomPolicy(rng, k)}
 					if k == "set" {
 						policies = randomSet(rng, 2+i%2)

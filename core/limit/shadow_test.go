@@ -3,7 +3,6 @@ package limit
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -31,11 +30,9 @@ func enforcedPart(d Decision) string {
 func TestShadowsChangeNothingAndDoAsTheirTwins(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 9))
+	rng := redistest.Rand(t)
 	denied, beyond := 0, 0
-	for i := range redistest.Steps(50_000) / 100 {
+	for i := range max(redistest.Steps(50_000)/100, 1) {
 		policies := randomSet(rng, 2+i%3)
 		shadows := 1 + rng.IntN(len(policies)-1)
 		mixed := slices.Clone(policies[shadows:])
@@ -105,10 +102,8 @@ func TestShadowsChangeNothingAndDoAsTheirTwins(t *testing.T) {
 // that give nothing back meanwhile.
 func TestShadowsOnRealRedis(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		rng := rand.New(rand.NewPCG(seed, 10))
+		rng := redistest.Rand(t)
 		// Of two that grant again at about the same time either may bind.
 		apart := []Policy{slow[0], FixedWindow{Limit: 100, Window: 200 * time.Hour}}
 		for i, enforced := range append(each(slow), apart, slow[2:]) {

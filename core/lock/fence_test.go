@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,7 +65,7 @@ func TestFenceGrows(t *testing.T) {
 			if err := admin.HSet(t.Context(), prefix+":lock:test:{key}", "fence", f.last).Err(); err != nil {
 				t.Fatal(err)
 			}
-			rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
+			rng := redistest.Rand(t)
 			endings := []string{"release", "expiry", "force", "script flush", "restart, free", "restart, held"}
 			for round := range 3 * len(endings) {
 				if round%len(endings) == 0 {
@@ -135,9 +134,7 @@ func TestFenceGrowsWhenTheClockIsSetBack(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{TTL: time.Minute, NoRenewal: true})
 	f := &fences{locker: l}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := redistest.Rand(t)
 	latest := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	for range redistest.Ops(5000) {
 		now := latest.Add(-time.Duration(rng.Int64N(int64(24 * time.Hour))))

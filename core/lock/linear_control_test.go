@@ -137,7 +137,7 @@ var schedules = map[string]func(t *testing.T, s *stage, key string){
 // is wrong is found by each seed, and nothing else is.
 func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
+	srv, seed := redistest.Standalone(t), redistest.Seed(t)
 	prefix := srv.Prefix(t)
 	client := func(proxy *redistest.Proxy, retries int) *redis.Client {
 		return srv.Admin(t, func(o *redis.Options) { o.Dialer, o.MaxRetries = proxy.Dial, retries })
@@ -164,9 +164,9 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	} {
 		proxy := srv.Proxy(t) // what neap takes back in the background would use up the fault of another
 		for schedule, play := range schedules {
-			for seed := range uint64(20) {
+			for stream := range uint64(20) {
 				m, d := c.mutex(proxy, fmt.Sprint(prefix, tokens.Add(1))), &diary{Diary: history.NewDiary()}
-				s := &stage{proxy: proxy, rng: rand.New(rand.NewPCG(seed, 0))}
+				s := &stage{proxy: proxy, rng: rand.New(rand.NewPCG(seed, stream))}
 				for i := range 4 {
 					s.workers = append(s.workers, &worker{id: i, mutex: m, diary: d})
 				}
@@ -178,7 +178,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 					want = porcupine.Illegal
 				}
 				if got := history.Check(model, d.Ops(), end); got != want {
-					t.Errorf("%s, %s, seed %d: the history is %s, not %s", name, schedule, seed, got, want)
+					t.Errorf("%s, %s, stream %d: the history is %s, not %s", name, schedule, stream, got, want)
 				}
 			}
 		}

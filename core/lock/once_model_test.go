@@ -2,7 +2,6 @@ package lock_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -123,11 +122,10 @@ func TestOnceIsItsModel(t *testing.T) {
 	server.ClockTTL(true)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { rdb.Close() })
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := redistest.Rand(t)
 	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixMilli()
 	const length = 20
-	for history := range redistest.Ops(40_000) / length {
+	for history := range max(redistest.Ops(40_000)/length, 1) {
 		m := oneTick{again: history%2 == 0, tick: now, now: now}
 		mode, hows := "never", []string{"completed", "failed", "undone"}
 		if m.again {
@@ -170,7 +168,7 @@ func TestOnceIsItsModel(t *testing.T) {
 				said += fmt.Sprintf("%d: the clock was set back\n", m.now-m.tick)
 			}
 			if lives := rdb.PTTL(t.Context(), key).Val(); err != nil || got != want || lives != m.lives() {
-				t.Fatalf("seed %d, %s: %d, and not %d; lives for %v, and not %v; %v\n%s", seed, mode, got, want, lives, m.lives(), err, said)
+				t.Fatalf("%s: %d, and not %d; lives for %v, and not %v; %v\n%s", mode, got, want, lives, m.lives(), err, said)
 			}
 			m.now += []int64{0, 0, 0, 1, 500, 999, 1000}[r.IntN(7)]
 		}

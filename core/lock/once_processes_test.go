@@ -32,13 +32,18 @@ func onceChild(words []string) {
 	if err != nil {
 		panic(err)
 	}
+	seed, err := strconv.ParseUint(words[3], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
 	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		tick, _ := strconv.ParseInt(in.Text(), 10, 64)
 		ran, err := l.Once(context.Background(), "job", time.UnixMilli(tick), rerun, func(ctx context.Context) error {
 			held, _ := lock.FromContext(ctx)
 			fmt.Println("began", held.Fence())
-			for range 1 + rand.N(30) { // the job's work
+			for range 1 + rng.IntN(30) { // the job's work
 				if _, err := l.Inspect(ctx, "work"); err != nil {
 					return err
 				}
@@ -65,6 +70,7 @@ type said struct {
 type crew struct {
 	t     *testing.T
 	words []string
+	rng   *rand.Rand
 	says  chan said
 	ready []*redistest.Child
 	coming,
@@ -74,7 +80,7 @@ type crew struct {
 // hire starts a process, which is ready when it says so.
 func (c *crew) hire() {
 	c.coming++
-	p := redistest.StartChild(c.t, "once", c.words...)
+	p := redistest.StartChild(c.t, "once", append(slices.Clip(c.words), strconv.FormatUint(c.rng.Uint64(), 10))...)
 	go func() {
 		for {
 			text, err := p.Next()
@@ -150,10 +156,10 @@ func (c *crew) tick(tick int64, h harm) (sum tally) {
 		}
 	}
 	aim := func(p *redistest.Child, do func()) {
-		victim, act, then = p, time.After(rand.N(3*time.Millisecond)), do
+		victim, act, then = p, time.After(time.Duration(c.rng.Int64N(int64(3*time.Millisecond)))), do
 	}
 	if h == killAny {
-		aim(at[rand.N(len(at))], kill)
+		aim(at[c.rng.IntN(len(at))], kill)
 	}
 	bound := time.After(time.Minute)
 	for len(at) > 0 || act != nil || dying > 0 {
@@ -206,7 +212,7 @@ func TestOnceInManyProcesses(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Standalone(t)
 			admin, prefix := srv.Admin(t), srv.Prefix(t)
-			c := &crew{t: t, words: []string{srv.Addr(), prefix, rerun.String()}, says: make(chan said)}
+			c := &crew{t: t, words: []string{srv.Addr(), prefix, rerun.String()}, rng: redistest.Rand(t), says: make(chan said)}
 			first, ticks := aTick(), redistest.Ops(1000)
 			var all tally
 			for i := range ticks {

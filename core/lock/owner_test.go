@@ -272,13 +272,12 @@ func (m *owned) try(ctx context.Context, l *lock.Locker, r *rand.Rand) error {
 func TestOwnersAgainstAModel(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		seed := rand.Uint64()
-		r := rand.New(rand.NewPCG(seed, 0))
+		r := redistest.Rand(t)
 		ctx, l := t.Context(), locker(t, rdb, prefix, nil)
 		var m owned
 		for step := range redistest.Ops(3000) {
 			if err := m.step(t, l, r); err != nil {
-				t.Fatalf("seed %d, step %d: %v; the model is %+v", seed, step, err, m)
+				t.Fatalf("step %d: %v; the model is %+v", step, err, m)
 			}
 		}
 		for _, held := range m.holds {

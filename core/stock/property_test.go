@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,8 +20,7 @@ import (
 // those of the model, and what is left, held and sold adds up at every step.
 func TestStockEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
-	var mu sync.Mutex
-	all := map[string]int{}
+	var met redistest.Met
 	t.Run("on", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			place func(*testing.T) *place
@@ -32,41 +30,23 @@ func TestStockEqualsModel(t *testing.T) { //nolint:tparallel // what they have m
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				seen := stories(t, c.place(t), redistest.Steps(c.steps))
-				mu.Lock()
-				defer mu.Unlock()
-				for what, n := range seen {
-					all[what] += n
-				}
+				met.Add(stories(t, c.place(t), redistest.Steps(c.steps)))
 			})
 		}
 	})
-	if t.Failed() {
-		return
-	}
-	t.Log(all)
-	for _, what := range []string{
+	met.Want(t, 1,
 		"Open: true", "Open: false", "Restock: <nil>", "Restock: unknown", "Restock: quantity",
 		"Reserve: true", "Reserve: again", "Reserve: sold", "Reserve: unknown", "Reserve: sold out", "Reserve: yours", "Reserve: quantity",
 		"Renew: <nil>", "Renew: lapsed", "Renew: unknown", "Renew: cancelled",
 		"Confirm: <nil>", "Confirm: lapsed", "Confirm: unknown", "Confirm: cancelled", "Confirm: after a lapse",
 		"Cancel: <nil>", "Cancel: unknown", "Left: <nil>", "Left: unknown", "Buyers: <nil>", "Forget: true",
-		"unheard Reserve", "unheard Confirm", "unheard Cancel",
-	} {
-		if all[what] == 0 {
-			t.Errorf("%s: not met", what)
-		}
-	}
-	if least := redistest.Steps(100_000); all["steps"] < least {
-		t.Errorf("%d steps, not %d", all["steps"], least)
-	}
+		"unheard Reserve", "unheard Confirm", "unheard Cancel")
+	met.Want(t, redistest.Steps(100_000), "steps")
 }
 
 func stories(t *testing.T, p *place, steps int) map[string]int {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng, seen := rand.New(rand.NewPCG(seed, 0)), map[string]int{}
+	rng, seen := redistest.Rand(t), map[string]int{}
 	for seen["steps"] < steps && !t.Failed() {
 		h := newStory(t, p, rng, seen)
 		for range 200 {

@@ -2,7 +2,6 @@ package history
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 const (
@@ -43,9 +44,10 @@ func (c *Course) Run(t *testing.T) {
 				rdbs = append(rdbs, x.client(t))
 			}
 			prefix := x.srv.Prefix(t)
-			all, histories, longest := 0, c.Histories/servers, time.Duration(0)
+			rng := redistest.Rand(t)
+			all, histories, longest := 0, max(c.Histories/servers, 1), time.Duration(0)
 			for h := range histories {
-				answered, checked := c.history(t, x, rdbs, fmt.Sprint(prefix, "-", h), rand.Uint64())
+				answered, checked := c.history(t, x, rdbs, fmt.Sprint(prefix, "-", h), rng.Uint64())
 				all, longest = all+answered, max(longest, checked)
 			}
 			t.Logf("%d histories of %d operations, each checked in %v at the most", histories, all/histories, longest)
@@ -73,13 +75,13 @@ func (c *Course) history(t *testing.T, x *trouble, rdbs []*redis.Client, prefix 
 	}
 	wg.Wait()
 	if took := time.Duration(d.Now()); took > c.Lease/2 {
-		t.Fatalf("seed %d: the history took %v: its leases may have lapsed", seed, took)
+		t.Fatalf("the history took %v: its leases may have lapsed", took)
 	}
 	all, answered := d.Ops(), d.Answered()
 	began := time.Now()
 	if result := Check(c.Model, all, c.End); result != porcupine.Ok || answered < perRun {
 		draw(t, c.Model, all)
-		t.Fatalf("seed %d: the history is %s; %d operations were answered", seed, result, answered)
+		t.Fatalf("the history is %s; %d operations were answered", result, answered)
 	}
 	return answered, time.Since(began)
 }

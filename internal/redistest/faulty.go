@@ -17,7 +17,7 @@ type Faulty struct {
 // Faulty makes a client of the server, as the library's user.
 func (s *Server) Faulty(tb testing.TB) *Faulty {
 	tb.Helper()
-	f := &Faulty{proxy: s.Proxy(tb), rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+	f := &Faulty{proxy: s.Proxy(tb), rng: Rand(tb)}
 	f.Client = s.Client(tb, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = f.proxy.Dial, true })
 	return f
 }
