@@ -5,6 +5,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(CURDIR)/.bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
 REDIS_URL ?=
+GOTESTFLAGS ?=
 FUZZTIME ?= 20s
 
 .PHONY: help
@@ -15,14 +16,24 @@ help: ## list the targets
 demo: ## send real HTTP to all four frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
 	@go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
 
+# What the tests generate is the same in each run, or what NEAP_TEST_SEED says.
 .PHONY: test
-test: redis ## run every test, on miniredis, a real redis-server and a real cluster
-	scripts/each-module.sh go test -race -timeout 30m ./...
+test: redis ## run every test, on miniredis, a real redis-server and a real cluster; GOTESTFLAGS for go test
+	@echo "NEAP_TEST_SEED=$${NEAP_TEST_SEED:-1}"
+	scripts/each-module.sh go test -race -vet=off -timeout 20m $(GOTESTFLAGS) ./...
+
+.PHONY: nightly
+nightly: ## run what takes long: soak, planted and fuzz; each of them even if another fails
+	@$(MAKE) --no-print-directory --keep-going soak planted fuzz
 
 .PHONY: soak
-soak: redis ## run every test at its full count of generated operations
-	NEAP_TEST_SCALE=1 scripts/each-module.sh go test -race -count=1 -timeout 60m ./...
-	NEAP_TEST_SCALE=1 go test -count=1 -timeout 60m ./core/limit
+soak: export NEAP_TEST_NIGHTLY := 1
+soak: export NEAP_TEST_SCALE := 1
+soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
+soak: redis ## run every test at its full count of generated operations, from a fresh seed
+	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
+	scripts/each-module.sh go test -race -vet=off -count=1 -timeout 60m ./...
+	go test -vet=off -count=1 -timeout 60m ./core/limit
 
 .PHONY: check
 check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-lint and luacheck
