@@ -58,3 +58,53 @@ func TestWithoutEval(t *testing.T) {
 		}
 	}
 }
+
+// TestARefundThatTheACLCutsShort takes SET from the user between a decision and
+// its refund: the script gives the window its permit back, and then Redis refuses
+// the bucket's. A second refund must not give the window another one.
+func TestARefundThatTheACLCutsShort(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	user := redistest.NewUser(t, redistest.Rules, srv)
+	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
+	policies := []Policy{
+		FixedWindow{Name: "window", Limit: 10, Window: time.Hour},
+		TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: 10},
+	}
+	l, err := New(rdb, "cut", policies, &Options{Prefix: srv.Prefix(t), Budget: 5 * time.Second, Fail: FailClosed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first Decision
+	for i := range 3 {
+		d, err := l.Take(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = d
+		}
+	}
+	for _, right := range []string{"-set", "+set"} {
+		if err := srv.Admin(t).ACLSetUser(t.Context(), user, right).Err(); err != nil {
+			t.Fatal(err)
+		}
+		err := l.Refund(t.Context(), first)
+		if right == "-set" && !errors.Is(err, script.ErrConfiguration) {
+			t.Errorf("a refund without SET: got %v, want ErrConfiguration", err)
+		}
+		if right == "+set" && !errors.Is(err, ErrRefund) {
+			t.Errorf("the refund again: got %v, want ErrRefund", err)
+		}
+	}
+	d, err := l.Peek(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int64{"window": 8, "bucket": 7}
+	for s := range d.States() {
+		if s.Remaining != want[s.Policy] {
+			t.Errorf("%s: got %d permits left, want %d", s.Policy, s.Remaining, want[s.Policy])
+		}
+	}
+}

@@ -47,9 +47,9 @@ func newGrant(subject string, cost int64, rules int) *grant {
 // nil says that it was given back, or that nothing had been taken: by a cost of
 // 0, by FailOpen, by shadow policies that would have denied. [ErrRefund] says
 // that there is nothing to give back, and why. Other errors are ctx.Err() and,
-// of Redis, a [*script.Error]; the call is not made again. Where it certainly
-// did not run Refund may be called again; where it may have, the permits may
-// stay taken. What was decided in process, by NewLocal or FailLocal, is given
+// of Redis, a [*script.Error]; the call is not made again. After a
+// [script.ErrNotExecuted] you may call Refund again; after any other error of
+// Redis the permits may stay taken. What was decided in process, by NewLocal or FailLocal, is given
 // back in process.
 //
 // It costs one round trip, and one more the first time or when the clock of
@@ -128,7 +128,7 @@ func (r *remote) refund(ctx context.Context, l *Limiter, g *grant) (given bool, 
 		at, sent := known.between(g.asked, g.answered.Add(later)), known.between(now, now).soonest
 		args := append([]any{integer(g.cost), integer(at.soonest), integer(at.latest), integer(sent)}, policies...)
 		seen, given, err := r.giveBack(ctx, node, keys, args...)
-		if errors.Is(err, script.ErrNotExecuted) || errors.Is(err, script.ErrConfiguration) {
+		if errors.Is(err, script.ErrNotExecuted) { // after ErrConfiguration a part of it may have been given back
 			g.spent.Store(false)
 		}
 		if err != nil || given || fresh {

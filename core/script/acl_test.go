@@ -99,6 +99,40 @@ func TestEachRightOfGoRedisIsNeeded(t *testing.T) {
 	}
 }
 
+// TestARefusedCommandIsConfiguration has a user run scripts who lacks what is in
+// them: a command, a key, a channel. It does not matter whether the script raises
+// the refusal or returns it.
+func TestARefusedCommandIsConfiguration(t *testing.T) {
+	t.Parallel()
+	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
+	const rules = "resetchannels &neap:* ~neap:* -@all +evalsha +eval +cluster|slots +command +get +publish"
+	user := redistest.NewUser(t, rules, append([]*redistest.Server{one}, many.Nodes()...)...)
+	for server, rdb := range map[string]script.Client{
+		"standalone": one.Client(t, func(o *redis.Options) { o.Username = user }),
+		"cluster":    many.Client(t, func(o *redis.ClusterOptions) { o.Username = user }),
+	} {
+		r := newRunner(t, rdb, &script.Options{Budget: 5 * time.Second})
+		run := func(key, body string) error {
+			_, err := r.Run(t.Context(), script.New("refused.lua", body), []string{key})
+			return err
+		}
+		const own = "neap:{a}"
+		for _, command := range []string{"'SET', KEYS[1], 1", "'GET', '{a}'", "'PUBLISH', 'news', 1"} {
+			for _, body := range []string{"return redis.call(%s)", "return redis.pcall(%s)", "local r = redis.pcall(%s); return redis.error_reply(r.err)"} {
+				if err := run(own, fmt.Sprintf(body, command)); !errors.Is(err, script.ErrConfiguration) {
+					t.Errorf("%s: "+body+": got %v, want ErrConfiguration", server, command, err)
+				}
+			}
+		}
+		if err := run("other", "return redis.call('GET', KEYS[1])"); !errors.Is(err, script.ErrConfiguration) {
+			t.Errorf("%s: a key of others: got %v, want ErrConfiguration", server, err)
+		}
+		if err := run(own, "return redis.call('GET', KEYS[1])"); err != nil {
+			t.Errorf("%s: what the user may do: %v", server, err)
+		}
+	}
+}
+
 // TestSomeOptionsNeedMore is about clients that send further commands when they
 // connect.
 func TestSomeOptionsNeedMore(t *testing.T) {

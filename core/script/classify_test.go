@@ -44,6 +44,15 @@ func TestRepliesAreToldApart(t *testing.T) {
 		"NOPERM User x has no permissions to run 'evalsha'":     {ErrConfiguration, false},
 		"CROSSSLOT Keys in request don't hash to the same slot": {ErrConfiguration, false},
 
+		// Redis 6, 7.0, and what came after it, of a command in a script.
+		"ERR Error running script (call to f_4f0e): @user_script:1: @user_script: 1: The user executing the script can't run this command or subcommand": {ErrConfiguration, false},
+		"@user_script: 1: The user executing the script can't access at least one of the keys mentioned in the command arguments":                        {ErrConfiguration, false},
+		"ERR The user executing the script can't run this command or subcommand" + inside:                                                                {ErrConfiguration, false},
+		"ERR The user executing the script can't publish to the channel mentioned in the command":                                                        {ErrConfiguration, false},
+		"ERR ACL failure in script: User x has no permissions to run the 'set' command" + inside:                                                         {ErrConfiguration, false},
+		"ERR ACL failure in script: No permissions to access a key script: on @user_script:1.":                                                           {ErrConfiguration, false},
+		"ERR The user executing the order is unknown" + inside:                                                                                           {ErrFailed, false},
+
 		"BUSYGROUP Consumer Group name already exists" + inside: {ErrFailed, false},
 		"BUSYKEY Target key name already exists." + inside:      {ErrFailed, false},
 		"BUSY seat taken":     {ErrFailed, false},

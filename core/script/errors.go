@@ -19,8 +19,11 @@ var (
 	// ErrMaybeExecuted: the reply was lost or late. The script ran once or
 	// not at all; it was not sent again.
 	ErrMaybeExecuted = errors.New("script: maybe executed")
-	// ErrConfiguration: nothing ran, and nothing will until the credentials,
-	// the ACL, the client or the keys are changed.
+	// ErrConfiguration: the call was refused, and it will be until the
+	// credentials, the ACL, the client or the keys are changed. Nothing ran. One
+	// refusal is an exception: if the ACL does not allow a command, a key or a
+	// channel that the script uses, Redis has run the script up to there, and
+	// what it wrote remains.
 	ErrConfiguration = errors.New("script: refused by configuration")
 	// ErrFailed: the script raised an error, or answered what it never should.
 	ErrFailed = errors.New("script: failed")
@@ -53,7 +56,8 @@ func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
 // refusals are the replies with which Redis turns a call away. They are told
 // by the server's own words, since a script may answer with an error of its
 // own under the same code. Those that are raised inside of a script come at
-// its first write: once it has written, Redis lets it finish.
+// its first write, since Redis lets a script finish once it has written. Only the
+// ACL may refuse a later command.
 var refusals = []struct {
 	reply  *regexp.Regexp
 	class  error
@@ -74,10 +78,14 @@ var refusals = []struct {
 	{reply: regexp.MustCompile(`^MISCONF `), class: ErrNotExecuted, inside: true},
 	{reply: regexp.MustCompile(`^(NOAUTH|WRONGPASS|NOPERM) `), class: ErrConfiguration},
 	{reply: regexp.MustCompile(`^CROSSSLOT Keys`), class: ErrConfiguration},
+	// Up to Redis 7.0, and in later ones and Valkey.
+	{reply: regexp.MustCompile(`^(ERR )?The user executing the script can't `), class: ErrConfiguration, inside: true},
+	{reply: regexp.MustCompile(`^ERR ACL failure in script: `), class: ErrConfiguration, inside: true},
 }
 
-// wrapped is how Redis before 7.0 tells of an error inside of a script.
-var wrapped = regexp.MustCompile(`^ERR Error running script .*: -([A-Z]+ .*)`)
+// wrapped is how Redis before 7.0 reports an error of a command in a script. It
+// leaves the first part out if the script returns the error.
+var wrapped = regexp.MustCompile(`^(?:ERR Error running script .*: )?@user_script: \d+: -?(.*)`)
 
 // classify tells what an error of go-redis means for the script, and whether
 // another attempt may do better. written says that the command had reached a
