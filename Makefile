@@ -63,6 +63,10 @@ planted: redis ## plant wiring bugs in the adapters; the contract must catch eac
 fuzz: redis ## fuzz each target for FUZZTIME (20s)
 	scripts/fuzz.sh $(FUZZTIME)
 
+.PHONY: servers
+servers: ## run the tests of the core on each Redis and Valkey that Debian has; SERVERS=valkey-9.1 for some of them
+	scripts/servers.sh $(SERVERS)
+
 .PHONY: redis
 redis:
 	@scripts/need.sh "$${REDIS_SERVER:-redis-server}" redis-server redis
