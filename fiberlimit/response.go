@@ -30,8 +30,13 @@ func apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
 	}
 }
 
+// refusedKey finds, in a request's locals, the status that a gate refused the
+// request with.
+type refusedKey struct{}
+
 // send writes a reply as it is: no Content-Type is added, and the framing is
-// the reply's own, whatever its Header says.
+// the reply's own, whatever its Header says. Gates outside are told whether it
+// is a refusal.
 func send(c *fiber.Ctx, reply *gate.Reply) {
 	response, sent := c.Response(), reply.Sent()
 	apply(&response.Header, sent.Header)
@@ -39,6 +44,9 @@ func send(c *fiber.Ctx, reply *gate.Reply) {
 	response.Header.SetNoDefaultContentType(true)
 	response.SetStatusCode(sent.Status)
 	response.SetBody(sent.Body)
+	if sent.Refused {
+		c.Locals(refusedKey{}, sent.Status)
+	}
 	if c.Request().IsBodyStream() {
 		// fasthttp would read the rest of this body as the next request.
 		response.SetConnectionClose()
@@ -52,6 +60,7 @@ func captured(c *fiber.Ctx, capture int64) *gate.Reply {
 	}
 	response := c.Response()
 	reply := &gate.Reply{Status: response.StatusCode(), Header: fields(response)}
+	reply.Refused = c.Locals(refusedKey{}) == reply.Status
 	switch {
 	case response.IsBodyStream():
 		reply.Partial = true

@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/ginlimit"
 	"github.com/neap-go/neap/internal/gatefake"
 )
@@ -228,5 +229,52 @@ func TestMultipartFormReachesTheServer(t *testing.T) {
 	engine.ServeHTTP(httptest.NewRecorder(), r)
 	if r.MultipartForm == nil || r.MultipartForm.Value["a"] == nil {
 		t.Errorf("the request has the form %v", r.MultipartForm)
+	}
+}
+
+// TestAdmittedWithoutACopy: a limit hands on the request that it was given.
+func TestAdmittedWithoutACopy(t *testing.T) {
+	t.Parallel()
+	l, err := limit.NewLocal("all", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	everyone := func(gate.Request) (string, error) { return "everyone", nil }
+	engine := gin.New()
+	var outer, inner *http.Request
+	engine.GET("/", func(c *gin.Context) { outer = c.Request },
+		ginlimit.Middleware(gate.RateLimit(l, everyone, nil)),
+		func(c *gin.Context) { inner = c.Request })
+	if w := request(engine, "/"); w.Code != 200 || outer == nil || outer != inner {
+		t.Errorf("got %d, and a copy of the request: %t", w.Code, outer != inner)
+	}
+}
+
+// TestRefusedInHandleContext: Engine.HandleContext takes a request through the engine's
+// gates a second time. Each time counts, and a refusal is known to be one.
+func TestRefusedInHandleContext(t *testing.T) {
+	t.Parallel()
+	l := &gatefake.Leaving{T: t}
+	entered := 0
+	engine := gin.New()
+	engine.Use(ginlimit.Middleware(gatefake.Func(func(q gate.Request) gate.Pass {
+		if entered++; entered == 1 {
+			return l.Enter(q)
+		}
+		return gate.Pass{}
+	})))
+	engine.GET("/from", func(c *gin.Context) {
+		c.Request.URL.Path = "/refused"
+		engine.HandleContext(c)
+	})
+	engine.GET("/refused", ginlimit.Middleware(gatefake.Func(func(gate.Request) gate.Pass {
+		return gate.Pass{Reply: &gate.Reply{Status: 409, Body: []byte("no"), Refused: true}}
+	})))
+	if w := request(engine, "/from"); w.Code != 409 || entered != 2 {
+		t.Errorf("got %d, and the engine's gate was asked %d times, want 2", w.Code, entered)
+	}
+	l.Saw(409, "", true)
+	if !l.Reply.Refused {
+		t.Error("Leave does not know of the refusal")
 	}
 }

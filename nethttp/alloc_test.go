@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatehttp"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -56,6 +57,35 @@ func TestMiddlewareAllocations(t *testing.T) {
 		if got > most {
 			t.Errorf("with %d header fields the middleware allocates %v times, want %v at most", fields, got, most)
 		}
+	}
+}
+
+// TestAdmittedWithoutACopy: a limit hands on the request that it was given. So
+// the middleware allocates what the gate does, and nothing for itself.
+func TestAdmittedWithoutACopy(t *testing.T) {
+	g := gate.RateLimit(limiter(1<<40), everyone, nil)
+	r, w := routed(), silent{http.Header{}}
+	var asked gate.Request
+	asking := gateFunc(func(q gate.Request) gate.Pass {
+		asked = q
+		return gate.Pass{}
+	})
+	nethttp.Middleware(asking)(nothing).ServeHTTP(w, r)
+	var handled *http.Request
+	h := nethttp.Middleware(g)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { handled = r }))
+	own := testing.AllocsPerRun(200, func() {
+		clear(w.header)
+		gatehttp.Apply(w.header, g.Enter(asked).Header)
+	})
+	whole := testing.AllocsPerRun(200, func() {
+		clear(w.header)
+		h.ServeHTTP(w, r)
+	})
+	if handled != r {
+		t.Error("the handler got a copy of the request")
+	}
+	if whole > own {
+		t.Errorf("the middleware allocates %v times, the gate alone %v times", whole, own)
 	}
 }
 

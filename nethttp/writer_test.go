@@ -295,3 +295,63 @@ func TestKeyOfAnotherAdapterIsWrongWiring(t *testing.T) {
 		t.Errorf("got %q, %v, want %v", s, err, gate.ErrWiring)
 	}
 }
+
+// TestPartsOfABatch: a handler that serves requests of its own, and is refused one
+// of them, has run nonetheless. A gate outside takes its answer for the handler's,
+// also where the two have the same status and body.
+func TestPartsOfABatch(t *testing.T) {
+	t.Parallel()
+	refusal := gate.Reply{Status: 409, Body: []byte("no"), Refused: true}
+	part := nethttp.Middleware(gateFunc(func(gate.Request) gate.Pass { return gate.Pass{Reply: &refusal} }))(nothing)
+	forward := func(w http.ResponseWriter, got *httptest.ResponseRecorder, fields bool) {
+		if fields {
+			for name, values := range got.Header() {
+				for _, value := range values {
+					w.Header().Add(name, value)
+				}
+			}
+		}
+		w.WriteHeader(got.Code)
+		_, _ = w.Write(got.Body.Bytes())
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		refused bool
+	}{
+		"its part of the answer": {func(w http.ResponseWriter, r *http.Request) { forward(w, recordedBy(part, r), false) }, false},
+		"and its header fields":  {func(w http.ResponseWriter, r *http.Request) { forward(w, recordedBy(part, r), true) }, false},
+		"another answer": {func(w http.ResponseWriter, r *http.Request) {
+			recordedBy(part, r)
+			w.WriteHeader(http.StatusMultiStatus)
+		}, false},
+		"the same request": {func(w http.ResponseWriter, r *http.Request) { part.ServeHTTP(w, r) }, true},
+		"behind a buffer": {func(w http.ResponseWriter, r *http.Request) {
+			http.TimeoutHandler(part, time.Minute, "").ServeHTTP(w, r)
+		}, true},
+		"behind a wrapper": {func(w http.ResponseWriter, r *http.Request) { part.ServeHTTP(struct{ http.ResponseWriter }{w}, r) }, true},
+	} {
+		g, left := leaving(100)
+		server := httptest.NewServer(nethttp.Middleware(g)(c.handler))
+		response, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		for field := range response.Header {
+			if strings.HasPrefix(field, "Neap") {
+				t.Errorf("%s: the client got the field %s", name, field)
+			}
+		}
+		if r := reply(t, left); r.Refused != c.refused {
+			t.Errorf("%s: Leave saw %d %q with Refused %t, want %t", name, r.Status, r.Body, r.Refused, c.refused)
+		}
+		server.Close()
+	}
+}
+
+// recordedBy is what h answers to a request of the handler's own.
+func recordedBy(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.Clone(r.Context()))
+	return w
+}

@@ -7,7 +7,8 @@ const (
 	// doneUnknown is a panic, an answer left to middleware outside, or a 5xx: any
 	// part of the work may have been done.
 	doneUnknown conclusion = iota
-	// doneNothing is a refusal before the work began: to come again is right.
+	// doneNothing is a refusal, by a gate or a status: the work has not begun, and
+	// the client may come again.
 	doneNothing
 	// doneStored is an answer that stands, and is given again.
 	doneStored
@@ -21,6 +22,8 @@ func concludes(reply *Reply) conclusion {
 	switch {
 	case reply == nil:
 		return doneUnknown
+	case reply.Refused:
+		return doneNothing
 	case keeps(reply.Status), reply.Status < 200 && reply.Partial:
 		return doneStored
 	case reply.Status >= 400 && reply.Status <= 499:

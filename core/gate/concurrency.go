@@ -73,7 +73,7 @@ func (g *concurrency) Enter(r Request) Pass {
 		g.tell(r, slot)
 	}
 	if !slot.Allowed {
-		return g.answers.deny(r, Denial{Status: 429, Title: titleFull, RetryAfter: slot.RetryAfter, Decision: &slot.Decision})
+		return g.answers.deny(Denial{Status: 429, Title: titleFull, RetryAfter: slot.RetryAfter, Decision: &slot.Decision})
 	}
 	// What Release cannot do at once goes on in the background.
 	return Pass{Leave: func(*Reply) { _ = slot.Release(ctx) }}

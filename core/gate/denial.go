@@ -42,10 +42,10 @@ type answers struct {
 
 const titleInternal = "Internal Server Error"
 
-// deny refuses r: what the gates outside took for it is given back first.
-func (a answers) deny(r Request, d Denial) Pass {
+// deny refuses a request.
+func (a answers) deny(d Denial) Pass {
 	reply := a.reply(d)
-	retrace(r, reply)
+	reply.Refused = true
 	return Pass{Reply: reply}
 }
 
@@ -81,10 +81,10 @@ func missingFields(protocol, own []Field) []Field {
 // says when it is a refusal, otherwise with a 500, and the hook is told.
 func (a answers) refuse(r Request, err error) Pass {
 	if refused, ok := asRefusal(err); ok {
-		return a.deny(r, Denial{Status: refused.status, Title: refused.title})
+		return a.deny(Denial{Status: refused.status, Title: refused.title})
 	}
 	a.tell(r, err)
-	return a.deny(r, Denial{Status: 500, Title: titleInternal})
+	return a.deny(Denial{Status: 500, Title: titleInternal})
 }
 
 // retryUnavailable is when to come back while Redis cannot answer: not at once,
@@ -103,7 +103,7 @@ func (a answers) away(r Request, err error, problem, title string) Pass {
 	if !errors.Is(err, context.Canceled) {
 		a.tell(r, err)
 	}
-	return a.deny(r, Denial{Status: 503, Type: problem, Title: title, RetryAfter: retryUnavailable})
+	return a.deny(Denial{Status: 503, Type: problem, Title: title, RetryAfter: retryUnavailable})
 }
 
 func (a answers) tell(r Request, err error) {

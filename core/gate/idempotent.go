@@ -39,8 +39,8 @@ import (
 // that was set outside, but not when the client goes away: the client will be
 // back, and finds the answer. A handler that has done nothing for now calls
 // Claim.Abandon. A panic, or an answer of 500 and above, is the guard's InDoubt to
-// settle; a refusal of a gate of neap's further in, sent as it is, says that
-// nothing was done. An answer that is too long, was flushed or taken over is not
+// settle; a refusal of a gate further in ([Reply.Refused]) says that nothing was
+// done. An answer that is too long, was flushed or taken over is not
 // stored, but it was done: later ones are told so with a 409 and never run.
 // Set-Cookie, Authorization and WWW-Authenticate are never stored. What was done
 // and cannot be noted, since Redis is away, is sent nonetheless, and noted as soon
@@ -150,14 +150,7 @@ func (g *idempotent) Enter(r Request) Pass {
 		return g.replay(r, result)
 	}
 	claim.Detach()
-	b := &begun{inside: inside{Context: claim.Context()}, claim: claim}
-	return Pass{Context: b, Capture: g.opts.MaxResponse, Leave: g.leaving(r, b)}
-}
-
-// begun is the context of a handler that runs under a claim.
-type begun struct {
-	inside
-	claim *idempotency.Claim
+	return Pass{Context: claim.Context(), Capture: g.opts.MaxResponse, Leave: g.leaving(r, claim)}
 }
 
 // again answers a handler that serves its own request through the gate once
@@ -178,7 +171,7 @@ func (g *idempotent) keyless(r Request, err error) Pass {
 	if refused.missing {
 		problem = typeKeyMissing
 	}
-	return g.answers.deny(r, Denial{Status: 400, Type: problem, Title: refused.title})
+	return g.answers.deny(Denial{Status: 400, Type: problem, Title: refused.title})
 }
 
 // unknown makes a 401 of a principal that is missing without saying more.
@@ -218,7 +211,7 @@ func (g *idempotent) refused(r Request, err error) Pass {
 	default:
 		return g.answers.away(r, err, typeUnavailable, "The request was not begun")
 	}
-	return g.answers.deny(r, d)
+	return g.answers.deny(d)
 }
 
 func (g *idempotent) replay(r Request, result []byte) Pass {
@@ -231,17 +224,17 @@ func (g *idempotent) replay(r Request, result []byte) Pass {
 }
 
 // leaving notes what became of the request, whatever became of its client.
-func (g *idempotent) leaving(r Request, b *begun) func(*Reply) {
+func (g *idempotent) leaving(r Request, claim *idempotency.Claim) func(*Reply) {
 	asked := Request(nil)
 	if g.answers.onError != nil {
 		kept := keep(r)
-		kept.ctx = b
+		kept.ctx = claim.Context()
 		asked = kept
 	}
 	return func(reply *Reply) {
 		outcome, known := idempotency.Unknown(), false
 		defer func() { // when Keep panics, too
-			err := b.claim.Conclude(context.Background(), outcome)
+			err := claim.Conclude(context.Background(), outcome)
 			if err == nil && !known && g.guard.InDoubt() != idempotency.Retry {
 				err = idempotency.ErrInDoubt
 			}
@@ -249,10 +242,6 @@ func (g *idempotent) leaving(r Request, b *begun) func(*Reply) {
 				g.answers.tell(asked, err)
 			}
 		}()
-		if b.refused(reply) {
-			outcome, known = idempotency.NothingDone(), true
-			return
-		}
 		outcome, known = g.outcome(reply)
 	}
 }
@@ -260,7 +249,7 @@ func (g *idempotent) leaving(r Request, b *begun) func(*Reply) {
 // outcome is what an answer says of what was done.
 func (g *idempotent) outcome(reply *Reply) (o idempotency.Outcome, known bool) {
 	stands := concludes(reply)
-	if g.opts.Keep != nil && reply != nil && reply.Status >= 200 {
+	if g.opts.Keep != nil && reply != nil && reply.Status >= 200 && !reply.Refused {
 		stands = g.kept(reply)
 	}
 	switch stands {

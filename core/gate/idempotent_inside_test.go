@@ -16,20 +16,27 @@ func TestIdempotentRefusedInside(t *testing.T) {
 	t.Parallel()
 	inner := gate.RateLimit(hourly(t, 1), failing(gate.Refuse(409, "No")), nil)
 	for name, c := range map[string]struct {
-		seen  func(refusal *gate.Reply) *gate.Reply
+		seen  func(refusal gate.Reply) *gate.Reply
 		state idempotency.State
 	}{
-		"the refusal":         {func(refusal *gate.Reply) *gate.Reply { sent := refusal.Sent(); return &sent }, idempotency.Free},
-		"another answer":      {func(*gate.Reply) *gate.Reply { return answered(409) }, idempotency.Done},
-		"a break":             {func(*gate.Reply) *gate.Reply { return answered(500) }, idempotency.Doubtful},
-		"done":                {func(*gate.Reply) *gate.Reply { return booked("tea") }, idempotency.Done},
-		"a panic":             {func(*gate.Reply) *gate.Reply { return nil }, idempotency.Doubtful},
-		"part of the refusal": {func(r *gate.Reply) *gate.Reply { return &gate.Reply{Status: r.Status, Body: r.Body, Partial: true} }, idempotency.NoResult},
+		"the refusal":         {func(r gate.Reply) *gate.Reply { return &r }, idempotency.Free},
+		"part of the refusal": {func(r gate.Reply) *gate.Reply { r.Body, r.Partial = nil, true; return &r }, idempotency.Free},
+		"the same answer":     {func(r gate.Reply) *gate.Reply { r.Refused = false; return &r }, idempotency.Done},
+		"another answer":      {func(gate.Reply) *gate.Reply { return answered(409) }, idempotency.Done},
+		"a break":             {func(gate.Reply) *gate.Reply { return answered(500) }, idempotency.Doubtful},
+		"done":                {func(gate.Reply) *gate.Reply { return booked("tea") }, idempotency.Done},
+		"a panic":             {func(gate.Reply) *gate.Reply { return nil }, idempotency.Doubtful},
 	} {
 		guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
-		p := gate.Idempotent(guard, everyone, nil).Enter(posting("k", ""))
+		options := &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
+			if r.Refused {
+				t.Error("Keep was asked about a refusal")
+			}
+			return r.Status < 500
+		}}
+		p := gate.Idempotent(guard, everyone, options).Enter(posting("k", ""))
 		refusal := inner.Enter(&request{ctx: p.Context, method: "POST", path: "/orders"})
-		p.Leave(c.seen(refusal.Reply))
+		p.Leave(c.seen(refusal.Reply.Sent()))
 		if r, err := guard.Get(t.Context(), ordered); r.State != c.state || err != nil {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}

@@ -3,7 +3,6 @@ package gate_test
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,29 +157,5 @@ func TestLateLogins(t *testing.T) {
 			redistest.Await(t, time.Minute, "the next window to end", ended)
 		}
 		t.Errorf("this machine never does in %v what takes a fraction of it", window)
-	}, redistest.OnStandalone, redistest.OnCluster) // miniredis refunds less now and then
-}
-
-// TestOuterRefundsOnRedis: two gates on two limiters, of which the inner one
-// refuses most.
-func TestOuterRefundsOnRedis(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		all := onRedis(t, rdb, prefix, limit.FixedWindow{Name: "all", Limit: 1000, Window: time.Hour})
-		route := onRedis(t, rdb, prefix, limit.TokenBucket{Name: "route", Rate: 1, Per: time.Hour, Burst: 7})
-		g := gate.Chain(gate.RateLimit(all, everyone, nil), gate.RateLimit(route, everyone, nil))
-		var refused atomic.Int64
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() {
-				if p := g.Enter(&request{}); p.Reply != nil {
-					refused.Add(1)
-				}
-			})
-		}
-		wg.Wait()
-		if refused.Load() != 43 || used(t, all) != 7 {
-			t.Errorf("%d were refused, and %d used outside", refused.Load(), used(t, all))
-		}
 	}, redistest.OnStandalone, redistest.OnCluster) // miniredis refunds less now and then
 }

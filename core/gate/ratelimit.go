@@ -41,9 +41,9 @@ type RateLimitOptions struct {
 	// decided without Redis: errors of a Key, Cost or Choose that refuse
 	// nothing, wrong wiring ([ErrWiring]), a Redis that does not answer in
 	// time, once a request. A client that went away is not told of.
-	// It also hears of permits that could not be given back. When Count found
-	// that they should be, the handler has run, and the Request has no more
-	// than its context, method, host, path, query, route and peer.
+	// It also hears of permits that could not be given back. The handler has run
+	// then, and the Request has no more than its context, method, host, path,
+	// query, route and peer.
 	// Such an error may name keys and is for operators. Nil hears nothing.
 	OnError func(Request, error)
 }
@@ -57,18 +57,12 @@ type RateLimitOptions struct {
 //     when the request's context ended,
 //   - 500 when the key is wrongly wired or fails.
 //
-// Permits are given back, each decision's at most once, when Count says so and
-// when a gate of this package further in refuses the request, in the same Chain
-// or mounted inside: with a 429, a 4xx of its key, a 500 or a 503, not with an
-// answer of the handler's. That too is a round trip for each gate outside, made
-// before the refusal is sent. A refund that fails, or comes when the permits
-// are free again by themselves, is not repeated: OnError is told of the first,
-// and the permits stay taken.
-//
-// A gate further in knows those outside by the request's context. Middleware
-// between them that puts a fresh context in its place hides them; a handler
-// that serves requests of its own making under its request's context, such as
-// the parts of a batch, is given back its own permits when one is refused.
+// An admitted request has taken its permits, whatever a gate further in decides:
+// a flood that is refused inside is limited outside. Where several limits of one
+// subject should be charged all together or not at all, make them the policies
+// of one limiter. Only Count gives permits back, each decision's at most once. A
+// refund that fails is not repeated: OnError is told, and the permits stay taken.
+// One that comes when the permits are free again by themselves changes nothing.
 //
 // It panics at wiring on a nil limiter or key and on an unknown Headers; nil
 // options are the defaults, and options are copied.
@@ -121,21 +115,14 @@ func (g *rateLimit) Enter(r Request) Pass {
 		return g.exceeded(r, d)
 	}
 	pass := Pass{Header: g.opts.Headers.fields(&d, 0)}
-	if cost > 0 {
-		g.admit(r, &pass, &admission{Context: r.Context(), gate: g, limiter: limiter, decision: d})
+	if cost > 0 && g.opts.Count != nil {
+		a := &admission{gate: g, limiter: limiter, decision: d, ctx: r.Context()}
+		if g.opts.OnError != nil {
+			a.asked = keep(r)
+		}
+		pass.Leave = a.leave
 	}
 	return pass
-}
-
-func (g *rateLimit) admit(r Request, pass *Pass, a *admission) {
-	pass.Context = a
-	if g.opts.Count == nil {
-		return
-	}
-	pass.Leave = a.leave
-	if g.opts.OnError != nil {
-		a.asked = keep(r)
-	}
 }
 
 // terms are the limiter that a request is under and what it costs there.
@@ -159,7 +146,7 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 }
 
 func (g *rateLimit) exceeded(r Request, d limit.Decision) Pass {
-	return g.answers.deny(r, Denial{
+	return g.answers.deny(Denial{
 		Status: 429, Type: typeQuota, Title: titleQuota,
 		RetryAfter: d.RetryAfter,
 		Header:     g.opts.Headers.fields(&d, 2),

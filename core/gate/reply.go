@@ -19,6 +19,11 @@ type Reply struct {
 	// Partial says of a captured reply that Body is not all of it: longer
 	// than Capture, flushed, streamed or hijacked.
 	Partial bool
+	// Refused says that a gate refuses the request by this reply, so that the
+	// handler does not run. The gates of this package say so of each refusal; a
+	// gate of your own may. In a captured reply it says that a gate further in
+	// answered with such a reply.
+	Refused bool
 }
 
 // Sent is the reply as a client gets it: with the status, the header and the

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -40,10 +41,6 @@ type ReserveOptions struct {
 	OnError func(Request, error)
 }
 
-// refusalSeen is how much of an answer is looked at to tell a refusal of a gate
-// further in from an answer of the handler's.
-const refusalSeen = 1 << 10
-
 // Reserve is a gate that has a request's buyer have units of an item of s while
 // its handler runs, and keeps them for him when that succeeds. It answers
 //
@@ -64,7 +61,7 @@ const refusalSeen = 1 << 10
 // The handler finds the reservation with stock.FromContext. It is renewed while
 // the handler runs; then an answer below 400 confirms it, and anything else
 // cancels it: an answer of 400 and above, a panic, a returned error, a refusal of
-// a gate of neap's further in, and an empty 200 of a handler whose client went
+// a gate further in ([Reply.Refused]), and an empty 200 of a handler whose client went
 // away. Both are done before the response has ended, unless the handler flushed
 // all of it, and whether or not the client still listens. A handler that confirms
 // or cancels by itself has decided, whatever it answers then.
@@ -120,8 +117,8 @@ func (g *reserve) Enter(r Request) Pass {
 	if err != nil {
 		return g.refused(r, err)
 	}
-	in := &inside{Context: stock.NewContext(r.Context(), own)}
-	return Pass{Context: in, Capture: refusalSeen, Leave: g.leaving(r, in, own)}
+	ctx := stock.NewContext(r.Context(), own)
+	return Pass{Context: ctx, Leave: g.leaving(r, ctx, own)}
 }
 
 // wanted is what a request asks of the stock.
@@ -173,15 +170,15 @@ func (g *reserve) refused(r Request, err error) Pass {
 	default:
 		return g.answers.away(r, err, typeNotReserved, "Nothing was reserved") // what Redis may have granted is given back
 	}
-	return g.answers.deny(r, d)
+	return g.answers.deny(d)
 }
 
 // leaving keeps the units or gives them back, whatever became of the client.
-func (g *reserve) leaving(r Request, in *inside, own *stock.Reservation) func(*Reply) {
+func (g *reserve) leaving(r Request, ctx context.Context, own *stock.Reservation) func(*Reply) {
 	client, asked := r.Context(), Request(nil)
 	if g.answers.onError != nil {
 		kept := keep(r)
-		kept.ctx = in
+		kept.ctx = ctx
 		asked = kept
 	}
 	return func(reply *Reply) {
@@ -189,7 +186,7 @@ func (g *reserve) leaving(r Request, in *inside, own *stock.Reservation) func(*R
 			return
 		}
 		conclude := own.Confirm
-		if reply == nil || reply.Status >= 400 || in.refused(reply) || client.Err() != nil && silent(reply) {
+		if reply == nil || reply.Status >= 400 || reply.Refused || client.Err() != nil && silent(reply) {
 			conclude = own.Cancel
 		}
 		if err := conclude(client); err != nil {

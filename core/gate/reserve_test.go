@@ -311,9 +311,11 @@ func TestReserveRefusedInside(t *testing.T) {
 		}
 		counts(t, s, 1, 0, 0)
 
+		// The handler asks for something else, is refused, and answers by itself.
 		p = reserving(s, nil).Enter(buying("phone", "ann"))
-		inner.Enter(&request{ctx: p.Context})
-		p.Leave(&gate.Reply{Status: 200, Body: []byte("the handler's own")})
+		refusal := inner.Enter(&request{ctx: p.Context}).Reply.Sent()
+		refusal.Status, refusal.Refused = 200, false
+		p.Leave(&refusal)
 		counts(t, s, 0, 0, 1)
 	}
 	s, _ := sale(t, 1)

@@ -27,6 +27,7 @@ type Recorder struct {
 	sniffing bool
 	cut      bool // flushed, broken off
 	hijacked bool
+	refused  bool
 }
 
 // NewRecorder returns a recorder for the response to a request with this
@@ -51,6 +52,7 @@ func (rec *Recorder) Commit(status int) {
 	}
 	rec.status = status
 	rec.header = rec.live.Clone()
+	_, rec.refused = rec.header[refused(status)]
 	if slices.Equal(rec.header[fieldEncoding], rec.outside) { // what is written here is not encoded yet
 		delete(rec.header, fieldEncoding)
 	}
@@ -124,6 +126,7 @@ func (rec *Recorder) Reply() *gate.Reply {
 		Header:  Fields(rec.header),
 		Body:    rec.body,
 		Partial: rec.cut || rec.length > rec.capture || rec.short(),
+		Refused: rec.refused,
 	}
 }
 

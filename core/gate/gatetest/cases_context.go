@@ -49,6 +49,7 @@ func contexts(t *testing.T, d Driver) {
 		x.SetContext(context.WithValue(x.Context(), key, contextKey("0")))
 		return next()
 	}
+	chain := gate.Chain(gates...)
 	address := d.Serve(t, App{
 		Around: []Middleware{setting, watching(t, key, contextKey("0"))},
 		Gates:  []gate.Gate{adding(key, "1", finding(contextKey("0")))},
@@ -68,7 +69,7 @@ func contexts(t *testing.T, d Driver) {
 				},
 			},
 			{
-				Method: "GET", Pattern: "/panic", Gates: gates,
+				Method: "GET", Pattern: "/panic", Gates: []gate.Gate{chain},
 				Around:  []Middleware{watching(t, key, contextKey("1"))},
 				Handler: func(Exchange) error { panic("gatetest: a handler panics") },
 			},

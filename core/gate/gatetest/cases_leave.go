@@ -189,28 +189,49 @@ func leaveOrder(t *testing.T, d Driver) {
 }
 
 // leaveInnerReply: for an outer gate, the answer of an inner one is a response
-// as any other.
+// as any other, and is known to be a refusal where it is one.
 func leaveInnerReply(t *testing.T, d Driver) {
-	l := watch(t)
-	l.expect(2)
-	watching := pass(gate.Pass{Capture: 100, Leave: l.leave})
-	address := d.Serve(t, App{
-		Gates: []gate.Gate{watching},
-		Routes: []Route{{
-			Method: "GET", Pattern: "/detail", Handler: never(t),
-			Gates: []gate.Gate{watching, pass(gate.Pass{
-				Header: []gate.Field{{Name: "X-Inner", Value: "1"}},
-				Reply: &gate.Reply{
-					Status: 429, Header: []gate.Field{{Name: "Content-Type", Value: plain}}, Body: []byte("too many"),
-				},
-			})},
-		}},
-	})
-	lines := []string{"Content-Type: " + plain, "X-Inner: 1"}
-	get(t, address, "/detail").is(t, 429, "too many", lines...)
-	for _, r := range l.await(2) {
-		seen(t, r).is(t, 429, "too many", lines...)
-		whole(t, r)
+	type mount func(watching, inner gate.Gate) []gate.Gate
+	apart := func(watching, inner gate.Gate) []gate.Gate { return []gate.Gate{watching, inner} }
+	chained := func(watching, inner gate.Gate) []gate.Gate { return []gate.Gate{gate.Chain(watching, inner)} }
+	for name, c := range map[string]struct {
+		status  int
+		refused bool
+		mount   mount
+	}{
+		"Refusal": {429, true, apart}, "RefusalInAChain": {429, true, chained}, "RefusalWithoutABody": {304, true, apart},
+		"RefusalThatLooksFine": {200, true, apart}, "Answer": {429, false, apart}, "AnswerInAChain": {429, false, chained},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := watch(t)
+			l.expect(4)
+			watching := pass(gate.Pass{Capture: 100, Leave: l.leave})
+			reply, lines := gate.Reply{Status: c.status, Refused: c.refused}, []string{"X-Inner: 1"}
+			if gate.BodyAllowed(c.status) {
+				reply.Header, reply.Body = []gate.Field{{Name: "Content-Type", Value: plain}}, []byte("too many")
+				lines = append(lines, "Content-Type: "+plain)
+			}
+			address := d.Serve(t, App{
+				Gates: []gate.Gate{watching},
+				Routes: []Route{{
+					Method: "GET", Pattern: "/detail", Around: []Middleware{wrapping}, Handler: never(t),
+					Gates: c.mount(watching, pass(gate.Pass{Header: []gate.Field{{Name: "X-Inner", Value: "1"}}, Reply: &reply})),
+				}},
+			})
+			get(t, address, "/detail").is(t, c.status, string(reply.Body), lines...)
+			dial(t, address).do("HEAD", "/detail").is(t, c.status, "", lines...)
+			for i, r := range l.await(4) {
+				want := string(reply.Body)
+				if i > 1 {
+					want = ""
+				}
+				seen(t, r).is(t, c.status, want, lines...)
+				whole(t, r)
+				if r.Refused != c.refused {
+					t.Errorf("Leave saw a reply with Refused %t, want %t", r.Refused, c.refused)
+				}
+			}
+		})
 	}
 }
 

@@ -2,12 +2,12 @@ package gatetest
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
+	"net/http"
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/lock"
 )
 
 // wrapping is middleware that puts the request's context into one of its own.
@@ -18,99 +18,80 @@ func wrapping(x Exchange, next func() error) error {
 	return next()
 }
 
-// outerRefunds: what gates outside took of a request that one further in
-// refuses is given back before the refusal is sent, however they are mounted.
-func outerRefunds(t *testing.T, d Driver) {
-	limited := func(l *limit.Limiter) gate.Gate { return gate.RateLimit(l, everyone, nil) }
-	for name, mount := range map[string]func(all, group, route gate.Gate) App{
-		"Apart": func(all, group, route gate.Gate) App {
-			return App{Gates: []gate.Gate{all, group}, Routes: []Route{{
-				Around: []Middleware{wrapping}, Gates: []gate.Gate{route},
-			}}}
+// outerCounts: a gate outside counts what it admits, so that it limits a flood
+// that gates further in refuse, whatever they refuse it with.
+func outerCounts(t *testing.T, d Driver) {
+	const admitted, flood = 4, 10
+	for status, inner := range map[int]func(t *testing.T) gate.Gate{
+		400: func(t *testing.T) gate.Gate {
+			return gate.RateLimit(perHour(t, "inner", 1), gate.ByHeader("X-None"), nil)
 		},
-		"Route": func(all, group, route gate.Gate) App {
-			return App{Routes: []Route{{Gates: []gate.Gate{all, group, route}}}}
+		409: func(t *testing.T) gate.Gate {
+			l := newLocker(t, d, lock.Options{})
+			held, err := l.Try(t.Context(), "everyone")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if n := l.Stats().Held; n != admitted {
+					t.Errorf("a flood of %d asked for %d locks, want %d", flood, n, admitted)
+				}
+				_ = held.Release(context.Background())
+			})
+			return gate.Exclusive(l, everyone, nil)
 		},
-		"Chain": func(all, group, route gate.Gate) App {
-			return App{Routes: []Route{{Gates: []gate.Gate{gate.Chain(all, group, route)}}}}
+		413: func(t *testing.T) gate.Gate {
+			return gate.Idempotent(newGuard(t, d, idempotency.Options{}), everyone, &gate.IdempotentOptions{MaxBody: 1})
 		},
-		"Chains": func(all, group, route gate.Gate) App {
-			return App{Gates: []gate.Gate{gate.Chain(all)}, Routes: []Route{{
-				Around: []Middleware{wrapping}, Gates: []gate.Gate{gate.Chain(group, route)},
-			}}}
+		422: func(t *testing.T) gate.Gate {
+			g := newGuard(t, d, idempotency.Options{})
+			claim, _, err := g.Begin(t.Context(), gate.IdempotencyScope("everyone", "POST", "/orders", "17"), "another")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := claim.Conclude(t.Context(), idempotency.DoneWithout()); err != nil {
+				t.Fatal(err)
+			}
+			return gate.Idempotent(g, everyone, nil)
+		},
+		429: func(t *testing.T) gate.Gate {
+			l := perHour(t, "inner", 1)
+			if _, err := l.Take(t.Context(), "everyone"); err != nil {
+				t.Fatal(err)
+			}
+			return gate.RateLimit(l, everyone, nil)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			all, group, route := perHour(t, "all", 100), perHour(t, "group", 100), perHour(t, "route", 2)
-			app := mount(limited(all),
-				gate.RateLimit(group, everyone, &gate.RateLimitOptions{
-					Count: func(int) bool { return true },
-					Cost:  func(gate.Request) (int64, error) { return 3, nil },
-				}),
-				gate.RateLimit(route, d.Key("X-Api-Key"), nil))
-			app.Routes[0].Method, app.Routes[0].Pattern, app.Routes[0].Handler = "GET", "/detail", say(429, "the handler's own")
-			c := dial(t, d.Serve(t, app))
-			for i, ask := range []struct {
-				lines  []string
-				status int
-				body   string
-				used   int64
-			}{
-				{[]string{"X-Api-Key: a"}, 429, "the handler's own", 1},
-				{nil, 400, "", 1},
-				{[]string{"X-Api-Key: a"}, 429, "the handler's own", 2},
-				{[]string{"X-Api-Key: a"}, 429, "", 2},
-				{[]string{"X-Api-Key: a"}, 429, "", 2},
-				{nil, 400, "", 2},
-				{[]string{"X-Api-Key: b"}, 429, "the handler's own", 3},
-			} {
-				a := c.do("GET", "/detail", ask.lines...)
-				if a.status != ask.status || ask.body != "" && a.body != ask.body || ask.body == "" && a.body == "the handler's own" {
-					t.Errorf("request %d: got %d %q, want %d %q", i, a.status, a.body, ask.status, ask.body)
-				}
-				if x, y := used(t, all), used(t, group); x != ask.used || y != 3*ask.used {
-					t.Errorf("request %d: %d and %d used, want %d and %d", i, x, y, ask.used, 3*ask.used)
-				}
-			}
-		})
-	}
-}
-
-// outerRefundsConcurrently: of requests beside each other, those that were
-// refused are given back and no others.
-func outerRefundsConcurrently(t *testing.T, d Driver) {
-	const clients, requests, admitted = 16, 10, 23
-	all, route := perHour(t, "all", 1000), perHour(t, "route", admitted)
-	var handled atomic.Int64
-	address := d.Serve(t, App{
-		Gates: []gate.Gate{gate.RateLimit(all, everyone, nil)},
-		Routes: []Route{{
-			Method: "GET", Pattern: "/users/{id}", Gates: []gate.Gate{gate.RateLimit(route, everyone, nil)},
-			Around: []Middleware{wrapping},
-			Handler: func(x Exchange) error {
-				handled.Add(1)
-				return say(200, "ok")(x)
+		for name, mount := range map[string]func(outer, inner gate.Gate) App{
+			"Apart": func(outer, inner gate.Gate) App {
+				return App{Gates: []gate.Gate{outer}, Routes: []Route{{Around: []Middleware{wrapping}, Gates: []gate.Gate{inner}}}}
 			},
-		}},
-	})
-	var wg sync.WaitGroup
-	for range clients {
-		c := dial(t, address)
-		wg.Go(func() {
-			for range requests {
-				if a, err := c.try("GET", "/users/7", ""); err != nil || a.status != 200 && a.status != 429 {
-					t.Errorf("got %d, %v", a.status, err)
+			"Chain": func(outer, inner gate.Gate) App {
+				return App{Routes: []Route{{Gates: []gate.Gate{gate.Chain(outer, inner)}}}}
+			},
+		} {
+			t.Run(http.StatusText(status)+"/"+name, func(t *testing.T) {
+				all := perHour(t, "all", admitted)
+				app := mount(gate.RateLimit(all, everyone, &gate.RateLimitOptions{Render: func(gate.Denial) gate.Reply {
+					return gate.Reply{Body: []byte("outside")}
+				}}), inner(t))
+				app.Routes[0].Method, app.Routes[0].Pattern, app.Routes[0].Handler = "POST", "/orders", never(t)
+				address := d.Serve(t, app)
+				for i := range flood {
+					a := dial(t, address).post("/orders", "tea", keyed("17")...)
+					if outside := a.status == 429 && a.body == "outside"; outside != (i >= admitted) || !outside && a.status != status {
+						t.Errorf("request %d: got %d %q", i, a.status, a.body)
+					}
 				}
-			}
-		})
-	}
-	wg.Wait()
-	if n := handled.Load(); n != admitted || used(t, all) != admitted {
-		t.Errorf("%d handled, and %d used outside, want %d", n, used(t, all), admitted)
+				if got := used(t, all); got != admitted {
+					t.Errorf("%d used outside, want %d", got, admitted)
+				}
+			})
+		}
 	}
 }
 
-// outerPanics: a gate that panics refuses nothing.
+// outerPanics: what was admitted counts when a gate further in panics, too.
 func outerPanics(t *testing.T, d Driver) {
 	all := perHour(t, "all", 10)
 	address := d.Serve(t, App{

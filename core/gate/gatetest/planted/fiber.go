@@ -46,6 +46,10 @@ var fiberBugs = []bug{
 		"a refused request's unread body is taken for the next request",
 	},
 	{
+		"fiberlimit/response.go", "c.Locals(refusedKey{}, sent.Status)", "_ = refusedKey{}",
+		"a gate outside takes a refusal for an answer of the handler",
+	},
+	{
 		"fiberlimit/response.go", "case response.IsBodyStream():", "case false:",
 		"a stream is read before it may run",
 	},

@@ -100,12 +100,12 @@ var nethttpBugs = []bug{
 		"an informational status ends nothing",
 	},
 	{
-		"core/gate/denial.go", "\tretrace(r, reply)\n", "",
-		"what gates outside took of a refused request stays taken",
+		"core/gate/denial.go", "\treply.Refused = true\n", "",
+		"a refusal is taken for an answer of the handler",
 	},
 	{
-		"core/gate/trail.go", "\t\tctx = t.outside()\n", "\t\treturn\n",
-		"only the nearest of the gates outside gives back",
+		"core/gate/gatehttp/reply.go", "\t\th[refused(sent.Status)] = nil\n", "",
+		"a gate outside takes a refusal for an answer of the handler",
 	},
 	{
 		"core/gate/chain.go", "r = nested{Request: r, ctx: p.Context}", "",
@@ -124,7 +124,7 @@ var nethttpBugs = []bug{
 		"a connection taken over is a way round a limit",
 	},
 	{
-		"core/gate/admission.go", "context.WithoutCancel(a.Context)", "a.Context",
+		"core/gate/admission.go", "context.WithoutCancel(a.ctx)", "a.ctx",
 		"a client that goes away loses the refund of a success",
 	},
 	{
@@ -241,11 +241,6 @@ var nethttpBugs = []bug{
 		"a request that may wait is refused",
 	},
 	{
-		"core/gate/exclusive.go", "return g.answers.deny(r, Denial{Status: 409, Title: titleHeld, RetryAfter: retryHeld})",
-		"return Pass{Reply: g.answers.reply(Denial{Status: 409, Title: titleHeld, RetryAfter: retryHeld})}",
-		"a request that finds its lock held has taken from the limits outside",
-	},
-	{
 		"core/gate/exclusive.go", ", RetryAfter: retryHeld}", "}",
 		"a client is not told when to ask for the lock again",
 	},
@@ -282,7 +277,7 @@ var nethttpBugs = []bug{
 		"the context of a handler ends with its client, who will be back",
 	},
 	{
-		"core/gate/idempotent.go", "Pass{Context: b, Capture", "Pass{Capture",
+		"core/gate/idempotent.go", "Pass{Context: claim.Context(), Capture", "Pass{Capture",
 		"a handler is not told that its claim was lost",
 	},
 	{
@@ -310,15 +305,15 @@ var nethttpBugs = []bug{
 		"a handler that panics keeps its claim",
 	},
 	{
-		"core/gate/idempotent.go", "if b.refused(reply) {", "if reply == nil && b.refused(reply) {",
+		"core/gate/conclusion.go", "case reply.Refused:", "case reply.Refused && reply.Partial:",
 		"what a gate further in refuses is in doubt",
 	},
 	{
-		"core/gate/idempotent.go", "err := b.claim.Conclude(context.Background(), outcome)", "var err error\n\t\t\tgo b.claim.Conclude(context.Background(), outcome)",
+		"core/gate/idempotent.go", "err := claim.Conclude(context.Background(), outcome)", "var err error\n\t\t\tgo claim.Conclude(context.Background(), outcome)",
 		"nobody hears of an answer that could not be stored",
 	},
 	{
-		"core/gate/reserve.go", "return Pass{Context: in, Capture", "return Pass{Capture",
+		"core/gate/reserve.go", "return Pass{Context: ctx, Leave", "return Pass{Leave",
 		"a handler does not find its reservation",
 	},
 	{
