@@ -6,8 +6,10 @@
 // argument with units, what it returns, and what it writes.
 //
 // Each reads, decides, and then writes or refuses as a whole, and leaves no key
-// without a time to live, whichever of its commands fails. That it runs at most
-// once when its reply is lost is core/script's doing and not its own.
+// without a time to live, whichever of its commands fails. A limit's decision
+// takes effect at most once, because core/script never sends a call again whose
+// reply was lost. Locks, guards and stock ask again by design: their scripts know
+// a grant by its token, so the same call twice has the effect of one.
 package lua
 
 import _ "embed" // the scripts

@@ -7,9 +7,11 @@ import (
 	"github.com/neap-go/neap/core/gate/gatehttp"
 )
 
-// Middleware returns middleware that asks g about every request. A gate that
-// only lets the request pass costs no allocation, and the ResponseWriter is
-// wrapped only for a gate that wants to see the response.
+// Middleware returns middleware that asks g about every request. It allocates
+// nothing of its own for a gate that lets a request pass without header fields,
+// and once for each field. The gate's own decision allocates, and so does finding
+// the route when the handler is a *http.ServeMux. The ResponseWriter is wrapped
+// only for a gate that reads the response.
 //
 // Middleware panics when g is nil, and the middleware when the handler is.
 func Middleware(g gate.Gate) func(http.Handler) http.Handler {

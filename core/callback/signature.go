@@ -15,8 +15,9 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// tolerance is how old a signature may be, or ahead of this clock: what Stripe's
-// own libraries and the Standard Webhooks specification use.
+// tolerance is how old a signature may be, and how far ahead of this clock. The
+// libraries of Standard Webhooks have this bound in both directions. Stripe's have
+// it for the age and accept any time ahead.
 const tolerance = 5 * time.Minute
 
 const (

@@ -2,6 +2,10 @@ package limit
 
 import (
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,5 +58,59 @@ func TestALogIsSmall(t *testing.T) {
 	key := keysOf(t, admin, prefix)[0]
 	if size := admin.MemoryUsage(t.Context(), key, 0).Val(); size > 12*1000 {
 		t.Errorf("a log of 1,000 permits takes %d bytes", size)
+	}
+}
+
+// TestKeysAreAsSmallAsDocumented asks a real server what one key of each policy
+// takes, and holds the table of docs/operations.md to it. The table speaks for
+// Redis 7.0, so another version may take a quarter more.
+func TestKeysAreAsSmallAsDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := redistest.Standalone(t).Admin(t)
+	const prefix = "size" // as long as the default one
+	for row, policies := range map[string][]Policy{
+		"token bucket": {
+			TokenBucket{Rate: 7, Per: time.Minute},
+			TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
+			TokenBucket{Name: "burst", Rate: 5000, Per: time.Second, Burst: 100_000},
+		},
+		"fixed window": {
+			FixedWindow{Limit: 5, Window: time.Minute},
+			FixedWindow{Name: "daily", Limit: 10_000, Window: 24 * time.Hour},
+		},
+		"sliding window": {
+			SlidingWindow{Limit: 10, Window: time.Minute},
+			SlidingWindow{Limit: 10_000, Window: 24 * time.Hour},
+		},
+	} {
+		documented := regexp.MustCompile(`\| ` + row + ` \| (\d+)–(\d+) \|`).FindSubmatch(page)
+		if documented == nil {
+			t.Errorf("docs/operations.md has no sizes for %s", row)
+			continue
+		}
+		least, _ := strconv.ParseInt(string(documented[1]), 10, 64)
+		most, _ := strconv.ParseInt(string(documented[2]), 10, 64)
+		var sizes []int64
+		for _, p := range policies {
+			for _, subject := range []string{"ip=192.0.2.1", "ip=192.168.100.200"} {
+				l, err := New(admin, "api", []Policy{p}, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := l.Take(t.Context(), subject); err != nil {
+					t.Fatal(err)
+				}
+				key := keysOf(t, admin, prefix)[0]
+				sizes = append(sizes, admin.MemoryUsage(t.Context(), key, 0).Val())
+				admin.Del(t.Context(), key)
+			}
+		}
+		if slices.Min(sizes) > least || slices.Max(sizes) > most+most/4 {
+			t.Errorf("the keys of a %s take %d bytes, the table says %d to %d", row, sizes, least, most)
+		}
 	}
 }
