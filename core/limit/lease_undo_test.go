@@ -78,12 +78,8 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			srv := redistest.NewStandalone(t)
 			rdb, prefix := srv.Client(t), srv.Prefix(t)
 			opts := &ConcurrencyOptions{Prefix: prefix, Budget: 100 * time.Millisecond, Fail: FailClosed}
-			ctx, want := t.Context(), script.ErrMaybeExecuted
 			if canceled {
 				opts.Budget = 5 * time.Second
-				short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-				defer cancel()
-				ctx, want = short, context.DeadlineExceeded
 			}
 			c, err := NewConcurrency(rdb, "c", 1, opts)
 			if err != nil {
@@ -95,6 +91,12 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			}
 			srv.Pause(t)
 			began := time.Now()
+			ctx, want := t.Context(), script.ErrMaybeExecuted
+			if canceled {
+				short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
+				ctx, want = short, context.DeadlineExceeded
+			}
 			if s, err := c.Acquire(ctx, "s"); s != nil || !errors.Is(err, want) {
 				t.Errorf("%+v, %v", s, err)
 			}

@@ -72,8 +72,8 @@ func TestRestartBesideLoad(t *testing.T) {
 		srv.Start(t)
 		back.Store(0)
 		up.Store(true)
-		redistest.Await(t, time.Second, "decisions by Redis again", func() bool { return back.Load() > 0 })
-		redistest.Await(t, time.Second, "the breaker to close", func() bool { return !l.Stats().Open })
+		redistest.Await(t, 10*time.Second, "decisions by Redis again", func() bool { return back.Load() > 0 })
+		redistest.Await(t, 10*time.Second, "the breaker to close", func() bool { return !l.Stats().Open })
 	}
 	close(done)
 	wg.Wait()
