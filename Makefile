@@ -23,8 +23,8 @@ test: redis ## run every test, on miniredis, a real redis-server and a real clus
 	scripts/each-module.sh go test -race -vet=off -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
-nightly: ## run what takes long: soak, planted and fuzz; each of them even if another fails
-	@$(MAKE) --no-print-directory --keep-going soak planted fuzz
+nightly: ## run what takes long: soak, planted, fuzz and servers; each of them even if another fails
+	@$(MAKE) --no-print-directory --keep-going soak planted fuzz servers
 
 .PHONY: soak
 soak: export NEAP_TEST_NIGHTLY := 1
