@@ -19,8 +19,12 @@ import (
 //     [*script.Error] when Redis could not answer within the budget; or
 //     [ErrExpired] when the process slept from the question on until the lease
 //     was over, or [ErrLost] when that befell the claim while [Reconcile] was
-//     asked. Then it must not run. What Redis may have granted nonetheless is
-//     given back in the background.
+//     asked. Then it must not run.
+//
+// A claim that Redis may have granted although no answer came is given back in the
+// background. A Guard looks for 100,000 such claims at a time, in some 45 MB; one
+// that is beyond that is looked for once, and otherwise keeps the key in flight
+// until its lease is over. Stats counts them as Undoing and Lapsing.
 //
 // The fingerprint, up to 128 printable ASCII characters without spaces, tells
 // apart what must not pass for the same although it has the same key. "" is none,

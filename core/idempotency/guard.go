@@ -62,8 +62,13 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 		begins: strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " "),
 		asker:  ask.Asker{Runner: run, Budget: own.Budget},
 		terms:  lease.Terms{TTL: own.Lease, Expired: ErrExpired},
+		late:   undo.Undoer{Room: concluding},
 	}, nil
 }
+
+// concluding is how many conclusions are repeated at a time: each of them holds a
+// result, which may be long.
+const concluding = 1000
 
 // Name is the name that was given to New.
 func (g *Guard) Name() string { return g.name }

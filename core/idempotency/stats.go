@@ -54,10 +54,10 @@ type Stats struct {
 	Running    int    // claims now
 	Concluding int    // conclusions that are being repeated now
 	Concluded  uint64 // conclusions that Redis confirmed late
-	Dropped    uint64 // conclusions that were repeated once and no more, since too many are being repeated
+	Dropped    uint64 // conclusions that were repeated once and no more, since 1,000 are being repeated
 	Undoing    int    // claims that nobody was told of, and that are looked for now
 	Undone     uint64 // such claims that were found, and given back
-	Lapsing    uint64 // such claims that are left to lapse, since too many are looked for
+	Lapsing    uint64 // such claims that are left to lapse, since 100,000 are looked for
 }
 
 // Stats tells what the Guard does and has done in this process. It asks nobody.

@@ -96,7 +96,9 @@ func newConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concur
 //
 // The error is ctx.Err() when the caller's context ended, [ErrSubject] for an
 // empty subject, and with FailClosed a [*script.Error] when Redis could not
-// answer. A slot that Redis may have granted nonetheless is taken back.
+// answer. A slot that Redis may have granted nonetheless is taken back in the
+// background: of up to 100,000 at a time, and what is beyond that is looked for
+// once, and otherwise counts until its lease ends.
 func (c *Concurrency) Acquire(ctx context.Context, subject string) (*Slot, error) {
 	if subject == "" {
 		return nil, ErrSubject

@@ -36,7 +36,7 @@ type ConcurrencyStats struct {
 	// Undoing is how many slots are taken back in the background now: those
 	// that may have been granted although no reply came, and those whose
 	// Release Redis did not confirm. Undone is how many were so far, and
-	// Lapsing how many are left to lapse since too many were being undone.
+	// Lapsing how many are left to lapse since 100,000 were being undone.
 	Undoing         int
 	Undone, Lapsing uint64
 	// Open says whether calls are held back now because Redis, or a node of

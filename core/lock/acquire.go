@@ -23,8 +23,12 @@ import (
 // The error is [ErrHeld] when somebody else has the lock, [ErrKey] or
 // [ErrOwner], ctx.Err() when the caller's context ended, and a [*script.Error]
 // when Redis could not answer within the budget; [ErrExpired] when the process
-// slept from the question on until the lease was over. A lock that Redis may
-// have granted nonetheless is given back in the background.
+// slept from the question on until the lease was over.
+//
+// A lock that Redis may have granted although no answer came is given back in the
+// background. A Locker looks for 100,000 such locks at a time, in some 60 MB; one
+// that is beyond that is looked for once, and otherwise stays locked, by nobody,
+// until its TTL is over. Stats counts them as Undoing and Lapsing.
 func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(key)
 	if err != nil {

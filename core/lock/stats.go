@@ -38,7 +38,7 @@ type Stats struct {
 
 	Undoing int    // grants that nobody was told of, and that are looked for now
 	Undone  uint64 // such grants that were found, and given back
-	Lapsing uint64 // such grants that are left to lapse, since too many are looked for: tried once, not found
+	Lapsing uint64 // such grants that are left to lapse, since 100,000 are looked for: tried once, not found
 }
 
 // Stats tells what the Locker does and has done in this process. It asks

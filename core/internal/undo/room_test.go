@@ -80,8 +80,8 @@ func TestARefusalIsNoReasonToHurry(t *testing.T) {
 // TestMemoryOfASearch: a search takes less than a kilobyte, beside what its attempt
 // refers to. The race detector doubles it.
 func TestMemoryOfASearch(t *testing.T) { //nolint:paralleltest // it measures the heap
-	const many = 10_000
-	u := Undoer{Room: many}
+	const many = Most / 10
+	var u Undoer
 	var over atomic.Bool
 	defer over.Store(true)
 	attempt := func() Result {

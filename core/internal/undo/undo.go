@@ -9,12 +9,13 @@ import (
 )
 
 // Most is how many grants an Undoer looks for at a time where it does not say
-// otherwise, and abreast how many attempts it makes at once: a Redis that is slow
-// or comes back is not met by all that failed meanwhile. Of those, silent may be
-// for whoever did not answer the last time: one node that is gone does not keep
-// the others waiting.
+// otherwise, and spares how many more wait to be looked for once. Abreast is how
+// many attempts it makes at once: a Redis that is slow or comes back is not met by
+// all that failed meanwhile. Of those, silent may be for whoever did not answer the
+// last time: one node that is gone does not keep the others waiting.
 const (
-	Most    = 1000
+	Most    = 100_000
+	spares  = 1000
 	abreast = 16
 	silent  = 12
 )
@@ -103,7 +104,7 @@ func (u *Undoer) start(asked time.Time, lease time.Duration, attempt func() Resu
 	s := &search{undoer: u, attempt: attempt, lease: lease, open: asked, told: time.Now()}
 	if u.pending.Add(1) > u.room() && !keep {
 		u.pending.Add(-1)
-		if s.once = true; u.spare.Add(1) > Most {
+		if s.once = true; u.spare.Add(1) > spares {
 			u.spare.Add(-1)
 			u.overflowed.Add(1)
 			return false

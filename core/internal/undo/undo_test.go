@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// few is a Room that a test can fill.
+const few = 1000
+
 // diary has each attempt answer as its place in answers says, the last for all
 // that follow, and notes when it was made.
 type diary struct {
@@ -123,10 +126,10 @@ func TestQueued(t *testing.T) {
 		t.Run(lease.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var u Undoer
+				u := Undoer{Room: few}
 				back := time.Now().Add(stopped)
 				var last atomic.Int64
-				for range Most {
+				for range few {
 					u.Start(time.Now(), lease, func() Result {
 						if time.Now().Before(back) {
 							time.Sleep(250 * time.Millisecond)
@@ -142,7 +145,7 @@ func TestQueued(t *testing.T) {
 				}
 				time.Sleep(2 * stopped)
 				synctest.Wait()
-				if took := time.Duration(last.Load()); u.Stats() != (Stats{Undone: Most}) || took > 2*time.Second {
+				if took := time.Duration(last.Load()); u.Stats() != (Stats{Undone: few}) || took > 2*time.Second {
 					t.Errorf("%+v, the last %v after the server was back", u.Stats(), took)
 				}
 			})
@@ -179,9 +182,9 @@ func TestANodeThatIsGone(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var u Undoer
+		u := Undoer{Room: few}
 		asked := time.Now()
-		for range Most {
+		for range few {
 			if !u.Start(asked, time.Second, func() Result { return Absent }) {
 				t.Fatal("it did not start")
 			}
@@ -196,7 +199,7 @@ func TestOverflow(t *testing.T) {
 				t.Errorf("one too many was looked for %d times", times)
 			}
 		}
-		if got := u.Stats(); got != (Stats{Pending: Most, Undone: 2, Overflowed: 2}) {
+		if got := u.Stats(); got != (Stats{Pending: few, Undone: 2, Overflowed: 2}) {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(2 * time.Second)
@@ -214,18 +217,18 @@ func TestOverflow(t *testing.T) {
 func TestOverflowIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var u Undoer
+		u := Undoer{Room: few}
 		var asked atomic.Int64
 		answer := make(chan struct{})
-		for range 3 * Most {
+		for range 2*few + spares {
 			u.Start(time.Now(), time.Second, func() Result { asked.Add(1); <-answer; return Done })
 		}
-		if got := u.Stats(); got != (Stats{Pending: Most, Overflowed: Most}) {
+		if got := u.Stats(); got != (Stats{Pending: few, Overflowed: few}) {
 			t.Errorf("%+v", got)
 		}
 		close(answer)
 		synctest.Wait()
-		if got := u.Stats(); asked.Load() != 2*Most || got != (Stats{Undone: 2 * Most, Overflowed: Most}) {
+		if got := u.Stats(); asked.Load() != few+spares || got != (Stats{Undone: few + spares, Overflowed: few}) {
 			t.Errorf("%d were looked for: %+v", asked.Load(), got)
 		}
 	})

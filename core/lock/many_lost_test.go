@@ -1,0 +1,81 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// mute is a client whose replies are lost: at first of grants, which the server
+// makes nonetheless, while nothing else reaches it.
+type mute struct {
+	redis.UniversalClient
+	back atomic.Bool
+}
+
+func (m *mute) Process(ctx context.Context, cmd redis.Cmder) error {
+	if m.back.Load() {
+		return m.UniversalClient.Process(ctx, cmd)
+	}
+	if args := cmd.Args(); len(args) > 1 && scriptNames[args[1]] == "acquire" {
+		again := redis.NewCmd(context.Background(), args...)
+		if err := m.UniversalClient.Process(context.Background(), again); err != nil {
+			cmd.SetErr(err)
+			return err
+		}
+	}
+	cmd.SetErr(io.EOF)
+	return io.EOF
+}
+
+// TestManyLostTriesAreAllTakenBack has more grants be lost, before anything can be
+// taken back, than were once looked for. When the server can be reached again,
+// each lock is free long before its lease ends.
+func TestManyLostTriesAreAllTakenBack(t *testing.T) {
+	t.Parallel()
+	const many, callers = 2500, 50
+	srv := redistest.Standalone(t)
+	prefix := srv.Prefix(t)
+	rdb := &mute{UniversalClient: srv.Client(t)}
+	l := locker(t, rdb, prefix, &lock.Options{TTL: time.Hour, Budget: 50 * time.Millisecond})
+	other := locker(t, srv.Client(t), prefix, &lock.Options{Budget: 5 * time.Second})
+	if err := other.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for j := i; j < many; j += callers {
+				if held, err := l.Try(t.Context(), fmt.Sprint(j)); held != nil || !errors.Is(err, script.ErrMaybeExecuted) {
+					t.Errorf("Try of the lock %d, whose reply is lost, returned %v, %v", j, held, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := l.Stats(); n.Undoing != many || n.Lapsing != 0 {
+		t.Errorf("%d grants are looked for and %d left to lapse, want %d and none", n.Undoing, n.Lapsing, many)
+	}
+	rdb.back.Store(true)
+	redistest.Await(t, time.Minute, "each grant to be found", func() bool { return l.Stats().Undone >= many })
+	for j := range many {
+		held, err := other.Try(t.Context(), fmt.Sprint(j))
+		if err != nil {
+			t.Fatalf("the lock %d is not free: %v", j, err)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
