@@ -64,7 +64,7 @@ var (
 	started  = made{lua.OnceStart, []any{"h", 60_000, 90_000, 9e14, "again", ""}}
 	begun    = made{lua.GuardBegin, []any{"o", "print", "60000 90000 retry"}}
 	dead     = made{lua.GuardBegin, []any{"o", "print", "0 90000 retry"}}
-	flying   = made{lua.InflightAcquire, []any{"t", 2, 30_000_000, 60_000}}
+	flying   = made{lua.InflightAcquire, []any{"t", 2, 30_000_000, 60_000, "", ""}}
 )
 
 // calls are typical ones of each script. Those of one script meet on their keys.
@@ -82,8 +82,11 @@ var calls = map[string][]scripttest.Call{
 		on(all[2:3], 0, 1, 2, 3, "window", 3, 60_000, 1, 60_000, 1000, 60_000),
 		{Keys: all[2:3], Args: []any{1, 1, 9e15, 1, "window", 3, 60_000, 1, 60_000, 1000, 60_000}, Prepare: counted},
 	},
-	"limit_reset.lua":      {on(all)},
-	"inflight_acquire.lua": {on(one, "a", 2, 30_000_000, 60_000), on(one, "b", 2, 30_000_000, 60_000), on(one, "c", 2, 30_000_000, 60_000)},
+	"limit_reset.lua": {on(all)},
+	"inflight_acquire.lua": {on(one, "a", 2, 30_000_000, 60_000, "", ""), on(one, "b", 2, 30_000_000, 60_000, "lost", "a"),
+		on(one, "c", 3, 30_000_000, 60_000, "lost", "gone"), on(one, "d", 3, 30_000_000, 60_000, "", "")},
+	"inflight_restore.lua": {on(one, "a", 3, 30_000_000, 60_000, "x", "y"), on(one, "b", 3, 30_000_000, 60_000, "x", "y"),
+		flying.then("t", 2, 30_000_000, 60_000, "x", "y")},
 	"inflight_renew.lua":   {on(one, "t", 30_000_000, 60_000), flying.then("t", 30_000_000, 60_000)},
 	"inflight_release.lua": {on(one, "t"), flying.then("t")},
 	"inflight_count.lua":   {on(one), flying.then()},

@@ -4,24 +4,36 @@
 --
 -- A token that holds a slot is granted it again, with a new lease.
 --
+-- A caller that holds slots already names two of them, its witnesses. Where a
+-- grant finds neither, Redis may have lost what the caller holds, and the caller
+-- goes on with inflight_restore.lua.
+--
 -- KEYS[1]  the leases
 -- ARGV[1]  token
 -- ARGV[2]  limit
 -- ARGV[3]  lease, in microseconds
 -- ARGV[4]  time to live of the set, in milliseconds: longer than a lease
--- returns  granted: how many are in flight, this one among them; denied:
---          -1 - how many are
+-- ARGV[5]  token of a witness, or '' for none
+-- ARGV[6]  token of another, or of the same
+-- returns  granted: how many are in flight, this one among them, and a million
+--          more where no witness has a slot; denied: -1 - how many are
 -- effects  granted: ZADD, PEXPIRE, and ZREMRANGEBYSCORE of what has lapsed, or
 --          where one of these fails none of them, by ZREM; denied: nothing, or
 --          ZADD and PEXPIRE that cut leases and a time to live which are
 --          longer than they can be
 local key, token = KEYS[1], ARGV[1]
 local limit, lease, longest = ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
+local witness, other = ARGV[5], ARGV[6]
 
 local call, pcall = redis.call, redis.pcall
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local ends = now + lease
+
+local function lives(member)
+  local score = call('ZSCORE', key, member)
+  return score and score + 0 > now
+end
 
 local held = call('ZCARD', key)
 if held >= limit then
@@ -30,8 +42,7 @@ if held >= limit then
     late = call('ZRANGEBYSCORE', key, string.format('(%.0f', ends), '+inf')
     live = live + #late
   end
-  local own = live >= limit and call('ZSCORE', key, token)
-  if live >= limit and not (own and own + 0 > now) then
+  if live >= limit and not lives(token) then
     for _, member in ipairs(late) do
       call('ZADD', key, ends, member)
     end
@@ -42,6 +53,8 @@ if held >= limit then
     return -1 - live
   end
 end
+
+local lost = witness ~= '' and not lives(witness) and not lives(other)
 
 -- ZADD comes first, since it is what a full server refuses; what fails behind
 -- it is undone, since a script has no rollback
@@ -55,4 +68,4 @@ if failed then
   end
   return failed
 end
-return held + added - lapsed
+return held + added - lapsed + (lost and 1000000 or 0)

@@ -33,6 +33,8 @@ var (
 	LimitReset string
 	//go:embed inflight_acquire.lua
 	InflightAcquire string
+	//go:embed inflight_restore.lua
+	InflightRestore string
 	//go:embed inflight_renew.lua
 	InflightRenew string
 	//go:embed inflight_release.lua

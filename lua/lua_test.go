@@ -23,6 +23,7 @@ var embedded = map[string]string{
 	"limit_refund.lua":      lua.LimitRefund,
 	"limit_reset.lua":       lua.LimitReset,
 	"inflight_acquire.lua":  lua.InflightAcquire,
+	"inflight_restore.lua":  lua.InflightRestore,
 	"inflight_renew.lua":    lua.InflightRenew,
 	"inflight_release.lua":  lua.InflightRelease,
 	"inflight_count.lua":    lua.InflightCount,

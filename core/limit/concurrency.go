@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
@@ -32,6 +33,10 @@ const MaxConcurrency = 100_000
 // its data, its clock does not jump ahead, and nobody is decided about without
 // it. A process that slept for longer than a lease lost its slots; it takes
 // them again where there is room, and otherwise what it runs goes on uncounted.
+// When Redis comes back empty, a process has its own slots counted again before it
+// admits another request; what other processes hold counts again with their next
+// Acquire of the subject or renewal, after a third of the Lease at most. Until then
+// more may be in flight, by no more than they hold.
 type Concurrency struct {
 	name  string
 	limit int64
@@ -80,7 +85,9 @@ func newConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concur
 }
 
 // Acquire asks for a slot and does not wait for one. It costs one round trip,
-// and so does Release; in between, another for each third of a lease.
+// and so does Release; in between, another for each third of a lease. When Redis
+// has lost slots of the subject that this process holds, a grant costs one round
+// trip more for each 1,000 of them.
 //
 // Who is denied gets a Slot that is not Allowed; to Release it does nothing. A
 // Slot that is Allowed must be released, or the process holds it for ever:
@@ -134,13 +141,11 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 		return nil
 	}
 	s.key = c.space.Key(subject, c.tail)
-	token, n, err := c.take(ctx, s.key)
+	n, granted, err := c.take(ctx, s)
 	switch {
 	case err == nil:
-		s.Decision = c.decision(token != "", n)
-		if s.Allowed {
-			c.held.add(s.subject)
-		}
+		s.Decision = c.decision(granted, n)
+		return nil
 	case isCallers(err) || c.opts.Fail == FailClosed:
 		return err
 	case c.opts.Fail == FailOpen:
@@ -151,38 +156,73 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 		s.Degraded, s.Cause = true, err
 	}
 	if s.Allowed {
-		s.keep(token)
+		c.held.keep(s)
 	}
 	return nil
 }
 
-// take asks Redis for a slot under a token of its own, which is empty when none
-// was granted. A grant that nobody was told of is undone.
-func (c *Concurrency) take(ctx context.Context, key string) (mine string, n int64, err error) {
-	mine = token.New()
+// take asks Redis for a slot under a token of its own. A grant that nobody was told
+// of is undone. Before a slot is held, Redis counts all that this process holds of
+// the subject.
+func (c *Concurrency) take(ctx context.Context, s *Slot) (n int64, granted bool, err error) {
+	mine := token.New()
 	asked := time.Now()
-	n, denied, err := c.lease.acquire(ctx, key, mine)
-	if err != nil && (isCallers(err) || errors.Is(err, script.ErrMaybeExecuted)) {
-		c.takeBack(key, mine, asked, false)
+	losses, witnesses := c.held.witnesses(s.subject)
+	n, denied, lost, err := c.lease.acquire(ctx, s.key, mine, witnesses)
+	switch {
+	case err != nil && unanswered(err):
+		c.takeBack(s.key, mine, ask.Doubt{Last: asked, Calls: 1}, false)
+	case err == nil && !denied && !c.held.admit(s, mine, losses, lost):
+		return c.restore(ctx, s, mine)
 	}
-	if err != nil || denied {
-		mine = ""
+	return n, err == nil && !denied, err
+}
+
+// unanswered says of an error that the script may have run nonetheless.
+func unanswered(err error) bool { return isCallers(err) || errors.Is(err, script.ErrMaybeExecuted) }
+
+// mostRestored is how many slots one call takes again.
+const mostRestored = 1000
+
+// restore has Redis count the slots of a subject that this process holds and Redis
+// may have lost, and decide anew about the one that it has granted in the meantime.
+func (c *Concurrency) restore(ctx context.Context, s *Slot, mine string) (n int64, granted bool, err error) {
+	for {
+		losses, held := c.held.toCount(s.subject, mostRestored)
+		asked := time.Now()
+		n, denied, there, err := c.lease.restore(ctx, s.key, mine, held)
+		for i, other := range held {
+			c.learn(other, asked, err == nil && there[i], err)
+		}
+		switch {
+		case err != nil && unanswered(err): // it has a slot, and may be given it again
+			c.takeBack(s.key, mine, ask.Doubt{Last: asked, Calls: 2}, false)
+		case err != nil:
+			c.takeBack(s.key, mine, ask.Doubt{Last: asked, Calls: 1}, true)
+		}
+		if err != nil || denied || c.held.admit(s, mine, losses, false) {
+			return n, err == nil && !denied, err
+		}
 	}
-	return mine, n, err
+}
+
+// learn notes whether Redis counts a slot that it was to take again. One that was
+// released meanwhile is given back.
+func (c *Concurrency) learn(s *Slot, asked time.Time, there bool, err error) {
+	in := ask.Doubt{Last: asked}
+	if err != nil && unanswered(err) {
+		in.Calls = 1
+	}
+	if released := c.held.learn(s, there, err, in); released && (there || in.Calls > 0) {
+		c.takeBack(s.key, s.token, ask.Doubt{Last: asked, Calls: 1}, there)
+	}
 }
 
 // takeBack goes on releasing until the slot is gone. Of one that was granted
 // for sure, that it is not there is proof enough.
-func (c *Concurrency) takeBack(key, token string, asked time.Time, granted bool) {
-	c.undo.Start(asked, c.opts.Lease, func() undo.Result {
-		found, err := c.lease.release(context.Background(), key, token)
-		switch {
-		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
-			return undo.Unanswered
-		case err == nil && (found || granted):
-			return undo.Done
-		}
-		return undo.Absent
+func (c *Concurrency) takeBack(key, token string, in ask.Doubt, granted bool) {
+	in.TakeBack(c.undo.Start, c.opts.Lease, granted, func() (found bool, err error) {
+		return c.lease.release(context.Background(), key, token)
 	})
 }
 

@@ -42,7 +42,8 @@ func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[strin
 		}
 		before := redistest.Save(t, admin, []string{key})
 		for _, a := range []attempt{
-			{acquireScript, []string{key}, []any{token, l.limit, l.lease, l.longest}},
+			{acquireScript, []string{key}, []any{token, l.limit, l.lease, l.longest, "a", "b"}},
+			{restoreScript, []string{key}, []any{token, l.limit, l.lease, l.longest, "a", "held"}},
 			{renewScript, []string{key}, []any{token, l.lease, l.longest}},
 			{releaseScript, []string{key}, []any{token}},
 			{countScript, []string{key}, nil},
@@ -50,7 +51,7 @@ func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[strin
 			where := fmt.Sprintf("%s, %s", a.script.Name(), name)
 			seen[a.script.Name()] = true
 			failEach(t, admin, a, before, where)
-			if a.script != acquireScript || c.held[token] != 0 {
+			if a.script != acquireScript && a.script != restoreScript || c.held[token] != 0 {
 				continue
 			}
 			for n := 1; ; n++ {

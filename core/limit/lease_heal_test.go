@@ -119,7 +119,7 @@ func TestLeasesHealAfterTheClock(t *testing.T) {
 	try := func(at time.Time, token string, want int64) {
 		t.Helper()
 		m.SetTime(at)
-		n, denied, err := l.acquire(t.Context(), "{k}", token)
+		n, denied, _, err := l.acquire(t.Context(), "{k}", token, witnesses{})
 		if denied {
 			n = -n
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,16 +29,43 @@ func (s slots) count(now int64) (n int64) {
 	return n
 }
 
-func (s slots) acquire(now int64, token string, limit, lease int64) int64 {
+func (s slots) acquire(now int64, token string, limit, lease int64, w witnesses) int64 {
 	if live := s.count(now); live >= limit && s[token] <= now {
 		for t, ends := range s {
 			s[t] = min(ends, now+lease)
 		}
 		return -1 - live
 	}
+	lost := w[0] != "" && s[w[0]] <= now && s[w[1]] <= now
 	s[token] = now + lease
 	maps.DeleteFunc(s, func(_ string, ends int64) bool { return ends <= now })
-	return s.count(now)
+	n := s.count(now)
+	if lost {
+		n += witnessesLost
+	}
+	return n
+}
+
+func (s slots) restore(now int64, token string, limit, lease int64, held []string) (n int64, there []bool) {
+	live := s.count(now)
+	if s[token] > now {
+		live--
+	}
+	for _, h := range held {
+		is := s[h] > now
+		if !is && live < limit {
+			is, s[h] = true, now+lease
+			live++
+		}
+		there = append(there, is)
+	}
+	maps.DeleteFunc(s, func(_ string, ends int64) bool { return ends <= now })
+	if live >= limit {
+		delete(s, token)
+		return -1 - live, there
+	}
+	s[token] = now + lease
+	return live + 1, there
 }
 
 func (s slots) renew(now int64, token string, lease int64) int64 {
@@ -60,7 +89,13 @@ func (s slots) release(token string) int64 {
 func (s slots) run(st step, now, limit, lease int64) int64 {
 	switch st.name {
 	case "acquire":
-		return s.acquire(now, st.token, limit, lease)
+		return s.acquire(now, st.token, limit, lease, st.witnesses)
+	case "restore":
+		n, there := s.restore(now, st.token, limit, lease, st.held)
+		if !slices.Equal(there, st.there) {
+			return math.MinInt64
+		}
+		return n
 	case "renew":
 		return s.renew(now, st.token, lease)
 	case "release":
@@ -102,12 +137,21 @@ func newTestLeases(t *testing.T, rdb script.Client, limit int64, lease time.Dura
 // step is one random call of a script, and what it answered.
 type step struct {
 	name, token string
+	witnesses   witnesses
+	held        []string
 	n           int64
+	there       []bool
 }
 
-func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string) step {
+// randomStep is one of the first kinds: a tenth of all takes slots again.
+func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string, kinds int) step {
 	t.Helper()
-	s := step{token: fmt.Sprintf("token-%d", rng.IntN(8))}
+	own := rng.IntN(8)
+	name := func(n int) string { return fmt.Sprintf("token-%d", (own+n)%8) }
+	s := step{token: name(0)}
+	if rng.IntN(2) == 0 {
+		s.witnesses = witnesses{name(rng.IntN(8)), name(rng.IntN(8))}
+	}
 	call := func(name string, script *script.Script, args ...any) {
 		n, err := l.run(t.Context(), script, key, args...)
 		if err != nil {
@@ -115,20 +159,33 @@ func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string) step {
 		}
 		s.name, s.n = name, n
 	}
-	switch rng.IntN(9) {
+	switch rng.IntN(kinds) {
 	case 0, 1, 2, 3:
-		call("acquire", acquireScript, s.token, l.limit, l.lease, l.longest)
+		call("acquire", acquireScript, s.token, l.limit, l.lease, l.longest, s.witnesses[0], s.witnesses[1])
 	case 4, 5:
 		call("renew", renewScript, s.token, l.lease, l.longest)
 	case 6, 7:
 		call("release", releaseScript, s.token)
 	case 8:
 		call("count", countScript)
+	case 9:
+		var held []*Slot
+		for i := range rng.IntN(8) {
+			s.held = append(s.held, name(i+1))
+			held = append(held, &Slot{token: name(i + 1)})
+		}
+		n, denied, there, err := l.restore(t.Context(), key, s.token, held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.name, s.n, s.there = "restore", n, there; denied {
+			s.n = -1 - n
+		}
 	}
 	return s
 }
 
-// TestInflightEqualsModel runs acquire, renew, release and count by 8 tokens
+// TestInflightEqualsModel runs acquire, restore, renew, release and count by 8 tokens
 // on a clock that the test sets, on the edges of leases above all. The limit
 // changes now and then, as in a rolling deploy, and the clock is set back.
 func TestInflightEqualsModel(t *testing.T) {
@@ -168,13 +225,14 @@ func TestInflightEqualsModel(t *testing.T) {
 				clear(model)
 			}
 			before := maps.Clone(model)
-			st := randomStep(t, rng, l, key)
+			st := randomStep(t, rng, l, key, 10)
 			history = append(history, st)
 			if st.n < 0 {
 				denied++
 			}
 			want := model.run(st, now.UnixMicro(), limit, lease.Microseconds())
-			if st.name == "acquire" && st.n >= 0 || st.name == "renew" && st.n == 1 || st.n < 0 && !maps.Equal(before, model) {
+			if st.name == "acquire" && st.n >= 0 || st.name == "renew" && st.n == 1 || st.n < 0 && !maps.Equal(before, model) ||
+				st.name == "restore" {
 				gone = now.Add(lease + time.Millisecond)
 			}
 			if got := stored(t, rdb, key); st.n != want || !maps.Equal(got, model) {
@@ -207,7 +265,7 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 		l := newTestLeases(t, client, limit, lease)
 		key, model := fmt.Sprintf("%s:{%d}", prefix, i), slots{}
 		for range perKey {
-			st := randomStep(t, rng, l, key)
+			st := randomStep(t, rng, l, key, 9)
 			got := stored(t, client.admin, key)
 			wrote := st.name == "acquire" && st.n >= 0 || st.name == "renew" && st.n == 1
 			switch {

@@ -10,6 +10,7 @@ import (
 
 var (
 	acquireScript = script.New("inflight_acquire.lua", lua.InflightAcquire)
+	restoreScript = script.New("inflight_restore.lua", lua.InflightRestore)
 	renewScript   = script.New("inflight_renew.lua", lua.InflightRenew)
 	releaseScript = script.New("inflight_release.lua", lua.InflightRelease)
 	countScript   = script.New("inflight_count.lua", lua.InflightCount)
@@ -31,10 +32,50 @@ func newLeases(d *door, limit int64, lease time.Duration) *leases {
 	}
 }
 
-func (l *leases) acquire(ctx context.Context, key, token string) (n int64, denied bool, err error) {
-	n, err = l.run(ctx, acquireScript, key, token, l.limit, l.lease, l.longest)
+// witnesses are the tokens of two slots that the caller holds, empty where it holds
+// none, and both the same where it holds one.
+type witnesses [2]string
+
+// witnessesLost is what the reply of a grant has more where no witness has a slot.
+const witnessesLost = 1_000_000
+
+// acquire asks for a slot. lost says of one that is granted that no witness has a
+// slot.
+func (l *leases) acquire(ctx context.Context, key, token string, w witnesses) (n int64, denied, lost bool, err error) {
+	n, err = l.run(ctx, acquireScript, key, token, l.limit, l.lease, l.longest, w[0], w[1])
 	n, denied = readSigned(n)
-	return n, denied, err
+	if lost = !denied && n >= witnessesLost; lost {
+		n -= witnessesLost
+	}
+	return n, denied, lost, err
+}
+
+// restore has slots that are held be counted again, and then decides about the one
+// that was granted meanwhile. there says of which slots it has room for.
+func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (n int64, denied bool, there []bool, err error) {
+	args := []any{token, l.limit, l.lease, l.longest}
+	for _, s := range held {
+		args = append(args, s.token)
+	}
+	reply, err := l.door.run(ctx, restoreScript, []string{key}, args...)
+	if err != nil {
+		return 0, false, nil, err
+	}
+	numbers, _ := reply.([]any)
+	ok := len(numbers) == 1+len(held)
+	for i, number := range numbers {
+		one, is := number.(int64)
+		ok = ok && is
+		if i == 0 {
+			n, denied = readSigned(one)
+		} else {
+			there = append(there, one == 1)
+		}
+	}
+	if !ok {
+		return 0, false, nil, &script.Error{Script: restoreScript.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	return n, denied, there, nil
 }
 
 func (l *leases) renew(ctx context.Context, key, token string) (there bool, err error) {
@@ -68,5 +109,5 @@ func (l *leases) warm(ctx context.Context, key string) error {
 		asked := leases{door: patient}
 		_, err := asked.count(ctx, key)
 		return err
-	}, acquireScript, renewScript, releaseScript, countScript)
+	}, acquireScript, restoreScript, renewScript, releaseScript, countScript)
 }

@@ -2,8 +2,9 @@ package limit
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
 )
 
 // renewals is how many times a lease is renewed before it would end.
@@ -22,8 +23,12 @@ type Slot struct {
 	of           *Concurrency
 	key, subject string
 
-	mu       sync.Mutex
-	token    string // of the lease; empty while Redis knows of none
+	// What follows is guarded by the mutex of of.held; the token does not change.
+	token    string    // of the lease; empty of one that Redis is not to count
+	at       int       // among the slots of the subject
+	counted  bool      // Redis has it, as far as is known
+	maybe    bool      // Redis may have it nonetheless
+	doubt    ask.Doubt // questions without an answer that may yet take it again
 	released bool
 	timer    *time.Timer
 }
@@ -35,43 +40,27 @@ type Slot struct {
 // The error is a [*script.Error] when Redis did not confirm it: the slot is
 // then given back in the background, which takes no longer than a lease.
 func (s *Slot) Release(ctx context.Context) error {
-	if s == nil {
+	if s == nil || !s.Allowed || s.of == nil {
 		return nil
 	}
-	s.mu.Lock()
-	if s.released || !s.Allowed {
-		s.mu.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	token, in, first := s.of.held.remove(s)
+	if !first || token == "" {
 		return nil
 	}
-	s.released = true
-	token := s.token
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	s.mu.Unlock()
-
-	s.of.held.remove(s.subject)
-	if token == "" {
-		return nil
-	}
-	return s.of.giveBack(context.WithoutCancel(ctx), s.key, token)
+	return s.of.giveBack(ctx, s.key, token, in)
 }
 
-func (c *Concurrency) giveBack(ctx context.Context, key, token string) error {
+func (c *Concurrency) giveBack(ctx context.Context, key, token string, in ask.Doubt) error {
 	asked := time.Now()
 	_, err := c.lease.release(ctx, key, token)
-	if err != nil {
-		c.takeBack(key, token, asked, true)
+	switch {
+	case err != nil:
+		c.takeBack(key, token, ask.Doubt{Last: asked, Calls: 1 + in.Calls}, in.Calls == 0)
+	case in.Calls > 0:
+		c.takeBack(key, token, in, false)
 	}
 	return err
-}
-
-// keep renews the lease from now on; without one, it soon asks for one.
-func (s *Slot) keep(token string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.token = token
-	s.timer = time.AfterFunc(s.pause(token != ""), s.renew)
 }
 
 func (s *Slot) pause(answered bool) time.Duration {
@@ -83,34 +72,27 @@ func (s *Slot) pause(answered bool) time.Duration {
 }
 
 // renew runs on the timer. A renewal extends only what is there, so that one
-// that arrives behind a Release changes nothing.
+// that arrives behind a Release changes nothing. What is not there is taken again
+// under the same token.
 func (s *Slot) renew() {
-	s.mu.Lock()
-	token, released := s.token, s.released
-	s.mu.Unlock()
+	c := s.of
+	counted, released := c.held.look(s)
 	if released {
 		return
 	}
 	ctx := context.Background()
 	var err error
-	if token != "" {
-		var there bool
-		if there, err = s.of.lease.renew(ctx, s.key, token); err == nil && !there {
-			token = ""
+	if counted {
+		counted, err = c.lease.renew(ctx, s.key, s.token)
+		if err == nil && !counted {
+			c.held.gone(s)
 		}
 	}
-	if token == "" {
-		token, _, err = s.of.take(ctx, s.key)
+	if err == nil && !counted {
+		asked := time.Now()
+		var denied bool
+		_, denied, _, err = c.lease.acquire(ctx, s.key, s.token, witnesses{})
+		c.learn(s, asked, err == nil && !denied, err)
 	}
-
-	s.mu.Lock()
-	late := s.released && token != "" && token != s.token
-	if !s.released {
-		s.token = token
-		s.timer.Reset(s.pause(err == nil))
-	}
-	s.mu.Unlock()
-	if late { // Release knew nothing of this one
-		_ = s.of.giveBack(ctx, s.key, token)
-	}
+	c.held.again(s, s.pause(err == nil))
 }

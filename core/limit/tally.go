@@ -1,13 +1,27 @@
 package limit
 
-import "sync"
+import (
+	"sync"
+	"time"
 
-// tally counts the slots that this process holds, by subject. The zero tally
-// is ready to use.
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/token"
+)
+
+// tally is what this process holds, by subject. The zero tally is ready to use.
+// Its mutex guards what changes of a Slot, too.
 type tally struct {
-	mu  sync.Mutex
-	all int
-	n   map[string]int64
+	mu     sync.Mutex
+	all    int
+	n      map[string]*holding
+	losses int // how often Redis may have lost what is held
+}
+
+// holding is what this process holds of one subject.
+type holding struct {
+	n         int64
+	slots     []*Slot // those that Redis is to count
+	uncounted int     // of these, those of which it is not known that Redis does
 }
 
 func (t *tally) add(subject string) {
@@ -21,34 +35,188 @@ func (t *tally) add(subject string) {
 func (t *tally) addBelow(subject string, limit int64) (n int64, added bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.n[subject] >= limit {
-		return t.n[subject], false
+	if n := t.count(subject); n >= limit {
+		return n, false
 	}
-	t.increment(subject)
-	return t.n[subject], true
+	return t.increment(subject), true
 }
 
-func (t *tally) increment(subject string) {
-	if t.n == nil {
-		t.n = make(map[string]int64)
+func (t *tally) increment(subject string) int64 {
+	h := t.n[subject]
+	if h == nil {
+		if t.n == nil {
+			t.n = make(map[string]*holding)
+		}
+		h = &holding{}
+		t.n[subject] = h
 	}
-	t.n[subject]++
+	h.n++
 	t.all++
+	return h.n
 }
 
-func (t *tally) remove(subject string) {
+func (t *tally) count(subject string) int64 {
+	if h := t.n[subject]; h != nil {
+		return h.n
+	}
+	return 0
+}
+
+// keep notes a slot that was added, and that Redis is to count.
+func (t *tally) keep(s *Slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.all--
-	if t.n[subject]--; t.n[subject] == 0 {
-		delete(t.n, subject)
+	t.append(s, token.New(), false)
+}
+
+// append has a slot be renewed from now on.
+func (t *tally) append(s *Slot, token string, counted bool) {
+	h := t.n[s.subject]
+	s.token, s.counted, s.at = token, counted, len(h.slots)
+	if !counted {
+		h.uncounted++
 	}
+	h.slots = append(h.slots, s)
+	s.timer = time.AfterFunc(s.pause(counted), s.renew)
+}
+
+// witnesses are slots of a subject that Redis counts, if any, and how many losses
+// there were.
+func (t *tally) witnesses(subject string) (losses int, w witnesses) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.n[subject]; h != nil && len(h.slots) > 0 {
+		w = witnesses{h.slots[len(h.slots)-1].token, h.slots[0].token}
+	}
+	return t.losses, w
+}
+
+// admit adds a slot that Redis has granted since there were so many losses, and
+// keeps it. It does not where Redis may not count all that is held of the subject:
+// no witness has a slot, or it has lost something since then. All that is held and
+// counted was granted, or taken again, after the last loss; so one witness that is
+// there speaks for all.
+func (t *tally) admit(s *Slot, granted string, losses int, lost bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.n[s.subject]
+	if lost && h != nil {
+		t.suspect(h)
+	}
+	if t.losses != losses || h != nil && h.uncounted > 0 {
+		return false
+	}
+	t.increment(s.subject)
+	t.append(s, granted, true)
+	return true
+}
+
+// again has a slot be renewed after a pause, unless it was released.
+func (t *tally) again(s *Slot, pause time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !s.released {
+		s.timer.Reset(pause)
+	}
+}
+
+// remove notes that a slot is released, and says whether it was not before, and
+// what Redis has to be told about it: of nothing, token is empty.
+func (t *tally) remove(s *Slot) (token string, in ask.Doubt, first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.released {
+		return "", ask.Doubt{}, false
+	}
+	s.released = true
+	h := t.n[s.subject]
+	if s.timer != nil {
+		s.timer.Stop()
+		last := len(h.slots) - 1
+		h.slots[s.at], h.slots[last].at = h.slots[last], s.at
+		h.slots[last], h.slots = nil, h.slots[:last]
+		if !s.counted {
+			h.uncounted--
+		}
+	}
+	t.all--
+	if h.n--; h.n == 0 {
+		delete(t.n, s.subject)
+	}
+	if s.counted || s.maybe || s.doubt.Calls > 0 {
+		token = s.token
+	}
+	return token, s.doubt, true
+}
+
+// gone notes that Redis does not have a slot that is held: it may have lost all.
+func (t *tally) gone(s *Slot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !s.released {
+		t.suspect(t.n[s.subject])
+	}
+}
+
+func (t *tally) suspect(h *holding) {
+	for _, s := range h.slots {
+		if s.counted {
+			s.counted, s.maybe = false, true
+		}
+	}
+	h.uncounted = len(h.slots)
+	t.losses++
+}
+
+// toCount are slots of a subject of which it is not known that Redis counts them,
+// and how many losses there were.
+func (t *tally) toCount(subject string, most int) (losses int, some []*Slot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.n[subject]
+	if h == nil || h.uncounted == 0 {
+		return t.losses, nil
+	}
+	for _, s := range h.slots {
+		if !s.counted && len(some) < most {
+			some = append(some, s)
+		}
+	}
+	return t.losses, some
+}
+
+// look is what is known of a slot.
+func (t *tally) look(s *Slot) (counted, released bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return s.counted, s.released
+}
+
+// learn notes what Redis has said about a slot that was to be taken again: that it
+// is there, that it is not, or nothing. It says whether the slot was released.
+func (t *tally) learn(s *Slot, there bool, err error, in ask.Doubt) (released bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.doubt.Add(in)
+	switch {
+	case err != nil:
+		s.maybe = s.maybe || in.Calls > 0
+		return s.released
+	case there != s.counted && !s.released:
+		if there {
+			t.n[s.subject].uncounted--
+		} else {
+			t.n[s.subject].uncounted++
+		}
+	}
+	s.counted, s.maybe = there, false
+	return s.released
 }
 
 func (t *tally) of(subject string) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.n[subject]
+	return t.count(subject)
 }
 
 func (t *tally) size() int {

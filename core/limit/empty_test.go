@@ -1,0 +1,296 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestWhenRedisRestartsEmpty: the process that holds as many slots as there may be
+// admits no other, though Redis knows of none of them any more.
+func TestWhenRedisRestartsEmpty(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	prefix := srv.Prefix(t)
+	c, other := strict(t, srv.Client(t), prefix, 2, 0), strict(t, srv.Client(t), prefix, 2, 0)
+	a, b := holds(t, c, "s"), holds(t, c, "s")
+	srv.Stop(t)
+	srv.Start(t)
+	if n := inFlight(t, c); n != 0 {
+		t.Fatalf("the server came back with %d slots: what is this test about?", n)
+	}
+	if s := acquire(t, c, "s"); s.Allowed {
+		t.Error("after the restart a third is admitted")
+	}
+	if n := counted(t, c); n != 2 {
+		t.Errorf("%d are in flight, want the two that are held", n)
+	}
+	if s := acquire(t, other, "s"); s.Allowed {
+		t.Error("another process is admitted")
+	}
+	gives(t, a)
+	gives(t, holds(t, other, "s"))
+	gives(t, b)
+	if n := counted(t, c); n != 0 {
+		t.Errorf("%d are left when all are released", n)
+	}
+}
+
+// inFlight awaits an answer: the client may have to connect anew.
+func inFlight(t *testing.T, c *Concurrency) (n int64) {
+	t.Helper()
+	redistest.Await(t, 10*time.Second, "an answer", func() bool {
+		var err error
+		n, err = c.InFlight(t.Context(), "s")
+		return err == nil
+	})
+	return n
+}
+
+// TestLostSlotsAreTakenAgainFirst loses the state of a subject while two processes
+// hold slots, on each kind of server.
+func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		const limit = 5
+		c, other := strict(t, rdb, prefix, limit, time.Hour), strict(t, rdb, prefix, limit, time.Hour)
+		key := c.space.Key("s", c.tail)
+		lose := func() {
+			if err := admin.Del(t.Context(), key).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var mine, theirs []*Slot
+		for range 2 {
+			mine = append(mine, holds(t, c, "s"))
+			theirs = append(theirs, holds(t, other, "s"))
+		}
+		lose()
+		third := holds(t, c, "s") // counts the two of this process too, and knows nothing of the others
+		if n := counted(t, c); n != 3 || third.Remaining != limit-3 {
+			t.Errorf("%d are in flight and %d remain, want the 3 of this process and %d", n, third.Remaining, limit-3)
+		}
+		if s := acquire(t, other, "s"); s.Allowed {
+			t.Errorf("a sixth is admitted: %+v", s.Decision)
+		}
+		if n := counted(t, c); n != limit {
+			t.Errorf("%d are in flight, want %d", n, limit)
+		}
+		gives(t, mine[0])
+		holds(t, other, "s")
+
+		lose() // and others are faster
+		rival := strict(t, rdb, prefix, limit, time.Hour)
+		for range limit - 1 {
+			holds(t, rival, "s")
+		}
+		if s := acquire(t, c, "s"); s.Allowed {
+			t.Error("with two slots of its own and one that is free, it admits another")
+		}
+		if n := counted(t, c); n != limit {
+			t.Errorf("%d are in flight, want %d", n, limit)
+		}
+		gives(t, mine[1])
+		gives(t, third)
+		if n := counted(t, c); n != limit-1 {
+			t.Errorf("%d are in flight, want those of the rival, %d: what had no room was never counted", n, limit-1)
+		}
+		gives(t, theirs[0])
+	})
+}
+
+// TestADegradedSlotIsCountedBeforeAnother: what was admitted while Redis was away is
+// counted before Redis admits more.
+func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
+	t.Parallel()
+	_, client := newServer(t)
+	rdb := &absent{Client: client}
+	rdb.gone.Store(true)
+	c, err := NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Prefix: "p", Budget: 5 * time.Second, Lease: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !holds(t, c, "s").Degraded || !holds(t, c, "s").Degraded {
+		t.Fatal("Redis is away, and has decided")
+	}
+	rdb.gone.Store(false)
+	if s := acquire(t, c, "s"); s.Allowed || s.Degraded {
+		t.Errorf("a third: %+v", s.Decision)
+	}
+	if n := counted(t, c); n != 2 {
+		t.Errorf("%d are in flight, want 2", n)
+	}
+}
+
+// TestManyLostSlots has more be taken again than one call does.
+func TestManyLostSlots(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	const limit = 2*mostRestored + 500
+	c := strict(t, srv.Client(t), srv.Prefix(t), limit, time.Hour)
+	var held []*Slot
+	for range limit {
+		held = append(held, acquire(t, c, "s"))
+	}
+	if err := srv.Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if s := acquire(t, c, "s"); s.Allowed {
+		t.Errorf("one more than %d is admitted", limit)
+	}
+	if n := counted(t, c); n != limit {
+		t.Errorf("%d are in flight, want %d", n, limit)
+	}
+	for _, s := range held {
+		gives(t, s)
+	}
+	if n := counted(t, c); n != 0 || len(c.held.n) != 0 {
+		t.Errorf("%d are left, of %d subjects", n, len(c.held.n))
+	}
+}
+
+// TestAWitnessThatIsReleasedMeanwhile overtakes an acquire with the release of a
+// slot that it names: nothing is lost, and it costs no other call. Where it is the
+// only one that was held, nothing is asked again either.
+func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
+	t.Parallel()
+	_, client := newServer(t)
+	for _, others := range []int64{0, 2} {
+		rdb := &hooked{Client: client}
+		c := strict(t, rdb, fmt.Sprint("p", others), 5, time.Hour)
+		gives(t, holds(t, c, "s")) // has the scripts loaded
+		for range others {
+			holds(t, c, "s")
+		}
+		held := holds(t, c, "s")
+		var calls atomic.Int64
+		var once sync.Once
+		overtake := func(cmd redis.Cmder) {
+			calls.Add(1)
+			if cmd.Args()[1] == acquireScript.SHA() {
+				once.Do(func() { gives(t, held) })
+			}
+		}
+		rdb.before.Store(&overtake)
+		if s := holds(t, c, "s"); s.Remaining != 4-others || calls.Load() != 2 {
+			t.Errorf("%d remain, want %d; an acquire and a release made %d calls", s.Remaining, 4-others, calls.Load())
+		}
+	}
+}
+
+// TestNeverMoreThanHeldAfterALoss has goroutines of one process hold slots while the
+// state is lost again and again, as by restarts: while no call is on its way. It
+// never admits more than the limit.
+func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
+	t.Parallel()
+	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
+		const limit = 5
+		rdb := connect()
+		c := strict(t, rdb, prefix, limit, time.Minute)
+		var held, most, granted, denied atomic.Int64
+		done := make(chan struct{})
+		var wg sync.WaitGroup
+		var down sync.RWMutex
+		for range 3 * limit {
+			wg.Go(func() {
+				for i := range redistest.Ops(3000) {
+					down.RLock()
+					s, err := c.Acquire(t.Context(), "s")
+					down.RUnlock()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if !s.Allowed {
+						denied.Add(1)
+						continue
+					}
+					granted.Add(1)
+					n := held.Add(1)
+					for m := most.Load(); n > m && !most.CompareAndSwap(m, n); {
+						m = most.Load()
+					}
+					if i%3 == 0 {
+						time.Sleep(time.Millisecond) // as a handler takes its time
+					}
+					held.Add(-1)
+					if err := s.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		go func() { wg.Wait(); close(done) }()
+		losses := 0
+		for running := true; running; losses++ {
+			select {
+			case <-done:
+				running = false
+			case <-time.After(5 * time.Millisecond):
+				down.Lock()
+				err := rdb.Del(t.Context(), c.space.Key("s", c.tail)).Err()
+				down.Unlock()
+				if err != nil {
+					t.Error(err)
+					running = false
+				}
+			}
+		}
+		<-done
+		if most.Load() > limit || denied.Load() == 0 {
+			t.Errorf("%d were in flight at once, want at most %d; %d were granted, %d denied, the state was lost %d times",
+				most.Load(), limit, granted.Load(), denied.Load(), losses)
+		}
+		redistest.Await(t, 10*time.Second, "the slots to be free", func() bool { return counted(t, c) == 0 })
+	})
+}
+
+// TestRestoreThatIsNotAnswered loses the reply to the call that takes slots again:
+// what it granted is given back, and what it took again is held.
+func TestRestoreThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	rdb, proxy, prefix := lossy(t)
+	c := strict(t, rdb, prefix, 3, time.Hour)
+	if err := c.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := holds(t, c, "s")
+	if err := redistest.Standalone(t).Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	hook := &losing{Client: rdb, proxy: proxy}
+	c.lease.door.rdb = hook
+	runner, err := script.NewRunner(hook, &script.Options{Budget: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.lease.door.runner = runner
+	if s, err := c.Acquire(t.Context(), "s"); err == nil || s != nil {
+		t.Fatalf("%+v, %v, and the reply was lost", s, err)
+	}
+	redistest.Await(t, 10*time.Second, "what nobody was told of to be given back", func() bool { return counted(t, c) == 1 })
+	gives(t, first)
+	redistest.Await(t, 10*time.Second, "nothing to be in flight", func() bool { return counted(t, c) == 0 })
+}
+
+// losing is a client that loses the reply to the first call that takes slots again.
+type losing struct {
+	script.Client
+	proxy *redistest.Proxy
+	once  sync.Once
+}
+
+func (l *losing) Process(ctx context.Context, cmd redis.Cmder) error {
+	if args := cmd.Args(); len(args) > 1 && args[1] == restoreScript.SHA() {
+		l.once.Do(func() { l.proxy.Lose(redistest.EOF, 1, "evalsha") })
+	}
+	return l.Client.Process(ctx, cmd)
+}

@@ -1,0 +1,81 @@
+-- Requests in flight: takes again slots that Redis has lost, and then decides
+-- about the one that was granted before that was known. So whoever holds slots has
+-- them counted before another is admitted.
+--
+-- KEYS[1]  the leases, as inflight_acquire.lua keeps them
+-- ARGV[1]  token that asks
+-- ARGV[2]  limit
+-- ARGV[3]  lease, in microseconds
+-- ARGV[4]  time to live of the set, in milliseconds: longer than a lease
+-- ARGV[i]  from the fifth on: tokens that the caller holds, at most 1,000
+-- returns  an array. First, when the token that asks is granted, how many are in
+--          flight, this one among them; -1 - how many are when it is denied. Then
+--          for each token that is held 1, or 0 where there was no room for it
+-- effects  ZADD of what is taken, PEXPIRE, ZREMRANGEBYSCORE of what has lapsed, and
+--          ZREM of the token that asks where it is denied; where one of these fails,
+--          ZREM of what was added
+local key, token = KEYS[1], ARGV[1]
+local limit, lease, longest = ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
+
+local call, pcall = redis.call, redis.pcall
+local clock = call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+local ends = now + lease
+
+local function lives(member)
+  local score = call('ZSCORE', key, member)
+  return score and score + 0 > now
+end
+
+local live = call('ZCOUNT', key, string.format('(%.0f', now), '+inf')
+local asked = call('ZSCORE', key, token)
+if asked and asked + 0 > now then
+  live = live - 1
+end
+
+-- what is held comes first
+local reply, add, added = {0}, {}, {}
+for i = 5, #ARGV do
+  local member, there = ARGV[i], 1
+  if not lives(member) then
+    if live < limit then
+      live = live + 1
+      add[#add + 1], add[#add + 2] = ends, member
+      added[#added + 1] = member
+    else
+      there = 0
+    end
+  end
+  reply[i - 3] = there
+end
+local granted = live < limit
+if granted then
+  add[#add + 1], add[#add + 2] = ends, token
+  if not asked then
+    added[#added + 1] = token
+  end
+end
+
+-- ZADD comes first, since it is what a full server refuses; what fails behind
+-- it is undone, since a script has no rollback
+if #add > 0 then
+  call('ZADD', key, unpack(add))
+end
+local kept = pcall('PEXPIRE', key, longest)
+local lapsed = pcall('ZREMRANGEBYSCORE', key, '-inf', now)
+local failed = type(kept) == 'table' and kept or type(lapsed) == 'table' and lapsed
+if failed then
+  if #added > 0 then
+    call('ZREM', key, unpack(added))
+  end
+  return failed
+end
+if granted then
+  reply[1] = live + 1
+else
+  if asked then
+    call('ZREM', key, token)
+  end
+  reply[1] = -1 - live
+end
+return reply
