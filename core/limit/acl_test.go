@@ -41,7 +41,7 @@ func TestWithoutEval(t *testing.T) {
 			for name, call := range map[string]func() error{
 				"Take":  func() error { _, err := l.Take(t.Context(), "s"); return err },
 				"Peek":  func() error { _, err := l.Peek(t.Context(), "s"); return err },
-				"Reset": func() error { return l.Reset(t.Context(), "s") },
+				"Reset": func() error { _, err := l.Reset(t.Context(), "s"); return err },
 				"Warm":  func() error { return l.Warm(t.Context()) },
 			} {
 				began := time.Now()

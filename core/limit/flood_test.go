@@ -73,7 +73,7 @@ func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
 			made = append(made, d)
 			_ = l.Refund(t.Context(), made[len(made)-1-rng.IntN(min(len(made), 3))])
 			if i%50 == 0 {
-				if err := l.Reset(t.Context(), fmt.Sprint(rng.IntN(6))); err != nil {
+				if _, err := l.Reset(t.Context(), fmt.Sprint(rng.IntN(6))); err != nil {
 					t.Fatal(err)
 				}
 			}

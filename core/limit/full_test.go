@@ -65,7 +65,7 @@ func TestFullMemory(t *testing.T) {
 				t.Errorf("set %d: a denial: %+v, %v", i, d, err)
 			}
 		}
-		if err := p.local.Reset(t.Context(), "used"); err != nil {
+		if _, err := p.local.Reset(t.Context(), "used"); err != nil {
 			t.Errorf("set %d: a reset: %v", i, err)
 		}
 	}

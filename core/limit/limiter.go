@@ -113,21 +113,6 @@ func (l *Limiter) Peek(ctx context.Context, subject string) (Decision, error) {
 	return l.decide(ctx, subject, 0, true)
 }
 
-// Reset forgets what the subject has taken under every policy of the limiter.
-func (l *Limiter) Reset(ctx context.Context, subject string) error {
-	if subject == "" {
-		return ErrSubject
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	l.local.reset(l, subject)
-	if l.remote == nil {
-		return nil
-	}
-	return l.remote.reset(ctx, l, subject)
-}
-
 func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek bool) (Decision, error) {
 	if subject == "" {
 		return Decision{}, ErrSubject

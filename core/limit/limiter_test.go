@@ -44,7 +44,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := l.Reset(t.Context(), "s"); err != nil {
+		if _, err := l.Reset(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := l.Peek(t.Context(), "s"); err != nil {
@@ -314,7 +314,7 @@ func resets(t *testing.T, l *Limiter) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
-	if err := l.Reset(t.Context(), "a"); err != nil {
+	if _, err := l.Reset(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	for subject, want := range map[string]bool{"a": true, "b": false} {
@@ -378,7 +378,7 @@ func TestLocalDecidesByTheClock(t *testing.T) {
 				}
 			}
 		}
-		if err := l.Reset(t.Context(), "s"); err != nil {
+		if _, err := l.Reset(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		resets(t, l)
@@ -416,7 +416,7 @@ func TestSubjectAndCostAreChecked(t *testing.T) {
 	if _, err := l.Take(t.Context(), ""); !errors.Is(err, ErrSubject) {
 		t.Errorf("an empty subject: %v", err)
 	}
-	if err := l.Reset(t.Context(), ""); !errors.Is(err, ErrSubject) {
+	if _, err := l.Reset(t.Context(), ""); !errors.Is(err, ErrSubject) {
 		t.Errorf("resetting an empty subject: %v", err)
 	}
 	for _, n := range []int64{-1, 6, 1 << 60} {

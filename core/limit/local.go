@@ -128,15 +128,6 @@ func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (g
 	return given
 }
 
-func (b *local) reset(l *Limiter, subject string) {
-	subject = l.space.Subject(subject)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, r := range l.rules {
-		b.cells.Remove(localKey{subject, r.id().tail})
-	}
-}
-
 func (b *local) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

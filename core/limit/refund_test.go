@@ -128,7 +128,7 @@ func refundsOnce(t *testing.T, l *Limiter) {
 		t.Errorf("a cost of 0: %v", err)
 	}
 	remaining(0)
-	if err := l.Reset(ctx, "s"); err != nil {
+	if _, err := l.Reset(ctx, "s"); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Refund(ctx, all); !errors.Is(err, ErrRefund) {

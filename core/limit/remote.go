@@ -12,7 +12,6 @@ import (
 
 var (
 	setScript    = script.New("limit_set.lua", lua.LimitSet)
-	resetScript  = script.New("limit_reset.lua", lua.LimitReset)
 	refundScript = script.New("limit_refund.lua", lua.LimitRefund)
 )
 
@@ -102,10 +101,4 @@ func readSlice(numbers []any) (r reading, ok bool) {
 	}
 	r.n[0], r.denied = readSigned(r.n[0])
 	return r, true
-}
-
-func (r *remote) reset(ctx context.Context, l *Limiter, subject string) error {
-	var few [4]string
-	_, err := r.door.run(ctx, resetScript, r.keys(l, subject, few[:0]))
-	return err
 }

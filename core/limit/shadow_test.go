@@ -200,7 +200,7 @@ func TestShadowsAlone(t *testing.T) {
 					t.Errorf("after all was taken: %+v", s)
 				}
 			}
-			if err := l.Reset(t.Context(), "s"); err != nil {
+			if _, err := l.Reset(t.Context(), "s"); err != nil {
 				t.Fatal(err)
 			}
 		}

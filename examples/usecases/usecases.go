@@ -238,10 +238,10 @@ func Publish(limiter *limit.Limiter) {
 }
 
 // Operate tells where a subject stands, and forgets what it has taken.
-func Operate(ctx context.Context, limiter *limit.Limiter) (limit.Decision, error) {
-	standing, err := limiter.Peek(ctx, "ip=192.0.2.1")
-	if err != nil {
-		return limit.Decision{}, err
+func Operate(ctx context.Context, limiter *limit.Limiter) (standing limit.Decision, found bool, err error) {
+	if standing, err = limiter.Peek(ctx, "ip=192.0.2.1"); err != nil {
+		return standing, false, err
 	}
-	return standing, limiter.Reset(ctx, "ip=192.0.2.1")
+	found, err = limiter.Reset(ctx, "ip=192.0.2.1")
+	return standing, found, err
 }

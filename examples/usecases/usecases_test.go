@@ -309,8 +309,8 @@ func TestOperate(t *testing.T) {
 	if _, err := limiter.Take(t.Context(), "ip=192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
-	if standing, err := Operate(t.Context(), limiter); err != nil || standing.Remaining != 0 {
-		t.Errorf("%+v, %v", standing, err)
+	if standing, found, err := Operate(t.Context(), limiter); err != nil || standing.Remaining != 0 || !found {
+		t.Errorf("%+v, %t, %v", standing, found, err)
 	}
 	if d, err := limiter.Take(t.Context(), "ip=192.0.2.1"); err != nil || !d.Allowed {
 		t.Errorf("after the reset: %+v, %v", d, err)

@@ -1,0 +1,68 @@
+package limit
+
+import (
+	"context"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var resetScript = script.New("limit_reset.lua", lua.LimitReset)
+
+// Reset forgets what the subject has taken under every policy of the limiter, in
+// Redis and in this process, and reports whether there was anything to forget.
+// If there was not, the subject may be misspelled. It costs one round trip.
+//
+// A sliding log in Redis may keep permits for a while after they stopped to
+// count; found is true for them too.
+//
+// The error is [ErrSubject] for an empty subject, ctx.Err() when the caller's
+// context ended, and otherwise a [*script.Error]. What this process keeps is then
+// forgotten, and what Redis keeps may not be.
+func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err error) {
+	if subject == "" {
+		return false, ErrSubject
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	found = l.local.reset(l, subject)
+	if l.remote == nil {
+		return found, nil
+	}
+	there, err := l.remote.reset(ctx, l, subject)
+	return found || there, err
+}
+
+func (r *remote) reset(ctx context.Context, l *Limiter, subject string) (found bool, err error) {
+	var few [4]string
+	reply, err := r.door.run(ctx, resetScript, r.keys(l, subject, few[:0]))
+	if err != nil {
+		return false, err
+	}
+	n, ok := reply.(int64)
+	if !ok || n < 0 {
+		return false, &script.Error{Script: resetScript.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	return n > 0, nil
+}
+
+// reset reports whether anything of the subject was still in use: a cell stays
+// until its room is needed, or until it is asked for again.
+func (b *local) reset(l *Limiter, subject string) (found bool) {
+	subject = l.space.Subject(subject)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	for _, r := range l.rules {
+		key := localKey{subject, r.id().tail}
+		if c, ok := b.cells.Peek(key); ok {
+			before := len(c.log)
+			r.settle(c, now)
+			b.entries += len(c.log) - before
+			found = r.state(r.read(c, 0), 0).ResetAfter > 0 || found
+			b.cells.Remove(key)
+		}
+	}
+	return found
+}

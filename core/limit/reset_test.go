@@ -1,0 +1,121 @@
+package limit
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// forget resets a subject and returns whether there was anything.
+func forget(t *testing.T, l *Limiter, subject string) bool {
+	t.Helper()
+	found, err := l.Reset(t.Context(), subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// found has Reset tell a subject that took something from one that did not.
+func found(t *testing.T, l *Limiter) {
+	t.Helper()
+	if forget(t, l, "nobody") {
+		t.Error("a subject that was never seen is found")
+	}
+	take(t, l, "looked", 0)
+	if _, err := l.Peek(t.Context(), "looked"); err != nil {
+		t.Fatal(err)
+	}
+	if forget(t, l, "looked") {
+		t.Error("a subject that took nothing is found")
+	}
+	take(t, l, "somebody", mostOf(l)) // of which a fast bucket frees one within a millisecond
+	for _, want := range []bool{true, false} {
+		if got := forget(t, l, "somebody"); got != want {
+			t.Errorf("found is %t, want %t", got, want)
+		}
+	}
+}
+
+func TestResetTellsWhetherThereWasAnything(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		for i, policies := range setsOf(oneOfEach) {
+			l, err := New(rdb, fmt.Sprintf("found%d", i), policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found(t, l)
+		}
+	})
+}
+
+// A cell of this process stays when nothing of it is in use any more.
+func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
+	t.Parallel()
+	for i, policies := range setsOf(oneOfEach) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newTestLocal(t, nil, policies...)
+				found(t, l)
+				d := take(t, l, "late", mostOf(l))
+				time.Sleep(d.ResetAfter - time.Microsecond)
+				if l.Stats().LocalStates == 0 || !forget(t, l, "late") {
+					t.Error("just before all of it is free, nothing is found")
+				}
+				take(t, l, "late", mostOf(l))
+				time.Sleep(24 * time.Hour)
+				if l.Stats().LocalStates == 0 || forget(t, l, "late") {
+					t.Error("what is long free is found")
+				}
+			})
+		})
+	}
+}
+
+// What was taken while Redis was away is kept in this process, and found there.
+func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
+	t.Parallel()
+	srv, rdb := newServer(t)
+	l, err := New(rdb, "away", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.SetError("LOADING Redis is loading the dataset in memory")
+	if d := take(t, l, "s", 2); !d.Degraded {
+		t.Fatalf("Redis decided: %+v", d)
+	}
+	if _, err := l.Reset(t.Context(), "other"); err == nil {
+		t.Error("Redis is away, and Reset reports no error")
+	}
+	srv.SetError("")
+	for _, want := range []bool{true, false} {
+		if got := forget(t, l, "s"); got != want {
+			t.Errorf("found is %t, want %t", got, want)
+		}
+	}
+}
+
+// setsOf are each of the policies alone, and all together.
+func setsOf(policies []Policy) [][]Policy {
+	sets := [][]Policy{policies}
+	for _, p := range policies {
+		sets = append(sets, []Policy{p})
+	}
+	return sets
+}
+
+// mostOf is the highest cost that every policy of a limiter can grant.
+func mostOf(l *Limiter) int64 {
+	most := int64(exact)
+	for _, r := range l.rules {
+		most = min(most, r.id().limit)
+	}
+	return most
+}
