@@ -33,7 +33,7 @@ soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /d
 soak: redis ## run every test at its full count of generated operations, from a fresh seed
 	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
 	scripts/each-module.sh go test -race -vet=off -count=1 -timeout 60m ./...
-	go test -vet=off -count=1 -timeout 60m ./core/limit
+	go test -vet=off -count=1 -timeout 60m ./core/limit ./core/stock ./core/idempotency
 
 .PHONY: check
 check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-lint and luacheck

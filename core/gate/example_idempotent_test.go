@@ -9,21 +9,15 @@ import (
 	"net/http/httptest"
 	"strings"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/nethttp"
 )
 
 // newGuard has a Redis of its own, which ends with the tests.
 func newGuard(name string, opts *idempotency.Options) *idempotency.Guard {
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
-		log.Fatal(err)
-	}
-	g, err := idempotency.New(redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true}), name, opts)
+	g, err := idempotency.New(redistest.Embedded(), name, opts)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,12 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -289,11 +287,7 @@ func ExampleConcurrency() {
 
 // newLocker has a Redis of its own, which ends with the tests.
 func newLocker(name string) *lock.Locker {
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
-		log.Fatal(err)
-	}
-	l, err := lock.New(redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true}), name, nil)
+	l, err := lock.New(redistest.Embedded(), name, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,20 +7,14 @@ import (
 	"log"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // connect stands for connecting to your Redis.
-func connect() *redis.Client {
-	server, err := miniredis.Run()
-	if err != nil {
-		log.Fatal(err)
-	}
-	return redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
-}
+func connect() *redis.Client { return redistest.Embedded() }
 
 func ExampleNew() {
 	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{

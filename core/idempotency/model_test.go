@@ -2,6 +2,7 @@ package idempotency_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,14 +54,18 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have 
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				calls, seen := stories(t, c.place(t), redistest.Ops(c.calls))
+				calls, seen := stories(t, c.place(t), redistest.Steps(c.calls))
 				met.Add(seen)
 				met.Add(map[string]int{"calls": calls})
 			})
 		}
 	})
-	met.Want(t, redistest.Ops(110_000), "calls")
-	met.Want(t, met.Times("calls")/8000, cells...)
+	met.Want(t, redistest.Steps(110_000), "calls")
+	met.Want(t, met.Times("calls")/8000, cells...) // all of them, where there are so many calls
+	missed := slices.DeleteFunc(slices.Clone(cells), func(cell string) bool { return met.Times(cell) > 0 })
+	if len(missed) > len(cells)/4 && !t.Failed() {
+		t.Errorf("of %d cells, %d were not met: %q", len(cells), len(missed), missed)
+	}
 }
 
 func stories(t *testing.T, p *place, want int) (calls int, seen map[string]int) {

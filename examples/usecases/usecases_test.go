@@ -149,7 +149,7 @@ func TestByPlan(t *testing.T) {
 func TestSeveral(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	limiter, err := Several(srv.Client(t))
+	limiter, err := Several(srv.Client(t, redistest.Unhurried))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestTrial(t *testing.T) {
 func TestWhenRedisIsDown(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	limiter, err := WhenRedisIsDown(t.Context(), srv.Client(t), []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
+	limiter, err := WhenRedisIsDown(t.Context(), srv.Client(t, redistest.Unhurried), []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestWhenRedisIsDown(t *testing.T) {
 
 func TestCrowded(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Standalone(t).Client(t)
+	rdb := redistest.Standalone(t).Client(t, redistest.Unhurried)
 	limiter, pipe, err := Crowded(rdb, []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
 	if err != nil {
 		t.Fatal(err)

@@ -7,14 +7,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
-// Redis starts a miniredis that ends with the test.
+// Redis starts a miniredis that ends with the test. Its client is unhurried, so
+// that a busy machine does not use up a default budget.
 func Redis(t testing.TB) script.Client {
 	t.Helper()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+	o := &redis.Options{Addr: m.Addr()}
+	redistest.Unhurried(o)
+	rdb := redis.NewClient(o)
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
 }

@@ -7,11 +7,11 @@ import (
 )
 
 // scale is the fraction of the full figures that tests run: NEAP_TEST_SCALE,
-// by default a tenth.
+// by default a twentieth.
 var scale = sync.OnceValue(func() float64 {
 	text := os.Getenv("NEAP_TEST_SCALE")
 	if text == "" {
-		return 0.1
+		return 0.05
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f > 0) {
@@ -21,16 +21,17 @@ var scale = sync.OnceValue(func() float64 {
 })
 
 // Ops is how many operations a test generates whose full figure is n: n times
-// NEAP_TEST_SCALE (1 in `make soak`, a tenth by default), but no fewer than
+// NEAP_TEST_SCALE (1 in `make soak`, a twentieth by default), but no fewer than
 // 100 where n is that many.
 func Ops(n int) int { return scaled(n, scale()) }
 
-// Steps is [Ops] for a comparison that one goroutine makes: no more than a tenth
-// of n under the race detector, which has nothing to find there and makes Lua on
-// miniredis several times slower. `make soak` runs those without it too.
+// Steps is [Ops] for a comparison that one goroutine makes: no more than a
+// fiftieth of n under the race detector, which has nothing to find there and
+// makes Lua on miniredis several times slower. `make soak` runs the packages that
+// use it without the race detector too.
 func Steps(n int) int {
 	if raceDetector {
-		return scaled(n, min(scale(), 0.1))
+		return scaled(n, min(scale(), 0.02))
 	}
 	return Ops(n)
 }

@@ -1,0 +1,34 @@
+package redistest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TestUnhurriedWaits: a server stands still for longer than a call may take. The
+// unhurried client gets its answer nonetheless, another does not.
+func TestUnhurriedWaits(t *testing.T) {
+	t.Parallel()
+	srv := NewStandalone(t)
+	ask := func(rdb *redis.Client) error {
+		if err := rdb.Ping(t.Context()).Err(); err != nil { // so that it has a connection
+			t.Fatal(err)
+		}
+		srv.Pause(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		resumed := make(chan struct{})
+		time.AfterFunc(time.Second, func() { srv.Resume(t); close(resumed) })
+		defer func() { <-resumed }()
+		return rdb.Ping(ctx).Err()
+	}
+	if err := ask(srv.Client(t, Unhurried)); err != nil {
+		t.Errorf("the unhurried client: %v", err)
+	}
+	if ask(srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })) == nil {
+		t.Error("any other client got an answer too")
+	}
+}
