@@ -115,7 +115,9 @@ func (x exchange) ContentLength() int64           { return x.c.Request().Content
 func (x exchange) SetHeader(name, value string)   { x.c.Response().Header().Set(name, value) }
 func (x exchange) AddHeader(name, value string)   { x.c.Response().Header().Add(name, value) }
 
-func (x exchange) SetPeer(address string) { x.c.Request().RemoteAddr = address }
+func (x exchange) SetPeer(address string)              { x.c.Request().RemoteAddr = address }
+func (x exchange) SetRequestHeader(name, value string) { x.c.Request().Header.Set(name, value) }
+func (x exchange) DelRequestHeader(name string)        { x.c.Request().Header.Del(name) }
 
 func (x exchange) Rewrite(path string) {
 	u := x.c.Request().URL

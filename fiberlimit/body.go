@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatehttp"
@@ -43,7 +44,7 @@ func (q request) streamed(max int64) ([]byte, error) {
 	if length < 0 && readBefore(native.BodyStream()) {
 		return nil, gate.ErrBodyConsumed
 	}
-	src := &source{Reader: native.BodyStream(), missing: length}
+	src := sourceOf(native)
 	r.Body = src
 	body, err := gatehttp.Request{HTTP: r}.Body(max)
 	src.Reader = detached(src.Reader)
@@ -55,13 +56,34 @@ func (q request) streamed(max int64) ([]byte, error) {
 type replayed struct{ io.ReadCloser }
 
 // source is a stream of fasthttp's, whose early end is an io.EOF like any other.
+// With the last of its chunks fasthttp would put a trailer into the header.
 type source struct {
 	io.Reader
+	header        *fasthttp.RequestHeader
 	read, missing int
+	ended         bool
+}
+
+func sourceOf(native *fasthttp.Request) *source {
+	if src, ok := native.BodyStream().(*source); ok {
+		return src
+	}
+	return &source{Reader: native.BodyStream(), header: &native.Header, missing: native.Header.ContentLength()}
+}
+
+// keepTrailerAway puts a source in the place of a body of chunks that is still to
+// be read.
+func keepTrailerAway(native *fasthttp.Request) {
+	src := sourceOf(native)
+	src.Reader = detached(src.Reader)
+	native.SetBodyStream(src, src.missing)
 }
 
 func (s *source) Read(p []byte) (int, error) {
+	undo := swap(s.header, s.header)
 	n, err := s.Reader.Read(p)
+	undo()
+	s.ended = s.ended || err != nil
 	s.read += n
 	s.missing -= n
 	switch {
@@ -83,6 +105,9 @@ func hungUp(stream io.Reader) bool {
 // readBefore says of a chunked stream that others have read of it. To ask one
 // that has ended would wait for what the client says next.
 func readBefore(stream io.Reader) bool {
+	if src, ok := stream.(*source); ok {
+		return src.read > 0 || src.ended
+	}
 	v := reflect.Indirect(reflect.ValueOf(stream))
 	if v.Kind() != reflect.Struct {
 		return false

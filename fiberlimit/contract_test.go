@@ -145,8 +145,10 @@ func (x exchange) SetPeer(address string) { x.c.Context().SetRemoteAddr(peer(add
 // peer is a net.Addr of any text.
 type peer string
 
-func (p peer) Network() string { return "tcp" }
-func (p peer) String() string  { return string(p) }
+func (p peer) Network() string                         { return "tcp" }
+func (p peer) String() string                          { return string(p) }
+func (x exchange) SetRequestHeader(name, value string) { x.c.Request().Header.Set(name, value) }
+func (x exchange) DelRequestHeader(name string)        { x.c.Request().Header.Del(name) }
 
 // Rewrite is not c.Path, which overwrites the parameters of the route.
 func (x exchange) Rewrite(path string) { x.c.Request().URI().SetPath(path) }

@@ -41,5 +41,13 @@
 // a whole one, and a request that is refused ends its connection: fasthttp would
 // take the body, unread, for the next request.
 //
+// fasthttp puts the trailer of a chunked body into the header of the request. A
+// gate sees none of it: of a chunked request it believes a field that still is as
+// the client's header had it, and [gate.ByHeader] and its like refuse with a 400
+// one that a trailer or middleware may have made. Mount [DropTrailers] before all
+// other middleware, and gates see what middleware has set there. You need it in
+// one more case: under StreamRequestBody, when middleware outside a gate first
+// strips a field and then reads the body itself, the trailer brings the field back.
+//
 // Under UnescapePath Fiber makes a space of each plus sign in a path.
 package fiberlimit

@@ -11,10 +11,20 @@ import (
 
 // Key makes a [gate.Key] of a function of the *fiber.Ctx. The function answers
 // as a Key does, and may return strings as Fiber hands them out: they are
-// copied. [gate.Tag] makes what it returns safe beside other keys. Key panics
-// when f is nil.
+// copied. [gate.Tag] makes what it returns safe beside other keys. While the
+// function runs, the header of a chunked request lacks the fields that its trailer
+// may have brought; see [DropTrailers]. Key panics when f is nil.
 func Key(f func(*fiber.Ctx) (string, error)) gate.Key {
-	key := gatehttp.Native("fiberlimit", Context, f)
+	native := f
+	if f != nil {
+		native = func(c *fiber.Ctx) (string, error) {
+			if q := (request{c}); q.trailed() {
+				defer swap(&c.Request().Header, q.untrailed())()
+			}
+			return f(c)
+		}
+	}
+	key := gatehttp.Native("fiberlimit", Context, native)
 	return func(q gate.Request) (string, error) {
 		s, err := key(q)
 		return strings.Clone(s), err

@@ -3,11 +3,8 @@ package fiberlimit
 import (
 	"bytes"
 	"context"
-	"iter"
-	"net/http"
 	"net/netip"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -49,60 +46,6 @@ func (q request) RawQuery() string {
 func (q request) target() string {
 	target, _, _ := strings.Cut(string(q.c.Request().Header.RequestURI()), "#")
 	return target
-}
-
-// unlisted are fields that net/http takes out of a request's header.
-var unlisted = []string{fiber.HeaderHost, fiber.HeaderTrailer, fiber.HeaderTransferEncoding}
-
-// merged are fields of which fasthttp makes one line: of the last one sent, or
-// of all.
-var merged = []string{fiber.HeaderContentType, fiber.HeaderUserAgent, fiber.HeaderCookie}
-
-func (q request) Header(name string) []string {
-	name = http.CanonicalHeaderKey(name)
-	if slices.Contains(unlisted, name) {
-		return nil
-	}
-	header := &q.c.Request().Header
-	if slices.Contains(merged, name) {
-		if sent := lines(name, header.VisitAllInOrder); len(sent) > 1 {
-			return sent
-		}
-	}
-	return lines(name, header.VisitAll)
-}
-
-func lines(name string, visit func(func(key, value []byte))) (lines []string) {
-	visit(func(key, value []byte) {
-		if len(key) == len(name) && http.CanonicalHeaderKey(string(key)) == name {
-			lines = append(lines, string(value))
-		}
-	})
-	return lines
-}
-
-func (q request) Headers() iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for _, f := range gatehttp.Fields(q.header()) {
-			if !yield(f.Name, f.Value) {
-				return
-			}
-		}
-	}
-}
-
-func (q request) header() http.Header {
-	header := http.Header{}
-	q.c.Request().Header.VisitAll(func(key, value []byte) { header.Add(string(key), string(value)) })
-	for _, name := range unlisted {
-		header.Del(name)
-	}
-	for _, name := range merged {
-		if sent := q.Header(name); len(sent) > 1 {
-			header[name] = sent
-		}
-	}
-	return header
 }
 
 func (q request) Value(key any) any {

@@ -151,6 +151,9 @@ func (x exchange) ContentLength() int64           { return x.c.Request.ContentLe
 func (x exchange) SetHeader(name, value string)   { x.c.Writer.Header().Set(name, value) }
 func (x exchange) AddHeader(name, value string)   { x.c.Writer.Header().Add(name, value) }
 
+func (x exchange) SetRequestHeader(name, value string) { x.c.Request.Header.Set(name, value) }
+func (x exchange) DelRequestHeader(name string)        { x.c.Request.Header.Del(name) }
+
 func (x exchange) Send(status int, body string) error {
 	x.c.Status(status)
 	x.c.Writer.WriteHeaderNow()

@@ -110,7 +110,11 @@ func (x *exchange) ContentLength() int64           { return x.r.ContentLength }
 func (x *exchange) SetHeader(name, value string)   { x.w.Header().Set(name, value) }
 func (x *exchange) AddHeader(name, value string)   { x.w.Header().Add(name, value) }
 func (x *exchange) SetPeer(address string)         { x.r.RemoteAddr = address }
-func (x *exchange) Rewrite(path string)            { x.r.URL.Path, x.r.URL.RawPath = path, "" }
+
+func (x *exchange) SetRequestHeader(name, value string) { x.r.Header.Set(name, value) }
+func (x *exchange) DelRequestHeader(name string)        { x.r.Header.Del(name) }
+
+func (x *exchange) Rewrite(path string) { x.r.URL.Path, x.r.URL.RawPath = path, "" }
 
 func (x *exchange) SetValue(key string, value any) {
 	x.SetContext(context.WithValue(x.Context(), key, value))

@@ -29,9 +29,13 @@ type Request interface {
 	// Param is a route parameter, percent-decoded exactly once; Param("...") is
 	// what the wildcard of "/files/{...}" matched. It is empty where Route is.
 	Param(name string) string
-	// Header returns every line of a field, in order.
+	// Header returns every line of a field, in order. Neither it nor Headers
+	// returns a field of a trailer, which the client writes behind the backs of
+	// the proxies. Where the framework mixes the two, a field that may come from a
+	// trailer has two empty lines, which every key refuses.
 	Header(name string) []string
-	// Headers yields every line of every field, names in canonical form.
+	// Headers yields every line of every field, names in canonical form, but not
+	// of one that may come from a trailer.
 	Headers() iter.Seq2[string, string]
 	// Value is what earlier middleware stored under key.
 	Value(key any) any

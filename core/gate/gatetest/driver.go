@@ -117,6 +117,11 @@ type Exchange interface {
 	Body() ([]byte, error)
 	ContentLength() int64
 
+	// SetRequestHeader and DelRequestHeader change the header of the request, as
+	// middleware does that says who it is from.
+	SetRequestHeader(name, value string)
+	DelRequestHeader(name string)
+
 	SetHeader(name, value string)
 	AddHeader(name, value string)
 	// Send writes the status and the body, and adds no Content-Type where the

@@ -88,7 +88,7 @@ var fiberBugs = []bug{
 		"a fragment that the handler does not see makes a new key",
 	},
 	{
-		"fiberlimit/request.go", "len(sent) > 1 {\n\t\t\treturn sent", "false {\n\t\t\treturn sent",
+		"fiberlimit/header.go", "n > 1 && sent[n-1] == string(kept):", "false:",
 		"a doubled Content-Type or User-Agent is not seen",
 	},
 	{
@@ -108,7 +108,8 @@ var fiberBugs = []bug{
 		"a body becomes that of another request",
 	},
 	{
-		"fiberlimit/body.go", "	src.Reader = detached(src.Reader)\n", "",
+		"fiberlimit/body.go", "	src.Reader = detached(src.Reader)\n\tnative.SetBodyStream(replayed{r.Body}, length)\n",
+		"	native.SetBodyStream(replayed{r.Body}, length)\n",
 		"the handler does not get the rest of a body that was too large for the gate",
 	},
 	{
@@ -147,5 +148,21 @@ var fiberBugs = []bug{
 	{
 		"fiberlimit/body.go", "s.missing < 0 && hungUp(s.Reader)", "false",
 		"a chunked body that broke off between two chunks is taken for a whole one",
+	},
+	{
+		"fiberlimit/header.go", "slices.Equal(now[:n], sent):\n\t\treturn sent", "slices.Equal(now[:n], sent):\n\t\treturn now",
+		"a gate is told of a trailer behind the header's own lines",
+	},
+	{
+		"fiberlimit/header.go", "\treturn unsure\n}\n\n// unmerged", "\treturn now\n}\n\n// unmerged",
+		"a gate is told of a field that the trailer alone has",
+	},
+	{
+		"fiberlimit/body.go", "\tundo()\n", "\t_ = undo\n",
+		"a trailer brings back what middleware has stripped",
+	},
+	{
+		"fiberlimit/native.go", "defer swap(&c.Request().Header, q.untrailed())()", "_ = q.untrailed",
+		"a key of Fiber's own sees the trailer",
 	},
 }

@@ -1,0 +1,234 @@
+package fiberlimit
+
+import (
+	"bytes"
+	"errors"
+	"iter"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"github.com/neap-go/neap/core/gate/gatehttp"
+)
+
+// A chunked body may end with a trailer: fields that the client writes behind
+// everything that proxies have written or stripped. fasthttp appends them to the
+// header, declared or not, as soon as somebody has read the body to its end, and
+// nothing in the header then says which lines those are. So behind a chunked
+// body a gate sees a field only as the header of the request had it, which
+// RawHeaders tells. A field that differs from that is unsure: a trailer may have
+// made it, or middleware outside the gate.
+
+// unlisted are fields that net/http takes out of a request's header.
+var unlisted = []string{fiber.HeaderHost, fiber.HeaderTrailer, fiber.HeaderTransferEncoding}
+
+// merged are fields that fasthttp keeps in one piece: the last line, or all of
+// them.
+var merged = []string{fiber.HeaderContentType, fiber.HeaderUserAgent, fiber.HeaderCookie}
+
+// unsure are the lines of a field that may come from a trailer: two empty ones.
+// Every key refuses a field of two lines, and nothing can be read from them.
+var unsure = []string{"", ""}
+
+func (q request) Header(name string) []string {
+	name = http.CanonicalHeaderKey(name)
+	if slices.Contains(unlisted, name) {
+		return nil
+	}
+	h := &q.c.Request().Header
+	now := lines(name, h.VisitAll)
+	if trailed := q.trailed(); trailed || slices.Contains(merged, name) {
+		return believed(h, name, lines(name, h.VisitAllInOrder), now, trailed)
+	}
+	return now
+}
+
+func (q request) Headers() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, f := range gatehttp.Fields(q.header()) {
+			if !yield(f.Name, f.Value) {
+				return
+			}
+		}
+	}
+}
+
+// header is every field but those that are unsure.
+func (q request) header() http.Header {
+	h, trailed := &q.c.Request().Header, q.trailed()
+	header := all(h.VisitAll)
+	for _, name := range unlisted {
+		header.Del(name)
+	}
+	sent := all(h.VisitAllInOrder)
+	for name, now := range header {
+		if !trailed && !slices.Contains(merged, name) {
+			continue
+		}
+		switch known := believed(h, name, sent[name], now, trailed); {
+		case len(known) == 0, &known[0] == &unsure[0]:
+			delete(header, name)
+		default:
+			header[name] = known
+		}
+	}
+	return header
+}
+
+func lines(name string, visit func(func(key, value []byte))) (lines []string) {
+	visit(func(key, value []byte) {
+		if len(key) == len(name) && http.CanonicalHeaderKey(string(key)) == name {
+			lines = append(lines, string(value))
+		}
+	})
+	return lines
+}
+
+func all(visit func(func(key, value []byte))) http.Header {
+	header := http.Header{}
+	visit(func(key, value []byte) { header.Add(string(key), string(value)) })
+	return header
+}
+
+// believed is what a gate is told of a field: sent are its lines in the header
+// as it came, and now those that fasthttp has.
+func believed(h *fasthttp.RequestHeader, name string, sent, now []string, trailed bool) []string {
+	switch name {
+	case fiber.HeaderContentType:
+		return unmerged(sent, h.ContentType())
+	case fiber.HeaderUserAgent:
+		return unmerged(sent, h.UserAgent())
+	case fiber.HeaderCookie:
+		return cookies(sent, now, trailed)
+	}
+	switch n := len(sent); {
+	case !trailed, len(now) == 0, inNoTrailer(name):
+		return now
+	case n > 0 && len(now) >= n && slices.Equal(now[:n], sent):
+		return sent
+	}
+	return unsure
+}
+
+// unmerged is a field of which fasthttp keeps the last line, apart from those of
+// a trailer.
+func unmerged(sent []string, kept []byte) []string {
+	switch n := len(sent); {
+	case n > 1 && sent[n-1] == string(kept):
+		return sent
+	case len(kept) == 0:
+		return nil
+	}
+	return []string{string(kept)}
+}
+
+// cookies tells the lines of Cookie from the one that fasthttp makes of them,
+// and of those of a trailer behind them.
+func cookies(sent, now []string, trailed bool) []string {
+	if len(now) == 0 {
+		return nil
+	}
+	var parsed fasthttp.RequestHeader
+	for _, line := range sent {
+		parsed.Add(fiber.HeaderCookie, line)
+	}
+	made := string(parsed.Peek(fiber.HeaderCookie))
+	switch {
+	case made != "" && (now[0] == made || trailed && strings.HasPrefix(now[0], made+"; ")):
+		if len(sent) > 1 {
+			return sent
+		}
+		return []string{made}
+	case trailed:
+		return unsure
+	}
+	return now
+}
+
+// inNoTrailer asks fasthttp for the fields that it takes from no trailer.
+func inNoTrailer(name string) bool {
+	return errors.Is(new(fasthttp.RequestHeader).AddTrailer(name), fasthttp.ErrBadTrailer)
+}
+
+// trailed says that the header may have fields of a trailer.
+func (q request) trailed() bool {
+	return chunked(q.c.Request().Header.RawHeaders()) && q.c.Locals(trailerDropped{}) == nil
+}
+
+func chunked(raw []byte) bool {
+	for line := range bytes.Lines(raw) {
+		name, _, _ := bytes.Cut(line, []byte(":"))
+		if bytes.EqualFold(name, []byte(fiber.HeaderTransferEncoding)) {
+			return true
+		}
+	}
+	return false
+}
+
+// trailerDropped is the key under which a request notes that [DropTrailers] has
+// seen it.
+type trailerDropped struct{}
+
+// DropTrailers is middleware for app.Use, before any other. fasthttp puts the
+// fields of a request's trailer into its header, where they look as if a proxy
+// had let them pass; DropTrailers takes them out, and keeps those away that come
+// with a body which is still to be read. net/http keeps them apart by itself.
+//
+// No gate needs it to be safe. Without it a gate refuses to key a chunked request
+// by a field that middleware has set or changed, as it cannot tell it from one of
+// the trailer. With it the gate sees what that middleware made, and handlers that
+// read the header themselves are safe from trailers too.
+//
+// What middleware before DropTrailers sets in the header of a chunked request is
+// taken out as well.
+func DropTrailers(c *fiber.Ctx) error {
+	if q := (request{c}); q.trailed() {
+		swap(&c.Request().Header, q.untrailed())
+		if c.Request().IsBodyStream() {
+			keepTrailerAway(c.Request())
+		}
+		c.Locals(trailerDropped{}, true)
+	}
+	return c.Next()
+}
+
+// untrailed is a copy of the header without what is unsure, and without the
+// lines that follow those of the header as it came.
+func (q request) untrailed() *fasthttp.RequestHeader {
+	var clean fasthttp.RequestHeader
+	q.c.Request().Header.CopyTo(&clean)
+	known, spelled := q.header(), map[string][]string{} // by the canonical name
+	now := map[string][]string{}
+	clean.VisitAll(func(key, value []byte) {
+		name := http.CanonicalHeaderKey(string(key))
+		spelled[name] = append(spelled[name], string(key))
+		now[name] = append(now[name], string(value))
+	})
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if slices.Contains(unlisted, name) || slices.Equal(now[name], known[name]) {
+			continue
+		}
+		for _, key := range spelled[name] {
+			clean.Del(key)
+		}
+		for _, line := range known[name] {
+			clean.Add(name, line)
+		}
+	}
+	return &clean
+}
+
+// swap puts another header in the place of h, and returns what undoes that. Its
+// lines themselves stay as they are: middleware may have kept strings of them.
+func swap(h, with *fasthttp.RequestHeader) (undo func()) {
+	own := reflect.ValueOf(h).Elem()
+	before := reflect.New(own.Type()).Elem()
+	before.Set(own)
+	own.Set(reflect.ValueOf(with).Elem())
+	return func() { own.Set(before) }
+}

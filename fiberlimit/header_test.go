@@ -1,0 +1,193 @@
+package fiberlimit_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/fiberlimit"
+	"github.com/neap-go/neap/internal/gatefake"
+)
+
+const chunkedHead = "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n"
+
+// names tells what a gate is told of fields, and of their keys.
+func names(fields ...string) func(gate.Request) string {
+	return func(q gate.Request) string {
+		_, _ = q.Body(1 << 10)
+		var out []string
+		for _, name := range fields {
+			key, err := gate.ByHeader(name)(q)
+			if err != nil {
+				key = "refused"
+			}
+			out = append(out, fmt.Sprintf("%q %s", q.Header(name), key))
+		}
+		return strings.Join(out, " ")
+	}
+}
+
+// What stands in the header of a chunked request is told of, however it was sent,
+// and nothing of the trailer.
+func TestTrailersAreNotTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		raw, want string
+		fields    []string
+	}{
+		"EmptyBody": {
+			chunkedHead + "X-A: 1\r\n\r\n0\r\nX-A: 2\r\nX-B: 3\r\n\r\n",
+			`["1"] header:x-a=1 ["" ""] refused`, []string{"X-A", "X-B"},
+		},
+		"UnknownCoding": {
+			strings.Replace(chunkedHead, "chunked", "gzip, Chunked", 1) + "X-A: 1\r\n\r\n1\r\na\r\n0\r\nX-A: 2\r\nX-B: 3\r\n\r\n",
+			`["1"] header:x-a=1 ["" ""] refused`, []string{"X-A", "X-B"},
+		},
+		"OfAGet": {
+			strings.Replace(chunkedHead, "POST", "GET", 1) + "X-A: 1\r\n\r\n1\r\na\r\n0\r\nX-A: 2\r\nX-B: 3\r\n\r\n",
+			`["1"] header:x-a=1 ["" ""] refused`, []string{"X-A", "X-B"},
+		},
+		"Cookies": {
+			chunkedHead + "Cookie: a=1\r\nCookie: b=2\r\n\r\n1\r\na\r\n0\r\nCookie: a=3\r\n\r\n",
+			`["a=1" "b=2"] refused`, []string{"Cookie"},
+		},
+		"CookieInTheTrailerAlone": {
+			chunkedHead + "\r\n1\r\na\r\n0\r\nCookie: a=3\r\n\r\n", `["" ""] refused`, []string{"Cookie"},
+		},
+		"ContentTypeAlone": {
+			chunkedHead + "\r\n1\r\na\r\n0\r\nContent-Type: text/html\r\nUser-Agent: a\r\n\r\n",
+			`[] refused [] refused`, []string{"Content-Type", "User-Agent"},
+		},
+		"DoubledAgent": {
+			chunkedHead + "User-Agent: a\r\nUser-Agent: b\r\n\r\n1\r\na\r\n0\r\nUser-Agent: c\r\n\r\n",
+			`["a" "b"] refused`, []string{"User-Agent"},
+		},
+	} {
+		for _, config := range []fiber.Config{{}, {StreamRequestBody: true}, {DisableHeaderNormalizing: true}, {ReduceMemoryUsage: true}} {
+			t.Run(fmt.Sprintf("%s/Stream=%t,AsSpelled=%t,Reduced=%t", name, config.StreamRequestBody, config.DisableHeaderNormalizing, config.ReduceMemoryUsage), func(t *testing.T) {
+				t.Parallel()
+				config.DisableStartupMessage = true
+				app := fiber.New(config)
+				app.Use(func(c *fiber.Ctx) error {
+					_ = c.Cookies("a") // has fasthttp parse those that are there
+					return c.Next()
+				})
+				app.All("/detail", told(names(c.fields...)))
+				want := c.want
+				if config.StreamRequestBody { // and this gate has read the body: nobody else could add to the header
+					want = strings.ReplaceAll(want, `["" ""]`, `[]`)
+				}
+				// In pieces, fasthttp takes the first lines of a trailer several times.
+				if got := answered(t, listening(t, app), c.raw); got != "200 "+want {
+					t.Errorf("got  %s\nwant 200 %s", got, want)
+				}
+			})
+		}
+	}
+}
+
+// Behind DropTrailers, a gate and a handler see what middleware makes of the
+// header, and neither sees a trailer.
+func TestDropTrailers(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{false, true} {
+		for _, readOutside := range []bool{false, true} {
+			t.Run(fmt.Sprintf("Stream=%t,ReadOutside=%t", stream, readOutside), func(t *testing.T) {
+				t.Parallel()
+				app := fiber.New(fiber.Config{StreamRequestBody: stream, DisableStartupMessage: true})
+				app.Use(fiberlimit.DropTrailers, func(c *fiber.Ctx) error {
+					h := &c.Request().Header
+					h.Del("X-Stripped")
+					h.Set("X-Set", "middleware")
+					h.Add("X-Added", "middleware")
+					if readOutside {
+						if body := c.Body(); string(body) != "body" {
+							t.Errorf("middleware read %q", body)
+						}
+					}
+					return c.Next()
+				})
+				fields := []string{"X-Stripped", "X-Set", "X-Added", "X-Kept", "X-Only"}
+				var gated string
+				app.Post("/detail", func(c *fiber.Ctx) error {
+					q := gate.Request(nil)
+					err := fiberlimit.Middleware(gatefake.Func(func(r gate.Request) gate.Pass {
+						q = r
+						gated = names(fields...)(q)
+						return gate.Pass{}
+					}))(c)
+					return err
+				}, func(c *fiber.Ctx) error {
+					var seen []string
+					for _, name := range fields {
+						seen = append(seen, fmt.Sprintf("%s", c.Request().Header.PeekAll(name)))
+					}
+					return c.SendString(strings.Join(seen, " ") + " " + string(c.Body()))
+				})
+				got := answered(t, listening(t, app), chunkedHead+
+					"X-Stripped: client\r\nX-Set: client\r\nX-Added: first\r\nX-Kept: a\r\nX-Kept: b\r\n\r\n4\r\nbody\r\n0\r\n"+
+					"X-Stripped: evil\r\nX-Set: evil\r\nX-Added: evil\r\nX-Kept: evil\r\nX-Only: evil\r\n\r\n")
+				if want := "200 [] [middleware] [first middleware] [a b] [] body"; got != want {
+					t.Errorf("the handler saw %q, want %q", got, want)
+				}
+				const want = `[] refused ["middleware"] header:x-set=middleware ["first" "middleware"] refused ["a" "b"] refused [] refused`
+				if gated != want {
+					t.Errorf("the gate was told\n\t%s\nwant\n\t%s", gated, want)
+				}
+			})
+		}
+	}
+}
+
+// A body that DropTrailers has made its own, and others have read, is consumed
+// for a gate as any other.
+func TestDropTrailersOfAStreamThatOthersHaveRead(t *testing.T) {
+	t.Parallel()
+	app := fiber.New(fiber.Config{StreamRequestBody: true, DisableStartupMessage: true})
+	app.Use(fiberlimit.DropTrailers, func(c *fiber.Ctx) error {
+		_, _ = io.ReadAll(c.Context().RequestBodyStream())
+		return c.Next()
+	})
+	app.Post("/detail", fiberlimit.Middleware(bodies(1<<20)))
+	for _, body := range []string{"4\r\nbody\r\n0\r\n\r\n", "0\r\n\r\n"} {
+		if got, want := answered(t, listening(t, app), chunkedHead+"\r\n"+body), "200 0 "+gate.ErrBodyConsumed.Error(); got != want {
+			t.Errorf("%q: got %q, want %q", body, got, want)
+		}
+	}
+}
+
+// A key of Fiber's own sees no trailer, and leaves the header to the handler as it
+// was.
+func TestNativeKeySeesNoTrailer(t *testing.T) {
+	t.Parallel()
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	kept := ""
+	app.Use(func(c *fiber.Ctx) error {
+		kept = c.Get("X-A")
+		c.Request().Header.Set("X-Set", "middleware")
+		return c.Next()
+	})
+	peeked := func(c *fiber.Ctx) (all string) {
+		for _, name := range []string{"X-A", "X-Only", "X-Set"} {
+			all += fmt.Sprintf("%s", c.Request().Header.PeekAll(name))
+		}
+		return all
+	}
+	key := fiberlimit.Key(func(c *fiber.Ctx) (string, error) {
+		return peeked(c), nil
+	})
+	app.Post("/detail", func(c *fiber.Ctx) error {
+		return fiberlimit.Handler(gatefake.Func(func(q gate.Request) gate.Pass {
+			k, err := key(q)
+			return respond(200, fmt.Sprintf("%s %v | %s %s", k, err, peeked(c), kept))
+		}))(c)
+	})
+	got := answered(t, listening(t, app), chunkedHead+"X-A: 1\r\nX-B: 2\r\n\r\n1\r\na\r\n0\r\nX-A: 3\r\nX-Only: 4\r\n\r\n")
+	if want := "200 [1][][] <nil> | [1 3][4][middleware] 1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
