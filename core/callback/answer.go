@@ -108,6 +108,9 @@ func (e *endpoint) proved(ctx context.Context, d *Delivery) proof {
 	switch {
 	case ctx.Err() != nil: // nobody waits for it
 		return proof{otherwise: e.preset.Later}
+	case errors.Is(err, ErrCannotVerify):
+		e.tell(ctx, err)
+		return proof{otherwise: e.preset.Later}
 	case err != nil:
 		e.tell(ctx, fmt.Errorf("%w: %w", ErrUnverified, err))
 		return proof{otherwise: e.refused(401)}

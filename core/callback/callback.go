@@ -28,10 +28,11 @@ type Options struct {
 	// AckRejected acknowledges what the handler rejected, instead of refusing it.
 	AckRejected bool
 	// OnError hears why something was not acknowledged: a body that is too long
-	// (gate.ErrBodyTooLarge) or broken, what failed Verify ([ErrUnverified]) or is
-	// malformed ([ErrMalformed]), what the handler returned, a panic of either, a
-	// claim that was lost, a deadline that passed ([ErrDeadline]), a Redis that did
-	// not answer. It hears of a rejection under AckRejected too, and of a lock of
+	// (gate.ErrBodyTooLarge) or broken, what failed Verify ([ErrUnverified]), what
+	// Verify could not decide ([ErrCannotVerify]), what is malformed
+	// ([ErrMalformed]), what the handler returned, a panic of Verify or of the
+	// handler, a claim that was lost, a deadline that passed ([ErrDeadline]), a Redis
+	// that did not answer. It hears of a rejection under AckRejected too, and of a lock of
 	// Serialize that was not given back; but not of an event or order that another
 	// delivery is at, of a client that is gone, nor of what was rejected before. What
 	// is about one event is an [*EventError], which says which, for an operator.
@@ -44,8 +45,14 @@ type Options struct {
 }
 
 var (
-	// ErrUnverified is wrapped round what Verify fails with.
+	// ErrUnverified is what OnError finds by errors.Is in a refusal of Verify: the
+	// delivery is not the provider's. A Verify need not return it, since every error
+	// refuses that is not ErrCannotVerify.
 	ErrUnverified = errors.New("callback: the delivery is not proven to be the provider's")
+	// ErrCannotVerify is what a Verify wraps that can say neither yes nor no now,
+	// because the provider's API or its certificate does not answer, say. The
+	// provider is told to come later, and OnError is told the error as it is.
+	ErrCannotVerify = errors.New("callback: the delivery cannot be verified now")
 	// ErrMalformed says that a delivery which was verified has not the form that
 	// its preset expects. It is refused, and OnError is told.
 	ErrMalformed = errors.New("callback: the delivery is malformed")
@@ -73,7 +80,8 @@ func (r *rejection) Unwrap() error { return r.err }
 // has noted that, and never before: an event that another delivery is at, a
 // handler that fails, panics or takes longer than the preset's Deadline, a claim
 // that was lost, and a Redis that does not answer have the provider come later.
-// So does a verify that panics or takes as long, before Redis is asked anything.
+// A verify that panics, takes as long or returns [ErrCannotVerify] does so too,
+// before Redis is asked anything.
 // An event that is done is acknowledged without being handled again, for the
 // guard's Retention, which must not be below the preset's Keep.
 //

@@ -28,11 +28,17 @@ func newDelivery(r gate.Request, maxBody int64) (*Delivery, error) {
 
 // Verify proves that a delivery is the provider's, by its signature, and returns
 // what of it is to be believed: as a rule the body, decrypted where the provider
-// encrypts. An error says that it is not. It runs before Redis is asked
-// anything, for many deliveries at once, and must neither change the delivery
-// nor keep it. ctx ends at the preset's Deadline, which one that asks the
-// provider for a certificate has to heed: then the provider is told to come
-// later, whatever Verify returns.
+// encrypts. An error says that the delivery is not the provider's, and the answer
+// is a 401. An error that wraps [ErrCannotVerify] says that Verify does not know,
+// and the provider is told to come later: return it when an API or a certificate
+// that Verify needs does not answer, and never for what the delivery says.
+//
+// Verify runs before Redis is asked anything, for many deliveries at once, and must
+// neither change the delivery nor keep it. ctx ends at the preset's Deadline, which
+// a Verify that asks the provider has to heed: after that the provider is told to
+// come later, whatever Verify returns. Anybody can have a Verify run: one that asks
+// the provider about deliveries without a signature lets strangers send requests
+// through your server.
 type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 
 // Handler does what an event asks for, such as to book a payment. nil says that

@@ -3,6 +3,7 @@ package callback_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -145,5 +146,50 @@ func TestHookHasALivingContext(t *testing.T) {
 		if err := <-heard; !errors.Is(err, want) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("heard %v, want %v", err, want)
 		}
+	}
+}
+
+// A Verify that does not know has the provider come later, as long as it does not
+// know. Nothing is called a forgery, Redis is not asked, and nothing is burnt: the
+// delivery that is proven then is booked once.
+func TestVerifyCannotSay(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	admin, errDown := srv.Admin(t), errors.New("the provider's API is down")
+	for name, unknown := range map[string]error{
+		"bare":    callback.ErrCannotVerify,
+		"wrapped": fmt.Errorf("%w: %w", callback.ErrCannotVerify, errDown),
+		"joined":  errors.Join(errDown, callback.ErrCannotVerify),
+	} { //nolint:paralleltest // each asks for the server's statistics
+		s, p := &shop{}, callback.Alipay()
+		p.Deadline = time.Minute
+		down := true
+		verify := func(ctx context.Context, d *callback.Delivery) ([]byte, error) {
+			if down {
+				return d.Body, unknown
+			}
+			return demoVerify(ctx, d)
+		}
+		made, err := callback.New(p, guard(t, srv.Client(t), srv.Prefix(t)+name, idempotency.Options{}), verify, s.book,
+			&callback.Options{OnError: s.hear})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := nethttp.Handler(made)
+		redistest.ResetStats(t, admin)
+		for range 2 {
+			deliver(h, alipayForm).is(t, p.Later)
+		}
+		if asked := redistest.Asked(t, admin); len(asked) != 0 {
+			t.Errorf("%s: Redis was asked %v", name, asked)
+		}
+		if runs, _ := s.counts(); runs != 0 || len(s.told) != 2 || !s.heard(unknown) || s.heard(callback.ErrUnverified) {
+			t.Errorf("%s: %d runs; the hook heard %v, want %v twice", name, runs, s.told, unknown)
+		}
+		down = false
+		for range 2 {
+			deliver(h, alipayForm).is(t, p.Done)
+		}
+		s.once(t, 1)
 	}
 }

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -134,6 +135,8 @@ func verified(ctx context.Context, d *callback.Delivery) ([]byte, error) {
 		return d.Body, nil
 	case "panic":
 		panic(errBooks)
+	case "unknown":
+		return nil, fmt.Errorf("%w: %w", callback.ErrCannotVerify, errBooks)
 	}
 	return nil, errors.New("it is not signed")
 }
@@ -244,6 +247,9 @@ var faults = map[string]struct {
 	}, 1},
 	"verification panics": {func(t *testing.T, s *till, id string) {
 		s.expect(t, s.send(t, s.patient, "panic", "notify_id="+id+"&out_trade_no=o&trade_status=s", id), later)
+	}, 1},
+	"verification does not know": {func(t *testing.T, s *till, id string) {
+		s.expect(t, s.send(t, s.patient, "unknown", "notify_id="+id+"&out_trade_no=o&trade_status=s", id), later)
 	}, 1},
 	"failed verification": {func(t *testing.T, s *till, id string) {
 		redistest.ResetStats(t, s.admin)
