@@ -2,7 +2,9 @@ package callback
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/neap-go/neap/core/internal/jsonptr"
 )
@@ -11,7 +13,15 @@ import (
 // items. Each is an event of its own, known by its Transition: eventCode,
 // pspReference and success. The whole is acknowledged when each is done or
 // rejected; Options.AckRejected is advised, since one that fails holds up all
-// that come after it. Adyen waits for 10 seconds
+// that come after it.
+//
+// Adyen signs eight fields with colons between them and escapes none: with a colon
+// inside a field, one signature would prove several events. An item with a colon in
+// one of these fields is malformed, and so the signature proves one event and one
+// merchantReference, which alone may have colons
+// (https://docs.adyen.com/development-resources/webhooks/secure-webhooks/verify-hmac-signatures).
+//
+// Adyen waits for 10 seconds
 // (https://docs.adyen.com/development-resources/webhooks/handle-webhook-events)
 // and sends again for up to 30 days until a 2xx
 // (https://docs.adyen.com/development-resources/webhooks/troubleshoot).
@@ -48,6 +58,11 @@ func adyenItems(list jsonptr.Pointer, payload []byte) ([]Item, error) {
 			Transition: transition(p.must(adyenCode), p.must(adyenReference), p.must(adyenSuccess)),
 			Order:      p.maybe(adyenOrder), Payload: body,
 		}
+		for _, member := range adyenJoined {
+			if strings.Contains(p.maybe(member), ":") {
+				p.fault(member.String(), errColon)
+			}
+		}
 		if p.err != nil {
 			return nil, fmt.Errorf("item %d: %w", i, p.err)
 		}
@@ -61,4 +76,11 @@ var (
 	adyenReference = pointer("/pspReference")
 	adyenSuccess   = pointer("/success")
 	adyenOrder     = pointer("/merchantReference")
+	// adyenJoined are the signed fields but for merchantReference, which a shop
+	// chooses: without a colon in the others nothing can move from one to the next.
+	adyenJoined = []jsonptr.Pointer{
+		adyenReference, pointer("/originalReference"), pointer("/merchantAccountCode"),
+		pointer("/amount/value"), pointer("/amount/currency"), adyenCode, adyenSuccess,
+	}
+	errColon = errors.New("it has a colon, which ends a field in what is signed")
 )

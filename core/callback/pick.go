@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/neap-go/neap/core/internal/jsonptr"
 )
@@ -80,15 +81,44 @@ func (p *picker) maybe(member jsonptr.Pointer) string {
 	return value
 }
 
-// field is a field of a form, there once at the most.
+// apart finds fault with a form whose signature, over name=value joined by &, may be
+// that of another form, with other values in the fields that are named. What such a
+// field is worth has to stand in it alone: no other field may swallow it, it may
+// swallow none, and there is one of it. An SDK may trim what it verifies.
+func (p *picker) apart(fields ...string) {
+	for name, values := range p.form {
+		switch {
+		case len(values) > 1:
+			p.fault(short(name), errors.New("it is there twice"))
+		case strings.ContainsAny(name, "&="):
+			p.fault(short(name), errAmpersand)
+		}
+		for _, field := range fields {
+			if strings.Contains(values[0], "&"+field+"=") {
+				p.fault(short(name), errAmpersand)
+			}
+		}
+	}
+	for _, field := range fields {
+		value := p.form.Get(field)
+		if strings.Contains(value, "&") {
+			p.fault(field, errAmpersand)
+		}
+		if strings.TrimSpace(value) != value {
+			p.fault(field, errors.New("it has space around it"))
+		}
+	}
+}
+
+var errAmpersand = errors.New("it could be taken for several fields, or for part of one")
+
+func short(name string) string { return fmt.Sprintf("%.80q", name) }
+
+// field is a field of a form.
 func (p *picker) field(name string, must bool) string {
-	switch values := p.form[name]; {
-	case len(values) > 1:
-		return p.fault(name, errors.New("it is there twice"))
-	case len(values) == 1 && values[0] != "":
-		return values[0]
-	case must:
+	value := p.form.Get(name)
+	if value == "" && must {
 		return p.fault(name, jsonptr.ErrMissing)
 	}
-	return ""
+	return value
 }

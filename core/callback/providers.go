@@ -137,7 +137,17 @@ func fail(status int, message string) gate.Reply {
 
 // Alipay is for Alipay's asynchronous notifications, a form in the body. An event
 // is known by its notify_id; its Transition is out_trade_no, trade_status and, of
-// a refund, out_biz_no. Alipay sends again for 24 hours and 22 minutes until the
+// a refund, out_biz_no.
+//
+// Alipay signs the fields as name=value with & between them and escapes nothing, so
+// that one signature may prove several forms. In all that are accepted, these four
+// fields, total_amount, gmt_refund and refund_fee are as Alipay signed them: a form is
+// malformed that has any field twice, an & or = in a name, an & in one of the seven or
+// space around it, or &notify_id= and the like in any value. One thing is left: what
+// stands behind an & in a subject or body can be read as a refund's field that the
+// form did not have.
+//
+// Alipay sends again for 24 hours and 22 minutes until the
 // body is the seven bytes "success", and nothing else
 // (https://opendocs.alipay.com/open/270/105902).
 func Alipay() Preset {
@@ -149,6 +159,7 @@ func Alipay() Preset {
 				return nil, malformed("the body is not a form")
 			}
 			p := &picker{form: form}
+			p.apart("notify_id", "out_trade_no", "trade_status", "out_biz_no", "total_amount", "gmt_refund", "refund_fee")
 			order := p.field("out_trade_no", true)
 			item := Item{
 				DeliveryID: p.field("notify_id", true),
