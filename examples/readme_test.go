@@ -16,7 +16,8 @@ func TestPagesAreTrue(t *testing.T) {
 	t.Parallel()
 	code := compiled(t)
 	for page, least := range map[string]int{"README.md": 8, "docs/operations.md": 2, "docs/locks.md": 1, "docs/idempotency.md": 9, "docs/own-scripts.md": 5, "docs/stock.md": 3,
-		"docs/callbacks/README.md": 5, "docs/callbacks/alipay.md": 1, "docs/callbacks/wechatpay.md": 2, "docs/callbacks/adyen.md": 2} {
+		"docs/callbacks/README.md": 5, "docs/callbacks/alipay.md": 2, "docs/callbacks/wechatpay.md": 2, "docs/callbacks/adyen.md": 3,
+		"docs/callbacks/paypal.md": 2, "docs/callbacks/square.md": 1} {
 		text, err := os.ReadFile("../" + page)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package usecases
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,7 +55,7 @@ func AdyenCallbacks(guard *idempotency.Guard, verify callback.Verify, book callb
 // why is the kind of an error.
 func why(err error) string {
 	for _, kind := range []error{
-		callback.ErrUnverified, callback.ErrMalformed, callback.ErrDeadline, gate.ErrBodyTooLarge, gate.ErrBodyBroken,
+		callback.ErrUnverified, callback.ErrCannotVerify, callback.ErrMalformed, callback.ErrDeadline, gate.ErrBodyTooLarge, gate.ErrBodyBroken,
 		idempotency.ErrInDoubt, idempotency.ErrLost, script.ErrNotExecuted, script.ErrMaybeExecuted,
 	} {
 		if errors.Is(err, kind) {
@@ -106,57 +105,9 @@ func MountCallbacks(endpoint gate.Gate, mux *http.ServeMux, r *gin.Engine) {
 	r.POST("/callbacks/stripe", ginlimit.Handler(endpoint))
 }
 
-// AlipayVerify has an SDK check the form's signature.
-func AlipayVerify(verifySign func(url.Values) error) callback.Verify {
-	return func(_ context.Context, d *callback.Delivery) ([]byte, error) {
-		form, err := url.ParseQuery(string(d.Body))
-		if err != nil {
-			return nil, err
-		}
-		return d.Body, verifySign(form)
-	}
-}
-
-// Notification is what WeChat Pay's SDK makes of a request.
-type Notification struct {
-	ID, EventType string
-	Resource      struct{ Plaintext string }
-}
-
-// WeChatVerify has an SDK check the signature and open the resource.
-func WeChatVerify(parse func(*http.Request) (*Notification, error)) callback.Verify {
-	return func(ctx context.Context, d *callback.Delivery) ([]byte, error) {
-		r, err := http.NewRequestWithContext(ctx, d.Method, d.Path, bytes.NewReader(d.Body))
-		if err != nil {
-			return nil, err
-		}
-		r.Header = d.Header.Clone()
-		n, err := parse(r)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(map[string]any{
-			"id": n.ID, "event_type": n.EventType, "resource": json.RawMessage(n.Resource.Plaintext),
-		})
-	}
-}
-
-// AdyenVerify has an SDK check the signature of each item.
-func AdyenVerify(valid func(item json.RawMessage) bool) callback.Verify {
-	return func(_ context.Context, d *callback.Delivery) ([]byte, error) {
-		var batch struct {
-			Items []struct {
-				Item json.RawMessage `json:"NotificationRequestItem"`
-			} `json:"notificationItems"`
-		}
-		if err := json.Unmarshal(d.Body, &batch); err != nil {
-			return nil, err
-		}
-		for _, i := range batch.Items {
-			if !valid(i.Item) {
-				return nil, errors.New("an item is not signed")
-			}
-		}
-		return d.Body, nil
-	}
+// PayPalCallbacks believes PayPal's API, and asks it about nothing that is not signed.
+func PayPalCallbacks(guard *idempotency.Guard, webhookID string, api *http.Client, book callback.Handler) (gate.Gate, error) {
+	verify := PayPalVerify(webhookID, NewPayPalCerts("api.paypal.com", nil, nil))
+	verify = PayPalLookup(verify, api, "https://api-m.paypal.com")
+	return callback.New(callback.PayPal(), guard, verify, book, nil)
 }

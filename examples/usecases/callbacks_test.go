@@ -53,9 +53,12 @@ func deliver(t *testing.T, p callback.Preset, verify callback.Verify, body strin
 func TestVerifyBySDK(t *testing.T) {
 	t.Parallel()
 	errSDK := errors.New("not signed")
-	const form, item = "notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS", `{"eventCode":"CAPTURE","pspReference":"1","success":"true"}`
+	const (
+		form = "notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS"
+		item = `{"eventCode":"CAPTURE","pspReference":"1","success":"true","additionalData":{"hmacSignature":"AA=="}}`
+	)
 	for _, signed := range []bool{true, false} {
-		alipay := AlipayVerify(func(form url.Values) error {
+		alipay := AlipayVerify(func(_ context.Context, form url.Values) error {
 			if form.Get("out_trade_no") != "17" || !signed {
 				return errSDK
 			}
@@ -109,7 +112,7 @@ func TestAdyenCallbacks(t *testing.T) { //nolint:paralleltest // the log is the 
 	}
 	w := httptest.NewRecorder()
 	nethttp.Handler(endpoint).ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(
-		`{"notificationItems":[{"NotificationRequestItem":{"eventCode":"CAPTURE","pspReference":"psp1","success":"true"}}]}`)))
+		`{"notificationItems":[{"NotificationRequestItem":{"eventCode":"CAPTURE","pspReference":"psp1","success":"true","additionalData":{"hmacSignature":"AA=="}}}]}`)))
 	if line := log.String(); w.Code != 200 || !strings.Contains(line, "the handler failed") ||
 		strings.Contains(line, "costs less") || strings.Contains(line, "psp1") {
 		t.Errorf("%d: %s", w.Code, line)
