@@ -20,13 +20,14 @@ type admission struct {
 	asked    Request         // for the hook, after the handler
 }
 
-// leave settles by the outcome. What nobody saw counts: a panic, or a
-// connection taken over, would be a way round the limit otherwise.
+// leave settles by the outcome. What nobody saw counts, and so does what the
+// handler gave up: a panic, a connection taken over, or a client that hangs up
+// would be a way round the limit otherwise.
 //
 // It waits for the refund, though the client may be gone: the limiter's budget
 // bounds it. Too late for a refund is no fault.
 func (a *admission) leave(reply *Reply) {
-	if reply == nil || reply.Status == 0 || a.gate.opts.Count(reply.Status) {
+	if reply == nil || reply.Status == 0 || gaveUp(a.ctx, reply) || a.gate.opts.Count(reply.Status) {
 		return
 	}
 	err := a.limiter.Refund(context.WithoutCancel(a.ctx), a.decision)

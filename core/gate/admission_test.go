@@ -38,19 +38,25 @@ func TestOnlyFailures(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	t.Parallel()
-	ended, end := context.WithCancel(context.Background())
 	for name, c := range map[string]struct {
 		reply *gate.Reply
+		gone  bool
 		want  int64
 	}{
-		"success":             {answered(200), 0},
-		"redirect":            {answered(303), 0},
-		"failure":             {answered(401), 1},
-		"fault":               {answered(500), 1},
-		"not seen":            {nil, 1},
-		"taken over":          {answered(0), 1},
-		"switching protocols": {answered(101), 0},
+		"success":               {answered(200), false, 0},
+		"redirect":              {answered(303), false, 0},
+		"failure":               {answered(401), false, 1},
+		"fault":                 {answered(500), false, 1},
+		"not seen":              {nil, false, 1},
+		"taken over":            {answered(0), false, 1},
+		"switching protocols":   {answered(101), false, 0},
+		"gone, gave up":         {answered(200), true, 1},
+		"gone, success":         {&gate.Reply{Status: 200, Partial: true}, true, 0}, // its body is not captured
+		"gone, nothing to send": {answered(204), true, 0},
+		"gone, redirect":        {answered(303), true, 0},
+		"gone, failure":         {answered(401), true, 1},
 	} {
+		ctx, end := context.WithCancel(t.Context())
 		l := hourly(t, 3)
 		var h hook
 		p := gate.RateLimit(l, everyone, &gate.RateLimitOptions{
@@ -61,23 +67,22 @@ func TestCount(t *testing.T) {
 				return gate.OnlyFailures(status)
 			},
 			OnError: h.hear,
-		}).Enter(&request{ctx: ended})
+		}).Enter(&request{ctx: ctx})
 		if got := used(t, l); got != 1 {
 			t.Errorf("%s: %d used while the handler runs", name, got)
 		}
 		if p.Capture != 0 {
 			t.Errorf("%d bytes are captured", p.Capture)
 		}
-		if name == "success" {
-			end() // a client that went away gets it back as well
+		if c.gone {
+			end()
 		}
 		p.Leave(c.reply)
 		if got := used(t, l); got != c.want || h.take() != nil {
 			t.Errorf("%s: %d used, want %d", name, got, c.want)
 		}
-		ended, end = context.WithCancel(context.Background())
+		end()
 	}
-	end()
 }
 
 // A request that takes nothing, or always counts, is not watched.

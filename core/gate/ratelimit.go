@@ -25,9 +25,14 @@ type RateLimitOptions struct {
 	// handler has returned, before the response ends unless the handler flushed
 	// all of it, so that requests in flight count until their outcome is known.
 	// It costs a second round trip, which the client's going away does not cut
-	// short. An outcome that the gate does not see counts, without asking: a
+	// short.
+	//
+	// An outcome that the gate does not see counts, without asking Count: a
 	// panic, an answer left to middleware outside, a connection taken over
-	// before a status was sent.
+	// before a status was sent. So does an empty 200 when the request's context
+	// has ended, because the client hung up or a deadline passed: frameworks make
+	// that of a handler that gives up. Any other answer means what it says, though
+	// the client may be gone: a 200 with a body or one that was flushed, a 204.
 	Count func(status int) bool
 	// Headers are the fields to send; the zero value is [HeadersIETF]. Their
 	// figures are those of the moment when the request was let in: nothing was

@@ -61,8 +61,8 @@ type ReserveOptions struct {
 // The handler finds the reservation with stock.FromContext. It is renewed while
 // the handler runs; then an answer below 400 confirms it, and anything else
 // cancels it: an answer of 400 and above, a panic, a returned error, a refusal of
-// a gate further in ([Reply.Refused]), and an empty 200 of a handler whose client went
-// away. Both are done before the response has ended, unless the handler flushed
+// a gate further in ([Reply.Refused]), and an empty 200 when the request's
+// context has ended: a handler that gave up because its client went away. Both are done before the response has ended, unless the handler flushed
 // all of it, and whether or not the client still listens. A handler that confirms
 // or cancels by itself has decided, whatever it answers then.
 //
@@ -186,16 +186,11 @@ func (g *reserve) leaving(r Request, ctx context.Context, own *stock.Reservation
 			return
 		}
 		conclude := own.Confirm
-		if reply == nil || reply.Status >= 400 || reply.Refused || client.Err() != nil && silent(reply) {
+		if reply == nil || reply.Status >= 400 || reply.Refused || gaveUp(client, reply) {
 			conclude = own.Cancel
 		}
 		if err := conclude(client); err != nil {
 			g.answers.tell(asked, err)
 		}
 	}
-}
-
-// silent says that the answer is the one of a handler that returns without any.
-func silent(reply *Reply) bool {
-	return reply.Status == 200 && len(reply.Body) == 0 && !reply.Partial
 }

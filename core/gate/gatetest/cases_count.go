@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
@@ -167,25 +168,103 @@ func countInFlight(t *testing.T, d Driver) {
 	}
 }
 
-// countClientGone: it is given back though nobody waits for it.
-func countClientGone(t *testing.T, d Driver) {
+// countGone: what counts when a request's context has ended before the handler
+// answers. One that gives up, with an empty 200, has not succeeded. Any other
+// answer means what it says, and its permit is given back though nobody waits.
+func countGone(t *testing.T, d Driver) {
+	for name, end := range map[string]func(client *client, stop context.CancelFunc){
+		"HangsUp":  func(client *client, _ context.CancelFunc) { _ = client.conn.Close() },
+		"Deadline": func(_ *client, stop context.CancelFunc) { stop() },
+	} {
+		for answer, c := range map[string]struct {
+			handler Handler
+			used    int64
+		}{
+			"Nothing": {func(Exchange) error { return nil }, 1},
+			"Empty":   {func(x Exchange) error { return x.Send(200, "") }, 1},
+			"Failure": {say(401, "no"), 1},
+			"Panic":   {func(Exchange) error { panic("gatetest: a handler panics") }, 1},
+			"Success": {say(200, "nobody listens"), 0},
+			"Nobody":  {func(x Exchange) error { return x.Send(204, "") }, 0},
+			"Streamed": {func(x Exchange) error {
+				return x.Stream(200, func(yield func(string) bool) { yield("nobody listens") })
+			}, 0},
+		} {
+			t.Run(name+"/"+answer, func(t *testing.T) {
+				if name == "HangsUp" && !d.Disconnect {
+					t.Skip("requests of this framework do not end with their client")
+				}
+				limited, ended := perHour(t, "counting", 2), watch(t)
+				ended.expect(1)
+				running := make(chan context.CancelFunc, 1)
+				address := d.Serve(t, App{Routes: []Route{{
+					Method: "GET", Pattern: "/detail",
+					Around: []Middleware{func(x Exchange, next func() error) error {
+						ctx, stop := context.WithCancel(context.WithValue(x.Context(), contextKey("stop"), "1"))
+						defer stop()
+						x.SetContext(context.WithValue(ctx, contextKey("stop"), stop))
+						return next()
+					}},
+					Gates: []gate.Gate{
+						pass(gate.Pass{Leave: ended.leave}),
+						gate.RateLimit(limited, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}),
+					},
+					Handler: func(x Exchange) error {
+						running <- x.Context().Value(contextKey("stop")).(context.CancelFunc)
+						<-x.Context().Done()
+						return c.handler(x)
+					},
+				}}})
+				client := dial(t, address)
+				if err := client.write("GET", "/detail", ""); err != nil {
+					t.Fatal(err)
+				}
+				stop := next(t, running)
+				if got := used(t, limited); got != 1 {
+					t.Errorf("%d used while the handler runs", got)
+				}
+				end(client, stop)
+				ended.await(1)
+				if got := used(t, limited); got != c.used {
+					t.Errorf("%d used, want %d", got, c.used)
+				}
+			})
+		}
+	}
+}
+
+// countHangUps: clients that hang up one after the other, on a handler that gives
+// up then, get no further than the limit.
+func countHangUps(t *testing.T, d Driver) {
 	if !d.Disconnect {
 		t.Skip("requests of this framework do not end with their client")
 	}
-	running := make(chan struct{}, 1)
-	address, l := counting(t, d, 2, gate.OnlyFailures, func(x Exchange) error {
-		running <- struct{}{}
-		<-x.Context().Done()
-		return say(200, "nobody listens")(x)
-	})
-	c := dial(t, address)
-	if err := c.write("GET", "/detail", ""); err != nil {
-		t.Fatal(err)
+	const attempts, admitted = 30, 5
+	var running atomic.Int64
+	ended := watch(t)
+	address := d.Serve(t, App{Routes: []Route{{
+		Method: "GET", Pattern: "/detail",
+		Gates: []gate.Gate{
+			pass(gate.Pass{Leave: ended.leave}),
+			gate.RateLimit(perHour(t, "counting", admitted), everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}),
+		},
+		Handler: func(x Exchange) error {
+			running.Add(1)
+			<-x.Context().Done()
+			return nil
+		},
+	}}})
+	ended.expect(attempts)
+	for i := range attempts {
+		before, c := running.Load(), dial(t, address)
+		if err := c.write("GET", "/detail", ""); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the handler, or a refusal", func() bool { return running.Load() > before || len(ended.all()) > i })
+		_ = c.conn.Close()
+		ended.await(i + 1)
 	}
-	next(t, running)
-	if got := used(t, l); got != 1 {
-		t.Errorf("%d used while the handler runs", got)
+	if n := running.Load(); n != admitted {
+		t.Errorf("%d of %d attempts got to the handler, want %d", n, attempts, admitted)
 	}
-	_ = c.conn.Close()
-	await(t, "the refund", func() bool { return used(t, l) == 0 })
 }

@@ -116,12 +116,17 @@ var nethttpBugs = []bug{
 		"a gate inside a Chain does not find those of the Chain",
 	},
 	{
-		"core/gate/admission.go", "reply == nil || reply.Status == 0 || a.gate", "reply != nil && reply.Status == 0 || reply != nil && a.gate",
+		"core/gate/admission.go", "reply == nil || reply.Status == 0 || gaveUp(a.ctx, reply) || a.gate.opts.Count(reply.Status)",
+		"reply != nil && (reply.Status == 0 || gaveUp(a.ctx, reply) || a.gate.opts.Count(reply.Status))",
 		"a panic is a way round a limit of failures",
 	},
 	{
 		"core/gate/admission.go", "reply.Status == 0 || ", "",
 		"a connection taken over is a way round a limit",
+	},
+	{
+		"core/gate/admission.go", " || gaveUp(a.ctx, reply)", "",
+		"a client that hangs up gets round a limit of failures",
 	},
 	{
 		"core/gate/admission.go", "context.WithoutCancel(a.ctx)", "a.ctx",
@@ -337,11 +342,11 @@ var nethttpBugs = []bug{
 		"a handler that refuses has sold its unit",
 	},
 	{
-		"core/gate/reserve.go", " || client.Err() != nil && silent(reply)", "",
+		"core/gate/reserve.go", " || gaveUp(client, reply)", "",
 		"a handler that gave up with its client has sold its unit",
 	},
 	{
-		"core/gate/reserve.go", "client.Err() != nil && silent(reply)", "client.Err() != nil",
+		"core/gate/reserve.go", "gaveUp(client, reply)", "client.Err() != nil",
 		"a client that goes away loses the unit of a handler that succeeds",
 	},
 	{
