@@ -202,8 +202,8 @@ func TestASweepEndsWithTheBudget(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
-	s := newStock(t, endless{srv.Client(t)}, prefix, &stock.Options{Budget: 500 * time.Millisecond})
-	other := newStock(t, srv.Client(t), prefix, nil) // which has the time of a busy machine
+	s := newStock(t, endless{srv.Client(t)}, prefix, &stock.Options{Budget: 2 * time.Second}) // no single sweep takes that long
+	other := newStock(t, srv.Client(t), prefix, nil)                                          // which has the time of a busy machine
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := s.Warm(ctx); err != nil {
