@@ -1,0 +1,54 @@
+package examples_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestTheREADMEClaimsWhatServersRuns holds the versions in the README and in its
+// translation to those that `make servers` asks for. No Debian has Redis 6.2, so
+// the READMEs must say that it was not tested.
+func TestTheREADMEClaimsWhatServersRuns(t *testing.T) {
+	t.Parallel()
+	const untested = "redis-6.2"
+	wanted := regexp.MustCompile(`(?m)^wanted='(.*)'$`).FindStringSubmatch(page(t, "../scripts/servers.sh"))
+	if wanted == nil {
+		t.Fatal("scripts/servers.sh has no line wanted='…'")
+	}
+	versions, found := map[string][]string{}, false
+	for name := range strings.FieldsSeq(wanted[1]) {
+		if name == untested {
+			found = true
+			continue
+		}
+		server, version, _ := strings.Cut(name, "-")
+		versions[server] = append(versions[server], version)
+	}
+	if !found || len(versions["redis"]) < 2 || len(versions["valkey"]) < 3 {
+		t.Fatalf("make servers asks for %q", wanted[1])
+	}
+	english := func(all []string) string {
+		last := len(all) - 1
+		return strings.Join(all[:last], ", ") + " and " + all[last]
+	}
+	chinese := func(all []string) string { return strings.Join(all, "、") }
+	for name, sentences := range map[string][]string{
+		"../README.md": {
+			fmt.Sprintf("on Redis %s and on Valkey %s.", english(versions["redis"]), english(versions["valkey"])),
+			"Redis 6.2 was not tested",
+		},
+		"../README.zh-CN.md": {
+			fmt.Sprintf("在 Redis %s 和 Valkey %s 上", chinese(versions["redis"]), chinese(versions["valkey"])),
+			"Redis 6.2 没有测试过",
+		},
+	} {
+		text := strings.Join(strings.Fields(page(t, name)), " ")
+		for _, sentence := range sentences {
+			if !strings.Contains(text, sentence) {
+				t.Errorf("%s does not say %q", name, sentence)
+			}
+		}
+	}
+}
