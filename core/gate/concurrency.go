@@ -1,6 +1,10 @@
 package gate
 
-import "github.com/neap-go/neap/core/limit"
+import (
+	"fmt"
+
+	"github.com/neap-go/neap/core/limit"
+)
 
 // ConcurrencyOptions are the options of [Concurrency]. Their functions are
 // called by many requests at once; what they panic with, the request panics
@@ -8,6 +12,11 @@ import "github.com/neap-go/neap/core/limit"
 type ConcurrencyOptions struct {
 	// Skip lets a request pass uncounted, such as a health check.
 	Skip func(Request) bool
+	// Headers are the fields to send, [HeadersIETF] or [HeadersNone]. They say how
+	// many requests may be in flight, this one among them, and how many more when
+	// this one was let in. The older fields have no unit and would be taken for
+	// those of a rate limit, so Concurrency panics on them.
+	Headers Headers
 	// Render makes the answer to a request that may not run, as that of
 	// [RateLimitOptions] does.
 	Render func(Denial) Reply
@@ -34,8 +43,8 @@ const titleFull = "Too many requests are in flight"
 // connection that was taken over and lives on, and with Fiber a response that
 // is streamed, since its stream runs after the handler has returned.
 //
-// It panics at wiring on a nil c or key; nil options are the defaults, and
-// options are copied.
+// It panics at wiring on a nil c or key and on Headers that have no unit; nil
+// options are the defaults, and options are copied.
 func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
 	if c == nil {
 		panic("gate.Concurrency: the limit is nil; make one with limit.NewConcurrency")
@@ -43,7 +52,10 @@ func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
 	mustKeys("Concurrency", key)
 	g := &concurrency{limit: c, key: key}
 	if opts != nil {
-		g.skip = opts.Skip
+		if opts.Headers != HeadersIETF && opts.Headers != HeadersNone {
+			panic(fmt.Sprintf("gate.Concurrency: ConcurrencyOptions.Headers is %d; only HeadersIETF can say that the unit is requests in flight, and HeadersNone sends none", opts.Headers))
+		}
+		g.skip, g.headers = opts.Skip, opts.Headers
 		g.answers = answers{render: opts.Render, onError: opts.OnError}
 	}
 	return g
@@ -53,6 +65,7 @@ type concurrency struct {
 	limit   *limit.Concurrency
 	key     Key
 	skip    func(Request) bool
+	headers Headers
 	answers answers
 }
 
@@ -72,11 +85,14 @@ func (g *concurrency) Enter(r Request) Pass {
 	if slot.Degraded {
 		g.tell(r, slot)
 	}
+	fields := g.headers.inFlight(&slot.Decision)
 	if !slot.Allowed {
-		return g.answers.deny(Denial{Status: 429, Title: titleFull, RetryAfter: slot.RetryAfter, Decision: &slot.Decision})
+		return g.answers.deny(r, Denial{
+			Status: 429, Title: titleFull, RetryAfter: slot.RetryAfter, Header: fields, Decision: &slot.Decision,
+		})
 	}
 	// What Release cannot do at once goes on in the background.
-	return Pass{Leave: func(*Reply) { _ = slot.Release(ctx) }}
+	return Pass{Header: fields, Leave: func(*Reply) { _ = slot.Release(ctx) }}
 }
 
 // tell gives the slot back when the hook panics: nobody will leave.

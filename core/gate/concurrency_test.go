@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestConcurrencyHoldsASlotUntilLeave(t *testing.T) {
 	g := gate.Concurrency(c, gate.ByHeader("X-Api-Key"), nil)
 	a := with("X-Api-Key", "a")
 	first, second := g.Enter(a), g.Enter(a)
-	if status(first) != 200 || status(second) != 200 || first.Header != nil || first.Capture != 0 {
+	if status(first) != 200 || status(second) != 200 || first.Capture != 0 {
 		t.Fatalf("%+v, %+v", first, second)
 	}
 	full := g.Enter(a)
@@ -49,7 +50,7 @@ func TestConcurrencyHoldsASlotUntilLeave(t *testing.T) {
 	if status(full) != 429 || string(full.Reply.Body) != body || full.Leave != nil {
 		t.Errorf("%+v", full.Reply)
 	}
-	if h := full.Reply.Header; single(t, h, "Retry-After") != "1" || single(t, h, "Cache-Control") != "no-store" || len(h) != 3 {
+	if h := full.Reply.Header; single(t, h, "Retry-After") != "1" || single(t, h, "Cache-Control") != "no-store" || len(h) != 5 {
 		t.Errorf("%+v", h)
 	}
 	if got := status(g.Enter(with("X-Api-Key", "b"))); got != 200 {
@@ -187,5 +188,40 @@ func TestConcurrencyPanics(t *testing.T) {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Concurrency: ") {
 			t.Errorf("%s: %v", name, v)
 		}
+	}
+}
+
+// The unit of the quota is not requests, and there is no window.
+func TestConcurrencyFields(t *testing.T) {
+	t.Parallel()
+	for headers, want := range map[gate.Headers][]gate.Field{
+		gate.HeadersIETF: {
+			{Name: "Ratelimit-Policy", Value: `"inflight";q=2;qu="concurrent-requests"`, Add: true},
+			{Name: "Ratelimit", Value: `"inflight";r=1`, Add: true},
+		},
+		gate.HeadersNone: nil,
+	} {
+		g := gate.Concurrency(inFlight(t, 2), everyone, &gate.ConcurrencyOptions{Headers: headers})
+		p := g.Enter(&request{})
+		if !slices.Equal(p.Header, want) {
+			t.Errorf("%d: got %+v, want %+v", headers, p.Header, want)
+		}
+		g.Enter(&request{})
+		full := g.Enter(&request{})
+		if got := lines(full.Reply.Header, "Ratelimit"); (len(got) == 1) != (want != nil) || want != nil && got[0] != `"inflight";r=0` {
+			t.Errorf("%d: a denial has %q", headers, got)
+		}
+	}
+	for _, headers := range []gate.Headers{gate.HeadersLegacy, gate.HeadersX, 9} {
+		text, _ := panics(t, func() {
+			gate.Concurrency(inFlight(t, 2), everyone, &gate.ConcurrencyOptions{Headers: headers})
+		}).(string)
+		if !strings.Contains(text, "ConcurrencyOptions.Headers") {
+			t.Errorf("Headers %d: got %q, want a panic that names the option", headers, text)
+		}
+	}
+	open := gate.Concurrency(without(t, limit.FailOpen), everyone, nil).Enter(&request{})
+	if open.Reply != nil || open.Header != nil {
+		t.Errorf("what nobody counted has fields: %+v", open)
 	}
 }

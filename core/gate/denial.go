@@ -32,6 +32,10 @@ type Denial struct {
 	Header []Field
 	// Decision is the limiter's, of a 429; nil otherwise. It is read-only.
 	Decision *limit.Decision
+	// Request is the request that is denied, so that an answer may carry its id or
+	// use its language. It is valid until the Render function has returned, and
+	// must not be kept; the strings that its methods return may be.
+	Request Request
 }
 
 // answers is how a gate says no: what the options of all gates have in common.
@@ -43,7 +47,8 @@ type answers struct {
 const titleInternal = "Internal Server Error"
 
 // deny refuses a request.
-func (a answers) deny(d Denial) Pass {
+func (a answers) deny(r Request, d Denial) Pass {
+	d.Request = r
 	reply := a.reply(d)
 	reply.Refused = true
 	return Pass{Reply: reply}
@@ -81,10 +86,10 @@ func missingFields(protocol, own []Field) []Field {
 // says when it is a refusal, otherwise with a 500, and the hook is told.
 func (a answers) refuse(r Request, err error) Pass {
 	if refused, ok := asRefusal(err); ok {
-		return a.deny(Denial{Status: refused.status, Title: refused.title})
+		return a.deny(r, Denial{Status: refused.status, Title: refused.title})
 	}
 	a.tell(r, err)
-	return a.deny(Denial{Status: 500, Title: titleInternal})
+	return a.deny(r, Denial{Status: 500, Title: titleInternal})
 }
 
 // retryUnavailable is when to come back while Redis cannot answer: not at once,
@@ -103,7 +108,7 @@ func (a answers) away(r Request, err error, problem, title string) Pass {
 	if !errors.Is(err, context.Canceled) {
 		a.tell(r, err)
 	}
-	return a.deny(Denial{Status: 503, Type: problem, Title: title, RetryAfter: retryUnavailable})
+	return a.deny(r, Denial{Status: 503, Type: problem, Title: title, RetryAfter: retryUnavailable})
 }
 
 func (a answers) tell(r Request, err error) {

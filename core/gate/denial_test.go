@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/lock"
 )
 
 func TestRender(t *testing.T) {
@@ -75,5 +76,44 @@ func TestRefused429SaysWhenToRetry(t *testing.T) {
 	g := gate.RateLimit(hourly(t, 1), func(gate.Request) (string, error) { return "", gate.Refuse(429, "Not you") }, nil)
 	if p := g.Enter(&request{}); status(p) != 429 || single(t, p.Reply.Header, "Retry-After") != "1" {
 		t.Errorf("%+v", p.Reply)
+	}
+}
+
+// An answer of one's own may carry the id and use the language of the request.
+func TestRenderHasTheRequest(t *testing.T) {
+	t.Parallel()
+	render := func(d gate.Denial) gate.Reply {
+		if d.Request == nil {
+			return gate.Reply{Body: []byte("no request")}
+		}
+		if d.Request.Header("X-Request-Id") == nil { // the request that comes first
+			return gate.Reply{}
+		}
+		return gate.Reply{
+			Header: []gate.Field{{Name: "X-Request-Id", Value: d.Request.Header("X-Request-Id")[0]}},
+			Body:   []byte(d.Request.Header("Accept-Language")[0]),
+		}
+	}
+	limited := &gate.RateLimitOptions{Render: render}
+	held, _ := locks(t, lock.Options{})
+	for want, gates := range map[int][]gate.Gate{
+		400: {gate.RateLimit(hourly(t, 1), gate.ByHeader("X-Api-Key"), limited)},
+		409: {gate.Exclusive(held, everyone, &gate.ExclusiveOptions{Render: render})},
+		429: {
+			gate.RateLimit(hourly(t, 1), everyone, limited),
+			gate.Concurrency(inFlight(t, 1), everyone, &gate.ConcurrencyOptions{Render: render}),
+		},
+		500: {gate.RateLimit(hourly(t, 1), gate.ByRoute(), limited)},
+		503: {gate.RateLimit(dead(t), everyone, limited)},
+	} {
+		for i, g := range gates {
+			r := with("X-Request-Id", "r-17")
+			r.header["Accept-Language"] = []string{"de"}
+			g.Enter(&request{})
+			p := g.Enter(r)
+			if status(p) != want || string(p.Reply.Body) != "de" || single(t, p.Reply.Header, "X-Request-Id") != "r-17" {
+				t.Errorf("%d, gate %d: got %d %q %+v", want, i, status(p), p.Reply.Body, p.Reply.Header)
+			}
+		}
 	}
 }

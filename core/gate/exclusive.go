@@ -104,7 +104,7 @@ func (g *exclusive) Enter(r Request) Pass {
 	held, err := g.acquire(r.Context(), subject)
 	switch {
 	case errors.Is(err, lock.ErrHeld):
-		return g.answers.deny(Denial{Status: 409, Title: titleHeld, RetryAfter: retryHeld})
+		return g.answers.deny(r, Denial{Status: 409, Title: titleHeld, RetryAfter: retryHeld})
 	case err != nil:
 		return g.answers.unavailable(r, err)
 	}

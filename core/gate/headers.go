@@ -20,14 +20,25 @@ const (
 	//	RateLimit-Policy: "burst";q=10;w=1
 	//	RateLimit: "burst";r=9;t=1
 	//
-	// q is how much can be taken at once, w the seconds an exhausted policy
-	// takes to become whole, r how much is left, t the seconds until there is
-	// more. Both fields are lists: those of an outer and an inner gate stand
-	// side by side.
+	// q is the quota: how much can be taken at once. w is its time window: the
+	// seconds that an exhausted policy takes to become whole. r is the available
+	// quota. t is the effective window: a client that uses no more than r within
+	// t seconds is not denied by this policy, and when they are over there is more
+	// than r. It is never too short. It is longer than it needs to be by what it
+	// is rounded up, and after a burst on a [limit.SlidingWindow]. Where q counts
+	// something else than requests, qu says what:
+	//
+	//	RateLimit-Policy: "upload";q=65535;qu="content-bytes";w=10
+	//	RateLimit-Policy: "inflight";q=2;qu="concurrent-requests"
+	//
+	// Requests in flight have neither w nor t, since nobody knows when one ends.
+	// Both fields are lists: those of an outer and an inner gate stand side by
+	// side.
 	HeadersIETF Headers = iota
 	// HeadersLegacy sends RateLimit-Limit, RateLimit-Remaining and
 	// RateLimit-Reset, as drafts up to 06 had them, for the policy that binds:
-	// q, r and t of above. An inner gate's replace an outer one's.
+	// q, r and t of above. They have no unit. An inner gate's replace an outer
+	// one's.
 	HeadersLegacy
 	// HeadersX sends X-RateLimit-Limit, X-RateLimit-Remaining and
 	// X-RateLimit-Reset, which are the legacy ones by their older name. Reset
@@ -82,6 +93,7 @@ func ietfFields(d *limit.Decision, spare int) []Field {
 			text = append(text, ", "...)
 		}
 		text = appendItem(text, s.Policy, ";q=", s.Limit)
+		text = appendUnit(text, s.Unit)
 		text = append(text, ";w="...)
 		text = strconv.AppendInt(text, seconds(s.Window), 10)
 		if s.Policy == d.Policy {
@@ -104,6 +116,30 @@ func appendItem(text []byte, policy, parameter string, n int64) []byte {
 	text = strconv.AppendQuoteToASCII(text, policy)
 	text = append(text, parameter...)
 	return strconv.AppendInt(text, min(n, maxInteger), 10)
+}
+
+// appendUnit leaves away the default (section 3.1 of the draft).
+func appendUnit(text []byte, unit string) []byte {
+	if unit == "" {
+		return text
+	}
+	text = append(text, ";qu="...)
+	return strconv.AppendQuoteToASCII(text, unit)
+}
+
+// inFlight formats the decision of a limit on requests in flight.
+func (h Headers) inFlight(d *limit.Decision) []Field {
+	if h == HeadersNone || d.Policy == "" {
+		return nil
+	}
+	var room [128]byte
+	text := appendUnit(appendItem(room[:0], d.Policy, ";q=", d.Limit), limit.UnitConcurrentRequests)
+	cut := len(text)
+	all := string(appendItem(text, d.Policy, ";r=", d.Remaining))
+	return []Field{
+		{Name: fieldPolicy, Value: all[:cut], Add: true},
+		{Name: fieldRateLimit, Value: all[cut:], Add: true},
+	}
 }
 
 func legacyFields(d *limit.Decision, spare int, total, remaining, reset string) []Field {

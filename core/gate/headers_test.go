@@ -51,6 +51,11 @@ func single(t *testing.T, fields []gate.Field, name string) string {
 	return v[0]
 }
 
+// bytesOf is a policy whose permits are of a unit.
+func bytesOf(unit string) limit.Policy {
+	return limit.FixedWindow{Name: "bytes", Limit: 65535, Window: 10 * time.Second, Unit: unit}
+}
+
 func TestHeaderForms(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,6 +72,10 @@ func TestHeaderForms(t *testing.T) {
 				add("Ratelimit-Policy", `"burst";q=10;w=1`), add("Ratelimit", `"burst";r=9;t=1`)}},
 			{gate.HeadersIETF, []limit.Policy{bucket, window}, []gate.Field{
 				add("Ratelimit-Policy", `"burst";q=10;w=1, "hourly";q=3;w=3600`), add("Ratelimit", `"hourly";r=2;t=3600`)}},
+			{gate.HeadersIETF, []limit.Policy{bytesOf("requests")}, []gate.Field{
+				add("Ratelimit-Policy", `"bytes";q=65535;w=10`), add("Ratelimit", `"bytes";r=65534;t=10`)}},
+			{gate.HeadersIETF, []limit.Policy{bytesOf("content-bytes")}, []gate.Field{
+				add("Ratelimit-Policy", `"bytes";q=65535;qu="content-bytes";w=10`), add("Ratelimit", `"bytes";r=65534;t=10`)}},
 			{gate.HeadersLegacy, []limit.Policy{bucket, window}, []gate.Field{
 				set("Ratelimit-Limit", "3"), set("Ratelimit-Remaining", "2"), set("Ratelimit-Reset", "3600")}},
 			{gate.HeadersX, []limit.Policy{window, bucket}, []gate.Field{
@@ -133,6 +142,79 @@ func TestResetIsWhenThereIsMore(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The effective window of draft-ietf-httpapi-ratelimit-headers-11 section 4.1.2:
+// a client that uses r at once is admitted, and within t, before it is rounded up
+// to a second, it can use no more. When t is over there is more than r. A sliding
+// window takes what is used at once for spread evenly when its window turns, and
+// may then admit another a little earlier.
+func TestEffectiveWindow(t *testing.T) {
+	t.Parallel()
+	random := redistest.Rand(t)
+	policies := []func(n int64, span time.Duration) limit.Policy{
+		func(n int64, span time.Duration) limit.Policy {
+			return limit.TokenBucket{Name: "p", Rate: n, Per: span, Burst: n + 3}
+		},
+		func(n int64, span time.Duration) limit.Policy {
+			return limit.FixedWindow{Name: "p", Limit: n, Window: span}
+		},
+		func(n int64, span time.Duration) limit.Policy {
+			return limit.SlidingWindow{Name: "p", Limit: n, Window: span}
+		},
+		func(n int64, span time.Duration) limit.Policy {
+			return limit.SlidingLog{Name: "p", Limit: n, Window: span}
+		},
+	}
+	for i := range 400 {
+		make, n, span := policies[i%len(policies)], random.Int64N(20)+1, time.Duration(random.Int64N(20_000)+1)*time.Millisecond
+		pauses := []time.Duration{}
+		for range random.IntN(30) + 1 {
+			pauses = append(pauses, time.Duration(random.Int64N(int64(span))/4))
+		}
+		synctest.Test(t, func(t *testing.T) {
+			spends, waits := local(t, make(n, span)), local(t, make(n, span))
+			var state map[string]int64
+			for _, pause := range pauses {
+				time.Sleep(pause)
+				for _, l := range []*limit.Limiter{spends, waits} {
+					p := gate.RateLimit(l, everyone, nil).Enter(&request{})
+					fields := p.Header
+					if p.Reply != nil {
+						fields = p.Reply.Header
+					}
+					state = integers(t, lines(fields, "Ratelimit"))["p"]
+				}
+			}
+			r, window := state["r"], time.Duration(state["t"])*time.Second
+			d, err := spends.TakeN(t.Context(), "everyone", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var exact time.Duration
+			for s := range d.States() {
+				exact = s.NextAfter
+			}
+			if exact <= window-time.Second || exact > window {
+				t.Fatalf("t is %v, and there is more after %v", window, exact)
+			}
+			for k := range r {
+				if d, err := spends.Take(t.Context(), "everyone"); err != nil || !d.Allowed {
+					t.Fatalf("permit %d of r=%d: %+v, %v", k+1, r, d, err)
+				}
+			}
+			almost := max(exact-time.Millisecond, 0) // the clock of a bucket moves by milliseconds
+			time.Sleep(almost)
+			_, estimates := make(n, span).(limit.SlidingWindow)
+			if d, err := spends.Take(t.Context(), "everyone"); err != nil || d.Allowed && !estimates {
+				t.Fatalf("more than r=%d were admitted within %v: %+v, %v", r, almost, d, err)
+			}
+			time.Sleep(window - almost)
+			if d, err := waits.Peek(t.Context(), "everyone"); err != nil || d.Remaining <= r {
+				t.Fatalf("r was %d, and %d after t=%v, %v", r, d.Remaining, window, err)
+			}
+		})
+	}
 }
 
 // The largest numbers stay what a Structured Field can hold.

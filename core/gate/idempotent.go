@@ -157,7 +157,7 @@ func (g *idempotent) Enter(r Request) Pass {
 // more: it would wait for itself. What it has done nobody knows.
 func (g *idempotent) again(r Request) Pass {
 	g.answers.tell(r, fmt.Errorf("%w: a request came through its own gate.Idempotent a second time", ErrWiring))
-	return Pass{Reply: g.answers.reply(Denial{Status: 500, Title: titleInternal})}
+	return Pass{Reply: g.answers.reply(Denial{Status: 500, Title: titleInternal, Request: r})}
 }
 
 // keyless answers a request without a usable key, with a problem type where
@@ -171,7 +171,7 @@ func (g *idempotent) keyless(r Request, err error) Pass {
 	if refused.missing {
 		problem = typeKeyMissing
 	}
-	return g.answers.deny(Denial{Status: 400, Type: problem, Title: refused.title})
+	return g.answers.deny(r, Denial{Status: 400, Type: problem, Title: refused.title})
 }
 
 // unknown makes a 401 of a principal that is missing without saying more.
@@ -211,7 +211,7 @@ func (g *idempotent) refused(r Request, err error) Pass {
 	default:
 		return g.answers.away(r, err, typeUnavailable, "The request was not begun")
 	}
-	return g.answers.deny(d)
+	return g.answers.deny(r, d)
 }
 
 func (g *idempotent) replay(r Request, result []byte) Pass {

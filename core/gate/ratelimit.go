@@ -151,7 +151,7 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 }
 
 func (g *rateLimit) exceeded(r Request, d limit.Decision) Pass {
-	return g.answers.deny(Denial{
+	return g.answers.deny(r, Denial{
 		Status: 429, Type: typeQuota, Title: titleQuota,
 		RetryAfter: d.RetryAfter,
 		Header:     g.opts.Headers.fields(&d, 2),

@@ -170,7 +170,7 @@ func (g *reserve) refused(r Request, err error) Pass {
 	default:
 		return g.answers.away(r, err, typeNotReserved, "Nothing was reserved") // what Redis may have granted is given back
 	}
-	return g.answers.deny(d)
+	return g.answers.deny(r, d)
 }
 
 // leaving keeps the units or gives them back, whatever became of the client.

@@ -40,6 +40,8 @@ type Decision struct {
 type State struct {
 	// Policy is the policy's name.
 	Policy string
+	// Unit is what the policy counts; empty is requests.
+	Unit string
 	// Shadow says that the policy is not enforced.
 	Shadow bool
 	// Allowed says whether this policy alone would have granted the permits.

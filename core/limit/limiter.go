@@ -170,7 +170,7 @@ func (l *Limiter) decision(g *grant, peek bool) Decision {
 	}
 	for i, r := range l.rules {
 		s := r.state(g.readings[i], min(g.cost, r.id().limit))
-		s.Shadow = r.id().shadow
+		s.Unit, s.Shadow = r.id().quotaUnit, r.id().shadow
 		if peek && s.Remaining < 1 {
 			s.Allowed, s.RetryAfter = false, s.NextAfter
 		}

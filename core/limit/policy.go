@@ -16,12 +16,28 @@ import (
 // letters, digits, dots, dashes and underscores; empty means one made of the
 // numbers. Changing a policy's numbers starts a fresh state, so that instances
 // of two versions never misread each other.
+//
+// A policy's Unit says what a permit is, for clients that read the RateLimit
+// fields: "content-bytes", for example, where the cost of a request is the length
+// of its body. It has the same characters as a name. Empty means requests. It is a
+// word for clients alone: it is no part of the key, and a change of it keeps what
+// was counted. Every policy of a limiter has the same Unit, since each decision
+// charges all of them with the same cost. Requests in flight have a limit of their
+// own, [Concurrency], whose unit is [UnitConcurrentRequests].
 type Policy interface {
 	// PolicyName is the name as decisions report it.
 	PolicyName() string
 
 	compile() (rule, error)
+	quotaUnit() string
 }
+
+// The units that draft-ietf-httpapi-ratelimit-headers-11 section 3.1.2 defines.
+const (
+	UnitRequests           = "requests"
+	UnitContentBytes       = "content-bytes"
+	UnitConcurrentRequests = "concurrent-requests"
+)
 
 // TokenBucket admits Rate permits per Per on average and Burst at once: at
 // most Burst + Rate·t/Per in any time t. It keeps one key of some 100 bytes a
@@ -35,6 +51,7 @@ type TokenBucket struct {
 	Rate  int64
 	Per   time.Duration
 	Burst int64
+	Unit  string
 }
 
 // FixedWindow admits Limit permits in each Window, which begins with its first
@@ -45,6 +62,7 @@ type FixedWindow struct {
 	Name   string
 	Limit  int64
 	Window time.Duration
+	Unit   string
 }
 
 // SlidingWindow admits Limit permits in a Window that slides, as far as two
@@ -57,6 +75,7 @@ type SlidingWindow struct {
 	Name   string
 	Limit  int64
 	Window time.Duration
+	Unit   string
 }
 
 // SlidingLog never admits more than Limit permits in any Window: it keeps the
@@ -67,6 +86,7 @@ type SlidingLog struct {
 	Name   string
 	Limit  int64
 	Window time.Duration
+	Unit   string
 }
 
 // PolicyName is Name, or a name made of the numbers.
@@ -80,6 +100,11 @@ func (p SlidingWindow) PolicyName() string { return nameOr(p.Name, p.signature()
 
 // PolicyName is Name, or a name made of the numbers.
 func (p SlidingLog) PolicyName() string { return nameOr(p.Name, p.signature()) }
+
+func (p TokenBucket) quotaUnit() string   { return p.Unit }
+func (p FixedWindow) quotaUnit() string   { return p.Unit }
+func (p SlidingWindow) quotaUnit() string { return p.Unit }
+func (p SlidingLog) quotaUnit() string    { return p.Unit }
 
 func (p TokenBucket) signature() string {
 	return fmt.Sprintf("bucket-%d-%s-%d", p.Rate, span(p.Per), p.burst())
@@ -177,7 +202,7 @@ func compile(policies []Policy) ([]rule, error) {
 	}
 	var faults []error
 	rules := make([]rule, 0, len(policies))
-	var shadows []rule
+	var shadows, all []rule
 	seen := make(map[string]bool, len(policies))
 	for i, p := range policies {
 		if isNil(p) {
@@ -186,7 +211,7 @@ func compile(policies []Policy) ([]rule, error) {
 		}
 		r, err := p.compile()
 		name := p.PolicyName()
-		err = errors.Join(err, keyspace.CheckName("Name", name))
+		err = errors.Join(err, keyspace.CheckName("Name", name), checkUnit(p.quotaUnit()))
 		if err == nil && seen[name] {
 			err = fmt.Errorf("Name %q is used twice: give each policy a Name of its own", name)
 		}
@@ -196,6 +221,13 @@ func compile(policies []Policy) ([]rule, error) {
 				faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, p, fault))
 			}
 			continue
+		}
+		r.id().quotaUnit = unitOf(p)
+		all = append(all, r)
+		if first := all[0].id().quotaUnit; r.id().quotaUnit != first {
+			faults = append(faults, fmt.Errorf(
+				"policies[%d] (%T): Unit is %q, and another policy's is %q: a limiter charges each policy with the same cost, so give all of them one Unit",
+				i, p, r.id().quotaUnit, first))
 		}
 		if r.id().shadow {
 			shadows = append(shadows, r)
@@ -207,6 +239,23 @@ func compile(policies []Policy) ([]rule, error) {
 		return nil, err
 	}
 	return append(rules, shadows...), nil
+}
+
+// unitOf is the unit of a policy, where empty is requests.
+func unitOf(p Policy) string {
+	if unit := p.quotaUnit(); unit != UnitRequests {
+		return unit
+	}
+	return ""
+}
+
+// checkUnit holds a unit to the characters of a name, which need no escaping in
+// a String of a Structured Field (RFC 9651 section 3.3.3).
+func checkUnit(unit string) error {
+	if unit == "" {
+		return nil
+	}
+	return keyspace.CheckName("Unit", unit)
 }
 
 // faultsOf are the faults that an error joins, or the error itself.

@@ -50,6 +50,8 @@ type identity struct {
 	tail  string // of a Redis key: the name and the numbers
 	limit int64  // the most a request can cost
 	unit  int64  // what the script counts for a permit
+	// quotaUnit is what a permit is, for clients; empty is requests.
+	quotaUnit string
 	// shadow says that the policy is watched and not enforced.
 	shadow bool
 }

@@ -1,6 +1,7 @@
 package gatetest
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,23 +53,29 @@ func inFlight(t *testing.T, d Driver) {
 	const problem = `{"title":"Too many requests are in flight","status":429,"detail":"Retry after 1 s."}` + "\n"
 	for range 2 {
 		get(t, address, "/slow").is(t, 429, problem,
-			"Cache-Control: no-store", "Content-Type: application/problem+json", "Retry-After: 1")
+			"Cache-Control: no-store", "Content-Type: application/problem+json", "Retry-After: 1",
+			inFlightPolicy(most), `Ratelimit: "inflight";r=0`)
 	}
 	end()
-	for _, h := range held {
+	for i, h := range held {
 		a, err := h.read("GET")
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.is(t, 200, "done", "Content-Type: "+plain)
+		a.is(t, 200, "done", "Content-Type: "+plain, inFlightPolicy(most), fmt.Sprintf(`Ratelimit: "inflight";r=%d`, most-i-1))
 	}
 	if n := c.Stats().InFlight; n != 0 {
 		t.Errorf("when all responses had ended, %d were still in flight", n)
 	}
 	one := dial(t, address)
 	for range 2 * most {
-		one.do("GET", "/slow").is(t, 200, "done", "Content-Type: "+plain)
+		one.do("GET", "/slow").is(t, 200, "done", "Content-Type: "+plain, inFlightPolicy(most), `Ratelimit: "inflight";r=2`)
 	}
+}
+
+// inFlightPolicy says that the quota is of requests in flight.
+func inFlightPolicy(most int) string {
+	return fmt.Sprintf(`Ratelimit-Policy: "inflight";q=%d;qu="concurrent-requests"`, most)
 }
 
 // inFlightPanics: a handler that panics gives its slot back.
@@ -120,5 +127,5 @@ func inFlightGone(t *testing.T, d Driver) {
 	slow.Store(false)
 	end()
 	freed(t, c)
-	get(t, address, "/slow").is(t, 200, "done", "Content-Type: "+plain)
+	get(t, address, "/slow").is(t, 200, "done", "Content-Type: "+plain, inFlightPolicy(1), `Ratelimit: "inflight";r=0`)
 }

@@ -1,0 +1,68 @@
+package limit
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// withUnit is a policy of each kind with a unit.
+func withUnit(unit string) []Policy {
+	return []Policy{
+		TokenBucket{Name: "bucket", Rate: 3, Per: time.Hour, Unit: unit},
+		FixedWindow{Name: "window", Limit: 3, Window: time.Hour, Unit: unit},
+		SlidingWindow{Name: "sliding", Limit: 3, Window: time.Hour, Unit: unit},
+		SlidingLog{Name: "log", Limit: 3, Window: time.Hour, Unit: unit},
+		Shadow(FixedWindow{Name: "shadow", Limit: 3, Window: time.Hour, Unit: unit}),
+	}
+}
+
+// TestUnitIsAWordForClients: every state has it, and no key does, so that a
+// change of it keeps what was counted.
+func TestUnitIsAWordForClients(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	taken := 0
+	for unit, want := range map[string]string{"": "", UnitRequests: "", UnitContentBytes: UnitContentBytes, "x": "x"} {
+		l, err := New(rdb, "unit", withUnit(unit), &Options{Budget: 5 * time.Second, Fail: FailClosed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := l.Take(t.Context(), "s")
+		taken++
+		if err != nil || d.Allowed != (taken <= 3) {
+			t.Errorf("take %d, of the unit %q: %+v, %v", taken, unit, d, err)
+		}
+		states := 0
+		for s := range d.States() {
+			states++
+			if s.Unit != want {
+				t.Errorf("%s: the unit is %q, want %q", s.Policy, s.Unit, want)
+			}
+		}
+		if states != 5 {
+			t.Errorf("%d states, want 5", states)
+		}
+	}
+}
+
+func TestUnitIsChecked(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []string{" ", "content bytes", "bytes\"", "öre", strings.Repeat("x", 65), "a\r\nb"} {
+		_, err := NewLocal("unit", withUnit(unit), nil)
+		if err == nil || strings.Count(err.Error(), "Unit is ") != 5 || !strings.Contains(err.Error(), "policies[4]") {
+			t.Errorf("the unit %.20q: got %v, want a fault of each policy", unit, err)
+		}
+	}
+	mixed := []Policy{
+		FixedWindow{Name: "a", Limit: 3, Window: time.Hour, Unit: UnitRequests},
+		FixedWindow{Name: "b", Limit: 3, Window: time.Minute},
+		FixedWindow{Name: "c", Limit: 3, Window: time.Second, Unit: UnitContentBytes},
+	}
+	if _, err := NewLocal("unit", mixed[:2], nil); err != nil {
+		t.Errorf("the default and its name: %v", err)
+	}
+	if _, err := NewLocal("unit", mixed, nil); err == nil || !strings.Contains(err.Error(), "policies[2] (limit.FixedWindow): Unit is \"content-bytes\"") {
+		t.Errorf("two units: got %v, want a fault of policies[2]", err)
+	}
+}
