@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ var (
 	held     = made{lua.StockReserve, []any{"ann", "1", 2, 60_000, "t"}}
 	lapsed   = made{lua.StockReserve, []any{"bob", "1", most - 2, 1, "t"}}
 	sold     = made{lua.StockReserve, []any{"ann", "1", 2, "0", "t"}}
+	crowded  = made{lua.StockReserve, []any{"ann", "1", 2, 60_000, strings.Repeat("t", 183)}} // as long as eight tokens
 )
 
 // item is a call on an item of which this was done.
@@ -49,6 +51,7 @@ func init() { //nolint:gochecknoinits // the calls are one map
 			on([]string{"{none}"}, "ann", "1", 2, 60_000, "t"), fresh("ann", "1", most, "0", "t"), fresh("ann", "1", most, 60_000, "t"),
 			busy("ann", "1", 2, 60_000, "u"), busy("ann", "1", 2, "0", "u"), busy("ann", "2", 2, "0", "t"), busy("bob", "1", most, "0", "t"),
 			shop("ann", "1", 2, 60_000, "u"), item(opened, lapsed)("cid", "1", 9, "0", "t"), item(opened, lapsed)("bob", "1", 9, 60_000, "t"),
+			item(opened, crowded)("ann", "1", 2, 60_000, "u"), item(opened, crowded)("ann", "1", 2, "0", "u"), item(opened, crowded)("ann", "1", 2, "", "u"),
 		},
 		"renew":   {fresh("ann", "1", "t", 60_000), busy("ann", "1", "t", 60_000), shop("ann", "1", "t", 60_000)},
 		"cancel":  {fresh("ann", "1", "t"), busy("ann", "1", "t"), shop("ann", "1", ""), item(opened, held, made{lua.StockReserve, []any{"ann", "1", 2, 60_000, "u"}})("ann", "1", "t")},

@@ -8,7 +8,8 @@
 --   q:<place>  <end of the lease> <lease> <quantity> <buyer>
 --
 -- where place is 0 of what is sold. The tokens are those of the calls that were
--- granted it, with commas between them, or * where there were too many. What is
+-- granted it, eight at the most, with commas between them, or * when another call
+-- has confirmed it beside eight. What is
 -- held stands in a queue of places, from first to before last, in the order in
 -- which the leases end, with holes where one was ended before. A field that is
 -- empty is not there.

@@ -6,19 +6,24 @@
 -- ARGV[1]  buyer
 -- ARGV[2]  id
 -- ARGV[3]  quantity
--- ARGV[4]  lease, in milliseconds; 0: for good
+-- ARGV[4]  lease, in milliseconds; 0: for good; empty: for good, by a
+--          confirmation, which is refused to no call
 -- ARGV[5]  token
 -- returns  1: held; 2: sold; 3 and 4: the same, and another call was granted it
 --          before; -1: there are not as many; -2: the buyer has another id;
 --          -3: no such item; -4: the record disagrees with itself; -5: the id has
 --          another quantity; -6: something may have lapsed: stock_sweep.lua, and
---          again
+--          again; -8: as many calls have it as can be told apart
 -- effects  granted: HSET, behind a PEXPIRE where there was something, and by pcall
 --          HDEL of what is not there any more; denied: nothing. PEXPIRE of a
 --          record that would live for longer than until
 local key, buyer, id, quantity, lease, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local call, pcall, tonumber = redis.call, redis.pcall, tonumber
+local confirms = lease == ''
+if confirms then
+  lease = '0'
+end
 local mine = 'b:' .. buyer
 local was
 if lease == '0' then -- what is sold needs no place in the queue
@@ -104,7 +109,13 @@ if before == '*' then
 elseif before and string.find(before, token, 1, true) then
   tokens = before
 elseif before then
-  tokens = #before < 180 and before .. ',' .. token or '*'
+  if #before < 180 then
+    tokens = before .. ',' .. token
+  elseif confirms then
+    tokens = '*'
+  else
+    return -8
+  end
 end
 if lease == '0' then
   if tokens ~= before or hole then

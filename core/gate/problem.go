@@ -35,6 +35,7 @@ const (
 	typeYours       = TypeStock + "already-yours"
 	typeUnknownItem = TypeStock + "unknown-item"
 	typeQuantity    = TypeStock + "another-quantity"
+	typeCalls       = TypeStock + "too-many-calls"
 	typeNotReserved = TypeStock + "not-reserved"
 )
 

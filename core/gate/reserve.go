@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/stock"
@@ -16,8 +17,9 @@ type ReserveOptions struct {
 	Skip func(Request) bool
 	// ID is what a repetition is known by, such as an order's number: a request
 	// under the id that its buyer has the item by runs, too, and has the same
-	// reservation, of which stock.Reservation.Again says so. Nil is an id of its
-	// own for each request: the buyer who has the item is refused.
+	// reservation, of which stock.Reservation.Again says so. Eight requests can
+	// have it at a time; a ninth is refused until one of them has failed. Nil is
+	// an id of its own for each request: the buyer who has the item is refused.
 	ID Key
 	// Quantity is how many units a request wants; nil is 1 each. Fewer than 1, or
 	// more than stock.MaxUnits, are refused with a 400. An error is answered like
@@ -44,8 +46,8 @@ type ReserveOptions struct {
 // Reserve is a gate that has a request's buyer have units of an item of s while
 // its handler runs, and keeps them for him when that succeeds. It answers
 //
-//   - 409 when there are not as many left, and, with another problem type, when
-//     the buyer has the item already,
+//   - 409 when there are not as many left, and, with other problem types, when
+//     the buyer has the item already, or eight requests have it under one id,
 //   - 404 when there is no such item,
 //   - 400 to 499 when the request cannot be keyed; 422 when its id stands for
 //     another quantity,
@@ -154,6 +156,10 @@ func (g *reserve) wanted(r Request) (o wanted, err error) {
 	return o, err
 }
 
+// retryCalls is when to come back to an id that eight requests have: there is room
+// when one of them has failed, and nobody knows when.
+const retryCalls = time.Second
+
 func (g *reserve) refused(r Request, err error) Pass {
 	d := Denial{Status: 409}
 	switch {
@@ -165,6 +171,8 @@ func (g *reserve) refused(r Request, err error) Pass {
 		d.Status, d.Type, d.Title = 404, typeUnknownItem, "There is no such item"
 	case errors.Is(err, stock.ErrQuantity):
 		d.Status, d.Type, d.Title = 422, typeQuantity, "The id stands for another quantity"
+	case errors.Is(err, stock.ErrCalls):
+		d.Type, d.Title, d.RetryAfter = typeCalls, "Eight requests with this id have the item already", retryCalls
 	case errors.Is(err, stock.ErrDisagrees):
 		return g.answers.refuse(r, err)
 	default:

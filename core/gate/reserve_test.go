@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -293,6 +294,57 @@ func TestReserveUnderAnID(t *testing.T) {
 		t.Errorf("%+v", p.Reply)
 	}
 	counts(t, s, 1, 0, 1)
+}
+
+// TestReserveOfOneID: of requests with one id at once, whose work fails, eight run
+// and the others are refused. Then each unit is back, and the id can be used again.
+func TestReserveOfOneID(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		for _, confirm := range []bool{true, false} {
+			for _, requests := range []int{8, 9, 50} {
+				s := opened(t, rdb, fmt.Sprintf("%s-%d-%t", prefix, requests, confirm), 5)
+				g := reserving(s, &gate.ReserveOptions{Confirm: confirm, ID: gate.ByHeader("X-Order")})
+				ask := func() gate.Pass {
+					r := buying("phone", "ann")
+					r.header["X-Order"] = []string{"17"}
+					return g.Enter(r)
+				}
+				for round := range 2 {
+					var mu sync.Mutex
+					var running []gate.Pass
+					var all sync.WaitGroup
+					for range requests {
+						all.Go(func() {
+							p := ask()
+							mu.Lock()
+							defer mu.Unlock()
+							switch {
+							case p.Reply == nil:
+								running = append(running, p)
+							case p.Reply.Status != 409 || !strings.Contains(string(p.Reply.Body), "#too-many-calls"):
+								t.Errorf("got %d %s", p.Reply.Status, p.Reply.Body)
+							}
+						})
+					}
+					all.Wait()
+					if len(running) != 8 {
+						t.Errorf("%d of %d requests run, want 8", len(running), requests)
+					}
+					for _, p := range running {
+						all.Go(func() { p.Leave(answered(402)) })
+					}
+					all.Wait()
+					if l, err := s.Left(t.Context(), "phone"); err != nil || l.Left != 5 || l.Sold != 0 || l.Held != 0 {
+						t.Errorf("round %d of %d requests, at once %t: %+v, %v, want all 5 left", round, requests, confirm, l, err)
+					}
+				}
+				p := ask()
+				p.Leave(answered(201))
+				counts(t, s, 4, 0, 1)
+			}
+		}
+	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
 // What a gate further in refuses has sold nothing, whatever the refusal looks

@@ -30,7 +30,8 @@ func (r *Reservation) Confirm(ctx context.Context) error {
 // does not end with ctx, as Confirm. It costs one round trip.
 //
 // What another call of Reserve was granted under the same id it leaves to that,
-// unless the reservation was made by Resume.
+// unless the reservation was made by Resume. When a call has confirmed beside
+// eight others, such as one that Resume has made, only Resume cancels.
 //
 // The error is nil too when there is nothing to give back; otherwise it is
 // [ErrUnknown], [ErrDisagrees] or a [*script.Error] when Redis did not confirm it:
@@ -91,7 +92,7 @@ func (r *Reservation) say(ctx context.Context, to state, say func(context.Contex
 }
 
 func (r *Reservation) confirm(ctx context.Context) (ask.Doubt, error) {
-	_, _, in, err := r.of.take(ctx, &r.question, forGood)
+	_, _, in, err := r.of.take(ctx, &r.question, confirmed)
 	r.doubts(in, true)
 	switch {
 	case err == nil:

@@ -22,6 +22,10 @@ var (
 	ErrDisagrees = errors.New("stock: the record disagrees with itself")
 	// ErrQuantity: the id stands for another number of units.
 	ErrQuantity = errors.New("stock: the id has another quantity")
+	// ErrCalls: eight calls have the reservation already, under the same id. A
+	// ninth could not be told apart from them, nor give its part back. When one of
+	// them cancels there is room for another.
+	ErrCalls = errors.New("stock: eight calls have the reservation already: cancel one, or Resume it")
 	// ErrLapsed: the reservation is over, and its units are gone: what was done
 	// for it has to be undone.
 	ErrLapsed = errors.New("stock: the reservation has lapsed")

@@ -25,7 +25,7 @@ type part struct {
 	quantity int64
 	sold     bool
 	ends     int64
-	calls    []int // that were granted it; nil where there were too many
+	calls    []int // that were granted it; nil when another has confirmed beside the most
 }
 
 const (
@@ -80,8 +80,17 @@ func (m *model) restock(item, id string, units int64) error {
 	return nil
 }
 
+// How units are taken: on a lease, at once, or by Confirm.
+type taking int
+
+const (
+	leasing taking = iota
+	atOnceTaking
+	confirming
+)
+
 // take is Reserve and Confirm, by a call.
-func (m *model) take(item, buyer, id string, quantity int64, forGood bool, call int) (again, sold bool, err error) {
+func (m *model) take(item, buyer, id string, quantity int64, how taking, call int) (again, sold bool, err error) {
 	s := m.at(item)
 	if s == nil {
 		return false, false, stock.ErrUnknown
@@ -98,12 +107,15 @@ func (m *model) take(item, buyer, id string, quantity int64, forGood bool, call 
 		p = &part{id: id, quantity: quantity, calls: []int{call}}
 		s.buyers[buyer] = p
 		s.left -= quantity
-	case p.calls != nil && !slices.Contains(p.calls, call):
-		if p.calls = append(p.calls, call); len(p.calls) > mostCalls {
-			p.calls = nil
-		}
+	case p.calls == nil || slices.Contains(p.calls, call):
+	case len(p.calls) < mostCalls:
+		p.calls = append(p.calls, call)
+	case how != confirming:
+		return false, false, stock.ErrCalls
+	default:
+		p.calls = nil
 	}
-	p.sold = p.sold || forGood
+	p.sold = p.sold || how != leasing
 	p.ends = m.now + leaseHours
 	return p.calls == nil || p.calls[0] != call, p.sold, nil
 }

@@ -67,7 +67,7 @@ func request(s *stock.Stock, buyer string, i int) bool {
 	opts := &stock.ReserveOptions{Confirm: i%2 == 0}
 	r, err := s.Reserve(ctx, "item", buyer, "order of "+buyer, opts)
 	switch {
-	case errors.Is(err, stock.ErrSoldOut):
+	case errors.Is(err, stock.ErrSoldOut), errors.Is(err, stock.ErrCalls):
 		return false
 	case err != nil:
 		fmt.Println("error", err)

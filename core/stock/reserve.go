@@ -15,16 +15,17 @@ import (
 //
 // The id is what asking again is known by: under the same id the buyer has the
 // same reservation, which lasts for a lease from now on, or is sold, as before,
-// and [Reservation.Again] says so. Under another id it is [ErrYours] while he has
-// one. Any item, buyer and id will do that is not empty; in Redis a long or unusual
+// and [Reservation.Again] says so. Up to eight calls can have it at a time; a ninth
+// is [ErrCalls] until one of them has cancelled. Under another id it is [ErrYours]
+// while the buyer has one. Any item, buyer and id will do that is not empty; in Redis a long or unusual
 // one stands as its hash.
 //
 // It costs one round trip; where there are too few units left and leases have
 // ended, two more, and another for each 256 of these and of those behind the first
 // that were confirmed or cancelled. That ends with the budget, as an error.
 //
-// The error is [ErrSoldOut], [ErrYours] or [ErrUnknown]; [ErrQuantity] when the id
-// has another quantity; [ErrDisagrees]; [ErrItem], [ErrBuyer], [ErrID] or
+// The error is [ErrSoldOut], [ErrYours], [ErrCalls] or [ErrUnknown]; [ErrQuantity]
+// when the id has another quantity; [ErrDisagrees]; [ErrItem], [ErrBuyer], [ErrID] or
 // [ErrUnits]; ctx.Err() when the caller's context ended; a [*script.Error] when
 // Redis could not answer within the budget, or was not asked to sell at once since
 // 100,000 reservations of this process are in doubt; or [ErrLapsed] when the process
@@ -99,8 +100,12 @@ const doubted = 100_000
 
 var errFull = errors.New("too many reservations are in doubt: nothing is sold at once until Redis has told of some of them")
 
-// forGood is the lease of what is sold.
-const forGood = "0"
+// The leases of what is sold: by Reserve, and by Confirm, which is refused to no
+// call.
+const (
+	forGood   = "0"
+	confirmed = ""
+)
 
 func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOptions) error {
 	if err := ctx.Err(); err != nil {

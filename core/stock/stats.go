@@ -52,7 +52,7 @@ type Stats struct {
 	Unknown   uint64 // times that there was no such item
 	Disagreed uint64 // times that the record disagreed with itself
 	Canceled  uint64 // times that the caller's context ended first
-	Failed    uint64 // times that Redis did not answer, or too late, or the id had another quantity
+	Failed    uint64 // times that Redis did not answer, or too late, or the id had another quantity or eight calls
 
 	Confirmed   uint64 // reservations that Confirm has sold
 	Cancelled   uint64 // reservations that were cancelled

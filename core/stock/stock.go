@@ -39,6 +39,7 @@ const (
 	differs   = -5
 	due       = -6
 	outside   = -7 // open: until
+	crowded   = -8 // reserve: as many calls as can be told apart
 )
 
 // Stock sells items. It is immutable and safe for concurrent use, and needs no
@@ -133,6 +134,8 @@ func fault(sc *script.Script, n int64) error {
 		return ErrQuantity
 	case outside:
 		return ErrUntil
+	case crowded:
+		return ErrCalls
 	}
 	if n >= 0 {
 		return nil

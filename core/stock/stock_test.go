@@ -243,37 +243,73 @@ func TestMostUnits(t *testing.T) {
 	})
 }
 
-// TestTooManyCallsToCount: of more than eight calls that were granted the same
-// nobody knows which has given it back, and so none of them does.
-func TestTooManyCallsToCount(t *testing.T) {
+// TestTheNinthCall: eight calls can have a reservation at a time, so that each can
+// give its part back. A ninth is refused, and there is room again when one of them
+// has cancelled.
+func TestTheNinthCall(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		ctx := t.Context()
 		s := newStock(t, rdb, prefix, nil)
-		open(t, s, "item", 1)
-		for calls, left := range map[int]int64{8: 1, 9: 0} {
+		for item, opts := range map[string]*stock.ReserveOptions{"leased": nil, "at-once": atOnce} {
+			open(t, s, item, 1)
 			var all []*stock.Reservation
-			for range calls {
-				all = append(all, reserve(t, s, "item", "ann", "1", atOnce))
+			for range 8 {
+				all = append(all, reserve(t, s, item, "ann", "1", opts))
 			}
+			for _, ninth := range []*stock.ReserveOptions{nil, atOnce} {
+				refused(t, s, item, "ann", "1", ninth, stock.ErrCalls)
+			}
+			if err := all[3].Cancel(ctx); err != nil {
+				t.Error(err)
+			}
+			all[3] = reserve(t, s, item, "ann", "1", opts)
+			refused(t, s, item, "ann", "1", opts, stock.ErrCalls)
 			for _, r := range all {
 				if err := r.Cancel(ctx); err != nil {
 					t.Error(err)
 				}
 			}
-			counts(t, s, "item", left, 0, 1-left)
-			n, err := admin.Eval(ctx, lua.StockCancel, []string{nameOf(prefix, "item")}, "ann", "1", "token").Int64()
-			if want := 2 - 2*left; n != want || err != nil {
-				t.Errorf("%d calls, and another's Cancel says %d, %v, not %d", calls, n, err, want)
+			counts(t, s, item, 1, 0, 0)
+		}
+	})
+}
+
+// TestConfirmBesideEight: a confirmation is refused to no call, such as that of a
+// payment's callback. What eight others then give back stays sold, and only Resume
+// cancels it.
+func TestConfirmBesideEight(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
+		ctx := t.Context()
+		s := newStock(t, rdb, prefix, nil)
+		for item, opts := range map[string]*stock.ReserveOptions{"leased": nil, "at-once": atOnce} {
+			open(t, s, item, 1)
+			var all []*stock.Reservation
+			for range 8 {
+				all = append(all, reserve(t, s, item, "ann", "1", opts))
 			}
-			whole, err := s.Resume("item", "ann", "1", nil)
+			whole, err := s.Resume(item, "ann", "1", nil)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if err := whole.Confirm(ctx); err != nil {
+				t.Errorf("the callback's Confirm: %v", err)
+			}
+			for _, r := range append(all, reserve(t, s, item, "ann", "1", opts)) {
+				if err := r.Cancel(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+			counts(t, s, item, 0, 0, 1)
+			n, err := admin.Eval(ctx, lua.StockCancel, []string{nameOf(prefix, item)}, "ann", "1", "token").Int64()
+			if n != 2 || err != nil {
+				t.Errorf("the Cancel of a call that is not known says %d, %v, want 2", n, err)
 			}
 			if err := whole.Cancel(ctx); err != nil {
 				t.Error(err)
 			}
-			counts(t, s, "item", 1, 0, 0)
+			counts(t, s, item, 1, 0, 0)
 		}
 	})
 }
