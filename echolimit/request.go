@@ -1,7 +1,6 @@
 package echolimit
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -37,23 +36,14 @@ func (q request) Route() string {
 	return pattern(q.c.Path())
 }
 
-// Param decodes what Echo cut out of an encoded path: it routes by
-// URL.RawPath where there is one.
 func (q request) Param(name string) string {
-	if q.Route() == "" {
+	switch {
+	case q.Route() == "":
 		return ""
-	}
-	if name == gatehttp.Wildcard {
+	case name == gatehttp.Wildcard:
 		name = "*"
 	}
-	value := q.c.Param(name)
-	if q.HTTP.URL.RawPath == "" {
-		return value
-	}
-	if decoded, err := url.PathUnescape(value); err == nil {
-		return decoded
-	}
-	return value
+	return q.c.Param(name)
 }
 
 // pattern writes a path of Echo's as gates see it.

@@ -70,26 +70,6 @@ func TestWhereTheRouteIsKnown(t *testing.T) {
 	}
 }
 
-// Echo hands parameters out decoded or not, by what else is in the path.
-func TestParametersAreDecodedOnce(t *testing.T) {
-	t.Parallel()
-	e := echo.New()
-	e.GET("/users/:id/posts/:post", told(func(q gate.Request) string {
-		return fmt.Sprintf("%q %q", q.Param("id"), q.Param("post"))
-	}))
-	for target, want := range map[string]string{
-		"/users/100%2525/posts/a+b":      `"100%25" "a+b"`,
-		"/users/100%2525/posts/a%2F+b":   `"100%25" "a/+b"`,
-		"/users/%61lice/posts/x%20y":     `"alice" "x y"`,
-		"/users/a%2Fb/posts/%2561%25":    `"a/b" "%61%"`,
-		"/users/caf%c3%a9/posts/%C3%A9!": `"café" "é!"`,
-	} {
-		if got := request(e, target).Body.String(); got != want {
-			t.Errorf("%s: got %s, want %s", target, got, want)
-		}
-	}
-}
-
 func TestValueOfTheContextToo(t *testing.T) {
 	t.Parallel()
 	e := echo.New()

@@ -53,6 +53,7 @@ func driver(config fiber.Config) gatetest.Driver {
 			}
 			return c.Get(header), true
 		},
+		Pooled: func(x gatetest.Exchange) context.Context { return x.(exchange).c.Context() },
 		Errors: gatetest.ErrorsInside,
 		Hijack: true,
 	}

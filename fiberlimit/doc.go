@@ -50,4 +50,8 @@
 // strips a field and then reads the body itself, the trailer brings the field back.
 //
 // Under UnescapePath Fiber makes a space of each plus sign in a path.
+//
+// After c.SetUserContext(c.Context()) the context that a gate makes has the values
+// of the RequestCtx only until the gate is left: then Fiber uses the RequestCtx for
+// another request, while the handler of a callback may still run.
 package fiberlimit

@@ -1,6 +1,8 @@
 package fiberlimit
 
 import (
+	"context"
+
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/neap-go/neap/core/gate"
@@ -26,7 +28,13 @@ func Handler(g gate.Gate) fiber.Handler {
 
 func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		pass := g.Enter(request{c})
+		q := gate.Request(request{c})
+		if pooled(c) {
+			borrowed, end := gatehttp.Borrow(q)
+			defer end()
+			q = borrowed
+		}
+		pass := g.Enter(q)
 		apply(&c.Response().Header, pass.Header)
 		if pass.Reply != nil {
 			send(c, pass.Reply)
@@ -49,6 +57,20 @@ func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
 		return nil
 	}
 }
+
+// pooled says that the request's context reads values of the RequestCtx, which is
+// another request's later, as it does after c.SetUserContext(c.Context()).
+func pooled(c *fiber.Ctx) bool {
+	ctx := c.UserContext()
+	if ctx == context.Background() {
+		return false
+	}
+	c.Locals(mark{}, true)
+	return ctx.Value(mark{}) != nil
+}
+
+// mark is the key of a value that pooled looks for.
+type mark struct{}
 
 // render does what Fiber does with an error that reaches it.
 func render(c *fiber.Ctx, err error) {

@@ -1,7 +1,6 @@
 package fiberlimit
 
 import (
-	"net/url"
 	"reflect"
 	"strings"
 
@@ -25,13 +24,7 @@ func (q request) Param(name string) string {
 	case name == gatehttp.Wildcard:
 		name = wildcard(q.c.Route())
 	}
-	value := q.c.Params(name)
-	if !q.c.App().Config().UnescapePath {
-		if decoded, err := url.PathUnescape(value); err == nil {
-			value = decoded
-		}
-	}
-	return strings.Clone(value)
+	return strings.Clone(q.c.Params(name))
 }
 
 var useField, hasUseField = reflect.TypeFor[fiber.Route]().FieldByName("use")

@@ -53,7 +53,7 @@ func TestPatterns(t *testing.T) {
 	}
 	for _, c := range []struct{ path, target, want string }{
 		{"/", "/", "/"},
-		{"/users/:id", "/users/a%2Fb%20c", "/users/{id} id=a/b c"},
+		{"/users/:id", "/users/a%2Fb%20c", "/users/{id} id=a%2Fb%20c"},
 		{"/users/:id?", "/users/", "/users/{id} id="},
 		{"/flights/:from-:to", "/flights/LAX-SFO", "/flights/{from}-{to} from=LAX to=SFO"},
 		{"/file/:name.:ext", "/file/a.txt", "/file/{name}.{ext} name=a ext=txt"},
@@ -64,7 +64,7 @@ func TestPatterns(t *testing.T) {
 		{"/users/:id<int;min(5)>/posts/:post<alpha>?", "/users/7/posts/x", "/users/{id}/posts/{post} id=7 post=x"},
 		{`/on/:date<regex(\d{4}-\d{2}-\d{2})>`, "/on/2024-01-02", "/on/{date} date=2024-01-02"},
 		{`/on/:date<regex(\d{4}.?\d{2})>/rest`, "/on/2024x01/rest", "/on/{date}/rest date=2024x01"},
-		{"/files/*", "/files/a/b%20c", "/files/{...} ...=a/b c"},
+		{"/files/*", "/files/a/b%20c", "/files/{...} ...=a/b%20c"},
 		{"/files/*", "/files/", "/files/{...} ...="},
 		{"/files/+", "/files/a/b", "/files/{...} ...=a/b"},
 		{"/*", "/a/b", "/{...} ...=a/b"},
@@ -142,13 +142,24 @@ func TestWhereTheRouteIsKnown(t *testing.T) {
 	}
 }
 
-func TestUnescapePathIsNotDecodedTwice(t *testing.T) {
+// Under UnescapePath Fiber makes a space of a plus sign, and the handler knows no
+// difference.
+func TestParametersAreThoseOfTheHandlerUnderUnescapePath(t *testing.T) {
 	t.Parallel()
-	for _, unescape := range []bool{true, false} {
-		app := fiber.New(fiber.Config{UnescapePath: unescape})
-		app.Get("/users/:id", told(routeAndID))
-		if got := ask(t, app, "/users/100%2525"); got != "/users/{id} 100%25" {
-			t.Errorf("UnescapePath %t: got %q", unescape, got)
+	app := fiber.New(fiber.Config{UnescapePath: true})
+	app.Get("/users/:id", told(func(q gate.Request) string {
+		c, _ := fiberlimit.Context(q)
+		key, _ := gate.ByParam("id")(q)
+		return c.Params("id") + " " + q.Param("id") + " " + key
+	}))
+	for target, want := range map[string]string{
+		"/users/a+b":       "a b a b param:id=a b",
+		"/users/a%20b":     "a b a b param:id=a b",
+		"/users/100%2525":  "100%25 100%25 param:id=100%",
+		"/users/%25252541": "%252541 %252541 param:id=A",
+	} {
+		if got := ask(t, app, target); got != want {
+			t.Errorf("%s: got %q, want %q", target, got, want)
 		}
 	}
 }

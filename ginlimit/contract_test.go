@@ -62,6 +62,7 @@ func driver(configure func(*gin.Engine)) gatetest.Driver {
 			}
 			return c.GetHeader(header), true
 		},
+		Pooled:     func(x gatetest.Exchange) context.Context { return x.(exchange).c },
 		Errors:     gatetest.ErrorsOutside,
 		Hijack:     true,
 		Disconnect: true,

@@ -22,5 +22,8 @@
 // A gate decides and answers behind this adapter what it does behind the others:
 // all of them pass the contract of core/gate/gatetest. Of a request whose handler
 // has returned it knows nothing more, neither of a goroutine that the handler has
-// left behind nor of a connection that it took over.
+// left behind nor of a connection that it took over. A context that a gate made of
+// a *gin.Context has its values until then: Gin uses the *gin.Context for another
+// request. In a handler, give calls that take a context c.Request.Context(), which
+// knows of the gates, and not c.
 package ginlimit

@@ -30,7 +30,13 @@ func Handler(g gate.Gate) gin.HandlerFunc {
 
 // guard says whether g let the request pass.
 func guard(g gate.Gate, c *gin.Context, next gin.HandlerFunc) bool {
-	pass := g.Enter(newRequest(c))
+	q := newRequest(c)
+	if q.Context().Value(gin.ContextKey) != nil { // it reads values of c, which is another request's later
+		borrowed, end := gatehttp.Borrow(q)
+		defer end()
+		q = borrowed
+	}
+	pass := g.Enter(q)
 	gatehttp.Apply(c.Writer.Header(), pass.Header)
 	if pass.Reply != nil {
 		send(c, pass.Reply)

@@ -1,7 +1,6 @@
 package ginlimit
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -29,31 +28,10 @@ func (q request) Value(key any) any {
 func (q request) Route() string { return pattern(q.c.FullPath()) }
 
 func (q request) Param(name string) string {
-	route := q.Route()
-	if route == "" {
-		return ""
-	}
-	native := q.c.Param(name)
 	if name == gatehttp.Wildcard {
-		native = strings.TrimPrefix(q.c.Param(wildcard(q.c.FullPath())), "/")
+		return strings.TrimPrefix(q.c.Param(wildcard(q.c.FullPath())), "/")
 	}
-	for _, path := range [...]string{q.HTTP.URL.EscapedPath(), q.Path()} {
-		if value := gatehttp.Param(route, path, name); respelled(native, value) {
-			return value
-		}
-	}
-	return native
-}
-
-// respelled says that native, as Gin hands it out, stands for value, which is
-// decoded once. Gin decodes parameters before it routes, after it, or never, as
-// its engine is set to, and after it a plus sign becomes a space.
-func respelled(native, value string) bool {
-	if decoded, err := url.PathUnescape(native); err == nil && decoded == value {
-		return true
-	}
-	plus := strings.NewReplacer("+", " ")
-	return plus.Replace(native) == plus.Replace(value)
+	return q.c.Param(name)
 }
 
 // pattern writes a path of Gin's as gates see it.

@@ -39,35 +39,6 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// However the engine is set, a gate keys by the value that the path names.
-func TestParametersAreDecodedOnce(t *testing.T) {
-	t.Parallel()
-	for name, configure := range map[string]func(*gin.Engine){
-		"Default":        func(*gin.Engine) {},
-		"RawPath":        func(e *gin.Engine) { e.UseRawPath = true },
-		"RawPathEncoded": func(e *gin.Engine) { e.UseRawPath, e.UnescapePathValues = true, false },
-		"Escaped":        func(e *gin.Engine) { e.UseEscapedPath = true },
-		"EscapedEncoded": func(e *gin.Engine) { e.UseEscapedPath, e.UnescapePathValues = true, false },
-	} {
-		engine := gin.New()
-		configure(engine)
-		report := told(func(q gate.Request) string {
-			return fmt.Sprintf("%q %q %q", q.Param("id"), q.Param("post"), q.Param("..."))
-		})
-		engine.GET("/users/:id/posts/:post", report)
-		engine.GET("/files/:id/*rest", report)
-		for target, want := range map[string]string{
-			"/users/100%2525/posts/a+b":       `"100%25" "a+b" ""`,
-			"/users/a%2Bb%20c/posts/%41%2542": `"a+b c" "A%42" ""`,
-			"/files/%41/x%20y/%2541+":         `"A" "" "x y/%41+"`,
-		} {
-			if got := request(engine, target).Body.String(); got != want {
-				t.Errorf("%s: %s: got %s, want %s", name, target, got, want)
-			}
-		}
-	}
-}
-
 // Routing by the decoded path, Gin takes %2F for a slash, and so does the gate.
 func TestParametersAreThoseOfTheHandler(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,10 @@ import (
 // the gate may change it, or the framework use it again. What Leave needs, the
 // gate keeps; the strings and slices that the methods return are its own.
 type Request interface {
-	// Context is the request's context as earlier middleware left it.
+	// Context is the request's context as earlier middleware left it. It may be
+	// kept when the request is over. Where it reads what the framework then uses
+	// for another request, such as *gin.Context and Fiber's *fasthttp.RequestCtx,
+	// it has no values from then on.
 	Context() context.Context
 	Method() string
 	// Host is the host as the client named it; X-Forwarded-Host is never believed.
@@ -26,8 +29,9 @@ type Request interface {
 	// "/users/{id}", "/files/{...}". It is empty where the framework does not
 	// know the route yet at the place the gate is mounted.
 	Route() string
-	// Param is a route parameter, percent-decoded exactly once; Param("...") is
-	// what the wildcard of "/files/{...}" matched. It is empty where Route is.
+	// Param is a route parameter as the framework hands it to the handler, decoded
+	// or not; Param("...") is what the wildcard of "/files/{...}" matched, without
+	// the slash before it. It is empty where Route is.
 	Param(name string) string
 	// Header returns every line of a field, in order. Neither it nor Headers
 	// returns a field of a trailer, which the client writes behind the backs of

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net/textproto"
 	"net/url"
@@ -112,6 +113,14 @@ func isUnreserved(c rune) bool {
 // that both have an {id} and share a limiter share its keys; join with
 // [ByRoute] to keep them apart.
 //
+// The key is the value that the handler gets, without the percent-encoding that
+// is left in it. Gin and net/http decode parameters; Fiber and Echo as a rule
+// hand them out as they were sent, and then the handler may decode them, or not.
+// So all spellings that a handler can take for one value are one key, behind
+// every framework: "%2541", "%41" and "A" are. What else the framework does is in
+// the value: where it makes a space of a plus sign (Gin with UseRawPath or
+// UseEscapedPath, Fiber with UnescapePath), "a+b" and "a%20b" are one key.
+//
 // Where the framework does not know the route yet, and on a route without such
 // a parameter, the answer is a 500 and the hook is told ([ErrWiring]). An empty
 // parameter is refused with a 400.
@@ -128,12 +137,32 @@ func ByParam(name string) Key {
 		if !strings.Contains(route, "{"+name+"}") {
 			return "", fmt.Errorf("%w: ByParam: the route %s has no parameter %q", ErrWiring, route, name)
 		}
-		value := r.Param(name)
+		value := percentFree(r.Param(name))
 		if value == "" {
 			return "", missing(400, "The path lacks its parameter "+name)
 		}
 		return tag + value, nil
 	}
+}
+
+// percentFree undoes percent-encoding for as long as there is any, in one pass:
+// a byte that was decoded may end another encoded one.
+func percentFree(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := range len(s) {
+		out = append(out, s[i])
+		for n := len(out); n >= 3 && out[n-3] == '%'; n = len(out) {
+			decoded, err := hex.DecodeString(string(out[n-2:]))
+			if err != nil {
+				break
+			}
+			out = append(out[:n-3], decoded[0])
+		}
+	}
+	return string(out)
 }
 
 // ByQuery is a parameter of the query. It must be there exactly once and not

@@ -57,7 +57,7 @@ func rewritten(t *testing.T, d Driver) {
 			return next()
 		}},
 		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
-			reports <- q.Path() + " | " + q.Route() + " | " + q.Param("id")
+			reports <- q.Path() + " | " + q.Route() + " | " + param(q, "id")
 			return gate.Pass{}
 		})},
 	}}})

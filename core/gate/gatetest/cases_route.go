@@ -2,16 +2,26 @@ package gatetest
 
 import (
 	"fmt"
+	"net/url"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/lock"
 )
 
 // located is what a gate is told about where a request goes.
 type located struct{ route, id, post, rest, none string }
 
 func locate(q gate.Request) located {
-	return located{q.Route(), q.Param("id"), q.Param("post"), q.Param("..."), q.Param("none")}
+	return located{q.Route(), param(q, "id"), param(q, "post"), param(q, "..."), param(q, "none")}
+}
+
+// param is what a gate keys by, which no spelling changes.
+func param(q gate.Request, name string) string {
+	key, _ := gate.ByParam(name)(q)
+	return strings.TrimPrefix(key, "param:"+name+"=")
 }
 
 // locating serves routes with a gate around each and one around all of them,
@@ -68,34 +78,48 @@ func routes(t *testing.T, d Driver) {
 	}
 }
 
-// escapes: a parameter is percent-decoded exactly once.
+// spellings are of parameters, each with what a gate keys by. A plus sign stays
+// one, or is a space where the handler gets a space.
+var spellings = map[string]string{
+	"plain":            "plain",
+	"a%2Fb%20c":        "a/b c",
+	"a%2fb":            "a/b",
+	"a%252fb":          "a/b",
+	"%2Fa%2F":          "/a/",
+	"100%25":           "100%",
+	"%2525":            "%",
+	"%252F":            "/",
+	"%25%32%46":        "/",
+	"%25%252546":       "%F",
+	"%C3%A9t%c3%a9":    "été",
+	"\u00e9":           "é",
+	"%FF":              "\xff",
+	"a+b":              "a+b",
+	"a%2Bb":            "a+b",
+	"a%20b":            "a b",
+	"a%3Fb%23c":        "a?b#c",
+	"a;b=c,d:e@f&g":    "a;b=c,d:e@f&g",
+	"%7Bid%7D":         "{id}",
+	"%3Aid":            ":id",
+	"*":                "*",
+	"...":              "...",
+	"%00":              "\x00",
+	"A":                "A",
+	"%41":              "A",
+	"%2541":            "A",
+	"%61%6C%69%63%65":  "alice",
+	"with%20%2520both": "with  both",
+}
+
+// escapes: all spellings of a parameter are one key.
 func escapes(t *testing.T, d Driver) {
 	address, global, own := locating(t, d)
 	c := dial(t, address)
-	for escaped, want := range map[string]string{
-		"plain":            "plain",
-		"a%2Fb%20c":        "a/b c",
-		"a%2fb":            "a/b",
-		"%2Fa%2F":          "/a/",
-		"100%25":           "100%",
-		"%2525":            "%25",
-		"%252F":            "%2F",
-		"%25%32%46":        "%2F",
-		"%C3%A9t%c3%a9":    "été",
-		"\u00e9":           "é",
-		"%FF":              "\xff",
-		"a+b":              "a+b",
-		"a%2Bb":            "a+b",
-		"a%3Fb%23c":        "a?b#c",
-		"a;b=c,d:e@f&g":    "a;b=c,d:e@f&g",
-		"%7Bid%7D":         "{id}",
-		"%3Aid":            ":id",
-		"*":                "*",
-		"...":              "...",
-		"%00":              "\x00",
-		"%61%6C%69%63%65":  "alice",
-		"with%20%2520both": "with %20both",
-	} {
+	spaced := func(l located) located {
+		l.id, l.rest = strings.ReplaceAll(l.id, "+", " "), strings.ReplaceAll(l.rest, "+", " ")
+		return l
+	}
+	for escaped, want := range spellings {
 		for pattern, told := range map[string]located{
 			"/users/%s":             {route: "/users/{id}", id: want},
 			"/users/%s/posts/p%%20": {route: "/users/{id}/posts/{post}", id: want, post: "p "},
@@ -104,20 +128,125 @@ func escapes(t *testing.T, d Driver) {
 			target := fmt.Sprintf(pattern, escaped)
 			if a := c.do("GET", target); a.status != 200 {
 				t.Errorf("%s: got %d", target, a.status)
-			} else if got := next(t, own); got != told {
-				t.Errorf("%s: the route's gate was told %+v, want %+v", target, got, told)
+			} else if got := next(t, own); got != told && got != spaced(told) {
+				t.Errorf("%s: the route's gate keys by %+v, want %+v", target, got, told)
 			}
-			if got := next(t, global); got != told && got != (located{}) {
-				t.Errorf("%s: the outer gate was told %+v, want %+v or nothing", target, got, told)
+			if got := next(t, global); got != told && got != spaced(told) && got != (located{}) {
+				t.Errorf("%s: the outer gate keys by %+v, want %+v or nothing", target, got, told)
 			}
 		}
 	}
 }
 
-// invalidEscapes: the server refuses them, or the gate sees them as they are.
+// params: a gate finds the parameter that the handler gets, and what the handler
+// can take for one value, whether or not it decodes, is one key.
+func params(t *testing.T, d Driver) {
+	var keyed, found, got string
+	address := d.Serve(t, App{Routes: []Route{{
+		Method: "GET", Pattern: "/orders/{id}",
+		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
+			keyed, found = param(q, "id"), q.Param("id")
+			return gate.Pass{}
+		})},
+		Handler: func(x Exchange) error {
+			got = strings.Clone(x.Param("id"))
+			return say(200, "ok")(x)
+		},
+	}}})
+	c, keys := dial(t, address), map[string]string{}
+	for escaped := range spellings {
+		if a := c.do("GET", "/orders/"+escaped); a.status != 200 {
+			t.Fatalf("%s: got %d", escaped, a.status)
+		}
+		if found != got {
+			t.Errorf("%s: the gate finds %q, the handler %q", escaped, found, got)
+		}
+		taken := []string{got}
+		if decoded, err := url.PathUnescape(got); err == nil {
+			taken = append(taken, decoded)
+		}
+		for _, order := range taken {
+			if other, known := keys[order]; known && other != keyed {
+				t.Errorf("%s: the handler takes it for the order %q, which has the keys %q and %q", escaped, order, keyed, other)
+			}
+			keys[order] = keyed
+		}
+	}
+}
+
+// paramsExclude: of two requests that the handler takes for one order, however
+// they are spelled, one runs at a time.
+func paramsExclude(t *testing.T, d Driver) {
+	locker, err := lock.New(d.Redis(t), "orders", &lock.Options{Budget: patience()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered, leave := make(chan string), make(chan bool)
+	address := d.Serve(t, App{Routes: []Route{{
+		Method: "GET", Pattern: "/orders/{id}",
+		Gates: []gate.Gate{gate.Exclusive(locker, gate.ByParam("id"), nil)},
+		Handler: func(x Exchange) error {
+			entered <- strings.Clone(x.Param("id"))
+			<-leave
+			return say(200, "ok")(x)
+		},
+	}}})
+	// order is what a handler gets, decoded.
+	order := func(got string) string {
+		if decoded, err := url.PathUnescape(got); err == nil {
+			return decoded
+		}
+		return got
+	}
+	for _, pair := range [][2]string{
+		{"a+b", "a%20b"}, {"a+b", "a%2Bb"}, {"x%2Fy", "x%2fy"}, {"x%2Fy+", "x%2Fy%20"}, {"%41", "A"}, {"%2541", "%41"}, {"7", "%37"},
+	} {
+		held, other := dial(t, address), dial(t, address)
+		if err := held.write("GET", "/orders/"+pair[0], ""); err != nil {
+			t.Fatal(err)
+		}
+		first := order(next(t, entered))
+		if err := other.write("GET", "/orders/"+pair[1], ""); err != nil {
+			t.Fatal(err)
+		}
+		refused := make(chan answer, 1)
+		go func() {
+			a, err := other.read("GET")
+			if err != nil {
+				t.Error(err)
+			}
+			refused <- a
+		}()
+		waiting := 1
+		select {
+		case a := <-refused:
+			if a.status != 409 {
+				t.Errorf("%s beside %s: got %d", pair[1], pair[0], a.status)
+			}
+		case second := <-entered:
+			waiting++
+			if order(second) == first {
+				t.Errorf("%s ran beside %s, and both are the order %q", pair[1], pair[0], first)
+			}
+		case <-time.After(patience()):
+			t.Fatal("waited in vain")
+		}
+		for range waiting {
+			leave <- true
+		}
+		if _, err := held.read("GET"); err != nil {
+			t.Fatal(err)
+		}
+		if waiting == 2 {
+			next(t, refused)
+		}
+	}
+}
+
+// invalidEscapes: the server refuses them, or the gate keys by them as they are.
 func invalidEscapes(t *testing.T, d Driver) {
 	address, global, own := locating(t, d)
-	for _, escaped := range []string{"%", "%zz", "a%2", "%2Fb%zz"} {
+	for _, escaped := range []string{"%", "%zz", "a%2", "b%zz"} {
 		a := get(t, address, "/users/"+escaped)
 		if a.status == 400 {
 			continue

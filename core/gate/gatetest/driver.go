@@ -32,6 +32,10 @@ type Driver struct {
 	// and returns a client of it: locks have no form in process.
 	Redis func(t testing.TB) script.Client
 
+	// Pooled is what the framework hands out as a context and uses again for other
+	// requests, where there is such a thing. It finds what SetValue stored.
+	Pooled func(x Exchange) context.Context
+
 	// Errors says what becomes of an error that a handler returns.
 	Errors Errors
 	// BodyFirst says that the server has read a request's body before any

@@ -46,16 +46,8 @@ var echoBugs = []bug{
 		"the handler writes past the recorder",
 	},
 	{
-		"echolimit/request.go", `if q.HTTP.URL.RawPath == "" {`, `if false {`,
-		"a parameter that Echo has decoded is decoded again",
-	},
-	{
-		"echolimit/request.go", `if q.HTTP.URL.RawPath == "" {`, `if true {`,
-		"a parameter that Echo leaves encoded is not decoded",
-	},
-	{
-		"echolimit/request.go", `url.PathUnescape(value)`, `url.QueryUnescape(value)`,
-		"a plus sign in a path becomes a space",
+		"echolimit/request.go", "\treturn q.c.Param(name)\n", "\treturn gatehttp.Param(q.Route(), q.Path(), name)\n",
+		"a parameter is not the one the handler gets",
 	},
 	{
 		"echolimit/request.go", `name = "*"`, `_ = "*"`,

@@ -117,16 +117,12 @@ var fiberBugs = []bug{
 		"a streamed body that broke off is not said to be broken",
 	},
 	{
-		"fiberlimit/route.go", "return strings.Clone(value)", "return value",
+		"fiberlimit/route.go", "return strings.Clone(q.c.Params(name))", "return q.c.Params(name)",
 		"a parameter becomes that of another request",
 	},
 	{
-		"fiberlimit/route.go", "value = decoded", "_ = decoded",
-		"a parameter stays encoded",
-	},
-	{
-		"fiberlimit/route.go", "if !q.c.App().Config().UnescapePath {", "if true {",
-		"a parameter is decoded twice under UnescapePath",
+		"fiberlimit/route.go", "strings.Clone(q.c.Params(name))", "gatehttp.Param(q.Route(), q.Path(), name)",
+		"a parameter is not the one the handler gets",
 	},
 	{
 		"fiberlimit/route.go", "return !hasUseField || reflect.ValueOf(route).Elem().FieldByIndex(useField.Index).Bool()",

@@ -74,15 +74,7 @@ var ginBugs = []bug{
 		"a route is written Gin's way",
 	},
 	{
-		"ginlimit/request.go", "; respelled(native, value)", "; native == value",
-		"a parameter that Gin leaves encoded is not decoded",
-	},
-	{
-		"ginlimit/request.go", `strings.NewReplacer("+", " ")`, `strings.NewReplacer()`,
-		"a plus sign in a path becomes a space",
-	},
-	{
-		"ginlimit/request.go", "\treturn native\n", "\treturn gatehttp.Param(route, q.Path(), name)\n",
+		"ginlimit/request.go", "\treturn q.c.Param(name)\n", "\treturn gatehttp.Param(q.Route(), q.Path(), name)\n",
 		"a parameter is not the one the handler gets",
 	},
 	{

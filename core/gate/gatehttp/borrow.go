@@ -1,0 +1,81 @@
+package gatehttp
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// Borrow is for a request whose context reads what the framework uses again for
+// other requests, as *fasthttp.RequestCtx and *gin.Context do. Of what a gate
+// makes of a context some outlives the request: the handler of a callback that
+// runs on after its deadline, or the release of a lock.
+//
+// It returns q with a context of the same values, deadline and end, and a
+// function that the adapter calls when the request is over. From then on the
+// context has no values, and reaches into the framework no more. Both may be used
+// by many goroutines at once.
+func Borrow(q gate.Request) (borrowed gate.Request, end func()) {
+	ctx := &lent{from: q.Context()}
+	ctx.deadline, ctx.limited = ctx.from.Deadline()
+	ctx.done = ctx.from.Done()
+	return &borrower{q, ctx}, ctx.end
+}
+
+type borrower struct {
+	gate.Request
+	ctx *lent
+}
+
+func (b *borrower) Context() context.Context { return b.ctx }
+func (b *borrower) Unwrap() gate.Request     { return b.Request }
+
+// lent is a context whose values end with the request.
+type lent struct {
+	deadline time.Time
+	limited  bool
+	done     <-chan struct{}
+
+	mu   sync.RWMutex
+	from context.Context // nil when the request is over
+	err  error           // of from, when it had ended before the request was over
+}
+
+func (l *lent) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.from != nil {
+		l.err, l.from = l.from.Err(), nil
+	}
+}
+
+func (l *lent) Deadline() (time.Time, bool) { return l.deadline, l.limited }
+func (l *lent) Done() <-chan struct{}       { return l.done }
+
+func (l *lent) Err() error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	switch {
+	case l.from != nil:
+		return l.from.Err()
+	case l.err != nil:
+		return l.err
+	}
+	select {
+	case <-l.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+func (l *lent) Value(key any) any {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.from == nil {
+		return nil
+	}
+	return l.from.Value(key)
+}

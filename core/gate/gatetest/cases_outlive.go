@@ -1,0 +1,114 @@
+package gatetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/lock"
+)
+
+// outliving: what a gate makes of a request's context may outlive the request. It
+// never has the values of another request, and no data race with it.
+func outliving(t *testing.T, d Driver) {
+	contexts := map[string]func(x Exchange) context.Context{"Own": Exchange.Context}
+	if d.Pooled != nil {
+		contexts["Pooled"] = d.Pooled
+		contexts["MadeOfPooled"] = func(x Exchange) context.Context {
+			return context.WithValue(d.Pooled(x), contextKey("key"), 1)
+		}
+	}
+	for name, own := range contexts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outlivingContexts(t, d, own, name != "Own")
+		})
+	}
+}
+
+func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Context, stored bool) {
+	const clients, requests = 8, 20
+	over, late := make(chan struct{}), sync.WaitGroup{}
+	// on goes on with a context behind the request, as a handler of a callback does.
+	on := func(ctx context.Context, user any) {
+		if got := ctx.Value("user"); stored && got != user {
+			t.Errorf("while the request runs, its context has the user %v, want %v", got, user)
+		}
+		child, cancel := context.WithCancel(context.WithValue(ctx, contextKey("late"), 1))
+		detached, cancelDetached := context.WithTimeout(context.WithoutCancel(ctx), time.Hour)
+		late.Go(func() {
+			defer cancel()
+			defer cancelDetached()
+			for {
+				for _, c := range []context.Context{ctx, child, detached} {
+					if got := c.Value("user"); got != nil && got != user {
+						t.Errorf("what outlives the request of %v sees the user %v", user, got)
+						return
+					}
+					if c.Err() == nil {
+						_, _ = c.Deadline()
+					}
+				}
+				select {
+				case <-over:
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		})
+	}
+	guard := newGuard(t, d, idempotency.Options{Budget: patience()})
+	locker, err := lock.New(d.Redis(t), "outlive", &lock.Options{Budget: patience()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := d.Serve(t, App{
+		Around: []Middleware{func(x Exchange, next func() error) error {
+			x.SetValue("user", strings.Clone(x.Query("user")))
+			x.SetContext(own(x))
+			return next()
+		}},
+		Routes: []Route{{
+			Method: "POST", Pattern: "/gates",
+			Gates: []gate.Gate{
+				gate.Idempotent(guard, gate.Everyone, nil),
+				gate.Exclusive(locker, gate.ByQuery("user"), nil),
+			},
+			Handler: func(x Exchange) error {
+				on(x.Context(), x.Value("user"))
+				return say(200, "ok")(x)
+			},
+		}, {
+			Method: "GET", Pattern: "/endpoint",
+			Endpoint: enter(func(q gate.Request) gate.Pass {
+				on(q.Context(), q.Value("user"))
+				return gate.Pass{Reply: &gate.Reply{Status: 200}}
+			}),
+		}},
+	})
+	var wg sync.WaitGroup
+	for i := range clients {
+		c := dial(t, address)
+		wg.Go(func() {
+			for j := range requests {
+				for _, target := range []string{"POST /gates", "GET /endpoint"} {
+					method, path, _ := strings.Cut(target, " ")
+					user := fmt.Sprintf("%d-%d", i, j)
+					a, err := c.try(method, path+"?user="+user, "", "Idempotency-Key: "+user)
+					if err != nil || a.status != 200 {
+						t.Errorf("got %d %q, %v", a.status, a.body, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(over)
+	late.Wait()
+}
