@@ -1,6 +1,9 @@
 package callback
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // EventError is what Options.OnError hears of one event: what the handler returned
 // or panicked with, a rejection, a claim that was lost, a result that Redis did not
@@ -15,7 +18,7 @@ type EventError struct {
 // Error says which provider's event it was and why, and neither Key nor Order: the
 // reason may name them nonetheless.
 func (e *EventError) Error() string {
-	return "callback: an event of " + e.Provider + ": " + e.Err.Error()
+	return fmt.Sprintf("callback: an event of %s: %v", e.Provider, e.Err)
 }
 
 // Unwrap is Err.

@@ -51,15 +51,16 @@ type question struct {
 }
 
 func (g *Guard) question(key, fingerprint string) (question, error) {
+	record, err := g.record(key)
 	switch {
-	case key == "":
-		return question{}, ErrKey
+	case err != nil:
+		return question{}, err
 	case fingerprint == "":
 		fingerprint = noPrint
 	case !isWord(fingerprint):
 		return question{}, ErrFingerprint
 	}
-	return question{key: key, record: g.space.Key(key, ""), print: fingerprint, owner: token.New()}, nil
+	return question{key: key, record: record, print: fingerprint, owner: token.New()}, nil
 }
 
 func isWord(s string) bool {
@@ -73,9 +74,6 @@ func isWord(s string) bool {
 
 // begin may be called again with the same question.
 func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
 	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record, q.owner, q.print, g.begins)
 	q.doubt.Add(in)
 	if err != nil {

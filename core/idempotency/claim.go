@@ -7,6 +7,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 // Claim is the right to run what a key stands for. It is renewed by itself until
@@ -38,34 +39,54 @@ func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Tim
 }
 
 // Key is the key that was given to Begin.
-func (c *Claim) Key() string { return c.key }
+func (c *Claim) Key() string {
+	misuse.Made(c.made(), errClaim)
+	return c.key
+}
 
 // Fence is the fencing number, which grows with each claim of the key, also when
 // the record was deleted or its retention passed in between, unless the clock of
 // Redis, that of a new primary too, is then before the last claim. A store that
 // refuses what carries a smaller one than it has seen cannot be written to by who
 // has lost the claim.
-func (c *Claim) Fence() int64 { return c.fence }
+func (c *Claim) Fence() int64 {
+	misuse.Made(c.made(), errClaim)
+	return c.fence
+}
 
 // Attempt says how many times it was begun with this one: above 1 an earlier
 // run, of which nobody knows how far it came, or that said to have done
 // nothing, went before. It counts for as long as the record is remembered.
-func (c *Claim) Attempt() int64 { return c.attempt }
+func (c *Claim) Attempt() int64 {
+	misuse.Made(c.made(), errClaim)
+	return c.attempt
+}
 
 // Err is nil while the claim lasts, [ErrConcluded] when it was concluded, and
 // otherwise says how it was lost: [ErrExpired] or [ErrLost]. It compares clocks
 // and asks nobody: after a pause of the process it is right at once, while of a
 // claim that was taken over or deleted it knows after a third of the lease and the
 // budget.
-func (c *Claim) Err() error { return c.lease.Err() }
+func (c *Claim) Err() error {
+	if !c.made() {
+		return errClaim
+	}
+	return c.lease.Err()
+}
+
+func (c *Claim) made() bool { return c != nil && c.of != nil }
 
 // Context is a context of the one that was given to Begin. It ends, with what
 // Err says as its cause, when the claim is lost or concluded.
-func (c *Claim) Context() context.Context { return c.lease.Context() }
+func (c *Claim) Context() context.Context {
+	misuse.Made(c.made(), errClaim)
+	return c.lease.Context()
+}
 
 // Detach has Context outlast the context that was given to Begin, of which it
 // takes the values and the deadline alone. It is to be called before Context is.
 func (c *Claim) Detach() {
+	misuse.Made(c.made(), errClaim)
 	deadline, ok := c.parent.Deadline()
 	c.parent = context.WithoutCancel(c.parent)
 	if ok {
@@ -74,12 +95,16 @@ func (c *Claim) Detach() {
 }
 
 // By says whether a guard has given the claim out.
-func (c *Claim) By(g *Guard) bool { return c.of == g }
+func (c *Claim) By(g *Guard) bool {
+	misuse.Made(c.made(), errClaim)
+	return c.of == g
+}
 
 type contextKey struct{}
 
 // FromContext is the claim that ctx ends with: that of [Guard.Do] or of a gate.
 func FromContext(ctx context.Context) (*Claim, bool) {
+	misuse.Context(ctx)
 	c, ok := ctx.Value(contextKey{}).(*Claim)
 	return c, ok
 }
@@ -90,9 +115,6 @@ func FromContext(ctx context.Context) (*Claim, bool) {
 // then Err is still right.
 func (c *Claim) Renew(ctx context.Context) error {
 	if err := c.Err(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return c.lease.Extend(ctx, c.of.opts.Lease)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -25,6 +26,10 @@ const undone state = "undo"
 // longer while Redis does not answer; or, where a run that was given up was
 // another's when Redis was asked again, nobody knows why.
 func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
+	if !c.made() {
+		return errClaim
+	}
+	misuse.Context(ctx)
 	c.conclusion.Do(func() { c.outcome = c.conclude(context.WithoutCancel(ctx), o) })
 	return c.outcome
 }

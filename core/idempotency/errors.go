@@ -43,5 +43,12 @@ var (
 	ErrNotInDoubt = errors.New("idempotency: not in doubt")
 )
 
+// What the program has to mend.
+var (
+	errGuard = errors.New("idempotency: a nil or zero Guard: make one with New, and check its error first")
+	errClaim = errors.New("idempotency: a nil or zero Claim: Begin and Await return one only where there is something to run")
+	errFn    = errors.New("idempotency: fn is nil: say what to run")
+)
+
 var errRing = fmt.Errorf("%w: rdb is a Ring, whose clients can disagree about which server has a record, and then it runs twice: "+
 	"use a Client, a failover Client or a ClusterClient", script.ErrClient)

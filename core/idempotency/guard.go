@@ -10,6 +10,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/ring"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -71,7 +72,23 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 const concluding = 1000
 
 // Name is the name that was given to New.
-func (g *Guard) Name() string { return g.name }
+func (g *Guard) Name() string {
+	misuse.Made(g.made(), errGuard)
+	return g.name
+}
+
+func (g *Guard) made() bool { return g != nil && g.rdb != nil }
+
+// record is what a key is in Redis.
+func (g *Guard) record(key string) (string, error) {
+	switch {
+	case !g.made():
+		return "", errGuard
+	case key == "":
+		return "", ErrKey
+	}
+	return g.space.Key(key, ""), nil
+}
 
 // Do runs fn unless it has been done under this key, and returns its result, or
 // what fn returned when it was done. It waits as Await does for another that is
@@ -87,6 +104,9 @@ func (g *Guard) Name() string { return g.name }
 // It costs two round trips when fn runs, one when it was done, and another for
 // each third of the lease that fn takes.
 func (g *Guard) Do(ctx context.Context, key string, fn func(ctx context.Context) ([]byte, error)) (result []byte, err error) {
+	if fn == nil {
+		return nil, errFn
+	}
 	c, result, err := g.Await(ctx, key, "")
 	if c == nil {
 		return result, err
@@ -101,8 +121,14 @@ func (g *Guard) Do(ctx context.Context, key string, fn func(ctx context.Context)
 }
 
 // Retention is for how long the guard remembers a result.
-func (g *Guard) Retention() time.Duration { return g.opts.Retention }
+func (g *Guard) Retention() time.Duration {
+	misuse.Made(g.made(), errGuard)
+	return g.opts.Retention
+}
 
 // InDoubt is what the guard does about a run of which nobody knows how far it
 // came.
-func (g *Guard) InDoubt() InDoubt { return g.opts.InDoubt }
+func (g *Guard) InDoubt() InDoubt {
+	misuse.Made(g.made(), errGuard)
+	return g.opts.InDoubt
+}

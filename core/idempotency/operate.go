@@ -36,10 +36,11 @@ type Record struct {
 // Get tells what is known about a key, for an operator. It costs one round trip
 // and changes nothing. The errors are [ErrKey], ctx.Err() and a [*script.Error].
 func (g *Guard) Get(ctx context.Context, key string) (Record, error) {
-	if key == "" {
-		return Record{}, ErrKey
+	record, err := g.record(key)
+	if err != nil {
+		return Record{}, err
 	}
-	reply, _, _, err := g.asker.Ask(ctx, inspectScript, g.space.Key(key, ""))
+	reply, _, _, err := g.asker.Ask(ctx, inspectScript, record)
 	if err != nil || reply == nil {
 		return Record{}, err
 	}
@@ -69,13 +70,14 @@ func (g *Guard) Get(ctx context.Context, key string) (Record, error) {
 // that is not known, or free, or done; [ErrUnresolved], [ErrKey], ctx.Err(); or a
 // [*script.Error], with [script.ErrMaybeExecuted] when it may have been noted.
 func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
+	record, err := g.record(key)
 	switch {
-	case key == "":
-		return ErrKey
+	case err != nil:
+		return err
 	case o.state == "":
 		return ErrUnresolved
 	}
-	record, result := g.space.Key(key, ""), []byte(nil)
+	var result []byte
 	if o.state == done {
 		result = g.seals.seal(record, o.result)
 	}
@@ -99,10 +101,10 @@ func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 // [script.ErrMaybeExecuted] it may have been forgotten, or may be yet: it is not
 // asked again, which could forget the next one's claim.
 func (g *Guard) Forget(ctx context.Context, key string) (bool, error) {
-	if key == "" {
-		return false, ErrKey
+	record, err := g.record(key)
+	if err != nil {
+		return false, err
 	}
-	record := g.space.Key(key, "")
 	defer g.watch.ring(record)
 	reply, err := g.asker.Runner.Run(ctx, forgetScript, []string{record})
 	if err != nil {

@@ -3,6 +3,8 @@ package idempotency
 import (
 	"errors"
 	"sync/atomic"
+
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 type counters struct {
@@ -62,6 +64,7 @@ type Stats struct {
 
 // Stats tells what the Guard does and has done in this process. It asks nobody.
 func (g *Guard) Stats() Stats {
+	misuse.Made(g.made(), errGuard)
 	n, undo, late := &g.count, g.undo.Stats(), g.late.Stats()
 	return Stats{
 		Begun: n.begun.Load(), Replayed: n.replayed.Load(), InFlight: n.inFlight.Load(), Mismatched: n.mismatched.Load(),

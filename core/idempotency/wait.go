@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 // Await is Begin, but waits while somebody else is at it: for Options.Wait at
@@ -17,6 +19,7 @@ import (
 // process asks again after each RetryDelay, and the others when that has learnt
 // something; a run that ends in this process is learnt of at once.
 func (g *Guard) Await(ctx context.Context, key, fingerprint string) (*Claim, []byte, error) {
+	misuse.Context(ctx)
 	q, err := g.question(key, fingerprint)
 	if err != nil {
 		return nil, nil, err

@@ -15,6 +15,9 @@ import (
 // missing permission. A user who may run scripts but not load them is no error,
 // as long as they are loaded.
 func (g *Guard) Warm(ctx context.Context) error {
+	if !g.made() {
+		return errGuard
+	}
 	return ask.Warm(ctx, g.rdb, inspectScript, g.space.Key("warm", ""),
 		beginScript, renewScript, completeScript, abandonScript, resolveScript, forgetScript, inspectScript)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -107,8 +108,8 @@ func newConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concur
 // background: of up to 100,000 at a time, and what is beyond that is looked for
 // once, and otherwise counts until its lease ends.
 func (c *Concurrency) Acquire(ctx context.Context, subject string) (*Slot, error) {
-	if subject == "" {
-		return nil, ErrSubject
+	if err := c.check(ctx, subject); err != nil {
+		return nil, err
 	}
 	began := time.Now()
 	s := &Slot{of: c, subject: c.space.Subject(subject)}
@@ -242,8 +243,8 @@ func (c *Concurrency) decision(granted bool, n int64) Decision {
 // InFlight is how many requests of a subject are in flight, in all processes
 // together. It is decided by Redis alone, in one round trip, and takes nothing.
 func (c *Concurrency) InFlight(ctx context.Context, subject string) (int64, error) {
-	if subject == "" {
-		return 0, ErrSubject
+	if err := c.check(ctx, subject); err != nil {
+		return 0, err
 	}
 	if c.lease == nil {
 		return c.held.of(c.space.Subject(subject)), ctx.Err()
@@ -253,6 +254,9 @@ func (c *Concurrency) InFlight(ctx context.Context, subject string) (int64, erro
 
 // Warm is [Limiter.Warm] for a limit on requests in flight.
 func (c *Concurrency) Warm(ctx context.Context) error {
+	if err := c.check(ctx, "warm"); err != nil {
+		return err
+	}
 	if c.lease == nil {
 		return ctx.Err()
 	}
@@ -260,10 +264,28 @@ func (c *Concurrency) Warm(ctx context.Context) error {
 }
 
 // Name is the name that was given to NewConcurrency.
-func (c *Concurrency) Name() string { return c.name }
+func (c *Concurrency) Name() string {
+	misuse.Made(c.made(), errConcurrency)
+	return c.name
+}
+
+func (c *Concurrency) made() bool { return c != nil && c.limit > 0 }
+
+// check says what is wrong with a call.
+func (c *Concurrency) check(ctx context.Context, subject string) error {
+	misuse.Context(ctx)
+	switch {
+	case !c.made():
+		return errConcurrency
+	case subject == "":
+		return ErrSubject
+	}
+	return nil
+}
 
 // Stats are what was decided in this process.
 func (c *Concurrency) Stats() ConcurrencyStats {
+	misuse.Made(c.made(), errConcurrency)
 	s, u := c.count.stats(), c.undo.Stats()
 	return ConcurrencyStats{
 		Allowed: s.Allowed, Denied: s.Denied, Failed: s.Failed, Canceled: s.Canceled, Degraded: s.Degraded,

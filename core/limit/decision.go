@@ -66,7 +66,7 @@ type State struct {
 // order they were given to the limiter.
 func (d *Decision) States() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		if d.first.Policy == "" || !yield(d.first) {
+		if d == nil || d.first.Policy == "" || !yield(d.first) {
 			return
 		}
 		for _, s := range d.rest {

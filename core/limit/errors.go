@@ -17,6 +17,12 @@ var (
 	ErrSubject = errors.New("limit: the subject is empty")
 )
 
+// What the program has to mend.
+var (
+	errLimiter     = errors.New("limit: a nil or zero Limiter: make one with New or NewLocal, and check its error first")
+	errConcurrency = errors.New("limit: a nil or zero Concurrency: make one with NewConcurrency or NewLocalConcurrency, and check its error first")
+)
+
 // CostError says that a request costs less than 0, or more than a policy can
 // ever grant: waiting would not help.
 type CostError struct {

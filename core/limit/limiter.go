@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -74,6 +75,9 @@ func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error)
 // state: a tenant's, or a plan's. Make it once and keep it; a policy that two
 // limiters have in common they share. Stats are those of all of them.
 func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
+	if !l.made() {
+		return nil, errLimiter
+	}
 	rules, err := compile(policies)
 	if err := errors.Join(err, checkLocal(l.opts.MaxLocal, rules)); err != nil {
 		return nil, fmt.Errorf("limit.With: %w", err)
@@ -101,9 +105,6 @@ func (l *Limiter) Take(ctx context.Context, subject string) (Decision, error) {
 // writes nothing. An n below 0 or above the capacity of an enforced policy is a
 // [*CostError], and nothing is sent.
 func (l *Limiter) TakeN(ctx context.Context, subject string, n int64) (Decision, error) {
-	if err := l.checkCost(n); err != nil {
-		return Decision{}, err
-	}
 	return l.decide(ctx, subject, n, false)
 }
 
@@ -113,9 +114,26 @@ func (l *Limiter) Peek(ctx context.Context, subject string) (Decision, error) {
 	return l.decide(ctx, subject, 0, true)
 }
 
-func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek bool) (Decision, error) {
+func (l *Limiter) made() bool { return l != nil && l.rules != nil }
+
+// check says what is wrong with a call.
+func (l *Limiter) check(ctx context.Context, subject string, cost int64) error {
+	misuse.Context(ctx)
+	if !l.made() {
+		return errLimiter
+	}
+	if err := l.checkCost(cost); err != nil {
+		return err
+	}
 	if subject == "" {
-		return Decision{}, ErrSubject
+		return ErrSubject
+	}
+	return nil
+}
+
+func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek bool) (Decision, error) {
+	if err := l.check(ctx, subject, cost); err != nil {
+		return Decision{}, err
 	}
 	g := newGrant(subject, cost, len(l.rules))
 	g.of, g.peek, g.asked = l, peek, time.Now()
@@ -214,11 +232,15 @@ func (l *Limiter) checkCost(cost int64) error {
 }
 
 // Name is the limiter's name.
-func (l *Limiter) Name() string { return l.name }
+func (l *Limiter) Name() string {
+	misuse.Made(l.made(), errLimiter)
+	return l.name
+}
 
 // Stats count what was decided in this process, by this limiter and by all that
 // With has made from the same one. They ask nobody.
 func (l *Limiter) Stats() Stats {
+	misuse.Made(l.made(), errLimiter)
 	s := l.count.stats()
 	s.LocalStates = l.local.size()
 	s.Open = l.remote != nil && l.remote.door.open()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -55,6 +56,10 @@ func newGrant(subject string, cost int64, rules int) *grant {
 // It costs one round trip, and one more the first time or when the clock of
 // Redis has to be read anew; each takes up to the Budget.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
+	misuse.Context(ctx)
+	if !l.made() {
+		return errLimiter
+	}
 	g := d.grant
 	if g == nil || g.of != l {
 		return refuse("it is no decision of this limiter")

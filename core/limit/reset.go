@@ -20,8 +20,8 @@ var resetScript = script.New("limit_reset.lua", lua.LimitReset)
 // context ended, and otherwise a [*script.Error]. What this process keeps is then
 // forgotten, and what Redis keeps may not be.
 func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err error) {
-	if subject == "" {
-		return false, ErrSubject
+	if err := l.check(ctx, subject, 0); err != nil {
+		return false, err
 	}
 	if err := ctx.Err(); err != nil {
 		return false, err

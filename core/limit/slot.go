@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 // renewals is how many times a lease is renewed before it would end.
@@ -43,6 +44,7 @@ func (s *Slot) Release(ctx context.Context) error {
 	if s == nil || !s.Allowed || s.of == nil {
 		return nil
 	}
+	misuse.Context(ctx)
 	ctx = context.WithoutCancel(ctx)
 	token, in, first := s.of.held.remove(s)
 	if !first || token == "" {

@@ -27,11 +27,8 @@ func (l *Limiter) Wait(ctx context.Context, subject string) (Decision, error) {
 // WaitN is Wait for n permits at once. One that asks for many is not overtaken
 // by others that ask for fewer. An n out of range is a [*CostError].
 func (l *Limiter) WaitN(ctx context.Context, subject string, n int64) (Decision, error) {
-	if err := l.checkCost(n); err != nil {
+	if err := l.check(ctx, subject, n); err != nil {
 		return Decision{}, err
-	}
-	if subject == "" {
-		return Decision{}, ErrSubject
 	}
 	ticket, ok := l.queues.join(subject)
 	if !ok {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -20,6 +21,10 @@ const warmBudget = 10 * time.Second
 // tell a wrong password or a missing permission. A user who may run scripts
 // but not load them is no error, as long as they are loaded.
 func (l *Limiter) Warm(ctx context.Context) error {
+	misuse.Context(ctx)
+	if !l.made() {
+		return errLimiter
+	}
 	if l.remote == nil {
 		return ctx.Err()
 	}

@@ -30,7 +30,7 @@ import (
 // that is beyond that is looked for once, and otherwise stays locked, by nobody,
 // until its TTL is over. Stats counts them as Undoing and Lapsing.
 func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
-	b, err := l.bid(key)
+	b, err := l.bid(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 // process has one more connection to each server that has locks for which it
 // waits.
 func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
-	b, err := l.bid(key)
+	b, err := l.bid(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +69,6 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
 // attempt asks once. It returns neither a lock nor an error when another has
 // the lock, with the time until that lapses.
 func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.Duration, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, 0, err
-	}
 	n, asked, in, err := s.bring(ctx, b, wake)
 	b.doubt.Add(in)
 	switch {

@@ -38,6 +38,13 @@ var (
 	ErrLate = errors.New("lock: the tick is longer ago than FenceRetention: whether it ran is forgotten")
 )
 
+// What the program has to mend.
+var (
+	errLocker = errors.New("lock: a nil or zero Locker: make one with New, and check its error first")
+	errLock   = errors.New("lock: a nil or zero Lock: Try or Acquire returned an error, check it first")
+	errFn     = errors.New("lock: fn is nil: say what to run")
+)
+
 var errRing = fmt.Errorf("%w: rdb is a Ring, whose clients can disagree about which server has a lock, and then two hold it: "+
 	"use a Client, a failover Client or a ClusterClient", script.ErrClient)
 

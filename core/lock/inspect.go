@@ -22,7 +22,7 @@ type State struct {
 // somebody else may. It costs one round trip and changes nothing. The errors
 // are those of Try, without ErrHeld.
 func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
-	b, err := l.bid(key)
+	b, err := l.bid(ctx, key)
 	if err != nil {
 		return State{}, err
 	}
@@ -53,7 +53,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
 // been ended, or may be yet: it is not asked again, which could end the next
 // holder's.
 func (l *Locker) ForceRelease(ctx context.Context, key string) (bool, error) {
-	b, err := l.bid(key)
+	b, err := l.bid(ctx, key)
 	if err != nil {
 		return false, err
 	}

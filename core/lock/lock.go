@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -40,7 +41,12 @@ type Lock struct {
 //
 // The idea is Martin Kleppmann's, "How to do distributed locking" (2016). It
 // costs nothing.
-func (l *Lock) Fence() int64 { return l.fence }
+func (l *Lock) Fence() int64 {
+	misuse.Made(l.made(), errLock)
+	return l.fence
+}
+
+func (l *Lock) made() bool { return l != nil && l.of != nil }
 
 // Err is nil while the lock is held, [ErrReleased] once Release was called, and
 // otherwise says how it was lost: [ErrExpired], [ErrMaxHold], [ErrTakenByOther]
@@ -48,18 +54,27 @@ func (l *Lock) Fence() int64 { return l.fence }
 // it is right at once, while of a lock that was deleted, forced open or taken
 // over it knows after a third of the TTL and the budget; with NoRenewal only
 // Extend and Release do.
-func (l *Lock) Err() error { return l.lease.Err() }
+func (l *Lock) Err() error {
+	if !l.made() {
+		return errLock
+	}
+	return l.lease.Err()
+}
 
 // Context is a context of the one that the lock was asked for with. It ends,
 // with what Err says as its cause, when the lock is lost or released: before
 // the lease can lapse in Redis where that cannot be reached.
-func (l *Lock) Context() context.Context { return l.lease.Context() }
+func (l *Lock) Context() context.Context {
+	misuse.Made(l.made(), errLock)
+	return l.lease.Context()
+}
 
 type contextKey struct{}
 
 // FromContext is the lock that ctx ends with: that of [Locker.Do], of
 // [Locker.Once] or of a gate.
 func FromContext(ctx context.Context) (*Lock, bool) {
+	misuse.Context(ctx)
 	l, ok := ctx.Value(contextKey{}).(*Lock)
 	return l, ok
 }
@@ -79,9 +94,6 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	return l.lease.Extend(ctx, ttl)
 }
 
@@ -95,12 +107,17 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // when Redis did not confirm the release: it goes on in the background, or, where
 // Redis had the hold no more when it was asked again, nobody knows why.
 func (l *Lock) Release(ctx context.Context) error {
-	l.release.Do(func() { l.outcome = l.released(endless(ctx)) })
+	if !l.made() {
+		return errLock
+	}
+	ctx = endless(ctx)
+	l.release.Do(func() { l.outcome = l.released(ctx) })
 	return l.outcome
 }
 
 // endless is ctx without its end.
 func endless(ctx context.Context) context.Context {
+	misuse.Context(ctx)
 	if ctx.Done() == nil {
 		return ctx
 	}

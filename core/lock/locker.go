@@ -9,6 +9,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/ring"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
@@ -80,14 +81,23 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 // owner is one activity, such as an order's checkout; what several of them at
 // once have in common does not exclude them from each other.
 func (l *Locker) As(owner string) *Locker {
+	misuse.Made(l.made(), errLocker)
 	return &Locker{shared: l.shared, owner: owner, named: true}
 }
 
 // Name is the name that was given to New.
-func (l *Locker) Name() string { return l.name }
+func (l *Locker) Name() string {
+	misuse.Made(l.made(), errLocker)
+	return l.name
+}
 
 // Owner is the owner that was given to As, if this Locker was made by As.
-func (l *Locker) Owner() (owner string, ok bool) { return l.owner, l.named }
+func (l *Locker) Owner() (owner string, ok bool) {
+	misuse.Made(l.made(), errLocker)
+	return l.owner, l.named
+}
+
+func (l *Locker) made() bool { return l != nil && l.shared != nil }
 
 // Do runs fn while it holds the lock, for which it waits as Acquire does. The
 // context of fn is that of [Lock.Context]: it ends when the lock is lost. It
@@ -98,6 +108,9 @@ func (l *Locker) Owner() (owner string, ok bool) { return l.owner, l.named }
 // only when fn returned nil and had the lock to its end. A panic of fn passes
 // through, after the release.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error) (err error) {
+	if fn == nil {
+		return errFn
+	}
 	held, err := l.Acquire(ctx, key)
 	if err != nil {
 		return err
@@ -119,8 +132,11 @@ type bid struct {
 	doubt       ask.Doubt
 }
 
-func (l *Locker) bid(key string) (*bid, error) {
+func (l *Locker) bid(ctx context.Context, key string) (*bid, error) {
+	misuse.Context(ctx)
 	switch {
+	case !l.made():
+		return nil, errLocker
 	case key == "":
 		return nil, ErrKey
 	case l.named && l.owner == "":

@@ -96,9 +96,12 @@ var errDone = errors.New("lock: the tick has run")
 func (l *Locker) Once(
 	ctx context.Context, job string, tick time.Time, rerun Rerun, fn func(ctx context.Context) error,
 ) (ran bool, err error) {
-	b, err := l.bid(job)
+	b, err := l.bid(ctx, job)
 	if err != nil {
 		return false, err
+	}
+	if fn == nil {
+		return false, errFn
 	}
 	if tick.IsZero() || rerun != Never && rerun != Again {
 		return false, ErrTick

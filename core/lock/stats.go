@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 type counters struct {
@@ -44,6 +45,7 @@ type Stats struct {
 // Stats tells what the Locker does and has done in this process. It asks
 // nobody.
 func (l *Locker) Stats() Stats {
+	misuse.Made(l.made(), errLocker)
 	u := l.undo.Stats()
 	waiting, holding := l.lines.size()
 	return Stats{

@@ -15,6 +15,9 @@ import (
 // missing permission. A user who may run scripts but not load them is no error,
 // as long as they are loaded.
 func (l *Locker) Warm(ctx context.Context) error {
+	if !l.made() {
+		return errLocker
+	}
 	return ask.Warm(ctx, l.rdb, inspectScript, l.space.Key("warm", ""),
 		acquireScript, extendScript, releaseScript, forceScript, inspectScript, startScript, endScript)
 }

@@ -19,13 +19,19 @@ type Client interface {
 // ErrClient is what a client that cannot carry a decision is refused with.
 var ErrClient = errors.New("script: unusable client")
 
+var redisPackage = reflect.TypeFor[redis.Client]().PkgPath()
+
 // check refuses what has a Process but would answer without having asked.
 func check(rdb Client) error {
 	if rdb == nil {
 		return fmt.Errorf("%w: rdb is nil: pass a connected go-redis client", ErrClient)
 	}
-	if v := reflect.ValueOf(rdb); v.Kind() == reflect.Pointer && v.IsNil() {
+	switch v := reflect.ValueOf(rdb); {
+	case v.Kind() != reflect.Pointer:
+	case v.IsNil():
 		return fmt.Errorf("%w: rdb is a nil %T: pass a connected go-redis client", ErrClient, rdb)
+	case v.Type().Elem().PkgPath() == redisPackage && v.Elem().IsZero():
+		return fmt.Errorf("%w: rdb is a zero %T: pass a client that redis.NewClient or its like has made", ErrClient, rdb)
 	}
 	switch rdb.(type) {
 	case interface {

@@ -28,6 +28,9 @@ import (
 // field and holds nothing of the reply. What dst points to is then part old,
 // part new.
 func (s *Script) Decode(reply, dst any) error {
+	if s == nil || s.sha == nil {
+		return &Error{Class: ErrConfiguration, Err: errScript}
+	}
 	to := reflect.ValueOf(dst)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
 		return &Error{Script: s.name, Class: ErrConfiguration, Err: fmt.Errorf("decode: dst is a %T: pass a pointer that is not nil", dst)}

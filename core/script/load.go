@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 // Load has Redis, or every node of the cluster, learn the scripts, so that no
@@ -14,6 +16,10 @@ import (
 // A client without a ScriptLoad of its own learns them by its first calls:
 // Load then does nothing.
 func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
+	misuse.Context(ctx)
+	if r == nil || r.rdb == nil {
+		return &Error{Class: ErrConfiguration, Err: errRunner}
+	}
 	client, ok := r.rdb.(interface {
 		ScriptLoad(ctx context.Context, script string) *redis.StringCmd
 	})
@@ -21,6 +27,9 @@ func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 		return ctx.Err()
 	}
 	for _, s := range scripts {
+		if s == nil || s.sha == nil {
+			return &Error{Class: ErrConfiguration, Err: errScript}
+		}
 		done := make(chan error, 1)
 		go func() { done <- client.ScriptLoad(ctx, s.Source()).Err() }()
 		var err error

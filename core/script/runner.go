@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 // DefaultBudget is how long a call may take where nothing else is said;
@@ -77,6 +79,13 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 // All keys must carry the same {hash tag}, on a standalone server too, so
 // that what works on a laptop works on a cluster.
 func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
+	misuse.Context(ctx)
+	switch {
+	case r == nil || r.rdb == nil:
+		return nil, &Error{Class: ErrConfiguration, Err: errRunner}
+	case s == nil || s.sha == nil:
+		return nil, &Error{Class: ErrConfiguration, Err: errScript}
+	}
 	if err := checkKeys(keys); err != nil {
 		return nil, &Error{Script: s.name, Class: ErrConfiguration, Err: err}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 // Confirm has the units be sold. What has lapsed is granted again while there are
@@ -20,6 +21,10 @@ import (
 // the background for a lease, and longer while Redis does not answer, unless
 // Cancel is called.
 func (r *Reservation) Confirm(ctx context.Context) error {
+	if !r.made() {
+		return errReservation
+	}
+	misuse.Context(ctx)
 	if r.isToBe(sold) {
 		return nil
 	}
@@ -37,6 +42,10 @@ func (r *Reservation) Confirm(ctx context.Context) error {
 // [ErrUnknown], [ErrDisagrees] or a [*script.Error] when Redis did not confirm it:
 // it goes on in the background, as Confirm does, but for one that Resume has made.
 func (r *Reservation) Cancel(ctx context.Context) error {
+	if !r.made() {
+		return errReservation
+	}
+	misuse.Context(ctx)
 	r.ended(ErrCancelled)
 	if r.isToBe(cancelled) {
 		return nil

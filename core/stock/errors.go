@@ -47,5 +47,11 @@ var (
 	ErrUntil = errors.New("stock: until is out of range: use a time in the future, no further away than 366 days")
 )
 
+// What the program has to mend.
+var (
+	errStock       = errors.New("stock: a nil or zero Stock: make one with New, and check its error first")
+	errReservation = errors.New("stock: a nil or zero Reservation: Reserve or Resume returned an error, check it first")
+)
+
 var errRing = fmt.Errorf("%w: rdb is a Ring, whose clients can disagree about which server has an item, and then it is sold twice: "+
 	"use a Client, a failover Client or a ClusterClient", script.ErrClient)

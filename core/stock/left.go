@@ -20,10 +20,10 @@ type Level struct {
 // The errors are [ErrItem], [ErrUnknown], [ErrDisagrees], ctx.Err() and a
 // [*script.Error].
 func (s *Stock) Left(ctx context.Context, item string) (Level, error) {
-	if item == "" {
-		return Level{}, ErrItem
+	key, err := s.key(item)
+	if err != nil {
+		return Level{}, err
 	}
-	key := s.space.Key(item, "")
 	var lapsed sweeping
 	for {
 		reply, _, _, err := s.asker.Ask(ctx, leftScript, key)
@@ -78,12 +78,12 @@ const page = 250
 // twice. It ends with the first error, which are those of Left.
 func (s *Stock) Buyers(ctx context.Context, item string) iter.Seq2[Buyer, error] {
 	return func(yield func(Buyer, error) bool) {
-		if item == "" {
-			yield(Buyer{}, ErrItem)
+		key, err := s.key(item)
+		if err != nil {
+			yield(Buyer{}, err)
 			return
 		}
-		key, cursor := s.space.Key(item, ""), "0"
-		for {
+		for cursor := "0"; ; {
 			found, next, err := s.buyers(ctx, key, cursor)
 			if err != nil {
 				yield(Buyer{}, err)

@@ -21,15 +21,16 @@ import (
 // something that is no item; ctx.Err(); and a [*script.Error], with
 // [script.ErrMaybeExecuted] when it may be open: ask again.
 func (s *Stock) Open(ctx context.Context, item string, units int64, until time.Time) (opened bool, err error) {
+	key, err := s.key(item)
 	switch {
-	case item == "":
-		return false, ErrItem
+	case err != nil:
+		return false, err
 	case units < 1 || units > MaxUnits:
 		return false, ErrUnits
 	case time.Until(until) > 2*longest: // of which the milliseconds may be no number for Redis
 		return false, ErrUntil
 	}
-	n, _, _, err := s.number(ctx, openScript, s.space.Key(item, ""),
+	n, _, _, err := s.number(ctx, openScript, key,
 		integer(units), integer(until.UnixMilli()), milliseconds(longest), token.New())
 	if err != nil || n < 0 {
 		return false, either(err, fault(openScript, n))
@@ -45,15 +46,16 @@ func (s *Stock) Open(ctx context.Context, item string, units int64, until time.T
 // than [MaxUnits] in all; [ErrUnknown]; [ErrDisagrees]; [ErrQuantity] when the id
 // was used for another number; ctx.Err(); and a [*script.Error].
 func (s *Stock) Restock(ctx context.Context, item, id string, units int64) error {
+	key, err := s.key(item)
 	switch {
-	case item == "":
-		return ErrItem
+	case err != nil:
+		return err
 	case id == "":
 		return ErrID
 	case units < 1 || units > MaxUnits:
 		return ErrUnits
 	}
-	n, _, _, err := s.number(ctx, restockScript, s.space.Key(item, ""), integer(units), s.space.Subject(id), integer(MaxUnits))
+	n, _, _, err := s.number(ctx, restockScript, key, integer(units), s.space.Subject(id), integer(MaxUnits))
 	if err == nil && n == none {
 		return ErrUnits
 	}
@@ -65,10 +67,11 @@ func (s *Stock) Restock(ctx context.Context, item, id string, units int64) error
 // costs one round trip. With [script.ErrMaybeExecuted] it may have been deleted,
 // or may be yet: it is not asked again, which could delete the next sale.
 func (s *Stock) Forget(ctx context.Context, item string) (bool, error) {
-	if item == "" {
-		return false, ErrItem
+	key, err := s.key(item)
+	if err != nil {
+		return false, err
 	}
-	n, err := s.once(ctx, forgetScript, s.space.Key(item, ""))
+	n, err := s.once(ctx, forgetScript, key)
 	return n > 0, err
 }
 

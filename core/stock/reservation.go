@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 // Reservation is what a buyer has of an item. It is safe for concurrent use. The
@@ -44,32 +45,56 @@ const (
 var errSold = errors.New("stock: the reservation is confirmed")
 
 // Item is the item that was given to Reserve.
-func (r *Reservation) Item() string { return r.item }
+func (r *Reservation) Item() string {
+	misuse.Made(r.made(), errReservation)
+	return r.item
+}
 
 // Buyer is the buyer that was given to Reserve.
-func (r *Reservation) Buyer() string { return r.buyer }
+func (r *Reservation) Buyer() string {
+	misuse.Made(r.made(), errReservation)
+	return r.buyer
+}
 
 // ID is the id that was given to Reserve.
-func (r *Reservation) ID() string { return r.id }
+func (r *Reservation) ID() string {
+	misuse.Made(r.made(), errReservation)
+	return r.id
+}
 
 // Quantity is how many units it is.
-func (r *Reservation) Quantity() int64 { return r.quantity }
+func (r *Reservation) Quantity() int64 {
+	misuse.Made(r.made(), errReservation)
+	return r.quantity
+}
 
 // Again says that another call has the same reservation: it was asked for again.
 // It is confirmed for all of them by one Confirm, and its units are back when
 // each has cancelled it.
-func (r *Reservation) Again() bool { return r.again }
+func (r *Reservation) Again() bool {
+	misuse.Made(r.made(), errReservation)
+	return r.again
+}
 
 // By says whether a Stock has given the reservation out.
-func (r *Reservation) By(s *Stock) bool { return r.of == s }
+func (r *Reservation) By(s *Stock) bool {
+	misuse.Made(r.made(), errReservation)
+	return r.of == s
+}
+
+func (r *Reservation) made() bool { return r != nil && r.of != nil }
 
 // Confirmed says whether it is sold, as far as this process knows.
-func (r *Reservation) Confirmed() bool { return r.is() == sold }
+func (r *Reservation) Confirmed() bool {
+	misuse.Made(r.made(), errReservation)
+	return r.is() == sold
+}
 
 // Concluded says whether Confirm or Cancel was called and is done; a Cancel that
 // Redis has not confirmed is final, too. What was reserved with
 // ReserveOptions.Confirm is sold without that.
 func (r *Reservation) Concluded() bool {
+	misuse.Made(r.made(), errReservation)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.wants == cancelled || r.wants == sold && r.state == sold
@@ -93,6 +118,9 @@ func (r *Reservation) becomes(s state) {
 // clocks and asks nobody; of a reservation that Resume has made it knows no lease.
 // What has lapsed can still be confirmed, while there are units.
 func (r *Reservation) Err() error {
+	if !r.made() {
+		return errReservation
+	}
 	switch r.is() {
 	case sold:
 		return nil
@@ -118,9 +146,6 @@ func (r *Reservation) Err() error {
 // Err is still right.
 func (r *Reservation) Renew(ctx context.Context) error {
 	if err := r.Err(); err != nil || r.Confirmed() {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if r.leased {
@@ -201,11 +226,13 @@ type contextKey struct{}
 
 // NewContext is ctx with the reservation in it.
 func NewContext(ctx context.Context, r *Reservation) context.Context {
+	misuse.Context(ctx)
 	return context.WithValue(ctx, contextKey{}, r)
 }
 
 // FromContext is the reservation that ctx was given by NewContext, or by a gate.
 func FromContext(ctx context.Context) (*Reservation, bool) {
+	misuse.Context(ctx)
 	r, ok := ctx.Value(contextKey{}).(*Reservation)
 	return r, ok
 }

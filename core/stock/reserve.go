@@ -65,9 +65,10 @@ func (s *Stock) reservation(item, buyer, id string, opts *ReserveOptions) (*Rese
 	if opts != nil && opts.Quantity != 0 {
 		r.quantity = opts.Quantity
 	}
+	key, err := s.key(item)
 	switch {
-	case item == "":
-		return nil, ErrItem
+	case err != nil:
+		return nil, err
 	case buyer == "":
 		return nil, ErrBuyer
 	case id == "":
@@ -76,7 +77,7 @@ func (s *Stock) reservation(item, buyer, id string, opts *ReserveOptions) (*Rese
 		return nil, ErrUnits
 	}
 	r.question = question{
-		key: s.space.Key(item, ""), buyer: s.space.Subject(buyer), id: s.space.Subject(id),
+		key: key, buyer: s.space.Subject(buyer), id: s.space.Subject(id),
 		quantity: single, token: token.New(),
 	}
 	if r.quantity != 1 {
@@ -108,9 +109,6 @@ const (
 )
 
 func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOptions) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	term, terms := s.lease, &s.plain
 	if opts != nil && opts.Confirm {
 		if s.undo.Full() {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
 type counters struct {
@@ -71,6 +72,7 @@ type Stats struct {
 
 // Stats tells what the Stock does and has done in this process. It asks nobody.
 func (s *Stock) Stats() Stats {
+	misuse.Made(s.made(), errStock)
 	n, undo, late := &s.count, s.undo.Stats(), s.late.Stats()
 	return Stats{
 		Reserved: n.reserved.Load(), AtOnce: n.atOnce.Load(), Again: n.again.Load(), SoldOut: n.soldOut.Load(),

@@ -10,6 +10,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/ring"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
@@ -87,10 +88,29 @@ func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 }
 
 // Name is the name that was given to New.
-func (s *Stock) Name() string { return s.name }
+func (s *Stock) Name() string {
+	misuse.Made(s.made(), errStock)
+	return s.name
+}
+
+func (s *Stock) made() bool { return s != nil && s.rdb != nil }
+
+// key is what an item is in Redis.
+func (s *Stock) key(item string) (string, error) {
+	switch {
+	case !s.made():
+		return "", errStock
+	case item == "":
+		return "", ErrItem
+	}
+	return s.space.Key(item, ""), nil
+}
 
 // Lease is for how long a reservation lasts.
-func (s *Stock) Lease() time.Duration { return s.opts.Lease }
+func (s *Stock) Lease() time.Duration {
+	misuse.Made(s.made(), errStock)
+	return s.opts.Lease
+}
 
 // number asks what is answered with a number.
 func (s *Stock) number(

@@ -15,6 +15,9 @@ import (
 // missing permission. A user who may run scripts but not load them is no error,
 // as long as they are loaded.
 func (s *Stock) Warm(ctx context.Context) error {
+	if !s.made() {
+		return errStock
+	}
 	return ask.Warm(ctx, s.rdb, leftScript, s.space.Key("warm", ""),
 		openScript, reserveScript, renewScript, cancelScript, sweepScript, restockScript, leftScript, buyersScript, forgetScript)
 }

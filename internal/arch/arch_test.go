@@ -27,7 +27,7 @@ const (
 // packages of lower layers and of its own room, and nothing else of this
 // module. A room may be empty.
 var layers = [][]string{
-	{"lua"},
+	{"lua", "core/internal/misuse"},
 	{"core/script"},
 	{"core/internal", "internal/redistest"},
 	{"core/script/scripttest"}, // for users' tests: the one package of the library that starts servers
@@ -62,7 +62,7 @@ var permitted = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/script", "core/script/scripttest", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "core/gate/gatehttp", "core/gate/gatetest",
+	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/misuse", "core/script", "core/script/scripttest", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "core/gate/gatehttp", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit",
 }
 

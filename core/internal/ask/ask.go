@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
 )
@@ -22,15 +23,20 @@ type Asker struct {
 	Budget time.Duration
 }
 
-// Ask runs a script that changes nothing when it is run again. A call whose
+// Ask runs a script that changes nothing when it is run again; where ctx has ended
+// it asks nothing. A call whose
 // reply is lost is made again as long as half of the budget is left. asked is
 // when the one that was answered was, and in are those of which nobody knows
 // whether they ran.
 func (a *Asker) Ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (reply any, asked time.Time, in Doubt, err error) {
+	misuse.Context(ctx)
 	began := time.Now()
 	asked = began
+	if err := ctx.Err(); err != nil {
+		return nil, asked, in, err
+	}
 	for pause := again; ; pause *= 2 {
 		reply, err = a.Runner.Run(ctx, sc, []string{key}, args...)
 		switch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -15,6 +16,7 @@ const warmBudget = 10 * time.Second
 // which changes nothing, to learn whether it may. A user who may not load scripts
 // is no error as long as they are there.
 func Warm(ctx context.Context, rdb script.Client, question *script.Script, key string, scripts ...*script.Script) error {
+	misuse.Context(ctx)
 	ctx, cancel := context.WithTimeout(ctx, warmBudget)
 	defer cancel()
 	patient, err := script.NewRunner(rdb, &script.Options{Budget: warmBudget})

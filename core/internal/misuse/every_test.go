@@ -1,0 +1,323 @@
+package misuse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// made are the exported types that a constructor makes: each of their methods says
+// so when it is called on a nil or zero one. plain are those whose zero value is as
+// good as any.
+var (
+	made = []reflect.Type{
+		reflect.TypeFor[script.Runner](), reflect.TypeFor[script.Script](), reflect.TypeFor[limit.Limiter](),
+		reflect.TypeFor[limit.Concurrency](), reflect.TypeFor[lock.Locker](), reflect.TypeFor[lock.Lock](),
+		reflect.TypeFor[idempotency.Guard](), reflect.TypeFor[idempotency.Claim](),
+		reflect.TypeFor[stock.Stock](), reflect.TypeFor[stock.Reservation](),
+	}
+	plain = []reflect.Type{
+		reflect.TypeFor[script.Error](), reflect.TypeFor[limit.Slot](), reflect.TypeFor[limit.Decision](),
+		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.Outcome](), reflect.TypeFor[limit.FailMode](),
+		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.SlidingWindow](),
+		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](),
+		reflect.TypeFor[callback.EventError](),
+	}
+)
+
+// TestNoTypeIsForgotten looks for the exported types with exported methods.
+func TestNoTypeIsForgotten(t *testing.T) {
+	t.Parallel()
+	var known []string
+	for _, of := range slices.Concat(made, plain) {
+		known = append(known, of.String())
+	}
+	found := 0
+	for _, dir := range []string{"script", "limit", "lock", "idempotency", "stock", "gate", "callback"} {
+		files, err := parser.ParseDir(token.NewFileSet(), "../../"+dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // no build tags are used
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pkg := range files {
+			for _, file := range pkg.Files {
+				for _, decl := range file.Decls {
+					f, ok := decl.(*ast.FuncDecl)
+					if !ok || f.Recv == nil || !f.Name.IsExported() {
+						continue
+					}
+					of := f.Recv.List[0].Type
+					if star, ok := of.(*ast.StarExpr); ok {
+						of = star.X
+					}
+					name, ok := of.(*ast.Ident)
+					if !ok || !name.IsExported() {
+						continue
+					}
+					found++
+					if full := dir + "." + name.Name; !slices.Contains(known, full) {
+						t.Errorf("%s has the method %s, and is in neither table of this test", full, f.Name.Name)
+					}
+				}
+			}
+		}
+	}
+	if found < 80 {
+		t.Errorf("only %d methods were found", found)
+	}
+}
+
+// outcome is what a call came to.
+type outcome struct {
+	panicked any
+	err      error
+	returns  bool // an error, if there is one
+}
+
+// call calls a method with arguments of the right types, the context given.
+func call(m reflect.Value, ctx context.Context, fn bool) (o outcome) { //nolint:revive // a method comes before its arguments
+	defer func() { o.panicked = recover() }()
+	var args []reflect.Value
+	of := m.Type()
+	for i := range of.NumIn() {
+		in := of.In(i)
+		arg := reflect.New(in).Elem()
+		switch {
+		case in == reflect.TypeFor[context.Context]():
+			if ctx != nil {
+				arg.Set(reflect.ValueOf(ctx))
+			}
+		case in == reflect.TypeFor[time.Time]():
+			arg.Set(reflect.ValueOf(time.Now()))
+		case in == reflect.TypeFor[time.Duration]():
+			arg.Set(reflect.ValueOf(time.Second))
+		case in == reflect.TypeFor[idempotency.Outcome]():
+			arg.Set(reflect.ValueOf(idempotency.NothingDone()))
+		case in == reflect.TypeFor[lock.Rerun]():
+			arg.Set(reflect.ValueOf(lock.Never))
+		case in.Kind() == reflect.String:
+			arg.SetString("fresh")
+		case arg.CanInt():
+			arg.SetInt(1)
+		case in == reflect.TypeFor[[]string]():
+			arg.Set(reflect.ValueOf([]string{"{k}"}))
+		case in == reflect.TypeFor[*script.Script]():
+			arg.Set(reflect.ValueOf(script.New("one.lua", "return 1")))
+		case in.Kind() == reflect.Func && fn:
+			arg.Set(reflect.MakeFunc(in, func([]reflect.Value) (out []reflect.Value) {
+				for j := range in.NumOut() {
+					out = append(out, reflect.Zero(in.Out(j)))
+				}
+				return out
+			}))
+		}
+		if of.IsVariadic() && i == of.NumIn()-1 {
+			continue
+		}
+		args = append(args, arg)
+	}
+	for _, out := range m.Call(args) {
+		if out.Type() == reflect.TypeFor[error]() {
+			o.returns = true
+			o.err, _ = out.Interface().(error)
+		}
+		if out.Kind() == reflect.Func { // an iterator
+			o.returns = true
+			yield := reflect.MakeFunc(out.Type().In(0), func(in []reflect.Value) []reflect.Value {
+				o.err, _ = in[len(in)-1].Interface().(error)
+				return []reflect.Value{reflect.ValueOf(false)}
+			})
+			out.Call([]reflect.Value{yield})
+		}
+	}
+	return o
+}
+
+// said is the text of a mistake that was named, by an error or a panic, and empty
+// where Go had to say it.
+func (o outcome) said() string {
+	if _, is := o.panicked.(runtime.Error); is {
+		return ""
+	}
+	if o.panicked != nil {
+		return fmt.Sprint(o.panicked)
+	}
+	return fmt.Sprint(o.err)
+}
+
+// TestNilAndZeroReceiversAreNamed calls each exported method of a nil and of a zero
+// value.
+func TestNilAndZeroReceiversAreNamed(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	for _, of := range made {
+		for kind, receiver := range map[string]reflect.Value{"nil": reflect.Zero(reflect.PointerTo(of)), "zero": reflect.New(of)} {
+			for i := range receiver.NumMethod() {
+				name := fmt.Sprintf("%s of a %s %s", receiver.Type().Method(i).Name, kind, of)
+				o := call(receiver.Method(i), t.Context(), true)
+				calls++
+				if got := o.said(); !strings.Contains(got, "a nil or zero "+of.Name()) {
+					t.Errorf("%s: %q (%v) does not name the mistake", name, got, o.panicked)
+				}
+				if o.returns && o.panicked != nil {
+					t.Errorf("%s panics, and could have returned an error", name)
+				}
+			}
+		}
+	}
+	if calls < 120 {
+		t.Errorf("only %d calls were made", calls)
+	}
+	for _, of := range plain {
+		receiver := reflect.New(of)
+		for i := range receiver.NumMethod() {
+			if o := call(receiver.Method(i), t.Context(), true); o.panicked != nil {
+				t.Errorf("%s of a zero %s: %v", receiver.Type().Method(i).Name, of, o.panicked)
+			}
+		}
+	}
+	var none *limit.Slot
+	if err := none.Release(t.Context()); err != nil {
+		t.Errorf("Release of a nil Slot, which its doc comment allows: %v", err)
+	}
+	for range (*limit.Decision)(nil).States() {
+		t.Error("a nil Decision has a State")
+	}
+}
+
+// usable makes a new value of each type that has methods with a context.
+func usable(t *testing.T, rdb redis.UniversalClient) map[string]func() any {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const budget = 5 * time.Second
+	runner, err := script.NewRunner(rdb, &script.Options{Budget: budget})
+	must(err)
+	policies := []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}
+	limiter, err := limit.New(rdb, "misuse", policies, &limit.Options{Budget: budget})
+	must(err)
+	local, err := limit.NewLocal("misuse", policies, nil)
+	must(err)
+	slots, err := limit.NewConcurrency(rdb, "misuse", 1000, &limit.ConcurrencyOptions{Budget: budget})
+	must(err)
+	localSlots, err := limit.NewLocalConcurrency("misuse", 1000, nil)
+	must(err)
+	locker, err := lock.New(rdb, "misuse", &lock.Options{Budget: budget})
+	must(err)
+	guard, err := idempotency.New(rdb, "misuse", &idempotency.Options{Budget: budget})
+	must(err)
+	shop, err := stock.New(rdb, "misuse", &stock.Options{Budget: budget})
+	must(err)
+	_, err = shop.Open(t.Context(), "item", 1000, time.Now().Add(time.Hour))
+	must(err)
+	n := 0
+	fresh := func() string { n++; return fmt.Sprint("key", n) }
+	return map[string]func() any{
+		"Runner":            func() any { return runner },
+		"Limiter":           func() any { return limiter },
+		"local Limiter":     func() any { return local },
+		"Concurrency":       func() any { return slots },
+		"local Concurrency": func() any { return localSlots },
+		"Locker":            func() any { return locker },
+		"Guard":             func() any { return guard },
+		"Stock":             func() any { return shop },
+		"Slot":              func() any { s, err := slots.Acquire(t.Context(), "s"); must(err); return s },
+		"Lock":              func() any { l, err := locker.Try(t.Context(), fresh()); must(err); return l },
+		"Claim":             func() any { c, _, err := guard.Begin(t.Context(), fresh(), ""); must(err); return c },
+		"Reservation": func() any {
+			r, err := shop.Reserve(t.Context(), "item", fresh(), "id", nil)
+			must(err)
+			return r
+		},
+	}
+}
+
+// TestANilContextIsNamed calls each method that takes a context with none, and each
+// that takes a function without one.
+func TestANilContextIsNamed(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	calls := 0
+	for name, make := range usable(t, srv.Client(t)) {
+		of := reflect.TypeOf(make())
+		for i := range of.NumMethod() {
+			m := of.Method(i)
+			takes := func(is func(reflect.Type) bool) bool {
+				return slices.ContainsFunc(slices.Collect(m.Type.Ins()), is)
+			}
+			if !takes(func(in reflect.Type) bool { return in == reflect.TypeFor[context.Context]() }) {
+				continue
+			}
+			calls++
+			where := fmt.Sprintf("%s.%s", name, m.Name)
+			if got := call(reflect.ValueOf(make()).Method(i), nil, true).said(); !strings.Contains(got, "ctx is nil") { //nolint:staticcheck // that is the test
+				t.Errorf("%s with a nil ctx: %q", where, got)
+			}
+			if takes(func(in reflect.Type) bool { return in.Kind() == reflect.Func }) {
+				if got := call(reflect.ValueOf(make()).Method(i), t.Context(), false); !strings.Contains(got.said(), "fn is nil") || got.panicked != nil {
+					t.Errorf("%s with a nil fn: %q", where, got.said())
+				}
+			}
+		}
+	}
+	if calls < 50 {
+		t.Errorf("only %d calls were made", calls)
+	}
+	for name, fn := range map[string]any{
+		"lock.FromContext": lock.FromContext, "idempotency.FromContext": idempotency.FromContext,
+		"stock.FromContext": stock.FromContext, "stock.NewContext": stock.NewContext,
+	} {
+		if got := call(reflect.ValueOf(fn), nil, true).said(); !strings.Contains(got, "ctx is nil") { //nolint:staticcheck // that is the test
+			t.Errorf("%s with a nil ctx: %q", name, got)
+		}
+	}
+}
+
+// TestAZeroClientIsRefused by each constructor.
+func TestAZeroClientIsRefused(t *testing.T) {
+	t.Parallel()
+	var none *redis.Client
+	var universal redis.UniversalClient
+	for _, rdb := range []script.Client{nil, none, universal, &redis.Client{}, &redis.ClusterClient{}, &redis.Ring{}, &redis.AutoPipeliner{}} {
+		for name, err := range map[string]error{
+			"script": func() error { _, err := script.NewRunner(rdb, nil); return err }(),
+			"limit": func() error {
+				_, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+				return err
+			}(),
+			"concurrency": func() error { _, err := limit.NewConcurrency(rdb, "n", 1, nil); return err }(),
+			"lock":        func() error { _, err := lock.New(rdb, "n", nil); return err }(),
+			"idempotency": func() error { _, err := idempotency.New(rdb, "n", nil); return err }(),
+			"stock":       func() error { _, err := stock.New(rdb, "n", nil); return err }(),
+		} {
+			if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "pass a") {
+				t.Errorf("%s with the client %T (nil or zero): %v", name, rdb, err)
+			}
+		}
+	}
+}
