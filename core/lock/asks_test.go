@@ -148,7 +148,8 @@ func TestStatsCountWhatIsLeftToLapse(t *testing.T) {
 			}
 			return int64(-2), nil // nothing is there
 		})
-		const most, over = 1000, 3
+		const most, over = 100, 3
+		l.Room(most)
 		var wg sync.WaitGroup
 		for range most + over {
 			wg.Go(func() {
