@@ -321,7 +321,7 @@ func TestNoServer(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"Try":          func() error { _, err := l.Try(ctx, "key"); return err },
 		"Acquire":      func() error { _, err := l.Acquire(ctx, "key"); return err },
-		"Do":           func() error { return l.Do(ctx, "key", nil) },
+		"Do":           func() error { return l.Do(ctx, "key", nothing) },
 		"Inspect":      func() error { _, err := l.Inspect(ctx, "key"); return err },
 		"ForceRelease": func() error { _, err := l.ForceRelease(ctx, "key"); return err },
 	} {

@@ -100,9 +100,6 @@ func (l *Locker) Once(
 	if err != nil {
 		return false, err
 	}
-	if fn == nil {
-		return false, errFn
-	}
 	if tick.IsZero() || rerun != Never && rerun != Again {
 		return false, ErrTick
 	}
@@ -113,6 +110,9 @@ func (l *Locker) Once(
 		return false, ErrHeld // by its own caller, for whom it would wait for ever
 	}
 
+	if fn == nil {
+		return false, errFn
+	}
 	held, err := l.start(ctx, b)
 	held, err = l.told(b, held, err)
 	if errors.Is(err, errDone) {

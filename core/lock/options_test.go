@@ -168,7 +168,7 @@ func TestBadArguments(t *testing.T) {
 	calls := map[string]func(l *lock.Locker, key string) error{
 		"Try":          func(l *lock.Locker, key string) error { _, err := l.Try(ctx, key); return err },
 		"Acquire":      func(l *lock.Locker, key string) error { _, err := l.Acquire(ctx, key); return err },
-		"Do":           func(l *lock.Locker, key string) error { return l.Do(ctx, key, nil) },
+		"Do":           func(l *lock.Locker, key string) error { return l.Do(ctx, key, nothing) },
 		"Inspect":      func(l *lock.Locker, key string) error { _, err := l.Inspect(ctx, key); return err },
 		"ForceRelease": func(l *lock.Locker, key string) error { _, err := l.ForceRelease(ctx, key); return err },
 	}
