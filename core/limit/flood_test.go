@@ -23,7 +23,7 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 		pad      string
 		maxLocal int
 	}{
-		"short subjects": {FixedWindow{Limit: 5, Window: time.Hour}, 300_000, 1, "", 0},
+		"short subjects": {FixedWindow{Limit: 5, Window: time.Hour}, max(redistest.Ops(1_000_000), 60_000), 1, "", max(redistest.Ops(DefaultMaxLocal), 20_000)},
 		"long subjects":  {FixedWindow{Limit: 5, Window: time.Hour}, 50_000, 1, strings.Repeat("x", 4000), 20_000},
 		"long logs":      {SlidingLog{Limit: 1000, Window: time.Hour}, 100, 1000, "", 1000},
 	} {
