@@ -197,8 +197,8 @@ var nethttpBugs = []bug{
 		"a body that is too large is cut off",
 	},
 	{
-		"core/gate/concurrency.go", "return Pass{Leave: func(*Reply) { _ = slot.Release(ctx) }}",
-		"_ = slot.Release(ctx)\nreturn Pass{}",
+		"core/gate/concurrency.go", "return Pass{Header: fields, Leave: func(*Reply) { _ = slot.Release(ctx) }}",
+		"_ = slot.Release(ctx)\nreturn Pass{Header: fields}",
 		"a slot is given back before its handler runs",
 	},
 	{
