@@ -215,7 +215,7 @@ func (c *ClusterServer) Client(tb testing.TB, change ...func(*redis.ClusterOptio
 // Admin is a client of the harness, which may do everything: for what a test
 // prepares, breaks and looks at.
 func (c *ClusterServer) Admin(tb testing.TB, change ...func(*redis.ClusterOptions)) *redis.ClusterClient {
-	return c.connect(tb, adminUser, adminPassword, change)
+	return c.connect(tb, adminUser, adminPassword, append([]func(*redis.ClusterOptions){patientCluster}, change...))
 }
 
 func (c *ClusterServer) connect(tb testing.TB, user, password string, change []func(*redis.ClusterOptions)) *redis.ClusterClient {

@@ -41,17 +41,19 @@ func connect(t *testing.T, target Target) (rdb, admin redis.UniversalClient, pre
 	case OnMiniredis:
 		m := miniredis.RunT(t)
 		m.ClockTTL(true)
-		rdb = redis.NewClient(&redis.Options{Addr: m.Addr()})
+		o := &redis.Options{Addr: m.Addr()}
+		patient(o)
+		rdb = redis.NewClient(o)
 		t.Cleanup(func() { rdb.Close() })
 		prefix = Prefix(t)
 		t.Cleanup(func() { AssertNoImmortalKeys(t, rdb, prefix) })
 		return rdb, rdb, prefix
 	case OnStandalone:
 		s := Standalone(t)
-		return s.Client(t), s.Admin(t), s.Prefix(t)
+		return s.Client(t, patient), s.Admin(t), s.Prefix(t)
 	case OnCluster:
 		c := Cluster(t)
-		return c.Client(t), c.Admin(t), c.Prefix(t)
+		return c.Client(t, patientCluster), c.Admin(t), c.Prefix(t)
 	default:
 		t.Fatalf("redistest: no target %q", target)
 		return nil, nil, ""

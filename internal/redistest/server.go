@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -92,7 +93,7 @@ func (s *Server) Client(tb testing.TB, change ...func(*redis.Options)) *redis.Cl
 // Admin is a client of the harness, which may do everything: for what a test
 // prepares, breaks and looks at.
 func (s *Server) Admin(tb testing.TB, change ...func(*redis.Options)) *redis.Client {
-	return s.connect(tb, adminUser, adminPassword, change)
+	return s.connect(tb, adminUser, adminPassword, append([]func(*redis.Options){patient}, change...))
 }
 
 // AdminURL is the URL by which an Admin connects, for programs that take one.
@@ -111,6 +112,18 @@ func (s *Server) connect(tb testing.TB, user, password string, change []func(*re
 	tb.Cleanup(func() { rdb.Close() })
 	return rdb
 }
+
+// patient has a client wait longer than a machine that is busy with other tests
+// stands still. The defaults, 3 s to read and 5 s to connect, are too short for that.
+func patient(o *redis.Options) {
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = patience, patience, patience, patience
+}
+
+func patientCluster(o *redis.ClusterOptions) {
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = patience, patience, patience, patience
+}
+
+const patience = 30 * time.Second
 
 func (s *Server) options(user, password string) *redis.Options {
 	return &redis.Options{Addr: s.addr, Username: user, Password: password}
