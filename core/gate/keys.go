@@ -60,18 +60,16 @@ func Tag(kind string, key Key) Key {
 func Join(keys ...Key) Key {
 	keys = mustKeys("Join", keys...)
 	return func(r Request) (string, error) {
-		joined := make([]byte, 0, 128)
-		joined = append(joined, "join="...)
+		var few [4]string
+		parts := few[:0]
 		for _, key := range keys {
 			part, err := ask(r, key)
 			if err != nil {
 				return "", err
 			}
-			joined = strconv.AppendInt(joined, int64(len(part)), 10)
-			joined = append(joined, ':')
-			joined = append(joined, part...)
+			parts = append(parts, part)
 		}
-		return string(joined), nil
+		return join(parts), nil
 	}
 }
 

@@ -11,6 +11,8 @@ require (
 	modernc.org/sqlite v1.60.1
 )
 
+require golang.org/x/text v0.40.0 // indirect
+
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect

@@ -117,15 +117,26 @@ func OwnAnswer(limiter *limit.Limiter) gate.Gate {
 	})
 }
 
-// Logins counts the failed ones of an address.
+// account names whom a login is for and where it comes from.
+var account = gate.Join(gate.Fold(gate.ByForm("email", nil)), gate.ByIP(nil))
+
+// Logins counts the failed ones at an account from an address, and all of an address.
 func Logins(rdb script.Client) (gate.Gate, error) {
-	limiter, err := limit.New(rdb, "logins", []limit.Policy{
-		limit.SlidingLog{Limit: 5, Window: 10 * time.Minute},
+	guesses, err := limit.New(rdb, "logins", []limit.Policy{
+		limit.SlidingLog{Name: "account", Limit: 5, Window: 10 * time.Minute},
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{Count: gate.OnlyFailures}), nil
+	all, err := guesses.With(limit.SlidingLog{Name: "address", Limit: 50, Window: 10 * time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	failures := &gate.RateLimitOptions{Count: gate.OnlyFailures}
+	return gate.Chain(
+		gate.RateLimit(all, gate.ByIP(nil), failures),
+		gate.RateLimit(guesses, account, failures),
+	), nil
 }
 
 // InFlight has at most two exports of a tenant run at once.

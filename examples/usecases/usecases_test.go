@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -207,26 +209,37 @@ func TestLogins(t *testing.T) {
 	}
 	status := 200
 	h := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-	login := func(with int) int {
+	login := func(email string, with int) int {
 		status = with
+		r := httptest.NewRequest("POST", "/login", strings.NewReader(url.Values{"email": {email}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("POST", "/login", nil))
+		h.ServeHTTP(w, r)
 		return w.Code
 	}
 	for range 10 {
-		if got := login(200); got != 200 {
-			t.Fatalf("one that succeeds: %d", got)
+		if got := login("bob@example.com", 200); got != 200 {
+			t.Fatalf("one that succeeds: got %d, want 200", got)
 		}
 	}
-	for i := range 5 {
-		if got := login(401); got != 401 {
-			t.Errorf("failure %d: %d", i, got)
+	for i, email := range []string{"bob@example.com", "Bob@example.com", "BOB@example.com", "bob@Example.com", "bob@EXAMPLE.COM"} {
+		if got := login(email, 401); got != 401 {
+			t.Errorf("failure %d: got %d, want 401", i, got)
 		}
 	}
 	for _, next := range []int{401, 200} {
-		if got := login(next); got != 429 {
-			t.Errorf("after five failures: %d", got)
+		if got := login("bOb@example.com", next); got != 429 {
+			t.Errorf("after five failures: got %d, want 429", got)
 		}
+	}
+	// Seven failures of this address count: five at Bob's account and two refusals.
+	for i := range 50 - 7 {
+		if got := login(strconv.Itoa(i)+"@example.com", 401); got != 401 {
+			t.Errorf("at account %d: got %d, want 401", i, got)
+		}
+	}
+	if got := login("eve@example.com", 401); got != 429 {
+		t.Errorf("after fifty failures from one address: got %d, want 429", got)
 	}
 }
 
