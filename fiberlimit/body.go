@@ -47,6 +47,9 @@ func (q request) streamed(max int64) ([]byte, error) {
 	src := sourceOf(native)
 	r.Body = src
 	body, err := gatehttp.Request{HTTP: r}.Body(max)
+	if r.Body == src { // it says that it is too long, and was not read
+		return body, err
+	}
 	src.Reader = detached(src.Reader)
 	native.SetBodyStream(replayed{r.Body}, length)
 	return body, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatetest"
@@ -222,5 +223,44 @@ func TestReplyReplacesABodyThatWasSent(t *testing.T) {
 	app.Get("/", told(func(gate.Request) string { return "of the gate" }))
 	if got := ask(t, app, "/"); got != "of the gate" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What the package's documentation says of Expect: 100-continue.
+func TestLongBodyIsRefusedBeforeItComes(t *testing.T) {
+	t.Parallel()
+	const maxBody = 1000
+	for _, c := range []struct {
+		name   string
+		length int
+		want   string
+	}{
+		{"TooLong", maxBody + 1, "HTTP/1.1 413 "}, {"Fits", maxBody, "HTTP/1.1 100 "}, {"Unset", maxBody + 1, "HTTP/1.1 100 "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			app := fiber.New(fiber.Config{DisableStartupMessage: true})
+			if c.name != "Unset" {
+				app.Server().HeaderReceived = func(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
+					if h.ContentLength() > maxBody {
+						h.Del(fiber.HeaderExpect)
+						c.MaxRequestBodySize = maxBody
+					}
+					return c
+				}
+			}
+			app.Post("/detail", fiberlimit.Handler(bodies(maxBody)))
+			conn, err := net.Dial("tcp", listening(t, app))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+			fmt.Fprintf(conn, "POST /detail HTTP/1.1\r\nHost: example.com\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", c.length)
+			first := make([]byte, len(c.want))
+			if _, err := io.ReadFull(conn, first); err != nil || string(first) != c.want {
+				t.Errorf("first came %q, %v, want %q", first, err, c.want)
+			}
+		})
 	}
 }

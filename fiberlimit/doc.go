@@ -49,6 +49,22 @@
 // one more case: under StreamRequestBody, when middleware outside a gate first
 // strips a field and then reads the body itself, the trailer brings the field back.
 //
+// To a client that sends Expect: 100-continue fasthttp says "100 Continue" before
+// any handler runs, so that a gate refuses a body that is too long when it has
+// come. To have it refused before, with a 413 of your ErrorHandler's, tell fasthttp
+// the limit and keep it from asking for the body:
+//
+//	app.Server().HeaderReceived = func(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
+//		if h.ContentLength() > maxBody {
+//			h.Del(fiber.HeaderExpect)
+//			c.MaxRequestBodySize = maxBody
+//		}
+//		return c
+//	}
+//
+// Under StreamRequestBody that does not help: there fasthttp waits for the first
+// 8 KiB of a body, and its ContinueHandler can answer a 417.
+//
 // Under UnescapePath Fiber makes a space of each plus sign in a path.
 //
 // After c.SetUserContext(c.Context()) the context that a gate makes has the values

@@ -29,6 +29,11 @@ func (q Request) Body(max int64) ([]byte, error) {
 		if r.ContentLength < 0 && drained(r.Body) {
 			return nil, gate.ErrBodyConsumed
 		}
+		if r.ContentLength > max {
+			// Behind a Body of another type net/http would wait for the body before it
+			// sends the refusal, also when the client waits for "100 Continue".
+			return nil, gate.ErrBodyTooLarge
+		}
 		b = &body{src: r.Body}
 		r.Body = b
 	}

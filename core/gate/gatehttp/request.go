@@ -68,6 +68,10 @@ func (q Request) RemoteAddr() netip.AddrPort { return Peer(q.HTTP.RemoteAddr) }
 // replaced it with a bare address, as chi's RealIP does; the port is 0 then. It
 // is the zero AddrPort when it is no IP address, such as that of a unix socket.
 func Peer(text string) netip.AddrPort {
+	peer, err := netip.ParseAddrPort(text) // first, since an error costs an allocation
+	if err == nil {
+		return peer
+	}
 	peer, ok := address.Parse(text)
 	if !ok {
 		return netip.AddrPort{}

@@ -57,6 +57,7 @@ var cases = []contract{
 	{"Body/AsSent", bodyAsSent},
 	{"Body/Broken", bodyBroken},
 	{"Body/Consumed", bodyConsumed},
+	{"Body/ExpectContinue", expectContinue},
 	{"Request/Target", targets},
 	{"Request/Rewritten", rewritten},
 	{"Request/Host", hosts},

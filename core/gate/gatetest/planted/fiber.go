@@ -161,4 +161,8 @@ var fiberBugs = []bug{
 		"fiberlimit/native.go", "defer swap(&c.Request().Header, q.untrailed())()", "_ = q.untrailed",
 		"a key of Fiber's own sees the trailer",
 	},
+	{
+		"fiberlimit/middleware.go", "return ctx.Value(mark{}) != nil", "return false",
+		"what outlives a request reads the values of another",
+	},
 }

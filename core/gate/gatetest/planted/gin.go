@@ -93,4 +93,8 @@ var ginBugs = []bug{
 		"ginlimit/middleware.go", "recorded(c, pass.Capture, next)", "recorded(c, 1<<40, next)",
 		"more of an answer is captured than was asked for",
 	},
+	{
+		"ginlimit/middleware.go", "q.Context().Value(gin.ContextKey) != nil {", "false {",
+		"what outlives a request reads the values of another",
+	},
 }

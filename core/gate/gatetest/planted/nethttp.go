@@ -362,4 +362,12 @@ var nethttpBugs = []bug{
 		"core/gate/reserve.go", "d.Type, d.Title = typeYours, ", "d.Type, d.Title = typeSoldOut, ",
 		"a buyer who has one is told that all are sold",
 	},
+	{
+		"core/gate/gatehttp/body.go", "\t\tif r.ContentLength > max {\n", "\t\tif false {\n",
+		"the client sends a body that is too long before it is told so",
+	},
+	{
+		"core/gate/keyrequest.go", "percentFree(r.Param(name))", "r.Param(name)",
+		"a parameter that is spelled in another way is another key",
+	},
 }
