@@ -22,7 +22,7 @@ import (
 // nothing in the header then says which lines those are. So behind a chunked
 // body a gate sees a field only as the header of the request had it, which
 // RawHeaders tells. A field that differs from that is unsure: a trailer may have
-// made it, or middleware outside the gate.
+// made it, or middleware outside the gate. It is left out, and keys refuse it.
 
 // unlisted are fields that net/http takes out of a request's header.
 var unlisted = []string{fiber.HeaderHost, fiber.HeaderTrailer, fiber.HeaderTransferEncoding}
@@ -30,10 +30,6 @@ var unlisted = []string{fiber.HeaderHost, fiber.HeaderTrailer, fiber.HeaderTrans
 // merged are fields that fasthttp keeps in one piece: the last line, or all of
 // them.
 var merged = []string{fiber.HeaderContentType, fiber.HeaderUserAgent, fiber.HeaderCookie}
-
-// unsure are the lines of a field that may come from a trailer: two empty ones.
-// Every key refuses a field of two lines, and nothing can be read from them.
-var unsure = []string{"", ""}
 
 func (q request) Header(name string) []string {
 	name = http.CanonicalHeaderKey(name)
@@ -46,6 +42,12 @@ func (q request) Header(name string) []string {
 		return believed(h, name, lines(name, h.VisitAllInOrder), now, trailed)
 	}
 	return now
+}
+
+// Unsure says of a field that Header leaves out that fasthttp has it.
+func (q request) Unsure(name string) bool {
+	name = http.CanonicalHeaderKey(name)
+	return q.trailed() && len(q.Header(name)) == 0 && len(lines(name, q.c.Request().Header.VisitAll)) > 0
 }
 
 func (q request) Headers() iter.Seq2[string, string] {
@@ -70,11 +72,8 @@ func (q request) header() http.Header {
 		if !trailed && !slices.Contains(merged, name) {
 			continue
 		}
-		switch known := believed(h, name, sent[name], now, trailed); {
-		case len(known) == 0, &known[0] == &unsure[0]:
+		if header[name] = believed(h, name, sent[name], now, trailed); len(header[name]) == 0 {
 			delete(header, name)
-		default:
-			header[name] = known
 		}
 	}
 	return header
@@ -112,7 +111,7 @@ func believed(h *fasthttp.RequestHeader, name string, sent, now []string, traile
 	case n > 0 && len(now) >= n && slices.Equal(now[:n], sent):
 		return sent
 	}
-	return unsure
+	return nil
 }
 
 // unmerged is a field of which fasthttp keeps the last line, apart from those of
@@ -145,7 +144,7 @@ func cookies(sent, now []string, trailed bool) []string {
 		}
 		return []string{made}
 	case trailed:
-		return unsure
+		return nil
 	}
 	return now
 }

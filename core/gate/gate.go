@@ -33,13 +33,13 @@ type Request interface {
 	// or not; Param("...") is what the wildcard of "/files/{...}" matched, without
 	// the slash before it. It is empty where Route is.
 	Param(name string) string
-	// Header returns every line of a field, in order. Neither it nor Headers
-	// returns a field of a trailer, which the client writes behind the backs of
-	// the proxies. Where the framework mixes the two, a field that may come from a
-	// trailer has two empty lines, which every key refuses.
+	// Header returns every line of a field, in order. Neither it nor Headers has a
+	// field of a trailer, which the client writes behind the backs of the proxies.
+	// A Request of a framework that mixes the two also has a method
+	// Unsure(name string) bool: it says of a field that Header leaves out whether
+	// the framework has it. Keys refuse such a field with a 400.
 	Header(name string) []string
-	// Headers yields every line of every field, names in canonical form, but not
-	// of one that may come from a trailer.
+	// Headers yields every line of every field, names in canonical form.
 	Headers() iter.Seq2[string, string]
 	// Value is what earlier middleware stored under key.
 	Value(key any) any

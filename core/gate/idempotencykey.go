@@ -47,6 +47,9 @@ func idempotencyKey(r Request) (string, error) {
 	lines := r.Header(fieldIdempotencyKey)
 	switch len(lines) {
 	case 0:
+		if unsure(r, fieldIdempotencyKey) {
+			return "", errTrailer
+		}
 		return "", errKeyAbsent
 	case 1:
 	default:

@@ -35,7 +35,11 @@ func ByHeader(name string) Key {
 		if len(lines) > 1 {
 			return "", doubled
 		}
-		if len(lines) == 0 {
+		switch {
+		case len(lines) > 0:
+		case unsure(r, canonical):
+			return "", errTrailer
+		default:
 			return "", absent
 		}
 		value := strings.Trim(lines[0], " \t") // RFC 9110 section 5.5
@@ -44,6 +48,15 @@ func ByHeader(name string) Key {
 		}
 		return tag + value, nil
 	}
+}
+
+var errTrailer = Refuse(400, "The request is keyed by a header field that its trailer may have brought; send it without a trailer")
+
+// unsure says of a field that the header lacks whether the framework has it of a
+// trailer, or of middleware, and cannot tell which.
+func unsure(r Request, name string) bool {
+	mixed, ok := Unwrap(r).(interface{ Unsure(name string) bool })
+	return ok && mixed.Unsure(name)
 }
 
 // ByRoute is the pattern that the request matched: "/users/{id}" is one key
