@@ -169,6 +169,7 @@ func TestKeysPanicAtWiring(t *testing.T) {
 		"Tag of nothing":            func() { gate.Tag("", fixed("a")) },
 		"Tag of nil":                func() { gate.Tag("user", nil) },
 		"Fold of nil":               func() { gate.Fold(nil) },
+		"Subject of nil":            func() { _, _ = gate.Subject(nil, gate.Values{}) },
 		"ByHeader without a name":   func() { gate.ByHeader("") },
 		"ByHeader with a colon":     func() { gate.ByHeader("X-Api-Key:") },
 		"ByHeader with a space":     func() { gate.ByHeader("X Api") },

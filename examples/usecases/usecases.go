@@ -248,11 +248,16 @@ func Publish(limiter *limit.Limiter) {
 	expvar.Publish("limit."+limiter.Name(), expvar.Func(func() any { return limiter.Stats() }))
 }
 
-// Operate tells where a subject stands, and forgets what it has taken.
-func Operate(ctx context.Context, limiter *limit.Limiter) (standing limit.Decision, found bool, err error) {
-	if standing, err = limiter.Peek(ctx, "ip=192.0.2.1"); err != nil {
+// Operate tells where the logins at an account from an address stand, and forgets
+// those that failed.
+func Operate(ctx context.Context, limiter *limit.Limiter, email string, addr netip.Addr) (standing limit.Decision, found bool, err error) {
+	subject, err := gate.Subject(account, gate.Values{Form: map[string]string{"email": email}, Addr: addr})
+	if err != nil {
 		return standing, false, err
 	}
-	found, err = limiter.Reset(ctx, "ip=192.0.2.1")
+	if standing, err = limiter.Peek(ctx, subject); err != nil {
+		return standing, false, err
+	}
+	found, err = limiter.Reset(ctx, subject)
 	return standing, found, err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -319,13 +320,19 @@ func TestCrowded(t *testing.T) {
 func TestOperate(t *testing.T) {
 	t.Parallel()
 	limiter := local(t, 1)
-	if _, err := limiter.Take(t.Context(), "ip=192.0.2.1"); err != nil {
-		t.Fatal(err)
+	h := nethttp.Middleware(gate.RateLimit(limiter, account, nil))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	login := func(email string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", "/login", strings.NewReader(url.Values{"email": {email}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
 	}
-	if standing, found, err := Operate(t.Context(), limiter); err != nil || standing.Remaining != 0 || !found {
-		t.Errorf("%+v, %t, %v", standing, found, err)
+	expect(t, "the first", login("Bob@example.com"), 200)
+	expect(t, "the next", login("bob@example.com"), 429)
+	standing, found, err := Operate(t.Context(), limiter, "bob@Example.com", netip.MustParseAddr("192.0.2.1"))
+	if err != nil || standing.Remaining != 0 || !found {
+		t.Errorf("got %d left, found %t, %v, want none left and found", standing.Remaining, found, err)
 	}
-	if d, err := limiter.Take(t.Context(), "ip=192.0.2.1"); err != nil || !d.Allowed {
-		t.Errorf("after the reset: %+v, %v", d, err)
-	}
+	expect(t, "after the reset", login("bob@example.com"), 200)
 }

@@ -1,0 +1,127 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/netip"
+	"net/textproto"
+	"net/url"
+)
+
+// Values are what keys ask a request for. A zero field is something that the request
+// does not have.
+type Values struct {
+	// Addr is the client's address. It stands for the peer, also where the gate
+	// finds the client behind trusted proxies.
+	Addr netip.Addr
+	// Method, Host and Path are as the client sends them; Path is escaped.
+	Method, Host, Path string
+	// Route is the pattern that matches, such as "/users/{id}", and Params are its
+	// parameters, unescaped. A key of Params needs Route too.
+	Route  string
+	Params map[string]string
+	// Header, Query and Form have one value a name, unescaped. Form makes a body of
+	// application/x-www-form-urlencoded.
+	Header, Query, Form map[string]string
+	// JSON makes a body of application/json by [json.Marshal]. It excludes Form.
+	JSON any
+	// Stored is what middleware has stored, in the framework's request or in the
+	// request's context.
+	Stored map[any]any
+}
+
+// Subject returns the subject that a gate with this key makes of a request with
+// these values, so that an operator can Peek, Reset or Inspect it. What it returns
+// for the principal of [Idempotent] is an argument of [IdempotencyScope]. It asks
+// Redis nothing.
+//
+// The error has the key's own words, which say what the values lack; it is never a
+// refusal. It is also an error if Values has two bodies, or a JSON that cannot be
+// marshaled. A Key of an adapter fails, because there is no request of the
+// framework. Subject panics on a nil key.
+func Subject(key Key, v Values) (string, error) {
+	mustKeys("Subject", key)
+	r := &valued{v: v}
+	if err := r.write(); err != nil {
+		return "", fmt.Errorf("gate.Subject: %w", err)
+	}
+	s, err := subject(r, key)
+	if _, refused := asRefusal(err); refused {
+		return "", fmt.Errorf("gate.Subject: %v", err) //nolint:errorlint // a refusal no more
+	}
+	if err != nil {
+		return "", fmt.Errorf("gate.Subject: %w", err)
+	}
+	return s, nil
+}
+
+// valued is a Request of Values.
+type valued struct {
+	v      Values
+	body   []byte
+	header map[string]string // in canonical form
+}
+
+func (r *valued) write() (err error) {
+	r.header = map[string]string{}
+	switch {
+	case r.v.Form != nil && r.v.JSON != nil:
+		return errors.New("Values has both Form and JSON; a request has one body, so leave one of them out")
+	case r.v.Form != nil:
+		r.header["Content-Type"], r.body = "application/x-www-form-urlencoded", []byte(encode(r.v.Form))
+	case r.v.JSON != nil:
+		if r.body, err = json.Marshal(r.v.JSON); err != nil {
+			return fmt.Errorf("Values.JSON cannot be marshaled: %w", err)
+		}
+		r.header["Content-Type"] = "application/json"
+	}
+	for name, line := range r.v.Header {
+		r.header[textproto.CanonicalMIMEHeaderKey(name)] = line
+	}
+	return nil
+}
+
+func encode(values map[string]string) string {
+	all := url.Values{}
+	for name, value := range values {
+		all.Set(name, value)
+	}
+	return all.Encode()
+}
+
+func (r *valued) Context() context.Context           { return storing{context.Background(), r.v.Stored} }
+func (r *valued) Method() string                     { return r.v.Method }
+func (r *valued) Host() string                       { return r.v.Host }
+func (r *valued) Path() string                       { return r.v.Path }
+func (r *valued) RawQuery() string                   { return encode(r.v.Query) }
+func (r *valued) Route() string                      { return r.v.Route }
+func (r *valued) Param(name string) string           { return r.v.Params[name] }
+func (r *valued) Headers() iter.Seq2[string, string] { return maps.All(r.header) }
+func (r *valued) Value(key any) any                  { return r.v.Stored[key] }
+func (r *valued) RemoteAddr() netip.AddrPort         { return netip.AddrPortFrom(r.v.Addr, 0) }
+
+func (r *valued) Header(name string) []string {
+	if line, ok := r.header[textproto.CanonicalMIMEHeaderKey(name)]; ok {
+		return []string{line}
+	}
+	return nil
+}
+
+func (r *valued) Body(limit int64) ([]byte, error) {
+	if int64(len(r.body)) > limit {
+		return nil, ErrBodyTooLarge
+	}
+	return r.body, nil
+}
+
+// storing is a context in which middleware has stored values.
+type storing struct {
+	context.Context
+	values map[any]any
+}
+
+func (s storing) Value(key any) any { return s.values[key] }
