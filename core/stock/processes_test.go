@@ -39,7 +39,7 @@ func crowd(words []string) {
 	for range 32 {
 		all.Go(func() {
 			for i := range jobs {
-				buyer := fmt.Sprint("buyer", i%(requests/8+1))
+				buyer := fmt.Sprint("buyer", i%max(requests/8, 2*unitsOfACrowd))
 				if request(s, buyer, i) {
 					mu.Lock()
 					sold[buyer] = true
@@ -83,11 +83,13 @@ func request(s *stock.Stock, buyer string, i int) bool {
 	return r.Confirmed()
 }
 
-// TestEightProcesses ask for 100 units, each of them 10,000 times: exactly 100 are
-// sold, to as many buyers, and each of them was told so.
+const unitsOfACrowd = 100
+
+// TestEightProcesses ask for 100 units, each of them 10,000 times at full scale:
+// exactly 100 are sold, to as many buyers, and each of them was told so.
 func TestEightProcesses(t *testing.T) {
 	t.Parallel()
-	const processes, units = 8, 100
+	const processes, units = 8, unitsOfACrowd
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
 	s := newStock(t, srv.Client(t), prefix, nil)
