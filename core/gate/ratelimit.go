@@ -38,6 +38,10 @@ type RateLimitOptions struct {
 	// figures are those of the moment when the request was let in: nothing was
 	// given back then.
 	Headers Headers
+	// InContext lets the handler find the decision, with [limit.FromContext] in the
+	// request's context. Of several gates it is the innermost one's that says so. It
+	// costs a copy of the request, but on Fiber.
+	InContext bool
 	// Render makes the answer to a request that may not run; nil is
 	// application/problem+json. A Status of 0 keeps the denial's, and the
 	// denial's header fields are added unless the Reply has its own.
@@ -120,6 +124,9 @@ func (g *rateLimit) Enter(r Request) Pass {
 		return g.exceeded(r, d)
 	}
 	pass := Pass{Header: g.opts.Headers.fields(&d, 0)}
+	if g.opts.InContext {
+		pass.Context = limit.NewContext(r.Context(), d)
+	}
 	if cost > 0 && g.opts.Count != nil {
 		a := &admission{gate: g, limiter: limiter, decision: d, ctx: r.Context()}
 		if g.opts.OnError != nil {

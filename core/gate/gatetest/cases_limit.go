@@ -93,6 +93,50 @@ func rateLimitExact(t *testing.T, d Driver) {
 	}
 }
 
+// decisionInContext: the handler finds the decision of the innermost gate that
+// puts it there, and middleware outside that gate does not.
+func decisionInContext(t *testing.T, d Driver) {
+	policy := func(x Exchange) string {
+		found, _ := limit.FromContext(x.Context())
+		return found.Policy
+	}
+	outside := func(want string) Middleware {
+		return func(x Exchange, next func() error) error {
+			before := x.Context()
+			err := next()
+			if got := policy(x); got != want || x.Context() != before {
+				t.Errorf("middleware found the decision of %q, not of %q", got, want)
+			}
+			return err
+		}
+	}
+	by := func(name string, in bool) gate.Gate {
+		return gate.RateLimit(perHour(t, name, 7), gate.ByIP(nil), &gate.RateLimitOptions{InContext: in})
+	}
+	address := d.Serve(t, App{
+		Around: []Middleware{outside("")},
+		Gates:  []gate.Gate{by("outer", true)},
+		Routes: []Route{
+			{
+				Method: "GET", Pattern: "/inner", Gates: []gate.Gate{by("inner", true), by("silent", false)},
+				Around: []Middleware{outside("outer")},
+				Handler: func(x Exchange) error {
+					found, ok := limit.FromContext(x.Context())
+					return say(200, fmt.Sprintf("%s %d %t %t", found.Policy, found.Remaining, found.Allowed, ok))(x)
+				},
+			},
+			{Method: "GET", Pattern: "/outer", Gates: []gate.Gate{by("none", false)}, Handler: func(x Exchange) error {
+				return say(200, policy(x))(x)
+			}},
+		},
+	})
+	for path, want := range map[string]string{"/inner": "inner 6 true true", "/outer": "outer"} {
+		if a := get(t, address, path); a.status != 200 || a.body != want {
+			t.Errorf("%s: got %d %q, want %q", path, a.status, a.body, want)
+		}
+	}
+}
+
 // legacyFields of an inner gate replace those of an outer one.
 func legacyFields(t *testing.T, d Driver) {
 	options := &gate.RateLimitOptions{Headers: gate.HeadersX}

@@ -79,6 +79,7 @@ var cases = []contract{
 	{"Trailer/Idempotent", trailersIdempotent},
 	{"RateLimit/Fields", rateLimit},
 	{"RateLimit/Exact", rateLimitExact},
+	{"RateLimit/InContext", decisionInContext},
 	{"RateLimit/LegacyFields", legacyFields},
 	{"RateLimit/Refusals", refusals},
 	{"RateLimit/UnknownRoute", unknownRoute},

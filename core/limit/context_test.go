@@ -1,0 +1,38 @@
+package limit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+func TestDecisionInAContext(t *testing.T) {
+	t.Parallel()
+	l, err := limit.NewLocal("ctx", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if d, ok := limit.FromContext(ctx); ok {
+		t.Errorf("found %+v where nothing was put", d)
+	}
+	for left := range 5 {
+		d, err := l.Take(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx = limit.NewContext(ctx, d)
+		if got, ok := limit.FromContext(ctx); !ok || got.Remaining != int64(4-left) || !got.Allowed {
+			t.Errorf("decision %d: found %+v, %t", left, got, ok)
+		}
+	}
+	// What was found is the decision itself, which can be refunded, once.
+	d, _ := limit.FromContext(ctx)
+	if err := l.Refund(ctx, d); err != nil {
+		t.Error(err)
+	}
+	if d, err := l.Peek(ctx, "a"); err != nil || d.Remaining != 1 {
+		t.Errorf("after the refund: %+v, %v", d, err)
+	}
+}
