@@ -17,13 +17,15 @@ demo: ## send real HTTP to all four frameworks; REDIS_URL=redis://… for a Redi
 	@go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
 
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.
-# The nested modules go without the race detector, under which their databases
-# and other people's libraries take minutes to compile; soak has it for them too.
+# Most tests wait for something, so more of them run at once than there are cores.
+# The nested modules are in soak alone: their databases and other people's
+# libraries take longer to compile than their tests are worth in each run.
+TESTFLAGS := -race -vet=off -ldflags=-w -parallel 8
+
 .PHONY: test
 test: redis ## run every test, on miniredis, a real redis-server and a real cluster; GOTESTFLAGS for go test
 	@echo "NEAP_TEST_SEED=$${NEAP_TEST_SEED:-1}"
-	go test -race -vet=off -timeout 20m $(GOTESTFLAGS) ./...
-	scripts/each-module.sh --nested go test -vet=off -timeout 20m $(GOTESTFLAGS) ./...
+	go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
 nightly: ## run what takes long: soak, planted, fuzz and servers; each of them even if another fails
@@ -35,7 +37,7 @@ soak: export NEAP_TEST_SCALE := 1
 soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 soak: redis ## run every test at its full count of generated operations, from a fresh seed
 	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
-	scripts/each-module.sh go test -race -vet=off -count=1 -timeout 60m ./...
+	scripts/each-module.sh go test $(TESTFLAGS) -count=1 -timeout 60m ./...
 	go test -vet=off -count=1 -timeout 60m ./core/limit ./core/stock ./core/idempotency
 
 .PHONY: check

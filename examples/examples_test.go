@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +67,11 @@ func TestSmallestPrograms(t *testing.T) {
 func build(t *testing.T, example string) (binary string) {
 	t.Helper()
 	binary = filepath.Join(t.TempDir(), example)
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./"+example).CombinedOutput(); err != nil {
+	args := []string{"build", "-o", binary, "./" + example}
+	if redistest.Race { // what the race detector needs is compiled already
+		args = slices.Insert(args, 1, "-race")
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return binary

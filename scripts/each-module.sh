@@ -1,14 +1,8 @@
 #!/bin/sh
-# each-module.sh [--nested] COMMAND...
-# Runs a command in this module and in each one nested in it; with --nested in
-# those alone.
+# each-module.sh COMMAND...
+# Runs a command in this module and in each one nested in it.
 set -eu
-root=go.mod
-if [ "$1" = --nested ]; then
-	root=
-	shift
-fi
-for mod in $root $(find examples bench -name go.mod 2>/dev/null); do
+for mod in go.mod $(find examples bench -name go.mod 2>/dev/null); do
 	dir=$(dirname "$mod")
 	[ "$dir" = . ] || echo "--- $dir"
 	(cd "$dir" && "$@")

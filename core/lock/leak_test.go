@@ -314,9 +314,9 @@ func TestMaxHoldFreesTheLock(t *testing.T) {
 // TestNoServer is what each call says when there is none.
 func TestNoServer(t *testing.T) {
 	t.Parallel()
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
 	t.Cleanup(func() { rdb.Close() })
-	l := locker(t, rdb, "neap", &lock.Options{Budget: 50 * time.Millisecond})
+	l := locker(t, rdb, "neap", &lock.Options{Budget: time.Second})
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
 		"Try":          func() error { _, err := l.Try(ctx, "key"); return err },

@@ -53,7 +53,7 @@ func TestServeHasTheSameRoutesOnEveryFramework(t *testing.T) {
 				{"GET /login?ok=1*4 HEAD /login?ok=1*2", nil, "200*6", `"window-3-30s";q=3;w=30`},
 				{"GET /login?ok=0*2 GET /login?ok=1*2 HEAD /login?ok=0 GET /login?ok=0 GET /login?ok=1", nil, "401*2 200*2 401 429*2", `"window-3-30s";q=3;w=30`},
 				{"GET /inflight GET /inflight?ms=x GET /inflight?ms=-1 GET /inflight?ms=10001 HEAD /inflight?ms=", nil, "400*5", ""},
-				{"GET /inflight?ms=0*4 HEAD /inflight?ms=1", nil, "200*5", ""},
+				{"GET /inflight?ms=0*4 HEAD /inflight?ms=1", nil, "200*5", `"inflight";q=2;qu="concurrent-requests"`},
 				{"GET /free*12 HEAD /free", nil, "200*13", ""},
 				{"GET /nothing", nil, "404", ""},
 				{"GET /detail/", nil, "404", ""},
@@ -205,7 +205,7 @@ func TestTwoInFlight(t *testing.T) {
 				return full.status == 429
 			})
 			assertAnswer(t, [2]string{http.MethodGet, "/inflight"}, full)
-			if full.header.Get("Retry-After") != "1" || full.header.Get("RateLimit") != "" {
+			if full.header.Get("Retry-After") != "1" || full.header.Get("RateLimit") != `"inflight";r=0` {
 				t.Errorf("%v", full.header)
 			}
 			held.Wait()

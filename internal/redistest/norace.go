@@ -2,4 +2,5 @@
 
 package redistest
 
-const raceDetector = false
+// Race says whether the race detector is on.
+const Race = false

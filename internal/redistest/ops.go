@@ -30,7 +30,7 @@ func Ops(n int) int { return scaled(n, scale()) }
 // makes Lua on miniredis several times slower. `make soak` runs the packages that
 // use it without the race detector too.
 func Steps(n int) int {
-	if raceDetector {
+	if Race {
 		return scaled(n, min(scale(), 0.02))
 	}
 	return Ops(n)

@@ -2,4 +2,5 @@
 
 package redistest
 
-const raceDetector = true
+// Race says whether the race detector is on.
+const Race = true

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -193,7 +194,7 @@ func (a *absent) Process(ctx context.Context, cmd redis.Cmder) error {
 // runs, the client gets the answer, and whoever comes later when it is back.
 func idempotentAway(t *testing.T, d Driver) {
 	rdb := &absent{Client: d.Redis(t)}
-	g, err := idempotency.New(rdb, "gatetest", &idempotency.Options{Budget: patience(), InDoubt: idempotency.Reject})
+	g, err := idempotency.New(rdb, "gatetest", &idempotency.Options{Budget: 3 * time.Second, InDoubt: idempotency.Reject})
 	if err != nil {
 		t.Fatal(err)
 	}
