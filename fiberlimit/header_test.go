@@ -3,12 +3,15 @@ package fiberlimit_test
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/fiberlimit"
 	"github.com/neap-go/neap/internal/gatefake"
 )
@@ -185,6 +188,66 @@ func TestNativeKeySeesNoTrailer(t *testing.T) {
 	got := answered(t, listening(t, app), chunkedHead+"X-A: 1\r\nX-B: 2\r\n\r\n1\r\na\r\n0\r\nX-A: 3\r\nX-Only: 4\r\n\r\n")
 	if want := "200 [1][][] <nil> | [1 3][4][middleware] 1"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A key of Fiber's own may read the body, with whose last chunk fasthttp takes the
+// trailer.
+func TestNativeKeyOfTheBodySeesNoTrailer(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{false, true} {
+		t.Run(fmt.Sprintf("Stream=%t", stream), func(t *testing.T) {
+			t.Parallel()
+			app := fiber.New(fiber.Config{StreamRequestBody: stream, DisableStartupMessage: true})
+			key := fiberlimit.Key(func(c *fiber.Ctx) (string, error) {
+				return fmt.Sprintf("%s %s%s", c.Body(), c.Request().Header.PeekAll("X-A"), c.Request().Header.PeekAll("X-Only")), nil
+			})
+			app.Post("/detail", told(func(q gate.Request) string {
+				k, err := key(q)
+				return fmt.Sprint(k, " ", err)
+			}))
+			got := answered(t, listening(t, app), chunkedHead+"X-A: 1\r\n\r\n1\r\na\r\n0\r\nX-A: 3\r\nX-Only: 4\r\n\r\n")
+			if want := "200 a [1][] <nil>"; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// An address that middleware has written into X-Forwarded-For cannot be told from
+// one of a trailer: nobody shares the proxy's key by that.
+func TestAnAddressThatATrailerMayHaveBrought(t *testing.T) {
+	t.Parallel()
+	limiter, err := limit.NewLocal("trailers", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxied := gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	for name, c := range map[string]struct{ raw, want string }{
+		"set by middleware": {"X-Rewrite: 9.9.9.9\r\n\r\n1\r\na\r\n0\r\n\r\n", "400"},
+		"of a trailer":      {"\r\n1\r\na\r\n0\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n", "400"},
+		"of the proxy":      {"X-Forwarded-For: 8.8.8.8\r\n\r\n1\r\na\r\n0\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n", "200 ip=8.8.8.8"},
+		"none":              {"\r\n1\r\na\r\n0\r\n\r\n", "200 ip=127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := fiber.New(fiber.Config{DisableStartupMessage: true})
+			app.Use(func(c *fiber.Ctx) error {
+				if to := c.Get("X-Rewrite"); to != "" {
+					c.Request().Header.Set("X-Forwarded-For", to)
+				}
+				return c.Next()
+			})
+			app.Post("/detail", fiberlimit.Handler(gatefake.Func(func(q gate.Request) gate.Pass {
+				if key, err := proxied(q); err == nil {
+					return respond(200, key)
+				}
+				return gate.RateLimit(limiter, proxied, nil).Enter(q)
+			})))
+			if got := answered(t, listening(t, app), chunkedHead+c.raw); !strings.HasPrefix(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

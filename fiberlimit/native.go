@@ -13,13 +13,18 @@ import (
 // as a Key does, and may return strings as Fiber hands them out: they are
 // copied. [gate.Tag] makes what it returns safe beside other keys. While the
 // function runs, the header of a chunked request lacks the fields that its trailer
-// may have brought; see [DropTrailers]. Key panics when f is nil.
+// may have brought; see [DropTrailers]. A trailer behind a streamed body that is
+// still to be read reaches no header, also not the handler's. Key panics when f is
+// nil.
 func Key(f func(*fiber.Ctx) (string, error)) gate.Key {
 	native := f
 	if f != nil {
 		native = func(c *fiber.Ctx) (string, error) {
 			if q := (request{c}); q.trailed() {
 				defer swap(&c.Request().Header, q.untrailed())()
+				if c.Request().IsBodyStream() {
+					keepTrailerAway(c.Request())
+				}
 			}
 			return f(c)
 		}

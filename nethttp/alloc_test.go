@@ -62,7 +62,7 @@ func TestMiddlewareAllocations(t *testing.T) {
 
 // TestAdmittedWithoutACopy: a limit hands on the request that it was given. So
 // the middleware allocates what the gate does, and nothing for itself.
-func TestAdmittedWithoutACopy(t *testing.T) {
+func TestAdmittedWithoutACopy(t *testing.T) { //nolint:paralleltest // it counts allocations
 	g := gate.RateLimit(limiter(1<<40), everyone, nil)
 	r, w := routed(), silent{http.Header{}}
 	var asked gate.Request

@@ -3,6 +3,7 @@ package callback_test
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -138,7 +139,7 @@ func alipaySigned(form url.Values) string {
 			pairs = append(pairs, name+"="+value)
 		}
 	}
-	slices.SortFunc(pairs, func(a, b string) int { return cmp.Compare(a, b) })
+	slices.SortFunc(pairs, cmp.Compare)
 	return strings.Join(pairs, "&")
 }
 
@@ -172,9 +173,7 @@ func TestAlipayFieldsAreExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, values := range form {
-			whole[name] = values
-		}
+		maps.Copy(whole, form)
 		if items, err := callback.Alipay().Items(nil, []byte(whole.Encode())); err == nil {
 			t.Errorf("%s: %+v", whole.Encode(), items)
 		}

@@ -160,7 +160,7 @@ func TestVerifyCannotSay(t *testing.T) {
 		"bare":    callback.ErrCannotVerify,
 		"wrapped": fmt.Errorf("%w: %w", callback.ErrCannotVerify, errDown),
 		"joined":  errors.Join(errDown, callback.ErrCannotVerify),
-	} { //nolint:paralleltest // each asks for the server's statistics
+	} {
 		s, p := &shop{}, callback.Alipay()
 		p.Deadline = time.Minute
 		down := true

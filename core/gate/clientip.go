@@ -34,9 +34,9 @@ type IPOptions struct {
 }
 
 // ByIP is the address of the client: the peer of the socket, what trusted
-// proxies say of it, or what other middleware has found. An IPv6 address counts by its network of 64 bits. An IPv4
-// address counts as such however it is written: as IPv6-mapped, or translated
-// by NAT64 under 64:ff9b::/96 (RFC 6052).
+// proxies say of it, or what other middleware has found. An IPv6 address counts
+// by its network of 64 bits. An IPv4 address counts as such however it is written:
+// as IPv6-mapped, or translated by NAT64 under 64:ff9b::/96 (RFC 6052).
 //
 // When the peer is one of the trusted proxies, all lines of X-Forwarded-For
 // are read as one list, from the right, where the nearest proxy wrote, up to
@@ -58,7 +58,8 @@ type IPOptions struct {
 //   - when FromContext is set and finds no address.
 //
 // A request whose peer is trusted by TrustUnixSocket, and whose X-Forwarded-For
-// has no address, is refused with a 400.
+// has no address, is refused with a 400. So is a request of a trusted peer whose
+// X-Forwarded-For a trailer may have brought.
 //
 // ByIP panics on an invalid prefix, on 64:ff9b::/96 and ::ffff:0:0/96, on an
 // IPv6Prefix over 128, and on FromContext beside TrustedProxies or
@@ -80,7 +81,11 @@ func ByIP(opts *IPOptions) Key {
 			panic("gate.ByIP: IPOptions.FromContext reads no X-Forwarded-For; tell the middleware that stores the address which proxies to trust, and leave TrustedProxies and TrustUnixSocket empty")
 		}
 		return func(r Request) (string, error) {
-			if addr := plain(find(r.Context())); addr.IsValid() {
+			addr := find(r.Context())
+			if of, ok := r.(*valued); ok && !addr.IsValid() {
+				addr = of.v.Addr
+			}
+			if addr = plain(addr); addr.IsValid() {
 				return writeIP(addr, bits), nil
 			}
 			return "", fmt.Errorf("%w: ByIP: IPOptions.FromContext found no address; mount the middleware that stores it outside the gate", ErrWiring)
@@ -89,6 +94,8 @@ func ByIP(opts *IPOptions) Key {
 	return func(r Request) (string, error) {
 		addr := from.client(r)
 		switch {
+		case from.trust(plain(r.RemoteAddr().Addr())) && unsure(r, forwardedFor):
+			return "", errTrailer
 		case addr.IsValid():
 			return writeIP(addr, bits), nil
 		case from.unix && len(r.Header(forwardedFor)) > 0:

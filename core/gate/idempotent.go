@@ -242,6 +242,9 @@ func (g *idempotent) leaving(r Request, claim *idempotency.Claim) func(*Reply) {
 				g.answers.tell(asked, err)
 			}
 		}()
+		if reply != nil && claim.Err() == nil && gaveUp(claim.Context(), reply) {
+			return
+		}
 		outcome, known = g.outcome(reply)
 	}
 }

@@ -200,6 +200,46 @@ func TestIdempotentTakenOver(t *testing.T) {
 	}
 }
 
+// A handler that returns without an answer at a deadline has not answered: nothing
+// is stored. Any other answer stands, however late it is.
+func TestIdempotentGivenUp(t *testing.T) {
+	t.Parallel()
+	answer := func(status int, body string) *gate.Reply { return &gate.Reply{Status: status, Body: []byte(body)} }
+	keep := &gate.IdempotentOptions{Keep: func(*gate.Reply) bool { return true }}
+	for name, c := range map[string]struct {
+		answer *gate.Reply
+		opts   *gate.IdempotentOptions
+		late   bool
+		want   idempotency.State
+	}{
+		"empty and late":       {answer(200, ""), nil, true, idempotency.Doubtful},
+		"empty, late and kept": {answer(200, ""), keep, true, idempotency.Doubtful},
+		"empty and in time":    {answer(200, ""), nil, false, idempotency.Done},
+		"late, and has a body": {answer(200, "tea"), nil, true, idempotency.Done},
+		"late, and says so":    {answer(204, ""), nil, true, idempotency.Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+			r, given := posting("k", ""), time.Hour
+			if c.late {
+				given = 3 * time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), given)
+			defer cancel()
+			r.ctx = ctx
+			p := gate.Idempotent(guard, everyone, c.opts).Enter(r)
+			if c.late {
+				<-p.Context.Done()
+			}
+			p.Leave(c.answer)
+			if got, err := guard.Get(t.Context(), ordered); err != nil || got.State != c.want {
+				t.Errorf("%+v, %v, want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
 // The hook is told of a request that it can still ask.
 func TestIdempotentTellsAfterwards(t *testing.T) {
 	t.Parallel()

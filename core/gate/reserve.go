@@ -120,7 +120,7 @@ func (g *reserve) Enter(r Request) Pass {
 		return g.refused(r, err)
 	}
 	ctx := stock.NewContext(r.Context(), own)
-	return Pass{Context: ctx, Leave: g.leaving(r, ctx, own)}
+	return Pass{Context: ctx, Leave: g.leaving(ctx, r, own)}
 }
 
 // wanted is what a request asks of the stock.
@@ -182,7 +182,7 @@ func (g *reserve) refused(r Request, err error) Pass {
 }
 
 // leaving keeps the units or gives them back, whatever became of the client.
-func (g *reserve) leaving(r Request, ctx context.Context, own *stock.Reservation) func(*Reply) {
+func (g *reserve) leaving(ctx context.Context, r Request, own *stock.Reservation) func(*Reply) {
 	client, asked := r.Context(), Request(nil)
 	if g.answers.onError != nil {
 		kept := keep(r)

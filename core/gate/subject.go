@@ -16,7 +16,7 @@ import (
 // does not have.
 type Values struct {
 	// Addr is the client's address. It stands for the peer, also where the gate
-	// finds the client behind trusted proxies.
+	// finds the client behind trusted proxies or by IPOptions.FromContext.
 	Addr netip.Addr
 	// Method, Host and Path are as the client sends them; Path is escaped.
 	Method, Host, Path string

@@ -47,6 +47,7 @@ func TestSubject(t *testing.T) {
 		"peer":           {key: gate.ByIP(nil), values: gate.Values{Addr: loopback}},
 		"behind a proxy": {key: proxied, values: gate.Values{Addr: netip.MustParseAddr("203.0.113.9")}, lines: text("X-Forwarded-For", "203.0.113.9")},
 		"IPv6":           {key: proxied, values: gate.Values{Addr: netip.MustParseAddr("2001:db8::1")}, lines: text("X-Forwarded-For", "2001:db8::2")},
+		"handed on":      {key: gate.ByIP(&gate.IPOptions{FromContext: addrIn}), values: gate.Values{Addr: netip.MustParseAddr("203.0.113.9")}},
 		"header":         {key: gate.ByHeader("X-API-Key"), values: gate.Values{Header: text("x-api-key", "a b")}, lines: text("X-Api-Key", "a b")},
 		"host":           {key: gate.ByHeader("Host"), values: gate.Values{Host: "a.example"}, lines: text("Host", "a.example")},
 		"route":          {key: gate.ByRoute(), values: gate.Values{Route: "/users/{id}"}, target: "/users/7"},
@@ -87,7 +88,8 @@ func TestSubject(t *testing.T) {
 				mux.Handle(pattern, nethttp.Middleware(gate.RateLimit(limiter, c.key, nil))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 			}
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), signedIn{}, "ann")))
+				found := context.WithValue(r.Context(), addrKey{}, netip.MustParseAddr("203.0.113.9"))
+				mux.ServeHTTP(w, r.WithContext(context.WithValue(found, signedIn{}, "ann")))
 			}))
 			defer srv.Close()
 			target := c.target

@@ -53,7 +53,7 @@ func (l *leases) acquire(ctx context.Context, key, token string, w witnesses) (n
 // restore has slots that are held be counted again, and then decides about the one
 // that was granted meanwhile. there says of which slots it has room for.
 func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (n int64, denied bool, there []bool, err error) {
-	args := []any{token, l.limit, l.lease, l.longest}
+	args := append(make([]any, 0, 4+len(held)), token, l.limit, l.lease, l.longest)
 	for _, s := range held {
 		args = append(args, s.token)
 	}

@@ -190,7 +190,7 @@ func trailersOuter(t *testing.T, d Driver) {
 				}
 			}
 			a := dial(t, address).post("/detail", "body", "X-Stripped: client", "X-Set: client")
-			const want = "refused  x-set=middleware middleware x-new=middleware middleware middleware middleware"
+			const want = "refused  x-set=middleware middleware x-new=middleware middleware middleware middleware" //nolint:dupword // lines of one field
 			if a.body != want {
 				t.Errorf("of a body with its length the gate was told %q, want %q", a.body, want)
 			}

@@ -127,8 +127,8 @@ func call(m reflect.Value, ctx context.Context, fn bool) (o outcome) { //nolint:
 			arg.Set(reflect.ValueOf(script.New("one.lua", "return 1")))
 		case in.Kind() == reflect.Func && fn:
 			arg.Set(reflect.MakeFunc(in, func([]reflect.Value) (out []reflect.Value) {
-				for j := range in.NumOut() {
-					out = append(out, reflect.Zero(in.Out(j)))
+				for result := range in.Outs() {
+					out = append(out, reflect.Zero(result))
 				}
 				return out
 			}))
@@ -141,12 +141,12 @@ func call(m reflect.Value, ctx context.Context, fn bool) (o outcome) { //nolint:
 	for _, out := range m.Call(args) {
 		if out.Type() == reflect.TypeFor[error]() {
 			o.returns = true
-			o.err, _ = out.Interface().(error)
+			o.err, _ = reflect.TypeAssert[error](out)
 		}
 		if out.Kind() == reflect.Func { // an iterator
 			o.returns = true
 			yield := reflect.MakeFunc(out.Type().In(0), func(in []reflect.Value) []reflect.Value {
-				o.err, _ = in[len(in)-1].Interface().(error)
+				o.err, _ = reflect.TypeAssert[error](in[len(in)-1])
 				return []reflect.Value{reflect.ValueOf(false)}
 			})
 			out.Call([]reflect.Value{yield})
@@ -275,7 +275,7 @@ func TestANilContextIsNamed(t *testing.T) {
 			}
 			calls++
 			where := fmt.Sprintf("%s.%s", name, m.Name)
-			if got := call(reflect.ValueOf(make()).Method(i), nil, true).said(); !strings.Contains(got, "ctx is nil") { //nolint:staticcheck // that is the test
+			if got := call(reflect.ValueOf(make()).Method(i), nil, true).said(); !strings.Contains(got, "ctx is nil") {
 				t.Errorf("%s with a nil ctx: %q", where, got)
 			}
 			if takes(func(in reflect.Type) bool { return in.Kind() == reflect.Func }) {
@@ -291,8 +291,9 @@ func TestANilContextIsNamed(t *testing.T) {
 	for name, fn := range map[string]any{
 		"lock.FromContext": lock.FromContext, "idempotency.FromContext": idempotency.FromContext,
 		"stock.FromContext": stock.FromContext, "stock.NewContext": stock.NewContext,
+		"limit.FromContext": limit.FromContext, "limit.NewContext": limit.NewContext,
 	} {
-		if got := call(reflect.ValueOf(fn), nil, true).said(); !strings.Contains(got, "ctx is nil") { //nolint:staticcheck // that is the test
+		if got := call(reflect.ValueOf(fn), nil, true).said(); !strings.Contains(got, "ctx is nil") {
 			t.Errorf("%s with a nil ctx: %q", name, got)
 		}
 	}
