@@ -94,8 +94,8 @@ func all(visit func(func(key, value []byte))) http.Header {
 	return header
 }
 
-// believed is what a gate is told of a field: sent are its lines in the header
-// as it came, and now those that fasthttp has.
+// believed returns the lines of a field that a gate may see. sent are its lines in
+// the header as it came, now those that fasthttp has.
 func believed(h *fasthttp.RequestHeader, name string, sent, now []string, trailed bool) []string {
 	switch name {
 	case fiber.HeaderContentType:

@@ -49,9 +49,9 @@ var (
 	// delivery is not the provider's. A Verify need not return it, since every error
 	// refuses that is not ErrCannotVerify.
 	ErrUnverified = errors.New("callback: the delivery is not proven to be the provider's")
-	// ErrCannotVerify is what a Verify wraps that can say neither yes nor no now,
-	// because the provider's API or its certificate does not answer, say. The
-	// provider is told to come later, and OnError is told the error as it is.
+	// ErrCannotVerify is for a Verify that cannot decide now, for example because the
+	// provider's API is down. Wrap it. The provider is told to come later, and OnError
+	// is told the error as it is.
 	ErrCannotVerify = errors.New("callback: the delivery cannot be verified now")
 	// ErrMalformed says that a delivery which was verified has not the form that
 	// its preset expects. It is refused, and OnError is told.

@@ -36,9 +36,8 @@ func newDelivery(r gate.Request, maxBody int64) (*Delivery, error) {
 // Verify runs before Redis is asked anything, for many deliveries at once, and must
 // neither change the delivery nor keep it. ctx ends at the preset's Deadline, which
 // a Verify that asks the provider has to heed: after that the provider is told to
-// come later, whatever Verify returns. Anybody can have a Verify run: one that asks
-// the provider about deliveries without a signature lets strangers send requests
-// through your server.
+// come later, whatever Verify returns. A stranger can trigger Verify: if it asks the
+// provider about unsigned deliveries, strangers send requests through your server.
 type Verify func(ctx context.Context, d *Delivery) (payload []byte, err error)
 
 // Handler does what an event asks for, such as to book a payment. nil says that

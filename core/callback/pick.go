@@ -3,7 +3,9 @@ package callback
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/neap-go/neap/core/internal/jsonptr"
@@ -81,12 +83,12 @@ func (p *picker) maybe(member jsonptr.Pointer) string {
 	return value
 }
 
-// apart finds fault with a form whose signature, over name=value joined by &, may be
-// that of another form, with other values in the fields that are named. What such a
-// field is worth has to stand in it alone: no other field may swallow it, it may
-// swallow none, and there is one of it. An SDK may trim what it verifies.
+// apart refuses a form that shares its signature, over name=value joined by &, with
+// another form in which a named field differs. SDKs may trim values, so a named
+// value must have no space around it.
 func (p *picker) apart(fields ...string) {
-	for name, values := range p.form {
+	for _, name := range slices.Sorted(maps.Keys(p.form)) {
+		values := p.form[name]
 		switch {
 		case len(values) > 1:
 			p.fault(short(name), errors.New("it is there twice"))

@@ -140,12 +140,12 @@ func fail(status int, message string) gate.Reply {
 // a refund, out_biz_no.
 //
 // Alipay signs the fields as name=value with & between them and escapes nothing, so
-// that one signature may prove several forms. In all that are accepted, these four
-// fields, total_amount, gmt_refund and refund_fee are as Alipay signed them: a form is
-// malformed that has any field twice, an & or = in a name, an & in one of the seven or
-// space around it, or &notify_id= and the like in any value. One thing is left: what
-// stands behind an & in a subject or body can be read as a refund's field that the
-// form did not have.
+// that one signature may prove several forms. The preset refuses any form in which
+// these four fields, total_amount, gmt_refund or refund_fee could differ from what
+// Alipay signed: a field that is there twice, an & or = in a name, an & in one of the
+// seven or space around it, or &notify_id= and the like in any value. One thing is
+// left: what stands behind an & in a subject or body can be read as a refund's field
+// that the form did not have.
 //
 // Alipay sends again for 24 hours and 22 minutes until the
 // body is the seven bytes "success", and nothing else

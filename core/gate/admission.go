@@ -20,8 +20,8 @@ type admission struct {
 	asked    Request         // for the hook, after the handler
 }
 
-// leave settles by the outcome. What nobody saw counts, and so does what the
-// handler gave up: a panic, a connection taken over, or a client that hangs up
+// leave settles the permit by the outcome. An unseen outcome counts, and so does a
+// handler that gave up: a panic, a connection taken over, or a client that hangs up
 // would be a way round the limit otherwise.
 //
 // It waits for the refund, though the client may be gone: the limiter's budget

@@ -49,6 +49,7 @@ func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
 	if c == nil {
 		panic("gate.Concurrency: the limit is nil; make one with limit.NewConcurrency")
 	}
+	c.Name() // panics on one that nothing made
 	mustKeys("Concurrency", key)
 	g := &concurrency{limit: c, key: key}
 	if opts != nil {

@@ -71,6 +71,7 @@ func Exclusive(locker *lock.Locker, key Key, opts *ExclusiveOptions) Gate {
 	if locker == nil {
 		panic("gate.Exclusive: the locker is nil; make one with lock.New")
 	}
+	locker.Name() // panics on one that nothing made
 	if _, named := locker.Owner(); named {
 		panic("gate.Exclusive: the locker was made by As, and all requests would be one owner's; use the one that lock.New made")
 	}

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"strconv"
 	"strings"
 
 	"golang.org/x/text/cases"
@@ -32,8 +31,10 @@ func Fold(key Key) Key {
 	}
 }
 
-// foldSubject looks for the parts of a Join only where no client can have written
-// them: in a whole subject, and in what Tag stands around.
+// foldSubject looks for the parts of a Join in a whole subject, and in what Tag
+// stands around. If a key of the caller's own returns what a client wrote, that may
+// look like a Join too; then its parts are folded, and two spellings that differ in
+// a part's kind stay two subjects.
 func foldSubject(s string) string {
 	value := untagged(s)
 	tag := s[:len(s)-len(value)]
@@ -69,31 +70,3 @@ var cherokee = func() *strings.Replacer {
 	}
 	return strings.NewReplacer(pairs...)
 }()
-
-const joinTag = "join="
-
-// join writes the parts with their lengths, so that no two lists of parts make the
-// same subject.
-func join(parts []string) string {
-	text := append(make([]byte, 0, 128), joinTag...)
-	for _, part := range parts {
-		text = strconv.AppendInt(text, int64(len(part)), 10)
-		text = append(text, ':')
-		text = append(text, part...)
-	}
-	return string(text)
-}
-
-// joined reads what join wrote, and nothing else.
-func joined(s string) (parts []string, ok bool) {
-	rest, ok := strings.CutPrefix(s, joinTag)
-	for ok && rest != "" {
-		length, after, found := strings.Cut(rest, ":")
-		n, err := strconv.Atoi(length)
-		if !found || err != nil || n < 0 || n > len(after) {
-			return nil, false
-		}
-		parts, rest = append(parts, after[:n]), after[n:]
-	}
-	return parts, len(parts) > 0 && join(parts) == s
-}

@@ -35,9 +35,9 @@ type Request interface {
 	Param(name string) string
 	// Header returns every line of a field, in order. Neither it nor Headers has a
 	// field of a trailer, which the client writes behind the backs of the proxies.
-	// A Request of a framework that mixes the two also has a method
-	// Unsure(name string) bool: it says of a field that Header leaves out whether
-	// the framework has it. Keys refuse such a field with a 400.
+	// If a framework mixes the two, its Request also has Unsure(name string) bool. It
+	// reports whether the framework has a field that Header leaves out. Keys refuse
+	// such a field with a 400.
 	Header(name string) []string
 	// Headers yields every line of every field, names in canonical form.
 	Headers() iter.Seq2[string, string]

@@ -59,6 +59,7 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 	if guard == nil {
 		panic("gate.Idempotent: the guard is nil; make one with idempotency.New")
 	}
+	guard.Name() // panics on one that nothing made
 	if principal == nil {
 		panic("gate.Idempotent: the principal is nil; say who sends a request, or Everyone")
 	}

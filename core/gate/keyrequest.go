@@ -50,15 +50,6 @@ func ByHeader(name string) Key {
 	}
 }
 
-var errTrailer = Refuse(400, "The request is keyed by a header field that its trailer may have brought; send it without a trailer")
-
-// unsure says of a field that the header lacks whether the framework has it of a
-// trailer, or of middleware, and cannot tell which.
-func unsure(r Request, name string) bool {
-	mixed, ok := Unwrap(r).(interface{ Unsure(name string) bool })
-	return ok && mixed.Unsure(name)
-}
-
 // ByRoute is the pattern that the request matched: "/users/{id}" is one key
 // for all users, whatever the method. Join it with another key to have a limit
 // for each caller and route.

@@ -52,27 +52,6 @@ func Tag(kind string, key Key) Key {
 	}
 }
 
-// Join is the key of a request that has all the given keys, such as a tenant
-// and an address. Parts are written with their length, so that no two lists of
-// parts make the same key. What one part fails with, the whole fails with.
-//
-// It panics on no keys and on a nil one.
-func Join(keys ...Key) Key {
-	keys = mustKeys("Join", keys...)
-	return func(r Request) (string, error) {
-		var few [4]string
-		parts := few[:0]
-		for _, key := range keys {
-			part, err := ask(r, key)
-			if err != nil {
-				return "", err
-			}
-			parts = append(parts, part)
-		}
-		return join(parts), nil
-	}
-}
-
 // FirstOf is the first key that the request carries, such as an API key, else
 // the address. It passes over a key that is missing ([ErrMissing]), and over
 // nothing else: a doubled or malformed one is refused, or a caller could choose

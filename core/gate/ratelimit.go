@@ -79,6 +79,7 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {
 		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
 	}
+	limiter.Name() // panics on one that nothing made
 	mustKeys("RateLimit", key)
 	g := &rateLimit{limiter: limiter, key: key}
 	if opts != nil {

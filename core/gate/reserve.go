@@ -85,6 +85,7 @@ func Reserve(s *stock.Stock, item, buyer Key, opts *ReserveOptions) Gate {
 	if s == nil {
 		panic("gate.Reserve: the stock is nil; make one with stock.New")
 	}
+	s.Name() // panics on one that nothing made
 	if item == nil {
 		panic("gate.Reserve: the item is nil; say what is sold, such as ByParam")
 	}

@@ -90,7 +90,7 @@ func newConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concur
 // has lost slots of the subject that this process holds, a grant costs one round
 // trip more for each 1,000 of them.
 //
-// Who is denied gets a Slot that is not Allowed; to Release it does nothing. A
+// A denied caller gets a Slot that is not Allowed; releasing it does nothing. A
 // Slot that is Allowed must be released, or the process holds it for ever:
 //
 //	slot, err := c.Acquire(ctx, subject)
@@ -162,9 +162,9 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 	return nil
 }
 
-// take asks Redis for a slot under a token of its own. A grant that nobody was told
-// of is undone. Before a slot is held, Redis counts all that this process holds of
-// the subject.
+// take asks Redis for a slot under a new token. If no answer arrives, a background
+// task releases it. Before a slot is held, Redis counts all that this process holds
+// of the subject.
 func (c *Concurrency) take(ctx context.Context, s *Slot) (n int64, granted bool, err error) {
 	mine := token.New()
 	asked := time.Now()
@@ -185,8 +185,8 @@ func unanswered(err error) bool { return isCallers(err) || errors.Is(err, script
 // mostRestored is how many slots one call takes again.
 const mostRestored = 1000
 
-// restore has Redis count the slots of a subject that this process holds and Redis
-// may have lost, and decide anew about the one that it has granted in the meantime.
+// restore asks Redis to count the slots of a subject that this process holds and
+// Redis may have lost, and to decide again about the one that it granted meanwhile.
 func (c *Concurrency) restore(ctx context.Context, s *Slot, mine string) (n int64, granted bool, err error) {
 	for {
 		losses, held := c.held.toCount(s.subject, mostRestored)

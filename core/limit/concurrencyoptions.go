@@ -22,7 +22,8 @@ const (
 // ready to use; it is copied by the constructor. One that is local has no use
 // for Prefix, Budget, Lease and Fail.
 type ConcurrencyOptions struct {
-	// Prefix, Budget and SubjectSecret are those of [Options].
+	// Prefix, Budget and SubjectSecret are those of [Options]. When Redis has lost
+	// slots, each further call of an Acquire has a Budget of its own.
 	Prefix        string
 	Budget        time.Duration
 	SubjectSecret []byte

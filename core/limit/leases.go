@@ -39,8 +39,8 @@ type witnesses [2]string
 // witnessesLost is what the reply of a grant has more where no witness has a slot.
 const witnessesLost = 1_000_000
 
-// acquire asks for a slot. lost says of one that is granted that no witness has a
-// slot.
+// acquire asks for a slot. lost is true if the slot was granted and Redis has
+// neither witness.
 func (l *leases) acquire(ctx context.Context, key, token string, w witnesses) (n int64, denied, lost bool, err error) {
 	n, err = l.run(ctx, acquireScript, key, token, l.limit, l.lease, l.longest, w[0], w[1])
 	n, denied = readSigned(n)
@@ -50,8 +50,8 @@ func (l *leases) acquire(ctx context.Context, key, token string, w witnesses) (n
 	return n, denied, lost, err
 }
 
-// restore has slots that are held be counted again, and then decides about the one
-// that was granted meanwhile. there says of which slots it has room for.
+// restore asks Redis to count held slots again, and then to decide about token.
+// there[i] is false if there was no room for held[i].
 func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (n int64, denied bool, there []bool, err error) {
 	args := append(make([]any, 0, 4+len(held)), token, l.limit, l.lease, l.longest)
 	for _, s := range held {

@@ -25,11 +25,11 @@ type Slot struct {
 	key, subject string
 
 	// What follows is guarded by the mutex of of.held; the token does not change.
-	token    string    // of the lease; empty of one that Redis is not to count
+	token    string    // the lease's; empty if Redis need not count the slot
 	at       int       // among the slots of the subject
 	counted  bool      // Redis has it, as far as is known
 	maybe    bool      // Redis may have it nonetheless
-	doubt    ask.Doubt // questions without an answer that may yet take it again
+	doubt    ask.Doubt // calls without an answer that may still take the slot
 	released bool
 	timer    *time.Timer
 }

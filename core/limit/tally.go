@@ -21,7 +21,7 @@ type tally struct {
 type holding struct {
 	n         int64
 	slots     []*Slot // those that Redis is to count
-	uncounted int     // of these, those of which it is not known that Redis does
+	uncounted int     // how many of these Redis may not count
 }
 
 func (t *tally) add(subject string) {
@@ -91,11 +91,10 @@ func (t *tally) witnesses(subject string) (losses int, w witnesses) {
 	return t.losses, w
 }
 
-// admit adds a slot that Redis has granted since there were so many losses, and
-// keeps it. It does not where Redis may not count all that is held of the subject:
-// no witness has a slot, or it has lost something since then. All that is held and
-// counted was granted, or taken again, after the last loss; so one witness that is
-// there speaks for all.
+// admit keeps a slot that Redis granted. It returns false if Redis may not count all
+// that is held of the subject: Redis has neither witness, or a loss was noted since
+// the question. The caller then restores. All that is held and counted was granted,
+// or taken again, after the last loss; so one witness that is there speaks for all.
 func (t *tally) admit(s *Slot, granted string, losses int, lost bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,8 +119,8 @@ func (t *tally) again(s *Slot, pause time.Duration) {
 	}
 }
 
-// remove notes that a slot is released, and says whether it was not before, and
-// what Redis has to be told about it: of nothing, token is empty.
+// remove marks a slot as released. first is false if it was released before. token
+// is empty if Redis need not be told.
 func (t *tally) remove(s *Slot) (token string, in ask.Doubt, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,8 +191,8 @@ func (t *tally) look(s *Slot) (counted, released bool) {
 	return s.counted, s.released
 }
 
-// learn notes what Redis has said about a slot that was to be taken again: that it
-// is there, that it is not, or nothing. It says whether the slot was released.
+// learn stores whether Redis has the slot; if err is set, nothing is known. It
+// reports whether the slot was released meanwhile.
 func (t *tally) learn(s *Slot, there bool, err error, in ask.Doubt) (released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -26,9 +26,9 @@ import (
 // slept from the question on until the lease was over.
 //
 // A lock that Redis may have granted although no answer came is given back in the
-// background. A Locker looks for 100,000 such locks at a time, in some 60 MB; one
-// that is beyond that is looked for once, and otherwise stays locked, by nobody,
-// until its TTL is over. Stats counts them as Undoing and Lapsing.
+// background. A Locker looks for 100,000 such locks at a time, in some 60 MB. Beyond
+// that it tries once; if it does not find the lock, nobody can have it until its TTL
+// is over. Stats counts them as Undoing and Lapsing.
 func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {

@@ -290,7 +290,7 @@ func TestMaxHoldFreesTheLock(t *testing.T) {
 		}
 		granted := time.Now()
 		next, err := other.Acquire(t.Context(), "key")
-		if took := time.Since(began); err != nil || took < most-20*time.Millisecond-stood() || time.Since(granted) > most+500*time.Millisecond+stood() {
+		if took := time.Since(began); err != nil || took < most-20*time.Millisecond-stood() || time.Since(granted) > most+5*time.Second+stood() {
 			t.Errorf("another has it after %v: %v", took, err)
 		}
 		if !errors.Is(held.Err(), lock.ErrMaxHold) || !errors.Is(context.Cause(held.Context()), lock.ErrMaxHold) {

@@ -8,10 +8,10 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// Borrow is for a request whose context reads what the framework uses again for
-// other requests, as *fasthttp.RequestCtx and *gin.Context do. Of what a gate
-// makes of a context some outlives the request: the handler of a callback that
-// runs on after its deadline, or the release of a lock.
+// Borrow is for a context that reads an object which the framework reuses for other
+// requests, such as *fasthttp.RequestCtx or *gin.Context. What a gate derives from a
+// context can outlive the request: the handler of a callback that runs on after its
+// deadline, or the release of a lock.
 //
 // It returns q with a context of the same values, deadline and end, and a
 // function that the adapter calls when the request is over. From then on the

@@ -23,11 +23,10 @@ type Asker struct {
 	Budget time.Duration
 }
 
-// Ask runs a script that changes nothing when it is run again; where ctx has ended
-// it asks nothing. A call whose
-// reply is lost is made again as long as half of the budget is left. asked is
-// when the one that was answered was, and in are those of which nobody knows
-// whether they ran.
+// Ask runs a script that may safely run twice. If ctx has ended, it sends nothing. It
+// repeats a call whose reply is lost, as long as half of the budget is left. asked is
+// when it sent the call that was answered; in are the calls that may have run
+// unanswered.
 func (a *Asker) Ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (reply any, asked time.Time, in Doubt, err error) {

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Most is how many grants an Undoer looks for at a time where it does not say
-// otherwise, and spares how many more wait to be looked for once. Abreast is how
-// many attempts it makes at once: a Redis that is slow or comes back is not met by
-// all that failed meanwhile. Of those, silent may be for whoever did not answer the
-// last time: one node that is gone does not keep the others waiting.
+// Most is the default Room, and spares is how many more grants may wait for a single
+// attempt. Abreast is how many attempts run at once, so that a Redis that comes back
+// is not met by all that failed meanwhile. At most silent of them are for a node that
+// did not answer the last time, so that one node that is gone delays no other.
 const (
 	Most    = 100_000
 	spares  = 1000
