@@ -88,6 +88,14 @@ var fiberBugs = []bug{
 		"a fragment that the handler does not see makes a new key",
 	},
 	{
+		"core/gate/clientip.go", "from.trust(plain(r.RemoteAddr().Addr())) && unsure(r, forwardedFor)", "false",
+		"a request of chunks whose address middleware has written is keyed by the proxy",
+	},
+	{
+		"fiberlimit/native.go", "keepTrailerAway(c.Request())", "_ = keepTrailerAway",
+		"a key of Fiber's own that reads a streamed body sees the trailer",
+	},
+	{
 		"fiberlimit/header.go", "n > 1 && sent[n-1] == string(kept):", "false:",
 		"a doubled Content-Type or User-Agent is not seen",
 	},

@@ -129,6 +129,10 @@ var nethttpBugs = []bug{
 		"a client that hangs up gets round a limit of failures",
 	},
 	{
+		"core/gate/ratelimit.go", "limit.NewContext(r.Context(), d)", "r.Context()",
+		"the handler does not find the decision",
+	},
+	{
 		"core/gate/admission.go", "context.WithoutCancel(a.ctx)", "a.ctx",
 		"a client that goes away loses the refund of a success",
 	},
