@@ -23,7 +23,7 @@ demo: ## send real HTTP to all four frameworks; REDIS_URL=redis://… for a Redi
 TESTFLAGS := -race -vet=off -ldflags=-w -parallel 8
 
 .PHONY: test
-test: redis ## run every test, on miniredis, a real redis-server and a real cluster; GOTESTFLAGS for go test
+test: redis ## run every test of this module, on miniredis, a real redis-server and a real cluster; GOTESTFLAGS for go test
 	@echo "NEAP_TEST_SEED=$${NEAP_TEST_SEED:-1}"
 	go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
