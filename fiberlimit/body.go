@@ -77,6 +77,9 @@ func sourceOf(native *fasthttp.Request) *source {
 // keepTrailerAway puts a source in the place of a body of chunks that is still to
 // be read.
 func keepTrailerAway(native *fasthttp.Request) {
+	if _, ok := native.BodyStream().(replayed); ok {
+		return // a gate has read it
+	}
 	src := sourceOf(native)
 	src.Reader = detached(src.Reader)
 	native.SetBodyStream(src, src.missing)

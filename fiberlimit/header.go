@@ -33,10 +33,17 @@ func (q request) Header(name string) []string {
 	return now
 }
 
-// Unsure says of a field that Header leaves out that fasthttp has it.
+// Unsure reports whether fasthttp has lines of a field that Header leaves out.
 func (q request) Unsure(name string) bool {
+	if !q.trailed() {
+		return false
+	}
 	name = http.CanonicalHeaderKey(name)
-	return q.trailed() && len(q.Header(name)) == 0 && len(lines(name, q.c.Request().Header.VisitAll)) > 0
+	told, all := len(q.Header(name)), len(lines(name, q.c.Request().Header.VisitAll))
+	if slices.Contains(merged, name) {
+		return told == 0 && all > 0
+	}
+	return told < all
 }
 
 func (q request) Headers() iter.Seq2[string, string] {

@@ -52,7 +52,7 @@ type trailerDropped struct{}
 // taken out as well.
 func DropTrailers(c *fiber.Ctx) error {
 	if q := (request{c}); q.trailed() {
-		swap(&c.Request().Header, q.untrailed())
+		swap(&c.Request().Header, q.untrailed(q.header()))
 		if c.Request().IsBodyStream() {
 			keepTrailerAway(c.Request())
 		}
@@ -61,12 +61,22 @@ func DropTrailers(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// untrailed is a copy of the header without what is unsure, and without the
-// lines that follow those of the header as it came.
-func (q request) untrailed() *fasthttp.RequestHeader {
+// sure is every field of which it is certain that no trailer has brought a line.
+func (q request) sure() http.Header {
+	header := q.header()
+	for name := range header {
+		if q.Unsure(name) {
+			delete(header, name)
+		}
+	}
+	return header
+}
+
+// untrailed is a copy of the header that has the known lines of each field.
+func (q request) untrailed(known http.Header) *fasthttp.RequestHeader {
 	var clean fasthttp.RequestHeader
 	q.c.Request().Header.CopyTo(&clean)
-	known, spelled := q.header(), map[string][]string{} // by the canonical name
+	spelled := map[string][]string{} // by the canonical name
 	now := map[string][]string{}
 	clean.VisitAll(func(key, value []byte) {
 		name := http.CanonicalHeaderKey(string(key))

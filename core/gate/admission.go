@@ -16,8 +16,8 @@ type admission struct {
 	gate     *rateLimit
 	limiter  *limit.Limiter
 	decision limit.Decision
-	ctx      context.Context // of the request
-	asked    Request         // for the hook, after the handler
+	ending   *ending
+	asked    Request // for the hook, after the handler
 }
 
 // leave settles the permit by the outcome. An unseen outcome counts, and so does a
@@ -27,10 +27,10 @@ type admission struct {
 // It waits for the refund, though the client may be gone: the limiter's budget
 // bounds it. Too late for a refund is no fault.
 func (a *admission) leave(reply *Reply) {
-	if reply == nil || reply.Status == 0 || gaveUp(a.ctx, reply) || a.gate.opts.Count(reply.Status) {
+	if reply == nil || reply.Status == 0 || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status) {
 		return
 	}
-	err := a.limiter.Refund(context.WithoutCancel(a.ctx), a.decision)
+	err := a.limiter.Refund(context.WithoutCancel(a.ending.ctx), a.decision)
 	if err != nil && !errors.Is(err, limit.ErrRefund) {
 		a.gate.answers.tell(a.asked, err)
 	}

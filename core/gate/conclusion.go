@@ -1,7 +1,5 @@
 package gate
 
-import "context"
-
 // conclusion is what the answer to a request says of what was done for it.
 type conclusion uint8
 
@@ -32,14 +30,6 @@ func concludes(reply *Reply) conclusion {
 		return doneNothing
 	}
 	return doneUnknown
-}
-
-// gaveUp says that a handler has returned without an answer because its request
-// had ended: the client went away, or a deadline passed. Frameworks make an empty
-// 200 of that. Any other answer is the handler's own, and means what it says,
-// whether or not the client still listens.
-func gaveUp(ctx context.Context, reply *Reply) bool {
-	return ctx.Err() != nil && reply.Status == 200 && len(reply.Body) == 0 && !reply.Partial
 }
 
 // keeps says whether an answer with this status stands. Of 200 to 499 those do

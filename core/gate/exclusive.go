@@ -109,16 +109,18 @@ func (g *exclusive) Enter(r Request) Pass {
 	case err != nil:
 		return g.answers.unavailable(r, err)
 	}
-	return Pass{Context: held.Context(), Leave: g.leaving(r, held)}
+	ctx, ending := watch(held.Context())
+	return Pass{Context: ctx, Leave: g.leaving(ending, r, held)}
 }
 
 // leaving gives the lock back, whatever became of the handler.
-func (g *exclusive) leaving(r Request, held *lock.Lock) func(*Reply) {
+func (g *exclusive) leaving(ending *ending, r Request, held *lock.Lock) func(*Reply) {
 	ctx, asked := r.Context(), Request(nil)
 	if g.answers.onError != nil {
 		asked = keep(r)
 	}
-	return func(*Reply) {
+	return func(reply *Reply) {
+		ending.gaveUp(reply) // tells the gates outside
 		if err := held.Release(ctx); err != nil {
 			g.answers.tell(asked, err)
 		}

@@ -347,14 +347,17 @@ func TestExclusiveLostWhileTheHandlerRuns(t *testing.T) {
 		forced bool
 		want   error
 	}{
-		"forced":     {lock.Options{TTL: 1500 * time.Millisecond}, true, lock.ErrLost},
-		"a lease":    {lock.Options{TTL: 900 * time.Millisecond, NoRenewal: true}, false, lock.ErrExpired},
-		"held it up": {lock.Options{MaxHold: 900 * time.Millisecond}, false, lock.ErrMaxHold},
+		"forced":     {lock.Options{TTL: 6 * time.Second}, true, lock.ErrLost},
+		"a lease":    {lock.Options{TTL: 6 * time.Second, NoRenewal: true}, false, lock.ErrExpired},
+		"held it up": {lock.Options{MaxHold: 6 * time.Second}, false, lock.ErrMaxHold},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := locks(t, c.opts)
 			p := gate.Exclusive(l, everyone, nil).Enter(&request{})
+			if p.Context == nil {
+				t.Fatalf("refused with %+v", p.Reply)
+			}
 			if c.forced {
 				if _, err := l.ForceRelease(context.Background(), "everyone"); err != nil {
 					t.Fatal(err)

@@ -36,8 +36,8 @@ type Request interface {
 	// Header returns every line of a field, in order. Neither it nor Headers has a
 	// field of a trailer, which the client writes behind the backs of the proxies.
 	// If a framework mixes the two, its Request also has Unsure(name string) bool. It
-	// reports whether the framework has a field that Header leaves out. Keys refuse
-	// such a field with a 400.
+	// reports whether the framework has lines of a field that Header leaves out. Keys
+	// refuse such a field with a 400.
 	Header(name string) []string
 	// Headers yields every line of every field, names in canonical form.
 	Headers() iter.Seq2[string, string]

@@ -45,14 +45,12 @@ var keyParameters = regexp.MustCompile(`^(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:` + str
 // a client that sends an empty one takes itself to be safe.
 func idempotencyKey(r Request) (string, error) {
 	lines := r.Header(fieldIdempotencyKey)
-	switch len(lines) {
-	case 0:
-		if unsure(r, fieldIdempotencyKey) {
-			return "", errTrailer
-		}
+	switch {
+	case unsure(r, fieldIdempotencyKey):
+		return "", errTrailer
+	case len(lines) == 0:
 		return "", errKeyAbsent
-	case 1:
-	default:
+	case len(lines) > 1:
 		return "", errKeyTwice
 	}
 	key := strings.Trim(lines[0], " \t") // RFC 9110 section 5.5

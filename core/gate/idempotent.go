@@ -151,7 +151,8 @@ func (g *idempotent) Enter(r Request) Pass {
 		return g.replay(r, result)
 	}
 	claim.Detach()
-	return Pass{Context: claim.Context(), Capture: g.opts.MaxResponse, Leave: g.leaving(r, claim)}
+	ctx, ending := watch(claim.Context())
+	return Pass{Context: ctx, Capture: g.opts.MaxResponse, Leave: g.leaving(ending, r, claim)}
 }
 
 // again answers a handler that serves its own request through the gate once
@@ -225,7 +226,7 @@ func (g *idempotent) replay(r Request, result []byte) Pass {
 }
 
 // leaving notes what became of the request, whatever became of its client.
-func (g *idempotent) leaving(r Request, claim *idempotency.Claim) func(*Reply) {
+func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim) func(*Reply) {
 	asked := Request(nil)
 	if g.answers.onError != nil {
 		kept := keep(r)
@@ -243,7 +244,7 @@ func (g *idempotent) leaving(r Request, claim *idempotency.Claim) func(*Reply) {
 				g.answers.tell(asked, err)
 			}
 		}()
-		if reply != nil && claim.Err() == nil && gaveUp(claim.Context(), reply) {
+		if ending.gaveUp(reply) && claim.Err() == nil {
 			return
 		}
 		outcome, known = g.outcome(reply)

@@ -32,14 +32,12 @@ func ByHeader(name string) Key {
 		if canonical == "Host" { // net/http takes it out of the header
 			lines = []string{r.Host()}
 		}
-		if len(lines) > 1 {
-			return "", doubled
-		}
 		switch {
-		case len(lines) > 0:
 		case unsure(r, canonical):
 			return "", errTrailer
-		default:
+		case len(lines) > 1:
+			return "", doubled
+		case len(lines) == 0:
 			return "", absent
 		}
 		value := strings.Trim(lines[0], " \t") // RFC 9110 section 5.5

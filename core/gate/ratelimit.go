@@ -30,9 +30,11 @@ type RateLimitOptions struct {
 	// An outcome that the gate does not see counts, without asking Count: a
 	// panic, an answer left to middleware outside, a connection taken over
 	// before a status was sent. So does an empty 200 when the request's context
-	// has ended, because the client hung up or a deadline passed: frameworks make
-	// that of a handler that gives up. Any other answer means what it says, though
-	// the client may be gone: a 200 with a body or one that was flushed, a 204.
+	// has ended, or the one that a gate of this package further in has made: because
+	// the client hung up, a deadline passed or a lock was lost. Frameworks make that
+	// of a handler that gives up. Any other answer means what it says, though the
+	// client may be gone: a 200 with a body or one that was flushed, a 204. A deadline
+	// that other middleware sets further in is not seen; mount it outside.
 	Count func(status int) bool
 	// Headers are the fields to send; the zero value is [HeadersIETF]. Their
 	// figures are those of the moment when the request was let in: nothing was
@@ -129,7 +131,11 @@ func (g *rateLimit) Enter(r Request) Pass {
 		pass.Context = limit.NewContext(r.Context(), d)
 	}
 	if cost > 0 && g.opts.Count != nil {
-		a := &admission{gate: g, limiter: limiter, decision: d, ctx: r.Context()}
+		a := &admission{gate: g, limiter: limiter, decision: d}
+		if pass.Context == nil {
+			pass.Context = r.Context()
+		}
+		pass.Context, a.ending = watch(pass.Context)
 		if g.opts.OnError != nil {
 			a.asked = keep(r)
 		}

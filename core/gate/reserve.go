@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -120,8 +119,8 @@ func (g *reserve) Enter(r Request) Pass {
 	if err != nil {
 		return g.refused(r, err)
 	}
-	ctx := stock.NewContext(r.Context(), own)
-	return Pass{Context: ctx, Leave: g.leaving(ctx, r, own)}
+	ctx, ending := watch(stock.NewContext(r.Context(), own))
+	return Pass{Context: ctx, Leave: g.leaving(ending, r, own)}
 }
 
 // wanted is what a request asks of the stock.
@@ -183,19 +182,20 @@ func (g *reserve) refused(r Request, err error) Pass {
 }
 
 // leaving keeps the units or gives them back, whatever became of the client.
-func (g *reserve) leaving(ctx context.Context, r Request, own *stock.Reservation) func(*Reply) {
+func (g *reserve) leaving(ending *ending, r Request, own *stock.Reservation) func(*Reply) {
 	client, asked := r.Context(), Request(nil)
 	if g.answers.onError != nil {
 		kept := keep(r)
-		kept.ctx = ctx
+		kept.ctx = ending.ctx
 		asked = kept
 	}
 	return func(reply *Reply) {
+		gaveUp := ending.gaveUp(reply)
 		if own.Concluded() {
 			return
 		}
 		conclude := own.Confirm
-		if reply == nil || reply.Status >= 400 || reply.Refused || gaveUp(client, reply) {
+		if reply == nil || reply.Status >= 400 || reply.Refused || gaveUp {
 			conclude = own.Cancel
 		}
 		if err := conclude(client); err != nil {

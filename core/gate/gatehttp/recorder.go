@@ -52,7 +52,8 @@ func (rec *Recorder) Commit(status int) {
 	}
 	rec.status = status
 	rec.header = rec.live.Clone()
-	_, rec.refused = rec.header[refused(status)]
+	mark, marked := rec.header[refused(status)]
+	rec.refused = marked && mark == nil                       // what is copied from a request or a response has a line
 	if slices.Equal(rec.header[fieldEncoding], rec.outside) { // what is written here is not encoded yet
 		delete(rec.header, fieldEncoding)
 	}

@@ -2,15 +2,18 @@ package gatetest
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
 )
 
 // everyone is one key for all.
@@ -266,5 +269,42 @@ func countHangUps(t *testing.T, d Driver) {
 	}
 	if n := running.Load(); n != admitted {
 		t.Errorf("%d of %d attempts got to the handler, want %d", n, attempts, admitted)
+	}
+}
+
+// countEndedFurtherIn: a handler whose context a gate further in has ended, and that
+// returns without an answer, has not answered for the gates outside either.
+func countEndedFurtherIn(t *testing.T, d Driver) {
+	const most = 3
+	held := gate.Exclusive(newLocker(t, d, lock.Options{MaxHold: most * time.Second}), gate.ByHeader(order), nil)
+	for name, route := range map[string]func(limited gate.Gate) ([]gate.Gate, []gate.Gate){
+		"OneByOne": func(limited gate.Gate) ([]gate.Gate, []gate.Gate) { return []gate.Gate{limited}, []gate.Gate{held} },
+		"Chained":  func(limited gate.Gate) ([]gate.Gate, []gate.Gate) { return nil, []gate.Gate{gate.Chain(limited, held)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := perHour(t, "counting", most)
+			outer, inner := route(gate.RateLimit(l, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}))
+			address := d.Serve(t, App{Gates: outer, Routes: []Route{{
+				Method: "POST", Pattern: "/exclusive", Gates: inner,
+				Handler: func(x Exchange) error {
+					<-x.Context().Done()
+					return nil
+				},
+			}}})
+			var all sync.WaitGroup
+			for i := range most {
+				c := dial(t, address)
+				all.Go(func() {
+					if a, err := c.try("POST", "/exclusive", "", fmt.Sprintf("%s: %s%d", order, name, i)); err != nil || a.status != 200 {
+						t.Errorf("got %d, %v", a.status, err)
+					}
+				})
+			}
+			all.Wait()
+			if n := used(t, l); n != most {
+				t.Errorf("%d permits are used, want %d", n, most)
+			}
+		})
 	}
 }

@@ -84,6 +84,7 @@ var cases = []contract{
 	{"RateLimit/Refusals", refusals},
 	{"RateLimit/UnknownRoute", unknownRoute},
 	{"RateLimit/ClientIP", clientIPs},
+	{"Count/EndedFurtherIn", countEndedFurtherIn},
 	{"Concurrency/Full", inFlight},
 	{"Concurrency/HandlerPanics", inFlightPanics},
 	{"Concurrency/ClientGone", inFlightGone},

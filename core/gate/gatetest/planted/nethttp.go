@@ -116,8 +116,8 @@ var nethttpBugs = []bug{
 		"a gate inside a Chain does not find those of the Chain",
 	},
 	{
-		"core/gate/admission.go", "reply == nil || reply.Status == 0 || gaveUp(a.ctx, reply) || a.gate.opts.Count(reply.Status)",
-		"reply != nil && (reply.Status == 0 || gaveUp(a.ctx, reply) || a.gate.opts.Count(reply.Status))",
+		"core/gate/admission.go", "reply == nil || reply.Status == 0 || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status)",
+		"reply != nil && (reply.Status == 0 || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status))",
 		"a panic is a way round a limit of failures",
 	},
 	{
@@ -125,7 +125,7 @@ var nethttpBugs = []bug{
 		"a connection taken over is a way round a limit",
 	},
 	{
-		"core/gate/admission.go", " || gaveUp(a.ctx, reply)", "",
+		"core/gate/admission.go", " || a.ending.gaveUp(reply)", "",
 		"a client that hangs up gets round a limit of failures",
 	},
 	{
@@ -133,7 +133,15 @@ var nethttpBugs = []bug{
 		"the handler does not find the decision",
 	},
 	{
-		"core/gate/admission.go", "context.WithoutCancel(a.ctx)", "a.ctx",
+		"core/gate/giveup.go", " || e.further.Load()", "",
+		"a handler whose lock was lost gets round a limit of failures",
+	},
+	{
+		"core/gate/gatehttp/recorder.go", "rec.refused = marked && mark == nil", "rec.refused = marked && (mark == nil || len(mark) > 0)",
+		"what a handler copies into its answer makes a refusal of it",
+	},
+	{
+		"core/gate/admission.go", "context.WithoutCancel(a.ending.ctx)", "a.ending.ctx",
 		"a client that goes away loses the refund of a success",
 	},
 	{
@@ -211,17 +219,17 @@ var nethttpBugs = []bug{
 		"a handler that panics keeps its slot",
 	},
 	{
-		"core/gate/exclusive.go", "return Pass{Context: held.Context(), Leave: g.leaving(r, held)}",
-		"g.leaving(r, held)(nil)\nreturn Pass{Context: r.Context()}",
+		"core/gate/exclusive.go", "return Pass{Context: ctx, Leave: g.leaving(ending, r, held)}",
+		"g.leaving(ending, r, held)(nil)\n_ = ctx\nreturn Pass{Context: r.Context()}",
 		"a lock is released before its handler runs",
 	},
 	{
-		"core/gate/exclusive.go", "return Pass{Context: held.Context(), Leave: g.leaving(r, held)}",
-		"leave := g.leaving(r, held)\ncontext.AfterFunc(r.Context(), func() { leave(nil) })\nreturn Pass{Context: held.Context(), Leave: leave}",
+		"core/gate/exclusive.go", "return Pass{Context: ctx, Leave: g.leaving(ending, r, held)}",
+		"leave := g.leaving(ending, r, held)\ncontext.AfterFunc(r.Context(), func() { leave(nil) })\nreturn Pass{Context: ctx, Leave: leave}",
 		"a lock is released when the client goes away, while the handler runs",
 	},
 	{
-		"core/gate/exclusive.go", "return func(*Reply) {\n", "return func(reply *Reply) {\nif reply == nil {\nreturn\n}\n",
+		"core/gate/exclusive.go", "return func(reply *Reply) {\n", "return func(reply *Reply) {\nif reply == nil {\nreturn\n}\n",
 		"a handler that panics keeps its lock",
 	},
 	{
@@ -230,11 +238,11 @@ var nethttpBugs = []bug{
 		"a client that has read its answer finds its lock held",
 	},
 	{
-		"core/gate/exclusive.go", "Pass{Context: held.Context(), ", "Pass{",
+		"core/gate/exclusive.go", "watch(held.Context())", "watch(r.Context())",
 		"a handler is not told that its lock was lost, and does not find it",
 	},
 	{
-		"core/gate/exclusive.go", "Pass{Context: held.Context(), ", "Pass{Context: context.WithoutCancel(held.Context()), ",
+		"core/gate/exclusive.go", "watch(held.Context())", "watch(context.WithoutCancel(held.Context()))",
 		"a handler finds its lock, and is not told that it was lost",
 	},
 	{
@@ -286,7 +294,7 @@ var nethttpBugs = []bug{
 		"the context of a handler ends with its client, who will be back",
 	},
 	{
-		"core/gate/idempotent.go", "Pass{Context: claim.Context(), Capture", "Pass{Capture",
+		"core/gate/idempotent.go", "watch(claim.Context())", "watch(r.Context())",
 		"a handler is not told that its claim was lost",
 	},
 	{
@@ -334,7 +342,7 @@ var nethttpBugs = []bug{
 		"what is to be sold at once is on a lease",
 	},
 	{
-		"core/gate/internal/address/address.go", "return netip.AddrPortFrom(addr, 0), true", "return netip.AddrPort{}, false",
+		"core/gate/internal/address/address.go", "return netip.AddrPortFrom(addr, 0), true", "_ = addr\nreturn netip.AddrPort{}, false",
 		"a peer that middleware has replaced with a bare address has none",
 	},
 	{
@@ -346,11 +354,11 @@ var nethttpBugs = []bug{
 		"a handler that refuses has sold its unit",
 	},
 	{
-		"core/gate/reserve.go", " || gaveUp(client, reply)", "",
+		"core/gate/reserve.go", " || gaveUp {", " {_ = gaveUp",
 		"a handler that gave up with its client has sold its unit",
 	},
 	{
-		"core/gate/reserve.go", "gaveUp(client, reply)", "client.Err() != nil",
+		"core/gate/reserve.go", "gaveUp := ending.gaveUp(reply)", "gaveUp := client.Err() != nil",
 		"a client that goes away loses the unit of a handler that succeeds",
 	},
 	{
