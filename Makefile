@@ -32,7 +32,6 @@ nightly: ## run what takes long: soak, planted, fuzz and servers; each of them e
 	@$(MAKE) --no-print-directory --keep-going soak planted fuzz servers
 
 .PHONY: soak
-soak: export NEAP_TEST_NIGHTLY := 1
 soak: export NEAP_TEST_SCALE := 1
 soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 soak: redis ## run every test at its full count of generated operations, from a fresh seed
