@@ -389,7 +389,7 @@ func TestReserveConfirmsLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rdb := severable(t)
-			s, err := stock.New(rdb, "test", &stock.Options{Budget: 5 * time.Second, Lease: 600 * time.Millisecond})
+			s, err := stock.New(rdb, "test", &stock.Options{Budget: 5 * time.Second, Lease: 6 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
