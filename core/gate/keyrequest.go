@@ -121,7 +121,8 @@ func isUnreserved(c rune) bool {
 // So all spellings that a handler can take for one value are one key, behind
 // every framework: "%2541", "%41" and "A" are. What else the framework does is in
 // the value: where it makes a space of a plus sign (Gin with UseRawPath or
-// UseEscapedPath, Fiber with UnescapePath), "a+b" and "a%20b" are one key.
+// UseEscapedPath, Fiber with UnescapePath), "a+b" and "a%20b" are one key. A
+// handler that makes one itself, by [url.QueryUnescape], has two keys for the two.
 //
 // Where the framework does not know the route yet, and on a route without such
 // a parameter, the answer is a 500 and the hook is told ([ErrWiring]). An empty

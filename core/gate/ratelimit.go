@@ -33,8 +33,10 @@ type RateLimitOptions struct {
 	// has ended, or the one that a gate of this package further in has made: because
 	// the client hung up, a deadline passed or a lock was lost. Frameworks make that
 	// of a handler that gives up. Any other answer means what it says, though the
-	// client may be gone: a 200 with a body or one that was flushed, a 204. A deadline
-	// that other middleware sets further in is not seen; mount it outside.
+	// client may be gone: a 200 with a body or one that was flushed, a 204. So does an
+	// empty 200 of a handler that returns for another reason, such as a body that it
+	// could not read, or a deadline that middleware between it and the gate has set:
+	// let the handler write a status, and mount such middleware outside.
 	Count func(status int) bool
 	// Headers are the fields to send; the zero value is [HeadersIETF]. Their
 	// figures are those of the moment when the request was let in: nothing was
