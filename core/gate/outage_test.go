@@ -16,7 +16,7 @@ import (
 func outage(t *testing.T, fail limit.FailMode, headers gate.Headers, h *hook) gate.Gate {
 	t.Helper()
 	l, err := limit.New(deadRedis{errNoPerm}, "test",
-		[]limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Fail: fail})
+		[]limit.Policy{limit.FixedWindow{Name: "w", Limit: 3, Window: time.Hour}}, &limit.Options{Fail: fail, Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

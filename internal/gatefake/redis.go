@@ -10,8 +10,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// Redis starts a miniredis that ends with the test. Its client is unhurried, so
-// that a busy machine does not use up a default budget.
+// Redis starts a miniredis that ends with the test. Its client is unhurried and
+// connected, so that a busy machine does not use up a default budget.
 func Redis(t testing.TB) script.Client {
 	t.Helper()
 	m := miniredis.RunT(t)
@@ -20,5 +20,8 @@ func Redis(t testing.TB) script.Client {
 	redistest.Unhurried(o)
 	rdb := redis.NewClient(o)
 	t.Cleanup(func() { _ = rdb.Close() })
+	if err := rdb.Ping(t.Context()).Err(); err != nil { // a connection is there when a budget begins
+		t.Fatal(err)
+	}
 	return rdb
 }
