@@ -160,7 +160,8 @@ func TestOnceWhileRedisIsAway(t *testing.T) {
 	brief, cancel := context.WithTimeout(t.Context(), 2*budget)
 	defer cancel()
 	ran, err := a.Once(brief, "away", tick, lock.Again, fine)
-	if ran || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, script.ErrNotExecuted) {
+	// The deadline may cut its last call short at any moment.
+	if _, unheard := errors.AsType[*script.Error](err); ran || !errors.Is(err, context.DeadlineExceeded) || !unheard {
 		t.Errorf("%v, %v", ran, err)
 	}
 	if ran, err := a.Once(t.Context(), "away", tick, lock.Never, fine); ran || !errors.Is(err, script.ErrNotExecuted) {
