@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -210,35 +211,32 @@ func TestShadowsAlone(t *testing.T) {
 // TestShadowsAreRefundedWhereTheyTook: one that would have denied took nothing.
 func TestShadowsAreRefundedWhereTheyTook(t *testing.T) {
 	t.Parallel()
-	_, rdb := newServer(t)
-	policies := []Policy{Shadow(FixedWindow{Name: "shadow", Limit: 2, Window: time.Hour}), FixedWindow{Name: "on", Limit: 9, Window: time.Hour}}
-	far, err := New(rdb, "shadows", policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	near, err := NewLocal("shadows", policies, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range []*Limiter{far, near} {
-		var made []Decision
-		for range 3 {
-			d, err := l.Take(t.Context(), "s")
-			if err != nil {
-				t.Fatal(err)
-			}
-			made = append(made, d)
+	synctest.Test(t, func(t *testing.T) { // where the clock moves within a script, a refund may find nothing
+		policies := []Policy{Shadow(FixedWindow{Name: "shadow", Limit: 2, Window: time.Hour}), FixedWindow{Name: "on", Limit: 9, Window: time.Hour}}
+		near, err := NewLocal("shadows", policies, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for i, want := range [][2]int64{{7, 0}, {8, 1}, {9, 2}} { // the third was denied by the shadow
-			if err := l.Refund(t.Context(), made[2-i]); err != nil {
-				t.Error(err)
+		for _, l := range []*Limiter{inBubble(t, bubble(t), "shadows", policies...), near} {
+			var made []Decision
+			for range 3 {
+				d, err := l.Take(t.Context(), "s")
+				if err != nil {
+					t.Fatal(err)
+				}
+				made = append(made, d)
 			}
-			d, err := l.Peek(t.Context(), "s")
-			if err != nil || d.Remaining != want[0] || d.rest[0].Remaining != want[1] {
-				t.Errorf("after %d refunds: %+v, %v", i+1, d, err)
+			for i, want := range [][2]int64{{7, 0}, {8, 1}, {9, 2}} { // the third was denied by the shadow
+				if err := l.Refund(t.Context(), made[2-i]); err != nil {
+					t.Error(err)
+				}
+				d, err := l.Peek(t.Context(), "s")
+				if err != nil || d.Remaining != want[0] || d.rest[0].Remaining != want[1] {
+					t.Errorf("after %d refunds: %+v, %v", i+1, d, err)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestShadowIsItsPolicy(t *testing.T) {
