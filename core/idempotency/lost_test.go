@@ -181,7 +181,7 @@ func toldOfTheLoss(t *testing.T, rdb, admin redis.UniversalClient, prefix, key s
 		t.Helper()
 		select {
 		case at := <-told:
-			if took, most := at.Sub(ended), lease/3+budget+stood(); took > most {
+			if took, most := at.Sub(ended), lease/3+budget+4*stood(); took > most {
 				t.Errorf("%s: told after %v, and not %v", key, took, most)
 			}
 		case <-time.After(soon):
