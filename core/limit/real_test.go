@@ -262,7 +262,7 @@ func TestExactUnderContention(t *testing.T) {
 				admitted, began, ended := contend(t, connect, prefix, []Policy{p}, 64*150)
 				tick := time.Millisecond
 				most := p.Burst + int64(float64(p.Rate)*(ended.Sub(began)+tick).Seconds())
-				if admitted < p.Burst || admitted > most || admitted == 64*150 {
+				if admitted < p.Burst || admitted > most { // a slow machine may ask for fewer than are refilled
 					t.Errorf("%d of %d were admitted in %v, not from %d to %d", admitted, 64*150, ended.Sub(began), p.Burst, most)
 				}
 			})

@@ -57,7 +57,7 @@ func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Contex
 				select {
 				case <-over:
 					return
-				case <-time.After(5 * time.Millisecond):
+				case <-time.After(25 * time.Millisecond): // all of them together must leave the machine to the requests
 				}
 			}
 		})
