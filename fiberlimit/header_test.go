@@ -236,7 +236,7 @@ func TestNativeKeyBehindAKeyOfTheBody(t *testing.T) {
 }
 
 // An address that middleware has written into X-Forwarded-For cannot be told from
-// one of a trailer: nobody shares the proxy's key by that.
+// one of a trailer. ByIP refuses it, and does not key it by the proxy.
 func TestAnAddressThatATrailerMayHaveBrought(t *testing.T) {
 	t.Parallel()
 	limiter, err := limit.NewLocal("trailers", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)

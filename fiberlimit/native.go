@@ -12,8 +12,8 @@ import (
 // Key makes a [gate.Key] of a function of the *fiber.Ctx. The function answers
 // as a Key does, and may return strings as Fiber hands them out: they are
 // copied. [gate.Tag] makes what it returns safe beside other keys. While the
-// function runs, the header of a chunked request lacks the fields of which its trailer
-// may have brought a line; see [DropTrailers]. A trailer behind a streamed body that is
+// function runs, the header of a chunked request lacks each field that its trailer
+// may have brought a line of; see [DropTrailers]. A trailer behind a streamed body that is
 // still to be read reaches no header, also not the handler's. Key panics when f is
 // nil.
 func Key(f func(*fiber.Ctx) (string, error)) gate.Key {

@@ -61,7 +61,7 @@ func DropTrailers(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// sure is every field of which it is certain that no trailer has brought a line.
+// sure returns the fields to which no trailer can have added a line.
 func (q request) sure() http.Header {
 	header := q.header()
 	for name := range header {

@@ -43,7 +43,7 @@ const titleFull = "Too many requests are in flight"
 // connection that was taken over and lives on, and with Fiber a response that
 // is streamed, since its stream runs after the handler has returned.
 //
-// It panics at wiring on a nil c or key and on Headers that have no unit; nil
+// It panics at wiring on a nil or zero c, a nil key and Headers that have no unit; nil
 // options are the defaults, and options are copied.
 func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
 	if c == nil {

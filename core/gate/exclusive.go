@@ -64,7 +64,7 @@ const retryHeld = time.Second
 // wait is over; and a handler that sends its own request through the gate once
 // more, as Gin's HandleContext does, waits for itself.
 //
-// It panics at wiring on a nil locker or key, and on a locker made by As, whose
+// It panics at wiring on a nil or zero locker, a nil key, and a locker made by As, whose
 // owner would not exclude himself; nil options are the defaults, and options are
 // copied.
 func Exclusive(locker *lock.Locker, key Key, opts *ExclusiveOptions) Gate {

@@ -52,7 +52,7 @@ import (
 // after it, another for each third of the lease that the handler takes, and one
 // for a replay.
 //
-// It panics at wiring on a nil guard or principal, on impossible options, and on
+// It panics at wiring on a nil or zero guard, a nil principal, impossible options, and
 // Headers that are never stored; nil options are the defaults, and options are
 // copied.
 func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions) Gate {

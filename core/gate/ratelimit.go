@@ -25,7 +25,7 @@ type RateLimitOptions struct {
 	// handler has returned, before the response ends unless the handler flushed
 	// all of it, so that requests in flight count until their outcome is known.
 	// It costs a second round trip, which the client's going away does not cut
-	// short.
+	// short, and a copy of the request, but on Fiber.
 	//
 	// An outcome that the gate does not see counts, without asking Count: a
 	// panic, an answer left to middleware outside, a connection taken over
@@ -77,7 +77,7 @@ type RateLimitOptions struct {
 // refund that fails is not repeated: OnError is told, and the permits stay taken.
 // One that comes when the permits are free again by themselves changes nothing.
 //
-// It panics at wiring on a nil limiter or key and on an unknown Headers; nil
+// It panics at wiring on a nil or zero limiter, a nil key and an unknown Headers; nil
 // options are the defaults, and options are copied.
 func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {

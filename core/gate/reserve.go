@@ -78,7 +78,7 @@ type ReserveOptions struct {
 // It costs a round trip before the handler and one after it, another for each
 // third of the lease that the handler takes, and those of stock.Stock.Reserve.
 //
-// It panics at wiring on a nil s, item or buyer; nil options are the defaults, and
+// It panics at wiring on a nil or zero s, and on a nil item or buyer; nil options are the defaults, and
 // options are copied.
 func Reserve(s *stock.Stock, item, buyer Key, opts *ReserveOptions) Gate {
 	if s == nil {

@@ -57,8 +57,8 @@ func TestToldBeforeTheLeaseLapses(t *testing.T) {
 	}
 }
 
-// toldOfTheCut returns what was left of the lease when its holder was told, and what
-// another then was, who asked for the lock.
+// toldOfTheCut returns what was left of the lease when its holder was told, and the
+// error that another locker got when it asked for the lock after that.
 func toldOfTheCut(t *testing.T, client, admin *redis.Client, prefix, how string, plain bool) (left time.Duration, taken error) {
 	t.Helper()
 	const ttl, keep = 2 * time.Second, time.Minute
