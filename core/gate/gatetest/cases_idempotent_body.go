@@ -175,7 +175,8 @@ func idempotentInner(t *testing.T, d Driver) {
 	}
 }
 
-// absent is a Redis that goes away when told to.
+// absent is a Redis that goes away when told to: a dial then takes too long at
+// once, after which no call is tried again.
 type absent struct {
 	script.Client
 	gone atomic.Bool
@@ -183,7 +184,7 @@ type absent struct {
 
 func (a *absent) Process(ctx context.Context, cmd redis.Cmder) error {
 	if a.gone.Load() {
-		err := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("gatetest: Redis is away")}
+		err := &net.OpError{Op: "dial", Net: "tcp", Err: context.DeadlineExceeded}
 		cmd.SetErr(err)
 		return err
 	}
