@@ -141,7 +141,7 @@ var nethttpBugs = []bug{
 		"what a handler copies into its answer makes a refusal of it",
 	},
 	{
-		"core/gate/admission.go", "context.WithoutCancel(a.ending.ctx)", "a.ending.ctx",
+		"core/gate/admission.go", "context.WithoutCancel(a.ending.ctx)", "context.Context(a.ending.ctx)",
 		"a client that goes away loses the refund of a success",
 	},
 	{
@@ -330,7 +330,7 @@ var nethttpBugs = []bug{
 		"nobody hears of an answer that could not be stored",
 	},
 	{
-		"core/gate/reserve.go", "return Pass{Context: ctx, Leave", "return Pass{Leave",
+		"core/gate/reserve.go", "watch(stock.NewContext(r.Context(), own))", "watch(r.Context())",
 		"a handler does not find its reservation",
 	},
 	{
