@@ -164,7 +164,9 @@ func TestOnceWhileRedisIsAway(t *testing.T) {
 	if _, unheard := errors.AsType[*script.Error](err); ran || !errors.Is(err, context.DeadlineExceeded) || !unheard {
 		t.Errorf("%v, %v", ran, err)
 	}
-	if ran, err := a.Once(t.Context(), "away", tick, lock.Never, fine); ran || !errors.Is(err, script.ErrNotExecuted) {
+	// A busy machine may not get to say in time that the last call was not sent.
+	ran, err = a.Once(t.Context(), "away", tick, lock.Never, fine)
+	if _, unheard := errors.AsType[*script.Error](err); ran || !unheard {
 		t.Errorf("%v, %v", ran, err)
 	}
 	done := make(chan struct{})
