@@ -1,5 +1,5 @@
-# `make` lists the targets. demo needs Go alone; test installs what it needs but
-# for a C compiler.
+# `make` lists the targets. demo needs Go alone; check and test install what they
+# need but for a C compiler.
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(CURDIR)/.bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -39,7 +39,9 @@ soak: redis ## run every test at its full count of generated operations, from a 
 	scripts/each-module.sh go test $(TESTFLAGS) -count=1 -timeout 60m ./...
 	go test -vet=off -count=1 -timeout 60m ./core/limit ./core/stock ./core/idempotency
 
+# With -race it reads what test compiles, so that CI compiles all of it once.
 .PHONY: check
+check: export GOFLAGS := $(GOFLAGS) -race
 check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-lint and luacheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt -w these:"; gofmt -l .; exit 1; }
 	scripts/each-module.sh go vet ./...

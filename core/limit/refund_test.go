@@ -303,11 +303,15 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 				}
 			})
 			// A refund to a bucket keeps what drains in a thousandth of the time since
-			// it was taken, which has drained a moment later.
-			redistest.Await(t, time.Minute, "all to be given back", func() bool {
-				d, err := l.Peek(t.Context(), "client")
-				return err == nil && d.Remaining == 100
-			})
+			// it was taken, which has drained a moment later. If the clock moves within
+			// a script, a set may find the permits of one policy and not of another.
+			exact := len(policies) == 1 || clockStands(t, rdb, prefix)
+			if exact {
+				redistest.Await(t, time.Minute, "all to be given back to "+policies[0].PolicyName(), func() bool {
+					d, err := l.Peek(t.Context(), "client")
+					return err == nil && d.Remaining == 100
+				})
+			}
 			var admitted atomic.Int64
 			together(150, func(int) {
 				d, err := l.Take(t.Context(), "client")
@@ -318,11 +322,29 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 					admitted.Add(1)
 				}
 			})
-			if got := admitted.Load(); got != 100 {
-				t.Errorf("%s: %d failures were admitted, not 100", policies[0].PolicyName(), got)
+			if got := admitted.Load(); got > 100 || exact && got != 100 {
+				t.Errorf("%s: %d failures were admitted, want 100", policies[0].PolicyName(), got)
 			}
 		}
 	})
+}
+
+// clockStands says whether TIME is the same throughout a script, as it is from
+// Redis 7.2 on.
+func clockStands(t *testing.T, rdb redis.UniversalClient, prefix string) bool {
+	t.Helper()
+	stands, err := rdb.Eval(t.Context(), `
+		local a = redis.call('TIME')
+		for _ = 1, 100000 do end
+		local b = redis.call('TIME')
+		return a[1] == b[1] and a[2] == b[2]`, []string{prefix + ":clock"}).Bool()
+	if errors.Is(err, redis.Nil) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stands
 }
 
 func together(n int, do func(int)) {
