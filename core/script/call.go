@@ -29,8 +29,23 @@ func (c *call) command(ctx context.Context, attempt int, words []any) *command {
 // was lost, and a script that takes permits would take them again.
 type command struct {
 	redis.Cmd
-	written atomic.Bool
+	state atomic.Uint32
 }
+
+// What becomes of a command: one of the last two, and it stays that.
+const (
+	waiting uint32 = iota
+	written
+	withdrawn
+)
+
+// withdraw keeps the command from being written, and says whether it came in time.
+func (c *command) withdraw() bool { return c.state.CompareAndSwap(waiting, withdrawn) }
+
+func (c *command) written() bool { return c.state.Load() == written }
+
+// nothing is what a client writes in the place of a command that was withdrawn.
+var nothing = []any{"ping"}
 
 // NoRetry overrides redis.Cmd's; go-redis still follows MOVED and ASK.
 func (*command) NoRetry() bool { return true }
@@ -38,6 +53,8 @@ func (*command) NoRetry() bool { return true }
 // Args is what go-redis asks for when it writes the command. A command that
 // was never asked was never written.
 func (c *command) Args() []any {
-	c.written.Store(true)
+	if !c.state.CompareAndSwap(waiting, written) && !c.written() {
+		return nothing
+	}
 	return c.Cmd.Args()
 }

@@ -142,7 +142,7 @@ func (r *Runner) process(call *call, attempt int, line []any) (reply any, writte
 	if r.inline {
 		cmd := call.command(call, attempt, line)
 		err := r.rdb.Process(call, cmd)
-		return cmd.Val(), cmd.written.Load(), err
+		return cmd.Val(), cmd.written(), err
 	}
 	if r.pipeline != nil {
 		cmd := call.command(call, attempt, line)
@@ -151,9 +151,9 @@ func (r *Runner) process(call *call, attempt int, line []any) (reply any, writte
 		defer r.waiters.put(w)
 		err := future.WaitContext(w)
 		if err != nil && w.Err() != nil {
-			return nil, true, w.Err() // it is still in line, and may be sent
+			return nil, !cmd.withdraw(), w.Err() // it may still be in line
 		}
-		return cmd.Val(), cmd.written.Load(), err
+		return cmd.Val(), cmd.written(), err
 	}
 	ctx := call.real()
 	cmd := call.command(ctx, attempt, line)
@@ -161,25 +161,19 @@ func (r *Runner) process(call *call, attempt int, line []any) (reply any, writte
 	go func() { done <- r.rdb.Process(ctx, cmd) }()
 	select {
 	case err := <-done:
-		return cmd.Val(), cmd.written.Load(), err
+		return cmd.Val(), cmd.written(), err
 	case <-ctx.Done():
 	}
-	if !cmd.written.Load() {
-		// Who waits for a connection is told of the end too, and will not write.
-		grace := time.NewTimer(handOffGrace)
-		defer grace.Stop()
-		select {
-		case err := <-done:
-			return cmd.Val(), cmd.written.Load(), err
-		case <-grace.C:
-		}
+	if cmd.withdraw() {
+		return nil, false, ctx.Err()
 	}
-	return nil, true, ctx.Err()
+	select {
+	case err := <-done:
+		return cmd.Val(), cmd.written(), err
+	default:
+		return nil, true, ctx.Err()
+	}
 }
-
-// handOffGrace is how long past its budget a call waits for the client to say
-// that it did not write the command.
-const handOffGrace = 2 * time.Millisecond
 
 // pause waits before the next attempt, twice as long each time, and says
 // whether any of the budget is left.
