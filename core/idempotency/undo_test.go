@@ -25,7 +25,7 @@ func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.EachStandstill(t, func(t *testing.T, srv *redistest.Standstill) {
 		prefix := srv.Prefix(t)
-		rdb := srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 })
+		rdb := srv.Connected(t)
 		undos := &counted{UniversalClient: rdb, sha: abandonSHA}
 		other := map[string]*idempotency.Guard{}
 		var guards []*idempotency.Guard

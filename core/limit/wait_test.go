@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,10 +159,10 @@ func TestWaitKeepsTheLimit(t *testing.T) {
 }
 
 // spent answers that a window of 5 is used up and ends now, a thousand times.
-type spent struct{ calls int }
+type spent struct{ calls atomic.Int64 }
 
 func (s *spent) Process(_ context.Context, cmd redis.Cmder) error {
-	if s.calls++; s.calls > 1000 {
+	if s.calls.Add(1) > 1000 {
 		err := redisError("ERR asked too often")
 		cmd.SetErr(err)
 		return err
@@ -181,8 +182,8 @@ func TestWaitDoesNotSpin(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if d, err := l.Wait(ctx, "s"); !errors.Is(err, context.DeadlineExceeded) || rdb.calls > 101 {
-			t.Errorf("%+v, %v after %d calls", d, err, rdb.calls)
+		if d, err := l.Wait(ctx, "s"); !errors.Is(err, context.DeadlineExceeded) || rdb.calls.Load() > 101 {
+			t.Errorf("%+v, %v after %d calls", d, err, rdb.calls.Load())
 		}
 	})
 }

@@ -34,7 +34,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	redistest.EachStandstill(t, func(t *testing.T, srv *redistest.Standstill) {
 		prefix := srv.Prefix(t)
 		other := locker(t, srv.Client(t), prefix, nil)
-		l := locker(t, srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 }), prefix, &lock.Options{Budget: srv.Budget})
+		l := locker(t, srv.Connected(t), prefix, &lock.Options{Budget: srv.Budget})
 		if err := errors.Join(l.Warm(t.Context()), other.Warm(t.Context())); err != nil {
 			t.Fatal(err)
 		}

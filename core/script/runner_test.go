@@ -177,8 +177,7 @@ func TestBudgetBounds(t *testing.T) {
 			r := newRunner(t, rdb, &script.Options{Budget: time.Second})
 			began := time.Now()
 			_, err := r.Run(t.Context(), count, []string{"k"}, 1)
-			took := time.Since(began)
-			if took > 10*time.Second || !errors.Is(err, script.ErrNotExecuted) {
+			if took := time.Since(began); took > 10*time.Second || !errors.Is(err, script.ErrNotExecuted) {
 				t.Errorf("%s, ContextTimeoutEnabled %v: %v after %v", name, contextTimeouts, err, took)
 			}
 		}

@@ -81,7 +81,7 @@ func TestReserveInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.EachStandstill(t, func(t *testing.T, srv *redistest.Standstill) {
 		ctx, prefix := t.Context(), srv.Prefix(t)
-		rdb := srv.Client(t, func(o *redis.Options) { o.PoolSize = 50 })
+		rdb := srv.Connected(t)
 		s, other := newStock(t, rdb, prefix, &stock.Options{Budget: srv.Budget}), newStock(t, srv.Client(t), prefix, nil)
 		if err := errors.Join(s.Warm(ctx), other.Warm(ctx)); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -41,6 +43,22 @@ func EachStandstill(t *testing.T, run func(t *testing.T, s *Standstill)) {
 
 func brief(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
 	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
+}
+
+// Connected is a client that has connections for many calls at once: a call that has
+// to connect first is not sent in time, and so never.
+func (s *Standstill) Connected(t *testing.T) *redis.Client {
+	t.Helper()
+	const many = 20
+	rdb := s.Client(t, func(o *redis.Options) { o.PoolSize = 50 })
+	for range many {
+		c := rdb.Conn()
+		if err := c.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close() // which gives it back to the pool
+	}
+	return rdb
 }
 
 // Fail makes the calls, all at once, and has the server run on when each has failed
