@@ -135,6 +135,7 @@ func TestToldOfTheLoss(t *testing.T) {
 				stood := redistest.Witness(t)
 				l := locker(t, rdb, prefix, &lock.Options{TTL: ttl, Budget: budget})
 				other := locker(t, rdb, prefix, &lock.Options{TTL: time.Minute})
+				granted := time.Now()
 				held, err := l.Try(t.Context(), "key")
 				if err != nil {
 					t.Fatal(err)
@@ -146,14 +147,18 @@ func TestToldOfTheLoss(t *testing.T) {
 				ctx := held.Context()
 				c.end(t, admin, other, prefix+":lock:test:{key}")
 				began := time.Now()
+				slow := began.Sub(granted) > ttl/3 // a renewal may have come before the other
+				told := func(err error) bool {
+					return errors.Is(err, c.want) || slow && c.want == lock.ErrTakenByOther && errors.Is(err, lock.ErrLost)
+				}
 				<-ctx.Done()
 				if took, most := time.Since(began), ttl/3+budget+c.sloth+4*stood(); took > most {
 					t.Errorf("told after %v, and not %v", took, most)
 				}
-				if !errors.Is(context.Cause(ctx), c.want) || !errors.Is(held.Err(), c.want) {
+				if !told(context.Cause(ctx)) || !told(held.Err()) {
 					t.Errorf("%v, %v", context.Cause(ctx), held.Err())
 				}
-				if err := held.Release(t.Context()); !errors.Is(err, c.want) {
+				if err := held.Release(t.Context()); !told(err) {
 					t.Errorf("Release: %v", err)
 				}
 				if second.Err() != nil {
