@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -44,17 +45,20 @@ func (c *command) withdraw() bool { return c.state.CompareAndSwap(waiting, withd
 
 func (c *command) written() bool { return c.state.Load() == written }
 
-// nothing is what a client writes in the place of a command that was withdrawn.
-var nothing = []any{"ping"}
+// noScript is the SHA of a script that no server has.
+const noScript = "0000000000000000000000000000000000000000"
 
 // NoRetry overrides redis.Cmd's; go-redis still follows MOVED and ASK.
 func (*command) NoRetry() bool { return true }
 
 // Args is what go-redis asks for when it writes the command. A command that
-// was never asked was never written.
+// was never asked was never written. In the place of one that was withdrawn it writes
+// a call that the server refuses.
 func (c *command) Args() []any {
+	words := c.Cmd.Args()
 	if !c.state.CompareAndSwap(waiting, written) && !c.written() {
-		return nothing
+		words = slices.Clone(words) // of the same shape, since hooks read them too
+		words[0], words[1] = "evalsha", noScript
 	}
-	return c.Cmd.Args()
+	return words
 }
