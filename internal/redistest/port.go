@@ -43,7 +43,7 @@ var reserved struct {
 // reserve says whether this process now has a port, which it keeps, and had not
 // before. It binds the port of UDP, which no server needs.
 func reserve(port int) bool {
-	c, err := net.ListenPacket("udp", localAddr(port)) //nolint:noctx // it waits for nothing
+	c, err := net.ListenPacket("udp", localAddr(port))
 	if err != nil {
 		return false
 	}
