@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -204,23 +205,14 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 		used = all
 	}
 	window := l.rules[0].state(reading{}, 0).Window
-	redistest.Await(t, 20*time.Second, "the state to be harmed before it is gone", func() bool {
-		if d, err := l.TakeN(ctx, "s", used); err != nil || !d.Allowed {
-			return false
-		}
-		keys := keysOf(t, admin, prefix+":limit:"+name)
-		for _, key := range keys {
-			var harmed bool
-			if harm == "persist" {
-				harmed = admin.Persist(ctx, key).Val()
-			} else {
-				harmed = admin.PExpire(ctx, key, 24*time.Hour).Val()
-			}
-			if !harmed {
-				return false
-			}
-		}
-		return len(keys) == len(policies)
+	harmed := &harming{client: admin, harm: harm}
+	first, err := New(harmed, name, policies, &l.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, 20*time.Second, "the state to be harmed", func() bool {
+		d, err := first.TakeN(ctx, "s", used)
+		return err == nil && d.Allowed && harmed.all
 	})
 	// Denied or not, no call may say that it takes longer than the policy can.
 	began := time.Now()
@@ -243,6 +235,35 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 			t.Errorf("%s still lives for %v", key, ttl)
 		}
 	}
+}
+
+// harming lengthens or removes the time to live of a script's keys in the transaction
+// that runs the script, so that none of them is gone before.
+type harming struct {
+	client redis.UniversalClient
+	harm   string
+	all    bool // keys of the last script were harmed
+}
+
+func (h *harming) Process(ctx context.Context, cmd redis.Cmder) error {
+	words := cmd.Args()
+	keys, err := strconv.Atoi(fmt.Sprint(words[2]))
+	if err != nil {
+		return err
+	}
+	tx := h.client.TxPipeline()
+	_ = tx.Process(ctx, cmd)
+	var results []*redis.BoolCmd
+	for _, key := range words[3 : 3+keys] {
+		if h.harm == "persist" {
+			results = append(results, tx.Persist(ctx, key.(string)))
+		} else {
+			results = append(results, tx.PExpire(ctx, key.(string), 24*time.Hour))
+		}
+	}
+	_, _ = tx.Exec(ctx) // which is each command's own error too
+	h.all = !slices.ContainsFunc(results, func(r *redis.BoolCmd) bool { return !r.Val() })
+	return cmd.Err()
 }
 
 // TestClockSetBack moves the server's clock back by a day: what was taken in
