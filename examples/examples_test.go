@@ -118,7 +118,7 @@ func TestNoProgramPrintsThePassword(t *testing.T) {
 	}
 	programs := map[string]bool{}
 	for _, file := range files {
-		if strings.Contains(read(t, file), `"redis", "", store.FlagUsage)`) {
+		if strings.Contains(read(t, file), `"redis", "", backend.FlagUsage)`) {
 			programs[filepath.Dir(file)] = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // A delivery costs two round trips where it is handled, one where it was, and two
@@ -17,7 +18,7 @@ func TestRoundTrips(t *testing.T) {
 	srv := redistest.NewStandalone(t)
 	admin, rdb, prefix := srv.Admin(t), srv.Client(t), srv.Prefix(t)
 	g := guard(t, rdb, prefix, idempotency.Options{})
-	locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix, Budget: 5 * time.Second})
+	locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

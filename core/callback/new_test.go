@@ -11,12 +11,13 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func TestConstructorFaults(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		short, err := idempotency.New(rdb, "short", &idempotency.Options{Prefix: prefix})
+		short, err := idempotency.New(storetest.At(t, rdb, prefix), "short", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +25,7 @@ func TestConstructorFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Retention is 24h0m0s: use at least 744h0m0s") {
 			t.Error(err)
 		}
-		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix})
+		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,8 +46,8 @@ func TestRetentionIsEnough(t *testing.T) {
 	rdb, prefix := srv.Client(t), srv.Prefix(t)
 	for name, p := range providers() {
 		for short, fine := range map[time.Duration]bool{0: true, time.Second: false} {
-			g, err := idempotency.New(rdb, "exact", &idempotency.Options{
-				Prefix: prefix, Retention: p.preset.Keep - short, DoubtRetention: month,
+			g, err := idempotency.New(storetest.At(t, rdb, prefix), "exact", &idempotency.Options{
+				Retention: p.preset.Keep - short, DoubtRetention: month,
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -13,13 +13,14 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // Two events of one order do not run together.
 func TestSerialize(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix, Budget: 5 * time.Second})
+		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestSerialize(t *testing.T) {
 func TestSerializeWithoutOrder(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
-		locker, err := lock.New(rdb, "orders", &lock.Options{Prefix: prefix, Budget: 5 * time.Second})
+		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", &lock.Options{Budget: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func TestLocksAreAway(t *testing.T) {
 	srv := redistest.Standalone(t)
 	rdb, prefix := srv.Client(t), srv.Prefix(t)
 	away := &redistest.Cuttable{Client: rdb}
-	locker, err := lock.New(away, "orders", &lock.Options{Prefix: prefix, TTL: time.Hour, Budget: 2 * time.Second})
+	locker, err := lock.New(storetest.At(t, away, prefix), "orders", &lock.Options{TTL: time.Hour, Budget: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

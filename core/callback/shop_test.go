@@ -17,6 +17,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -25,11 +26,11 @@ const month = 31 * 24 * time.Hour
 
 func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts idempotency.Options) *idempotency.Guard {
 	t.Helper()
-	opts.Prefix, opts.Retention, opts.DoubtRetention = prefix, month, month
+	opts.Retention, opts.DoubtRetention = month, month
 	if opts.Budget == 0 {
 		opts.Budget = 5 * time.Second // a busy machine answers late
 	}
-	g, err := idempotency.New(rdb, "callbacks", &opts)
+	g, err := idempotency.New(storetest.At(t, rdb, prefix), "callbacks", &opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // locks gives out locks of a Redis that goes away when told to.
@@ -192,7 +193,7 @@ func TestExclusiveInAllProcesses(t *testing.T) {
 		var running, ran, last, refused atomic.Int64
 		var wg sync.WaitGroup
 		for range processes {
-			l, err := lock.New(rdb, "test", &lock.Options{Prefix: prefix, Budget: 5 * time.Second, Wait: time.Minute})
+			l, err := lock.New(storetest.At(t, rdb, prefix), "test", &lock.Options{Budget: 5 * time.Second, Wait: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

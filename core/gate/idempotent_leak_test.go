@@ -12,6 +12,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // spelled is a text of the letters with which requests are put together, in
@@ -68,8 +69,8 @@ func pair(r *rand.Rand, key string) (first, second *request, own bool) {
 func TestIdempotentAnswersNobodyElse(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t)
-	guard, err := idempotency.New(server.Client(t), "test", &idempotency.Options{
-		Prefix: server.Prefix(t), Budget: 5 * time.Second, Lease: 30 * time.Second, Retention: time.Minute,
+	guard, err := idempotency.New(storetest.At(t, server.Client(t), server.Prefix(t)), "test", &idempotency.Options{
+		Budget: 5 * time.Second, Lease: 30 * time.Second, Retention: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 const logins = 100
@@ -107,8 +108,8 @@ func TestLoginsInProcess(t *testing.T) {
 // onRedis is a limiter for everyone on a real server.
 func onRedis(t *testing.T, rdb redis.UniversalClient, prefix string, p limit.Policy) *limit.Limiter {
 	t.Helper()
-	l, err := limit.New(rdb, "login", []limit.Policy{p}, &limit.Options{
-		Prefix: prefix, Budget: 10 * time.Second, Fail: limit.FailClosed,
+	l, err := limit.New(storetest.At(t, rdb, prefix), "login", []limit.Policy{p}, &limit.Options{
+		Budget: 10 * time.Second, Fail: limit.FailClosed,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // scripts counts the commands that a client sends.
@@ -34,8 +35,8 @@ func TestARefusalCostsWhatWasDecided(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		counted := &scripts{Client: rdb}
 		limited := func(name string, n int64) *limit.Limiter {
-			l, err := limit.New(counted, name, []limit.Policy{limit.FixedWindow{Name: name, Limit: n, Window: time.Hour}},
-				&limit.Options{Prefix: prefix, Budget: 10 * time.Second, Fail: limit.FailClosed})
+			l, err := limit.New(storetest.At(t, counted, prefix), name, []limit.Policy{limit.FixedWindow{Name: name, Limit: n, Window: time.Hour}},
+				&limit.Options{Budget: 10 * time.Second, Fail: limit.FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +45,7 @@ func TestARefusalCostsWhatWasDecided(t *testing.T) {
 			}
 			return l
 		}
-		locker, err := lock.New(counted, "held", &lock.Options{Prefix: prefix, Budget: 5 * time.Second, TTL: time.Minute})
+		locker, err := lock.New(storetest.At(t, counted, prefix), "held", &lock.Options{Budget: 5 * time.Second, TTL: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // sale sells so many phones in a Redis that goes away when told to.
@@ -30,7 +31,7 @@ func sale(t testing.TB, units int64) (*stock.Stock, *severed) {
 
 func opened(t testing.TB, rdb script.Client, prefix string, units int64) *stock.Stock {
 	t.Helper()
-	s, err := stock.New(rdb, "test", &stock.Options{Prefix: prefix, Budget: 5 * time.Second})
+	s, err := stock.New(storetest.At(t, rdb, prefix), "test", &stock.Options{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

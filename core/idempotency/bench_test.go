@@ -33,7 +33,7 @@ func newCourse(b *testing.B) *redistest.Course {
 	sealed := guard(b, rdb, prefix, &idempotency.Options{Keys: []idempotency.Key{newer}})
 	one, get := c.Load(b, "return 1"), c.Load(b, "return redis.call('GET', KEYS[1])")
 	plain := prefix + ":plain"
-	store(b, c.Admin, plain, string(result))
+	overwrite(b, c.Admin, plain, string(result))
 	for key, g := range map[string]*idempotency.Guard{"plain": g, "sealed": sealed} {
 		if err := begin(b, g, key, digest).Complete(b.Context(), result); err != nil {
 			b.Fatal(err)

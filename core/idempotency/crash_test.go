@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -43,8 +44,11 @@ func crashes(words []string) {
 	}
 	client := &halting{UniversalClient: redistest.ChildClient(addr)}
 	opts := three(crashLease, crashBudget)[policy]
-	opts.Prefix = prefix
-	g, err := idempotency.New(client, "test", opts)
+	st, err := store.Open(client, &store.Options{Prefix: prefix})
+	if err != nil {
+		panic(err)
+	}
+	g, err := idempotency.New(st, "test", opts)
 	if err != nil {
 		panic(err)
 	}

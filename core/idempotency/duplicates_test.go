@@ -15,6 +15,7 @@ import (
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // caller says ready, and at the next line asks many times at once: "in flight",
@@ -26,8 +27,8 @@ func caller(words []string) {
 	if err != nil {
 		panic(err)
 	}
-	g, err := idempotency.New(redistest.ChildClient(addr), "test",
-		&idempotency.Options{Prefix: prefix, Budget: 5 * time.Second, Wait: time.Minute})
+	g, err := idempotency.New(storetest.Child(addr, prefix), "test",
+		&idempotency.Options{Budget: 5 * time.Second, Wait: time.Minute})
 	if err != nil {
 		panic(err)
 	}

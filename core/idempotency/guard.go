@@ -14,6 +14,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ring"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // Guard has what a key stands for run once. It is immutable and safe for
@@ -24,7 +25,7 @@ type Guard struct {
 	keep   any // in milliseconds, the record of a run that was begun; boxed once, so that a call does not
 	begins any // the terms on which a run is begun
 	space  keyspace.Space
-	rdb    script.Client
+	store  *store.Store
 	asker  ask.Asker
 	terms  lease.Terms
 	seals  *seals
@@ -43,14 +44,18 @@ type Guard struct {
 // by which of them they can reach, each for itself, and so a key can run on each
 // side. The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
-	own, err := opts.settled()
-	space, fault := keyspace.New("guard", name, own.Prefix, own.SubjectSecret)
+	st, unusable := store.Of(rdb)
+	own, err := opts.settled(st)
+	space, fault := st.Space("guard", name)
 	seals, unsealed := newSeals(own.Keys)
-	run, unusable := script.NewRunner(rdb, &script.Options{Budget: own.Budget})
-	if unusable == nil && ring.Is(rdb) {
+	if ring.Is(st.Client()) {
 		unusable = errRing
 	}
 	if err := errors.Join(unusable, fault, err, unsealed); err != nil {
+		return nil, fmt.Errorf("idempotency.New: %w", err)
+	}
+	run, err := script.NewRunner(st, &script.Options{Budget: own.Budget})
+	if err != nil {
 		return nil, fmt.Errorf("idempotency.New: %w", err)
 	}
 	keep := own.Retention
@@ -58,7 +63,7 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 		keep = own.DoubtRetention
 	}
 	return &Guard{
-		name: name, opts: own, space: space, rdb: rdb, seals: seals,
+		name: name, opts: own, space: space, store: st, seals: seals,
 		keep:   milliseconds(keep),
 		begins: strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " "),
 		asker:  ask.Asker{Runner: run, Budget: own.Budget},
@@ -77,7 +82,7 @@ func (g *Guard) Name() string {
 	return g.name
 }
 
-func (g *Guard) made() bool { return g != nil && g.rdb != nil }
+func (g *Guard) made() bool { return g != nil && g.store != nil }
 
 // record is what a key is in Redis.
 func (g *Guard) record(key string) (string, error) {

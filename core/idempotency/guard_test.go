@@ -13,6 +13,7 @@ import (
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts *idempotency.Options) *idempotency.Guard {
@@ -21,11 +22,10 @@ func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts *idempot
 		opts = &idempotency.Options{}
 	}
 	own := *opts
-	own.Prefix = prefix
 	if own.Budget == 0 {
 		own.Budget = 5 * time.Second // a busy machine answers late
 	}
-	g, err := idempotency.New(rdb, "test", &own)
+	g, err := idempotency.New(storetest.At(t, rdb, prefix), "test", &own)
 	if err != nil {
 		t.Fatal(err)
 	}

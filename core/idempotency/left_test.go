@@ -10,13 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // What a guard has noted about a key is gone when nobody waits for it.
 func TestNothingIsRememberedOfAKey(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		g, err := New(rdb, "test", &Options{Prefix: prefix, Budget: 5 * time.Second, Wait: 200 * time.Millisecond, RetryDelay: 10 * time.Millisecond})
+		g, err := New(storetest.At(t, rdb, prefix), "test", &Options{Budget: 5 * time.Second, Wait: 200 * time.Millisecond, RetryDelay: 10 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/history"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 const (
@@ -240,8 +241,8 @@ func TestLinearizable(t *testing.T) {
 
 func linearGuard(t *testing.T, rdb script.Client, prefix string, budget time.Duration) *idempotency.Guard {
 	t.Helper()
-	g, err := idempotency.New(rdb, "linear", &idempotency.Options{
-		Prefix: prefix, Budget: budget, Lease: linearLease, InDoubt: idempotency.Reject,
+	g, err := idempotency.New(storetest.At(t, rdb, prefix), "linear", &idempotency.Options{
+		Budget: budget, Lease: linearLease, InDoubt: idempotency.Reject,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 const sleeperLease = 3 * time.Second // of which a question may take a third
@@ -19,8 +20,8 @@ const sleeperLease = 3 * time.Second // of which a question may take a third
 // sleeper begins, and says what it knows of its claim when it is told to; then it
 // completes.
 func sleeper(words []string) {
-	g, err := idempotency.New(redistest.ChildClient(words[0]), "test", &idempotency.Options{
-		Prefix: words[1], Lease: sleeperLease, Budget: sleeperLease / 3,
+	g, err := idempotency.New(storetest.Child(words[0], words[1]), "test", &idempotency.Options{
+		Lease: sleeperLease, Budget: sleeperLease / 3,
 	})
 	if err != nil {
 		panic(err)

@@ -1,16 +1,15 @@
 package idempotency
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // What Options mean where they say 0, and the range of a lease.
@@ -48,11 +47,6 @@ var policies = map[InDoubt]string{Retry: "retry", Reject: "reject", Reconcile: "
 // Options are a Guard's options. The zero value is ready to use; it is copied by
 // New. Guards of one name and prefix should have the same.
 type Options struct {
-	// Prefix is what the keys in Redis begin with; "" means "neap".
-	Prefix string
-	// SubjectSecret, when set, has every key stand in Redis as an HMAC-SHA-256
-	// under it; at least 16 bytes.
-	SubjectSecret []byte
 	// Keys, when set, encrypt the results: the first those that are stored from
 	// now on, any of them those that are read. A result whose key is gone, or
 	// that was stored before there were Keys, cannot be read and counts as one
@@ -61,7 +55,7 @@ type Options struct {
 
 	// Budget is the most time that one question to Redis takes, whatever the
 	// client's own timeouts are, but never more than a third of Lease. A
-	// millisecond to an hour; 0 means script.DefaultBudget, 250 ms.
+	// millisecond to an hour; 0 means the store's, or script.DefaultBudget, 250 ms.
 	Budget time.Duration
 	// Lease is how long a run outlives a process that is gone: MinLease to
 	// MaxLease, 0 means DefaultLease. It is renewed when a third of it has
@@ -99,11 +93,10 @@ type Options struct {
 	RetryDelay time.Duration
 }
 
-func (o *Options) settled() (Options, error) {
+func (o *Options) settled(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
-		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 		own.Keys = slices.Clone(o.Keys)
 	}
 	var faults []error
@@ -118,7 +111,7 @@ func (o *Options) settled() (Options, error) {
 		}
 		*d = d.Truncate(time.Millisecond)
 	}
-	settle("Budget", &own.Budget, time.Millisecond, time.Hour, script.DefaultBudget)
+	settle("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))
 	settle("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
 	settle("Retention", &own.Retention, minRetention, maxRetention, DefaultRetention)
 	settle("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, max(DefaultDoubtRetention, own.Retention))
@@ -137,5 +130,5 @@ func (o *Options) settled() (Options, error) {
 		fault("InDoubt and Reconcile go together: set both, with InDoubt: idempotency.Reconcile, or neither")
 	}
 	own.Budget = min(own.Budget, own.Lease/lease.Renewals)
-	return own, errors.Join(append(faults, keyspace.CheckSecret(own.SubjectSecret))...)
+	return own, errors.Join(faults...)
 }

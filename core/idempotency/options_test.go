@@ -34,8 +34,6 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		opts *options
 		want []string // field and remedy
 	}{
-		"braces":          {&options{Prefix: "{"}, []string{"Prefix", "without spaces and braces"}},
-		"short secret":    {&options{SubjectSecret: make([]byte, 15)}, []string{"SubjectSecret has 15 bytes", "at least 16"}},
 		"budget":          {&options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
 		"short lease":     {&options{Lease: idempotency.MinLease - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
 		"long lease":      {&options{Lease: math.MaxInt64}, []string{"Lease is"}},
@@ -48,8 +46,8 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"nobody to ask":   {&options{InDoubt: idempotency.Reconcile}, []string{"InDoubt and Reconcile go together"}},
 		"nothing to ask":  {&options{Reconcile: asks}, []string{"InDoubt and Reconcile go together"}},
 		"everything at once": {&options{
-			Prefix: "{", SubjectSecret: []byte("s"), Budget: -1, Lease: -1, Retention: -1, DoubtRetention: -1, InDoubt: 9, Wait: -1, RetryDelay: -1,
-		}, []string{"idempotency.New: ", "Prefix", "SubjectSecret", "Budget", "Lease", "Retention", "DoubtRetention", "InDoubt", "Wait", "RetryDelay"}},
+			Budget: -1, Lease: -1, Retention: -1, DoubtRetention: -1, InDoubt: 9, Wait: -1, RetryDelay: -1,
+		}, []string{"idempotency.New: ", "Budget", "Lease", "Retention", "DoubtRetention", "InDoubt", "Wait", "RetryDelay"}},
 	} {
 		g, err := idempotency.New(rdb, "n", c.opts)
 		if g != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 var (
@@ -39,7 +40,7 @@ func stored(t testing.TB, admin redis.UniversalClient, record string) string {
 	return text
 }
 
-func store(t testing.TB, admin redis.UniversalClient, record, text string) {
+func overwrite(t testing.TB, admin redis.UniversalClient, record, text string) {
 	t.Helper()
 	if err := admin.Set(t.Context(), record, text, time.Hour).Err(); err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
 		moves := map[string]func(from, to string){
-			"GET and SET": func(from, to string) { store(t, admin, to, stored(t, admin, from)) },
+			"GET and SET": func(from, to string) { overwrite(t, admin, to, stored(t, admin, from)) },
 			"DUMP and RESTORE": func(from, to string) {
 				dump, err := admin.Dump(ctx, from).Result()
 				if err == nil {
@@ -122,7 +123,7 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 			"into a record that was done": func(from, to string) {
 				line, _, _ := strings.Cut(stored(t, admin, to), "\n")
 				_, result, _ := strings.Cut(stored(t, admin, from), "\n")
-				store(t, admin, to, line+"\n"+result)
+				overwrite(t, admin, to, line+"\n"+result)
 			},
 		}
 		g, open := sealing(t, rdb, prefix, newer), guard(t, rdb, prefix, nil)
@@ -141,7 +142,7 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 			}
 		}
 		// Nor does it open under another guard's name.
-		other, err := idempotency.New(rdb, "other", &idempotency.Options{Prefix: prefix, Keys: []idempotency.Key{newer}, Budget: 5 * time.Second})
+		other, err := idempotency.New(storetest.At(t, rdb, prefix), "other", &idempotency.Options{Keys: []idempotency.Key{newer}, Budget: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,16 +189,16 @@ func TestASealedResultThatWasChangedIsNone(t *testing.T) {
 		for at := range len(sealed) {
 			changed := []byte(sealed)
 			changed[at] ^= 1 << (at % 8)
-			store(t, admin, record, line+"\n"+string(changed))
+			overwrite(t, admin, record, line+"\n"+string(changed))
 			refused(t, g, "key", "", idempotency.ErrNoResult)
-			store(t, admin, record, line+"\n"+sealed[:at])
+			overwrite(t, admin, record, line+"\n"+sealed[:at])
 			refused(t, g, "key", "", idempotency.ErrNoResult)
 		}
 		for _, forged := range []string{"ppay 9,999.00", sealed + "\x00", sealed[1:], "s2025:" + sealed[len("s2026:"):], "s:", "\n" + sealed} {
-			store(t, admin, record, line+"\n"+forged)
+			overwrite(t, admin, record, line+"\n"+forged)
 			refused(t, g, "key", "", idempotency.ErrNoResult)
 		}
-		store(t, admin, record, line+"\n"+sealed)
+		overwrite(t, admin, record, line+"\n"+sealed)
 		replayed(t, g, "key", "", "pay 1.00")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // story is what befalls one key: guards of each policy whose leases and
@@ -60,14 +61,14 @@ func newStory(t *testing.T, p *place, rng *rand.Rand, prefix, subject string, se
 	}
 	for i := range policyNames {
 		opts := &idempotency.Options{
-			Prefix: prefix, Budget: 10 * time.Second, InDoubt: idempotency.InDoubt(i),
+			Budget: 10 * time.Second, InDoubt: idempotency.InDoubt(i),
 			Lease: time.Duration(leases[i]) * time.Hour, Retention: time.Duration(retentions[i]) * time.Hour,
 			DoubtRetention: time.Duration(doubts[i]) * time.Hour,
 		}
 		if opts.InDoubt == idempotency.Reconcile {
 			opts.Reconcile = h.reconcile
 		}
-		g, err := idempotency.New(h.judge, "test", opts)
+		g, err := idempotency.New(storetest.At(t, h.judge, prefix), "test", opts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestWithoutEval has a user who may run nothing but what an admin has loaded,
@@ -34,7 +35,7 @@ func TestWithoutEval(t *testing.T) {
 			srv.LoadScripts(t)
 		}
 		for _, policies := range sets {
-			l, err := New(rdb, "loaded", policies, &Options{Prefix: prefix, Budget: 20 * time.Second, Fail: FailClosed})
+			l, err := New(storetest.At(t, rdb, prefix), "loaded", policies, &Options{Budget: 20 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +72,7 @@ func TestARefundThatTheACLCutsShort(t *testing.T) {
 		FixedWindow{Name: "window", Limit: 10, Window: time.Hour},
 		TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: 10},
 	}
-	l, err := New(rdb, "cut", policies, &Options{Prefix: srv.Prefix(t), Budget: 5 * time.Second, Fail: FailClosed})
+	l, err := New(storetest.At(t, rdb, srv.Prefix(t)), "cut", policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // BenchmarkTake measures a decision beside the floor, which is EVALSHA of
@@ -122,7 +123,7 @@ func BenchmarkAcquire(b *testing.B) {
 	})
 	ctx := b.Context()
 	one := script.New("one.lua", "return 1")
-	d, err := newDoor(rdb, 5*time.Second)
+	d, err := newDoor(storetest.At(b, rdb, "neap"), 5*time.Second)
 	if err != nil {
 		b.Fatal(err)
 	}

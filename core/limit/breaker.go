@@ -11,6 +11,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // When a breaker opens, and for how long. Twenty failures in a row do not
@@ -33,7 +34,7 @@ var errOpen = errors.New("not asked, since Redis could not answer lately")
 // failures it lets a single call through every quarter second, until one
 // succeeds.
 type door struct {
-	rdb    script.Client
+	store  *store.Store
 	runner *script.Runner
 	budget time.Duration
 	nodeOf func(ctx context.Context, key string) (*redis.Client, error)
@@ -53,13 +54,13 @@ type node struct {
 
 type breaker = gobreaker.CircuitBreaker[any]
 
-func newDoor(rdb script.Client, budget time.Duration) (*door, error) {
-	runner, err := script.NewRunner(rdb, &script.Options{Budget: budget})
+func newDoor(st *store.Store, budget time.Duration) (*door, error) {
+	runner, err := script.NewRunner(st, &script.Options{Budget: budget})
 	if err != nil {
 		return nil, err
 	}
-	d := &door{rdb: rdb, runner: runner, budget: budget, nodes: make(map[string]*node)}
-	switch c := rdb.(type) {
+	d := &door{store: st, runner: runner, budget: budget, nodes: make(map[string]*node)}
+	switch c := st.Client().(type) {
 	case *redis.ClusterClient:
 		d.nodeOf = c.MasterForKey
 	case *redis.Ring:

@@ -12,6 +12,7 @@ import (
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // inflightPolicy is the Policy of a Slot's decision.
@@ -57,9 +58,13 @@ type Concurrency struct {
 //
 // The error joins every fault, each with its field and the remedy.
 func NewConcurrency(rdb script.Client, name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
-	c, err := newConcurrency(name, limit, opts)
-	door, fault := newDoor(rdb, c.opts.Budget)
-	if err := errors.Join(err, fault); err != nil {
+	st, unusable := store.Of(rdb)
+	c, err := newConcurrency(st, name, limit, opts)
+	if err := errors.Join(err, unusable); err != nil {
+		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
+	}
+	door, err := newDoor(st, c.opts.Budget)
+	if err != nil {
 		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
 	}
 	c.lease = newLeases(door, limit, c.opts.Lease)
@@ -69,16 +74,16 @@ func NewConcurrency(rdb script.Client, name string, limit int64, opts *Concurren
 // NewLocalConcurrency makes a limit on what is in flight in this process: for
 // tests, for development, for a single instance.
 func NewLocalConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
-	c, err := newConcurrency(name, limit, opts)
+	c, err := newConcurrency(nil, name, limit, opts)
 	if err != nil {
 		return nil, fmt.Errorf("limit.NewLocalConcurrency: %w", err)
 	}
 	return c, nil
 }
 
-func newConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
-	own, err := opts.settled()
-	space, fault := keyspace.New("inflight", name, own.Prefix, own.SubjectSecret)
+func newConcurrency(st *store.Store, name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
+	own, err := opts.settled(st)
+	space, fault := st.Space("inflight", name)
 	if limit < 1 || limit > MaxConcurrency {
 		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, MaxConcurrency), fault)
 	}

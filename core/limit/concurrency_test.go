@@ -14,14 +14,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // strict is a limit that Redis alone decides about, with time for a busy machine.
 func strict(t testing.TB, rdb script.Client, prefix string, limit int64, lease time.Duration) *Concurrency {
 	t.Helper()
-	c, err := NewConcurrency(rdb, "c", limit, &ConcurrencyOptions{
-		Prefix: prefix, Budget: 5 * time.Second, Lease: lease, Fail: FailClosed,
+	c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", limit, &ConcurrencyOptions{
+		Budget: 5 * time.Second, Lease: lease, Fail: FailClosed,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +208,7 @@ func TestConcurrencyKeepsSubjectsSecret(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	secret := []byte("0123456789abcdef")
-	c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{SubjectSecret: secret, Budget: 5 * time.Second, Fail: FailClosed})
+	c, err := NewConcurrency(storetest.Open(t, rdb, store.Options{SubjectSecret: secret}), "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +218,7 @@ func TestConcurrencyKeepsSubjectsSecret(t *testing.T) {
 	if len(keys) != 1 || !regexp.MustCompile(`^neap:inflight:c:\{#[A-Za-z0-9_-]{43}\}:30s$`).MatchString(keys[0]) {
 		t.Errorf("%q", keys)
 	}
-	again, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{SubjectSecret: []byte("0123456789abcdef"), Budget: 5 * time.Second})
+	again, err := NewConcurrency(storetest.Open(t, rdb, store.Options{SubjectSecret: []byte("0123456789abcdef")}), "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,10 +240,8 @@ func TestBadConcurrencyIsRefused(t *testing.T) {
 		"limit 0":         {rdb, "n", 0, nil, []string{"limit is 0", "from 1 to 100000"}},
 		"too high":        {rdb, "n", MaxConcurrency + 1, nil, []string{"limit is 100001"}},
 		"name":            {rdb, "a:b", 1, nil, []string{"name", "1 to 64"}},
-		"prefix":          {rdb, "n", 1, &ConcurrencyOptions{Prefix: "{"}, []string{"Prefix"}},
 		"budget":          {rdb, "n", 1, &ConcurrencyOptions{Budget: -1}, []string{"Budget", "at least a millisecond"}},
 		"bare budget":     {rdb, "n", 1, &ConcurrencyOptions{Budget: 50}, []string{"Budget is 50ns", "at least a millisecond"}},
-		"secret":          {rdb, "n", 1, &ConcurrencyOptions{SubjectSecret: make([]byte, 15)}, []string{"SubjectSecret", "16"}},
 		"mode":            {rdb, "n", 1, &ConcurrencyOptions{Fail: failModes}, []string{"Fail is 3"}},
 		"short lease":     {rdb, "n", 1, &ConcurrencyOptions{Lease: 9 * time.Millisecond}, []string{"Lease is 9ms", "from 10ms to 24h", "30s"}},
 		"long lease":      {rdb, "n", 1, &ConcurrencyOptions{Lease: 25 * time.Hour}, []string{"Lease"}},

@@ -1,12 +1,11 @@
 package limit
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/store"
 )
 
 const (
@@ -20,13 +19,11 @@ const (
 
 // ConcurrencyOptions are the options of a [Concurrency]. The zero value is
 // ready to use; it is copied by the constructor. One that is local has no use
-// for Prefix, Budget, Lease and Fail.
+// for Budget, Lease and Fail.
 type ConcurrencyOptions struct {
-	// Prefix, Budget and SubjectSecret are those of [Options]. When Redis has lost
-	// slots, each further call of an Acquire has a Budget of its own.
-	Prefix        string
-	Budget        time.Duration
-	SubjectSecret []byte
+	// Budget is that of [Options]. When Redis has lost slots, each further call of
+	// an Acquire has a Budget of its own.
+	Budget time.Duration
 	// Lease is how long a slot outlives the process that holds it, a whole
 	// number of milliseconds from 10 ms to 24 h; 0 means DefaultLease. It is
 	// renewed three times in that time, and so should be many times the Budget.
@@ -40,15 +37,13 @@ type ConcurrencyOptions struct {
 	Observer Observer
 }
 
-func (o *ConcurrencyOptions) settled() (ConcurrencyOptions, error) {
+func (o *ConcurrencyOptions) settled(st *store.Store) (ConcurrencyOptions, error) {
 	var own ConcurrencyOptions
 	if o != nil {
 		own = *o
-		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 	}
 	return own, errors.Join(
-		settleBudget(&own.Budget),
-		keyspace.CheckSecret(own.SubjectSecret),
+		settleBudget(&own.Budget, st),
 		settleLease(&own.Lease),
 		own.Fail.check(),
 	)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 func TestBadConfigurationIsRefused(t *testing.T) {
@@ -29,16 +30,11 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"no policies":      {config{rdb, "n", nil, nil}, []string{"policies", "at least one"}},
 		"nil policy":       {config{rdb, "n", []Policy{nil}, nil}, []string{"policies[0]", "nil"}},
 		"typed nil policy": {config{rdb, "n", []Policy{(*FixedWindow)(nil)}, nil}, []string{"policies[0]", "nil"}},
-		"long prefix":      {config{rdb, "n", good, &Options{Prefix: strings.Repeat("p", 65)}}, []string{"Prefix", "64"}},
 		"empty name":       {config{rdb, "", good, nil}, []string{"name", "1 to 64"}},
 		"name with colon":  {config{rdb, "a:b", good, nil}, []string{"name", "1 to 64"}},
-		"prefix braces":    {config{rdb, "n", good, &Options{Prefix: "a{b}"}}, []string{"Prefix", "without spaces and braces"}},
-		"prefix space":     {config{rdb, "n", good, &Options{Prefix: "a b"}}, []string{"Prefix"}},
-		"prefix newline":   {config{rdb, "n", good, &Options{Prefix: "a\n"}}, []string{"Prefix"}},
 		"negative budget":  {config{rdb, "n", good, &Options{Budget: -1}}, []string{"Budget is -1ns", "millisecond"}},
 		"bare budget":      {config{rdb, "n", good, &Options{Budget: 50}}, []string{"Budget is 50ns", "at least a millisecond"}},
 		"negative local":   {config{rdb, "n", good, &Options{MaxLocal: -1}}, []string{"MaxLocal", "positive"}},
-		"short secret":     {config{rdb, "n", good, &Options{SubjectSecret: make([]byte, 15)}}, []string{"SubjectSecret", "16"}},
 		"typed nil client": {config{none, "n", good, nil}, []string{"rdb", "pass a connected"}},
 		"two names": {config{rdb, "n", []Policy{
 			FixedWindow{Name: "x", Limit: 1, Window: time.Second}, SlidingLog{Name: "x", Limit: 1, Window: time.Second},
@@ -46,8 +42,8 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"one policy twice": {config{rdb, "n", []Policy{good[0], good[0]}, nil}, []string{"used twice"}},
 		"policy name":      {config{rdb, "n", []Policy{FixedWindow{Name: `a"b`, Limit: 1, Window: time.Second}}, nil}, []string{"Name", "1 to 64"}},
 		"everything at once": {
-			config{none, "a b", []Policy{TokenBucket{Burst: -1}}, &Options{Prefix: "{", Budget: -1}},
-			[]string{"Rate", "Per", "Burst", "Prefix", "name", "Budget", "rdb"},
+			config{none, "a b", []Policy{TokenBucket{Burst: -1}}, &Options{Budget: -1}},
+			[]string{"Rate", "Per", "Burst", "name", "Budget", "rdb"},
 		},
 	} {
 		_, err := New(c.rdb, c.name, c.policies, c.opts)
@@ -161,9 +157,8 @@ func TestExtremesStayExact(t *testing.T) {
 func TestOptionsAreCopied(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
-	secret := []byte("0123456789abcdef")
 	policies := []Policy{FixedWindow{Limit: 1, Window: time.Hour}}
-	opts := &Options{SubjectSecret: secret, Budget: 5 * time.Second, Fail: FailClosed}
+	opts := &Options{Budget: 5 * time.Second, Fail: FailClosed}
 	l, err := New(rdb, "copied", policies, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -172,9 +167,8 @@ func TestOptionsAreCopied(t *testing.T) {
 		if d, err := l.Take(t.Context(), "bob"); err != nil || d.Allowed != (i == 0) {
 			t.Errorf("take %d: %+v, %v", i, d, err)
 		}
-		clear(secret)
 		policies[0] = FixedWindow{Limit: 5, Window: time.Hour}
-		opts.Prefix = "other"
+		opts.Fail, opts.Budget = FailOpen, time.Nanosecond
 	}
 }
 
@@ -185,7 +179,11 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := script.NewRunner(rdb, &script.Options{Budget: 50 * time.Millisecond})
+	st, err := store.Of(rdb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := script.NewRunner(st, &script.Options{Budget: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestWhenRedisRestartsEmpty: the process that holds as many slots as there may be
@@ -114,7 +115,7 @@ func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
 	_, client := newServer(t)
 	rdb := &absent{Client: client}
 	rdb.gone.Store(true)
-	c, err := NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Prefix: "p", Budget: 5 * time.Second, Lease: time.Hour})
+	c, err := NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: 5 * time.Second, Lease: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,12 +270,10 @@ func TestRestoreThatIsNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	hook := &losing{Client: rdb, proxy: proxy}
-	c.lease.door.rdb = hook
-	runner, err := script.NewRunner(hook, &script.Options{Budget: 5 * time.Second})
-	if err != nil {
+	var err error
+	if c.lease.door, err = newDoor(storetest.At(t, hook, prefix), 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	c.lease.door.runner = runner
 	if s, err := c.Acquire(t.Context(), "s"); err == nil || s != nil {
 		t.Fatalf("%+v, %v, and the reply was lost", s, err)
 	}

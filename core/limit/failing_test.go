@@ -12,6 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // attempt is a call of a script that may fail half way.
@@ -59,7 +60,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		{oneOfEach, []int64{0, 1, 3}},
 		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}},
 	} {
-		l, err := New(srv.Client(t), "failing", c.policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
+		l, err := New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	}
 	failLeases(t, admin, prefix, seen)
 	for i, policies := range append([][]Policy{oneOfEach}, each(oneOfEach)...) {
-		l, err := New(srv.Client(t), "failing", policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
+		l, err := New(storetest.At(t, srv.Client(t), prefix), "failing", policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestFullMemory fills a server that evicts nothing: a decision that would
@@ -29,7 +30,7 @@ func TestFullMemory(t *testing.T) {
 	for i, policies := range append(sets, each(oneOfEach)...) {
 		var p pair
 		for fail, into := range map[FailMode]**Limiter{FailClosed: &p.closed, FailLocal: &p.local} {
-			l, err := New(rdb, fmt.Sprintf("full%d", i), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: fail})
+			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("full%d", i), policies, &Options{Budget: 10 * time.Second, Fail: fail})
 			if err != nil {
 				t.Fatal(err)
 			}

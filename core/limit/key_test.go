@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func TestChangedNumbersStartAfresh(t *testing.T) {
@@ -26,7 +27,7 @@ func TestChangedNumbersStartAfresh(t *testing.T) {
 			TokenBucket{Name: "p", Rate: 1, Per: time.Hour},
 			FixedWindow{Name: "q", Limit: 1, Window: time.Hour},
 		} {
-			l, err := New(rdb, "roll", []Policy{p}, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+			l, err := New(storetest.At(t, rdb, prefix), "roll", []Policy{p}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +47,7 @@ func TestALogIsSmall(t *testing.T) {
 	srv := redistest.Standalone(t)
 	rdb, admin := srv.Client(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
-	l, err := New(rdb, "log", []Policy{SlidingLog{Limit: 1000, Window: time.Hour}}, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+	l, err := New(storetest.At(t, rdb, prefix), "log", []Policy{SlidingLog{Limit: 1000, Window: time.Hour}}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 		var sizes []int64
 		for _, p := range policies {
 			for _, subject := range []string{"ip=192.0.2.1", "ip=192.168.100.200"} {
-				l, err := New(admin, "api", []Policy{p}, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+				l, err := New(storetest.At(t, admin, prefix), "api", []Policy{p}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 				if err != nil {
 					t.Fatal(err)
 				}

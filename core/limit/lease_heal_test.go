@@ -15,6 +15,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // holderEnv turns the test binary into a process that holds slots until it is
@@ -28,8 +29,8 @@ const (
 
 func holder(where string) {
 	addr, prefix, _ := strings.Cut(where, " ")
-	c, err := NewConcurrency(redis.NewClient(&redis.Options{Addr: addr, Username: redistest.User, Password: redistest.Password}), "c", holderSlots, &ConcurrencyOptions{
-		Prefix: prefix, Budget: 5 * time.Second, Lease: holderLease, Fail: FailClosed,
+	c, err := NewConcurrency(storetest.Child(addr, prefix), "c", holderSlots, &ConcurrencyOptions{
+		Budget: 5 * time.Second, Lease: holderLease, Fail: FailClosed,
 	})
 	if err != nil {
 		panic(err)

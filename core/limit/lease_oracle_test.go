@@ -14,6 +14,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // slots is the model of the scripts on requests in flight: when each token's
@@ -127,7 +128,7 @@ func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
 
 func newTestLeases(t *testing.T, rdb script.Client, limit int64, lease time.Duration) *leases {
 	t.Helper()
-	d, err := newDoor(rdb, 10*time.Second)
+	d, err := newDoor(storetest.At(t, rdb, "neap"), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

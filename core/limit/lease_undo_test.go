@@ -12,6 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // lossy is a client with default options whose replies can be lost.
@@ -31,7 +32,7 @@ func TestLostAcquireIsUndone(t *testing.T) {
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
 				t.Parallel()
 				rdb, proxy, prefix := lossy(t)
-				c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{Prefix: prefix, Budget: 200 * time.Millisecond, Fail: mode})
+				c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 200 * time.Millisecond, Fail: mode})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -77,11 +78,11 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)
 			rdb, prefix := srv.Client(t), srv.Prefix(t)
-			opts := &ConcurrencyOptions{Prefix: prefix, Budget: 100 * time.Millisecond, Fail: FailClosed}
+			opts := &ConcurrencyOptions{Budget: 100 * time.Millisecond, Fail: FailClosed}
 			if canceled {
 				opts.Budget = 5 * time.Second
 			}
-			c, err := NewConcurrency(rdb, "c", 1, opts)
+			c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, opts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,8 +141,8 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
 				const lease = 2500 * time.Millisecond
 				rdb := &overtaking{absent{Client: client}, make(chan func() error, 1)}
-				c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{
-					Prefix: prefix, Budget: 500 * time.Millisecond, Lease: lease, Fail: FailClosed,
+				c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{
+					Budget: 500 * time.Millisecond, Lease: lease, Fail: FailClosed,
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -173,7 +174,7 @@ func TestReleaseIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	rdb, prefix := srv.Client(t), srv.Prefix(t)
-	c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{Prefix: prefix, Budget: 50 * time.Millisecond, Fail: FailClosed})
+	c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 50 * time.Millisecond, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // Limiter decides whether a subject may take permits under one or more
@@ -26,15 +27,19 @@ type Limiter struct {
 	queues *queues
 }
 
-// New makes a limiter on Redis. The name sets its keys apart from those of
-// other limiters; limiters of one name, prefix and policy share their state,
-// in one process or in many. It sends nothing.
+// New makes a limiter on Redis, of a go-redis client or a [store.Store]. The name
+// sets its keys apart from those of other limiters; limiters of one name, prefix
+// and policy share their state, in one process or in many. It sends nothing.
 //
 // The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Limiter, error) {
-	l, err := newLimiter(name, policies, opts)
-	door, fault := newDoor(rdb, l.opts.Budget)
-	if err := errors.Join(err, fault); err != nil {
+	st, unusable := store.Of(rdb)
+	l, err := newLimiter(st, name, policies, opts)
+	if err := errors.Join(err, unusable); err != nil {
+		return nil, fmt.Errorf("limit.New: %w", err)
+	}
+	door, err := newDoor(st, l.opts.Budget)
+	if err != nil {
 		return nil, fmt.Errorf("limit.New: %w", err)
 	}
 	l.remote = newRemote(door, l.space, l.rules)
@@ -45,20 +50,19 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 // for development, for a single instance. It decides by the same arithmetic
 // as New; N instances admit N times the limit.
 func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
-	l, err := newLimiter(name, policies, opts)
+	l, err := newLimiter(nil, name, policies, opts)
 	if err != nil {
 		return nil, fmt.Errorf("limit.NewLocal: %w", err)
 	}
 	return l, nil
 }
 
-// newLimiter makes a local limiter, with every option settled even where it
-// fails.
-func newLimiter(name string, policies []Policy, opts *Options) (*Limiter, error) {
+// newLimiter makes a local limiter, whose keys are those of the store.
+func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) (*Limiter, error) {
 	rules, err := compile(policies)
-	own, fault := opts.settled()
+	own, fault := opts.settled(st)
 	fault = errors.Join(fault, checkLocal(own.MaxLocal, rules))
-	space, spaceFault := keyspace.New("limit", name, own.Prefix, own.SubjectSecret)
+	space, spaceFault := st.Space("limit", name)
 	count := new(counters)
 	return &Limiter{
 		name:   name,

@@ -14,7 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 var oneOfEach = []Policy{
@@ -32,7 +34,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 	rdb, admin := srv.Admin(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
 	for n := 1; n <= len(oneOfEach); n++ {
-		l, err := New(rdb, fmt.Sprintf("n%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+		l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d", n), oneOfEach[:n], &Options{Budget: 5 * time.Second, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +84,7 @@ func TestAllOrNothing(t *testing.T) {
 				p.Limit = 3
 				policies[i] = p
 			}
-			l, err := New(rdb, fmt.Sprintf("all%d", i), policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("all%d", i), policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,8 +197,8 @@ func TestStateHeals(t *testing.T) {
 func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, policies []Policy, used int64, harm string) {
 	t.Helper()
 	ctx := t.Context()
-	name := strings.ReplaceAll(strings.TrimPrefix(redistest.Prefix(t), DefaultPrefix+":"), "-", "")
-	l, err := New(rdb, name, policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+	name := strings.ReplaceAll(strings.TrimPrefix(redistest.Prefix(t), store.DefaultPrefix+":"), "-", "")
+	l, err := New(storetest.At(t, rdb, prefix), name, policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +321,7 @@ func TestResetForgetsOneSubject(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for n := 1; n <= len(oneOfEach); n++ {
-			l, err := New(rdb, fmt.Sprintf("reset%d", n), oneOfEach[:n], &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("reset%d", n), oneOfEach[:n], &Options{Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -490,7 +492,7 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 	}
 	for i, policies := range sets {
 		prefix := srv.Prefix(t)
-		l, err := New(rdb, "acl", policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+		l, err := New(storetest.At(t, rdb, prefix), "acl", policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // observations collects what an Observer is told.
@@ -42,8 +43,8 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var heard observations
-		l, err := New(rdb, "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}},
-			&Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed, Observer: heard.hear})
+		l, err := New(storetest.At(t, rdb, prefix), "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}},
+			&Options{Budget: 5 * time.Second, Fail: FailClosed, Observer: heard.hear})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,8 +191,8 @@ func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
 func TestAnObserverThatPanicsLeavesNoSlot(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		c, err := NewConcurrency(rdb, "panics", 1, &ConcurrencyOptions{
-			Prefix: prefix, Budget: 5 * time.Second,
+		c, err := NewConcurrency(storetest.At(t, rdb, prefix), "panics", 1, &ConcurrencyOptions{
+			Budget:   5 * time.Second,
 			Observer: func(context.Context, Observation) { panic("an observer") },
 		})
 		if err != nil {

@@ -1,19 +1,16 @@
 package limit
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/store"
 )
 
 const (
-	// DefaultPrefix, which is "neap", begins every key where Options.Prefix is
-	// empty.
-	DefaultPrefix = keyspace.DefaultPrefix
-	// DefaultBudget is the most time a decision takes where Options.Budget is 0.
+	// DefaultBudget is the most time that a decision takes if neither Options.Budget
+	// nor the store's says otherwise.
 	DefaultBudget = 50 * time.Millisecond
 	// DefaultMaxLocal is how many states are kept in process where
 	// Options.MaxLocal is 0.
@@ -24,21 +21,13 @@ const (
 )
 
 // Options are a limiter's options. The zero value is ready to use; it is
-// copied by the constructors. A local limiter has no use for Prefix, Budget
-// and Fail.
+// copied by the constructors. A local limiter has no use for Budget and Fail.
 type Options struct {
-	// Prefix begins every key, of up to 64 printable ASCII characters; empty
-	// means DefaultPrefix. Spaces and braces are refused.
-	Prefix string
 	// Budget is the most time a decision takes, whatever the client's own
-	// timeouts are: at least a millisecond, and 0 means DefaultBudget.
+	// timeouts are: at least a millisecond. 0 means the store's, or DefaultBudget.
 	Budget time.Duration
 	// Fail is how to decide when Redis cannot; the zero value is FailLocal.
 	Fail FailMode
-	// SubjectSecret, when set, keeps subjects out of Redis: every one is
-	// stored as its HMAC-SHA256 under this key, of at least 16 bytes. Changing
-	// it starts all over.
-	SubjectSecret []byte
 	// MaxLocal is how many states, one for each subject and policy, are kept
 	// in process before the one longest unused is forgotten, which then starts
 	// afresh; 0 means DefaultMaxLocal. It must be at least one for each policy.
@@ -53,26 +42,24 @@ type Options struct {
 }
 
 // settled is a checked copy of the options with the defaults filled in.
-func (o *Options) settled() (Options, error) {
+func (o *Options) settled(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
-		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 	}
 	err := errors.Join(
-		settleBudget(&own.Budget),
+		settleBudget(&own.Budget, st),
 		own.Fail.check(),
-		keyspace.CheckSecret(own.SubjectSecret),
 		orDefault("MaxLocal", &own.MaxLocal, DefaultMaxLocal),
 		orDefault("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting),
 	)
 	return own, err
 }
 
-func settleBudget(budget *time.Duration) error {
+func settleBudget(budget *time.Duration, st *store.Store) error {
 	given := *budget
-	if given == 0 || given < time.Millisecond {
-		*budget = DefaultBudget
+	if given < time.Millisecond {
+		*budget = st.Budget(DefaultBudget)
 	}
 	if given == 0 {
 		return nil

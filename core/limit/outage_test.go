@@ -17,6 +17,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 var modes = []FailMode{FailLocal, FailOpen, FailClosed}
@@ -157,7 +158,7 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 			return proxy.Dial(ctx, network, addr)
 		}
 	})
-	l, err := New(rdb, "open", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Prefix: srv.Prefix(t)})
+	l, err := New(storetest.At(t, rdb, srv.Prefix(t)), "open", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 func TestRecoversByItself(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	l, err := New(srv.Client(t), "recovers", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, &Options{Prefix: srv.Prefix(t)})
+	l, err := New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "recovers", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +233,7 @@ func TestRecoversByItself(t *testing.T) {
 func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 	srv := redistest.NewStandalone(t)
 	rdb := srv.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second })
-	l, err := New(rdb, "left", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Prefix: srv.Prefix(t)})
+	l, err := New(storetest.At(t, rdb, srv.Prefix(t)), "left", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,8 +272,8 @@ func TestADeadShardTakesNoOtherAlong(t *testing.T) {
 			cluster := redistest.NewCluster(t, "--cluster-require-full-coverage", "no")
 			prefix := cluster.Prefix(t)
 			rdb := cluster.Client(t)
-			l, err := New(rdb, "shard", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}},
-				&Options{Prefix: prefix, Budget: 250 * time.Millisecond}) // a busy machine is no dead master
+			l, err := New(storetest.At(t, rdb, prefix), "shard", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}},
+				&Options{Budget: 250 * time.Millisecond}) // a busy machine is no dead master
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // between sends each command between two readings of the server's clock, in
@@ -84,7 +85,7 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 				denied := 0
 				for i := range max(redistest.Ops(10_000)/100, 1) {
 					policies := choose(rng)
-					l, err := New(client, fmt.Sprintf("r%d", i), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
+					l, err := New(storetest.At(t, client, prefix), fmt.Sprintf("r%d", i), policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -297,7 +298,7 @@ func contend(
 	var clock redis.UniversalClient
 	for i := range limiters {
 		clock = connect()
-		l, err := New(clock, "contend", policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+		l, err := New(storetest.At(t, clock, prefix), "contend", policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +359,7 @@ func TestLostReplyTakesOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, policies := range [][]Policy{oneOfEach[:1], oneOfEach[2:3], oneOfEach[3:4], oneOfEach[4:5], oneOfEach} {
-				l, err := New(c.rdb, "lost", policies, &Options{Prefix: c.prefix, Budget: 10 * time.Second, Fail: FailClosed})
+				l, err := New(storetest.At(t, c.rdb, c.prefix), "lost", policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // slow are policies that give nothing back by themselves while a test runs.
@@ -35,7 +36,7 @@ func TestRefundGivesBackOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for i, policies := range append(each(slow), slow) {
-			l, err := New(rdb, fmt.Sprintf("once%d", i), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
+			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("once%d", i), policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +281,7 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
 		rdb := connect()
 		for i, policies := range append(each(slow), slow) {
-			l, err := New(rdb, fmt.Sprintf("together%d", i), policies, &Options{Prefix: prefix, Budget: 20 * time.Second, Fail: FailClosed})
+			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("together%d", i), policies, &Options{Budget: 20 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -407,8 +408,8 @@ func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 	prefix := srv.Prefix(t)
 	admin := srv.Admin(t, func(o *redis.Options) { o.ReadTimeout = time.Minute })
 	for _, rate := range []int64{10, 2000} { // on PTTL and on TIME
-		l, err := New(srv.Client(t), "stalled", []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: 100 * rate}},
-			&Options{Prefix: prefix, Budget: 100 * time.Millisecond, Fail: FailClosed})
+		l, err := New(storetest.At(t, srv.Client(t), prefix), "stalled", []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: 100 * rate}},
+			&Options{Budget: 100 * time.Millisecond, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -461,7 +462,7 @@ func TestLostRefundRunsOnce(t *testing.T) {
 	proxy := srv.Proxy(t)
 	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial })
 	for i, policies := range append(each(slow), slow) {
-		l, err := New(rdb, fmt.Sprintf("lost%d", i), policies, &Options{Prefix: srv.Prefix(t), Budget: 10 * time.Second, Fail: FailClosed})
+		l, err := New(storetest.At(t, rdb, srv.Prefix(t)), fmt.Sprintf("lost%d", i), policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
 		if err != nil {
 			t.Fatal(err)
 		}

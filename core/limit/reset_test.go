@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // forget resets a subject and returns whether there was anything.
@@ -46,7 +47,7 @@ func TestResetTellsWhetherThereWasAnything(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for i, policies := range setsOf(oneOfEach) {
-			l, err := New(rdb, fmt.Sprintf("found%d", i), policies, &Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("found%d", i), policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestRestartBesideLoad kills a server that keeps all it has answered, and
@@ -18,8 +19,8 @@ import (
 func TestRestartBesideLoad(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
-	l, err := New(srv.Client(t), "restart", []Policy{FixedWindow{Limit: 1e9, Window: time.Hour}},
-		&Options{Prefix: srv.Prefix(t)})
+	l, err := New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "restart", []Policy{FixedWindow{Limit: 1e9, Window: time.Hour}},
+		&Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

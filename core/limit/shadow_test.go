@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // enforcedPart is a decision without what it tells of shadows.
@@ -114,7 +115,7 @@ func TestShadowsOnRealRedis(t *testing.T) {
 			}
 			limiters := [3]*Limiter{}
 			for n, policies := range [][]Policy{slices.Concat(shadows, enforced), enforced, narrow[1:2]} {
-				l, err := New(rdb, fmt.Sprintf("n%d-%d", i, n), policies, &Options{Prefix: prefix, Budget: 10 * time.Second, Fail: FailClosed})
+				l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d-%d", i, n), policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestSlowHandlerKeepsItsSlot holds one for more than three leases.
@@ -101,7 +102,7 @@ func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
 		rdb := &absent{Client: client}
 		rdb.gone.Store(true)
-		c, err := NewConcurrency(rdb, "c", 1, &ConcurrencyOptions{Prefix: prefix, Budget: 250 * time.Millisecond})
+		c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 250 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

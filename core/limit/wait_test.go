@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func newTestLocal(t *testing.T, opts *Options, policies ...Policy) *Limiter {
@@ -138,8 +139,8 @@ func TestWaitKeepsTheLimit(t *testing.T) {
 		began := time.Now()
 		var wg sync.WaitGroup
 		for range 4 {
-			l, err := New(rdb, "wait", []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: burst}},
-				&Options{Prefix: prefix, Budget: 5 * time.Second, Fail: FailClosed})
+			l, err := New(storetest.At(t, rdb, prefix), "wait", []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: burst}},
+				&Options{Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,7 +43,7 @@ func (r *remote) warm(ctx context.Context, l *Limiter) error {
 func (d *door) warm(ctx context.Context, ask func(context.Context, *door) error, scripts ...*script.Script) error {
 	ctx, cancel := context.WithTimeout(ctx, warmBudget)
 	defer cancel()
-	patient, err := newDoor(d.rdb, warmBudget)
+	patient, err := newDoor(d.store, warmBudget)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestWarmSparesTheFirstCall counts what the first decisions after Warm send:
@@ -19,7 +20,7 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 	for name, c := range behindProxies(t, redistest.NewStandalone(t), redistest.NewCluster(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := New(c.rdb, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Prefix: c.prefix, Budget: 5 * time.Second, Fail: FailClosed})
+			l, err := New(storetest.At(t, c.rdb, c.prefix), "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
 			if err != nil {
 				t.Fatal(err)
 			}

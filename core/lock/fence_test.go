@@ -17,6 +17,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // fences are the numbers that a key's grants have carried.
@@ -163,14 +164,14 @@ func TestFenceGrowsWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// store is what the documentation asks of a store: it takes a write only with a
+// fenced is what the documentation asks of a store: it takes a write only with a
 // fence that is larger than any before.
-type store struct {
+type fenced struct {
 	mu    sync.Mutex
 	fence int64
 }
 
-func (s *store) write(fence int64) bool {
+func (s *fenced) write(fence int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if fence <= s.fence {
@@ -185,7 +186,7 @@ const writerTTL = 300 * time.Millisecond
 // writer holds a lock and writes with its fence at each line that it is told,
 // without a look at what became of the lock.
 func writer(words []string) {
-	l, err := lock.New(redistest.ChildClient(words[0]), "test", &lock.Options{Prefix: words[1], TTL: writerTTL})
+	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{TTL: writerTTL})
 	if err != nil {
 		panic(err)
 	}
@@ -211,7 +212,7 @@ func TestStoreRejectsWhoWasPaused(t *testing.T) {
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
 	l := locker(t, srv.Client(t), prefix, nil)
-	var s store
+	var s fenced
 	for range 3 {
 		c := redistest.StartChild(t, "writer", srv.Addr(), prefix)
 		write := func() (taken, thinks bool) {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // What a locker has noted about a key is gone when nobody has or awaits it, and
@@ -19,7 +20,7 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var two [2]*Locker
 		for i := range two {
-			l, err := New(rdb, "test", &Options{Prefix: prefix, Budget: 5 * time.Second, Wait: time.Minute})
+			l, err := New(storetest.At(t, rdb, prefix), "test", &Options{Budget: 5 * time.Second, Wait: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

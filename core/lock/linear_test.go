@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/history"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 const (
@@ -195,8 +196,8 @@ func TestLinearizable(t *testing.T) {
 			own := &diary{Diary: d, passes: map[any]pass{}, given: map[grantee]pass{}}
 			var lockers []*lock.Locker
 			for i, rdb := range rdbs {
-				l, err := lock.New(heirs{history.Client{Client: rdb, Diary: d}, own}, "linear", &lock.Options{
-					Prefix: prefix, Budget: linearBudgets[i%len(linearBudgets)], TTL: linearTTL, NoRenewal: true,
+				l, err := lock.New(storetest.At(t, heirs{history.Client{Client: rdb, Diary: d}, own}, prefix), "linear", &lock.Options{
+					Budget: linearBudgets[i%len(linearBudgets)], TTL: linearTTL, NoRenewal: true,
 					Wait: 20 * time.Millisecond, RetryDelay: lock.MinRetryDelay,
 				})
 				if err != nil {

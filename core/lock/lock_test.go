@@ -12,6 +12,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func locker(t testing.TB, rdb redis.UniversalClient, prefix string, opts *lock.Options) *lock.Locker {
@@ -20,11 +21,10 @@ func locker(t testing.TB, rdb redis.UniversalClient, prefix string, opts *lock.O
 		opts = &lock.Options{}
 	}
 	own := *opts
-	own.Prefix = prefix
 	if own.Budget == 0 {
 		own.Budget = 5 * time.Second // a busy machine answers late
 	}
-	l, err := lock.New(rdb, "test", &own)
+	l, err := lock.New(storetest.At(t, rdb, prefix), "test", &own)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // Locker gives out locks. It is immutable and safe for concurrent use; it
@@ -34,7 +35,7 @@ type shared struct {
 	ttl, keep any // the same and FenceRetention, made into arguments once
 
 	space keyspace.Space
-	rdb   script.Client
+	store *store.Store
 	run   *script.Runner
 	asker ask.Asker
 	terms lease.Terms
@@ -53,16 +54,20 @@ type shared struct {
 // by which of them they can reach, each for itself, and so two of them can hold
 // one lock. The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
-	own, err := opts.settled()
-	space, fault := keyspace.New("lock", name, own.Prefix, own.SubjectSecret)
-	run, unusable := script.NewRunner(rdb, &script.Options{Budget: own.Budget})
-	if unusable == nil && ring.Is(rdb) {
+	st, unusable := store.Of(rdb)
+	own, err := opts.settled(st)
+	space, fault := st.Space("lock", name)
+	if ring.Is(st.Client()) {
 		unusable = errRing
 	}
 	if err := errors.Join(unusable, fault, err); err != nil {
 		return nil, fmt.Errorf("lock.New: %w", err)
 	}
-	s := &shared{name: name, opts: own, space: space, rdb: rdb, run: run, asker: ask.Asker{Runner: run, Budget: own.Budget}}
+	run, err := script.NewRunner(st, &script.Options{Budget: own.Budget})
+	if err != nil {
+		return nil, fmt.Errorf("lock.New: %w", err)
+	}
+	s := &shared{name: name, opts: own, space: space, store: st, run: run, asker: ask.Asker{Runner: run, Budget: own.Budget}}
 	s.lasts = own.TTL
 	if own.MaxHold != 0 {
 		s.lasts = min(own.TTL, own.MaxHold)
@@ -71,7 +76,7 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	s.terms = lease.Terms{
 		TTL: own.TTL, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold, Expired: ErrExpired, MaxHeld: ErrMaxHold,
 	}
-	s.bells = newBells(rdb, s.lines.ring)
+	s.bells = newBells(st.Client(), s.lines.ring)
 	return &Locker{shared: s}, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestToldBeforeTheLeaseLapses cuts a holder off: when its Context ends, the lock
@@ -187,7 +188,7 @@ func TestToldOfTheLoss(t *testing.T) {
 // processor that it has, so that no timer is before it.
 func sleeper(words []string) {
 	runtime.GOMAXPROCS(1)
-	l, err := lock.New(redistest.ChildClient(words[0]), "test", &lock.Options{Prefix: words[1], TTL: sleeperTTL, Budget: time.Second, NoRenewal: true})
+	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{TTL: sleeperTTL, Budget: time.Second, NoRenewal: true})
 	if err != nil {
 		panic(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // onceTTL is short, since a run that is killed costs as much.
@@ -28,7 +29,7 @@ func onceChild(words []string) {
 	if words[2] == lock.Again.String() {
 		rerun = lock.Again
 	}
-	l, err := lock.New(redistest.ChildClient(addr), "once", &lock.Options{Prefix: prefix, TTL: onceTTL, RetryDelay: 50 * time.Millisecond})
+	l, err := lock.New(storetest.Child(addr, prefix), "once", &lock.Options{TTL: onceTTL, RetryDelay: 50 * time.Millisecond})
 	if err != nil {
 		panic(err)
 	}

@@ -1,14 +1,13 @@
 package lock
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // What Options mean where they say 0, and the range of a TTL.
@@ -29,15 +28,9 @@ const (
 // Options are a Locker's options. The zero value is ready to use; it is copied
 // by New.
 type Options struct {
-	// Prefix is what the keys in Redis begin with; "" means "neap".
-	Prefix string
-	// SubjectSecret, when set, has every key and owner stand in Redis as an
-	// HMAC-SHA-256 under it; at least 16 bytes.
-	SubjectSecret []byte
-
 	// Budget is the most time that one question to Redis takes, whatever the
 	// client's own timeouts are, but never more than a third of TTL or MaxHold.
-	// A millisecond to an hour; 0 means script.DefaultBudget, 250 ms.
+	// A millisecond to an hour; 0 means the store's, or script.DefaultBudget, 250 ms.
 	Budget time.Duration
 	// TTL is how long a lock outlives a holder that is gone: MinTTL to MaxTTL,
 	// 0 means DefaultTTL. It is renewed when a third of it has passed.
@@ -70,11 +63,10 @@ type Options struct {
 	FenceRetention time.Duration
 }
 
-func (o *Options) settled() (Options, error) {
+func (o *Options) settled(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
-		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 	}
 	var faults []error
 	settle := func(name string, d *time.Duration, least, most, otherwise time.Duration) {
@@ -86,7 +78,7 @@ func (o *Options) settled() (Options, error) {
 			*d = otherwise
 		}
 	}
-	settle("Budget", &own.Budget, time.Millisecond, time.Hour, script.DefaultBudget)
+	settle("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))
 	settle("TTL", &own.TTL, MinTTL, MaxTTL, DefaultTTL)
 	settle("Wait", &own.Wait, time.Millisecond, MaxTTL, DefaultWait)
 	settle("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxTTL, DefaultRetryDelay)
@@ -101,5 +93,5 @@ func (o *Options) settled() (Options, error) {
 	if own.MaxHold > 0 {
 		own.Budget = min(own.Budget, own.MaxHold/lease.Renewals)
 	}
-	return own, errors.Join(append(faults, keyspace.CheckSecret(own.SubjectSecret))...)
+	return own, errors.Join(faults...)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 func TestBadConfigurationIsRefused(t *testing.T) {
@@ -49,9 +50,6 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"ring two deep":        {struct{ *wrapped }{&wrapped{ring}}, "n", nil, []string{"rdb is a Ring", "use a Client"}},
 		"empty name":           {rdb, "", nil, []string{"name", "1 to 64"}},
 		"name with braces":     {rdb, "a{b}", nil, []string{"name", "1 to 64"}},
-		"prefix braces":        {rdb, "n", &lock.Options{Prefix: "{"}, []string{"Prefix", "without spaces and braces"}},
-		"short secret":         {rdb, "n", &lock.Options{SubjectSecret: make([]byte, 15)}, []string{"SubjectSecret has 15 bytes", "at least 16"}},
-		"empty secret":         {rdb, "n", &lock.Options{SubjectSecret: []byte{}}, []string{"SubjectSecret has 0 bytes", "nil for none"}},
 		"negative budget":      {rdb, "n", &lock.Options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
 		"short budget":         {rdb, "n", &lock.Options{Budget: time.Millisecond - ns}, []string{"Budget is 999.999µs", "use 1ms"}},
 		"long budget":          {rdb, "n", &lock.Options{Budget: math.MaxInt64}, []string{"Budget is"}},
@@ -67,8 +65,8 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"short retention":      {rdb, "n", &lock.Options{FenceRetention: time.Minute - ns}, []string{"FenceRetention is", "use 1m0s to 8784h0m0s, or 0 for 48h0m0s"}},
 		"long retention":       {rdb, "n", &lock.Options{FenceRetention: 366*day + ns}, []string{"FenceRetention is"}},
 		"everything at once": {ring, "a b", &lock.Options{
-			Prefix: "{", SubjectSecret: []byte("s"), Budget: -1, TTL: -1, MaxHold: -1, Wait: -1, RetryDelay: -1, FenceRetention: -1,
-		}, []string{"lock.New: ", "Ring", "name", "Prefix", "SubjectSecret", "Budget", "TTL", "MaxHold", "Wait", "RetryDelay", "FenceRetention"}},
+			Budget: -1, TTL: -1, MaxHold: -1, Wait: -1, RetryDelay: -1, FenceRetention: -1,
+		}, []string{"lock.New: ", "Ring", "name", "Budget", "TTL", "MaxHold", "Wait", "RetryDelay", "FenceRetention"}},
 	} {
 		l, err := lock.New(c.rdb, c.name, c.opts)
 		if l != nil {
@@ -90,11 +88,24 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 
 type wrapped struct{ script.Client }
 
+// unhurried is a miniredis and a client that waits for its replies, whatever the
+// budget is, which options of these tests leave at its default.
+func unhurried(t *testing.T) (*miniredis.Miniredis, *redis.Client) {
+	t.Helper()
+	m := miniredis.RunT(t)
+	o := &redis.Options{Addr: m.Addr()}
+	redistest.Unhurried(o)
+	rdb := redis.NewClient(o)
+	t.Cleanup(func() { rdb.Close() })
+	if err := rdb.Ping(t.Context()).Err(); err != nil { // a connection is there when a budget begins
+		t.Fatal(err)
+	}
+	return m, rdb
+}
+
 func TestOptionsAtTheirEnds(t *testing.T) {
 	t.Parallel()
-	m := miniredis.RunT(t)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
-	t.Cleanup(func() { rdb.Close() })
+	m, rdb := unhurried(t)
 	const odd = 999*time.Microsecond + 999*time.Nanosecond
 	for name, c := range map[string]struct {
 		opts *lock.Options
@@ -134,10 +145,8 @@ func TestOptionsAtTheirEnds(t *testing.T) {
 
 func TestOptionsAreCopied(t *testing.T) {
 	t.Parallel()
-	m := miniredis.RunT(t)
-	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
-	t.Cleanup(func() { rdb.Close() })
-	opts := &lock.Options{Prefix: "first", SubjectSecret: []byte("0123456789abcdef"), TTL: time.Minute}
+	m, rdb := unhurried(t)
+	opts := &lock.Options{TTL: time.Minute}
 	l, err := lock.New(rdb, "n", opts)
 	if err != nil {
 		t.Fatal(err)
@@ -148,14 +157,12 @@ func TestOptionsAreCopied(t *testing.T) {
 	if _, err := l.Try(t.Context(), "before"); err != nil {
 		t.Fatal(err)
 	}
-	opts.SubjectSecret[0], opts.Prefix, opts.TTL = 'x', "second", time.Second
+	opts.TTL = time.Second
 	if _, err := l.Try(t.Context(), "before"); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("with the options changed: %v", err)
 	}
-	for _, key := range m.Keys() {
-		if !strings.HasPrefix(key, "first:lock:n:{#") {
-			t.Errorf("the key is %s", key)
-		}
+	if got := m.TTL("neap:lock:n:{before}"); got <= time.Minute {
+		t.Errorf("the record lives for %v, want more than the TTL of the options when they were given", got)
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestReentry has one owner hold a lock several times, and give the holds back
@@ -169,7 +171,11 @@ func TestASecretHidesTheOwner(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		seen := map[string]bool{}
 		for _, secret := range []string{"0123456789abcdef", "fedcba9876543210"} {
-			l := locker(t, rdb, prefix, &lock.Options{SubjectSecret: []byte(secret)})
+			st := storetest.Open(t, rdb, store.Options{Prefix: prefix, SubjectSecret: []byte(secret), Budget: 5 * time.Second})
+			l, err := lock.New(st, "test", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			held, err := l.As("alice").Try(t.Context(), "key")
 			if err != nil {
 				t.Fatal(err)

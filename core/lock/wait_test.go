@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // waiting has somebody wait for a key that another client holds. release gives
@@ -214,7 +215,7 @@ func TestALostWakeUpCostsARetryDelay(t *testing.T) {
 	for name, rdb := range map[string]script.Client{
 		"messages lost": deaf, "may not subscribe": mute, "pipelined": pipe, "cannot subscribe": onlyProcess{srv.Client(t)},
 	} {
-		l, err := lock.New(rdb, "test", calm(lock.Options{Prefix: prefix}))
+		l, err := lock.New(storetest.At(t, rdb, prefix), "test", calm(lock.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // hearers are how many clients a server tells of the releases of a key.
@@ -67,7 +68,7 @@ func TestNothingIsLeftOpen(t *testing.T) { //nolint:paralleltest // counts the g
 			holder redis.UniversalClient
 			prefix string
 		}{{one.Client(t), one.Client(t), one.Prefix(t)}, {many.Client(t), many.Client(t), many.Prefix(t)}} {
-			l, err := lock.New(c.rdb, "test", calm(lock.Options{Prefix: c.prefix, RetryDelay: time.Hour}))
+			l, err := lock.New(storetest.At(t, c.rdb, c.prefix), "test", calm(lock.Options{RetryDelay: time.Hour}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -341,10 +342,9 @@ func TestAnyClientIsWoken(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		opts := unasking()
-		opts.Prefix = prefix
 		var lockers [2]*lock.Locker
 		for i := range lockers {
-			l, err := lock.New(byValue{UniversalClient: rdb}, "test", opts)
+			l, err := lock.New(storetest.At(t, byValue{UniversalClient: rdb}, prefix), "test", opts)
 			if err != nil {
 				t.Fatal(err)
 			}

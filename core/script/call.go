@@ -4,16 +4,49 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// call is all that a call of Run needs where nothing goes wrong, in one piece
-// of memory. A client that lost interest may hold it: it is not used again.
+// Call is one call of [Runner.Run], as a [Sender] sees it. The zero Call is not
+// usable. It is all that a call needs where nothing goes wrong, in one piece of memory.
+type Call struct {
+	runner *Runner
+	script *Script
+	keys   []string
+	args   []any
+	sent   call
+}
+
+// call is what is sent. A client that lost interest may hold it: it is not used again.
 type call struct {
 	budget
+
 	first command
 	few   [9]any // the words of a short command
+}
+
+func (c *Call) made() bool { return c != nil && c.runner != nil }
+
+// Script is the script that is to run.
+func (c *Call) Script() *Script {
+	misuse.Made(c.made(), errCall)
+	return c.script
+}
+
+// Key is the first key. The others are in the same slot.
+func (c *Call) Key() string {
+	misuse.Made(c.made(), errCall)
+	return c.keys[0]
+}
+
+// Budget is that of the runner.
+func (c *Call) Budget() time.Duration {
+	misuse.Made(c.made(), errCall)
+	return c.runner.budget
 }
 
 // command is one attempt to send the words.

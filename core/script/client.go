@@ -16,6 +16,18 @@ type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
+// Sender is a [Client] that stands before another and decides about each call
+// whether it is sent, and how long it may take: a store of core/store. A
+// [Runner] asks the client inside, by way of the Sender.
+type Sender interface {
+	Client
+	// Client is the client inside.
+	Client() Client
+	// Send makes the call by Call.Send, once, or not at all. The error is what
+	// Call.Send returned, or an [*Error] of class [ErrNotExecuted].
+	Send(ctx context.Context, call *Call) (reply any, err error)
+}
+
 // ErrClient is what a client that cannot carry a decision is refused with.
 var ErrClient = errors.New("script: unusable client")
 

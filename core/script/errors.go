@@ -32,6 +32,7 @@ var (
 var (
 	errBudget   = errors.New("no answer within the budget")
 	errRunner   = errors.New("a nil or zero Runner: make one with NewRunner, and check its error first")
+	errCall     = errors.New("a nil or zero Call: Runner.Run makes it")
 	errScript   = errors.New("a nil or zero Script: make one with New")
 	errNoKeys   = errors.New("a script needs at least one key")
 	errManyTags = errors.New("the keys do not share one {hash tag}, so a cluster could not run the script")

@@ -31,6 +31,7 @@ type Options struct {
 // the budget. It is safe for concurrent use.
 type Runner struct {
 	rdb      Client
+	sender   Sender // nil without one
 	budget   time.Duration
 	inline   bool
 	pipeline *redis.AutoPipeliner
@@ -48,6 +49,10 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
+	sender, _ := rdb.(Sender)
+	if sender != nil {
+		rdb = sender.Client()
+	}
 	if err := check(rdb); err != nil {
 		return nil, err
 	}
@@ -58,7 +63,7 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if budget == 0 {
 		budget = DefaultBudget
 	}
-	r := &Runner{rdb: rdb, budget: budget, inline: honoursDeadlines(rdb), pipeline: pipelineOf(rdb)}
+	r := &Runner{rdb: rdb, sender: sender, budget: budget, inline: honoursDeadlines(rdb), pipeline: pipelineOf(rdb)}
 	if r.pipeline != nil {
 		r.waiters = new(waiters)
 	}
@@ -92,15 +97,28 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	call := new(call)
-	call.begin(ctx, r.budget)
+	call := &Call{runner: r, script: s, keys: keys, args: args}
+	if r.sender != nil {
+		return r.sender.Send(ctx, call)
+	}
+	return call.Send(ctx, r.budget)
+}
+
+// Send makes the call, within that budget, once. The errors are those of
+// [Runner.Run].
+func (c *Call) Send(ctx context.Context, budget time.Duration) (any, error) {
+	if !c.made() {
+		return nil, &Error{Class: ErrConfiguration, Err: errCall}
+	}
+	s, r, call := c.script, c.runner, &c.sent
+	call.begin(ctx, budget)
 	call.polled = r.pipeline != nil // it asks once, where it has to wait at all
 	defer call.end()
-	line := append(call.few[:0], "evalsha", s.sha, keyCount(len(keys)))
-	for _, key := range keys {
+	line := append(call.few[:0], "evalsha", s.sha, keyCount(len(c.keys)))
+	for _, key := range c.keys {
 		line = append(line, key)
 	}
-	line = append(line, args...)
+	line = append(line, c.args...)
 
 	for attempt := 0; ; attempt++ {
 		reply, written, err := r.process(call, attempt, line)

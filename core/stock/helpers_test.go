@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func newStock(tb testing.TB, rdb script.Client, prefix string, opts *stock.Options) *stock.Stock {
@@ -21,11 +22,10 @@ func newStock(tb testing.TB, rdb script.Client, prefix string, opts *stock.Optio
 	if opts != nil {
 		own = *opts
 	}
-	own.Prefix = prefix
 	if own.Budget == 0 {
 		own.Budget = 10 * time.Second // the machine may be busy
 	}
-	s, err := stock.New(rdb, "test", &own)
+	s, err := stock.New(storetest.At(tb, rdb, prefix), "test", &own)
 	if err != nil {
 		tb.Fatal(err)
 	}

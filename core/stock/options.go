@@ -1,14 +1,13 @@
 package stock
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // What Options mean where they say 0, and the range of a lease.
@@ -26,15 +25,9 @@ const (
 // Options are a Stock's options. The zero value is ready to use; it is copied by
 // New. Stocks of one name and prefix should have the same.
 type Options struct {
-	// Prefix is what the keys in Redis begin with; "" means "neap".
-	Prefix string
-	// SubjectSecret, when set, has every item, buyer and id stand in Redis as an
-	// HMAC-SHA-256 under it; at least 16 bytes.
-	SubjectSecret []byte
-
 	// Budget is the most time that one question to Redis takes, whatever the
 	// client's own timeouts are, but never more than a third of Lease. A
-	// millisecond to an hour; 0 means script.DefaultBudget, 250 ms.
+	// millisecond to an hour; 0 means the store's, or script.DefaultBudget, 250 ms.
 	Budget time.Duration
 	// Lease is how long a reservation lasts that is neither confirmed nor
 	// renewed: MinLease to MaxLease, 0 means DefaultLease. Where two processes
@@ -43,11 +36,10 @@ type Options struct {
 	Lease time.Duration
 }
 
-func (o *Options) settled() (Options, error) {
+func (o *Options) settled(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
-		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 	}
 	var faults []error
 	settle := func(name string, d *time.Duration, least, most, otherwise time.Duration) {
@@ -60,10 +52,10 @@ func (o *Options) settled() (Options, error) {
 		}
 		*d = d.Truncate(time.Millisecond)
 	}
-	settle("Budget", &own.Budget, time.Millisecond, time.Hour, script.DefaultBudget)
+	settle("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))
 	settle("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
 	own.Budget = min(own.Budget, own.Lease/lease.Renewals)
-	return own, errors.Join(append(faults, keyspace.CheckSecret(own.SubjectSecret))...)
+	return own, errors.Join(faults...)
 }
 
 // ReserveOptions are those of one reservation. The zero value, and nil, are a

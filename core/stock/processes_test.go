@@ -12,6 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // crowd is a process that asks many times at once: buyers that are those of the
@@ -23,7 +24,7 @@ func crowd(words []string) {
 	if err != nil {
 		panic(err)
 	}
-	s, err := stock.New(redistest.ChildClient(addr), "test", &stock.Options{Prefix: prefix, Budget: 10 * time.Second})
+	s, err := stock.New(storetest.Child(addr, prefix), "test", &stock.Options{Budget: 10 * time.Second})
 	if err != nil {
 		panic(err)
 	}

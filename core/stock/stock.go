@@ -14,6 +14,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ring"
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/lua"
 )
 
@@ -50,7 +51,7 @@ type Stock struct {
 	opts  Options
 	lease any // in milliseconds; boxed once, so that a call does not
 	space keyspace.Space
-	rdb   script.Client
+	store *store.Store
 	asker ask.Asker
 	plain lease.Terms
 	kept  lease.Terms // of what is renewed
@@ -68,17 +69,21 @@ type Stock struct {
 // by which of them they can reach, each for itself, and so a unit can be sold on
 // each side. The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
-	own, err := opts.settled()
-	space, fault := keyspace.New("stock", name, own.Prefix, own.SubjectSecret)
-	run, unusable := script.NewRunner(rdb, &script.Options{Budget: own.Budget})
-	if unusable == nil && ring.Is(rdb) {
+	st, unusable := store.Of(rdb)
+	own, err := opts.settled(st)
+	space, fault := st.Space("stock", name)
+	if ring.Is(st.Client()) {
 		unusable = errRing
 	}
 	if err := errors.Join(unusable, fault, err); err != nil {
 		return nil, fmt.Errorf("stock.New: %w", err)
 	}
+	run, err := script.NewRunner(st, &script.Options{Budget: own.Budget})
+	if err != nil {
+		return nil, fmt.Errorf("stock.New: %w", err)
+	}
 	return &Stock{
-		name: name, opts: own, lease: milliseconds(own.Lease), space: space, rdb: rdb,
+		name: name, opts: own, lease: milliseconds(own.Lease), space: space, store: st,
 		asker: ask.Asker{Runner: run, Budget: own.Budget},
 		plain: lease.Terms{TTL: own.Lease, NoRenewal: true, Expired: ErrLapsed},
 		kept:  lease.Terms{TTL: own.Lease, Expired: ErrLapsed},
@@ -93,7 +98,7 @@ func (s *Stock) Name() string {
 	return s.name
 }
 
-func (s *Stock) made() bool { return s != nil && s.rdb != nil }
+func (s *Stock) made() bool { return s != nil && s.store != nil }
 
 // key is what an item is in Redis.
 func (s *Stock) key(item string) (string, error) {

@@ -16,13 +16,13 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/lock"
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 const requests = 1000
 
 func main() {
-	url := flag.String("redis", "", store.FlagUsage)
+	url := flag.String("redis", "", backend.FlagUsage)
 	flag.Parse()
 	if err := play(context.Background(), *url); err != nil {
 		fmt.Fprintln(os.Stderr, "cacherebuild:", err)
@@ -31,7 +31,7 @@ func main() {
 }
 
 func play(ctx context.Context, url string) error {
-	s, err := store.Connect(ctx, url)
+	s, err := backend.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

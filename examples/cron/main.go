@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/lock"
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 func main() {
-	url := flag.String("redis", "", store.FlagUsage)
+	url := flag.String("redis", "", backend.FlagUsage)
 	process := flag.String("process", "", "be one of the five, by this name")
 	first := flag.Int64("first", 0, "the first tick of such a process, in milliseconds since 1970")
 	flag.Parse()
@@ -41,7 +41,7 @@ func main() {
 
 // serve is what each process does. A real one goes on for ever.
 func serve(url, process string, first time.Time) error {
-	s, err := store.Connect(context.Background(), url)
+	s, err := backend.Connect(context.Background(), url)
 	if err != nil {
 		return err
 	}

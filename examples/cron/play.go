@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 // play starts the processes, kills the one that begins the third tick, and says
@@ -19,7 +19,7 @@ import (
 func play(ctx context.Context, url string) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end() // of the processes too
-	s, err := store.Connect(ctx, url)
+	s, err := backend.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

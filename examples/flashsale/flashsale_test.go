@@ -17,7 +17,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/stock"
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -66,7 +66,7 @@ func TestTheKeysOfASale(t *testing.T) {
 				t.Errorf("%s: %v", f.name, err)
 			}
 		}
-		keys, err := store.Keys(t.Context(), admin, prefix+":*")
+		keys, err := backend.Keys(t.Context(), admin, prefix+":*")
 		if err != nil || len(keys) != len(frameworks) {
 			t.Fatalf("%q, %v", keys, err)
 		}
@@ -157,7 +157,7 @@ func TestABadSaleIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := store.Embed()
+			s, err := backend.Embed()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,7 +282,7 @@ func TestAnInterruptedSaleLeavesNoKeys(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "Gin: ") {
 		t.Error(err)
 	}
-	if keys, err := store.Keys(t.Context(), srv.Admin(t), "*"); err != nil || len(keys) > 0 {
+	if keys, err := backend.Keys(t.Context(), srv.Admin(t), "*"); err != nil || len(keys) > 0 {
 		t.Errorf("left behind: %q, %v", keys, err)
 	}
 }

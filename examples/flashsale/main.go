@@ -22,7 +22,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 func main() {
@@ -39,7 +39,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	var c crowd
 	flags := flag.NewFlagSet("flashsale", flag.ContinueOnError)
-	url := flags.String("redis", "", store.FlagUsage)
+	url := flags.String("redis", "", backend.FlagUsage)
 	only := flags.String("framework", "", "one of "+strings.Join(names(), ", ")+" (default all in turn)")
 	flags.IntVar(&c.units, "units", 100, "how many phones there are")
 	flags.IntVar(&c.buyers, "buyers", 1_000, "how many want one, no fewer than there are phones")
@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		places = places[i : i+1]
 	}
-	s, err := store.Connect(ctx, *url)
+	s, err := backend.Connect(ctx, *url)
 	if err != nil {
 		return err
 	}
@@ -69,9 +69,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	prefix := "neap-flashsale-" + strings.ToLower(rand.Text()[:8]) // of this run alone
 	for _, f := range places {
 		if err := sell(ctx, s.Redis, prefix, f, c, out); err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", f.title, err), store.RemoveKeys(ctx, s.Redis, prefix))
+			return errors.Join(fmt.Errorf("%s: %w", f.title, err), backend.RemoveKeys(ctx, s.Redis, prefix))
 		}
 	}
 	fmt.Fprintf(out, "\neach phone was sold once, and to whom the stock says\n")
-	return store.RemoveKeys(ctx, s.Redis, prefix)
+	return backend.RemoveKeys(ctx, s.Redis, prefix)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/echolimit"
 	"github.com/neap-go/neap/examples/internal/host"
 	"github.com/neap-go/neap/fiberlimit"
@@ -72,7 +73,11 @@ func names() []string {
 // sell opens the phones, and sells them behind a framework.
 func sell(ctx context.Context, rdb script.Client, prefix string, f framework, c crowd, out io.Writer) error {
 	// The budget is for a machine that serves and buys at once.
-	phones, err := stock.New(rdb, f.name, &stock.Options{Prefix: prefix, Budget: 10 * time.Second})
+	st, err := store.Open(rdb, &store.Options{Prefix: prefix, Budget: 10 * time.Second})
+	if err != nil {
+		return err
+	}
+	phones, err := stock.New(st, f.name, nil)
 	if err != nil {
 		return err
 	}

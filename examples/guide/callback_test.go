@@ -11,6 +11,7 @@ import (
 
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/storetest"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -129,8 +130,8 @@ func duringTheFirst(deliver func(book func() error) string) (second string) {
 // endpoint is neap's, to which Stripe delivers the same event each time.
 func (s scene) endpoint(book func() error) (deliver func() string) {
 	s.Helper()
-	guard, err := idempotency.New(s.rdb, "callbacks", &idempotency.Options{
-		Prefix: s.key, Retention: fourDays, Budget: patience,
+	guard, err := idempotency.New(storetest.At(s, s.rdb, s.key), "callbacks", &idempotency.Options{
+		Retention: fourDays, Budget: patience,
 	})
 	s.must(err)
 	verify := func(_ context.Context, d *callback.Delivery) ([]byte, error) { return d.Body, nil }

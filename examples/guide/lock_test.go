@@ -10,6 +10,7 @@ import (
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func TestALockForEver(t *testing.T) {
@@ -223,7 +224,7 @@ func (s scene) asked(command string, wait func(ctx context.Context)) int64 {
 // locker is one process'.
 func (s scene) locker(rdb redis.UniversalClient) *lock.Locker {
 	s.Helper()
-	locker, err := lock.New(rdb, "guide", &lock.Options{Prefix: s.key, Budget: patience})
+	locker, err := lock.New(storetest.At(s, rdb, s.key), "guide", &lock.Options{Budget: patience})
 	s.must(err)
 	return locker
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -73,7 +74,7 @@ func (p pitfall[T]) compare(t *testing.T, got, want T) {
 // limiter is one of neap's, whose keys begin with the scene's.
 func (s scene) limiter(policies ...limit.Policy) *limit.Limiter {
 	s.Helper()
-	limiter, err := limit.New(s.rdb, "guide", policies, &limit.Options{Prefix: s.key, Budget: patience, Fail: limit.FailClosed})
+	limiter, err := limit.New(storetest.At(s, s.rdb, s.key), "guide", policies, &limit.Options{Budget: patience, Fail: limit.FailClosed})
 	s.must(err)
 	return limiter
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func TestALostReplyCountsTwice(t *testing.T) {
@@ -128,8 +129,8 @@ func TestExport(t *testing.T) {
 func (s scene) exports(rdb redis.UniversalClient) *limit.Concurrency {
 	s.Helper()
 	opts := twoExports
-	opts.Prefix, opts.Budget = s.key, patience
-	exports, err := limit.NewConcurrency(rdb, "exports", 2, &opts)
+	opts.Budget = patience
+	exports, err := limit.NewConcurrency(storetest.At(s, rdb, s.key), "exports", 2, &opts)
 	s.must(err)
 	return exports
 }

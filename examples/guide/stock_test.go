@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 func TestBelowZero(t *testing.T) {
@@ -127,8 +128,8 @@ func (s scene) phones(opts *stock.Options) *stock.Stock {
 	if opts == nil {
 		opts = &stock.Options{}
 	}
-	opts.Prefix, opts.Budget = s.key, patience
-	phones, err := stock.New(s.rdb, "sale", opts)
+	opts.Budget = patience
+	phones, err := stock.New(storetest.At(s, s.rdb, s.key), "sale", opts)
 	s.must(err)
 	_, err = phones.Open(s.Context(), "phone", 10, time.Now().Add(time.Hour))
 	s.must(err)

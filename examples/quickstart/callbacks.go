@@ -28,8 +28,8 @@ func callbackRoutes() []route {
 // callback makes the whole endpoint of a provider, which runs no work.
 func (w wiring) callback(r route) (gate.Gate, error) {
 	p := r.preset()
-	g, err := idempotency.New(w.rdb, r.name(), &idempotency.Options{
-		Prefix: w.prefix, Budget: 4 * w.budget, Retention: p.Keep,
+	g, err := idempotency.New(w.redis, r.name(), &idempotency.Options{
+		Budget: 4 * w.budget, Retention: p.Keep,
 	})
 	if err != nil {
 		return nil, err

@@ -11,7 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 // demoBudget keeps a machine that is busy with other things from turning a
@@ -19,7 +20,7 @@ import (
 const demoBudget = 20 * time.Second
 
 // demo visits the frameworks in turn. Its error says what was not as expected.
-func demo(ctx context.Context, stdout io.Writer, s *store.Store, frameworks []framework, addr string) error {
+func demo(ctx context.Context, stdout io.Writer, s *backend.Backend, frameworks []framework, addr string) error {
 	out := newScreen(stdout)
 	out.linef("Limits kept in %s.", s.Where)
 	began := time.Now()
@@ -62,8 +63,12 @@ type tour struct {
 // what was not as expected.
 func (t tour) run(ctx context.Context, out *screen) error {
 	v := &visit{screen: out, framework: t.framework.title}
+	st, err := store.Open(t.rdb, &store.Options{Prefix: t.prefix})
+	if err != nil {
+		return err
+	}
 	endpoints, err := wiring{
-		rdb: t.rdb, prefix: t.prefix, budget: demoBudget, shadowed: func(string, string) { v.shadowed.Add(1) },
+		redis: st, budget: demoBudget, shadowed: func(string, string) { v.shadowed.Add(1) },
 	}.guard(t.routes)
 	if err != nil {
 		return err
@@ -76,5 +81,5 @@ func (t tour) run(ctx context.Context, out *screen) error {
 	out.title(t.framework.title)
 	err = v.run(ctx, t.steps)
 	v.client.close()
-	return errors.Join(err, h.Stop(ctx, longest+5*time.Second), store.RemoveKeys(ctx, t.rdb, t.prefix))
+	return errors.Join(err, h.Stop(ctx, longest+5*time.Second), backend.RemoveKeys(ctx, t.rdb, t.prefix))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -66,7 +66,7 @@ func assertPlain(t *testing.T, page string) {
 // keysWith are the keys with the text in their names, on all masters.
 func keysWith(t *testing.T, rdb redis.UniversalClient, text string) []string {
 	t.Helper()
-	keys, err := store.Keys(t.Context(), rdb, "*"+text+"*")
+	keys, err := backend.Keys(t.Context(), rdb, "*"+text+"*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 // embedded is the Redis of those who have none.
 func embedded(t *testing.T) redis.UniversalClient {
 	t.Helper()
-	s, err := store.Embed()
+	s, err := backend.Embed()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 type config struct {
@@ -27,7 +27,7 @@ func parseFlags(args []string, stderr io.Writer) (config, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&name, "framework", "",
 		strings.Join(frameworkNames(), ", ")+" (default all in turn; with -serve "+frameworks[0].name+")")
-	flags.StringVar(&cfg.redis, "redis", "", store.FlagUsage)
+	flags.StringVar(&cfg.redis, "redis", "", backend.FlagUsage)
 	flags.StringVar(&cfg.addr, "addr", "",
 		"address to listen on (default a free port of 127.0.0.1; with -serve 127.0.0.1:8080)")
 	flags.DurationVar(&cfg.budget, "budget", serveBudget, "the most time a decision takes, with -serve")

@@ -28,7 +28,7 @@ func flashRoutes() []route {
 }
 
 func (w wiring) stock(budget time.Duration) (*stock.Stock, error) {
-	return stock.New(w.rdb, "flash", &stock.Options{Prefix: w.prefix, Budget: budget})
+	return stock.New(w.redis, "flash", &stock.Options{Budget: budget})
 }
 
 // open puts the phones in, unless they are there. A shop does that once, and not

@@ -26,8 +26,7 @@ type endpoint struct {
 
 // wiring is what the gates of all routes have in common.
 type wiring struct {
-	rdb      script.Client
-	prefix   string
+	redis    script.Client // a store of neap, or a client
 	budget   time.Duration
 	shadowed func(limiter, policy string) // a shadow policy would have denied
 }
@@ -55,14 +54,14 @@ func (w wiring) gate(r route) (gate.Gate, error) {
 	onError := report(slog.Default())
 	if r.exclusive {
 		// Without an answer a limit is decided here, and a lock is refused.
-		l, err := lock.New(w.rdb, r.name(), &lock.Options{Prefix: w.prefix, Budget: min(4*w.budget, lock.DefaultTTL)})
+		l, err := lock.New(w.redis, r.name(), &lock.Options{Budget: min(4*w.budget, lock.DefaultTTL)})
 		if err != nil {
 			return nil, err
 		}
 		return gate.Exclusive(l, r.key, &gate.ExclusiveOptions{OnError: onError}), nil
 	}
 	if r.once {
-		g, err := idempotency.New(w.rdb, r.name(), &idempotency.Options{Prefix: w.prefix, Budget: 4 * w.budget})
+		g, err := idempotency.New(w.redis, r.name(), &idempotency.Options{Budget: 4 * w.budget})
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +74,8 @@ func (w wiring) gate(r route) (gate.Gate, error) {
 		return w.flash(r)
 	}
 	if r.inflight > 0 {
-		c, err := limit.NewConcurrency(w.rdb, r.name(), r.inflight,
-			&limit.ConcurrencyOptions{Prefix: w.prefix, Budget: w.budget})
+		c, err := limit.NewConcurrency(w.redis, r.name(), r.inflight,
+			&limit.ConcurrencyOptions{Budget: w.budget})
 		if err != nil {
 			return nil, err
 		}
@@ -89,8 +88,8 @@ func (w wiring) gate(r route) (gate.Gate, error) {
 	if len(policies) == 0 {
 		return unlimited{}, nil
 	}
-	limiter, err := limit.New(w.rdb, r.name(), policies,
-		&limit.Options{Prefix: w.prefix, Budget: w.budget, Observer: w.observe})
+	limiter, err := limit.New(w.redis, r.name(), policies,
+		&limit.Options{Budget: w.budget, Observer: w.observe})
 	if err != nil {
 		return nil, err
 	}

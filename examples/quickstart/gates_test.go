@@ -54,7 +54,7 @@ func TestTheLogNamesNoKeyAndNoAddress(t *testing.T) {
 // served is a route's gate on net/http, around a handler.
 func served(t *testing.T, path string, w wiring, handler http.Handler) func(address, target string) int {
 	t.Helper()
-	w.rdb, w.prefix, w.budget = embedded(t), limit.DefaultPrefix, demoBudget
+	w.redis, w.budget = embedded(t), demoBudget
 	endpoints, err := w.guard(routes())
 	if err != nil {
 		t.Fatal(err)

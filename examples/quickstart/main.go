@@ -17,7 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 func main() {
@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		return 2
 	}
-	s, err := store.Connect(ctx, cfg.redis)
+	s, err := backend.Connect(ctx, cfg.redis)
 	if err != nil {
 		fmt.Fprintln(stderr, "quickstart:", err)
 		return 1

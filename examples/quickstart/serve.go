@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/neap-go/neap/core/limit"
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 // serveBudget is more than the default: the first call on a small machine
@@ -19,10 +18,10 @@ const serveBudget = 250 * time.Millisecond
 
 // serve serves the routes until ctx ends. All that serve on one Redis share
 // their limits, whatever their framework.
-func serve(ctx context.Context, stdout io.Writer, s *store.Store, cfg config) error {
+func serve(ctx context.Context, stdout io.Writer, s *backend.Backend, cfg config) error {
 	table, f := slices.Concat(routes(), flashRoutes(), callbackRoutes()), cfg.frameworks[0]
 	w := wiring{
-		rdb: s.Redis, prefix: limit.DefaultPrefix, budget: cfg.budget, shadowed: reportShadow(slog.Default()),
+		redis: s.Redis, budget: cfg.budget, shadowed: reportShadow(slog.Default()),
 	}
 	if err := w.open(ctx); err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 func main() {
@@ -40,7 +40,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("quiz", flag.ContinueOnError)
-	url := flags.String("redis", "", store.FlagUsage)
+	url := flags.String("redis", "", backend.FlagUsage)
 	answers := flags.Int("answers", 0, "how many (default 50,000, and 5,000 in an embedded Redis)")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			*answers = 5_000
 		}
 	}
-	s, err := store.Connect(ctx, *url)
+	s, err := backend.Connect(ctx, *url)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(play(ctx, c, random(*answers), out), store.RemoveKeys(ctx, s.Redis, c.prefix()))
+	return errors.Join(play(ctx, c, random(*answers), out), backend.RemoveKeys(ctx, s.Redis, c.prefix()))
 }
 
 // random answers come from three days, and from players some of whom play more

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 // tally is the campaign as plain Go counts it: each question once, in any order.
@@ -121,5 +121,5 @@ func (c *Campaign) mortal(ctx context.Context) error {
 
 // all are the campaign's keys, on each node of a cluster.
 func (c *Campaign) all(ctx context.Context) ([]string, error) {
-	return store.Keys(ctx, c.rdb, c.prefix()+":*")
+	return backend.Keys(ctx, c.rdb, c.prefix()+":*")
 }

@@ -35,7 +35,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 const (
@@ -47,7 +47,7 @@ const (
 )
 
 func main() {
-	url := flag.String("redis", "", store.FlagUsage)
+	url := flag.String("redis", "", backend.FlagUsage)
 	cluster := flag.Bool("cluster", false, "to such a process: the Redis is a cluster")
 	zone := flag.String("zone", "Europe/Lisbon", "the time zone in which a day begins")
 	key := flag.String("process", "", "be one of the processes, that takes numbers from this key")
@@ -68,7 +68,7 @@ func main() {
 
 // serve is what each process does.
 func serve(ctx context.Context, url string, cluster bool, key, zone string) error {
-	rdb, err := store.Open(url, cluster)
+	rdb, err := backend.Open(url, cluster)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 )
 
 // play starts the processes and says what is wrong with what they took. It leaves
@@ -20,7 +20,7 @@ import (
 func play(ctx context.Context, url, zone string) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end() // of the processes too
-	s, err := store.Connect(ctx, url)
+	s, err := backend.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

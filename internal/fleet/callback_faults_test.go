@@ -15,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 const plainText = "Content-Type: text/plain; charset=utf-8\n"
@@ -283,8 +284,8 @@ func TestNothingIsAcknowledgedThatIsNotBooked(t *testing.T) {
 			s := &till{srv: srv, admin: srv.Admin(t), prefix: prefix, booked: map[string]int{}}
 			rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
 			var err error
-			s.guard, err = idempotency.New(rdb, "callbacks", &idempotency.Options{
-				Prefix: prefix, Retention: 48 * time.Hour, Budget: 2 * time.Second, // a busy machine answers late
+			s.guard, err = idempotency.New(storetest.At(t, rdb, prefix), "callbacks", &idempotency.Options{
+				Retention: 48 * time.Hour, Budget: 2 * time.Second, // a busy machine answers late
 			})
 			if err != nil {
 				t.Fatal(err)

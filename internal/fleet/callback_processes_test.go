@@ -14,6 +14,7 @@ import (
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // process is what serves an instance in a process that runs no test.
@@ -27,8 +28,8 @@ func (process) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 // books when it is told to; asked, it says how often that was.
 func callbackChild(words []string) {
 	addr, prefix, framework := words[0], words[1], words[2]
-	guard, err := idempotency.New(redistest.ChildClient(addr), "callbacks", &idempotency.Options{
-		Prefix: prefix, Retention: 48 * time.Hour, Budget: 5 * time.Second, // a busy machine answers late
+	guard, err := idempotency.New(storetest.Child(addr, prefix), "callbacks", &idempotency.Options{
+		Retention: 48 * time.Hour, Budget: 5 * time.Second, // a busy machine answers late
 	})
 	if err != nil {
 		panic(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 var errBooks = errors.New("the books are closed")
@@ -56,8 +57,8 @@ func TestProvidersGetTheirBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-				guard, err := idempotency.New(rdb, "callbacks", &idempotency.Options{
-					Prefix: prefix, Retention: p.preset.Keep, Budget: 5 * time.Second, // a busy machine answers late
+				guard, err := idempotency.New(storetest.At(t, rdb, prefix), "callbacks", &idempotency.Options{
+					Retention: p.preset.Keep, Budget: 5 * time.Second, // a busy machine answers late
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // Requests for one thing at a time, each of which runs once: whichever gate comes
@@ -36,7 +37,7 @@ func TestOneAtATimeAndEachOnce(t *testing.T) {
 			}
 			var addresses []string
 			for _, name := range frameworks {
-				locker, err := lock.New(server.Client(t), "shop", &lock.Options{Prefix: prefix, Budget: 10 * time.Second})
+				locker, err := lock.New(storetest.At(t, server.Client(t), prefix), "shop", &lock.Options{Budget: 10 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}

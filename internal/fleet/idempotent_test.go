@@ -14,13 +14,14 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // once is the gate of one instance, with a guard and a client of its own.
 func once(t testing.TB, server *redistest.Server, prefix string) gate.Gate {
 	t.Helper()
 	rdb := server.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
-	g, err := idempotency.New(rdb, "orders", &idempotency.Options{Prefix: prefix, Budget: 10 * time.Second})
+	g, err := idempotency.New(storetest.At(t, rdb, prefix), "orders", &idempotency.Options{Budget: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

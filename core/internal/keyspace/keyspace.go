@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -40,25 +39,20 @@ type Space struct {
 	secret []byte
 }
 
-// New makes a space. The kind is the caller's own word and is not checked; an
-// empty prefix means DefaultPrefix. With a secret, which [CheckSecret] has
-// passed and nobody changes, every subject is hashed under it.
-//
-// The error joins the faults of prefix and name, each with its field and the
-// remedy.
+// New makes a space. The kind is the caller's own word and is not checked.
+// [CheckPrefix] and [CheckSecret] have passed the prefix and the secret, which nobody
+// changes; with a secret, every subject is hashed under it. The error is about the
+// name.
 func New(kind, name, prefix string, secret []byte) (Space, error) {
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
-	var faults []error
+	return Space{head: prefix + ":" + kind + ":" + name + ":{", secret: secret}, CheckName("name", name)
+}
+
+// CheckPrefix says what is wrong with a prefix.
+func CheckPrefix(prefix string) error {
 	if strings.ContainsAny(prefix, "{}") || len(prefix) > maxReadable || !printable(prefix) {
-		faults = append(faults, fmt.Errorf(
-			"Prefix is %.80q: use up to 64 printable ASCII characters without spaces and braces", prefix))
+		return fmt.Errorf("Prefix is %.80q: use up to 64 printable ASCII characters without spaces and braces", prefix)
 	}
-	if err := CheckName("name", name); err != nil {
-		faults = append(faults, err)
-	}
-	return Space{head: prefix + ":" + kind + ":" + name + ":{", secret: secret}, errors.Join(faults...)
+	return nil
 }
 
 var safeName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)

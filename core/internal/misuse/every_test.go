@@ -24,6 +24,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // good as any.
 var (
 	made = []reflect.Type{
-		reflect.TypeFor[script.Runner](), reflect.TypeFor[script.Script](), reflect.TypeFor[limit.Limiter](),
+		reflect.TypeFor[script.Runner](), reflect.TypeFor[script.Call](), reflect.TypeFor[script.Script](), reflect.TypeFor[limit.Limiter](),
 		reflect.TypeFor[limit.Concurrency](), reflect.TypeFor[lock.Locker](), reflect.TypeFor[lock.Lock](),
 		reflect.TypeFor[idempotency.Guard](), reflect.TypeFor[idempotency.Claim](),
 		reflect.TypeFor[stock.Stock](), reflect.TypeFor[stock.Reservation](),
@@ -44,7 +45,7 @@ var (
 		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.Outcome](), reflect.TypeFor[limit.FailMode](),
 		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.SlidingWindow](),
 		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](),
-		reflect.TypeFor[callback.EventError](),
+		reflect.TypeFor[callback.EventError](), reflect.TypeFor[store.Store](),
 	}
 )
 
@@ -56,7 +57,7 @@ func TestNoTypeIsForgotten(t *testing.T) {
 		known = append(known, of.String())
 	}
 	found := 0
-	for _, dir := range []string{"script", "limit", "lock", "idempotency", "stock", "gate", "callback"} {
+	for _, dir := range []string{"script", "store", "limit", "lock", "idempotency", "stock", "gate", "callback"} {
 		files, err := parser.ParseDir(token.NewFileSet(), "../../"+dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // no build tags are used
 		if err != nil {
 			t.Fatal(err)
@@ -306,6 +307,7 @@ func TestAZeroClientIsRefused(t *testing.T) {
 	var universal redis.UniversalClient
 	for _, rdb := range []script.Client{nil, none, universal, &redis.Client{}, &redis.ClusterClient{}, &redis.Ring{}, &redis.AutoPipeliner{}} {
 		for name, err := range map[string]error{
+			"store":  func() error { _, err := store.Open(rdb, nil); return err }(),
 			"script": func() error { _, err := script.NewRunner(rdb, nil); return err }(),
 			"limit": func() error {
 				_, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)

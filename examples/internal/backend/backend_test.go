@@ -1,4 +1,4 @@
-package store_test
+package backend_test
 
 import (
 	"path/filepath"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/examples/internal/store"
+	"github.com/neap-go/neap/examples/internal/backend"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -30,7 +30,7 @@ func TestConnectFindsWhatTheURLNames(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := store.Connect(t.Context(), c.address)
+			s, err := backend.Connect(t.Context(), c.address)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,11 +57,11 @@ func TestNoErrorRepeatsThePassword(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"redis://u:s3cret@host:bad port", "redis://u:s3cret@%zz", "s3cret://u@host"} {
 		for _, cluster := range []bool{false, true} {
-			if _, err := store.Open(address, cluster); err == nil || strings.Contains(err.Error(), "s3cret") {
+			if _, err := backend.Open(address, cluster); err == nil || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("%s, cluster %v: %v", address, cluster, err)
 			}
 		}
-		if _, err := store.Connect(t.Context(), address); err == nil || strings.Contains(err.Error(), "s3cret") {
+		if _, err := backend.Connect(t.Context(), address); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestNoErrorRepeatsThePassword(t *testing.T) {
 // TestTheEmbeddedClock stands still within a script and goes on between two.
 func TestTheEmbeddedClock(t *testing.T) {
 	t.Parallel()
-	s, err := store.Embed()
+	s, err := backend.Embed()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package store opens the Redis that an example plays on: the one that its -redis
+// Package backend opens the Redis that an example plays on: the one that its -redis
 // names, or an embedded one for those who have none.
-package store
+package backend
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Store is a Redis that answers.
-type Store struct {
+// Backend is a Redis that answers.
+type Backend struct {
 	Redis redis.UniversalClient
 	Where string // for people: without password
 	URL   string // for [Connect] in other processes, as long as this one has not closed it
@@ -31,7 +31,7 @@ const FlagUsage = "URL of a Redis: redis://, rediss:// or unix://; of a cluster,
 
 // Connect opens the Redis at address, or an embedded one for an empty address,
 // and asks it for a sign of life and whether it is a cluster.
-func Connect(ctx context.Context, address string) (*Store, error) {
+func Connect(ctx context.Context, address string) (*Backend, error) {
 	if address == "" {
 		return Embed()
 	}
@@ -39,7 +39,7 @@ func Connect(ctx context.Context, address string) (*Store, error) {
 	if err != nil { // its text repeats the password
 		return nil, errURL
 	}
-	s := &Store{Where: parsed.Redacted(), URL: address}
+	s := &Backend{Where: parsed.Redacted(), URL: address}
 	if s.Redis, err = Open(address, parsed.Query().Has("addr")); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ var errURL = errors.New("-redis is not the URL of a Redis: write it like redis:/
 	"rediss://user:password@host:6380 or unix:///run/redis.sock")
 
 // Embed starts a Redis within the process.
-func Embed() (*Store, error) {
+func Embed() (*Backend, error) {
 	m := miniredis.NewMiniRedis()
 	if err := m.Start(); err != nil {
 		return nil, fmt.Errorf("the embedded Redis did not start: %w", err)
@@ -66,7 +66,7 @@ func Embed() (*Store, error) {
 	m.ClockTTL(true) // keys expire in real time
 	standStill(m)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
-	return &Store{Redis: rdb, Where: "an embedded Redis", URL: "redis://" + m.Addr(), embedded: m}, nil
+	return &Backend{Redis: rdb, Where: "an embedded Redis", URL: "redis://" + m.Addr(), embedded: m}, nil
 }
 
 // standStill sets the clock when a script begins, so that it stands still within
@@ -106,7 +106,7 @@ func Open(address string, cluster bool) (redis.UniversalClient, error) {
 }
 
 // followCluster turns a client of one node into one of its whole cluster.
-func (s *Store) followCluster(ctx context.Context) {
+func (s *Backend) followCluster(ctx context.Context) {
 	node, ok := s.Redis.(*redis.Client)
 	if !ok {
 		return
@@ -131,7 +131,7 @@ func (s *Store) followCluster(ctx context.Context) {
 }
 
 // Close ends the client, and the server where that is embedded.
-func (s *Store) Close() {
+func (s *Backend) Close() {
 	s.Redis.Close()
 	if s.embedded != nil {
 		s.embedded.Close()

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/script"
+)
+
+// Store is one Redis and what is said of it once. It is immutable, safe for
+// concurrent use and needs no Close. The zero Store is not usable.
+type Store struct {
+	client script.Client
+	opts   Options
+}
+
+var errStore = fmt.Errorf("%w: rdb is a nil or zero Store: make one with store.Open, and check its error first", script.ErrClient)
+
+// Open makes a store of a go-redis client: each call makes another, though the
+// client may be the same. Nil opts are the zero Options. It sends nothing.
+//
+// The error joins every fault, each with its field and the remedy, and matches
+// [script.ErrClient] if the client cannot be used.
+func Open(rdb script.Client, opts *Options) (*Store, error) {
+	own, err := opts.settled()
+	if inside, is := rdb.(*Store); is {
+		if !inside.made() {
+			return nil, fmt.Errorf("store.Open: %w", errors.Join(errStore, err))
+		}
+		rdb = inside.client
+	}
+	_, unusable := script.NewRunner(rdb, nil)
+	if err := errors.Join(unusable, err); err != nil {
+		return nil, fmt.Errorf("store.Open: %w", err)
+	}
+	return &Store{client: rdb, opts: own}, nil
+}
+
+// Process sends a command as the client does. It makes a Store a [script.Client],
+// so that a constructor takes either.
+func (s *Store) Process(ctx context.Context, cmd redis.Cmder) error {
+	if !s.made() {
+		return errStore
+	}
+	return s.client.Process(ctx, cmd)
+}
+
+// Client is the client that the store was opened with; a nil or zero store has none.
+func (s *Store) Client() script.Client {
+	if s == nil {
+		return nil
+	}
+	return s.client
+}
+
+func (s *Store) made() bool { return s != nil && s.client != nil }
+
+// Space makes the keys of one limiter, locker, guard or stock; the library's own
+// packages use it. The error is about the name. A nil or zero store has the default
+// prefix and no secret.
+func (s *Store) Space(kind, name string) (keyspace.Space, error) {
+	if !s.made() {
+		return keyspace.New(kind, name, DefaultPrefix, nil)
+	}
+	return keyspace.New(kind, name, s.opts.Prefix, s.opts.SubjectSecret)
+}
+
+// Budget is Options.Budget, or otherwise if that is 0 or the store is nil or zero.
+func (s *Store) Budget(otherwise time.Duration) time.Duration {
+	if s == nil || s.opts.Budget == 0 {
+		return otherwise
+	}
+	return s.opts.Budget
+}
+
+// Send makes a call of a [script.Runner]: see [script.Sender].
+func (s *Store) Send(ctx context.Context, call *script.Call) (any, error) {
+	if !s.made() {
+		return nil, &script.Error{Class: script.ErrConfiguration, Err: errStore}
+	}
+	return call.Send(ctx, call.Budget())
+}

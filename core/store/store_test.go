@@ -1,0 +1,291 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// unused is a client that sends nothing in its test.
+func unused(t *testing.T) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+func TestFaultsOfOptions(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	var none *redis.Client
+	var noStore *store.Store
+	for name, c := range map[string]struct {
+		rdb  script.Client
+		opts *store.Options
+		want []string // field and remedy
+	}{
+		"long prefix":     {rdb, &store.Options{Prefix: strings.Repeat("p", 65)}, []string{"Prefix", "up to 64"}},
+		"prefix braces":   {rdb, &store.Options{Prefix: "a{b}"}, []string{"Prefix", "without spaces and braces"}},
+		"prefix space":    {rdb, &store.Options{Prefix: "a b"}, []string{"Prefix"}},
+		"prefix newline":  {rdb, &store.Options{Prefix: "a\n"}, []string{"Prefix"}},
+		"short secret":    {rdb, &store.Options{SubjectSecret: make([]byte, 15)}, []string{"SubjectSecret has 15 bytes", "at least 16"}},
+		"empty secret":    {rdb, &store.Options{SubjectSecret: []byte{}}, []string{"SubjectSecret has 0 bytes", "nil for none"}},
+		"negative budget": {rdb, &store.Options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0"}},
+		"long budget":     {rdb, &store.Options{Budget: time.Hour + 1}, []string{"Budget is 1h0m0.000000001s"}},
+		"nil client":      {nil, nil, []string{"rdb is nil", "pass a connected"}},
+		"typed nil":       {none, nil, []string{"rdb is a nil", "pass a connected"}},
+		"zero client":     {&redis.Client{}, nil, []string{"rdb is a zero", "redis.NewClient"}},
+		"pipeline":        {rdb.Pipeline(), nil, []string{"pipeline", "pass the client itself"}},
+		"nil store":       {noStore, nil, []string{"rdb is a nil or zero Store", "store.Open"}},
+		"zero store":      {&store.Store{}, nil, []string{"rdb is a nil or zero Store", "store.Open"}},
+		"all of it wrong": {nil, &store.Options{Prefix: "{", SubjectSecret: []byte("s"), Budget: -1}, []string{"rdb", "Prefix", "SubjectSecret", "Budget"}},
+	} {
+		st, err := store.Open(c.rdb, c.opts)
+		if st != nil {
+			t.Errorf("%s: there is a store", name)
+		}
+		for _, want := range append(c.want, "store.Open: ") {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is not in the error %v", name, want, err)
+			}
+		}
+		if c.opts == nil && !errors.Is(err, script.ErrClient) {
+			t.Errorf("%s: got %v, want an ErrClient", name, err)
+		}
+	}
+}
+
+// constructors are those of every primitive.
+var constructors = map[string]func(script.Client) error{
+	"limit.New": func(rdb script.Client) error {
+		_, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Second}}, nil)
+		return err
+	},
+	"limit.NewConcurrency": func(rdb script.Client) error { _, err := limit.NewConcurrency(rdb, "n", 1, nil); return err },
+	"lock.New":             func(rdb script.Client) error { _, err := lock.New(rdb, "n", nil); return err },
+	"idempotency.New":      func(rdb script.Client) error { _, err := idempotency.New(rdb, "n", nil); return err },
+	"stock.New":            func(rdb script.Client) error { _, err := stock.New(rdb, "n", nil); return err },
+	"script.NewRunner":     func(rdb script.Client) error { _, err := script.NewRunner(rdb, nil); return err },
+}
+
+// TestAStoreThatWasNotMadeIsRefused: an error of Open that nobody looked at is
+// named by the next constructor.
+func TestAStoreThatWasNotMadeIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, construct := range constructors {
+		for _, st := range []*store.Store{nil, {}} {
+			if err := construct(st); !errors.Is(err, script.ErrClient) {
+				t.Errorf("%s of a store that was not made: got %v, want an ErrClient", name, err)
+			}
+		}
+	}
+}
+
+// TestAStoreHidesNoRing: what refuses a Ring refuses a store of one.
+func TestAStoreHidesNoRing(t *testing.T) {
+	t.Parallel()
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	t.Cleanup(func() { ring.Close() })
+	st, err := store.Open(ring, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"lock.New", "idempotency.New", "stock.New"} {
+		if err := constructors[name](st); err == nil || !strings.Contains(err.Error(), "rdb is a Ring") {
+			t.Errorf("%s of a store of a Ring: got %v, want that it is a Ring", name, err)
+		}
+	}
+	for _, name := range []string{"limit.New", "limit.NewConcurrency"} {
+		if err := constructors[name](st); err != nil {
+			t.Errorf("%s of a store of a Ring: %v", name, err)
+		}
+	}
+}
+
+// TestOneStoreAClient: a client that a constructor may know by its pointer is one
+// store, and another client or Open is another.
+func TestOneStoreAClient(t *testing.T) {
+	t.Parallel()
+	one, other := unused(t), unused(t)
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	t.Cleanup(func() { cluster.Close() })
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	t.Cleanup(func() { ring.Close() })
+	pipeliner, err := one.AutoPipeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pipeliner.Close() })
+	seen := map[*store.Store]script.Client{}
+	for _, rdb := range []script.Client{one, other, cluster, ring, pipeliner} {
+		first, again := of(t, rdb), of(t, rdb)
+		if first != again {
+			t.Errorf("a %T has two stores", rdb)
+		}
+		if of(t, first) != first {
+			t.Errorf("the store of a %T is not its own store", rdb)
+		}
+		if before, ok := seen[first]; ok {
+			t.Errorf("a %T and a %T have one store", before, rdb)
+		}
+		seen[first] = rdb
+		if first.Client() != rdb {
+			t.Errorf("the store of a %T has another client", rdb)
+		}
+	}
+	if mine := storetest.At(t, one, "mine"); mine == of(t, one) || mine == storetest.At(t, one, "mine") {
+		t.Error("Open has returned a store that was there")
+	}
+	wrapped := struct{ *redis.Client }{one}
+	if of(t, wrapped) == of(t, wrapped) {
+		t.Error("a client of the user's own kind has a store in common with another")
+	}
+}
+
+func of(t *testing.T, rdb script.Client) *store.Store {
+	t.Helper()
+	st, err := store.Of(rdb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// TestNobodyKeepsAClientAlive: the registry of stores holds neither the client nor
+// the store.
+func TestNobodyKeepsAClientAlive(t *testing.T) {
+	t.Parallel()
+	gone := make(chan string, 2)
+	func() {
+		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+		st := of(t, rdb)
+		runtime.AddCleanup(rdb, func(what string) { gone <- what }, "the client")
+		runtime.AddCleanup(st, func(what string) { gone <- what }, "the store")
+		_ = rdb.Close()
+	}()
+	left := map[string]bool{"the client": true, "the store": true}
+	redistest.Await(t, 20*time.Second, "the client and its store to be collected", func() bool {
+		runtime.GC()
+		select {
+		case what := <-gone:
+			delete(left, what)
+		default:
+		}
+		return len(left) == 0
+	})
+}
+
+// TestOptionsReachEveryPrimitive: the prefix begins each key, and the secret hides
+// each subject.
+func TestOptionsReachEveryPrimitive(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { rdb.Close() })
+	secret := []byte("0123456789abcdef")
+	opts := &store.Options{Prefix: "mine", SubjectSecret: secret, Budget: 10 * time.Second}
+	st, err := store.Open(rdb, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(secret) // they were copied
+	opts.Prefix = "theirs"
+	before := m.Keys()
+	for name, ask := range map[string]func(ctx context.Context) error{
+		"limit": func(ctx context.Context) error {
+			l, err := limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Minute}}, &limit.Options{Fail: limit.FailClosed})
+			if err != nil {
+				return err
+			}
+			_, err = l.Take(ctx, "alice")
+			return err
+		},
+		"inflight": func(ctx context.Context) error {
+			c, err := limit.NewConcurrency(st, "n", 1, &limit.ConcurrencyOptions{Fail: limit.FailClosed})
+			if err != nil {
+				return err
+			}
+			s, err := c.Acquire(ctx, "alice")
+			if err == nil {
+				t.Cleanup(func() { _ = s.Release(context.Background()) })
+			}
+			return err
+		},
+		"lock": func(ctx context.Context) error {
+			l, err := lock.New(st, "n", &lock.Options{NoRenewal: true})
+			if err != nil {
+				return err
+			}
+			_, err = l.As("alice").Try(ctx, "alice")
+			return err
+		},
+		"guard": func(ctx context.Context) error {
+			g, err := idempotency.New(st, "n", nil)
+			if err != nil {
+				return err
+			}
+			_, err = g.Do(ctx, "alice", func(context.Context) ([]byte, error) { return nil, nil })
+			return err
+		},
+		"stock": func(ctx context.Context) error {
+			s, err := stock.New(st, "n", nil)
+			if err != nil {
+				return err
+			}
+			if _, err := s.Open(ctx, "alice", 1, time.Now().Add(time.Hour)); err != nil {
+				return err
+			}
+			_, err = s.Reserve(ctx, "alice", "alice", "alice", &stock.ReserveOptions{Confirm: true})
+			return err
+		},
+	} {
+		if err := ask(t.Context()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		found := false
+		for _, key := range m.Keys() {
+			found = found || strings.HasPrefix(key, "mine:"+name+":n:{#")
+		}
+		if !found {
+			t.Errorf("no key of %q begins with mine: and hides its subject: %q", name, m.Keys())
+		}
+	}
+	for _, key := range m.Keys() {
+		if text := key + m.Dump(); strings.Contains(text, "alice") {
+			t.Errorf("alice can be read in Redis: %s", text)
+		}
+	}
+	if len(before) > 0 || len(m.Keys()) != 5 {
+		t.Errorf("got the keys %q, want one of each primitive", m.Keys())
+	}
+}
+
+// TestBudgetIsTheDefaultOfAll: a server that does not answer keeps each primitive
+// for as long as the store says.
+func TestBudgetIsTheDefaultOfAll(t *testing.T) {
+	t.Parallel()
+	st := storetest.Open(t, unused(t), store.Options{Budget: 7 * time.Second})
+	if got := st.Budget(time.Second); got != 7*time.Second {
+		t.Errorf("Budget is %v, want that of the options", got)
+	}
+	if got := storetest.At(t, unused(t), "p").Budget(time.Second); got != time.Second {
+		t.Errorf("Budget is %v, want the primitive's own", got)
+	}
+}

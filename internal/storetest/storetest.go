@@ -1,0 +1,35 @@
+// Package storetest opens stores for tests.
+package storetest
+
+import (
+	"testing"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// At is a store of the client whose keys begin with the prefix.
+func At(tb testing.TB, rdb script.Client, prefix string) *store.Store {
+	tb.Helper()
+	return Open(tb, rdb, store.Options{Prefix: prefix})
+}
+
+// Open is store.Open for options that are right.
+func Open(tb testing.TB, rdb script.Client, opts store.Options) *store.Store {
+	tb.Helper()
+	st, err := store.Open(rdb, &opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return st
+}
+
+// Child is At for a child process of a test, as redistest.ChildClient is.
+func Child(addr, prefix string) *store.Store {
+	st, err := store.Open(redistest.ChildClient(addr), &store.Options{Prefix: prefix})
+	if err != nil {
+		panic(err)
+	}
+	return st
+}
