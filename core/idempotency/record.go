@@ -12,9 +12,9 @@ import (
 
 var (
 	beginScript    = script.New("guard_begin.lua", lua.GuardBegin)
-	renewScript    = script.New("guard_renew.lua", lua.GuardRenew)
-	completeScript = script.New("guard_complete.lua", lua.GuardComplete)
-	abandonScript  = script.New("guard_abandon.lua", lua.GuardAbandon)
+	renewScript    = script.New("guard_renew.lua", lua.GuardRenew).Essential()
+	completeScript = script.New("guard_complete.lua", lua.GuardComplete).Essential()
+	abandonScript  = script.New("guard_abandon.lua", lua.GuardAbandon).Essential()
 	resolveScript  = script.New("guard_resolve.lua", lua.GuardResolve)
 	forgetScript   = script.New("guard_forget.lua", lua.GuardForget)
 	inspectScript  = script.New("guard_inspect.lua", lua.GuardInspect)

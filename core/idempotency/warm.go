@@ -18,6 +18,6 @@ func (g *Guard) Warm(ctx context.Context) error {
 	if !g.made() {
 		return errGuard
 	}
-	return ask.Warm(ctx, g.store, inspectScript, g.space.Key("warm", ""),
+	return ask.Warm(ctx, g.store, ask.About(inspectScript, g.space.Key("warm", "")),
 		beginScript, renewScript, completeScript, abandonScript, resolveScript, forgetScript, inspectScript)
 }

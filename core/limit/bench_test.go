@@ -123,12 +123,12 @@ func BenchmarkAcquire(b *testing.B) {
 	})
 	ctx := b.Context()
 	one := script.New("one.lua", "return 1")
-	d, err := newDoor(storetest.At(b, rdb, "neap"), 5*time.Second)
+	d, err := newAsker(storetest.At(b, rdb, "neap"), 5*time.Second)
 	if err != nil {
 		b.Fatal(err)
 	}
 	floor := func() {
-		if _, err := d.run(ctx, one, []string{"neap:floor:{s}"}); err != nil {
+		if _, err := d.Run(ctx, one, []string{"neap:floor:{s}"}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,20 @@
 package limit
 
-import "time"
+import (
+	"sync"
+	"time"
+)
+
+// sights are the last readings of the servers' clocks, by the server's address.
+type sights struct{ seen sync.Map }
+
+func (s *sights) last(address string) *sight {
+	v, _ := s.seen.Load(address)
+	known, _ := v.(*sight)
+	return known
+}
+
+func (s *sights) note(address string, seen *sight) { s.seen.Store(address, seen) }
 
 // moment is when something happened by a clock that was seen from afar, in
 // microseconds.

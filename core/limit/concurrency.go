@@ -63,11 +63,11 @@ func NewConcurrency(rdb script.Client, name string, limit int64, opts *Concurren
 	if err := errors.Join(err, unusable); err != nil {
 		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
 	}
-	door, err := newDoor(st, c.opts.Budget)
+	at, err := newAsker(st, c.opts.Budget)
 	if err != nil {
 		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
 	}
-	c.lease = newLeases(door, limit, c.opts.Lease)
+	c.lease = newLeases(at, limit, c.opts.Lease)
 	return c, nil
 }
 
@@ -152,7 +152,7 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 	case err == nil:
 		s.Decision = c.decision(granted, n)
 		return nil
-	case isCallers(err) || c.opts.Fail == FailClosed:
+	case ask.IsCallers(err) || c.opts.Fail == FailClosed:
 		return err
 	case c.opts.Fail == FailOpen:
 		s.Decision = Decision{Allowed: true, Degraded: true, Cause: err}
@@ -185,7 +185,7 @@ func (c *Concurrency) take(ctx context.Context, s *Slot) (n int64, granted bool,
 }
 
 // unanswered says of an error that the script may have run nonetheless.
-func unanswered(err error) bool { return isCallers(err) || errors.Is(err, script.ErrMaybeExecuted) }
+func unanswered(err error) bool { return ask.IsCallers(err) || errors.Is(err, script.ErrMaybeExecuted) }
 
 // mostRestored is how many slots one call takes again.
 const mostRestored = 1000
@@ -296,6 +296,6 @@ func (c *Concurrency) Stats() ConcurrencyStats {
 		Allowed: s.Allowed, Denied: s.Denied, Failed: s.Failed, Canceled: s.Canceled, Degraded: s.Degraded,
 		InFlight: c.held.size(),
 		Undoing:  u.Pending, Undone: u.Undone, Lapsing: u.Overflowed,
-		Open: c.lease != nil && c.lease.door.open(),
+		Open: c.lease != nil && c.lease.open(),
 	}
 }

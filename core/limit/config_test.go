@@ -187,7 +187,7 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := onRedis.remote.door.runner; *got != *want {
+	if got := onRedis.remote.Runner; *got != *want {
 		t.Errorf("the default budget is not 50 ms: %+v", *got)
 	}
 	if keys := onRedis.remote.keys(onRedis, "s", nil); keys[0] != "neap:limit:zero:{s}:window-1-1h" {

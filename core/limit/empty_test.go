@@ -271,7 +271,7 @@ func TestRestoreThatIsNotAnswered(t *testing.T) {
 	}
 	hook := &losing{Client: rdb, proxy: proxy}
 	var err error
-	if c.lease.door, err = newDoor(storetest.At(t, hook, prefix), 5*time.Second); err != nil {
+	if c.lease.asker, err = newAsker(storetest.At(t, hook, prefix), 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := c.Acquire(t.Context(), "s"); err == nil || s != nil {

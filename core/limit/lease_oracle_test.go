@@ -128,7 +128,7 @@ func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
 
 func newTestLeases(t *testing.T, rdb script.Client, limit int64, lease time.Duration) *leases {
 	t.Helper()
-	d, err := newDoor(storetest.At(t, rdb, "neap"), 10*time.Second)
+	d, err := newAsker(storetest.At(t, rdb, "neap"), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

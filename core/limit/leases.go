@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -11,20 +12,21 @@ import (
 var (
 	acquireScript = script.New("inflight_acquire.lua", lua.InflightAcquire)
 	restoreScript = script.New("inflight_restore.lua", lua.InflightRestore)
-	renewScript   = script.New("inflight_renew.lua", lua.InflightRenew)
-	releaseScript = script.New("inflight_release.lua", lua.InflightRelease)
+	renewScript   = script.New("inflight_renew.lua", lua.InflightRenew).Essential()
+	releaseScript = script.New("inflight_release.lua", lua.InflightRelease).Essential()
 	countScript   = script.New("inflight_count.lua", lua.InflightCount)
 )
 
 // leases are the scripts on a sorted set of leases.
 type leases struct {
-	door                  *door
+	*asker
+
 	limit, lease, longest any
 }
 
-func newLeases(d *door, limit int64, lease time.Duration) *leases {
+func newLeases(at *asker, limit int64, lease time.Duration) *leases {
 	return &leases{
-		door:  d,
+		asker: at,
 		limit: integer(limit),
 		lease: integer(lease.Microseconds()),
 		// The set outlives the last lease in it, which ends between two milliseconds.
@@ -57,7 +59,7 @@ func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (
 	for _, s := range held {
 		args = append(args, s.token)
 	}
-	reply, err := l.door.run(ctx, restoreScript, []string{key}, args...)
+	reply, err := l.Run(ctx, restoreScript, []string{key}, args...)
 	if err != nil {
 		return 0, false, nil, err
 	}
@@ -93,7 +95,7 @@ func (l *leases) count(ctx context.Context, key string) (int64, error) {
 }
 
 func (l *leases) run(ctx context.Context, s *script.Script, key string, args ...any) (int64, error) {
-	reply, err := l.door.run(ctx, s, []string{key}, args...)
+	reply, err := l.Run(ctx, s, []string{key}, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -105,9 +107,8 @@ func (l *leases) run(ctx context.Context, s *script.Script, key string, args ...
 }
 
 func (l *leases) warm(ctx context.Context, key string) error {
-	return l.door.warm(ctx, func(ctx context.Context, patient *door) error {
-		asked := leases{door: patient}
-		_, err := asked.count(ctx, key)
+	return ask.Warm(ctx, l.store, func(ctx context.Context, patient *script.Runner) error {
+		_, err := patient.Run(ctx, countScript, []string{key})
 		return err
 	}, acquireScript, restoreScript, renewScript, releaseScript, countScript)
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
@@ -38,11 +39,11 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 	if err := errors.Join(err, unusable); err != nil {
 		return nil, fmt.Errorf("limit.New: %w", err)
 	}
-	door, err := newDoor(st, l.opts.Budget)
+	at, err := newAsker(st, l.opts.Budget)
 	if err != nil {
 		return nil, fmt.Errorf("limit.New: %w", err)
 	}
-	l.remote = newRemote(door, l.space, l.rules)
+	l.remote = newRemote(at, l.space, l.rules)
 	return l, nil
 }
 
@@ -90,7 +91,7 @@ func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	other.rules = rules
 	other.queues = newQueues(l.opts.MaxWaiting, &l.count.waiting)
 	if l.remote != nil {
-		other.remote = newRemote(l.remote.door, l.space, rules)
+		other.remote = newRemote(l.remote.asker, l.space, rules)
 	}
 	return &other, nil
 }
@@ -161,7 +162,7 @@ func (l *Limiter) settle(ctx context.Context, g *grant, peek bool, cause error) 
 	switch {
 	case cause == nil:
 		return l.decision(g, peek), nil
-	case isCallers(cause) || l.opts.Fail == FailClosed:
+	case ask.IsCallers(cause) || l.opts.Fail == FailClosed:
 		return Decision{}, cause
 	case l.opts.Fail == FailOpen:
 		g.open = true
@@ -247,6 +248,6 @@ func (l *Limiter) Stats() Stats {
 	misuse.Made(l.made(), errLimiter)
 	s := l.count.stats()
 	s.LocalStates = l.local.size()
-	s.Open = l.remote != nil && l.remote.door.open()
+	s.Open = l.remote != nil && l.remote.open()
 	return s
 }

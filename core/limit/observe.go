@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -63,7 +64,7 @@ func outcomeOf(d *Decision, err error) Outcome {
 		return Allowed
 	case err == nil:
 		return Denied
-	case isCallers(err):
+	case ask.IsCallers(err):
 		return Canceled
 	}
 	return Failed

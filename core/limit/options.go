@@ -24,7 +24,8 @@ const (
 // copied by the constructors. A local limiter has no use for Budget and Fail.
 type Options struct {
 	// Budget is the most time a decision takes, whatever the client's own
-	// timeouts are: at least a millisecond. 0 means the store's, or DefaultBudget.
+	// timeouts are: at least a millisecond. 0 means the store's, or DefaultBudget. Until
+	// Redis has first answered this process, calls have the store's FirstContact.
 	Budget time.Duration
 	// Fail is how to decide when Redis cannot; the zero value is FailLocal.
 	Fail FailMode

@@ -114,6 +114,9 @@ func TestBoundedTime(t *testing.T) {
 	}
 }
 
+// openFor is how long an open breaker lets nothing through.
+const openFor = 250 * time.Millisecond
+
 // decidesInTime asks more often than it takes to open the breaker.
 func decidesInTime(t *testing.T, rdb script.Client, mode FailMode) {
 	l, err := New(rdb, "bounded", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: mode})
@@ -122,7 +125,7 @@ func decidesInTime(t *testing.T, rdb script.Client, mode FailMode) {
 		return
 	}
 	stood := redistest.Witness(t)
-	for i := range tripInARow + 5 {
+	for i := range 25 {
 		began := time.Now()
 		d, err := l.Take(t.Context(), "s")
 		if took := time.Since(began); took >= 2*time.Second+stood() {

@@ -119,8 +119,8 @@ func (l *Limiter) giveBack(ctx context.Context, g *grant) (given bool, err error
 // of the take gives nothing back too late, however late it runs itself.
 func (r *remote) refund(ctx context.Context, l *Limiter, g *grant) (given bool, err error) {
 	keys, policies := r.charged(l, g)
-	node := r.door.node(ctx, keys[0])
-	known, fresh := node.clock.Load(), false
+	node := r.store.Node(ctx, keys[0])
+	known, fresh := r.clocks.last(node), false
 	if known == nil || known.vague(g) {
 		fresh = true
 		if known, _, err = r.giveBack(ctx, node, keys, "0", "0", "0", "0"); err != nil {
@@ -161,9 +161,9 @@ func (r *remote) charged(l *Limiter, g *grant) (keys []string, args []any) {
 }
 
 // giveBack runs the script once, and sees the server's clock.
-func (r *remote) giveBack(ctx context.Context, n *node, keys []string, args ...any) (*sight, bool, error) {
+func (r *remote) giveBack(ctx context.Context, node string, keys []string, args ...any) (*sight, bool, error) {
 	seen := &sight{sent: time.Now()}
-	reply, err := r.door.run(ctx, refundScript, keys, args...)
+	reply, err := r.Run(ctx, refundScript, keys, args...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -173,6 +173,6 @@ func (r *remote) giveBack(ctx context.Context, n *node, keys []string, args ...a
 		return nil, false, &script.Error{Script: refundScript.Name(), Class: script.ErrFailed, Err: errReply}
 	}
 	seen.at = max(at, -at)
-	n.clock.Store(seen)
+	r.clocks.note(node, seen)
 	return seen, at > 0, nil
 }

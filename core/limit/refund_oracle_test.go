@@ -24,7 +24,7 @@ func (c *clocked) refund(tb testing.TB, p past, at moment) bool {
 		return false
 	}
 	args := append([]any{integer(p.grant.cost), integer(at.soonest), integer(at.latest), "0"}, policies...)
-	seen, got, err := c.remote.giveBack(tb.Context(), c.remote.door.node(tb.Context(), keys[0]), keys, args...)
+	seen, got, err := c.remote.giveBack(tb.Context(), c.remote.store.Node(tb.Context(), keys[0]), keys, args...)
 	if err != nil {
 		tb.Fatal(err)
 	}

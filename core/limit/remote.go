@@ -19,15 +19,16 @@ var errReply = errors.New("the reply is not a decision: is the client really con
 
 // remote keeps the state in Redis: one script call a decision.
 type remote struct {
-	door   *door
+	*asker
+
 	space  keyspace.Space
 	script *script.Script
 	alone  bool
 	args   []any // for a cost of one permit
 }
 
-func newRemote(door *door, space keyspace.Space, rules []rule) *remote {
-	r := &remote{door: door, space: space, script: setScript}
+func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
+	r := &remote{asker: at, space: space, script: setScript}
 	if len(rules) == 1 && !rules[0].id().shadow && rules[0].alone() != nil {
 		r.alone = true
 		r.script = rules[0].alone()
@@ -64,7 +65,7 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	default:
 		args = append([]any{integer(g.cost)}, args[1:]...)
 	}
-	reply, err := r.door.run(ctx, r.script, r.keys(l, g.subject, few[:0]), args...)
+	reply, err := r.Run(ctx, r.script, r.keys(l, g.subject, few[:0]), args...)
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,8 @@ type Stats struct {
 	Waiting int
 	// LocalStates is how many states are kept in process now.
 	LocalStates int
-	// Open says whether calls are held back now because Redis, or a node of
-	// the cluster, did not answer. What nobody has asked for a minute is not
-	// counted: it may have left the cluster.
+	// Open reports whether calls are held back now because Redis, or a node of
+	// the cluster, did not answer others of this budget on the same store.
 	Open bool
 }
 
@@ -39,9 +38,8 @@ type ConcurrencyStats struct {
 	// Lapsing how many are left to lapse since 100,000 were being undone.
 	Undoing         int
 	Undone, Lapsing uint64
-	// Open says whether calls are held back now because Redis, or a node of
-	// the cluster, did not answer. What nobody has asked for a minute is not
-	// counted: it may have left the cluster.
+	// Open reports whether calls are held back now because Redis, or a node of
+	// the cluster, did not answer others of this budget on the same store.
 	Open bool
 }
 

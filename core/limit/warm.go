@@ -2,15 +2,11 @@ package limit
 
 import (
 	"context"
-	"errors"
-	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
-
-// warmBudget is for a Warm whose context has no deadline.
-const warmBudget = 10 * time.Second
 
 // Warm connects to Redis and has it load the limiter's scripts, on every node
 // of a cluster, and makes one decision that takes nothing: the first requests
@@ -32,28 +28,9 @@ func (l *Limiter) Warm(ctx context.Context) error {
 }
 
 func (r *remote) warm(ctx context.Context, l *Limiter) error {
-	return r.door.warm(ctx, func(ctx context.Context, patient *door) error {
+	return ask.Warm(ctx, r.store, func(ctx context.Context, patient *script.Runner) error {
 		asked := *r
-		asked.door = patient
+		asked.asker = &asker{Runner: patient}
 		return asked.take(ctx, l, newGrant("warm", 0, len(l.rules)))
 	}, r.script, resetScript, refundScript)
-}
-
-// warm loads the scripts and then asks once, by way of a door with time.
-func (d *door) warm(ctx context.Context, ask func(context.Context, *door) error, scripts ...*script.Script) error {
-	ctx, cancel := context.WithTimeout(ctx, warmBudget)
-	defer cancel()
-	patient, err := newDoor(d.store, warmBudget)
-	if err != nil {
-		return err
-	}
-	err = patient.runner.Load(ctx, scripts...)
-	if err != nil && !errors.Is(err, script.ErrConfiguration) {
-		return err
-	}
-	if err := ask(ctx, patient); err != nil {
-		return err
-	}
-	d.answered()
-	return nil
 }

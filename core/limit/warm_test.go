@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -52,7 +53,8 @@ func TestWarmHasItsOwnTime(t *testing.T) {
 	rdb := &hooked{Client: client}
 	slow := func(redis.Cmder) { time.Sleep(50 * time.Millisecond) } // which is longer than the budget
 	rdb.before.Store(&slow)
-	l, err := New(rdb, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: time.Millisecond, Fail: FailClosed})
+	st := storetest.Open(t, rdb, store.Options{FirstContact: time.Millisecond})
+	l, err := New(st, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: time.Millisecond, Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,12 @@ import (
 
 var (
 	acquireScript = script.New("lock_acquire.lua", lua.LockAcquire)
-	extendScript  = script.New("lock_extend.lua", lua.LockExtend)
-	releaseScript = script.New("lock_release.lua", lua.LockRelease)
+	extendScript  = script.New("lock_extend.lua", lua.LockExtend).Essential()
+	releaseScript = script.New("lock_release.lua", lua.LockRelease).Essential()
 	forceScript   = script.New("lock_force.lua", lua.LockForce)
 	inspectScript = script.New("lock_inspect.lua", lua.LockInspect)
 	startScript   = script.New("once_start.lua", lua.OnceStart)
-	endScript     = script.New("once_end.lua", lua.OnceEnd)
+	endScript     = script.New("once_end.lua", lua.OnceEnd).Essential()
 
 	errReply = errors.New("the reply is not about a lock: is the client really connected to Redis?")
 )

@@ -18,6 +18,6 @@ func (l *Locker) Warm(ctx context.Context) error {
 	if !l.made() {
 		return errLocker
 	}
-	return ask.Warm(ctx, l.store, inspectScript, l.space.Key("warm", ""),
+	return ask.Warm(ctx, l.store, ask.About(inspectScript, l.space.Key("warm", "")),
 		acquireScript, extendScript, releaseScript, forceScript, inspectScript, startScript, endScript)
 }

@@ -9,9 +9,10 @@ import (
 // Script is constant Lua text. It is immutable and safe for concurrent use. The
 // zero Script is not usable: New makes one.
 type Script struct {
-	name   string
-	source any // boxed once, so that a call does not
-	sha    any
+	name      string
+	source    any // boxed once, so that a call does not
+	sha       any
+	essential bool
 }
 
 // New makes a script. The name is the file's, without directory; errors carry
@@ -19,6 +20,22 @@ type Script struct {
 func New(name, source string) *Script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // as above
 	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+}
+
+// Essential is a copy of the script for what ends or takes back something that was
+// granted: a store sends its calls even while it holds others back because Redis did
+// not answer lately. Without a store it is the same script.
+func (s *Script) Essential() *Script {
+	s.made()
+	own := *s
+	own.essential = true
+	return &own
+}
+
+// IsEssential reports whether the script was made by Essential.
+func (s *Script) IsEssential() bool {
+	s.made()
+	return s.essential
 }
 
 // Name is the file's name.

@@ -140,9 +140,13 @@ func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOption
 // take asks for the units until it is said whether there are any: what has
 // lapsed comes back first. n is 1 to 4 where there are.
 func (s *Stock) take(ctx context.Context, q *question, term any) (n int64, asked time.Time, in ask.Doubt, err error) {
+	asks := reserveScript
+	if term == confirmed {
+		asks = confirmScript
+	}
 	var lapsed sweeping
 	for {
-		n, asked, more, err := s.number(ctx, reserveScript, q.key, q.buyer, q.id, q.quantity, term, q.token)
+		n, asked, more, err := s.number(ctx, asks, q.key, q.buyer, q.id, q.quantity, term, q.token)
 		in.Add(more)
 		switch {
 		case err != nil:

@@ -21,9 +21,10 @@ import (
 var (
 	openScript    = script.New("stock_open.lua", lua.StockOpen)
 	reserveScript = script.New("stock_reserve.lua", lua.StockReserve)
-	renewScript   = script.New("stock_renew.lua", lua.StockRenew)
-	cancelScript  = script.New("stock_cancel.lua", lua.StockCancel)
-	sweepScript   = script.New("stock_sweep.lua", lua.StockSweep)
+	confirmScript = reserveScript.Essential()
+	renewScript   = script.New("stock_renew.lua", lua.StockRenew).Essential()
+	cancelScript  = script.New("stock_cancel.lua", lua.StockCancel).Essential()
+	sweepScript   = script.New("stock_sweep.lua", lua.StockSweep).Essential()
 	restockScript = script.New("stock_restock.lua", lua.StockRestock)
 	leftScript    = script.New("stock_left.lua", lua.StockLeft)
 	buyersScript  = script.New("stock_buyers.lua", lua.StockBuyers)

@@ -18,6 +18,6 @@ func (s *Stock) Warm(ctx context.Context) error {
 	if !s.made() {
 		return errStock
 	}
-	return ask.Warm(ctx, s.store, leftScript, s.space.Key("warm", ""),
+	return ask.Warm(ctx, s.store, ask.About(leftScript, s.space.Key("warm", "")),
 		openScript, reserveScript, renewScript, cancelScript, sweepScript, restockScript, leftScript, buyersScript, forgetScript)
 }

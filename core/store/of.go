@@ -41,7 +41,7 @@ func alone(rdb script.Client) (*Store, error) {
 		return nil, err
 	}
 	own, err := (*Options)(nil).settled()
-	return &Store{client: rdb, opts: own}, err
+	return newStore(rdb, own), err
 }
 
 // stores has the stores of clients, a weak.Pointer[Store] under the client's own

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
@@ -12,10 +13,12 @@ import (
 // DefaultPrefix, which is "neap", begins every key if Options.Prefix is empty.
 const DefaultPrefix = keyspace.DefaultPrefix
 
-// The range of a Budget.
+// The ranges of the options.
 const (
 	minBudget = time.Millisecond
 	maxBudget = time.Hour
+
+	maxContact = time.Minute
 )
 
 // Options are a store's options. The zero value is ready to use; Open copies it.
@@ -32,6 +35,19 @@ type Options struct {
 	// hour; 0 means limit.DefaultBudget (50 ms) for limits and script.DefaultBudget
 	// (250 ms) for everything else.
 	Budget time.Duration
+	// FirstContact is how long after its first call a store waits for a server that it
+	// has never had an answer from: to connect may take longer than a Budget. Within
+	// that time a call to it takes until then, or to its caller's deadline, and after it
+	// the Budget. So a Redis that is away when a process starts costs it once. It is up
+	// to a minute; 0 means DefaultFirstContact, and less than a Budget changes nothing.
+	FirstContact time.Duration
+	// Logger is told once that a server does not answer, and once that it is back, for
+	// each server and outage: its address, the class of the error, how many calls had no
+	// answer and for how long; never a key. Nil means slog.Default, as it is then.
+	//
+	// A server is lost if its breaker opens, or if a call fails and none has been answered
+	// for a second. It is back with the first answer after a second without a failure.
+	Logger *slog.Logger
 }
 
 // settled is a checked copy of the options.
@@ -41,6 +57,10 @@ func (o *Options) settled() (Options, error) {
 		own = *o
 		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 	}
+	fault := checkContact(own.FirstContact)
+	if own.FirstContact == 0 {
+		own.FirstContact = DefaultFirstContact
+	}
 	if own.Prefix == "" {
 		own.Prefix = DefaultPrefix
 	}
@@ -48,7 +68,15 @@ func (o *Options) settled() (Options, error) {
 		keyspace.CheckPrefix(own.Prefix),
 		keyspace.CheckSecret(own.SubjectSecret),
 		checkBudget(own.Budget),
+		fault,
 	)
+}
+
+func checkContact(d time.Duration) error {
+	if d >= 0 && d <= maxContact {
+		return nil
+	}
+	return fmt.Errorf("FirstContact is %v: use up to %v, or 0 for %v", d, maxContact, DefaultFirstContact)
 }
 
 func checkBudget(d time.Duration) error {

@@ -15,8 +15,16 @@ import (
 // Store is one Redis and what is said of it once. It is immutable, safe for
 // concurrent use and needs no Close. The zero Store is not usable.
 type Store struct {
-	client script.Client
-	opts   Options
+	client  script.Client
+	opts    Options
+	contact contact
+	nodes   nodes
+}
+
+func newStore(rdb script.Client, opts Options) *Store {
+	s := &Store{client: rdb, opts: opts, contact: contact{most: opts.FirstContact}, nodes: nodes{log: opts.Logger}}
+	s.nodes.follow(rdb)
+	return s
 }
 
 var errStore = fmt.Errorf("%w: rdb is a nil or zero Store: make one with store.Open, and check its error first", script.ErrClient)
@@ -38,7 +46,7 @@ func Open(rdb script.Client, opts *Options) (*Store, error) {
 	if err := errors.Join(unusable, err); err != nil {
 		return nil, fmt.Errorf("store.Open: %w", err)
 	}
-	return &Store{client: rdb, opts: own}, nil
+	return newStore(rdb, own), nil
 }
 
 // Process sends a command as the client does. It makes a Store a [script.Client],
@@ -78,10 +86,33 @@ func (s *Store) Budget(otherwise time.Duration) time.Duration {
 	return s.opts.Budget
 }
 
-// Send makes a call of a [script.Runner]: see [script.Sender].
+// Send makes a call of a [script.Runner], unless the breaker of its node and budget is
+// open: then the error is a [script.ErrNotExecuted], at once, but for essential
+// scripts. It is the library's own, as a [script.Sender].
 func (s *Store) Send(ctx context.Context, call *script.Call) (any, error) {
 	if !s.made() {
 		return nil, &script.Error{Class: script.ErrConfiguration, Err: errStore}
 	}
-	return call.Send(ctx, call.Budget())
+	b := s.nodes.breaker(ctx, call.Key(), call.Budget())
+	reply, err := b.send(ctx, call, s.contact.budget(b.node, call.Budget()))
+	if err == nil {
+		s.nodes.found()
+	}
+	return reply, err
+}
+
+// BreakerOpen reports whether calls of that budget are held back now because Redis,
+// or a node of it, did not answer. A node that nobody has asked for a minute is not
+// counted: it may have left the cluster.
+func (s *Store) BreakerOpen(budget time.Duration) bool {
+	return s.made() && s.nodes.open(budget)
+}
+
+// Node is the address of the server that has a key, and empty if the client has one
+// server or has had no answer yet. It sends nothing.
+func (s *Store) Node(ctx context.Context, key string) string {
+	if !s.made() {
+		return ""
+	}
+	return s.nodes.address(ctx, key)
 }

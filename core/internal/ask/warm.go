@@ -12,10 +12,12 @@ import (
 // warmBudget is for a Warm whose context has no deadline.
 const warmBudget = 10 * time.Second
 
-// Warm connects to Redis and has it load the scripts, and then runs one of them,
-// which changes nothing, to learn whether it may. A user who may not load scripts
-// is no error as long as they are there.
-func Warm(ctx context.Context, rdb script.Client, question *script.Script, key string, scripts ...*script.Script) error {
+// Warm connects to Redis and loads the scripts there, and then asks a question that
+// changes nothing, to learn whether it may. A user who may not load scripts is no
+// error as long as they are there.
+func Warm(
+	ctx context.Context, rdb script.Client, question func(ctx context.Context, patient *script.Runner) error, scripts ...*script.Script,
+) error {
 	misuse.Context(ctx)
 	ctx, cancel := context.WithTimeout(ctx, warmBudget)
 	defer cancel()
@@ -27,6 +29,13 @@ func Warm(ctx context.Context, rdb script.Client, question *script.Script, key s
 	if err != nil && !errors.Is(err, script.ErrConfiguration) {
 		return err
 	}
-	_, err = patient.Run(ctx, question, []string{key})
-	return err
+	return question(ctx, patient)
+}
+
+// About is the question of a script that takes a key and no arguments.
+func About(sc *script.Script, key string) func(ctx context.Context, patient *script.Runner) error {
+	return func(ctx context.Context, patient *script.Runner) error {
+		_, err := patient.Run(ctx, sc, []string{key})
+		return err
+	}
 }

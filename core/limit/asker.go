@@ -1,0 +1,29 @@
+package limit
+
+import (
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+)
+
+// asker runs the scripts of a limit, within its budget, on the store that it shares
+// with others.
+type asker struct {
+	*script.Runner
+
+	store  *store.Store
+	budget time.Duration
+	clocks *sights
+}
+
+func newAsker(st *store.Store, budget time.Duration) (*asker, error) {
+	runner, err := script.NewRunner(st, &script.Options{Budget: budget})
+	if err != nil {
+		return nil, err
+	}
+	return &asker{Runner: runner, store: st, budget: budget, clocks: new(sights)}, nil
+}
+
+// open reports whether calls are held back.
+func (a *asker) open() bool { return a.store.BreakerOpen(a.budget) }

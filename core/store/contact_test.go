@@ -1,0 +1,137 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// late answers each call after a while, or not within the caller's time.
+type late struct{ by atomic.Int64 }
+
+func (l *late) Process(ctx context.Context, cmd redis.Cmder) error {
+	cmd.Args() // as one that was written
+	select {
+	case <-time.After(time.Duration(l.by.Load())):
+		cmd.(interface{ SetVal(val any) }).SetVal(int64(1))
+		return nil
+	case <-ctx.Done():
+		cmd.SetErr(ctx.Err())
+		return ctx.Err()
+	}
+}
+
+func aLimit(t *testing.T, rdb script.Client) *limit.Limiter {
+	t.Helper()
+	l, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// took asks once, and reports how long that took and whether Redis decided.
+func took(t *testing.T, l *limit.Limiter) (time.Duration, bool) {
+	t.Helper()
+	began := time.Now()
+	d, err := l.Take(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began), !d.Degraded
+}
+
+// TestFirstCallsMayConnect: calls that began together are decided by a Redis that
+// takes most of a second for the first answer, and later ones have their budget alone.
+func TestFirstCallsMayConnect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb late
+		rdb.by.Store(int64(900 * time.Millisecond))
+		l := aLimit(t, &rdb)
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() {
+				if spent, byRedis := took(t, l); !byRedis {
+					t.Errorf("a first call was decided without Redis after %v", spent)
+				}
+			})
+		}
+		wg.Wait()
+		if spent, byRedis := took(t, l); byRedis || spent != limit.DefaultBudget {
+			t.Errorf("a call after the first answer took %v, by Redis: %v; want its budget and no answer", spent, byRedis)
+		}
+	})
+}
+
+// TestADeadRedisCostsFirstContactOnce: all callers together wait until a second after
+// the first of them began, and nobody waits so long again.
+func TestADeadRedisCostsFirstContactOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb late
+		rdb.by.Store(int64(time.Hour))
+		l := aLimit(t, &rdb)
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				after := time.Duration(i) * 80 * time.Millisecond
+				time.Sleep(after)
+				if spent, byRedis := took(t, l); byRedis || spent != store.DefaultFirstContact-after {
+					t.Errorf("a call %v after the first took %v, want it to end a second after the first began", after, spent)
+				}
+			})
+		}
+		wg.Wait()
+		for range 3 {
+			if spent, _ := took(t, l); spent != limit.DefaultBudget {
+				t.Errorf("a call after the first contact failed took %v, want its budget", spent)
+			}
+		}
+	})
+}
+
+// TestFirstContactKeepsToTheCaller: a caller that has less time has less.
+func TestFirstContactKeepsToTheCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb late
+		rdb.by.Store(int64(time.Hour))
+		l := aLimit(t, &rdb)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := l.Take(ctx, "s")
+		if spent := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || spent != 300*time.Millisecond {
+			t.Errorf("a caller with 300 ms got %v after %v", err, spent)
+		}
+	})
+}
+
+// TestFirstContactIsAnOption of the store.
+func TestFirstContactIsAnOption(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[time.Duration]time.Duration{
+		0: store.DefaultFirstContact, 3 * time.Second: 3 * time.Second, time.Nanosecond: limit.DefaultBudget,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var rdb late
+			rdb.by.Store(int64(time.Hour))
+			l := aLimit(t, storetest.Open(t, &rdb, store.Options{FirstContact: option}))
+			if spent, _ := took(t, l); spent != want {
+				t.Errorf("with a FirstContact of %v the first call took %v, want %v", option, spent, want)
+			}
+		})
+	}
+}
