@@ -155,6 +155,43 @@ func TestHandleContext(t *testing.T) {
 	l.Saw(203, "", true)
 }
 
+// A handler that gives up behind HandleContext, which sends an empty 200 then, has
+// not answered.
+func TestHandleContextThatGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		new  gin.HandlerFunc
+		left int64
+	}{
+		"Nothing":  {func(*gin.Context) {}, 1},
+		"NoAnswer": {func(c *gin.Context) { c.Status(200); c.Writer.WriteHeaderNow() }, 1},
+		"Answer":   {func(c *gin.Context) { c.String(200, "nobody listens") }, 2},
+		"Nobody":   {func(c *gin.Context) { c.Status(204) }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limited, err := limit.NewLocal("logins", []limit.Policy{limit.FixedWindow{Limit: 2, Window: time.Hour}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			everyone := func(gate.Request) (string, error) { return "everyone", nil }
+			ctx, hangUp := context.WithCancel(t.Context())
+			engine := gin.New()
+			engine.GET("/old", ginlimit.Middleware(gate.RateLimit(limited, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures})),
+				func(c *gin.Context) {
+					c.Request.URL.Path = "/new"
+					hangUp()
+					engine.HandleContext(c)
+				})
+			engine.GET("/new", c.new)
+			engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/old", nil).WithContext(ctx))
+			if d, err := limited.Peek(t.Context(), "everyone"); err != nil || d.Remaining != c.left {
+				t.Errorf("%d permits are left, %v; want %d", d.Remaining, err, c.left)
+			}
+		})
+	}
+}
+
 func TestEarlyHints(t *testing.T) {
 	t.Parallel()
 	l := &gatefake.Leaving{T: t}

@@ -21,9 +21,12 @@ func recorded(c *gin.Context, capture int64, next gin.HandlerFunc) *gate.Reply {
 	next(c)
 	switch {
 	case outer.Written() && !w.used:
-		// Engine.HandleContext gives the handlers a writer from below this one.
+		// Engine.HandleContext gives the handlers a writer from below this one. It
+		// sends the header even when they have written nothing.
 		w.rec.Commit(outer.Status())
-		w.rec.Flushed()
+		if outer.Size() > 0 {
+			w.rec.Flushed()
+		}
 	case !outer.Written() && (len(c.Errors) > errs || c.FullPath() == ""):
 		return nil
 	}

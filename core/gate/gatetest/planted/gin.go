@@ -66,6 +66,10 @@ var ginBugs = []bug{
 		"what Engine.HandleContext writes below the recorder is taken for nothing",
 	},
 	{
+		"ginlimit/writer.go", "if outer.Size() > 0 {", "{",
+		"a handler that gives up behind Engine.HandleContext is taken for an answer",
+	},
+	{
 		"ginlimit/writer.go", "func (w *writer) Unwrap()", "func (w *writer) unwrap()",
 		"http.ResponseController does not find the connection",
 	},
