@@ -22,12 +22,13 @@ type admission struct {
 
 // leave settles the permit by the outcome. An unseen outcome counts, and so does a
 // handler that gave up: a panic, a connection taken over, or a client that hangs up
-// would be a way round the limit otherwise.
+// would be a way round the limit otherwise. A refusal further in counts, whatever
+// status it is rendered with.
 //
 // It waits for the refund, though the client may be gone: the limiter's budget
 // bounds it. Too late for a refund is no fault.
 func (a *admission) leave(reply *Reply) {
-	if reply == nil || reply.Status == 0 || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status) {
+	if reply == nil || reply.Status == 0 || reply.Refused || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status) {
 		return
 	}
 	err := a.limiter.Refund(context.WithoutCancel(a.ending.ctx), a.decision)

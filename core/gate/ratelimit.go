@@ -29,7 +29,8 @@ type RateLimitOptions struct {
 	//
 	// An outcome that the gate does not see counts, without asking Count: a
 	// panic, an answer left to middleware outside, a connection taken over
-	// before a status was sent. So does an empty 200 when the request's context
+	// before a status was sent. So does a refusal of a gate further in
+	// ([Reply.Refused]), whatever its status. So does an empty 200 when the request's context
 	// has ended, or the one that a gate of this package further in has made: because
 	// the client hung up, a deadline passed or a lock was lost. Frameworks make that
 	// of a handler that gives up. Any other answer means what it says, though the

@@ -308,3 +308,40 @@ func countEndedFurtherIn(t *testing.T, d Driver) {
 		})
 	}
 }
+
+// countRefusedFurtherIn: what a gate further in refuses counts, though it says so
+// with a 200.
+func countRefusedFurtherIn(t *testing.T, d Driver) {
+	const flood, admitted = 6, 3
+	for name, mount := range map[string]func(outer, inner gate.Gate) App{
+		"OneByOne": func(outer, inner gate.Gate) App {
+			return App{Gates: []gate.Gate{outer}, Routes: []Route{{Gates: []gate.Gate{inner}}}}
+		},
+		"Chained": func(outer, inner gate.Gate) App {
+			return App{Routes: []Route{{Gates: []gate.Gate{gate.Chain(outer, inner)}}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := perHour(t, "counting", admitted)
+			app := mount(
+				gate.RateLimit(l, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}),
+				gate.RateLimit(perHour(t, "inner", flood), gate.ByHeader("X-None"), &gate.RateLimitOptions{
+					Render: func(gate.Denial) gate.Reply { return gate.Reply{Status: 200, Body: []byte("refused")} },
+				}))
+			app.Routes[0].Method, app.Routes[0].Pattern, app.Routes[0].Handler = "GET", "/detail", never(t)
+			address := d.Serve(t, app)
+			for i := range flood {
+				want := 200
+				if i >= admitted {
+					want = 429
+				}
+				if a := get(t, address, "/detail"); a.status != want {
+					t.Errorf("request %d: got %d, want %d", i, a.status, want)
+				}
+			}
+			if n := used(t, l); n != admitted {
+				t.Errorf("%d permits are used, want %d", n, admitted)
+			}
+		})
+	}
+}

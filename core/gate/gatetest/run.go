@@ -85,6 +85,7 @@ var cases = []contract{
 	{"RateLimit/UnknownRoute", unknownRoute},
 	{"RateLimit/ClientIP", clientIPs},
 	{"Count/EndedFurtherIn", countEndedFurtherIn},
+	{"Count/RefusedFurtherIn", countRefusedFurtherIn},
 	{"Concurrency/Full", inFlight},
 	{"Concurrency/HandlerPanics", inFlightPanics},
 	{"Concurrency/ClientGone", inFlightGone},

@@ -116,13 +116,17 @@ var nethttpBugs = []bug{
 		"a gate inside a Chain does not find those of the Chain",
 	},
 	{
-		"core/gate/admission.go", "reply == nil || reply.Status == 0 || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status)",
-		"reply != nil && (reply.Status == 0 || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status))",
+		"core/gate/admission.go", "reply == nil || reply.Status == 0 || reply.Refused || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status)",
+		"reply != nil && (reply.Status == 0 || reply.Refused || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status))",
 		"a panic is a way round a limit of failures",
 	},
 	{
 		"core/gate/admission.go", "reply.Status == 0 || ", "",
 		"a connection taken over is a way round a limit",
+	},
+	{
+		"core/gate/admission.go", "reply.Refused || ", "",
+		"a limit of failures gives back what a gate further in refuses with a 200",
 	},
 	{
 		"core/gate/admission.go", " || a.ending.gaveUp(reply)", "",
