@@ -40,6 +40,7 @@ func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
 			send(c, pass.Reply)
 			return nil
 		}
+		c.Locals(refusedKey{}, nil) // a handler outside may have been refused a part before
 		if pass.Context != nil {
 			outer := c.UserContext()
 			c.SetUserContext(pass.Context)

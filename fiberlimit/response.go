@@ -30,7 +30,7 @@ func apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
 	}
 }
 
-// refusedKey finds, in a request's locals, the status that a gate refused the
+// refusedKey finds, in a request's locals, the reply that a gate refused the
 // request with.
 type refusedKey struct{}
 
@@ -45,7 +45,7 @@ func send(c *fiber.Ctx, reply *gate.Reply) {
 	response.SetStatusCode(sent.Status)
 	response.SetBody(sent.Body)
 	if sent.Refused {
-		c.Locals(refusedKey{}, sent.Status)
+		c.Locals(refusedKey{}, sent)
 	}
 	if c.Request().IsBodyStream() {
 		// fasthttp would read the rest of this body as the next request.
@@ -60,7 +60,8 @@ func captured(c *fiber.Ctx, capture int64) *gate.Reply {
 	}
 	response := c.Response()
 	reply := &gate.Reply{Status: response.StatusCode(), Header: fields(response)}
-	reply.Refused = c.Locals(refusedKey{}) == reply.Status
+	refusal, ok := c.Locals(refusedKey{}).(gate.Reply)
+	reply.Refused = ok && carries(response, refusal)
 	switch {
 	case response.IsBodyStream():
 		reply.Partial = true
@@ -71,6 +72,19 @@ func captured(c *fiber.Ctx, capture int64) *gate.Reply {
 		reply.Body = bytes.Clone(body[:min(int64(len(body)), capture)])
 	}
 	return reply
+}
+
+// carries says that a response is still the refusal, compressed perhaps, and no
+// answer that a handler has put in its place.
+func carries(response *fasthttp.Response, refusal gate.Reply) bool {
+	if response.StatusCode() != refusal.Status || response.IsBodyStream() {
+		return false
+	}
+	if bytes.Equal(response.Body(), refusal.Body) {
+		return true
+	}
+	plain, err := response.BodyUncompressed()
+	return err == nil && bytes.Equal(plain, refusal.Body)
 }
 
 // fields lists the header of a response. The Content-Type that fasthttp adds by

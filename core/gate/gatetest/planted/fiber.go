@@ -46,8 +46,16 @@ var fiberBugs = []bug{
 		"a refused request's unread body is taken for the next request",
 	},
 	{
-		"fiberlimit/response.go", "c.Locals(refusedKey{}, sent.Status)", "_ = refusedKey{}",
+		"fiberlimit/response.go", "c.Locals(refusedKey{}, sent)", "_ = refusedKey{}",
 		"a gate outside takes a refusal for an answer of the handler",
+	},
+	{
+		"fiberlimit/response.go", "ok && carries(response, refusal)", "ok && refusal.Status == reply.Status",
+		"a handler that was refused a part, and answers for itself with the same status, has not run",
+	},
+	{
+		"fiberlimit/middleware.go", "c.Locals(refusedKey{}, nil)", "_ = refusedKey{}",
+		"a refusal of a part stands for the next one, which has run",
 	},
 	{
 		"fiberlimit/response.go", "case response.IsBodyStream():", "case false:",
