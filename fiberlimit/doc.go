@@ -48,6 +48,9 @@
 // other middleware, and gates see what middleware has set there. You need it in
 // one more case: under StreamRequestBody, when middleware outside a gate first
 // strips a field and then reads the body itself, the trailer brings the field back.
+// Middleware that makes the header of a request anew hides what was sent: unless
+// DropTrailers has run before it, keys refuse the fields of a request whose length
+// is 0, unknown or that of chunks.
 //
 // To a client that sends Expect: 100-continue fasthttp says "100 Continue" before
 // any handler runs, so that a gate refuses a body that is too long when it has

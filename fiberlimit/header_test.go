@@ -3,12 +3,15 @@ package fiberlimit_test
 import (
 	"fmt"
 	"io"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
@@ -157,6 +160,77 @@ func TestDropTrailersOfAStreamThatOthersHaveRead(t *testing.T) {
 	for _, body := range []string{"4\r\nbody\r\n0\r\n\r\n", "0\r\n\r\n"} {
 		if got, want := answered(t, listening(t, app), chunkedHead+"\r\n"+body), "200 0 "+gate.ErrBodyConsumed.Error(); got != want {
 			t.Errorf("%q: got %q, want %q", body, got, want)
+		}
+	}
+}
+
+// Middleware that makes the header anew may copy the fields of a trailer into it.
+// A gate believes it where it can tell that there was none.
+func TestTrailersOfAHeaderMadeAnew(t *testing.T) {
+	t.Parallel()
+	anew := func(c *fiber.Ctx) error {
+		var clean fasthttp.RequestHeader
+		old := &c.Request().Header
+		clean.SetMethodBytes(old.Method())
+		clean.SetRequestURIBytes(old.RequestURI())
+		clean.SetHostBytes(old.Host())
+		clean.SetContentLength(old.ContentLength())
+		if a := old.Peek("X-A"); a != nil {
+			clean.SetBytesV("X-A", a)
+		}
+		clean.CopyTo(old)
+		return c.Next()
+	}
+	const seen, unseen = `200 ["1"] header:x-a=1`, `200 [] refused`
+	const plainHead = "POST /detail HTTP/1.1\r\nHost: example.com\r\nX-A: 1\r\n"
+	for name, c := range map[string]struct{ raw, want, dropped string }{
+		"Trailer":         {chunkedHead + "\r\n4\r\nbody\r\n0\r\nX-A: 1\r\n\r\n", unseen, unseen},
+		"TrailerAlone":    {chunkedHead + "\r\n0\r\nX-A: 1\r\n\r\n", unseen, unseen},
+		"TrailerOfAGet":   {strings.Replace(chunkedHead, "POST", "GET", 1) + "\r\n0\r\nX-A: 1\r\n\r\n", unseen, unseen},
+		"Chunks":          {chunkedHead + "X-A: 1\r\n\r\n4\r\nbody\r\n0\r\n\r\n", unseen, seen},
+		"Length":          {plainHead + "Content-Length: 4\r\n\r\nbody", seen, seen},
+		"LengthOfNothing": {plainHead + "Content-Length: 0\r\n\r\n", unseen, seen},
+		"GetWithoutABody": {strings.Replace(plainHead, "POST", "GET", 1) + "\r\n", seen, seen},
+	} {
+		for _, stream := range []bool{false, true} {
+			for drop, want := range map[bool]string{false: c.want, true: c.dropped} {
+				t.Run(fmt.Sprintf("%s/Stream=%t,Drop=%t", name, stream, drop), func(t *testing.T) {
+					t.Parallel()
+					app := fiber.New(fiber.Config{StreamRequestBody: stream, DisableStartupMessage: true})
+					if drop {
+						app.Use(fiberlimit.DropTrailers)
+					}
+					app.Use(anew)
+					app.All("/detail", told(names("X-A")))
+					if got := answered(t, listening(t, app), c.raw); got != want {
+						t.Errorf("got %q, want %q", got, want)
+					}
+				})
+			}
+		}
+	}
+	// DropTrailers comes too late for a header that was made anew before it.
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Use(anew, fiberlimit.DropTrailers)
+	app.Post("/detail", told(names("X-A")))
+	if got := answered(t, listening(t, app), chunkedHead+"\r\n4\r\nbody\r\n0\r\nX-A: 1\r\n\r\n"); got != unseen {
+		t.Errorf("before DropTrailers: got %q", got)
+	}
+}
+
+// A request that net/http hands on to Fiber has no trailer, though Fiber knows of
+// no header that was sent.
+func TestHeaderOfARequestMadeByHand(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.All("/detail", told(names("X-A")))
+	for _, method := range []string{"GET", "POST"} {
+		r := httptest.NewRequest(method, "/detail", nil)
+		r.Header.Set("X-A", "1")
+		w := httptest.NewRecorder()
+		adaptor.FiberApp(app).ServeHTTP(w, r)
+		if got := w.Body.String(); got != `["1"] header:x-a=1` {
+			t.Errorf("%s: got %q", method, got)
 		}
 	}
 }

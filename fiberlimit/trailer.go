@@ -19,9 +19,20 @@ import (
 // RawHeaders tells. A field that differs from that is unsure: a trailer may have
 // made it, or middleware outside the gate. It is left out, and keys refuse it.
 
-// trailed says that the header may have fields of a trailer.
+// trailed says that the header may have fields of a trailer. One that middleware
+// has made anew has lost its raw header. Its length then says what it can: fasthttp
+// has -1 for chunks, and 0 for chunks without a byte in them too. A request that no
+// server of fasthttp's has read, such as one of net/http handed on, has no trailer.
 func (q request) trailed() bool {
-	return chunked(q.c.Request().Header.RawHeaders()) && q.c.Locals(trailerDropped{}) == nil
+	if q.c.Locals(trailerDropped{}) != nil {
+		return false
+	}
+	header := &q.c.Request().Header
+	if raw := header.RawHeaders(); len(raw) > 0 {
+		return chunked(raw)
+	}
+	length := header.ContentLength()
+	return q.c.Context().ConnRequestNum() > 0 && (length == 0 || length == -1)
 }
 
 func chunked(raw []byte) bool {
@@ -35,7 +46,7 @@ func chunked(raw []byte) bool {
 }
 
 // trailerDropped is the key under which a request notes that [DropTrailers] has
-// seen it.
+// seen it, as it came.
 type trailerDropped struct{}
 
 // DropTrailers is middleware for app.Use, before any other. fasthttp puts the
@@ -51,13 +62,16 @@ type trailerDropped struct{}
 // What middleware before DropTrailers sets in the header of a chunked request is
 // taken out as well.
 func DropTrailers(c *fiber.Ctx) error {
+	if len(c.Request().Header.RawHeaders()) == 0 {
+		return c.Next() // what came is not known any more
+	}
 	if q := (request{c}); q.trailed() {
 		swap(&c.Request().Header, q.untrailed(q.header()))
 		if c.Request().IsBodyStream() {
 			keepTrailerAway(c.Request())
 		}
-		c.Locals(trailerDropped{}, true)
 	}
+	c.Locals(trailerDropped{}, true)
 	return c.Next()
 }
 

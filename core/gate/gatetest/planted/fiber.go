@@ -186,6 +186,10 @@ var fiberBugs = []bug{
 		"a key of Fiber's own sees the trailer",
 	},
 	{
+		"fiberlimit/trailer.go", "(length == 0 || length == -1)", "length < -2",
+		"a trailer reaches keys when middleware makes the header anew",
+	},
+	{
 		"fiberlimit/middleware.go", "return ctx.Value(mark{}) != nil", "return false",
 		"what outlives a request reads the values of another",
 	},
