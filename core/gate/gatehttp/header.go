@@ -3,13 +3,21 @@ package gatehttp
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/neap-go/neap/core/gate"
 )
 
 // Apply puts fields on a response: one that says Add beside the lines that are
 // there, any other in their place. What the handler sets later stands over both.
+// It takes back what [WriteReply] has marked there: a refusal that was sent is over,
+// and one that middleware outside has dropped, to try again, was none.
 func Apply(h http.Header, fields []gate.Field) {
+	for name, lines := range h {
+		if lines == nil && strings.HasPrefix(name, refusedPrefix) {
+			delete(h, name)
+		}
+	}
 	for _, f := range fields {
 		if f.Add {
 			h.Add(f.Name, f.Value)

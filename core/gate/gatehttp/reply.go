@@ -11,7 +11,9 @@ import (
 // for the recorders outside. The field has no line, so no server sends it. It
 // reaches the recorders through any middleware that wraps the writer in between,
 // because all writers of one response share its header.
-func refused(status int) string { return "Neap-Refused-" + strconv.Itoa(status) }
+func refused(status int) string { return refusedPrefix + strconv.Itoa(status) }
+
+const refusedPrefix = "Neap-Refused-"
 
 // WriteReply sends a reply as it is: no Content-Type is guessed, and the
 // framing is the reply's own, whatever its Header says. HEAD gets the fields of

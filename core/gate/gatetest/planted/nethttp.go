@@ -108,6 +108,10 @@ var nethttpBugs = []bug{
 		"a gate outside takes a refusal for an answer of the handler",
 	},
 	{
+		"core/gate/gatehttp/header.go", "lines == nil && strings", "lines != nil && strings",
+		"a refusal that was dropped stands for the handler that ran afterwards",
+	},
+	{
 		"core/gate/chain.go", "r = nested{Request: r, ctx: p.Context}", "",
 		"the gates of a Chain do not find each other",
 	},
