@@ -32,10 +32,29 @@ func (q request) Param(name string) string {
 	}
 	// http.StripPrefix between the mux and the gate leaves the URL without what
 	// the route matched, and one around the mux the path on the wire with more.
-	if value := gatehttp.Param(q.Route(), q.HTTP.URL.EscapedPath(), name); value != "" {
-		return value
+	route := q.Route()
+	for _, path := range []string{canonical(q.Path()), q.HTTP.URL.EscapedPath()} {
+		if value := gatehttp.Param(route, path, name); value != "" && q.agrees(route, path) {
+			return value
+		}
 	}
-	return gatehttp.Param(q.Route(), canonical(q.Path()), name)
+	return ""
+}
+
+// agrees says that path has, for the other parameters of the route, the values that
+// the mux has found in the path that it matched.
+func (q request) agrees(route, path string) bool {
+	for {
+		_, rest, more := strings.Cut(route, "{")
+		if !more {
+			return true
+		}
+		var name string
+		name, route, _ = strings.Cut(rest, "}")
+		if name != gatehttp.Wildcard && gatehttp.Param(q.Route(), path, name) != q.HTTP.PathValue(name) {
+			return false
+		}
+	}
 }
 
 // unrouted is a request on its way to a mux, which is asked where it will go.

@@ -110,6 +110,34 @@ func TestWildcardBehindStripPrefix(t *testing.T) {
 	}
 }
 
+// TestStrippedPathThatMatchesToo: what StripPrefix leaves may match the route as
+// well, with other values. The gate takes those of the path that the mux matched.
+func TestStrippedPathThatMatchesToo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ around, pattern, within, target, tenant, rest string }{
+		{"", "/t/{tenant}/", "/t", "/t/t/x/y", "t", "x/y"},
+		{"", "/t/{tenant}/", "/t", "/t/x/y", "x", "y"},
+		{"", "/t/{tenant}/", "/t/x", "/t/x/t/y/z", "x", "t/y/z"},
+		{"", "/t/{tenant}/", "/t", "/t/a%2Fb/y%2Fz", "a/b", "y/z"},
+		{"/t", "/t/{tenant}/", "", "/t/t/x/y", "x", "y"},
+		{"/a", "/{tenant}/", "", "/a/x/y", "x", "y"},
+	} {
+		var gated, tenant string
+		var h http.Handler = nethttp.Middleware(gateFunc(func(q gate.Request) gate.Pass {
+			byTenant, _ := gate.ByParam("tenant")(q)
+			byRest, _ := gate.ByParam("...")(q)
+			gated = byTenant + " " + byRest
+			return gate.Pass{}
+		}))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { tenant = r.PathValue("tenant") }))
+		mux := http.NewServeMux()
+		mux.Handle(c.pattern, http.StripPrefix(c.within, h))
+		http.StripPrefix(c.around, mux).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", c.target, nil))
+		if want := "param:tenant=" + c.tenant + " param:...=" + c.rest; gated != want || tenant != c.tenant {
+			t.Errorf("%s by %s on %s: the gate keys by %q, want %q; the handler finds %q", c.target, c.around, c.pattern, gated, want, tenant)
+		}
+	}
+}
+
 // TestRouteUnknown: outside of other middleware nobody knows.
 func TestRouteUnknown(t *testing.T) {
 	t.Parallel()

@@ -60,6 +60,10 @@ var nethttpBugs = []bug{
 		"what a wildcard matched is not found behind http.StripPrefix",
 	},
 	{
+		"nethttp/request.go", "value != \"\" && q.agrees(route, path)", "value != \"\"",
+		"what http.StripPrefix leaves is taken for the path that the mux matched",
+	},
+	{
 		"nethttp/native.go", "switch q := gate.Unwrap(q).(type) {", "switch q := q.(type) {",
 		"Context and Key fail behind a Chain",
 	},
