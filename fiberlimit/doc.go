@@ -72,5 +72,10 @@
 //
 // After c.SetUserContext(c.Context()) the context that a gate makes has the values
 // of the RequestCtx only until the gate is left: then Fiber uses the RequestCtx for
-// another request, while the handler of a callback may still run.
+// another request, while the handler of a callback may still run. A *fiber.Ctx, or a
+// string of Fiber's, that middleware puts as a value into the UserContext outlives the
+// request's data: put a copy there, such as utils.CopyString makes of a string.
+//
+// A gate of package nethttp that Fiber's adaptor mounts sees trailers as fields of the
+// header, and strings whose memory Fiber uses again: in Fiber, use this package.
 package fiberlimit

@@ -25,5 +25,7 @@
 // left behind nor of a connection that it took over. A context that a gate made of
 // a *gin.Context has its values until then: Gin uses the *gin.Context for another
 // request. In a handler, give calls that take a context c.Request.Context(), which
-// knows of the gates, and not c.
+// knows of the gates, and not c. A *gin.Context that middleware has put as a value
+// into the request's context outlives the request's data, since the handler of a
+// callback may run on: put c.Copy() there.
 package ginlimit

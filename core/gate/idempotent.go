@@ -37,11 +37,13 @@ import (
 // The handler's context is that of the claim: idempotency.FromContext finds it,
 // with its fence and attempt. It ends when the claim is lost, and at a deadline
 // that was set outside, but not when the client goes away: the client will be
-// back, and finds the answer. A handler that has done nothing for now calls
-// Claim.Abandon. A panic, or an answer of 500 and above, is the guard's InDoubt to
-// settle; a refusal of a gate further in ([Reply.Refused]) says that nothing was
-// done. An answer that is too long, was flushed or taken over is not
-// stored, but it was done: later ones are told so with a 409 and never run.
+// back, and finds the answer. A handler that gives up by another context, such as the
+// client's that middleware has kept, answers with a status: an empty 200 is stored. A
+// handler that has done nothing for now calls Claim.Abandon. A panic, or an answer of
+// 500 and above, is the guard's InDoubt to settle; a refusal of a gate further in
+// ([Reply.Refused]) says that nothing was done. An answer that is too long, was
+// flushed or taken over is not stored, but it was done: later ones are told so with a
+// 409 and never run.
 // Set-Cookie, Authorization and WWW-Authenticate are never stored. What was done
 // and cannot be noted, since Redis is away, is sent nonetheless, and noted as soon
 // as it can be.

@@ -37,7 +37,9 @@ type RateLimitOptions struct {
 	// client may be gone: a 200 with a body or one that was flushed, a 204. So does an
 	// empty 200 of a handler that returns for another reason, such as a body that it
 	// could not read, or a deadline that middleware between it and the gate has set:
-	// let the handler write a status, and mount such middleware outside.
+	// let the handler write a status, and mount such middleware outside. Mount what
+	// compresses answers outside too: it writes a footer for a handler that gives up,
+	// which looks like a body.
 	Count func(status int) bool
 	// Headers are the fields to send; the zero value is [HeadersIETF]. Their
 	// figures are those of the moment when the request was let in: nothing was

@@ -65,7 +65,9 @@ type ReserveOptions struct {
 // a gate further in ([Reply.Refused]), and an empty 200 when the request's
 // context has ended: a handler that gave up because its client went away. Both are done before the response has ended, unless the handler flushed
 // all of it, and whether or not the client still listens. A handler that confirms
-// or cancels by itself has decided, whatever it answers then.
+// or cancels by itself has decided, whatever it answers then. Mount the gate inside
+// of what compresses answers: that writes a footer for a handler that gives up, which
+// looks like a body.
 //
 // When the answer is confirmed it has begun, and cannot be taken back. Should the
 // lease have ended by then, since Redis was away or the process slept, Confirm
