@@ -37,6 +37,10 @@ func form(boundary string, parts ...part) string {
 	return b.String() + "--" + boundary + "--\r\n"
 }
 
+// client has connections of its own: each httptest.Server that ends closes those of
+// http.DefaultClient, also for a request that is about to be sent.
+var client = &http.Client{Transport: &http.Transport{}}
+
 // sentForm is answered with a status, whether it was replayed, and a body.
 func sentForm(t *testing.T, address, boundary string, body io.Reader) string {
 	t.Helper()
@@ -46,7 +50,7 @@ func sentForm(t *testing.T, address, boundary string, body io.Reader) string {
 	}
 	r.Header.Set("Content-Type", fmt.Sprintf("multipart/form-data; boundary=%q", boundary))
 	r.Header.Set("Idempotency-Key", "k")
-	response, err := http.DefaultClient.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +117,7 @@ func serving(t *testing.T, args ...string) string {
 		stop()
 		// A connection that the client has dialed and not used keeps Fiber serving.
 		redistest.Await(t, 30*time.Second, "it to end", func() bool {
-			http.DefaultClient.CloseIdleConnections()
+			kept.CloseIdleConnections()
 			select {
 			case code := <-ended:
 				if code != 0 {

@@ -48,21 +48,25 @@ func must(t *testing.T, by *http.Client, method, url, body string, header http.H
 // not used would hold up a server that is to stop.
 var fresh = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
+// kept has connections of its own: each httptest.Server that ends closes those of
+// http.DefaultClient, also for a request that is about to be sent.
+var kept = &http.Client{Transport: &http.Transport{}}
+
 // ask sends a request with the values of the API key header.
 func ask(t *testing.T, method, url string, keys ...string) reply {
 	t.Helper()
-	return must(t, http.DefaultClient, method, url, "", http.Header{apiKeyHeader: keys})
+	return must(t, kept, method, url, "", http.Header{apiKeyHeader: keys})
 }
 
 // hold sends one that may end without an answer.
 func hold(ctx context.Context, url string) int {
-	a, _ := send(ctx, http.DefaultClient, http.MethodGet, url, "", http.Header{})
+	a, _ := send(ctx, kept, http.MethodGet, url, "", http.Header{})
 	return a.status
 }
 
 // post is for an order, or several; it may end without an answer.
 func post(ctx context.Context, url string, orders ...string) reply {
-	a, _ := send(ctx, http.DefaultClient, http.MethodPost, url, "", http.Header{orderHeader: orders})
+	a, _ := send(ctx, kept, http.MethodPost, url, "", http.Header{orderHeader: orders})
 	return a
 }
 
@@ -81,7 +85,7 @@ func place(t *testing.T, url, client, key, order string) reply {
 			header.Set(name, value)
 		}
 	}
-	return must(t, http.DefaultClient, http.MethodPost, url, order, header)
+	return must(t, kept, http.MethodPost, url, order, header)
 }
 
 // tell sends an event as a provider does.

@@ -106,6 +106,10 @@ func order(address, target, key, body string) (answer, error) {
 	return post(address, target, body, "Idempotency-Key", key, "X-Account", "alice", "Content-Type", "application/json")
 }
 
+// client has connections of its own: each httptest.Server that ends closes those of
+// http.DefaultClient, also for a request that is about to be sent.
+var client = &http.Client{Transport: &http.Transport{}}
+
 func post(address, target, body string, header ...string) (answer, error) {
 	r, err := http.NewRequest(http.MethodPost, "http://"+address+target, strings.NewReader(body))
 	if err != nil {
@@ -114,7 +118,7 @@ func post(address, target, body string, header ...string) (answer, error) {
 	for pair := range slices.Chunk(header, 2) {
 		r.Header.Set(pair[0], pair[1])
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		return answer{}, err
 	}
