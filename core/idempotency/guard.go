@@ -68,7 +68,8 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 		begins: strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " "),
 		asker:  ask.Asker{Runner: run, Budget: own.Budget},
 		terms:  lease.Terms{TTL: own.Lease, Expired: ErrExpired},
-		late:   undo.Undoer{Room: concluding},
+		undo:   undo.Undoer{Total: st.Pending()},
+		late:   undo.Undoer{Room: concluding, Total: st.Pending()},
 	}, nil
 }
 

@@ -15,7 +15,7 @@ var (
 	renewScript    = script.New("guard_renew.lua", lua.GuardRenew).Essential()
 	completeScript = script.New("guard_complete.lua", lua.GuardComplete).Essential()
 	abandonScript  = script.New("guard_abandon.lua", lua.GuardAbandon).Essential()
-	resolveScript  = script.New("guard_resolve.lua", lua.GuardResolve)
+	resolveScript  = script.New("guard_resolve.lua", lua.GuardResolve).Essential()
 	forgetScript   = script.New("guard_forget.lua", lua.GuardForget)
 	inspectScript  = script.New("guard_inspect.lua", lua.GuardInspect)
 

@@ -87,7 +87,7 @@ func newConcurrency(st *store.Store, name string, limit int64, opts *Concurrency
 	if limit < 1 || limit > MaxConcurrency {
 		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, MaxConcurrency), fault)
 	}
-	return &Concurrency{name: name, limit: limit, opts: own, space: space, tail: span(own.Lease)}, errors.Join(fault, err)
+	return &Concurrency{name: name, limit: limit, opts: own, space: space, tail: span(own.Lease), undo: undo.Undoer{Total: st.Pending()}}, errors.Join(fault, err)
 }
 
 // Acquire asks for a slot and does not wait for one. It costs one round trip,

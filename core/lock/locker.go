@@ -67,7 +67,10 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock.New: %w", err)
 	}
-	s := &shared{name: name, opts: own, space: space, store: st, run: run, asker: ask.Asker{Runner: run, Budget: own.Budget}}
+	s := &shared{
+		name: name, opts: own, space: space, store: st, run: run, asker: ask.Asker{Runner: run, Budget: own.Budget},
+		undo: undo.Undoer{Total: st.Pending()},
+	}
 	s.lasts = own.TTL
 	if own.MaxHold != 0 {
 		s.lasts = min(own.TTL, own.MaxHold)

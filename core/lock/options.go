@@ -31,6 +31,7 @@ type Options struct {
 	// Budget is the most time that one question to Redis takes, whatever the
 	// client's own timeouts are, but never more than a third of TTL or MaxHold.
 	// A millisecond to an hour; 0 means the store's, or script.DefaultBudget, 250 ms.
+	// Until a server has first answered, a question may take the store's FirstContact.
 	Budget time.Duration
 	// TTL is how long a lock outlives a holder that is gone: MinTTL to MaxTTL,
 	// 0 means DefaultTTL. It is renewed when a third of it has passed.

@@ -29,7 +29,7 @@ func (l *Lock) pass(ctx context.Context, last uint64) (n int64, doubted bool, er
 	n, asked, in, err := s.ask(ctx, releaseScript, l.key, l.hold, l.fence, heir.hold, s.ttl, s.keep)
 	if n > 1 {
 		if g := (gift{heir.hold, n, asked, last}); !s.lines.give(l.key, g) {
-			go s.decline(ctx, l.key, g)
+			s.decline(ctx, l.key, g)
 		}
 		return 1, false, nil
 	}
@@ -47,15 +47,19 @@ func (s *shared) late(ctx context.Context, b *bid, g gift, held *Lock, err error
 	if held == nil && ctx.Err() == nil {
 		return s.accept(ctx, b, g)
 	}
-	go s.decline(endless(ctx), b.key, g)
+	s.decline(endless(ctx), b.key, g)
 	return held, err
 }
 
-// decline releases a gift, for whoever is in line by then.
+// decline releases a gift in the background, for whoever is in line by then.
 func (s *shared) decline(ctx context.Context, key string, g gift) {
-	if held, err := s.accept(ctx, &bid{key: key}, g); err == nil {
-		_ = held.Release(ctx)
-	}
+	s.store.Pending().Add(1)
+	go func() {
+		defer s.store.Pending().Add(-1)
+		if held, err := s.accept(ctx, &bid{key: key}, g); err == nil {
+			_ = held.Release(ctx)
+		}
+	}()
 }
 
 // accept makes a lock of a gift. What the bid has asked for itself may yet be

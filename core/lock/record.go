@@ -15,7 +15,7 @@ var (
 	acquireScript = script.New("lock_acquire.lua", lua.LockAcquire)
 	extendScript  = script.New("lock_extend.lua", lua.LockExtend).Essential()
 	releaseScript = script.New("lock_release.lua", lua.LockRelease).Essential()
-	forceScript   = script.New("lock_force.lua", lua.LockForce)
+	forceScript   = script.New("lock_force.lua", lua.LockForce).Essential()
 	inspectScript = script.New("lock_inspect.lua", lua.LockInspect)
 	startScript   = script.New("once_start.lua", lua.OnceStart)
 	endScript     = script.New("once_end.lua", lua.OnceEnd).Essential()

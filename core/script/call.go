@@ -18,6 +18,7 @@ type Call struct {
 	script *Script
 	keys   []string
 	args   []any
+	spent  atomic.Bool
 	sent   call
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -18,11 +19,13 @@ type Client interface {
 
 // Sender is a [Client] that stands before another and decides about each call
 // whether it is sent, and how long it may take: a store of core/store. A
-// [Runner] asks the client inside, by way of the Sender.
+// [Runner] gives each call to the Sender, which sends it through its client.
 type Sender interface {
 	Client
 	// Client is the client inside.
 	Client() Client
+	// Budget is that of runners whose options have none, or otherwise.
+	Budget(otherwise time.Duration) time.Duration
 	// Send makes the call by Call.Send, once, or not at all. The error is what
 	// Call.Send returned, or an [*Error] of class [ErrNotExecuted].
 	Send(ctx context.Context, call *Call) (reply any, err error)

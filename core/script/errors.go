@@ -14,7 +14,7 @@ import (
 // an [*Error] and matches exactly one of these.
 var (
 	// ErrNotExecuted: nothing ran, so the call may be made again. Redis said
-	// so, or the command never reached a connection.
+	// so, the command never reached a connection, or a store did not send it.
 	ErrNotExecuted = errors.New("script: not executed")
 	// ErrMaybeExecuted: the reply was lost or late. The script ran once or
 	// not at all; it was not sent again.
@@ -32,6 +32,7 @@ var (
 var (
 	errBudget   = errors.New("no answer within the budget")
 	errRunner   = errors.New("a nil or zero Runner: make one with NewRunner, and check its error first")
+	errSpent    = errors.New("the Call was sent before: a Sender sends it once")
 	errCall     = errors.New("a nil or zero Call: Runner.Run makes it")
 	errScript   = errors.New("a nil or zero Script: make one with New")
 	errNoKeys   = errors.New("a script needs at least one key")

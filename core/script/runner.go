@@ -22,8 +22,8 @@ const DefaultBudget = 250 * time.Millisecond
 type Options struct {
 	// Budget is the most time a call takes, attempts and waiting included,
 	// whatever the client's own timeouts are; its ReadTimeout, where that is
-	// shorter, may end a call sooner. At least a millisecond; 0 means
-	// DefaultBudget.
+	// shorter, may end a call sooner. At least a millisecond; 0 means the
+	// store's, or DefaultBudget. With a store, the first calls have its FirstContact.
 	Budget time.Duration
 }
 
@@ -41,6 +41,9 @@ type Runner struct {
 // NewRunner makes a runner. It fails with [ErrClient] for a client that is
 // nil or would answer without asking Redis, such as a pipeline, and for a
 // budget below a millisecond. It sends nothing.
+//
+// With a store of core/store in the client's place, the runner has the breaker, the
+// first contact and the log in common with everything else on that store.
 //
 // A client made with ContextTimeoutEnabled, and an AsyncAutoPipeline, are called
 // directly; any other is called on a goroutine of its own, because it would
@@ -60,7 +63,11 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 		return nil, fmt.Errorf("script: Budget is %v: use at least a millisecond, or 0 for %v", opts.Budget, DefaultBudget)
 	}
 	budget := opts.Budget
-	if budget == 0 {
+	switch {
+	case budget != 0:
+	case sender != nil:
+		budget = sender.Budget(DefaultBudget)
+	default:
 		budget = DefaultBudget
 	}
 	r := &Runner{rdb: rdb, sender: sender, budget: budget, inline: honoursDeadlines(rdb), pipeline: pipelineOf(rdb)}
@@ -109,6 +116,9 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 func (c *Call) Send(ctx context.Context, budget time.Duration) (any, error) {
 	if !c.made() {
 		return nil, &Error{Class: ErrConfiguration, Err: errCall}
+	}
+	if c.spent.Swap(true) {
+		return nil, &Error{Script: c.script.name, Class: ErrConfiguration, Err: errSpent}
 	}
 	s, r, call := c.script, c.runner, &c.sent
 	call.begin(ctx, budget)

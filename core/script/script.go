@@ -22,9 +22,9 @@ func New(name, source string) *Script {
 	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// Essential is a copy of the script for what ends or takes back something that was
-// granted: a store sends its calls even while it holds others back because Redis did
-// not answer lately. Without a store it is the same script.
+// Essential is a copy of the script for what keeps, concludes or takes back something
+// that was granted: a store sends its calls even while it holds others back because
+// Redis did not answer lately. Without a store it is the same script.
 func (s *Script) Essential() *Script {
 	s.made()
 	own := *s

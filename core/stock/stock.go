@@ -88,8 +88,8 @@ func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 		asker: ask.Asker{Runner: run, Budget: own.Budget},
 		plain: lease.Terms{TTL: own.Lease, NoRenewal: true, Expired: ErrLapsed},
 		kept:  lease.Terms{TTL: own.Lease, Expired: ErrLapsed},
-		undo:  undo.Undoer{Room: doubted},
-		late:  undo.Undoer{Room: doubted},
+		undo:  undo.Undoer{Room: doubted, Total: st.Pending()},
+		late:  undo.Undoer{Room: doubted, Total: st.Pending()},
 	}, nil
 }
 

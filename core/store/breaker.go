@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,29 +16,30 @@ import (
 // happen by chance while one call in three still succeeds; the ratio is for
 // servers that now and then do answer.
 const (
-	tripInARow  = 20
-	tripRatio   = 0.8
-	tripOf      = 50 // calls at least for the ratio
-	tripBudgets = 40 // how long failures count: as many budgets, since a lone caller spends one on each
-	tripBuckets = 10
-	hiccup      = 4 // budgets, for which failures must last: of a hiccup all callers of a moment fail together
-	openFor     = 250 * time.Millisecond
+	tripInARow   = 20
+	tripRatio    = 0.8
+	tripOf       = 50 // calls at least for the ratio
+	tripBudgets  = 40 // how long failures count: as many budgets, since a lone caller spends one on each
+	tripBuckets  = 10
+	leastBudgets = 4 // for which failures must last: if a machine stands still, all callers of a moment fail together
+	openFor      = 250 * time.Millisecond
 )
 
 // errOpen is the cause of a call that was not sent.
-var errOpen = errors.New("not asked, since Redis did not answer lately")
+var errOpen = errors.New("not sent, since Redis did not answer lately")
 
 // breaker spares callers a node that does not answer: after a row of failures it
 // lets one call through every quarter second, until one is answered.
 type breaker struct {
 	*gobreaker.CircuitBreaker[any]
 
-	node *node
+	node   *node
+	failed atomic.Int64 // when a call last had no answer or was held back
 }
 
-func newBreaker(n *node, budget time.Duration) *breaker {
+func newBreaker(of *node, budget time.Duration) *breaker {
 	var row, first time.Time // when the row, and what is counted, began to fail
-	return &breaker{node: n, CircuitBreaker: gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
+	return &breaker{node: of, CircuitBreaker: gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		MaxRequests:  1,
 		Interval:     tripBudgets * budget,
 		BucketPeriod: tripBudgets * budget / tripBuckets,
@@ -50,9 +52,17 @@ func newBreaker(n *node, budget time.Duration) *breaker {
 			if n.TotalFailures == 1 {
 				first = now
 			}
-			return n.ConsecutiveFailures >= tripInARow && now.Sub(row) >= hiccup*budget ||
+			return n.ConsecutiveFailures >= tripInARow && now.Sub(row) >= leastBudgets*budget ||
 				n.Requests >= tripOf && float64(n.TotalFailures) >= tripRatio*float64(n.Requests) &&
-					now.Sub(first) >= hiccup*budget
+					now.Sub(first) >= leastBudgets*budget
+		},
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			switch {
+			case from == gobreaker.StateClosed:
+				of.open.Add(1)
+			case to == gobreaker.StateClosed:
+				of.open.Add(-1)
+			}
 		},
 		IsSuccessful: answered,
 		IsExcluded: func(err error) bool {
@@ -68,14 +78,7 @@ func answered(err error) bool {
 	if err == nil {
 		return true
 	}
-	failure, is := errors.AsType[*script.Error](err)
-	if !is {
-		return false // the caller's own context ended, after half the budget
-	}
-	if errors.Is(failure.Class, script.ErrFailed) || errors.Is(failure.Class, script.ErrConfiguration) {
-		return true
-	}
-	_, is = errors.AsType[redis.Error](failure.Err)
+	_, is := errors.AsType[redis.Error](err)
 	return is
 }
 
@@ -83,32 +86,34 @@ func answered(err error) bool {
 // was spent, which tells nothing of Redis.
 type overtaken struct{ error }
 
-// send makes a call within that budget, unless the breaker is open. Essential calls
-// pass it then, and are not counted.
+// send makes a call within that budget. If the breaker is open, it sends essential
+// calls alone, and does not count them.
 func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Duration) (any, error) {
-	if call.Script().IsEssential() && b.State() != gobreaker.StateClosed {
-		reply, err := call.Send(ctx, budget)
-		b.node.note(err, true)
-		return reply, err
-	}
-	reply, err := b.Execute(func() (any, error) {
+	ask := func() (any, error) {
 		began := time.Now()
 		reply, err := call.Send(ctx, budget)
 		if err != nil && isCallers(err) && time.Since(began) < budget/2 {
 			return nil, overtaken{err}
 		}
 		return reply, err
-	})
-	switch early, is := errors.AsType[overtaken](err); {
-	case is:
-		return nil, early.error
-	case errors.Is(err, gobreaker.ErrOpenState), errors.Is(err, gobreaker.ErrTooManyRequests):
-		err = &script.Error{Script: call.Script().Name(), Class: script.ErrNotExecuted, Err: errOpen}
-		b.node.note(err, true)
-		return nil, err
 	}
-	b.node.note(err, !answered(err) && b.State() != gobreaker.StateClosed)
-	return reply, err
+	reply, err := b.Execute(ask)
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		if !call.Script().IsEssential() {
+			b.failed.Store(b.node.heldBack())
+			return nil, b.node.explain(&script.Error{Script: call.Script().Name(), Class: script.ErrNotExecuted, Err: errOpen})
+		}
+		reply, err = ask()
+	}
+	if early, is := errors.AsType[overtaken](err); is {
+		return nil, early.error
+	}
+	if answered(err) {
+		b.node.answered()
+		return reply, err
+	}
+	b.failed.Store(b.node.unanswered(err))
+	return reply, b.node.explain(err)
 }
 
 // isCallers reports whether an error of a call is that of the caller's own context.

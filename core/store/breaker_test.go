@@ -31,8 +31,8 @@ func TestThePageTellsWhenTheBreakerOpens(t *testing.T) {
 	}
 	want := fmt.Sprintf("after %d failures in a row, or when of %d calls or more %g %% failed, within %v and not before %v "+
 		"(%d and %d budgets of %v). Nothing is sent then, but every %v one request asks",
-		store.TripInARow, store.TripOf, store.TripRatio*100, store.TripBudgets*limit.DefaultBudget, store.Hiccup*limit.DefaultBudget,
-		store.TripBudgets, store.Hiccup, limit.DefaultBudget, store.OpenFor)
+		store.TripInARow, store.TripOf, store.TripRatio*100, store.TripBudgets*limit.DefaultBudget, store.LeastBudgets*limit.DefaultBudget,
+		store.TripBudgets, store.LeastBudgets, limit.DefaultBudget, store.OpenFor)
 	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
 		t.Errorf("docs/operations.md does not say: %s", want)
 	}
@@ -73,7 +73,7 @@ func TestAStumbleOpensNothing(t *testing.T) {
 		for range 3 {
 			rdb.fails.Store(true)
 			ask(300)
-			time.Sleep(store.Hiccup*limit.DefaultBudget - time.Millisecond)
+			time.Sleep(store.LeastBudgets*limit.DefaultBudget - time.Millisecond)
 			ask(300)
 			if l.Stats().Open {
 				t.Fatal("600 failures within four budgets opened the breaker")
@@ -84,7 +84,7 @@ func TestAStumbleOpensNothing(t *testing.T) {
 		}
 		rdb.fails.Store(true)
 		ask(store.TripInARow - 1)
-		time.Sleep(store.Hiccup * limit.DefaultBudget)
+		time.Sleep(store.LeastBudgets * limit.DefaultBudget)
 		if ask(0); l.Stats().Open {
 			t.Fatal("19 failures opened the breaker")
 		}

@@ -13,24 +13,18 @@ const DefaultFirstContact = time.Second
 // longer than a decision may, and what is decided without Redis meanwhile is decided
 // by each process on its own.
 type contact struct {
+	clock
+
 	most  time.Duration
-	since atomic.Int64 // when the first call began, in nanoseconds; 0 before
+	since atomic.Int64 // when the first call began; 0 before
 }
 
-// left is for how long after now a node that never answered is waited for.
-func (c *contact) left() time.Duration {
-	now := time.Now().UnixNano()
-	if !c.since.CompareAndSwap(0, now) {
-		now -= c.since.Load()
-		return c.most - time.Duration(now)
-	}
-	return c.most
-}
-
-// budget is how long a call to the node may take.
+// budget is how long a call to the node may take, if it has that budget by itself.
 func (c *contact) budget(n *node, own time.Duration) time.Duration {
 	if n.met.Load() {
 		return own
 	}
-	return max(own, c.left())
+	now := c.now()
+	c.since.CompareAndSwap(0, now)
+	return max(own, c.most-time.Duration(now-c.since.Load()))
 }

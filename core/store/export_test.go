@@ -2,23 +2,40 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // What the tests of other packages' behaviour need to know.
 const (
-	TripInARow  = tripInARow
-	TripRatio   = tripRatio
-	TripOf      = tripOf
-	TripBudgets = tripBudgets
-	Hiccup      = hiccup
-	OpenFor     = openFor
-	Forgotten   = forgotten
+	TripInARow   = tripInARow
+	TripRatio    = tripRatio
+	TripOf       = tripOf
+	TripBudgets  = tripBudgets
+	LeastBudgets = leastBudgets
+	OpenFor      = openFor
+	Forgotten    = forgotten
 )
 
 // Follow has the store take what of says for the server of a key.
 func (s *Store) Follow(of func(ctx context.Context, key string) (*redis.Client, error)) {
 	s.nodes.of = of
 	s.nodes.known.Store(true)
+}
+
+// IsKnown reports whether the registry has an entry of a client's weak pointer.
+func IsKnown(key any) bool {
+	stores.Lock()
+	defer stores.Unlock()
+	_, known := stores.of[key]
+	return known
+}
+
+// Reloader is a reloader that reads by a function; failed tells it of a call without an
+// answer since the first of them.
+func Reloader(read func(ctx context.Context) error) (failed func(since time.Time, calls int)) {
+	c := clock{time.Now()}
+	r := &reloader{read: read}
+	return func(since time.Time, calls int) { r.failed(c.now(), int64(since.Sub(c.began))+1, calls) }
 }

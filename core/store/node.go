@@ -1,107 +1,161 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/sony/gobreaker/v2"
-
 	"github.com/neap-go/neap/core/script"
 )
 
-// nodes are the servers that a store has asked, with a breaker for each of them and
-// each budget: calls that allow 50 ms must not stop those that allow 250.
-type nodes struct {
-	of    func(ctx context.Context, key string) (*redis.Client, error) // nil where the client has one server
-	known atomic.Bool                                                  // of knows the nodes, and asks nobody
-	alone string                                                       // what a client of one server, or of one that is not known yet, is called
-	log   *slog.Logger
+// quiet is for how long a node has not answered if a failure makes it lost, and for
+// how long no call has failed if it is back.
+const quiet = time.Second
 
-	mu       sync.RWMutex
-	all      map[string]*node // by address
-	breakers map[lane]*breaker
+// clock tells the time since the store was made, in nanoseconds and never 0. It does
+// not jump if the machine's clock is set.
+type clock struct{ began time.Time }
+
+func (c clock) now() int64 { return int64(time.Since(c.began)) + 1 }
+
+// node is what is known of a server.
+type node struct {
+	clock
+
+	name   string       // in the log
+	logger *slog.Logger // nil is slog.Default, as it is then
+	slots  *reloader
+	dialer *dialer
+	open   atomic.Int32          // breakers that are not closed
+	cause  atomic.Pointer[error] // of the outage, once it is known
+
+	met   atomic.Bool  // it has answered once
+	last  atomic.Int64 // when it last answered; before that, when it was first asked
+	first atomic.Int64 // when the first of the failures was; 0 if there is none
+
+	mu     sync.Mutex
+	latest int64 // when the last failure was
+	lost   bool
+	failed int // calls without an answer, and those that were held back
 }
 
-// lane is what has a breaker of its own.
-type lane struct {
-	address string
-	budget  time.Duration
+func newNode(c clock, name string, logger *slog.Logger, slots *reloader, d *dialer) *node {
+	n := &node{clock: c, name: name, logger: logger, slots: slots, dialer: d}
+	n.last.Store(c.now())
+	return n
 }
 
-// follow learns from the client which server has a key.
-func (n *nodes) follow(rdb script.Client) {
-	switch c := rdb.(type) {
-	case *redis.Client:
-		n.alone = c.Options().Addr
-	case *redis.ClusterClient:
-		n.alone = strings.Join(c.Options().Addrs, ",")
-		n.of = c.MasterForKey
-	case *redis.Ring:
-		n.of = func(_ context.Context, key string) (*redis.Client, error) { return c.GetShardClientForKey(key) }
+// answered notes an answer. The first after a time without a failure ends an outage.
+func (n *node) answered() {
+	n.last.Store(n.now())
+	if !n.met.Load() {
+		n.met.Store(true)
+	}
+	if n.first.Load() != 0 && n.open.Load() == 0 {
+		n.back(int64(quiet))
 	}
 }
 
-// found notes that Redis has answered, so that a client of several servers knows them.
-func (n *nodes) found() {
-	if n.of != nil && !n.known.Load() {
-		n.known.Store(true)
-	}
-}
-
-// address is that of the server that has a key, so that a dead one does not take the
-// others along. It is empty until a call was answered, since nothing is known before.
-func (n *nodes) address(ctx context.Context, key string) string {
-	if n.of == nil || !n.known.Load() {
-		return ""
-	}
-	c, err := n.of(ctx, key)
-	if err != nil {
-		return ""
-	}
-	return c.Options().Addr
-}
-
-func (n *nodes) breaker(ctx context.Context, key string, budget time.Duration) *breaker {
-	l := lane{n.address(ctx, key), budget}
-	n.mu.RLock()
-	b := n.breakers[l]
-	n.mu.RUnlock()
-	if b != nil {
-		return b
-	}
+// unanswered notes a call without an answer, and logs once that the node is lost. It
+// finds out why, and whether another node has its slots by now.
+func (n *node) unanswered(err error) (now int64) {
+	now = n.now()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.breakers == nil {
-		n.all, n.breakers = map[string]*node{}, map[lane]*breaker{}
-	}
-	if n.all[l.address] == nil {
-		n.all[l.address] = newNode(cmp.Or(l.address, n.alone), n.log)
-	}
-	if n.breakers[l] == nil {
-		n.breakers[l] = newBreaker(n.all[l.address], budget)
-	}
-	return n.breakers[l]
-}
-
-// forgotten is after how long without a failure an open breaker tells nothing
-// any more: nobody has asked its node, which may have left the cluster.
-const forgotten = time.Minute
-
-// open reports whether calls of that budget to any node are held back.
-func (n *nodes) open(budget time.Duration) bool {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	for l, b := range n.breakers {
-		if l.budget == budget && b.State() != gobreaker.StateClosed &&
-			time.Since(time.Unix(0, b.node.missed.Load())) < forgotten {
-			return true
+	n.first.CompareAndSwap(0, now)
+	since := n.first.Load()
+	n.latest = now
+	n.failed++
+	failed := n.failed
+	lost := !n.lost && (n.open.Load() > 0 || now-n.last.Load() >= int64(quiet))
+	n.lost = n.lost || lost
+	n.mu.Unlock()
+	n.slots.failed(now, since, failed)
+	if lost {
+		n.log(slog.LevelWarn, "neap: Redis does not answer", "class", classOf(err), "failed", failed, "for", span(since, now))
+		if n.dialer != nil {
+			go n.diagnose(since)
 		}
 	}
-	return false
+	return now
+}
+
+// heldBack notes a call that was not sent.
+func (n *node) heldBack() (now int64) {
+	now = n.now()
+	n.mu.Lock()
+	n.failed++
+	failed := n.failed
+	n.mu.Unlock()
+	if since := n.first.Load(); since != 0 {
+		n.slots.failed(now, since, failed)
+	}
+	return now
+}
+
+// back forgets the failures if there was none for a while, and logs that a lost node
+// answers again.
+func (n *node) back(after int64) {
+	now := n.now()
+	n.mu.Lock()
+	since, lost, failed := n.first.Load(), n.lost, n.failed
+	if since == 0 || now-n.latest < after {
+		n.mu.Unlock()
+		return
+	}
+	n.lost, n.failed = false, 0
+	n.first.Store(0)
+	n.cause.Store(nil)
+	n.mu.Unlock()
+	if lost {
+		n.log(slog.LevelInfo, "neap: Redis answers again", "failed", failed, "for", span(since, now))
+	}
+}
+
+// idle reports whether nobody has asked the node for that long.
+func (n *node) idle(most time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.now()-max(n.last.Load(), n.latest) > int64(most)
+}
+
+// diagnose finds out the cause of the outage that began then.
+func (n *node) diagnose(since int64) {
+	err := n.dialer.diagnose(context.Background())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil && n.lost && n.first.Load() == since {
+		n.cause.Store(&err)
+	}
+}
+
+// explain adds the cause of the outage, if it is known, to the error of a call.
+func (n *node) explain(err error) error {
+	cause := n.cause.Load()
+	failure, is := errors.AsType[*script.Error](err)
+	if cause == nil || !is {
+		return err
+	}
+	return &script.Error{Script: failure.Script, Class: failure.Class, Err: fmt.Errorf("%w: %w", failure.Err, *cause)}
+}
+
+func (n *node) log(level slog.Level, text string, args ...any) {
+	logger := n.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.Log(context.Background(), level, text, append([]any{"address", n.name}, args...)...)
+}
+
+func span(from, to int64) time.Duration { return time.Duration(to - from).Round(time.Millisecond) }
+
+// classOf is the class of an error, without its text, which may name keys.
+func classOf(err error) string {
+	if failure, is := errors.AsType[*script.Error](err); is {
+		return failure.Class.Error()
+	}
+	return "canceled by the caller"
 }

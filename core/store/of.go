@@ -37,7 +37,7 @@ func Of(rdb script.Client) (*Store, error) {
 }
 
 func alone(rdb script.Client) (*Store, error) {
-	if _, err := script.NewRunner(rdb, nil); err != nil {
+	if err := check(rdb); err != nil {
 		return nil, err
 	}
 	own, err := (*Options)(nil).settled()

@@ -41,12 +41,14 @@ type Options struct {
 	// the Budget. So a Redis that is away when a process starts costs it once. It is up
 	// to a minute; 0 means DefaultFirstContact, and less than a Budget changes nothing.
 	FirstContact time.Duration
-	// Logger is told once that a server does not answer, and once that it is back, for
+	// Logger is told once that a server does not answer, and once that it does again, for
 	// each server and outage: its address, the class of the error, how many calls had no
-	// answer and for how long; never a key. Nil means slog.Default, as it is then.
+	// answer or were held back, and for how long; never a key. A client that hides its
+	// servers stands by its type. Nil means slog.Default, as it is then.
 	//
-	// A server is lost if its breaker opens, or if a call fails and none has been answered
-	// for a second. It is back with the first answer after a second without a failure.
+	// A server is lost if one of its breakers opens, or if a call has no answer and none was
+	// answered for a second. It is back with an answer after a second without a failure,
+	// when all its breakers are closed.
 	Logger *slog.Logger
 }
 

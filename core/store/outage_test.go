@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
 
@@ -59,13 +61,21 @@ func logged(t *testing.T, l *lines, want ...string) {
 }
 
 // outage is a limiter on a Redis that fails when it is told to, and what is logged.
-func outage(t *testing.T) (*late, *limit.Limiter, *lines) {
+func outage(t *testing.T) (*late, *onStore, *lines) {
 	t.Helper()
 	var rdb late
 	var log lines
 	st := storetest.Open(t, &rdb, store.Options{Logger: log.logger()})
-	return &rdb, aLimit(t, st), &log
+	return &rdb, &onStore{aLimit(t, st), st}, &log
 }
+
+type onStore struct {
+	*limit.Limiter
+
+	store *store.Store
+}
+
+var one = script.New("one.lua", "return 1")
 
 // TestAnOutageIsLoggedOnce: one line when a second has passed without an answer, and
 // one when Redis has answered for a second without a failure.
@@ -74,26 +84,26 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rdb, l, log := outage(t)
 		for range 3 {
-			_, _ = took(t, l)
+			_, _ = took(t, l.Limiter)
 		}
 		logged(t, log)
 		rdb.by.Store(int64(time.Hour))
 		for range 19 { // 950 ms
-			_, _ = took(t, l)
+			_, _ = took(t, l.Limiter)
 		}
 		logged(t, log)
 		for range 200 {
-			_, _ = took(t, l)
+			_, _ = took(t, l.Limiter)
 			time.Sleep(50 * time.Millisecond)
 		}
-		const lost = `level=WARN msg="neap: Redis does not answer" address="" class="script: maybe executed" failed=20 for=`
+		const lost = `level=WARN msg="neap: Redis does not answer" address=*store_test.late class="script: maybe executed" failed=20 for=950ms`
 		logged(t, log, lost)
 		rdb.by.Store(0)
 		for range 20 {
-			_, _ = took(t, l)
+			_, _ = took(t, l.Limiter)
 			time.Sleep(100 * time.Millisecond)
 		}
-		const back = `level=INFO msg="neap: Redis answers again" address="" failed=2`
+		const back = `level=INFO msg="neap: Redis answers again" address=*store_test.late failed=221 for=13.5s`
 		logged(t, log, lost, back)
 		for _, line := range log.all() {
 			if strings.Contains(line, "{s}") || strings.Contains(line, "limit:") || strings.Contains(line, "budget") {
@@ -103,10 +113,88 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 		// The next outage is told again.
 		rdb.by.Store(int64(time.Hour))
 		for range 100 {
-			_, _ = took(t, l)
+			_, _ = took(t, l.Limiter)
 		}
 		logged(t, log, lost, back, "level=WARN")
 	})
+}
+
+// TestALoggerMayUseTheStore: a handler that asks a limiter of the same store, whose Redis
+// is away, gets its answer.
+func TestALoggerMayUseTheStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb late
+		rdb.by.Store(int64(time.Hour))
+		asking := &asking{}
+		asking.limit = aLimit(t, storetest.Open(t, &rdb, store.Options{Logger: slog.New(asking)}))
+		for range 30 {
+			_, _ = took(t, asking.limit)
+		}
+		if asking.lines == 0 {
+			t.Error("nothing was logged: what is this test about?")
+		}
+	})
+}
+
+// asking is a handler that limits what it logs.
+type asking struct {
+	slog.Handler
+
+	limit *limit.Limiter
+	lines int
+}
+
+func (a *asking) Enabled(context.Context, slog.Level) bool { return true }
+
+func (a *asking) Handle(ctx context.Context, _ slog.Record) error {
+	a.lines++
+	_, err := a.limit.Take(ctx, "log")
+	return err
+}
+
+// TestTwoBudgetsAreOneOutage: Redis takes longer than limits allow and not as long as
+// locks do. That is one outage of the limits, and no end of it while they have no
+// answer, however many the locks have.
+func TestTwoBudgetsAreOneOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, l, log := outage(t)
+		st := l.store
+		_, _ = took(t, l.Limiter)
+		rdb.by.Store(int64(100 * time.Millisecond))
+		runner, err := script.NewRunner(st, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 300 {
+			if _, err := runner.Run(t.Context(), one, []string{"k"}); err != nil {
+				t.Fatal(err)
+			}
+			if i < 50 || i%20 == 0 {
+				for range 5 {
+					_, _ = took(t, l.Limiter)
+				}
+			}
+		}
+		logged(t, log, "level=WARN")
+	})
+}
+
+// TestAClosedClientIsNoAnswer: what a client says by itself does not end an outage.
+func TestAClosedClientIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	_ = rdb.Close()
+	var log lines
+	l := aLimit(t, storetest.Open(t, rdb, store.Options{Logger: log.logger(), FirstContact: time.Millisecond}))
+	redistest.Await(t, 20*time.Second, "a closed client to be taken for an outage", func() bool {
+		_, _ = took(t, l)
+		return len(log.all()[0]) > 0
+	})
+	if !strings.Contains(log.all()[0], "level=WARN") {
+		t.Errorf("the log is %q", log.all())
+	}
 }
 
 // TestOneFailureIsNoOutage while other calls are answered.
@@ -119,7 +207,7 @@ func TestOneFailureIsNoOutage(t *testing.T) {
 			if i%2 == 0 {
 				rdb.by.Store(int64(time.Hour))
 			}
-			_, _ = took(t, l)
+			_, _ = took(t, l.Limiter)
 			time.Sleep(10 * time.Millisecond)
 		}
 		logged(t, log)
@@ -132,10 +220,10 @@ func TestAFailureAfterALongRestIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, l, log := outage(t)
-		_, _ = took(t, l)
+		_, _ = took(t, l.Limiter)
 		time.Sleep(time.Minute)
 		rdb.by.Store(int64(time.Hour))
-		_, _ = took(t, l)
+		_, _ = took(t, l.Limiter)
 		logged(t, log, "level=WARN")
 	})
 }
@@ -145,7 +233,7 @@ func TestACallerWhoGivesUpIsNoOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, l, log := outage(t)
-		_, _ = took(t, l)
+		_, _ = took(t, l.Limiter)
 		time.Sleep(time.Minute)
 		rdb.by.Store(int64(time.Hour))
 		for range 100 {

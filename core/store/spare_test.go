@@ -16,6 +16,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -41,6 +42,7 @@ func (f *fading) Process(ctx context.Context, cmd redis.Cmder) error {
 // shop is one of each primitive on one store, and what it was granted.
 type shop struct {
 	rdb   *fading
+	store *store.Store
 	limit *limit.Limiter
 	slots *limit.Concurrency
 	lock  *lock.Locker
@@ -61,6 +63,7 @@ func newShop(t *testing.T) *shop {
 	client := redistest.BubbleClient(t, m)
 	s := &shop{rdb: &fading{Client: client}}
 	st := of(t, s.rdb)
+	s.store = st
 	var errs [16]error
 	s.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
 	s.slots, errs[1] = limit.NewConcurrency(st, "n", 10, &limit.ConcurrencyOptions{Fail: limit.FailClosed, Lease: time.Hour})

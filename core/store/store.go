@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -19,10 +21,15 @@ type Store struct {
 	opts    Options
 	contact contact
 	nodes   nodes
+	pending atomic.Int64
 }
 
 func newStore(rdb script.Client, opts Options) *Store {
-	s := &Store{client: rdb, opts: opts, contact: contact{most: opts.FirstContact}, nodes: nodes{log: opts.Logger}}
+	c := clock{time.Now()}
+	s := &Store{
+		client: rdb, opts: opts,
+		contact: contact{clock: c, most: opts.FirstContact}, nodes: nodes{clock: c, logger: opts.Logger},
+	}
 	s.nodes.follow(rdb)
 	return s
 }
@@ -36,17 +43,25 @@ var errStore = fmt.Errorf("%w: rdb is a nil or zero Store: make one with store.O
 // [script.ErrClient] if the client cannot be used.
 func Open(rdb script.Client, opts *Options) (*Store, error) {
 	own, err := opts.settled()
-	if inside, is := rdb.(*Store); is {
-		if !inside.made() {
-			return nil, fmt.Errorf("store.Open: %w", errors.Join(errStore, err))
-		}
+	if inside, is := rdb.(*Store); is && inside.made() {
 		rdb = inside.client
 	}
-	_, unusable := script.NewRunner(rdb, nil)
-	if err := errors.Join(unusable, err); err != nil {
+	if err := errors.Join(check(rdb), err); err != nil {
 		return nil, fmt.Errorf("store.Open: %w", err)
 	}
 	return newStore(rdb, own), nil
+}
+
+// check refuses what no store can be made of.
+func check(rdb script.Client) error {
+	switch rdb.(type) {
+	case *Store:
+		return errStore
+	case script.Sender: // which would hide its options, and whether it is a Ring
+		return fmt.Errorf("%w: rdb is a %T, which stands before a store: pass the store itself", script.ErrClient, rdb)
+	}
+	_, err := script.NewRunner(rdb, nil)
+	return err
 }
 
 // Process sends a command as the client does. It makes a Store a [script.Client],
@@ -101,9 +116,23 @@ func (s *Store) Send(ctx context.Context, call *script.Call) (any, error) {
 	return reply, err
 }
 
+// Diagnose connects to Redis, or to the first address of a cluster, by a connection of
+// its own, and reports why that cannot be asked: a refused port, an unknown CA, a server
+// that wants TLS. It returns nil if the server answers, though it may refuse the
+// password, or if the client does not say how it connects. It takes up to 5 s.
+//
+// During an outage a store does so once for each server, and the errors of calls say it.
+func (s *Store) Diagnose(ctx context.Context) error {
+	misuse.Context(ctx)
+	if !s.made() {
+		return errStore
+	}
+	return s.nodes.dialer.diagnose(ctx)
+}
+
 // BreakerOpen reports whether calls of that budget are held back now because Redis,
-// or a node of it, did not answer. A node that nobody has asked for a minute is not
-// counted: it may have left the cluster.
+// or a node of it, did not answer. A node without a call for a minute does not count: it
+// may have left the cluster.
 func (s *Store) BreakerOpen(budget time.Duration) bool {
 	return s.made() && s.nodes.open(budget)
 }
@@ -114,5 +143,6 @@ func (s *Store) Node(ctx context.Context, key string) string {
 	if !s.made() {
 		return ""
 	}
-	return s.nodes.address(ctx, key)
+	_, address := s.nodes.server(ctx, key)
+	return address
 }

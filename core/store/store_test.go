@@ -6,7 +6,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -168,27 +170,67 @@ func of(t *testing.T, rdb script.Client) *store.Store {
 	return st
 }
 
+// TestEveryClientHasAStore, those without an address among them.
+func TestEveryClientHasAStore(t *testing.T) {
+	t.Parallel()
+	failover := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	t.Cleanup(func() { failover.Close() })
+	slots := redis.NewClusterClient(&redis.ClusterOptions{ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+		return nil, errors.New("there is no cluster")
+	}})
+	t.Cleanup(func() { slots.Close() })
+	sentinel := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	t.Cleanup(func() { sentinel.Close() })
+	for _, rdb := range []script.Client{failover, slots, sentinel} {
+		of(t, rdb)
+	}
+}
+
+// TestAStoreIsNotWrapped: a struct that embeds a store would lose its options, the secret
+// among them.
+func TestAStoreIsNotWrapped(t *testing.T) {
+	t.Parallel()
+	wrapped := struct{ *store.Store }{storetest.At(t, unused(t), "p")}
+	for name, construct := range constructors {
+		if name == "script.NewRunner" {
+			continue // which asks by way of it
+		}
+		if err := construct(wrapped); !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "pass the store itself") {
+			t.Errorf("%s of a struct around a store: got %v, want an ErrClient", name, err)
+		}
+	}
+	if _, err := store.Open(wrapped, nil); !errors.Is(err, script.ErrClient) {
+		t.Errorf("Open of a struct around a store: got %v, want an ErrClient", err)
+	}
+}
+
 // TestNobodyKeepsAClientAlive: the registry of stores holds neither the client nor
 // the store.
 func TestNobodyKeepsAClientAlive(t *testing.T) {
 	t.Parallel()
 	gone := make(chan string, 2)
+	var key any
 	func() {
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+		key = weak.Make(rdb)
 		st := of(t, rdb)
 		runtime.AddCleanup(rdb, func(what string) { gone <- what }, "the client")
 		runtime.AddCleanup(st, func(what string) { gone <- what }, "the store")
 		_ = rdb.Close()
+		if !store.IsKnown(key) {
+			t.Error("the registry has no entry of a client: what is this test about?")
+		}
+		runtime.KeepAlive(st)
 	}()
 	left := map[string]bool{"the client": true, "the store": true}
-	redistest.Await(t, 20*time.Second, "the client and its store to be collected", func() bool {
+	redistest.Await(t, 20*time.Second, "the client and its store to be collected, and their entry to go", func() bool {
 		runtime.GC()
 		select {
 		case what := <-gone:
 			delete(left, what)
 		default:
 		}
-		return len(left) == 0
+		return len(left) == 0 && !store.IsKnown(key)
 	})
 }
 
@@ -277,8 +319,30 @@ func TestOptionsReachEveryPrimitive(t *testing.T) {
 	}
 }
 
-// TestBudgetIsTheDefaultOfAll: a server that does not answer keeps each primitive
-// for as long as the store says.
+// TestARunnerHasTheBudgetOfItsStore, unless it has one of its own.
+func TestARunnerHasTheBudgetOfItsStore(t *testing.T) {
+	t.Parallel()
+	const own = 300 * time.Millisecond
+	for budget, want := range map[time.Duration]time.Duration{0: 2 * time.Second, own: own} {
+		synctest.Test(t, func(t *testing.T) {
+			var rdb late
+			r, err := script.NewRunner(storetest.Open(t, &rdb, store.Options{Budget: 2 * time.Second}), &script.Options{Budget: budget})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Run(t.Context(), one, []string{"k"}); err != nil { // the first contact
+				t.Fatal(err)
+			}
+			rdb.by.Store(int64(time.Hour))
+			began := time.Now()
+			if _, err := r.Run(t.Context(), one, []string{"k"}); err == nil || time.Since(began) != want {
+				t.Errorf("a runner with a Budget of %v took %v, want %v: %v", budget, time.Since(began), want, err)
+			}
+		})
+	}
+}
+
+// TestBudgetIsTheDefaultOfAll is what primitives without a Budget of their own ask for.
 func TestBudgetIsTheDefaultOfAll(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, unused(t), store.Options{Budget: 7 * time.Second})

@@ -18,9 +18,11 @@ const (
 	slots   = 16384
 )
 
-// ClusterServer is a Redis Cluster of three masters without replicas.
+// ClusterServer is a Redis Cluster of three masters, without replicas unless it was
+// made by NewReplicatedCluster.
 type ClusterServer struct {
-	nodes []*Server
+	nodes    []*Server
+	replicas []*Server // of the master at the same place
 }
 
 // NewCluster starts a cluster that no other test uses, and stops it when the

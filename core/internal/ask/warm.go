@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -25,11 +26,44 @@ func Warm(
 	if err != nil {
 		return err
 	}
+	why := diagnose(ctx, rdb)
 	err = patient.Load(ctx, scripts...)
-	if err != nil && !errors.Is(err, script.ErrConfiguration) {
+	if err == nil || errors.Is(err, script.ErrConfiguration) {
+		err = question(ctx, patient)
+	}
+	return why(err)
+}
+
+// unhurt is how long a Warm takes where nothing is wrong.
+const unhurt = 200 * time.Millisecond
+
+// diagnose finds out what is wrong with a store beside a Warm that takes long, so that
+// its error can say so: the client knows no more than that it had no answer in time.
+func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
+	store, is := rdb.(interface {
+		Diagnose(ctx context.Context) error
+	})
+	if !is {
+		return func(err error) error { return err }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	found := make(chan error, 1)
+	timer := time.AfterFunc(unhurt, func() { found <- store.Diagnose(ctx) })
+	return func(err error) error {
+		timer.Stop()
+		defer cancel()
+		if err == nil || errors.Is(err, script.ErrConfiguration) || errors.Is(err, script.ErrFailed) {
+			return err
+		}
+		select {
+		case cause := <-found:
+			if cause != nil && !errors.Is(cause, ctx.Err()) {
+				return fmt.Errorf("%w: %w", err, cause)
+			}
+		default:
+		}
 		return err
 	}
-	return question(ctx, patient)
 }
 
 // About is the question of a script that takes a key and no arguments.

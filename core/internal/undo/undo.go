@@ -48,6 +48,8 @@ const sparser = 4
 type Undoer struct {
 	// Room is how many grants are looked for at a time; 0 means Most.
 	Room int
+	// Total, if set, counts the grants that this and other Undoers look for now.
+	Total *atomic.Int64
 
 	pending, spare     atomic.Int64
 	undone, overflowed atomic.Uint64
@@ -109,8 +111,15 @@ func (u *Undoer) start(asked time.Time, lease time.Duration, attempt func() Resu
 			return false
 		}
 	}
+	u.total(1)
 	u.enter(s)
 	return !s.once
+}
+
+func (u *Undoer) total(n int64) {
+	if u.Total != nil {
+		u.Total.Add(n)
+	}
 }
 
 // enter has the search's next attempt be made as soon as there is room.
@@ -183,9 +192,11 @@ func (s *search) step() Result {
 	switch {
 	case s.once:
 		u.spare.Add(-1)
+		u.total(-1)
 		return result
 	case result == Done, result == Absent && began.Sub(s.open) >= s.lease:
 		u.pending.Add(-1)
+		u.total(-1)
 		return result
 	}
 	if s.unheard = result == Unanswered; s.unheard {

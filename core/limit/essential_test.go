@@ -1,0 +1,27 @@
+package limit
+
+import (
+	"testing"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// TestWhatPassesAnOpenBreaker: the scripts that keep, conclude or take back what was
+// granted, and no others.
+func TestWhatPassesAnOpenBreaker(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[*script.Script]bool{
+		setScript:     false,
+		refundScript:  false,
+		resetScript:   false,
+		acquireScript: false,
+		restoreScript: false,
+		renewScript:   true,
+		releaseScript: true,
+		countScript:   false,
+	} {
+		if s.IsEssential() != want {
+			t.Errorf("%s passes an open breaker: %v, want %v", s.Name(), s.IsEssential(), want)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package lock
+
+import (
+	"testing"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// TestWhatPassesAnOpenBreaker: the scripts that keep, conclude or take back what was
+// granted, and no others.
+func TestWhatPassesAnOpenBreaker(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[*script.Script]bool{
+		acquireScript: false,
+		extendScript:  true,
+		releaseScript: true,
+		forceScript:   true,
+		inspectScript: false,
+		startScript:   false,
+		endScript:     true,
+	} {
+		if s.IsEssential() != want {
+			t.Errorf("%s passes an open breaker: %v, want %v", s.Name(), s.IsEssential(), want)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package stock
+
+import (
+	"testing"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// TestWhatPassesAnOpenBreaker: the scripts that keep, conclude or take back what was
+// granted, and no others.
+func TestWhatPassesAnOpenBreaker(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[*script.Script]bool{
+		openScript:    false,
+		reserveScript: false,
+		confirmScript: true,
+		renewScript:   true,
+		cancelScript:  true,
+		sweepScript:   true,
+		restockScript: false,
+		leftScript:    false,
+		buyersScript:  false,
+		forgetScript:  false,
+	} {
+		if s.IsEssential() != want {
+			t.Errorf("%s passes an open breaker: %v, want %v", s.Name(), s.IsEssential(), want)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// diagnosisTime is how long a diagnosis takes at most.
+const diagnosisTime = 5 * time.Second
+
+// What a server says that was connected to but does not answer as Redis does.
+var (
+	errTLS     = errors.New("the server wants TLS: set TLSConfig, or use a rediss:// URL")
+	errNoRedis = errors.New("the server does not speak the protocol of Redis")
+)
+
+// tlsAlert is the first byte with which a TLS server answers what is no handshake
+// (RFC 8446, section 5.1).
+const tlsAlert = 21
+
+// dialer connects to a server as its client does.
+type dialer struct {
+	network, address string
+	dial             func(ctx context.Context, network, address string) (net.Conn, error)
+	busy             atomic.Bool
+}
+
+// dialerOf is that of a client of one server, or of the first server of a cluster that
+// is not known yet; nil if the client does not say how it connects.
+func dialerOf(rdb script.Client) *dialer {
+	switch c := rdb.(type) {
+	case *redis.Client:
+		o := c.Options()
+		return &dialer{network: o.Network, address: o.Addr, dial: o.Dialer}
+	case *redis.ClusterClient:
+		o := c.Options()
+		if len(o.Addrs) == 0 { // of a FailoverClusterClient, or of one that has ClusterSlots
+			return nil
+		}
+		dial := o.Dialer
+		if dial == nil {
+			dial = redis.NewDialer(&redis.Options{TLSConfig: o.TLSConfig, DialTimeout: o.DialTimeout})
+		}
+		return &dialer{network: "tcp", address: o.Addrs[0], dial: dial}
+	}
+	return nil
+}
+
+// diagnose reports why a server does not answer, by a connection of its own, and nil if
+// it does answer there. A client says no more than that it had no answer in time.
+func (d *dialer) diagnose(ctx context.Context) error {
+	if d == nil || !d.busy.CompareAndSwap(false, true) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { // some dialers do not end with ctx
+		defer d.busy.Store(false)
+		result <- d.ask(ctx)
+	}()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("connecting to %s: %w", d.address, ctx.Err())
+	}
+}
+
+func (d *dialer) ask(ctx context.Context) error {
+	conn, err := d.dial(ctx, d.network, d.address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	var first [1]byte
+	_, err = io.WriteString(conn, "PING\r\n") // which a server answers with + or, to a stranger, with -
+	if err == nil {
+		_, err = io.ReadFull(conn, first[:])
+	}
+	_, encrypted := conn.(*tls.Conn)
+	switch {
+	case err == nil && (first[0] == '+' || first[0] == '-'):
+		return nil
+	case !encrypted && (err == nil && first[0] == tlsAlert || err != nil && d.wantsTLS(ctx)):
+		return fmt.Errorf("%s: %w", d.address, errTLS)
+	case err == nil:
+		return fmt.Errorf("%s: %w", d.address, errNoRedis)
+	}
+	return fmt.Errorf("%s accepts connections and does not answer: %w", d.address, err)
+}
+
+// wantsTLS tries a TLS handshake: a server that gets none may hang up without a word.
+func (d *dialer) wantsTLS(ctx context.Context) bool {
+	conn, err := d.dial(ctx, d.network, d.address)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it says nothing and trusts nothing
+	return secure.HandshakeContext(ctx) == nil
+}

@@ -1,0 +1,128 @@
+package store_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// unreachable are servers that no client can ask, and what the error says of each.
+func unreachable(t *testing.T) map[string]struct {
+	opts redis.Options
+	want string
+} {
+	t.Helper()
+	https := httptest.NewUnstartedServer(http.NotFoundHandler())
+	https.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	https.StartTLS()
+	t.Cleanup(https.Close)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	go func() {
+		for {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(io.Discard, io.LimitReader(conn, 6)); conn.Close() }()
+		}
+	}()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	return map[string]struct {
+		opts redis.Options
+		want string
+	}{
+		"refused port":           {redis.Options{Addr: closed.Addr().String()}, syscall.ECONNREFUSED.Error()},
+		"unknown CA":             {redis.Options{Addr: https.Listener.Addr().String(), TLSConfig: &tls.Config{ServerName: "example.com"}}, "certificate signed by unknown authority"},
+		"a client without TLS":   {redis.Options{Addr: https.Listener.Addr().String()}, "the server wants TLS: set TLSConfig"},
+		"another kind of server": {redis.Options{Addr: plain.Listener.Addr().String()}, "the server does not speak the protocol of Redis"},
+		"a server that hangs up": {redis.Options{Addr: silent.Addr().String()}, "accepts connections and does not answer"},
+	}
+}
+
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	for name, c := range unreachable(t) {
+		rdb := redis.NewClient(&c.opts)
+		t.Cleanup(func() { rdb.Close() })
+		if err := of(t, rdb).Diagnose(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the diagnosis is %v, want %q in it", name, err, c.want)
+		}
+		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.opts.Addr}, TLSConfig: c.opts.TLSConfig})
+		t.Cleanup(func() { cluster.Close() })
+		if err := of(t, cluster).Diagnose(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, by a ClusterClient: the diagnosis is %v, want %q in it", name, err, c.want)
+		}
+	}
+	srv := redistest.Standalone(t)
+	for name, rdb := range map[string]script.Client{
+		"one that answers":               srv.Client(t),
+		"one that wants a password":      redis.NewClient(&redis.Options{Addr: srv.Addr()}),
+		"a client that hides its server": struct{ script.Client }{unused(t)},
+	} {
+		if err := of(t, rdb).Diagnose(t.Context()); err != nil {
+			t.Errorf("%s: the diagnosis is %v, want none", name, err)
+		}
+	}
+}
+
+// TestCausesNameTheReason: what a caller is told during an outage says why, and so does
+// a Warm that ends with its context.
+func TestCausesNameTheReason(t *testing.T) {
+	t.Parallel()
+	for name, c := range unreachable(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rdb := redis.NewClient(&c.opts)
+			t.Cleanup(func() { rdb.Close() })
+			quiet := slog.New(slog.DiscardHandler)
+			l, err := limit.New(storetest.Open(t, rdb, store.Options{Logger: quiet}), "n",
+				[]limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			redistest.Await(t, 30*time.Second, "a cause that says "+c.want, func() bool {
+				d, err := l.Take(t.Context(), "s")
+				return err == nil && d.Degraded && strings.Contains(d.Cause.Error(), c.want) &&
+					(errors.Is(d.Cause, script.ErrNotExecuted) || errors.Is(d.Cause, script.ErrMaybeExecuted))
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			fresh := redis.NewClient(&c.opts)
+			t.Cleanup(func() { fresh.Close() })
+			err = aLimit(t, fresh).Warm(ctx)
+			if err != nil && strings.Contains(err.Error(), "HTTP/1.1 400") {
+				return // which the client has said by itself
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Warm says %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}

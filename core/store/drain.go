@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/misuse"
+)
+
+// drainEvery is how often Drain looks.
+const drainEvery = 10 * time.Millisecond
+
+// Drain waits until what Redis may have granted without an answer is given back, and
+// until each release, conclusion and confirmation that Redis did not confirm has its
+// answer. Call it before a process ends, after its last request. It is optional: without
+// it, grants in doubt end with their lease, and a run whose conclusion is lost is in doubt.
+//
+// The error says how much is left when ctx ends, and matches its error. Drain sends
+// nothing itself, and does not wait for leases that are held.
+func (s *Store) Drain(ctx context.Context) error {
+	misuse.Context(ctx)
+	if !s.made() {
+		return errStore
+	}
+	ticker := time.NewTicker(drainEvery)
+	defer ticker.Stop()
+	for {
+		left := s.pending.Load()
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("store.Drain: %d grants or conclusions are left without an answer: %w", left, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// Pending counts what goes on in the background. The library's own packages add to it.
+func (s *Store) Pending() *atomic.Int64 {
+	if s == nil {
+		return nil
+	}
+	return &s.pending
+}

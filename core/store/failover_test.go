@@ -1,0 +1,153 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// followed is within what time a failover is followed on a machine that is busy; go-redis
+// reads the slots a minute after it has read them last.
+const followed = 20 * time.Second
+
+// TestAFailoverIsFollowed kills or stops a master of a cluster while every primitive asks
+// it. When its replica has taken over, each of them is answered by that, long before
+// go-redis would read the slots by itself, and what was held is held still.
+func TestAFailoverIsFollowed(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(testing.TB, *redistest.Server){
+		"killed":  func(tb testing.TB, s *redistest.Server) { tb.Helper(); s.Stop(tb) },
+		"stopped": func(tb testing.TB, s *redistest.Server) { tb.Helper(); s.Pause(tb) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.NewReplicatedCluster(t)
+			st := storetest.At(t, cluster.Client(t), redistest.Prefix(t))
+			master := cluster.Nodes()[1]
+			f := newFailover(t, st, cluster, master)
+			subject := <-f.subjects
+			if _, err := f.lock.Try(t.Context(), subject); err != nil {
+				t.Fatal(err)
+			}
+			replica := cluster.ReplicaOf(master)
+			redistest.Await(t, 30*time.Second, "the lock to be replicated", func() bool {
+				n, err := replica.Admin(t).DBSize(t.Context()).Result()
+				own, err2 := master.Admin(t).DBSize(t.Context()).Result()
+				return err == nil && err2 == nil && n == own
+			})
+			end(t, master)
+			took := f.until(t, cluster, replica)
+			t.Logf("each was answered %v after the replica had taken over", took)
+			if took > followed {
+				t.Errorf("each was answered %v after the replica had taken over, want at most %v", took, followed)
+			}
+			if _, err := f.lock.Try(t.Context(), subject); !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("a lock that was held before the failover: got %v, want ErrHeld", err)
+			}
+			if name == "stopped" {
+				master.Resume(t)
+			}
+		})
+	}
+}
+
+// failover has one of each primitive.
+type failover struct {
+	limit    *limit.Limiter
+	slots    *limit.Concurrency
+	lock     *lock.Locker
+	guard    *idempotency.Guard
+	stock    *stock.Stock
+	subjects chan string // whose keys the master has
+}
+
+func newFailover(t *testing.T, st *store.Store, cluster *redistest.ClusterServer, master *redistest.Server) *failover {
+	t.Helper()
+	f := &failover{subjects: make(chan string, 300)}
+	var errs [6]error
+	f.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
+	f.slots, errs[1] = limit.NewConcurrency(st, "n", 10, &limit.ConcurrencyOptions{Fail: limit.FailClosed})
+	f.lock, errs[2] = lock.New(st, "n", &lock.Options{TTL: time.Minute})
+	f.guard, errs[3] = idempotency.New(st, "n", nil)
+	f.stock, errs[4] = stock.New(st, "n", nil)
+	errs[5] = f.limit.Warm(t.Context())
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	for i := range cap(f.subjects) {
+		if subject := fmt.Sprint("s", i); cluster.NodeOf(t, "{"+subject+"}") == master {
+			f.subjects <- subject
+		}
+	}
+	return f
+}
+
+// asks are questions that only the master of the subjects can answer.
+func (f *failover) asks() map[string]func(ctx context.Context, subject string) error {
+	return map[string]func(context.Context, string) error{
+		"a limit": func(ctx context.Context, subject string) error { _, err := f.limit.Take(ctx, subject); return err },
+		"a slot": func(ctx context.Context, subject string) error {
+			s, err := f.slots.Acquire(ctx, subject)
+			_ = s.Release(ctx)
+			return err
+		},
+		"a lock": func(ctx context.Context, subject string) error { _, err := f.lock.Try(ctx, subject); return err },
+		"a claim": func(ctx context.Context, subject string) error {
+			_, _, err := f.guard.Begin(ctx, subject, "")
+			return err
+		},
+		"an item": func(ctx context.Context, subject string) error {
+			_, err := f.stock.Open(ctx, subject, 1, time.Now().Add(time.Hour))
+			return err
+		},
+	}
+}
+
+// until asks until each primitive was answered by the replica, and returns how long
+// after its takeover that was.
+func (f *failover) until(t *testing.T, cluster *redistest.ClusterServer, replica *redistest.Server) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), followed+time.Minute)
+	defer cancel()
+	taken := make(chan struct{})
+	var all sync.WaitGroup
+	for name, ask := range f.asks() {
+		all.Go(func() {
+			for {
+				subject := <-f.subjects
+				err := ask(ctx, subject)
+				f.subjects <- subject
+				_, unanswered := errors.AsType[*script.Error](err) // others are answers, such as ErrHeld
+				select {
+				case <-taken:
+					if !unanswered {
+						return
+					}
+				default:
+				}
+				select {
+				case <-ctx.Done():
+					t.Errorf("%s is not answered: %v", name, err)
+					return
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		})
+	}
+	began := cluster.AwaitTakeover(t, replica)
+	close(taken)
+	all.Wait()
+	return time.Since(began)
+}

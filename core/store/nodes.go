@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// nodes are the servers that a store has asked, with a breaker for each of them and
+// each budget: calls that allow 50 ms must not stop those that allow 250.
+type nodes struct {
+	clock
+
+	of     func(ctx context.Context, key string) (*redis.Client, error) // nil if the client has one server
+	known  atomic.Bool                                                  // of asks nobody
+	name   string                                                       // in the log, while the server is not known
+	logger *slog.Logger
+	slots  reloader
+	dialer *dialer // of the client itself
+
+	mu       sync.RWMutex
+	all      map[string]*node // by address
+	breakers map[lane]*breaker
+}
+
+// lane is what has a breaker of its own.
+type lane struct {
+	address string
+	budget  time.Duration
+}
+
+// follow learns from the client which server has a key.
+func (n *nodes) follow(rdb script.Client) {
+	n.all, n.breakers = map[string]*node{}, map[lane]*breaker{}
+	n.dialer = dialerOf(rdb)
+	switch c := rdb.(type) {
+	case *redis.Client:
+		n.name = c.Options().Addr
+	case *redis.ClusterClient:
+		n.name = strings.Join(c.Options().Addrs, ",")
+		n.of = c.MasterForKey
+		n.slots.read = func(ctx context.Context) error { // it reads the slots first
+			return c.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
+		}
+	case *redis.Ring:
+		n.name = strings.Join(slices.Sorted(maps.Values(c.Options().Addrs)), ",")
+		n.of = func(_ context.Context, key string) (*redis.Client, error) { return c.GetShardClientForKey(key) }
+		n.known.Store(true)
+	default:
+		n.name = fmt.Sprintf("%T", rdb)
+	}
+}
+
+// found notes that Redis has answered, so that a cluster client knows its nodes. What
+// stood for all of them is over.
+func (n *nodes) found() {
+	if n.known.Load() || n.of == nil || !n.known.CompareAndSwap(false, true) {
+		return
+	}
+	n.mu.Lock()
+	unknown := n.all[""]
+	n.drop(func(address string, _ *node) bool { return address == "" })
+	n.mu.Unlock()
+	if unknown != nil {
+		unknown.back(0)
+	}
+}
+
+// drop forgets nodes.
+func (n *nodes) drop(which func(address string, of *node) bool) {
+	maps.DeleteFunc(n.breakers, func(l lane, b *breaker) bool { return which(l.address, b.node) })
+	maps.DeleteFunc(n.all, which)
+}
+
+// server is the client of the server that has a key, so that a dead one does not take
+// the others along. It is nil, and the address empty, until a call was answered:
+// before that nothing is known.
+func (n *nodes) server(ctx context.Context, key string) (c *redis.Client, address string) {
+	if n.of == nil || !n.known.Load() {
+		return nil, ""
+	}
+	c, err := n.of(ctx, key)
+	if err != nil {
+		return nil, ""
+	}
+	return c, c.Options().Addr
+}
+
+func (n *nodes) breaker(ctx context.Context, key string, budget time.Duration) *breaker {
+	c, address := n.server(ctx, key)
+	l := lane{address, budget}
+	n.mu.RLock()
+	b := n.breakers[l]
+	n.mu.RUnlock()
+	if b != nil {
+		return b
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.all[address] == nil {
+		n.drop(func(_ string, old *node) bool { return old.idle(forgotten) })
+		name, d := n.name, n.dialer
+		if c != nil {
+			name, d = address, dialerOf(c)
+		}
+		n.all[address] = newNode(n.clock, name, n.logger, &n.slots, d)
+	}
+	if n.breakers[l] == nil {
+		n.breakers[l] = newBreaker(n.all[address], budget)
+	}
+	return n.breakers[l]
+}
+
+// forgotten is after how long without a call a node tells nothing any more: it may have
+// left the cluster.
+const forgotten = time.Minute
+
+// open reports whether calls of that budget to any node are held back.
+func (n *nodes) open(budget time.Duration) bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	for l, b := range n.breakers {
+		if l.budget == budget && b.State() != gobreaker.StateClosed && n.now()-b.failed.Load() < int64(forgotten) {
+			return true
+		}
+	}
+	return false
+}

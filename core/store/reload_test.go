@@ -1,0 +1,66 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/neap-go/neap/core/store"
+)
+
+// TestSlotsAreReadAgain while calls fail: twice a second at first, then every five
+// seconds, and not at all for one call.
+func TestSlotsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		failed := store.Reloader(func(context.Context) error { reads++; return nil })
+		since := time.Now()
+		failed(since, 1)
+		synctest.Wait()
+		if reads != 0 {
+			t.Errorf("one failure had the slots read %d times, want none", reads)
+		}
+		fail := func(d time.Duration) int {
+			before := reads
+			for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+				failed(since, 2)
+				synctest.Wait()
+			}
+			return reads - before
+		}
+		if n := fail(10 * time.Second); n < 20 || n > 23 {
+			t.Errorf("ten seconds of failures had the slots read %d times, want about 20", n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := fail(60 * time.Second); n < 12 || n > 15 {
+			t.Errorf("a later minute of failures had the slots read %d times, want about 12", n)
+		}
+	})
+}
+
+// TestAReadThatHangsHoldsUpNoOther, and three at once are enough.
+func TestAReadThatHangsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		failed := store.Reloader(func(ctx context.Context) error { reads++; <-ctx.Done(); return ctx.Err() })
+		since := time.Now()
+		for range 450 { // 4.5 s, and a read may take 5
+			failed(since, 2)
+			synctest.Wait()
+			time.Sleep(10 * time.Millisecond)
+		}
+		if reads != 3 {
+			t.Errorf("%d reads hang at once, want 3", reads)
+		}
+		time.Sleep(10 * time.Second)
+		failed(since, 2)
+		synctest.Wait()
+		if reads != 4 {
+			t.Errorf("after those have ended there were %d reads, want one more", reads)
+		}
+		time.Sleep(10 * time.Second)
+	})
+}
