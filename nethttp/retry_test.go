@@ -53,7 +53,7 @@ func TestRefusalThatIsNotSent(t *testing.T) {
 			})
 			l := &gatefake.Leaving{T: t}
 			h := nethttp.Middleware(l)(retrying(nethttp.Middleware(flaky)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				http.Error(w, "charged, and the bank does not say how it went", 503)
+				http.Error(w, "charged, and the bank does not say how it went", http.StatusServiceUnavailable)
 			}))))
 			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil))
 			if l.Reply == nil || l.Reply.Status != 503 || l.Reply.Refused != c.refused {

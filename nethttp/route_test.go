@@ -123,7 +123,7 @@ func TestStrippedPathThatMatchesToo(t *testing.T) {
 		{"/a", "/{tenant}/", "", "/a/x/y", "x", "y"},
 	} {
 		var gated, tenant string
-		var h http.Handler = nethttp.Middleware(gateFunc(func(q gate.Request) gate.Pass {
+		h := nethttp.Middleware(gateFunc(func(q gate.Request) gate.Pass {
 			byTenant, _ := gate.ByParam("tenant")(q)
 			byRest, _ := gate.ByParam("...")(q)
 			gated = byTenant + " " + byRest

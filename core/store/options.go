@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
-// DefaultPrefix, which is "neap", begins every key if Options.Prefix is empty.
+// DefaultPrefix begins every key if Options.Prefix is empty: it is "neap".
 const DefaultPrefix = keyspace.DefaultPrefix
 
 // The ranges of the options.

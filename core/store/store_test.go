@@ -156,7 +156,7 @@ func TestOneStoreAClient(t *testing.T) {
 		t.Error("Open has returned a store that was there")
 	}
 	wrapped := struct{ *redis.Client }{one}
-	if of(t, wrapped) == of(t, wrapped) {
+	if first := of(t, wrapped); first == of(t, wrapped) {
 		t.Error("a client of the user's own kind has a store in common with another")
 	}
 }
