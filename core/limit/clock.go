@@ -6,15 +6,28 @@ import (
 )
 
 // sights are the last readings of the servers' clocks, by the server's address.
-type sights struct{ seen sync.Map }
-
-func (s *sights) last(address string) *sight {
-	v, _ := s.seen.Load(address)
-	known, _ := v.(*sight)
-	return known
+type sights struct {
+	mu   sync.Mutex
+	seen map[string]*sight
 }
 
-func (s *sights) note(address string, seen *sight) { s.seen.Store(address, seen) }
+// mostSights is how many are kept before all are read anew: servers leave a cluster.
+const mostSights = 1000
+
+func (s *sights) last(address string) *sight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[address]
+}
+
+func (s *sights) note(address string, seen *sight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen == nil || len(s.seen) >= mostSights {
+		s.seen = map[string]*sight{}
+	}
+	s.seen[address] = seen
+}
 
 // moment is when something happened by a clock that was seen from afar, in
 // microseconds.

@@ -107,8 +107,6 @@ func (l *leases) run(ctx context.Context, s *script.Script, key string, args ...
 }
 
 func (l *leases) warm(ctx context.Context, key string) error {
-	return ask.Warm(ctx, l.store, func(ctx context.Context, patient *script.Runner) error {
-		_, err := patient.Run(ctx, countScript, []string{key})
-		return err
-	}, acquireScript, restoreScript, renewScript, releaseScript, countScript)
+	return ask.Warm(ctx, l.store, ask.About(countScript, key),
+		acquireScript, restoreScript, renewScript, releaseScript, countScript)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -144,13 +143,7 @@ func refundsOnce(t *testing.T, l *Limiter) {
 // inBubble is a limiter on a miniredis that shares the clock of the bubble.
 func inBubble(t *testing.T, m *miniredis.Miniredis, name string, policies ...Policy) *Limiter {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{
-		ContextTimeoutEnabled: true,
-		Addr:                  "127.0.0.1:1", // never dialled
-		Dialer:                func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-	})
-	t.Cleanup(func() { rdb.Close() })
-	l, err := New(rdb, name, policies, &Options{Fail: FailClosed})
+	l, err := New(redistest.BubbleClient(t, m), name, policies, &Options{Fail: FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

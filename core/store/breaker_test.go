@@ -344,5 +344,8 @@ func TestANodeThatLeftIsForgotten(t *testing.T) {
 		if l.Stats().Open {
 			t.Error("the breaker of a node that left is open for ever")
 		}
+		if n := st.Nodes(); n != 1 {
+			t.Errorf("%d nodes are kept, want the one that has the keys", n)
+		}
 	})
 }

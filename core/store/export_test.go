@@ -39,3 +39,10 @@ func Reloader(read func(ctx context.Context) error) (failed func(since time.Time
 	r := &reloader{read: read}
 	return func(since time.Time, calls int) { r.failed(c.now(), int64(since.Sub(c.began))+1, calls) }
 }
+
+// Nodes is how many nodes are kept.
+func (s *Store) Nodes() int {
+	s.nodes.mu.RLock()
+	defer s.nodes.mu.RUnlock()
+	return len(s.nodes.all)
+}

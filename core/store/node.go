@@ -115,7 +115,7 @@ func (n *node) back(after int64) {
 	}
 }
 
-// idle reports whether nobody has asked the node for that long.
+// idle reports whether the node had no call for that long.
 func (n *node) idle(most time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -59,18 +60,13 @@ func (o *Options) settled() (Options, error) {
 		own = *o
 		own.SubjectSecret = bytes.Clone(o.SubjectSecret)
 	}
-	fault := checkContact(own.FirstContact)
-	if own.FirstContact == 0 {
-		own.FirstContact = DefaultFirstContact
-	}
-	if own.Prefix == "" {
-		own.Prefix = DefaultPrefix
-	}
+	own.Prefix = cmp.Or(own.Prefix, DefaultPrefix)
+	own.FirstContact = cmp.Or(own.FirstContact, DefaultFirstContact)
 	return own, errors.Join(
 		keyspace.CheckPrefix(own.Prefix),
 		keyspace.CheckSecret(own.SubjectSecret),
 		checkBudget(own.Budget),
-		fault,
+		checkContact(own.FirstContact),
 	)
 }
 

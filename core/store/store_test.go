@@ -43,21 +43,23 @@ func TestFaultsOfOptions(t *testing.T) {
 		opts *store.Options
 		want []string // field and remedy
 	}{
-		"long prefix":     {rdb, &store.Options{Prefix: strings.Repeat("p", 65)}, []string{"Prefix", "up to 64"}},
-		"prefix braces":   {rdb, &store.Options{Prefix: "a{b}"}, []string{"Prefix", "without spaces and braces"}},
-		"prefix space":    {rdb, &store.Options{Prefix: "a b"}, []string{"Prefix"}},
-		"prefix newline":  {rdb, &store.Options{Prefix: "a\n"}, []string{"Prefix"}},
-		"short secret":    {rdb, &store.Options{SubjectSecret: make([]byte, 15)}, []string{"SubjectSecret has 15 bytes", "at least 16"}},
-		"empty secret":    {rdb, &store.Options{SubjectSecret: []byte{}}, []string{"SubjectSecret has 0 bytes", "nil for none"}},
-		"negative budget": {rdb, &store.Options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0"}},
-		"long budget":     {rdb, &store.Options{Budget: time.Hour + 1}, []string{"Budget is 1h0m0.000000001s"}},
-		"nil client":      {nil, nil, []string{"rdb is nil", "pass a connected"}},
-		"typed nil":       {none, nil, []string{"rdb is a nil", "pass a connected"}},
-		"zero client":     {&redis.Client{}, nil, []string{"rdb is a zero", "redis.NewClient"}},
-		"pipeline":        {rdb.Pipeline(), nil, []string{"pipeline", "pass the client itself"}},
-		"nil store":       {noStore, nil, []string{"rdb is a nil or zero Store", "store.Open"}},
-		"zero store":      {&store.Store{}, nil, []string{"rdb is a nil or zero Store", "store.Open"}},
-		"all of it wrong": {nil, &store.Options{Prefix: "{", SubjectSecret: []byte("s"), Budget: -1}, []string{"rdb", "Prefix", "SubjectSecret", "Budget"}},
+		"long prefix":      {rdb, &store.Options{Prefix: strings.Repeat("p", 65)}, []string{"Prefix", "up to 64"}},
+		"prefix braces":    {rdb, &store.Options{Prefix: "a{b}"}, []string{"Prefix", "without spaces and braces"}},
+		"prefix space":     {rdb, &store.Options{Prefix: "a b"}, []string{"Prefix"}},
+		"prefix newline":   {rdb, &store.Options{Prefix: "a\n"}, []string{"Prefix"}},
+		"short secret":     {rdb, &store.Options{SubjectSecret: make([]byte, 15)}, []string{"SubjectSecret has 15 bytes", "at least 16"}},
+		"empty secret":     {rdb, &store.Options{SubjectSecret: []byte{}}, []string{"SubjectSecret has 0 bytes", "nil for none"}},
+		"negative budget":  {rdb, &store.Options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0"}},
+		"long budget":      {rdb, &store.Options{Budget: time.Hour + 1}, []string{"Budget is 1h0m0.000000001s"}},
+		"negative contact": {rdb, &store.Options{FirstContact: -1}, []string{"FirstContact is -1ns", "use up to 1m0s, or 0 for 1s"}},
+		"long contact":     {rdb, &store.Options{FirstContact: time.Minute + 1}, []string{"FirstContact is 1m0.000000001s"}},
+		"nil client":       {nil, nil, []string{"rdb is nil", "pass a connected"}},
+		"typed nil":        {none, nil, []string{"rdb is a nil", "pass a connected"}},
+		"zero client":      {&redis.Client{}, nil, []string{"rdb is a zero", "redis.NewClient"}},
+		"pipeline":         {rdb.Pipeline(), nil, []string{"pipeline", "pass the client itself"}},
+		"nil store":        {noStore, nil, []string{"rdb is a nil or zero Store", "store.Open"}},
+		"zero store":       {&store.Store{}, nil, []string{"rdb is a nil or zero Store", "store.Open"}},
+		"all of it wrong":  {nil, &store.Options{Prefix: "{", SubjectSecret: []byte("s"), Budget: -1}, []string{"rdb", "Prefix", "SubjectSecret", "Budget"}},
 	} {
 		st, err := store.Open(c.rdb, c.opts)
 		if st != nil {
