@@ -68,7 +68,7 @@ func answered(t *testing.T, address, raw string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	header, body, _ := strings.Cut(raw, "\r\n\r\n")
 	for _, piece := range append([]string{header + "\r\n\r\n"}, strings.Split(body, "")...) {
 		if _, err := io.WriteString(conn, piece); err != nil {
