@@ -52,7 +52,7 @@ type shop struct {
 	slot   *limit.Slot
 	held   *lock.Lock
 	claims [3]*idempotency.Claim
-	units  [2]*stock.Reservation
+	units  [3]*stock.Reservation // one for each end: a Renew behind a Confirm waits by a mutex, which stops a bubble's clock
 }
 
 func newShop(t *testing.T) *shop {
@@ -111,8 +111,8 @@ func (s *shop) ends() map[string]func(context.Context) error {
 		"Complete":                func(ctx context.Context) error { return s.claims[1].Complete(ctx, nil) },
 		"Abandon":                 s.claims[2].Abandon,
 		"Renew of a reservation":  s.units[0].Renew,
-		"Confirm":                 s.units[0].Confirm,
-		"Cancel of a reservation": s.units[1].Cancel,
+		"Confirm":                 s.units[1].Confirm,
+		"Cancel of a reservation": s.units[2].Cancel,
 		"Release of a lock":       s.held.Release,
 	}
 }
