@@ -49,7 +49,7 @@ func TestToldBeforeTheLeaseLapses(t *testing.T) {
 				})
 				t.Run("standalone", func(t *testing.T) {
 					t.Parallel()
-					if left, _ := toldOfTheCut(t, srv.Client(t), srv.Admin(t), srv.Prefix(t), how, plain); left < -5*time.Second || left > 100*time.Millisecond {
+					if left, _ := toldOfTheCut(t, srv.Client(t), srv.Admin(t), srv.Prefix(t), how, plain); left < -5*time.Second || left > time.Second { // the last renewal may have been on its way for a while
 						t.Errorf("%v were left of the lease", left)
 					}
 				})
