@@ -93,9 +93,7 @@ type wrapped struct{ script.Client }
 func unhurried(t *testing.T) (*miniredis.Miniredis, *redis.Client) {
 	t.Helper()
 	m := miniredis.RunT(t)
-	o := &redis.Options{Addr: m.Addr()}
-	redistest.Unhurried(o)
-	rdb := redis.NewClient(o)
+	rdb := redistest.Unhurried(&redis.Options{Addr: m.Addr()})
 	t.Cleanup(func() { rdb.Close() })
 	if err := rdb.Ping(t.Context()).Err(); err != nil { // a connection is there when a budget begins
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func TestByPlan(t *testing.T) {
 func TestSeveral(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	limiter, err := Several(srv.Client(t, redistest.Unhurried))
+	limiter, err := Several(srv.Unhurried(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestTrial(t *testing.T) {
 func TestWhenRedisIsDown(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	limiter, err := WhenRedisIsDown(t.Context(), srv.Client(t, redistest.Unhurried), []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
+	limiter, err := WhenRedisIsDown(t.Context(), srv.Unhurried(t), []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestWhenRedisIsDown(t *testing.T) {
 
 func TestCrowded(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Standalone(t).Client(t, redistest.Unhurried)
+	rdb := redistest.Standalone(t).Unhurried(t)
 	limiter, pipe, err := Crowded(rdb, []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}})
 	if err != nil {
 		t.Fatal(err)

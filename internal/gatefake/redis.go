@@ -16,9 +16,7 @@ func Redis(t testing.TB) script.Client {
 	t.Helper()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	o := &redis.Options{Addr: m.Addr()}
-	redistest.Unhurried(o)
-	rdb := redis.NewClient(o)
+	rdb := redistest.Unhurried(&redis.Options{Addr: m.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	if err := rdb.Ping(t.Context()).Err(); err != nil { // a connection is there when a budget begins
 		t.Fatal(err)

@@ -90,6 +90,13 @@ func (s *Server) Client(tb testing.TB, change ...func(*redis.Options)) *redis.Cl
 	return s.connect(tb, User, Password, change)
 }
 
+// Unhurried is a client of the library's that waits for its replies; see [Unhurried].
+func (s *Server) Unhurried(tb testing.TB) *redis.Client {
+	rdb := Unhurried(s.options(User, Password))
+	tb.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
 // Admin is a client of the harness, which may do everything: for what a test
 // prepares, breaks and looks at.
 func (s *Server) Admin(tb testing.TB, change ...func(*redis.Options)) *redis.Client {

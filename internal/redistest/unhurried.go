@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -17,41 +16,30 @@ func Embedded() *redis.Client {
 		panic(err)
 	}
 	m.ClockTTL(true)
-	o := &redis.Options{Addr: m.Addr()}
-	Unhurried(o)
-	return redis.NewClient(o)
+	return Unhurried(&redis.Options{Addr: m.Addr()})
 }
 
-// Unhurried changes the options of a client so that a call which was sent waits
-// up to a minute for its reply, whatever its budget is. It is for tests of code
-// that keeps the default budgets, such as what the README shows: there a busy
-// machine must not decide. A server that stops ends the call at once; a server
-// that is paused does not.
-func Unhurried(o *redis.Options) {
-	o.ContextTimeoutEnabled = true // a call waits on its connection alone
-	dial := o.Dialer
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(context.WithoutCancel(ctx), network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return unhurried{conn}, nil
-	}
+// Unhurried makes a client whose calls wait up to a minute for a connection and for
+// their reply, whatever their budget is. It is for tests of code that keeps the
+// default budgets, such as what the README shows: there a busy machine must not
+// decide. A server that stops ends the call at once; a server that is paused does not.
+func Unhurried(o *redis.Options) *redis.Client {
+	o.ContextTimeoutEnabled = true // a call waits for the client alone
+	o.DialTimeout, o.PoolTimeout, o.ReadTimeout, o.WriteTimeout = time.Minute, time.Minute, time.Minute, time.Minute
+	rdb := redis.NewClient(o)
+	rdb.AddHook(endless{})
+	return rdb
 }
 
-// unhurried is a connection on which each deadline is a minute away.
-type unhurried struct{ net.Conn }
+// endless is a hook that keeps the end of a call's context from the client.
+type endless struct{}
 
-func away(deadline time.Time) time.Time {
-	if deadline.IsZero() {
-		return deadline
-	}
-	return time.Now().Add(time.Minute)
+func (endless) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (endless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { return next(context.WithoutCancel(ctx), cmd) }
 }
 
-func (c unhurried) SetDeadline(t time.Time) error      { return c.Conn.SetDeadline(away(t)) }
-func (c unhurried) SetReadDeadline(t time.Time) error  { return c.Conn.SetReadDeadline(away(t)) }
-func (c unhurried) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(away(t)) }
+func (endless) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { return next(context.WithoutCancel(ctx), cmds) }
+}

@@ -25,7 +25,7 @@ func TestUnhurriedWaits(t *testing.T) {
 		defer func() { <-resumed }()
 		return rdb.Ping(ctx).Err()
 	}
-	if err := ask(srv.Client(t, Unhurried)); err != nil {
+	if err := ask(srv.Unhurried(t)); err != nil {
 		t.Errorf("the unhurried client: %v", err)
 	}
 	if ask(srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })) == nil {
