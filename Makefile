@@ -28,8 +28,8 @@ test: redis ## run every test of this module, on miniredis, a real redis-server 
 	go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
-nightly: ## run what takes long: soak, planted, fuzz and servers; each of them even if another fails
-	@$(MAKE) --no-print-directory --keep-going soak planted fuzz servers
+nightly: ## run what takes long: soak, mutants, fuzz and servers; each of them even if another fails
+	@$(MAKE) --no-print-directory --keep-going soak mutants fuzz servers
 
 .PHONY: soak
 soak: export NEAP_TEST_SCALE := 1
@@ -61,9 +61,9 @@ bench-peers: redis ## measure neap beside its peers for some minutes, into bench
 pictures: ## draw docs/pictures from the scripts, on an embedded miniredis
 	go run ./internal/pictures
 
-.PHONY: planted
-planted: redis ## plant wiring bugs in the adapters; the contract must catch each
-	go run ./core/gate/gatetest/planted
+.PHONY: mutants
+mutants: redis ## make mutants of the adapters; the contract must catch each
+	go run ./core/gate/gatetest/mutants
 
 .PHONY: fuzz
 fuzz: redis ## fuzz each target for FUZZTIME (20s)

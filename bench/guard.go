@@ -145,14 +145,16 @@ func openGuard(keys ...idempotency.Key) func(context.Context, env) (*guarded, er
 		}
 		return &guarded{
 			first: func(ctx context.Context, key string) error {
-				c, _, err := g.Begin(ctx, key, fingerprintOf)
+				run, err := g.Begin(ctx, key, fingerprintOf)
+				c := run.Claim
 				if err != nil || c == nil {
 					return errors.Join(errNotRan, err)
 				}
 				return c.Complete(ctx, answer)
 			},
 			replay: func(ctx context.Context, key string) error {
-				c, text, err := g.Begin(ctx, key, fingerprintOf)
+				run, err := g.Begin(ctx, key, fingerprintOf)
+				c, text := run.Claim, run.Result
 				if c != nil {
 					return errors.Join(errRan, c.Abandon(ctx))
 				}

@@ -17,14 +17,14 @@ func Middleware(g gate.Gate) echo.MiddlewareFunc {
 	}
 }
 
-// Handler serves a gate that is a whole endpoint and always replies. A request
-// that it lets pass is answered with a 500. It panics when g is nil.
-func Handler(g gate.Gate) echo.HandlerFunc {
-	gatehttp.RequireGate("echolimit.Handler", g)
-	return Middleware(g)(func(c echo.Context) error {
-		gatehttp.WriteReply(c.Response(), c.Request().Method, gate.Unanswered())
+// Handler serves an endpoint. It panics if e is nil.
+func Handler(e gate.Endpoint) echo.HandlerFunc {
+	gatehttp.RequireEndpoint("echolimit.Handler", e)
+	return func(c echo.Context) error {
+		reply := e.Serve(newRequest(c))
+		gatehttp.WriteReply(c.Response(), c.Request().Method, &reply)
 		return nil
-	})
+	}
 }
 
 func guard(g gate.Gate, c echo.Context, next echo.HandlerFunc) error {

@@ -24,6 +24,13 @@ func respond(status int, body string) gate.Pass {
 	return gate.Pass{Reply: &gate.Reply{Status: status, Body: []byte(body)}}
 }
 
+// say makes an endpoint that answers with a text about each request.
+func say(text func(gate.Request) string) gate.Endpoint {
+	return gatefake.Endpoint(func(q gate.Request) gate.Reply {
+		return gate.Reply{Status: 200, Body: []byte(text(q))}
+	})
+}
+
 // bodies is a gate that answers with what Body returns, asked twice.
 func bodies(max int64) gate.Gate {
 	return gatefake.Func(func(q gate.Request) gate.Pass {
@@ -249,7 +256,7 @@ func TestLongBodyIsRefusedBeforeItComes(t *testing.T) {
 					return c
 				}
 			}
-			app.Post("/detail", fiberlimit.Handler(bodies(maxBody)))
+			app.Post("/detail", fiberlimit.Middleware(bodies(maxBody)))
 			conn, err := net.Dial("tcp", listening(t, app))
 			if err != nil {
 				t.Fatal(err)

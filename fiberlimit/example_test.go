@@ -50,11 +50,11 @@ func ExampleMiddleware() {
 	// /users/bob 200
 }
 
-// teapot is a gate that answers every request itself.
+// teapot is an endpoint: it answers every request itself.
 type teapot struct{}
 
-func (teapot) Enter(gate.Request) gate.Pass {
-	return gate.Pass{Reply: &gate.Reply{Status: fiber.StatusTeapot}}
+func (teapot) Serve(gate.Request) gate.Reply {
+	return gate.Reply{Status: fiber.StatusTeapot}
 }
 
 func ExampleHandler() {

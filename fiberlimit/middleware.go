@@ -16,24 +16,31 @@ func Middleware(g gate.Gate) fiber.Handler {
 	return guard(g, (*fiber.Ctx).Next)
 }
 
-// Handler serves a gate that is a whole endpoint and always replies. A request
-// that it lets pass is answered with a 500. It panics when g is nil.
-func Handler(g gate.Gate) fiber.Handler {
-	gatehttp.RequireGate("fiberlimit.Handler", g)
-	return guard(g, func(c *fiber.Ctx) error {
-		send(c, gate.Unanswered())
+// Handler serves an endpoint. It panics if e is nil.
+func Handler(e gate.Endpoint) fiber.Handler {
+	gatehttp.RequireEndpoint("fiberlimit.Handler", e)
+	return func(c *fiber.Ctx) error {
+		q, end := lent(c)
+		defer end()
+		reply := e.Serve(q)
+		send(c, &reply)
 		return nil
-	})
+	}
+}
+
+// lent is the request, with a context that reads c no longer than until end is
+// called: Fiber uses c for other requests later.
+func lent(c *fiber.Ctx) (q gate.Request, end func()) {
+	if pooled(c) {
+		return gatehttp.Borrow(request{c})
+	}
+	return request{c}, func() {}
 }
 
 func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		q := gate.Request(request{c})
-		if pooled(c) {
-			borrowed, end := gatehttp.Borrow(q)
-			defer end()
-			q = borrowed
-		}
+		q, end := lent(c)
+		defer end()
 		pass := g.Enter(q)
 		apply(&c.Response().Header, pass.Header)
 		if pass.Reply != nil {

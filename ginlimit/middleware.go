@@ -19,23 +19,31 @@ func Middleware(g gate.Gate) gin.HandlerFunc {
 	}
 }
 
-// Handler serves a gate that is a whole endpoint and always replies. A request
-// that it lets pass is answered with a 500. It panics when g is nil.
-func Handler(g gate.Gate) gin.HandlerFunc {
-	gatehttp.RequireGate("ginlimit.Handler", g)
+// Handler serves an endpoint. It panics if e is nil.
+func Handler(e gate.Endpoint) gin.HandlerFunc {
+	gatehttp.RequireEndpoint("ginlimit.Handler", e)
 	return func(c *gin.Context) {
-		guard(g, c, func(c *gin.Context) { send(c, gate.Unanswered()) })
+		q, end := lent(c)
+		defer end()
+		reply := e.Serve(q)
+		send(c, &reply)
 	}
 }
 
-// guard says whether g let the request pass.
-func guard(g gate.Gate, c *gin.Context, next gin.HandlerFunc) bool {
-	q := newRequest(c)
-	if q.Context().Value(gin.ContextKey) != nil { // it reads values of c, which is another request's later
-		borrowed, end := gatehttp.Borrow(q)
-		defer end()
-		q = borrowed
+// lent is the request, with a context that reads c no longer than until end is
+// called: Gin uses c for other requests later.
+func lent(c *gin.Context) (q gate.Request, end func()) {
+	q = newRequest(c)
+	if q.Context().Value(gin.ContextKey) != nil {
+		return gatehttp.Borrow(q)
 	}
+	return q, func() {}
+}
+
+// guard reports whether g let the request pass.
+func guard(g gate.Gate, c *gin.Context, next gin.HandlerFunc) bool {
+	q, end := lent(c)
+	defer end()
 	pass := g.Enter(q)
 	gatehttp.Apply(c.Writer.Header(), pass.Header)
 	if pass.Reply != nil {

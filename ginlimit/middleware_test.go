@@ -240,8 +240,8 @@ func TestHandlerDoesNotAbort(t *testing.T) {
 			t.Error("the request was aborted")
 		}
 	})
-	engine.POST("/callback", ginlimit.Handler(gatefake.Func(func(gate.Request) gate.Pass {
-		return gate.Pass{Reply: &gate.Reply{Status: 200, Body: []byte("success")}}
+	engine.POST("/callback", ginlimit.Handler(gatefake.Endpoint(func(gate.Request) gate.Reply {
+		return gate.Reply{Status: 200, Body: []byte("success")}
 	})))
 	w := httptest.NewRecorder()
 	engine.ServeHTTP(w, httptest.NewRequest("POST", "/callback", strings.NewReader("{}")))

@@ -13,8 +13,8 @@ import (
 
 // told is an endpoint that answers with what report says of the request.
 func told(report func(gate.Request) string) gin.HandlerFunc {
-	return ginlimit.Handler(gatefake.Func(func(q gate.Request) gate.Pass {
-		return gate.Pass{Reply: &gate.Reply{Status: 200, Body: []byte(report(q))}}
+	return ginlimit.Handler(gatefake.Endpoint(func(q gate.Request) gate.Reply {
+		return gate.Reply{Status: 200, Body: []byte(report(q))}
 	}))
 }
 

@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -17,15 +18,15 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // granted and denied, on each kind of server.
 func TestNoScriptHasATrap(t *testing.T) {
 	t.Parallel()
-	for name := range calls {
-		if embedded[name] == "" {
-			t.Errorf("calls of %s, which there is not", name)
+	for file := range calls {
+		if !slices.Contains(files, file) {
+			t.Errorf("there are calls of %s, and no such script", file)
 		}
 	}
-	for name, source := range embedded {
-		t.Run(name, func(t *testing.T) {
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			scripttest.Run(t, script.New(name, source), calls[name]...)
+			scripttest.Run(t, script.FromFS(lua.FS, file), calls[file]...)
 		})
 	}
 }
@@ -58,13 +59,13 @@ var (
 	one = []string{"{ann}"}
 	all = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
 
-	acquired = made{lua.LockAcquire, []any{"o", "h", 60_000, 90_000, ""}}
-	alone    = made{lua.LockAcquire, []any{"p", "p", 60_000, 90_000, ""}}
-	wanted   = made{lua.LockAcquire, []any{"p", "p", 60_000, 90_000, "PUBLISH"}}
-	started  = made{lua.OnceStart, []any{"h", 60_000, 90_000, 9e14, "again", ""}}
-	begun    = made{lua.GuardBegin, []any{"o", "print", "60000 90000 retry"}}
-	dead     = made{lua.GuardBegin, []any{"o", "print", "0 90000 retry"}}
-	flying   = made{lua.InflightAcquire, []any{"t", 2, 30_000_000, 60_000, "", ""}}
+	acquired = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"o", "h", 60_000, 90_000, ""}}
+	alone    = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"p", "p", 60_000, 90_000, ""}}
+	wanted   = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"p", "p", 60_000, 90_000, "PUBLISH"}}
+	started  = made{script.FromFS(lua.FS, "once_start.lua").Source(), []any{"h", 60_000, 90_000, 9e14, "again", ""}}
+	begun    = made{script.FromFS(lua.FS, "guard_begin.lua").Source(), []any{"o", "print", "60000 90000 retry"}}
+	dead     = made{script.FromFS(lua.FS, "guard_begin.lua").Source(), []any{"o", "print", "0 90000 retry"}}
+	flying   = made{script.FromFS(lua.FS, "inflight_acquire.lua").Source(), []any{"t", 2, 30_000_000, 60_000, "", ""}}
 )
 
 // calls are typical ones of each script. Those of one script meet on their keys.
@@ -94,7 +95,7 @@ var calls = map[string][]scripttest.Call{
 		on(one, "p", "p", 60_000, 90_000, "PUBLISH"), on(one, "p", "p", 60_000, 90_000, "SPUBLISH")},
 	"lock_extend.lua": {on(one, "h", 1, 60_000), acquired.then("h", 1, 60_000), acquired.then("h", 9e15, 90_000)},
 	"lock_release.lua": {on(one, "h", 1), acquired.then("h", 9e15), wanted.then("p", 9e15),
-		alone.then("p", 9e15, "heir", 60_000, 90_000), wanted.then("p", 9e15, "heir", 60_000, 90_000)},
+		alone.then("p", 9e15, "successor", 60_000, 90_000), wanted.then("p", 9e15, "successor", 60_000, 90_000)},
 	"lock_force.lua":   {on(one), acquired.then(), wanted.then()},
 	"lock_inspect.lua": {on(one), acquired.then()},
 	"once_start.lua":   {on(one, "h", 60_000, 90_000, 9e14, "again", ""), on(one, "i", 60_000, 90_000, 9e14, "again", "PUBLISH"), on(one, "j", 60_000, 90_000, 1, "never", "")},
@@ -118,7 +119,7 @@ var set = []any{
 // counted has a window with two permits taken.
 func counted(tb testing.TB, rdb redis.UniversalClient, keys []string) {
 	tb.Helper()
-	if err := rdb.Eval(tb.Context(), lua.LimitWindow, keys, 2, 3, 60_000).Err(); err != nil {
+	if err := rdb.Eval(tb.Context(), script.FromFS(lua.FS, "limit_window.lua").Source(), keys, 2, 3, 60_000).Err(); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -1,22 +1,22 @@
 -- Locks: ends a hold; with the last one the lock is free, or another's at once:
--- an heir of the same process, where the hold was the only one, nobody else is
+-- a successor of the same process, where the hold was the only one, nobody else is
 -- known to wait, and the lock had not lapsed. What is needed to end a hold is no
 -- memory, so that a full server can be relieved of its locks.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
--- ARGV[1]  hold, the only one of an owner without a name where there is an heir
+-- ARGV[1]  hold, the only one of an owner without a name where there is a successor
 -- ARGV[2]  the fence that the hold was granted, or 0 where nobody was told
--- ARGV[3]  heir, the hold that may have the lock next; or nothing
--- ARGV[4]  ttl of the heir, in milliseconds; or nothing
--- ARGV[5]  keep of the heir, in milliseconds; or nothing
--- returns  the heir's fence, which is more than 1: ended, and the heir has the
+-- ARGV[3]  successor, the hold that may have the lock next; or nothing
+-- ARGV[4]  ttl of the successor, in milliseconds; or nothing
+-- ARGV[5]  keep of the successor, in milliseconds; or nothing
+-- returns  the successor's fence, which is more than 1: ended, and the successor has the
 --          lock; 1: ended; 0: ended, but the lock had lapsed; -1: it was granted
 --          to another since; -2: the record is gone, or the lock was forced
 --          open; -3: the hold is not there, and it was ended before
--- effects  HDEL; then, by pcall, HSET and PEXPIRE for the heir, or else PEXPIRE
+-- effects  HDEL; then, by pcall, HSET and PEXPIRE for the successor, or else PEXPIRE
 --          of a record that would live for ever, and PUBLISH or SPUBLISH where
 --          a waiter asked for it
-local key, id, mine, heir, ttl, keeps = KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5]
+local key, id, mine, successor, ttl, keeps = KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5]
 local hold = 'hold:' .. id
 
 local call, pcall = redis.call, redis.pcall
@@ -26,7 +26,7 @@ if not was[5] then
   if not fence then
     return -2
   elseif fence + 0 > mine then
-    local lives = heir and was[1] == heir and was[2] and call('PTTL', key)
+    local lives = successor and was[1] == successor and was[2] and call('PTTL', key)
     if lives and lives > was[2] + 0 then -- asked again, or late: it may have been extended since
       call('PEXPIRE', key, math.max(ttl + keeps, lives))
       return fence + 0
@@ -38,13 +38,13 @@ end
 local lives, keep, wake = call('PTTL', key), was[2] + 0, was[3]
 local lapsed = lives >= 0 and lives <= keep
 local last = was[1] == id or call('HLEN', key) == (wake and 6 or 5)
-if heir and was[1] == id and not wake and not lapsed then
+if successor and was[1] == id and not wake and not lapsed then
   local clock = call('TIME')
   local number = math.max(fence + 1, clock[1] * 1000000 + clock[2])
   if number < 9007199254740992 then -- 2^53
     call('HDEL', key, hold)
-    hold = 'hold:' .. heir
-    local set = pcall('HSET', key, 'fence', number, 'owner', heir, 'ttl', ttl, 'keep', keeps, hold, '')
+    hold = 'hold:' .. successor
+    local set = pcall('HSET', key, 'fence', number, 'owner', successor, 'ttl', ttl, 'keep', keeps, hold, '')
     if type(set) == 'number' and type(pcall('PEXPIRE', key, ttl + keeps)) == 'number' then
       return number
     end

@@ -1,7 +1,7 @@
 package lua_test
 
 import (
-	"os"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,67 +13,32 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var embedded = map[string]string{
-	"limit_bucket.lua":      lua.LimitBucket,
-	"limit_bucket_fast.lua": lua.LimitBucketFast,
-	"limit_window.lua":      lua.LimitWindow,
-	"limit_sliding.lua":     lua.LimitSliding,
-	"limit_log.lua":         lua.LimitLog,
-	"limit_set.lua":         lua.LimitSet,
-	"limit_refund.lua":      lua.LimitRefund,
-	"limit_reset.lua":       lua.LimitReset,
-	"inflight_acquire.lua":  lua.InflightAcquire,
-	"inflight_restore.lua":  lua.InflightRestore,
-	"inflight_renew.lua":    lua.InflightRenew,
-	"inflight_release.lua":  lua.InflightRelease,
-	"inflight_count.lua":    lua.InflightCount,
-	"lock_acquire.lua":      lua.LockAcquire,
-	"lock_extend.lua":       lua.LockExtend,
-	"lock_release.lua":      lua.LockRelease,
-	"lock_force.lua":        lua.LockForce,
-	"lock_inspect.lua":      lua.LockInspect,
-	"once_start.lua":        lua.OnceStart,
-	"once_end.lua":          lua.OnceEnd,
-	"guard_begin.lua":       lua.GuardBegin,
-	"guard_renew.lua":       lua.GuardRenew,
-	"guard_complete.lua":    lua.GuardComplete,
-	"guard_abandon.lua":     lua.GuardAbandon,
-	"guard_resolve.lua":     lua.GuardResolve,
-	"guard_forget.lua":      lua.GuardForget,
-	"guard_inspect.lua":     lua.GuardInspect,
-	"stock_open.lua":        lua.StockOpen,
-	"stock_reserve.lua":     lua.StockReserve,
-	"stock_renew.lua":       lua.StockRenew,
-	"stock_cancel.lua":      lua.StockCancel,
-	"stock_sweep.lua":       lua.StockSweep,
-	"stock_restock.lua":     lua.StockRestock,
-	"stock_left.lua":        lua.StockLeft,
-	"stock_buyers.lua":      lua.StockBuyers,
-	"stock_forget.lua":      lua.StockForget,
-}
+// files are the scripts of the package.
+var files = func() []string {
+	all, err := fs.Glob(lua.FS, "*")
+	if err != nil {
+		panic(err)
+	}
+	return all
+}()
 
 var makes = regexp.MustCompile(`call\('(?:RPUSH|ZADD|HSET)'`)
 
 func TestEveryFileIsEmbedded(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.lua")
-	if err != nil || len(files) != len(embedded) {
-		t.Fatalf("%d files, %d of them embedded (%v)", len(files), len(embedded), err)
-	}
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil || string(text) != embedded[name] {
-			t.Errorf("%s is not what is embedded (%v)", name, err)
-		}
+	there, err := filepath.Glob("*.lua")
+	if err != nil || len(there) == 0 || !slices.Equal(there, files) {
+		t.Errorf("%q are embedded, want %q (%v)", files, there, err)
 	}
 }
 
 func TestHeadersTellTheTruth(t *testing.T) {
 	t.Parallel()
-	for name, source := range embedded {
-		scripttest.CheckHeader(t, script.New(name, source))
-		for _, fault := range faults(source) {
-			t.Errorf("%s: %s", name, fault)
+	for _, file := range files {
+		s := script.FromFS(lua.FS, file)
+		scripttest.CheckHeader(t, s)
+		for _, fault := range faults(s.Source()) {
+			t.Errorf("%s: %s", file, fault)
 		}
 	}
 }

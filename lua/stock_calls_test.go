@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/script/scripttest"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
@@ -15,11 +16,11 @@ import (
 var (
 	inAnHour = time.Now().Add(time.Hour).UnixMilli()
 	most     = int64(1_000_000_000_000)
-	opened   = made{lua.StockOpen, []any{most, inAnHour, 7_200_000, "t"}}
-	held     = made{lua.StockReserve, []any{"ann", "1", 2, 60_000, "t"}}
-	lapsed   = made{lua.StockReserve, []any{"bob", "1", most - 2, 1, "t"}}
-	sold     = made{lua.StockReserve, []any{"ann", "1", 2, "0", "t"}}
-	crowded  = made{lua.StockReserve, []any{"ann", "1", 2, 60_000, strings.Repeat("t", 183)}} // as long as eight tokens
+	opened   = made{script.FromFS(lua.FS, "stock_open.lua").Source(), []any{most, inAnHour, 7_200_000, "t"}}
+	held     = made{script.FromFS(lua.FS, "stock_reserve.lua").Source(), []any{"ann", "1", 2, 60_000, "t"}}
+	lapsed   = made{script.FromFS(lua.FS, "stock_reserve.lua").Source(), []any{"bob", "1", most - 2, 1, "t"}}
+	sold     = made{script.FromFS(lua.FS, "stock_reserve.lua").Source(), []any{"ann", "1", 2, "0", "t"}}
+	crowded  = made{script.FromFS(lua.FS, "stock_reserve.lua").Source(), []any{"ann", "1", 2, 60_000, strings.Repeat("t", 183)}} // as long as eight tokens
 )
 
 // item is a call on an item of which this was done.
@@ -54,7 +55,7 @@ func init() { //nolint:gochecknoinits // the calls are one map
 			item(opened, crowded)("ann", "1", 2, 60_000, "u"), item(opened, crowded)("ann", "1", 2, "0", "u"), item(opened, crowded)("ann", "1", 2, "", "u"),
 		},
 		"renew":   {fresh("ann", "1", "t", 60_000), busy("ann", "1", "t", 60_000), shop("ann", "1", "t", 60_000)},
-		"cancel":  {fresh("ann", "1", "t"), busy("ann", "1", "t"), shop("ann", "1", ""), item(opened, held, made{lua.StockReserve, []any{"ann", "1", 2, 60_000, "u"}})("ann", "1", "t")},
+		"cancel":  {fresh("ann", "1", "t"), busy("ann", "1", "t"), shop("ann", "1", ""), item(opened, held, made{script.FromFS(lua.FS, "stock_reserve.lua").Source(), []any{"ann", "1", 2, 60_000, "u"}})("ann", "1", "t")},
 		"sweep":   {fresh("0"), busy("0"), item(opened, lapsed, held)("0"), item(opened, held, lapsed)("0"), item(opened, held, lapsed)("2")},
 		"restock": {fresh(5, "monday", 9_000_000_000_000), busy(5, "monday", most), on(one, 5, "monday", most)},
 		"left":    {fresh(), busy(), shop(), item(opened, lapsed)()},

@@ -39,16 +39,16 @@ func ExampleMiddleware() {
 	// 429 "hourly";r=0;t=3600
 }
 
-// refusing is a gate that is a whole endpoint.
-type refusing struct{}
+// retired is an endpoint: it answers every request itself.
+type retired struct{}
 
-func (refusing) Enter(gate.Request) gate.Pass {
-	return gate.Pass{Reply: &gate.Reply{Status: http.StatusGone}}
+func (retired) Serve(gate.Request) gate.Reply {
+	return gate.Reply{Status: http.StatusGone}
 }
 
 func ExampleHandler() {
 	mux := http.NewServeMux()
-	mux.Handle("/retired", nethttp.Handler(refusing{}))
+	mux.Handle("/retired", nethttp.Handler(retired{}))
 
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest("GET", "/retired", nil))

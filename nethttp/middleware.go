@@ -40,13 +40,13 @@ func Middleware(g gate.Gate) func(http.Handler) http.Handler {
 	}
 }
 
-// Handler serves a gate that is a whole endpoint and always replies. A request
-// that it lets pass is answered with a 500. It panics when g is nil.
-func Handler(g gate.Gate) http.Handler {
-	gatehttp.RequireGate("nethttp.Handler", g)
-	return Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		gatehttp.WriteReply(w, r.Method, gate.Unanswered())
-	}))
+// Handler serves an endpoint. It panics if e is nil.
+func Handler(e gate.Endpoint) http.Handler {
+	gatehttp.RequireEndpoint("nethttp.Handler", e)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reply := e.Serve(newRequest(r, nil))
+		gatehttp.WriteReply(w, r.Method, &reply)
+	})
 }
 
 func run(next http.Handler, w http.ResponseWriter, r *http.Request, pass gate.Pass) {

@@ -8,9 +8,13 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-type endpoint struct {
+// Endpoint serves the deliveries of one provider. It is a [gate.Endpoint]: mount it
+// with the Handler of an adapter. It is immutable and safe for concurrent use. The zero
+// Endpoint is not usable.
+type Endpoint struct {
 	preset Preset
 	guard  *idempotency.Guard
 	verify Verify
@@ -18,12 +22,11 @@ type endpoint struct {
 	opts   Options
 }
 
-func (e *endpoint) Enter(r gate.Request) gate.Pass {
-	reply := e.answer(r)
-	return gate.Pass{Reply: &reply}
-}
+var errEndpoint = errors.New("callback: a nil or zero Endpoint: make one with New, and check its error first")
 
-func (e *endpoint) answer(r gate.Request) gate.Reply {
+// Serve answers one delivery, as [New] says.
+func (e *Endpoint) Serve(r gate.Request) gate.Reply {
+	misuse.Made(e != nil && e.guard != nil, errEndpoint)
 	arrived := time.Now()
 	ctx := r.Context()
 	d, err := newDelivery(r, e.opts.MaxBody)
@@ -64,7 +67,7 @@ func within[T any](ctx context.Context, f func() T) (result T, through bool) {
 }
 
 // unread answers a delivery whose body could not be had.
-func (e *endpoint) unread(err error) gate.Reply {
+func (e *Endpoint) unread(err error) gate.Reply {
 	switch {
 	case errors.Is(err, gate.ErrBodyTooLarge):
 		return e.refused(413)
@@ -77,7 +80,7 @@ func (e *endpoint) unread(err error) gate.Reply {
 // late is told by the deadline, to a client that is gone, or when somebody ended
 // the goroutine: only the first is still to be told of, and no answer waits for
 // the hook.
-func (e *endpoint) late(limited context.Context, who string) gate.Reply {
+func (e *Endpoint) late(limited context.Context, who string) gate.Reply {
 	if errors.Is(limited.Err(), context.DeadlineExceeded) {
 		go e.tell(limited, fmt.Errorf("%w before %s was through", ErrDeadline, who))
 	}
@@ -90,7 +93,7 @@ type proof struct {
 	otherwise gate.Reply // where there are none
 }
 
-func (e *endpoint) prove(ctx context.Context, d *Delivery) (p proof) {
+func (e *Endpoint) prove(ctx context.Context, d *Delivery) (p proof) {
 	returned := false
 	defer func() {
 		if cause := recover(); cause != nil || !returned {
@@ -103,7 +106,7 @@ func (e *endpoint) prove(ctx context.Context, d *Delivery) (p proof) {
 	return p
 }
 
-func (e *endpoint) proved(ctx context.Context, d *Delivery) proof {
+func (e *Endpoint) proved(ctx context.Context, d *Delivery) proof {
 	payload, err := e.verify(ctx, d)
 	switch {
 	case ctx.Err() != nil: // nobody waits for it
@@ -124,7 +127,7 @@ func (e *endpoint) proved(ctx context.Context, d *Delivery) proof {
 }
 
 // events are those of a delivery, each with its key.
-func (e *endpoint) events(d *Delivery, payload []byte) ([]*Event, error) {
+func (e *Endpoint) events(d *Delivery, payload []byte) ([]*Event, error) {
 	items, err := e.preset.Items(d, payload)
 	switch {
 	case err != nil:
@@ -146,13 +149,13 @@ func (e *endpoint) events(d *Delivery, payload []byte) ([]*Event, error) {
 }
 
 // refused is Refused with another status.
-func (e *endpoint) refused(status int) gate.Reply {
+func (e *Endpoint) refused(status int) gate.Reply {
 	reply := e.preset.Refused
 	reply.Status = status
 	return reply
 }
 
-func (e *endpoint) reply(v verdict) gate.Reply {
+func (e *Endpoint) reply(v verdict) gate.Reply {
 	switch {
 	case v == done, v == rejected && e.opts.AckRejected:
 		return e.preset.Done
@@ -164,7 +167,7 @@ func (e *endpoint) reply(v verdict) gate.Reply {
 
 // tell survives a hook that panics: it runs in goroutines in which nobody else
 // recovers, for deliveries of anybody.
-func (e *endpoint) tell(ctx context.Context, err error) {
+func (e *Endpoint) tell(ctx context.Context, err error) {
 	if e.opts.OnError == nil {
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/lock"
 )
@@ -93,8 +92,8 @@ func (r *rejection) Unwrap() error { return r.err }
 // for each that was before; with Serialize two more.
 //
 // The error names the faults of its arguments, each with the remedy.
-func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts *Options) (gate.Gate, error) {
-	e := &endpoint{preset: p, guard: guard, verify: verify, handle: handle}
+func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts *Options) (*Endpoint, error) {
+	e := &Endpoint{preset: p, guard: guard, verify: verify, handle: handle}
 	if opts != nil {
 		e.opts = *opts
 	}

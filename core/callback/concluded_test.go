@@ -121,7 +121,7 @@ func TestUnreadable(t *testing.T) {
 		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{Keys: key("old")}), s, callback.Options{}), alipayForm).is(t, p.Done)
 		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{Keys: key("new")}), s, callback.Options{}), alipayForm).is(t, p.Later)
 		s.once(t, 1)
-		if !s.heard(idempotency.ErrNoResult) {
+		if !s.heard(idempotency.ErrUnreadable) {
 			t.Errorf("the hook heard %v", s.told)
 		}
 	})

@@ -24,6 +24,6 @@ func (e *EventError) Error() string {
 // Unwrap is Err.
 func (e *EventError) Unwrap() error { return e.Err }
 
-func (e *endpoint) tellOf(ctx context.Context, event *Event, err error) {
+func (e *Endpoint) tellOf(ctx context.Context, event *Event, err error) {
 	e.tell(ctx, &EventError{Provider: e.preset.Name, Key: event.Key, Order: event.Order, Err: err})
 }

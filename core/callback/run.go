@@ -26,7 +26,7 @@ const (
 )
 
 // run goes on after an event that fails: the others do not wait for it.
-func (e *endpoint) run(ctx context.Context, events []*Event) verdict {
+func (e *Endpoint) run(ctx context.Context, events []*Event) verdict {
 	worst := done
 	for _, event := range events {
 		worst = max(worst, e.event(ctx, event))
@@ -34,7 +34,7 @@ func (e *endpoint) run(ctx context.Context, events []*Event) verdict {
 	return worst
 }
 
-func (e *endpoint) event(ctx context.Context, event *Event) (v verdict) {
+func (e *Endpoint) event(ctx context.Context, event *Event) (v verdict) {
 	returned := false
 	defer func() {
 		if cause := recover(); cause != nil || !returned {
@@ -47,30 +47,32 @@ func (e *endpoint) event(ctx context.Context, event *Event) (v verdict) {
 	return v
 }
 
-func (e *endpoint) begun(ctx context.Context, event *Event) verdict {
-	claim, result, err := e.guard.Begin(ctx, event.Key, "")
+func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
+	run, err := e.guard.Begin(ctx, event.Key, "")
 	switch {
-	case claim != nil:
-		return e.claimed(claim, event)
 	case errors.Is(err, idempotency.ErrInFlight):
 		return later
-	case err == idempotency.ErrNoResult: // what cannot be read wraps it: that may be a rejection
+	case errors.Is(err, idempotency.ErrNoResult):
 		return done
-	case err != nil:
+	case err != nil: // a result that cannot be read may be a rejection
 		e.tellOf(ctx, event, err)
 		return later
-	case string(result) == resultDone, len(result) == 0: // or by an operator, or Reconcile
+	case !run.Done:
+		return e.claimed(run.Claim, event)
+	}
+	switch string(run.Result) {
+	case resultDone, "": // "" by an operator, or by Reconcile
 		return done
-	case string(result) == resultRejected:
+	case resultRejected:
 		return rejected
 	}
-	e.tellOf(ctx, event, fmt.Errorf("callback: the record of an event has a result that is none of neap's: %.20q", result))
+	e.tellOf(ctx, event, fmt.Errorf("callback: the record of an event has a result that is none of neap's: %.20q", run.Result))
 	return later
 }
 
 // claimed handles an event, and notes what became of it: only what is noted is
 // told.
-func (e *endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
+func (e *Endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	ctx := claim.Context()
 	event.Attempt, event.Fence = claim.Attempt(), claim.Fence()
 	outcome := idempotency.Unknown()
@@ -118,7 +120,7 @@ func stopped(cause any) error {
 }
 
 // serialized holds the lock of the event's order, where that is wanted.
-func (e *endpoint) serialized(ctx context.Context, event *Event) (context.Context, func(), error) {
+func (e *Endpoint) serialized(ctx context.Context, event *Event) (context.Context, func(), error) {
 	if e.opts.Serialize == nil || event.Order == "" {
 		return ctx, func() {}, nil
 	}

@@ -84,8 +84,8 @@ func TestLocksAreAway(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	rdb, prefix := srv.Client(t), srv.Prefix(t)
-	away := &redistest.Cuttable{Client: rdb}
-	locker, err := lock.New(storetest.At(t, away, prefix), "orders", &lock.Options{TTL: time.Hour, Budget: 2 * time.Second})
+	away := &redistest.CutClient{Client: rdb}
+	locker, err := lock.New(storetest.At(t, away, prefix), "orders", &lock.Options{Lease: time.Hour, Budget: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

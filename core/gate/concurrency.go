@@ -79,7 +79,7 @@ func (g *concurrency) Enter(r Request) Pass {
 		return g.answers.refuse(r, err)
 	}
 	ctx := r.Context()
-	slot, err := g.limit.Acquire(ctx, subject)
+	slot, err := g.limit.Try(ctx, subject)
 	if err != nil {
 		return g.answers.unavailable(r, err)
 	}

@@ -8,15 +8,14 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// ExclusiveOptions are the options of [Exclusive]. Their functions are called
-// by many requests at once; what they panic with, the request panics with.
+// ExclusiveOptions are the options of [Exclusive]. Their functions must be safe for
+// concurrent use; their panics propagate to the request.
 type ExclusiveOptions struct {
 	// Skip lets a request pass without a lock, such as a health check.
 	Skip func(Request) bool
-	// Wait has a request wait for the lock, as long as lock.Options.Wait of the
-	// locker allows, instead of being refused at once. Those of one process are
-	// served in the order in which they came.
-	Wait bool
+	// Wait is how long a request waits for the lock before it is refused, up to 24 h;
+	// 0 refuses it immediately. The requests of one process are served in order.
+	Wait time.Duration
 	// Render makes the answer to a request that may not run, as that of
 	// [RateLimitOptions] does.
 	Render func(Denial) Reply
@@ -41,8 +40,8 @@ const retryHeld = time.Second
 // Exclusive is a gate that lets one request of a subject run at a time, in all
 // processes that share the locker's name and Redis. It answers
 //
-//   - 409 with Retry-After 1 while another runs; with Wait, when it still does
-//     after the wait,
+//   - 409 with Retry-After 1 while another runs; with Wait, if it still runs after
+//     the wait,
 //   - 400 to 499 when the request cannot be keyed,
 //   - 503 when Redis could not answer, or when the request's context ended,
 //   - 500 when the key is wrongly wired or fails.
@@ -59,7 +58,7 @@ const retryHeld = time.Second
 // returned.
 //
 // It costs a round trip before the handler and one after it, and another for
-// each third of the TTL that the handler takes. Two of them with Wait, whose
+// each third of the lease that the handler takes. Two of them with Wait, whose
 // subjects two requests ask for in opposite order, wait for each other until a
 // wait is over; and a handler that sends its own request through the gate once
 // more, as Gin's HandleContext does, waits for itself.
@@ -78,13 +77,22 @@ func Exclusive(locker *lock.Locker, key Key, opts *ExclusiveOptions) Gate {
 	mustKeys("Exclusive", key)
 	g := &exclusive{acquire: locker.Try, key: key}
 	if opts != nil {
-		if opts.Wait {
-			g.acquire = locker.Acquire
+		if opts.Wait != 0 {
+			g.acquire = mustWait("Exclusive", locker.WithWait, opts.Wait).Acquire
 		}
 		g.skip = opts.Skip
 		g.answers = answers{render: opts.Render, onError: opts.OnError}
 	}
 	return g
+}
+
+// mustWait is made with a wait. It panics if that is out of range.
+func mustWait[T any](constructor string, made func(time.Duration) (T, error), wait time.Duration) T {
+	waiting, err := made(wait)
+	if err != nil {
+		panic("gate." + constructor + ": " + constructor + "Options.Wait: " + err.Error())
+	}
+	return waiting
 }
 
 type exclusive struct {

@@ -131,14 +131,14 @@ func TestExclusiveAnswers(t *testing.T) {
 		"the client went away": {locker, key, &request{ctx: gone, header: ok.header}, 503, nil},
 		"no time is left":      {locker, key, &request{ctx: late, header: ok.header}, 503, context.DeadlineExceeded},
 	} {
-		for _, wait := range []bool{false, true} {
+		for _, wait := range []time.Duration{0, 10 * time.Second} {
 			var h hook
 			p := gate.Exclusive(c.locker, c.key, &gate.ExclusiveOptions{Wait: wait, OnError: h.hear}).Enter(c.r)
 			if status(p) != c.status {
-				t.Errorf("%s, wait %t: %d, want %d", name, wait, status(p), c.status)
+				t.Errorf("%s, wait %v: %d, want %d", name, wait, status(p), c.status)
 			}
 			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
-				t.Errorf("%s, wait %t: the hook was told %v, want %v", name, wait, told, c.hook)
+				t.Errorf("%s, wait %v: the hook was told %v, want %v", name, wait, told, c.hook)
 			}
 			if p.Reply == nil {
 				p.Leave(nil)
@@ -151,8 +151,8 @@ func TestExclusiveAnswers(t *testing.T) {
 
 func TestExclusiveWaits(t *testing.T) {
 	t.Parallel()
-	l, _ := locks(t, lock.Options{Wait: time.Minute})
-	g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: true})
+	l, _ := locks(t, lock.Options{})
+	g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: time.Minute})
 	first := g.Enter(&request{})
 	var left atomic.Bool
 	passed := make(chan gate.Pass)
@@ -193,12 +193,12 @@ func TestExclusiveInAllProcesses(t *testing.T) {
 		var running, ran, last, refused atomic.Int64
 		var wg sync.WaitGroup
 		for range processes {
-			l, err := lock.New(storetest.At(t, rdb, prefix), "test", &lock.Options{Budget: 5 * time.Second, Wait: time.Minute})
+			l, err := lock.New(storetest.At(t, rdb, prefix), "test", &lock.Options{Budget: 5 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for n := range requests {
-				g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: n%2 == 0})
+				g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: time.Duration(n%2) * time.Minute})
 				wg.Go(func() {
 					p := g.Enter(&request{})
 					if p.Reply != nil {
@@ -226,8 +226,8 @@ func TestExclusiveInAllProcesses(t *testing.T) {
 func TestExclusiveWaitsInVain(t *testing.T) {
 	t.Parallel()
 	const wait = 50 * time.Millisecond
-	l, _ := locks(t, lock.Options{Wait: wait})
-	g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: true})
+	l, _ := locks(t, lock.Options{})
+	g := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: wait})
 	g.Enter(&request{})
 	began := time.Now()
 	p := g.Enter(&request{})
@@ -249,7 +249,7 @@ func TestExclusiveOptions(t *testing.T) {
 		},
 	}
 	g := gate.Exclusive(l, everyone, opts)
-	*opts = gate.ExclusiveOptions{Wait: true}
+	*opts = gate.ExclusiveOptions{Wait: time.Minute}
 	if p := g.Enter(&request{path: "/"}); status(p) != 200 {
 		t.Errorf("%+v", p.Reply)
 	}
@@ -348,8 +348,8 @@ func TestExclusiveLostWhileTheHandlerRuns(t *testing.T) {
 		forced bool
 		want   error
 	}{
-		"forced":     {lock.Options{TTL: 6 * time.Second}, true, lock.ErrLost},
-		"a lease":    {lock.Options{TTL: 6 * time.Second, NoRenewal: true}, false, lock.ErrExpired},
+		"forced":     {lock.Options{Lease: 6 * time.Second}, true, lock.ErrLost},
+		"a lease":    {lock.Options{Lease: 6 * time.Second, NoRenewal: true}, false, lock.ErrExpired},
 		"held it up": {lock.Options{MaxHold: 6 * time.Second}, false, lock.ErrMaxHold},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -381,8 +381,9 @@ func TestExclusivePanics(t *testing.T) {
 		"an owner":  func() { gate.Exclusive(l.As("me"), everyone, nil) },
 		"no owner":  func() { gate.Exclusive(l.As(""), everyone, nil) },
 		"no key":    func() { gate.Exclusive(l, nil, nil) },
+		"Wait":      func() { gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: -1}) },
 	} {
-		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Exclusive: ") {
+		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Exclusive: ") || !strings.Contains(v, name[strings.LastIndex(name, " ")+1:]) {
 			t.Errorf("%s: %v", name, v)
 		}
 	}

@@ -20,8 +20,8 @@ import (
 //
 //   - 400 without a usable key, unless it is Optional,
 //   - 401 when the principal is missing, 400 to 499 as it says otherwise,
-//   - 409 with Retry-After 1 while another is running; with Wait, when it still
-//     does after the wait,
+//   - 409 with Retry-After 1 while another is running; with Wait, if it still runs
+//     after the wait,
 //   - 409 when it was done but its answer was not stored, or is in doubt,
 //   - 413 when the body is too large, 400 when it is broken,
 //   - 422 when the key was used for another request,
@@ -75,8 +75,8 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 		methods: mustMethods(own.Methods),
 		answers: answers{render: own.Render, onError: own.OnError},
 	}
-	if own.Wait {
-		g.begin = guard.Await
+	if own.Wait != 0 {
+		g.begin = mustWait("Idempotent", guard.WithWait, own.Wait).Await
 	}
 	if i := slices.IndexFunc(own.Fields, func(k Key) bool { return k == nil }); i >= 0 {
 		panic("gate.Idempotent: IdempotentOptions.Fields[" + strconv.Itoa(i) + "] is nil; make one with ByJSON, ByForm and their like")
@@ -114,7 +114,7 @@ func IdempotencyScope(principal, method, path, key string) string {
 
 type idempotent struct {
 	guard     *idempotency.Guard
-	begin     func(ctx context.Context, key, fingerprint string) (*idempotency.Claim, []byte, error)
+	begin     func(ctx context.Context, key, fingerprint string) (idempotency.Run, error)
 	principal Key
 	opts      IdempotentOptions
 	methods   []string
@@ -145,13 +145,14 @@ func (g *idempotent) Enter(r Request) Pass {
 	if own, ok := idempotency.FromContext(r.Context()); ok && own.By(g.guard) && own.Key() == scope && own.Err() == nil {
 		return g.again(r)
 	}
-	claim, result, err := g.begin(r.Context(), scope, print)
+	run, err := g.begin(r.Context(), scope, print)
 	switch {
 	case err != nil:
 		return g.refused(r, err)
-	case claim == nil:
-		return g.replay(r, result)
+	case run.Done:
+		return g.replay(r, run.Result)
 	}
+	claim := run.Claim
 	claim.Detach()
 	ctx, ending := watch(claim.Context())
 	return Pass{Context: ctx, Capture: g.opts.MaxResponse, Leave: g.leaving(ending, r, claim)}
@@ -193,9 +194,11 @@ func (g *idempotent) fingerprint(r Request) (string, error) {
 	return fingerprint(r, g.opts.MaxBody)
 }
 
-// retryInFlight is when to come back to a request that another runs: nobody
-// knows when that has ended.
+// retryInFlight is when to come back to a request that is running: nobody knows when
+// it will end.
 const retryInFlight = time.Second
+
+const titleDone = "The request was done, and its answer is not there any more"
 
 func (g *idempotent) refused(r Request, err error) Pass {
 	d := Denial{Status: 409}
@@ -205,10 +208,10 @@ func (g *idempotent) refused(r Request, err error) Pass {
 	case errors.Is(err, idempotency.ErrMismatch):
 		d.Status, d.Type, d.Title = 422, typeKeyReused, "The key was used for another request"
 	case errors.Is(err, idempotency.ErrNoResult):
-		d.Type, d.Title = typeDone, "The request was done, and its answer is not there any more"
-		if err != idempotency.ErrNoResult { // there is a result, which cannot be read
-			g.answers.tell(r, err)
-		}
+		d.Type, d.Title = typeDone, titleDone
+	case errors.Is(err, idempotency.ErrUnreadable):
+		d.Type, d.Title = typeDone, titleDone
+		g.answers.tell(r, err)
 	case errors.Is(err, idempotency.ErrInDoubt):
 		d.Type, d.Title = typeInDoubt, "Nobody knows whether the request was done"
 		g.answers.tell(r, err)
@@ -221,7 +224,7 @@ func (g *idempotent) refused(r Request, err error) Pass {
 func (g *idempotent) replay(r Request, result []byte) Pass {
 	reply, err := decodeReply(result)
 	if err != nil {
-		return g.refused(r, errors.Join(idempotency.ErrNoResult, err))
+		return g.refused(r, errors.Join(idempotency.ErrUnreadable, err))
 	}
 	reply.Header = append(reply.Header, Field{Name: fieldReplayed, Value: "true"})
 	return Pass{Reply: &reply}

@@ -126,7 +126,7 @@ func TestIdempotentAnswers(t *testing.T) {
 		"the client went away":    {guard, everyone, nil, &request{method: "POST", ctx: gone, header: posting("k", "").header}, 503, unavailable, nil},
 		"no time is left":         {guard, everyone, nil, &request{method: "POST", ctx: late, header: posting("k", "").header}, 503, unavailable, context.DeadlineExceeded},
 	} {
-		for _, wait := range []bool{false, true} {
+		for _, wait := range []time.Duration{0, 10 * time.Second} {
 			var h hook
 			opts := gate.IdempotentOptions{}
 			if c.opts != nil {
@@ -135,10 +135,10 @@ func TestIdempotentAnswers(t *testing.T) {
 			opts.Wait, opts.OnError = wait, h.hear
 			p := gate.Idempotent(c.guard, c.principal, &opts).Enter(c.r)
 			if status(p) != c.status {
-				t.Errorf("%s, wait %t: %d, want %d", name, wait, status(p), c.status)
+				t.Errorf("%s, wait %v: %d, want %d", name, wait, status(p), c.status)
 			}
 			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
-				t.Errorf("%s, wait %t: the hook was told %v, want %v", name, wait, told, c.hook)
+				t.Errorf("%s, wait %v: the hook was told %v, want %v", name, wait, told, c.hook)
 			}
 			if p.Reply == nil {
 				if p.Leave != nil {
@@ -148,7 +148,7 @@ func TestIdempotentAnswers(t *testing.T) {
 			}
 			if body := string(p.Reply.Body); strings.Contains(body, "secret-key-name") ||
 				strings.Contains(body, `"type":"`+gate.TypeIdempotency+c.kind+`"`) != (c.kind != "") {
-				t.Errorf("%s, wait %t: the client reads %s", name, wait, body)
+				t.Errorf("%s, wait %v: the client reads %s", name, wait, body)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func TestIdempotentUnreadable(t *testing.T) {
 	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: h.hear, Fields: []gate.Key{everyone}})
 	p := g.Enter(posting("k", ""))
 	if err := h.take(); status(p) != 409 || !strings.Contains(string(p.Reply.Body), gate.TypeIdempotency+"already-done") ||
-		!errors.Is(err, idempotency.ErrNoResult) || errors.Is(err, idempotency.ErrInDoubt) {
+		!errors.Is(err, idempotency.ErrUnreadable) || errors.Is(err, idempotency.ErrInDoubt) {
 		t.Errorf("%+v, and the hook was told %v", p.Reply, err)
 	}
 }
@@ -287,6 +287,7 @@ func TestIdempotentPanics(t *testing.T) {
 		"Methods[1]":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Methods: []string{"POST", "put"}} },
 		"Methods[0]":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Methods: []string{""}} },
 		"Fields[1]":          func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Fields: []gate.Key{everyone, nil}} },
+		"Wait":               func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Wait: 25 * time.Hour} },
 		"MaxBody":            func() *gate.IdempotentOptions { return &gate.IdempotentOptions{MaxBody: -1} },
 		"MaxResponse":        func() *gate.IdempotentOptions { return &gate.IdempotentOptions{MaxResponse: -1} },
 		"set-cookie":         func() *gate.IdempotentOptions { return &gate.IdempotentOptions{Headers: []string{"set-cookie"}} },

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // DefaultMaxResponse is how many bytes of a response are stored unless told
@@ -25,10 +26,9 @@ type IdempotentOptions struct {
 	// Optional lets a request pass unguarded that has no key. Otherwise it is
 	// refused with a 400.
 	Optional bool
-	// Wait has a request wait for another with its key, as long as
-	// idempotency.Options.Wait of the guard allows, and gives it the same answer,
-	// instead of refusing it at once.
-	Wait bool
+	// Wait is how long a request waits for another one with its key, up to 24 h, to
+	// get the same answer. 0 refuses it immediately.
+	Wait time.Duration
 
 	// Fields are what makes two requests with one key the same, beside method
 	// and path, in the place of query and body: [ByJSON] of the order's number
@@ -58,7 +58,7 @@ type IdempotentOptions struct {
 	// OnError hears of what is answered with a 500 or 503, as that of
 	// [RateLimitOptions] does. It also hears of a request that is in doubt
 	// (idempotency.ErrInDoubt); of a result that cannot be read
-	// (idempotency.ErrNoResult); and, when the handler has run, of a claim that
+	// (idempotency.ErrUnreadable); and, when the handler has run, of a claim that
 	// was lost to another (idempotency.ErrLost), of a result that Redis did not
 	// confirm, and of a request that is in doubt from then on. After the handler
 	// the Request has no more than its context, in which idempotency.FromContext

@@ -45,7 +45,7 @@ func TestARefusalCostsWhatWasDecided(t *testing.T) {
 			}
 			return l
 		}
-		locker, err := lock.New(storetest.At(t, counted, prefix), "held", &lock.Options{Budget: 5 * time.Second, TTL: time.Minute})
+		locker, err := lock.New(storetest.At(t, counted, prefix), "held", &lock.Options{Budget: 5 * time.Second, Lease: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,9 +53,3 @@ func isFraming(f Field) bool {
 func BodyAllowed(status int) bool {
 	return status >= 200 && status != 204 && status != 304
 }
-
-// Unanswered is the reply of an adapter's Handler when its gate, which is the
-// whole endpoint, let the request pass.
-func Unanswered() *Reply {
-	return answers{}.reply(Denial{Status: 500, Title: titleInternal})
-}

@@ -4,49 +4,69 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/store"
 )
 
-// Begin asks once whether what the key stands for is this caller's to run. It
-// returns one of three:
+// Run is the answer to [Guard.Begin]: a run to make, or the result of one that was
+// made.
+type Run struct {
+	Done   bool   // the work was done before, with this Result
+	Result []byte // nil unless Done
+	Claim  *Claim // the right to do the work now; nil if Done
+}
+
+// Begin asks once whether the work behind a key is this caller's to do, and does not
+// wait. If the work was done before, Begin returns its result. Otherwise the caller
+// gets a claim, does the work and says by [Claim.Conclude] how it ended:
 //
-//   - a claim: run it, and say by [Claim.Conclude] what became of it;
-//   - a result: it was done, with that result;
-//   - an error: [ErrInFlight], [ErrMismatch], [ErrInDoubt] or [ErrNoResult];
-//     [ErrKey] or [ErrFingerprint]; ctx.Err() when the caller's context ended; a
-//     [*script.Error] when Redis could not answer within the budget; or
-//     [ErrExpired] when the process slept from the question on until the lease
-//     was over, or [ErrLost] when that befell the claim while [Reconcile] was
-//     asked. Then it must not run.
+//	run, err := guard.Begin(ctx, "order-17", "")
+//	if err != nil {
+//		return err
+//	}
+//	if run.Done {
+//		return reply(run.Result)
+//	}
 //
-// A claim that Redis may have granted although no answer came is given back in the
-// background. A Guard looks for 100,000 such claims at a time, in some 45 MB; one
-// that is beyond that is looked for once, and otherwise keeps the key in flight
-// until its lease is over. Stats counts them as Undoing and Lapsing.
+// With an error the work must not be done:
 //
-// The fingerprint, up to 128 printable ASCII characters without spaces, tells
-// apart what must not pass for the same although it has the same key. "" is none,
-// which a record without one takes, and that takes any.
+//   - [ErrInFlight], [ErrMismatch], [ErrInDoubt], [ErrNoResult] or [ErrUnreadable];
+//   - [ErrKey] or [ErrFingerprint];
+//   - ctx.Err() if the caller's context ended;
+//   - a [*script.Error] if Redis could not answer within the budget;
+//   - [ErrExpired] if the process slept until the lease was over, or [ErrLost] if that
+//     happened while [Reconcile] was asked.
 //
-// Any key will do that is not empty; in Redis a long or unusual one stands as its
-// hash. It costs one round trip, and with [Reconcile] what that takes.
-func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (*Claim, []byte, error) {
+// Redis may grant a claim although its answer is lost. Such a claim is given back in
+// the background. A Guard looks for 100,000 such claims at a time, in some 45 MB.
+// Beyond that it tries once; if that does not find the claim, the key stays in flight
+// until the lease is over. Stats counts them as Undoing and Lapsing.
+//
+// The fingerprint, up to 128 printable ASCII characters without spaces, tells apart
+// requests that have the same key and are not the same. "" means none: it matches
+// every record, and a record without a fingerprint matches every request.
+//
+// Any key but the empty one will do; Redis stores a long or unusual key as its hash.
+// Begin costs one round trip, and with [Reconcile] what that takes.
+func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (Run, error) {
 	q, err := g.question(key, fingerprint)
 	if err != nil {
-		return nil, nil, err
+		return Run{}, err
 	}
-	c, result, err := g.begin(ctx, &q)
-	return g.told(&q, c, result, err)
+	r, err := g.begin(ctx, &q)
+	return g.finish(ctx, &q, r, err)
 }
 
 // question is one caller's wish to run something.
 type question struct {
-	key    string // as the caller calls it
-	record string // as Redis does
+	key    string // the caller's name for it
+	record string // the name in Redis
 	print  string
 	owner  string
+	began  time.Time
 	doubt  ask.Doubt
 }
 
@@ -60,7 +80,7 @@ func (g *Guard) question(key, fingerprint string) (question, error) {
 	case !isWord(fingerprint):
 		return question{}, ErrFingerprint
 	}
-	return question{key: key, record: record, print: fingerprint, owner: token.New()}, nil
+	return question{key: key, record: record, print: fingerprint, owner: token.New(), began: time.Now()}, nil
 }
 
 func isWord(s string) bool {
@@ -73,19 +93,19 @@ func isWord(s string) bool {
 }
 
 // begin may be called again with the same question.
-func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) {
+func (g *Guard) begin(ctx context.Context, q *question) (Run, error) {
 	reply, asked, in, err := g.asker.Ask(ctx, beginScript, q.record, q.owner, q.print, g.begins)
 	q.doubt.Add(in)
 	if err != nil {
-		return nil, nil, err
+		return Run{}, err
 	}
 	switch reply := reply.(type) {
 	case int64:
 		switch {
 		case reply > 0:
-			return nil, nil, ErrInFlight
+			return Run{}, ErrInFlight
 		case reply == 0:
-			return nil, nil, ErrMismatch
+			return Run{}, ErrMismatch
 		}
 	case string:
 		r, ok := parse(reply)
@@ -98,33 +118,34 @@ func (g *Guard) begin(ctx context.Context, q *question) (*Claim, []byte, error) 
 		case done:
 			result, err := g.seals.open(q.record, r.result)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%w: %w", ErrNoResult, err)
+				return Run{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 			}
-			return nil, result, nil
+			return Run{Done: true, Result: result}, nil
 		case gone:
-			return nil, nil, ErrNoResult
+			return Run{}, ErrNoResult
 		case doubt:
-			return nil, nil, ErrInDoubt
+			return Run{}, ErrInDoubt
 		}
 	}
-	return nil, nil, broken(beginScript)
+	return Run{}, broken(beginScript)
 }
 
-// told counts, and gives back what a question that came to nothing may have
-// been granted.
-func (g *Guard) told(q *question, c *Claim, result []byte, err error) (*Claim, []byte, error) {
-	g.count.told(c, err)
-	if c == nil {
+// finish counts the answer. Without a claim, it takes back what Redis may have
+// granted.
+func (g *Guard) finish(ctx context.Context, q *question, r Run, err error) (Run, error) {
+	outcome := g.count.finished(r, err)
+	g.store.NotifyCall(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome}, q.began, err)
+	if r.Claim == nil {
 		g.takeBack(q)
 	}
-	return c, result, err
+	return r, err
 }
 
 func (g *Guard) takeBack(q *question) {
 	if q.doubt.Calls == 0 {
 		return
 	}
-	asked := *q // which nothing else outlasts, and a replay needs no memory for
+	asked := *q // a copy, so that a replay needs no memory for its question
 	asked.doubt.TakeBack(g.undo.Start, g.opts.Lease, false, func() (found bool, err error) {
 		n, _, err := g.abandon(context.Background(), &asked, undone)
 		return n > 0, err
@@ -135,10 +156,10 @@ func (g *Guard) takeBack(q *question) {
 var errReconciled = errors.New("idempotency: Reconcile has returned")
 
 // reconcile asks what became of the run before this claim.
-func (g *Guard) reconcile(c *Claim) (*Claim, []byte, error) {
-	outcome, settled := Unknown(), false
+func (g *Guard) reconcile(c *Claim) (Run, error) {
+	outcome, concluded := Unknown(), false
 	defer func() {
-		if !settled {
+		if !concluded {
 			_ = c.Conclude(c.parent, outcome)
 		}
 	}()
@@ -146,22 +167,22 @@ func (g *Guard) reconcile(c *Claim) (*Claim, []byte, error) {
 	c.lease.Drop(errReconciled)
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("%w: %w", ErrInDoubt, err)
+		return Run{}, fmt.Errorf("%w: %w", ErrInDoubt, err)
 	case found.state == "":
-		return nil, nil, ErrInDoubt
+		return Run{}, ErrInDoubt
 	case found.state == free && c.Err() != nil:
-		return nil, nil, c.Err()
+		return Run{}, c.Err()
 	case found.state == free:
-		settled = true
-		return c, nil, nil
+		concluded = true
+		return Run{Claim: c}, nil
 	}
-	settled = true
+	concluded = true
 	err = c.Conclude(c.parent, found)
 	switch {
 	case errors.Is(err, ErrLost):
-		return nil, nil, ErrInFlight // another asks now
+		return Run{}, ErrInFlight // another caller has taken over and asks now
 	case found.state == gone:
-		return nil, nil, ErrNoResult
+		return Run{}, ErrNoResult
 	}
-	return nil, found.result, nil // be it noted or not: it was done
+	return Run{Done: true, Result: found.result}, nil // whether Redis has noted it or not: it was done
 }

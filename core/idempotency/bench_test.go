@@ -23,11 +23,11 @@ const (
 	openSeal  = "replay, sealed"
 )
 
-func newCourse(b *testing.B) *redistest.Course {
+func newCourse(b *testing.B) *redistest.Comparison {
 	b.Helper()
 	srv := redistest.NewStandalone(b)
 	rdb := srv.Client(b, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 64 })
-	c := &redistest.Course{Admin: srv.Admin(b), Plain: "get"}
+	c := &redistest.Comparison{Admin: srv.Admin(b), Plain: "get"}
 	prefix, result := redistest.Prefix(b), bytes.Repeat([]byte("0123456789abcdef"), 64)
 	g := guard(b, rdb, prefix, nil)
 	sealed := guard(b, rdb, prefix, &idempotency.Options{Keys: []idempotency.Key{newer}})
@@ -41,9 +41,9 @@ func newCourse(b *testing.B) *redistest.Course {
 	}
 	replay1 := func(g *idempotency.Guard, key string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, got, err := g.Begin(ctx, key, digest)
-			if err == nil && len(got) != len(result) {
-				err = fmt.Errorf("a result of %d bytes", len(got))
+			run, err := g.Begin(ctx, key, digest)
+			if err == nil && len(run.Result) != len(result) {
+				err = fmt.Errorf("a result of %d bytes", len(run.Result))
 			}
 			return err
 		}
@@ -53,10 +53,11 @@ func newCourse(b *testing.B) *redistest.Course {
 	c.Add(getCall, func(ctx context.Context) error { return rdb.Get(ctx, plain).Err() })
 	c.Add(scriptGET, func(ctx context.Context) error { return rdb.EvalSha(ctx, get, []string{plain}).Err() })
 	c.Add(first, func(ctx context.Context) error {
-		claim, _, err := g.Begin(ctx, "first-"+strconv.FormatInt(last.Add(1), 10), digest)
+		run, err := g.Begin(ctx, "first-"+strconv.FormatInt(last.Add(1), 10), digest)
 		if err != nil {
 			return err
 		}
+		claim := run.Claim
 		return claim.Complete(ctx, result)
 	})
 	c.Add(replay, replay1(g, "plain"))

@@ -8,6 +8,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/store"
 )
 
 // Claim is the right to run what a key stands for. It is renewed by itself until
@@ -18,24 +19,24 @@ type Claim struct {
 	fence   int64
 	attempt int64
 	parent  context.Context
-	release context.CancelFunc // of parent's deadline; nil where there is none
+	release context.CancelFunc // of parent's deadline; nil if it has none
 	lease   lease.Lease
 
 	conclusion sync.Once
 	outcome    error
 }
 
-func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Time) (*Claim, []byte, error) {
+func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Time) (Run, error) {
 	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, parent: ctx}
-	q.doubt = ask.Doubt{} // which the claim sees to
+	q.doubt = ask.Doubt{} // the claim takes care of it
 	if !c.lease.Begin((*holding)(c), &g.terms, asked, g.opts.Lease) {
 		_ = c.Conclude(ctx, Outcome{state: undone})
-		return nil, nil, ErrExpired
+		return Run{}, ErrExpired
 	}
 	if r.state == asking {
 		return g.reconcile(c)
 	}
-	return c, nil, nil
+	return Run{Claim: c}, nil
 }
 
 // Key is the key that was given to Begin.
@@ -54,19 +55,19 @@ func (c *Claim) Fence() int64 {
 	return c.fence
 }
 
-// Attempt says how many times it was begun with this one: above 1 an earlier
-// run, of which nobody knows how far it came, or that said to have done
-// nothing, went before. It counts for as long as the record is remembered.
+// Attempt says how many times the work was begun, this time included. Above 1, an
+// earlier run said that it had done nothing, or it did not end, and nobody knows how
+// far it came. It counts for as long as the record is remembered.
 func (c *Claim) Attempt() int64 {
 	misuse.Made(c.made(), errClaim)
 	return c.attempt
 }
 
-// Err is nil while the claim lasts, [ErrConcluded] when it was concluded, and
-// otherwise says how it was lost: [ErrExpired] or [ErrLost]. It compares clocks
-// and asks nobody: after a pause of the process it is right at once, while of a
-// claim that was taken over or deleted it knows after a third of the lease and the
-// budget.
+// Err returns nil while the claim lasts and [ErrConcluded] once it was concluded.
+// Otherwise it says how the claim was lost: [ErrExpired] or [ErrLost]. It compares
+// clocks and sends nothing, so it is right immediately after the process was paused. A
+// claim that was taken over or deleted is found lost after a third of the lease and
+// the budget.
 func (c *Claim) Err() error {
 	if !c.made() {
 		return errClaim
@@ -76,15 +77,15 @@ func (c *Claim) Err() error {
 
 func (c *Claim) made() bool { return c != nil && c.of != nil }
 
-// Context is a context of the one that was given to Begin. It ends, with what
-// Err says as its cause, when the claim is lost or concluded.
+// Context returns a child of the context that was given to Begin. It ends when the
+// claim is lost or concluded, and its cause is what Err returns.
 func (c *Claim) Context() context.Context {
 	misuse.Made(c.made(), errClaim)
 	return c.lease.Context()
 }
 
-// Detach has Context outlast the context that was given to Begin, of which it
-// takes the values and the deadline alone. It is to be called before Context is.
+// Detach lets Context outlive the context that was given to Begin, of which it keeps
+// only the values and the deadline. Call it before Context.
 func (c *Claim) Detach() {
 	misuse.Made(c.made(), errClaim)
 	deadline, ok := c.parent.Deadline()
@@ -94,25 +95,25 @@ func (c *Claim) Detach() {
 	}
 }
 
-// By says whether a guard has given the claim out.
+// By reports whether g has given the claim out.
 func (c *Claim) By(g *Guard) bool {
 	misuse.Made(c.made(), errClaim)
-	return c.of == g
+	return g != nil && c.of.shared == g.shared
 }
 
 type contextKey struct{}
 
-// FromContext is the claim that ctx ends with: that of [Guard.Do] or of a gate.
+// FromContext returns the claim whose context ctx descends from: that of [Guard.Do] or
+// of a gate.
 func FromContext(ctx context.Context) (*Claim, bool) {
 	misuse.Context(ctx)
 	c, ok := ctx.Value(contextKey{}).(*Claim)
 	return c, ok
 }
 
-// Renew has the lease last for Options.Lease from now on, which also goes by
-// itself. It costs one round trip. The error is what Err says when the claim is
-// lost or concluded, ctx.Err(), or a [*script.Error] when Redis could not answer:
-// then Err is still right.
+// Renew prolongs the lease to Options.Lease from now, which also happens by itself. It
+// costs one round trip. It returns what Err returns if the claim is lost or concluded,
+// ctx.Err(), or a [*script.Error] if Redis could not answer; Err is still right then.
 func (c *Claim) Renew(ctx context.Context) error {
 	if err := c.Err(); err != nil {
 		return err
@@ -141,6 +142,9 @@ func (h *holding) Held() { h.of.count.running.Add(1) }
 func (h *holding) Lost() {
 	h.of.count.running.Add(-1)
 	h.of.count.lost.Add(1)
+	if h.of.store.Observed() {
+		go h.of.notify(context.WithoutCancel(h.parent), store.Lost) // Lost is called under the lease's mutex
+	}
 }
 
 func (h *holding) Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error) {

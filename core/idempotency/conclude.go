@@ -8,6 +8,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // undone is how a run ends that nobody was told to begin.
@@ -45,15 +46,15 @@ func (c *Claim) conclude(ctx context.Context, o Outcome) error {
 	asked := time.Now()
 	n, in, err := end(ctx)
 	if err == nil {
-		return c.concluded(o, n, in.Calls > 0)
+		return c.concluded(ctx, o, n, in.Calls > 0)
 	}
 	c.of.count.unconfirmed.Add(1)
-	c.of.watch.ring(c.record)
+	c.of.watch.notify(c.record)
 	in.Add(ask.Doubt{Last: asked, Calls: 1})
 	in.TakeBack(c.of.late.Start, c.of.opts.Lease, true, func() (bool, error) {
 		n, _, err := end(context.Background())
 		if err == nil {
-			_ = c.concluded(o, n, true)
+			_ = c.concluded(context.Background(), o, n, true)
 		}
 		return n > 0, err
 	})
@@ -62,12 +63,12 @@ func (c *Claim) conclude(ctx context.Context, o Outcome) error {
 
 // concluded is what follows from Redis' answer; doubted says that there may have
 // been one before, which is lost.
-func (c *Claim) concluded(o Outcome, n int64, doubted bool) error {
+func (c *Claim) concluded(ctx context.Context, o Outcome, n int64, doubted bool) error {
 	if !o.isDone() {
 		c.of.takeBack(&c.question) // what was begun may be yet, once more
 	}
-	c.of.watch.ring(c.record)
-	return c.of.verdict(o, n, doubted)
+	c.of.watch.notify(c.record)
+	return c.of.verdict(ctx, o, n, doubted)
 }
 
 // ending is the question that concludes a claim.
@@ -122,29 +123,35 @@ var errGone error = &script.Error{
 }
 
 // verdict counts, and is what a script's answer says about a conclusion.
-func (g *Guard) verdict(o Outcome, n int64, doubted bool) error {
+func (g *Guard) verdict(ctx context.Context, o Outcome, n int64, doubted bool) error {
 	switch {
 	case o.state == undone: // who was told of nothing has nothing to lose
 		return nil
 	case n == absent:
 		g.count.abandoned.Add(1)
-		if g.becomes(o.state) != free { // which is what was wanted
+		if g.becomes(o.state) != free { // free is what was wanted
 			return ErrLost
 		}
+		g.notify(ctx, store.Abandoned)
 	case n < 0 && doubted && !o.isDone():
 		return errGone
 	case n < 0:
 		g.count.overtaken.Add(1)
+		g.notify(ctx, store.Overtaken)
 		return ErrLost
 	case o.isDone():
 		if n == flushed {
 			g.count.flushed.Add(1)
 		}
 		g.count.completed.Add(1)
+		g.notify(ctx, store.Completed)
 	default:
 		g.count.abandoned.Add(1)
 		if g.becomes(o.state) == doubt {
 			g.count.doubted.Add(1)
+			g.notify(ctx, store.InDoubt)
+		} else {
+			g.notify(ctx, store.Abandoned)
 		}
 	}
 	return nil

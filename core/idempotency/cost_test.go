@@ -37,7 +37,7 @@ func TestRoundTrips(t *testing.T) {
 		}},
 		{"Begin of something else", 1, func(key string) { refused(t, g, "flight "+key, "", idempotency.ErrMismatch) }},
 		{"Await of what is done", 1, func(key string) {
-			if c, _, err := g.Await(t.Context(), key, ""); c != nil || err != nil {
+			if run, err := g.Await(t.Context(), key, ""); run.Claim != nil || err != nil {
 				t.Fatal(err)
 			}
 		}},

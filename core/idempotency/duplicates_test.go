@@ -45,13 +45,13 @@ func caller(words []string) {
 	var all sync.WaitGroup
 	for range callers {
 		all.Go(func() {
-			c, result, err := ask(context.Background(), "key", "print")
+			run, err := ask(context.Background(), "key", "print")
 			switch {
-			case c != nil:
+			case run.Claim != nil:
 				fmt.Println("began")
 				in.Scan()
 				own := rand.Text()
-				if err := c.Complete(context.Background(), []byte(own)); err != nil {
+				if err := run.Claim.Complete(context.Background(), []byte(own)); err != nil {
 					fmt.Println("error", err)
 				}
 				fmt.Println("ran", own)
@@ -60,7 +60,7 @@ func caller(words []string) {
 			case err != nil:
 				fmt.Println("error", err)
 			default:
-				fmt.Println("result", string(result))
+				fmt.Println("result", string(run.Result))
 			}
 		})
 	}

@@ -16,8 +16,11 @@ var (
 	ErrMismatch = errors.New("idempotency: the key was used for something else")
 	// ErrInDoubt: it was begun, and nobody knows whether it was done.
 	ErrInDoubt = errors.New("idempotency: in doubt")
-	// ErrNoResult: it was done, and its result was not kept or cannot be read.
+	// ErrNoResult: it was done, and its result was not kept.
 	ErrNoResult = errors.New("idempotency: done, and there is no result to give")
+	// ErrUnreadable: it was done, and its result cannot be read: its key is gone, or it
+	// was changed.
+	ErrUnreadable = errors.New("idempotency: done, and its result cannot be read")
 )
 
 // What became of a claim.

@@ -55,7 +55,7 @@ func ExampleGuard_Begin() {
 		log.Fatal(err)
 	}
 	place := func(fingerprint string) {
-		claim, result, err := guard.Begin(ctx, "order-17", fingerprint)
+		run, err := guard.Begin(ctx, "order-17", fingerprint)
 		switch {
 		case errors.Is(err, idempotency.ErrMismatch):
 			fmt.Println("the key is that of another order")
@@ -63,10 +63,10 @@ func ExampleGuard_Begin() {
 			fmt.Println("come again")
 		case err != nil:
 			log.Fatal(err) // Redis did not answer: do not run it
-		case claim == nil:
-			fmt.Println("it was done:", string(result))
+		case run.Done:
+			fmt.Println("it was done:", string(run.Result))
 		default:
-			fmt.Println("running it:", claim.Complete(ctx, []byte("booked")))
+			fmt.Println("running it:", run.Claim.Complete(ctx, []byte("booked")))
 		}
 	}
 	place("tea")
@@ -84,18 +84,20 @@ func ExampleClaim() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	first, _, err := guard.Begin(ctx, "order-17", "")
+	run, err := guard.Begin(ctx, "order-17", "")
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, _, err = guard.Begin(ctx, "order-17", "")
+	first := run.Claim
+	_, err = guard.Begin(ctx, "order-17", "")
 	fmt.Println(errors.Is(err, idempotency.ErrInFlight))
 	fmt.Println(first.Abandon(ctx)) // it has done nothing, so that the next one may run
 
-	second, _, err := guard.Begin(ctx, "order-17", "")
+	run, err = guard.Begin(ctx, "order-17", "")
 	if err != nil {
 		log.Fatal(err)
 	}
+	second := run.Claim
 	fmt.Println(second.Attempt(), second.Fence() > first.Fence(), first.Err())
 	fmt.Println(second.Conclude(ctx, idempotency.DoneWithout()), second.Err())
 	// Output:

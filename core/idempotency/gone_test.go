@@ -28,8 +28,8 @@ func TestCallersWhoGo(t *testing.T) {
 		rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize, o.MaxRetries = inline, 1, -1 })
 		g := guard(t, rdb, prefix, nil)
 		asks := map[string]func(ctx context.Context, key string) error{
-			"Begin": func(ctx context.Context, key string) error { _, _, err := g.Begin(ctx, key, ""); return err },
-			"Await": func(ctx context.Context, key string) error { _, _, err := g.Await(ctx, key, ""); return err },
+			"Begin": func(ctx context.Context, key string) error { _, err := g.Begin(ctx, key, ""); return err },
+			"Await": func(ctx context.Context, key string) error { _, err := g.Await(ctx, key, ""); return err },
 			"Do": func(ctx context.Context, key string) error {
 				_, err := g.Do(ctx, key, unrun(t))
 				return err
@@ -50,7 +50,7 @@ func TestCallersWhoGo(t *testing.T) {
 			wg.Go(func() {
 				brief, cancel := context.WithCancel(t.Context())
 				go func() { <-time.After(time.Duration(i) * 10 * time.Millisecond); cancel() }()
-				if _, _, err := g.Await(brief, "awaited", ""); !errors.Is(err, context.Canceled) {
+				if _, err := g.Await(brief, "awaited", ""); !errors.Is(err, context.Canceled) {
 					t.Errorf("%s: waiting: %v", name, err)
 				}
 			})
@@ -80,10 +80,11 @@ func TestCallersWhoGoWhileItRuns(t *testing.T) {
 					dead(t, admin, prefix, key)
 				}
 				ctx, cancel := context.WithCancelCause(t.Context())
-				c, _, err := g.Begin(ctx, key, "")
+				run, err := g.Begin(ctx, key, "")
 				if err != nil {
 					t.Fatal(err)
 				}
+				c := run.Claim
 				if detached {
 					c.Detach()
 				}
@@ -176,7 +177,7 @@ func TestReconcileThatDoesNotReturn(t *testing.T) {
 					t.Errorf("recovered %v", got)
 				}
 			}()
-			_, _, _ = g.Await(t.Context(), "key", "")
+			_, _ = g.Await(t.Context(), "key", "")
 		}()
 		if r, err := g.Get(t.Context(), "key"); err != nil || r.State != idempotency.Doubtful {
 			t.Errorf("%+v, %v", r, err)
@@ -218,17 +219,18 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 					}
 				case j%50 == 1: // dropped by who asked
 					gone, cancel := context.WithTimeout(ctx, time.Duration(j%7)*100*time.Microsecond)
-					if c, _, err := drops.Await(gone, key, ""); err == nil {
-						_ = c.Context()
-						_ = c.Abandon(gone)
+					if run, err := drops.Await(gone, key, ""); err == nil {
+						_ = run.Claim.Context()
+						_ = run.Claim.Abandon(gone)
 					}
 					cancel()
 				default:
-					c, _, err := g.Begin(ctx, key, "")
+					run, err := g.Begin(ctx, key, "")
 					if err != nil {
 						t.Error(err)
 						return
 					}
+					c := run.Claim
 					_ = c.Context()
 					if err := c.Complete(ctx, nil); err != nil {
 						t.Error(err)
@@ -241,8 +243,8 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 
 	var dropped []*idempotency.Claim
 	for i := range 20 {
-		if c, _, err := short.Begin(ctx, fmt.Sprint("away", i), ""); err == nil {
-			dropped = append(dropped, c)
+		if run, err := short.Begin(ctx, fmt.Sprint("away", i), ""); err == nil {
+			dropped = append(dropped, run.Claim)
 		}
 	}
 	srv.Pause(t)

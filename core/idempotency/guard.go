@@ -17,9 +17,15 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Guard has what a key stands for run once. It is immutable and safe for
+// Guard runs the work behind a key once. It is immutable and safe for
 // concurrent use, and needs no Close. The zero Guard is not usable.
 type Guard struct {
+	*shared
+	wait time.Duration
+}
+
+// shared is what a Guard and those made by WithWait have in common.
+type shared struct {
 	name   string
 	opts   Options
 	keep   any // in milliseconds, the record of a run that was begun; boxed once, so that a call does not
@@ -29,8 +35,8 @@ type Guard struct {
 	asker  ask.Asker
 	terms  lease.Terms
 	seals  *seals
-	watch  watch
-	undo   undo.Undoer // of runs that nobody was told to begin
+	watch  watchers
+	undo   undo.Undoer // of claims that no caller got
 	late   undo.Undoer // of conclusions that Redis did not confirm
 	count  counters
 }
@@ -45,7 +51,7 @@ type Guard struct {
 // side. The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 	st, unusable := store.Of(rdb)
-	own, err := opts.settled(st)
+	own, err := opts.withDefaults(st)
 	space, fault := st.Space("guard", name)
 	seals, unsealed := newSeals(own.Keys)
 	if ring.Is(st.Client()) {
@@ -62,15 +68,27 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 	if own.InDoubt != Retry {
 		keep = own.DoubtRetention
 	}
-	return &Guard{
+	return &Guard{wait: own.Wait, shared: &shared{
 		name: name, opts: own, space: space, store: st, seals: seals,
 		keep:   milliseconds(keep),
 		begins: strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " "),
 		asker:  ask.Asker{Runner: run, Budget: own.Budget},
-		terms:  lease.Terms{TTL: own.Lease, Expired: ErrExpired},
+		terms:  lease.Terms{Lease: own.Lease, Expired: ErrExpired},
 		undo:   undo.Undoer{Total: st.Pending()},
 		late:   undo.Undoer{Room: concluding, Total: st.Pending()},
-	}, nil
+	}}, nil
+}
+
+// WithWait returns a Guard that shares everything with g, but whose Await and Do wait
+// for the given duration instead of Options.Wait: a millisecond to 24 h.
+func (g *Guard) WithWait(wait time.Duration) (*Guard, error) {
+	if !g.made() {
+		return nil, errGuard
+	}
+	if wait < time.Millisecond || wait > MaxLease {
+		return nil, fmt.Errorf("idempotency.WithWait: the wait is %v: use %v to %v", wait, time.Millisecond, MaxLease)
+	}
+	return &Guard{shared: g.shared, wait: wait}, nil
 }
 
 // concluding is how many conclusions are repeated at a time: each of them holds a
@@ -83,7 +101,7 @@ func (g *Guard) Name() string {
 	return g.name
 }
 
-func (g *Guard) made() bool { return g != nil && g.store != nil }
+func (g *Guard) made() bool { return g != nil && g.shared != nil }
 
 // record is what a key is in Redis.
 func (g *Guard) record(key string) (string, error) {
@@ -96,30 +114,31 @@ func (g *Guard) record(key string) (string, error) {
 	return g.space.Key(key, ""), nil
 }
 
-// Do runs fn unless it has been done under this key, and returns its result, or
-// what fn returned when it was done. It waits as Await does for another that is
-// at it. The context of fn ends when the claim is lost; FromContext finds the
-// claim in it, with its fence and attempt. A fn that finds that it has to do
-// nothing for now calls Claim.Abandon.
+// Do runs fn and returns its result. If fn was done before under this key, Do returns
+// the result that fn returned then. If another caller runs it now, Do waits as Await
+// does. The context of fn ends when the claim is lost; FromContext finds the claim in
+// it, with its fence and attempt. A fn that has nothing to do for now calls
+// Claim.Abandon.
 //
-// When fn returns an error or panics, what comes next is up to Options.InDoubt:
-// with Retry it runs again, otherwise it is in doubt. The error is that of Await,
-// in which case fn did not run, or that of fn, joined with that of
-// [Claim.Conclude]; when only the latter failed, the result is fn's.
+// Options.InDoubt says what comes next if fn returns an error or panics: with Retry it
+// runs again, otherwise it is in doubt.
 //
-// It costs two round trips when fn runs, one when it was done, and another for
-// each third of the lease that fn takes.
+// Do returns Await's error if fn did not run. Otherwise it returns fn's error, joined
+// with that of [Claim.Conclude]; if only the latter failed, the result is fn's.
+//
+// It costs two round trips if fn runs, one if it was done before, and another for each
+// third of the lease that fn takes.
 func (g *Guard) Do(ctx context.Context, key string, fn func(ctx context.Context) ([]byte, error)) (result []byte, err error) {
 	if fn == nil {
 		return nil, errFn
 	}
-	c, result, err := g.Await(ctx, key, "")
-	if c == nil {
-		return result, err
+	run, err := g.Await(ctx, key, "")
+	if run.Claim == nil {
+		return run.Result, err
 	}
 	outcome := Unknown()
-	defer func() { err = errors.Join(err, c.Conclude(ctx, outcome)) }()
-	result, err = fn(c.Context())
+	defer func() { err = errors.Join(err, run.Claim.Conclude(ctx, outcome)) }()
+	result, err = fn(run.Claim.Context())
 	if err == nil {
 		outcome = DoneWith(result)
 	}

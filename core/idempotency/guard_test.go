@@ -35,26 +35,28 @@ func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts *idempot
 // begin claims a key that is free.
 func begin(t testing.TB, g *idempotency.Guard, key, print string) *idempotency.Claim {
 	t.Helper()
-	c, result, err := g.Begin(t.Context(), key, print)
-	if err != nil || c == nil {
-		t.Fatalf("%q is not claimed: %q, %v", key, result, err)
+	run, err := g.Begin(t.Context(), key, print)
+	if err != nil || run.Done || run.Claim == nil {
+		t.Fatalf("%q is not claimed: %+v, %v", key, run, err)
 	}
-	return c
+	return run.Claim
 }
 
 // refused has Begin fail with a certain error.
 func refused(t testing.TB, g *idempotency.Guard, key, print string, want error) {
 	t.Helper()
-	if c, result, err := g.Begin(t.Context(), key, print); c != nil || !errors.Is(err, want) {
-		t.Fatalf("Begin: claimed %v, %q, %v; not %v", c != nil, result, err, want)
+	run, err := g.Begin(t.Context(), key, print)
+	if run.Claim != nil || run.Done || run.Result != nil || !errors.Is(err, want) {
+		t.Fatalf("Begin: %+v, %v; want %v", run, err, want)
 	}
 }
 
 // replayed has Begin return a result.
 func replayed(t testing.TB, g *idempotency.Guard, key, print, want string) {
 	t.Helper()
-	if c, result, err := g.Begin(t.Context(), key, print); c != nil || err != nil || string(result) != want {
-		t.Fatalf("Begin: claimed %v, %q, %v; not the result %q", c != nil, result, err, want)
+	run, err := g.Begin(t.Context(), key, print)
+	if run.Claim != nil || err != nil || !run.Done || string(run.Result) != want {
+		t.Fatalf("Begin: %+v, %v; want the result %q", run, err, want)
 	}
 }
 
@@ -108,7 +110,7 @@ func TestDoRunsOnce(t *testing.T) {
 					if c, ok := idempotency.FromContext(ctx); !ok || c.Attempt() != 1 {
 						t.Error("there is no claim")
 					}
-					if _, _, err := guards[(i+1)%2].Begin(ctx, "key", ""); !errors.Is(err, idempotency.ErrInFlight) {
+					if _, err := guards[(i+1)%2].Begin(ctx, "key", ""); !errors.Is(err, idempotency.ErrInFlight) {
 						t.Errorf("another is told %v", err)
 					}
 					runs.Add(1)

@@ -50,12 +50,13 @@ func TestWhoWaitsHearsThatItIsForgotten(t *testing.T) {
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				next, result, err := g.Await(t.Context(), "key", "")
-				if next != nil {
-					err, result = next.Complete(t.Context(), []byte("again")), []byte("again")
+				run, err := g.Await(t.Context(), "key", "")
+				if run.Claim != nil {
+					run.Result = []byte("again")
+					err = run.Claim.Complete(t.Context(), run.Result)
 				}
-				if err != nil || string(result) != "again" {
-					t.Errorf("%q, %v", result, err)
+				if err != nil || string(run.Result) != "again" {
+					t.Errorf("got %q, %v, want the second run's result", run.Result, err)
 				}
 			})
 		}

@@ -21,9 +21,9 @@ import (
 const soon = 20 * time.Second
 
 var (
-	beginSHA    = script.New("", lua.GuardBegin).SHA()
-	completeSHA = script.New("", lua.GuardComplete).SHA()
-	abandonSHA  = script.New("", lua.GuardAbandon).SHA()
+	beginSHA    = script.FromFS(lua.FS, "guard_begin.lua").SHA()
+	completeSHA = script.FromFS(lua.FS, "guard_complete.lua").SHA()
+	abandonSHA  = script.FromFS(lua.FS, "guard_abandon.lua").SHA()
 )
 
 // warm has the server know the scripts, so that each call is one EVALSHA.
@@ -41,7 +41,8 @@ func warm(t testing.TB, guards ...*idempotency.Guard) {
 func isFree(t testing.TB, g *idempotency.Guard, key string) {
 	t.Helper()
 	redistest.Await(t, soon, key+" to be free", func() bool {
-		c, _, err := g.Begin(t.Context(), key, "")
+		run, err := g.Begin(t.Context(), key, "")
+		c := run.Claim
 		switch {
 		case errors.Is(err, idempotency.ErrInFlight):
 			return false

@@ -18,13 +18,13 @@ import (
 )
 
 var scripts = map[string]*script.Script{
-	"begin":    script.New("guard_begin.lua", lua.GuardBegin),
-	"renew":    script.New("guard_renew.lua", lua.GuardRenew),
-	"complete": script.New("guard_complete.lua", lua.GuardComplete),
-	"abandon":  script.New("guard_abandon.lua", lua.GuardAbandon),
-	"resolve":  script.New("guard_resolve.lua", lua.GuardResolve),
-	"forget":   script.New("guard_forget.lua", lua.GuardForget),
-	"inspect":  script.New("guard_inspect.lua", lua.GuardInspect),
+	"begin":    script.FromFS(lua.FS, "guard_begin.lua"),
+	"renew":    script.FromFS(lua.FS, "guard_renew.lua"),
+	"complete": script.FromFS(lua.FS, "guard_complete.lua"),
+	"abandon":  script.FromFS(lua.FS, "guard_abandon.lua"),
+	"resolve":  script.FromFS(lua.FS, "guard_resolve.lua"),
+	"forget":   script.FromFS(lua.FS, "guard_forget.lua"),
+	"inspect":  script.FromFS(lua.FS, "guard_inspect.lua"),
 }
 
 var scriptNames = func() map[any]string {

@@ -27,12 +27,12 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 		for i := range 60 {
 			key := string(rune('a' + i%3))
 			wg.Go(func() {
-				c, _, err := g.Await(ctx, key, "")
+				run, err := g.Await(ctx, key, "")
 				if err != nil && !errors.Is(err, ErrInFlight) && !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
-				if c != nil && i%2 == 0 {
-					_ = c.Complete(ctx, nil)
+				if run.Claim != nil && i%2 == 0 {
+					_ = run.Claim.Complete(ctx, nil)
 				}
 			})
 			if i == 40 {
@@ -42,7 +42,7 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 		wg.Wait()
 		g.watch.mu.Lock()
 		defer g.watch.mu.Unlock()
-		if n := len(g.watch.places); n != 0 {
+		if n := len(g.watch.groups); n != 0 {
 			t.Errorf("%d keys are remembered", n)
 		}
 	})
@@ -51,18 +51,18 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 // A run that ends between the question of who waits and its wait is not missed.
 func TestNoEndIsMissed(t *testing.T) {
 	t.Parallel()
-	var w watch
+	var w watchers
 	a, b := waiter{of: &w, key: "key"}, waiter{of: &w, key: "key"}
 	a.join()
 	b.join()
-	w.ring("key")
+	w.notify("key")
 	for _, w := range []*waiter{&a, &b} {
 		if got := w.wait(t.Context(), nil, time.Hour); got != toAsk {
 			t.Error(got)
 		}
 		w.join()
 	}
-	if a.place != b.place || a.leads || b.leads {
+	if a.group != b.group || a.leads || b.leads {
 		t.Error("they do not meet again")
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -75,7 +75,7 @@ func TestNoEndIsMissed(t *testing.T) {
 		t.Error("nobody leads", got)
 	}
 	b.leave()
-	if len(w.places) != 0 {
-		t.Error(w.places)
+	if len(w.groups) != 0 {
+		t.Error(w.groups)
 	}
 }

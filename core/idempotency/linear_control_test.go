@@ -11,6 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/history"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
@@ -96,13 +97,13 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ script, with, wrong string }{
 		"completes for anybody": {"complete", completesForAnybody, "another completes it"},
-		"abandons for anybody":  {"abandon", without(lua.GuardAbandon, "who ~= owner"), "another gives it up"},
-		"renews for anybody":    {"renew", without(lua.GuardRenew, "who ~= owner"), "it is renewed after it was forgotten"},
+		"abandons for anybody":  {"abandon", without(script.FromFS(lua.FS, "guard_abandon.lua").Source(), "who ~= owner"), "another gives it up"},
+		"renews for anybody":    {"renew", without(script.FromFS(lua.FS, "guard_renew.lua").Source(), "who ~= owner"), "it is renewed after it was forgotten"},
 		"neap":                  {},
 	} {
 		for schedule, play := range schedules {
 			for stream := range uint64(20) {
-				in := &linear{Diary: history.NewDiary()}
+				in := &linear{Recorder: history.NewRecorder()}
 				rng := rand.New(rand.NewPCG(seed, stream))
 				guard := linearGuard(t, swapped{history.Client{Client: rdb, Stray: in.stray}, c.script, c.with},
 					fmt.Sprint(prefix, "-", n), 5*time.Second)

@@ -32,7 +32,7 @@ var linearBudgets = []time.Duration{300 * time.Millisecond, time.Second, 2 * tim
 
 // linear is a history that is being made.
 type linear struct {
-	*history.Diary
+	*history.Recorder
 	owners atomic.Int64
 	tokens sync.Map // the number of each owner by its token
 	keys   sync.Map // the key by the record's
@@ -80,13 +80,13 @@ func (a *actor) ask(t *testing.T, key string, e event, call func(ctx context.Con
 	t.Helper()
 	owner := 0
 	_, _ = fmt.Sscan(e.owner(), &owner)
-	post := &history.Post{Saw: func(args []any) {
+	post := &history.Calls{Saw: func(args []any) {
 		if a.in.keys.Store(args[3], key); len(args) > 4 {
 			a.in.tokens.Store(args[4], owner)
 		}
 	}}
 	called := a.in.Now()
-	told, err := call(history.WithPost(t.Context(), post))
+	told, err := call(history.WithCalls(t.Context(), post))
 	doubts := post.Doubts()
 	failure, failed := errors.AsType[*script.Error](err)
 	switch {
@@ -116,7 +116,8 @@ func (a *actor) begin(t *testing.T, key string) {
 	t.Helper()
 	owner := int(a.in.owners.Add(1))
 	a.ask(t, key, begins(owner), func(ctx context.Context) (word, error) {
-		c, result, err := a.guard.Begin(ctx, key, "")
+		run, err := a.guard.Begin(ctx, key, "")
+		c, result := run.Claim, run.Result
 		switch {
 		case c != nil:
 			a.has = append(a.has, holds{c, owner})
@@ -219,15 +220,15 @@ func (a *actor) step(t *testing.T) {
 // could have told them.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
-	c := history.Course{
+	c := history.Plan{
 		Model: linearModel, End: linearEnd, Histories: redistest.Ops(50_000) / 1000, Lease: linearLease,
-		Workers: func(t *testing.T, d *history.Diary, rdbs []*redis.Client, prefix string, seed uint64) (steps []func(*testing.T)) {
+		Workers: func(t *testing.T, d *history.Recorder, rdbs []*redis.Client, prefix string, seed uint64) (steps []func(*testing.T)) {
 			t.Helper()
-			in := &linear{Diary: d}
+			in := &linear{Recorder: d}
 			var guards []*idempotency.Guard
 			for i, rdb := range rdbs {
 				budget := linearBudgets[i%len(linearBudgets)]
-				guards = append(guards, linearGuard(t, history.Client{Client: rdb, Diary: d, Stray: in.stray}, prefix, budget))
+				guards = append(guards, linearGuard(t, history.Client{Client: rdb, Recorder: d, Stray: in.stray}, prefix, budget))
 			}
 			for i := range linearWorkers {
 				a := &actor{id: i, rng: rand.New(rand.NewPCG(seed, uint64(1+i))), in: in, guard: guards[i%len(guards)]}

@@ -29,10 +29,11 @@ func sleeper(words []string) {
 	if err := g.Warm(context.Background()); err != nil {
 		panic(err)
 	}
-	c, _, err := g.Await(context.Background(), words[2], "")
+	run, err := g.Await(context.Background(), words[2], "")
 	if err != nil {
 		panic(err)
 	}
+	c := run.Claim
 	ctx := c.Context()
 	fmt.Println("begun")
 	_, _ = fmt.Scanln()

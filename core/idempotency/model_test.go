@@ -44,7 +44,7 @@ var cells = func() (all []string) {
 // changes nothing.
 func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
-	var met redistest.Met
+	var met redistest.Coverage
 	t.Run("on", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			place func(*testing.T) *place

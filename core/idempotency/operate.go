@@ -82,7 +82,7 @@ func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 		result = g.seals.seal(record, o.result)
 	}
 	n, _, err := g.number(ctx, resolveScript, record, token.New(), string(o.state), milliseconds(g.opts.Retention), result)
-	g.watch.ring(record)
+	g.watch.notify(record)
 	switch {
 	case err != nil:
 		return err
@@ -105,7 +105,7 @@ func (g *Guard) Forget(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer g.watch.ring(record)
+	defer g.watch.notify(record)
 	reply, err := g.asker.Runner.Run(ctx, forgetScript, []string{record})
 	if err != nil {
 		return false, err

@@ -2,12 +2,11 @@ package idempotency
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 )
@@ -94,42 +93,32 @@ type Options struct {
 	RetryDelay time.Duration
 }
 
-func (o *Options) settled(st *store.Store) (Options, error) {
+// withDefaults is a checked copy of the options with the defaults filled in.
+func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
 		own.Keys = slices.Clone(o.Keys)
 	}
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	settle := func(name string, d *time.Duration, least, most, otherwise time.Duration) {
-		switch {
-		case *d == 0:
-			*d = otherwise
-		case *d < least || *d > most:
-			fault("%s is %v: use %v to %v, or 0 for %v", name, *d, least, most, otherwise)
-			*d = otherwise
-		}
-		*d = d.Truncate(time.Millisecond)
-	}
-	settle("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))
-	settle("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
-	settle("Retention", &own.Retention, minRetention, maxRetention, DefaultRetention)
-	settle("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, max(DefaultDoubtRetention, own.Retention))
-	settle("Wait", &own.Wait, time.Millisecond, MaxLease, DefaultWait)
-	settle("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxLease, DefaultRetryDelay)
+	var c options.Check
+	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))
+	c.Milliseconds("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
+	c.Milliseconds("Retention", &own.Retention, minRetention, maxRetention, DefaultRetention)
+	c.Milliseconds("DoubtRetention", &own.DoubtRetention, minRetention, maxRetention, max(DefaultDoubtRetention, own.Retention))
+	c.Duration("Wait", &own.Wait, time.Millisecond, MaxLease, DefaultWait)
+	c.Duration("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxLease, DefaultRetryDelay)
 	if own.Retention < own.Lease {
-		fault("Retention is %v: use at least the Lease, %v", own.Retention, own.Lease)
+		c.Fault("Retention is %v: use at least the Lease, %v", own.Retention, own.Lease)
 	}
 	if own.DoubtRetention < own.Retention {
-		fault("DoubtRetention is %v: use at least the Retention, %v", own.DoubtRetention, own.Retention)
+		c.Fault("DoubtRetention is %v: use at least the Retention, %v", own.DoubtRetention, own.Retention)
 	}
 	if _, ok := policies[own.InDoubt]; !ok {
-		fault("InDoubt is %d: use Retry, Reject or Reconcile", own.InDoubt)
+		c.Fault("InDoubt is %d: use Retry, Reject or Reconcile", own.InDoubt)
 	}
 	if (own.InDoubt == Reconcile) != (own.Reconcile != nil) {
-		fault("InDoubt and Reconcile go together: set both, with InDoubt: idempotency.Reconcile, or neither")
+		c.Fault("InDoubt and Reconcile go together: set both, with InDoubt: idempotency.Reconcile, or neither")
 	}
 	own.Budget = min(own.Budget, own.Lease/lease.Renewals)
-	return own, errors.Join(faults...)
+	return own, c.Err()
 }

@@ -84,8 +84,8 @@ func TestWhatIsNoRecord(t *testing.T) {
 			put()
 			admin.PExpire(ctx, key, time.Hour)
 			before := admin.Dump(ctx, key).Val()
-			if c, result, err := g.Begin(ctx, subject, ""); c != nil || result != nil || !errors.Is(err, script.ErrFailed) {
-				t.Errorf("%s: Begin: %v, %q, %v", name, c != nil, result, err)
+			if run, err := g.Begin(ctx, subject, ""); run.Claim != nil || run.Result != nil || !errors.Is(err, script.ErrFailed) {
+				t.Errorf("%s: Begin: %v, %q, %v", name, run.Claim != nil, run.Result, err)
 			}
 			if err := c.Renew(ctx); err == nil {
 				t.Errorf("%s was renewed", name)

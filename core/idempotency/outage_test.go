@@ -37,11 +37,11 @@ func TestRedisIsAwayBefore(t *testing.T) {
 			if took := time.Since(began); !errors.Is(err, want) || took > 2*budget+4*stood() {
 				t.Errorf("Do: %v after %v", err, took)
 			}
-			for name, ask := range map[string]func(context.Context, string, string) (*idempotency.Claim, []byte, error){
+			for name, ask := range map[string]func(context.Context, string, string) (idempotency.Run, error){
 				"begin": g.Begin, "await": g.Await,
 			} {
-				if c, _, err := ask(t.Context(), name, ""); c != nil || !isScripts(err) {
-					t.Errorf("%s: %v, %v", name, c != nil, err)
+				if run, err := ask(t.Context(), name, ""); run.Claim != nil || !isScripts(err) {
+					t.Errorf("%s: %v, %v", name, run.Claim != nil, err)
 				}
 			}
 			if s := g.Stats(); s.Failed != 3 || s.Begun != 0 || s.Running != 0 {
@@ -207,7 +207,8 @@ func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 		end = func(c *idempotency.Claim) error { return c.Complete(t.Context(), []byte(key)) }
 	}
 	f.client.Lose()
-	c, _, err := f.Begin(t.Context(), key, "")
+	run, err := f.Begin(t.Context(), key, "")
+	c := run.Claim
 	if err != nil || c == nil || c.Attempt() != 1 {
 		t.Errorf("begin: %v", err)
 		return 1
@@ -221,14 +222,15 @@ func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 		t.Errorf("end: %v", err)
 	}
 	f.client.Lose()
-	c, result, err := f.Begin(t.Context(), key, "")
+	run, err = f.Begin(t.Context(), key, "")
+	again := run.Claim
 	switch {
-	case completes && (c != nil || string(result) != key || err != nil):
-		t.Errorf("again: %v, %q, %v", c != nil, result, err)
-	case !completes && (c == nil || err != nil || c.Attempt() != 2):
-		t.Errorf("again: %v, %v", c != nil, err)
-	case c != nil:
-		if err := c.Complete(t.Context(), nil); err != nil {
+	case completes && (!run.Done || string(run.Result) != key || err != nil):
+		t.Errorf("the second Begin: got %+v, %v, want the result", run, err)
+	case !completes && (again == nil || err != nil || again.Attempt() != 2):
+		t.Errorf("the second Begin: got %+v, %v, want a second attempt", run, err)
+	case again != nil:
+		if err := again.Complete(t.Context(), nil); err != nil {
 			t.Errorf("complete: %v", err)
 		}
 	}
@@ -238,7 +240,8 @@ func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 // shares tries for what all want.
 func (f *faulty) shares(t *testing.T, runners, unconfirmed *atomic.Int64) (calls int64) {
 	f.client.Lose()
-	c, _, err := f.Begin(t.Context(), "shared", "")
+	run, err := f.Begin(t.Context(), "shared", "")
+	c := run.Claim
 	if errors.Is(err, idempotency.ErrInFlight) {
 		return 1
 	}

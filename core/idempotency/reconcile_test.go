@@ -36,8 +36,8 @@ func TestReconcileThatOutlastsItsClaim(t *testing.T) {
 			<-ctx.Done()
 			return idempotency.NothingDone(), nil
 		})
-		if c, _, err := g.Begin(t.Context(), "key", ""); c != nil || !errors.Is(err, idempotency.ErrLost) {
-			t.Errorf("claimed %v, %v", c != nil, err)
+		if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || !errors.Is(err, idempotency.ErrLost) {
+			t.Errorf("claimed %v, %v", run.Claim != nil, err)
 		}
 		if s := g.Stats(); s.Begun != 0 || s.Lost != 1 || s.Running != 0 {
 			t.Errorf("%+v", s)
@@ -57,8 +57,8 @@ func TestReconcileThatAnotherOvertook(t *testing.T) {
 			begin(t, other, "key", "")
 			return idempotency.DoneWith([]byte("booked")), nil
 		})
-		if c, result, err := g.Begin(t.Context(), "key", ""); c != nil || result != nil || !errors.Is(err, idempotency.ErrInFlight) {
-			t.Errorf("claimed %v, %q, %v", c != nil, result, err)
+		if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || run.Result != nil || !errors.Is(err, idempotency.ErrInFlight) {
+			t.Errorf("claimed %v, %q, %v", run.Claim != nil, run.Result, err)
 		}
 		if s := g.Stats(); s.Overtaken != 1 || s.InFlight != 1 || s.Replayed != 0 {
 			t.Errorf("%+v", s)
@@ -71,7 +71,7 @@ func TestReconcileThatAnotherOvertook(t *testing.T) {
 func TestWhatReconcileFoundIsToldThoughItCannotBeNoted(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	prefix, rdb := srv.Prefix(t), &redistest.Cuttable{Client: srv.Client(t)}
+	prefix, rdb := srv.Prefix(t), &redistest.CutClient{Client: srv.Client(t)}
 	g := reconciling(t, rdb, srv.Admin(t), prefix, func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
 		rdb.Cut("refused")
 		return idempotency.DoneWith([]byte("booked")), nil
@@ -93,15 +93,15 @@ func TestACallOnItsWayIsUndoneThoughTheNextWasAnswered(t *testing.T) {
 		other := guard(t, rdb, prefix, nil)
 		warm(t, other)
 		for _, key := range []string{"begin", "await"} {
-			slow := &redistest.Late{UniversalClient: rdb, SHA: beginSHA, Most: 1}
+			slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: beginSHA, Most: 1}
 			g := guard(t, slow, prefix, opts)
 			ask := g.Begin
 			if key == "await" {
 				ask = g.Await
 			}
 			c := begin(t, other, key, "")
-			if got, _, err := ask(t.Context(), key, ""); got != nil || !errors.Is(err, idempotency.ErrInFlight) {
-				t.Fatalf("%s: %v, %v", key, got != nil, err)
+			if run, err := ask(t.Context(), key, ""); run.Claim != nil || !errors.Is(err, idempotency.ErrInFlight) {
+				t.Fatalf("%s: %v, %v", key, run.Claim != nil, err)
 			}
 			if err := c.Abandon(t.Context()); err != nil {
 				t.Error(err)

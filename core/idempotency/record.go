@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	beginScript    = script.New("guard_begin.lua", lua.GuardBegin)
-	renewScript    = script.New("guard_renew.lua", lua.GuardRenew).Essential()
-	completeScript = script.New("guard_complete.lua", lua.GuardComplete).Essential()
-	abandonScript  = script.New("guard_abandon.lua", lua.GuardAbandon).Essential()
-	resolveScript  = script.New("guard_resolve.lua", lua.GuardResolve).Essential()
-	forgetScript   = script.New("guard_forget.lua", lua.GuardForget)
-	inspectScript  = script.New("guard_inspect.lua", lua.GuardInspect)
+	beginScript    = script.FromFS(lua.FS, "guard_begin.lua")
+	renewScript    = script.FromFS(lua.FS, "guard_renew.lua").Essential()
+	completeScript = script.FromFS(lua.FS, "guard_complete.lua").Essential()
+	abandonScript  = script.FromFS(lua.FS, "guard_abandon.lua").Essential()
+	resolveScript  = script.FromFS(lua.FS, "guard_resolve.lua").Essential()
+	forgetScript   = script.FromFS(lua.FS, "guard_forget.lua")
+	inspectScript  = script.FromFS(lua.FS, "guard_inspect.lua")
 
 	errReply = errors.New("the reply is not about a record: is the client really connected to Redis?")
 )

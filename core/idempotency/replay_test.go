@@ -71,11 +71,11 @@ func TestAReplayIsItsCallersToChange(t *testing.T) {
 				}
 				var all [3][]byte
 				for i := range all {
-					_, got, err := g.Begin(t.Context(), key, "")
-					if err != nil || got == nil {
-						t.Fatal(got, err)
+					run, err := g.Begin(t.Context(), key, "")
+					if err != nil || run.Result == nil {
+						t.Fatal(run, err)
 					}
-					all[i] = got
+					all[i] = run.Result
 				}
 				clear(all[0])
 				_ = append(all[1], "more"...)

@@ -61,9 +61,9 @@ func TestFaultsOfFingerprints(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		g := guard(t, rdb, prefix, nil)
 		for _, print := range []string{"-", " ", "a b", "a\n", "\x00", "\x7f", "é", strings.Repeat("x", 129)} {
-			for name, ask := range map[string]func(context.Context, string, string) (*idempotency.Claim, []byte, error){"Begin": g.Begin, "Await": g.Await} {
-				if c, _, err := ask(t.Context(), "key", print); c != nil || !errors.Is(err, idempotency.ErrFingerprint) {
-					t.Errorf("%s of %q: %v, %v", name, print, c != nil, err)
+			for name, ask := range map[string]func(context.Context, string, string) (idempotency.Run, error){"Begin": g.Begin, "Await": g.Await} {
+				if run, err := ask(t.Context(), "key", print); run.Claim != nil || !errors.Is(err, idempotency.ErrFingerprint) {
+					t.Errorf("%s of %q: %v, %v", name, print, run.Claim != nil, err)
 				}
 			}
 		}

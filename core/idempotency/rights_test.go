@@ -17,10 +17,11 @@ import (
 // everything is each call of a Guard.
 func everything(g *idempotency.Guard) map[string]func(ctx context.Context) error {
 	claimed := func(ctx context.Context, key string, then func(c *idempotency.Claim) error) error {
-		c, _, err := g.Begin(ctx, key, "")
+		run, err := g.Begin(ctx, key, "")
 		if err != nil {
 			return err
 		}
+		c := run.Claim
 		return errors.Join(then(c), forget(ctx, g, key))
 	}
 	return map[string]func(ctx context.Context) error{
@@ -103,7 +104,7 @@ func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
 		}
 		// PTTL is asked for of records that another has.
 		begin(t, guard(t, srv.Client(t), prefix, nil), "of-another"+right, "")
-		if _, _, err := g.Begin(t.Context(), "of-another"+right, ""); !errors.Is(err, idempotency.ErrInFlight) {
+		if _, err := g.Begin(t.Context(), "of-another"+right, ""); !errors.Is(err, idempotency.ErrInFlight) {
 			all = errors.Join(all, err)
 		}
 		if all == nil || !strings.Contains(all.Error(), "script: ") {

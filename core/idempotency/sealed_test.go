@@ -89,10 +89,10 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 			}
 			tails = append(tails, tail[:len("s2026:")+12], tail[len("s2026:")+12:])
 			replayed(t, g, key, "", secret)
-			refused(t, open, key, "", idempotency.ErrNoResult)
-			refused(t, sealing(t, rdb, prefix, older), key, "", idempotency.ErrNoResult)
+			refused(t, open, key, "", idempotency.ErrUnreadable)
+			refused(t, sealing(t, rdb, prefix, older), key, "", idempotency.ErrUnreadable)
 			forged := idempotency.Key{ID: newer.ID, Secret: older.Secret}
-			refused(t, sealing(t, rdb, prefix, forged), key, "", idempotency.ErrNoResult)
+			refused(t, sealing(t, rdb, prefix, forged), key, "", idempotency.ErrUnreadable)
 		}
 		for i, tail := range tails {
 			for _, other := range tails[:i] {
@@ -132,7 +132,7 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 		for how, move := range moves {
 			complete(t, g, "bob", "bob's")
 			move(nameOf(prefix, "alice"), nameOf(prefix, "bob"))
-			refused(t, g, "bob", "", idempotency.ErrNoResult)
+			refused(t, g, "bob", "", idempotency.ErrUnreadable)
 			move(nameOf(prefix, "alice"), nameOf(prefix, "alice"))
 			replayed(t, g, "alice", "", "alice's")
 			move(nameOf(prefix, "carol"), nameOf(prefix, "bob"))
@@ -147,7 +147,7 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		moves["GET and SET"](nameOf(prefix, "alice"), prefix+":guard:other:{alice}")
-		refused(t, other, "alice", "", idempotency.ErrNoResult)
+		refused(t, other, "alice", "", idempotency.ErrUnreadable)
 	})
 }
 
@@ -167,10 +167,10 @@ func TestSealsStayReadableAcrossARotation(t *testing.T) {
 		replayed(t, after, "empty", "", "")
 		replayed(t, sealing(t, rdb, prefix, older, newer), "new", "", "by the new key")
 
-		refused(t, before, "new", "", idempotency.ErrNoResult)
-		refused(t, after, "old", "", idempotency.ErrNoResult)
-		refused(t, after, "plain", "", idempotency.ErrNoResult)
-		refused(t, without, "old", "", idempotency.ErrNoResult)
+		refused(t, before, "new", "", idempotency.ErrUnreadable)
+		refused(t, after, "old", "", idempotency.ErrUnreadable)
+		refused(t, after, "plain", "", idempotency.ErrUnreadable)
+		refused(t, without, "old", "", idempotency.ErrUnreadable)
 
 		replayed(t, before, "old", "", "by the old key") // which nothing has changed
 		replayed(t, without, "plain", "", "in plain words")
@@ -190,13 +190,13 @@ func TestASealedResultThatWasChangedIsNone(t *testing.T) {
 			changed := []byte(sealed)
 			changed[at] ^= 1 << (at % 8)
 			overwrite(t, admin, record, line+"\n"+string(changed))
-			refused(t, g, "key", "", idempotency.ErrNoResult)
+			refused(t, g, "key", "", idempotency.ErrUnreadable)
 			overwrite(t, admin, record, line+"\n"+sealed[:at])
-			refused(t, g, "key", "", idempotency.ErrNoResult)
+			refused(t, g, "key", "", idempotency.ErrUnreadable)
 		}
 		for _, forged := range []string{"ppay 9,999.00", sealed + "\x00", sealed[1:], "s2025:" + sealed[len("s2026:"):], "s:", "\n" + sealed} {
 			overwrite(t, admin, record, line+"\n"+forged)
-			refused(t, g, "key", "", idempotency.ErrNoResult)
+			refused(t, g, "key", "", idempotency.ErrUnreadable)
 		}
 		overwrite(t, admin, record, line+"\n"+sealed)
 		replayed(t, g, "key", "", "pay 1.00")
@@ -261,8 +261,8 @@ func TestWhyAResultCannotBeRead(t *testing.T) {
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
 	complete(t, sealing(t, srv.Client(t), prefix, older), "key", "a result")
-	_, _, err := sealing(t, srv.Client(t), prefix, newer).Begin(t.Context(), "key", "")
-	if !errors.Is(err, idempotency.ErrNoResult) || !strings.Contains(err.Error(), "not among Options.Keys") {
+	_, err := sealing(t, srv.Client(t), prefix, newer).Begin(t.Context(), "key", "")
+	if !errors.Is(err, idempotency.ErrUnreadable) || !strings.Contains(err.Error(), "not among Options.Keys") {
 		t.Error(err)
 	}
 	if strings.Contains(err.Error(), "a result") || strings.Contains(err.Error(), nameOf(prefix, "key")) {

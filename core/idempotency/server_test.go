@@ -43,8 +43,8 @@ func TestFullServer(t *testing.T) {
 	memory("1")
 	full := time.Now()
 	for range 2 {
-		if c, _, err := g.Begin(t.Context(), "fresh", ""); c != nil || !errors.Is(err, script.ErrNotExecuted) {
-			t.Errorf("Begin: %v, %v", c != nil, err)
+		if run, err := g.Begin(t.Context(), "fresh", ""); run.Claim != nil || !errors.Is(err, script.ErrNotExecuted) {
+			t.Errorf("Begin: %v, %v", run.Claim != nil, err)
 		}
 	}
 	if r, err := g.Get(t.Context(), "fresh"); err != nil || r != (idempotency.Record{}) {
@@ -71,8 +71,8 @@ func TestFullServer(t *testing.T) {
 	replayed(t, g, "doubtful", "", "found")
 	refused(t, g, "without", "", idempotency.ErrNoResult)
 	refused(t, g, "unknown", "", idempotency.ErrInDoubt)
-	if c, _, err := g.Begin(t.Context(), "abandoned", ""); c != nil || !errors.Is(err, script.ErrNotExecuted) {
-		t.Errorf("Begin of what was given up: %v, %v", c != nil, err)
+	if run, err := g.Begin(t.Context(), "abandoned", ""); run.Claim != nil || !errors.Is(err, script.ErrNotExecuted) {
+		t.Errorf("Begin of what was given up: %v, %v", run.Claim != nil, err)
 	}
 	redistest.Await(t, soon, "longer than a lease", func() bool { return time.Since(full) > lease*5/4 })
 	if err := claims["renewed"].Err(); err != nil {
@@ -146,7 +146,7 @@ func TestAnImmortalRecordIsMended(t *testing.T) {
 		renewed, completed, abandoned := begin(t, g, "renewed", ""), begin(t, g, "completed", ""), begin(t, g, "abandoned", "")
 		dead(t, admin, prefix, "dead")
 		asks := func(key, print string) func() error {
-			return func() error { _, _, err := g.Begin(ctx, key, print); return err }
+			return func() error { _, err := g.Begin(ctx, key, print); return err }
 		}
 		for key, c := range map[string]struct {
 			call func() error
@@ -208,22 +208,22 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	const keep, terms = 86_400_000, "30000 86400000 "
 	seen := map[string]bool{}
 	for _, c := range []struct {
-		file, source string
-		args         []any
+		file string
+		args []any
 	}{
-		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", terms + "retry"}},
-		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", terms + "reject"}},
-		{"guard_begin.lua", lua.GuardBegin, []any{"me", "print", terms + "reconcile"}},
-		{"guard_begin.lua", lua.GuardBegin, []any{"me", "another", terms + "retry"}},
-		{"guard_renew.lua", lua.GuardRenew, []any{"me", 30_000, keep}},
-		{"guard_complete.lua", lua.GuardComplete, []any{"me", "done", keep, 7, 1, "print", "presult"}},
-		{"guard_complete.lua", lua.GuardComplete, []any{"me", "gone", keep, 7, 1, "print", ""}},
-		{"guard_abandon.lua", lua.GuardAbandon, []any{"me", "free", keep, keep}},
-		{"guard_abandon.lua", lua.GuardAbandon, []any{"me", "doubt", keep, keep}},
-		{"guard_abandon.lua", lua.GuardAbandon, []any{"me", "undo", keep, keep}},
-		{"guard_resolve.lua", lua.GuardResolve, []any{"token", "done", keep, "presult"}},
-		{"guard_forget.lua", lua.GuardForget, nil},
-		{"guard_inspect.lua", lua.GuardInspect, nil},
+		{"guard_begin.lua", []any{"me", "print", terms + "retry"}},
+		{"guard_begin.lua", []any{"me", "print", terms + "reject"}},
+		{"guard_begin.lua", []any{"me", "print", terms + "reconcile"}},
+		{"guard_begin.lua", []any{"me", "another", terms + "retry"}},
+		{"guard_renew.lua", []any{"me", 30_000, keep}},
+		{"guard_complete.lua", []any{"me", "done", keep, 7, 1, "print", "presult"}},
+		{"guard_complete.lua", []any{"me", "gone", keep, 7, 1, "print", ""}},
+		{"guard_abandon.lua", []any{"me", "free", keep, keep}},
+		{"guard_abandon.lua", []any{"me", "doubt", keep, keep}},
+		{"guard_abandon.lua", []any{"me", "undo", keep, keep}},
+		{"guard_resolve.lua", []any{"token", "done", keep, "presult"}},
+		{"guard_forget.lua", nil},
+		{"guard_inspect.lua", nil},
 	} {
 		seen[c.file] = true
 		for name, record := range records {
@@ -238,7 +238,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 						t.Errorf("%s: command %d failed and left %q", where, n, after)
 					}
 				}
-				attempt := redistest.Attempt{Source: c.source, Keys: []string{key}, Args: c.args}
+				attempt := redistest.Attempt{Source: script.FromFS(lua.FS, c.file).Source(), Keys: []string{key}, Args: c.args}
 				redistest.FailEach(t, admin, attempt, redistest.Save(t, admin, attempt.Keys), where, check)
 			}
 		}

@@ -1,10 +1,12 @@
 package idempotency
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/store"
 )
 
 type counters struct {
@@ -13,25 +15,32 @@ type counters struct {
 	running                                                                    atomic.Int64
 }
 
-func (n *counters) told(c *Claim, err error) {
+// finished counts the answer of Begin or Await, and says what it was.
+func (n *counters) finished(r Run, err error) store.Outcome {
+	count, outcome := &n.failed, store.Failed
 	switch {
-	case c != nil:
-		n.begun.Add(1)
+	case r.Claim != nil:
+		count, outcome = &n.begun, store.Granted
 	case err == nil:
-		n.replayed.Add(1)
+		count, outcome = &n.replayed, store.Replayed
 	case errors.Is(err, ErrInFlight):
-		n.inFlight.Add(1)
+		count, outcome = &n.inFlight, store.Held
 	case errors.Is(err, ErrMismatch):
-		n.mismatched.Add(1)
+		count, outcome = &n.mismatched, store.Mismatched
 	case errors.Is(err, ErrInDoubt):
-		n.inDoubt.Add(1)
-	case errors.Is(err, ErrNoResult):
-		n.noResult.Add(1)
+		count, outcome = &n.inDoubt, store.InDoubt
+	case errors.Is(err, ErrNoResult), errors.Is(err, ErrUnreadable):
+		count, outcome = &n.noResult, store.NoResult
 	case isCallers(err):
-		n.canceled.Add(1)
-	default:
-		n.failed.Add(1)
+		count, outcome = &n.canceled, store.Canceled
 	}
+	count.Add(1)
+	return outcome
+}
+
+// notify tells the observers of the store what became of a claim.
+func (g *Guard) notify(ctx context.Context, outcome store.Outcome) {
+	g.store.Notify(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome})
 }
 
 // Stats are what a Guard did in this process.

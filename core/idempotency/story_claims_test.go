@@ -24,7 +24,8 @@ func (h *story) begin(t *testing.T) {
 	if h.rng.IntN(6) == 0 {
 		h.fails = errBooks
 	}
-	c, result, err := h.guards[i].Begin(t.Context(), h.subject(), print)
+	run, err := h.guards[i].Begin(t.Context(), h.subject(), print)
+	c, result := run.Claim, run.Result
 	var want error
 	claims, replay, n := false, "", &h.stats[i]
 	switch first := h.first.(type) {

@@ -23,7 +23,7 @@ import (
 // as no attempt and is not in doubt.
 func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
-	redistest.EachStandstill(t, func(t *testing.T, srv *redistest.Standstill) {
+	redistest.EachPausedServer(t, func(t *testing.T, srv *redistest.PausedServer) {
 		prefix := srv.Prefix(t)
 		rdb := srv.Connected(t)
 		undos := &counted{UniversalClient: rdb, sha: abandonSHA}
@@ -36,8 +36,8 @@ func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 			opts.Budget = 5 * time.Second
 			other[policy] = guard(t, srv.Client(t), prefix, opts)
 			warm(t, other[policy])
-			calls[policy+"-begin"] = func(ctx context.Context) error { _, _, err := g.Begin(ctx, policy+"-begin", ""); return err }
-			calls[policy+"-await"] = func(ctx context.Context) error { _, _, err := g.Await(ctx, policy+"-await", ""); return err }
+			calls[policy+"-begin"] = func(ctx context.Context) error { _, err := g.Begin(ctx, policy+"-begin", ""); return err }
+			calls[policy+"-await"] = func(ctx context.Context) error { _, err := g.Await(ctx, policy+"-await", ""); return err }
 			calls[policy+"-do"] = func(ctx context.Context) error { _, err := g.Do(ctx, policy+"-do", unrun(t)); return err }
 		}
 		srv.Fail(t, calls, func() {
@@ -67,12 +67,12 @@ func TestBeginOfAServerThatDiesIsUndone(t *testing.T) {
 			srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
 			prefix := srv.Prefix(t)
 			since := redistest.NewSince(t)
-			dying := &redistest.Interrupted{UniversalClient: srv.Client(t), SHA: beginSHA}
+			dying := &redistest.LossyClient{UniversalClient: srv.Client(t), SHA: beginSHA}
 			g := guard(t, dying, prefix, opts)
 			warm(t, g)
 			dying.Next(func() { srv.Stop(t) })
-			if c, _, err := g.Begin(t.Context(), "key", ""); c != nil || !isScripts(err) {
-				t.Fatalf("%v, %v", c != nil, err)
+			if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || !isScripts(err) {
+				t.Fatalf("got %+v, %v, want an error of a script", run, err)
 			}
 			srv.Start(t)
 			since.Back()
@@ -107,13 +107,13 @@ func TestATakeOverThatNobodyHeardOfIsInDoubtAgain(t *testing.T) {
 				return idempotency.DoneWith([]byte("booked")), nil
 			},
 		}
-		slow := &redistest.Late{UniversalClient: rdb, SHA: beginSHA, Most: 1000}
+		slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: beginSHA, Most: 1000}
 		g := guard(t, slow, prefix, opts)
 		opts.Budget = 0
 		other := guard(t, rdb, prefix, opts)
 		warm(t, other)
 		dead(t, admin, prefix, "key")
-		if _, _, err := g.Begin(t.Context(), "key", ""); !errors.Is(err, script.ErrMaybeExecuted) {
+		if _, err := g.Begin(t.Context(), "key", ""); !errors.Is(err, script.ErrMaybeExecuted) {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -136,11 +136,11 @@ func TestBeginThatOvertakesItsUndoIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		undos := &counted{UniversalClient: rdb, sha: abandonSHA}
-		slow := &redistest.Late{UniversalClient: undos, SHA: beginSHA, Most: 1000}
+		slow := &redistest.DelayedClient{UniversalClient: undos, SHA: beginSHA, Most: 1000}
 		g, other := guard(t, slow, prefix, &idempotency.Options{Budget: 2 * time.Second}), guard(t, rdb, prefix, nil)
 		warm(t, other)
-		if c, _, err := g.Begin(t.Context(), "key", ""); c != nil || !errors.Is(err, script.ErrMaybeExecuted) {
-			t.Fatalf("%v, %v", c != nil, err)
+		if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Fatalf("got %+v, %v, want an error of a script", run, err)
 		}
 		redistest.Await(t, soon, "the first attempts", func() bool { return undos.ended.Load() > 2 })
 		for range 3 {
@@ -179,8 +179,8 @@ func TestBeginThatComesAfterTheEndIsUndone(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for _, unheard := range []bool{false, true} { // the end
 			key := fmt.Sprint("key-", unheard)
-			slow := &redistest.Late{UniversalClient: rdb, SHA: beginSHA, Most: 1}
-			client := &redistest.Interrupted{UniversalClient: slow, SHA: abandonSHA}
+			slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: beginSHA, Most: 1}
+			client := &redistest.LossyClient{UniversalClient: slow, SHA: abandonSHA}
 			g, other := guard(t, client, prefix, nil), guard(t, rdb, prefix, nil)
 			warm(t, other)
 			c := begin(t, g, key, "")
@@ -212,8 +212,8 @@ func TestBeginIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease, pause = 6 * time.Second, 900 * time.Millisecond
 		m, prefix := inBubble(t), redistest.Prefix(t)
-		rdb := &redistest.Cuttable{Client: m}
-		client := &redistest.Interrupted{UniversalClient: rdb, SHA: beginSHA}
+		rdb := &redistest.CutClient{Client: m}
+		client := &redistest.LossyClient{UniversalClient: rdb, SHA: beginSHA}
 		g := guard(t, client, prefix, &idempotency.Options{Lease: lease})
 		warm(t, g)
 		client.Next(func() { time.Sleep(pause) })
@@ -246,9 +246,9 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 				rdb := inBubble(t)
 				g := guard(t, rdb, redistest.Prefix(t), opts)
 				warm(t, g)
-				rdb.AddHook(&redistest.Sleepy{For: sleep})
-				if c, _, err := g.Begin(t.Context(), "key", ""); c != nil || !errors.Is(err, idempotency.ErrExpired) {
-					t.Errorf("%v, %v", c != nil, err)
+				rdb.AddHook(&redistest.SlowReply{For: sleep})
+				if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || !errors.Is(err, idempotency.ErrExpired) {
+					t.Errorf("%v, %v", run.Claim != nil, err)
 				}
 				if got := g.Stats(); got != (idempotency.Stats{Failed: 1}) {
 					t.Errorf("%+v", got)
@@ -267,7 +267,7 @@ func TestAnAbandonmentWhoseReplyIsLostAccusesNobody(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		other := guard(t, rdb, prefix, nil)
-		between := &redistest.Interrupted{UniversalClient: rdb, SHA: abandonSHA}
+		between := &redistest.LossyClient{UniversalClient: rdb, SHA: abandonSHA}
 		g := guard(t, between, prefix, nil)
 		warm(t, other)
 		for key, c := range map[string]struct {
@@ -293,7 +293,7 @@ func TestAnAbandonmentWhoseReplyIsLostAccusesNobody(t *testing.T) {
 func TestCompleteIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		between := &redistest.Interrupted{UniversalClient: rdb, SHA: completeSHA}
+		between := &redistest.LossyClient{UniversalClient: rdb, SHA: completeSHA}
 		g := guard(t, between, prefix, nil)
 		warm(t, g)
 		c := begin(t, g, "key", "")

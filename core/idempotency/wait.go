@@ -10,119 +10,119 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Await is Begin, but waits while somebody else is at it: for Options.Wait at
-// most, and no longer than ctx. When the run ends, it returns its result, or a
-// claim where nothing was done. The error is [ErrInFlight] when the wait was in
-// vain, and ctx.Err() when ctx ended before it.
+// Await is Begin, but waits while another caller does the work: for Options.Wait at
+// most, and no longer than ctx. When that run ends, Await returns its result, or a
+// claim if it has done nothing. It returns [ErrInFlight] if the wait was in vain, and
+// ctx.Err() if ctx ended first.
 //
-// It costs one round trip where nobody is at it. Otherwise one caller of each
-// process asks again after each RetryDelay, and the others when that has learnt
-// something; a run that ends in this process is learnt of at once.
-func (g *Guard) Await(ctx context.Context, key, fingerprint string) (*Claim, []byte, error) {
+// It costs one round trip if no other caller does the work. Otherwise one caller of
+// each process asks again after each RetryDelay, and the others when that one has an
+// answer. A run that ends in this process wakes them immediately.
+func (g *Guard) Await(ctx context.Context, key, fingerprint string) (Run, error) {
 	misuse.Context(ctx)
 	q, err := g.question(key, fingerprint)
 	if err != nil {
-		return nil, nil, err
+		return Run{}, err
 	}
-	c, result, err := g.await(ctx, &q)
-	return g.told(&q, c, result, err)
+	r, err := g.await(ctx, &q)
+	return g.finish(ctx, &q, r, err)
 }
 
-func (g *Guard) await(ctx context.Context, q *question) (*Claim, []byte, error) {
+func (g *Guard) await(ctx context.Context, q *question) (Run, error) {
 	w := waiter{of: &g.watch, key: q.record}
 	defer w.leave()
 	var alarm *time.Timer
 	for over := false; ; {
 		w.join() // before the question, so that no answer to it is missed
-		c, result, err := g.begin(ctx, q)
+		r, err := g.begin(ctx, q)
 		switch {
-		case err == nil && c == nil, errors.Is(err, ErrNoResult), errors.Is(err, ErrInDoubt):
-			w.tell()
-			return nil, result, err
+		case r.Done, errors.Is(err, ErrNoResult), errors.Is(err, ErrUnreadable), errors.Is(err, ErrInDoubt):
+			w.notify()
+			return r, err
 		case over || !errors.Is(err, ErrInFlight):
-			return c, result, err
+			return r, err
 		}
 		if alarm == nil {
-			alarm = time.NewTimer(g.opts.Wait)
+			alarm = time.NewTimer(g.wait)
 			defer alarm.Stop()
 		}
 		switch w.wait(ctx, alarm.C, g.opts.RetryDelay) {
 		case timedOut:
 			over = true
 		case canceled:
-			return nil, nil, ctx.Err()
+			return Run{}, ctx.Err()
 		}
 	}
 }
 
-// watch are those of this process that wait for a run.
-type watch struct {
+// watchers are the callers of this process that wait for runs.
+type watchers struct {
 	mu     sync.Mutex
-	places map[string]*place
+	groups map[string]*group
 }
 
-// place is where those meet that wait for one key.
-type place struct {
+// group is the callers that wait for one key.
+type group struct {
 	waiters int
-	news    chan struct{} // closed when it makes sense to ask
-	lead    chan struct{} // holds an element while nobody asks for all of them
+	changed chan struct{} // closed when it makes sense to ask
+	leader  chan struct{} // holds an element while no caller asks for the others
 }
 
-// ring has all ask that wait for a key.
-func (w *watch) ring(key string) {
+// notify makes all callers that wait for a key ask.
+func (w *watchers) notify(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if p, ok := w.places[key]; ok {
-		delete(w.places, key)
-		close(p.news)
+	if g, ok := w.groups[key]; ok {
+		delete(w.groups, key)
+		close(g.changed)
 	}
 }
 
-// waiter is one of them.
+// waiter is one of the callers that wait for a key.
 type waiter struct {
-	of    *watch
+	of    *watchers
 	key   string
-	place *place
+	group *group
 	leads bool
 }
 
-// join has the waiter hear of what happens from now on.
+// join makes the waiter notice what happens from now on.
 func (w *waiter) join() {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
-	p, ok := w.of.places[w.key]
-	if ok && p == w.place {
+	g, ok := w.of.groups[w.key]
+	if ok && g == w.group {
 		return
 	}
 	if !ok {
-		if w.of.places == nil {
-			w.of.places = map[string]*place{}
+		if w.of.groups == nil {
+			w.of.groups = map[string]*group{}
 		}
-		p = &place{news: make(chan struct{}), lead: make(chan struct{}, 1)}
-		p.lead <- struct{}{}
-		w.of.places[w.key] = p
+		g = &group{changed: make(chan struct{}), leader: make(chan struct{}, 1)}
+		g.leader <- struct{}{}
+		w.of.groups[w.key] = g
 	}
-	p.waiters++
-	w.place, w.leads = p, false
+	g.waiters++
+	w.group, w.leads = g, false
 }
 
-// leave has another lead, where this one does.
+// leave passes the lead on, if this waiter has it.
 func (w *waiter) leave() {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
 	if w.leads {
-		w.place.lead <- struct{}{}
+		w.group.leader <- struct{}{}
 	}
-	w.place.waiters--
-	if w.place.waiters == 0 && w.of.places[w.key] == w.place {
-		delete(w.of.places, w.key)
+	w.group.waiters--
+	if w.group.waiters == 0 && w.of.groups[w.key] == w.group {
+		delete(w.of.groups, w.key)
 	}
 }
 
-// tell has the others ask, for whom this one did.
-func (w *waiter) tell() {
+// notify makes the callers ask for which this waiter has asked.
+func (w *waiter) notify() {
 	if w.leads {
-		w.of.ring(w.key)
+		w.of.notify(w.key)
 	}
 }
 
@@ -135,20 +135,20 @@ const (
 )
 
 func (w *waiter) wait(ctx context.Context, alarm <-chan time.Time, delay time.Duration) wakeUp {
-	lead := w.place.lead
+	leader := w.group.leader
 	var poll <-chan time.Time
 	for {
 		if w.leads {
 			timer := time.NewTimer(delay/2 + rand.N(delay/2))
 			defer timer.Stop()
-			lead, poll = nil, timer.C
+			leader, poll = nil, timer.C
 		}
 		select {
-		case <-lead:
+		case <-leader:
 			w.leads = true
 		case <-poll:
 			return toAsk
-		case <-w.place.news:
+		case <-w.group.changed:
 			return toAsk
 		case <-alarm:
 			return timedOut

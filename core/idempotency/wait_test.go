@@ -23,9 +23,9 @@ func asked(t *testing.T, admin redis.UniversalClient) int64 {
 // awaits waits for a key in the background.
 func awaits(ctx context.Context, t *testing.T, wg *sync.WaitGroup, g *idempotency.Guard, key, result string, want error) {
 	wg.Go(func() {
-		c, got, err := g.Await(ctx, key, "")
-		if c != nil || string(got) != result || !errors.Is(err, want) {
-			t.Errorf("Await: claimed %v, %q, %v; not %q, %v", c != nil, got, err, result, want)
+		run, err := g.Await(ctx, key, "")
+		if run.Claim != nil || string(run.Result) != result || run.Done != (want == nil) || !errors.Is(err, want) {
+			t.Errorf("Await: %+v, %v; want %q, %v", run, err, result, want)
 		}
 	})
 }
@@ -94,11 +94,12 @@ func TestNothingDoneWakesTheNext(t *testing.T) {
 	attempts := make(chan int64, 20)
 	for range cap(attempts) {
 		wg.Go(func() {
-			c, _, err := g.Await(t.Context(), "key", "")
+			run, err := g.Await(t.Context(), "key", "")
 			if err != nil {
 				t.Error(err)
 				return
 			}
+			c := run.Claim
 			attempts <- c.Attempt()
 			if err := c.Abandon(t.Context()); err != nil {
 				t.Error(err)
@@ -216,12 +217,13 @@ func TestWhoWaitsTakesOver(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
-	gone := &redistest.Cuttable{Client: srv.Client(t)}
+	gone := &redistest.CutClient{Client: srv.Client(t)}
 	first := guard(t, gone, prefix, &idempotency.Options{Lease: 3 * time.Second})
 	begin(t, first, "key", "")
 	gone.Cut("refused")
 	g := guard(t, srv.Client(t), prefix, &idempotency.Options{RetryDelay: brief, Wait: long})
-	c, _, err := g.Await(t.Context(), "key", "")
+	run, err := g.Await(t.Context(), "key", "")
+	c := run.Claim
 	if err != nil || c.Attempt() != 2 || c.Complete(t.Context(), nil) != nil {
 		t.Fatalf("%v, %v", c, err)
 	}

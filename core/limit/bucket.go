@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	bucketScript     = script.New("limit_bucket.lua", lua.LimitBucket)
-	fastBucketScript = script.New("limit_bucket_fast.lua", lua.LimitBucketFast)
+	bucketScript     = script.FromFS(lua.FS, "limit_bucket.lua")
+	fastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua")
 )
 
 // bucket is a token bucket as a debt that drains: a permit costs unit, and
@@ -119,7 +119,7 @@ func (b *bucket) unpack(reply any) (reading, bool) {
 
 func (b *bucket) width() int { return 1 }
 
-func (b *bucket) settle(c *cell, now int64) {
+func (b *bucket) advance(c *cell, now int64) {
 	tick := now / b.tick.Microseconds()
 	if elapsed := tick - c.now; elapsed > c.n/b.drain {
 		c.n = 0

@@ -37,7 +37,7 @@ const MaxConcurrency = 100_000
 // them again where there is room, and otherwise what it runs goes on uncounted.
 // When Redis comes back empty, a process has its own slots counted again before it
 // admits another request; what other processes hold counts again with their next
-// Acquire of the subject or renewal, after a third of the Lease at most. Until then
+// Try of the subject or renewal, after a third of the Lease at most. Until then
 // more may be in flight, by no more than they hold.
 type Concurrency struct {
 	name  string
@@ -49,6 +49,8 @@ type Concurrency struct {
 	undo  undo.Undoer
 	held  tally
 	count counters
+
+	observers observers
 }
 
 // NewConcurrency makes a limit on requests in flight, of 1 to MaxConcurrency a
@@ -82,15 +84,16 @@ func NewLocalConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*C
 }
 
 func newConcurrency(st *store.Store, name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
-	own, err := opts.settled(st)
+	own, err := opts.withDefaults(st)
 	space, fault := st.Space("inflight", name)
 	if limit < 1 || limit > MaxConcurrency {
 		fault = errors.Join(fmt.Errorf("limit is %d: it must be from 1 to %d", limit, MaxConcurrency), fault)
 	}
-	return &Concurrency{name: name, limit: limit, opts: own, space: space, tail: span(own.Lease), undo: undo.Undoer{Total: st.Pending()}}, errors.Join(fault, err)
+	told := observers{store: st, own: own.Observer, primitive: store.InFlight, name: name}
+	return &Concurrency{name: name, observers: told, limit: limit, opts: own, space: space, tail: span(own.Lease), undo: undo.Undoer{Total: st.Pending()}}, errors.Join(fault, err)
 }
 
-// Acquire asks for a slot and does not wait for one. It costs one round trip,
+// Try asks for a slot once and does not wait. It costs one round trip,
 // and so does Release; in between, another for each third of a lease. When Redis
 // has lost slots of the subject that this process holds, a grant costs one round
 // trip more for each 1,000 of them.
@@ -98,7 +101,7 @@ func newConcurrency(st *store.Store, name string, limit int64, opts *Concurrency
 // A denied caller gets a Slot that is not Allowed; releasing it does nothing. A
 // Slot that is Allowed must be released, or the process holds it for ever:
 //
-//	slot, err := c.Acquire(ctx, subject)
+//	slot, err := c.Try(ctx, subject)
 //	if err != nil {
 //		return err
 //	}
@@ -112,30 +115,19 @@ func newConcurrency(st *store.Store, name string, limit int64, opts *Concurrency
 // answer. A slot that Redis may have granted nonetheless is taken back in the
 // background: of up to 100,000 at a time, and what is beyond that is looked for
 // once, and otherwise counts until its lease ends.
-func (c *Concurrency) Acquire(ctx context.Context, subject string) (*Slot, error) {
+func (c *Concurrency) Try(ctx context.Context, subject string) (*Slot, error) {
 	if err := c.check(ctx, subject); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	s := &Slot{of: c, subject: c.space.Subject(subject)}
 	err := c.acquire(ctx, s, subject)
-	c.told(ctx, s, err, time.Since(began))
+	c.count.add(&s.Decision, err)
+	c.observers.notify(ctx, 1, &s.Decision, err, time.Since(began))
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
-}
-
-// told gives the slot back when the observer panics: nobody else has it.
-func (c *Concurrency) told(ctx context.Context, s *Slot, err error, took time.Duration) {
-	told := false
-	defer func() {
-		if !told {
-			_ = s.Release(ctx)
-		}
-	}()
-	c.count.told(ctx, c.opts.Observer, c.name, 1, s.Decision, err, took)
-	told = true
 }
 
 func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) error {

@@ -33,7 +33,7 @@ func strict(t testing.TB, rdb script.Client, prefix string, limit int64, lease t
 
 func acquire(t testing.TB, c *Concurrency, subject string) *Slot {
 	t.Helper()
-	s, err := c.Acquire(context.Background(), subject)
+	s, err := c.Try(context.Background(), subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestNeverMoreInFlight(t *testing.T) {
 		for g := range 64 {
 			wg.Go(func() {
 				for i := range redistest.Ops(1000) {
-					s, err := clients[(g+i)%len(clients)].Acquire(t.Context(), "s")
+					s, err := clients[(g+i)%len(clients)].Try(t.Context(), "s")
 					if err != nil {
 						t.Error(err)
 						return
@@ -192,7 +192,7 @@ func TestConcurrencyWithoutASubject(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	c := strict(t, rdb, "p", 1, 0)
-	if s, err := c.Acquire(t.Context(), ""); s != nil || !errors.Is(err, ErrSubject) {
+	if s, err := c.Try(t.Context(), ""); s != nil || !errors.Is(err, ErrSubject) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := c.InFlight(t.Context(), ""); !errors.Is(err, ErrSubject) {
@@ -299,7 +299,7 @@ func TestConcurrencyInThisProcess(t *testing.T) {
 	holds(t, c, "s")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if s, err := c.Acquire(gone, "s"); s != nil || !errors.Is(err, context.Canceled) {
+	if s, err := c.Try(gone, "s"); s != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := c.Warm(t.Context()); err != nil {
@@ -328,19 +328,19 @@ func (a *absent) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestConcurrencyWithoutRedis(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
-		var seen []Observation
+		var seen []store.Event
 		var rdb absent
 		rdb.gone.Store(true)
 		c, err := NewConcurrency(&rdb, "dead", 2, &ConcurrencyOptions{
 			Fail:     mode,
-			Observer: func(_ context.Context, o Observation) { seen = append(seen, o) },
+			Observer: func(_ context.Context, e store.Event) { seen = append(seen, e) },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		granted := 0
 		for range 3 {
-			s, err := c.Acquire(t.Context(), "s")
+			s, err := c.Try(t.Context(), "s")
 			var failure *script.Error
 			switch {
 			case mode == FailClosed && (s != nil || !errors.As(err, &failure)):
@@ -357,8 +357,8 @@ func TestConcurrencyWithoutRedis(t *testing.T) {
 			t.Errorf("%v: %d were granted, %+v", mode, granted, c.Stats())
 		}
 		for _, o := range seen {
-			class := errors.Is(o.Cause, script.ErrNotExecuted) || errors.Is(o.Cause, script.ErrMaybeExecuted)
-			if o.Limiter != "dead" || o.Cost != 1 || !class || strings.Contains(fmt.Sprint(o), "secret") {
+			class := o.Class == script.ErrNotExecuted || o.Class == script.ErrMaybeExecuted
+			if o.Name != "dead" || o.Cost != 1 || !class || strings.Contains(fmt.Sprint(o), "secret") {
 				t.Errorf("%v: %+v", mode, o)
 			}
 		}
@@ -398,7 +398,7 @@ func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 func TestAReplyThatIsNoSlotIsAnError(t *testing.T) {
 	t.Parallel()
 	c := strict(t, silly{}, "p", 1, time.Second)
-	if s, err := c.Acquire(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrFailed) {
+	if s, err := c.Try(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrFailed) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -22,7 +22,7 @@ const (
 // for Budget, Lease and Fail.
 type ConcurrencyOptions struct {
 	// Budget is that of [Options]. When Redis has lost slots, each further call of
-	// an Acquire has a Budget of its own.
+	// a Try has a Budget of its own.
 	Budget time.Duration
 	// Lease is how long a slot outlives the process that holds it, a whole
 	// number of milliseconds from 10 ms to 24 h; 0 means DefaultLease. It is
@@ -33,23 +33,23 @@ type ConcurrencyOptions struct {
 	// which counts the slots that this process holds, those that Redis granted
 	// among them. What is in flight when Redis answers again soon counts there.
 	Fail FailMode
-	// Observer, when set, hears of every Acquire.
-	Observer Observer
+	// Observer, if set, is told of every Try, beside the observers of the store.
+	Observer store.Observer
 }
 
-func (o *ConcurrencyOptions) settled(st *store.Store) (ConcurrencyOptions, error) {
+func (o *ConcurrencyOptions) withDefaults(st *store.Store) (ConcurrencyOptions, error) {
 	var own ConcurrencyOptions
 	if o != nil {
 		own = *o
 	}
 	return own, errors.Join(
-		settleBudget(&own.Budget, st),
-		settleLease(&own.Lease),
+		budgetOr(&own.Budget, st),
+		leaseOr(&own.Lease),
 		own.Fail.check(),
 	)
 }
 
-func settleLease(lease *time.Duration) error {
+func leaseOr(lease *time.Duration) error {
 	given := *lease
 	if given >= minLease && given <= maxLease && given%time.Millisecond == 0 {
 		return nil

@@ -206,7 +206,7 @@ func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
 			wg.Go(func() {
 				for i := range redistest.Ops(3000) {
 					down.RLock()
-					s, err := c.Acquire(t.Context(), "s")
+					s, err := c.Try(t.Context(), "s")
 					down.RUnlock()
 					if err != nil {
 						t.Error(err)
@@ -274,7 +274,7 @@ func TestRestoreThatIsNotAnswered(t *testing.T) {
 	if c.lease.asker, err = newAsker(storetest.At(t, hook, prefix), 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := c.Acquire(t.Context(), "s"); err == nil || s != nil {
+	if s, err := c.Try(t.Context(), "s"); err == nil || s != nil {
 		t.Fatalf("%+v, %v, and the reply was lost", s, err)
 	}
 	redistest.Await(t, 10*time.Second, "what nobody was told of to be given back", func() bool { return counted(t, c) == 1 })

@@ -77,7 +77,7 @@ func ExampleNewConcurrency() {
 	}
 	ctx := context.Background()
 	for range 3 {
-		slot, err := exports.Acquire(ctx, "user-17")
+		slot, err := exports.Try(ctx, "user-17")
 		if err != nil {
 			log.Fatal(err) // Redis could not answer
 		}
@@ -96,9 +96,9 @@ func ExampleNewLocalConcurrency() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	first, err := exports.Acquire(ctx, "user-17")
+	first, err := exports.Try(ctx, "user-17")
 	fmt.Println(first.Allowed, err)
-	second, err := exports.Acquire(ctx, "user-17")
+	second, err := exports.Try(ctx, "user-17")
 	fmt.Println(second.Allowed, err, first.Release(ctx))
 	// Output:
 	// true <nil>

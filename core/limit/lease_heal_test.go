@@ -36,7 +36,7 @@ func holder(where string) {
 		panic(err)
 	}
 	for range holderSlots {
-		if s, err := c.Acquire(context.Background(), "s"); err != nil || !s.Allowed {
+		if s, err := c.Try(context.Background(), "s"); err != nil || !s.Allowed {
 			panic(fmt.Sprint(s, err))
 		}
 	}
@@ -173,7 +173,7 @@ func TestAGrantThatFailsLeavesNothing(t *testing.T) {
 		rdb := srv.Client(t, func(o *redis.Options) { o.Username, o.Password = user, "pw" })
 		c := strict(t, rdb, prefix, 2, time.Minute)
 		var failure *script.Error
-		if s, err := c.Acquire(t.Context(), "s"); s != nil || !errors.As(err, &failure) {
+		if s, err := c.Try(t.Context(), "s"); s != nil || !errors.As(err, &failure) {
 			t.Errorf("%s: %+v, %v", user, s, err)
 		} else if oom := errors.Is(err, script.ErrNotExecuted); oom != (user == "all") {
 			t.Errorf("%s: %v", user, err)

@@ -32,7 +32,7 @@ func TestLostAcquireIsUndone(t *testing.T) {
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
 				t.Parallel()
 				rdb, proxy, prefix := lossy(t)
-				c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 200 * time.Millisecond, Fail: mode})
+				c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 2 * time.Second, Fail: mode})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -42,7 +42,7 @@ func TestLostAcquireIsUndone(t *testing.T) {
 				other := strict(t, redistest.Standalone(t).Client(t), prefix, 1, 0)
 				proxy.Lose(fault, 1, "evalsha")
 				began := time.Now()
-				s, err := c.Acquire(t.Context(), "s")
+				s, err := c.Try(t.Context(), "s")
 				took := time.Since(began)
 				if took > 10*time.Second || proxy.Lost() != 1 {
 					t.Errorf("it was answered after %v, %d replies were lost", took, proxy.Lost())
@@ -98,7 +98,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 				defer cancel()
 				ctx, want = short, context.DeadlineExceeded
 			}
-			if s, err := c.Acquire(ctx, "s"); s != nil || !errors.Is(err, want) {
+			if s, err := c.Try(ctx, "s"); s != nil || !errors.Is(err, want) {
 				t.Errorf("%+v, %v", s, err)
 			}
 			redistest.Await(t, 10*time.Second, "half a second", func() bool { return time.Since(began) > 500*time.Millisecond })
@@ -157,7 +157,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 					t.Fatal(err)
 				}
 				began := time.Now()
-				if s, err := c.Acquire(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrMaybeExecuted) {
+				if s, err := c.Try(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrMaybeExecuted) {
 					t.Errorf("%+v, %v", s, err)
 				}
 				rdb.gone.Store(outage > 0)
@@ -188,7 +188,7 @@ func TestReleaseIsFinishedInTheBackground(t *testing.T) {
 	}
 	var s *Slot
 	redistest.Await(t, 10*time.Second, "a slot", func() bool {
-		s, err = c.Acquire(t.Context(), "s")
+		s, err = c.Try(t.Context(), "s")
 		return err == nil && s.Allowed
 	})
 	srv.Pause(t)

@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	acquireScript = script.New("inflight_acquire.lua", lua.InflightAcquire)
-	restoreScript = script.New("inflight_restore.lua", lua.InflightRestore)
-	renewScript   = script.New("inflight_renew.lua", lua.InflightRenew).Essential()
-	releaseScript = script.New("inflight_release.lua", lua.InflightRelease).Essential()
-	countScript   = script.New("inflight_count.lua", lua.InflightCount)
+	acquireScript = script.FromFS(lua.FS, "inflight_acquire.lua")
+	restoreScript = script.FromFS(lua.FS, "inflight_restore.lua")
+	renewScript   = script.FromFS(lua.FS, "inflight_renew.lua").Essential()
+	releaseScript = script.FromFS(lua.FS, "inflight_release.lua").Essential()
+	countScript   = script.FromFS(lua.FS, "inflight_count.lua")
 )
 
 // leases are the scripts on a sorted set of leases.

@@ -18,14 +18,15 @@ import (
 // policies, all or nothing. It is immutable and safe for concurrent use. The
 // zero Limiter is not usable: New, NewLocal and With make one.
 type Limiter struct {
-	name   string
-	opts   Options
-	rules  []rule
-	space  keyspace.Space
-	remote *remote // nil where the state is in process
-	local  *local
-	count  *counters
-	queues *queues
+	name      string
+	opts      Options
+	rules     []rule
+	space     keyspace.Space
+	remote    *remote // nil where the state is in process
+	local     *local
+	count     *counters
+	observers observers
+	queues    *queues
 }
 
 // New makes a limiter on Redis, of a go-redis client or a [store.Store]. The name
@@ -61,18 +62,19 @@ func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 // newLimiter makes a local limiter, whose keys are those of the store.
 func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) (*Limiter, error) {
 	rules, err := compile(policies)
-	own, fault := opts.settled(st)
+	own, fault := opts.withDefaults(st)
 	fault = errors.Join(fault, checkLocal(own.MaxLocal, rules))
 	space, spaceFault := st.Space("limit", name)
 	count := new(counters)
 	return &Limiter{
-		name:   name,
-		opts:   own,
-		rules:  rules,
-		space:  space,
-		local:  newLocal(own.MaxLocal),
-		count:  count,
-		queues: newQueues(own.MaxWaiting, &count.waiting),
+		name:      name,
+		opts:      own,
+		rules:     rules,
+		space:     space,
+		local:     newLocal(own.MaxLocal),
+		count:     count,
+		observers: observers{store: st, own: own.Observer, primitive: store.Limit, name: name},
+		queues:    newQueues(own.MaxWaiting, &count.waiting),
 	}, errors.Join(err, spaceFault, fault)
 }
 
@@ -142,10 +144,11 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 	}
 	g := newGrant(subject, cost, len(l.rules))
 	g.of, g.peek, g.asked = l, peek, time.Now()
-	d, err := l.settle(ctx, g, peek, l.take(ctx, g))
+	d, err := l.resolve(ctx, g, peek, l.take(ctx, g))
 	g.answered = time.Now()
 	if !peek {
-		l.count.told(ctx, l.opts.Observer, l.name, cost, d, err, g.answered.Sub(g.asked))
+		l.count.add(&d, err)
+		l.observers.notify(ctx, cost, &d, err, g.answered.Sub(g.asked))
 	}
 	return d, err
 }
@@ -157,8 +160,8 @@ func (l *Limiter) take(ctx context.Context, g *grant) error {
 	return l.remote.take(ctx, l, g)
 }
 
-// settle is the decision, by the failure mode where Redis made none.
-func (l *Limiter) settle(ctx context.Context, g *grant, peek bool, cause error) (Decision, error) {
+// resolve returns the decision. If Redis made none, the failure mode does.
+func (l *Limiter) resolve(ctx context.Context, g *grant, peek bool, cause error) (Decision, error) {
 	switch {
 	case cause == nil:
 		return l.decision(g, peek), nil

@@ -86,7 +86,7 @@ func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) boo
 	granted := true
 	for i, r := range rules {
 		most := r.id().limit
-		r.settle(cells[i], now)
+		r.advance(cells[i], now)
 		into[i] = r.read(cells[i], min(cost, most))
 		if cost > 0 && (cost > most || !r.admits(cells[i], cost)) {
 			into[i].denied = true
@@ -121,7 +121,7 @@ func (b *local) refund(l *Limiter, g *grant) bool {
 func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (given bool) {
 	for i, r := range rules {
 		if reading := g.readings[i]; !reading.denied {
-			r.settle(cells[i], now)
+			r.advance(cells[i], now)
 			given = r.refund(cells[i], r.term(reading), g.cost, at) || given
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var logScript = script.New("limit_log.lua", lua.LimitLog)
+var logScript = script.FromFS(lua.FS, "limit_log.lua")
 
 // maxLog bounds what one subject may keep in Redis, and what one request may
 // write, to about a megabyte.
@@ -87,7 +87,7 @@ func (l *slidingLog) unpack(reply any) (reading, bool) {
 
 func (l *slidingLog) width() int { return 4 }
 
-func (l *slidingLog) settle(c *cell, now int64) {
+func (l *slidingLog) advance(c *cell, now int64) {
 	c.now = now
 	gone := 0
 	for gone < len(c.log) && c.log[gone]+l.length <= now {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -20,16 +22,16 @@ import (
 // observations collects what an Observer is told.
 type observations struct {
 	mu  sync.Mutex
-	all []Observation
+	all []store.Event
 }
 
-func (o *observations) hear(_ context.Context, one Observation) {
+func (o *observations) hear(_ context.Context, e store.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.all = append(o.all, one)
+	o.all = append(o.all, e)
 }
 
-func (o *observations) last(t *testing.T) Observation {
+func (o *observations) last(t *testing.T) store.Event {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,15 +50,18 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []Outcome{Allowed, Denied} {
-			d, err := l.TakeN(t.Context(), "alice", 2)
+		for _, want := range []store.Outcome{store.Granted, store.Denied} {
+			_, err := l.TakeN(t.Context(), "alice", 2)
 			if err != nil {
 				t.Fatal(err)
 			}
 			o := heard.last(t)
-			if o.Outcome != want || o.Limiter != "seen" || o.Cost != 2 || o.Duration <= 0 || o.Cause != nil ||
-				o.Decision.Policy != "w" || o.Decision.Allowed != d.Allowed || o.Decision.Remaining != 0 {
-				t.Errorf("%v: %+v", want, o)
+			if o.Duration <= 0 {
+				t.Errorf("%s: it took %v", want, o.Duration)
+			}
+			o.Duration = 0
+			if want := (store.Event{Primitive: store.Limit, Name: "seen", Policy: "w", Outcome: want, Cost: 2}); o != want {
+				t.Errorf("got %+v, want %+v", o, want)
 			}
 		}
 		if _, err := l.Peek(t.Context(), "alice"); err != nil {
@@ -70,7 +75,7 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 		if _, err := l.Take(gone, "alice"); err == nil {
 			t.Fatal("a call of a context that has ended was made")
 		}
-		if o := heard.last(t); o.Outcome != Canceled || !errors.Is(o.Cause, context.Canceled) {
+		if o := heard.last(t); o.Outcome != store.Canceled || o.Class != context.Canceled {
 			t.Errorf("%+v", o)
 		}
 		if s := l.Stats(); s.Allowed != 1 || s.Denied != 1 || s.Canceled != 1 || s.Failed != 0 || s.Degraded != 0 || s.Open {
@@ -103,11 +108,10 @@ func TestTheObserverHearsNoKey(t *testing.T) {
 			t.Fatalf("%v: the operator is not told what failed: %s", mode, text)
 		}
 		o := heard.last(t)
-		if text := fmt.Sprintf("%+v %#v", o, o); strings.Contains(text, "alice") || o.Decision.grant != nil {
+		if text := fmt.Sprintf("%+v %#v", o, o); strings.Contains(text, "alice") {
 			t.Errorf("%v: %s", mode, text)
 		}
-		if !errors.Is(o.Cause, script.ErrMaybeExecuted) || o.Decision.Degraded == (mode == FailClosed) ||
-			(o.Outcome == Failed) != (mode == FailClosed) {
+		if o.Class != script.ErrMaybeExecuted || (o.Outcome == store.Failed) != (mode == FailClosed) {
 			t.Errorf("%v: %+v", mode, o)
 		}
 		if s := l.Stats(); s.Degraded+s.Failed != 1 || (s.Failed == 1) != (mode == FailClosed) {
@@ -182,30 +186,49 @@ func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, _ = l.Take(gone, "s")
-		if o := heard.last(t); o.Outcome != Canceled || o.Duration != 0 {
+		if o := heard.last(t); o.Outcome != store.Canceled || o.Duration != 0 {
 			t.Errorf("%+v", o)
 		}
 	})
 }
 
-func TestAnObserverThatPanicsLeavesNoSlot(t *testing.T) {
+// TestTheObserverHearsOfAShadowPolicy that would have denied, behind the decision.
+func TestTheObserverHearsOfAShadowPolicy(t *testing.T) {
+	t.Parallel()
+	var heard observations
+	l := newTestLocal(t, &Options{Observer: heard.hear},
+		FixedWindow{Name: "enforced", Limit: 9, Window: time.Hour}, Shadow(FixedWindow{Name: "shadow", Limit: 1, Window: time.Hour}))
+	for range 2 {
+		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	var got []string
+	for _, e := range heard.all {
+		got = append(got, string(e.Outcome)+" by "+e.Policy)
+	}
+	if want := []string{"granted by enforced", "granted by enforced", "shadow denied by shadow"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAnObserverThatPanicsTakesNothingAlong(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		c, err := NewConcurrency(storetest.At(t, rdb, prefix), "panics", 1, &ConcurrencyOptions{
 			Budget:   5 * time.Second,
-			Observer: func(context.Context, Observation) { panic("an observer") },
+			Observer: func(context.Context, store.Event) { panic("an observer") },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the panic was kept from the caller")
-				}
-			}()
-			_, _ = c.Acquire(t.Context(), "s")
-		}()
+		s, err := c.Try(t.Context(), "s")
+		if err != nil || !s.Allowed {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		if err := s.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
 		if n, err := c.InFlight(t.Context(), "s"); n != 0 || err != nil || c.Stats().InFlight != 0 {
 			t.Errorf("%d are in flight, %v, %+v", n, err, c.Stats())
 		}

@@ -38,18 +38,18 @@ type Options struct {
 	// MaxWaiting is how many callers may be in Wait at once; 0 means
 	// DefaultMaxWaiting.
 	MaxWaiting int
-	// Observer, when set, hears of every decision.
-	Observer Observer
+	// Observer, if set, is told of every decision, beside the observers of the store.
+	Observer store.Observer
 }
 
-// settled is a checked copy of the options with the defaults filled in.
-func (o *Options) settled(st *store.Store) (Options, error) {
+// withDefaults is a checked copy of the options with the defaults filled in.
+func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
 	}
 	err := errors.Join(
-		settleBudget(&own.Budget, st),
+		budgetOr(&own.Budget, st),
 		own.Fail.check(),
 		orDefault("MaxLocal", &own.MaxLocal, DefaultMaxLocal),
 		orDefault("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting),
@@ -57,7 +57,7 @@ func (o *Options) settled(st *store.Store) (Options, error) {
 	return own, err
 }
 
-func settleBudget(budget *time.Duration, st *store.Store) error {
+func budgetOr(budget *time.Duration, st *store.Store) error {
 	given := *budget
 	if given < time.Millisecond {
 		*budget = st.Budget(DefaultBudget)

@@ -65,7 +65,7 @@ func quick(rng *rand.Rand, k kind) Policy {
 func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
 	srv := redistest.Standalone(t)
-	var met redistest.Met
+	var met redistest.Coverage
 	choices := map[string]func(*rand.Rand) []Policy{"sets": func(rng *rand.Rand) []Policy {
 		on := []kind{kindBucket, kindWindow, kindSliding} // each microsecond of the others would be a case
 		first := rng.IntN(len(on))
@@ -175,7 +175,7 @@ func takeAt(rules []rule, cells []cell, nows []int64, cost int64) (readings []re
 	granted := true
 	for i, r := range rules {
 		cells[i].log = slices.Clone(cells[i].log)
-		r.settle(&cells[i], nows[i])
+		r.advance(&cells[i], nows[i])
 		readings[i] = r.read(&cells[i], cost)
 		if cost > 0 && !r.admits(&cells[i], cost) {
 			readings[i].denied, granted = true, false

@@ -163,7 +163,7 @@ func bubble(t *testing.T) *miniredis.Miniredis {
 // may keep what drains in a thousandth of the time, by which clocks may differ.
 func TestRefundByTheClock(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
-	var met redistest.Met
+	var met redistest.Coverage
 	t.Run("of", func(t *testing.T) {
 		for _, k := range append(slices.Clip(kinds), "set") {
 			t.Run(string(k), func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	setScript    = script.New("limit_set.lua", lua.LimitSet)
-	refundScript = script.New("limit_refund.lua", lua.LimitRefund)
+	setScript    = script.FromFS(lua.FS, "limit_set.lua")
+	refundScript = script.FromFS(lua.FS, "limit_refund.lua")
 )
 
 var errReply = errors.New("the reply is not a decision: is the client really connected to Redis?")

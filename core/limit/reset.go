@@ -7,7 +7,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var resetScript = script.New("limit_reset.lua", lua.LimitReset)
+var resetScript = script.FromFS(lua.FS, "limit_reset.lua")
 
 // Reset forgets what the subject has taken under every policy of the limiter, in
 // Redis and in this process, and reports whether there was anything to forget.
@@ -58,7 +58,7 @@ func (b *local) reset(l *Limiter, subject string) (found bool) {
 		key := localKey{subject, r.id().tail}
 		if c, ok := b.cells.Peek(key); ok {
 			before := len(c.log)
-			r.settle(c, now)
+			r.advance(c, now)
 			b.entries += len(c.log) - before
 			found = r.state(r.read(c, 0), 0).ResetAfter > 0 || found
 			b.cells.Remove(key)

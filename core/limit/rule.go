@@ -25,19 +25,19 @@ type rule interface {
 	entry() [6]any
 	width() int
 
-	// settle brings a cell up to now, in microseconds.
-	settle(c *cell, now int64)
-	// admits says whether a settled cell has room.
+	// advance brings a cell up to now, in microseconds.
+	advance(c *cell, now int64)
+	// admits says whether an advanced cell has room.
 	admits(c *cell, cost int64) bool
-	// charge takes a cost above 0 from a settled cell that admits it, and tells
+	// charge takes a cost above 0 from an advanced cell that admits it, and tells
 	// what the script would.
 	charge(c *cell, cost int64) reading
 	// term is what of a reading limit_refund.lua asks for.
 	term(r reading) int64
-	// refund gives back to a settled cell what is left of a cost that was taken
+	// refund gives back to an advanced cell what is left of a cost that was taken
 	// at that moment, and says whether anything was.
 	refund(c *cell, term, cost int64, at moment) bool
-	// read tells a settled cell as the script would.
+	// read tells an advanced cell as the script would.
 	read(c *cell, cost int64) reading
 
 	// state is what a reading means.
@@ -73,7 +73,7 @@ func (i *identity) id() *identity { return i }
 // cell is one subject's state under one rule: what the numbers mean is the
 // rule's. The zero cell is a subject never seen.
 type cell struct {
-	now  int64 // as of which the cell is settled
+	now  int64 // as of which the cell is advanced
 	from int64 // when what is counted began
 	n, m int64
 	log  []int64

@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var slidingScript = script.New("limit_sliding.lua", lua.LimitSliding)
+var slidingScript = script.FromFS(lua.FS, "limit_sliding.lua")
 
 // sliding is a sliding window of two counters. A reading is {last, current,
 // rest of the running window in ms}: what is in use is last·rest/length +
@@ -66,7 +66,7 @@ func (s *sliding) unpack(reply any) (reading, bool) {
 
 func (s *sliding) width() int { return 3 }
 
-func (s *sliding) settle(c *cell, now int64) {
+func (s *sliding) advance(c *cell, now int64) {
 	c.now = now / 1000
 	if c.now-c.from >= s.length {
 		c.from, c.n, c.m = c.from+s.length, 0, c.n

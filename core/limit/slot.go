@@ -15,7 +15,7 @@ const renewals = 3
 // answer.
 const renewSoon = time.Second
 
-// Slot is the answer to one Acquire. Its Policy is "inflight" and its
+// Slot is the answer to one Try. Its Policy is "inflight" and its
 // RetryAfter, of a denied one, a second; it has no ResetAfter and no States,
 // since nobody knows when those in flight will end.
 type Slot struct {

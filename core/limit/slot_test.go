@@ -39,7 +39,7 @@ func TestReleaseDoesNotEndWithItsContext(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		c := strict(t, rdb, prefix, 1, time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
-		s, err := c.Acquire(ctx, "s")
+		s, err := c.Try(ctx, "s")
 		if err != nil || !s.Allowed {
 			t.Fatalf("%+v, %v", s, err)
 		}

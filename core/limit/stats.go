@@ -50,12 +50,19 @@ type counters struct {
 	waiting            atomic.Int64
 }
 
+func (c *counters) add(d *Decision, err error) {
+	c.outcomes[outcomeOf(d, err)].Add(1)
+	if d.Degraded {
+		c.degraded.Add(1)
+	}
+}
+
 func (c *counters) stats() Stats {
 	return Stats{
-		Allowed:  c.outcomes[Allowed].Load(),
-		Denied:   c.outcomes[Denied].Load(),
-		Failed:   c.outcomes[Failed].Load(),
-		Canceled: c.outcomes[Canceled].Load(),
+		Allowed:  c.outcomes[allowed].Load(),
+		Denied:   c.outcomes[denied].Load(),
+		Failed:   c.outcomes[failed].Load(),
+		Canceled: c.outcomes[canceled].Load(),
 		Degraded: c.degraded.Load(),
 		Refunded: c.refunded.Load(),
 		Waiting:  int(c.waiting.Load()),

@@ -8,7 +8,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var windowScript = script.New("limit_window.lua", lua.LimitWindow)
+var windowScript = script.FromFS(lua.FS, "limit_window.lua")
 
 // window is a fixed window. A reading is {used, rest of the window in ms}.
 type window struct {
@@ -58,7 +58,7 @@ func (w *window) unpack(reply any) (reading, bool) {
 
 func (w *window) width() int { return 2 }
 
-func (w *window) settle(c *cell, now int64) {
+func (w *window) advance(c *cell, now int64) {
 	c.now = now / 1000
 	if c.now-c.from >= w.length {
 		c.n = 0

@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/store"
 )
 
-// Try asks for the lock once. It costs one round trip, and so does Release;
-// in between, another for each third of the TTL.
+// Try asks for the lock once and does not wait. It costs one round trip, and so does
+// Release. In between, the lease costs another for each third of it.
 //
 //	held, err := locker.Try(ctx, "order-17")
 //	if err != nil {
@@ -16,19 +17,18 @@ import (
 //	}
 //	defer held.Release(ctx)
 //
-// Any key will do that is not empty; in Redis a long or unusual one stands as
-// its hash. Who wants to know that the lock was held to the end looks at what
-// Release returns, as Do does.
+// Any key but the empty one will do; Redis stores a long or unusual key as its hash.
+// What Release returns says whether the lock was held to the end; Do checks it.
 //
-// The error is [ErrHeld] when somebody else has the lock, [ErrKey] or
-// [ErrOwner], ctx.Err() when the caller's context ended, and a [*script.Error]
-// when Redis could not answer within the budget; [ErrExpired] when the process
-// slept from the question on until the lease was over.
+// It returns [ErrHeld] if another holder has the lock, [ErrKey] or [ErrOwner],
+// ctx.Err() if the caller's context ended, a [*script.Error] if Redis could not
+// answer within the budget, and [ErrExpired] if the process slept until the lease
+// was over.
 //
-// A lock that Redis may have granted although no answer came is given back in the
+// Redis may grant a lock although its answer is lost. Such a lock is released in the
 // background. A Locker looks for 100,000 such locks at a time, in some 60 MB. Beyond
-// that it tries once; if it does not find the lock, nobody can have it until its TTL
-// is over. Stats counts them as Undoing and Lapsing.
+// that it tries once; if that does not find the lock, nobody can get it until its
+// lease is over. Stats counts them as Undoing and Lapsing.
 func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {
@@ -38,36 +38,37 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 	if err == nil && held == nil {
 		err = ErrHeld
 	}
-	return l.told(b, held, err)
+	return l.finish(ctx, b, held, err)
 }
 
-// Acquire is Try, but waits for a lock that somebody has: for Options.Wait at
-// most, and no longer than ctx. Those of one process that wait for a key are
-// served in the order in which they came, and only the first asks Redis; each
-// owner of [Locker.As] has such a line of its own. Who waits is woken by the
-// release, of another process too where Redis lets the client subscribe; without
-// that it asks again after each RetryDelay. A release has the first in line of
-// its own process hold the lock next without its being free in between, 7 times
-// in a row at most and only while no other process is known to wait; holds of
-// owners are not handed on so. The error is [ErrHeld] when the wait was in vain,
-// and ctx.Err() when ctx ended before it.
+// Acquire is Try, but waits for a lock that is held: for Options.Wait at most, and no
+// longer than ctx. It returns [ErrHeld] if the wait was in vain, and ctx.Err() if ctx
+// ended first.
 //
-// It costs one round trip where the lock is free, and none where a release hands
-// it on. Where it is not free, the first in line asks again each time that it is
-// woken or a RetryDelay has passed, the others when their wait is over, and the
-// process has one more connection to each server that has locks for which it
-// waits.
+// Callers in one process queue per key and owner (see [Locker.As]); only the first
+// in each queue asks Redis, and the queue is served in order. A release wakes the
+// waiting callers, also those of other processes if Redis lets the client subscribe.
+// Without that they ask again after each RetryDelay.
+//
+// A release hands the lock to the first in the queue of its own process, so that the
+// lock is not free in between. That happens 7 times in a row at most, only while no
+// other process is known to wait, and not for holds of a named owner.
+//
+// Acquire costs one round trip if the lock is free, and none if a release hands it
+// over. If the lock is held, the first in the queue asks again whenever it is woken or
+// a RetryDelay has passed, and the others once when their wait is over. While it waits,
+// the process has one more connection to each server that has the locks.
 func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	held, err := l.wait(ctx, b, l.opts.Wait)
-	return l.told(b, held, err)
+	held, err := l.await(ctx, b, l.wait)
+	return l.finish(ctx, b, held, err)
 }
 
-// attempt asks once. It returns neither a lock nor an error when another has
-// the lock, with the time until that lapses.
+// attempt asks once. If another holder has the lock, it returns neither a lock nor
+// an error, and the time until the lease of that holder ends.
 func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.Duration, error) {
 	n, asked, in, err := s.bring(ctx, b, wake)
 	b.doubt.Add(in)
@@ -82,7 +83,7 @@ func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.
 	held := &Lock{of: s, bid: *b, fence: n, parent: ctx}
 	if !held.begin(asked, s.lasts) {
 		_ = held.Release(ctx)
-		b.doubt = ask.Doubt{} // which Release has seen to
+		b.doubt = ask.Doubt{} // Release has taken it back
 		return nil, 0, ErrExpired
 	}
 	return held, 0, nil
@@ -95,10 +96,11 @@ func (s *shared) bring(ctx context.Context, b *bid, wake string) (int64, time.Ti
 	return s.ask(ctx, acquireScript, b.key, b.owner, b.hold, s.ttl, s.keep, wake)
 }
 
-// told counts, and gives back what a bid that came to nothing may have been
+// finish counts the result. If the bid failed, it takes back what Redis may have
 // granted.
-func (s *shared) told(b *bid, held *Lock, err error) (*Lock, error) {
-	s.count.told(err)
+func (s *shared) finish(ctx context.Context, b *bid, held *Lock, err error) (*Lock, error) {
+	outcome := s.count.finished(err)
+	s.store.NotifyCall(ctx, store.Event{Primitive: store.Lock, Name: s.name, Outcome: outcome}, b.began, err)
 	if held == nil && b.doubt.Calls > 0 {
 		s.takeBack(b.doubt, false, b.ending(s, 0, failed))
 	}

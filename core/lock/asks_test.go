@@ -163,7 +163,7 @@ func TestStatsCountWhatIsLeftToLapse(t *testing.T) {
 		if got, want := l.Stats(), (lock.Stats{Failed: most + over, Undoing: most, Lapsing: over}); got != want {
 			t.Errorf("%+v, and not %+v", got, want)
 		}
-		time.Sleep(2 * lock.DefaultTTL)
+		time.Sleep(2 * lock.DefaultLease)
 		synctest.Wait()
 		if got, want := l.Stats(), (lock.Stats{Failed: most + over, Lapsing: over}); got != want {
 			t.Errorf("%+v, and not %+v", got, want)

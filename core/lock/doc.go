@@ -13,7 +13,7 @@
 //
 // There is at most one holder while one Redis primary keeps its data, clocks
 // behave, and the holder honours its context. A lease in Redis lapses when its
-// holder is not heard of for a TTL, and so a holder that was paused for longer
+// holder does not renew it in time, and so a holder that was paused for longer
 // can come back to find that somebody else has its lock. Until it looks, and
 // after a failover to a replica that did not know of the lock, there are two.
 // What must not be done twice should carry the fence; see [Lock.Fence].

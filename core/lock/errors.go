@@ -30,8 +30,8 @@ var (
 	ErrKey = errors.New("lock: the key is empty: say what is locked")
 	// ErrOwner: the owner is empty.
 	ErrOwner = errors.New("lock: the owner is empty: pass As what its holds have in common")
-	// ErrTTL: the time to live is out of range.
-	ErrTTL = fmt.Errorf("lock: ttl is out of range: use %v to %v", MinTTL, MaxTTL)
+	// ErrLease: the lease that Extend was given is out of range.
+	ErrLease = fmt.Errorf("lock: the lease is out of range: use %v to %v", MinLease, MaxLease)
 	// ErrTick: the tick has no time, or a run no mode.
 	ErrTick = errors.New("lock: Once needs the instant that its tick is scheduled for, and Never or Again")
 	// ErrLate: the tick is longer ago than Redis remembers.

@@ -18,7 +18,7 @@ func connect() *redis.Client { return redistest.Embedded() }
 
 func ExampleNew() {
 	locker, err := lock.New(connect(), "orders", &lock.Options{
-		TTL:     10 * time.Second, // how long a lock outlives a process that died
+		Lease:   10 * time.Second, // how long a lock outlives a process that died
 		Wait:    5 * time.Second,
 		MaxHold: time.Minute,
 	})
@@ -104,7 +104,7 @@ func ExampleLocker_Once() {
 
 func ExampleLock_Extend() {
 	ctx := context.Background()
-	locker, err := lock.New(connect(), "orders", &lock.Options{TTL: 10 * time.Second, NoRenewal: true})
+	locker, err := lock.New(connect(), "orders", &lock.Options{Lease: 10 * time.Second, NoRenewal: true})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func ExampleLock_Extend() {
 	}
 	fmt.Println(held.Extend(ctx, time.Minute))
 	state, err := locker.Inspect(ctx, "order-17")
-	fmt.Println(state.Holds, state.TTL > 50*time.Second, err)
+	fmt.Println(state.Holds, state.Lease > 50*time.Second, err)
 	// Output:
 	// <nil>
 	// 1 true <nil>

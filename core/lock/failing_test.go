@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
 )
@@ -58,21 +59,21 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	now := time.Now().UnixMilli()
 	seen := map[string]bool{}
 	for _, c := range []struct {
-		file, source string
-		args         []any
-		grants       bool
+		file   string
+		args   []any
+		grants bool
 	}{
-		{"lock_acquire.lua", lua.LockAcquire, []any{"me", "own", ttl.Milliseconds(), keep.Milliseconds(), "PUBLISH"}, true},
-		{"lock_extend.lua", lua.LockExtend, []any{"own", 7, 2 * ttl.Milliseconds()}, false},
-		{"lock_release.lua", lua.LockRelease, []any{"own", 7}, false},
-		{"lock_release.lua", lua.LockRelease, []any{"me", 7, "own", ttl.Milliseconds(), keep.Milliseconds()}, true},
-		{"lock_force.lua", lua.LockForce, nil, false},
-		{"lock_inspect.lua", lua.LockInspect, nil, false},
-		{"once_start.lua", lua.OnceStart, []any{"own", ttl.Milliseconds(), keep.Milliseconds(), now, "again", "PUBLISH"}, true},
-		{"once_start.lua", lua.OnceStart, []any{"own", ttl.Milliseconds(), keep.Milliseconds(), now, "never", ""}, true},
-		{"once_end.lua", lua.OnceEnd, []any{"own", 7, "completed"}, false},
-		{"once_end.lua", lua.OnceEnd, []any{"own", 7, "failed"}, false},
-		{"once_end.lua", lua.OnceEnd, []any{"own", 7, "undone"}, false},
+		{"lock_acquire.lua", []any{"me", "own", ttl.Milliseconds(), keep.Milliseconds(), "PUBLISH"}, true},
+		{"lock_extend.lua", []any{"own", 7, 2 * ttl.Milliseconds()}, false},
+		{"lock_release.lua", []any{"own", 7}, false},
+		{"lock_release.lua", []any{"me", 7, "own", ttl.Milliseconds(), keep.Milliseconds()}, true},
+		{"lock_force.lua", nil, false},
+		{"lock_inspect.lua", nil, false},
+		{"once_start.lua", []any{"own", ttl.Milliseconds(), keep.Milliseconds(), now, "again", "PUBLISH"}, true},
+		{"once_start.lua", []any{"own", ttl.Milliseconds(), keep.Milliseconds(), now, "never", ""}, true},
+		{"once_end.lua", []any{"own", 7, "completed"}, false},
+		{"once_end.lua", []any{"own", 7, "failed"}, false},
+		{"once_end.lua", []any{"own", 7, "undone"}, false},
 	} {
 		seen[c.file] = true
 		for name, s := range states {
@@ -98,7 +99,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 					t.Errorf("%s: after command %d failed it is held", where, n)
 				}
 			}
-			attempt := redistest.Attempt{Source: c.source, Keys: []string{key}, Args: c.args}
+			attempt := redistest.Attempt{Source: script.FromFS(lua.FS, c.file).Source(), Keys: []string{key}, Args: c.args}
 			redistest.FailEach(t, admin, attempt, redistest.Save(t, admin, attempt.Keys), where, check)
 		}
 	}

@@ -31,11 +31,11 @@ type call struct {
 }
 
 var scriptNames = map[any]string{
-	script.New("", lua.LockAcquire).SHA(): "acquire",
-	script.New("", lua.LockExtend).SHA():  "extend",
-	script.New("", lua.LockRelease).SHA(): "release",
-	script.New("", lua.OnceStart).SHA():   "start",
-	script.New("", lua.OnceEnd).SHA():     "end",
+	script.FromFS(lua.FS, "lock_acquire.lua").SHA(): "acquire",
+	script.FromFS(lua.FS, "lock_extend.lua").SHA():  "extend",
+	script.FromFS(lua.FS, "lock_release.lua").SHA(): "release",
+	script.FromFS(lua.FS, "once_start.lua").SHA():   "start",
+	script.FromFS(lua.FS, "once_end.lua").SHA():     "end",
 }
 
 func (f *fake) Process(ctx context.Context, cmd redis.Cmder) error {

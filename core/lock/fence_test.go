@@ -56,8 +56,8 @@ func TestFenceGrows(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t, args...)
 			admin, prefix := srv.Admin(t), srv.Prefix(t)
-			l := locker(t, srv.Client(t), prefix, &lock.Options{TTL: 15 * time.Second})
-			short := locker(t, srv.Client(t), prefix, &lock.Options{TTL: lock.MinTTL, NoRenewal: true})
+			l := locker(t, srv.Client(t), prefix, &lock.Options{Lease: 15 * time.Second})
+			short := locker(t, srv.Client(t), prefix, &lock.Options{Lease: lock.MinLease, NoRenewal: true})
 			f := &fences{locker: l}
 			if err := f.next(t).Release(t.Context()); err != nil {
 				t.Fatal(err)
@@ -133,7 +133,7 @@ func TestFenceGrowsWhenTheClockIsSetBack(t *testing.T) {
 	m.ClockTTL(true)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
 	t.Cleanup(func() { rdb.Close() })
-	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{TTL: time.Minute, NoRenewal: true})
+	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{Lease: time.Minute, NoRenewal: true})
 	f := &fences{locker: l}
 	rng := redistest.Rand(t)
 	latest := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
@@ -186,7 +186,7 @@ const writerTTL = 300 * time.Millisecond
 // writer holds a lock and writes with its fence at each line that it is told,
 // without a look at what became of the lock.
 func writer(words []string) {
-	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{TTL: writerTTL})
+	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: writerTTL})
 	if err != nil {
 		panic(err)
 	}

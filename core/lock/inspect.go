@@ -15,7 +15,7 @@ type State struct {
 	Owner string
 	Holds int           // how many holds the owner has
 	Fence int64         // the number last given; 0 when none is remembered
-	TTL   time.Duration // until the lock lapses, unless it is renewed
+	Lease time.Duration // until the lock lapses, unless it is renewed
 }
 
 // Inspect tells who has a lock, for an operator: by the time it returns,
@@ -38,7 +38,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
 		owner, ok4 := parts[3].(string)
 		if ok1 && ok2 && ok3 && ok4 {
 			return State{
-				Held: holds > 0, Owner: owner, Holds: int(holds), Fence: fence, TTL: time.Duration(left) * time.Millisecond,
+				Held: holds > 0, Owner: owner, Holds: int(holds), Fence: fence, Lease: time.Duration(left) * time.Millisecond,
 			}, nil
 		}
 	}

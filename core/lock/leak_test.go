@@ -26,9 +26,9 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	before, was := redistest.Settled(runtime.NumGoroutine), connections()
 
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: redistest.User, Password: redistest.Password, ContextTimeoutEnabled: true})
-	l := locker(t, rdb, prefix, &lock.Options{TTL: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
-	second := locker(t, rdb, prefix, &lock.Options{TTL: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
-	short := locker(t, rdb, prefix, &lock.Options{TTL: lock.MinTTL, NoRenewal: true})
+	l := locker(t, rdb, prefix, &lock.Options{Lease: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
+	second := locker(t, rdb, prefix, &lock.Options{Lease: 4 * time.Second, RetryDelay: 20 * time.Millisecond, Wait: time.Minute})
+	short := locker(t, rdb, prefix, &lock.Options{Lease: lock.MinLease, NoRenewal: true})
 	ctx := t.Context()
 	var wg sync.WaitGroup
 	n := redistest.Ops(10_000)
@@ -68,7 +68,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	}
 	wg.Wait()
 
-	away := locker(t, rdb, prefix, &lock.Options{TTL: 500 * time.Millisecond, Budget: 50 * time.Millisecond})
+	away := locker(t, rdb, prefix, &lock.Options{Lease: 500 * time.Millisecond, Budget: 50 * time.Millisecond})
 	var dropped []*lock.Lock
 	for i := range 20 {
 		if held, err := away.Try(ctx, fmt.Sprint("away", i)); err == nil {
@@ -275,7 +275,7 @@ func TestMaxHoldFreesTheLock(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		const most = 1500 * time.Millisecond
 		stood := redistest.Witness(t)
-		l := locker(t, rdb, prefix, &lock.Options{TTL: 600 * time.Millisecond, MaxHold: most})
+		l := locker(t, rdb, prefix, &lock.Options{Lease: 600 * time.Millisecond, MaxHold: most})
 		other := locker(t, rdb, prefix, &lock.Options{RetryDelay: 10 * time.Millisecond})
 		if err := other.Warm(t.Context()); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 			})
 			redistest.Await(t, 10*time.Second, "it to wait", func() bool { return l.Stats().Waiting == 1 })
 			if i%2 == 1 {
-				redistest.Await(t, 10*time.Second, "it to listen", func() bool { channels, stations := heard(l); return channels > 0 && stations > 0 })
+				redistest.Await(t, 10*time.Second, "it to listen", func() bool { channels, subscriptions := heard(l); return channels > 0 && subscriptions > 0 })
 			}
 			if err := held.Release(ctx); err != nil {
 				t.Error(err)
@@ -49,22 +49,22 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 			wg.Wait()
 		}
 		for i, l := range two {
-			l.lines.mu.Lock()
-			if n := len(l.lines.places); n != 0 {
+			l.queues.mu.Lock()
+			if n := len(l.queues.entries); n != 0 {
 				t.Errorf("locker %d remembers %d keys", i, n)
 			}
-			l.lines.mu.Unlock()
-			redistest.Await(t, 10*time.Second, "the channels and stations to be forgotten", func() bool {
-				channels, stations := heard(l)
-				return channels == 0 && stations == 0
+			l.queues.mu.Unlock()
+			redistest.Await(t, 10*time.Second, "the channels and subscriptions to be forgotten", func() bool {
+				channels, subscriptions := heard(l)
+				return channels == 0 && subscriptions == 0
 			})
 		}
 	})
 }
 
 // heard is what a locker hears of, and by how many connections.
-func heard(l *Locker) (channels, stations int) {
-	l.bells.mu.Lock()
-	defer l.bells.mu.Unlock()
-	return len(l.bells.channels), len(l.bells.stations)
+func heard(l *Locker) (channels, subscriptions int) {
+	l.notifier.mu.Lock()
+	defer l.notifier.mu.Unlock()
+	return len(l.notifier.channels), len(l.notifier.subscriptions)
 }

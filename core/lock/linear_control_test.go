@@ -165,10 +165,10 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 		proxy := srv.Proxy(t) // what neap takes back in the background would use up the fault of another
 		for schedule, play := range schedules {
 			for stream := range uint64(20) {
-				m, d := c.mutex(proxy, fmt.Sprint(prefix, tokens.Add(1))), &diary{Diary: history.NewDiary()}
+				m, d := c.mutex(proxy, fmt.Sprint(prefix, tokens.Add(1))), &recorder{Recorder: history.NewRecorder()}
 				s := &stage{proxy: proxy, rng: rand.New(rand.NewPCG(seed, stream))}
 				for i := range 4 {
-					s.workers = append(s.workers, &worker{id: i, mutex: m, diary: d})
+					s.workers = append(s.workers, &worker{id: i, mutex: m, recorder: d})
 				}
 				s.chatter(t)
 				play(t, s, fmt.Sprint("key", s.rng.IntN(linearKeys)))

@@ -9,14 +9,14 @@ import (
 	"github.com/neap-go/neap/internal/history"
 )
 
-// heirs is a client that notes the holds which a release may grant to an heir:
+// successors is a client that notes the holds which a release may grant to a successor:
 // of one that nobody was told of, nobody knows when it ends.
-type heirs struct {
+type successors struct {
 	history.Client
-	diary *diary
+	recorder *recorder
 }
 
-func (c heirs) Process(ctx context.Context, cmd redis.Cmder) error {
+func (c successors) Process(ctx context.Context, cmd redis.Cmder) error {
 	if text := cmd.String(); !strings.Contains(text, releaseScript.SHA()) && !strings.Contains(text, releaseScript.Source()) {
 		return c.Client.Process(ctx, cmd)
 	}
@@ -25,15 +25,15 @@ func (c heirs) Process(ctx context.Context, cmd redis.Cmder) error {
 		return c.Client.Process(ctx, cmd)
 	}
 	_, key, _ := strings.Cut(args[3].(string), "{")
-	p, first := c.diary.passing(strings.TrimSuffix(key, "}"), args[6])
+	p, first := c.recorder.passing(strings.TrimSuffix(key, "}"), args[6])
 	err := c.Client.Process(ctx, cmd)
 	if n, ok := cmd.(interface{ Val() any }).Val().(int64); ok && err == nil && (n > 1 || first) {
-		c.diary.passed(p, n)
+		c.recorder.passed(p, n)
 	}
 	return err
 }
 
-// pass is a hold that a release may grant, and where the diary says so.
+// pass is a hold that a release may grant, and where the recorder says so.
 type pass struct {
 	key          string
 	begins, ends int
@@ -41,10 +41,10 @@ type pass struct {
 
 // passing notes a hold that is about to be granted, once; first says that it was
 // not noted before.
-func (d *diary) passing(key string, heir any) (p pass, first bool) {
+func (d *recorder) passing(key string, successor any) (p pass, first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if p, ok := d.passes[heir]; ok {
+	if p, ok := d.passes[successor]; ok {
 		return p, false
 	}
 	const nobody = linearWorkers
@@ -54,12 +54,12 @@ func (d *diary) passing(key string, heir any) (p pass, first bool) {
 		d.Open(nobody, asked{mayAcquire, key, hold}, call, told{}),
 		d.Open(nobody, asked{mayRelease, key, hold}, call, told{}),
 	}
-	d.passes[heir] = p
+	d.passes[successor] = p
 	return p, true
 }
 
 // passed notes what was answered: the fence of the hold, or that there is none.
-func (d *diary) passed(p pass, fence int64) {
+func (d *recorder) passed(p pass, fence int64) {
 	if fence <= 1 {
 		d.strike(p)
 		return
@@ -70,7 +70,7 @@ func (d *diary) passed(p pass, fence int64) {
 }
 
 // accepted notes that somebody was told of a hold.
-func (d *diary) accepted(key string, fence int64) {
+func (d *recorder) accepted(key string, fence int64) {
 	d.mu.Lock()
 	p, ok := d.given[grantee{key, fence}]
 	d.mu.Unlock()
@@ -79,7 +79,7 @@ func (d *diary) accepted(key string, fence int64) {
 	}
 }
 
-func (d *diary) strike(p pass) {
+func (d *recorder) strike(p pass) {
 	d.Close(p.begins, false)
 	d.Close(p.ends, false)
 }

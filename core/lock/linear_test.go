@@ -56,23 +56,23 @@ func (l neap) ask(ctx context.Context, key string, wait bool) (grant, error) {
 	return held, nil
 }
 
-// diary is a history that is being made.
-type diary struct {
-	*history.Diary
+// recorder is a history that is being made.
+type recorder struct {
+	*history.Recorder
 	holds atomic.Int64
 
 	mu     sync.Mutex
-	passes map[any]pass     // by the heir's hold
+	passes map[any]pass     // by the successor's hold
 	given  map[grantee]pass // by what its holder is told
 }
 
 // worker makes operations, one at a time.
 type worker struct {
-	id    int
-	rng   *rand.Rand
-	mutex mutex
-	diary *diary
-	has   []possession
+	id       int
+	rng      *rand.Rand
+	mutex    mutex
+	recorder *recorder
+	has      []possession
 }
 
 type possession struct {
@@ -85,7 +85,7 @@ type possession struct {
 func (w *worker) step(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	key := w.diary.Key(w.rng.IntN(linearKeys))
+	key := w.recorder.Key(w.rng.IntN(linearKeys))
 	switch n := w.rng.IntN(20); {
 	case n == 0:
 		w.force(ctx, key)
@@ -105,18 +105,18 @@ func (w *worker) step(t *testing.T) {
 
 func (w *worker) acquire(ctx context.Context, t *testing.T, key string, wait bool) {
 	t.Helper()
-	a := asked{acquires, key, int(w.diary.holds.Add(1))}
-	sent := &history.Post{}
-	ctx = history.WithPost(ctx, sent)
-	call := w.diary.Now()
+	a := asked{acquires, key, int(w.recorder.holds.Add(1))}
+	sent := &history.Calls{}
+	ctx = history.WithCalls(ctx, sent)
+	call := w.recorder.Now()
 	held, err := w.mutex.ask(ctx, key, wait)
 	switch {
 	case err == nil:
-		w.diary.accepted(key, held.Fence())
-		w.diary.Add(w.id, a, call, told{fence: held.Fence()})
+		w.recorder.accepted(key, held.Fence())
+		w.recorder.Add(w.id, a, call, told{fence: held.Fence()})
 		w.has = append(w.has, possession{grant: held, key: key, hold: a.hold})
 	case errors.Is(err, lock.ErrHeld):
-		w.diary.Add(w.id, a, call, told{err: err})
+		w.recorder.Add(w.id, a, call, told{err: err})
 	case !isUnknown(err):
 		t.Errorf("acquire: %v", err)
 	}
@@ -125,8 +125,8 @@ func (w *worker) acquire(ctx context.Context, t *testing.T, key string, wait boo
 		doubts = max(doubts, 1)
 	}
 	for range doubts { // each may be granted, and each grant taken back
-		w.diary.Open(w.id, asked{mayAcquire, key, a.hold}, call, told{})
-		w.diary.Open(w.id, asked{mayRelease, key, a.hold}, call, told{})
+		w.recorder.Open(w.id, asked{mayAcquire, key, a.hold}, call, told{})
+		w.recorder.Open(w.id, asked{mayRelease, key, a.hold}, call, told{})
 	}
 }
 
@@ -135,12 +135,12 @@ func (w *worker) extend(ctx context.Context, t *testing.T, p *possession) {
 	if p.lost {
 		return
 	}
-	call := w.diary.Now()
+	call := w.recorder.Now()
 	err := p.Extend(ctx, linearTTL)
 	p.lost = isLoss(err)
 	switch {
 	case err == nil, p.lost:
-		w.diary.Add(w.id, asked{extends, p.key, p.hold}, call, told{err: err, fence: p.Fence()})
+		w.recorder.Add(w.id, asked{extends, p.key, p.hold}, call, told{err: err, fence: p.Fence()})
 	case !isUnknown(err):
 		t.Errorf("extend: %v", err)
 	}
@@ -148,33 +148,33 @@ func (w *worker) extend(ctx context.Context, t *testing.T, p *possession) {
 
 func (w *worker) release(ctx context.Context, t *testing.T, p possession) {
 	t.Helper()
-	call := w.diary.Now()
+	call := w.recorder.Now()
 	err := p.Release(ctx)
 	switch {
 	case p.lost && isLoss(err), isUnknown(err):
 		// Of a lock that is known to be lost, what came late may have come now.
-		w.diary.Open(w.id, asked{mayRelease, p.key, p.hold}, call, told{})
+		w.recorder.Open(w.id, asked{mayRelease, p.key, p.hold}, call, told{})
 	case err == nil, isLoss(err):
-		w.diary.Add(w.id, asked{releases, p.key, p.hold}, call, told{err: err, fence: p.Fence()})
+		w.recorder.Add(w.id, asked{releases, p.key, p.hold}, call, told{err: err, fence: p.Fence()})
 	default:
 		t.Errorf("release: %v", err)
 	}
 }
 
 func (w *worker) force(ctx context.Context, key string) {
-	call := w.diary.Now()
+	call := w.recorder.Now()
 	was, err := w.mutex.ForceRelease(ctx, key)
 	if err != nil {
-		w.diary.Open(w.id, asked{mayForce, key, 0}, call, told{})
+		w.recorder.Open(w.id, asked{mayForce, key, 0}, call, told{})
 		return
 	}
-	w.diary.Add(w.id, asked{forces, key, 0}, call, told{held: was})
+	w.recorder.Add(w.id, asked{forces, key, 0}, call, told{held: was})
 }
 
 func (w *worker) inspect(ctx context.Context, key string) {
-	call := w.diary.Now()
+	call := w.recorder.Now()
 	if s, err := w.mutex.Inspect(ctx, key); err == nil {
-		w.diary.Add(w.id, asked{inspects, key, 0}, call, told{held: s.Held, fence: s.Fence})
+		w.recorder.Add(w.id, asked{inspects, key, 0}, call, told{held: s.Held, fence: s.Fence})
 	}
 }
 
@@ -189,15 +189,15 @@ func isLoss(err error) bool {
 // have told them.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
-	c := history.Course{
+	c := history.Plan{
 		Model: model, End: end, Histories: redistest.Ops(200_000) / 1000, Lease: linearTTL,
-		Workers: func(t *testing.T, d *history.Diary, rdbs []*redis.Client, prefix string, seed uint64) (steps []func(*testing.T)) {
+		Workers: func(t *testing.T, d *history.Recorder, rdbs []*redis.Client, prefix string, seed uint64) (steps []func(*testing.T)) {
 			t.Helper()
-			own := &diary{Diary: d, passes: map[any]pass{}, given: map[grantee]pass{}}
+			own := &recorder{Recorder: d, passes: map[any]pass{}, given: map[grantee]pass{}}
 			var lockers []*lock.Locker
 			for i, rdb := range rdbs {
-				l, err := lock.New(storetest.At(t, heirs{history.Client{Client: rdb, Diary: d}, own}, prefix), "linear", &lock.Options{
-					Budget: linearBudgets[i%len(linearBudgets)], TTL: linearTTL, NoRenewal: true,
+				l, err := lock.New(storetest.At(t, successors{history.Client{Client: rdb, Recorder: d}, own}, prefix), "linear", &lock.Options{
+					Budget: linearBudgets[i%len(linearBudgets)], Lease: linearTTL, NoRenewal: true,
 					Wait: 20 * time.Millisecond, RetryDelay: lock.MinRetryDelay,
 				})
 				if err != nil {
@@ -206,7 +206,7 @@ func TestLinearizable(t *testing.T) {
 				lockers = append(lockers, l)
 			}
 			for i := range linearWorkers {
-				w := &worker{id: i, rng: rand.New(rand.NewPCG(seed, uint64(1+i))), mutex: neap{lockers[i%len(lockers)]}, diary: own}
+				w := &worker{id: i, rng: rand.New(rand.NewPCG(seed, uint64(1+i))), mutex: neap{lockers[i%len(lockers)]}, recorder: own}
 				steps = append(steps, w.step)
 			}
 			return steps

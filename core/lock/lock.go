@@ -15,27 +15,27 @@ import (
 // Lock is a lock that was granted. It is safe for concurrent use. The zero Lock
 // is not usable.
 //
-// It is held until Release, MaxHold, or until it is lost: Redis could not be
-// reached for a TTL, the process slept for as long, or the lock was deleted or
-// forced open. Err and Context tell, and what must not be done twice carries
-// the Fence.
+// It is held until Release, until MaxHold, or until it is lost: Redis could not be
+// reached for a lease, the process slept for as long, or the lock was deleted or
+// forced open. Err and Context report the loss. A write that must not happen twice
+// should carry the Fence.
 type Lock struct {
 	of *shared
 	bid
 	fence  int64
 	parent context.Context
-	given  bool // by another of this process, which is noted as having the lock
+	handed bool // by another caller of this process, for which the queues note it already
 	lease  lease.Lease
 
 	release sync.Once
 	outcome error
 }
 
-// Fence is the fencing number, which grows with each grant of the key: across
+// Fence returns the fencing number, which grows with each grant of the key: across
 // release, expiry, ForceRelease and restarts of Redis, and when its clock is
-// set back by less than FenceRetention. Holds of one owner that overlap have
-// the same. A store that refuses what carries a smaller one than it has seen
-// cannot be written to by who has lost the lock:
+// set back by less than FenceRetention. Overlapping holds of one owner have
+// the same number. A database that rejects numbers smaller than the largest it has
+// seen rejects writes from a stale holder:
 //
 //	UPDATE orders SET state = $2, fence = $1 WHERE id = $3 AND fence < $1
 //
@@ -48,12 +48,12 @@ func (l *Lock) Fence() int64 {
 
 func (l *Lock) made() bool { return l != nil && l.of != nil }
 
-// Err is nil while the lock is held, [ErrReleased] once Release was called, and
-// otherwise says how it was lost: [ErrExpired], [ErrMaxHold], [ErrTakenByOther]
-// or [ErrLost]. It compares clocks and asks nobody: after a pause of the process
-// it is right at once, while of a lock that was deleted, forced open or taken
-// over it knows after a third of the TTL and the budget; with NoRenewal only
-// Extend and Release do.
+// Err returns nil while the lock is held and [ErrReleased] once Release was called.
+// Otherwise it says how the lock was lost: [ErrExpired], [ErrMaxHold],
+// [ErrTakenByOther] or [ErrLost]. It compares clocks and sends nothing, so it is
+// right immediately after the process was paused. A lock that was deleted, forced
+// open or taken over is found lost after a third of the lease and the budget; with
+// NoRenewal, only Extend and Release find it.
 func (l *Lock) Err() error {
 	if !l.made() {
 		return errLock
@@ -61,9 +61,9 @@ func (l *Lock) Err() error {
 	return l.lease.Err()
 }
 
-// Context is a context of the one that the lock was asked for with. It ends,
-// with what Err says as its cause, when the lock is lost or released: before
-// the lease can lapse in Redis where that cannot be reached.
+// Context returns a child of the context that the lock was asked for with. It ends
+// when the lock is lost or released, and its cause is what Err returns. If Redis
+// cannot be reached, it ends before the lease can lapse there.
 func (l *Lock) Context() context.Context {
 	misuse.Made(l.made(), errLock)
 	return l.lease.Context()
@@ -71,47 +71,47 @@ func (l *Lock) Context() context.Context {
 
 type contextKey struct{}
 
-// FromContext is the lock that ctx ends with: that of [Locker.Do], of
-// [Locker.Once] or of a gate.
+// FromContext returns the lock whose context ctx descends from: that of
+// [Locker.Do], of [Locker.Once] or of a gate.
 func FromContext(ctx context.Context) (*Lock, bool) {
 	misuse.Context(ctx)
 	l, ok := ctx.Value(contextKey{}).(*Lock)
 	return l, ok
 }
 
-// Extend has the lease last for at least ttl from now on, MinTTL to MaxTTL in
-// whole milliseconds; it never brings its end forward, and never moves it beyond
-// MaxHold. It costs one round trip. It is of use with NoRenewal; a lock that is
-// renewed lasts anyway.
+// Extend prolongs the lease to at least the given duration from now, MinLease to
+// MaxLease in whole milliseconds. It never shortens the lease and never prolongs it
+// beyond MaxHold. It is of use with NoRenewal; other locks are renewed anyway. It
+// costs one round trip.
 //
-// The error is what Err says when the lock is lost or released, [ErrTTL], ctx.Err()
-// when the caller's context ended, and a [*script.Error] when Redis could not
-// answer: then the lock may last longer or not, and Err is still right.
-func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
-	if ttl < MinTTL || ttl > MaxTTL {
-		return ErrTTL
+// It returns what Err returns if the lock is lost or released, [ErrLease], ctx.Err()
+// if the caller's context ended, or a [*script.Error] if Redis could not answer.
+// In that case the lease may have been prolonged or not, and Err is still right.
+func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
+	if lease < MinLease || lease > MaxLease {
+		return ErrLease
 	}
 	if err := l.Err(); err != nil {
 		return err
 	}
-	return l.lease.Extend(ctx, ttl)
+	return l.lease.Extend(ctx, lease)
 }
 
-// Release gives the lock back, and ends its Context. It may be called any
-// number of times, at once too, and all return what the first does. It does
-// not end with ctx, of which it takes the values alone, but within the budget.
-// It costs one round trip.
+// Release gives the lock back and ends its Context. You may call it any number of
+// times, also concurrently; every call returns what the first one returns. It uses
+// only the values of ctx: it ends within the budget, and not with ctx. It costs one
+// round trip.
 //
-// The error is nil when the lock was held until then. It says how the lock was
-// lost when it was, which Err need not have known; and it is a [*script.Error]
-// when Redis did not confirm the release: it goes on in the background, or, where
-// Redis had the hold no more when it was asked again, nobody knows why.
+// It returns nil if the lock was held until then. If the lock was lost, it returns
+// the loss, which Err need not have known. It returns a [*script.Error] if Redis did
+// not confirm the release. The release then goes on in the background, unless Redis
+// answered a second call that the hold was gone: the reason cannot be known then.
 func (l *Lock) Release(ctx context.Context) error {
 	if !l.made() {
 		return errLock
 	}
 	ctx = endless(ctx)
-	l.release.Do(func() { l.outcome = l.released(ctx) })
+	l.release.Do(func() { l.outcome = l.end(ctx) })
 	return l.outcome
 }
 
@@ -124,7 +124,7 @@ func endless(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-func (l *Lock) released(ctx context.Context) error {
+func (l *Lock) end(ctx context.Context) error {
 	n, doubted, lost, err := l.conclude(ctx, failed)
 	if err != nil {
 		if lost != nil {
@@ -141,28 +141,28 @@ func (l *Lock) released(ctx context.Context) error {
 	case doubted && n != lapsed:
 		return errGone
 	}
-	l.of.count.lost.Add(1)
+	l.of.loss(ctx)
 	return verdict
 }
 
-// conclude ends the hold, here and in Redis; lost is how it had ended before. An
-// end that Redis does not confirm goes on in the background.
+// conclude ends the hold, here and in Redis; lost says how it had ended before. A
+// conclusion that Redis does not confirm is repeated in the background.
 func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted bool, lost, err error) {
 	lost = l.lease.End(ErrReleased)
 	end := l.ending(l.of, l.fence, how)
-	last, passes := uint64(0), false
-	if lost == nil && l.run == nil && l.line == "" && l.doubt.Calls == 0 { // what may be granted again must not go on again
-		last, passes = l.of.lines.heir(l.key)
+	last, handOff := uint64(0), false
+	if lost == nil && l.run == nil && l.queue == "" && l.doubt.Calls == 0 { // a hold that may be granted again must not be handed off
+		last, handOff = l.of.queues.successor(l.key)
 	}
 	asked := time.Now()
 	switch {
 	case lost != nil:
 		n, doubted, err = end(ctx)
-	case passes:
-		n, doubted, err = l.pass(ctx, last)
+	case handOff:
+		n, doubted, err = l.handOff(ctx, last)
 	default:
 		n, doubted, err = end(ctx)
-		defer l.of.lines.free(l.key, l.line)
+		defer l.of.queues.free(l.key, l.queue)
 	}
 	if err != nil {
 		l.of.takeBack(ask.Doubt{Last: asked, Calls: 1 + l.doubt.Calls}, l.doubt.Calls == 0, end)
@@ -172,7 +172,7 @@ func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted b
 	return n, doubted, lost, err
 }
 
-// errGone: nobody knows whether a release ended the hold, or somebody else.
+// errGone: this release may have ended the hold, or something else did before it.
 var errGone error = &script.Error{
 	Script: releaseScript.Name(), Class: script.ErrMaybeExecuted,
 	Err: errors.New("no answer, and when asked again Redis had the hold no more"),

@@ -82,7 +82,7 @@ func TestTry(t *testing.T) {
 			t.Error(err)
 		}
 		state, err := l.Inspect(ctx, "key")
-		if err != nil || !state.Held || state.Holds != 1 || state.Fence != first.Fence() || state.TTL < 59*time.Second {
+		if err != nil || !state.Held || state.Holds != 1 || state.Fence != first.Fence() || state.Lease < 59*time.Second {
 			t.Errorf("%+v %v", state, err)
 		}
 		if err := first.Release(ctx); err != nil {

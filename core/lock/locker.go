@@ -22,11 +22,12 @@ import (
 // The zero Locker is not usable.
 type Locker struct {
 	*shared
+	wait  time.Duration
 	owner string // "" gives every hold an owner of its own
 	named bool
 }
 
-// shared is what a Locker and those made by As have in common.
+// shared is what a Locker and those made by As and WithWait have in common.
 type shared struct {
 	name  string
 	opts  Options
@@ -34,15 +35,15 @@ type shared struct {
 
 	ttl, keep any // the same and FenceRetention, made into arguments once
 
-	space keyspace.Space
-	store *store.Store
-	run   *script.Runner
-	asker ask.Asker
-	terms lease.Terms
-	undo  undo.Undoer
-	lines lines
-	bells *bells // nil where the client cannot subscribe
-	count counters
+	space    keyspace.Space
+	store    *store.Store
+	run      *script.Runner
+	asker    ask.Asker
+	terms    lease.Terms
+	undo     undo.Undoer
+	queues   queues
+	notifier *notifier // nil where the client cannot subscribe
+	count    counters
 }
 
 // New makes a Locker. The name, 1 to 64 letters, digits, dots, dashes and
@@ -55,7 +56,7 @@ type shared struct {
 // one lock. The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	st, unusable := store.Of(rdb)
-	own, err := opts.settled(st)
+	own, err := opts.withDefaults(st)
 	space, fault := st.Space("lock", name)
 	if ring.Is(st.Client()) {
 		unusable = errRing
@@ -71,16 +72,16 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 		name: name, opts: own, space: space, store: st, run: run, asker: ask.Asker{Runner: run, Budget: own.Budget},
 		undo: undo.Undoer{Total: st.Pending()},
 	}
-	s.lasts = own.TTL
+	s.lasts = own.Lease
 	if own.MaxHold != 0 {
-		s.lasts = min(own.TTL, own.MaxHold)
+		s.lasts = min(own.Lease, own.MaxHold)
 	}
 	s.ttl, s.keep = milliseconds(s.lasts), milliseconds(own.FenceRetention)
 	s.terms = lease.Terms{
-		TTL: own.TTL, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold, Expired: ErrExpired, MaxHeld: ErrMaxHold,
+		Lease: own.Lease, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold, Expired: ErrExpired, MaxHeld: ErrMaxHold,
 	}
-	s.bells = newBells(st.Client(), s.lines.ring)
-	return &Locker{shared: s}, nil
+	s.notifier = newNotifier(st.Client(), s.queues.notify)
+	return &Locker{shared: s, wait: own.Wait}, nil
 }
 
 // As makes a Locker all of whose locks belong to one owner, wherever they are
@@ -90,7 +91,19 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 // once have in common does not exclude them from each other.
 func (l *Locker) As(owner string) *Locker {
 	misuse.Made(l.made(), errLocker)
-	return &Locker{shared: l.shared, owner: owner, named: true}
+	return &Locker{shared: l.shared, wait: l.wait, owner: owner, named: true}
+}
+
+// WithWait returns a Locker that shares everything with l, but whose Acquire and Do
+// wait for the given duration instead of Options.Wait: a millisecond to 24 h.
+func (l *Locker) WithWait(wait time.Duration) (*Locker, error) {
+	if !l.made() {
+		return nil, errLocker
+	}
+	if wait < time.Millisecond || wait > MaxLease {
+		return nil, fmt.Errorf("lock.WithWait: the wait is %v: use %v to %v", wait, time.Millisecond, MaxLease)
+	}
+	return &Locker{shared: l.shared, wait: wait, owner: l.owner, named: l.named}, nil
 }
 
 // Name is the name that was given to New.
@@ -134,9 +147,10 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 // bid is one caller's attempt to get a lock.
 type bid struct {
 	key         string
-	line        string // whose turn it waits for: the owner, or "" of those without a name
+	queue       string // the queue that it waits in: the owner's, or "" if it has no named owner
 	owner, hold any    // strings, made into arguments once
-	run         *run   // nil of a lock
+	run         *run   // nil for a lock
+	began       time.Time
 	doubt       ask.Doubt
 }
 
@@ -150,11 +164,11 @@ func (l *Locker) bid(ctx context.Context, key string) (*bid, error) {
 	case l.named && l.owner == "":
 		return nil, ErrOwner
 	}
-	b := &bid{key: l.space.Key(key, ""), hold: token.New()}
+	b := &bid{key: l.space.Key(key, ""), hold: token.New(), began: time.Now()}
 	b.owner = b.hold
 	if l.named {
-		b.line = l.space.Subject(l.owner)
-		b.owner = b.line
+		b.queue = l.space.Subject(l.owner)
+		b.owner = b.queue
 	}
 	return b, nil
 }

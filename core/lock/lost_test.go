@@ -63,8 +63,8 @@ func TestToldBeforeTheLeaseLapses(t *testing.T) {
 func toldOfTheCut(t *testing.T, client, admin *redis.Client, prefix, how string, plain bool) (left time.Duration, taken error) {
 	t.Helper()
 	const ttl, keep = 2 * time.Second, time.Minute
-	rdb := &redistest.Cuttable{Client: client}
-	l := locker(t, rdb, prefix, &lock.Options{TTL: ttl, FenceRetention: keep, NoRenewal: plain})
+	rdb := &redistest.CutClient{Client: client}
+	l := locker(t, rdb, prefix, &lock.Options{Lease: ttl, FenceRetention: keep, NoRenewal: plain})
 	other := locker(t, client, prefix, nil)
 	began := time.Now()
 	held, err := l.Try(t.Context(), "key")
@@ -134,8 +134,8 @@ func TestToldOfTheLoss(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 				stood := redistest.Witness(t)
-				l := locker(t, rdb, prefix, &lock.Options{TTL: ttl, Budget: budget})
-				other := locker(t, rdb, prefix, &lock.Options{TTL: time.Minute})
+				l := locker(t, rdb, prefix, &lock.Options{Lease: ttl, Budget: budget})
+				other := locker(t, rdb, prefix, &lock.Options{Lease: time.Minute})
 				granted := time.Now()
 				held, err := l.Try(t.Context(), "key")
 				if err != nil {
@@ -188,7 +188,7 @@ func TestToldOfTheLoss(t *testing.T) {
 // processor that it has, so that no timer is before it.
 func sleeper(words []string) {
 	runtime.GOMAXPROCS(1)
-	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{TTL: sleeperTTL, Budget: time.Second, NoRenewal: true})
+	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: sleeperTTL, Budget: time.Second, NoRenewal: true})
 	if err != nil {
 		panic(err)
 	}
@@ -339,7 +339,7 @@ func TestFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	l := locker(t, srv.Client(t), prefix, &lock.Options{TTL: 3 * time.Second, Budget: time.Second})
+	l := locker(t, srv.Client(t), prefix, &lock.Options{Lease: 3 * time.Second, Budget: time.Second})
 	other := locker(t, srv.Client(t), prefix, nil)
 	try := func(key string) *lock.Lock {
 		t.Helper()
@@ -387,7 +387,7 @@ func TestFullServer(t *testing.T) {
 	if err := renewed.Extend(t.Context(), time.Minute); !errors.Is(err, script.ErrNotExecuted) {
 		t.Errorf("Extend to longer than ever: %v", err)
 	}
-	redistest.Await(t, 10*time.Second, "longer than a TTL", func() bool { return time.Since(began) > 4*time.Second })
+	redistest.Await(t, 10*time.Second, "longer than a lease", func() bool { return time.Since(began) > 4*time.Second })
 	if state, err := other.Inspect(t.Context(), "renewed"); renewed.Err() != nil || err != nil || !state.Held {
 		t.Errorf("it was not renewed: %v, %+v, %v", renewed.Err(), state, err)
 	}

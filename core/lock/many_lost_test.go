@@ -47,7 +47,7 @@ func TestManyLostTriesAreAllTakenBack(t *testing.T) {
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
 	rdb := &mute{UniversalClient: srv.Client(t)}
-	l := locker(t, rdb, prefix, &lock.Options{TTL: time.Hour, Budget: 5 * time.Second})
+	l := locker(t, rdb, prefix, &lock.Options{Lease: time.Hour, Budget: 5 * time.Second})
 	other := locker(t, srv.Client(t), prefix, &lock.Options{Budget: 5 * time.Second})
 	err := other.Warm(t.Context())
 	if err != nil {

@@ -65,7 +65,7 @@ var errDone = errors.New("lock: the tick has run")
 // With Never, fn is started at most once, whatever happens to the process that
 // starts it; the others return at once. With Again, it completes at most once:
 // the others wait until it has, for as long as ctx allows, and take over when
-// the process that runs it has been gone for a TTL, or its fn failed or
+// the process that runs it has been gone for a lease, or its fn failed or
 // panicked. They go on waiting while Redis is away. A run that was taken over
 // may still be at work when the next one begins, although its context has
 // ended: what it writes should carry the fence of [FromContext].
@@ -105,7 +105,7 @@ func (l *Locker) Once(
 	}
 	b.run = &run{tick: tick.UnixMilli(), rerun: rerun}
 	b.key = l.space.Key(job, number(b.run.tick))
-	b.line = ""
+	b.queue = ""
 	if outer, ok := FromContext(ctx); ok && outer.key == b.key && outer.Err() == nil {
 		return false, ErrHeld // by its own caller, for whom it would wait for ever
 	}
@@ -114,7 +114,7 @@ func (l *Locker) Once(
 		return false, errFn
 	}
 	held, err := l.start(ctx, b)
-	held, err = l.told(b, held, err)
+	held, err = l.finish(ctx, b, held, err)
 	if errors.Is(err, errDone) {
 		return false, nil
 	}
@@ -145,7 +145,7 @@ func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
 	}
 	var away error
 	for {
-		held, err := l.wait(ctx, b, 0)
+		held, err := l.await(ctx, b, 0)
 		switch {
 		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
 			away = err
@@ -178,7 +178,7 @@ func (l *Lock) completed(ctx context.Context) error {
 	}
 	verdict := verdict(n, doubted)
 	if verdict != nil && lost == nil {
-		l.of.count.lost.Add(1)
+		l.of.loss(ctx)
 	}
 	return verdict
 }

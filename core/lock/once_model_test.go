@@ -8,6 +8,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
 )
@@ -141,19 +142,19 @@ func TestOnceIsItsModel(t *testing.T) {
 			var err error
 			switch n := r.IntN(12); {
 			case n < 7:
-				got, err = rdb.Eval(t.Context(), lua.OnceStart, []string{key}, hold, modelTTL(hold), modelRetention, m.tick, mode, "").Int64()
+				got, err = rdb.Eval(t.Context(), script.FromFS(lua.FS, "once_start.lua").Source(), []string{key}, hold, modelTTL(hold), modelRetention, m.tick, mode, "").Int64()
 				if want = m.start(hold); want > 0 {
 					told[hold] = want
 				}
 				said += fmt.Sprintf("%d: start %s: %d\n", m.now-m.tick, hold, got)
 			case n < 8:
 				ttl := r.Int64N(5000)
-				got, err = rdb.Eval(t.Context(), lua.LockExtend, []string{key}, hold, fence, ttl).Int64()
+				got, err = rdb.Eval(t.Context(), script.FromFS(lua.FS, "lock_extend.lua").Source(), []string{key}, hold, fence, ttl).Int64()
 				want = m.extend(hold, fence, ttl)
 				said += fmt.Sprintf("%d: extend %s to %d, by %d: %d\n", m.now-m.tick, hold, ttl, fence, got)
 			case n < 10:
 				how := hows[r.IntN(len(hows))]
-				got, err = rdb.Eval(t.Context(), lua.OnceEnd, []string{key}, hold, fence, how).Int64()
+				got, err = rdb.Eval(t.Context(), script.FromFS(lua.FS, "once_end.lua").Source(), []string{key}, hold, fence, how).Int64()
 				want = m.end(hold, how, fence)
 				said += fmt.Sprintf("%d: end %s, %s, by %d: %d\n", m.now-m.tick, hold, how, fence, got)
 			case !m.known || m.ends == immortal:

@@ -29,7 +29,7 @@ func onceChild(words []string) {
 	if words[2] == lock.Again.String() {
 		rerun = lock.Again
 	}
-	l, err := lock.New(storetest.Child(addr, prefix), "once", &lock.Options{TTL: onceTTL, RetryDelay: 50 * time.Millisecond})
+	l, err := lock.New(storetest.Child(addr, prefix), "once", &lock.Options{Lease: onceTTL, RetryDelay: 50 * time.Millisecond})
 	if err != nil {
 		panic(err)
 	}

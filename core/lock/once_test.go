@@ -176,7 +176,7 @@ var errJob = errors.New("the job failed")
 func TestOnceBeyondItsLease(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		brief := locker(t, rdb, prefix, &lock.Options{TTL: 3 * time.Second, Budget: time.Second, NoRenewal: true, FenceRetention: time.Hour})
+		brief := locker(t, rdb, prefix, &lock.Options{Lease: 3 * time.Second, Budget: time.Second, NoRenewal: true, FenceRetention: time.Hour})
 		other := patient(t, rdb, prefix)
 		var wg sync.WaitGroup
 		for _, end := range []error{nil, errJob} {
@@ -391,7 +391,7 @@ func TestOnceHealsItsTimeToLive(t *testing.T) {
 			assertRan(t, l, rerun.String(), tick, rerun, false)
 		}
 		for _, key := range keysUnder(t, admin, prefix) {
-			if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= time.Hour || ttl > 2*time.Hour+lock.DefaultTTL {
+			if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= time.Hour || ttl > 2*time.Hour+lock.DefaultLease {
 				t.Errorf("%s lives for %v", key, ttl)
 			}
 		}

@@ -53,20 +53,20 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"negative budget":      {rdb, "n", &lock.Options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
 		"short budget":         {rdb, "n", &lock.Options{Budget: time.Millisecond - ns}, []string{"Budget is 999.999µs", "use 1ms"}},
 		"long budget":          {rdb, "n", &lock.Options{Budget: math.MaxInt64}, []string{"Budget is"}},
-		"negative TTL":         {rdb, "n", &lock.Options{TTL: math.MinInt64}, []string{"TTL is -", "use 50ms to 24h0m0s, or 0 for 30s"}},
-		"short TTL":            {rdb, "n", &lock.Options{TTL: lock.MinTTL - ns}, []string{"TTL is 49.999999ms"}},
-		"long TTL":             {rdb, "n", &lock.Options{TTL: lock.MaxTTL + ns}, []string{"TTL is 24h0m0.000000001s"}},
+		"negative lease":       {rdb, "n", &lock.Options{Lease: math.MinInt64}, []string{"Lease is -", "use 50ms to 24h0m0s, or 0 for 30s"}},
+		"short lease":          {rdb, "n", &lock.Options{Lease: lock.MinLease - ns}, []string{"Lease is 49.999999ms"}},
+		"long lease":           {rdb, "n", &lock.Options{Lease: lock.MaxLease + ns}, []string{"Lease is 24h0m0.000000001s"}},
 		"negative wait":        {rdb, "n", &lock.Options{Wait: -1}, []string{"Wait is -1ns", "or 0 for 10s"}},
 		"long wait":            {rdb, "n", &lock.Options{Wait: math.MaxInt64}, []string{"Wait is"}},
 		"short delay":          {rdb, "n", &lock.Options{RetryDelay: lock.MinRetryDelay - ns}, []string{"RetryDelay is 4.999999ms", "use 5ms", "or 0 for 200ms"}},
 		"long delay":           {rdb, "n", &lock.Options{RetryDelay: math.MaxInt64}, []string{"RetryDelay is"}},
 		"negative MaxHold":     {rdb, "n", &lock.Options{MaxHold: -1}, []string{"MaxHold is -1ns", "use 50ms or more, or 0 for no end"}},
-		"short MaxHold":        {rdb, "n", &lock.Options{MaxHold: lock.MinTTL - ns}, []string{"MaxHold is 49.999999ms"}},
+		"short MaxHold":        {rdb, "n", &lock.Options{MaxHold: lock.MinLease - ns}, []string{"MaxHold is 49.999999ms"}},
 		"short retention":      {rdb, "n", &lock.Options{FenceRetention: time.Minute - ns}, []string{"FenceRetention is", "use 1m0s to 8784h0m0s, or 0 for 48h0m0s"}},
 		"long retention":       {rdb, "n", &lock.Options{FenceRetention: 366*day + ns}, []string{"FenceRetention is"}},
 		"everything at once": {ring, "a b", &lock.Options{
-			Budget: -1, TTL: -1, MaxHold: -1, Wait: -1, RetryDelay: -1, FenceRetention: -1,
-		}, []string{"lock.New: ", "Ring", "name", "Budget", "TTL", "MaxHold", "Wait", "RetryDelay", "FenceRetention"}},
+			Budget: -1, Lease: -1, MaxHold: -1, Wait: -1, RetryDelay: -1, FenceRetention: -1,
+		}, []string{"lock.New: ", "Ring", "name", "Budget", "Lease", "MaxHold", "Wait", "RetryDelay", "FenceRetention"}},
 	} {
 		l, err := lock.New(c.rdb, c.name, c.opts)
 		if l != nil {
@@ -109,15 +109,15 @@ func TestOptionsAtTheirEnds(t *testing.T) {
 		opts *lock.Options
 		ttl  time.Duration // of the record, which outlives the lease by the retention
 	}{
-		"nil":  {nil, lock.DefaultTTL + lock.DefaultFenceRetention},
-		"zero": {&lock.Options{}, lock.DefaultTTL + lock.DefaultFenceRetention},
+		"nil":  {nil, lock.DefaultLease + lock.DefaultFenceRetention},
+		"zero": {&lock.Options{}, lock.DefaultLease + lock.DefaultFenceRetention},
 		"longest": {&lock.Options{
-			Budget: time.Hour, TTL: lock.MaxTTL, MaxHold: math.MaxInt64, Wait: 24 * time.Hour, RetryDelay: 24 * time.Hour,
+			Budget: time.Hour, Lease: lock.MaxLease, MaxHold: math.MaxInt64, Wait: 24 * time.Hour, RetryDelay: 24 * time.Hour,
 			FenceRetention: 366 * 24 * time.Hour,
 		}, 367 * 24 * time.Hour},
-		"longest MaxHold alone": {&lock.Options{MaxHold: math.MaxInt64}, lock.DefaultTTL + lock.DefaultFenceRetention},
+		"longest MaxHold alone": {&lock.Options{MaxHold: math.MaxInt64}, lock.DefaultLease + lock.DefaultFenceRetention},
 		"shorter MaxHold":       {&lock.Options{MaxHold: time.Second + odd, FenceRetention: time.Minute}, 61 * time.Second},
-		"below a millisecond": {&lock.Options{TTL: 10*time.Second + odd, FenceRetention: time.Minute + odd, RetryDelay: lock.MinRetryDelay + odd},
+		"below a millisecond": {&lock.Options{Lease: 10*time.Second + odd, FenceRetention: time.Minute + odd, RetryDelay: lock.MinRetryDelay + odd},
 			70 * time.Second},
 	} {
 		l, err := lock.New(rdb, "n", c.opts)
@@ -132,7 +132,7 @@ func TestOptionsAtTheirEnds(t *testing.T) {
 		if ttl := m.TTL("neap:lock:n:{" + key + "}"); ttl != c.ttl {
 			t.Errorf("%s: the record lives for %v, not %v", name, ttl, c.ttl)
 		}
-		if err := held.Extend(t.Context(), lock.MaxTTL); err != nil || held.Err() != nil || held.Context().Err() != nil {
+		if err := held.Extend(t.Context(), lock.MaxLease); err != nil || held.Err() != nil || held.Context().Err() != nil {
 			t.Errorf("%s: extended: %v, %v", name, err, held.Err())
 		}
 		if err := held.Release(t.Context()); err != nil {
@@ -144,7 +144,7 @@ func TestOptionsAtTheirEnds(t *testing.T) {
 func TestOptionsAreCopied(t *testing.T) {
 	t.Parallel()
 	m, rdb := unhurried(t)
-	opts := &lock.Options{TTL: time.Minute}
+	opts := &lock.Options{Lease: time.Minute}
 	l, err := lock.New(rdb, "n", opts)
 	if err != nil {
 		t.Fatal(err)
@@ -155,12 +155,12 @@ func TestOptionsAreCopied(t *testing.T) {
 	if _, err := l.Try(t.Context(), "before"); err != nil {
 		t.Fatal(err)
 	}
-	opts.TTL = time.Second
+	opts.Lease = time.Second
 	if _, err := l.Try(t.Context(), "before"); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("with the options changed: %v", err)
 	}
 	if got := m.TTL("neap:lock:n:{before}"); got <= time.Minute {
-		t.Errorf("the record lives for %v, want more than the TTL of the options when they were given", got)
+		t.Errorf("the record lives for %v, want more than the lease of the options when they were given", got)
 	}
 }
 
@@ -189,8 +189,8 @@ func TestBadArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ttl := range []time.Duration{math.MinInt64, -1, 0, lock.MinTTL - 1, lock.MaxTTL + 1, math.MaxInt64} {
-		if err := held.Extend(ctx, ttl); !errors.Is(err, lock.ErrTTL) {
+	for _, ttl := range []time.Duration{math.MinInt64, -1, 0, lock.MinLease - 1, lock.MaxLease + 1, math.MaxInt64} {
+		if err := held.Extend(ctx, ttl); !errors.Is(err, lock.ErrLease) {
 			t.Errorf("Extend by %v: %v", ttl, err)
 		}
 	}
@@ -207,10 +207,10 @@ func TestBadArguments(t *testing.T) {
 func TestTheBudgetIsAThirdOfTheLeaseAtMost(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]lock.Options{
-		"TTL":           {TTL: 3 * time.Second},
+		"Lease":         {Lease: 3 * time.Second},
 		"MaxHold":       {MaxHold: 3 * time.Second},
-		"both":          {TTL: time.Minute, MaxHold: 3 * time.Second},
-		"the other way": {TTL: 3 * time.Second, MaxHold: time.Minute},
+		"both":          {Lease: time.Minute, MaxHold: 3 * time.Second},
+		"the other way": {Lease: 3 * time.Second, MaxHold: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

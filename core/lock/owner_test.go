@@ -26,7 +26,7 @@ func TestReentry(t *testing.T) {
 		ctx := t.Context()
 		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}} {
 			l := locker(t, rdb, prefix, nil)
-			mine := []*lock.Locker{l.As("a"), locker(t, rdb, prefix, &lock.Options{TTL: time.Minute}).As("a"), l.As("a")}
+			mine := []*lock.Locker{l.As("a"), locker(t, rdb, prefix, &lock.Options{Lease: time.Minute}).As("a"), l.As("a")}
 			others := []*lock.Locker{l, l.As("b"), locker(t, rdb, prefix, nil), locker(t, rdb, prefix, nil).As("A")}
 			excluded := func() {
 				t.Helper()
@@ -48,8 +48,8 @@ func TestReentry(t *testing.T) {
 				if err != nil || state.Owner != "a" || state.Holds != i+1 || state.Fence != holds[0].Fence() || held.Fence() != holds[0].Fence() {
 					t.Errorf("%v: %+v, %v", order, state, err)
 				}
-				if i > 0 && state.TTL < 55*time.Second {
-					t.Errorf("the inner hold did not extend the lease, of which %v are left", state.TTL)
+				if i > 0 && state.Lease < 55*time.Second {
+					t.Errorf("the inner hold did not extend the lease, of which %v are left", state.Lease)
 				}
 			}
 			for n, i := range order {
@@ -229,7 +229,7 @@ func (m *owned) step(t *testing.T, l *lock.Locker, r *rand.Rand) error {
 		m.gone = append(m.gone, m.holds[i])
 		m.holds = slices.Delete(m.holds, i, i+1)
 	case n == 7 && len(m.holds) > 0:
-		if err := m.holds[r.IntN(len(m.holds))].Extend(ctx, lock.MinTTL+time.Duration(r.Int64N(int64(time.Minute)))); err != nil {
+		if err := m.holds[r.IntN(len(m.holds))].Extend(ctx, lock.MinLease+time.Duration(r.Int64N(int64(time.Minute)))); err != nil {
 			return err
 		}
 	case n == 8 && len(m.gone) > 0:

@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	acquireScript = script.New("lock_acquire.lua", lua.LockAcquire)
-	extendScript  = script.New("lock_extend.lua", lua.LockExtend).Essential()
-	releaseScript = script.New("lock_release.lua", lua.LockRelease).Essential()
-	forceScript   = script.New("lock_force.lua", lua.LockForce).Essential()
-	inspectScript = script.New("lock_inspect.lua", lua.LockInspect)
-	startScript   = script.New("once_start.lua", lua.OnceStart)
-	endScript     = script.New("once_end.lua", lua.OnceEnd).Essential()
+	acquireScript = script.FromFS(lua.FS, "lock_acquire.lua")
+	extendScript  = script.FromFS(lua.FS, "lock_extend.lua").Essential()
+	releaseScript = script.FromFS(lua.FS, "lock_release.lua").Essential()
+	forceScript   = script.FromFS(lua.FS, "lock_force.lua").Essential()
+	inspectScript = script.FromFS(lua.FS, "lock_inspect.lua")
+	startScript   = script.FromFS(lua.FS, "once_start.lua")
+	endScript     = script.FromFS(lua.FS, "once_end.lua").Essential()
 
 	errReply = errors.New("the reply is not about a lock: is the client really connected to Redis?")
 )
@@ -80,7 +80,7 @@ func verdict(n int64, doubted bool) error {
 
 // takeBack goes on ending a hold until it is gone.
 func (s *shared) takeBack(in ask.Doubt, granted bool, end ending) {
-	in.TakeBack(s.undo.Start, s.opts.TTL, granted, func() (found bool, err error) {
+	in.TakeBack(s.undo.Start, s.opts.Lease, granted, func() (found bool, err error) {
 		n, _, err := end(context.Background())
 		return n >= lapsed, err
 	})

@@ -19,11 +19,11 @@ import (
 )
 
 var (
-	acquireScript = script.New("lock_acquire.lua", lua.LockAcquire)
-	extendScript  = script.New("lock_extend.lua", lua.LockExtend)
-	releaseScript = script.New("lock_release.lua", lua.LockRelease)
-	forceScript   = script.New("lock_force.lua", lua.LockForce)
-	inspectScript = script.New("lock_inspect.lua", lua.LockInspect)
+	acquireScript = script.FromFS(lua.FS, "lock_acquire.lua")
+	extendScript  = script.FromFS(lua.FS, "lock_extend.lua")
+	releaseScript = script.FromFS(lua.FS, "lock_release.lua")
+	forceScript   = script.FromFS(lua.FS, "lock_force.lua")
+	inspectScript = script.FromFS(lua.FS, "lock_inspect.lua")
 )
 
 // immortal is the PTTL of a key that never expires.
@@ -116,17 +116,17 @@ func (r *record) release(hold string, mine int64) int64 {
 	return 1
 }
 
-// pass is release with an heir: granted is that he has the lock, and again that
+// pass is release with a successor: granted is that he has the lock, and again that
 // he had it.
-func (r *record) pass(hold string, mine int64, heir string, ttl, keep int64) (n int64, granted, again bool) {
+func (r *record) pass(hold string, mine int64, successor string, ttl, keep int64) (n int64, granted, again bool) {
 	switch {
-	case !r.holds[hold] && r.fence > mine && r.owner == heir && r.ttl != 0 && r.lives > r.keep:
+	case !r.holds[hold] && r.fence > mine && r.owner == successor && r.ttl != 0 && r.lives > r.keep:
 		r.lives = max(r.lives, ttl+keep)
 		return 0, true, true
 	case !r.holds[hold] || r.owner != hold || r.wake != "" || r.lives != immortal && r.lives <= r.keep:
 		return r.release(hold, mine), false, false
 	}
-	r.owner, r.holds, r.ttl, r.keep, r.lives = heir, map[string]bool{heir: true}, ttl, keep, ttl+keep
+	r.owner, r.holds, r.ttl, r.keep, r.lives = successor, map[string]bool{successor: true}, ttl, keep, ttl+keep
 	return 0, true, false
 }
 
@@ -256,8 +256,8 @@ func (o *oracle) step(t *testing.T) {
 		if o.rng.IntN(5) == 0 {
 			mine = 0
 		}
-		if heir := fmt.Sprint("owner", o.rng.IntN(3)); heir != owner && o.rng.IntN(2) == 0 {
-			o.pass(t, hold, mine, heir, ttl, keep)
+		if successor := fmt.Sprint("owner", o.rng.IntN(3)); successor != owner && o.rng.IntN(2) == 0 {
+			o.pass(t, hold, mine, successor, ttl, keep)
 			break
 		}
 		n := o.call(t, releaseScript, hold, mine).(int64)
@@ -279,13 +279,13 @@ func (o *oracle) step(t *testing.T) {
 	}
 }
 
-// pass releases a hold to an heir.
-func (o *oracle) pass(t *testing.T, hold string, mine int64, heir string, ttl, keep int64) {
+// pass releases a hold to a successor.
+func (o *oracle) pass(t *testing.T, hold string, mine int64, successor string, ttl, keep int64) {
 	t.Helper()
-	n := o.call(t, releaseScript, hold, mine, heir, ttl, keep).(int64)
+	n := o.call(t, releaseScript, hold, mine, successor, ttl, keep).(int64)
 	before := o.model.fence
-	want, granted, again := o.model.pass(hold, mine, heir, ttl, keep)
-	o.note("release %s %d to %s: %d", hold, mine, heir, n)
+	want, granted, again := o.model.pass(hold, mine, successor, ttl, keep)
+	o.note("release %s %d to %s: %d", hold, mine, successor, n)
 	switch {
 	case granted && again && n == before:
 		o.seen["passed again"]++
@@ -298,7 +298,7 @@ func (o *oracle) pass(t *testing.T, hold string, mine int64, heir string, ttl, k
 		o.answered(t, n, want)
 	}
 	if granted {
-		o.granted[heir] = n
+		o.granted[successor] = n
 	}
 }
 
@@ -380,7 +380,7 @@ func (o *oracle) compare(t *testing.T) {
 // never expire, and a server whose clock was ahead.
 func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
-	var met redistest.Met
+	var met redistest.Coverage
 	t.Run("on", func(t *testing.T) {
 		for _, target := range []redistest.Target{redistest.OnMiniredis, redistest.OnStandalone} {
 			t.Run(string(target), func(t *testing.T) {

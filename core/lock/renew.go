@@ -18,14 +18,17 @@ func (h *holding) Parent() context.Context {
 }
 
 func (h *holding) Held() {
-	if !h.given {
-		h.of.lines.hold(h.key, h.line)
+	if !h.handed {
+		h.of.queues.hold(h.key, h.queue)
 	}
 }
 
 func (h *holding) Lost() {
-	h.of.lines.free(h.key, h.line)
+	h.of.queues.free(h.key, h.queue)
 	h.of.count.lost.Add(1)
+	if h.of.store.Observed() {
+		go h.of.notifyLost(context.WithoutCancel(h.parent)) // Lost is called under the lease's mutex
+	}
 }
 
 func (h *holding) Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error) {

@@ -41,10 +41,10 @@ var outages = map[string]func(n int, c call) (any, error){
 }
 
 // TestEndsBeforeTheLease is the arithmetic of the design: the start of the last
-// call that Redis answered, plus TTL − 1 % − 5 ms, to the nanosecond.
+// call that Redis answered, plus the lease − 1 % − 5 ms, to the nanosecond.
 func TestEndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
-	for _, ttl := range []time.Duration{lock.MinTTL, 60 * time.Millisecond, time.Second, lock.DefaultTTL} {
+	for _, ttl := range []time.Duration{lock.MinLease, 60 * time.Millisecond, time.Second, lock.DefaultLease} {
 		for how, outage := range outages {
 			for renewed := range 4 {
 				for _, latency := range []time.Duration{0, min(ttl/20, 50*time.Millisecond)} {
@@ -59,7 +59,7 @@ func TestEndsBeforeTheLease(t *testing.T) {
 }
 
 func endsBeforeTheLease(t *testing.T, ttl time.Duration, renewed int, latency time.Duration, outage func(int, call) (any, error)) {
-	f, l := fakeLocker(t, &lock.Options{TTL: ttl})
+	f, l := fakeLocker(t, &lock.Options{Lease: ttl})
 	f.answer(func(n int, c call) (any, error) {
 		if c.script == "extend" && n > renewed {
 			return outage(n, c)
@@ -116,7 +116,7 @@ func endsBeforeTheLease(t *testing.T, ttl time.Duration, renewed int, latency ti
 }
 
 // TestRenewalFindsOut has Redis say that the lock is lost: its holder is told at
-// a third of the TTL, and by Release too.
+// a third of the lease, and by Release too.
 func TestRenewalFindsOut(t *testing.T) {
 	t.Parallel()
 	const ttl = 30 * time.Second
@@ -174,12 +174,12 @@ func TestRenewalFindsOut(t *testing.T) {
 	}
 }
 
-// TestRenewalGoesOn is when Redis is asked: each third of the TTL, more often
+// TestRenewalGoesOn is when Redis is asked: each third of the lease, more often
 // while it does not answer, and no more after the release.
 func TestRenewalGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, l := fakeLocker(t, &lock.Options{TTL: 30 * time.Second})
+		f, l := fakeLocker(t, &lock.Options{Lease: 30 * time.Second})
 		began := time.Now()
 		f.answer(func(n int, c call) (any, error) {
 			if since := c.at.Sub(began); since > 29*time.Second && since < 31500*time.Millisecond {
@@ -220,7 +220,7 @@ func TestLateRepliesChangeNothing(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const ttl, budget = 3 * time.Second, time.Second
-				f, l := fakeLocker(t, &lock.Options{TTL: ttl, Budget: budget})
+				f, l := fakeLocker(t, &lock.Options{Lease: ttl, Budget: budget})
 				f.answer(func(n int, c call) (any, error) {
 					if c.script != "extend" {
 						return yes(n, c)
@@ -261,7 +261,7 @@ func TestLateRepliesChangeNothing(t *testing.T) {
 	t.Run("after the lease", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			f, l := fakeLocker(t, &lock.Options{TTL: time.Second, NoRenewal: true})
+			f, l := fakeLocker(t, &lock.Options{Lease: time.Second, NoRenewal: true})
 			held, err := l.Try(t.Context(), "key")
 			if err != nil {
 				t.Fatal(err)
@@ -285,11 +285,11 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { rdb.Close() })
 	const sleep = 1500 * time.Millisecond
-	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{TTL: sleep})
+	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{Lease: sleep})
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	rdb.AddHook(&redistest.Sleepy{For: sleep})
+	rdb.AddHook(&redistest.SlowReply{For: sleep})
 	if held, err := l.Try(t.Context(), "key"); held != nil || !errors.Is(err, lock.ErrExpired) {
 		t.Errorf("%v, %v", held, err)
 	}
@@ -314,14 +314,14 @@ func TestMaxHold(t *testing.T) {
 			t.Run(fmt.Sprint(c, plain), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					f, l := fakeLocker(t, &lock.Options{TTL: c.ttl, MaxHold: c.most, NoRenewal: plain})
+					f, l := fakeLocker(t, &lock.Options{Lease: c.ttl, MaxHold: c.most, NoRenewal: plain})
 					held, err := l.Try(t.Context(), "key")
 					if err != nil {
 						t.Fatal(err)
 					}
 					began := time.Now()
 					if plain {
-						if err := held.Extend(t.Context(), lock.MaxTTL); err != nil {
+						if err := held.Extend(t.Context(), lock.MaxLease); err != nil {
 							t.Error(err)
 						}
 					}
@@ -361,7 +361,7 @@ func TestMaxHold(t *testing.T) {
 func TestMaxHoldIsToldOfLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, l := fakeLocker(t, &lock.Options{TTL: 30 * time.Second, MaxHold: 30 * time.Second})
+		f, l := fakeLocker(t, &lock.Options{Lease: 30 * time.Second, MaxHold: 30 * time.Second})
 		held, err := l.Try(t.Context(), "key")
 		if err != nil {
 			t.Fatal(err)
@@ -378,7 +378,7 @@ func TestMaxHoldIsToldOfLoss(t *testing.T) {
 func TestNoRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, l := fakeLocker(t, &lock.Options{TTL: 10 * time.Second, NoRenewal: true})
+		f, l := fakeLocker(t, &lock.Options{Lease: 10 * time.Second, NoRenewal: true})
 		held, err := l.Try(t.Context(), "key")
 		if err != nil {
 			t.Fatal(err)
@@ -405,7 +405,7 @@ func TestNoRenewal(t *testing.T) {
 func TestExtendWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, l := fakeLocker(t, &lock.Options{TTL: 10 * time.Second, NoRenewal: true})
+		f, l := fakeLocker(t, &lock.Options{Lease: 10 * time.Second, NoRenewal: true})
 		held, err := l.Try(t.Context(), "key")
 		if err != nil {
 			t.Fatal(err)
@@ -468,7 +468,7 @@ func TestAtOnce(t *testing.T) {
 }
 
 func atOnce(t *testing.T, i int) {
-	f, l := fakeLocker(t, &lock.Options{TTL: 3 * time.Second, Budget: time.Second})
+	f, l := fakeLocker(t, &lock.Options{Lease: 3 * time.Second, Budget: time.Second})
 	held, err := l.Try(t.Context(), "key")
 	if err != nil {
 		t.Error(err)
@@ -490,7 +490,7 @@ func atOnce(t *testing.T, i int) {
 		})
 		wg.Go(func() {
 			for held.Err() == nil {
-				_ = held.Extend(t.Context(), lock.MinTTL)
+				_ = held.Extend(t.Context(), lock.MinLease)
 				<-time.After(time.Millisecond)
 			}
 		})

@@ -26,7 +26,7 @@ type faulty struct {
 func newFaulty(t *testing.T, srv *redistest.Server, prefix string) *faulty {
 	t.Helper()
 	client := srv.Faulty(t)
-	return &faulty{locker(t, client, prefix, &lock.Options{TTL: 15 * time.Second, NoRenewal: true, Budget: 5 * time.Second}), client}
+	return &faulty{locker(t, client, prefix, &lock.Options{Lease: 15 * time.Second, NoRenewal: true, Budget: 5 * time.Second}), client}
 }
 
 // TestFaultedCalls loses the reply of every call that grants, extends and

@@ -31,7 +31,7 @@ func freeWithin(t *testing.T, bound time.Duration, l *lock.Locker, key string) {
 // and long before its lease ends.
 func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
-	redistest.EachStandstill(t, func(t *testing.T, srv *redistest.Standstill) {
+	redistest.EachPausedServer(t, func(t *testing.T, srv *redistest.PausedServer) {
 		prefix := srv.Prefix(t)
 		other := locker(t, srv.Client(t), prefix, nil)
 		l := locker(t, srv.Connected(t), prefix, &lock.Options{Budget: srv.Budget})
@@ -70,7 +70,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		slow := &redistest.Late{UniversalClient: rdb, SHA: acquireScript.SHA(), Most: 1000}
+		slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: acquireScript.SHA(), Most: 1000}
 		l, other := locker(t, slow, prefix, &lock.Options{Budget: 500 * time.Millisecond}), locker(t, rdb, prefix, nil)
 		if err := other.Warm(t.Context()); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		slow := &redistest.Late{UniversalClient: rdb, SHA: acquireScript.SHA(), Most: 1}
+		slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: acquireScript.SHA(), Most: 1}
 		l, other := locker(t, slow, prefix, nil), locker(t, rdb, prefix, nil)
 		if err := other.Warm(t.Context()); err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestReleaseWhoseReplyIsLostAccusesNobody(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		other := locker(t, rdb, prefix, nil)
-		between := &redistest.Interrupted{UniversalClient: rdb, SHA: releaseScript.SHA()}
+		between := &redistest.LossyClient{UniversalClient: rdb, SHA: releaseScript.SHA()}
 		l := locker(t, between, prefix, nil)
 		if err := other.Warm(t.Context()); err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestForceReleaseIsNotAskedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		var next *lock.Lock
-		between := &redistest.Interrupted{UniversalClient: rdb, SHA: forceScript.SHA()}
+		between := &redistest.LossyClient{UniversalClient: rdb, SHA: forceScript.SHA()}
 		between.Next(func() {
 			if next, err = other.Try(t.Context(), "key"); err != nil {
 				t.Error(err)

@@ -7,23 +7,36 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/store"
 )
 
 type counters struct {
 	granted, held, canceled, failed, lost atomic.Uint64
 }
 
-func (c *counters) told(err error) {
+// finished counts an attempt to get a lock, and says what became of it.
+func (c *counters) finished(err error) store.Outcome {
+	count, outcome := &c.failed, store.Failed
 	switch {
 	case err == nil:
-		c.granted.Add(1)
+		count, outcome = &c.granted, store.Granted
 	case errors.Is(err, ErrHeld), errors.Is(err, errDone):
-		c.held.Add(1)
+		count, outcome = &c.held, store.Held
 	case ask.IsCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-		c.canceled.Add(1)
-	default:
-		c.failed.Add(1)
+		count, outcome = &c.canceled, store.Canceled
 	}
+	count.Add(1)
+	return outcome
+}
+
+// loss counts a lock that ended before its release.
+func (s *shared) loss(ctx context.Context) {
+	s.count.lost.Add(1)
+	s.notifyLost(ctx)
+}
+
+func (s *shared) notifyLost(ctx context.Context) {
+	s.store.Notify(ctx, store.Event{Primitive: store.Lock, Name: s.name, Outcome: store.Lost})
 }
 
 // Stats are what a Locker, and those made of it by As, did in this process.
@@ -47,7 +60,7 @@ type Stats struct {
 func (l *Locker) Stats() Stats {
 	misuse.Made(l.made(), errLocker)
 	u := l.undo.Stats()
-	waiting, holding := l.lines.size()
+	waiting, holding := l.queues.size()
 	return Stats{
 		Granted: l.count.granted.Load(), Held: l.count.held.Load(), Canceled: l.count.canceled.Load(),
 		Failed: l.count.failed.Load(), Lost: l.count.lost.Load(),

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// wait asks until the bid gets the lock or the limit has passed; 0 is none.
-func (s *shared) wait(ctx context.Context, b *bid, limit time.Duration) (held *Lock, err error) {
-	w := s.lines.join(b.key, b.line)
+// await asks until the bid gets the lock or the limit has passed; 0 means no limit.
+func (s *shared) await(ctx context.Context, b *bid, limit time.Duration) (held *Lock, err error) {
+	w := s.queues.join(b.key, b.queue)
 	defer func() {
-		if g, given := w.leave(); given {
-			held, err = s.late(ctx, b, g, held, err)
+		if h, ok := w.leave(); ok {
+			held, err = s.late(ctx, b, h, held, err)
 		}
 	}()
-	alarm := alarm{limit: limit, set: time.Now()}
-	defer alarm.stop()
+	deadline := deadline{limit: limit, set: time.Now()}
+	defer deadline.stop()
 	var over <-chan time.Time
 	if !w.isFirst() {
-		over = alarm.rings()
+		over = deadline.passed()
 	}
 	select {
 	case <-w.turn:
-		return s.contend(ctx, b, w, &alarm)
-	case <-over: // who was before it in line may have had no answer
+		return s.contend(ctx, b, w, &deadline)
+	case <-over: // ask once: the callers before it may have had no answer
 		held, _, err := s.attempt(ctx, b, "")
 		if held == nil && err == nil {
 			err = ErrHeld
@@ -34,16 +34,16 @@ func (s *shared) wait(ctx context.Context, b *bid, limit time.Duration) (held *L
 	}
 }
 
-// contend is what the first of a line does. What this process has it waits for
-// without asking, but for a question a RetryDelay: the lock may have been
-// forced open.
-func (s *shared) contend(ctx context.Context, b *bid, w *waiter, alarm *alarm) (*Lock, error) {
-	ear := s.bells.overhear(b.key)
-	defer func() { ear.close() }()
+// contend is what the first of a queue does. While this process holds the lock, it
+// waits for the release and asks only once a RetryDelay, since the lock may have
+// been forced open.
+func (s *shared) contend(ctx context.Context, b *bid, w *waiter, deadline *deadline) (*Lock, error) {
+	listener := s.notifier.attach(b.key)
+	defer func() { listener.close() }()
 	var poll *time.Timer
 	for due, last := false, false; ; {
-		bell := w.bell() // before the question, or what happens in between would go unheard
-		wake := ear.wake()
+		changed := w.changed() // before the question, so that no release in between is missed
+		wake := listener.wake()
 		delay := s.retry(wake)
 		if due || !w.busy() {
 			held, lapses, err := s.attempt(ctx, b, wake)
@@ -51,9 +51,9 @@ func (s *shared) contend(ctx context.Context, b *bid, w *waiter, alarm *alarm) (
 				return held, err
 			}
 			delay = min(delay, lapses+time.Millisecond)
-			if ear.dead() {
-				ear.close()
-				ear = s.bells.listen(b.key)
+			if listener.dead() {
+				listener.close()
+				listener = s.notifier.listen(b.key)
 			}
 		}
 		if last {
@@ -67,13 +67,13 @@ func (s *shared) contend(ctx context.Context, b *bid, w *waiter, alarm *alarm) (
 		}
 		due = false
 		select {
-		case g := <-w.gifts:
-			return s.accept(ctx, b, g)
-		case <-bell:
-		case <-ear.change(wake):
+		case h := <-w.handed:
+			return s.accept(ctx, b, h)
+		case <-changed:
+		case <-listener.change(wake):
 		case <-poll.C:
 			due = true
-		case <-alarm.rings():
+		case <-deadline.passed():
 			due, last = true, true
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -81,9 +81,9 @@ func (s *shared) contend(ctx context.Context, b *bid, w *waiter, alarm *alarm) (
 	}
 }
 
-// retry is when to ask again, a half to the whole of RetryDelay from now; late
-// for who is told of a release, and then at an instant that others of this
-// process ask at too, since that costs it least.
+// retry is how long to wait before asking again: half to all of RetryDelay. A
+// caller that is notified of releases asks late, and at an instant at which other
+// callers of this process ask too, since that costs the process least.
 func (s *shared) retry(wake string) time.Duration {
 	most := s.opts.RetryDelay
 	if wake == "" {
@@ -96,26 +96,26 @@ func (s *shared) retry(wake string) time.Duration {
 // phase keeps processes from asking at the same instants.
 var phase = rand.Int64N(int64(time.Hour))
 
-// alarm rings once, limit after it was set; never where that is 0. Its timer is
-// made when somebody is about to wait.
-type alarm struct {
+// deadline passes once, limit after it was set, and never if limit is 0. Its timer
+// is made when a caller is about to wait.
+type deadline struct {
 	limit time.Duration
 	set   time.Time
 	timer *time.Timer
 }
 
-func (a *alarm) rings() <-chan time.Time {
-	if a.limit == 0 {
+func (d *deadline) passed() <-chan time.Time {
+	if d.limit == 0 {
 		return nil
 	}
-	if a.timer == nil {
-		a.timer = time.NewTimer(time.Until(a.set.Add(a.limit)))
+	if d.timer == nil {
+		d.timer = time.NewTimer(time.Until(d.set.Add(d.limit)))
 	}
-	return a.timer.C
+	return d.timer.C
 }
 
-func (a *alarm) stop() {
-	if a.timer != nil {
-		a.timer.Stop()
+func (d *deadline) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
 	}
 }

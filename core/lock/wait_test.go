@@ -113,7 +113,7 @@ func TestAReleaseElsewhereWakesWhoWaits(t *testing.T) {
 func TestALockOfThisProcessIsForcedOpenElsewhere(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		l := locker(t, rdb, prefix, calm(lock.Options{TTL: lock.MaxTTL, NoRenewal: true}))
+		l := locker(t, rdb, prefix, calm(lock.Options{Lease: lock.MaxLease, NoRenewal: true}))
 		w := wait(t, l, l, "key")
 		inLine(t, l, 1)
 		if was, err := locker(t, rdb, prefix, nil).ForceRelease(t.Context(), "key"); !was || err != nil {
@@ -132,7 +132,7 @@ func TestALeaseThatLapsesIsNotMissed(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		l := locker(t, rdb, prefix, unasking())
-		holder := locker(t, rdb, prefix, &lock.Options{TTL: 2 * time.Second, Budget: time.Second, NoRenewal: true})
+		holder := locker(t, rdb, prefix, &lock.Options{Lease: 2 * time.Second, Budget: time.Second, NoRenewal: true})
 		wait(t, l, holder, "key").gets(t)
 	})
 }

@@ -53,7 +53,7 @@ func quietly(t *testing.T, admin *redis.Client) {
 // subscribers are the goroutines of this process that hear of releases.
 func subscribers() int {
 	all := make([]byte, 1<<22)
-	return strings.Count(string(all[:runtime.Stack(all, true)]), "lock.(*bells).hear(")
+	return strings.Count(string(all[:runtime.Stack(all, true)]), "lock.(*notifier).receive(")
 }
 
 // What was subscribed to is left a little after the last waiter, also when the

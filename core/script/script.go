@@ -4,6 +4,8 @@ import (
 	"crypto/sha1" //nolint:gosec // EVALSHA names a script by its SHA-1.
 	"encoding/hex"
 	"fmt"
+	"io/fs"
+	"path"
 )
 
 // Script is constant Lua text. It is immutable and safe for concurrent use. The
@@ -20,6 +22,16 @@ type Script struct {
 func New(name, source string) *Script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // as above
 	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+}
+
+// FromFS makes a script of a file, such as one of an embed.FS, by its path. It panics
+// if the file cannot be read.
+func FromFS(fsys fs.FS, file string) *Script {
+	source, err := fs.ReadFile(fsys, file)
+	if err != nil {
+		panic(fmt.Errorf("script.FromFS: %w", err))
+	}
+	return New(path.Base(file), string(source))
 }
 
 // Essential is a copy of the script for what keeps, concludes or takes back something

@@ -25,12 +25,12 @@ const (
 	cancels   = "reserve at once and cancel"
 )
 
-func newCourse(b *testing.B) *redistest.Course {
+func newCourse(b *testing.B) *redistest.Comparison {
 	b.Helper()
 	srv := redistest.NewStandalone(b)
 	// As admin: neap's user may not DECR.
 	rdb := srv.Admin(b, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 64 })
-	c := &redistest.Course{Admin: srv.Admin(b), Plain: "decr"}
+	c := &redistest.Comparison{Admin: srv.Admin(b), Plain: "decr"}
 	prefix := redistest.Prefix(b)
 	key := prefix + ":plain"
 	if err := c.Admin.Set(b.Context(), key, stock.MaxUnits, time.Hour).Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/store"
 )
 
 // Confirm has the units be sold. What has lapsed is granted again while there are
@@ -84,8 +85,8 @@ func (r *Reservation) conclude(ctx context.Context, to state, say func(context.C
 
 // say asks unless it was said, or something else is wanted by now.
 func (r *Reservation) say(ctx context.Context, to state, say func(context.Context) (ask.Doubt, error)) (ask.Doubt, error) {
-	r.asking.Lock()
-	defer r.asking.Unlock()
+	r.asking <- struct{}{}
+	defer func() { <-r.asking }()
 	r.mu.Lock()
 	is, wants := r.state, r.wants
 	r.mu.Unlock()
@@ -108,11 +109,13 @@ func (r *Reservation) confirm(ctx context.Context) (ask.Doubt, error) {
 		r.becomes(sold)
 		r.ended(errSold)
 		r.of.count.confirmed.Add(1)
+		r.notify(ctx, store.Completed)
 	case errors.Is(err, ErrSoldOut), errors.Is(err, ErrYours):
 		r.becomes(lapsed)
 		r.ended(ErrLapsed)
 		r.takeBack()
 		r.of.count.refused.Add(1)
+		r.notify(ctx, store.Lost)
 		err = ErrLapsed
 	}
 	return in, err
@@ -129,6 +132,7 @@ func (r *Reservation) cancel(ctx context.Context) (in ask.Doubt, err error) {
 		r.becomes(cancelled)
 		r.takeBack()
 		r.of.count.cancelled.Add(1)
+		r.notify(ctx, store.Abandoned)
 		err = fault(cancelScript, n)
 	}
 	return in, err

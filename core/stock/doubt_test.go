@@ -22,7 +22,7 @@ func TestWhatIsSoldAtOnceIsNotLost(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		const room, calls, units = 2, 5, 9
-		slow := &redistest.Late{UniversalClient: rdb, SHA: reserveSHA, Most: 1000}
+		slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: reserveSHA, Most: 1000}
 		s, other := newStock(t, slow, prefix, &stock.Options{Budget: time.Second}), newStock(t, rdb, prefix, nil)
 		s.Room(room)
 		if err := other.Warm(t.Context()); err != nil {
@@ -62,7 +62,7 @@ func TestALateConfirmIsNotLost(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
-		slow := &redistest.Late{UniversalClient: rdb, SHA: reserveSHA}
+		slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: reserveSHA}
 		s, other := newStock(t, slow, prefix, &stock.Options{Budget: 2 * time.Second}), newStock(t, rdb, prefix, nil)
 		s.Room(1)
 		if err := errors.Join(s.Warm(ctx), other.Warm(ctx)); err != nil {
@@ -112,7 +112,7 @@ func TestCancelsOfAnOutageAreNotLost(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
-	rdb := &redistest.Cuttable{Client: srv.Client(t)}
+	rdb := &redistest.CutClient{Client: srv.Client(t)}
 	s := newStock(t, rdb, prefix, &stock.Options{Budget: 5 * time.Second})
 	if err := s.Warm(t.Context()); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,8 +17,8 @@ import (
 )
 
 var (
-	reserveSHA = script.New("", lua.StockReserve).SHA()
-	sweepSHA   = script.New("", lua.StockSweep).SHA()
+	reserveSHA = script.FromFS(lua.FS, "stock_reserve.lua").SHA()
+	sweepSHA   = script.FromFS(lua.FS, "stock_sweep.lua").SHA()
 )
 
 // TestALostReplyIsAskedForAgain loses the reply of each call once, in each way: it
@@ -79,7 +80,7 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 // for good. What another call was granted under the same id stays.
 func TestReserveInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
-	redistest.EachStandstill(t, func(t *testing.T, srv *redistest.Standstill) {
+	redistest.EachPausedServer(t, func(t *testing.T, srv *redistest.PausedServer) {
 		ctx, prefix := t.Context(), srv.Prefix(t)
 		rdb := srv.Connected(t)
 		s, other := newStock(t, rdb, prefix, &stock.Options{Budget: srv.Budget}), newStock(t, srv.Client(t), prefix, nil)
@@ -139,7 +140,7 @@ func TestALateReserveIsUndone(t *testing.T) {
 			})
 		}
 		for name, opts := range map[string]*stock.ReserveOptions{"on a lease": nil, "at once": atOnce} {
-			slow := &redistest.Late{UniversalClient: rdb, SHA: reserveSHA, Most: 1000}
+			slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: reserveSHA, Most: 1000}
 			s := newStock(t, slow, prefix, &stock.Options{Budget: 3 * time.Second})
 			if r, err := s.Reserve(ctx, "item", "ann", "1", opts); r != nil || !errors.Is(err, script.ErrMaybeExecuted) {
 				t.Fatalf("%s: %v", name, err)
@@ -149,7 +150,7 @@ func TestALateReserveIsUndone(t *testing.T) {
 				isLeft(name + ": it to be given back")
 			}
 
-			slow = &redistest.Late{UniversalClient: rdb, SHA: reserveSHA, Most: 1}
+			slow = &redistest.DelayedClient{UniversalClient: rdb, SHA: reserveSHA, Most: 1}
 			s = newStock(t, slow, prefix, nil)
 			r := reserve(t, s, "item", "ann", "1", opts)
 			if err := r.Cancel(ctx); err != nil {
@@ -158,7 +159,7 @@ func TestALateReserveIsUndone(t *testing.T) {
 			slow.Deliver(t)
 			isLeft(name + ": what comes behind its Cancel to be given back")
 
-			slow = &redistest.Late{UniversalClient: rdb, SHA: reserveSHA, Most: 1}
+			slow = &redistest.DelayedClient{UniversalClient: rdb, SHA: reserveSHA, Most: 1}
 			s = newStock(t, slow, prefix, nil)
 			r = reserve(t, s, "item", "ann", "1", atOnce)
 			slow.Deliver(t)
@@ -177,7 +178,7 @@ func TestALateConfirmIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
-		slow := &redistest.Late{UniversalClient: rdb, SHA: reserveSHA}
+		slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: reserveSHA}
 		s, other := newStock(t, slow, prefix, nil), newStock(t, rdb, prefix, nil)
 		open(t, other, "item", 1)
 		ann := reserve(t, s, "item", "ann", "1", nil)
@@ -208,7 +209,7 @@ func TestWhatIsConcludedUnheardIsConcluded(t *testing.T) {
 			srv := redistest.Standalone(t)
 			prefix := srv.Prefix(t)
 			ctx := t.Context()
-			rdb := &redistest.Cuttable{Client: srv.Client(t)}
+			rdb := &redistest.CutClient{Client: srv.Client(t)}
 			s, other := newStock(t, rdb, prefix, &stock.Options{Budget: 2 * time.Second}), newStock(t, srv.Client(t), prefix, nil)
 			if err := errors.Join(s.Warm(ctx), other.Warm(ctx)); err != nil {
 				t.Fatal(err)
@@ -271,7 +272,7 @@ func TestAServerThatDiesBehindAGrant(t *testing.T) {
 	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
 	prefix := srv.Prefix(t)
 	since := redistest.NewSince(t)
-	dying := &redistest.Interrupted{UniversalClient: srv.Client(t), SHA: reserveSHA}
+	dying := &redistest.LossyClient{UniversalClient: srv.Client(t), SHA: reserveSHA}
 	s, other := newStock(t, dying, prefix, &stock.Options{Budget: 2 * time.Second}), newStock(t, srv.Client(t), prefix, nil)
 	open(t, other, "item", 3)
 	reserve(t, other, "item", "ann", "1", atOnce)
@@ -289,4 +290,33 @@ func TestAServerThatDiesBehindAGrant(t *testing.T) {
 		return err == nil && l.Left == 2 && l.Sold == 1
 	})
 	since.Undone(t)
+}
+
+// TestRenewEndsWithItsCaller: it waits for a Confirm in progress no longer than its
+// own context lasts.
+func TestRenewEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &redistest.CutClient{Client: inBubble(t)}
+		s := newStock(t, rdb, "neap", nil)
+		open(t, s, "item", 1)
+		ann := reserve(t, s, "item", "ann", "1", nil)
+		rdb.Cut("silent")
+		confirmed := make(chan error)
+		go func() { confirmed <- ann.Confirm(t.Context()) }()
+		synctest.Wait()
+		const left = time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), left)
+		defer cancel()
+		began := time.Now()
+		if err := ann.Renew(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != left {
+			t.Errorf("Renew beside a Confirm: got %v after %v, want the end of its context after %v", err, time.Since(began), left)
+		}
+		if err := <-confirmed; err == nil {
+			t.Error("Confirm has an answer of a server that is silent")
+		}
+		rdb.Mend()
+		redistest.Await(t, time.Minute, "the confirmation", ann.Confirmed)
+		time.Sleep(time.Second)
+	})
 }

@@ -1,11 +1,10 @@
 package stock
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/lease"
+	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 )
@@ -37,26 +36,17 @@ type Options struct {
 	Lease time.Duration
 }
 
-func (o *Options) settled(st *store.Store) (Options, error) {
+// withDefaults is a checked copy of the options with the defaults filled in.
+func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
 	}
-	var faults []error
-	settle := func(name string, d *time.Duration, least, most, otherwise time.Duration) {
-		switch {
-		case *d == 0:
-			*d = otherwise
-		case *d < least || *d > most:
-			faults = append(faults, fmt.Errorf("%s is %v: use %v to %v, or 0 for %v", name, *d, least, most, otherwise))
-			*d = otherwise
-		}
-		*d = d.Truncate(time.Millisecond)
-	}
-	settle("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))
-	settle("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
+	var c options.Check
+	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(script.DefaultBudget))
+	c.Milliseconds("Lease", &own.Lease, MinLease, MaxLease, DefaultLease)
 	own.Budget = min(own.Budget, own.Lease/lease.Renewals)
-	return own, errors.Join(faults...)
+	return own, c.Err()
 }
 
 // ReserveOptions are those of one reservation. The zero value, and nil, are a

@@ -3,6 +3,7 @@ package stock_test
 import (
 	"context"
 	"io"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,12 +18,14 @@ import (
 )
 
 var sources = func() map[string]string {
+	files, err := fs.Glob(lua.FS, "stock_*.lua")
+	if err != nil {
+		panic(err)
+	}
 	all := map[string]string{}
-	for _, source := range []string{
-		lua.StockOpen, lua.StockReserve, lua.StockRenew, lua.StockCancel, lua.StockSweep,
-		lua.StockRestock, lua.StockLeft, lua.StockBuyers, lua.StockForget,
-	} {
-		all[script.New("", source).SHA()] = source
+	for _, file := range files {
+		s := script.FromFS(lua.FS, file)
+		all[s.SHA()] = s.Source()
 	}
 	return all
 }()

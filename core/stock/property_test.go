@@ -20,7 +20,7 @@ import (
 // those of the model, and what is left, held and sold adds up at every step.
 func TestStockEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
-	var met redistest.Met
+	var met redistest.Coverage
 	t.Run("on", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			place func(*testing.T) *place

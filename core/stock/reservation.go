@@ -9,6 +9,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/store"
 )
 
 // Reservation is what a buyer has of an item. It is safe for concurrent use. The
@@ -23,9 +24,9 @@ type Reservation struct {
 	leased          bool
 	lease           lease.Lease
 
-	asking sync.Mutex // one question at a time
-	doubt  ask.Doubt  // of what was asked and may grant it; under asking
-	lasts  bool       // what that grants may have no lease
+	asking chan struct{} // has an element while a question is asked: one at a time
+	doubt  ask.Doubt     // of what was asked and may grant it; under asking
+	lasts  bool          // what that grants may have no lease
 
 	mu    sync.Mutex
 	state state
@@ -145,6 +146,7 @@ func (r *Reservation) Err() error {
 // [ErrDisagrees]; ctx.Err(); or a [*script.Error] when Redis could not answer: then
 // Err is still right.
 func (r *Reservation) Renew(ctx context.Context) error {
+	misuse.Context(ctx)
 	if err := r.Err(); err != nil || r.Confirmed() {
 		return err
 	}
@@ -164,8 +166,12 @@ func (r *Reservation) Renew(ctx context.Context) error {
 // renew says when it was asked, and how the reservation was lost, which it was too
 // when it is sold.
 func (r *Reservation) renew(ctx context.Context, ttl any) (since time.Time, lost, err error) {
-	r.asking.Lock()
-	defer r.asking.Unlock()
+	select {
+	case r.asking <- struct{}{}:
+	case <-ctx.Done():
+		return time.Now(), nil, ctx.Err()
+	}
+	defer func() { <-r.asking }()
 	n, since, _, err := r.of.number(ctx, renewScript, r.question.key,
 		r.question.buyer, r.question.id, r.claim(), ttl)
 	switch {
@@ -204,6 +210,9 @@ func (h *holding) Held() { h.of.count.holding.Add(1) }
 func (h *holding) Lost() {
 	h.of.count.holding.Add(-1)
 	h.of.count.lapsed.Add(1)
+	if h.of.store.Observed() {
+		go (*Reservation)(h).notify(context.Background(), store.Lost) // Lost is called under the lease's mutex
+	}
 }
 
 func (h *holding) Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error) {

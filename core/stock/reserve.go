@@ -8,6 +8,7 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/token"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 )
 
 // Reserve has a buyer have units of an item, until a lease ends or, with
@@ -36,8 +37,10 @@ func (s *Stock) Reserve(ctx context.Context, item, buyer, id string, opts *Reser
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	err = s.reserve(ctx, r, opts)
-	s.count.told(r, err)
+	outcome := s.count.finished(r, err)
+	s.store.NotifyCall(ctx, store.Event{Primitive: store.Stock, Name: s.name, Outcome: outcome, Cost: r.quantity}, began, err)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +64,7 @@ func (s *Stock) Resume(item, buyer, id string, opts *ReserveOptions) (*Reservati
 }
 
 func (s *Stock) reservation(item, buyer, id string, opts *ReserveOptions) (*Reservation, error) {
-	r := &Reservation{of: s, item: item, buyer: buyer, id: id, quantity: 1}
+	r := &Reservation{of: s, item: item, buyer: buyer, id: id, quantity: 1, asking: make(chan struct{}, 1)}
 	if opts != nil && opts.Quantity != 0 {
 		r.quantity = opts.Quantity
 	}

@@ -145,22 +145,22 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, c := range []struct {
-		file, source string
-		args         []any
+		file string
+		args []any
 	}{
-		{"stock_open.lua", lua.StockOpen, []any{7, until, 7_200_000, "me"}},
-		{"stock_reserve.lua", lua.StockReserve, []any{"ann", "1", 2, 30_000, "me"}},
-		{"stock_reserve.lua", lua.StockReserve, []any{"ann", "1", 2, "0", "me"}},
-		{"stock_reserve.lua", lua.StockReserve, []any{"ann", "2", 2, 30_000, "me"}},
-		{"stock_reserve.lua", lua.StockReserve, []any{"bob", "1", 4, 30_000, "me"}},
-		{"stock_renew.lua", lua.StockRenew, []any{"ann", "1", "me", 30_000}},
-		{"stock_cancel.lua", lua.StockCancel, []any{"ann", "1", "me"}},
-		{"stock_cancel.lua", lua.StockCancel, []any{"ann", "1", ""}},
-		{"stock_sweep.lua", lua.StockSweep, []any{"0"}},
-		{"stock_restock.lua", lua.StockRestock, []any{5, "id", 1000}},
-		{"stock_left.lua", lua.StockLeft, nil},
-		{"stock_buyers.lua", lua.StockBuyers, []any{"0", 100}},
-		{"stock_forget.lua", lua.StockForget, nil},
+		{"stock_open.lua", []any{7, until, 7_200_000, "me"}},
+		{"stock_reserve.lua", []any{"ann", "1", 2, 30_000, "me"}},
+		{"stock_reserve.lua", []any{"ann", "1", 2, "0", "me"}},
+		{"stock_reserve.lua", []any{"ann", "2", 2, 30_000, "me"}},
+		{"stock_reserve.lua", []any{"bob", "1", 4, 30_000, "me"}},
+		{"stock_renew.lua", []any{"ann", "1", "me", 30_000}},
+		{"stock_cancel.lua", []any{"ann", "1", "me"}},
+		{"stock_cancel.lua", []any{"ann", "1", ""}},
+		{"stock_sweep.lua", []any{"0"}},
+		{"stock_restock.lua", []any{5, "id", 1000}},
+		{"stock_left.lua", nil},
+		{"stock_buyers.lua", []any{"0", 100}},
+		{"stock_forget.lua", nil},
 	} {
 		seen[c.file] = true
 		for name, fields := range items {
@@ -180,7 +180,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 						t.Errorf("%s: command %d failed and left %v", where, n, after)
 					}
 				}
-				attempt := redistest.Attempt{Source: c.source, Keys: []string{key}, Args: c.args}
+				attempt := redistest.Attempt{Source: script.FromFS(lua.FS, c.file).Source(), Keys: []string{key}, Args: c.args}
 				redistest.FailEach(t, admin, attempt, redistest.Save(t, admin, attempt.Keys), where, check)
 			}
 		}

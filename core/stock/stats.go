@@ -7,6 +7,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/store"
 )
 
 type counters struct {
@@ -15,10 +16,12 @@ type counters struct {
 	holding                                                                       atomic.Int64
 }
 
-func (n *counters) told(r *Reservation, err error) {
+// finished counts the answer of Reserve, and says what it was.
+func (n *counters) finished(r *Reservation, err error) store.Outcome {
+	count, outcome := &n.failed, store.Failed
 	switch {
 	case err == nil:
-		n.reserved.Add(1)
+		count, outcome = &n.reserved, store.Granted
 		if r.again {
 			n.again.Add(1)
 		}
@@ -26,18 +29,25 @@ func (n *counters) told(r *Reservation, err error) {
 			n.atOnce.Add(1)
 		}
 	case errors.Is(err, ErrSoldOut):
-		n.soldOut.Add(1)
+		count, outcome = &n.soldOut, store.Denied
 	case errors.Is(err, ErrYours):
-		n.yours.Add(1)
+		count, outcome = &n.yours, store.Refused
 	case errors.Is(err, ErrUnknown):
-		n.unknown.Add(1)
+		count, outcome = &n.unknown, store.Refused
 	case errors.Is(err, ErrDisagrees):
-		n.disagreed.Add(1)
+		count, outcome = &n.disagreed, store.Refused
+	case errors.Is(err, ErrQuantity), errors.Is(err, ErrCalls):
+		outcome = store.Refused
 	case ask.IsCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-		n.canceled.Add(1)
-	default:
-		n.failed.Add(1)
+		count, outcome = &n.canceled, store.Canceled
 	}
+	count.Add(1)
+	return outcome
+}
+
+// notify tells the observers of the store what became of a reservation.
+func (r *Reservation) notify(ctx context.Context, outcome store.Outcome) {
+	r.of.store.Notify(ctx, store.Event{Primitive: store.Stock, Name: r.of.name, Outcome: outcome, Cost: r.quantity})
 }
 
 // isScripts says of an error that it is no answer.

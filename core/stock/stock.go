@@ -19,16 +19,16 @@ import (
 )
 
 var (
-	openScript    = script.New("stock_open.lua", lua.StockOpen)
-	reserveScript = script.New("stock_reserve.lua", lua.StockReserve)
+	openScript    = script.FromFS(lua.FS, "stock_open.lua")
+	reserveScript = script.FromFS(lua.FS, "stock_reserve.lua")
 	confirmScript = reserveScript.Essential()
-	renewScript   = script.New("stock_renew.lua", lua.StockRenew).Essential()
-	cancelScript  = script.New("stock_cancel.lua", lua.StockCancel).Essential()
-	sweepScript   = script.New("stock_sweep.lua", lua.StockSweep).Essential()
-	restockScript = script.New("stock_restock.lua", lua.StockRestock)
-	leftScript    = script.New("stock_left.lua", lua.StockLeft)
-	buyersScript  = script.New("stock_buyers.lua", lua.StockBuyers)
-	forgetScript  = script.New("stock_forget.lua", lua.StockForget)
+	renewScript   = script.FromFS(lua.FS, "stock_renew.lua").Essential()
+	cancelScript  = script.FromFS(lua.FS, "stock_cancel.lua").Essential()
+	sweepScript   = script.FromFS(lua.FS, "stock_sweep.lua").Essential()
+	restockScript = script.FromFS(lua.FS, "stock_restock.lua")
+	leftScript    = script.FromFS(lua.FS, "stock_left.lua")
+	buyersScript  = script.FromFS(lua.FS, "stock_buyers.lua")
+	forgetScript  = script.FromFS(lua.FS, "stock_forget.lua")
 
 	errReply = errors.New("the reply is not about an item: is the client really connected to Redis?")
 )
@@ -71,7 +71,7 @@ type Stock struct {
 // each side. The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 	st, unusable := store.Of(rdb)
-	own, err := opts.settled(st)
+	own, err := opts.withDefaults(st)
 	space, fault := st.Space("stock", name)
 	if ring.Is(st.Client()) {
 		unusable = errRing
@@ -86,8 +86,8 @@ func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 	return &Stock{
 		name: name, opts: own, lease: milliseconds(own.Lease), space: space, store: st,
 		asker: ask.Asker{Runner: run, Budget: own.Budget},
-		plain: lease.Terms{TTL: own.Lease, NoRenewal: true, Expired: ErrLapsed},
-		kept:  lease.Terms{TTL: own.Lease, Expired: ErrLapsed},
+		plain: lease.Terms{Lease: own.Lease, NoRenewal: true, Expired: ErrLapsed},
+		kept:  lease.Terms{Lease: own.Lease, Expired: ErrLapsed},
 		undo:  undo.Undoer{Room: doubted, Total: st.Pending()},
 		late:  undo.Undoer{Room: doubted, Total: st.Pending()},
 	}, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
@@ -302,7 +303,7 @@ func TestConfirmBesideEight(t *testing.T) {
 				}
 			}
 			counts(t, s, item, 0, 0, 1)
-			n, err := admin.Eval(ctx, lua.StockCancel, []string{nameOf(prefix, item)}, "ann", "1", "token").Int64()
+			n, err := admin.Eval(ctx, script.FromFS(lua.FS, "stock_cancel.lua").Source(), []string{nameOf(prefix, item)}, "ann", "1", "token").Int64()
 			if n != 2 || err != nil {
 				t.Errorf("the Cancel of a call that is not known says %d, %v, want 2", n, err)
 			}

@@ -244,13 +244,15 @@ func TestWhatCannotBeDeletedIsNotThere(t *testing.T) {
 		}{
 			"sweep": {func(item string) {
 				lapse(t, admin, nameOf(prefix, item), 1, 1)
-				run(item, lua.StockSweep, "0")
+				run(item, script.FromFS(lua.FS, "stock_sweep.lua").Source(), "0")
 			}, 0},
-			"cancel":  {func(item string) { run(item, lua.StockCancel, "ann", "1", "") }, 0},
-			"confirm": {func(item string) { run(item, lua.StockReserve, "ann", "1", 2, "0", "token") }, 2},
+			"cancel": {func(item string) { run(item, script.FromFS(lua.FS, "stock_cancel.lua").Source(), "ann", "1", "") }, 0},
+			"confirm": {func(item string) {
+				run(item, script.FromFS(lua.FS, "stock_reserve.lua").Source(), "ann", "1", 2, "0", "token")
+			}, 2},
 			"renew": {func(item string) {
-				run(item, lua.StockRenew, "ann", "1", "", 30_000)
-				run(item, lua.StockCancel, "ann", "1", "")
+				run(item, script.FromFS(lua.FS, "stock_renew.lua").Source(), "ann", "1", "", 30_000)
+				run(item, script.FromFS(lua.FS, "stock_cancel.lua").Source(), "ann", "1", "")
 			}, 0},
 		} {
 			open(t, s, item, 5)

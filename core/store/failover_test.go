@@ -79,7 +79,7 @@ func newFailover(t *testing.T, st *store.Store, cluster *redistest.ClusterServer
 	var errs [6]error
 	f.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
 	f.slots, errs[1] = limit.NewConcurrency(st, "n", 10, &limit.ConcurrencyOptions{Fail: limit.FailClosed})
-	f.lock, errs[2] = lock.New(st, "n", &lock.Options{TTL: time.Minute})
+	f.lock, errs[2] = lock.New(st, "n", &lock.Options{Lease: time.Minute})
 	f.guard, errs[3] = idempotency.New(st, "n", nil)
 	f.stock, errs[4] = stock.New(st, "n", nil)
 	errs[5] = f.limit.Warm(t.Context())
@@ -99,13 +99,13 @@ func (f *failover) asks() map[string]func(ctx context.Context, subject string) e
 	return map[string]func(context.Context, string) error{
 		"a limit": func(ctx context.Context, subject string) error { _, err := f.limit.Take(ctx, subject); return err },
 		"a slot": func(ctx context.Context, subject string) error {
-			s, err := f.slots.Acquire(ctx, subject)
+			s, err := f.slots.Try(ctx, subject)
 			_ = s.Release(ctx)
 			return err
 		},
 		"a lock": func(ctx context.Context, subject string) error { _, err := f.lock.Try(ctx, subject); return err },
 		"a claim": func(ctx context.Context, subject string) error {
-			_, _, err := f.guard.Begin(ctx, subject, "")
+			_, err := f.guard.Begin(ctx, subject, "")
 			return err
 		},
 		"an item": func(ctx context.Context, subject string) error {

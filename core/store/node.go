@@ -28,6 +28,7 @@ type node struct {
 
 	name   string       // in the log
 	logger *slog.Logger // nil is slog.Default, as it is then
+	notify Observer
 	slots  *reloader
 	dialer *dialer
 	open   atomic.Int32          // breakers that are not closed
@@ -43,9 +44,9 @@ type node struct {
 	failed int // calls without an answer, and those that were held back
 }
 
-func newNode(c clock, name string, logger *slog.Logger, slots *reloader, d *dialer) *node {
-	n := &node{clock: c, name: name, logger: logger, slots: slots, dialer: d}
-	n.last.Store(c.now())
+func newNode(of *nodes, name string, d *dialer) *node {
+	n := &node{clock: of.clock, name: name, logger: of.logger, notify: of.notify, slots: &of.slots, dialer: d}
+	n.last.Store(n.now())
 	return n
 }
 
@@ -76,6 +77,7 @@ func (n *node) unanswered(err error) (now int64) {
 	n.slots.failed(now, since, failed)
 	if lost {
 		n.log(slog.LevelWarn, "neap: Redis does not answer", "class", classOf(err), "failed", failed, "for", span(since, now))
+		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Lost, Class: ClassOf(err), Duration: span(since, now)})
 		if n.dialer != nil {
 			go n.diagnose(since)
 		}
@@ -112,6 +114,7 @@ func (n *node) back(after int64) {
 	n.mu.Unlock()
 	if lost {
 		n.log(slog.LevelInfo, "neap: Redis answers again", "failed", failed, "for", span(since, now))
+		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Back, Duration: span(since, now)})
 	}
 }
 
@@ -154,8 +157,8 @@ func span(from, to int64) time.Duration { return time.Duration(to - from).Round(
 
 // classOf is the class of an error, without its text, which may name keys.
 func classOf(err error) string {
-	if failure, is := errors.AsType[*script.Error](err); is {
-		return failure.Class.Error()
+	if isCallers(err) {
+		return "canceled by the caller"
 	}
-	return "canceled by the caller"
+	return ClassOf(err).Error()
 }

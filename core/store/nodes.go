@@ -26,6 +26,7 @@ type nodes struct {
 	known  atomic.Bool                                                  // of asks nobody
 	name   string                                                       // in the log, while the server is not known
 	logger *slog.Logger
+	notify Observer
 	slots  reloader
 	dialer *dialer // of the client itself
 
@@ -114,7 +115,7 @@ func (n *nodes) breaker(ctx context.Context, key string, budget time.Duration) *
 		if c != nil {
 			name, d = address, dialerOf(c)
 		}
-		n.all[address] = newNode(n.clock, name, n.logger, &n.slots, d)
+		n.all[address] = newNode(n, name, d)
 	}
 	if n.breakers[l] == nil {
 		n.breakers[l] = newBreaker(n.all[address], budget)

@@ -40,7 +40,7 @@ func alone(rdb script.Client) (*Store, error) {
 	if err := check(rdb); err != nil {
 		return nil, err
 	}
-	own, err := (*Options)(nil).settled()
+	own, err := (*Options)(nil).withDefaults()
 	return newStore(rdb, own), err
 }
 

@@ -51,10 +51,14 @@ type Options struct {
 	// answered for a second. It is back with an answer after a second without a failure,
 	// when all its breakers are closed.
 	Logger *slog.Logger
+
+	// Observers are told of every call on the store and of every change. Observe adds
+	// more of them later.
+	Observers []Observer
 }
 
-// settled is a checked copy of the options.
-func (o *Options) settled() (Options, error) {
+// withDefaults is a checked copy of the options.
+func (o *Options) withDefaults() (Options, error) {
 	var own Options
 	if o != nil {
 		own = *o

@@ -52,7 +52,7 @@ type shop struct {
 	slot   *limit.Slot
 	held   *lock.Lock
 	claims [3]*idempotency.Claim
-	units  [3]*stock.Reservation // one for each end: a Renew behind a Confirm waits by a mutex, which stops a bubble's clock
+	units  [3]*stock.Reservation
 }
 
 func newShop(t *testing.T) *shop {
@@ -67,14 +67,16 @@ func newShop(t *testing.T) *shop {
 	var errs [16]error
 	s.limit, errs[0] = limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
 	s.slots, errs[1] = limit.NewConcurrency(st, "n", 10, &limit.ConcurrencyOptions{Fail: limit.FailClosed, Lease: time.Hour})
-	s.lock, errs[2] = lock.New(st, "n", &lock.Options{TTL: time.Hour})
+	s.lock, errs[2] = lock.New(st, "n", &lock.Options{Lease: time.Hour})
 	s.guard, errs[3] = idempotency.New(st, "n", &idempotency.Options{Lease: time.Hour})
 	s.stock, errs[4] = stock.New(st, "n", &stock.Options{Lease: time.Hour})
 	ctx := t.Context()
-	s.slot, errs[5] = s.slots.Acquire(ctx, "s")
+	s.slot, errs[5] = s.slots.Try(ctx, "s")
 	s.held, errs[6] = s.lock.Try(ctx, "held")
 	for i := range s.claims {
-		s.claims[i], _, errs[7+i] = s.guard.Begin(ctx, string(rune('a'+i)), "")
+		var run idempotency.Run
+		run, errs[7+i] = s.guard.Begin(ctx, string(rune('a'+i)), "")
+		s.claims[i] = run.Claim
 	}
 	_, errs[10] = s.stock.Open(ctx, "item", 10, time.Now().Add(10*time.Hour))
 	for i := range s.units {
@@ -90,9 +92,9 @@ func newShop(t *testing.T) *shop {
 // was granted.
 func (s *shop) asks() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"Acquire of a slot": func(ctx context.Context) error { _, err := s.slots.Acquire(ctx, "s"); return err },
-		"Try of a lock":     func(ctx context.Context) error { _, err := s.lock.Try(ctx, "other"); return err },
-		"Begin":             func(ctx context.Context) error { _, _, err := s.guard.Begin(ctx, "other", ""); return err },
+		"Try of a slot": func(ctx context.Context) error { _, err := s.slots.Try(ctx, "s"); return err },
+		"Try of a lock": func(ctx context.Context) error { _, err := s.lock.Try(ctx, "other"); return err },
+		"Begin":         func(ctx context.Context) error { _, err := s.guard.Begin(ctx, "other", ""); return err },
 		"Reserve": func(ctx context.Context) error {
 			_, err := s.stock.Reserve(ctx, "item", "other", "id", nil)
 			return err
@@ -137,7 +139,7 @@ func TestABreakerSparesEveryPrimitive(t *testing.T) {
 		s.open(t)
 		before := s.rdb.calls.Load()
 		for name, ask := range s.asks() {
-			if name == "Acquire of a slot" {
+			if name == "Try of a slot" {
 				continue // which has the budget of limits
 			}
 			began := time.Now()

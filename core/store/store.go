@@ -17,11 +17,12 @@ import (
 // Store is one Redis and what is said of it once. It is immutable, safe for
 // concurrent use and needs no Close. The zero Store is not usable.
 type Store struct {
-	client  script.Client
-	opts    Options
-	contact contact
-	nodes   nodes
-	pending atomic.Int64
+	client    script.Client
+	opts      Options
+	contact   contact
+	nodes     nodes
+	pending   atomic.Int64
+	observers observers
 }
 
 func newStore(rdb script.Client, opts Options) *Store {
@@ -29,6 +30,10 @@ func newStore(rdb script.Client, opts Options) *Store {
 	s := &Store{
 		client: rdb, opts: opts,
 		contact: contact{clock: c, most: opts.FirstContact}, nodes: nodes{clock: c, logger: opts.Logger},
+	}
+	s.nodes.notify = s.observers.notify
+	for _, o := range opts.Observers {
+		s.Observe(o)
 	}
 	s.nodes.follow(rdb)
 	return s
@@ -42,7 +47,7 @@ var errStore = fmt.Errorf("%w: rdb is a nil or zero Store: make one with store.O
 // The error joins every fault, each with its field and the remedy, and matches
 // [script.ErrClient] if the client cannot be used.
 func Open(rdb script.Client, opts *Options) (*Store, error) {
-	own, err := opts.settled()
+	own, err := opts.withDefaults()
 	if inside, is := rdb.(*Store); is && inside.made() {
 		rdb = inside.client
 	}

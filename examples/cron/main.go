@@ -46,8 +46,8 @@ func serve(url, process string, first time.Time) error {
 		return err
 	}
 	defer s.Close()
-	// A process that is not heard of for a TTL is taken for dead.
-	jobs, err := lock.New(s.Redis, "jobs", &lock.Options{TTL: 3 * time.Second, Budget: time.Second})
+	// A process that does not renew its lease is taken for dead.
+	jobs, err := lock.New(s.Redis, "jobs", &lock.Options{Lease: 3 * time.Second, Budget: time.Second})
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/callback"
-	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 )
 
@@ -36,7 +35,7 @@ func BookMarked(ctx context.Context, rdb redis.Cmdable, event string, book func(
 }
 
 // Booking is neap's endpoint.
-func Booking(guard *idempotency.Guard, verify callback.Verify, book func() error) (gate.Gate, error) {
+func Booking(guard *idempotency.Guard, verify callback.Verify, book func() error) (*callback.Endpoint, error) {
 	return callback.New(callback.Stripe(), guard, verify, func(context.Context, *callback.Event) error {
 		return book()
 	}, nil)

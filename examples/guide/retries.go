@@ -43,7 +43,7 @@ func ExportByCounter(ctx context.Context, rdb redis.Cmdable, key string, work fu
 
 // Export is one of two at a time.
 func Export(ctx context.Context, exports *limit.Concurrency, tenant string, work func()) error {
-	slot, err := exports.Acquire(ctx, tenant)
+	slot, err := exports.Try(ctx, tenant)
 	if err != nil {
 		return err
 	}

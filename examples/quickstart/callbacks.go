@@ -25,7 +25,16 @@ func callbackRoutes() []route {
 	}
 }
 
-// callback makes the whole endpoint of a provider, which runs no work.
+// whole is an endpoint as a gate that lets no request pass, since all routes of the
+// quickstart are mounted alike.
+type whole struct{ gate.Endpoint }
+
+func (w whole) Enter(r gate.Request) gate.Pass {
+	reply := w.Serve(r)
+	return gate.Pass{Reply: &reply}
+}
+
+// callback makes the endpoint of a provider, which runs no work.
 func (w wiring) callback(r route) (gate.Gate, error) {
 	p := r.preset()
 	g, err := idempotency.New(w.redis, r.name(), &idempotency.Options{
@@ -34,9 +43,10 @@ func (w wiring) callback(r route) (gate.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return callback.New(p, g, demoVerify, r.handle, &callback.Options{OnError: func(_ context.Context, err error) {
+	e, err := callback.New(p, g, demoVerify, r.handle, &callback.Options{OnError: func(_ context.Context, err error) {
 		slog.Default().Error("an event was not acknowledged", "provider", p.Name, "why", kind(err))
 	}})
+	return whole{e}, err
 }
 
 const signatureHeader = "X-Demo-Signature"

@@ -44,14 +44,14 @@ func (w wiring) open(ctx context.Context) error {
 	return nil
 }
 
-// flash makes the gate of who buys, and the whole endpoint of who looks.
+// flash makes the gate for buyers, and the endpoint that shows the item.
 func (w wiring) flash(r route) (gate.Gate, error) {
 	s, err := w.stock(4 * w.budget)
 	if err != nil {
 		return nil, err
 	}
 	if r.method == "" {
-		return shelf{s}, nil
+		return whole{shelf{s}}, nil
 	}
 	return gate.Reserve(s, gate.ByParam("item"), r.key, &gate.ReserveOptions{
 		Confirm: true, OnError: report(slog.Default()),
@@ -74,7 +74,7 @@ func sold(ctx context.Context, _ asked) result {
 // shelf shows an item.
 type shelf struct{ stock *stock.Stock }
 
-func (s shelf) Enter(r gate.Request) gate.Pass {
+func (s shelf) Serve(r gate.Request) gate.Reply {
 	level, err := s.stock.Left(r.Context(), r.Param("item"))
 	if err != nil {
 		if errors.Is(err, stock.ErrUnknown) || errors.Is(err, stock.ErrItem) {
@@ -90,12 +90,12 @@ func (s shelf) Enter(r gate.Request) gate.Pass {
 	})
 }
 
-func answering(status int, kind string, page map[string]any) gate.Pass {
+func answering(status int, kind string, page map[string]any) gate.Reply {
 	body, err := json.Marshal(page)
 	if err != nil {
-		return gate.Pass{Reply: &gate.Reply{Status: 500}}
+		return gate.Reply{Status: 500}
 	}
-	return gate.Pass{Reply: &gate.Reply{Status: status, Body: append(body, '\n'), Header: []gate.Field{
+	return gate.Reply{Status: status, Body: append(body, '\n'), Header: []gate.Field{
 		{Name: "Content-Type", Value: kind}, {Name: "Cache-Control", Value: "no-store"},
-	}}}
+	}}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
 )
 
 // endpoint is a route as a framework serves it.
@@ -54,7 +55,7 @@ func (w wiring) gate(r route) (gate.Gate, error) {
 	onError := report(slog.Default())
 	if r.exclusive {
 		// Without an answer a limit is decided here, and a lock is refused.
-		l, err := lock.New(w.redis, r.name(), &lock.Options{Budget: min(4*w.budget, lock.DefaultTTL)})
+		l, err := lock.New(w.redis, r.name(), &lock.Options{Budget: min(4*w.budget, lock.DefaultLease)})
 		if err != nil {
 			return nil, err
 		}
@@ -96,11 +97,9 @@ func (w wiring) gate(r route) (gate.Gate, error) {
 	return gate.RateLimit(limiter, r.key, &gate.RateLimitOptions{Cost: r.cost, Count: r.count, OnError: onError}), nil
 }
 
-func (w wiring) observe(_ context.Context, o limit.Observation) {
-	for s := range o.Decision.States() {
-		if s.Shadow && !s.Allowed {
-			w.shadowed(o.Limiter, s.Policy)
-		}
+func (w wiring) observe(_ context.Context, e store.Event) {
+	if e.Outcome == store.ShadowDenied {
+		w.shadowed(e.Name, e.Policy)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestTheLogNamesNoKeyAndNoAddress(t *testing.T) {
 		g := gate.RateLimit(limiter,
 			func(gate.Request) (string, error) { return "", c.err },
 			&gate.RateLimitOptions{OnError: report(slog.New(slog.NewTextHandler(&log, nil)))})
-		nethttp.Middleware(g)(nethttp.Handler(unlimited{})).ServeHTTP(httptest.NewRecorder(),
+		nethttp.Middleware(g)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(),
 			httptest.NewRequest("GET", "/key", nil))
 		if line := log.String(); !strings.Contains(line, c.says) ||
 			strings.Contains(line, "alice") || strings.Contains(line, "10.0.0.1") {
@@ -74,7 +74,7 @@ func TestAShadowIsReportedAndNamesNobody(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	ask := served(t, "/shadow", wiring{shadowed: reportShadow(slog.New(slog.NewTextHandler(&log, nil)))},
-		nethttp.Handler(unlimited{}))
+		http.NotFoundHandler())
 	for range shadow.Limit + 2 {
 		ask("192.0.2.7", "/shadow")
 	}

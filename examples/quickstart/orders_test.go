@@ -144,10 +144,11 @@ func TestALostClaimEndsTheOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim, _, err := g.Begin(t.Context(), "1", "")
+	run, err := g.Begin(t.Context(), "1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	claim := run.Claim
 	ctx := claim.Context()
 	if err := claim.Abandon(t.Context()); err != nil {
 		t.Fatal(err)

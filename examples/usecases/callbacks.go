@@ -20,7 +20,7 @@ import (
 )
 
 // StripeCallbacks is the whole endpoint of Stripe's webhooks.
-func StripeCallbacks(rdb script.Client, secret string, book callback.Handler) (gate.Gate, error) {
+func StripeCallbacks(rdb script.Client, secret string, book callback.Handler) (*callback.Endpoint, error) {
 	guard, err := idempotency.New(rdb, "callbacks", &idempotency.Options{
 		Retention: 4 * 24 * time.Hour, // Stripe sends again for three days
 	})
@@ -43,7 +43,7 @@ func AnyProvider(rdb script.Client) (*idempotency.Guard, error) {
 }
 
 // AdyenCallbacks acknowledges what is rejected, so that it holds up nothing.
-func AdyenCallbacks(guard *idempotency.Guard, verify callback.Verify, book callback.Handler) (gate.Gate, error) {
+func AdyenCallbacks(guard *idempotency.Guard, verify callback.Verify, book callback.Handler) (*callback.Endpoint, error) {
 	return callback.New(callback.Adyen(), guard, verify, book, &callback.Options{
 		AckRejected: true,
 		OnError: func(ctx context.Context, err error) {
@@ -100,13 +100,13 @@ func WeChatCombined() callback.Preset {
 }
 
 // MountCallbacks mounts it on net/http and on Gin.
-func MountCallbacks(endpoint gate.Gate, mux *http.ServeMux, r *gin.Engine) {
+func MountCallbacks(endpoint gate.Endpoint, mux *http.ServeMux, r *gin.Engine) {
 	mux.Handle("POST /callbacks/stripe", nethttp.Handler(endpoint))
 	r.POST("/callbacks/stripe", ginlimit.Handler(endpoint))
 }
 
 // PayPalCallbacks believes PayPal's API, and asks it about nothing that is not signed.
-func PayPalCallbacks(guard *idempotency.Guard, webhookID string, api *http.Client, book callback.Handler) (gate.Gate, error) {
+func PayPalCallbacks(guard *idempotency.Guard, webhookID string, api *http.Client, book callback.Handler) (*callback.Endpoint, error) {
 	verify := PayPalVerify(webhookID, NewPayPalCerts("api.paypal.com", nil, nil))
 	verify = PayPalLookup(verify, api, "https://api-m.paypal.com")
 	return callback.New(callback.PayPal(), guard, verify, book, nil)

@@ -131,10 +131,11 @@ func TestDrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim, _, err := guard.Begin(t.Context(), "1", "")
+	run, err := guard.Begin(t.Context(), "1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	claim := run.Claim
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if err := Drain(ended, guard); err == nil {

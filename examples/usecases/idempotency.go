@@ -105,8 +105,8 @@ func Consume(ctx context.Context, guard *idempotency.Guard, id string,
 		return pay(ctx)
 	})
 	switch {
-	case errors.Is(err, idempotency.ErrNoResult):
-		return nil // it was done, and what came of it cannot be read any more
+	case errors.Is(err, idempotency.ErrNoResult), errors.Is(err, idempotency.ErrUnreadable):
+		return nil // it was done, and its result is gone
 	case errors.Is(err, idempotency.ErrInDoubt):
 		return park(ctx, id) // for people to look at: a delivery alone does not settle it
 	case err != nil:

@@ -21,6 +21,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/echolimit"
 	"github.com/neap-go/neap/fiberlimit"
 	"github.com/neap-go/neap/ginlimit"
@@ -187,7 +188,7 @@ func OpenByForce(ctx context.Context, locker *lock.Locker) error {
 	if err != nil || !state.Held {
 		return err
 	}
-	slog.WarnContext(ctx, "forcing a lock open", "holds", state.Holds, "fence", state.Fence, "ttl", state.TTL)
+	slog.WarnContext(ctx, "forcing a lock open", "holds", state.Holds, "fence", state.Fence, "lease", state.Lease)
 	_, err = locker.ForceRelease(ctx, "param:order=17")
 	return err
 }
@@ -198,11 +199,9 @@ func Trial(rdb script.Client) (*limit.Limiter, error) {
 		limit.TokenBucket{Rate: 10, Per: time.Second, Burst: 20},
 		limit.Shadow(limit.FixedWindow{Name: "daily", Limit: 1000, Window: 24 * time.Hour}),
 	}, &limit.Options{
-		Observer: func(ctx context.Context, o limit.Observation) {
-			for state := range o.Decision.States() {
-				if state.Shadow && !state.Allowed {
-					slog.InfoContext(ctx, "would be denied", "limiter", o.Limiter, "policy", state.Policy)
-				}
+		Observer: func(ctx context.Context, e store.Event) {
+			if e.Outcome == store.ShadowDenied {
+				slog.InfoContext(ctx, "would be denied", "limiter", e.Name, "policy", e.Policy)
 			}
 		},
 	})
@@ -212,10 +211,10 @@ func Trial(rdb script.Client) (*limit.Limiter, error) {
 func WhenRedisIsDown(ctx context.Context, rdb script.Client, policies []limit.Policy) (*limit.Limiter, error) {
 	limiter, err := limit.New(rdb, "api", policies, &limit.Options{
 		Fail: limit.FailOpen, // FailClosed answers 503; the default, FailLocal, limits in this process
-		Observer: func(ctx context.Context, o limit.Observation) {
-			if o.Cause != nil && o.Outcome != limit.Canceled {
+		Observer: func(ctx context.Context, e store.Event) {
+			if e.Class != nil && e.Outcome != store.Canceled {
 				slog.WarnContext(ctx, "Redis did not decide",
-					"limiter", o.Limiter, "outcome", o.Outcome, "why", o.Cause, "took", o.Duration)
+					"limiter", e.Name, "outcome", e.Outcome, "why", e.Class, "took", e.Duration)
 			}
 		},
 	})

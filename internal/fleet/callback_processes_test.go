@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -47,9 +46,7 @@ func callbackChild(words []string) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(instances[framework](process{}, endpoint, func(context.Context, func(string, string)) (int, string) {
-		return http.StatusTeapot, ""
-	}))
+	fmt.Println(endpoints[framework](process{}, endpoint))
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch in.Text() {
 		case "finish":

@@ -72,21 +72,49 @@ var instances = map[string]func(t testing.TB, g gate.Gate, do work) (address str
 			status, body := do(c.UserContext(), c.Response().Header.Add)
 			return c.Status(status).SendString(body)
 		})
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() { _ = app.Listener(ln) }()
-		t.Cleanup(func() {
-			_ = app.ShutdownWithTimeout(time.Second)
-			_ = ln.Close()
-		})
-		return ln.Addr().String()
+		return listening(t, app)
+	},
+}
+
+// endpoints serve POST /orders/{id} by an endpoint, each with its framework's adapter.
+var endpoints = map[string]func(t testing.TB, e gate.Endpoint) (address string){
+	"nethttp": func(t testing.TB, e gate.Endpoint) string {
+		mux := http.NewServeMux()
+		mux.Handle("POST /orders/{id}", nethttp.Handler(e))
+		return served(t, mux)
+	},
+	"gin": func(t testing.TB, e gate.Endpoint) string {
+		engine := gin.New()
+		engine.POST("/orders/:id", ginlimit.Handler(e))
+		return served(t, engine)
+	},
+	"echo": func(t testing.TB, e gate.Endpoint) string {
+		app := echo.New()
+		app.POST("/orders/:id", echolimit.Handler(e))
+		return served(t, app)
+	},
+	"fiber": func(t testing.TB, e gate.Endpoint) string {
+		app := fiber.New(fiber.Config{DisableStartupMessage: true})
+		app.Post("/orders/:id", fiberlimit.Handler(e))
+		return listening(t, app)
 	},
 }
 
 // frameworks are the names of the instances.
 var frameworks = slices.Sorted(maps.Keys(instances))
+
+func listening(t testing.TB, app *fiber.App) (address string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = app.Listener(ln) }()
+	t.Cleanup(func() {
+		_ = app.ShutdownWithTimeout(time.Second)
+		_ = ln.Close()
+	})
+	return ln.Addr().String()
+}
 
 func served(t testing.TB, h http.Handler) (address string) {
 	server := httptest.NewServer(h)

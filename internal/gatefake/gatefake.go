@@ -1,4 +1,4 @@
-// Package gatefake has gates, and a Redis for gates, for the tests of the
+// Package gatefake has gates, endpoints, and a Redis for gates, for the tests of the
 // adapters.
 package gatefake
 
@@ -13,6 +13,12 @@ type Func func(gate.Request) gate.Pass
 
 // Enter calls the function.
 func (f Func) Enter(q gate.Request) gate.Pass { return f(q) }
+
+// Endpoint makes an endpoint of a function.
+type Endpoint func(gate.Request) gate.Reply
+
+// Serve calls the function.
+func (f Endpoint) Serve(q gate.Request) gate.Reply { return f(q) }
 
 // Leaving is a gate that captures 100 bytes and keeps what Leave was called
 // with. It is for one request at a time.

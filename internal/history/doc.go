@@ -1,4 +1,4 @@
-// Package history notes what concurrent workers asked and were told while the
-// server was troubled, and has porcupine check whether one operation after the
-// other could have told them so.
+// Package history records what concurrent workers asked and what they were answered
+// while a server failed. Porcupine then checks whether the answers are those of one
+// operation after another.
 package history

@@ -85,7 +85,7 @@ func (v *served) leave(ctx context.Context, now time.Duration) error {
 }
 
 func (v *served) arrive(ctx context.Context, c *limit.Concurrency, now time.Duration) error {
-	slot, err := c.Acquire(ctx, subject)
+	slot, err := c.Try(ctx, subject)
 	if err != nil {
 		return err
 	}

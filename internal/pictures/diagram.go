@@ -153,7 +153,7 @@ func (g *diagram) captionAt() (x, y float64) {
 }
 
 func (g *diagram) drawing() string {
-	d := svg.New(g.width(), g.height(), g.title, g.told())
+	d := svg.New(g.width(), g.height(), g.title, g.description())
 	d.Text(16, 32, svg.Title, g.title)
 	d.Rect("group", g.box(g.group.name), 8)
 	x, y := g.captionAt()
@@ -192,8 +192,8 @@ func head(d *svg.Drawing, at, edge svg.Point) {
 		svg.Number(x+edge.Y*half), svg.Number(y+edge.X*half), svg.Number(x-edge.Y*half), svg.Number(y-edge.X*half)))
 }
 
-// told is the diagram in words.
-func (g *diagram) told() string {
+// description is the diagram in words.
+func (g *diagram) description() string {
 	all := make([]string, 0, len(g.states)+len(g.arrows)+len(g.notes))
 	for _, s := range g.states {
 		all = append(all, fmt.Sprintf("%s: %s.", s.name, s.told))

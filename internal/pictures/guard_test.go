@@ -15,14 +15,14 @@ import (
 func TestGuardMovesAsDrawn(t *testing.T) {
 	t.Parallel()
 	const lease, keep = time.Minute, time.Hour
-	begin := script.New("guard_begin.lua", lua.GuardBegin)
+	begin := script.FromFS(lua.FS, "guard_begin.lua")
 	begins := func(name, owner, policy, print string) step {
 		return step{name: name, do: func(b *bench) {
 			b.call(begin, owner, print, fmt.Sprintf("%d %d %s", lease.Milliseconds(), keep.Milliseconds(), policy))
 		}}
 	}
-	calls := func(name, script_, source string, args ...any) step {
-		sc := script.New(script_, source)
+	calls := func(name, file string, args ...any) step {
+		sc := script.FromFS(lua.FS, file)
 		return step{name: name, do: func(b *bench) { b.call(sc, args...) }}
 	}
 	ms := keep.Milliseconds()
@@ -39,25 +39,25 @@ func TestGuardMovesAsDrawn(t *testing.T) {
 	for _, who := range []string{"me", "other"} {
 		by := map[string]string{"other": " by another"}[who]
 		events = append(events,
-			calls("renew"+by, "guard_renew.lua", lua.GuardRenew, who, lease.Milliseconds(), ms),
-			calls("complete"+by, "guard_complete.lua", lua.GuardComplete, who, "done", ms, 7, 1, "print", "result"),
-			calls("complete, without a result"+by, "guard_complete.lua", lua.GuardComplete, who, "gone", ms, 7, 1, "print", ""))
+			calls("renew"+by, "guard_renew.lua", who, lease.Milliseconds(), ms),
+			calls("complete"+by, "guard_complete.lua", who, "done", ms, 7, 1, "print", "result"),
+			calls("complete, without a result"+by, "guard_complete.lua", script.FromFS(lua.FS, "guard_complete.lua").Source(), who, "gone", ms, 7, 1, "print", ""))
 		for _, how := range []string{"free", "doubt", "undo"} {
-			events = append(events, calls("abandon "+how+by, "guard_abandon.lua", lua.GuardAbandon, who, how, ms, ms))
+			events = append(events, calls("abandon "+how+by, "guard_abandon.lua", who, how, ms, ms))
 		}
 	}
 	for _, state := range []string{"free", "done", "gone"} {
-		events = append(events, calls("resolve "+state, "guard_resolve.lua", lua.GuardResolve, "operator", state, ms, ""))
+		events = append(events, calls("resolve "+state, "guard_resolve.lua", "operator", state, ms, ""))
 	}
 	events = append(events, late,
-		calls("forget", "guard_forget.lua", lua.GuardForget),
-		calls("inspect", "guard_inspect.lua", lua.GuardInspect),
+		calls("forget", "guard_forget.lua"),
+		calls("inspect", "guard_inspect.lua"),
 		step{name: "retention", time: true, do: func(b *bench) { b.pass(keep) }})
 
 	mine := begins("", "me", "retry", "print")
 	asked := []step{begins("", "earlier", "retry", "print"), late, begins("", "me", "reconcile", "print")}
 	ends := func(how string, args ...any) step {
-		return calls("", "guard_"+how+".lua", map[string]string{"complete": lua.GuardComplete, "abandon": lua.GuardAbandon}[how], args...)
+		return calls("", "guard_"+how+".lua", args...)
 	}
 	ways := [][]step{
 		{},

@@ -14,9 +14,9 @@ import (
 func TestLockMovesAsDrawn(t *testing.T) {
 	t.Parallel()
 	const ttl, keep = time.Minute, time.Hour
-	acquire, release := script.New("lock_acquire.lua", lua.LockAcquire), script.New("lock_release.lua", lua.LockRelease)
-	extend, force := script.New("lock_extend.lua", lua.LockExtend), script.New("lock_force.lua", lua.LockForce)
-	inspect := script.New("lock_inspect.lua", lua.LockInspect)
+	acquire, release := script.FromFS(lua.FS, "lock_acquire.lua"), script.FromFS(lua.FS, "lock_release.lua")
+	extend, force := script.FromFS(lua.FS, "lock_extend.lua"), script.FromFS(lua.FS, "lock_force.lua")
+	inspect := script.FromFS(lua.FS, "lock_inspect.lua")
 	acquires := func(name, owner, hold string) step {
 		return step{name: name, do: func(b *bench) { b.call(acquire, owner, hold, ttl.Milliseconds(), keep.Milliseconds(), "") }}
 	}
@@ -85,7 +85,7 @@ func TestLockMovesAsDrawn(t *testing.T) {
 			ways = append(ways, both, append(both, lapses))
 			events = append(events, acquires("acquire by its owner, another hold", me.owner, me.other))
 		} else {
-			events = append(events, on("hand on", release, me.hold, "heir", ttl.Milliseconds(), keep.Milliseconds()))
+			events = append(events, on("hand on", release, me.hold, "successor", ttl.Milliseconds(), keep.Milliseconds()))
 		}
 		for m := range explore(t, ways, events, where, record) {
 			moved[m] = true

@@ -5,9 +5,17 @@ import (
 	"github.com/neap-go/neap/core/gate/internal/isnil"
 )
 
-// RequireGate panics when g is nil, or an interface around a nil: a route that looks guarded and is not should not start. where names the call.
+// RequireGate panics if g is nil or an interface that holds a nil: a route that looks
+// guarded and is not should not start. where names the call.
 func RequireGate(where string, g gate.Gate) {
 	if isnil.Value(g) {
 		panic(where + ": the gate is nil")
+	}
+}
+
+// RequireEndpoint does the same for an endpoint.
+func RequireEndpoint(where string, e gate.Endpoint) {
+	if isnil.Value(e) {
+		panic(where + ": the endpoint is nil")
 	}
 }

@@ -65,10 +65,10 @@ func (a answer) isHeld(t testing.TB) {
 // exclusiveRows: of many requests at once, those of one order run one after
 // the other, all of them if they wait; the others are refused.
 func exclusiveRows(t *testing.T, d Driver) {
-	for name, wait := range map[string]bool{"Wait": true, "Refuse": false} {
+	for name, wait := range map[string]time.Duration{"Wait": patience(), "Refuse": 0} {
 		t.Run(name, func(t *testing.T) {
 			const requests = 50
-			l := newLocker(t, d, lock.Options{Wait: patience()})
+			l := newLocker(t, d, lock.Options{})
 			var running, handled, last atomic.Int64
 			address := exclusive(t, d, l, &gate.ExclusiveOptions{Wait: wait}, func(x Exchange) error {
 				if n := running.Add(1); n > 1 {
@@ -103,7 +103,7 @@ func exclusiveRows(t *testing.T, d Driver) {
 				})
 			}
 			wg.Wait()
-			if done.Load() != handled.Load() || done.Load() == 0 || wait && refused.Load() != 0 {
+			if done.Load() != handled.Load() || done.Load() == 0 || wait > 0 && refused.Load() != 0 {
 				t.Errorf("%d done, %d handled, %d refused", done.Load(), handled.Load(), refused.Load())
 			}
 		})
@@ -227,7 +227,7 @@ func exclusiveGone(t *testing.T, d Driver) {
 // exclusiveLost: a lock that is lost ends the handler's context, and what the
 // handler then answers is sent.
 func exclusiveLost(t *testing.T, d Driver) {
-	l := newLocker(t, d, lock.Options{TTL: 6 * time.Second})
+	l := newLocker(t, d, lock.Options{Lease: 6 * time.Second})
 	told := make(chan error, 16)
 	options := &gate.ExclusiveOptions{OnError: func(_ gate.Request, err error) { told <- err }}
 	address := exclusive(t, d, l, options, func(x Exchange) error {

@@ -47,11 +47,11 @@ func expectContinue(t *testing.T, d Driver) {
 		route("/form", gate.RateLimit(perHour(t, "form", 1000), gate.ByForm("a", small), nil)),
 		route("/json", gate.RateLimit(perHour(t, "json", 1000), gate.ByJSON("/a", small), nil)),
 		route("/once", gate.Idempotent(guard, gate.Everyone, &gate.IdempotentOptions{MaxBody: max})),
-		{Method: "POST", Pattern: "/endpoint", Endpoint: enter(func(q gate.Request) gate.Pass {
+		{Method: "POST", Pattern: "/endpoint", Endpoint: serve(func(q gate.Request) gate.Reply {
 			if _, err := q.Body(max); err != nil {
-				return gate.Pass{Reply: &gate.Reply{Status: 413}}
+				return gate.Reply{Status: 413}
 			}
-			return gate.Pass{Reply: &gate.Reply{Status: 200}}
+			return gate.Reply{Status: 200}
 		})},
 		{Method: "GET", Pattern: "/smuggled", Handler: never(t)},
 	}})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
@@ -107,12 +108,12 @@ func claimed(t testing.TB, x Exchange) *idempotency.Claim {
 // idempotentOnce: of many that are the same at once one runs. It waits until
 // all the others have been refused, or with Wait have come.
 func idempotentOnce(t *testing.T, d Driver) {
-	for name, wait := range map[string]bool{"Refuse": false, "Wait": true} {
+	for name, wait := range map[string]time.Duration{"Refuse": 0, "Wait": patience()} {
 		t.Run(name, func(t *testing.T) {
 			const requests = 50
-			g := newGuard(t, d, idempotency.Options{Wait: patience()})
+			g := newGuard(t, d, idempotency.Options{})
 			var runs, came, refused atomic.Int64
-			others := func() bool { return refused.Load() == requests-1 || wait && came.Load() == requests }
+			others := func() bool { return refused.Load() == requests-1 || wait > 0 && came.Load() == requests }
 			route := guarded(g, &gate.IdempotentOptions{Wait: wait}, func(x Exchange) error {
 				claimed(t, x)
 				await(t, "the others", others)
@@ -134,7 +135,7 @@ func idempotentOnce(t *testing.T, d Driver) {
 					switch {
 					case err != nil:
 						t.Error(err)
-					case a.status == 409 && !wait:
+					case a.status == 409 && wait == 0:
 						refused.Add(1)
 						a.isInFlight(t)
 					case a.header.Get("Idempotent-Replayed") == "":
@@ -147,7 +148,7 @@ func idempotentOnce(t *testing.T, d Driver) {
 				})
 			}
 			wg.Wait()
-			if runs.Load() != 1 || first.Load() != 1 || first.Load()+replayed.Load()+refused.Load() != requests || !wait && replayed.Load() > 0 {
+			if runs.Load() != 1 || first.Load() != 1 || first.Load()+replayed.Load()+refused.Load() != requests || wait == 0 && replayed.Load() > 0 {
 				t.Errorf("%d runs, %d first answers, %d replayed, %d refused",
 					runs.Load(), first.Load(), replayed.Load(), refused.Load())
 			}

@@ -164,7 +164,8 @@ func idempotentInner(t *testing.T, d Driver) {
 			ask("it runs", "tea", "19", 201)
 			ask("a limit inside is reached", "tea", "20", 429)
 			ask("and still", "tea", "20", 429)
-			claim, _, err := g.Begin(t.Context(), gate.IdempotencyScope("header:x-account=alice", "POST", "/orders", "20"), "")
+			run, err := g.Begin(t.Context(), gate.IdempotencyScope("header:x-account=alice", "POST", "/orders", "20"), "")
+			claim := run.Claim
 			if claim != nil || !errors.Is(err, idempotency.ErrMismatch) {
 				t.Errorf("of a request that was refused inside: %v, %v", claim, err)
 			}

@@ -118,7 +118,7 @@ func idempotentRefusals(t *testing.T, d Driver) {
 
 // idempotentReused: another request under a key is told so while the first runs.
 func idempotentReused(t *testing.T, d Driver) {
-	g := newGuard(t, d, idempotency.Options{Wait: patience()})
+	g := newGuard(t, d, idempotency.Options{})
 	var runs atomic.Int64
 	running, finish := make(chan struct{}, 16), make(chan struct{})
 	end := sync.OnceFunc(func() { close(finish) })

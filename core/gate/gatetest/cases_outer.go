@@ -45,10 +45,11 @@ func outerCounts(t *testing.T, d Driver) {
 		},
 		422: func(t *testing.T) gate.Gate {
 			g := newGuard(t, d, idempotency.Options{})
-			claim, _, err := g.Begin(t.Context(), gate.IdempotencyScope("everyone", "POST", "/orders", "17"), "another")
+			run, err := g.Begin(t.Context(), gate.IdempotencyScope("everyone", "POST", "/orders", "17"), "another")
 			if err != nil {
 				t.Fatal(err)
 			}
+			claim := run.Claim
 			if err := claim.Conclude(t.Context(), idempotency.DoneWithout()); err != nil {
 				t.Fatal(err)
 			}

@@ -85,9 +85,9 @@ func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Contex
 			},
 		}, {
 			Method: "GET", Pattern: "/endpoint",
-			Endpoint: enter(func(q gate.Request) gate.Pass {
+			Endpoint: serve(func(q gate.Request) gate.Reply {
 				on(q.Context(), q.Value("user"))
-				return gate.Pass{Reply: &gate.Reply{Status: 200}}
+				return gate.Reply{Status: 200}
 			}),
 		}},
 	})

@@ -91,7 +91,7 @@ type Route struct {
 	Gates   []gate.Gate
 	Handler Handler
 	// Endpoint, when set, is mounted with the adapter's Handler instead.
-	Endpoint gate.Gate
+	Endpoint gate.Endpoint
 }
 
 // Handler answers a request. It returns an error only where Driver.Errors

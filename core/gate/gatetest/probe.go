@@ -15,6 +15,11 @@ type enter func(gate.Request) gate.Pass
 
 func (f enter) Enter(q gate.Request) gate.Pass { return f(q) }
 
+// serve is an endpoint.
+type serve func(gate.Request) gate.Reply
+
+func (f serve) Serve(q gate.Request) gate.Reply { return f(q) }
+
 // pass is a gate that decides the same of every request.
 func pass(p gate.Pass) gate.Gate {
 	return enter(func(gate.Request) gate.Pass { return p })

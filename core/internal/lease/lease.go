@@ -14,7 +14,7 @@ const Renewals = 3
 
 // Terms are what the leases of one kind have in common.
 type Terms struct {
-	TTL       time.Duration
+	Lease     time.Duration
 	NoRenewal bool
 	MaxHold   time.Duration // 0 is no end
 
@@ -70,7 +70,7 @@ func (l *Lease) Begin(h Holder, terms *Terms, granted time.Time, ttl time.Durati
 		return false
 	}
 	h.Held()
-	next := granted.Add(terms.TTL / Renewals)
+	next := granted.Add(terms.Lease / Renewals)
 	if terms.NoRenewal || l.ends.Before(next) { // by MaxHold
 		l.lapses = time.AfterFunc(time.Until(l.ends), l.lapse)
 	} else {
@@ -218,8 +218,8 @@ func (l *Lease) renew() {
 		return
 	}
 	began := time.Now()
-	pause := l.terms.TTL / Renewals
-	if l.Extend(context.Background(), l.terms.TTL) != nil {
+	pause := l.terms.Lease / Renewals
+	if l.Extend(context.Background(), l.terms.Lease) != nil {
 		pause = min(pause/Renewals, time.Second)
 	}
 	l.mu.Lock()

@@ -71,7 +71,7 @@ func begin(t *testing.T, terms *Terms, answer func(int, time.Duration) (time.Dur
 	h := &holder{answer: answer, began: time.Now(), parent: t.Context()}
 	terms.Expired, terms.MaxHeld = errExpired, errMaxHeld
 	l := &Lease{}
-	if !l.Begin(h, terms, h.began, terms.TTL) || h.held != 1 {
+	if !l.Begin(h, terms, h.began, terms.Lease) || h.held != 1 {
 		t.Fatal("it does not begin")
 	}
 	return l, h
@@ -86,9 +86,9 @@ func TestEndsAMarginBeforeTheLease(t *testing.T) {
 		renewals int // that are answered
 		want     time.Duration
 	}{
-		"renewed never":   {Terms{TTL: ttl}, 0, ttl},
-		"renewed twice":   {Terms{TTL: ttl}, 2, 2*ttl/Renewals + ttl},
-		"without renewal": {Terms{TTL: ttl, NoRenewal: true}, 9, ttl},
+		"renewed never":   {Terms{Lease: ttl}, 0, ttl},
+		"renewed twice":   {Terms{Lease: ttl}, 2, 2*ttl/Renewals + ttl},
+		"without renewal": {Terms{Lease: ttl, NoRenewal: true}, 9, ttl},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +125,7 @@ func TestEndsAMarginBeforeTheLease(t *testing.T) {
 func TestRenewsAtAThird(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{TTL: ttl}, func(n int, ttl time.Duration) (time.Duration, error, error) {
+		l, h := begin(t, &Terms{Lease: ttl}, func(n int, ttl time.Duration) (time.Duration, error, error) {
 			if n == 3 || n == 4 { // asked again sooner
 				return away(n, ttl)
 			}
@@ -153,7 +153,7 @@ func TestRenewsAtAThird(t *testing.T) {
 func TestWhatIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{TTL: ttl}, func(int, time.Duration) (time.Duration, error, error) { return 0, errLost, nil })
+		l, h := begin(t, &Terms{Lease: ttl}, func(int, time.Duration) (time.Duration, error, error) { return 0, errLost, nil })
 		ctx := l.Context()
 		<-ctx.Done()
 		if took := time.Since(h.began); took != ttl/Renewals || context.Cause(ctx) != errLost || l.Err() != errLost || h.lost != 1 {
@@ -168,7 +168,7 @@ func TestWhatIsLost(t *testing.T) {
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{TTL: ttl, NoRenewal: true}, granted)
+		l, h := begin(t, &Terms{Lease: ttl, NoRenewal: true}, granted)
 		time.Sleep(time.Second)
 		h.answers(time.Second, granted) // which the lease counts
 		if err := l.Extend(t.Context(), 10*time.Second); err != nil {
@@ -192,7 +192,7 @@ func TestExtend(t *testing.T) {
 func TestAnAnswerBehindTheEndIsNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{TTL: ttl}, granted)
+		l, h := begin(t, &Terms{Lease: ttl}, granted)
 		h.answers(2*time.Second, granted)
 		time.Sleep(ttl/Renewals + time.Second)
 		synctest.Wait()
@@ -213,7 +213,7 @@ func TestBeginsTooLate(t *testing.T) {
 		}{{ttl - margin(ttl) - 1, true}, {ttl - margin(ttl), false}, {time.Hour, false}} {
 			h := &holder{answer: granted, began: time.Now(), parent: t.Context()}
 			l := &Lease{}
-			if got := l.Begin(h, &Terms{TTL: ttl, Expired: errExpired}, time.Now().Add(-c.ago), ttl); got != c.want {
+			if got := l.Begin(h, &Terms{Lease: ttl, Expired: errExpired}, time.Now().Add(-c.ago), ttl); got != c.want {
 				t.Errorf("asked %v ago: %v", c.ago, got)
 			}
 			if c.want {
@@ -235,7 +235,7 @@ func TestBeginsTooLate(t *testing.T) {
 func TestMaxHoldIsTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{TTL: ttl, MaxHold: 10 * time.Second}, granted)
+		l, h := begin(t, &Terms{Lease: ttl, MaxHold: 10 * time.Second}, granted)
 		<-l.Context().Done()
 		if took := time.Since(h.began); took != 10*time.Second-margin(time.Second) || l.Err() != errMaxHeld {
 			t.Error(took, l.Err())
@@ -252,7 +252,7 @@ func TestMaxHoldBeginsWithTheQuestion(t *testing.T) {
 		h := &holder{answer: granted, began: time.Now(), parent: t.Context()}
 		time.Sleep(2 * time.Second)
 		l := &Lease{}
-		l.Begin(h, &Terms{TTL: ttl, MaxHold: 5 * time.Second, MaxHeld: errMaxHeld}, h.began, ttl)
+		l.Begin(h, &Terms{Lease: ttl, MaxHold: 5 * time.Second, MaxHeld: errMaxHeld}, h.began, ttl)
 		<-l.Context().Done()
 		if took := time.Since(h.began); took > 5*time.Second || l.Err() != errMaxHeld {
 			t.Error(took, l.Err())
@@ -274,7 +274,7 @@ func TestMargin(t *testing.T) {
 func TestContextIsOfTheParent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, h := begin(t, &Terms{TTL: ttl}, granted)
+		l, h := begin(t, &Terms{Lease: ttl}, granted)
 		parent, cancel := context.WithCancelCause(t.Context())
 		h.parent = parent
 		ctx := l.Context()
@@ -301,7 +301,7 @@ func TestContextIsOfTheParent(t *testing.T) {
 func TestErrIsRightBeforeTheTimers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		terms := &Terms{TTL: ttl, NoRenewal: true}
+		terms := &Terms{Lease: ttl, NoRenewal: true}
 		l, h := begin(t, terms, granted)
 		l.lapses.Stop() // as it is while the process does not run
 		time.Sleep(ttl - margin(ttl) - 1)

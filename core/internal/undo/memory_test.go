@@ -52,8 +52,8 @@ func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measu
 		undoing func() int
 	}{
 		{"lock", func(ctx context.Context, key string) error { _, err := locker.Try(ctx, key); return err }, func() int { return locker.Stats().Undoing }},
-		{"claim", func(ctx context.Context, key string) error { _, _, err := guard.Begin(ctx, key, key); return err }, func() int { return guard.Stats().Undoing }},
-		{"slot", func(ctx context.Context, key string) error { _, err := slots.Acquire(ctx, key); return err }, func() int { return slots.Stats().Undoing }},
+		{"claim", func(ctx context.Context, key string) error { _, err := guard.Begin(ctx, key, key); return err }, func() int { return guard.Stats().Undoing }},
+		{"slot", func(ctx context.Context, key string) error { _, err := slots.Try(ctx, key); return err }, func() int { return slots.Stats().Undoing }},
 		{"reservation", func(ctx context.Context, key string) error {
 			_, err := shop.Reserve(ctx, key, "b", "i", nil)
 			return err

@@ -1,6 +1,6 @@
 package main
 
-// nethttpBugs are planted in nethttp and in core/gate/gatehttp, which Gin and
+// nethttpBugs are mutants of nethttp and in core/gate/gatehttp, which Gin and
 // Echo share.
 var nethttpBugs = []bug{
 	{
@@ -43,8 +43,8 @@ var nethttpBugs = []bug{
 		"a nil gate is mounted",
 	},
 	{
-		"nethttp/middleware.go", "gatehttp.WriteReply(w, r.Method, gate.Unanswered())", "",
-		"an endpoint whose gate does not reply answers an empty 200",
+		"nethttp/middleware.go", "gatehttp.WriteReply(w, r.Method, &reply)", "_ = reply",
+		"an endpoint's answer is not sent",
 	},
 	{
 		"nethttp/request.go", `return strings.TrimSuffix(pattern, "{$}")`, "return pattern",
@@ -266,7 +266,7 @@ var nethttpBugs = []bug{
 		"requests of different keys exclude each other",
 	},
 	{
-		"core/gate/exclusive.go", "g.acquire = locker.Acquire", "_ = locker.Acquire",
+		"core/gate/exclusive.go", "g.acquire = mustWait(\"Exclusive\", locker.WithWait, opts.Wait).Acquire", "_ = mustWait(\"Exclusive\", locker.WithWait, opts.Wait).Acquire",
 		"a request that may wait is refused",
 	},
 	{
@@ -322,7 +322,7 @@ var nethttpBugs = []bug{
 		"another request under a key is given the first answer",
 	},
 	{
-		"core/gate/idempotent.go", "\t\tg.begin = guard.Await\n", "\t\t_ = guard.Await\n",
+		"core/gate/idempotent.go", "g.begin = mustWait(\"Idempotent\", guard.WithWait, own.Wait).Await", "_ = mustWait(\"Idempotent\", guard.WithWait, own.Wait).Await",
 		"a request that may wait is refused",
 	},
 	{

@@ -11,28 +11,27 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// trouble is what befalls a server and its clients as a history goes on: replies
-// are lost and late, connections end, scripts are flushed, and once the server
-// stands still.
-type trouble struct {
+// faults make a server and its clients fail while a history is made: replies are lost
+// or late, connections end, scripts are flushed, and once the server is paused.
+type faults struct {
 	srv   *redistest.Server
 	admin *redis.Client
 	proxy *redistest.Proxy
 	mu    sync.Mutex
 	rng   *rand.Rand
 	pause int // at which operation
-	done  int // operations that there was trouble for
+	done  int // operations that there were faults for
 }
 
-// newTrouble starts a server of its own.
-func newTrouble(t *testing.T) *trouble {
+// newFaults starts a server of its own.
+func newFaults(t *testing.T) *faults {
 	t.Helper()
 	srv := redistest.NewStandalone(t)
-	return &trouble{srv: srv, admin: srv.Admin(t), proxy: srv.Proxy(t)}
+	return &faults{srv: srv, admin: srv.Admin(t), proxy: srv.Proxy(t)}
 }
 
-// client is a client of the library's that meets with the trouble.
-func (x *trouble) client(t *testing.T) *redis.Client {
+// client is a client of the library whose connections the faults affect.
+func (x *faults) client(t *testing.T) *redis.Client {
 	t.Helper()
 	return x.srv.Client(t, func(o *redis.Options) {
 		o.Dialer, o.PoolSize = x.proxy.Dial, 50
@@ -40,16 +39,15 @@ func (x *trouble) client(t *testing.T) *redis.Client {
 	})
 }
 
-// begin begins the trouble of a history.
-func (x *trouble) begin(seed uint64) {
+// begin begins the faults of a history.
+func (x *faults) begin(seed uint64) {
 	x.rng = rand.New(rand.NewPCG(seed, 0))
 	x.pause, x.done = x.rng.IntN(perRun), 0
 }
 
-// reach makes the trouble that there is until so many operations were answered:
-// by that, and not by how many were asked, since trouble that nothing can be
-// answered in would breed more of it.
-func (x *trouble) reach(t *testing.T, answered int) {
+// reach makes the faults that are due once so many operations were answered. It counts
+// answers, not questions: otherwise a fault that prevents all answers would cause more.
+func (x *faults) reach(t *testing.T, answered int) {
 	t.Helper()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -58,7 +56,7 @@ func (x *trouble) reach(t *testing.T, answered int) {
 	}
 }
 
-func (x *trouble) at(t *testing.T, op int) {
+func (x *faults) at(t *testing.T, op int) {
 	t.Helper()
 	switch {
 	case op == x.pause:

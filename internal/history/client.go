@@ -8,21 +8,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Post counts what one operation sent, and what of it was answered.
-type Post struct {
+// Calls counts what one operation sent, and what of it was answered.
+type Calls struct {
 	sent, answered atomic.Int64
 	Saw            func(args []any) // called with each command; nil calls nothing
 }
 
-type postKey struct{}
+type callsKey struct{}
 
-// WithPost has the commands that are sent with ctx be counted.
-func WithPost(ctx context.Context, p *Post) context.Context {
-	return context.WithValue(ctx, postKey{}, p)
+// WithCalls counts the commands that are sent with ctx.
+func WithCalls(ctx context.Context, p *Calls) context.Context {
+	return context.WithValue(ctx, callsKey{}, p)
 }
 
 // Doubts is how many commands had no answer.
-func (p *Post) Doubts() int { return int(p.sent.Load() - p.answered.Load()) }
+func (p *Calls) Doubts() int { return int(p.sent.Load() - p.answered.Load()) }
 
 // Client counts for the operation whose context it is given. When the history is
 // over, it answers each command with a 1 and sends nothing: what is left of the
@@ -30,7 +30,7 @@ func (p *Post) Doubts() int { return int(p.sent.Load() - p.answered.Load()) }
 // them, and does not keep the server from the histories that follow.
 type Client struct {
 	*redis.Client
-	Diary *Diary // nil is never over
+	Recorder *Recorder // nil is never over
 
 	// Stray sends what belongs to no operation, such as an undo; nil only sends.
 	Stray func(ctx context.Context, cmd redis.Cmder, send func() (answered bool, err error)) error
@@ -38,7 +38,7 @@ type Client struct {
 
 // Process sends a command.
 func (c Client) Process(ctx context.Context, cmd redis.Cmder) error {
-	if reply, ok := cmd.(interface{ SetVal(val any) }); ok && c.Diary != nil && c.Diary.over.Load() {
+	if reply, ok := cmd.(interface{ SetVal(val any) }); ok && c.Recorder != nil && c.Recorder.over.Load() {
 		reply.SetVal(int64(1))
 		return nil
 	}
@@ -47,7 +47,7 @@ func (c Client) Process(ctx context.Context, cmd redis.Cmder) error {
 		_, reply := errors.AsType[redis.Error](err)
 		return err == nil || reply, err
 	}
-	p, ok := ctx.Value(postKey{}).(*Post)
+	p, ok := ctx.Value(callsKey{}).(*Calls)
 	switch {
 	case ok:
 		if p.Saw != nil {

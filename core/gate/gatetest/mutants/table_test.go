@@ -7,7 +7,7 @@ import (
 )
 
 // TestTablesApply: a table that the code has moved away from is noticed with
-// the other tests, not at the next planting.
+// the other tests, not in the next nightly run.
 func TestTablesApply(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "..")
@@ -36,7 +36,7 @@ func TestSourceIsRefused(t *testing.T) {
 		"no file":   {file: "b.go", old: "one", new: "two"},
 	} {
 		if _, err := b.source(root); err == nil {
-			t.Errorf("%s: the bug was planted", name)
+			t.Errorf("%s: the mutant was made", name)
 		}
 	}
 	got, err := bug{file: "a.go", old: "one", new: "1"}.source(root)

@@ -11,20 +11,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Cuttable is a client whose server can go away.
-type Cuttable struct {
+// CutClient is a client whose server can go away.
+type CutClient struct {
 	*redis.Client
 	how atomic.Pointer[string]
 }
 
 // Cut has every call fail: "refused" at once, "silent" when its context ends.
-func (c *Cuttable) Cut(how string) { c.how.Store(&how) }
+func (c *CutClient) Cut(how string) { c.how.Store(&how) }
 
 // Mend ends what Cut began.
-func (c *Cuttable) Mend() { c.how.Store(nil) }
+func (c *CutClient) Mend() { c.how.Store(nil) }
 
 // Process is that of a client that did write the command.
-func (c *Cuttable) Process(ctx context.Context, cmd redis.Cmder) error {
+func (c *CutClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	how := c.how.Load()
 	if how == nil {
 		return c.Client.Process(ctx, cmd)
@@ -39,10 +39,10 @@ func (c *Cuttable) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// Late is a client of whose calls of one script the first Most are on their way
+// DelayedClient is a client of whose calls of one script the first Most are on their way
 // until the test delivers them one by one, while the client thinks that the
 // connection broke.
-type Late struct {
+type DelayedClient struct {
 	redis.UniversalClient
 	SHA  string
 	Most int
@@ -52,7 +52,7 @@ type Late struct {
 }
 
 // Process holds a call back, or makes it.
-func (c *Late) Process(ctx context.Context, cmd redis.Cmder) error {
+func (c *DelayedClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	if strings.Contains(cmd.String(), c.SHA) { // Args would say that it was written
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Late) Process(ctx context.Context, cmd redis.Cmder) error {
 }
 
 // Waiting is how many calls are on their way.
-func (c *Late) Waiting() int {
+func (c *DelayedClient) Waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.calls)
@@ -74,7 +74,7 @@ func (c *Late) Waiting() int {
 
 // Deliver makes the first call that is on its way. Another may be held back in its
 // place.
-func (c *Late) Deliver(tb testing.TB) {
+func (c *DelayedClient) Deliver(tb testing.TB) {
 	tb.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,9 +87,9 @@ func (c *Late) Deliver(tb testing.TB) {
 	c.calls = c.calls[1:]
 }
 
-// Interrupted is a client that loses a reply of a script, behind which something
+// LossyClient is a client that loses a reply of a script, behind which something
 // happens.
-type Interrupted struct {
+type LossyClient struct {
 	redis.UniversalClient
 	SHA string
 
@@ -97,10 +97,10 @@ type Interrupted struct {
 }
 
 // Next has the next reply lost, and then called before the caller knows.
-func (c *Interrupted) Next(then func()) { c.then.Store(&then) }
+func (c *LossyClient) Next(then func()) { c.then.Store(&then) }
 
 // Process makes the call.
-func (c *Interrupted) Process(ctx context.Context, cmd redis.Cmder) error {
+func (c *LossyClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	err := c.UniversalClient.Process(ctx, cmd)
 	if err == nil && strings.Contains(cmd.String(), c.SHA) {
 		if then := c.then.Swap(nil); then != nil {

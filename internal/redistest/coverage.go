@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// Met counts what generated tests have met. Subtests add to one Met, and the test
+// Coverage counts what generated tests have met. Subtests add to one Coverage, and the test
 // looks when all of them have ended: what one seed does not meet, another may.
 // The zero value is empty, and goroutines may share it.
-type Met struct {
+type Coverage struct {
 	mu    sync.Mutex
 	times map[string]int
 }
 
 // Add adds the counts of one generator.
-func (m *Met) Add(seen map[string]int) {
+func (m *Coverage) Add(seen map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.times == nil {
@@ -28,7 +28,7 @@ func (m *Met) Add(seen map[string]int) {
 }
 
 // Times says how often something was met.
-func (m *Met) Times(what string) int {
+func (m *Coverage) Times(what string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.times[what]
@@ -36,7 +36,7 @@ func (m *Met) Times(what string) int {
 
 // Want fails the test for each thing that was met less than least times, unless
 // the test has failed already.
-func (m *Met) Want(tb testing.TB, least int, what ...string) {
+func (m *Coverage) Want(tb testing.TB, least int, what ...string) {
 	tb.Helper()
 	if tb.Failed() {
 		return

@@ -19,8 +19,8 @@ const (
 	perRun  = 1000 // operations that are answered
 )
 
-// Course is what histories are made of.
-type Course struct {
+// Plan says how to make histories.
+type Plan struct {
 	Model     porcupine.Model
 	End       func(key string) (input, output any) // as [Check] has it
 	Histories int
@@ -28,17 +28,17 @@ type Course struct {
 
 	// Workers are those of one history, each of which makes one operation when
 	// it is called.
-	Workers func(t *testing.T, d *Diary, rdbs []*redis.Client, prefix string, seed uint64) []func(t *testing.T)
+	Workers func(t *testing.T, d *Recorder, rdbs []*redis.Client, prefix string, seed uint64) []func(t *testing.T)
 }
 
-// Run makes histories of a thousand answered operations each, in trouble, and
+// Run makes histories of a thousand answered operations each, under faults, and
 // fails the test when one is not linearizable.
-func (c *Course) Run(t *testing.T) {
+func (c *Plan) Run(t *testing.T) {
 	t.Helper()
 	for i := range servers {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			x := newTrouble(t)
+			x := newFaults(t)
 			rdbs := make([]*redis.Client, 0, clients)
 			for range clients {
 				rdbs = append(rdbs, x.client(t))
@@ -57,10 +57,10 @@ func (c *Course) Run(t *testing.T) {
 
 // history makes one and checks it, and returns how many operations were answered
 // and how long the checker took.
-func (c *Course) history(t *testing.T, x *trouble, rdbs []*redis.Client, prefix string, seed uint64) (int, time.Duration) {
+func (c *Plan) history(t *testing.T, x *faults, rdbs []*redis.Client, prefix string, seed uint64) (int, time.Duration) {
 	t.Helper()
 	x.begin(seed)
-	d := NewDiary()
+	d := NewRecorder()
 	defer d.over.Store(true)
 	var wg sync.WaitGroup
 	for _, step := range c.Workers(t, d, rdbs, prefix, seed) {

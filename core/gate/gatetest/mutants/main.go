@@ -18,13 +18,13 @@ import (
 
 func main() {
 	if err := command(); err != nil {
-		fmt.Fprintln(os.Stderr, "planted:", err)
+		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
 func command() error {
-	only := flag.String("adapter", "", "plant only in this adapter")
+	only := flag.String("adapter", "", "mutate only this adapter")
 	verbose := flag.Bool("v", false, "show the tests' output for every bug")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -37,12 +37,12 @@ func run(ctx context.Context, only string, verbose bool) error {
 	if err != nil {
 		return fmt.Errorf("go list -m: %w", err)
 	}
-	tmp, err := os.MkdirTemp("", "planted")
+	tmp, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	g := garden{
+	g := mutator{
 		root: strings.TrimSpace(string(out)), tmp: tmp, verbose: verbose,
 		builds: make(chan struct{}, runtime.NumCPU()),
 	}
@@ -56,7 +56,7 @@ func run(ctx context.Context, only string, verbose bool) error {
 		}
 		found = true
 		if len(a.bugs) < fewest {
-			g.fault("%s: %d bugs to plant, want %d at least", a.name, len(a.bugs), fewest)
+			g.fault("%s: %d mutants, want %d at least", a.name, len(a.bugs), fewest)
 		}
 		for i := -1; i < len(a.bugs); i++ {
 			turns <- struct{}{}
@@ -65,7 +65,7 @@ func run(ctx context.Context, only string, verbose bool) error {
 				if i < 0 {
 					g.control(ctx, a)
 				} else {
-					g.plant(ctx, a, i)
+					g.mutate(ctx, a, i)
 				}
 			})
 		}
@@ -77,12 +77,12 @@ func run(ctx context.Context, only string, verbose bool) error {
 	case len(g.faults) > 0: // once more, where who reads the end of a log finds them
 		return fmt.Errorf("%d bugs caught, and %d faults:\n%s", g.caught, len(g.faults), strings.Join(g.faults, "\n"))
 	}
-	fmt.Printf("%d bugs planted, all caught\n", g.caught)
+	fmt.Printf("%d mutants, all caught\n", g.caught)
 	return nil
 }
 
-// garden is where bugs are planted.
-type garden struct {
+// mutator makes mutants of the adapters and tests them.
+type mutator struct {
 	root, tmp string
 	verbose   bool
 	builds    chan struct{} // one for each that may be made at a time
@@ -104,7 +104,7 @@ var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)`)
 const tries = 3
 
 // control expects the tests to pass without a bug.
-func (g *garden) control(ctx context.Context, a adapter) {
+func (g *mutator) control(ctx context.Context, a adapter) {
 	binary, err := g.build(ctx, a, "control", nil)
 	if err != nil {
 		g.fault("%s: %v", a.name, err)
@@ -118,8 +118,8 @@ func (g *garden) control(ctx context.Context, a adapter) {
 	})
 }
 
-// plant expects them to fail with one.
-func (g *garden) plant(ctx context.Context, a adapter, i int) {
+// mutate expects them to fail with one.
+func (g *mutator) mutate(ctx context.Context, a adapter, i int) {
 	b := a.bugs[i]
 	source, err := b.source(g.root)
 	if err != nil {
@@ -161,7 +161,7 @@ func (g *garden) plant(ctx context.Context, a adapter, i int) {
 }
 
 // judge runs an adapter's tests until the verdict finds no fault with them.
-func (g *garden) judge(ctx context.Context, a adapter, binary string, verdict func(output string, ok bool) (fault string)) {
+func (g *mutator) judge(ctx context.Context, a adapter, binary string, verdict func(output string, ok bool) (fault string)) {
 	defer os.Remove(binary)
 	for try := 1; ; try++ {
 		output, ok := g.test(ctx, a, binary)
@@ -182,7 +182,7 @@ func (g *garden) judge(ctx context.Context, a adapter, binary string, verdict fu
 }
 
 // build makes the binary of an adapter's tests.
-func (g *garden) build(ctx context.Context, a adapter, name string, flags []string) (binary string, err error) {
+func (g *mutator) build(ctx context.Context, a adapter, name string, flags []string) (binary string, err error) {
 	binary = filepath.Join(g.tmp, name+".test")
 	args := append([]string{"test", "-c", "-ldflags=-s -w", "-o", binary}, flags...)
 	build := exec.CommandContext(ctx, "go", append(args, "./"+a.name)...)
@@ -197,7 +197,7 @@ func (g *garden) build(ctx context.Context, a adapter, name string, flags []stri
 }
 
 // test runs an adapter's tests; ok says whether they passed.
-func (g *garden) test(ctx context.Context, a adapter, binary string) (output string, ok bool) {
+func (g *mutator) test(ctx context.Context, a adapter, binary string) (output string, ok bool) {
 	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String())
 	tests.Dir = filepath.Join(g.root, a.name)
 	out, err := tests.CombinedOutput()
@@ -207,7 +207,7 @@ func (g *garden) test(ctx context.Context, a adapter, binary string) (output str
 	return string(out), err == nil
 }
 
-func (g *garden) say(format string, args ...any) {
+func (g *mutator) say(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.caught++
@@ -215,13 +215,13 @@ func (g *garden) say(format string, args ...any) {
 }
 
 // again says what was wrong with tests that will be run once more.
-func (g *garden) again(fault string) {
+func (g *mutator) again(fault string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	fmt.Printf("%s\nonce more\n", fault)
 }
 
-func (g *garden) fault(format string, args ...any) {
+func (g *mutator) fault(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.faults = append(g.faults, fmt.Sprintf(format, args...))

@@ -12,9 +12,9 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Standstill is a server that stands still while calls are made, and does them
-// when it runs on and nobody listens any more.
-type Standstill struct {
+// PausedServer is a server that is paused while calls are made. It runs them when it
+// resumes, after their callers have given up.
+type PausedServer struct {
 	*Server
 	Budget time.Duration // of what makes the calls
 
@@ -23,12 +23,12 @@ type Standstill struct {
 	since Since
 }
 
-// EachStandstill runs a test twice, each on a server of its own: in one the calls
+// EachPausedServer runs a test twice, each on a server of its own: in one the calls
 // end by their budget, in the other by the context of their caller.
-func EachStandstill(t *testing.T, run func(t *testing.T, s *Standstill)) {
+func EachPausedServer(t *testing.T, run func(t *testing.T, s *PausedServer)) {
 	t.Helper()
 	const short = 500 * time.Millisecond
-	for name, s := range map[string]Standstill{
+	for name, s := range map[string]PausedServer{
 		"budget":                 {Budget: short, want: script.ErrMaybeExecuted, ctx: context.WithCancel},
 		"canceled by the caller": {Budget: 5 * time.Second, want: context.DeadlineExceeded, ctx: brief(short)},
 	} {
@@ -47,7 +47,7 @@ func brief(d time.Duration) func(context.Context) (context.Context, context.Canc
 
 // Connected is a client that has connections for many calls at once: a call that has
 // to connect first is not sent in time, and so never.
-func (s *Standstill) Connected(t *testing.T) *redis.Client {
+func (s *PausedServer) Connected(t *testing.T) *redis.Client {
 	t.Helper()
 	const many = 20
 	rdb := s.Client(t, func(o *redis.Options) { o.PoolSize = 50 })
@@ -63,7 +63,7 @@ func (s *Standstill) Connected(t *testing.T) *redis.Client {
 
 // Fail makes the calls, all at once, and has the server run on when each has failed
 // as it should and meanwhile has returned.
-func (s *Standstill) Fail(t *testing.T, calls map[string]func(context.Context) error, meanwhile func()) {
+func (s *PausedServer) Fail(t *testing.T, calls map[string]func(context.Context) error, meanwhile func()) {
 	t.Helper()
 	s.Pause(t)
 	ctx, cancel := s.ctx(t.Context())
@@ -83,7 +83,7 @@ func (s *Standstill) Fail(t *testing.T, calls map[string]func(context.Context) e
 }
 
 // Undone expects that the server has not run on for more than two seconds.
-func (s *Standstill) Undone(t *testing.T) {
+func (s *PausedServer) Undone(t *testing.T) {
 	t.Helper()
 	s.since.Undone(t)
 }

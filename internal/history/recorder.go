@@ -18,8 +18,8 @@ const (
 	openPerKey = 6
 )
 
-// Diary is a history that is being made. It is safe for concurrent use.
-type Diary struct {
+// Recorder records one history. It is safe for concurrent use.
+type Recorder struct {
 	began time.Time
 	over  atomic.Bool
 
@@ -33,16 +33,16 @@ type Diary struct {
 // load is what there is on a key.
 type load struct{ asked, open int }
 
-// NewDiary begins a history.
-func NewDiary() *Diary {
-	return &Diary{began: time.Now(), keys: map[int]string{}, on: map[string]*load{}}
+// NewRecorder begins a history.
+func NewRecorder() *Recorder {
+	return &Recorder{began: time.Now(), keys: map[int]string{}, on: map[string]*load{}}
 }
 
 // Now is the time in the history.
-func (d *Diary) Now() int64 { return int64(time.Since(d.began)) }
+func (d *Recorder) Now() int64 { return int64(time.Since(d.began)) }
 
 // Key is the nth of the keys that are asked about now, for one operation.
-func (d *Diary) Key(n int) string {
+func (d *Recorder) Key(n int) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key, ok := d.keys[n]
@@ -55,17 +55,17 @@ func (d *Diary) Key(n int) string {
 }
 
 // Add notes an operation that was called then and has ended now.
-func (d *Diary) Add(worker int, input any, call int64, output any) {
+func (d *Recorder) Add(worker int, input any, call int64, output any) {
 	d.note(porcupine.Operation{ClientId: worker, Input: input, Call: call, Output: output, Return: d.Now()})
 }
 
 // Open notes an operation of which nobody knows when it happens, or whether it
 // does, and returns its place.
-func (d *Diary) Open(worker int, input any, call int64, output any) int {
+func (d *Recorder) Open(worker int, input any, call int64, output any) int {
 	return d.note(porcupine.Operation{ClientId: worker, Input: input, Call: call, Output: output, Return: math.MaxInt64})
 }
 
-func (d *Diary) note(op porcupine.Operation) int {
+func (d *Recorder) note(op porcupine.Operation) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if op.Return != math.MaxInt64 {
@@ -79,7 +79,7 @@ func (d *Diary) note(op porcupine.Operation) int {
 
 // Close notes that the open operation at that place has happened by now, or that
 // it did not.
-func (d *Diary) Close(at int, happened bool) {
+func (d *Recorder) Close(at int, happened bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ops[at].Return = d.Now()
@@ -92,14 +92,14 @@ func (d *Diary) Close(at int, happened bool) {
 }
 
 // Answered is how many operations were answered.
-func (d *Diary) Answered() int {
+func (d *Recorder) Answered() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.answered
 }
 
 // Ops are the operations up to now.
-func (d *Diary) Ops() (all []porcupine.Operation) {
+func (d *Recorder) Ops() (all []porcupine.Operation) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, op := range d.ops {

@@ -57,8 +57,8 @@ func newInner(t *testing.T) *inner {
 	return in
 }
 
-// told is when it was told a command.
-func (in *inner) told(command string) []time.Time {
+// received returns when the server received a command.
+func (in *inner) received(command string) []time.Time {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return slices.Clone(in.at[command])
@@ -75,12 +75,12 @@ func (in *inner) waits(t *testing.T, delay time.Duration, f func()) {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: in.dialer.dial, ContextTimeoutEnabled: true, Protocol: 2})
 	defer rdb.Close()
-	opts := &lock.Options{RetryDelay: delay, Wait: 24 * time.Hour, TTL: 24 * time.Hour, NoRenewal: true, Budget: time.Second}
-	held, err := locker(t, rdb, "neap:bells", opts).Try(t.Context(), "key")
+	opts := &lock.Options{RetryDelay: delay, Wait: 24 * time.Hour, Lease: 24 * time.Hour, NoRenewal: true, Budget: time.Second}
+	held, err := locker(t, rdb, "neap:notifier", opts).Try(t.Context(), "key")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := locker(t, rdb, "neap:bells", opts)
+	l := locker(t, rdb, "neap:notifier", opts)
 	granted := make(chan error)
 	go func() { granted <- l.Do(t.Context(), "key", fine) }()
 	f()
@@ -101,7 +101,7 @@ func TestADeafConnectionIsGivenUp(t *testing.T) {
 		in := newInner(t)
 		in.waits(t, delay, func() {
 			time.Sleep(10*silence + silence/2)
-			if subscribed, pings := in.told("SUBSCRIBE"), in.told("PING"); len(subscribed) != 1 || len(pings) != 10 {
+			if subscribed, pings := in.received("SUBSCRIBE"), in.received("PING"); len(subscribed) != 1 || len(pings) != 10 {
 				t.Errorf("%d subscriptions, %d pings", len(subscribed), len(pings))
 			}
 			in.dialer.deaf.Store(true)
@@ -109,7 +109,7 @@ func TestADeafConnectionIsGivenUp(t *testing.T) {
 			time.Sleep(2*silence + delay)
 			in.dialer.deaf.Store(false)
 			time.Sleep(delay)
-			subscribed := in.told("SUBSCRIBE")
+			subscribed := in.received("SUBSCRIBE")
 			if len(subscribed) < 2 || subscribed[1].Sub(deaf) < silence || subscribed[1].Sub(deaf) > 2*silence+delay {
 				t.Errorf("it was deaf from %v on, and subscribed %v", deaf, subscribed)
 			}
@@ -126,11 +126,11 @@ func TestARefusalIsRememberedForAMinute(t *testing.T) {
 			in.set(command, "")
 			in.waits(t, 100*time.Millisecond, func() {
 				time.Sleep(time.Minute - time.Second)
-				if n := len(in.told(command)); n != 1 {
+				if n := len(in.received(command)); n != 1 {
 					t.Errorf("%s was refused %d times in a minute", command, n)
 				}
 				time.Sleep(2 * time.Second)
-				if n := len(in.told(command)); n != 2 {
+				if n := len(in.received(command)); n != 2 {
 					t.Errorf("%s was refused %d times in more than a minute", command, n)
 				}
 			})
@@ -147,7 +147,7 @@ func TestAFailedSubscriptionIsPutOff(t *testing.T) {
 		in.waits(t, 100*time.Millisecond, func() {
 			const seconds = 20
 			time.Sleep(seconds * time.Second)
-			at := in.told("SUBSCRIBE")
+			at := in.received("SUBSCRIBE")
 			for i := range at[2:] { // go-redis itself tries a second time at once
 				if after := at[i+2].Sub(at[i]); after < time.Second {
 					t.Errorf("again after %v", after)
@@ -167,12 +167,12 @@ func TestAfterAFailureAllIsProvenAnew(t *testing.T) {
 		in := newInner(t)
 		in.waits(t, 100*time.Millisecond, func() {
 			time.Sleep(time.Second)
-			if n := len(in.told("PUBLISH")); n != 1 {
+			if n := len(in.received("PUBLISH")); n != 1 {
 				t.Errorf("proven %d times", n)
 			}
 			in.dialer.hangUp()
 			time.Sleep(5 * time.Second)
-			if subscribed, n := in.told("SUBSCRIBE"), len(in.told("PUBLISH")); len(subscribed) < 2 || n != 2 {
+			if subscribed, n := in.received("SUBSCRIBE"), len(in.received("PUBLISH")); len(subscribed) < 2 || n != 2 {
 				t.Errorf("proven %d times for subscriptions at %v", n, subscribed)
 			}
 		})

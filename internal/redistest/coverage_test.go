@@ -9,7 +9,7 @@ import (
 // has.
 func TestMetCountsOverAllGenerators(t *testing.T) {
 	t.Parallel()
-	var met Met
+	var met Coverage
 	met.Add(map[string]int{"a lapse": 2})
 	met.Add(map[string]int{"a denial": 1, "a lapse": 1})
 	if n := met.Times("a lapse"); n != 3 {

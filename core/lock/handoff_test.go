@@ -342,7 +342,7 @@ func TestALapsedLockDoesNotGoOn(t *testing.T) {
 }
 
 // A hold of which a call in doubt may come yet is only ended: a release that is
-// late as well would hand what nobody has to an heir whom nobody looks for.
+// late as well would hand what nobody has to a successor whom nobody looks for.
 func TestWhatMayBeGrantedAgainDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	srv, rdb, proxy, prefix := behind(t)
@@ -357,17 +357,17 @@ func TestWhatMayBeGrantedAgainDoesNotGoOn(t *testing.T) {
 	release(t, held)
 	next := has(t, got[0])
 	if n := client.passes.Load(); n != 0 || proxy.Lost() != 1 {
-		t.Errorf("%d releases named an heir; %d replies were lost", n, proxy.Lost())
+		t.Errorf("%d releases named a successor; %d replies were lost", n, proxy.Lost())
 	}
 	release(t, next)
 	release(t, has(t, got[1]))
 	if n := client.passes.Load(); n != 1 {
-		t.Errorf("%d releases named an heir, of one that was granted without doubt", n)
+		t.Errorf("%d releases named a successor, of one that was granted without doubt", n)
 	}
 	freeWithin(t, soon, locker(t, srv.Client(t), prefix, nil), "key")
 }
 
-// passing counts the releases that name an heir.
+// passing counts the releases that name a successor.
 type passing struct {
 	redis.UniversalClient
 	passes atomic.Int64
@@ -403,7 +403,7 @@ func (c *stuckTwice) Process(ctx context.Context, cmd redis.Cmder) error {
 }
 
 // A release that comes late, behind one that went through, takes nothing from
-// what its heir was extended by.
+// what its successor was extended by.
 func TestAReleaseThatComesLateLeavesTheHeirItsLease(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -415,21 +415,21 @@ func TestAReleaseThatComesLateLeavesTheHeirItsLease(t *testing.T) {
 		held := try(t, l)
 		got, _ := queue(t, l, t.Context())
 		release(t, held)
-		heir := has(t, got[0])
-		if err := heir.Extend(t.Context(), time.Hour); err != nil {
+		successor := has(t, got[0])
+		if err := successor.Extend(t.Context(), time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := rdb.Do(t.Context(), client.args...).Int64(); err != nil || n != heir.Fence() {
-			t.Errorf("the release that is late: %d, %v, of fence %d", n, err, heir.Fence())
+		if n, err := rdb.Do(t.Context(), client.args...).Int64(); err != nil || n != successor.Fence() {
+			t.Errorf("the release that is late: %d, %v, of fence %d", n, err, successor.Fence())
 		}
-		if s, err := l.Inspect(t.Context(), "key"); err != nil || s.TTL < 59*time.Minute {
-			t.Errorf("the heir has the lock for %v, of an hour; %v", s.TTL, err)
+		if s, err := l.Inspect(t.Context(), "key"); err != nil || s.Lease < 59*time.Minute {
+			t.Errorf("the successor has the lock for %v, of an hour; %v", s.Lease, err)
 		}
-		release(t, heir)
+		release(t, successor)
 	})
 }
 
-// lateRelease keeps the first release that names an heir from the server.
+// lateRelease keeps the first release that names a successor from the server.
 type lateRelease struct {
 	redis.UniversalClient
 	args []any

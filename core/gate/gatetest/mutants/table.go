@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// adapter is a package whose tests run the contract, and the bugs to plant.
+// adapter is a package whose tests run the contract, and its mutants.
 type adapter struct {
 	name string // its directory, too
 	bugs []bug
@@ -24,7 +24,7 @@ var adapters = []adapter{
 	{"fiberlimit", fiberBugs},
 }
 
-// fewest is how many bugs an adapter must have planted.
+// fewest is how many bugs an adapter must have.
 const fewest = 6
 
 // source is the changed file, for the module at root.

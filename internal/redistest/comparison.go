@@ -12,26 +12,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Course is what benchmarks ask of one server: calls of the library's, beside
+// Comparison is what benchmarks ask of one server: calls of the library's, beside
 // what the same client would do without it.
-type Course struct {
+type Comparison struct {
 	Admin *redis.Client
 	Plain string // the command, in lower case, of the calls that run no script
-	calls []errand
+	calls []comparedCall
 }
 
-type errand struct {
+type comparedCall struct {
 	name string
 	do   func(ctx context.Context) error
 }
 
 // Add has one more call be made.
-func (c *Course) Add(name string, do func(ctx context.Context) error) {
-	c.calls = append(c.calls, errand{name, do})
+func (c *Comparison) Add(name string, do func(ctx context.Context) error) {
+	c.calls = append(c.calls, comparedCall{name, do})
 }
 
 // Load has the server know a script, and returns its SHA.
-func (c *Course) Load(b *testing.B, source string) string {
+func (c *Comparison) Load(b *testing.B, source string) string {
 	b.Helper()
 	sha, err := c.Admin.ScriptLoad(b.Context(), source).Result()
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Course) Load(b *testing.B, source string) string {
 
 // Measure reports what each call costs, in time, allocations and the server's
 // time: script-µs is that of all scripts, or commands, of one.
-func (c *Course) Measure(b *testing.B) {
+func (c *Comparison) Measure(b *testing.B) {
 	b.Helper()
 	for _, call := range c.calls {
 		b.Run(call.name, func(b *testing.B) {
@@ -67,7 +67,7 @@ func (c *Course) Measure(b *testing.B) {
 
 // Beside has all calls made in turn, in short rounds, and reports a figure of the
 // throughput of some, by their unit, and of that of one: the median of the rounds.
-func (c *Course) Beside(b *testing.B, one string, figure func(of, one float64) float64, units map[string]string) {
+func (c *Comparison) Beside(b *testing.B, one string, figure func(of, one float64) float64, units map[string]string) {
 	b.Helper()
 	const slice = 100 * time.Millisecond
 	for _, goroutines := range []int{1, 16} {
@@ -92,7 +92,7 @@ func (c *Course) Beside(b *testing.B, one string, figure func(of, one float64) f
 }
 
 // rate is how many times a second so many goroutines do it.
-func rate(b *testing.B, call errand, goroutines int, d time.Duration) float64 {
+func rate(b *testing.B, call comparedCall, goroutines int, d time.Duration) float64 {
 	b.Helper()
 	var n atomic.Int64
 	var all sync.WaitGroup

@@ -1,0 +1,38 @@
+// Package options checks the fields of options and fills in their defaults.
+package options
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Check collects the faults of one set of options, each with its field and the
+// remedy. The zero value is ready to use.
+type Check struct{ faults []error }
+
+// Fault adds a fault.
+func (c *Check) Fault(format string, args ...any) {
+	c.faults = append(c.faults, fmt.Errorf(format, args...))
+}
+
+// Duration puts the default in the place of a zero, and of what is out of range.
+func (c *Check) Duration(field string, d *time.Duration, least, most, standard time.Duration) {
+	switch {
+	case *d == 0:
+		*d = standard
+	case *d < least || *d > most:
+		c.Fault("%s is %v: use %v to %v, or 0 for %v", field, *d, least, most, standard)
+		*d = standard
+	}
+}
+
+// Milliseconds is Duration for what Redis counts in whole milliseconds: the rest is
+// dropped.
+func (c *Check) Milliseconds(field string, d *time.Duration, least, most, standard time.Duration) {
+	c.Duration(field, d, least, most, standard)
+	*d = d.Truncate(time.Millisecond)
+}
+
+// Err joins the faults. It returns nil if there are none.
+func (c *Check) Err() error { return errors.Join(c.faults...) }

@@ -1,0 +1,49 @@
+package options
+
+import (
+	"testing"
+	"time"
+)
+
+func TestDuration(t *testing.T) {
+	t.Parallel()
+	const least, most, standard = time.Second, time.Minute, 30 * time.Second
+	for given, c := range map[time.Duration]struct {
+		want, whole time.Duration
+		fault       string
+	}{
+		0:                 {standard, standard, ""},
+		least:             {least, least, ""},
+		most:              {most, most, ""},
+		least + 1500*1000: {least + 1500*1000, least + time.Millisecond, ""},
+		least - 1:         {standard, standard, "Lease is 999.999999ms: use 1s to 1m0s, or 0 for 30s"},
+		most + 1:          {standard, standard, "Lease is 1m0.000000001s: use 1s to 1m0s, or 0 for 30s"},
+		-time.Nanosecond:  {standard, standard, "Lease is -1ns: use 1s to 1m0s, or 0 for 30s"},
+	} {
+		var check Check
+		got, whole := given, given
+		check.Duration("Lease", &got, least, most, standard)
+		said := ""
+		if err := check.Err(); err != nil {
+			said = err.Error()
+		}
+		check.Milliseconds("Lease", &whole, least, most, standard)
+		if got != c.want || whole != c.whole || said != c.fault {
+			t.Errorf("%v: got %v, %v in whole milliseconds, %q; want %v, %v, %q", given, got, whole, said, c.want, c.whole, c.fault)
+		}
+	}
+}
+
+// Every fault is reported, and none when there is none.
+func TestErr(t *testing.T) {
+	t.Parallel()
+	var c Check
+	if err := c.Err(); err != nil {
+		t.Errorf("got %v without a fault", err)
+	}
+	c.Fault("A is %d: use 1", 2)
+	c.Fault("B is missing: set it")
+	if err := c.Err(); err == nil || err.Error() != "A is 2: use 1\nB is missing: set it" {
+		t.Errorf("got %v, want both faults", err)
+	}
+}

@@ -1,0 +1,80 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/token"
+)
+
+// maxHandoffs is how many times in a row a lock goes to the next caller of the same
+// process without being free in between. Other processes, which ask again only
+// after a while, then find it free at times.
+const maxHandoffs = 7
+
+// handoff is a lock that a release has granted to its successor, the first in the
+// queue of its process.
+type handoff struct {
+	hold  any
+	fence int64
+	asked time.Time
+	last  uint64 // the number of the last waiter that may get it
+}
+
+// handOff ends the hold and grants the lock to the first in the queue, in one call.
+// If Redis knows of a waiter in another process, the call only ends the hold.
+func (l *Lock) handOff(ctx context.Context, last uint64) (n int64, doubted bool, err error) {
+	s := l.of
+	successor := bid{key: l.key, hold: token.New()}
+	n, asked, in, err := s.ask(ctx, releaseScript, l.key, l.hold, l.fence, successor.hold, s.ttl, s.keep)
+	if n > 1 {
+		if h := (handoff{successor.hold, n, asked, last}); !s.queues.hand(l.key, h) {
+			s.decline(ctx, l.key, h)
+		}
+		return 1, false, nil
+	}
+	s.queues.free(l.key, l.queue)
+	if err != nil && in.Calls > 0 {
+		once := ask.Doubt{Last: in.Last, Calls: 1} // a second call would find no hold to hand off
+		s.takeBack(once, false, successor.ending(s, 0, failed))
+	}
+	return n, in.Calls > 0, err
+}
+
+// late is called with a lock that was handed to a waiter which has stopped waiting.
+// The waiter accepts it if it got no other lock and its caller is still there.
+func (s *shared) late(ctx context.Context, b *bid, h handoff, held *Lock, err error) (*Lock, error) {
+	if held == nil && ctx.Err() == nil {
+		return s.accept(ctx, b, h)
+	}
+	s.decline(endless(ctx), b.key, h)
+	return held, err
+}
+
+// decline releases a handed lock in the background, for whoever waits then.
+func (s *shared) decline(ctx context.Context, key string, h handoff) {
+	s.store.Pending().Add(1)
+	go func() {
+		defer s.store.Pending().Add(-1)
+		if held, err := s.accept(ctx, &bid{key: key}, h); err == nil {
+			_ = held.Release(ctx)
+		}
+	}()
+}
+
+// accept makes a Lock of a handoff. Redis may yet grant what the bid itself has
+// asked for, so that is taken back.
+func (s *shared) accept(ctx context.Context, b *bid, h handoff) (*Lock, error) {
+	if b.doubt.Calls > 0 {
+		s.takeBack(b.doubt, false, b.ending(s, 0, failed))
+		b.doubt = ask.Doubt{}
+	}
+	held := &Lock{of: s, bid: bid{key: b.key, owner: h.hold, hold: h.hold}, fence: h.fence, parent: ctx, handed: true}
+	if !held.begin(h.asked, s.lasts) {
+		s.queues.free(b.key, "")
+		_ = held.Release(ctx)
+		return nil, ErrExpired
+	}
+	return held, nil
+}

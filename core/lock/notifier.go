@@ -1,0 +1,262 @@
+package lock
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+const (
+	// linger is how long a subscription outlives its last listener.
+	linger = 2 * time.Second
+	// subscribeTimeout is the most time that one attempt to subscribe takes.
+	subscribeTimeout = 5 * time.Second
+	// failedBackoff and refusedBackoff are how long the notifier waits after a
+	// failed subscription, and after one that Redis refused.
+	failedBackoff, refusedBackoff = time.Second, time.Minute
+)
+
+// The commands by which a release is announced.
+const (
+	publish  = "PUBLISH"
+	spublish = "SPUBLISH"
+)
+
+// notifier receives the releases that callers of this process wait for, on one
+// connection to each server. A notification is a hint: if one is lost, the caller
+// asks again after its RetryDelay.
+type notifier struct {
+	notify func(key string)
+	client subscriber
+
+	mu            sync.Mutex
+	channels      map[string]*channel
+	subscriptions map[subscriber]*subscription
+	plain         bool      // the server has no sharded channels
+	backoff       time.Time // the notifier does not subscribe before
+	proven        bool      // Redis lets this client subscribe and publish
+	trial         *channel  // the first subscription, which proves it
+}
+
+type subscriber interface {
+	script.Client
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+// channel is where the releases of one key are published.
+type channel struct {
+	key          string
+	subscription *subscription
+	state        state
+	known        chan struct{} // closed when the state is
+	begun        bool          // it does not wait for the trial
+	listeners    int
+	idle         *time.Timer
+}
+
+type state uint8
+
+const (
+	unknown state = iota
+	live
+	dead
+)
+
+func newNotifier(rdb script.Client, notify func(key string)) *notifier {
+	client, ok := rdb.(subscriber)
+	if !ok {
+		return nil
+	}
+	_, cluster := rdb.(*redis.ClusterClient)
+	if !cluster {
+		client = &struct{ subscriber }{client} // what was passed by value may not be comparable
+	}
+	return &notifier{
+		notify: notify, client: client, plain: !cluster,
+		channels: map[string]*channel{}, subscriptions: map[subscriber]*subscription{},
+	}
+}
+
+// attach listens to a subscription that is there already. It returns nil if there
+// is none.
+func (n *notifier) attach(key string) *listener {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.share(n.channels[key])
+}
+
+// listen subscribes to the releases of a key, in the background. It returns nil
+// during a backoff.
+func (n *notifier) listen(key string) *listener {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ch := n.channels[key]
+	if ch == nil {
+		if time.Now().Before(n.backoff) {
+			return nil
+		}
+		ch = &channel{key: key, known: make(chan struct{})}
+		n.channels[key] = ch
+		n.begin(ch)
+	}
+	return n.share(ch)
+}
+
+// begin subscribes to a channel. The first one is a trial; the others wait until
+// it has succeeded.
+func (n *notifier) begin(ch *channel) {
+	if !n.proven {
+		if n.trial != nil {
+			return
+		}
+		n.trial = ch
+	}
+	ch.begun = true
+	go n.subscribe(ch)
+}
+
+// proceed begins the channels that waited for the trial.
+func (n *notifier) proceed() {
+	for _, ch := range n.channels {
+		if !ch.begun {
+			n.begin(ch)
+		}
+	}
+}
+
+func (n *notifier) share(ch *channel) *listener {
+	if ch == nil {
+		return nil
+	}
+	ch.listeners++
+	return &listener{of: n, ch: ch}
+}
+
+// leave ends one listener's share. The channel is unsubscribed a while after the
+// last one.
+func (n *notifier) leave(ch *channel) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if ch.listeners--; ch.listeners > 0 || ch.state == dead {
+		return
+	}
+	if ch.idle == nil {
+		ch.idle = time.AfterFunc(linger, func() { n.forget(ch) })
+		return
+	}
+	ch.idle.Reset(linger)
+}
+
+func (n *notifier) forget(ch *channel) {
+	n.mu.Lock()
+	if ch.listeners > 0 || ch.state == dead {
+		n.mu.Unlock()
+		return
+	}
+	sub := ch.subscription
+	n.drop(ch)
+	empty := sub != nil && len(sub.channels) == 0
+	if empty {
+		delete(n.subscriptions, sub.server)
+	}
+	n.mu.Unlock()
+	switch {
+	case empty:
+		_ = sub.conn.Close()
+	case sub != nil:
+		ctx, cancel := context.WithTimeout(context.Background(), subscribeTimeout)
+		defer cancel()
+		_ = n.update(ctx, sub, ch.key)
+	}
+}
+
+// subscribe subscribes to a channel on the server that has its key.
+func (n *notifier) subscribe(ch *channel) {
+	ctx, cancel := context.WithTimeout(context.Background(), subscribeTimeout)
+	defer cancel()
+	server, wake, err := n.server(ctx, ch.key)
+	n.mu.Lock()
+	if ch.state == dead {
+		n.mu.Unlock()
+		return
+	}
+	if err != nil {
+		n.fail(err)
+		n.drop(ch)
+		n.mu.Unlock()
+		return
+	}
+	sub := n.subscriptions[server]
+	if sub == nil {
+		sub = newSubscription(ctx, server, wake)
+		n.subscriptions[server] = sub
+		go n.receive(sub)
+	}
+	ch.subscription, sub.channels[ch.key] = sub, ch
+	n.mu.Unlock()
+	if err := n.update(ctx, sub, ch.key); err != nil {
+		n.disconnect(sub, err)
+	}
+}
+
+// server returns the server that publishes the releases of a key, and the command.
+// A cluster sends a message to all of its nodes, unless the channel is sharded.
+func (n *notifier) server(ctx context.Context, key string) (subscriber, string, error) {
+	n.mu.Lock()
+	plain := n.plain
+	n.mu.Unlock()
+	cluster, ok := n.client.(*redis.ClusterClient)
+	if !ok || plain {
+		return n.client, publish, nil
+	}
+	node, err := cluster.MasterForKey(ctx, key)
+	return node, spublish, err
+}
+
+// fail sets the backoff by what the error says, and drops the channels that wait
+// for a trial.
+func (n *notifier) fail(err error) {
+	n.proven = false
+	switch {
+	case strings.Contains(err.Error(), "unknown command") && !n.plain:
+		n.plain = true // Redis before 7
+	case redis.HasErrorPrefix(err, "NOPERM"), strings.Contains(err.Error(), "unknown command"):
+		n.backoff = time.Now().Add(refusedBackoff)
+	default:
+		n.backoff = time.Now().Add(failedBackoff)
+	}
+	for _, ch := range n.channels {
+		if !ch.begun {
+			n.drop(ch)
+		}
+	}
+}
+
+// drop ends a channel. Its listeners notice before they ask next.
+func (n *notifier) drop(ch *channel) {
+	if ch.state == unknown {
+		close(ch.known)
+	}
+	ch.state = dead
+	if n.channels[ch.key] == ch {
+		delete(n.channels, ch.key)
+	}
+	if ch.subscription != nil && ch.subscription.channels[ch.key] == ch {
+		delete(ch.subscription.channels, ch.key)
+	}
+	if n.trial == ch {
+		n.trial = nil
+		n.proceed()
+	}
+}

@@ -1,0 +1,219 @@
+package lock
+
+import (
+	"slices"
+	"sync"
+)
+
+// queues are the callers of this process that wait for a key, and the locks that
+// this process holds. The callers of one owner form one queue, and only the first
+// of a queue asks Redis. A caller that waits for a lock of its own process does
+// not ask at all.
+type queues struct {
+	mu      sync.Mutex
+	entries map[string]*entry
+	spare   []*entry // empty entries to reuse, since most locks have no waiters
+	joined  uint64   // how many callers have joined a queue
+}
+
+// spares is how many empty entries are kept.
+const spares = 64
+
+// entry is what this process knows about one key.
+type entry struct {
+	waiting  []*waiter     // in the order in which they joined
+	held     []string      // the queue of each lock that this process holds
+	changed  chan struct{} // closed when the lock may be free; nil while nothing listens to it
+	handoffs int           // in a row, without the lock being free in between
+}
+
+// waiter is one caller in a queue.
+type waiter struct {
+	of         *queues
+	key, queue string
+	turn       chan struct{} // closed when the waiter is the first of its queue
+	handed     chan handoff  // from the holder before it
+	number     uint64        // the waiter's position among all that have joined
+}
+
+// now is the turn of a waiter with nobody before it.
+var now = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+func (q *queues) join(key, queue string) *waiter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.joined++
+	w := &waiter{of: q, key: key, queue: queue, turn: now, number: q.joined}
+	e := q.at(key)
+	if e.first(queue) != nil {
+		w.turn = make(chan struct{})
+	}
+	if len(e.waiting)+len(e.held) > 0 {
+		w.handed = make(chan handoff, 1)
+	}
+	e.waiting = append(e.waiting, w)
+	return w
+}
+
+// leave returns a lock that was handed to the waiter and that it did not take.
+func (w *waiter) leave() (h handoff, ok bool) {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	e := w.of.at(w.key)
+	wasFirst := e.first(w.queue) == w
+	e.waiting = slices.DeleteFunc(e.waiting, func(other *waiter) bool { return other == w })
+	if next := e.first(w.queue); wasFirst && next != nil {
+		close(next.turn)
+	}
+	w.of.clear(w.key, e)
+	select {
+	case h = <-w.handed:
+		return h, true
+	default:
+		return h, false
+	}
+}
+
+// successor reports whether a release may hand the lock to the first in the queue.
+// last is the number of the last waiter that may get it: one that joins later has
+// not asked yet when the lock is granted to it.
+func (q *queues) successor(key string) (last uint64, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil || len(e.waiting) == 0 || e.waiting[0].handed == nil || e.waiting[0].queue != "" || e.handoffs == maxHandoffs {
+		return 0, false
+	}
+	e.handoffs++
+	return q.joined, true
+}
+
+// hand gives a lock of this process to the first in the queue.
+func (q *queues) hand(key string, h handoff) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil {
+		return false
+	}
+	w := e.first("")
+	if w == nil || w.handed == nil || w.number > h.last {
+		return false
+	}
+	select {
+	case w.handed <- h:
+		return true
+	default:
+		return false
+	}
+}
+
+// changed returns a channel that is closed when it makes sense to ask again.
+func (w *waiter) changed() <-chan struct{} {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	e := w.of.at(w.key)
+	if e.changed == nil {
+		e.changed = make(chan struct{})
+	}
+	return e.changed
+}
+
+func (w *waiter) isFirst() bool {
+	select {
+	case <-w.turn:
+		return true
+	default:
+		return false
+	}
+}
+
+// busy reports whether this process holds a lock that excludes the waiter.
+func (w *waiter) busy() bool {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	return slices.ContainsFunc(w.of.at(w.key).held, func(queue string) bool { return queue == "" || queue != w.queue })
+}
+
+func (q *queues) hold(key, queue string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.at(key)
+	e.held = append(e.held, queue)
+}
+
+func (q *queues) free(key, queue string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.at(key)
+	if i := slices.Index(e.held, queue); i >= 0 {
+		e.held = slices.Delete(e.held, i, i+1)
+	}
+	e.handoffs = 0
+	e.notify()
+	q.clear(key, e)
+}
+
+// notify makes the first of each queue ask again.
+func (q *queues) notify(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil {
+		e.notify()
+	}
+}
+
+// size counts the callers that wait and the locks that this process holds.
+func (q *queues) size() (waiting, held int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range q.entries {
+		waiting, held = waiting+len(e.waiting), held+len(e.held)
+	}
+	return waiting, held
+}
+
+func (q *queues) at(key string) *entry {
+	e := q.entries[key]
+	if e == nil {
+		if n := len(q.spare); n > 0 {
+			e, q.spare = q.spare[n-1], q.spare[:n-1]
+		} else {
+			e = &entry{}
+		}
+		if q.entries == nil {
+			q.entries = map[string]*entry{}
+		}
+		q.entries[key] = e
+	}
+	return e
+}
+
+func (q *queues) clear(key string, e *entry) {
+	if len(e.waiting) == 0 && len(e.held) == 0 {
+		delete(q.entries, key)
+		if len(q.spare) < spares {
+			q.spare = append(q.spare, e)
+		}
+	}
+}
+
+func (e *entry) first(queue string) *waiter {
+	for _, w := range e.waiting {
+		if w.queue == queue {
+			return w
+		}
+	}
+	return nil
+}
+
+func (e *entry) notify() {
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
+	}
+}

@@ -1,0 +1,176 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// idleTimeout is how long a connection may be silent before it is pinged, and how
+// long the answer may take.
+const idleTimeout = 30 * time.Second
+
+// probe is the message that a client publishes once to see whether it may.
+const probe = "probe"
+
+// subscription is one connection and the channels that it receives. The notifier's
+// mutex guards all fields but sending and conn.
+type subscription struct {
+	server   subscriber
+	wake     string
+	conn     *redis.PubSub
+	channels map[string]*channel // the channels that have listeners
+
+	sending sync.Mutex      // keeps commands in the order of the decisions to send them
+	asked   map[string]bool // the channels that were subscribed to, and whether Redis confirmed it
+	leaving map[string]int  // unsubscriptions that Redis has not confirmed yet
+}
+
+func newSubscription(ctx context.Context, server subscriber, wake string) *subscription {
+	return &subscription{
+		server: server, wake: wake, conn: server.Subscribe(ctx),
+		channels: map[string]*channel{}, asked: map[string]bool{}, leaving: map[string]int{},
+	}
+}
+
+// update subscribes to a channel that has listeners, and unsubscribes from one
+// that has none.
+func (n *notifier) update(ctx context.Context, sub *subscription, key string) error {
+	sub.sending.Lock()
+	defer sub.sending.Unlock()
+	n.mu.Lock()
+	wanted := sub.channels[key] != nil
+	confirmed, asked := sub.asked[key]
+	switch {
+	case wanted && !asked:
+		sub.asked[key] = false
+	case !wanted && asked:
+		delete(sub.asked, key)
+		sub.leaving[key]++
+	}
+	n.mu.Unlock()
+	sharded := sub.wake == spublish
+	switch {
+	case wanted && confirmed:
+		n.confirmed(sub, key)
+	case wanted == asked:
+	case wanted && sharded:
+		return sub.conn.SSubscribe(ctx, key)
+	case wanted:
+		return sub.conn.Subscribe(ctx, key)
+	case sharded:
+		return sub.conn.SUnsubscribe(ctx, key)
+	default:
+		return sub.conn.Unsubscribe(ctx, key)
+	}
+	return nil
+}
+
+// receive reads messages until the connection fails or is closed.
+func (n *notifier) receive(sub *subscription) {
+	ctx := context.Background()
+	for tried := false; ; {
+		message, err := sub.conn.ReceiveTimeout(ctx, idleTimeout)
+		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() && !tried {
+			tried = true
+			if err = sub.conn.Ping(ctx); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			n.disconnect(sub, err)
+			return
+		}
+		tried = false
+		switch m := message.(type) {
+		case *redis.Message:
+			if m.Payload != probe {
+				n.notify(m.Channel)
+			}
+		case *redis.Subscription:
+			if strings.HasSuffix(m.Kind, "unsubscribe") {
+				n.unsubscribed(sub, m.Channel)
+			} else {
+				n.confirmed(sub, m.Channel)
+			}
+		}
+	}
+}
+
+// confirmed handles the confirmation of a subscription.
+func (n *notifier) confirmed(sub *subscription, key string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, asked := sub.asked[key]; asked {
+		sub.asked[key] = true
+	}
+	ch := sub.channels[key]
+	switch {
+	case ch == nil || ch.state != unknown:
+	case n.proven:
+		ch.state = live
+		close(ch.known)
+	case ch == n.trial:
+		go n.probe(sub, ch)
+	}
+}
+
+// probe publishes a message of its own before any caller relies on notifications:
+// Redis logs each PUBLISH in a script that it refuses.
+func (n *notifier) probe(sub *subscription, ch *channel) {
+	ctx, cancel := context.WithTimeout(context.Background(), subscribeTimeout)
+	defer cancel()
+	cmd := redis.NewIntCmd(ctx, strings.ToLower(sub.wake), ch.key, probe)
+	err := sub.server.Process(ctx, cmd)
+	if err == nil {
+		err = cmd.Err() // of a client whose Process does not wait
+	}
+	if err != nil {
+		n.disconnect(sub, err)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.trial == ch {
+		n.trial, n.proven = nil, true
+		ch.state = live
+		close(ch.known)
+		n.proceed()
+	}
+}
+
+func (n *notifier) unsubscribed(sub *subscription, key string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if sub.leaving[key] > 1 {
+		sub.leaving[key]--
+		return
+	}
+	if sub.leaving[key] == 1 {
+		delete(sub.leaving, key)
+		return
+	}
+	delete(sub.asked, key) // the slot has moved
+	if ch := sub.channels[key]; ch != nil {
+		n.drop(ch)
+	}
+}
+
+// disconnect closes a connection that failed, and drops its channels.
+func (n *notifier) disconnect(sub *subscription, err error) {
+	n.mu.Lock()
+	if n.subscriptions[sub.server] == sub {
+		delete(n.subscriptions, sub.server)
+		n.fail(err)
+		for _, ch := range sub.channels {
+			n.drop(ch)
+		}
+	}
+	n.mu.Unlock()
+	_ = sub.conn.Close()
+}

@@ -1,0 +1,48 @@
+package lock
+
+import "testing"
+
+// aSubscription is one on which a key was subscribed to, without a connection.
+func aSubscription(key string) (*notifier, *subscription, *channel) {
+	n := &notifier{channels: map[string]*channel{}, subscriptions: map[subscriber]*subscription{}, proven: true}
+	sub := &subscription{wake: publish, channels: map[string]*channel{}, asked: map[string]bool{}, leaving: map[string]int{}}
+	ch := &channel{key: key, subscription: sub, known: make(chan struct{}), begun: true}
+	n.channels[key], sub.channels[key] = ch, ch
+	return n, sub, ch
+}
+
+// Redis says nothing to a second subscription to a key. The listener is live immediately,
+// if Redis has confirmed the first.
+func TestAKeyThatIsSubscribedToIsHeard(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[bool]state{true: live, false: unknown} {
+		n, sub, ch := aSubscription("key")
+		sub.asked["key"] = said
+		if err := n.update(t.Context(), sub, "key"); err != nil || ch.state != want {
+			t.Errorf("subscribed %v: %v, and not %v, %v", said, ch.state, want, err)
+		}
+	}
+}
+
+// A late confirmation of an unsubscription does not end a newer subscription. If no
+// unsubscription is outstanding, the slot has moved.
+func TestOldUnsubscriptionsEndNothing(t *testing.T) {
+	t.Parallel()
+	n, sub, ch := aSubscription("key")
+	sub.leaving["key"] = 3
+	sub.asked["key"] = false
+	for range 3 {
+		n.unsubscribed(sub, "key")
+		if ch.state != unknown {
+			t.Fatal("an old one ended it")
+		}
+	}
+	n.confirmed(sub, "key")
+	if ch.state != live {
+		t.Error("it is not heard")
+	}
+	n.unsubscribed(sub, "key")
+	if ch.state != dead || n.channels["key"] != nil || sub.channels["key"] != nil {
+		t.Error("it moved, and is still counted on")
+	}
+}

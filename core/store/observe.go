@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// Event is one call of a primitive, or a change that no caller asked for: a lock is lost,
+// a server does not answer any more. It is for metrics and traces. It carries no key, no
+// subject and no text of an error.
+type Event struct {
+	// Primitive says what it is about.
+	Primitive Primitive
+	// Name is that of the limiter, locker, guard or stock. Of a server it is the address.
+	Name string
+	// Policy is the one that decided, or would have: of limits alone.
+	Policy string
+	// Outcome is what became of it.
+	Outcome Outcome
+	// Cost is how many permits or units it is about; 0 if the primitive has none.
+	Cost int64
+	// Class is one of the four classes of core/script if Redis did not answer as it
+	// should, also if the decision was made without Redis. It is the context's error
+	// with Canceled, and nil otherwise.
+	Class error
+	// Duration is how long the call took. Of a server that is back it is how long it
+	// was lost.
+	Duration time.Duration
+}
+
+// Observer receives events. It runs on the goroutine of the call, so it must be quick,
+// and it must be safe for concurrent use. The context is the caller's; of a change it is
+// the background's. A panic is swallowed and logged.
+type Observer func(ctx context.Context, e Event)
+
+// Primitive is what an event is about.
+type Primitive string
+
+// The primitives.
+const (
+	Limit    Primitive = "limit"
+	InFlight Primitive = "inflight"
+	Lock     Primitive = "lock"
+	Guard    Primitive = "guard"
+	Stock    Primitive = "stock"
+	Server   Primitive = "server" // a server of the store's Redis
+)
+
+// Outcome is what became of a call, as metrics label it.
+type Outcome string
+
+// The outcomes. Each primitive has Granted, Failed and Canceled.
+const (
+	Granted  Outcome = "granted"  // admitted, locked, begun, reserved
+	Failed   Outcome = "failed"   // Redis did not answer, or too late
+	Canceled Outcome = "canceled" // the caller's context ended first
+
+	Denied       Outcome = "denied"        // by a limit, or since there are too few units
+	ShadowDenied Outcome = "shadow denied" // a shadow policy would have denied it
+	Held         Outcome = "held"          // another holder has the lock, or runs the work
+
+	Replayed   Outcome = "replayed"   // the work was done before
+	Mismatched Outcome = "mismatched" // the key was used for something else
+	InDoubt    Outcome = "in doubt"   // nobody knows whether the work was done
+	NoResult   Outcome = "no result"  // the work was done, and there is no result to give
+
+	Completed Outcome = "completed" // the work is done, or the units are sold
+	Abandoned Outcome = "abandoned" // a claim ended without the work, or a reservation was cancelled
+	Refused   Outcome = "refused"   // the item or the id is unusable
+
+	Lost      Outcome = "lost"      // the lock or claim ended before its holder was done, or the server does not answer
+	Overtaken Outcome = "overtaken" // another caller had taken over when the work was done: it may have run twice
+	Back      Outcome = "back"      // the server answers again
+)
+
+// ClassOf is what Event.Class says of an error: its class, or the error of a context.
+func ClassOf(err error) error {
+	failure, is := errors.AsType[*script.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case is:
+		return failure.Class
+	case errors.Is(err, context.DeadlineExceeded):
+		return context.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	}
+	return script.ErrFailed
+}
+
+// observers are those of a store.
+type observers struct {
+	list atomic.Pointer[[]*observer] // nil if there is none
+	mu   sync.Mutex                  // of those that change the list
+}
+
+// observer is an entry of the list, so that the same function may stand there twice.
+type observer struct{ notify Observer }
+
+// Observe adds an observer of all that is on the store. The function that it returns
+// removes it again. A nil observer adds nothing. Events may still be on their way to it
+// when it was removed.
+func (s *Store) Observe(o Observer) (remove func()) {
+	if !s.made() {
+		panic(errStore)
+	}
+	if o == nil {
+		return func() {}
+	}
+	return s.observers.add(o)
+}
+
+// Notify hands an event to the observers; the library's own packages use it.
+func (s *Store) Notify(ctx context.Context, e Event) {
+	if s.Observed() {
+		s.observers.notify(ctx, e)
+	}
+}
+
+// NotifyCall hands the end of a call to the observers, with its duration and, if Redis
+// did not answer, the class of its error; the library's own packages use it.
+func (s *Store) NotifyCall(ctx context.Context, e Event, began time.Time, err error) {
+	if !s.Observed() {
+		return
+	}
+	e.Duration = time.Since(began)
+	if e.Outcome == Failed || e.Outcome == Canceled {
+		e.Class = ClassOf(err)
+	}
+	s.observers.notify(ctx, e)
+}
+
+// Observed reports whether the store has an observer.
+func (s *Store) Observed() bool { return s.made() && s.observers.list.Load() != nil }
+
+// add and remove replace the list, so that a call reads it without a lock.
+func (o *observers) add(notify Observer) (remove func()) {
+	own := &observer{notify}
+	o.change(func(all []*observer) []*observer { return append(all, own) })
+	return func() {
+		o.change(func(all []*observer) []*observer {
+			return slices.DeleteFunc(all, func(other *observer) bool { return other == own })
+		})
+	}
+}
+
+func (o *observers) change(f func([]*observer) []*observer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var all []*observer
+	if list := o.list.Load(); list != nil {
+		all = slices.Clone(*list)
+	}
+	if all = f(all); len(all) == 0 {
+		o.list.Store(nil)
+		return
+	}
+	o.list.Store(&all)
+}
+
+func (o *observers) notify(ctx context.Context, e Event) {
+	if list := o.list.Load(); list != nil {
+		for _, own := range *list {
+			own.notify.Notify(ctx, e)
+		}
+	}
+}
+
+// Notify calls the observer, and swallows its panic: what was granted must not be lost
+// with it.
+func (o Observer) Notify(ctx context.Context, e Event) {
+	if o == nil {
+		return
+	}
+	defer func() {
+		if recover() != nil {
+			slog.Default().LogAttrs(context.Background(), slog.LevelError, "neap: an observer panicked", slog.String("primitive", string(e.Primitive)))
+		}
+	}()
+	o(ctx, e)
+}

@@ -1,0 +1,197 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+)
+
+// recorded is an observer that keeps what it is told.
+type recorded struct {
+	mu  sync.Mutex
+	all []store.Event
+}
+
+func (r *recorded) observe(_ context.Context, e store.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, e)
+}
+
+// take returns the outcomes of each primitive since the last call.
+func (r *recorded) take() map[store.Primitive][]store.Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[store.Primitive][]store.Outcome{}
+	for _, e := range r.all {
+		all[e.Primitive] = append(all[e.Primitive], e.Outcome)
+	}
+	r.all = nil
+	return all
+}
+
+func (r *recorded) are(t *testing.T, when string, want map[store.Primitive][]store.Outcome) {
+	t.Helper()
+	synctest.Wait()
+	got := r.take()
+	for _, all := range got {
+		slices.Sort(all)
+	}
+	for _, all := range want {
+		slices.Sort(all)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: got %v, want %v", when, got, want)
+	}
+}
+
+// TestObserversHearOfEveryPrimitive: of each call on the store one event, and of each
+// lock, claim and reservation that is lost, whoever made the primitive, and when.
+func TestObserversHearOfEveryPrimitive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newShop(t), new(recorded)
+		ctx := t.Context()
+		remove := s.store.Observe(r.observe)
+		if _, err := s.limit.Take(ctx, "s"); err != nil {
+			t.Fatal(err)
+		}
+		for name, ask := range s.asks() {
+			if err := ask(ctx); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for name, again := range s.asks() {
+			if err := again(ctx); name == "Begin" && err == nil || name == "Try of a lock" && err == nil {
+				t.Errorf("%s again: no error", name)
+			}
+		}
+		r.are(t, "two calls of each", map[store.Primitive][]store.Outcome{
+			store.Limit: {store.Granted}, store.InFlight: {store.Granted, store.Granted}, store.Lock: {store.Granted, store.Held},
+			store.Guard: {store.Granted, store.Held}, store.Stock: {store.Granted, store.Granted},
+		})
+		if err := errors.Join(s.claims[1].Complete(ctx, nil), s.claims[2].Abandon(ctx), s.units[0].Confirm(ctx), s.units[1].Cancel(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		r.are(t, "conclusions", map[store.Primitive][]store.Outcome{
+			store.Guard: {store.Completed, store.Abandoned}, store.Stock: {store.Completed, store.Abandoned},
+		})
+		if _, err := s.guard.Forget(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.lock.ForceRelease(ctx, "held"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(45 * time.Minute) // renewals find out
+		r.are(t, "locks and claims that were taken away", map[store.Primitive][]store.Outcome{
+			store.Lock: {store.Lost}, store.Guard: {store.Lost},
+		})
+		remove()
+		if _, err := s.limit.Take(ctx, "s"); err != nil {
+			t.Fatal(err)
+		}
+		r.are(t, "an observer that was removed", map[store.Primitive][]store.Outcome{})
+		s.finish(t)
+	})
+}
+
+// TestObserversHearOfAnOutage: the class of each failure and how long it took, and of
+// the server that it is lost, and for how long it was when it is back.
+func TestObserversHearOfAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newShop(t), new(recorded)
+		s.store.Observe(r.observe)
+		s.rdb.gone.Store(true)
+		if _, err := s.lock.Try(t.Context(), "other"); err == nil {
+			t.Fatal("a server that is gone has answered")
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.guard.Begin(gone, "other", ""); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if len(r.all) != 2 || r.all[0].Class != script.ErrMaybeExecuted || r.all[0].Duration != script.DefaultBudget || r.all[0].Name != "n" ||
+			r.all[1].Outcome != store.Canceled || r.all[1].Class != context.Canceled {
+			t.Errorf("got %+v, want a lock that failed after its budget, and a caller that went away", r.all)
+		}
+		r.take()
+		for range 10 {
+			if _, err := s.lock.Inspect(t.Context(), "other"); err == nil {
+				t.Fatal("a server that is gone has answered")
+			}
+		}
+		s.rdb.gone.Store(false)
+		time.Sleep(2 * time.Second)
+		if _, err := s.lock.Inspect(t.Context(), "other"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		var server []store.Event
+		for _, e := range r.all {
+			if e.Primitive == store.Server {
+				server = append(server, e)
+			}
+		}
+		if len(server) != 2 || server[0].Outcome != store.Lost || server[0].Class != script.ErrMaybeExecuted ||
+			server[1].Outcome != store.Back || server[1].Class != nil || server[1].Duration < 2*time.Second || server[0].Name != server[1].Name {
+			t.Errorf("got %+v, want that the server is lost, and back after some seconds", server)
+		}
+		s.finish(t)
+	})
+}
+
+// TestSeveralObservers: each of those of Open and of Observe is told, the same function
+// as often as it was added, and a panic of one keeps nothing from the others.
+func TestSeveralObservers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t)
+		var first, second recorded
+		st, err := store.Open(s.rdb, &store.Options{Observers: []store.Observer{
+			first.observe, nil, func(context.Context, store.Event) { panic("an observer") },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		removes := []func(){st.Observe(second.observe), st.Observe(second.observe), st.Observe(nil)}
+		for n, want := range []int{2, 1, 0, 0} {
+			st.Notify(t.Context(), store.Event{Primitive: store.Lock, Outcome: store.Granted})
+			if a, b := len(first.all), len(second.all); a != 1 || b != want {
+				t.Errorf("%d observers removed: got %d and %d events, want 1 and %d", n, a, b, want)
+			}
+			first.take()
+			second.take()
+			if n < len(removes) {
+				removes[n]()
+				removes[n]() // again changes nothing
+			}
+		}
+		s.finish(t)
+	})
+}
+
+// TestAnEventAllocatesNothing, with an observer or without.
+func TestAnEventAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts allocations
+	st, err := store.Open(unused(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := store.Event{Primitive: store.Lock, Name: "n", Outcome: store.Granted}
+	began := time.Now()
+	for name, o := range map[string]store.Observer{"nobody": nil, "an observer": func(context.Context, store.Event) {}} {
+		remove := st.Observe(o)
+		if n := testing.AllocsPerRun(100, func() { st.NotifyCall(t.Context(), e, began, nil) }); n > 0 {
+			t.Errorf("%s: an event costs %v allocations, want none", name, n)
+		}
+		remove()
+	}
+}
