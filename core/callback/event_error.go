@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// EventError is what Options.OnError hears of one event: what the handler returned
+// EventError is what Options.OnError gets about one event: what the handler returned
 // or panicked with, a rejection, a claim that was lost, a result that Redis did not
 // confirm, an event that is in doubt. errors.Is and errors.As look into Err.
 type EventError struct {

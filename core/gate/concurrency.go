@@ -6,9 +6,8 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// ConcurrencyOptions are the options of [Concurrency]. Their functions are
-// called by many requests at once; what they panic with, the request panics
-// with.
+// ConcurrencyOptions are the options of [Concurrency]. Their functions must be
+// safe for concurrent use; their panics propagate to the request.
 type ConcurrencyOptions struct {
 	// Skip lets a request pass uncounted, such as a health check.
 	Skip func(Request) bool

@@ -20,8 +20,8 @@
 //
 // A refusal is application/problem+json (RFC 9457) unless a Render says
 // otherwise. No key, no error text and no name of a server reaches the client.
-// Faults of the server's own are answered with a bare 500 or 503, and told to
-// the OnError hook; without a hook nobody hears of them, so set one.
+// Faults of the server's own are answered with a bare 500 or 503. Only the OnError
+// hook sees the reason, so set one.
 //
 // # Where the guarantees end
 //

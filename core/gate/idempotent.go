@@ -44,15 +44,13 @@ import (
 // ([Reply.Refused]) says that nothing was done. An answer that is too long, was
 // flushed or taken over is not stored, but it was done: later ones are told so with a
 // 409 and never run.
-// Set-Cookie, Authorization and WWW-Authenticate are never stored. What was done
-// and cannot be noted, since Redis is away, is sent nonetheless, and noted as soon
-// as it can be.
+// Set-Cookie, Authorization and WWW-Authenticate are never stored. If Redis is down
+// when the handler finishes, the response is still sent, and recorded later.
 //
-// It reads the body before the handler does, who can read it again, and holds up
-// to MaxBody and MaxResponse bytes a request. It belongs behind what
-// authenticates and limits. It costs a round trip before the handler and one
-// after it, another for each third of the lease that the handler takes, and one
-// for a replay.
+// It reads the body before the handler, which can read it again, and holds up to MaxBody
+// and MaxResponse bytes a request. It belongs behind the gates that authenticate and
+// limit. It costs a round trip before the handler and one after it, another for each
+// third of the lease that the handler takes, and one for a replay.
 //
 // It panics at wiring on a nil or zero guard, a nil principal, impossible options, and
 // Headers that are never stored; nil options are the defaults, and options are

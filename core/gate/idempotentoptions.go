@@ -11,8 +11,8 @@ import (
 // otherwise.
 const DefaultMaxResponse = 256 << 10
 
-// IdempotentOptions are the options of [Idempotent]. Their functions are called
-// by many requests at once; what they panic with, the request panics with.
+// IdempotentOptions are the options of [Idempotent]. Their functions must be safe for
+// concurrent use; their panics propagate to the request.
 type IdempotentOptions struct {
 	// Skip lets a request pass unguarded.
 	Skip func(Request) bool

@@ -7,8 +7,8 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// RateLimitOptions are the options of [RateLimit]. Their functions are called
-// by many requests at once; what they panic with, the request panics with.
+// RateLimitOptions are the options of [RateLimit]. Their functions must be safe for
+// concurrent use; their panics propagate to the request.
 type RateLimitOptions struct {
 	// Skip lets a request pass uncounted, such as a health check.
 	Skip func(Request) bool

@@ -9,8 +9,8 @@ import (
 	"github.com/neap-go/neap/core/stock"
 )
 
-// ReserveOptions are the options of [Reserve]. Their functions are called by
-// many requests at once; what they panic with, the request panics with.
+// ReserveOptions are the options of [Reserve]. Their functions must be safe
+// for concurrent use; their panics propagate to the request.
 type ReserveOptions struct {
 	// Skip lets a request pass without a reservation.
 	Skip func(Request) bool

@@ -11,21 +11,20 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// undone is how a run ends that nobody was told to begin.
+// undone is how a claim ends that no caller got.
 const undone state = "undo"
 
-// Conclude says what became of the run, and ends the claim and its Context. The
-// first call counts, and all return what it does. It does not end with ctx, of
-// which it takes the values alone, but within the budget. It costs one round
-// trip.
+// Conclude says how the run ended, and ends the claim and its Context. Only the first
+// call counts, and every call returns what the first one returns. It uses only the values
+// of ctx: it ends within the budget, and not with ctx. It costs one round trip.
 //
-// A claim that was lost is not too late to be concluded as long as nobody has
-// taken over: what was done, was done. The error is nil when it was noted;
-// [ErrLost] when another has taken over, or somebody has resolved it, or when
-// there is no record that would say that it is in doubt; and a [*script.Error]
-// when Redis did not confirm it: it goes on in the background for a lease, and
-// longer while Redis does not answer; or, where a run that was given up was
-// another's when Redis was asked again, nobody knows why.
+// A claim that was lost can still be concluded while no other caller has taken over,
+// since what was done was done. Conclude returns nil if Redis has noted it. It returns
+// [ErrLost] if another caller has taken over, if the claim was resolved, or if the work
+// should be in doubt and there is no record left to say so. It returns a [*script.Error]
+// if Redis did not confirm the conclusion. The conclusion then goes on in the background,
+// for a lease and longer while Redis does not answer, unless Redis answered a second
+// call that an abandoned claim was another's: the reason cannot be known then.
 func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
 	if !c.made() {
 		return errClaim

@@ -46,9 +46,9 @@ type shared struct {
 // prefix share their records, in one process or in many. Nil opts are the zero
 // Options. It sends nothing.
 //
-// A Ring, or a struct that embeds one, is refused: its clients choose a server
-// by which of them they can reach, each for itself, and so a key can run on each
-// side. The error joins every fault, each with its field and the remedy.
+// New refuses a Ring, or a struct that embeds one: each client of a Ring chooses a server
+// among those that it can reach, so two clients can run one key. The error joins every
+// fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 	st, unusable := store.Of(rdb)
 	own, err := opts.withDefaults(st)
@@ -145,14 +145,13 @@ func (g *Guard) Do(ctx context.Context, key string, fn func(ctx context.Context)
 	return result, err
 }
 
-// Retention is for how long the guard remembers a result.
+// Retention returns how long the guard remembers a result.
 func (g *Guard) Retention() time.Duration {
 	misuse.Made(g.made(), errGuard)
 	return g.opts.Retention
 }
 
-// InDoubt is what the guard does about a run of which nobody knows how far it
-// came.
+// InDoubt returns what the guard does if nobody knows how far an earlier run came.
 func (g *Guard) InDoubt() InDoubt {
 	misuse.Made(g.made(), errGuard)
 	return g.opts.InDoubt

@@ -7,33 +7,33 @@ import (
 	"github.com/neap-go/neap/core/internal/token"
 )
 
-// State is what a key's record says.
+// State is what the record of a key says.
 type State string
 
 // The states.
 const (
 	None     State = ""         // nothing is known about the key
-	Pending  State = "pending"  // it runs, or its process is gone
-	Free     State = "free"     // nothing was done: the next one runs
-	Done     State = "done"     // it was done, and there is a result
-	NoResult State = "noresult" // it was done, and no result was kept
-	Doubtful State = "in doubt" // nobody knows whether it was done
+	Pending  State = "pending"  // the work runs, or its process is gone
+	Free     State = "free"     // nothing was done: the next caller runs
+	Done     State = "done"     // the work was done, and there is a result
+	NoResult State = "noresult" // the work was done, and its result was not kept
+	Doubtful State = "in doubt" // nobody knows whether the work was done
 )
 
 var states = map[state]State{pending: Pending, asking: Pending, free: Free, done: Done, gone: NoResult, doubt: Doubtful}
 
-// Record is what is known about a key, without what is nobody's business: the
-// result, the fingerprint and the owner.
+// Record is what is known about a key, without what is private: the result, the
+// fingerprint and the owner.
 type Record struct {
 	State   State
-	Attempt int64         // how many times it was begun
-	Fence   int64         // the number last given
-	Lease   time.Duration // until a Pending run counts as gone, unless it is renewed; 0 when it does
+	Attempt int64         // how many times the work was begun
+	Fence   int64         // the last fencing number
+	Lease   time.Duration // until a Pending run counts as gone, unless it is renewed; 0 if it does
 	Expires time.Duration // until the record is forgotten; negative: never, which the next Begin mends
 	Size    int           // bytes of the result as it is stored
 }
 
-// Get tells what is known about a key, for an operator. It costs one round trip
+// Get returns what is known about a key. It is for operators. It costs one round trip
 // and changes nothing. The errors are [ErrKey], ctx.Err() and a [*script.Error].
 func (g *Guard) Get(ctx context.Context, key string) (Record, error) {
 	record, err := g.record(key)
@@ -62,13 +62,13 @@ func (g *Guard) Get(ctx context.Context, key string) (Record, error) {
 	}, nil
 }
 
-// Resolve says what became of a run that is in doubt, or whose lease has ended:
-// [NothingDone], [DoneWith] or [DoneWithout]. Whoever began it cannot conclude it
-// any more. It costs one round trip, and may be repeated until it returns nil.
+// Resolve says how a run ended that is in doubt, or whose lease is over: [NothingDone],
+// [DoneWith] or [DoneWithout]. The claim of that run cannot be concluded any more. It
+// costs one round trip, and you may repeat it until it returns nil.
 //
-// The error is [ErrInFlight] while somebody is at it, [ErrNotInDoubt] for a key
-// that is not known, or free, or done; [ErrUnresolved], [ErrKey], ctx.Err(); or a
-// [*script.Error], with [script.ErrMaybeExecuted] when it may have been noted.
+// It returns [ErrInFlight] while the work runs, [ErrNotInDoubt] if the key is unknown,
+// free or done; [ErrUnresolved], [ErrKey], ctx.Err(); or a [*script.Error]. With
+// [script.ErrMaybeExecuted] Redis may have noted it.
 func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 	record, err := g.record(key)
 	switch {
@@ -94,12 +94,12 @@ func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 	return ErrNotInDoubt
 }
 
-// Forget deletes what is known about a key, and says whether there was anything:
-// the next one runs, even beside one that is at it now, which learns of it when it
-// renews its lease. It is for an operator, and for who has to delete what is
-// known about a person. It costs one round trip. The errors are those of Get; with
-// [script.ErrMaybeExecuted] it may have been forgotten, or may be yet: it is not
-// asked again, which could forget the next one's claim.
+// Forget deletes what is known about a key, and reports whether there was anything. The
+// next caller runs, even beside a run in progress, which learns of it when it renews its
+// lease. It is for operators, and for deleting what is known about a person. It costs one
+// round trip. The errors are those of Get. With [script.ErrMaybeExecuted] the record may
+// have been deleted, or may be deleted yet: Forget does not ask again, because that could
+// delete the claim of the next caller.
 func (g *Guard) Forget(ctx context.Context, key string) (bool, error) {
 	record, err := g.record(key)
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 	maxRetention = 366 * 24 * time.Hour
 )
 
-// InDoubt is what to do about a run of which nobody knows how far it came: its
-// process is gone, or it ended with [Unknown].
+// InDoubt says what to do if nobody knows how far an earlier run came: its process is
+// gone, or it ended with [Unknown].
 type InDoubt uint8
 
 const (
@@ -46,50 +46,48 @@ var policies = map[InDoubt]string{Retry: "retry", Reject: "reject", Reconcile: "
 // Options are a Guard's options. The zero value is ready to use; it is copied by
 // New. Guards of one name and prefix should have the same.
 type Options struct {
-	// Keys, when set, encrypt the results: the first those that are stored from
-	// now on, any of them those that are read. A result whose key is gone, or
-	// that was stored before there were Keys, cannot be read and counts as one
-	// that was not kept.
+	// Keys, if set, encrypt the results: the first key encrypts, and each of them
+	// decrypts. A result whose key is gone, or that was stored before there were Keys,
+	// is [ErrUnreadable].
 	Keys []Key
 
-	// Budget is the most time that one question to Redis takes, whatever the
-	// client's own timeouts are, but never more than a third of Lease. A
-	// millisecond to an hour; 0 means the store's, or script.DefaultBudget, 250 ms.
-	// Until a server has first answered, a question may take the store's FirstContact.
+	// Budget is the most time that one call to Redis takes, whatever the client's
+	// own timeouts are. It is never more than a third of Lease. A millisecond to an
+	// hour; 0 means the store's, or script.DefaultBudget, 250 ms.
+	// Until a server has first answered, a call may take the store's FirstContact.
 	Budget time.Duration
-	// Lease is how long a run outlives a process that is gone: MinLease to
+	// Lease is how long a claim outlives a process that is gone: MinLease to
 	// MaxLease, 0 means DefaultLease. It is renewed when a third of it has
-	// passed, so it has nothing to do with how long a run takes.
+	// passed, so a run may take longer.
 	Lease time.Duration
-	// Retention is for how long a result is remembered, a second to a year and
-	// no less than Lease; 0 means DefaultRetention. A repetition that comes
-	// later runs again, so it has to be longer than anybody repeats. With Retry
-	// it is also for how long a run that its process did not end is remembered.
+	// Retention is how long a result is remembered: a second to a year, and no less
+	// than Lease; 0 means DefaultRetention. A repetition that comes later runs again,
+	// so choose a time after which no client repeats. With Retry, a run that its
+	// process did not end is remembered for as long.
 	Retention time.Duration
-	// DoubtRetention is the same for what is in doubt, and with Reject and
-	// Reconcile for what may come to be, and no less; 0 means
-	// DefaultDoubtRetention, or Retention where that is longer.
+	// DoubtRetention is how long work in doubt is remembered, and, with Reject and
+	// Reconcile, work that has begun. It is no less than Retention; 0 means
+	// DefaultDoubtRetention, or Retention if that is longer.
 	DoubtRetention time.Duration
 
-	// InDoubt is what to do about a run that was begun and not ended; the zero
+	// InDoubt says what to do about work that was begun and not concluded; the zero
 	// value is Retry.
 	InDoubt InDoubt
-	// Reconcile finds out what became of an earlier run, by the books of
-	// whoever did the work: a payment provider, a database. It is called with
-	// the claim of the run that asks, whose context it gets, so that nobody else
-	// asks at the same time; ctx ends with the call, and when that claim is
-	// lost. [NothingDone] has the run go ahead; [DoneWith] and [DoneWithout] end
-	// it as if the earlier run had said so; an error or [Unknown] leaves it in
-	// doubt, and the next one asks again. It is called by many goroutines at
-	// once, for different keys.
+	// Reconcile finds out what became of an earlier run, for example by asking the
+	// payment provider or the database that did the work. It gets the claim of the
+	// caller and that claim's context, so that no other caller asks at the same time;
+	// ctx ends with the call, or when the claim is lost. With [NothingDone] the caller
+	// runs. [DoneWith] and [DoneWithout] conclude as if the earlier run had said so.
+	// An error or [Unknown] leaves the work in doubt, and the next caller asks again.
+	// It must be safe for concurrent use, for different keys.
 	Reconcile func(ctx context.Context, c *Claim) (Outcome, error)
 
-	// Wait is how long Await and Do wait for a run that somebody else has begun,
-	// a millisecond to 24 h; 0 means DefaultWait.
+	// Wait is how long Await and Do wait for the run of another caller, a millisecond
+	// to 24 h; 0 means DefaultWait.
 	Wait time.Duration
-	// RetryDelay is the longest time between two questions of who waits,
-	// MinRetryDelay to 24 h; 0 means DefaultRetryDelay. One caller of a process
-	// asks for all that wait for a key.
+	// RetryDelay is the longest time between two calls to Redis by a caller that
+	// waits, MinRetryDelay to 24 h; 0 means DefaultRetryDelay. In each process one
+	// caller asks for all that wait for a key.
 	RetryDelay time.Duration
 }
 

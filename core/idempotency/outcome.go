@@ -2,25 +2,25 @@ package idempotency
 
 import "bytes"
 
-// Outcome is what became of a run. The zero Outcome is [Unknown].
+// Outcome says how a run ended. The zero Outcome is [Unknown].
 type Outcome struct {
 	state  state
 	result []byte
 }
 
-// NothingDone says that it has had no effect: the next one may run.
+// NothingDone says that the run has had no effect: the next caller may run.
 func NothingDone() Outcome { return Outcome{state: free} }
 
-// DoneWith says that it was done, and with which result: whoever comes later
-// gets the same. The result is copied; nil and empty are the same.
+// DoneWith says that the work was done, and with which result: later callers get it.
+// The result is copied; nil and empty are the same.
 func DoneWith(result []byte) Outcome { return Outcome{state: done, result: bytes.Clone(result)} }
 
-// DoneWithout says that it was done, and that there is no result to keep, since
-// it is too large or went elsewhere: whoever comes later is told [ErrNoResult].
+// DoneWithout says that the work was done, and that its result is not kept: it is too
+// large, say, or went elsewhere. Later callers get [ErrNoResult].
 func DoneWithout() Outcome { return Outcome{state: gone} }
 
-// Unknown says that it may have had an effect, or some of it: what happens next
-// is up to [InDoubt].
+// Unknown says that the run may have had an effect, or a part of it. [InDoubt] says what
+// happens next.
 func Unknown() Outcome { return Outcome{} }
 
 // isDone says that it must not run again.

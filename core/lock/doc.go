@@ -12,22 +12,21 @@
 // # The promise, and where it ends
 //
 // There is at most one holder while one Redis primary keeps its data, clocks
-// behave, and the holder honours its context. A lease in Redis lapses when its
-// holder does not renew it in time, and so a holder that was paused for longer
-// can come back to find that somebody else has its lock. Until it looks, and
-// after a failover to a replica that did not know of the lock, there are two.
-// What must not be done twice should carry the fence; see [Lock.Fence].
+// behave, and the holder honours its context. A lease lapses in Redis if its holder
+// does not renew it in time. So a holder that was paused for longer may find that
+// another has the lock. Until it looks, there are two holders. There are also two after a
+// failover to a replica that did not know the lock. A write that must not happen twice
+// should carry the fence; see [Lock.Fence].
 //
 // # Waiting
 //
-// [Locker.Try] does not wait, [Locker.Acquire] does. The callers of one process
-// that wait for a key form a line, the first of which asks Redis.
+// [Locker.Try] does not wait, [Locker.Acquire] does. Callers in one process queue per
+// key and owner; only the first in each queue asks Redis.
 //
 // # Owners
 //
-// A lock belongs to its hold, and nobody, not even the same goroutine, gets it a
-// second time, unless the Locker was made by [Locker.As], whose holds have an
-// owner in common.
+// A lock belongs to its hold. No caller gets it a second time, not even the same
+// goroutine, unless [Locker.As] made the Locker: all its holds have one owner.
 //
 // # Jobs
 //
@@ -36,8 +35,7 @@
 //
 // # Errors
 //
-// What became of a lock is one of a few values, such as [ErrHeld] and
-// [ErrTakenByOther], to be told apart with errors.Is. Where Redis could not
-// answer it is a [script.Error] of neap's core/script, whose class says whether
-// the question was carried out.
+// What became of a lock is one of a few errors, such as [ErrHeld] and [ErrTakenByOther];
+// compare them with errors.Is. If Redis could not answer, the error is a [script.Error]
+// of neap's core/script, whose class says whether the script ran.
 package lock

@@ -10,17 +10,16 @@ import (
 // State is what Redis knows about a lock.
 type State struct {
 	Held bool
-	// Owner is the owner as it stands in Redis: that of As, hashed where it is
-	// long or has unusual characters, or a random one; "" when it is not held.
+	// Owner is the owner as Redis stores it: the name that was given to As, hashed if
+	// it is long or unusual, or a random one; "" if the lock is not held.
 	Owner string
 	Holds int           // how many holds the owner has
-	Fence int64         // the number last given; 0 when none is remembered
+	Fence int64         // the last fencing number; 0 if none is remembered
 	Lease time.Duration // until the lock lapses, unless it is renewed
 }
 
-// Inspect tells who has a lock, for an operator: by the time it returns,
-// somebody else may. It costs one round trip and changes nothing. The errors
-// are those of Try, without ErrHeld.
+// Inspect reports who has a lock at the moment of the call. It is for operators. It costs
+// one round trip and changes nothing. The errors are those of Try, without ErrHeld.
 func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {
@@ -45,13 +44,12 @@ func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
 	return State{}, &script.Error{Script: inspectScript.Name(), Class: script.ErrFailed, Err: errReply}
 }
 
-// ForceRelease ends all holds of a lock, whoever has them, and says whether
-// there was one. It is for an operator who knows that the holder is gone: a
-// holder that is alive learns of it only when it renews its lease, and until
-// then two may think that they have the lock. It costs one round trip. The
-// errors are those of Inspect. With [script.ErrMaybeExecuted] the lock may have
-// been ended, or may be yet: it is not asked again, which could end the next
-// holder's.
+// ForceRelease ends all holds of a lock, and reports whether there was one. It is for
+// operators who know that the holder is gone: a holder that is alive learns of it only
+// when it renews its lease, and until then two may work side by side. It costs one round
+// trip. The errors are those of Inspect. With [script.ErrMaybeExecuted] the lock may have
+// been ended, or may be ended yet: ForceRelease does not ask again, because that could end
+// the lock of the next holder.
 func (l *Locker) ForceRelease(ctx context.Context, key string) (bool, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {

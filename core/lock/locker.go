@@ -17,9 +17,9 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Locker gives out locks. It is immutable and safe for concurrent use; it
-// needs no Close: what it has open while somebody waits is closed soon after.
-// The zero Locker is not usable.
+// Locker gives out locks. It is immutable and safe for concurrent use. It needs no
+// Close: a connection that it opens for waiting callers is closed soon after the last of
+// them. The zero Locker is not usable.
 type Locker struct {
 	*shared
 	wait  time.Duration
@@ -51,9 +51,9 @@ type shared struct {
 // prefix share their locks, in one process or in many. Nil opts are the zero
 // Options. It sends nothing.
 //
-// A Ring, or a struct that embeds one, is refused: its clients choose a server
-// by which of them they can reach, each for itself, and so two of them can hold
-// one lock. The error joins every fault, each with its field and the remedy.
+// New refuses a Ring, or a struct that embeds one: each client of a Ring chooses a server
+// among those that it can reach, so two clients can hold one lock. The error joins every
+// fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	st, unusable := store.Of(rdb)
 	own, err := opts.withDefaults(st)
@@ -84,11 +84,10 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	return &Locker{shared: s, wait: own.Wait}, nil
 }
 
-// As makes a Locker all of whose locks belong to one owner, wherever they are
-// taken: what the owner has, it may take again, and it is free for others when
-// each hold was released, in any order. All holds have the same fence. An
-// owner is one activity, such as an order's checkout; what several of them at
-// once have in common does not exclude them from each other.
+// As returns a Locker whose locks all belong to one owner, in any process. The owner may
+// take a lock again that it has; the lock is free for others once each hold was released,
+// in any order. All holds have the same fence. An owner should be one activity, such as
+// the checkout of an order: activities that share an owner do not exclude each other.
 func (l *Locker) As(owner string) *Locker {
 	misuse.Made(l.made(), errLocker)
 	return &Locker{shared: l.shared, wait: l.wait, owner: owner, named: true}
@@ -120,14 +119,13 @@ func (l *Locker) Owner() (owner string, ok bool) {
 
 func (l *Locker) made() bool { return l != nil && l.shared != nil }
 
-// Do runs fn while it holds the lock, for which it waits as Acquire does. The
-// context of fn is that of [Lock.Context]: it ends when the lock is lost. It
-// costs what Acquire and Release do.
+// Do runs fn while it holds the lock, for which it waits as Acquire does. The context of
+// fn is that of [Lock.Context]: it ends when the lock is lost. Do costs what Acquire and
+// Release cost.
 //
-// The error is that of Acquire, in which case fn did not run; or that of fn,
-// joined with the loss when the lock was lost before fn returned. It is nil
-// only when fn returned nil and had the lock to its end. A panic of fn passes
-// through, after the release.
+// Do returns Acquire's error if fn did not run. Otherwise it returns fn's error, joined
+// with the loss if the lock was lost before fn returned. It returns nil only if fn
+// returned nil and held the lock to its end. A panic of fn propagates, after the release.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error) (err error) {
 	if fn == nil {
 		return errFn

@@ -54,45 +54,41 @@ func (r *run) without() conclusion {
 	return failed
 }
 
-// errDone: the tick is somebody else's for good.
+// errDone: the tick has run in another process.
 var errDone = errors.New("lock: the tick has run")
 
-// Once runs fn for one tick of a job in one process of all that call it, and
-// says whether that was this one. The tick is the instant that the run is
-// scheduled for, in whole milliseconds, and not that of the call: by it the
-// processes know that they mean the same.
+// Once runs fn for one tick of a job in one of the processes that call it, and reports
+// whether it was this process. The tick is the instant that the run is scheduled for, in
+// whole milliseconds, and not the time of the call: all processes must pass the same.
 //
-// With Never, fn is started at most once, whatever happens to the process that
-// starts it; the others return at once. With Again, it completes at most once:
-// the others wait until it has, for as long as ctx allows, and take over when
-// the process that runs it has been gone for a lease, or its fn failed or
-// panicked. They go on waiting while Redis is away. A run that was taken over
-// may still be at work when the next one begins, although its context has
-// ended: what it writes should carry the fence of [FromContext].
+// With Never, fn starts at most once, whatever happens to the process that starts it; the
+// others return immediately. With Again, fn completes at most once: the others wait for
+// it as long as ctx allows, also while Redis is down. One of them takes over if the
+// process that runs fn has been gone for a lease, or if fn failed or panicked. A run that
+// was taken over may still be at work when the next one begins, although its context has
+// ended. What it writes should carry the fence of [FromContext].
 //
-// The error is nil when fn completed here and Redis has noted it, be it after
-// the end of the lease, and when it ran elsewhere. With fn begun it is otherwise
+// Once returns nil if fn completed here and Redis has noted it, also after the end of the
+// lease, or if fn ran elsewhere. Otherwise, if fn has begun, it returns
 //
-//   - what fn returned, joined with how the lock was lost if it was;
-//   - [ErrTakenByOther] when another run was begun since, [ErrLost] when Redis
-//     has no record of this one, [ErrReleased] when fn released its own lock:
-//     then it did not complete;
-//   - a [*script.Error] when Redis did not confirm that it completed. That goes
-//     on being noted in the background until Redis answers, and it is not too
-//     late for it while nobody has taken over.
+//   - what fn returned, joined with the loss if the lock was lost;
+//   - [ErrTakenByOther] if another run has begun since, [ErrLost] if Redis has no record
+//     of this run, or [ErrReleased] if fn released its own lock. In each case fn did not
+//     complete;
+//   - a [*script.Error] if Redis did not confirm that fn completed. That is repeated in
+//     the background until Redis answers, and it counts unless another run has taken over.
 //
-// With fn not begun it is ctx.Err(), joined with the last error of Redis if it was
-// away; [ErrKey] for an empty job, [ErrTick], [ErrLate] for a tick that is longer
-// ago than FenceRetention; a [*script.Error]; or, with Never, [ErrExpired] when
-// this process slept until the lease was over. Then Once may be called again. A
-// start that Redis may have granted nonetheless is taken back in the background,
-// and until then the others are told of a Never that it ran; so it may be that
-// nobody runs it. A fn that asks for its own tick is told [ErrHeld].
+// If fn has not begun, Once returns ctx.Err(), joined with the last error of Redis if that
+// was down; [ErrKey] for an empty job; [ErrTick]; [ErrLate] for a tick that is longer ago
+// than FenceRetention; a [*script.Error]; or, with Never, [ErrExpired] if this process
+// slept until the lease was over. You may then call Once again. Redis may grant a start
+// although its answer is lost. Such a start is taken back in the background; until then,
+// the other callers of a Never learn that it ran, so it is possible that no process runs
+// it. A fn that asks for its own tick gets [ErrHeld].
 //
-// Never and Again of one job must not be mixed. It costs one round trip to begin
-// and one to end. What Redis knows of a tick stands under the key
-// neap:lock:<name>:{<job>}:<milliseconds since 1970>, for twice FenceRetention,
-// counted from the tick or the run.
+// Do not mix Never and Again for one job. Once costs one round trip to begin and one to
+// end. The record of a tick has the key neap:lock:<name>:{<job>}:<milliseconds since 1970>
+// and lives for twice FenceRetention, counted from the tick or the run.
 func (l *Locker) Once(
 	ctx context.Context, job string, tick time.Time, rerun Rerun, fn func(ctx context.Context) error,
 ) (ran bool, err error) {
@@ -107,7 +103,7 @@ func (l *Locker) Once(
 	b.key = l.space.Key(job, number(b.run.tick))
 	b.queue = ""
 	if outer, ok := FromContext(ctx); ok && outer.key == b.key && outer.Err() == nil {
-		return false, ErrHeld // by its own caller, for whom it would wait for ever
+		return false, ErrHeld // by its own caller: it would wait for ever
 	}
 
 	if fn == nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Confirm has the units be sold. What has lapsed is granted again while there are
-// units; where there are none it is [ErrLapsed], for good, and what was done for
-// the buyer has to be undone. It may be called again. It does not end with ctx, of
-// which it takes the values alone, but within the budget. It costs what Reserve
-// does, and nothing where it is sold already.
+// Confirm sells the units. If the reservation has lapsed, Confirm reserves the units
+// again while there are any. If there are none, it returns [ErrLapsed] for good, and you
+// must undo what was done for the buyer. You may call it again. It uses only the values
+// of ctx: it ends within the budget, and not with ctx. It costs what Reserve does, and
+// nothing if the units are sold already.
 //
-// The error is [ErrLapsed], also when the buyer has another reservation by now;
-// [ErrCancelled]; [ErrUnknown] when the item is gone; [ErrQuantity];
-// [ErrDisagrees]; or a [*script.Error] when Redis did not confirm it: it goes on in
-// the background for a lease, and longer while Redis does not answer, unless
-// Cancel is called.
+// It returns [ErrLapsed], also if the buyer has another reservation by now;
+// [ErrCancelled]; [ErrUnknown] if the item is gone; [ErrQuantity]; [ErrDisagrees]; or a
+// [*script.Error] if Redis did not confirm it. The confirmation then goes on in the
+// background, for a lease and longer while Redis does not answer, unless Cancel is
+// called.
 func (r *Reservation) Confirm(ctx context.Context) error {
 	if !r.made() {
 		return errReservation
@@ -32,16 +32,16 @@ func (r *Reservation) Confirm(ctx context.Context) error {
 	return r.conclude(context.WithoutCancel(ctx), sold, r.confirm)
 }
 
-// Cancel gives the units back, be they held or sold. It may be called again, and
-// does not end with ctx, as Confirm. It costs one round trip.
+// Cancel gives the units back, whether they are held or sold. You may call it again.
+// Like Confirm, it does not end with ctx. It costs one round trip.
 //
-// What another call of Reserve was granted under the same id it leaves to that,
-// unless the reservation was made by Resume. When a call has confirmed beside
-// eight others, such as one that Resume has made, only Resume cancels.
+// It leaves alone what another call of Reserve was granted under the same id, unless
+// Resume made the reservation. If a call has confirmed beside eight others, as one of
+// Resume may, only Resume can cancel.
 //
-// The error is nil too when there is nothing to give back; otherwise it is
-// [ErrUnknown], [ErrDisagrees] or a [*script.Error] when Redis did not confirm it:
-// it goes on in the background, as Confirm does, but for one that Resume has made.
+// It returns nil also if there is nothing to give back. Otherwise it returns
+// [ErrUnknown], [ErrDisagrees] or a [*script.Error] if Redis did not confirm it. Unless
+// Resume made the reservation, the cancellation then goes on in the background.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if !r.made() {
 		return errReservation

@@ -19,30 +19,30 @@
 //
 // # The promise, and where it ends
 //
-// While one Redis primary keeps its data, no more units are confirmed than were
-// put in, and each buyer has one reservation of an item. An item whose record is
-// gone, evicted or deleted, or whose counts do not add up any more, is sold no
-// further: [ErrUnknown], [ErrDisagrees]. But a failover to a replica that did not
-// know of the last sales sells those units again, and so does a second Open of an
-// item that is gone: open it with what the database of orders leaves.
+// While one Redis primary keeps its data, no more units are confirmed than were put in,
+// and each buyer has one reservation of an item. If the record of an item was evicted or
+// deleted, or its counts do not add up any more, nothing more is sold: [ErrUnknown],
+// [ErrDisagrees]. But a failover to a replica that did not know the last sales sells
+// those units again. So does a second Open of an item that is gone: open it with the
+// units that your database of orders leaves.
 //
 // # Leases
 //
-// A reservation is held for Options.Lease, by the server's clock; then its units
-// are anybody's. What is reserved with Confirm is sold at once, in one round
-// trip, until it is cancelled. When the item's time has come, until, its record
-// and all that it says goes: who has bought what has to be in a database by then.
+// A reservation is held for Options.Lease, by the server's clock; then its units return
+// to stock. With Confirm the units are sold immediately, in one round trip, until they
+// are cancelled. At the end of the sale, until, the record is deleted: write who has
+// bought what into a database before.
 //
 // # Ids
 //
-// A reservation has an id, such as an order's number. To ask again under the same
-// id is to have the same reservation, and under another id [ErrYours]. So a
-// request whose answer was lost may be sent again.
+// A reservation has an id, such as the number of an order. A buyer who asks again under
+// the same id gets the same reservation, and [ErrYours] under another id. So you may
+// repeat a request whose answer was lost.
 //
 // # Errors
 //
-// Why there is nothing for a buyer is one of a few values, such as [ErrSoldOut],
-// to be told apart with errors.Is. Where Redis could not answer it is a
-// [script.Error] of neap's core/script; what it may have granted nonetheless is
-// given back in the background.
+// If a buyer gets nothing, the error is one of a few values, such as [ErrSoldOut];
+// compare them with errors.Is. If Redis could not answer, the error is a [script.Error]
+// of neap's core/script; units that it reserved nonetheless are given back in the
+// background.
 package stock

@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// Level is how much there is of an item.
+// Level says how many units of an item there are.
 type Level struct {
-	Units    int64         // that were put in: those left, held and sold
-	Left     int64         // that can be had
-	Held     int64         // that are reserved on a lease
-	Sold     int64         // that are confirmed
-	Lifetime time.Duration // until the item's time has come
+	Units    int64         // put in: those left, held and sold
+	Left     int64         // for sale
+	Held     int64         // reserved on a lease
+	Sold     int64         // confirmed
+	Lifetime time.Duration // until the record is deleted
 }
 
-// Left tells how many units there are. It is right when it is asked, and costs one
-// round trip; where leases have ended two more, and those of Reserve.
-// The errors are [ErrItem], [ErrUnknown], [ErrDisagrees], ctx.Err() and a
-// [*script.Error].
+// Left returns how many units there are at the moment of the call. It costs one round
+// trip; if leases have ended it costs two more, and those of Reserve. The errors are
+// [ErrItem], [ErrUnknown], [ErrDisagrees], ctx.Err() and a [*script.Error].
 func (s *Stock) Left(ctx context.Context, item string) (Level, error) {
 	key, err := s.key(item)
 	if err != nil {
@@ -61,21 +60,21 @@ func numbers(parts []any) (all []int64, ok bool) {
 	return all, true
 }
 
-// Buyer is who has units of an item.
+// Buyer is one reservation of an item.
 type Buyer struct {
-	Buyer    string // as Redis has it: the buyer, or a hash
-	ID       string // the same
+	Buyer    string // as Redis stores it: the buyer, or a hash
+	ID       string // as Redis stores it
 	Quantity int64
 	Sold     bool
-	Lease    time.Duration // for how long it is held yet, where it is not sold
+	Lease    time.Duration // what is left of it, unless it is sold
 }
 
 // page is about how many fields of a record are looked at by one call.
 const page = 250
 
-// Buyers tells who has units of an item, in no order, asking for some hundreds at a
-// time: a round trip for each. Who comes or goes meanwhile may be missing, or come
-// twice. It ends with the first error, which are those of Left.
+// Buyers iterates over the reservations of an item, in no order. It costs a round trip
+// for each hundred or so. A reservation that is made or ends meanwhile may be missing or
+// come twice. The iteration ends with the first error; the errors are those of Left.
 func (s *Stock) Buyers(ctx context.Context, item string) iter.Seq2[Buyer, error] {
 	return func(yield func(Buyer, error) bool) {
 		key, err := s.key(item)

@@ -7,19 +7,18 @@ import (
 	"github.com/neap-go/neap/core/internal/token"
 )
 
-// Open puts an item up for sale, so many units of it, 1 to [MaxUnits], until a
-// time that is no more than 366 days away by the server's clock. It says false
-// of an item that is open already, which stays as it was, its units and its
-// until too. It costs one round trip.
+// Open puts 1 to [MaxUnits] units of an item up for sale, until a time no more than 366
+// days away by the server's clock. It reports false if the item is open already; the
+// item then keeps its units and its end. It costs one round trip.
 //
-// An item that is gone, because Redis was flushed or has evicted it, cannot be
-// told from one that was never opened: of what has been sold already open only
-// the rest. What is confirmed after until is not known any more, so until is when
-// the last confirmation may come, and not the last order.
+// An item that Redis has lost, by a flush or an eviction, looks like one that was never
+// opened. If you open it again, open only the units that are not sold yet. The record is
+// deleted at until, and later confirmations fail: choose the time of the last
+// confirmation, not of the last order.
 //
-// The errors are [ErrItem], [ErrUnits], [ErrUntil]; [ErrDisagrees] where there is
-// something that is no item; ctx.Err(); and a [*script.Error], with
-// [script.ErrMaybeExecuted] when it may be open: ask again.
+// The errors are [ErrItem], [ErrUnits], [ErrUntil]; [ErrDisagrees] if the key holds
+// something else; ctx.Err(); and a [*script.Error]. With [script.ErrMaybeExecuted] the
+// item may be open: call Open again.
 func (s *Stock) Open(ctx context.Context, item string, units int64, until time.Time) (opened bool, err error) {
 	key, err := s.key(item)
 	switch {
@@ -38,13 +37,13 @@ func (s *Stock) Open(ctx context.Context, item string, units int64, until time.T
 	return n == 1, nil
 }
 
-// Restock puts more units in, once for each id, such as a delivery's: who does
-// not know whether it was done does it again under the same id. It costs one
-// round trip. Who wants units to be gone reserves them, with Confirm.
+// Restock adds units, once for each id, such as the number of a delivery. If you do not
+// know whether it was done, call it again under the same id. To remove units, reserve
+// them with Confirm. It costs one round trip.
 //
-// The errors are [ErrItem], [ErrID]; [ErrUnits], also when there would be more
-// than [MaxUnits] in all; [ErrUnknown]; [ErrDisagrees]; [ErrQuantity] when the id
-// was used for another number; ctx.Err(); and a [*script.Error].
+// The errors are [ErrItem], [ErrID]; [ErrUnits], also if there would be more than
+// [MaxUnits] in all; [ErrUnknown]; [ErrDisagrees]; [ErrQuantity] if the id was used for
+// another number; ctx.Err(); and a [*script.Error].
 func (s *Stock) Restock(ctx context.Context, item, id string, units int64) error {
 	key, err := s.key(item)
 	switch {
@@ -62,10 +61,10 @@ func (s *Stock) Restock(ctx context.Context, item, id string, units int64) error
 	return either(err, fault(restockScript, n))
 }
 
-// Forget deletes an item and all that is known of it, who has bought what among
-// it, and says whether there was one. It is for an operator, and for tests. It
-// costs one round trip. With [script.ErrMaybeExecuted] it may have been deleted,
-// or may be yet: it is not asked again, which could delete the next sale.
+// Forget deletes an item and all that is known about it, its buyers included, and
+// reports whether there was one. It is for operators and for tests. It costs one round
+// trip. With [script.ErrMaybeExecuted] the item may have been deleted, or may be deleted
+// yet: Forget does not ask again, because that could delete the next sale.
 func (s *Stock) Forget(ctx context.Context, item string) (bool, error) {
 	key, err := s.key(item)
 	if err != nil {

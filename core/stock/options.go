@@ -24,15 +24,15 @@ const (
 // Options are a Stock's options. The zero value is ready to use; it is copied by
 // New. Stocks of one name and prefix should have the same.
 type Options struct {
-	// Budget is the most time that one question to Redis takes, whatever the
-	// client's own timeouts are, but never more than a third of Lease. A
-	// millisecond to an hour; 0 means the store's, or script.DefaultBudget, 250 ms.
-	// Until a server has first answered, a question may take the store's FirstContact.
+	// Budget is the most time that one call to Redis takes, whatever the client's
+	// own timeouts are. It is never more than a third of Lease. A millisecond to an
+	// hour; 0 means the store's, or script.DefaultBudget, 250 ms.
+	// Until a server has first answered, a call may take the store's FirstContact.
 	Budget time.Duration
-	// Lease is how long a reservation lasts that is neither confirmed nor
-	// renewed: MinLease to MaxLease, 0 means DefaultLease. Where two processes
-	// differ, the units of a short one may come back as late as those of a long
-	// one that was made before it.
+	// Lease is how long a reservation lasts that is neither confirmed nor renewed:
+	// MinLease to MaxLease, 0 means DefaultLease. If processes use different leases,
+	// the units of a short one may return as late as those of a longer one that was
+	// made before it.
 	Lease time.Duration
 }
 
@@ -49,17 +49,16 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	return own, c.Err()
 }
 
-// ReserveOptions are those of one reservation. The zero value, and nil, are a
-// unit on a lease.
+// ReserveOptions are those of one reservation. The zero value, and nil, mean one unit on
+// a lease.
 type ReserveOptions struct {
-	// Quantity is how many units it is; 0 means 1, and the most is MaxUnits.
+	// Quantity is the number of units; 0 means 1, and the most is MaxUnits.
 	Quantity int64
-	// Confirm has them be sold at once, without a lease: one round trip in all,
-	// and one more for what is cancelled.
+	// Confirm sells the units immediately, without a lease: one round trip in all, and
+	// another to cancel.
 	Confirm bool
-	// Renew has the lease be renewed, each time that a third of it has passed,
-	// until the reservation is confirmed, cancelled or lost. Without it a
-	// reservation lapses though its process lives, which is what a shop wants
-	// that waits for a payment.
+	// Renew renews the lease, each time that a third of it has passed, until the
+	// reservation is confirmed, cancelled or lost. Without it the reservation lapses
+	// although its process lives: that is what a shop wants that waits for a payment.
 	Renew bool
 }

@@ -63,21 +63,20 @@ func (r *Reservation) ID() string {
 	return r.id
 }
 
-// Quantity is how many units it is.
+// Quantity is the number of units.
 func (r *Reservation) Quantity() int64 {
 	misuse.Made(r.made(), errReservation)
 	return r.quantity
 }
 
-// Again says that another call has the same reservation: it was asked for again.
-// It is confirmed for all of them by one Confirm, and its units are back when
-// each has cancelled it.
+// Again reports that an earlier call made the same reservation. One Confirm confirms it
+// for all calls; the units return to stock once each call has cancelled.
 func (r *Reservation) Again() bool {
 	misuse.Made(r.made(), errReservation)
 	return r.again
 }
 
-// By says whether a Stock has given the reservation out.
+// By reports whether s has given the reservation out.
 func (r *Reservation) By(s *Stock) bool {
 	misuse.Made(r.made(), errReservation)
 	return r.of == s
@@ -85,15 +84,15 @@ func (r *Reservation) By(s *Stock) bool {
 
 func (r *Reservation) made() bool { return r != nil && r.of != nil }
 
-// Confirmed says whether it is sold, as far as this process knows.
+// Confirmed reports whether the units are sold, as far as this process knows.
 func (r *Reservation) Confirmed() bool {
 	misuse.Made(r.made(), errReservation)
 	return r.is() == sold
 }
 
-// Concluded says whether Confirm or Cancel was called and is done; a Cancel that
-// Redis has not confirmed is final, too. What was reserved with
-// ReserveOptions.Confirm is sold without that.
+// Concluded reports whether Confirm was called and is done, or Cancel was called: a
+// Cancel is final, also if Redis has not confirmed it. ReserveOptions.Confirm sells
+// without concluding.
 func (r *Reservation) Concluded() bool {
 	misuse.Made(r.made(), errReservation)
 	r.mu.Lock()
@@ -107,17 +106,17 @@ func (r *Reservation) is() state {
 	return r.state
 }
 
-// becomes notes what has become of it, once.
+// becomes sets the state.
 func (r *Reservation) becomes(s state) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state = s
 }
 
-// Err is nil while the reservation lasts, which what is confirmed does for good.
-// Otherwise it is [ErrLapsed], [ErrCancelled], or what Renew has found. It compares
-// clocks and asks nobody; of a reservation that Resume has made it knows no lease.
-// What has lapsed can still be confirmed, while there are units.
+// Err returns nil while the reservation lasts; a confirmed one lasts for good. Otherwise
+// it returns [ErrLapsed], [ErrCancelled], or what Renew has found. It compares clocks
+// and sends nothing. It does not know the lease of a reservation that Resume made. A
+// lapsed reservation can still be confirmed while there are units.
 func (r *Reservation) Err() error {
 	if !r.made() {
 		return errReservation
@@ -140,11 +139,11 @@ func (r *Reservation) Err() error {
 	return nil
 }
 
-// Renew has the lease last for Options.Lease from now on; what is sold lasts
-// anyway. It costs one round trip. The error is [ErrLapsed] when the lease is over
-// or the units were given back, by whoever; [ErrCancelled]; [ErrUnknown];
-// [ErrDisagrees]; ctx.Err(); or a [*script.Error] when Redis could not answer: then
-// Err is still right.
+// Renew prolongs the lease to Options.Lease from now; sold units need none. It waits for
+// a Confirm or Cancel in progress, and costs one round trip. It returns [ErrLapsed] if
+// the lease is over or the units were given back, by this process or another;
+// [ErrCancelled]; [ErrUnknown]; [ErrDisagrees]; ctx.Err(); or a [*script.Error] if Redis
+// could not answer. Err is still right then.
 func (r *Reservation) Renew(ctx context.Context) error {
 	misuse.Context(ctx)
 	if err := r.Err(); err != nil || r.Confirmed() {

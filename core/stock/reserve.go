@@ -11,27 +11,27 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Reserve has a buyer have units of an item, until a lease ends or, with
-// ReserveOptions.Confirm, for good. Nil opts are one unit on a lease.
+// Reserve gives a buyer units of an item, until a lease ends or, with
+// ReserveOptions.Confirm, for good. Nil opts mean one unit on a lease.
 //
-// The id is what asking again is known by: under the same id the buyer has the
-// same reservation, which lasts for a lease from now on, or is sold, as before,
-// and [Reservation.Again] says so. Up to eight calls can have it at a time; a ninth
-// is [ErrCalls] until one of them has cancelled. Under another id it is [ErrYours]
-// while the buyer has one. Any item, buyer and id will do that is not empty; in Redis a long or unusual
-// one stands as its hash.
+// The id makes the call repeatable. Under the same id the buyer has the same
+// reservation: it lasts for a lease from now, or it is sold, as before, and
+// [Reservation.Again] reports it. Up to eight calls can have it at a time; a ninth
+// gets [ErrCalls] until one of them has cancelled. Under another id the buyer gets
+// [ErrYours] while the first reservation lasts. Any item, buyer and id but the empty
+// one will do; Redis stores a long or unusual one as its hash.
 //
-// It costs one round trip; where there are too few units left and leases have
-// ended, two more, and another for each 256 of these and of those behind the first
-// that were confirmed or cancelled. That ends with the budget, as an error.
+// Reserve costs one round trip. If too few units are left and leases have ended, it
+// costs two more, and another for each 256 of these leases and of later ones that were
+// confirmed or cancelled. If the budget ends before, Reserve returns an error.
 //
-// The error is [ErrSoldOut], [ErrYours], [ErrCalls] or [ErrUnknown]; [ErrQuantity]
-// when the id has another quantity; [ErrDisagrees]; [ErrItem], [ErrBuyer], [ErrID] or
-// [ErrUnits]; ctx.Err() when the caller's context ended; a [*script.Error] when
-// Redis could not answer within the budget, or was not asked to sell at once since
-// 100,000 reservations of this process are in doubt; or [ErrLapsed] when the process
-// slept from the question on until the lease was over. What Redis may have granted
-// nonetheless is given back in the background.
+// It returns [ErrSoldOut], [ErrYours], [ErrCalls] or [ErrUnknown]; [ErrQuantity] if the
+// id has another quantity; [ErrDisagrees]; [ErrItem], [ErrBuyer], [ErrID] or [ErrUnits];
+// ctx.Err() if the caller's context ended; [ErrLapsed] if the process slept until the
+// lease was over; or a [*script.Error] if Redis could not answer within the budget, or
+// if 100,000 reservations of this process are in doubt, so that no other is sold at
+// once. Redis may reserve units although its answer is lost; those are given back in the
+// background.
 func (s *Stock) Reserve(ctx context.Context, item, buyer, id string, opts *ReserveOptions) (*Reservation, error) {
 	r, err := s.reservation(item, buyer, id, opts)
 	if err != nil {
@@ -47,12 +47,12 @@ func (s *Stock) Reserve(ctx context.Context, item, buyer, id string, opts *Reser
 	return r, nil
 }
 
-// Resume is the reservation of an id that was made elsewhere, for whoever has to
-// confirm or cancel it: a payment's callback in another process. The quantity of
-// opts, which are used for nothing else, has to be that of the reservation. It
-// asks nobody: whether there is one is found out by what is done with it.
+// Resume returns a reservation that was made elsewhere, to confirm or cancel it: in the
+// callback of a payment, say, which another process may serve. Opts give the quantity,
+// which must be that of the reservation, and nothing else. Resume sends nothing, so
+// only Confirm or Cancel finds out whether the reservation exists.
 //
-// Its Cancel gives back what anybody has under the id. The errors are [ErrItem],
+// Its Cancel gives back the units of every call under the id. The errors are [ErrItem],
 // [ErrBuyer], [ErrID] and [ErrUnits].
 func (s *Stock) Resume(item, buyer, id string, opts *ReserveOptions) (*Reservation, error) {
 	r, err := s.reservation(item, buyer, id, opts)

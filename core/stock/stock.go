@@ -66,9 +66,9 @@ type Stock struct {
 // prefix share their items, in one process or in many. Nil opts are the zero
 // Options. It sends nothing.
 //
-// A Ring, or a struct that embeds one, is refused: its clients choose a server
-// by which of them they can reach, each for itself, and so a unit can be sold on
-// each side. The error joins every fault, each with its field and the remedy.
+// New refuses a Ring, or a struct that embeds one: each client of a Ring chooses a server
+// among those that it can reach, so two clients can sell one unit. The error joins every
+// fault, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 	st, unusable := store.Of(rdb)
 	own, err := opts.withDefaults(st)

@@ -1,6 +1,5 @@
-// Package lease keeps what Redis grants for a time: it renews it, and tells its
-// holder, who may be unable to ask, that it is over before somebody else can
-// have it.
+// Package lease keeps what Redis grants for a time. It renews a lease, and it ends the
+// lease for its holder before Redis can grant the same to another.
 package lease
 
 import (
