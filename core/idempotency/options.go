@@ -106,16 +106,16 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	c.Duration("Wait", &own.Wait, time.Millisecond, MaxLease, DefaultWait)
 	c.Duration("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxLease, DefaultRetryDelay)
 	if own.Retention < own.Lease {
-		c.Fault("Retention is %v: use at least the Lease, %v", own.Retention, own.Lease)
+		c.Faultf("Retention is %v: use at least the Lease, %v", own.Retention, own.Lease)
 	}
 	if own.DoubtRetention < own.Retention {
-		c.Fault("DoubtRetention is %v: use at least the Retention, %v", own.DoubtRetention, own.Retention)
+		c.Faultf("DoubtRetention is %v: use at least the Retention, %v", own.DoubtRetention, own.Retention)
 	}
 	if _, ok := policies[own.InDoubt]; !ok {
-		c.Fault("InDoubt is %d: use Retry, Reject or Reconcile", own.InDoubt)
+		c.Faultf("InDoubt is %d: use Retry, Reject or Reconcile", own.InDoubt)
 	}
 	if (own.InDoubt == Reconcile) != (own.Reconcile != nil) {
-		c.Fault("InDoubt and Reconcile go together: set both, with InDoubt: idempotency.Reconcile, or neither")
+		c.Faultf("InDoubt and Reconcile go together: set both, with InDoubt: idempotency.Reconcile, or neither")
 	}
 	own.Budget = min(own.Budget, own.Lease/lease.Renewals)
 	return own, c.Err()

@@ -74,7 +74,7 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	c.Duration("RetryDelay", &own.RetryDelay, MinRetryDelay, MaxLease, DefaultRetryDelay)
 	c.Milliseconds("FenceRetention", &own.FenceRetention, minFenceRetention, maxFenceRetention, DefaultFenceRetention)
 	if own.MaxHold != 0 && own.MaxHold < MinLease {
-		c.Fault("MaxHold is %v: use %v or more, or 0 for no end", own.MaxHold, MinLease)
+		c.Faultf("MaxHold is %v: use %v or more, or 0 for no end", own.MaxHold, MinLease)
 	}
 	own.MaxHold = own.MaxHold.Truncate(time.Millisecond)
 	own.Budget = min(own.Budget, own.Lease/lease.Renewals)

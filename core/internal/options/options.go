@@ -11,8 +11,8 @@ import (
 // remedy. The zero value is ready to use.
 type Check struct{ faults []error }
 
-// Fault adds a fault.
-func (c *Check) Fault(format string, args ...any) {
+// Faultf adds a fault.
+func (c *Check) Faultf(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
 }
 
@@ -22,7 +22,7 @@ func (c *Check) Duration(field string, d *time.Duration, least, most, standard t
 	case *d == 0:
 		*d = standard
 	case *d < least || *d > most:
-		c.Fault("%s is %v: use %v to %v, or 0 for %v", field, *d, least, most, standard)
+		c.Faultf("%s is %v: use %v to %v, or 0 for %v", field, *d, least, most, standard)
 		*d = standard
 	}
 }

@@ -41,8 +41,8 @@ func TestErr(t *testing.T) {
 	if err := c.Err(); err != nil {
 		t.Errorf("got %v without a fault", err)
 	}
-	c.Fault("A is %d: use 1", 2)
-	c.Fault("B is missing: set it")
+	c.Faultf("A is %d: use 1", 2)
+	c.Faultf("B is missing: set it")
 	if err := c.Err(); err == nil || err.Error() != "A is 2: use 1\nB is missing: set it" {
 		t.Errorf("got %v, want both faults", err)
 	}
