@@ -18,10 +18,16 @@ const (
 	Forgotten    = forgotten
 )
 
-// Follow has the store take what of says for the server of a key.
+// Follow makes the store take what of returns for the server of a key.
 func (s *Store) Follow(of func(ctx context.Context, key string) (*redis.Client, error)) {
-	s.nodes.of = of
+	s.FollowOnceKnown(of)
 	s.nodes.known.Store(true)
+}
+
+// FollowOnceKnown is Follow for a client that knows its servers from its first answer
+// on, as the client of a cluster does.
+func (s *Store) FollowOnceKnown(of func(ctx context.Context, key string) (*redis.Client, error)) {
+	s.nodes.of = of
 }
 
 // IsKnown reports whether the registry has an entry of a client's weak pointer.

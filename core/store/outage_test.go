@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
@@ -195,6 +197,32 @@ func TestAClosedClientIsNoAnswer(t *testing.T) {
 	if !strings.Contains(log.all()[0], "level=WARN") {
 		t.Errorf("the log is %q", log.all())
 	}
+}
+
+// TestAClusterThatIsLostAtFirstIsBack: until its first answer nothing is known of its
+// nodes, and the outage of all of them ends with that answer.
+func TestAClusterThatIsLostAtFirstIsBack(t *testing.T) {
+	t.Parallel()
+	node := redis.NewClient(&redis.Options{Addr: "node"})
+	defer node.Close()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, on, log := outage(t)
+		on.store.FollowOnceKnown(func(context.Context, string) (*redis.Client, error) { return node, nil })
+		rdb.by.Store(int64(time.Hour))
+		for range 30 {
+			took(t, on.Limiter)
+		}
+		logged(t, log, "does not answer")
+		rdb.by.Store(0)
+		time.Sleep(2 * store.OpenFor)
+		if _, decided := took(t, on.Limiter); !decided {
+			t.Error("a cluster that answers did not decide")
+		}
+		logged(t, log, "does not answer", "answers again")
+		if n := on.store.Nodes(); n != 0 {
+			t.Errorf("%d nodes are kept, want none: the one that stood for all is forgotten, and its successor was not asked yet", n)
+		}
+	})
 }
 
 // TestOneFailureIsNoOutage while other calls are answered.
