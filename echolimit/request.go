@@ -6,7 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 type request struct {

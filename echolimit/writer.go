@@ -6,7 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // recorded runs next, renders the error it returns, and returns what the client

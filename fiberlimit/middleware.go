@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // Middleware returns middleware that asks g about every request. It panics when

@@ -4,7 +4,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // Key makes a [gate.Key] of a function of the *gin.Context. The function answers

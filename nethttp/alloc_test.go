@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 	"github.com/neap-go/neap/nethttp"
 )
 

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // Key makes a [gate.Key] of a function of the *http.Request. The function

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // request is one pointer, so that it becomes a gate.Request without an

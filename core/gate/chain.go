@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/neap-go/neap/core/gate/internal/isnil"
+	"github.com/neap-go/neap/internal/isnil"
 )
 
 // Chain makes one gate of several, the first outermost. A request runs when

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/neap-go/neap/core/gate/internal/address"
+	"github.com/neap-go/neap/internal/address"
 )
 
 // IPOptions are the options of [ByIP].

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/internal/iptable"
+	"github.com/neap-go/neap/internal/iptable"
 )
 
 func TestByIPTable(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 	"github.com/neap-go/neap/core/idempotency"
 )
 

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/neap-go/neap/core/gate/internal/isnil"
+	"github.com/neap-go/neap/internal/isnil"
 )
 
 // ByValue is a value that earlier middleware stored under key, such as the

@@ -27,33 +27,35 @@ const (
 // packages of lower layers and of its own room, and nothing else of this
 // module. A room may be empty.
 var layers = [][]string{
-	{"lua", "core/internal/misuse"},
+	{"lua", "core/internal/misuse", "internal/isnil", "internal/address"},
 	{"core/script"},
 	{"core/internal", "internal/redistest"},
 	{"core/store"},
 	{"core/script/scripttest"}, // for users' tests: the one package of the library that starts servers
 	{"core/limit", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate"},
-	{"core/gate/gatehttp", "core/gate/gatetest", "core/callback"},
+	{"internal/iptable"},
+	{"internal/gatehttp", "core/gate/gatetest", "core/callback"},
 	{"nethttp", "ginlimit", "echolimit", "fiberlimit"},
 	{"examples", "internal"}, // no library package imports these
 }
 
 // forbidden says what a package and the packages under it must not compile.
 var forbidden = map[string][]string{
-	"lua":              {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
-	"core":             {gin, echo, fiber, fasthttp, miniredis},
-	"core/script":      {"net/http", "testing"},
-	"core/internal":    {"net/http", "testing"},
-	"core/store":       {"net/http", "testing"},
-	"core/limit":       {"net/http", "testing"},
-	"core/lock":        {"net/http", "testing"},
-	"core/idempotency": {"net/http", "testing"},
-	"core/stock":       {"net/http", "testing"},
-	"nethttp":          {gin, echo, fiber, fasthttp, miniredis, "testing"},
-	"ginlimit":         {echo, fiber, fasthttp, miniredis, "testing"},
-	"echolimit":        {gin, fiber, fasthttp, miniredis, "testing"},
-	"fiberlimit":       {gin, echo, miniredis},
+	"lua":               {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
+	"core":              {gin, echo, fiber, fasthttp, miniredis},
+	"core/script":       {"net/http", "testing"},
+	"core/internal":     {"net/http", "testing"},
+	"core/store":        {"net/http", "testing"},
+	"core/limit":        {"net/http", "testing"},
+	"core/lock":         {"net/http", "testing"},
+	"core/idempotency":  {"net/http", "testing"},
+	"core/stock":        {"net/http", "testing"},
+	"internal/gatehttp": {gin, echo, fiber, fasthttp, miniredis, "testing"},
+	"nethttp":           {gin, echo, fiber, fasthttp, miniredis, "testing"},
+	"ginlimit":          {echo, fiber, fasthttp, miniredis, "testing"},
+	"echolimit":         {gin, fiber, fasthttp, miniredis, "testing"},
+	"fiberlimit":        {gin, echo, miniredis},
 }
 
 // permitted is what a package may compile although one above it must not.
@@ -64,7 +66,7 @@ var permitted = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/misuse", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "core/gate/gatehttp", "core/gate/gatetest",
+	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/misuse", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit",
 }
 

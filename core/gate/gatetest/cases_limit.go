@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/internal/iptable"
+	"github.com/neap-go/neap/internal/iptable"
 	"github.com/neap-go/neap/core/limit"
 )
 

@@ -1,6 +1,6 @@
 package main
 
-// nethttpBugs are mutants of nethttp and in core/gate/gatehttp, which Gin and
+// nethttpBugs are mutants of nethttp and in internal/gatehttp, which Gin and
 // Echo share.
 var nethttpBugs = []bug{
 	{
@@ -68,34 +68,34 @@ var nethttpBugs = []bug{
 		"Context and Key fail behind a Chain",
 	},
 	{
-		"core/gate/gatehttp/request.go", "path, _ := SplitTarget(q.HTTP.RequestURI)",
+		"internal/gatehttp/request.go", "path, _ := SplitTarget(q.HTTP.RequestURI)",
 		`path, _ := q.HTTP.URL.EscapedPath(), ""`,
 		"the gate sees the path that middleware has rewritten",
 	},
 	{
-		"core/gate/gatehttp/request.go", "return q.HTTP.Host }",
+		"internal/gatehttp/request.go", "return q.HTTP.Host }",
 		`return append(q.HTTP.Header["X-Forwarded-Host"], q.HTTP.Host)[0] }`,
 		"X-Forwarded-Host is believed",
 	},
 	{
-		"core/gate/gatehttp/request.go", "return q.HTTP.Header.Values(name)",
+		"internal/gatehttp/request.go", "return q.HTTP.Header.Values(name)",
 		"return []string{q.HTTP.Header.Get(name)}",
 		"only the first line of a field is seen, and one where there is none",
 	},
 	{
-		"core/gate/gatehttp/header.go", "h.Add(f.Name, f.Value)", "h.Set(f.Name, f.Value)",
+		"internal/gatehttp/header.go", "h.Add(f.Name, f.Value)", "h.Set(f.Name, f.Value)",
 		"an added field replaces the lines before it",
 	},
 	{
-		"core/gate/gatehttp/header.go", "Add: i > 0}", "Add: i < 0}",
+		"internal/gatehttp/header.go", "Add: i > 0}", "Add: i < 0}",
 		"Leave sees one line of Set-Cookie",
 	},
 	{
-		"core/gate/gatehttp/reply.go", `h["Content-Type"] = nil`, "",
+		"internal/gatehttp/reply.go", `h["Content-Type"] = nil`, "",
 		"net/http guesses the Content-Type of a Reply",
 	},
 	{
-		"core/gate/gatehttp/reply.go", `h.Set("Content-Length", strconv.Itoa(len(sent.Body)))`,
+		"internal/gatehttp/reply.go", `h.Set("Content-Length", strconv.Itoa(len(sent.Body)))`,
 		"_ = strconv.Itoa",
 		"HEAD does not have the Content-Length of GET",
 	},
@@ -108,11 +108,11 @@ var nethttpBugs = []bug{
 		"a refusal is taken for an answer of the handler",
 	},
 	{
-		"core/gate/gatehttp/reply.go", "\t\th[refused(sent.Status)] = nil\n", "",
+		"internal/gatehttp/reply.go", "\t\th[refused(sent.Status)] = nil\n", "",
 		"a gate outside takes a refusal for an answer of the handler",
 	},
 	{
-		"core/gate/gatehttp/header.go", "lines == nil && strings", "lines != nil && strings",
+		"internal/gatehttp/header.go", "lines == nil && strings", "lines != nil && strings",
 		"a refusal that was dropped stands for the handler that ran afterwards",
 	},
 	{
@@ -149,7 +149,7 @@ var nethttpBugs = []bug{
 		"a handler whose lock was lost gets round a limit of failures",
 	},
 	{
-		"core/gate/gatehttp/recorder.go", "rec.refused = marked && mark == nil", "rec.refused = marked && (mark == nil || len(mark) > 0)",
+		"internal/gatehttp/recorder.go", "rec.refused = marked && mark == nil", "rec.refused = marked && (mark == nil || len(mark) > 0)",
 		"what a handler copies into its answer makes a refusal of it",
 	},
 	{
@@ -157,67 +157,67 @@ var nethttpBugs = []bug{
 		"a client that goes away loses the refund of a success",
 	},
 	{
-		"core/gate/gatehttp/recorder.go", "status < 200 && status != http.StatusSwitchingProtocols", "status < 100",
+		"internal/gatehttp/recorder.go", "status < 200 && status != http.StatusSwitchingProtocols", "status < 100",
 		"103 is taken for the status",
 	},
 	{
-		"core/gate/gatehttp/recorder.go", "rec.header = rec.live.Clone()", "rec.header = rec.live",
+		"internal/gatehttp/recorder.go", "rec.header = rec.live.Clone()", "rec.header = rec.live",
 		"Leave sees fields that were set too late to be sent",
 	},
 	{
-		"core/gate/gatehttp/recorder.go", "rec.cut || rec.length > rec.capture || rec.short()", "rec.cut || rec.short()",
+		"internal/gatehttp/recorder.go", "rec.cut || rec.length > rec.capture || rec.short()", "rec.cut || rec.short()",
 		"a body longer than Capture is said to be whole",
 	},
 	{
-		"core/gate/gatehttp/recorder.go", `rec.header.Set("Content-Type", http.DetectContentType(rec.start))`, "",
+		"internal/gatehttp/recorder.go", `rec.header.Set("Content-Type", http.DetectContentType(rec.start))`, "",
 		"Leave does not see the Content-Type that net/http guesses",
 	},
 	{
-		"core/gate/gatehttp/writer.go", "rec.Flushed()\n", "",
+		"internal/gatehttp/writer.go", "rec.Flushed()\n", "",
 		"Flush goes past the recorder",
 	},
 	{
-		"core/gate/gatehttp/writer.go", "rec.Hijacked()\n", "",
+		"internal/gatehttp/writer.go", "rec.Hijacked()\n", "",
 		"Hijack goes past the recorder",
 	},
 	{
-		"core/gate/gatehttp/writer.go", "httpsnoop.Wrap(surface(w), ", "httpsnoop.Wrap(w, ",
+		"internal/gatehttp/writer.go", "httpsnoop.Wrap(surface(w), ", "httpsnoop.Wrap(w, ",
 		"Flush and Hijack behind an outer writer's Unwrap go past the recorder",
 	},
 	{
-		"core/gate/gatehttp/writer.go", "httpsnoop.Wrap(surface(w), ", "httpsnoop.Wrap(unwrapper{w}, ",
+		"internal/gatehttp/writer.go", "httpsnoop.Wrap(surface(w), ", "httpsnoop.Wrap(unwrapper{w}, ",
 		"the recorder has no Flush and no CloseNotify",
 	},
 	{
-		"core/gate/gatehttp/leave.go", "left = true", "",
+		"internal/gatehttp/leave.go", "left = true", "",
 		"Leave is called twice",
 	},
 	{
-		"core/gate/gatehttp/leave.go", "leave(nil)", "_ = left",
+		"internal/gatehttp/leave.go", "leave(nil)", "_ = left",
 		"Leave is not called after a panic",
 	},
 	{
-		"core/gate/gatehttp/leave.go", "if !left {", "if v := recover(); !left && v != nil {",
+		"internal/gatehttp/leave.go", "if !left {", "if v := recover(); !left && v != nil {",
 		"a panic ends in the adapter",
 	},
 	{
-		"core/gate/gatehttp/body.go", "\t\tr.Body = b\n", "",
+		"internal/gatehttp/body.go", "\t\tr.Body = b\n", "",
 		"the handler does not find the body that a gate has read",
 	},
 	{
-		"core/gate/gatehttp/body.go", "b.rewind()", "",
+		"internal/gatehttp/body.go", "b.rewind()", "",
 		"middleware between two gates uses the body up",
 	},
 	{
-		"core/gate/gatehttp/body.go", "return missing(r, len(b.ahead))", "return nil",
+		"internal/gatehttp/body.go", "return missing(r, len(b.ahead))", "return nil",
 		"a body that others have read is taken for an empty one",
 	},
 	{
-		"core/gate/gatehttp/body.go", "return gate.ErrBodyBroken", "return missing(r, len(b.ahead))",
+		"internal/gatehttp/body.go", "return gate.ErrBodyBroken", "return missing(r, len(b.ahead))",
 		"a broken body is taken for a whole or a consumed one",
 	},
 	{
-		"core/gate/gatehttp/body.go", "b.readAhead(max+1, r.ContentLength)", "b.readAhead(max, r.ContentLength)",
+		"internal/gatehttp/body.go", "b.readAhead(max+1, r.ContentLength)", "b.readAhead(max, r.ContentLength)",
 		"a body that is too large is cut off",
 	},
 	{
@@ -286,7 +286,7 @@ var nethttpBugs = []bug{
 		"more of an answer is captured than was asked for",
 	},
 	{
-		"core/gate/gatehttp/recorder.go", "if rec.alone(err) {", "if false {",
+		"internal/gatehttp/recorder.go", "if rec.alone(err) {", "if false {",
 		"a client that goes away while it is answered does not find the answer later",
 	},
 	{
@@ -354,7 +354,7 @@ var nethttpBugs = []bug{
 		"what is to be sold at once is on a lease",
 	},
 	{
-		"core/gate/internal/address/address.go", "return netip.AddrPortFrom(addr, 0), true", "_ = addr\nreturn netip.AddrPort{}, false",
+		"internal/address/address.go", "return netip.AddrPortFrom(addr, 0), true", "_ = addr\nreturn netip.AddrPort{}, false",
 		"a peer that middleware has replaced with a bare address has none",
 	},
 	{
@@ -387,7 +387,7 @@ var nethttpBugs = []bug{
 		"a buyer who has one is told that all are sold",
 	},
 	{
-		"core/gate/gatehttp/body.go", "\t\tif r.ContentLength > max {\n", "\t\tif false {\n",
+		"internal/gatehttp/body.go", "\t\tif r.ContentLength > max {\n", "\t\tif false {\n",
 		"the client sends a body that is too long before it is told so",
 	},
 	{

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/neap-go/neap/core/gate/internal/address"
+	"github.com/neap-go/neap/internal/address"
 )
 
 // Request answers, from an *http.Request, everything a gate asks except the

@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // counting says how much of a body was read.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 func TestParam(t *testing.T) {

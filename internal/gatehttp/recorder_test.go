@@ -13,7 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // TestContentTypeIsTheServers: what net/http guesses for the client, Leave sees.

@@ -2,7 +2,7 @@ package gatehttp
 
 import (
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/internal/isnil"
+	"github.com/neap-go/neap/internal/isnil"
 )
 
 // RequireGate panics if g is nil or an interface that holds a nil: a route that looks

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 func TestSplitTarget(t *testing.T) {

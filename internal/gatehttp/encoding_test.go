@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/gate/gatehttp"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // A Content-Encoding that middleware outside will apply is not that of what
