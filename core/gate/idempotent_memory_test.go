@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/internal/gatehttp"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // arriving is a body that comes from a connection: nobody else holds it.

@@ -155,8 +155,3 @@ func (g *Guard) verdict(ctx context.Context, o Outcome, n int64, doubted bool) e
 	}
 	return nil
 }
-
-// isCallers says of an error that the caller's own context brought it about.
-func isCallers(err error) bool {
-	return ask.IsCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
-}

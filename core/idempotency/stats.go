@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/store"
 )
@@ -31,7 +32,7 @@ func (n *counters) finished(r Run, err error) store.Outcome {
 		count, outcome = &n.inDoubt, store.InDoubt
 	case errors.Is(err, ErrNoResult), errors.Is(err, ErrUnreadable):
 		count, outcome = &n.noResult, store.NoResult
-	case isCallers(err):
+	case ask.IsCanceled(err):
 		count, outcome = &n.canceled, store.Canceled
 	}
 	count.Add(1)

@@ -22,7 +22,7 @@ func (c *counters) finished(err error) store.Outcome {
 		count, outcome = &c.granted, store.Granted
 	case errors.Is(err, ErrHeld), errors.Is(err, errDone):
 		count, outcome = &c.held, store.Held
-	case ask.IsCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+	case ask.IsCanceled(err):
 		count, outcome = &c.canceled, store.Canceled
 	}
 	count.Add(1)

@@ -38,7 +38,7 @@ func (n *counters) finished(r *Reservation, err error) store.Outcome {
 		count, outcome = &n.disagreed, store.Refused
 	case errors.Is(err, ErrQuantity), errors.Is(err, ErrCalls):
 		outcome = store.Refused
-	case ask.IsCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+	case ask.IsCanceled(err):
 		count, outcome = &n.canceled, store.Canceled
 	}
 	count.Add(1)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -92,7 +93,7 @@ func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Durat
 	ask := func() (any, error) {
 		began := time.Now()
 		reply, err := call.Send(ctx, budget)
-		if err != nil && isCallers(err) && time.Since(began) < budget/2 {
+		if err != nil && ask.IsCallers(err) && time.Since(began) < budget/2 {
 			return nil, overtaken{err}
 		}
 		return reply, err
@@ -114,10 +115,4 @@ func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Durat
 	}
 	b.failed.Store(b.node.unanswered(err))
 	return reply, b.node.explain(err)
-}
-
-// isCallers reports whether an error of a call is that of the caller's own context.
-func isCallers(err error) bool {
-	_, is := errors.AsType[*script.Error](err)
-	return !is
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -157,7 +158,7 @@ func span(from, to int64) time.Duration { return time.Duration(to - from).Round(
 
 // classOf is the class of an error, without its text, which may name keys.
 func classOf(err error) string {
-	if isCallers(err) {
+	if ask.IsCallers(err) {
 		return "canceled by the caller"
 	}
 	return ClassOf(err).Error()

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/internal/iptable"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/iptable"
 )
 
 // perHour is a limiter in process that cannot refill while a test runs.

@@ -106,8 +106,13 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// IsCallers says of an error that it is the end of the caller's own context.
+// IsCallers reports whether an error of a call is the end of the caller's own context.
 func IsCallers(err error) bool {
 	_, ok := errors.AsType[*script.Error](err)
 	return !ok
+}
+
+// IsCanceled is IsCallers for an error that may also be a refusal of the primitive's own.
+func IsCanceled(err error) bool {
+	return IsCallers(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
