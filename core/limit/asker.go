@@ -14,7 +14,7 @@ type asker struct {
 
 	store  *store.Store
 	budget time.Duration
-	clocks *sights
+	clocks *serverClocks
 }
 
 func newAsker(st *store.Store, budget time.Duration) (*asker, error) {
@@ -22,7 +22,7 @@ func newAsker(st *store.Store, budget time.Duration) (*asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &asker{Runner: runner, store: st, budget: budget, clocks: new(sights)}, nil
+	return &asker{Runner: runner, store: st, budget: budget, clocks: new(serverClocks)}, nil
 }
 
 // open reports whether calls are held back.

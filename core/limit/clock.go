@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// sights are the last readings of the servers' clocks, by the server's address.
-type sights struct {
+// serverClocks are the last readings of the servers' clocks, by the server's address.
+type serverClocks struct {
 	mu   sync.Mutex
-	seen map[string]*sight
+	seen map[string]*serverClock
 }
 
-// mostSights is how many are kept before all are read anew: servers leave a cluster.
-const mostSights = 1000
+// mostClocks is how many are kept before all are read anew: servers leave a cluster.
+const mostClocks = 1000
 
-func (s *sights) last(address string) *sight {
+func (s *serverClocks) last(address string) *serverClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seen[address]
 }
 
-func (s *sights) note(address string, seen *sight) {
+func (s *serverClocks) note(address string, seen *serverClock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen == nil || len(s.seen) >= mostSights {
-		s.seen = map[string]*sight{}
+	if s.seen == nil || len(s.seen) >= mostClocks {
+		s.seen = map[string]*serverClock{}
 	}
 	s.seen[address] = seen
 }
@@ -42,9 +42,9 @@ func (m moment) in(end, rest, length int64) bool {
 	return last-first+1 < length && first-1 <= end && end <= last
 }
 
-// sight is a reading of a server's clock, made at some instant between two of
+// serverClock is a reading of a server's clock, made at some instant between two of
 // this process' own.
-type sight struct {
+type serverClock struct {
 	at        int64 // in microseconds
 	sent, got time.Time
 }
@@ -54,7 +54,7 @@ type sight struct {
 const drift = 1000
 
 // between is what the server's clock shows at an instant between two.
-func (s *sight) between(from, to time.Time) moment {
+func (s *serverClock) between(from, to time.Time) moment {
 	soonest, latest := from.Sub(s.got), to.Sub(s.sent)
 	return moment{
 		soonest: s.at + micros(soonest-max(soonest, -soonest)/drift),
@@ -64,7 +64,7 @@ func (s *sight) between(from, to time.Time) moment {
 
 // vague says that to look at the clock anew would tell better when a decision
 // was made.
-func (s *sight) vague(g *grant) bool {
+func (s *serverClock) vague(g *grant) bool {
 	return s.got.Sub(g.asked).Abs() > max(time.Since(g.answered), 10*time.Second)
 }
 

@@ -70,7 +70,7 @@ func TestRefundWhenTheServersClockWasSet(t *testing.T) {
 func TestBetween(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := &sight{at: 1e9, sent: now, got: now.Add(3 * time.Microsecond)}
+	s := &serverClock{at: 1e9, sent: now, got: now.Add(3 * time.Microsecond)}
 	for _, c := range []struct {
 		from, to time.Duration
 		want     moment

@@ -161,8 +161,8 @@ func (r *remote) charged(l *Limiter, g *grant) (keys []string, args []any) {
 }
 
 // giveBack runs the script once, and sees the server's clock.
-func (r *remote) giveBack(ctx context.Context, node string, keys []string, args ...any) (*sight, bool, error) {
-	seen := &sight{sent: time.Now()}
+func (r *remote) giveBack(ctx context.Context, node string, keys []string, args ...any) (*serverClock, bool, error) {
+	seen := &serverClock{sent: time.Now()}
 	reply, err := r.Run(ctx, refundScript, keys, args...)
 	if err != nil {
 		return nil, false, err

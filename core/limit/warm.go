@@ -28,9 +28,9 @@ func (l *Limiter) Warm(ctx context.Context) error {
 }
 
 func (r *remote) warm(ctx context.Context, l *Limiter) error {
-	return ask.Warm(ctx, r.store, func(ctx context.Context, patient *script.Runner) error {
+	return ask.Warm(ctx, r.store, func(ctx context.Context, run *script.Runner) error {
 		asked := *r
-		asked.asker = &asker{Runner: patient}
+		asked.asker = &asker{Runner: run}
 		return asked.take(ctx, l, newGrant("warm", 0, len(l.rules)))
 	}, r.script, resetScript, refundScript)
 }

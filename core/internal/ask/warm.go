@@ -13,32 +13,32 @@ import (
 // warmBudget is for a Warm whose context has no deadline.
 const warmBudget = 10 * time.Second
 
-// Warm connects to Redis and loads the scripts there, and then asks a question that
-// changes nothing, to learn whether it may. A user who may not load scripts is no
-// error as long as they are there.
+// Warm connects to Redis, loads the scripts, and asks a question that changes nothing, to
+// learn whether the user may run them. A user who may not load scripts is no error if
+// they are loaded.
 func Warm(
-	ctx context.Context, rdb script.Client, question func(ctx context.Context, patient *script.Runner) error, scripts ...*script.Script,
+	ctx context.Context, rdb script.Client, question func(ctx context.Context, run *script.Runner) error, scripts ...*script.Script,
 ) error {
 	misuse.Context(ctx)
 	ctx, cancel := context.WithTimeout(ctx, warmBudget)
 	defer cancel()
-	patient, err := script.NewRunner(rdb, &script.Options{Budget: warmBudget})
+	run, err := script.NewRunner(rdb, &script.Options{Budget: warmBudget})
 	if err != nil {
 		return err
 	}
 	why := diagnose(ctx, rdb)
-	err = patient.Load(ctx, scripts...)
+	err = run.Load(ctx, scripts...)
 	if err == nil || errors.Is(err, script.ErrConfiguration) {
-		err = question(ctx, patient)
+		err = question(ctx, run)
 	}
 	return why(err)
 }
 
-// unhurt is how long a Warm takes where nothing is wrong.
-const unhurt = 200 * time.Millisecond
+// diagnoseAfter is how long a Warm takes at most if nothing is wrong.
+const diagnoseAfter = 200 * time.Millisecond
 
-// diagnose finds out what is wrong with a store beside a Warm that takes long, so that
-// its error can say so: the client knows no more than that it had no answer in time.
+// diagnose finds out what is wrong with a store while a Warm takes long, so that the error
+// can name it: the client only knows that it had no answer in time.
 func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
 	store, is := rdb.(interface {
 		Diagnose(ctx context.Context) error
@@ -48,7 +48,7 @@ func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	found := make(chan error, 1)
-	timer := time.AfterFunc(unhurt, func() { found <- store.Diagnose(ctx) })
+	timer := time.AfterFunc(diagnoseAfter, func() { found <- store.Diagnose(ctx) })
 	return func(err error) error {
 		timer.Stop()
 		defer cancel()
@@ -67,9 +67,9 @@ func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
 }
 
 // About is the question of a script that takes a key and no arguments.
-func About(sc *script.Script, key string) func(ctx context.Context, patient *script.Runner) error {
-	return func(ctx context.Context, patient *script.Runner) error {
-		_, err := patient.Run(ctx, sc, []string{key})
+func About(sc *script.Script, key string) func(ctx context.Context, run *script.Runner) error {
+	return func(ctx context.Context, run *script.Runner) error {
+		_, err := run.Run(ctx, sc, []string{key})
 		return err
 	}
 }

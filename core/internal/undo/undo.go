@@ -1,5 +1,5 @@
-// Package undo takes back in the background what a script may have granted
-// although nobody was told: a slot or a lock whose acquisition got no reply.
+// Package undo takes back in the background what a script may have granted without its
+// caller knowing: a slot or a lock whose reply was lost.
 package undo
 
 import (
@@ -9,18 +9,18 @@ import (
 )
 
 // Most is the default Room, and spares is how many more grants may wait for a single
-// attempt. Abreast is how many attempts run at once, so that a Redis that comes back
-// is not met by all that failed meanwhile. At most silent of them are for a node that
-// did not answer the last time, so that one node that is gone delays no other.
+// attempt. parallel is how many attempts run at once, so that a Redis that comes back is
+// not flooded by all that failed meanwhile. At most silent of them are for a node that
+// did not answer the last time, so that one dead node does not delay the others.
 const (
-	Most    = 100_000
-	spares  = 1000
-	abreast = 16
-	silent  = 12
+	Most     = 100_000
+	spares   = 1000
+	parallel = 16
+	silent   = 12
 )
 
-// breath is between two attempts for the silent: a server that refuses at once is
-// not asked by thousands as fast as it can.
+// breath is the pause between two attempts for silent nodes: a server that refuses
+// immediately is not asked thousands of times a second.
 const breath = 10 * time.Millisecond
 
 // Result is what became of an attempt.
@@ -34,12 +34,11 @@ const (
 	Found                    // the grant is taken back, and another call may make it again
 )
 
-// pauses are from the beginning of one attempt to the next; the last goes on.
+// pauses are from the beginning of one attempt to the next; the last one repeats.
 var pauses = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 700 * time.Millisecond, time.Second}
 
-// sparser is how many attempts there are while the time for which Redis has said
-// that there is nothing doubles, about: what is late by minutes may be found
-// later by as many.
+// sparser is about how many attempts there are while the time doubles in which Redis
+// found nothing: a grant that comes minutes late may be found minutes later.
 const sparser = 4
 
 // Undoer looks for grants until it finds them or they have lapsed. Between two
@@ -54,10 +53,10 @@ type Undoer struct {
 	pending, spare     atomic.Int64
 	undone, overflowed atomic.Uint64
 
-	mu           sync.Mutex
-	running      int
-	unheard      int       // of the running
-	due, another []*search // for which there was no room; another were not answered the last time
+	mu         sync.Mutex
+	running    int
+	unanswered int       // attempts that run for late
+	due, late  []*search // for which there was no room; late were not answered the last time
 }
 
 // Stats are what an Undoer does and has done.
@@ -72,26 +71,25 @@ func (u *Undoer) Stats() Stats {
 	return Stats{Pending: int(u.pending.Load()), Undone: u.undone.Load(), Overflowed: u.overflowed.Load()}
 }
 
-// Start returns at once and has attempt called now, after 0.1, 0.3 and 1 s and
-// then every second, or ever more seldom while Redis says that there is nothing,
-// one call at a time, until one is Done or finds nothing after a lease has
-// passed since the grant was asked for. Whoever was asked but did not answer may
-// have the question still before it, and so each attempt that is Unanswered puts
-// that end off to a lease later.
+// Start returns immediately and calls attempt in the background: now, after 0.1, 0.3 and
+// 1 s, then every second, and less often while Redis finds nothing. It calls one attempt
+// at a time. It ends when one is Done, or when one finds nothing and a lease has passed
+// since the grant was asked for. A server that did not answer may still run what it was
+// asked, so each Unanswered attempt moves that end to a lease later.
 //
-// Where there is no room it has attempt called once at the most, and returns
-// false: most grants are there at once.
+// If there is no room, Start calls attempt at most once and returns false: most grants
+// are found by the first attempt.
 func (u *Undoer) Start(asked time.Time, lease time.Duration, attempt func() Result) bool {
 	return u.start(asked, lease, attempt, false)
 }
 
-// Keep is Start for a grant that would never lapse: there is always room for it.
-// So whoever is to ask for such a grant asks Full before.
+// Keep is Start for a grant that would never lapse: there is always room for it. So
+// check Full before you ask for such a grant.
 func (u *Undoer) Keep(asked time.Time, lease time.Duration, attempt func() Result) bool {
 	return u.start(asked, lease, attempt, true)
 }
 
-// Full says that there is no more room.
+// Full reports whether there is no room left.
 func (u *Undoer) Full() bool { return u.pending.Load() >= u.room() }
 
 func (u *Undoer) room() int64 {
@@ -122,45 +120,45 @@ func (u *Undoer) total(n int64) {
 	}
 }
 
-// enter has the search's next attempt be made as soon as there is room.
+// enter queues the next attempt of a search.
 func (u *Undoer) enter(s *search) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	s.due = time.Now()
-	if s.unheard {
-		u.another = append(u.another, s)
+	if s.unanswered {
+		u.late = append(u.late, s)
 	} else {
 		u.due = append(u.due, s)
 	}
-	if u.running < abreast {
+	if u.running < parallel {
 		u.running++
 		go u.run()
 	}
 }
 
 func (u *Undoer) run() {
-	for s, unheard := u.next(false); s != nil; s, unheard = u.next(unheard) {
-		if s.step() == Unanswered && unheard {
+	for s, unanswered := u.next(false); s != nil; s, unanswered = u.next(unanswered) {
+		if s.step() == Unanswered && unanswered {
 			time.Sleep(breath)
 		}
 	}
 }
 
-// next is the search that has waited for the longest, or nil where none may be
-// made; was says that the one before it was of the unheard.
-func (u *Undoer) next(was bool) (s *search, unheard bool) {
+// next is the search that has waited longest, or nil if none may run now; was says that
+// the one before it was among the unanswered.
+func (u *Undoer) next(was bool) (s *search, unanswered bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if was {
-		u.unheard--
+		u.unanswered--
 	}
 	switch {
 	case len(u.due) > 0:
 		s, u.due = u.due[0], u.due[1:]
 		return s, false
-	case len(u.another) > 0 && u.unheard < silent:
-		s, u.another = u.another[0], u.another[1:]
-		u.unheard++
+	case len(u.late) > 0 && u.unanswered < silent:
+		s, u.late = u.late[0], u.late[1:]
+		u.unanswered++
 		return s, true
 	}
 	u.running--
@@ -168,15 +166,15 @@ func (u *Undoer) next(was bool) (s *search, unheard bool) {
 }
 
 type search struct {
-	undoer   *Undoer
-	attempt  func() Result
-	once     bool
-	lease    time.Duration
-	open     time.Time // when the grant was asked for, or Redis last did not answer
-	told     time.Time // since when Redis has answered
-	due      time.Time // when the next attempt was
-	unheard  bool      // the last attempt was
-	attempts int
+	undoer     *Undoer
+	attempt    func() Result
+	once       bool
+	lease      time.Duration
+	open       time.Time // when the grant was asked for, or Redis last did not answer
+	told       time.Time // since when Redis has answered
+	due        time.Time // when the next attempt was
+	unanswered bool      // the last attempt was
+	attempts   int
 }
 
 func (s *search) step() Result {
@@ -199,7 +197,7 @@ func (s *search) step() Result {
 		u.total(-1)
 		return result
 	}
-	if s.unheard = result == Unanswered; s.unheard {
+	if s.unanswered = result == Unanswered; s.unanswered {
 		s.open = time.Now()
 		s.told = s.open
 	}

@@ -111,8 +111,8 @@ func TestAbreast(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if most.Load() != abreast || u.Stats() != (Stats{Undone: 100}) {
-			t.Errorf("%d attempts at once, want %d: %+v", most.Load(), abreast, u.Stats())
+		if most.Load() != parallel || u.Stats() != (Stats{Undone: 100}) {
+			t.Errorf("%d attempts at once, want %d: %+v", most.Load(), parallel, u.Stats())
 		}
 	})
 }
