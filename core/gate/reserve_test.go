@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -429,11 +428,7 @@ func TestReserveRenews(t *testing.T) {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
 		defer m.Close()
-		rdb := redis.NewClient(&redis.Options{
-			Addr: "127.0.0.1:1", ContextTimeoutEnabled: true, // never dialled
-			Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-		})
-		defer rdb.Close()
+		rdb := redistest.BubbleClient(t, m)
 		s := opened(t, rdb, "", 1)
 		p := reserving(s, nil).Enter(buying("phone", "ann"))
 		own, _ := stock.FromContext(p.Context)

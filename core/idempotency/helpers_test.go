@@ -3,7 +3,6 @@ package idempotency_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -118,12 +117,7 @@ func inBubble(t *testing.T) *redis.Client {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	t.Cleanup(m.Close)
-	rdb := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", ContextTimeoutEnabled: true, // never dialled
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-	})
-	t.Cleanup(func() { rdb.Close() })
-	return rdb
+	return redistest.BubbleClient(t, m)
 }
 
 // nameOf is a key's name in Redis, where it is safe.

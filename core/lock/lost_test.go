@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"syscall"
 	"testing"
@@ -36,12 +35,7 @@ func TestToldBeforeTheLeaseLapses(t *testing.T) {
 						m := miniredis.NewMiniRedis()
 						m.ClockTTL(true)
 						defer m.Close()
-						rdb := redis.NewClient(&redis.Options{
-							ContextTimeoutEnabled: true,
-							Addr:                  "127.0.0.1:1", // never dialled
-							Dialer:                func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-						})
-						defer rdb.Close()
+						rdb := redistest.BubbleClient(t, m)
 						if left, taken := toldOfTheCut(t, rdb, rdb, "p", how, plain); left <= 0 || left > 100*time.Millisecond || !errors.Is(taken, lock.ErrHeld) {
 							t.Errorf("%v were left of the lease, and another says %v", left, taken)
 						}

@@ -1,9 +1,7 @@
 package stock_test
 
 import (
-	"context"
 	"errors"
-	"net"
 	"testing"
 	"time"
 
@@ -89,10 +87,5 @@ func inBubble(t *testing.T) *redis.Client {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	t.Cleanup(m.Close)
-	rdb := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:1", ContextTimeoutEnabled: true, // never dialled
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-	})
-	t.Cleanup(func() { rdb.Close() })
-	return rdb
+	return redistest.BubbleClient(t, m)
 }
