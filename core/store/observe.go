@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Event is one call of a primitive, or a change that no caller asked for: a lock is lost,
+// Event is one call of a primitive, or a loss that no caller asked for: a lock is lost, or
 // a server does not answer any more. It is for metrics and traces. It carries no key, no
 // subject and no text of an error.
 type Event struct {
@@ -35,9 +35,15 @@ type Event struct {
 	Duration time.Duration
 }
 
-// Observer receives events. It runs on the goroutine of the call, so it must be quick,
-// and it must be safe for concurrent use. The context is the caller's; of a change it is
-// the background's. A panic is swallowed and logged.
+// Observer receives an event for each decision of a limiter and each slot that was asked
+// for; for each attempt to get a lock, a claim or a reservation, once it has ended, and
+// each conclusion of a claim or a reservation; and for each lock, claim, reservation or
+// server that is lost. It does not receive what operators ask, such as Peek and Inspect,
+// nor renewals, releases and refunds.
+//
+// It runs on the goroutine of the call, so it must be quick, and it must be safe for
+// concurrent use. The context is the caller's; that of a loss does not end. A panic is
+// swallowed and logged.
 type Observer func(ctx context.Context, e Event)
 
 // Primitive is what an event is about.
