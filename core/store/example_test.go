@@ -21,8 +21,6 @@ func ExampleStore_Observe() {
 	remove := st.Observe(func(_ context.Context, e store.Event) {
 		fmt.Println(e.Primitive, e.Name, e.Policy, e.Outcome) // no key, no subject
 	})
-	defer remove()
-
 	limiter, err := limit.New(st, "api", []limit.Policy{limit.FixedWindow{Name: "hourly", Limit: 1, Window: time.Hour}}, nil)
 	if err != nil {
 		log.Fatal(err)
@@ -42,6 +40,7 @@ func ExampleStore_Observe() {
 	}
 	_, err = locker.Try(ctx, "order-17")
 	_ = held.Release(ctx)
+	remove()
 	fmt.Println(err)
 	// Output:
 	// limit api hourly granted
