@@ -341,8 +341,8 @@ func TestALapsedLockDoesNotGoOn(t *testing.T) {
 	})
 }
 
-// A hold of which a call in doubt may come yet is only ended: a release that is
-// late as well would hand what nobody has to a successor whom nobody looks for.
+// A hold that a call in doubt may grant again is only ended. If it were handed off, a late
+// release could grant the lock to a successor that no caller knows.
 func TestWhatMayBeGrantedAgainDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	srv, rdb, proxy, prefix := behind(t)
