@@ -32,9 +32,9 @@ func concludes(reply *Reply) conclusion {
 	return doneUnknown
 }
 
-// keeps says whether an answer with this status stands. Of 200 to 499 those do
-// not that another attempt may well see changed although the request is the
-// same: they are about who asks, or when.
+// keeps reports whether an answer with this status stands: 200 to 499, but for the
+// statuses that depend on who asks or when, since the same request may get another answer
+// later.
 func keeps(status int) bool {
 	switch status {
 	case 401, 403, 408, 425, 429:

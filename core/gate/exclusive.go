@@ -125,7 +125,7 @@ func (g *exclusive) Enter(r Request) Pass {
 func (g *exclusive) leaving(ending *ending, r Request, held *lock.Lock) func(*Reply) {
 	ctx, asked := r.Context(), Request(nil)
 	if g.answers.onError != nil {
-		asked = keep(r)
+		asked = snapshotOf(r)
 	}
 	return func(reply *Reply) {
 		ending.gaveUp(reply) // tells the gates outside

@@ -16,7 +16,7 @@ import (
 type asked struct{ method, path, query, kind, body string }
 
 func (a asked) request() *incoming {
-	q := &incoming{kept: kept{method: a.method, path: a.path, query: a.query}, body: a.body}
+	q := &incoming{snapshot: snapshot{method: a.method, path: a.path, query: a.query}, body: a.body}
 	if a.kind != "" {
 		q.header = map[string][]string{"Content-Type": {a.kind}}
 	}

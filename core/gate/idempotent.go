@@ -232,7 +232,7 @@ func (g *idempotent) replay(r Request, result []byte) Pass {
 func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim) func(*Reply) {
 	asked := Request(nil)
 	if g.answers.onError != nil {
-		kept := keep(r)
+		kept := snapshotOf(r)
 		kept.ctx = claim.Context()
 		asked = kept
 	}

@@ -7,7 +7,7 @@ import (
 
 // incoming is a Request of what the parts of Idempotent look at.
 type incoming struct {
-	kept
+	snapshot
 	header map[string][]string
 	body   string
 	err    error

@@ -142,7 +142,7 @@ func (g *rateLimit) Enter(r Request) Pass {
 		}
 		pass.Context, a.ending = watch(pass.Context)
 		if g.opts.OnError != nil {
-			a.asked = keep(r)
+			a.asked = snapshotOf(r)
 		}
 		pass.Leave = a.leave
 	}

@@ -187,7 +187,7 @@ func (g *reserve) refused(r Request, err error) Pass {
 func (g *reserve) leaving(ending *ending, r Request, own *stock.Reservation) func(*Reply) {
 	client, asked := r.Context(), Request(nil)
 	if g.answers.onError != nil {
-		kept := keep(r)
+		kept := snapshotOf(r)
 		kept.ctx = ending.ctx
 		asked = kept
 	}

@@ -30,7 +30,7 @@ const (
 	ended  = -3 // by an earlier call, since nobody else knows the hold
 )
 
-// ask runs a script whose reply is a number, which all of these may be again.
+// ask runs a script whose reply is a number. Each of these scripts may safely run again.
 func (s *shared) ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (n int64, asked time.Time, in ask.Doubt, err error) {

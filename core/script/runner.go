@@ -2,7 +2,6 @@ package script
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -109,52 +108,6 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 		return r.sender.Send(ctx, call)
 	}
 	return call.Send(ctx, r.budget)
-}
-
-// Send makes the call, within that budget, once. The errors are those of
-// [Runner.Run].
-func (c *Call) Send(ctx context.Context, budget time.Duration) (any, error) {
-	if !c.made() {
-		return nil, &Error{Class: ErrConfiguration, Err: errCall}
-	}
-	if c.spent.Swap(true) {
-		return nil, &Error{Script: c.script.name, Class: ErrConfiguration, Err: errSpent}
-	}
-	s, r, call := c.script, c.runner, &c.sent
-	call.begin(ctx, budget)
-	call.polled = r.pipeline != nil // it asks once, where it has to wait at all
-	defer call.end()
-	line := append(call.few[:0], "evalsha", s.sha, keyCount(len(c.keys)))
-	for _, key := range c.keys {
-		line = append(line, key)
-	}
-	line = append(line, c.args...)
-
-	for attempt := 0; ; attempt++ {
-		reply, written, err := r.process(call, attempt, line)
-		if err == nil || errors.Is(err, redis.Nil) {
-			return reply, nil
-		}
-		class, again := classify(err, written)
-		failure := &Error{Script: s.name, Class: class, Err: s.place(err)}
-		switch {
-		case ended(ctx) != nil:
-			return nil, ended(ctx)
-		case !again:
-			if isDeadline(err) {
-				failure.Err = errBudget
-			}
-			return nil, failure
-		case line[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
-			// Not in place: a client that lost interest may still hold the line.
-			line = append([]any{"eval", s.source}, line[2:]...)
-		case !call.pause(attempt):
-			if err := ended(ctx); err != nil {
-				return nil, err
-			}
-			return nil, failure
-		}
-	}
 }
 
 // ended is ctx.Err(), but does not wait for a timer that is late.

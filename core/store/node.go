@@ -13,8 +13,8 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// quiet is for how long a node has not answered if a failure makes it lost, and for
-// how long no call has failed if it is back.
+// quiet is the time after which a failure makes a node lost, if it has not answered
+// within it. It is also the time without a failure after which an answer makes it back.
 const quiet = time.Second
 
 // clock tells the time since the store was made, in nanoseconds and never 0. It does

@@ -12,8 +12,8 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Event is one call of a primitive, or a loss that no caller asked for: a lock is lost, or
-// a server does not answer any more. It is for metrics and traces. It carries no key, no
+// Event is one call of a primitive, or a change that no caller asked for: a lock is lost, a
+// server does not answer any more, or it answers again. It is for metrics and traces. It carries no key, no
 // subject and no text of an error.
 type Event struct {
 	// Primitive says what it is about.
@@ -27,18 +27,18 @@ type Event struct {
 	// Cost is how many permits or units it is about; 0 if the primitive has none.
 	Cost int64
 	// Class is one of the four classes of core/script if Redis did not answer as it
-	// should, also if the decision was made without Redis. It is the context's error
-	// with Canceled, and nil otherwise.
+	// should, also if the decision was made without Redis. It is the error of the
+	// caller's context if that ended first, and nil otherwise.
 	Class error
-	// Duration is how long the call took. Of a server that is back it is how long it
-	// was lost.
+	// Duration is how long the call took. For a server that is lost or back it is the
+	// time since its first failure.
 	Duration time.Duration
 }
 
 // Observer receives an event for each decision of a limiter and each slot that was asked
 // for; for each attempt to get a lock, a claim or a reservation, once it has ended, and
-// each conclusion of a claim or a reservation; and for each lock, claim, reservation or
-// server that is lost. It does not receive what operators ask, such as Peek and Inspect,
+// each conclusion of a claim or a reservation; for each lock, claim or reservation that is
+// lost; and for each server that is lost or back. It does not receive what operators ask, such as Peek and Inspect,
 // nor renewals, releases and refunds.
 //
 // It runs on the goroutine of the call, so it must be quick, and it must be safe for

@@ -68,10 +68,10 @@ func (d *Doubt) Add(more Doubt) {
 	}
 }
 
-// TakeBack has end give back what calls in doubt granted, in the background,
-// until it is gone or has lapsed. Of a grant that was answered for, that it is
-// not there is proof enough; each call in doubt may yet grant what was found
-// and ended before. start is Start or Keep of an undo.Undoer.
+// TakeBack calls end in the background until what the calls in doubt granted is gone or
+// has lapsed. A grant whose answer arrived is gone as soon as Redis does not have it. A
+// grant without an answer may come again with each call in doubt, although end has ended
+// it before. start is Start or Keep of an undo.Undoer.
 func (d *Doubt) TakeBack(
 	start func(asked time.Time, lease time.Duration, attempt func() undo.Result) bool,
 	lease time.Duration, answered bool, end func() (found bool, err error),

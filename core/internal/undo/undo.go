@@ -37,8 +37,8 @@ const (
 // pauses are from the beginning of one attempt to the next; the last one repeats.
 var pauses = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 700 * time.Millisecond, time.Second}
 
-// sparser is about how many attempts there are while the time doubles in which Redis
-// found nothing: a grant that comes minutes late may be found minutes later.
+// sparser makes attempts rarer the longer Redis finds nothing: the pause is that time
+// divided by sparser. So a grant that comes minutes late may be found minutes later.
 const sparser = 4
 
 // Undoer looks for grants until it finds them or they have lapsed. Between two
