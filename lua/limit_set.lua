@@ -26,147 +26,30 @@ local cost, enforced, count = ARGV[1] + 0, ARGV[2] + 0, #KEYS
 
 local call = redis.call
 local now
+local granted = true
+local logs = 0 -- the last one's place
+local states = {}
 
-local function get(key)
-  local stored = call('GET', key)
-  return stored, stored and call('PTTL', key) or 0
-end
-
--- Buckets: what is owed, and when it has drained.
-local function owe(s, debt, broken)
-  if debt > s.capacity or broken then
-    debt, s.broken = s.capacity, true
+for i = 1, count do
+  local key, kind, capacity = KEYS[i], ARGV[6 * i - 3], ARGV[6 * i - 2] + 0
+  local pace, unit, longest, tick = ARGV[6 * i - 1] + 0, ARGV[6 * i] + 0, ARGV[6 * i + 1] + 0, ARGV[6 * i + 2] + 0
+  local state = {
+    key = key, kind = kind, capacity = capacity, pace = pace, longest = longest, cost = cost * unit, tick = tick,
+  }
+  states[i] = state
+  if now == nil and (kind == 'fast' or kind == 'log') then
+    local clock = call('TIME')
+    now = clock[1] * 1000000 + clock[2]
   end
-  s.debt = math.max(debt, 0)
-  s.denied = s.debt + s.cost > s.capacity and cost > 0
-end
 
-local function drain(s, debt)
-  local slack = -debt % s.pace
-  return (debt + slack) / s.pace, slack
-end
-
--- Windows: a counter and the time to live that is its clock.
-local function counter(s)
-  local stored, left = get(s.key)
-  if left < 0 or left > s.longest then
-    left, s.broken = s.longest, true
-  end
-  return left > 0 and stored + 0 or 0, left
-end
-
-local function mend(s)
-  if s.broken and cost > 0 then
-    call('PEXPIRE', s.key, s.longest)
-  end
-end
-
--- Logs: unpack takes no more than 8,000.
-local function push(key, entries, from, size)
-  for first = from, size, 4000 do
-    call('RPUSH', key, unpack(entries, first, math.min(first + 3999, size)))
-  end
-end
-
--- Each kind reads its state and says whether it denies; it charges it or repairs
--- it, and answers with its numbers.
-local kinds = {}
-
-kinds.bucket = {
-  read = function(s)
-    local stored, left = get(s.key)
-    owe(s, stored and left * s.pace - stored or 0, left == -1)
-  end,
-  write = function(s, charge, repair)
-    local debt = charge and s.debt + s.cost or s.debt
-    if charge or repair and s.broken then
-      local drained, slack = drain(s, debt)
-      call('SET', s.key, slack == 0 and '0' or slack, 'PX', drained)
-    end
-    return debt
-  end,
-}
-
-kinds.fast = {
-  clock = true,
-  read = function(s)
-    local stored, left = get(s.key)
-    s.left = left
-    local debt = 0
-    if stored then
-      local colon = string.find(stored, ':', 1, true) or #stored + 1
-      local slack = string.sub(stored, colon + 1)
-      debt = (string.sub(stored, 1, colon - 1) - (now - now % s.tick) / s.tick) * s.pace - (slack == '' and 0 or slack)
-    end
-    owe(s, debt, false)
-  end,
-  write = function(s, charge, repair)
-    local debt = charge and s.debt + s.cost or s.debt
-    if charge or repair and (s.broken or s.left == -1 or s.left > s.longest) then
-      local drained, slack = drain(s, debt)
-      local gone = (now - now % s.tick) / s.tick + drained
-      if s.pace > 1 then
-        gone = string.format('%.0f:%.0f', gone, slack)
-      end
-      call('SET', s.key, gone, 'PX', s.longest)
-    end
-    return debt
-  end,
-}
-
-kinds.window = {
-  read = function(s)
-    s.used, s.rest = counter(s)
-    s.denied = s.used + cost > s.capacity and cost > 0
-  end,
-  write = function(s, charge)
-    mend(s)
-    if charge and s.rest > 0 then
-      call('INCRBY', s.key, cost)
-    elseif charge then
-      call('SET', s.key, cost, 'PX', s.longest)
-      s.rest = s.longest
-    end
-    return charge and s.used + cost or s.used, s.rest
-  end,
-}
-
-kinds.sliding = {
-  read = function(s)
-    local used, left = counter(s)
-    local current = used % (s.capacity + 1)
-    local last, rest = (used - current) / (s.capacity + 1), left - s.pace
-    s.rolled = rest <= 0
-    if s.rolled then
-      last, current, rest = current, 0, left
-    end
-    s.last, s.current, s.rest = last, current, rest
-    s.denied = cost > 0 and last * rest + (current + cost) * s.pace > s.capacity * s.pace
-  end,
-  write = function(s, charge)
-    mend(s)
-    if charge and s.rolled then
-      if s.rest == 0 then
-        s.rest = s.pace
-      end
-      call('SET', s.key, s.last * (s.capacity + 1) + cost, 'PX', s.rest + s.pace)
-    elseif charge then
-      call('INCRBY', s.key, cost)
-    end
-    return s.last, charge and s.current + cost or s.current, s.rest
-  end,
-}
-
-kinds.log = {
-  clock = true,
-  read = function(s)
-    local key, pace = s.key, s.pace
-    s.size = call('LLEN', key)
-    local pivot = cost > 0 and call('LINDEX', key, math.min(cost - s.capacity, 0) - 1)
-    s.denied = cost > s.capacity or pivot and pivot + pace > now
+  if kind == 'log' then
+    logs = i
+    state.size = call('LLEN', key)
+    local pivot = cost > 0 and call('LINDEX', key, math.min(cost - capacity, 0) - 1)
+    state.denied = cost > capacity or pivot and pivot + pace > now
     local oldest, gone = call('LINDEX', key, '0'), 0
     if oldest and oldest + pace <= now then
-      local probe, stride, high = 1, 2, s.size
+      local probe, stride, high = 1, 2, state.size
       gone = 1
       while gone < high do
         local entry = call('LINDEX', key, probe)
@@ -180,105 +63,167 @@ kinds.log = {
         end
       end
     end
-    s.gone, s.used = gone, s.size - gone
-    if s.used > 0 then
+    state.gone, state.used = gone, state.size - gone
+    if state.used > 0 then
       local newest = call('LINDEX', key, '-1') + 0
-      s.later = newest > now
-      s.next = math.min(oldest, now) + pace - now
-      s.reset = math.min(newest, now) + pace - now
-      s.retry = s.denied and math.min(pivot, now) + pace - now or 0
+      state.later = newest > now
+      state.next = math.min(oldest, now) + pace - now
+      state.reset = math.min(newest, now) + pace - now
+      state.retry = state.denied and math.min(pivot, now) + pace - now or 0
     end
-    s.left = call('PTTL', key)
-  end,
-  -- first appends the entries; an error of its PEXPIRE is returned.
-  first = function(s, charge)
-    local key = s.key
-    if s.later then
+    state.left = call('PTTL', key)
+  else
+    local stored = call('GET', key)
+    local left = stored and call('PTTL', key) or 0
+    state.left = left
+    if kind == 'bucket' or kind == 'fast' then
+      local debt = 0
+      if stored and kind == 'bucket' then
+        debt = left * pace - stored
+      elseif stored then
+        local colon = string.find(stored, ':', 1, true) or #stored + 1
+        local slack = string.sub(stored, colon + 1)
+        debt = (string.sub(stored, 1, colon - 1) - (now - now % tick) / tick) * pace - (slack == '' and 0 or slack)
+      end
+      if debt > capacity or left == -1 and kind == 'bucket' then
+        debt, state.broken = capacity, true
+      end
+      state.debt = math.max(debt, 0)
+      state.denied = state.debt + state.cost > capacity and cost > 0
+    else
+      if left < 0 or left > longest then
+        left, state.broken = longest, true
+      end
+      local used = left > 0 and stored + 0 or 0
+      if kind == 'window' then
+        state.used, state.rest = used, left
+        state.denied = used + cost > capacity and cost > 0
+      else
+        local current = used % (capacity + 1)
+        local last = (used - current) / (capacity + 1)
+        local rest = left - pace
+        state.rolled = rest <= 0
+        if state.rolled then
+          last, current, rest = current, 0, left
+        end
+        state.last, state.current, state.rest = last, current, rest
+        state.denied = cost > 0 and last * rest + (current + cost) * pace > capacity * pace
+      end
+    end
+  end
+  if state.denied and i <= enforced then
+    granted = false
+  end
+end
+
+local reply = {}
+local charged = granted and cost > 0
+
+local function push(key, entries, from, size)
+  -- unpack takes no more than 8,000
+  for first = from, size, 4000 do
+    call('RPUSH', key, unpack(entries, first, math.min(first + 3999, size)))
+  end
+end
+
+-- Logs are charged before the others: whatever keeps one from its time to
+-- live leaves them uncharged.
+for i = 1, logs do
+  local state = states[i]
+  local key = state.key
+  if state.kind == 'log' and cost > 0 then
+    if state.later then
       local entries = call('LRANGE', key, '0', '-1')
-      for n = 1, s.size do
+      for n = 1, state.size do
         entries[n] = math.min(entries[n], now)
       end
-      push(key, entries, 1, s.size)
-      call('LTRIM', key, s.size, '-1')
-      call('PEXPIRE', key, s.longest)
+      push(key, entries, 1, state.size)
+      call('LTRIM', key, state.size, '-1')
+      call('PEXPIRE', key, state.longest)
     end
-    if charge then
+    if charged and not state.denied then
       local entries = {}
       for n = 1, cost do
         entries[n] = now
       end
       local few = math.min(cost, 4000)
       push(key, entries, 1, few)
-      local set = redis.pcall('PEXPIRE', key, s.longest)
+      local set = redis.pcall('PEXPIRE', key, state.longest)
       if set ~= 1 then
         call('LTRIM', key, '0', -1 - few)
         return set
       end
       push(key, entries, few + 1, cost)
     end
-  end,
-  write = function(s, charge, repair)
-    if charge then
-      if s.gone > 0 then
-        call('LTRIM', s.key, s.gone, '-1')
+  end
+end
+for i = 1, count do
+  local state = states[i]
+  local key, kind, longest, denied = state.key, state.kind, state.longest, state.denied
+  local charge = charged and not denied
+  local repair = cost > 0 and not charge
+
+  if kind == 'bucket' or kind == 'fast' then
+    local debt = charge and state.debt + state.cost or state.debt
+    if repair and kind == 'fast' then
+      state.broken = state.broken or state.left == -1 or state.left > longest
+    end
+    if charge or repair and state.broken then
+      local slack = -debt % state.pace
+      local drained = (debt + slack) / state.pace
+      if kind == 'bucket' then
+        call('SET', key, slack == 0 and '0' or slack, 'PX', drained)
+      else
+        local gone = (now - now % state.tick) / state.tick + drained
+        if state.pace > 1 then
+          gone = string.format('%.0f:%.0f', gone, slack)
+        end
+        call('SET', key, gone, 'PX', longest)
       end
-      s.used = s.used + cost
-      s.next, s.retry, s.reset = s.next or s.pace, now, s.pace
-    elseif repair and s.size > 0 and (s.left < 0 or s.left > s.longest) then
-      call('PEXPIRE', s.key, s.longest)
     end
-    return s.used, s.next or 0, s.retry or 0, s.reset or 0
-  end,
-}
+    reply[#reply + 1] = denied and -1 - debt or debt
 
-local states = {}
-local granted = true
-local logs = 0 -- the last one's place
-
-for i = 1, count do
-  local kind, capacity, pace = kinds[ARGV[6 * i - 3]], ARGV[6 * i - 2] + 0, ARGV[6 * i - 1] + 0
-  local unit, longest, tick = ARGV[6 * i] + 0, ARGV[6 * i + 1] + 0, ARGV[6 * i + 2] + 0
-  local s = {
-    key = KEYS[i], kind = kind, capacity = capacity, pace = pace, cost = cost * unit, longest = longest, tick = tick,
-  }
-  states[i] = s
-  if now == nil and kind.clock then
-    local clock = call('TIME')
-    now = clock[1] * 1000000 + clock[2]
-  end
-  kind.read(s)
-  if kind.first then
-    logs = i
-  end
-  if s.denied and i <= enforced then
-    granted = false
-  end
-end
-
-local charged = granted and cost > 0
-
--- Logs are charged before the others: whatever keeps one from its time to
--- live leaves them uncharged.
-for i = 1, logs do
-  local s = states[i]
-  if s.kind.first and cost > 0 then
-    local failed = s.kind.first(s, charged and not s.denied)
-    if failed then
-      return failed
+  elseif kind == 'window' or kind == 'sliding' then
+    if state.broken and cost > 0 then
+      call('PEXPIRE', key, longest)
     end
-  end
-end
+    if kind == 'window' then
+      if charge and state.rest > 0 then
+        call('INCRBY', key, cost)
+      elseif charge then
+        call('SET', key, cost, 'PX', longest)
+        state.rest = longest
+      end
+      local used = charge and state.used + cost or state.used
+      reply[#reply + 1] = denied and -1 - used or used
+    else
+      if charge and state.rolled then
+        if state.rest == 0 then
+          state.rest = state.pace
+        end
+        call('SET', key, state.last * (state.capacity + 1) + cost, 'PX', state.rest + state.pace)
+      elseif charge then
+        call('INCRBY', key, cost)
+      end
+      reply[#reply + 1] = denied and -1 - state.last or state.last
+      reply[#reply + 1] = charge and state.current + cost or state.current
+    end
+    reply[#reply + 1] = state.rest
 
-local reply = {}
-for i = 1, count do
-  local s = states[i]
-  local charge = charged and not s.denied
-  local numbers = {s.kind.write(s, charge, cost > 0 and not charge)}
-  if s.denied then
-    numbers[1] = -1 - numbers[1]
-  end
-  for n = 1, #numbers do
-    reply[#reply + 1] = numbers[n]
+  else
+    if charge then
+      if state.gone > 0 then
+        call('LTRIM', key, state.gone, '-1')
+      end
+      state.used = state.used + cost
+      state.next, state.retry, state.reset = state.next or state.pace, now, state.pace
+    elseif repair and state.size > 0 and (state.left < 0 or state.left > longest) then
+      call('PEXPIRE', key, longest)
+    end
+    reply[#reply + 1] = denied and -1 - state.used or state.used
+    reply[#reply + 1] = state.next or 0
+    reply[#reply + 1] = state.retry or 0
+    reply[#reply + 1] = state.reset or 0
   end
 end
 

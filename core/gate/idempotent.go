@@ -157,7 +157,7 @@ func (g *idempotent) Enter(r Request) Pass {
 }
 
 // again answers a handler that serves its own request through the gate once
-// more: it would wait for itself. What it has done nobody knows.
+// more: it would wait for itself. What the handler has done is not known.
 func (g *idempotent) again(r Request) Pass {
 	g.answers.tell(r, fmt.Errorf("%w: a request came through its own gate.Idempotent a second time", ErrWiring))
 	return Pass{Reply: g.answers.reply(Denial{Status: 500, Title: titleInternal, Request: r})}
@@ -192,8 +192,8 @@ func (g *idempotent) fingerprint(r Request) (string, error) {
 	return fingerprint(r, g.opts.MaxBody)
 }
 
-// retryInFlight is when to come back to a request that is running: nobody knows when
-// it will end.
+// retryInFlight is the Retry-After of a request that is running: when it will end is
+// not known.
 const retryInFlight = time.Second
 
 const titleDone = "The request was done, and its answer is not there any more"

@@ -56,8 +56,8 @@ func (c *Claim) Fence() int64 {
 }
 
 // Attempt says how many times the work was begun, this time included. Above 1, an
-// earlier run said that it had done nothing, or it did not end, and nobody knows how
-// far it came. It counts for as long as the record is remembered.
+// earlier run said that it had done nothing, or it did not end, and how far it came is
+// not known. It counts for as long as the record is remembered.
 func (c *Claim) Attempt() int64 {
 	misuse.Made(c.made(), errClaim)
 	return c.attempt
@@ -84,8 +84,8 @@ func (c *Claim) Context() context.Context {
 	return c.lease.Context()
 }
 
-// Detach lets Context outlive the context that was given to Begin, of which it keeps
-// only the values and the deadline. Call it before Context.
+// Detach lets Context outlive the context that was given to Begin: it keeps only the
+// values and the deadline of that context. Call it before Context.
 func (c *Claim) Detach() {
 	misuse.Made(c.made(), errClaim)
 	deadline, ok := c.parent.Deadline()

@@ -115,7 +115,8 @@ func (g *Guard) number(ctx context.Context, sc *script.Script, key string, args 
 	return n, in, err
 }
 
-// errGone: nobody knows whether a call gave the run up, or somebody else took it.
+// errGone: either this call gave the run up, or another process took it over. Which one
+// is not known.
 var errGone error = &script.Error{
 	Script: abandonScript.Name(), Class: script.ErrMaybeExecuted,
 	Err: errors.New("no answer, and when asked again it was another's"),

@@ -15,7 +15,7 @@
 // a key. Once the claim was concluded as done, no caller gets it again until Retention
 // has passed. This is not "exactly once": a process can die after it did the work and
 // before it said so. Only the database in which the work was done can close that gap.
-// [InDoubt] says what happens if nobody knows. To be sure, write the claim's fence and
+// [InDoubt] says what happens then. To be sure, write the claim's fence and
 // key in the transaction that does the work:
 //
 //	INSERT INTO orders (idempotency_key, fence, …) VALUES ($1, $2, …) -- key UNIQUE

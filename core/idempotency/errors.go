@@ -10,11 +10,11 @@ import (
 // Why a key is not this caller's to run. A call that Redis could not answer
 // fails with a [*script.Error] instead.
 var (
-	// ErrInFlight: somebody runs it now.
+	// ErrInFlight: another call runs it now.
 	ErrInFlight = errors.New("idempotency: in flight")
 	// ErrMismatch: the key was used for something with another fingerprint.
 	ErrMismatch = errors.New("idempotency: the key was used for something else")
-	// ErrInDoubt: it was begun, and nobody knows whether it was done.
+	// ErrInDoubt: it was begun, and whether it was done is not known.
 	ErrInDoubt = errors.New("idempotency: in doubt")
 	// ErrNoResult: it was done, and its result was not kept.
 	ErrNoResult = errors.New("idempotency: done, and there is no result to give")

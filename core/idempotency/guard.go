@@ -151,7 +151,7 @@ func (g *Guard) Retention() time.Duration {
 	return g.opts.Retention
 }
 
-// InDoubt returns what the guard does if nobody knows how far an earlier run came.
+// InDoubt returns what the guard does if it is not known how far an earlier run came.
 func (g *Guard) InDoubt() InDoubt {
 	misuse.Made(g.made(), errGuard)
 	return g.opts.InDoubt

@@ -17,7 +17,7 @@ const (
 	Free     State = "free"     // nothing was done: the next caller runs
 	Done     State = "done"     // the work was done, and there is a result
 	NoResult State = "noresult" // the work was done, and its result was not kept
-	Doubtful State = "in doubt" // nobody knows whether the work was done
+	Doubtful State = "in doubt" // whether the work was done is not known
 )
 
 var states = map[state]State{pending: Pending, asking: Pending, free: Free, done: Done, gone: NoResult, doubt: Doubtful}

@@ -27,8 +27,8 @@ const (
 	maxRetention = 366 * 24 * time.Hour
 )
 
-// InDoubt says what to do if nobody knows how far an earlier run came: its process is
-// gone, or it ended with [Unknown].
+// InDoubt says what to do if it is not known how far an earlier run came: its process
+// is gone, or it ended with [Unknown].
 type InDoubt uint8
 
 const (

@@ -56,9 +56,9 @@ type Stats struct {
 	Failed     uint64 // times that Redis did not answer, or too late
 
 	Completed   uint64 // claims that were concluded as done
-	Flushed     uint64 // of these, those of which Redis had no record any more
+	Flushed     uint64 // completed claims whose record was gone from Redis
 	Abandoned   uint64 // claims that were concluded otherwise
-	Doubted     uint64 // of these, those that are in doubt since
+	Doubted     uint64 // abandoned claims that are in doubt since
 	Overtaken   uint64 // claims that another had taken over when they were concluded: it may have run twice
 	Unconfirmed uint64 // conclusions that Redis did not confirm at once
 	Lost        uint64 // claims that ended before they were concluded
@@ -67,7 +67,7 @@ type Stats struct {
 	Concluding int    // conclusions that are being repeated now
 	Concluded  uint64 // conclusions that Redis confirmed late
 	Dropped    uint64 // conclusions that were repeated once and no more, since 1,000 are being repeated
-	Undoing    int    // claims that nobody was told of, and that are looked for now
+	Undoing    int    // claims whose caller was not told, and that are looked for now
 	Undone     uint64 // such claims that were found, and given back
 	Lapsing    uint64 // such claims that are left to lapse, since 100,000 are looked for
 }

@@ -73,7 +73,7 @@ func (i *identity) id() *identity { return i }
 // cell is one subject's state under one rule: what the numbers mean is the
 // rule's. The zero cell is a subject never seen.
 type cell struct {
-	now  int64 // as of which the cell is advanced
+	now  int64 // the time that the cell is advanced to
 	from int64 // when what is counted began
 	n, m int64
 	log  []int64

@@ -49,7 +49,7 @@ func TestReentry(t *testing.T) {
 					t.Errorf("%v: %+v, %v", order, state, err)
 				}
 				if i > 0 && state.Lease < 55*time.Second {
-					t.Errorf("the inner hold did not extend the lease, of which %v are left", state.Lease)
+					t.Errorf("the inner hold did not extend the lease: %v are left", state.Lease)
 				}
 			}
 			for n, i := range order {
@@ -86,7 +86,8 @@ func TestReentry(t *testing.T) {
 	})
 }
 
-// Who has no name is not joined by who calls himself by what Inspect says.
+// TestWhoHasNoNameIsAlone: a locker whose owner is what Inspect says of a hold without
+// an owner does not join that hold.
 func TestWhoHasNoNameIsAlone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {

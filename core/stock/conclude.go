@@ -64,7 +64,7 @@ func (r *Reservation) isToBe(to state) bool {
 	return r.state == to && r.wants == to
 }
 
-// conclude has the last word, and goes on saying it where nobody answers.
+// conclude confirms or cancels, and repeats that in the background if Redis does not answer.
 func (r *Reservation) conclude(ctx context.Context, to state, say func(context.Context) (ask.Doubt, error)) error {
 	asked := time.Now()
 	in, err := r.say(ctx, to, say)

@@ -26,7 +26,7 @@ func (s *Stock) Open(ctx context.Context, item string, units int64, until time.T
 		return false, err
 	case units < 1 || units > MaxUnits:
 		return false, ErrUnits
-	case time.Until(until) > 2*longest: // of which the milliseconds may be no number for Redis
+	case time.Until(until) > 2*longest: // its milliseconds may be no number for Redis
 		return false, ErrUntil
 	}
 	n, _, _, err := s.number(ctx, openScript, key,

@@ -201,7 +201,7 @@ func (r *Reservation) claim() any {
 // holding is a Reservation as its lease sees it.
 type holding Reservation
 
-// Parent is not asked for: nobody has the lease's context.
+// Parent is not used: no caller has the lease's context.
 func (h *holding) Parent() context.Context { return context.Background() }
 
 func (h *holding) Held() { h.of.count.holding.Add(1) }
@@ -245,7 +245,7 @@ func FromContext(ctx context.Context) (*Reservation, bool) {
 	return r, ok
 }
 
-// doubts notes questions of which nobody knows whether they were heard.
+// doubts notes calls that Redis may have executed without an answer.
 func (r *Reservation) doubts(in ask.Doubt, forGood bool) {
 	r.doubt.Add(in)
 	r.lasts = r.lasts || forGood && in.Calls > 0

@@ -98,8 +98,8 @@ type question struct {
 	buyer, id, quantity, token any // strings, made into arguments once
 }
 
-// doubted is how many reservations are looked for at a time that nobody was told
-// of, and how many conclusions are repeated.
+// doubted is how many reservations whose caller was not told are looked for at a time,
+// and how many conclusions are repeated at a time.
 const doubted = 100_000
 
 var errFull = errors.New("too many reservations are in doubt: nothing is sold at once until Redis has told of some of them")

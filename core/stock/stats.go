@@ -75,7 +75,7 @@ type Stats struct {
 	Concluding int    // confirmations and cancellations that are being repeated now
 	Concluded  uint64 // confirmations and cancellations that Redis answered late
 	Dropped    uint64 // confirmations and cancellations that were repeated once and no more, since 100,000 are being repeated
-	Undoing    int    // grants that nobody was told of, and that are looked for now
+	Undoing    int    // grants whose caller was not told, and that are looked for now
 	Undone     uint64 // such grants that were found, and given back
 	Lapsing    uint64 // such grants on a lease that are left to it, since 100,000 are looked for
 }

@@ -56,7 +56,7 @@ type Stock struct {
 	asker ask.Asker
 	plain lease.Terms
 	kept  lease.Terms // of what is renewed
-	undo  undo.Undoer // of what nobody was told of
+	undo  undo.Undoer // of grants whose caller was not told
 	late  undo.Undoer // of what was confirmed or cancelled, and Redis did not say so
 	count counters
 }

@@ -23,7 +23,7 @@ type nodes struct {
 	clock
 
 	of     func(ctx context.Context, key string) (*redis.Client, error) // nil if the client has one server
-	known  atomic.Bool                                                  // of asks nobody
+	known  atomic.Bool                                                  // of answers without asking Redis
 	name   string                                                       // in the log, while the server is not known
 	logger *slog.Logger
 	notify Observer

@@ -74,7 +74,7 @@ const (
 
 	Replayed   Outcome = "replayed"   // the work was done before
 	Mismatched Outcome = "mismatched" // the key was used for something else
-	InDoubt    Outcome = "in doubt"   // nobody knows whether the work was done
+	InDoubt    Outcome = "in doubt"   // whether the work was done is not known
 	NoResult   Outcome = "no result"  // the work was done, and there is no result to give
 
 	Completed Outcome = "completed" // the work is done, or the units are sold
