@@ -18,8 +18,8 @@ import (
 // inflightPolicy is the Policy of a Slot's decision.
 const inflightPolicy = "inflight"
 
-// retryFull is the RetryAfter of a denied Slot: nobody knows when one of those
-// in flight will end.
+// retryFull is the RetryAfter of a denied Slot: when one of those in flight will end is
+// not known.
 const retryFull = time.Second
 
 // MaxConcurrency is the highest limit of a [Concurrency]: what a script walks

@@ -5,19 +5,13 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// renewals is how many times a lease is renewed before it would end.
-const renewals = 3
-
-// renewSoon is how long to wait at most after a renewal that Redis did not
-// answer.
-const renewSoon = time.Second
-
 // Slot is the answer to one Try. Its Policy is "inflight" and its
 // RetryAfter, of a denied one, a second; it has no ResetAfter and no States,
-// since nobody knows when those in flight will end.
+// since when those in flight will end is not known.
 type Slot struct {
 	Decision
 
@@ -65,14 +59,6 @@ func (c *Concurrency) giveBack(ctx context.Context, key, token string, in ask.Do
 	return err
 }
 
-func (s *Slot) pause(answered bool) time.Duration {
-	pause := s.of.opts.Lease / renewals
-	if !answered {
-		pause = min(pause, renewSoon)
-	}
-	return pause
-}
-
 // renew runs on the timer. A renewal extends only what is there, so that one
 // that arrives behind a Release changes nothing. What is not there is taken again
 // under the same token.
@@ -96,5 +82,5 @@ func (s *Slot) renew() {
 		_, denied, _, err = c.lease.acquire(ctx, s.key, s.token, witnesses{})
 		c.learn(s, asked, err == nil && !denied, err)
 	}
-	c.held.again(s, s.pause(err == nil))
+	c.held.again(s, lease.Pause(c.opts.Lease, err == nil))
 }

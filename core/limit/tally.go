@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/token"
 )
 
@@ -77,7 +78,7 @@ func (t *tally) append(s *Slot, token string, counted bool) {
 		h.uncounted++
 	}
 	h.slots = append(h.slots, s)
-	s.timer = time.AfterFunc(s.pause(counted), s.renew)
+	s.timer = time.AfterFunc(lease.Pause(s.of.opts.Lease, counted), s.renew)
 }
 
 // witnesses are slots of a subject that Redis counts, if any, and how many losses

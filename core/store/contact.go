@@ -1,8 +1,11 @@
 package store
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // DefaultFirstContact is how long the first calls may take if Options.FirstContact
@@ -15,8 +18,9 @@ const DefaultFirstContact = time.Second
 type contact struct {
 	clock
 
-	most  time.Duration
-	since atomic.Int64 // when the first call began; 0 before
+	most    time.Duration
+	since   atomic.Int64         // when the first call began; 0 before
+	cluster *redis.ClusterClient // nil if the client is another
 }
 
 // budget is how long a call to the node may take, if it has that budget by itself.
@@ -25,6 +29,19 @@ func (c *contact) budget(n *node, own time.Duration) time.Duration {
 		return own
 	}
 	now := c.now()
-	c.since.CompareAndSwap(0, now)
+	if c.since.CompareAndSwap(0, now) && c.cluster != nil {
+		go c.connect()
+	}
 	return max(own, c.most-time.Duration(now-c.since.Load()))
+}
+
+// connect connects to all masters of a cluster at once, on a context of its own: the first
+// call to each of them would otherwise find no connection, and soon no such time either.
+// A master that it cannot connect to is left to the calls.
+func (c *contact) connect() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.most)
+	defer cancel()
+	_ = c.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		return master.Ping(ctx).Err()
+	})
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
 
@@ -134,4 +136,29 @@ func TestFirstContactIsAnOption(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFirstContactConnectsToAllMasters: one call to one node of a cluster of three.
+func TestFirstContactConnectsToAllMasters(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.Cluster(t)
+	var dialled sync.Map
+	l := aLimit(t, cluster.Client(t, func(o *redis.ClusterOptions) {
+		o.Addrs = o.Addrs[:1] // it learns of the others
+		o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialled.Store(address, true)
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}
+	}))
+	if _, err := l.Take(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, store.DefaultFirstContact*10, "connections to all masters", func() bool {
+		for _, node := range cluster.Nodes() {
+			if _, ok := dialled.Load(node.Addr()); !ok {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -31,6 +31,7 @@ func newStore(rdb script.Client, opts Options) *Store {
 		client: rdb, opts: opts,
 		contact: contact{clock: c, most: opts.FirstContact}, nodes: nodes{clock: c, logger: opts.Logger},
 	}
+	s.contact.cluster, _ = rdb.(*redis.ClusterClient)
 	s.nodes.notify = s.observers.notify
 	for _, o := range opts.Observers {
 		s.Observe(o)

@@ -11,6 +11,16 @@ import (
 // Renewals is how many times a lease is renewed before it would end.
 const Renewals = 3
 
+// Pause is the time between two renewals of a lease. It is shorter after a renewal that
+// failed.
+func Pause(lease time.Duration, renewed bool) time.Duration {
+	pause := lease / Renewals
+	if !renewed {
+		pause = min(pause/Renewals, time.Second)
+	}
+	return pause
+}
+
 // Terms are what the leases of one kind have in common.
 type Terms struct {
 	Lease     time.Duration
@@ -217,10 +227,7 @@ func (l *Lease) renew() {
 		return
 	}
 	began := time.Now()
-	pause := l.terms.Lease / Renewals
-	if l.Extend(context.Background(), l.terms.Lease) != nil {
-		pause = min(pause/Renewals, time.Second)
-	}
+	pause := Pause(l.terms.Lease, l.Extend(context.Background(), l.terms.Lease) == nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
