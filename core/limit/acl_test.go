@@ -49,11 +49,14 @@ func TestWithoutEval(t *testing.T) {
 				err := call()
 				switch {
 				case !lost && err != nil:
-					t.Errorf("%s of %d policies: %v", name, len(policies), err)
+					t.Errorf("%s of %d policies with the scripts loaded: got %v, want no error",
+						name, len(policies), err)
 				case lost && (!errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'")):
-					t.Errorf("%s of %d policies without its script: %v", name, len(policies), err)
+					t.Errorf("%s of %d policies without its script: got %v, want ErrConfiguration that names 'eval'",
+						name, len(policies), err)
 				case lost && time.Since(began) > 8*time.Second:
-					t.Errorf("%s took %v to say so: it was tried again", name, time.Since(began))
+					t.Errorf("%s without its script: got the error after %v, want it within 8s: it was tried again",
+						name, time.Since(began))
 				}
 			}
 		}

@@ -66,7 +66,7 @@ func BenchmarkTake(b *testing.B) {
 					b.RunParallel(func(pb *testing.PB) {
 						for pb.Next() {
 							if err := call(b.Context()); err != nil {
-								b.Error(err)
+								b.Errorf("a call: got %v, want no error", err)
 								return
 							}
 						}
@@ -91,8 +91,8 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// BenchmarkDegraded measures decisions while the breaker is open: they ask
-// nobody, but for a probe every quarter second.
+// BenchmarkDegraded measures decisions while the breaker is open: none of them
+// asks Redis, but for a probe every quarter second.
 func BenchmarkDegraded(b *testing.B) {
 	for _, mode := range modes {
 		b.Run(mode.String(), func(b *testing.B) {
@@ -103,11 +103,11 @@ func BenchmarkDegraded(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := l.Take(b.Context(), "ip=192.0.2.1"); (err != nil) != (mode == FailClosed) {
-					b.Fatal(err)
+					b.Fatalf("Fail is %v: got the error %v, want one only under FailClosed", mode, err)
 				}
 			}
 			if !l.Stats().Open {
-				b.Error("the breaker is not open")
+				b.Error("got a closed breaker after failures alone, want it open")
 			}
 		})
 	}

@@ -21,12 +21,12 @@ func TestRefundAfterALongRest(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			if err := l.Refund(t.Context(), d); err != nil {
-				t.Error(err)
+				t.Errorf("the refund of a decision: got %v, want no error", err)
 			}
 			after, err := l.Peek(t.Context(), "s")
 			for s := range after.States() {
 				if err != nil || s.Remaining != 9 {
-					t.Errorf("%+v, %v", s, err)
+					t.Errorf("a peek after the refund: got %+v, %v, want all 9 permits remaining", s, err)
 				}
 			}
 			time.Sleep(100 * 24 * time.Hour)
@@ -46,7 +46,7 @@ func TestRefundWhenTheServersClockWasSet(t *testing.T) {
 				t.Helper()
 				d, err := l.TakeN(t.Context(), subject, cost)
 				if err != nil || !d.Allowed {
-					t.Fatalf("%+v, %v", d, err)
+					t.Fatalf("a take of %d permits by %s: got %+v, %v, want them allowed", cost, subject, d, err)
 				}
 				return d
 			}
@@ -58,10 +58,10 @@ func TestRefundWhenTheServersClockWasSet(t *testing.T) {
 			time.Sleep(6 * time.Second) // three of the older four drain
 			m.SetTime(time.Now().Add(by))
 			if err := l.Refund(t.Context(), older); err != nil {
-				t.Errorf("by %v: %v", by, err)
+				t.Errorf("a refund after the clock was set by %v: got %v, want no error", by, err)
 			}
 			if d := take("s", 0); d.Remaining != 7 {
-				t.Errorf("by %v: %d remain, not 7", by, d.Remaining)
+				t.Errorf("after the clock was set by %v: got %d permits remaining, want 7", by, d.Remaining)
 			}
 		})
 	}
@@ -99,7 +99,8 @@ func TestRefundTooLateAsksNobody(t *testing.T) {
 		time.Sleep(time.Minute)
 		sent := m.CommandCount()
 		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) || m.CommandCount() != sent {
-			t.Errorf("%v, and %d commands were sent", err, m.CommandCount()-sent)
+			t.Errorf("a refund after the window: got %v and %d commands sent, want ErrRefund and none",
+				err, m.CommandCount()-sent)
 		}
 	})
 }
@@ -127,10 +128,11 @@ func TestRefundHealsABucket(t *testing.T) {
 			key := l.remote.keys(l, "s", nil)[0]
 			do(key)
 			if err := l.Refund(t.Context(), d); err != nil {
-				t.Errorf("rate %d, %s: %v", rate, harm, err)
+				t.Errorf("a refund at rate %d after %s: got %v, want no error", rate, harm, err)
 			}
 			if ttl, most := m.TTL(key), l.rules[0].state(reading{}, 0).Window; ttl <= 0 || ttl > most {
-				t.Errorf("rate %d, %s: the key lives for %v, and the bucket is full within %v", rate, harm, ttl, most)
+				t.Errorf("a refund at rate %d after %s: the key lives for %v, want above 0 and at most %v",
+					rate, harm, ttl, most)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func holds(t testing.TB, c *Concurrency, subject string) *Slot {
 	t.Helper()
 	s := acquire(t, c, subject)
 	if !s.Allowed {
-		t.Fatalf("denied: %+v", s.Decision)
+		t.Fatalf("a try by %s: got a denial %+v, want a slot", subject, s.Decision)
 	}
 	t.Cleanup(func() { _ = s.Release(context.Background()) })
 	return s
@@ -54,7 +54,7 @@ func holds(t testing.TB, c *Concurrency, subject string) *Slot {
 func gives(t testing.TB, s *Slot) {
 	t.Helper()
 	if err := s.Release(context.Background()); err != nil {
-		t.Error(err)
+		t.Errorf("a release: got %v, want no error", err)
 	}
 }
 
@@ -67,43 +67,43 @@ func TestConcurrencyCounts(t *testing.T) {
 			s := holds(t, c, "s")
 			want := Decision{Allowed: true, Policy: "inflight", Limit: 3, Remaining: 2 - i}
 			if describe(s.Decision) != describe(want) {
-				t.Errorf("slot %d: %+v", i, s.Decision)
+				t.Errorf("slot %d: got %s, want %s", i, describe(s.Decision), describe(want))
 			}
 			held = append(held, s)
 		}
 		before := dump(t, admin, prefix)
 		if !regexp.MustCompile(`^` + prefix + `:inflight:c:\{s\}:1h zset .* 1h0m0s\n$`).MatchString(before) {
-			t.Errorf("the state is %q", before)
+			t.Errorf("the state is %q, want one sorted set of the subject that lives for an hour", before)
 		}
 		for range 3 {
 			s := acquire(t, c, "s")
 			want := Decision{Policy: "inflight", Limit: 3, RetryAfter: time.Second}
 			if describe(s.Decision) != describe(want) {
-				t.Errorf("a fourth: %+v", s.Decision)
+				t.Errorf("a fourth slot of 3: got %s, want %s", describe(s.Decision), describe(want))
 			}
 			gives(t, s)
 		}
 		if n := counted(t, c); n != 3 || c.Stats().InFlight != 3 {
-			t.Errorf("%d are in flight, %d of this process", n, c.Stats().InFlight)
+			t.Errorf("got %d in flight and %d of this process, want 3 of each", n, c.Stats().InFlight)
 		}
 		if after := dump(t, admin, prefix); after != before {
-			t.Errorf("denials wrote:\n%s\nbefore:\n%s", after, before)
+			t.Errorf("three denials changed the state to:\n%s\nwant it as before:\n%s", after, before)
 		}
 		if s := holds(t, c, "other"); s.Remaining != 2 {
-			t.Errorf("another subject: %+v", s.Decision)
+			t.Errorf("a slot of another subject: got %+v, want 2 remaining", s.Decision)
 		}
 		for range 3 { // the first alone counts
 			gives(t, held[0])
 		}
 		if n := counted(t, c); n != 2 {
-			t.Errorf("after one has ended, %d are in flight", n)
+			t.Errorf("got %d in flight after one of 3 was released, want 2", n)
 		}
 		if s := holds(t, c, "s"); s.Remaining != 0 {
-			t.Errorf("in its place: %+v", s.Decision)
+			t.Errorf("the slot in place of the released one: got %+v, want 0 remaining", s.Decision)
 		}
 		want := ConcurrencyStats{Allowed: 5, Denied: 3, InFlight: 4}
 		if got := c.Stats(); got != want {
-			t.Errorf("%+v, not %+v", got, want)
+			t.Errorf("got stats %+v, want %+v", got, want)
 		}
 	})
 }
@@ -115,11 +115,11 @@ func TestConcurrencyWhileTheLimitChanges(t *testing.T) {
 		narrow, wide := strict(t, rdb, prefix, 2, time.Hour), strict(t, rdb, prefix, 3, time.Hour)
 		a, b, last := holds(t, narrow, "s"), holds(t, wide, "s"), holds(t, wide, "s")
 		if acquire(t, narrow, "s").Allowed || acquire(t, wide, "s").Allowed {
-			t.Error("there was no room")
+			t.Error("got another slot while 3 are in flight, want a denial by the limits 2 and 3")
 		}
 		gives(t, a)
 		if acquire(t, narrow, "s").Allowed {
-			t.Error("two are in flight, and a third is admitted under a limit of 2")
+			t.Error("got a slot under the limit of 2 while 2 are in flight, want a denial")
 		}
 		gives(t, b)
 		holds(t, narrow, "s")
@@ -146,7 +146,7 @@ func TestNeverMoreInFlight(t *testing.T) {
 				for i := range redistest.Ops(1000) {
 					s, err := clients[(g+i)%len(clients)].Try(t.Context(), "s")
 					if err != nil {
-						t.Error(err)
+						t.Errorf("a try by goroutine %d: got %v, want no error", g, err)
 						return
 					}
 					if !s.Allowed {
@@ -164,25 +164,26 @@ func TestNeverMoreInFlight(t *testing.T) {
 					select {
 					case <-full:
 					case <-time.After(20 * time.Second):
-						t.Error("the limit was never reached")
+						t.Errorf("got fewer than %d slots held at once for 20s, want as many as the limit", limit)
 					}
 					held.Add(-1)
 					if err := s.Release(t.Context()); err != nil {
-						t.Error(err)
+						t.Errorf("a release by goroutine %d: got %v, want no error", g, err)
 					}
 				}
 			})
 		}
 		wg.Wait()
 		if most.Load() != limit || denied.Load() == 0 {
-			t.Errorf("%d were in flight at once, not %d; %d were granted, %d denied", most.Load(), limit, granted.Load(), denied.Load())
+			t.Errorf("got %d in flight at once, want %d; got %d granted and %d denied, want some denied",
+				most.Load(), limit, granted.Load(), denied.Load())
 		}
 		if n := counted(t, clients[0]); n != 0 {
-			t.Errorf("%d are left", n)
+			t.Errorf("got %d in flight after all releases, want 0", n)
 		}
 		for _, c := range clients {
 			if n := len(c.held.n); n != 0 {
-				t.Errorf("%d subjects are remembered that hold nothing", n)
+				t.Errorf("got %d subjects remembered that hold nothing, want 0", n)
 			}
 		}
 	})
@@ -193,14 +194,14 @@ func TestConcurrencyWithoutASubject(t *testing.T) {
 	_, rdb := newServer(t)
 	c := strict(t, rdb, "p", 1, 0)
 	if s, err := c.Try(t.Context(), ""); s != nil || !errors.Is(err, ErrSubject) {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("a try without a subject: got %+v, %v, want no slot and ErrSubject", s, err)
 	}
 	if _, err := c.InFlight(t.Context(), ""); !errors.Is(err, ErrSubject) {
-		t.Errorf("%v", err)
+		t.Errorf("a count without a subject: got %v, want ErrSubject", err)
 	}
 	var none *Slot
 	if err := none.Release(t.Context()); err != nil {
-		t.Errorf("a nil slot: %v", err)
+		t.Errorf("the release of a nil slot: got %v, want no error", err)
 	}
 }
 
@@ -216,14 +217,14 @@ func TestConcurrencyKeepsSubjectsSecret(t *testing.T) {
 	holds(t, c, "alice")
 	keys := keysOf(t, rdb, "")
 	if len(keys) != 1 || !regexp.MustCompile(`^neap:inflight:c:\{#[A-Za-z0-9_-]{43}\}:30s$`).MatchString(keys[0]) {
-		t.Errorf("%q", keys)
+		t.Errorf("got the keys %q, want one with a hash in place of the subject", keys)
 	}
 	again, err := NewConcurrency(storetest.Open(t, rdb, store.Options{SubjectSecret: []byte("0123456789abcdef")}), "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if acquire(t, again, "alice").Allowed {
-		t.Error("the secret was not copied")
+		t.Error("the same secret in another store: got a second slot of 1, want a denial: the secret was not copied")
 	}
 }
 
@@ -254,12 +255,12 @@ func TestBadConcurrencyIsRefused(t *testing.T) {
 		_, err := NewConcurrency(c.rdb, c.name, c.limit, c.opts)
 		for _, want := range append(c.want, "limit.NewConcurrency: ") {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q is not in the error %v", name, want, err)
+				t.Errorf("%s: got the error %v, want one that says %q", name, err, want)
 			}
 		}
 	}
 	if _, err := NewLocalConcurrency("", 1, nil); err == nil || !strings.Contains(err.Error(), "limit.NewLocalConcurrency: name") {
-		t.Errorf("%v", err)
+		t.Errorf("NewLocalConcurrency with an empty name: got %v, want an error about the name", err)
 	}
 }
 
@@ -277,7 +278,7 @@ func TestConcurrencyOneCallEach(t *testing.T) {
 	counted(t, c)
 	gives(t, s)
 	if stats := redistest.CommandStats(t, admin); stats["evalsha"].Calls != 4 || stats["eval"].Calls != 0 {
-		t.Errorf("4 calls sent %+v", stats)
+		t.Errorf("4 calls sent %+v, want 4 EVALSHA and no EVAL", stats)
 	}
 }
 
@@ -289,10 +290,10 @@ func TestConcurrencyInThisProcess(t *testing.T) {
 	}
 	a := holds(t, c, "s")
 	if b := holds(t, c, "s"); b.Remaining != 0 || a.Remaining != 1 || a.Degraded {
-		t.Errorf("%+v, %+v", a.Decision, b.Decision)
+		t.Errorf("got %+v and then %+v, want 1 remaining, not degraded, and then 0", a.Decision, b.Decision)
 	}
 	if s := acquire(t, c, "s"); s.Allowed || s.RetryAfter != time.Second || counted(t, c) != 2 {
-		t.Errorf("%+v", s.Decision)
+		t.Errorf("a third slot of 2: got %+v, want a denial with RetryAfter 1s, and 2 in flight", s.Decision)
 	}
 	gives(t, a)
 	gives(t, a)
@@ -300,13 +301,13 @@ func TestConcurrencyInThisProcess(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if s, err := c.Try(gone, "s"); s != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("a try with a canceled context: got %+v, %v, want no slot and context.Canceled", s, err)
 	}
 	if err := c.Warm(t.Context()); err != nil {
-		t.Error(err)
+		t.Errorf("Warm: got %v, want no error", err)
 	}
 	if got, want := c.Stats(), (ConcurrencyStats{Allowed: 3, Denied: 1, Canceled: 1, InFlight: 2}); got != want || c.Name() != "local" {
-		t.Errorf("%+v, not %+v", got, want)
+		t.Errorf("got stats %+v of %q, want %+v of \"local\"", got, c.Name(), want)
 	}
 }
 
@@ -344,26 +345,27 @@ func TestConcurrencyWithoutRedis(t *testing.T) {
 			var failure *script.Error
 			switch {
 			case mode == FailClosed && (s != nil || !errors.As(err, &failure)):
-				t.Errorf("%+v, %v", s, err)
+				t.Errorf("a try without Redis under FailClosed: got %+v, %v, want no slot and a script.Error", s, err)
 			case mode == FailClosed:
 			case err != nil || !s.Degraded || !errors.As(s.Cause, &failure):
-				t.Errorf("%v: %+v, %v", mode, s, err)
+				t.Errorf("a try without Redis under %v: got %+v, %v, want a degraded slot with a script.Error",
+					mode, s, err)
 			case s.Allowed:
 				granted++
 				t.Cleanup(func() { _ = s.Release(context.Background()) })
 			}
 		}
 		if want := map[FailMode]int{FailLocal: 2, FailOpen: 3}[mode]; granted != want || c.Stats().InFlight != want {
-			t.Errorf("%v: %d were granted, %+v", mode, granted, c.Stats())
+			t.Errorf("%v: got %d granted and stats %+v, want %d granted and in flight", mode, granted, c.Stats(), want)
 		}
 		for _, o := range seen {
 			class := o.Class == script.ErrNotExecuted || o.Class == script.ErrMaybeExecuted
 			if o.Name != "dead" || o.Cost != 1 || !class || strings.Contains(fmt.Sprint(o), "secret") {
-				t.Errorf("%v: %+v", mode, o)
+				t.Errorf("%v: got the event %+v, want name dead, cost 1, a class of no answer, and no secret", mode, o)
 			}
 		}
 		if len(seen) != 3 {
-			t.Errorf("%v: %d were observed", mode, len(seen))
+			t.Errorf("%v: got %d events, want 3", mode, len(seen))
 		}
 	}
 }
@@ -381,15 +383,16 @@ func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 	first := holds(t, c, "s")
 	rdb.gone.Store(true)
 	if s := holds(t, c, "s"); !s.Degraded || first.Degraded || s.Remaining != 0 {
-		t.Errorf("%+v", s.Decision)
+		t.Errorf("slot 2, without Redis: got %+v, want it degraded with 0 remaining, and slot 1 not (%t)",
+			s.Decision, first.Degraded)
 	}
 	if s := acquire(t, c, "s"); s.Allowed || !s.Degraded || s.RetryAfter != time.Second {
-		t.Errorf("%+v", s.Decision)
+		t.Errorf("a third slot of 2 without Redis: got %+v, want a degraded denial with RetryAfter 1s", s.Decision)
 	}
 	rdb.gone.Store(false)
 	gives(t, first)
 	if s := acquire(t, c, "s"); !s.Allowed || s.Degraded {
-		t.Errorf("%+v", s.Decision)
+		t.Errorf("a slot after Redis is back: got %+v, want it granted by Redis", s.Decision)
 	} else {
 		gives(t, s)
 	}
@@ -399,7 +402,7 @@ func TestAReplyThatIsNoSlotIsAnError(t *testing.T) {
 	t.Parallel()
 	c := strict(t, silly{}, "p", 1, time.Second)
 	if s, err := c.Try(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrFailed) {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("a try with the reply OK: got %+v, %v, want no slot and ErrFailed", s, err)
 	}
 }
 

@@ -49,18 +49,18 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		_, err := New(c.rdb, c.name, c.policies, c.opts)
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q is not in the error %v", name, want, err)
+				t.Errorf("%s: got the error %v, want one that says %q", name, err, want)
 			}
 		}
 	}
 	if _, err := New(nil, "n", good, nil); err == nil || !strings.Contains(err.Error(), "rdb is nil") {
-		t.Errorf("a nil client: %v", err)
+		t.Errorf("New with a nil client: got %v, want \"rdb is nil\"", err)
 	}
 	if _, err := New(rdb.Pipeline(), "n", good, nil); err == nil || !strings.Contains(err.Error(), "pipeline") {
-		t.Errorf("a pipeline: %v", err)
+		t.Errorf("New with a pipeline: got %v, want an error that says \"pipeline\"", err)
 	}
 	if _, err := NewLocal("a b", nil, nil); err == nil || !strings.Contains(err.Error(), "name") {
-		t.Errorf("NewLocal: %v", err)
+		t.Errorf("NewLocal with the name \"a b\": got %v, want an error about the name", err)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestBadPoliciesAreRefused(t *testing.T) {
 		_, err := NewLocal("n", []Policy{c.policy}, nil)
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%+v: %q is not in the error %v", c.policy, want, err)
+				t.Errorf("%+v: got the error %v, want one that says %q", c.policy, err, want)
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func TestEachFaultSaysWhoseItIs(t *testing.T) {
 		Shadow(FixedWindow{}),
 	}, nil)
 	if err == nil {
-		t.Fatal("the policies are accepted")
+		t.Fatal("NewLocal with bad policies: got no error, want one")
 	}
 	lines := strings.Split(strings.TrimPrefix(err.Error(), "limit.NewLocal: "), "\n")
 	for i, want := range []string{
@@ -165,7 +165,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 	for i := range 2 {
 		if d, err := l.Take(t.Context(), "bob"); err != nil || d.Allowed != (i == 0) {
-			t.Errorf("take %d: %+v, %v", i, d, err)
+			t.Errorf("take %d: got %+v, %v, want allowed %t", i, d, err, i == 0)
 		}
 		policies[0] = FixedWindow{Limit: 5, Window: time.Hour}
 		opts.Fail, opts.Budget = FailOpen, time.Nanosecond
@@ -188,10 +188,10 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := onRedis.remote.Runner; *got != *want {
-		t.Errorf("the default budget is not 50 ms: %+v", *got)
+		t.Errorf("got the runner %+v by default, want %+v of a budget of 50ms", *got, *want)
 	}
 	if keys := onRedis.remote.keys(onRedis, "s", nil); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
-		t.Errorf("the key is %q", keys)
+		t.Errorf("got the keys %q, want neap:limit:zero:{s}:window-1-1h", keys)
 	}
 	l, err := NewLocal("zero", []Policy{TokenBucket{Rate: 9, Per: time.Minute}}, nil)
 	if err != nil {
@@ -199,7 +199,7 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 	}
 	d, err := l.Peek(t.Context(), "s")
 	if err != nil || d.Limit != 9 || d.Policy != "bucket-9-1m-9" {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("a peek at a bucket without a name: got %+v, %v, want limit 9 and policy bucket-9-1m-9", d, err)
 	}
 	for d, want := range map[time.Duration]string{
 		90 * time.Second: "1m30s", time.Hour: "1h", 24 * time.Hour: "24h", 10 * time.Second: "10s",

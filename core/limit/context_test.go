@@ -15,7 +15,7 @@ func TestDecisionInAContext(t *testing.T) {
 	}
 	ctx := t.Context()
 	if d, ok := limit.FromContext(ctx); ok {
-		t.Errorf("found %+v where nothing was put", d)
+		t.Errorf("a context without a decision: got %+v, want none", d)
 	}
 	for left := range 5 {
 		d, err := l.Take(ctx, "a")
@@ -24,15 +24,16 @@ func TestDecisionInAContext(t *testing.T) {
 		}
 		ctx = limit.NewContext(ctx, d)
 		if got, ok := limit.FromContext(ctx); !ok || got.Remaining != int64(4-left) || !got.Allowed {
-			t.Errorf("decision %d: found %+v, %t", left, got, ok)
+			t.Errorf("decision %d from the context: got %+v, %t, want it allowed with %d remaining",
+				left, got, ok, 4-left)
 		}
 	}
 	// What was found is the decision itself, which can be refunded, once.
 	d, _ := limit.FromContext(ctx)
 	if err := l.Refund(ctx, d); err != nil {
-		t.Error(err)
+		t.Errorf("the refund of a decision from a context: got %v, want no error", err)
 	}
 	if d, err := l.Peek(ctx, "a"); err != nil || d.Remaining != 1 {
-		t.Errorf("after the refund: %+v, %v", d, err)
+		t.Errorf("a peek after the refund: got %+v, %v, want 1 remaining", d, err)
 	}
 }

@@ -26,22 +26,22 @@ func TestWhenRedisRestartsEmpty(t *testing.T) {
 	srv.Stop(t)
 	srv.Start(t)
 	if n := inFlight(t, c); n != 0 {
-		t.Fatalf("the server came back with %d slots: what is this test about?", n)
+		t.Fatalf("the server came back with %d slots, want 0: this test is about lost ones", n)
 	}
 	if s := acquire(t, c, "s"); s.Allowed {
-		t.Error("after the restart a third is admitted")
+		t.Error("got a third slot of 2 after the restart, want a denial")
 	}
 	if n := counted(t, c); n != 2 {
 		t.Errorf("%d are in flight, want the two that are held", n)
 	}
 	if s := acquire(t, other, "s"); s.Allowed {
-		t.Error("another process is admitted")
+		t.Error("got a slot in another process while 2 of 2 are held, want a denial")
 	}
 	gives(t, a)
 	gives(t, holds(t, other, "s"))
 	gives(t, b)
 	if n := counted(t, c); n != 0 {
-		t.Errorf("%d are left when all are released", n)
+		t.Errorf("got %d in flight when all are released, want 0", n)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 			t.Errorf("%d are in flight and %d remain, want the 3 of this process and %d", n, third.Remaining, limit-3)
 		}
 		if s := acquire(t, other, "s"); s.Allowed {
-			t.Errorf("a sixth is admitted: %+v", s.Decision)
+			t.Errorf("slot %d of %d: got %+v, want a denial", limit+1, limit, s.Decision)
 		}
 		if n := counted(t, c); n != limit {
 			t.Errorf("%d are in flight, want %d", n, limit)
@@ -94,7 +94,7 @@ func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 			holds(t, rival, "s")
 		}
 		if s := acquire(t, c, "s"); s.Allowed {
-			t.Error("with two slots of its own and one that is free, it admits another")
+			t.Error("got a slot while two of its own wait for the one that is free, want a denial")
 		}
 		if n := counted(t, c); n != limit {
 			t.Errorf("%d are in flight, want %d", n, limit)
@@ -121,12 +121,12 @@ func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
 	}
 	for range 2 {
 		if !holds(t, c, "s").Degraded {
-			t.Fatal("Redis is away, and has decided")
+			t.Fatal("a try while Redis is away: got a slot that is not degraded, want it degraded")
 		}
 	}
 	rdb.gone.Store(false)
 	if s := acquire(t, c, "s"); s.Allowed || s.Degraded {
-		t.Errorf("a third: %+v", s.Decision)
+		t.Errorf("a third slot of 2 after Redis is back: got %+v, want a denial by Redis", s.Decision)
 	}
 	if n := counted(t, c); n != 2 {
 		t.Errorf("%d are in flight, want 2", n)
@@ -147,7 +147,7 @@ func TestManyLostSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := acquire(t, c, "s"); s.Allowed {
-		t.Errorf("one more than %d is admitted", limit)
+		t.Errorf("got one slot more than %d, want a denial", limit)
 	}
 	if n := counted(t, c); n != limit {
 		t.Errorf("%d are in flight, want %d", n, limit)
@@ -156,7 +156,7 @@ func TestManyLostSlots(t *testing.T) {
 		gives(t, s)
 	}
 	if n := counted(t, c); n != 0 || len(c.held.n) != 0 {
-		t.Errorf("%d are left, of %d subjects", n, len(c.held.n))
+		t.Errorf("got %d in flight and %d subjects held when all are released, want none", n, len(c.held.n))
 	}
 }
 
@@ -184,7 +184,8 @@ func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
 		}
 		rdb.before.Store(&overtake)
 		if s := holds(t, c, "s"); s.Remaining != 4-others || calls.Load() != 2 {
-			t.Errorf("%d remain, want %d; an acquire and a release made %d calls", s.Remaining, 4-others, calls.Load())
+			t.Errorf("%d remain, want %d; an acquire and a release made %d calls, want 2",
+				s.Remaining, 4-others, calls.Load())
 		}
 	}
 }
@@ -209,7 +210,7 @@ func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
 					s, err := c.Try(t.Context(), "s")
 					down.RUnlock()
 					if err != nil {
-						t.Error(err)
+						t.Errorf("a try: got %v, want no error", err)
 						return
 					}
 					if !s.Allowed {
@@ -226,7 +227,7 @@ func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
 					}
 					held.Add(-1)
 					if err := s.Release(t.Context()); err != nil {
-						t.Error(err)
+						t.Errorf("a release: got %v, want no error", err)
 					}
 				}
 			})
@@ -249,7 +250,7 @@ func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
 		}
 		<-done
 		if most.Load() > limit || denied.Load() == 0 {
-			t.Errorf("%d were in flight at once, want at most %d; %d were granted, %d denied, the state was lost %d times",
+			t.Errorf("%d were in flight at once, want at most %d; %d were granted, %d denied (want some); %d losses",
 				most.Load(), limit, granted.Load(), denied.Load(), losses)
 		}
 		redistest.Await(t, 10*time.Second, "the slots to be free", func() bool { return counted(t, c) == 0 })
@@ -275,9 +276,9 @@ func TestRestoreThatIsNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, err := c.Try(t.Context(), "s"); err == nil || s != nil {
-		t.Fatalf("%+v, %v, and the reply was lost", s, err)
+		t.Fatalf("a try whose reply was lost: got %+v, %v, want no slot and an error", s, err)
 	}
-	redistest.Await(t, 10*time.Second, "what nobody was told of to be given back", func() bool { return counted(t, c) == 1 })
+	redistest.Await(t, 10*time.Second, "the lost grant to be given back", func() bool { return counted(t, c) == 1 })
 	gives(t, first)
 	redistest.Await(t, 10*time.Second, "nothing to be in flight", func() bool { return counted(t, c) == 0 })
 }

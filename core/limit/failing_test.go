@@ -85,7 +85,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 			at := moment{soonest: serverTime(t, admin).UnixMicro()}
 			d, err := l.TakeN(t.Context(), subject, 3)
 			if err != nil || !d.Allowed {
-				t.Fatalf("%+v, %v", d, err)
+				t.Fatalf("a take of 3 permits by %s: got %+v, %v, want them allowed", subject, d, err)
 			}
 			if at.latest = serverTime(t, admin).UnixMicro(); others > 0 {
 				use(t, admin, l, subject, others)
@@ -98,7 +98,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	}
 	files, err := filepath.Glob("../../lua/*.lua")
 	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+		t.Fatalf("the scripts in ../../lua: got %v, %v, want at least one", files, err)
 	}
 	for _, file := range files {
 		if kind, _, _ := strings.Cut(filepath.Base(file), "_"); kind != "limit" && kind != "inflight" {
@@ -157,7 +157,7 @@ var spoils = map[string]func(t *testing.T, admin *redis.Client, l *Limiter, subj
 func use(t *testing.T, _ *redis.Client, l *Limiter, subject string, cost int64) {
 	t.Helper()
 	if d, err := l.TakeN(t.Context(), subject, cost); err != nil || !d.Allowed {
-		t.Fatalf("%+v, %v", d, err)
+		t.Fatalf("a take of %d permits by %s: got %+v, %v, want them allowed", cost, subject, d, err)
 	}
 }
 

@@ -44,22 +44,25 @@ func TestFiguresHold(t *testing.T) {
 					s := take(c, now, randomCost(rng, r.id().limit))
 					where := fmt.Sprintf("%+v: %+v", p, s)
 					if s.Remaining > 0 && !would(0, s.Remaining).Allowed {
-						t.Fatalf("%s: Remaining cannot be taken", where)
+						t.Fatalf("%s: a take of Remaining permits: got a denial, want it allowed", where)
 					}
 					if s.Remaining < s.Limit {
 						if would(0, s.Remaining+1).Allowed {
-							t.Fatalf("%s: more than Remaining can be taken", where)
+							t.Fatalf("%s: a take of Remaining+1 permits: got it allowed, want a denial", where)
 						}
 						if !would(s.NextAfter, s.Remaining+1).Allowed || would(s.NextAfter-step, s.Remaining+1).Allowed {
-							t.Fatalf("%s: NextAfter is wrong", where)
+							t.Fatalf("%s: got NextAfter %v, want the first moment for Remaining+1 permits",
+								where, s.NextAfter)
 						}
 					}
 					if s.ResetAfter > 0 {
 						if would(s.ResetAfter, 0).ResetAfter != 0 || would(s.ResetAfter-step, 0).ResetAfter == 0 {
-							t.Fatalf("%s: ResetAfter is wrong", where)
+							t.Fatalf("%s: got ResetAfter %v, want the first moment at which nothing is in use",
+								where, s.ResetAfter)
 						}
 						if would(s.ResetAfter, 0).Remaining != s.Limit {
-							t.Fatalf("%s: after ResetAfter not all remains", where)
+							t.Fatalf("%s: after ResetAfter: got %d permits remaining, want %d",
+								where, would(s.ResetAfter, 0).Remaining, s.Limit)
 						}
 					}
 					now = now.Add(randomPause(rng, &s, step))

@@ -39,7 +39,7 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 				subject := fmt.Sprint(c.pad, "subject-", i)
 				for range c.takes {
 					if d, err := l.Take(t.Context(), subject); err != nil || !d.Degraded || !d.Allowed {
-						t.Fatalf("%+v, %v", d, err)
+						t.Fatalf("a take without Redis: got %+v, %v, want it allowed and degraded", d, err)
 					}
 				}
 			}
@@ -47,10 +47,10 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 			each := (int(after) - int(before)) / most
 			t.Logf("%d states, %d bytes for each of MaxLocal", states, each)
 			if each > 512 || each < 16 {
-				t.Errorf("%d bytes are left on the heap for each of MaxLocal", each)
+				t.Errorf("got %d bytes left on the heap for each of MaxLocal, want from 16 to 512", each)
 			}
 			if states > most {
-				t.Errorf("%d states are kept", states)
+				t.Errorf("got %d states kept, want at most %d", states, most)
 			}
 			runtime.KeepAlive(l)
 		})
@@ -83,7 +83,8 @@ func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
 				all += len(c.log)
 			}
 			if all != l.local.entries {
-				t.Fatalf("after %d decisions %d entries are kept, and %d counted", i+1, all, l.local.entries)
+				t.Fatalf("after %d decisions: got %d entries counted, want the %d that are kept",
+					i+1, l.local.entries, all)
 			}
 		}
 	})

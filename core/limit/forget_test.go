@@ -43,7 +43,8 @@ func TestALogGivesBackItsRoom(t *testing.T) { //nolint:paralleltest // as said
 				each := (int(heap()) - int(before)) / states
 				t.Logf("%d bytes for each of MaxLocal", each)
 				if kept := l.Stats().LocalStates; each > 512 || each < 16 || kept < states*9/10 {
-					t.Errorf("%d bytes are left on the heap for each of MaxLocal, of %d states", each, kept)
+					t.Errorf("got %d bytes for each of MaxLocal, %d states, want 16 to 512, and %d at least",
+						each, kept, states*9/10)
 				}
 				runtime.KeepAlive(l)
 			})
@@ -55,7 +56,7 @@ func take(t *testing.T, l *Limiter, subject string, cost int64) Decision {
 	t.Helper()
 	d, err := l.TakeN(t.Context(), subject, cost)
 	if err != nil || !d.Allowed {
-		t.Fatalf("%+v, %v", d, err)
+		t.Fatalf("a take of %d permits by %s: got %+v, %v, want them allowed", cost, subject, d, err)
 	}
 	return d
 }
@@ -64,15 +65,15 @@ func TestMaxLocalHoldsASubject(t *testing.T) {
 	t.Parallel()
 	policies := []Policy{FixedWindow{Limit: 2, Window: time.Hour}, FixedWindow{Limit: 3, Window: time.Hour}}
 	if _, err := NewLocal("small", policies, &Options{MaxLocal: 1}); err == nil {
-		t.Error("two policies that forget each other were accepted")
+		t.Error("NewLocal of two policies with MaxLocal 1: got no error, want one: they would forget each other")
 	}
 	l := newTestLocal(t, &Options{MaxLocal: 1}, policies[0])
 	if _, err := l.With(policies...); err == nil {
-		t.Error("two policies that forget each other were accepted by With")
+		t.Error("With of two policies with MaxLocal 1: got no error, want one: they would forget each other")
 	}
 	both := newTestLocal(t, &Options{MaxLocal: 2}, policies...)
 	take(t, both, "s", 2)
 	if d, err := both.Take(t.Context(), "s"); err != nil || d.Allowed {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("a third permit of 2: got %+v, %v, want a denial", d, err)
 	}
 }

@@ -48,26 +48,29 @@ func TestFullMemory(t *testing.T) {
 		for _, subject := range []string{"used", "fresh"} {
 			before := contents(t, admin, p.closed, subject)
 			if d, err := p.closed.TakeN(t.Context(), subject, 2); !errors.Is(err, script.ErrNotExecuted) || d.Allowed {
-				t.Errorf("set %d, %s: %+v, %v", i, subject, d, err)
+				t.Errorf("set %d, %s under FailClosed: got %+v, %v, want ErrNotExecuted and nothing allowed",
+					i, subject, d, err)
 			}
 			d, err := p.local.TakeN(t.Context(), subject, 2)
 			if err != nil || !d.Allowed || !d.Degraded || !errors.Is(d.Cause, script.ErrNotExecuted) {
-				t.Errorf("set %d, %s, in process: %+v, %v", i, subject, d, err)
+				t.Errorf("set %d, %s under FailLocal: got %+v, %v, want it allowed, degraded by ErrNotExecuted",
+					i, subject, d, err)
 			}
 			if after := contents(t, admin, p.closed, subject); after != before {
-				t.Errorf("set %d, %s: half applied:\n%s\nbefore:\n%s", i, subject, after, before)
+				t.Errorf("set %d, %s: got the keys half applied:\n%s\nwant them as before:\n%s",
+					i, subject, after, before)
 			}
 		}
 		if d, err := p.local.Peek(t.Context(), "used"); err != nil || d.Degraded || !d.Allowed {
-			t.Errorf("set %d: a peek: %+v, %v", i, d, err)
+			t.Errorf("set %d: a peek: got %+v, %v, want it allowed by Redis", i, d, err)
 		}
 		if p.denies {
 			if d, err := p.local.Take(t.Context(), "exhausted"); err != nil || d.Degraded || d.Allowed {
-				t.Errorf("set %d: a denial: %+v, %v", i, d, err)
+				t.Errorf("set %d: a take when all is taken: got %+v, %v, want a denial by Redis", i, d, err)
 			}
 		}
 		if _, err := p.local.Reset(t.Context(), "used"); err != nil {
-			t.Errorf("set %d: a reset: %v", i, err)
+			t.Errorf("set %d: a reset: got %v, want no error", i, err)
 		}
 	}
 }

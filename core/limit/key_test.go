@@ -32,11 +32,11 @@ func TestChangedNumbersStartAfresh(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
-				t.Errorf("policy %d: %+v, %v", i, d, err)
+				t.Errorf("the first take of policy %d: got %+v, %v, want it allowed", i, d, err)
 			}
 		}
 		if keys := keysOf(t, admin, prefix); len(keys) != 6 || !strings.Contains(fmt.Sprint(keys), ":limit:roll:{s}:p!window-2-1h") {
-			t.Errorf("the keys are %q", keys)
+			t.Errorf("got the keys %q, want 6, one of them of p!window-2-1h", keys)
 		}
 	})
 }
@@ -53,12 +53,12 @@ func TestALogIsSmall(t *testing.T) {
 	}
 	for range 1000 {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
+			t.Fatalf("a take of 1,000 permits one by one: got %+v, %v, want it allowed", d, err)
 		}
 	}
 	key := keysOf(t, admin, prefix)[0]
 	if size := admin.MemoryUsage(t.Context(), key, 0).Val(); size > 12*1000 {
-		t.Errorf("a log of 1,000 permits takes %d bytes", size)
+		t.Errorf("a log of 1,000 permits takes %d bytes, want at most %d", size, 12*1000)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 	} {
 		documented := regexp.MustCompile(`\| ` + row + ` \| (\d+)–(\d+) \|`).FindSubmatch(page)
 		if documented == nil {
-			t.Errorf("docs/operations.md has no sizes for %s", row)
+			t.Errorf("docs/operations.md has no sizes for %s, want a row", row)
 			continue
 		}
 		least, _ := strconv.ParseInt(string(documented[1]), 10, 64)
@@ -111,7 +111,7 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 			}
 		}
 		if slices.Min(sizes) > least || slices.Max(sizes) > most+most/4 {
-			t.Errorf("the keys of a %s take %d bytes, the table says %d to %d", row, sizes, least, most)
+			t.Errorf("the keys of a %s take %d bytes, want the %d to %d of the table", row, sizes, least, most)
 		}
 	}
 }

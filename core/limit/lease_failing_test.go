@@ -60,7 +60,7 @@ func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[strin
 					break
 				}
 				if _, ok := stored(t, admin, key)[token]; ok {
-					t.Errorf("%s: after command %d failed the slot is taken", where, n)
+					t.Errorf("%s: got the slot taken after command %d failed, want none", where, n)
 				}
 			}
 		}

@@ -62,14 +62,14 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
-		t.Fatalf("the holder says %q, %v", line, err)
+		t.Fatalf("the holder process: got the line %q, %v, want \"held\"", line, err)
 	}
 	c := strict(t, rdb, prefix, holderSlots, holderLease)
 	key := c.space.Key("s", c.tail)
 	began := serverTime(t, rdb)
 	redistest.Await(t, 20*time.Second, "leases to be renewed beyond two of them", func() bool {
 		if n := counted(t, c); n != holderSlots {
-			t.Fatalf("while they are held, %d are in flight", n)
+			t.Fatalf("got %d in flight while the holder renews them, want %d", n, holderSlots)
 		}
 		return serverTime(t, rdb).Sub(began) > 2*holderLease
 	})
@@ -86,13 +86,13 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 		}
 	}
 	if left := last - killed.UnixMicro(); left <= 0 || left > holderLease.Microseconds() {
-		t.Fatalf("%d µs are left of the last lease", left)
+		t.Fatalf("got %d µs left of the last lease, want above 0 and at most %d", left, holderLease.Microseconds())
 	}
 	redistest.Await(t, 20*time.Second, "a slot", func() bool {
 		s := acquire(t, c, "s")
 		now := serverTime(t, rdb).UnixMicro()
 		if s.Allowed && now < first {
-			t.Fatalf("a slot is free %d µs before its lease ends", first-now)
+			t.Fatalf("got a slot %d µs before its lease ends, want none before", first-now)
 		}
 		if s.Allowed {
 			t.Cleanup(func() { _ = s.Release(context.Background()) })
@@ -105,7 +105,7 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 		holds(t, c, "s")
 	}
 	if acquire(t, c, "s").Allowed {
-		t.Error("more are in flight than may be")
+		t.Errorf("got a slot while %d of %d are held, want a denial", holderSlots, holderSlots)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestLeasesHealAfterTheClock(t *testing.T) {
 			n = -n
 		}
 		if err != nil || n != want {
-			t.Errorf("%s: %d, %v, not %d", token, n, err, want)
+			t.Errorf("the acquire of %s: got %d, %v, want %d", token, n, err, want)
 		}
 	}
 	try(now, "a", 1)
@@ -154,7 +154,8 @@ func TestLeasesHealTheirTimeToLive(t *testing.T) {
 				}
 				s := acquire(t, c, "s")
 				if ttl := admin.PTTL(t.Context(), key).Val(); s.Allowed != (limit == 2) || ttl <= 0 || ttl > time.Minute+time.Millisecond {
-					t.Errorf("%s, limit %d: %+v, and the leases live for %v", harm, limit, s.Decision, ttl)
+					t.Errorf("%s, limit %d: got %+v and leases that live for %v, want allowed %t and up to 1m",
+						harm, limit, s.Decision, ttl, limit == 2)
 				}
 				gives(t, s)
 			}
@@ -174,12 +175,12 @@ func TestAGrantThatFailsLeavesNothing(t *testing.T) {
 		c := strict(t, rdb, prefix, 2, time.Minute)
 		var failure *script.Error
 		if s, err := c.Try(t.Context(), "s"); s != nil || !errors.As(err, &failure) {
-			t.Errorf("%s: %+v, %v", user, s, err)
+			t.Errorf("a try by user %s: got %+v, %v, want no slot and a script.Error", user, s, err)
 		} else if oom := errors.Is(err, script.ErrNotExecuted); oom != (user == "all") {
-			t.Errorf("%s: %v", user, err)
+			t.Errorf("a try by user %s: got %v, want an ErrNotExecuted: %t", user, err, user == "all")
 		}
 		if n := admin.ZCard(t.Context(), c.space.Key("s", c.tail)).Val(); n != left {
-			t.Errorf("%s: %d slots are left", user, n)
+			t.Errorf("a try by user %s: got %d slots left, want %d", user, n, left)
 		}
 	}
 	users := []string{"pexpire", "zremrangebyscore"}

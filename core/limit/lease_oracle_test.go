@@ -237,16 +237,16 @@ func TestInflightEqualsModel(t *testing.T) {
 				gone = now.Add(lease + time.Millisecond)
 			}
 			if got := stored(t, rdb, key); st.n != want || !maps.Equal(got, model) {
-				t.Fatalf("limit %d, lease %v, at %d: %+v, not %d\nleases %v\nmodel  %v\nbefore %v\nafter %+v",
+				t.Fatalf("limit %d, lease %v, at %d: got %+v, want %d\nleases %v\nwant   %v\nbefore %v\nafter %+v",
 					limit, lease, now.UnixMicro(), st, want, got, model, before, history)
 			}
 			if len(model) > 0 && m.TTL(key) <= 0 {
-				t.Fatalf("the leases have no time to live after %+v", st)
+				t.Fatalf("got leases without a time to live after %+v, want one", st)
 			}
 		}
 	}
 	if denied == 0 {
-		t.Error("nothing was denied")
+		t.Error("got no denial in all steps, want some")
 	}
 }
 
@@ -276,38 +276,39 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 					now = client.before // it lapsed before it could be read
 				}
 				if now < client.before || now > client.after {
-					t.Fatalf("%+v ran at %d, between %d and %d", st, now, client.before, client.after)
+					t.Fatalf("%+v ran at %d, want a time from %d to %d", st, now, client.before, client.after)
 				}
 				if !ok {
 					model = slots{}
 					continue
 				}
 				if want := model.run(st, now, limit, lease.Microseconds()); want != st.n {
-					t.Fatalf("limit %d, lease %v: %+v, not %d, of %v", limit, lease, st, want, model)
+					t.Fatalf("limit %d, lease %v: got %+v, want %d of %v", limit, lease, st, want, model)
 				}
 				if !maps.Equal(got.alive(client.after), model.alive(client.after)) {
-					t.Fatalf("%+v left %v, not %v", st, got, model)
+					t.Fatalf("%+v: got the leases %v left, want %v", st, got, model)
 				}
 			case st.name == "acquire":
 				denied++
 				if live := -1 - st.n; live < limit || live > model.count(client.before) || live < model.count(client.after) ||
 					model[st.token] > client.after {
-					t.Fatalf("limit %d: %+v is denied by %v", limit, st, model)
+					t.Fatalf("limit %d: got the denial %+v, want one that the model %v explains", limit, st, model)
 				}
 			case st.name == "count":
 				if st.n > model.count(client.before) || st.n < model.count(client.after) {
-					t.Fatalf("%+v counts %v", st, model)
+					t.Fatalf("got the count %+v, want from %d to %d of the model %v",
+						st, model.count(client.after), model.count(client.before), model)
 				}
 			default: // the token had no slot, or gave it back
 				if model[st.token] > client.after && st.n == 0 {
-					t.Fatalf("%+v: %v", st, model)
+					t.Fatalf("%+v: got 0, want 1: the token has a slot in the model %v", st, model)
 				}
 				delete(model, st.token)
 			}
 		}
 	}
 	if denied == 0 {
-		t.Error("nothing was denied")
+		t.Error("got no denial in all steps, want some")
 	}
 }
 

@@ -23,8 +23,8 @@ func lossy(t *testing.T) (rdb *redis.Client, proxy *redistest.Proxy, prefix stri
 	return srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial }), proxy, srv.Prefix(t)
 }
 
-// TestLostAcquireIsUndone loses the reply of a grant: long before its lease
-// ends nobody holds it.
+// TestLostAcquireIsUndone loses the reply of a grant: the slot is free long before
+// its lease ends.
 func TestLostAcquireIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]redistest.Fault{"eof": redistest.EOF, "silence": redistest.Silence} {
@@ -45,11 +45,13 @@ func TestLostAcquireIsUndone(t *testing.T) {
 				s, err := c.Try(t.Context(), "s")
 				took := time.Since(began)
 				if took > 10*time.Second || proxy.Lost() != 1 {
-					t.Errorf("it was answered after %v, %d replies were lost", took, proxy.Lost())
+					t.Errorf("a try: got an answer after %v and %d replies lost, want at most 10s and 1",
+						took, proxy.Lost())
 				}
 				if mode == FailClosed && !errors.Is(err, script.ErrMaybeExecuted) ||
 					mode != FailClosed && (err != nil || !s.Allowed || !errors.Is(s.Cause, script.ErrMaybeExecuted)) {
-					t.Errorf("%+v, %v", s, err)
+					t.Errorf("a lost reply: got %+v, %v, want ErrMaybeExecuted, as the Cause if not FailClosed",
+						s, err)
 				}
 				_ = s.Release(t.Context()) // of a degraded one nothing is in Redis
 				free(t, other, DefaultLease/3)
@@ -99,7 +101,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 				ctx, want = short, context.DeadlineExceeded
 			}
 			if s, err := c.Try(ctx, "s"); s != nil || !errors.Is(err, want) {
-				t.Errorf("%+v, %v", s, err)
+				t.Errorf("a try at a stopped server: got %+v, %v, want no slot and %v", s, err, want)
 			}
 			redistest.Await(t, 10*time.Second, "half a second", func() bool { return time.Since(began) > 500*time.Millisecond })
 			srv.Resume(t)
@@ -158,7 +160,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 				}
 				began := time.Now()
 				if s, err := c.Try(t.Context(), "s"); s != nil || !errors.Is(err, script.ErrMaybeExecuted) {
-					t.Errorf("%+v, %v", s, err)
+					t.Errorf("a try that arrives late: got %+v, %v, want no slot and ErrMaybeExecuted", s, err)
 				}
 				rdb.gone.Store(outage > 0)
 				redistest.Await(t, 10*time.Second, "the first attempts", func() bool { return time.Since(began) > outage+350*time.Millisecond })
@@ -199,13 +201,13 @@ func TestReleaseIsFinishedInTheBackground(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Release(ended); !errors.Is(err, script.ErrNotExecuted) && !errors.Is(err, script.ErrMaybeExecuted) {
-		t.Errorf("Release says %v", err)
+		t.Errorf("a release while Redis is stopped: got %v, want ErrNotExecuted or ErrMaybeExecuted", err)
 	}
 	if err := s.Release(ended); err != nil {
-		t.Errorf("another Release says %v", err)
+		t.Errorf("a second release: got %v, want no error", err)
 	}
 	if got := c.Stats(); got.InFlight != 0 || got.Undoing != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 0 in flight and 1 being undone", got)
 	}
 	srv.Resume(t)
 	free(t, strict(t, srv.Client(t), prefix, 1, 0), 10*time.Second)

@@ -55,7 +55,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 		}
 		stats := redistest.CommandStats(t, admin)
 		if sha, eval := stats["evalsha"].Calls, stats["eval"].Calls; sha != 22 || eval > 1 {
-			t.Errorf("%d policies: 22 calls sent %d EVALSHA and %d EVAL", n, sha, eval)
+			t.Errorf("%d policies: 22 calls sent %d EVALSHA and %d EVAL, want 22 and at most 1", n, sha, eval)
 		}
 	}
 }
@@ -89,24 +89,25 @@ func TestAllOrNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d, err := l.TakeN(t.Context(), "s", 2); err != nil || !d.Allowed {
-				t.Fatalf("%+v, %v", d, err)
+				t.Fatalf("policy %d: the first 2 permits: got %+v, %v, want them allowed", i, d, err)
 			}
 			before := dump(t, admin, prefix)
 			d, err := l.TakeN(t.Context(), "s", 2)
 			if err != nil || d.Allowed || d.Policy != policies[i].PolicyName() {
-				t.Fatalf("policy %d should deny: %+v, %v", i, d, err)
+				t.Fatalf("policy %d: the next 2 permits: got %+v, %v, want a denial by %s",
+					i, d, err, policies[i].PolicyName())
 			}
 			if after := dump(t, admin, prefix); after != before {
-				t.Errorf("a denial by %s wrote:\n%s\nbefore:\n%s", d.Policy, after, before)
+				t.Errorf("a denial by %s changed the keys to:\n%s\nwant them as before:\n%s", d.Policy, after, before)
 			}
 			if d, err := l.TakeN(t.Context(), "s", 0); err != nil || !d.Allowed {
-				t.Errorf("a cost of 0: %+v, %v", d, err)
+				t.Errorf("a cost of 0 after a denial: got %+v, %v, want it allowed", d, err)
 			}
 			if d, err := l.Peek(t.Context(), "s"); err != nil || !d.Allowed {
-				t.Errorf("a peek: %+v, %v", d, err)
+				t.Errorf("a peek after a denial: got %+v, %v, want it allowed", d, err)
 			}
 			if after := dump(t, admin, prefix); after != before {
-				t.Errorf("a cost of 0 or a peek wrote:\n%s\nbefore:\n%s", after, before)
+				t.Errorf("a cost of 0 or a peek changed the keys to:\n%s\nwant them as before:\n%s", after, before)
 			}
 		}
 	})
@@ -225,16 +226,17 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 			t.Fatal(err)
 		}
 		if d.RetryAfter > longest {
-			t.Fatalf("RetryAfter is %v, the policy's window %v", d.RetryAfter, window)
+			t.Fatalf("got RetryAfter %v, want at most %v of a policy with the window %v",
+				d.RetryAfter, longest, window)
 		}
 		return d.Allowed
 	})
 	if took := time.Since(began); took > longest+5*time.Second {
-		t.Errorf("it denied for %v", took)
+		t.Errorf("got denials for %v, want at most %v", took, longest+5*time.Second)
 	}
 	for _, key := range keysOf(t, admin, prefix+":limit:"+name) {
 		if ttl := admin.PTTL(ctx, key).Val(); ttl == -1 || ttl > time.Hour {
-			t.Errorf("%s still lives for %v", key, ttl)
+			t.Errorf("%s: got a time to live of %v, want at most an hour", key, ttl)
 		}
 	}
 }
@@ -290,11 +292,13 @@ func TestClockSetBack(t *testing.T) {
 			m.SetTime(c.now.Add(-24 * time.Hour))
 			d, err := c.TakeN(t.Context(), "s", all)
 			if err != nil || d.Allowed || d.RetryAfter > 2*time.Second {
-				t.Fatalf("%s: %+v, %v", p.PolicyName(), d, err)
+				t.Fatalf("%s: a take after the clock was set back: got %+v, %v, want a denial for at most 2s",
+					p.PolicyName(), d, err)
 			}
 			m.SetTime(c.now.Add(-24*time.Hour + d.RetryAfter))
 			if d, err := c.TakeN(t.Context(), "s", all); err != nil || !d.Allowed {
-				t.Errorf("%s, alone %v: denied after RetryAfter: %+v, %v", p.PolicyName(), alone, d, err)
+				t.Errorf("%s, alone %v: a take after RetryAfter: got %+v, %v, want it allowed",
+					p.PolicyName(), alone, d, err)
 			}
 		}
 	}
@@ -309,10 +313,11 @@ func TestPeekTellsWhatTakeWould(t *testing.T) {
 		c.take(t, all)
 		peeked, err := c.Peek(t.Context(), "s")
 		if err != nil || peeked.Allowed || peeked.RetryAfter <= 0 {
-			t.Fatalf("%s: %+v, %v", p.PolicyName(), peeked, err)
+			t.Fatalf("%s: a peek when all is taken: got %+v, %v, want a denial with RetryAfter",
+				p.PolicyName(), peeked, err)
 		}
 		if took := c.take(t, 1); describe(took) != describe(peeked) {
-			t.Errorf("%s:\npeeked %s\n  took %s", p.PolicyName(), describe(peeked), describe(took))
+			t.Errorf("%s:\n got from Take %s\nwant as Peek %s", p.PolicyName(), describe(took), describe(peeked))
 		}
 	}
 }
@@ -334,7 +339,7 @@ func resets(t *testing.T, l *Limiter) {
 	t.Helper()
 	for _, subject := range []string{"a", "b"} {
 		if d, err := l.TakeN(t.Context(), subject, 5); err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
+			t.Fatalf("a take of 5 permits by %s: got %+v, %v, want them allowed", subject, d, err)
 		}
 	}
 	if _, err := l.Reset(t.Context(), "a"); err != nil {
@@ -342,7 +347,7 @@ func resets(t *testing.T, l *Limiter) {
 	}
 	for subject, want := range map[string]bool{"a": true, "b": false} {
 		if d, err := l.TakeN(t.Context(), subject, 5); err != nil || d.Allowed != want {
-			t.Errorf("after a's reset %s: %+v, %v", subject, d, err)
+			t.Errorf("a take of 5 permits by %s after a's reset: got %+v, %v, want allowed %t", subject, d, err, want)
 		}
 	}
 }
@@ -369,11 +374,11 @@ func TestWithSharesWhatIsTheSame(t *testing.T) {
 			want bool
 		}{{plan, true}, {plan, true}, {plan, false}, {l, true}, {l, false}} {
 			if d, err := step.l.Take(t.Context(), "s"); err != nil || d.Allowed != step.want {
-				t.Errorf("step %d: %+v, %v", i, d, err)
+				t.Errorf("step %d: got %+v, %v, want allowed %t", i, d, err, step.want)
 			}
 		}
 		if _, err := l.With(); err == nil || !strings.Contains(err.Error(), "policies is empty") {
-			t.Errorf("With nothing: %v", err)
+			t.Errorf("With no policies: got %v, want \"policies is empty\"", err)
 		}
 	}
 }
@@ -388,16 +393,16 @@ func TestLocalDecidesByTheClock(t *testing.T) {
 		for i := range 8 {
 			d, err := l.Take(t.Context(), "s")
 			if err != nil || d.Allowed != (i < 7) {
-				t.Fatalf("take %d: %+v, %v", i, d, err)
+				t.Fatalf("take %d: got %+v, %v, want allowed %t", i, d, err, i < 7)
 			}
 			if !d.Allowed {
 				time.Sleep(d.RetryAfter - time.Microsecond)
 				if d, _ := l.Take(t.Context(), "s"); d.Allowed {
-					t.Error("admitted before RetryAfter")
+					t.Error("a take a microsecond before RetryAfter: got it allowed, want a denial")
 				}
 				time.Sleep(time.Microsecond)
 				if d, _ := l.Take(t.Context(), "s"); !d.Allowed {
-					t.Errorf("denied after RetryAfter: %+v", d)
+					t.Errorf("a take after RetryAfter: got %+v, want it allowed", d)
 				}
 			}
 		}
@@ -408,7 +413,7 @@ func TestLocalDecidesByTheClock(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := l.Take(ended, "s"); !errors.Is(err, context.Canceled) {
-			t.Errorf("a context that has ended: %v", err)
+			t.Errorf("a take with a canceled context: got %v, want context.Canceled", err)
 		}
 	})
 }
@@ -424,7 +429,7 @@ func TestLocalForgetsTheLongestUnused(t *testing.T) {
 		want    bool
 	}{{"a", true}, {"b", true}, {"a", false}, {"c", true}, {"a", false}, {"b", true}} {
 		if d, err := l.Take(t.Context(), step.subject); err != nil || d.Allowed != step.want {
-			t.Errorf("step %d, %s: %+v, %v", i, step.subject, d, err)
+			t.Errorf("step %d, a take by %s: got %+v, %v, want allowed %t", i, step.subject, d, err, step.want)
 		}
 	}
 }
@@ -437,16 +442,16 @@ func TestSubjectAndCostAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := l.Take(t.Context(), ""); !errors.Is(err, ErrSubject) {
-		t.Errorf("an empty subject: %v", err)
+		t.Errorf("a take without a subject: got %v, want ErrSubject", err)
 	}
 	if _, err := l.Reset(t.Context(), ""); !errors.Is(err, ErrSubject) {
-		t.Errorf("resetting an empty subject: %v", err)
+		t.Errorf("a reset without a subject: got %v, want ErrSubject", err)
 	}
 	for _, n := range []int64{-1, 6, 1 << 60} {
 		_, err := l.TakeN(t.Context(), "s", n)
 		var typed *CostError
 		if !errors.Is(err, ErrCost) || !errors.As(err, &typed) || typed.Capacity != 5 || typed.Policy != "bucket" || typed.Cost != n {
-			t.Errorf("a cost of %d: %v", n, err)
+			t.Errorf("a cost of %d: got %v, want a CostError with that cost, capacity 5 and policy bucket", n, err)
 		}
 	}
 }
@@ -472,7 +477,8 @@ func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrFailed) || d.Allowed {
-				t.Errorf("%T %v for %d policies: %+v, %v", reply, reply, len(set), d, err)
+				t.Errorf("the reply %T %v for %d policies: got %+v, %v, want ErrFailed and nothing allowed",
+					reply, reply, len(set), d, err)
 			}
 		}
 	}
@@ -498,11 +504,11 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 		}
 		for _, cost := range []int64{1, 2} {
 			if d, err := l.TakeN(t.Context(), "s", cost); err == nil {
-				t.Errorf("set %d: %+v", i, d)
+				t.Errorf("set %d, a cost of %d without PEXPIRE: got %+v and no error, want one", i, cost, d)
 			}
 		}
 		if keys := keysOf(t, admin, prefix); len(keys) != 0 {
-			t.Errorf("set %d left %q", i, keys)
+			t.Errorf("set %d: got the keys %q left, want none", i, keys)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (o *observations) last(t *testing.T) store.Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.all) == 0 {
-		t.Fatal("the observer was told nothing")
+		t.Fatal("the observer was told nothing, want an event")
 	}
 	return o.all[len(o.all)-1]
 }
@@ -57,7 +57,7 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 			}
 			o := heard.last(t)
 			if o.Duration <= 0 {
-				t.Errorf("%s: it took %v", want, o.Duration)
+				t.Errorf("the event %s: got a duration of %v, want above 0", want, o.Duration)
 			}
 			o.Duration = 0
 			if want := (store.Event{Primitive: store.Limit, Name: "seen", Policy: "w", Outcome: want, Cost: 2}); o != want {
@@ -68,18 +68,18 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(heard.all); n != 2 {
-			t.Errorf("the observer was told of %d decisions, not 2: a Peek is none", n)
+			t.Errorf("the observer was told of %d decisions, want 2: a Peek is none", n)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := l.Take(gone, "alice"); err == nil {
-			t.Fatal("a call of a context that has ended was made")
+			t.Fatal("a take with a canceled context: got no error, want one")
 		}
 		if o := heard.last(t); o.Outcome != store.Canceled || o.Class != context.Canceled {
-			t.Errorf("%+v", o)
+			t.Errorf("a canceled take: got the event %+v, want outcome canceled and class context.Canceled", o)
 		}
 		if s := l.Stats(); s.Allowed != 1 || s.Denied != 1 || s.Canceled != 1 || s.Failed != 0 || s.Degraded != 0 || s.Open {
-			t.Errorf("%+v", s)
+			t.Errorf("got stats %+v, want 1 allowed, 1 denied and 1 canceled", s)
 		}
 	})
 }
@@ -105,17 +105,18 @@ func TestTheObserverHearsNoKey(t *testing.T) {
 		}
 		d, err := l.Take(t.Context(), "alice")
 		if text := fmt.Sprint(err, d.Cause); !strings.Contains(text, "alice") {
-			t.Fatalf("%v: the operator is not told what failed: %s", mode, text)
+			t.Fatalf("%v: got the error %s, want one that says what failed, with the key", mode, text)
 		}
 		o := heard.last(t)
 		if text := fmt.Sprintf("%+v %#v", o, o); strings.Contains(text, "alice") {
-			t.Errorf("%v: %s", mode, text)
+			t.Errorf("%v: got the event %s, want it without the subject", mode, text)
 		}
 		if o.Class != script.ErrMaybeExecuted || (o.Outcome == store.Failed) != (mode == FailClosed) {
-			t.Errorf("%v: %+v", mode, o)
+			t.Errorf("%v: got the event %+v, want class ErrMaybeExecuted, and outcome failed only under FailClosed",
+				mode, o)
 		}
 		if s := l.Stats(); s.Degraded+s.Failed != 1 || (s.Failed == 1) != (mode == FailClosed) {
-			t.Errorf("%v: %+v", mode, s)
+			t.Errorf("%v: got stats %+v, want 1 failed under FailClosed and else 1 degraded", mode, s)
 		}
 	}
 }
@@ -144,10 +145,10 @@ func TestTheObserverHearsHowLongItTook(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := l.Take(t.Context(), "s"); (err != nil) != (mode == FailClosed) {
-				t.Fatal(err)
+				t.Fatalf("Fail is %v: got the error %v, want one only under FailClosed", mode, err)
 			}
 			if o := heard.last(t); o.Duration != took {
-				t.Errorf("%v: it took %v, not %v", mode, o.Duration, took)
+				t.Errorf("%v: got a duration of %v, want %v", mode, o.Duration, took)
 			}
 		})
 	}
@@ -168,7 +169,7 @@ func TestALimiterOfWithSharesStats(t *testing.T) {
 		}
 	}
 	if d, err := other.Take(t.Context(), "s"); err != nil || d.Allowed {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("a take by the limiter of With: got %+v, %v, want a denial", d, err)
 	}
 	for name, s := range map[string]Stats{"the limiter": l.Stats(), "the one of With": other.Stats()} {
 		if s.Allowed != 1 || s.Denied != 2 || s.LocalStates != 1 {
@@ -187,7 +188,7 @@ func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
 		cancel()
 		_, _ = l.Take(gone, "s")
 		if o := heard.last(t); o.Outcome != store.Canceled || o.Duration != 0 {
-			t.Errorf("%+v", o)
+			t.Errorf("a take with a canceled context: got the event %+v, want outcome canceled and no duration", o)
 		}
 	})
 }
@@ -200,7 +201,7 @@ func TestTheObserverHearsOfAShadowPolicy(t *testing.T) {
 		FixedWindow{Name: "enforced", Limit: 9, Window: time.Hour}, Shadow(FixedWindow{Name: "shadow", Limit: 1, Window: time.Hour}))
 	for range 2 {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
+			t.Fatalf("a take: got %+v, %v, want it allowed: a shadow policy denies none", d, err)
 		}
 	}
 	var got []string
@@ -224,13 +225,13 @@ func TestAnObserverThatPanicsTakesNothingAlong(t *testing.T) {
 		}
 		s, err := c.Try(t.Context(), "s")
 		if err != nil || !s.Allowed {
-			t.Fatalf("%+v, %v", s, err)
+			t.Fatalf("a try whose observer panics: got %+v, %v, want a slot", s, err)
 		}
 		if err := s.Release(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("a release whose observer panics: got %v, want no error", err)
 		}
 		if n, err := c.InFlight(t.Context(), "s"); n != 0 || err != nil || c.Stats().InFlight != 0 {
-			t.Errorf("%d are in flight, %v, %+v", n, err, c.Stats())
+			t.Errorf("got %d in flight, %v, stats %+v, want none in flight", n, err, c.Stats())
 		}
 	})
 }

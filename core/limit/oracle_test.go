@@ -62,7 +62,7 @@ func (c *clocked) take(tb testing.TB, cost int64) Decision {
 	tb.Helper()
 	got, err := c.TakeN(context.Background(), "s", cost)
 	if err != nil {
-		tb.Fatalf("cost %d: %v", cost, err)
+		tb.Fatalf("cost %d: got %v, want a decision", cost, err)
 	}
 	readings := make([]reading, len(c.rules))
 	takeModel(c.rules, c.cells, c.now.UnixMicro(), cost, readings)
@@ -96,11 +96,11 @@ func TestScriptsEqualModels(t *testing.T) {
 				c := newClocked(t, m, rdb, fmt.Sprintf("m%d", i), p)
 				r := c.rules[0]
 				if b, ok := r.(*bucket); ok && b.fast != (k == kindFast) {
-					t.Fatalf("%+v runs on the wrong clock", p)
+					t.Fatalf("%+v: got a fast bucket: %t, want %t", p, b.fast, k == kindFast)
 				}
 				step := max(grain(r), time.Microsecond)
 				if _, err := c.TakeN(t.Context(), "s", r.id().limit+1); !errors.Is(err, ErrCost) {
-					t.Fatalf("%+v: a cost above the capacity: %v", p, err)
+					t.Fatalf("%+v: a cost above the capacity: got %v, want ErrCost", p, err)
 				}
 				last := c.take(t, 0)
 				for range perPolicy {
@@ -110,11 +110,12 @@ func TestScriptsEqualModels(t *testing.T) {
 					if !last.Allowed && rng.IntN(3) == 0 && c.now.Add(last.RetryAfter).Year() < 2200 {
 						c.pause(last.RetryAfter - step)
 						if c.take(t, cost).Allowed {
-							t.Fatalf("%+v: cost %d is admitted one tick before RetryAfter %v", p, cost, last.RetryAfter)
+							t.Fatalf("%+v: cost %d one tick before RetryAfter %v: got it allowed, want a denial",
+								p, cost, last.RetryAfter)
 						}
 						c.pause(step)
 						if last = c.take(t, cost); !last.Allowed {
-							t.Fatalf("%+v: cost %d is denied after RetryAfter", p, cost)
+							t.Fatalf("%+v: cost %d after RetryAfter: got a denial, want it allowed", p, cost)
 						}
 					}
 				}
@@ -152,7 +153,7 @@ func TestSetsEqualModels(t *testing.T) {
 			if !last.Allowed && rng.IntN(3) == 0 && c.now.Add(last.RetryAfter).Year() < 2200 {
 				c.pause((last.RetryAfter + step - 1) / step * step)
 				if last = c.take(t, cost); !last.Allowed {
-					t.Fatalf("%+v: cost %d is denied after RetryAfter", policies, cost)
+					t.Fatalf("%+v: cost %d after RetryAfter: got a denial, want it allowed", policies, cost)
 				}
 			}
 		}

@@ -22,7 +22,7 @@ import (
 
 var modes = []FailMode{FailLocal, FailOpen, FailClosed}
 
-// refused is an address at which nobody listens.
+// refused is an address at which no server listens.
 func refused(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func refused(t *testing.T) string {
 }
 
 // swallowing is an address whose packets get no answer: a listener whose queue
-// is full, and that accepts nobody.
+// is full, and that accepts no connection.
 func swallowing(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -60,7 +60,7 @@ func swallowing(t *testing.T) string {
 		}
 		t.Cleanup(func() { c.Close() })
 	}
-	t.Fatal("the listener's queue has no end of room: nothing is swallowed")
+	t.Fatal("got 1000 connections accepted, want the listener's queue full before")
 	return ""
 }
 
@@ -97,7 +97,8 @@ func TestBoundedTime(t *testing.T) {
 				case err := <-done:
 					t.Logf("plain go-redis took %v: %v", time.Since(began), err)
 					if err == nil || c.hangs {
-						t.Errorf("plain go-redis took %v, %v: what is this test about?", time.Since(began), err)
+						t.Errorf("plain go-redis took %v: got %v, want an error, or to hang for 5s (%t)",
+							time.Since(began), err, c.hangs)
 					}
 				case <-time.After(5 * time.Second):
 					t.Log("plain go-redis took more than 5 s")
@@ -129,21 +130,24 @@ func decidesInTime(t *testing.T, rdb script.Client, mode FailMode) {
 		began := time.Now()
 		d, err := l.Take(t.Context(), "s")
 		if took := time.Since(began); took >= 2*time.Second+stood() {
-			t.Errorf("%v: decision %d took %v, of which the machine stood still for %v", mode, i, took, stood())
+			t.Errorf("%v: decision %d took %v, want below 2s and the %v that the machine stood still",
+				mode, i, took, stood())
 		}
 		var failure *script.Error
 		switch {
 		case mode == FailClosed && !errors.As(err, &failure):
-			t.Errorf("%v: %+v, %v", mode, d, err)
+			t.Errorf("%v: decision %d: got %+v, %v, want a script.Error", mode, i, d, err)
 		case mode == FailClosed:
 		case err != nil || !d.Degraded || !errors.As(d.Cause, &failure):
-			t.Errorf("%v: %+v, %v", mode, d, err)
+			t.Errorf("%v: decision %d: got %+v, %v, want it degraded with a script.Error as its Cause",
+				mode, i, d, err)
 		case d.Allowed != (mode == FailOpen || i < 5):
-			t.Errorf("%v: decision %d: %+v", mode, i, d)
+			t.Errorf("%v: decision %d: got %+v, want allowed %t", mode, i, d, mode == FailOpen || i < 5)
 		}
 	}
 	if s := l.Stats(); !s.Open || mode == FailClosed && s.Failed == 0 || mode != FailClosed && s.Degraded == 0 {
-		t.Errorf("%v: %+v", mode, s)
+		t.Errorf("%v: got stats %+v, want an open breaker, and some failed under FailClosed and else degraded",
+			mode, s)
 	}
 }
 
@@ -174,7 +178,7 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 	}
 	ask := func() {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Degraded {
-			t.Fatalf("%+v, %v", d, err)
+			t.Fatalf("a take without replies: got %+v, %v, want it degraded", d, err)
 		}
 	}
 	redistest.Await(t, 30*time.Second, "the breaker", func() bool {
@@ -193,10 +197,10 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 			t.Logf("1000 decisions in %v; the call before them sent %d", took, quiet-before)
 			return
 		} else if took < openFor {
-			t.Fatalf("an open breaker sent %d", sent()-quiet)
+			t.Fatalf("an open breaker sent %d, want nothing", sent()-quiet)
 		}
 	}
-	t.Error("1000 decisions without Redis never took less than a quarter second")
+	t.Errorf("1000 decisions without Redis took %v or more in each of 20 runs, want less in one", openFor)
 }
 
 // TestRecoversByItself pauses the server, and lets it go on.
@@ -213,7 +217,7 @@ func TestRecoversByItself(t *testing.T) {
 	srv.Pause(t)
 	redistest.Await(t, 30*time.Second, "the breaker", func() bool {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Degraded {
-			t.Fatalf("of a paused server: %+v, %v", d, err)
+			t.Fatalf("a take from a paused server: got %+v, %v, want it degraded", d, err)
 		}
 		return l.Stats().Open
 	})
@@ -226,7 +230,7 @@ func TestRecoversByItself(t *testing.T) {
 		return !d.Degraded
 	})
 	if l.Stats().Open {
-		t.Error("the breaker is still open")
+		t.Error("got an open breaker after a decision by Redis, want it closed")
 	}
 }
 
@@ -248,7 +252,7 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 	for range 200 {
 		wg.Go(func() {
 			if d, err := l.Take(t.Context(), "s"); err != nil || !d.Degraded {
-				t.Errorf("%+v, %v", d, err)
+				t.Errorf("a take from a paused server: got %+v, %v, want it degraded", d, err)
 			}
 		})
 	}
@@ -258,7 +262,7 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "core/script.(*Runner).process")
 	}
 	if calls() == 0 {
-		t.Error("no call was left behind: what is this test about?")
+		t.Error("got no call left behind, want some: this test is about them")
 	}
 	redistest.Await(t, 10*time.Second, "the calls left behind", func() bool { return calls() == 0 })
 }
@@ -296,7 +300,7 @@ func TestADeadShardTakesNoOtherAlong(t *testing.T) {
 			stop(dead)
 			for _, subject := range gone {
 				if d, err := l.Take(t.Context(), subject); err != nil || !d.Degraded {
-					t.Fatalf("%s, whose master is gone: %+v, %v", subject, d, err)
+					t.Fatalf("a take by %s, whose master is gone: got %+v, %v, want it degraded", subject, d, err)
 				}
 			}
 			degraded := 0
@@ -311,10 +315,10 @@ func TestADeadShardTakesNoOtherAlong(t *testing.T) {
 				}
 			}
 			if degraded != 0 {
-				t.Errorf("%d of %d decisions of the other masters were degraded", degraded, len(there))
+				t.Errorf("got %d of %d decisions of the other masters degraded, want none", degraded, len(there))
 			}
 			if !l.Stats().Open {
-				t.Error("no breaker is open")
+				t.Error("got no open breaker, want that of the dead master")
 			}
 		})
 	}

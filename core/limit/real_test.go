@@ -112,7 +112,8 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 						}
 						states = explain(l.rules, states, times, cost, got)
 						if len(states) == 0 {
-							t.Fatalf("%+v: got %+v for the cost %d as answer %d, want what the model answers at some time of the call", policies, got, cost, op)
+							t.Fatalf("%+v: answer %d to a cost of %d: got %+v, want one that the model explains",
+								policies, op, cost, got)
 						}
 						explained++
 					}
@@ -257,7 +258,7 @@ func TestExactUnderContention(t *testing.T) {
 					refilled = ended.Sub(began).Milliseconds()/3600 + 1
 				}
 				if admitted < 1000 || admitted > 1000+refilled {
-					t.Errorf("%d were admitted, not 1000 (and %d refilled)", admitted, refilled)
+					t.Errorf("got %d admitted, want 1000 (and %d refilled)", admitted, refilled)
 				}
 			})
 		})
@@ -273,7 +274,8 @@ func TestExactUnderContention(t *testing.T) {
 				tick := time.Millisecond
 				most := p.Burst + int64(float64(p.Rate)*(ended.Sub(began)+tick).Seconds())
 				if admitted < p.Burst || admitted > most { // a slow machine may ask for fewer than are refilled
-					t.Errorf("%d of %d were admitted in %v, not from %d to %d", admitted, 64*150, ended.Sub(began), p.Burst, most)
+					t.Errorf("got %d of %d admitted in %v, want from %d to %d",
+						admitted, 64*150, ended.Sub(began), p.Burst, most)
 				}
 			})
 		})
@@ -321,7 +323,7 @@ func contend(
 			for range attempts / 64 {
 				d, err := limiters[g%len(limiters)].Take(t.Context(), "one")
 				if err != nil {
-					t.Error(err)
+					t.Errorf("a take by goroutine %d: got %v, want no error", g, err)
 					return
 				}
 				if d.Allowed {
@@ -380,13 +382,15 @@ func TestLostReplyTakesOnce(t *testing.T) {
 				c.proxy.Lose(redistest.EOF, 3, "evalsha", "eval")
 				for range 3 {
 					if d, err := l.Take(t.Context(), subject); !errors.Is(err, script.ErrMaybeExecuted) {
-						t.Errorf("%s: %+v, %v", subject, d, err)
+						t.Errorf("%s: a take whose reply was lost: got %+v, %v, want ErrMaybeExecuted",
+							subject, d, err)
 					}
 				}
 				c.proxy.Lose(redistest.EOF, 0)
 				after, err := l.Peek(t.Context(), subject)
 				if err != nil || after.first.Remaining != before.first.Remaining-3 {
-					t.Errorf("%s: three lost decisions took %d permits (%v)", subject, before.first.Remaining-after.first.Remaining, err)
+					t.Errorf("%s: three lost decisions took %d permits (%v), want 3",
+						subject, before.first.Remaining-after.first.Remaining, err)
 				}
 			}
 		})

@@ -98,7 +98,7 @@ func TestRefundsEqualModels(t *testing.T) {
 				}
 			}
 			if given == 0 || not == 0 {
-				t.Errorf("%d refunds gave back, %d did not", given, not)
+				t.Errorf("got %d refunds that gave back and %d that did not, want some of both", given, not)
 			}
 		})
 	}
@@ -154,10 +154,11 @@ func TestRefundAtOnceIsAsIfNeverTaken(t *testing.T) {
 			}
 			now := c.now.UnixMicro()
 			if !c.refund(t, past{last.grant, now}, moment{now, now}) {
-				t.Fatalf("%s: nothing was given back at once", c.policies)
+				t.Fatalf("%s: a refund at once: got nothing given back, want all", c.policies)
 			}
 			if after := c.take(t, 0); describe(after) != describe(before) {
-				t.Fatalf("%s:\n after %s\nbefore %s", c.policies, describe(after), describe(before))
+				t.Fatalf("%s:\n got after the refund %s\nwant as before the take %s",
+					c.policies, describe(after), describe(before))
 			}
 		}
 	}
@@ -208,13 +209,13 @@ func TestRefundIsNoFreePermit(t *testing.T) {
 					continue // another window: what is taken leaves at another time
 				}
 				if all++; s.Remaining > o.Remaining {
-					t.Fatalf("%+v: %+v after a refund, but without the take %+v", r, s, o)
+					t.Fatalf("%+v: got %+v after a refund, want no more remaining than %+v without the take", r, s, o)
 				} else if s.Remaining == o.Remaining {
 					equal++
 				}
 			}
 			if equal < all/2 || all == 0 {
-				t.Errorf("only %d of %d refunds gave back all", equal, all)
+				t.Errorf("got %d of %d refunds that gave back all, want at least half", equal, all)
 			}
 		})
 	}

@@ -41,7 +41,7 @@ func TestRefundGivesBackOnce(t *testing.T) {
 			}
 			refundsOnce(t, l)
 			if keys := keysOf(t, admin, prefix); len(keys) != 0 {
-				t.Errorf("%d policies left %q", len(policies), keys)
+				t.Errorf("%d policies: got the keys %q left, want none", len(policies), keys)
 			}
 		}
 	}, redistest.OnStandalone, redistest.OnCluster)
@@ -54,7 +54,7 @@ func TestRefundGivesBackOnce(t *testing.T) {
 			}
 			refundsOnce(t, l)
 			if l.local.entries != 0 {
-				t.Errorf("%d entries of logs are counted, and there are none", l.local.entries)
+				t.Errorf("got %d entries of logs counted, want 0", l.local.entries)
 			}
 		}
 	})
@@ -68,7 +68,7 @@ func refundsOnce(t *testing.T, l *Limiter) {
 		d, err := l.Peek(ctx, "s")
 		for s := range d.States() {
 			if err != nil || s.Remaining != want {
-				t.Errorf("%s: %d remain, not %d (%v)", s.Policy, s.Remaining, want, err)
+				t.Errorf("%s: got %d remaining, %v, want %d", s.Policy, s.Remaining, err, want)
 			}
 		}
 	}
@@ -84,22 +84,22 @@ func refundsOnce(t *testing.T, l *Limiter) {
 	second := take(20)
 	remaining(73)
 	if err := l.Refund(ctx, first); err != nil {
-		t.Errorf("%s: %v", first.Policy, err)
+		t.Errorf("the first refund, by %s: got %v, want no error", first.Policy, err)
 	}
 	remaining(80)
 	for range 2 {
 		if err := l.Refund(ctx, first); !errors.Is(err, ErrRefund) {
-			t.Errorf("again: %v", err)
+			t.Errorf("the first refund again: got %v, want ErrRefund", err)
 		}
 	}
 	remaining(80)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := l.Refund(ended, second); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that has ended: %v", err)
+		t.Errorf("a refund with a canceled context: got %v, want context.Canceled", err)
 	}
 	if err := l.Refund(ctx, second); err != nil {
-		t.Errorf("after a context that had ended: %v", err)
+		t.Errorf("the same refund with another context: got %v, want no error", err)
 	}
 	remaining(100)
 
@@ -107,7 +107,7 @@ func refundsOnce(t *testing.T, l *Limiter) {
 	denied := take(1)
 	peek, err := l.Peek(ctx, "s")
 	if err != nil || denied.Allowed {
-		t.Fatalf("%+v, %v", denied, err)
+		t.Fatalf("a take and a peek when all is taken: got %+v, %v, want a denial and no error", denied, err)
 	}
 	other, err := l.With(FixedWindow{Limit: 1, Window: time.Hour})
 	if err != nil {
@@ -121,22 +121,22 @@ func refundsOnce(t *testing.T, l *Limiter) {
 		"made to look right": l.Refund(ctx, Decision{Allowed: true}),
 	} {
 		if !errors.Is(err, ErrRefund) || err.Error() == ErrRefund.Error() {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("a refund (%s): got %v, want ErrRefund with its reason", what, err)
 		}
 	}
 	if err := l.Refund(ctx, take(0)); err != nil {
-		t.Errorf("a cost of 0: %v", err)
+		t.Errorf("the refund of a cost of 0: got %v, want no error", err)
 	}
 	remaining(0)
 	if _, err := l.Reset(ctx, "s"); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Refund(ctx, all); !errors.Is(err, ErrRefund) {
-		t.Errorf("after a reset: %v", err)
+		t.Errorf("a refund after a reset: got %v, want ErrRefund", err)
 	}
 	remaining(100)
 	if got := l.Stats().Refunded; got != 2 {
-		t.Errorf("%d refunds are counted, not 2", got)
+		t.Errorf("got %d refunds counted, want 2", got)
 	}
 }
 
@@ -226,7 +226,8 @@ func sideBySide(t *testing.T, rng *rand.Rand, far, near *Limiter) (given, late i
 			p := made[rng.IntN(len(made))]
 			one, other := far.Refund(t.Context(), p.far), near.Refund(t.Context(), p.near)
 			if one == nil && other != nil || exact && (one == nil) != (other == nil) {
-				t.Fatalf("%+v: on Redis %v, in process %v", far.rules[0], one, other)
+				t.Fatalf("%+v: a refund: got %v on Redis, %v in process, want both alike (if not %t, less on Redis)",
+					far.rules[0], one, other, exact)
 			}
 			if given++; one != nil {
 				given, late = given-1, late+1
@@ -244,7 +245,7 @@ func sideBySide(t *testing.T, rng *rand.Rand, far, near *Limiter) (given, late i
 		if a.Allowed { // where Redis has kept more it may deny more
 			b, err := near.TakeN(t.Context(), subject, cost)
 			if err != nil || !b.Allowed {
-				t.Fatalf("%+v, %v", b, err)
+				t.Fatalf("a take that Redis admits: got %+v, %v in process, want it allowed", b, err)
 			}
 			made = append(made, pair{a, b})
 		}
@@ -260,10 +261,11 @@ func compare(t *testing.T, far, near *Limiter, subject string, exact bool) {
 	a, err := far.Peek(t.Context(), subject)
 	b, fault := near.Peek(t.Context(), subject)
 	if err != nil || fault != nil {
-		t.Fatal(err, fault)
+		t.Fatalf("two peeks: got %v on Redis and %v in process, want no error", err, fault)
 	}
 	if exact && describe(a) != describe(b) || a.Remaining > b.Remaining {
-		t.Fatalf("%+v: after a refund\non Redis   %s\nin process %s", far.rules[0], describe(a), describe(b))
+		t.Fatalf("%+v: after a refund: got on Redis\n%s\nwant no more remaining, and (if %t) all as in process\n%s",
+			far.rules[0], describe(a), exact, describe(b))
 	}
 }
 
@@ -282,18 +284,18 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 			together(len(logins), func(n int) {
 				d, err := l.Take(t.Context(), "client")
 				if err != nil || !d.Allowed {
-					t.Errorf("%s: %+v, %v", policies[0].PolicyName(), d, err)
+					t.Errorf("%s: a take: got %+v, %v, want it allowed", policies[0].PolicyName(), d, err)
 				}
 				logins[n] = d
 			})
 			together(len(logins), func(n int) {
 				if err := l.Refund(t.Context(), logins[n]); err != nil {
-					t.Errorf("%s: %v", policies[0].PolicyName(), err)
+					t.Errorf("%s: a refund: got %v, want no error", policies[0].PolicyName(), err)
 				}
 			})
 			together(len(logins), func(n int) {
 				if err := l.Refund(t.Context(), logins[n]); !errors.Is(err, ErrRefund) {
-					t.Errorf("%s: again: %v", policies[0].PolicyName(), err)
+					t.Errorf("%s: a refund again: got %v, want ErrRefund", policies[0].PolicyName(), err)
 				}
 			})
 			// A refund to a bucket keeps what drains in a thousandth of the time since
@@ -310,14 +312,15 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 			together(150, func(int) {
 				d, err := l.Take(t.Context(), "client")
 				if err != nil {
-					t.Error(err)
+					t.Errorf("a take after the refunds: got %v, want no error", err)
 				}
 				if d.Allowed {
 					admitted.Add(1)
 				}
 			})
 			if got := admitted.Load(); got > 100 || exact && got != 100 {
-				t.Errorf("%s: %d failures were admitted, want 100", policies[0].PolicyName(), got)
+				t.Errorf("%s: got %d failures admitted, want 100, or fewer if not exact (%t)",
+					policies[0].PolicyName(), got, exact)
 			}
 		}
 	})
@@ -368,14 +371,14 @@ func TestSuccessesThatEndAfterTheirWindow(t *testing.T) {
 					t.Helper()
 					d, err := l.Take(t.Context(), "client")
 					if err != nil || d.Allowed != want {
-						t.Fatalf("%s: %+v, %v", policy.PolicyName(), d, err)
+						t.Fatalf("%s: a take: got %+v, %v, want allowed %t", policy.PolicyName(), d, err, want)
 					}
 					return d
 				}
 				slow := []Decision{take(true), take(true), take(true)}
 				time.Sleep(15 * time.Second)
 				if err := l.Refund(t.Context(), slow[2]); err != nil {
-					t.Errorf("%s: in time: %v", policy.PolicyName(), err)
+					t.Errorf("%s: a refund in time: got %v, want no error", policy.PolicyName(), err)
 				}
 				time.Sleep(16 * time.Second)
 				for range 3 {
@@ -384,7 +387,7 @@ func TestSuccessesThatEndAfterTheirWindow(t *testing.T) {
 				take(false)
 				for _, d := range slow {
 					if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
-						t.Errorf("%s: late: %v", policy.PolicyName(), err)
+						t.Errorf("%s: a late refund: got %v, want ErrRefund", policy.PolicyName(), err)
 					}
 				}
 				take(false)
@@ -424,7 +427,7 @@ func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 		calls := redistest.CommandStats(t, admin)["evalsha"].Calls
 		srv.Pause(t)
 		if err := l.Refund(t.Context(), early); !errors.Is(err, script.ErrMaybeExecuted) {
-			t.Errorf("rate %d: a refund to a server that stands still: %v", rate, err)
+			t.Errorf("rate %d: a refund to a stopped server: got %v, want ErrMaybeExecuted", rate, err)
 		}
 		redistest.Await(t, 20*time.Second, "what it took to have drained", func() bool {
 			return time.Since(others.grant.answered) > time.Second
@@ -440,10 +443,10 @@ func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 		})
 		drained := int64(d.grant.answered.Sub(others.grant.asked)*time.Duration(rate)/time.Second) + rate/10 + 1
 		if free := d.Remaining - others.Remaining; free > drained {
-			t.Errorf("rate %d: %d more remain, and %d have drained", rate, free, drained)
+			t.Errorf("rate %d: got %d more remaining, want at most the %d that have drained", rate, free, drained)
 		}
 		if err := l.Refund(t.Context(), early); !errors.Is(err, ErrRefund) {
-			t.Errorf("rate %d: again: %v", rate, err)
+			t.Errorf("rate %d: the refund again: got %v, want ErrRefund", rate, err)
 		}
 	}
 }
@@ -465,20 +468,20 @@ func TestLostRefundRunsOnce(t *testing.T) {
 		}
 		d, fault := l.TakeN(t.Context(), "s", 3)
 		if _, all := l.TakeN(t.Context(), "s", 6); err != nil || fault != nil || all != nil {
-			t.Fatal(err, fault, all)
+			t.Fatalf("a take and a refund, a take of 3 and one of 6: got %v, %v, %v, want no errors", err, fault, all)
 		}
 		proxy.Lose(redistest.EOF, 1, "evalsha", "eval")
 		if err := l.Refund(t.Context(), d); !errors.Is(err, script.ErrMaybeExecuted) {
-			t.Errorf("set %d: %v", i, err)
+			t.Errorf("set %d: a refund whose reply was lost: got %v, want ErrMaybeExecuted", i, err)
 		}
 		proxy.Lose(redistest.EOF, 0)
 		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
-			t.Errorf("set %d: again: %v", i, err)
+			t.Errorf("set %d: the refund again: got %v, want ErrRefund", i, err)
 		}
 		after, err := l.Peek(t.Context(), "s")
 		for s := range after.States() {
 			if err != nil || s.Remaining != 94 {
-				t.Errorf("set %d: %d remain, not 94 (%v)", i, s.Remaining, err)
+				t.Errorf("set %d: got %d remaining, %v, want 94", i, s.Remaining, err)
 			}
 		}
 	}
@@ -505,7 +508,7 @@ type redisError string
 func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
-// TestRefundThatDidNotRunMayBeTriedAgain, of which Redis itself says so.
+// TestRefundThatDidNotRunMayBeTriedAgain where Redis itself says that it did not run.
 func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
@@ -523,12 +526,12 @@ func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 		away.with.Store(&text)
 		for range 2 {
 			if err := l.Refund(t.Context(), d); !errors.Is(err, script.ErrNotExecuted) {
-				t.Errorf("clock known %v: %v", known, err)
+				t.Errorf("clock known %v: a refund that Redis refused: got %v, want ErrNotExecuted", known, err)
 			}
 		}
 		away.with.Store(nil)
 		if err := l.Refund(t.Context(), d); err != nil {
-			t.Errorf("clock known %v: afterwards: %v", known, err)
+			t.Errorf("clock known %v: the refund when Redis is back: got %v, want no error", known, err)
 		}
 	}
 }
@@ -548,16 +551,16 @@ func TestRefundOfDegradedDecisions(t *testing.T) {
 		}
 		d, err := l.TakeN(t.Context(), "s", 100)
 		if err != nil || !d.Degraded {
-			t.Fatalf("%+v, %v", d, err)
+			t.Fatalf("%v: a take while Redis is away: got %+v, %v, want it degraded", mode, d, err)
 		}
 		if err := l.Refund(t.Context(), d); err != nil {
-			t.Errorf("%v: %v", mode, err)
+			t.Errorf("%v: the refund of a degraded decision: got %v, want no error", mode, err)
 		}
 		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
-			t.Errorf("%v: again: %v", mode, err)
+			t.Errorf("%v: the refund again: got %v, want ErrRefund", mode, err)
 		}
 		if d, err := l.TakeN(t.Context(), "s", 100); err != nil || !d.Allowed {
-			t.Errorf("%v: afterwards: %+v, %v", mode, d, err)
+			t.Errorf("%v: a take of all permits after the refund: got %+v, %v, want it allowed", mode, d, err)
 		}
 	}
 }

@@ -26,16 +26,16 @@ func forget(t *testing.T, l *Limiter, subject string) bool {
 func found(t *testing.T, l *Limiter) {
 	t.Helper()
 	if forget(t, l, "nobody") {
-		t.Error("a subject that was never seen is found")
+		t.Error("the reset of a subject that was never seen: got it found, want nothing found")
 	}
 	take(t, l, "looked", 0)
 	if _, err := l.Peek(t.Context(), "looked"); err != nil {
 		t.Fatal(err)
 	}
 	if forget(t, l, "looked") {
-		t.Error("a subject that took nothing is found")
+		t.Error("the reset of a subject that took nothing: got it found, want nothing found")
 	}
-	take(t, l, "somebody", mostOf(l)) // of which a fast bucket frees one within a millisecond
+	take(t, l, "somebody", mostOf(l)) // a fast bucket frees one of them within a millisecond
 	for _, want := range []bool{true, false} {
 		if got := forget(t, l, "somebody"); got != want {
 			t.Errorf("found is %t, want %t", got, want)
@@ -68,12 +68,12 @@ func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 				d := take(t, l, "late", mostOf(l))
 				time.Sleep(d.ResetAfter - time.Microsecond)
 				if l.Stats().LocalStates == 0 || !forget(t, l, "late") {
-					t.Error("just before all of it is free, nothing is found")
+					t.Error("a reset a microsecond before all is free: got nothing kept or nothing found, want both")
 				}
 				take(t, l, "late", mostOf(l))
 				time.Sleep(24 * time.Hour)
 				if l.Stats().LocalStates == 0 || forget(t, l, "late") {
-					t.Error("what is long free is found")
+					t.Error("a reset when all is long free: got it found, or its state gone, want neither")
 				}
 			})
 		})
@@ -90,10 +90,10 @@ func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
 	}
 	srv.SetError("LOADING Redis is loading the dataset in memory")
 	if d := take(t, l, "s", 2); !d.Degraded {
-		t.Fatalf("Redis decided: %+v", d)
+		t.Fatalf("a take while Redis is away: got %+v, want it degraded", d)
 	}
 	if _, err := l.Reset(t.Context(), "other"); err == nil {
-		t.Error("Redis is away, and Reset reports no error")
+		t.Error("a reset while Redis is away: got no error, want one")
 	}
 	srv.SetError("")
 	for _, want := range []bool{true, false} {

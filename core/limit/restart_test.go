@@ -47,7 +47,7 @@ func TestRestartBesideLoad(t *testing.T) {
 				d, err := l.Take(t.Context(), fmt.Sprint("s", i))
 				switch {
 				case err != nil || !d.Allowed:
-					t.Errorf("%+v, %v", d, err)
+					t.Errorf("a take by caller %d: got %+v, %v, want it allowed", i, d, err)
 					return
 				case !d.Degraded:
 					taken[i]++
@@ -79,15 +79,16 @@ func TestRestartBesideLoad(t *testing.T) {
 	close(done)
 	wg.Wait()
 	if s := l.Stats(); s.Degraded != uint64(degraded.Load()) {
-		t.Errorf("%d decisions were degraded; the statistics say %+v", degraded.Load(), s)
+		t.Errorf("got stats %+v, want %d degraded", s, degraded.Load())
 	}
 	for i := range callers {
 		d, err := l.Peek(t.Context(), fmt.Sprint("s", i))
 		if err != nil || d.Degraded {
-			t.Fatalf("%+v, %v", d, err)
+			t.Fatalf("a peek at the subject of caller %d: got %+v, %v, want a decision by Redis", i, d, err)
 		}
 		if used := d.Limit - d.Remaining; used < taken[i] || used > taken[i]+unknown[i] {
-			t.Errorf("caller %d took %d and perhaps %d more; Redis counted %d", i, taken[i], unknown[i], used)
+			t.Errorf("caller %d: Redis counted %d, want the %d taken and at most %d more",
+				i, used, taken[i], unknown[i])
 		}
 	}
 }

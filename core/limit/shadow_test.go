@@ -62,7 +62,8 @@ func TestShadowsChangeNothingAndDoAsTheirTwins(t *testing.T) {
 			last = watched.take(t, cost)
 			want := plain.take(t, cost)
 			if enforcedPart(last) != enforcedPart(want) {
-				t.Fatalf("%s, cost %d:\nwith shadows %s\nwithout      %s", watched.policies, cost, enforcedPart(last), enforcedPart(want))
+				t.Fatalf("%s, cost %d:\n got with shadows %s\nwant as without   %s",
+					watched.policies, cost, enforcedPart(last), enforcedPart(want))
 			}
 			for s := range last.States() {
 				if !s.Shadow {
@@ -78,7 +79,8 @@ func TestShadowsChangeNothingAndDoAsTheirTwins(t *testing.T) {
 				if cost > s.Limit {
 					beyond++
 					if s.Allowed || s.RetryAfter <= 0 && s.Remaining < s.Limit {
-						t.Fatalf("a cost of %d: %+v", cost, s)
+						t.Fatalf("a cost of %d above the limit: got %+v, want a denial, with RetryAfter if in use",
+							cost, s)
 					}
 				}
 				if !s.Allowed {
@@ -90,13 +92,13 @@ func TestShadowsChangeNothingAndDoAsTheirTwins(t *testing.T) {
 					got.Allowed, got.RetryAfter = true, 0
 				}
 				if got != d.first {
-					t.Fatalf("%s, cost %d:\nshadow %+v\n  twin %+v", watched.policies, cost, got, d.first)
+					t.Fatalf("%s, cost %d:\n got shadow %+v\nwant as twin %+v", watched.policies, cost, got, d.first)
 				}
 			}
 		}
 	}
 	if denied == 0 || beyond == 0 {
-		t.Errorf("%d shadow denials, %d beyond a capacity", denied, beyond)
+		t.Errorf("got %d shadow denials and %d costs beyond a capacity, want some of both", denied, beyond)
 	}
 }
 
@@ -126,10 +128,10 @@ func TestShadowsOnRealRedis(t *testing.T) {
 				got, err := limiters[0].TakeN(t.Context(), "s", cost)
 				want, fault := limiters[1].TakeN(t.Context(), "s", cost)
 				if err != nil || fault != nil {
-					t.Fatal(err, fault)
+					t.Fatalf("takes with and without shadows: got %v and %v, want no errors", err, fault)
 				}
 				if got.Allowed != want.Allowed || got.Policy != want.Policy || got.Remaining != want.Remaining || got.Limit != want.Limit {
-					t.Fatalf("%+v, without shadows %+v", got, want)
+					t.Fatalf("a take with shadows: got %+v, want as without shadows %+v", got, want)
 				}
 				if !want.Allowed || cost > narrow[1].(FixedWindow).Limit {
 					continue
@@ -140,7 +142,7 @@ func TestShadowsOnRealRedis(t *testing.T) {
 				}
 				for s := range got.States() {
 					if s.Policy == twin.Policy && (s.Allowed != twin.Allowed || s.Remaining != twin.Remaining || !s.Shadow) {
-						t.Fatalf("%+v, its twin %+v", s, twin)
+						t.Fatalf("a shadow: got %+v, want as its twin %+v", s, twin)
 					}
 				}
 			}
@@ -175,11 +177,12 @@ func TestShadowsAlone(t *testing.T) {
 			for _, cost := range []int64{1, 1, 1, 1, 1, 1, 3, 1 << 60} {
 				d, err := l.TakeN(t.Context(), "s", cost)
 				if err != nil || !d.Allowed || d.Policy != "" || d.Limit != 0 || d.Remaining != 0 || d.RetryAfter != 0 || d.ResetAfter != 0 {
-					t.Fatalf("cost %d: %+v, %v", cost, d, err)
+					t.Fatalf("cost %d under shadows alone: got %+v, %v, want it allowed without figures", cost, d, err)
 				}
 				for s := range d.States() {
 					if !s.Shadow || s.RetryAfter < 0 || s.RetryAfter > 2*time.Hour || cost > 5 && s.Allowed {
-						t.Errorf("cost %d: %+v", cost, s)
+						t.Errorf("cost %d: got %+v, want a shadow with RetryAfter up to 2h, and a denial above 5",
+							cost, s)
 					}
 				}
 			}
@@ -188,18 +191,18 @@ func TestShadowsAlone(t *testing.T) {
 				err = l.Refund(t.Context(), d)
 			}
 			if err != nil {
-				t.Errorf("a refund of what all shadows would have denied: %v", err)
+				t.Errorf("the refund of what all shadows would have denied: got %v, want no error", err)
 			}
 			if _, err := l.TakeN(t.Context(), "s", -1); !errors.Is(err, ErrCost) {
-				t.Errorf("a cost of -1: %v", err)
+				t.Errorf("a cost of -1: got %v, want ErrCost", err)
 			}
 			d, err = l.Peek(t.Context(), "s")
 			if err != nil || !d.Allowed {
-				t.Errorf("a peek: %+v, %v", d, err)
+				t.Errorf("a peek under shadows alone: got %+v, %v, want it allowed", d, err)
 			}
 			for s := range d.States() {
 				if s.Allowed || s.Remaining != 0 {
-					t.Errorf("after all was taken: %+v", s)
+					t.Errorf("after all was taken: got %+v, want a denial with 0 remaining", s)
 				}
 			}
 			if _, err := l.Reset(t.Context(), "s"); err != nil {
@@ -229,11 +232,12 @@ func TestShadowsAreRefundedWhereTheyTook(t *testing.T) {
 			}
 			for i, want := range [][2]int64{{7, 0}, {8, 1}, {9, 2}} { // the third was denied by the shadow
 				if err := l.Refund(t.Context(), made[2-i]); err != nil {
-					t.Error(err)
+					t.Errorf("refund %d: got %v, want no error", i+1, err)
 				}
 				d, err := l.Peek(t.Context(), "s")
 				if err != nil || d.Remaining != want[0] || d.rest[0].Remaining != want[1] {
-					t.Errorf("after %d refunds: %+v, %v", i+1, d, err)
+					t.Errorf("after %d refunds: got %+v, %v, want %d remaining and %d of the shadow",
+						i+1, d, err, want[0], want[1])
 				}
 			}
 		}
@@ -244,12 +248,12 @@ func TestShadowIsItsPolicy(t *testing.T) {
 	t.Parallel()
 	p := FixedWindow{Name: "p", Limit: 3, Window: time.Hour}
 	if Shadow(Shadow(p)) != Shadow(p) {
-		t.Error("the shadow of a shadow is another")
+		t.Errorf("the shadow of a shadow: got %+v, want %+v", Shadow(Shadow(p)), Shadow(p))
 	}
 	var none *FixedWindow
 	for _, bad := range [][]Policy{{Shadow(nil)}, {Shadow(none)}, {Shadow(p), p}, {Shadow(FixedWindow{})}} {
 		if _, err := NewLocal("bad", bad, nil); err == nil {
-			t.Errorf("%+v is accepted", bad)
+			t.Errorf("NewLocal with %+v: got no error, want one", bad)
 		}
 	}
 	_, rdb := newServer(t)
@@ -259,7 +263,7 @@ func TestShadowIsItsPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d, err := l.Take(t.Context(), "s"); err != nil || d.first.Remaining != int64(2-i) {
-			t.Errorf("%d: %+v, %v", i, d, err)
+			t.Errorf("take %d: got %+v, %v, want %d remaining", i, d, err, 2-i)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestSlowHandlerKeepsItsSlot(t *testing.T) {
 		began := time.Now()
 		redistest.Await(t, 20*time.Second, "more than three leases to pass", func() bool {
 			if acquire(t, rival, "s").Allowed || counted(t, rival) != 1 {
-				t.Fatalf("the slot is lost after %v", time.Since(began))
+				t.Fatalf("the slot is lost after %v, want it held beyond three leases of %v", time.Since(began), lease)
 			}
 			return time.Since(began) > 10*lease/3
 		})
@@ -41,14 +41,14 @@ func TestReleaseDoesNotEndWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s, err := c.Try(ctx, "s")
 		if err != nil || !s.Allowed {
-			t.Fatalf("%+v, %v", s, err)
+			t.Fatalf("a try: got %+v, %v, want a slot", s, err)
 		}
 		cancel()
 		if err := s.Release(ctx); err != nil {
-			t.Errorf("%v", err)
+			t.Errorf("a release whose context has ended: got %v, want no error", err)
 		}
 		if n := counted(t, c); n != 0 {
-			t.Errorf("%d are in flight", n)
+			t.Errorf("got %d in flight after the release, want 0", n)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 		began := time.Now()
 		redistest.Await(t, 10*time.Second, "two leases to pass", func() bool {
 			if n := counted(t, c); n != 1 {
-				t.Fatalf("%d are in flight", n)
+				t.Fatalf("got %d in flight beside the rival's slot, want 1", n)
 			}
 			return time.Since(began) > 2*lease
 		})
@@ -108,7 +108,7 @@ func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 		}
 		s := holds(t, c, "s")
 		if !s.Degraded {
-			t.Fatalf("%+v", s.Decision)
+			t.Fatalf("a try while Redis is away: got %+v, want it degraded", s.Decision)
 		}
 		rdb.gone.Store(false)
 		redistest.Await(t, 6*time.Second, "Redis to count it, before a third of a lease has passed", func() bool {
@@ -149,7 +149,7 @@ func TestRenewalEndsWithRelease(t *testing.T) {
 	sent, began := calls.Load(), time.Now()
 	redistest.Await(t, 10*time.Second, "five leases to pass", func() bool { return time.Since(began) > 5*lease })
 	if more := calls.Load() - sent; more > 3 { // one may have been on its way, and have taken a slot that it gave back
-		t.Errorf("after Release %d calls are sent", more)
+		t.Errorf("got %d calls after Release, want at most 3", more)
 	}
 }
 

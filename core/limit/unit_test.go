@@ -31,7 +31,7 @@ func TestUnitIsAWordForClients(t *testing.T) {
 		d, err := l.Take(t.Context(), "s")
 		taken++
 		if err != nil || d.Allowed != (taken <= 3) {
-			t.Errorf("take %d, of the unit %q: %+v, %v", taken, unit, d, err)
+			t.Errorf("take %d, of the unit %q: got %+v, %v, want allowed %t", taken, unit, d, err, taken <= 3)
 		}
 		states := 0
 		for s := range d.States() {
@@ -41,7 +41,7 @@ func TestUnitIsAWordForClients(t *testing.T) {
 			}
 		}
 		if states != 5 {
-			t.Errorf("%d states, want 5", states)
+			t.Errorf("got %d states, want 5", states)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestUnitIsChecked(t *testing.T) {
 		FixedWindow{Name: "c", Limit: 3, Window: time.Second, Unit: UnitContentBytes},
 	}
 	if _, err := NewLocal("unit", mixed[:2], nil); err != nil {
-		t.Errorf("the default and its name: %v", err)
+		t.Errorf("the default unit and its name: got %v, want no error", err)
 	}
 	if _, err := NewLocal("unit", mixed, nil); err == nil || !strings.Contains(err.Error(), "policies[2] (limit.FixedWindow): Unit is \"content-bytes\"") {
 		t.Errorf("two units: got %v, want a fault of policies[2]", err)

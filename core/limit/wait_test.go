@@ -51,10 +51,11 @@ func TestWaitAdmitsInOrder(t *testing.T) {
 				switch {
 				case i > 0 && patience == time.Second:
 					if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 2*time.Second {
-						t.Errorf("caller %d, who has no patience: %+v, %v after %v", i, d, err, time.Since(began))
+						t.Errorf("caller %d, for 1s: got %+v, %v after %v, want DeadlineExceeded within 2s",
+							i, d, err, time.Since(began))
 					}
 				case err != nil || !d.Allowed:
-					t.Errorf("caller %d: %+v, %v", i, d, err)
+					t.Errorf("caller %d: got %+v, %v, want it allowed", i, d, err)
 				default:
 					mu.Lock()
 					defer mu.Unlock()
@@ -66,10 +67,10 @@ func TestWaitAdmitsInOrder(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if d, err := l.Wait(t.Context(), "other"); err != nil || !d.Allowed || time.Since(began) > time.Second {
-			t.Errorf("another subject: %+v, %v", d, err)
+			t.Errorf("a wait by another subject: got %+v, %v, want it allowed within 1s", d, err)
 		}
 		if n := l.Stats().Waiting; n != 11 {
-			t.Errorf("%d wait, not 11", n)
+			t.Errorf("got %d waiting, want 11", n)
 		}
 		wg.Wait()
 		if want := []int{0, 1, 3, 4, 5, 7, 8, 9, 11}; !slices.Equal(order, want) {
@@ -80,7 +81,7 @@ func TestWaitAdmitsInOrder(t *testing.T) {
 			t.Errorf("admitted at %v, not %v", at, want)
 		}
 		if n, lines := l.Stats().Waiting, len(l.queues.lines); n != 0 || lines != 0 {
-			t.Errorf("%d wait still, in %d lines", n, lines)
+			t.Errorf("got %d waiting still, in %d lines, want none", n, lines)
 		}
 	})
 }
@@ -98,34 +99,34 @@ func TestWaitRefusesAtOnce(t *testing.T) {
 		for range 2 {
 			wg.Go(func() {
 				if d, err := l.Wait(ctx, "s"); !errors.Is(err, context.Canceled) {
-					t.Errorf("%+v, %v", d, err)
+					t.Errorf("a wait that is canceled: got %+v, %v, want context.Canceled", d, err)
 				}
 			})
 		}
 		synctest.Wait()
 		if _, err := l.Wait(ctx, "another"); !errors.Is(err, ErrQueue) {
-			t.Errorf("a third one: %v", err)
+			t.Errorf("a third wait with MaxWaiting 2: got %v, want ErrQueue", err)
 		}
 		other, err := l.With(FixedWindow{Limit: 2, Window: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s := other.Stats(); s.Waiting != 2 {
-			t.Errorf("of two that wait a limiter made by With knows %d", s.Waiting)
+			t.Errorf("got %d waiting by a limiter of With, want the 2 of both", s.Waiting)
 		}
 		if _, err := l.Wait(ctx, ""); !errors.Is(err, ErrSubject) {
-			t.Errorf("nobody: %v", err)
+			t.Errorf("a wait without a subject: got %v, want ErrSubject", err)
 		}
 		if _, err := l.WaitN(ctx, "another", 2); !errors.Is(err, ErrCost) {
-			t.Errorf("too much: %v", err)
+			t.Errorf("a wait for more than the limit: got %v, want ErrCost", err)
 		}
 		cancel()
 		wg.Wait()
 		if _, err := l.Wait(ctx, "another"); !errors.Is(err, context.Canceled) {
-			t.Errorf("after the end: %v", err)
+			t.Errorf("a wait with a canceled context: got %v, want context.Canceled", err)
 		}
 		if s := l.Stats(); s.Waiting != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got stats %+v, want 0 waiting", s)
 		}
 	})
 }
@@ -147,7 +148,7 @@ func TestWaitKeepsTheLimit(t *testing.T) {
 			for range callers / 4 {
 				wg.Go(func() {
 					if d, err := l.Wait(t.Context(), "s"); err != nil || !d.Allowed {
-						t.Errorf("%+v, %v", d, err)
+						t.Errorf("a wait: got %+v, %v, want it allowed", d, err)
 					}
 				})
 			}
@@ -184,7 +185,8 @@ func TestWaitDoesNotSpin(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if d, err := l.Wait(ctx, "s"); !errors.Is(err, context.DeadlineExceeded) || rdb.calls.Load() > 101 {
-			t.Errorf("%+v, %v after %d calls", d, err, rdb.calls.Load())
+			t.Errorf("a wait of 100ms: got %+v, %v after %d calls, want DeadlineExceeded after at most 101",
+				d, err, rdb.calls.Load())
 		}
 	})
 }
@@ -200,7 +202,8 @@ func TestWaitTellsOfAnOutage(t *testing.T) {
 		}
 		d, err := l.Wait(t.Context(), "s")
 		if (err != nil) != (mode == FailClosed) || d.Degraded == (mode == FailClosed) {
-			t.Errorf("%v: %+v, %v", mode, d, err)
+			t.Errorf("%v: a wait without Redis: got %+v, %v, want an error under FailClosed, else a degraded one",
+				mode, d, err)
 		}
 	}
 }

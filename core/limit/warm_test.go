@@ -32,15 +32,16 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 			for _, subject := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"} {
 				d, err := l.Take(t.Context(), subject)
 				if err != nil || d.Remaining != 4 {
-					t.Errorf("%+v, %v", d, err)
+					t.Errorf("the first take by %s: got %+v, %v, want 4 remaining", subject, d, err)
 				}
 				err = l.Refund(t.Context(), d)
 				if _, fault := l.Reset(t.Context(), subject); err != nil || fault != nil {
-					t.Error(err, fault)
+					t.Errorf("a refund and a reset of %s: got %v and %v, want no errors", subject, err, fault)
 				}
 			}
 			if evals != c.proxy.Forwarded("eval") || c.proxy.Forwarded("evalsha") < shas+9 {
-				t.Errorf("the first decisions sent %d scripts", c.proxy.Forwarded("eval")-evals)
+				t.Errorf("the first decisions sent %d scripts and %d EVALSHA, want none and at least 9",
+					c.proxy.Forwarded("eval")-evals, c.proxy.Forwarded("evalsha")-shas)
 			}
 		})
 	}
@@ -59,10 +60,10 @@ func TestWarmHasItsOwnTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := l.Take(t.Context(), "s"); err == nil {
-		t.Error("a decision within the budget: what is this test about?")
+		t.Error("a take with a budget that is too short: got no error, want one: this test is about it")
 	}
 	if err := l.Warm(t.Context()); err != nil {
-		t.Error(err)
+		t.Errorf("Warm at a slow server: got %v, want no error", err)
 	}
 }
 
@@ -78,7 +79,7 @@ func TestWarmTellsWhatIsWrong(t *testing.T) {
 		want error
 	}{
 		"wrong password": {redis.Options{Addr: srv.Addr(), Username: "nobody", Password: "wrong"}, script.ErrConfiguration},
-		"nobody there":   {redis.Options{Addr: refused(t)}, script.ErrNotExecuted},
+		"no server":      {redis.Options{Addr: refused(t)}, script.ErrNotExecuted},
 		"no answer":      {redis.Options{Addr: paused.Addr(), ReadTimeout: 20 * time.Second}, context.DeadlineExceeded},
 	} {
 		rdb := redis.NewClient(&c.opts)
@@ -95,6 +96,6 @@ func TestWarmTellsWhatIsWrong(t *testing.T) {
 		}
 	}
 	if err := newTestLocal(t, nil, policies...).Warm(t.Context()); err != nil {
-		t.Errorf("a local limiter: %v", err)
+		t.Errorf("Warm of a local limiter: got %v, want no error", err)
 	}
 }
