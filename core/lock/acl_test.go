@@ -46,7 +46,7 @@ func TestWithoutEval(t *testing.T) {
 	} {
 		srv.LoadScripts(t)
 		if err := call(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s with the scripts loaded: got %v, want no error", name, err)
 		}
 		if err := admin.ScriptFlush(ctx).Err(); err != nil {
 			t.Fatal(err)
@@ -54,18 +54,19 @@ func TestWithoutEval(t *testing.T) {
 		stood := redistest.Witness(t)
 		began := time.Now()
 		if err := call(); !errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'") {
-			t.Errorf("%s without its script: %v", name, err)
+			t.Errorf("%s without its script: got %v, want ErrConfiguration that names 'eval'", name, err)
 		}
 		if took := time.Since(began); took > 8*time.Second+stood() {
-			t.Errorf("%s took %v to say so: it was tried again", name, took)
+			t.Errorf("%s without its script: got the error after %v, want it within 8s: it was tried again",
+				name, took)
 		}
 	}
 	if held.Err() != nil {
-		t.Error(held.Err())
+		t.Errorf("a lock that is held: got Err %v, want nil", held.Err())
 	}
 	srv.LoadScripts(t)
 	if err := held.Release(ctx); err != nil {
-		t.Error(err)
+		t.Errorf("its release: got %v, want no error", err)
 	}
 }
 
@@ -97,10 +98,10 @@ func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
 		all := errors.Join(forced, inspected, done, tried, once)
 		if right == "+del" { // takes back a start that nobody was told of, in the background
 			if all != nil {
-				t.Errorf("without %s: %v", right, all)
+				t.Errorf("without %s: got %v, want no error: only the background needs it", right, all)
 			}
 		} else if all == nil || !strings.Contains(all.Error(), "script: ") {
-			t.Errorf("nothing fails without %s: %v", right, all)
+			t.Errorf("without %s: got %v, want the error of a script", right, all)
 		}
 		_ = full.Release(t.Context())
 	}

@@ -22,7 +22,7 @@ func TestAWaiterAsksAfterARetryDelay(t *testing.T) {
 		f, l := fakeLocker(t, &lock.Options{RetryDelay: delay, Wait: 4 * time.Hour})
 		f.answer(func(int, call) (any, error) { return deny() })
 		if _, err := l.Acquire(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
-			t.Fatal(err)
+			t.Fatalf("Acquire of a held key: got %v, want ErrHeld", err)
 		}
 		asked := f.of("acquire")
 		shortest, longest := delay, time.Duration(0)
@@ -31,7 +31,8 @@ func TestAWaiterAsksAfterARetryDelay(t *testing.T) {
 			shortest, longest = min(shortest, after), max(longest, after)
 		}
 		if shortest < delay/2 || shortest > delay*6/10 || longest > delay || longest < delay*9/10 {
-			t.Errorf("%d questions, %v to %v apart", len(asked), shortest, longest)
+			t.Errorf("got %d questions, %v to %v apart, want from about half of %v to about all of it",
+				len(asked), shortest, longest, delay)
 		}
 	})
 }
@@ -53,11 +54,11 @@ func TestTheEndOfAWaitIsAQuestion(t *testing.T) {
 			began := time.Now()
 			held, err := l.Acquire(t.Context(), "key")
 			if took := time.Since(began); took != limit || len(f.of("acquire")) != 2 {
-				t.Errorf("%d questions in %v", len(f.of("acquire")), took)
+				t.Errorf("got %d questions in %v, want 2 in %v", len(f.of("acquire")), took, limit)
 			}
 			if !free {
 				if !errors.Is(err, lock.ErrHeld) {
-					t.Error(err)
+					t.Errorf("Acquire of a held key: got %v, want ErrHeld", err)
 				}
 				return
 			}
@@ -83,7 +84,7 @@ func TestOnceAsksWhileRedisIsAway(t *testing.T) {
 			return yes(n, c)
 		})
 		if ran, err := l.Once(t.Context(), "job", began, lock.Again, fine); !ran || err != nil {
-			t.Fatal(ran, err)
+			t.Fatalf("Once while Redis is away: got ran %v, %v, want a run in the end", ran, err)
 		}
 		rounds, last := 0, began.Add(-delay)
 		for _, c := range f.of("start") {
@@ -92,17 +93,17 @@ func TestOnceAsksWhileRedisIsAway(t *testing.T) {
 			}
 			last = c.at
 			if c.args[0] != f.of("start")[0].args[0] {
-				t.Fatal("it asked with another hold")
+				t.Fatalf("a later start: got the hold %v, want %v as at first", c.args[0], f.of("start")[0].args[0])
 			}
 		}
 		if all := len(f.of("start")); rounds < 50 || rounds > 61 || all > 61*10 {
-			t.Errorf("%d calls in %d rounds", all, rounds)
+			t.Errorf("got %d calls in %d rounds, want at most 610 in 50 to 61", all, rounds)
 		}
 	})
 }
 
-// A tick is nobody's twice: an owner of its own process waits like any other,
-// and asks for what is held there no more than they.
+// A tick runs once: an owner in the same process waits like any other, and asks
+// Redis no more than they.
 func TestOnceKnowsNoOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,18 +121,18 @@ func TestOnceKnowsNoOwner(t *testing.T) {
 			for range 3 {
 				waits.Go(func() {
 					if ran, err := l.Once(t.Context(), "job", tick, lock.Again, fine); ran || err != nil {
-						t.Error(ran, err)
+						t.Errorf("Once while the tick runs here: got ran %v, %v, want false and no error", ran, err)
 					}
 				})
 			}
 			synctest.Wait()
 			if asked, s := len(f.of("start")), l.Stats(); asked != 1 || s.Waiting != 3 {
-				t.Errorf("%d asked while it ran: %+v", asked, s)
+				t.Errorf("while the tick ran: got %d questions and stats %+v, want 1 and 3 waiting", asked, s)
 			}
 			return nil
 		})
 		if !ran || err != nil {
-			t.Error(ran, err)
+			t.Errorf("the first Once: got ran %v, %v, want true and no error", ran, err)
 		}
 		waits.Wait()
 	})
@@ -154,19 +155,19 @@ func TestStatsCountWhatIsLeftToLapse(t *testing.T) {
 		for range most + over {
 			wg.Go(func() {
 				if _, err := l.Try(t.Context(), "key"); err == nil {
-					t.Error("granted")
+					t.Error("Try without Redis: got a lock, want an error")
 				}
 			})
 		}
 		wg.Wait()
 		synctest.Wait()
 		if got, want := l.Stats(), (lock.Stats{Failed: most + over, Undoing: most, Lapsing: over}); got != want {
-			t.Errorf("%+v, and not %+v", got, want)
+			t.Errorf("got stats %+v, want %+v", got, want)
 		}
 		time.Sleep(2 * lock.DefaultLease)
 		synctest.Wait()
 		if got, want := l.Stats(), (lock.Stats{Failed: most + over, Lapsing: over}); got != want {
-			t.Errorf("%+v, and not %+v", got, want)
+			t.Errorf("got stats %+v after the leases, want %+v", got, want)
 		}
 	})
 }

@@ -35,7 +35,8 @@ func TestAcquireAndReleaseAreTwoRoundTrips(t *testing.T) {
 		}
 		stats := redistest.CommandStats(t, srv.Admin(t))
 		if got := stats["evalsha"].Calls; got != 2*n || stats["eval"].Calls+stats["subscribe"].Calls+stats["publish"].Calls != 0 {
-			t.Errorf("%s: %d calls for %d locks: %v", name, got, n, stats)
+			t.Errorf("%s: got %d EVALSHA for %d locks and in all %v, want 2 for each and nothing else",
+				name, got, n, stats)
 		}
 	}
 }
@@ -58,7 +59,7 @@ func TestAShortLockStartsNoGoroutine(t *testing.T) { //nolint:paralleltest // co
 			t.Fatal(err)
 		}
 		if held.Context().Err() != nil {
-			t.Error(held.Err())
+			t.Errorf("the Context of a held lock: got %v, for %v, want it open", held.Context().Err(), held.Err())
 		}
 		release(t, held)
 	}
@@ -68,7 +69,7 @@ func TestAShortLockStartsNoGoroutine(t *testing.T) { //nolint:paralleltest // co
 		lock()
 	}
 	if got := created() - before; got > n/10 { // what else goes on in the process
-		t.Errorf("%d goroutines for %d locks", got, n)
+		t.Errorf("got %d goroutines for %d locks, want at most %d", got, n, n/10)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // TestEachCommandMadeToFail has each command of each script fail in turn, in
-// every state of a record: the answer is an error, nobody has a lock that he was
-// not told of, and no record is left without a time to live.
+// every state of a record: the answer is an error, no hold is granted that its
+// caller was not told of, and no record is left without a time to live.
 func TestEachCommandMadeToFail(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -96,7 +96,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 				outlives, err := strconv.ParseInt(admin.HGet(t.Context(), key, "keep").Val(), 10, 64)
 				if err == nil && admin.HExists(t.Context(), key, "hold:own").Val() &&
 					admin.PTTL(t.Context(), key).Val().Milliseconds() > outlives {
-					t.Errorf("%s: after command %d failed it is held", where, n)
+					t.Errorf("%s: got a hold after command %d failed, want none", where, n)
 				}
 			}
 			attempt := redistest.Attempt{Source: script.FromFS(lua.FS, c.file).Source(), Keys: []string{key}, Args: c.args}
@@ -106,7 +106,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	admin.Del(t.Context(), key)
 	files, err := filepath.Glob("../../lua/*.lua")
 	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+		t.Fatalf("the scripts in ../../lua: got %v, %v, want at least one", files, err)
 	}
 	for _, file := range files { // core/limit does the others
 		kind, _, _ := strings.Cut(filepath.Base(file), "_")

@@ -37,7 +37,7 @@ func (f *fences) next(t *testing.T) *lock.Lock {
 		return err == nil
 	})
 	if held.Fence() <= f.last {
-		t.Fatalf("the fence is %d, and was %d, after %s", held.Fence(), f.last, strings.Join(f.how, ", "))
+		t.Fatalf("after %s: got the fence %d, want more than %d", strings.Join(f.how, ", "), held.Fence(), f.last)
 	}
 	f.last = held.Fence()
 	return held
@@ -82,7 +82,7 @@ func TestFenceGrows(t *testing.T) {
 				if how == "expiry" || how == "restart, held" { // it is lost, or not: the next one tells
 					defer held.Release(context.Background())
 				} else if _, err := l.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
-					t.Errorf("a second one: %v", err)
+					t.Errorf("a second Try: got %v, want ErrHeld", err)
 				}
 				restart := func() {
 					if name == "snapshots" {
@@ -96,20 +96,21 @@ func TestFenceGrows(t *testing.T) {
 				switch how {
 				case "force":
 					if was, err := l.ForceRelease(t.Context(), "key"); !was || err != nil {
-						t.Error(was, err)
+						t.Errorf("ForceRelease: got %v, %v, want true and no error", was, err)
 					}
 				case "restart, held":
 					restart()
 					s, err := l.Inspect(t.Context(), "key")
 					if err != nil || !s.Held || s.Fence != held.Fence() {
-						t.Errorf("after a restart: %+v, %v", s, err)
+						t.Errorf("Inspect after a restart: got %+v, %v, want it held with the fence %d",
+							s, err, held.Fence())
 					}
 					if err := held.Release(t.Context()); err != nil {
-						t.Error(err)
+						t.Errorf("Release after a restart: got %v, want no error", err)
 					}
 				case "release", "script flush", "restart, free":
 					if err := held.Release(t.Context()); err != nil {
-						t.Error(err)
+						t.Errorf("Release: got %v, want no error", err)
 					}
 				}
 				switch how {
@@ -158,7 +159,7 @@ func TestFenceGrowsWhenTheClockIsSetBack(t *testing.T) {
 			m.SetTime(now.Add(time.Minute))
 			latest = now.Add(max(latest.Sub(now), time.Minute))
 			if s, err := l.Inspect(t.Context(), "key"); err != nil || s.Held {
-				t.Fatalf("%+v, %v", s, err)
+				t.Fatalf("Inspect after the lease: got %+v, %v, want it not held", s, err)
 			}
 		}
 	}
@@ -228,7 +229,7 @@ func TestStoreRejectsWhoWasPaused(t *testing.T) {
 			return s.write(fence), words[2] == "true"
 		}
 		if taken, _ := write(); !taken {
-			t.Fatal("the holder's write was rejected")
+			t.Fatal("a write by the holder: got it rejected, want it taken")
 		}
 		if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -238,7 +239,7 @@ func TestStoreRejectsWhoWasPaused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !s.write(other.Fence()) {
-			t.Error("the next holder's write was rejected")
+			t.Error("a write by the next holder: got it rejected, want it taken")
 		}
 		if err := c.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
@@ -247,14 +248,14 @@ func TestStoreRejectsWhoWasPaused(t *testing.T) {
 			c.Tell(t, "")
 			taken, thinks := write()
 			if taken {
-				t.Error("a write of the holder that was paused was taken")
+				t.Error("a write by the holder that was paused: got it taken, want it rejected")
 			}
 			if thinks {
-				t.Error("after its pause the holder still thinks that it has the lock")
+				t.Error("the holder that was paused: got no Err, want one: it has lost the lock")
 			}
 		}
 		if err := other.Release(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("the release by the next holder: got %v, want no error", err)
 		}
 		_ = c.Process.Kill()
 	}
@@ -276,11 +277,11 @@ func TestAFenceThatCannotGrowIsRefused(t *testing.T) {
 				}
 			}
 			if held, err := l.Try(t.Context(), "key"); held != nil || !errors.Is(err, script.ErrFailed) {
-				t.Errorf("behind %s: %v, %v", fence, held, err)
+				t.Errorf("Try behind the fence %s: got %v, %v, want no lock and ErrFailed", fence, held, err)
 			}
 			ran, err := l.Once(t.Context(), "job", tick, lock.Again, func(context.Context) error { return nil })
 			if ran || !errors.Is(err, script.ErrFailed) {
-				t.Errorf("a run behind %s: %v, %v", fence, ran, err)
+				t.Errorf("Once behind the fence %s: got ran %v, %v, want false and ErrFailed", fence, ran, err)
 			}
 		}
 	})

@@ -43,7 +43,7 @@ func has(t *testing.T, one chan *lock.Lock) *lock.Lock {
 	case held := <-one:
 		return held
 	case <-time.After(soon):
-		t.Fatal("who is first in line does not get the lock")
+		t.Fatalf("the first in line: got no lock within %v, want it", soon)
 	}
 	return nil
 }
@@ -96,22 +96,24 @@ func TestALockGoesOnInOneQuestion(t *testing.T) {
 		release(t, held)
 		next := has(t, one)
 		if n := redistest.CommandStats(t, srv.Admin(t))["evalsha"].Calls; n != 1 {
-			t.Errorf("it took %d calls", n)
+			t.Errorf("the release that hands the lock on: got %d calls, want 1", n)
 		}
 		if next.Fence() <= held.Fence() || next.Err() != nil || !errors.Is(held.Err(), lock.ErrReleased) {
-			t.Errorf("fence %d after %d, %v, %v", next.Fence(), held.Fence(), next.Err(), held.Err())
+			t.Errorf("got the fence %d after %d, Err %v and of the former %v, want a larger one, nil and ErrReleased",
+				next.Fence(), held.Fence(), next.Err(), held.Err())
 		}
 		if state, err := l.Inspect(t.Context(), "key"); err != nil || state.Holds != 1 || state.Fence != next.Fence() || l.Stats().Holding != 1 {
-			t.Errorf("%+v, %v, %+v", state, err, l.Stats())
+			t.Errorf("after the hand-off: got %+v, %v and stats %+v, want 1 hold with the fence %d",
+				state, err, l.Stats(), next.Fence())
 		}
 		if _, err := other.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
-			t.Errorf("another: %v", err)
+			t.Errorf("Try by another locker: got %v, want ErrHeld", err)
 		}
 		held = next
 	}
 	release(t, held)
 	if stats := l.Stats(); stats.Holding != 0 || stats.Granted != 3 {
-		t.Errorf("%+v", stats)
+		t.Errorf("got stats %+v, want 0 holding and 3 granted", stats)
 	}
 	freeWithin(t, soon, other, "key")
 }
@@ -133,7 +135,7 @@ func TestALockGoesOnOnlyWhereNobodyElseWaits(t *testing.T) {
 		}
 		release(t, held)
 		if _, err := sub.ReceiveMessage(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("the wake of the other process: got %v, want a message", err)
 		}
 		release(t, has(t, got[0]))
 	})
@@ -154,21 +156,21 @@ func TestALostReplyOfWhatGoesOn(t *testing.T) {
 		release(t, held)
 		next := has(t, got[0])
 		if next.Fence() <= held.Fence() {
-			t.Errorf("fence %d after %d", next.Fence(), held.Fence())
+			t.Errorf("got the fence %d after %d, want a larger one", next.Fence(), held.Fence())
 		}
 		if _, err := other.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
-			t.Errorf("another: %v", err)
+			t.Errorf("Try by another locker: got %v, want ErrHeld", err)
 		}
 		release(t, next)
 		freeWithin(t, soon, other, "key")
 		if stats := l.Stats(); stats.Undoing != 0 {
-			t.Errorf("%+v", stats)
+			t.Errorf("got stats %+v, want 0 undoing", stats)
 		}
 	})
 }
 
-// What Redis does not confirm is undone at both ends: nobody has the lock for
-// long who was not told.
+// What Redis does not confirm is undone at both ends: a lock that its caller was
+// not told of is soon free.
 func TestWhatMayHaveGoneOnIsUndone(t *testing.T) {
 	t.Parallel()
 	srv, _, proxy, prefix := behind(t)
@@ -187,17 +189,17 @@ func TestWhatMayHaveGoneOnIsUndone(t *testing.T) {
 	got, failed := queue(t, l, t.Context())
 	proxy.Lose(redistest.Silence, 1, "evalsha")
 	if err := held.Release(t.Context()); !errors.Is(err, script.ErrMaybeExecuted) {
-		t.Errorf("a release without an answer: %v", err)
+		t.Errorf("a release without an answer: got %v, want ErrMaybeExecuted", err)
 	}
 	select {
 	case next := <-got[0]:
 		_ = next.Release(t.Context())
 	case err := <-failed[0]: // 20 ms are little
 		if !errors.Is(err, script.ErrMaybeExecuted) && !errors.Is(err, script.ErrNotExecuted) {
-			t.Error(err)
+			t.Errorf("a waiter that gets no lock: got %v, want ErrMaybeExecuted or ErrNotExecuted", err)
 		}
 	case <-time.After(soon):
-		t.Error("who is in line does not get the lock")
+		t.Errorf("the first in line: got no answer within %v, want the lock or an error", soon)
 	}
 	freeWithin(t, soon, other, "key")
 }
@@ -223,11 +225,11 @@ func TestWhoIsGivenALockMayHaveGone(t *testing.T) {
 				<-client.here
 				cancel()
 				if err := <-failed[0]; !errors.Is(err, context.Canceled) {
-					t.Error(err)
+					t.Errorf("the waiter that went: got %v, want context.Canceled", err)
 				}
 				close(client.on)
 				if err := <-done; err != nil {
-					t.Error(err)
+					t.Errorf("the release: got %v, want no error", err)
 				}
 				if next {
 					release(t, has(t, got[1]))
@@ -262,16 +264,18 @@ func TestALockIsNotGivenToWhoComesLater(t *testing.T) {
 		<-failed[0]
 		state, err := other.Inspect(t.Context(), "key")
 		if err != nil || !state.Held || state.Fence <= held.Fence() {
-			t.Errorf("%+v, %v", state, err)
+			t.Errorf("Inspect during the hand-off: got %+v, %v, want it held with a fence above %d",
+				state, err, held.Fence())
 		}
 		got, _ := queue(t, l, t.Context())
 		close(client.on)
 		if err := <-done; err != nil {
-			t.Error(err)
+			t.Errorf("the release: got %v, want no error", err)
 		}
 		next := has(t, got[0])
 		if next.Fence() <= state.Fence {
-			t.Errorf("fence %d was given before it was asked for", next.Fence())
+			t.Errorf("the later caller: got the fence %d, want more than %d: that was granted before it asked",
+				next.Fence(), state.Fence)
 		}
 		release(t, next)
 	})
@@ -314,13 +318,13 @@ func TestWhoIsGivenALockMayGoUnaware(t *testing.T) {
 				cancel()
 				close(client.on)
 				if err := <-failed[0]; !errors.Is(err, context.Canceled) {
-					t.Error(err)
+					t.Errorf("the waiter that went: got %v, want context.Canceled", err)
 				}
 				if next {
 					release(t, has(t, got[1]))
 				}
 				freeWithin(t, soon, locker(t, rdb, prefix, nil), "key")
-				redistest.Await(t, soon, "nobody to have it", func() bool { return l.Stats().Holding == 0 })
+				redistest.Await(t, soon, "the lock not to be held", func() bool { return l.Stats().Holding == 0 })
 			})
 		})
 	}
@@ -335,7 +339,7 @@ func TestALapsedLockDoesNotGoOn(t *testing.T) {
 		got, _ := queue(t, l, t.Context())
 		admin.PExpire(t.Context(), recordOf(prefix, "key"), lock.DefaultFenceRetention-time.Minute)
 		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrExpired) {
-			t.Errorf("the release of what had lapsed: %v", err)
+			t.Errorf("the release of a lapsed lock: got %v, want ErrExpired", err)
 		}
 		release(t, has(t, got[0]))
 	})
@@ -357,12 +361,12 @@ func TestWhatMayBeGrantedAgainDoesNotGoOn(t *testing.T) {
 	release(t, held)
 	next := has(t, got[0])
 	if n := client.passes.Load(); n != 0 || proxy.Lost() != 1 {
-		t.Errorf("%d releases named a successor; %d replies were lost", n, proxy.Lost())
+		t.Errorf("got %d releases that named a successor and %d replies lost, want 0 and 1", n, proxy.Lost())
 	}
 	release(t, next)
 	release(t, has(t, got[1]))
 	if n := client.passes.Load(); n != 1 {
-		t.Errorf("%d releases named a successor, of one that was granted without doubt", n)
+		t.Errorf("got %d releases that named a successor, want 1, of what was granted without doubt", n)
 	}
 	freeWithin(t, soon, locker(t, srv.Client(t), prefix, nil), "key")
 }
@@ -420,10 +424,10 @@ func TestAReleaseThatComesLateLeavesTheHeirItsLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, err := rdb.Do(t.Context(), client.args...).Int64(); err != nil || n != successor.Fence() {
-			t.Errorf("the release that is late: %d, %v, of fence %d", n, err, successor.Fence())
+			t.Errorf("the release that comes late: got %d, %v, want the fence %d", n, err, successor.Fence())
 		}
 		if s, err := l.Inspect(t.Context(), "key"); err != nil || s.Lease < 59*time.Minute {
-			t.Errorf("the successor has the lock for %v, of an hour; %v", s.Lease, err)
+			t.Errorf("the successor's lease: got %v, %v, want 59m at least", s.Lease, err)
 		}
 		release(t, successor)
 	})
@@ -474,10 +478,10 @@ func TestAReleaseThatNobodyWaitsForAnyMore(t *testing.T) {
 	select {
 	case err := <-done:
 		if err != nil {
-			t.Error(err)
+			t.Errorf("the release: got %v, want no error", err)
 		}
 	case <-time.After(soon):
-		t.Error("it waits for what becomes of the lock")
+		t.Errorf("the release: got no answer within %v, want one at once, whatever becomes of the lock", soon)
 	}
 }
 

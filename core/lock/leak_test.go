@@ -39,7 +39,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 				case j%10 == 0: // rivals, of two lockers as of two processes
 					by := []*lock.Locker{l, second}[i%2]
 					if err := by.Do(ctx, "key", func(ctx context.Context) error { return ctx.Err() }); err != nil {
-						t.Error(err)
+						t.Errorf("Do among rivals: got %v, want no error", err)
 					}
 				case j%50 == 1: // dropped: it lapses
 					if held, err := short.Try(ctx, fmt.Sprint(i, j)); err == nil {
@@ -55,12 +55,12 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 				default:
 					held, err := l.Try(ctx, fmt.Sprint(i))
 					if err != nil {
-						t.Error(err)
+						t.Errorf("Try without rivals: got %v, want no error", err)
 						return
 					}
 					_ = held.Context()
 					if err := held.Release(ctx); err != nil {
-						t.Error(err)
+						t.Errorf("Release: got %v, want no error", err)
 					}
 				}
 			}
@@ -97,7 +97,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	})
 	idle := connections()
 	if pool := int(rdb.PoolStats().TotalConns); idle > was+pool {
-		t.Errorf("%d connections, of which the pool has %d", idle, pool)
+		t.Errorf("got %d connections, want at most the %d before and %d of the pool", idle, was, pool)
 	}
 	if err := rdb.Close(); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 		}
 	}
 	stacks := make([]byte, 1<<20)
-	t.Errorf("%d goroutines, %d before:\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
+	t.Errorf("got %d goroutines, want at most %d as before:\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
 }
 
 // free awaits that nobody holds the key or waits for it.
@@ -144,19 +144,26 @@ func TestCallersWhoGo(t *testing.T) {
 			"Try":     func(ctx context.Context, key string) error { _, err := l.Try(ctx, key); return err },
 			"Acquire": func(ctx context.Context, key string) error { _, err := l.Acquire(ctx, key); return err },
 			"Do": func(ctx context.Context, key string) error {
-				return l.Do(ctx, key, func(context.Context) error { t.Error("it ran"); return nil })
+				return l.Do(ctx, key, func(context.Context) error {
+					t.Error("Do by a caller that went: got a run, want none")
+					return nil
+				})
 			},
 			"Once": func(ctx context.Context, key string) error {
-				_, err := l.Once(ctx, key, time.Now(), lock.Again, func(context.Context) error { t.Error("it ran"); return nil })
+				_, err := l.Once(ctx, key, time.Now(), lock.Again, func(context.Context) error {
+					t.Error("Once by a caller that went: got a run, want none")
+					return nil
+				})
 				return err
 			},
 		}
 		redistest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
 			if state, err := observer.Inspect(t.Context(), key); err != nil || state != (lock.State{}) {
-				t.Errorf("%s: it was sent: %+v, %v", name, state, err)
+				t.Errorf("%s: a call by a caller that went: got the state %+v, %v, want none: it was sent",
+					name, state, err)
 			}
 			if s := l.Stats(); s.Undoing != 0 || s.Canceled != 4 {
-				t.Errorf("%s: %+v", name, s)
+				t.Errorf("%s: got stats %+v, want 0 undoing and 4 canceled", name, s)
 			}
 		}, func(key string) { free(t, observer, key) })
 
@@ -170,16 +177,16 @@ func TestCallersWhoGo(t *testing.T) {
 				brief, cancel := context.WithCancel(t.Context())
 				go func() { <-time.After(time.Duration(i) * 10 * time.Millisecond); cancel() }()
 				if _, err := l.Acquire(brief, "line"); !errors.Is(err, context.Canceled) {
-					t.Errorf("%s: in line: %v", name, err)
+					t.Errorf("%s: a canceled wait: got %v, want context.Canceled", name, err)
 				}
 			})
 		}
 		wg.Wait()
 		if s := l.Stats(); s.Waiting != 0 {
-			t.Errorf("%s: %+v", name, s)
+			t.Errorf("%s: got stats %+v, want 0 waiting", name, s)
 		}
 		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("the release: got %v, want no error", err)
 		}
 		free(t, observer, "line")
 	}
@@ -201,16 +208,17 @@ func TestCallersWhoGoWhileTheyHold(t *testing.T) {
 		cancel(why)
 		<-inner.Done()
 		if held.Err() != nil || !errors.Is(context.Cause(inner), why) {
-			t.Error(held.Err(), context.Cause(inner))
+			t.Errorf("after its caller went: got Err %v and the cause %v, want nil and %v",
+				held.Err(), context.Cause(inner), why)
 		}
 		if _, err := l.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
-			t.Errorf("while it is held: %v", err)
+			t.Errorf("Try while the lock is held: got %v, want ErrHeld", err)
 		}
 		if err := held.Extend(ctx, time.Minute); !errors.Is(err, context.Canceled) {
-			t.Errorf("Extend: %v", err)
+			t.Errorf("Extend with a canceled context: got %v, want context.Canceled", err)
 		}
 		if err := held.Release(ctx); err != nil {
-			t.Errorf("Release: %v", err)
+			t.Errorf("Release with a canceled context: got %v, want no error", err)
 		}
 		free(t, l, "key")
 
@@ -221,7 +229,7 @@ func TestCallersWhoGoWhileTheyHold(t *testing.T) {
 			return context.Cause(inner)
 		})
 		if !errors.Is(err, why) || strings.Contains(err.Error(), "lock:") {
-			t.Errorf("Do: %v", err)
+			t.Errorf("Do by a caller that went: got %v, want %v alone", err, why)
 		}
 		free(t, l, "key")
 	})
@@ -243,27 +251,27 @@ func TestDoThatDoesNotReturn(t *testing.T) {
 				_ = l.Do(t.Context(), "key", func(ctx context.Context) error { inner = ctx; leave(); return nil })
 			}()
 			if got := <-done; name == "panic" && got != "of fn" {
-				t.Errorf("recovered %v", got)
+				t.Errorf("a panic in Do: recovered %v, want \"of fn\"", got)
 			}
 			if state, err := l.Inspect(t.Context(), "key"); err != nil || state.Held {
-				t.Errorf("%s: %+v, %v", name, state, err)
+				t.Errorf("Inspect after %s in Do: got %+v, %v, want it not held", name, state, err)
 			}
 			if !errors.Is(context.Cause(inner), lock.ErrReleased) {
-				t.Errorf("%s: %v", name, context.Cause(inner))
+				t.Errorf("the Context after %s in Do: got the cause %v, want ErrReleased", name, context.Cause(inner))
 			}
 		}
 		wrong := errors.New("of fn")
 		err := l.Do(t.Context(), "key", func(context.Context) error {
 			if _, err := l.ForceRelease(t.Context(), "key"); err != nil {
-				t.Error(err)
+				t.Errorf("ForceRelease: got %v, want no error", err)
 			}
 			return wrong
 		})
 		if !errors.Is(err, wrong) || !errors.Is(err, lock.ErrLost) {
-			t.Errorf("with the lock lost: %v", err)
+			t.Errorf("Do with its lock lost: got %v, want fn's error and ErrLost", err)
 		}
 		if got := l.Stats(); got.Granted != 4 || got.Lost != 1 || got.Holding != 0 {
-			t.Errorf("%+v", got)
+			t.Errorf("got stats %+v, want 4 granted, 1 lost and 0 holding", got)
 		}
 	})
 }
@@ -286,27 +294,29 @@ func TestMaxHoldFreesTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := held.Extend(t.Context(), time.Hour); err != nil {
-			t.Error(err)
+			t.Errorf("Extend by an hour: got %v, want no error", err)
 		}
 		granted := time.Now()
 		next, err := other.Acquire(t.Context(), "key")
 		if took := time.Since(began); err != nil || took < most-20*time.Millisecond-stood() || time.Since(granted) > most+5*time.Second+stood() {
-			t.Errorf("another has it after %v: %v", took, err)
+			t.Errorf("Acquire by another locker: got %v after %v, want the lock after %v or a little more",
+				err, took, most)
 		}
 		if !errors.Is(held.Err(), lock.ErrMaxHold) || !errors.Is(context.Cause(held.Context()), lock.ErrMaxHold) {
-			t.Error(held.Err(), context.Cause(held.Context()))
+			t.Errorf("after MaxHold: got Err %v and the cause %v, want ErrMaxHold",
+				held.Err(), context.Cause(held.Context()))
 		}
 		if err := held.Extend(t.Context(), time.Hour); !errors.Is(err, lock.ErrMaxHold) {
-			t.Errorf("Extend: %v", err)
+			t.Errorf("Extend after MaxHold: got %v, want ErrMaxHold", err)
 		}
 		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrTakenByOther) {
-			t.Errorf("Release: %v", err)
+			t.Errorf("Release after MaxHold: got %v, want ErrTakenByOther", err)
 		}
 		if next == nil {
 			return
 		}
 		if err := next.Release(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("the release by the next holder: got %v, want no error", err)
 		}
 	})
 }
@@ -326,10 +336,10 @@ func TestNoServer(t *testing.T) {
 		"ForceRelease": func() error { _, err := l.ForceRelease(ctx, "key"); return err },
 	} {
 		if err := call(); !errors.Is(err, script.ErrNotExecuted) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s without a server: got %v, want ErrNotExecuted", name, err)
 		}
 	}
 	if got := l.Stats(); got != (lock.Stats{Failed: 3}) {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 3 failed", got)
 	}
 }

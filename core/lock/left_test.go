@@ -36,7 +36,7 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 			}
 			wg.Go(func() {
 				if err := l.Do(ctx, key, func(context.Context) error { return nil }); err != nil {
-					t.Error(err)
+					t.Errorf("Do of %s: got %v, want no error", key, err)
 				}
 			})
 			redistest.Await(t, 10*time.Second, "it to wait", func() bool { return l.Stats().Waiting == 1 })
@@ -44,14 +44,14 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 				redistest.Await(t, 10*time.Second, "it to listen", func() bool { channels, subscriptions := heard(l); return channels > 0 && subscriptions > 0 })
 			}
 			if err := held.Release(ctx); err != nil {
-				t.Error(err)
+				t.Errorf("the release of %s: got %v, want no error", key, err)
 			}
 			wg.Wait()
 		}
 		for i, l := range two {
 			l.queues.mu.Lock()
 			if n := len(l.queues.entries); n != 0 {
-				t.Errorf("locker %d remembers %d keys", i, n)
+				t.Errorf("locker %d remembers %d keys, want 0", i, n)
 			}
 			l.queues.mu.Unlock()
 			redistest.Await(t, 10*time.Second, "the channels and subscriptions to be forgotten", func() bool {

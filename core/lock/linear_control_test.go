@@ -178,7 +178,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 					want = porcupine.Illegal
 				}
 				if got := history.Check(model, d.Ops(), end); got != want {
-					t.Errorf("%s, %s, stream %d: the history is %s, not %s", name, schedule, stream, got, want)
+					t.Errorf("%s, %s, stream %d: got a history that is %s, want %s", name, schedule, stream, got, want)
 				}
 			}
 		}

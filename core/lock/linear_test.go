@@ -118,7 +118,7 @@ func (w *worker) acquire(ctx context.Context, t *testing.T, key string, wait boo
 	case errors.Is(err, lock.ErrHeld):
 		w.recorder.Add(w.id, a, call, told{err: err})
 	case !isUnknown(err):
-		t.Errorf("acquire: %v", err)
+		t.Errorf("acquire: got %v, want a grant, ErrHeld or an unknown end", err)
 	}
 	doubts := sent.Doubts()
 	if errors.Is(err, script.ErrMaybeExecuted) {
@@ -142,7 +142,7 @@ func (w *worker) extend(ctx context.Context, t *testing.T, p *possession) {
 	case err == nil, p.lost:
 		w.recorder.Add(w.id, asked{extends, p.key, p.hold}, call, told{err: err, fence: p.Fence()})
 	case !isUnknown(err):
-		t.Errorf("extend: %v", err)
+		t.Errorf("extend: got %v, want no error, a loss or an unknown end", err)
 	}
 }
 
@@ -157,7 +157,7 @@ func (w *worker) release(ctx context.Context, t *testing.T, p possession) {
 	case err == nil, isLoss(err):
 		w.recorder.Add(w.id, asked{releases, p.key, p.hold}, call, told{err: err, fence: p.Fence()})
 	default:
-		t.Errorf("release: %v", err)
+		t.Errorf("release: got %v, want no error, a loss or an unknown end", err)
 	}
 }
 

@@ -44,7 +44,8 @@ func TestOneHolderAtATime(t *testing.T) {
 					err := lockers[i%3].Do(ctx, "key", func(ctx context.Context) error {
 						held, ok := lock.FromContext(ctx)
 						if holding || !ok || held.Fence() <= last {
-							t.Errorf("two hold it, or the fence went back: %v, %v", holding, ok)
+							t.Errorf("in Do: got another holder %v, a lock %v, want false, true and a fence above %d",
+								holding, ok, last)
 						}
 						holding, last = true, held.Fence()
 						err := rdb.Ping(ctx).Err() // the work, during which others ask
@@ -52,7 +53,7 @@ func TestOneHolderAtATime(t *testing.T) {
 						return errors.Join(err, ctx.Err())
 					})
 					if err != nil {
-						t.Error(err)
+						t.Errorf("Do: got %v, want no error", err)
 					}
 				}
 			})
@@ -60,7 +61,7 @@ func TestOneHolderAtATime(t *testing.T) {
 		wg.Wait()
 		for _, l := range lockers {
 			if got := l.Stats(); got != (lock.Stats{Granted: 80}) {
-				t.Errorf("%+v", got)
+				t.Errorf("got stats %+v, want 80 granted", got)
 			}
 		}
 	})
@@ -73,34 +74,36 @@ func TestTry(t *testing.T) {
 		l := locker(t, rdb, prefix, nil)
 		first, err := l.Try(ctx, "key")
 		if err != nil || first.Err() != nil || first.Context().Err() != nil || first.Fence() == 0 {
-			t.Fatal(err)
+			t.Fatalf("Try of a free key: got %v, want a lock that is held", err)
 		}
 		if other, err := l.Try(ctx, "key"); other != nil || !errors.Is(err, lock.ErrHeld) {
-			t.Fatal(other, err)
+			t.Fatalf("Try of a held key: got %v, %v, want no lock and ErrHeld", other, err)
 		}
 		if err := first.Extend(ctx, time.Minute); err != nil {
-			t.Error(err)
+			t.Errorf("Extend: got %v, want no error", err)
 		}
 		state, err := l.Inspect(ctx, "key")
 		if err != nil || !state.Held || state.Holds != 1 || state.Fence != first.Fence() || state.Lease < 59*time.Second {
-			t.Errorf("%+v %v", state, err)
+			t.Errorf("Inspect: got %+v, %v, want 1 hold with the fence %d for about a minute",
+				state, err, first.Fence())
 		}
 		if err := first.Release(ctx); err != nil {
-			t.Error(err)
+			t.Errorf("Release: got %v, want no error", err)
 		}
 		if err := first.Release(ctx); err != nil || !errors.Is(first.Err(), lock.ErrReleased) ||
 			!errors.Is(context.Cause(first.Context()), lock.ErrReleased) {
-			t.Error(err, first.Err(), first.Context().Err())
+			t.Errorf("a second Release: got %v, Err %v, the Context's %v, want no error, and ErrReleased",
+				err, first.Err(), first.Context().Err())
 		}
 		second, err := l.Try(ctx, "key")
 		if err != nil || second.Fence() <= first.Fence() {
-			t.Fatal(err)
+			t.Fatalf("Try of a released key: got %v, want a lock with a larger fence", err)
 		}
 		if was, err := l.ForceRelease(ctx, "key"); !was || err != nil {
-			t.Error(was, err)
+			t.Errorf("ForceRelease: got %v, %v, want true and no error", was, err)
 		}
 		if err := second.Release(ctx); !errors.Is(err, lock.ErrLost) {
-			t.Error(err)
+			t.Errorf("Release after ForceRelease: got %v, want ErrLost", err)
 		}
 	})
 }
@@ -118,7 +121,7 @@ func TestWarmAsksWhateverTheClient(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := l.Warm(ctx); err == nil {
-			t.Errorf("%T: it is warm without a Redis", client)
+			t.Errorf("Warm of a %T without Redis: got no error, want one", client)
 		}
 	}
 }

@@ -37,14 +37,15 @@ func TestToldBeforeTheLeaseLapses(t *testing.T) {
 						defer m.Close()
 						rdb := redistest.BubbleClient(t, m)
 						if left, taken := toldOfTheCut(t, rdb, rdb, "p", how, plain); left <= 0 || left > 100*time.Millisecond || !errors.Is(taken, lock.ErrHeld) {
-							t.Errorf("%v were left of the lease, and another says %v", left, taken)
+							t.Errorf("got %v left of the lease and %v for another, want up to 100ms and ErrHeld",
+								left, taken)
 						}
 					})
 				})
 				t.Run("standalone", func(t *testing.T) {
 					t.Parallel()
 					if left, _ := toldOfTheCut(t, srv.Client(t), srv.Admin(t), srv.Prefix(t), how, plain); left < -5*time.Second || left > time.Second { // the last renewal may have been on its way for a while
-						t.Errorf("%v were left of the lease", left)
+						t.Errorf("got %v left of the lease, want from -5s to 1s", left)
 					}
 				})
 			})
@@ -73,15 +74,16 @@ func toldOfTheCut(t *testing.T, client, admin *redis.Client, prefix, how string,
 	left = admin.PTTL(t.Context(), prefix+":lock:test:{key}").Val() - keep
 	_, taken = other.Try(t.Context(), "key")
 	if !errors.Is(context.Cause(held.Context()), lock.ErrExpired) || !errors.Is(held.Err(), lock.ErrExpired) {
-		t.Error(context.Cause(held.Context()), held.Err())
+		t.Errorf("a holder that is cut off: got the cause %v and Err %v, want ErrExpired",
+			context.Cause(held.Context()), held.Err())
 	}
 	if err := held.Release(t.Context()); !errors.Is(err, lock.ErrExpired) {
-		t.Errorf("Release: %v", err)
+		t.Errorf("Release by a holder that is cut off: got %v, want ErrExpired", err)
 	}
 	rdb.Mend()
 	redistest.Await(t, 10*time.Second, "the end of it", func() bool { return l.Stats().Undoing == 0 })
 	if got := l.Stats(); got.Granted != 1 || got.Lost != 1 || got.Holding != 0 || got.Lapsing != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 1 granted, 1 lost, 0 holding and 0 lapsing", got)
 	}
 	return left, taken
 }
@@ -93,7 +95,7 @@ func TestToldOfTheLoss(t *testing.T) {
 	type end func(t *testing.T, admin redis.UniversalClient, other *lock.Locker, key string)
 	force := func(t *testing.T, _ redis.UniversalClient, other *lock.Locker, _ string) {
 		if was, err := other.ForceRelease(t.Context(), "key"); err != nil || !was {
-			t.Error(was, err)
+			t.Errorf("ForceRelease: got %v, %v, want true and no error", was, err)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -108,13 +110,13 @@ func TestToldOfTheLoss(t *testing.T) {
 		"taken over": {func(t *testing.T, admin redis.UniversalClient, other *lock.Locker, key string) {
 			force(t, admin, other, key)
 			if _, err := other.Try(t.Context(), "key"); err != nil {
-				t.Error(err)
+				t.Errorf("Try by another locker: got %v, want no error", err)
 			}
 		}, lock.ErrTakenByOther, 0},
 		"deleted and taken over": {func(t *testing.T, admin redis.UniversalClient, other *lock.Locker, key string) {
 			admin.Del(t.Context(), key)
 			if _, err := other.Try(t.Context(), "key"); err != nil {
-				t.Error(err)
+				t.Errorf("Try by another locker: got %v, want no error", err)
 			}
 		}, lock.ErrTakenByOther, 0},
 		"lapsed by an operator": {func(t *testing.T, admin redis.UniversalClient, _ *lock.Locker, key string) {
@@ -148,29 +150,30 @@ func TestToldOfTheLoss(t *testing.T) {
 				}
 				<-ctx.Done()
 				if took, most := time.Since(began), ttl/3+budget+c.sloth+4*stood(); took > most {
-					t.Errorf("told after %v, and not %v", took, most)
+					t.Errorf("the holder was told after %v, want %v at most", took, most)
 				}
 				if !told(context.Cause(ctx)) || !told(held.Err()) {
-					t.Errorf("%v, %v", context.Cause(ctx), held.Err())
+					t.Errorf("the holder was told: got the cause %v and Err %v, want %v",
+						context.Cause(ctx), held.Err(), c.want)
 				}
 				if err := held.Release(t.Context()); !told(err) {
-					t.Errorf("Release: %v", err)
+					t.Errorf("Release of a lost lock: got %v, want %v", err, c.want)
 				}
 				if second.Err() != nil {
-					t.Errorf("the lock of another key: %v", second.Err())
+					t.Errorf("the lock of another key: got Err %v, want nil", second.Err())
 				}
 				if err := second.Release(t.Context()); err != nil {
-					t.Error(err)
+					t.Errorf("the release of another key: got %v, want no error", err)
 				}
 				if got := l.Stats(); got.Granted != 2 || got.Lost != 1 || got.Holding != 0 {
-					t.Errorf("%+v", got)
+					t.Errorf("got stats %+v, want 2 granted, 1 lost and 0 holding", got)
 				}
 				if name == "of another type" {
 					if _, err := l.Try(t.Context(), "key"); !errors.Is(err, script.ErrFailed) {
-						t.Errorf("Try of a key of another type: %v", err)
+						t.Errorf("Try of a key of another type: got %v, want ErrFailed", err)
 					}
 					if _, err := l.Inspect(t.Context(), "key"); !errors.Is(err, script.ErrFailed) {
-						t.Errorf("Inspect of a key of another type: %v", err)
+						t.Errorf("Inspect of a key of another type: got %v, want ErrFailed", err)
 					}
 				}
 			})
@@ -231,7 +234,7 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 	for _, takenOver := range []bool{false, true} {
 		c := redistest.StartChild(t, "sleeper", srv.Addr(), prefix)
 		if line := c.Line(t); line != "held" {
-			t.Fatal(line)
+			t.Fatalf("the child: got %q, want \"held\"", line)
 		}
 		if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -257,11 +260,11 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		if line := c.Line(t); line != want {
-			t.Errorf("the child says %q, not %q", line, want)
+			t.Errorf("the child after its pause: got %q, want %q", line, want)
 		}
 		if held != nil {
 			if err := held.Release(t.Context()); err != nil {
-				t.Errorf("the lock of who took it over: %v", err)
+				t.Errorf("the release by the next holder: got %v, want no error", err)
 			}
 		}
 	}
@@ -298,10 +301,11 @@ func TestReleaseGoesOn(t *testing.T) {
 			err := held.Release(t.Context())
 			took := time.Since(began)
 			if !errors.Is(err, script.ErrMaybeExecuted) && !errors.Is(err, script.ErrNotExecuted) || took > 2*budget+4*stood() {
-				t.Errorf("Release says %v after %v", err, took)
+				t.Errorf("a release to a stopped server: got %v after %v, want it unanswered within about %v",
+					err, took, 2*budget)
 			}
 			if !errors.Is(held.Err(), lock.ErrReleased) {
-				t.Error(held.Err())
+				t.Errorf("a lock that is released: got Err %v, want ErrReleased", held.Err())
 			}
 			done <- struct{}{}
 		}()
@@ -310,7 +314,7 @@ func TestReleaseGoesOn(t *testing.T) {
 		<-done
 	}
 	if got := l.Stats(); got.Holding != 0 || got.Undoing != len(all) || got.Lost != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 0 holding, %d undoing and 0 lost", got, len(all))
 	}
 	srv.Resume(t)
 	began := time.Now()
@@ -357,38 +361,38 @@ func TestFullServer(t *testing.T) {
 			want = lock.ErrHeld
 		}
 		if _, err := other.Try(t.Context(), key); !errors.Is(err, want) {
-			t.Errorf("%s: %v", key, err)
+			t.Errorf("Try of %s on a full server: got %v, want %v", key, err, want)
 		}
 	}
 	if state, err := other.Inspect(t.Context(), "fresh"); err != nil || state != (lock.State{}) {
-		t.Errorf("%+v, %v", state, err)
+		t.Errorf("Inspect on a full server: got %+v, %v, want no record", state, err)
 	}
 	if err := released.Release(t.Context()); err != nil {
-		t.Errorf("Release: %v", err)
+		t.Errorf("Release on a full server: got %v, want no error", err)
 	}
 	if _, err := other.Try(t.Context(), "released"); !errors.Is(err, script.ErrNotExecuted) {
-		t.Errorf("of a free record: %v", err)
+		t.Errorf("Try of a free record on a full server: got %v, want ErrNotExecuted", err)
 	}
 	if was, err := other.ForceRelease(t.Context(), "forced"); err != nil || !was {
-		t.Errorf("ForceRelease: %v, %v", was, err)
+		t.Errorf("ForceRelease on a full server: got %v, %v, want true and no error", was, err)
 	}
 	if err := forced.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release of what was forced: %v", err)
+		t.Errorf("Release of what was forced: got %v, want ErrLost", err)
 	}
 	if err := renewed.Extend(t.Context(), 3*time.Second); err != nil {
-		t.Errorf("Extend: %v", err)
+		t.Errorf("Extend on a full server: got %v, want no error", err)
 	}
 	if err := renewed.Extend(t.Context(), time.Minute); !errors.Is(err, script.ErrNotExecuted) {
-		t.Errorf("Extend to longer than ever: %v", err)
+		t.Errorf("Extend to longer than ever: got %v, want ErrNotExecuted", err)
 	}
 	redistest.Await(t, 10*time.Second, "longer than a lease", func() bool { return time.Since(began) > 4*time.Second })
 	if state, err := other.Inspect(t.Context(), "renewed"); renewed.Err() != nil || err != nil || !state.Held {
-		t.Errorf("it was not renewed: %v, %+v, %v", renewed.Err(), state, err)
+		t.Errorf("a lock on a full server: got Err %v, %+v, %v, want it renewed and held", renewed.Err(), state, err)
 	}
 	setMemory("1gb")
 	for _, key := range []string{"fresh", "released", "forced"} {
 		if _, err := other.Try(t.Context(), key); err != nil {
-			t.Errorf("%s, with memory: %v", key, err)
+			t.Errorf("Try of %s with memory again: got %v, want no error", key, err)
 		}
 	}
 	if err := admin.FlushAll(t.Context()).Err(); err != nil {
@@ -396,9 +400,9 @@ func TestFullServer(t *testing.T) {
 	}
 	<-renewed.Context().Done()
 	if !errors.Is(renewed.Err(), lock.ErrLost) {
-		t.Errorf("after FLUSHALL: %v", renewed.Err())
+		t.Errorf("after FLUSHALL: got Err %v, want ErrLost", renewed.Err())
 	}
 	if err := renewed.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("after FLUSHALL: Release: %v", err)
+		t.Errorf("Release after FLUSHALL: got %v, want ErrLost", err)
 	}
 }

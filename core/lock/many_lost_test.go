@@ -62,7 +62,8 @@ func TestManyLostTriesAreAllTakenBack(t *testing.T) {
 				held, err := l.Try(ctx, fmt.Sprint(j))
 				cancel()
 				if held != nil || !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("Try of the lock %d, whose reply is lost, returned %v, %v", j, held, err)
+					t.Errorf("Try of the lock %d, whose reply is lost: got %v, %v, want no lock and DeadlineExceeded",
+						j, held, err)
 				}
 			}
 		})
@@ -80,7 +81,7 @@ func TestManyLostTriesAreAllTakenBack(t *testing.T) {
 			return err == nil
 		})
 		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("the release of the lock %d: got %v, want no error", j, err)
 		}
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// inner is a Redis within a bubble of synctest. It notes when it was told to
-// SUBSCRIBE and to PUBLISH, as does not what its scripts publish; and refuses
-// either, or ends the connection on it, where told to.
+// inner is a Redis within a bubble of synctest. It notes when a client tells it to
+// SUBSCRIBE or to PUBLISH, but not what its scripts publish; and refuses either,
+// or ends the connection on it, where told to.
 type inner struct {
 	*miniredis.Miniredis
 	dialer *deafDialer
@@ -86,7 +86,7 @@ func (in *inner) waits(t *testing.T, delay time.Duration, f func()) {
 	f()
 	release(t, held)
 	if err := <-granted; err != nil {
-		t.Error(err)
+		t.Errorf("Do by the waiter: got %v, want no error", err)
 	}
 	time.Sleep(time.Minute) // until nobody subscribes any more
 	synctest.Wait()
@@ -102,7 +102,7 @@ func TestADeafConnectionIsGivenUp(t *testing.T) {
 		in.waits(t, delay, func() {
 			time.Sleep(10*silence + silence/2)
 			if subscribed, pings := in.received("SUBSCRIBE"), in.received("PING"); len(subscribed) != 1 || len(pings) != 10 {
-				t.Errorf("%d subscriptions, %d pings", len(subscribed), len(pings))
+				t.Errorf("got %d subscriptions and %d pings, want 1 and 10", len(subscribed), len(pings))
 			}
 			in.dialer.deaf.Store(true)
 			deaf := time.Now()
@@ -111,7 +111,8 @@ func TestADeafConnectionIsGivenUp(t *testing.T) {
 			time.Sleep(delay)
 			subscribed := in.received("SUBSCRIBE")
 			if len(subscribed) < 2 || subscribed[1].Sub(deaf) < silence || subscribed[1].Sub(deaf) > 2*silence+delay {
-				t.Errorf("it was deaf from %v on, and subscribed %v", deaf, subscribed)
+				t.Errorf("deaf from %v on: got subscriptions at %v, want the second %v to %v later",
+					deaf, subscribed, silence, 2*silence+delay)
 			}
 		})
 	})
@@ -127,11 +128,11 @@ func TestARefusalIsRememberedForAMinute(t *testing.T) {
 			in.waits(t, 100*time.Millisecond, func() {
 				time.Sleep(time.Minute - time.Second)
 				if n := len(in.received(command)); n != 1 {
-					t.Errorf("%s was refused %d times in a minute", command, n)
+					t.Errorf("got %d attempts at %s in a minute, want 1", n, command)
 				}
 				time.Sleep(2 * time.Second)
 				if n := len(in.received(command)); n != 2 {
-					t.Errorf("%s was refused %d times in more than a minute", command, n)
+					t.Errorf("got %d attempts at %s in more than a minute, want 2", n, command)
 				}
 			})
 		})
@@ -150,11 +151,11 @@ func TestAFailedSubscriptionIsPutOff(t *testing.T) {
 			at := in.received("SUBSCRIBE")
 			for i := range at[2:] { // go-redis itself tries a second time at once
 				if after := at[i+2].Sub(at[i]); after < time.Second {
-					t.Errorf("again after %v", after)
+					t.Errorf("got an attempt %v after the last but one, want 1s at least", after)
 				}
 			}
 			if len(at) < seconds/2 {
-				t.Errorf("%d attempts in %d s", len(at), seconds)
+				t.Errorf("got %d attempts in %d s, want %d at least", len(at), seconds, seconds/2)
 			}
 		})
 	})
@@ -168,12 +169,13 @@ func TestAfterAFailureAllIsProvenAnew(t *testing.T) {
 		in.waits(t, 100*time.Millisecond, func() {
 			time.Sleep(time.Second)
 			if n := len(in.received("PUBLISH")); n != 1 {
-				t.Errorf("proven %d times", n)
+				t.Errorf("got %d proofs of the connection, want 1", n)
 			}
 			in.dialer.hangUp()
 			time.Sleep(5 * time.Second)
 			if subscribed, n := in.received("SUBSCRIBE"), len(in.received("PUBLISH")); len(subscribed) < 2 || n != 2 {
-				t.Errorf("proven %d times for subscriptions at %v", n, subscribed)
+				t.Errorf("got %d proofs and subscriptions at %v, want 2 proofs and at least 2 subscriptions",
+					n, subscribed)
 			}
 		})
 	})

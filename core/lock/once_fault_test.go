@@ -47,7 +47,8 @@ func TestOnceOfALostReply(t *testing.T) {
 						return nil
 					})
 					if !ran || runs != 1 || err != nil || proxy.Lost() != 1 {
-						t.Errorf("ran %v, %d times, %v; %d replies were lost", ran, runs, err, proxy.Lost())
+						t.Errorf("Once: got ran %v, %d runs, %v and %d replies lost, want true, 1, no error and 1",
+							ran, runs, err, proxy.Lost())
 					}
 					assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, rerun, false)
 				})
@@ -76,11 +77,11 @@ func TestOnceOfAStartThatNobodyHears(t *testing.T) {
 		assertRan(t, patient(t, rdb, prefix), "warm", tick, lock.Never, true)
 		proxy.Lose(redistest.Silence, 1, "evalsha")
 		ran, err := l.Once(t.Context(), "job", tick, lock.Never, func(context.Context) error {
-			t.Error("it runs")
+			t.Error("Once with Never: got a run though the start has no answer, want none")
 			return nil
 		})
 		if ran || !errors.Is(err, script.ErrMaybeExecuted) {
-			t.Errorf("%v, %v", ran, err)
+			t.Errorf("Once with Never: got ran %v, %v, want false and ErrMaybeExecuted", ran, err)
 		}
 		redistest.Await(t, 20*time.Second, "the start to be taken back", func() bool { return l.Stats().Undone == 1 })
 		assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, lock.Never, true)
@@ -95,7 +96,7 @@ func TestOnceOfAStartThatNobodyHears(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if ran, err := l.Once(ctx, "job", tick, lock.Never, fine); ran || err != context.DeadlineExceeded {
-			t.Errorf("%v, %v", ran, err)
+			t.Errorf("Once until its deadline: got ran %v, %v, want false and DeadlineExceeded", ran, err)
 		}
 		redistest.Await(t, 20*time.Second, "the start to be taken back", func() bool { return l.Stats().Undone == 1 })
 		assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, lock.Never, true)
@@ -112,7 +113,8 @@ func TestOnceOfAStartThatNobodyHears(t *testing.T) {
 			return nil
 		})
 		if !ran || runs != 1 || err != nil || proxy.Lost() != 1 {
-			t.Errorf("ran %v, %d times, %v; %d replies were lost", ran, runs, err, proxy.Lost())
+			t.Errorf("Once: got ran %v, %d runs, %v and %d replies lost, want true, 1, no error and 1",
+				ran, runs, err, proxy.Lost())
 		}
 		assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, lock.Again, false)
 	})
@@ -133,10 +135,10 @@ func TestOnceOfAnEndThatNobodyHears(t *testing.T) {
 				return nil
 			})
 			if !ran || !errors.Is(err, script.ErrMaybeExecuted) {
-				t.Errorf("%v, %v", ran, err)
+				t.Errorf("Once whose end has no answer: got ran %v, %v, want true and ErrMaybeExecuted", ran, err)
 			}
 			if n := l.Stats().Undoing; n != 1 {
-				t.Errorf("%d ends go on in the background", n)
+				t.Errorf("got %d ends in the background, want 1", n)
 			}
 			srv.Resume(t)
 			// With Again it waits for as long as the first has not completed.
@@ -162,12 +164,13 @@ func TestOnceWhileRedisIsAway(t *testing.T) {
 	ran, err := a.Once(brief, "away", tick, lock.Again, fine)
 	// The deadline may cut its last call short at any moment.
 	if _, unheard := errors.AsType[*script.Error](err); ran || !errors.Is(err, context.DeadlineExceeded) || !unheard {
-		t.Errorf("%v, %v", ran, err)
+		t.Errorf("Once with Again without Redis: got ran %v, %v, want false, DeadlineExceeded and a script.Error",
+			ran, err)
 	}
 	// A busy machine may not get to say in time that the last call was not sent.
 	ran, err = a.Once(t.Context(), "away", tick, lock.Never, fine)
 	if _, unheard := errors.AsType[*script.Error](err); ran || !unheard {
-		t.Errorf("%v, %v", ran, err)
+		t.Errorf("Once with Never without Redis: got ran %v, %v, want false and a script.Error", ran, err)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -186,7 +189,7 @@ func TestOnceWhileRedisIsAway(t *testing.T) {
 		<-begun
 		ran, err := b.Once(t.Context(), "job", tick, lock.Again, fine)
 		if ran || err != nil {
-			t.Errorf("who waits: %v, %v", ran, err)
+			t.Errorf("Once by the waiter: got ran %v, %v, want false and no error", ran, err)
 		}
 	}()
 	ran, err = a.Once(t.Context(), "job", tick, lock.Again, func(ctx context.Context) error {
@@ -199,7 +202,7 @@ func TestOnceWhileRedisIsAway(t *testing.T) {
 		return nil
 	})
 	if _, unheard := errors.AsType[*script.Error](err); !ran || !unheard {
-		t.Errorf("%v, %v", ran, err)
+		t.Errorf("Once without Redis at its end: got ran %v, %v, want true and a script.Error", ran, err)
 	}
 	srv.Start(t)
 	<-done
@@ -224,12 +227,13 @@ func TestOnceOnAFullServer(t *testing.T) {
 			brief, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			if ran, err := l.Once(brief, job+"-other", tick, rerun, fine); ran || !errors.Is(err, script.ErrNotExecuted) {
-				t.Errorf("in full memory a tick begins: %v, %v", ran, err)
+				t.Errorf("Once of another tick in full memory: got ran %v, %v, want false and ErrNotExecuted",
+					ran, err)
 			}
 			return nil
 		})
 		if !ran || err != nil {
-			t.Errorf("%v: %v, %v", rerun, ran, err)
+			t.Errorf("%v: Once in full memory: got ran %v, %v, want true and no error", rerun, ran, err)
 		}
 		assertRan(t, l, job, tick, rerun, false)
 		if err := admin.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {

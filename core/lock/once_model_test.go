@@ -169,7 +169,8 @@ func TestOnceIsItsModel(t *testing.T) {
 				said += fmt.Sprintf("%d: the clock was set back\n", m.now-m.tick)
 			}
 			if lives := rdb.PTTL(t.Context(), key).Val(); err != nil || got != want || lives != m.lives() {
-				t.Fatalf("%s: %d, and not %d; lives for %v, and not %v; %v\n%s", mode, got, want, lives, m.lives(), err, said)
+				t.Fatalf("%s: got %d, want %d; the record lives for %v, want %v; %v\n%s",
+					mode, got, want, lives, m.lives(), err, said)
 			}
 			m.now += []int64{0, 0, 0, 1, 500, 999, 1000}[r.IntN(7)]
 		}

@@ -111,7 +111,7 @@ func (c *crew) muster() {
 			c.coming--
 			c.ready = append(c.ready, s.by)
 		case <-time.After(time.Minute):
-			c.t.Fatal("a process did not start within a minute")
+			c.t.Fatalf("got %d processes not ready after a minute, want all ready", c.coming)
 		}
 	}
 }
@@ -168,13 +168,13 @@ func (c *crew) tick(tick int64, h harm) (sum tally) {
 		case <-act:
 			then()
 		case <-bound:
-			c.t.Fatalf("after a minute, %d processes are still at tick %d: %+v", len(at), tick, sum)
+			c.t.Fatalf("after a minute: got %d processes still at tick %d, want 0: %+v", len(at), tick, sum)
 		case s := <-c.says:
 			switch s.words[0] {
 			case "began":
 				fence, err := strconv.ParseInt(s.words[1], 10, 64)
 				if err != nil {
-					c.t.Fatal(s.words)
+					c.t.Fatalf("a process: got the words %q, want \"began\" and a fence", s.words)
 				}
 				sum.fences = append(sum.fences, fence)
 				if victim == nil && h == killRunner {
@@ -194,7 +194,7 @@ func (c *crew) tick(tick int64, h harm) (sum tally) {
 				at = slices.DeleteFunc(at, func(p *redistest.Child) bool { return p == s.by })
 			case "gone":
 				if dying--; dying < 0 {
-					c.t.Fatal("a process ended by itself")
+					c.t.Fatal("a process ended by itself, want only those that are killed to end")
 				}
 				gone := func(p *redistest.Child) bool { return p == s.by }
 				at, c.ready = slices.DeleteFunc(at, gone), slices.DeleteFunc(c.ready, gone)
@@ -233,13 +233,13 @@ func TestOnceInManyProcesses(t *testing.T) {
 				sum := c.tick(at, h)
 				switch {
 				case rerun == lock.Never && len(sum.fences) > 1:
-					t.Errorf("tick %d was begun %d times", i, len(sum.fences))
+					t.Errorf("tick %d: got %d runs, want 1 at most", i, len(sum.fences))
 				case len(slices.Compact(slices.Sorted(slices.Values(sum.fences)))) != len(sum.fences):
-					t.Errorf("tick %d: the fences are %v", i, sum.fences)
+					t.Errorf("tick %d: got the fences %v, want no two alike", i, sum.fences)
 				case sum.completed > 1:
-					t.Errorf("tick %d completed %d times", i, sum.completed)
+					t.Errorf("tick %d: got %d runs that completed, want 1 at most", i, sum.completed)
 				case sum.completed+sum.unheard == 0 && h != killRunner && h != killAny:
-					t.Errorf("tick %d did not complete: %+v", i, sum)
+					t.Errorf("tick %d: got %+v, want one that completed, or may have", i, sum)
 				}
 				if rerun == lock.Again {
 					key := fmt.Sprintf("%s:lock:once:{job}:%d", prefix, at)
@@ -254,7 +254,7 @@ func TestOnceInManyProcesses(t *testing.T) {
 				all.fences = append(all.fences, sum.fences...)
 				all.completed, all.taken, all.unheard = all.completed+sum.completed, all.taken+sum.taken, all.unheard+sum.unheard
 			}
-			t.Logf("%d ticks: %d runs began, %d completed, %d were taken over, of %d nobody heard; %d processes were killed, %d stopped",
+			t.Logf("%d ticks: %d runs began, %d completed, %d were taken over, %d unheard; %d processes were killed, %d stopped",
 				ticks, len(all.fences), all.completed, all.taken, all.unheard, c.killed, c.stopped)
 		})
 	}

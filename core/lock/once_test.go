@@ -42,7 +42,7 @@ func assertRan(t *testing.T, l *lock.Locker, job string, tick time.Time, rerun l
 		return nil
 	})
 	if ran != want || called != want || err != nil {
-		t.Errorf("%v: ran %v, called %v, %v", rerun, ran, called, err)
+		t.Errorf("Once with %v: got ran %v, called %v, %v, want both %v and no error", rerun, ran, called, err, want)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestOnceRunsATickOnce(t *testing.T) {
 			ran, err := a.Once(t.Context(), job, tick, rerun, func(ctx context.Context) error {
 				held, ok := lock.FromContext(ctx)
 				if !ok || held.Fence() == 0 || held.Err() != nil {
-					t.Errorf("%v: in a run there is %v, %v", rerun, held, ok)
+					t.Errorf("%v: the lock of a run: got %v, %v, want one that is held", rerun, held, ok)
 				}
 				// Neither another tick nor another job waits for this one.
 				assertRan(t, b, job, tick.Add(time.Millisecond), rerun, true)
@@ -72,7 +72,7 @@ func TestOnceRunsATickOnce(t *testing.T) {
 				return nil
 			})
 			if !ran || err != nil {
-				t.Fatal(ran, err)
+				t.Fatalf("the first Once: got ran %v, %v, want true and no error", ran, err)
 			}
 			for _, l := range []*lock.Locker{a, b, b.As("somebody")} {
 				assertRan(t, l, job, tick, rerun, false)
@@ -80,7 +80,7 @@ func TestOnceRunsATickOnce(t *testing.T) {
 			}
 			key := fmt.Sprintf("%s:lock:test:{%s}:%d", prefix, job, tick.UnixMilli())
 			if n, err := admin.Exists(t.Context(), key).Result(); n != 1 || err != nil {
-				t.Errorf("%v: there is no %s: %v", rerun, key, err)
+				t.Errorf("%v: got %d records %s, %v, want 1", rerun, n, key, err)
 			}
 		}
 	})
@@ -109,12 +109,12 @@ func TestOnceAfterAFailure(t *testing.T) {
 					defer close(ended)
 					defer func() {
 						if p := recover(); (p != nil) != (way == "panic") {
-							t.Errorf("%s: panic %v", name, p)
+							t.Errorf("%s: recovered %v, want a panic: %t", name, p, way == "panic")
 						}
 					}()
 					ran, err := l.Once(t.Context(), name, tick, rerun, job)
 					if !ran || !errors.Is(err, map[string]error{"error": errJob, "release": lock.ErrReleased}[way]) {
-						t.Errorf("%s: %v, %v", name, ran, err)
+						t.Errorf("%s: Once: got ran %v, %v, want true and the error of the %s", name, ran, err, way)
 					}
 				}()
 				<-ended
@@ -123,7 +123,7 @@ func TestOnceAfterAFailure(t *testing.T) {
 			}
 		}
 		if stats := l.Stats(); stats.Holding != 0 || stats.Waiting != 0 || stats.Undoing != 0 {
-			t.Errorf("%+v", stats)
+			t.Errorf("got stats %+v, want 0 holding, waiting and undoing", stats)
 		}
 	})
 }
@@ -147,7 +147,8 @@ func TestOnceWaits(t *testing.T) {
 					brief, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 					defer cancel()
 					if ran, err := other.Once(brief, job, tick, rerun, fine); ran || err != context.DeadlineExceeded {
-						t.Errorf("%s: %v, %v", job, ran, err)
+						t.Errorf("%s: Once until its deadline: got ran %v, %v, want false and DeadlineExceeded",
+							job, ran, err)
 					}
 					go func() {
 						close(asked)
@@ -159,7 +160,7 @@ func TestOnceWaits(t *testing.T) {
 					return nil
 				})
 				if !ran || err != nil {
-					t.Fatal(ran, err)
+					t.Fatalf("%s: the first Once: got ran %v, %v, want true and no error", job, ran, err)
 				}
 				if rerun == lock.Again {
 					<-done
@@ -193,7 +194,7 @@ func TestOnceBeyondItsLease(t *testing.T) {
 func lapse(ctx context.Context, t *testing.T) {
 	<-ctx.Done()
 	if !errors.Is(context.Cause(ctx), lock.ErrExpired) {
-		t.Errorf("it ended by %v", context.Cause(ctx))
+		t.Errorf("a run beyond its lease: its Context ended by %v, want ErrExpired", context.Cause(ctx))
 	}
 }
 
@@ -205,7 +206,8 @@ func runAlone(t *testing.T, brief, other *lock.Locker, rerun lock.Rerun, end err
 		return end
 	})
 	if !ran || !errors.Is(err, end) || (err != nil) != errors.Is(err, lock.ErrExpired) {
-		t.Errorf("%s: %v, %v", job, ran, err)
+		t.Errorf("%s: Once beyond its lease: got ran %v, %v, want true and %v, with ErrExpired if an error",
+			job, ran, err, end)
 	}
 	assertRan(t, other, job, tick, rerun, end != nil && rerun == lock.Again)
 }
@@ -225,18 +227,19 @@ func runTakenOver(t *testing.T, brief, other *lock.Locker, end error) {
 				return end
 			})
 			if !errors.Is(err, end) {
-				t.Errorf("%s: %v", job, err)
+				t.Errorf("%s: Once by the other: got %v, want %v", job, err, end)
 			}
 		})
 		held, _ := lock.FromContext(ctx)
 		if fence := <-taken; fence <= held.Fence() {
-			t.Errorf("%s: the fence went from %d to %d", job, held.Fence(), fence)
+			t.Errorf("%s: the other run: got the fence %d, want more than %d", job, fence, held.Fence())
 		}
 		lapse(ctx, t)
 		return nil
 	})
 	if !ran || !errors.Is(err, lock.ErrTakenByOther) {
-		t.Errorf("%s: %v, %v", job, ran, err)
+		t.Errorf("%s: Once of a tick that was taken over: got ran %v, %v, want true and ErrTakenByOther",
+			job, ran, err)
 	}
 	close(firstOver)
 	wg.Wait()
@@ -267,30 +270,30 @@ func TestOnceSaysWhatIsWrong(t *testing.T) {
 			{ended, "job", aTick(), lock.Never, context.Canceled},
 		} {
 			ran, err := l.Once(c.ctx, c.job, c.tick, c.rerun, func(context.Context) error {
-				t.Errorf("%+v: it runs", c)
+				t.Errorf("%+v: got a run, want none", c)
 				return nil
 			})
 			if ran || !errors.Is(err, c.want) {
-				t.Errorf("%+v: %v, %v", c, ran, err)
+				t.Errorf("%+v: got ran %v, %v, want false and %v", c, ran, err, c.want)
 			}
 		}
 		if n := len(keysUnder(t, admin, prefix)); n != 0 {
-			t.Errorf("%d keys are left behind", n)
+			t.Errorf("got %d keys left behind, want 0", n)
 		}
 
 		tick := aTick()
 		ran, err := l.Once(t.Context(), "job", tick, lock.Again, func(ctx context.Context) error {
 			if again, err := l.Once(ctx, "job", tick, lock.Again, nil); again || !errors.Is(err, lock.ErrHeld) {
-				t.Errorf("a run that asks for its own tick: %v, %v", again, err)
+				t.Errorf("Once of its own tick in a run: got %v, %v, want false and ErrHeld", again, err)
 			}
 			other, err := l.Once(ctx, "other", tick, lock.Again, func(context.Context) error { return nil })
 			if !other || err != nil {
-				t.Errorf("a run that asks for another job: %v, %v", other, err)
+				t.Errorf("Once of another job in a run: got %v, %v, want true and no error", other, err)
 			}
 			return err
 		})
 		if !ran || err != nil {
-			t.Error(ran, err)
+			t.Errorf("the outer Once: got ran %v, %v, want true and no error", ran, err)
 		}
 	})
 }
@@ -349,7 +352,7 @@ func TestOnceRemembersLongEnough(t *testing.T) {
 					return held.Extend(ctx, time.Minute)
 				})
 				if !ran || err != nil {
-					t.Fatal(ran, err)
+					t.Fatalf("run %d: got ran %v, %v, want true and no error", n, ran, err)
 				}
 			}
 			runs(0)
@@ -359,14 +362,15 @@ func TestOnceRemembersLongEnough(t *testing.T) {
 						m.SetTime(at)
 						ran, err := other.Once(t.Context(), rerun.String(), tick, rerun, fine)
 						if late := !at.Before(tick.Add(lock.DefaultFenceRetention)); ran || late != errors.Is(err, lock.ErrLate) || !late && err != nil {
-							t.Fatalf("%v, %v after the tick: %v, %v", rerun, at.Sub(tick), ran, err)
+							t.Fatalf("%v, %v after the tick: got ran %v, %v, want false and ErrLate: %t",
+								rerun, at.Sub(tick), ran, err, late)
 						}
 					}
 				}
 			}
 			m.SetTime(ticks[2].Add(9 * day))
 			if keys := m.Keys(); len(keys) > 0 {
-				t.Errorf("left behind: %q", keys)
+				t.Errorf("got the keys %q left behind, want none", keys)
 			}
 		})
 	}
@@ -392,7 +396,7 @@ func TestOnceHealsItsTimeToLive(t *testing.T) {
 		}
 		for _, key := range keysUnder(t, admin, prefix) {
 			if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= time.Hour || ttl > 2*time.Hour+lock.DefaultLease {
-				t.Errorf("%s lives for %v", key, ttl)
+				t.Errorf("%s lives for %v, want more than 1h and at most %v", key, ttl, 2*time.Hour+lock.DefaultLease)
 			}
 		}
 	})

@@ -24,7 +24,7 @@ func TestTheEndOfARunWakesWhoWaits(t *testing.T) {
 				go func() {
 					ran, err := other.Once(t.Context(), job, tick, lock.Again, fine)
 					if ran != (end != nil) {
-						t.Errorf("%s: it runs for who has waited: %v", job, ran)
+						t.Errorf("%s: Once by the waiter: got ran %v, want %v", job, ran, end != nil)
 					}
 					told <- err
 				}()
@@ -32,15 +32,15 @@ func TestTheEndOfARunWakesWhoWaits(t *testing.T) {
 				return end
 			})
 			if !ran || !errors.Is(err, end) {
-				t.Errorf("%s: %v, %v", job, ran, err)
+				t.Errorf("%s: the first Once: got ran %v, %v, want true and %v", job, ran, err, end)
 			}
 			select {
 			case err := <-told:
 				if err != nil {
-					t.Errorf("%s: who has waited: %v", job, err)
+					t.Errorf("%s: Once by the waiter: got %v, want no error", job, err)
 				}
 			case <-time.After(soon):
-				t.Fatalf("a run that %s wakes nobody", job)
+				t.Fatalf("a run that %s: got no waiter woken within %v, want it woken", job, soon)
 			}
 		}
 	})

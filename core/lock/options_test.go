@@ -26,7 +26,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		rdb, &wrapped{rdb}, struct{ redis.UniversalClient }{rdb}, round, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}),
 	} {
 		if l, err := lock.New(fine, "n", nil); err != nil || l.Name() != "n" {
-			t.Errorf("%T: %v", fine, err)
+			t.Errorf("New with a %T: got %v, want a Locker of its name", fine, err)
 		}
 	}
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
@@ -70,19 +70,19 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	} {
 		l, err := lock.New(c.rdb, c.name, c.opts)
 		if l != nil {
-			t.Errorf("%s: there is a Locker", name)
+			t.Errorf("%s: got a Locker, want none", name)
 		}
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q is not in the error %v", name, want, err)
+				t.Errorf("%s: got the error %v, want one that says %q", name, err, want)
 			}
 		}
 	}
 	if _, err := lock.New(nil, "n", nil); !errors.Is(err, script.ErrClient) {
-		t.Errorf("a nil client: %v", err)
+		t.Errorf("New with a nil client: got %v, want ErrClient", err)
 	}
 	if _, err := lock.New(ring, "n", nil); !errors.Is(err, script.ErrClient) {
-		t.Errorf("a Ring: %v", err)
+		t.Errorf("New with a Ring: got %v, want ErrClient", err)
 	}
 }
 
@@ -122,21 +122,21 @@ func TestOptionsAtTheirEnds(t *testing.T) {
 	} {
 		l, err := lock.New(rdb, "n", c.opts)
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: New: got %v, want no error", name, err)
 		}
 		key := strings.ReplaceAll(name, " ", "-")
 		held, err := l.Acquire(t.Context(), key)
 		if err != nil || held.Err() != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: Acquire: got %v, want a lock that is held", name, err)
 		}
 		if ttl := m.TTL("neap:lock:n:{" + key + "}"); ttl != c.ttl {
-			t.Errorf("%s: the record lives for %v, not %v", name, ttl, c.ttl)
+			t.Errorf("%s: the record lives for %v, want %v", name, ttl, c.ttl)
 		}
 		if err := held.Extend(t.Context(), lock.MaxLease); err != nil || held.Err() != nil || held.Context().Err() != nil {
-			t.Errorf("%s: extended: %v, %v", name, err, held.Err())
+			t.Errorf("%s: Extend: got %v and Err %v, want none", name, err, held.Err())
 		}
 		if err := held.Release(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Release: got %v, want no error", name, err)
 		}
 	}
 }
@@ -150,14 +150,14 @@ func TestOptionsAreCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if opts.Budget != 0 || opts.Wait != 0 {
-		t.Errorf("New has changed its caller's options: %+v", opts)
+		t.Errorf("the caller's options after New: got %+v, want them unchanged", opts)
 	}
 	if _, err := l.Try(t.Context(), "before"); err != nil {
 		t.Fatal(err)
 	}
 	opts.Lease = time.Second
 	if _, err := l.Try(t.Context(), "before"); !errors.Is(err, lock.ErrHeld) {
-		t.Errorf("with the options changed: %v", err)
+		t.Errorf("Try with the options changed: got %v, want ErrHeld", err)
 	}
 	if got := m.TTL("neap:lock:n:{before}"); got <= time.Minute {
 		t.Errorf("the record lives for %v, want more than the lease of the options when they were given", got)
@@ -179,10 +179,10 @@ func TestBadArguments(t *testing.T) {
 	}
 	for name, call := range calls {
 		if err := call(l, ""); !errors.Is(err, lock.ErrKey) {
-			t.Errorf("%s of no key: %v", name, err)
+			t.Errorf("%s without a key: got %v, want ErrKey", name, err)
 		}
 		if err := call(l.As(""), "key"); !errors.Is(err, lock.ErrOwner) {
-			t.Errorf("%s for no owner: %v", name, err)
+			t.Errorf("%s with an empty owner: got %v, want ErrOwner", name, err)
 		}
 	}
 	held, err := l.Try(ctx, "key")
@@ -191,14 +191,14 @@ func TestBadArguments(t *testing.T) {
 	}
 	for _, ttl := range []time.Duration{math.MinInt64, -1, 0, lock.MinLease - 1, lock.MaxLease + 1, math.MaxInt64} {
 		if err := held.Extend(ctx, ttl); !errors.Is(err, lock.ErrLease) {
-			t.Errorf("Extend by %v: %v", ttl, err)
+			t.Errorf("Extend by %v: got %v, want ErrLease", ttl, err)
 		}
 	}
 	if err := held.Release(ctx); err != nil {
-		t.Error(err)
+		t.Errorf("Release: got %v, want no error", err)
 	}
 	if got := l.Stats(); got != (lock.Stats{Granted: 1}) {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 1 granted", got)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestTheBudgetIsAThirdOfTheLeaseAtMost(t *testing.T) {
 				began := time.Now()
 				_, err := l.Try(t.Context(), "key")
 				if took := time.Since(began); !errors.Is(err, script.ErrMaybeExecuted) || took != time.Second {
-					t.Errorf("%v after %v", err, took)
+					t.Errorf("Try: got %v after %v, want ErrMaybeExecuted after 1s", err, took)
 				}
 				synctest.Wait() // for what takes back a grant that nobody was told of
 			})

@@ -32,7 +32,7 @@ func TestReentry(t *testing.T) {
 				t.Helper()
 				for i, other := range others {
 					if _, err := other.Try(ctx, "key"); !errors.Is(err, lock.ErrHeld) {
-						t.Errorf("%v: other %d: %v", order, i, err)
+						t.Errorf("%v: Try by other %d: got %v, want ErrHeld", order, i, err)
 					}
 				}
 			}
@@ -46,16 +46,17 @@ func TestReentry(t *testing.T) {
 				excluded()
 				state, err := l.Inspect(ctx, "key")
 				if err != nil || state.Owner != "a" || state.Holds != i+1 || state.Fence != holds[0].Fence() || held.Fence() != holds[0].Fence() {
-					t.Errorf("%v: %+v, %v", order, state, err)
+					t.Errorf("%v: Inspect: got %+v, %v, want owner a, %d holds and the fence %d",
+						order, state, err, i+1, holds[0].Fence())
 				}
 				if i > 0 && state.Lease < 55*time.Second {
-					t.Errorf("the inner hold did not extend the lease: %v are left", state.Lease)
+					t.Errorf("after the inner hold: got %v left of the lease, want 55s at least", state.Lease)
 				}
 			}
 			for n, i := range order {
 				for range 3 {
 					if err := holds[i].Release(ctx); err != nil {
-						t.Errorf("%v: release of %d: %v", order, i, err)
+						t.Errorf("%v: the release of hold %d: got %v, want no error", order, i, err)
 					}
 					if n < 2 {
 						excluded()
@@ -63,23 +64,23 @@ func TestReentry(t *testing.T) {
 				}
 				for _, j := range order[n+1:] {
 					if err := errors.Join(holds[j].Err(), holds[j].Context().Err(), holds[j].Extend(ctx, time.Second)); err != nil {
-						t.Errorf("%v: after release of %d hold %d: %v", order, i, j, err)
+						t.Errorf("%v: after the release of %d, hold %d: got %v, want no error", order, i, j, err)
 					}
 				}
 				if err := holds[i].Extend(ctx, time.Second); !errors.Is(err, lock.ErrReleased) {
-					t.Errorf("a released hold is extended: %v", err)
+					t.Errorf("Extend of a released hold: got %v, want ErrReleased", err)
 				}
 			}
 			held, err := others[1].Try(ctx, "key")
 			if err != nil || held.Fence() <= holds[0].Fence() {
-				t.Fatal(err)
+				t.Fatalf("Try by another after all releases: got %v, want a lock with a larger fence", err)
 			}
 			if err := held.Release(ctx); err != nil {
-				t.Error(err)
+				t.Errorf("the release by another: got %v, want no error", err)
 			}
 			for _, l := range mine {
 				if got := l.Stats(); got.Holding != 0 || got.Lost != 0 {
-					t.Errorf("%+v", got)
+					t.Errorf("got stats %+v, want 0 holding and 0 lost", got)
 				}
 			}
 		}
@@ -95,10 +96,10 @@ func TestWhoHasNoNameIsAlone(t *testing.T) {
 		held := try(t, l)
 		state, err := l.Inspect(t.Context(), "key")
 		if err != nil || !state.Held {
-			t.Fatal(state, err)
+			t.Fatalf("Inspect: got %+v, %v, want it held", state, err)
 		}
 		if _, err := l.As(state.Owner).Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
-			t.Errorf("a second hold: %v", err)
+			t.Errorf("Try by the owner that Inspect told: got %v, want ErrHeld", err)
 		}
 		release(t, held)
 	})
@@ -118,16 +119,16 @@ func TestNestedDo(t *testing.T) {
 			return l.Do(t.Context(), "key", func(ctx context.Context) error {
 				held, _ := lock.FromContext(ctx)
 				if held == outer || outer != nil && held.Fence() != outer.Fence() {
-					t.Error("it is not a hold of its own of the same lock")
+					t.Error("a nested Do: got the outer hold or another fence, want its own hold with the same fence")
 				}
 				return enter(held)
 			})
 		}
 		if err := enter(nil); err != nil || depth != 5 {
-			t.Error(depth, err)
+			t.Errorf("nested Do: got the depth %d, %v, want 5 and no error", depth, err)
 		}
 		if state, err := l.Inspect(t.Context(), "key"); err != nil || state.Held || state.Holds != 0 {
-			t.Errorf("%+v, %v", state, err)
+			t.Errorf("Inspect after nested Do: got %+v, %v, want it free", state, err)
 		}
 	})
 }
@@ -152,15 +153,15 @@ func TestOwnersApart(t *testing.T) {
 					continue
 				}
 				if _, err := l.As(other).Try(t.Context(), key); !errors.Is(err, lock.ErrHeld) {
-					t.Errorf("owner %d has it, and owner %d gets it: %v", i, j, err)
+					t.Errorf("owner %d has it, Try by owner %d: got %v, want ErrHeld", i, j, err)
 				}
 			}
 			state, err := l.Inspect(t.Context(), key)
 			if err != nil || len(state.Owner) > 64 {
-				t.Errorf("%+v, %v", state, err)
+				t.Errorf("Inspect: got %+v, %v, want an owner of 64 bytes at most", state, err)
 			}
 			if err := held.Release(t.Context()); err != nil {
-				t.Error(err)
+				t.Errorf("the release by owner %d: got %v, want no error", i, err)
 			}
 		}
 	})
@@ -185,16 +186,16 @@ func TestASecretHidesTheOwner(t *testing.T) {
 			for _, key := range keys {
 				all, err := admin.HGetAll(t.Context(), key).Result()
 				if owner := all["owner"]; err != nil || !strings.HasPrefix(owner, "#") || strings.Contains(fmt.Sprint(all), "alice") {
-					t.Errorf("the record is %v, %v", all, err)
+					t.Errorf("got the record %v, %v, want an owner that begins with # and no alice", all, err)
 				}
 				seen[all["owner"]] = true
 			}
 			state, err := l.Inspect(t.Context(), "key")
 			if err != nil || !state.Held || !seen[state.Owner] {
-				t.Errorf("%+v, %v", state, err)
+				t.Errorf("Inspect: got %+v, %v, want it held by one of %v", state, err, seen)
 			}
 			if len(keys) != len(seen) {
-				t.Errorf("%d keys, and as owners %v", len(keys), seen)
+				t.Errorf("got %d keys and the owners %v, want one for each", len(keys), seen)
 			}
 			inner, err := l.As("alice").Try(t.Context(), "key")
 			if err != nil {
@@ -284,16 +285,16 @@ func TestOwnersAgainstAModel(t *testing.T) {
 		var m owned
 		for step := range redistest.Ops(3000) {
 			if err := m.step(t, l, r); err != nil {
-				t.Fatalf("step %d: %v; the model is %+v", step, err, m)
+				t.Fatalf("step %d: got %v, want it as in the model %+v", step, err, m)
 			}
 		}
 		for _, held := range m.holds {
 			if err := held.Release(ctx); err != nil {
-				t.Error(err)
+				t.Errorf("the release of what is left: got %v, want no error", err)
 			}
 		}
 		if got := l.Stats(); got.Holding != 0 || got.Lost != 0 || got.Failed != 0 {
-			t.Errorf("%+v", got)
+			t.Errorf("got stats %+v, want 0 holding, 0 lost and 0 failed", got)
 		}
 	})
 }

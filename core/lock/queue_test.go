@@ -41,7 +41,7 @@ func try(t *testing.T, l *lock.Locker) *lock.Lock {
 func release(t *testing.T, held *lock.Lock) {
 	t.Helper()
 	if err := held.Release(t.Context()); err != nil {
-		t.Error(err)
+		t.Errorf("the release: got %v, want no error", err)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestWaitersAreServedInTheirOrder(t *testing.T) {
 						return nil
 					})
 					if err != nil {
-						t.Error(err)
+						t.Errorf("Do by caller %d: got %v, want no error", i, err)
 					}
 				})
 				inLine(t, l, i+1)
@@ -74,14 +74,14 @@ func TestWaitersAreServedInTheirOrder(t *testing.T) {
 			release(t, held)
 			wg.Wait()
 			if len(order) != callers || !slices.IsSorted(order) {
-				t.Errorf("%s: served as %v", where, order)
+				t.Errorf("%s: served in the order %v, want all %d as they came", where, order, callers)
 			}
 		}
 	})
 }
 
 // Of those who wait in a process for a key one asks: at first, and once it is
-// told how it hears of the release. A lock of their own process nobody asks for:
+// told how it hears of the release. For a lock of their own process none asks:
 // it goes on from one to the next, and is free after every seven.
 func TestOneOfAProcessAsks(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestOneOfAProcessAsks(t *testing.T) {
 		for range callers {
 			wg.Go(func() {
 				if err := l.Do(t.Context(), "key", func(context.Context) error { return nil }); err != nil {
-					t.Error(err)
+					t.Errorf("%s: Do: got %v, want no error", where, err)
 				}
 			})
 		}
@@ -112,7 +112,8 @@ func TestOneOfAProcessAsks(t *testing.T) {
 		release(t, held)
 		wg.Wait()
 		if n := asked(); n < callers+1+callers/8 || n > callers+1+callers/7+1+c.during {
-			t.Errorf("%s: %d calls for %d locks and one release", where, n, callers)
+			t.Errorf("%s: got %d calls for %d locks and one release, want from %d to %d",
+				where, n, callers, callers+1+callers/8, callers+1+callers/7+1+c.during)
 		}
 	}
 }
@@ -133,12 +134,12 @@ func TestAnOwnerDoesNotWaitBehindOthers(t *testing.T) {
 			wg.Go(func() {
 				err := other.Do(t.Context(), "key", func(context.Context) error {
 					if outer.Err() == nil {
-						t.Error("two owners have it")
+						t.Error("Do by another owner: got the lock while it is held, want it afterwards")
 					}
 					return nil
 				})
 				if err != nil {
-					t.Error(err)
+					t.Errorf("Do by another owner: got %v, want no error", err)
 				}
 			})
 		}
@@ -176,13 +177,13 @@ func TestWhoLeavesPassesTheTurnOn(t *testing.T) {
 		for _, i := range []int{2, 0, 1} { // from the middle, and twice the first
 			cancels[i]()
 			if err := <-results; !errors.Is(err, context.Canceled) {
-				t.Errorf("%d: %v", i, err)
+				t.Errorf("the caller %d that left: got %v, want context.Canceled", i, err)
 			}
 		}
 		inLine(t, l, 1)
 		release(t, held)
 		if err := <-results; err == nil || err.Error() != "the last" {
-			t.Error(err)
+			t.Errorf("the caller that stayed: got %v, want \"the last\"", err)
 		}
 		inLine(t, l, 0)
 	})
@@ -203,7 +204,8 @@ func TestWaitIsBounded(t *testing.T) {
 					_, err := l.Acquire(t.Context(), "key")
 					took := time.Since(began)
 					if !errors.Is(err, lock.ErrHeld) || took < limit || took > limit+lock.DefaultRetryDelay+max(time.Second, 2*still()) {
-						t.Errorf("%s: %v after %v", where, err, took)
+						t.Errorf("%s: Acquire of a held key: got %v after %v, want ErrHeld after %v or a little more",
+							where, err, took, limit)
 					}
 				})
 			}
@@ -211,7 +213,7 @@ func TestWaitIsBounded(t *testing.T) {
 			release(t, held)
 		}
 		if s := l.Stats(); s.Waiting != 0 || s.Holding != 0 || s.Held != 10 {
-			t.Errorf("%+v", s)
+			t.Errorf("got stats %+v, want 0 waiting, 0 holding and 10 held", s)
 		}
 	})
 }

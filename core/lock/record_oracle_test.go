@@ -116,8 +116,8 @@ func (r *record) release(hold string, mine int64) int64 {
 	return 1
 }
 
-// pass is release with a successor: granted is that he has the lock, and again that
-// he had it.
+// pass is release with a successor: granted tells that the successor has the lock,
+// and again that it had it already.
 func (r *record) pass(hold string, mine int64, successor string, ttl, keep int64) (n int64, granted, again bool) {
 	switch {
 	case !r.holds[hold] && r.fence > mine && r.owner == successor && r.ttl != 0 && r.lives > r.keep:
@@ -193,7 +193,7 @@ func (o *oracle) call(t *testing.T, sc *script.Script, args ...any) any {
 	t.Helper()
 	reply, err := o.run.Run(t.Context(), sc, []string{o.key}, args...)
 	if err != nil {
-		t.Fatalf("%s: %v\nafter %s", sc.Name(), err, strings.Join(o.history, "\n"))
+		t.Fatalf("%s: got %v, want an answer\nafter %s", sc.Name(), err, strings.Join(o.history, "\n"))
 	}
 	return reply
 }
@@ -236,7 +236,8 @@ func (o *oracle) step(t *testing.T) {
 				o.seen["denied its own"]++
 			}
 		default:
-			t.Fatalf("the model says %d, %v, fence %d\nafter %s", left, granted, before, strings.Join(o.history, "\n"))
+			t.Fatalf("acquire: got %d, want granted %v, or else %d left; the fence was %d\nafter %s",
+				n, granted, left, before, strings.Join(o.history, "\n"))
 		}
 		if granted {
 			o.granted[hold] = n
@@ -272,7 +273,7 @@ func (o *oracle) step(t *testing.T) {
 		got, want := o.call(t, inspectScript).([]any), o.model.inspect()
 		o.note("inspect: %v", got)
 		if got[0] != want[0] || !o.near(got[1].(int64), want[1].(int64)) || got[2] != want[2] || got[3] != want[3] {
-			t.Fatalf("the model says %v\nafter %s", want, strings.Join(o.history, "\n"))
+			t.Fatalf("inspect: got %v, want %v\nafter %s", got, want, strings.Join(o.history, "\n"))
 		}
 	default:
 		o.harm(t)
@@ -293,7 +294,8 @@ func (o *oracle) pass(t *testing.T, hold string, mine int64, successor string, t
 		o.seen["passed"]++
 		o.model.fence = n
 	case granted:
-		t.Fatalf("the model says that it goes on, %v\nafter %s", again, strings.Join(o.history, "\n"))
+		t.Fatalf("a release to a successor: got %d, want more than %d, or that if granted before (%v)\nafter %s",
+			n, before, again, strings.Join(o.history, "\n"))
 	default:
 		o.answered(t, n, want)
 	}
@@ -305,7 +307,7 @@ func (o *oracle) pass(t *testing.T, hold string, mine int64, successor string, t
 func (o *oracle) answered(t *testing.T, n, want int64) {
 	t.Helper()
 	if n != want && (n <= 1 || !o.near(n, want)) {
-		t.Fatalf("the model says %d\nafter %s", want, strings.Join(o.history, "\n"))
+		t.Fatalf("got %d, want %d\nafter %s", n, want, strings.Join(o.history, "\n"))
 	}
 	o.seen[fmt.Sprint("answer ", min(want, 2))]++
 }
@@ -351,7 +353,7 @@ func (o *oracle) harm(t *testing.T) {
 	} else {
 		o.admin.PExpire(t.Context(), o.key, time.Duration(lives)*time.Millisecond)
 	}
-	o.note("lives %d, of which keep %d", lives, keep)
+	o.note("lives %d, with keep %d", lives, keep)
 }
 
 func (o *oracle) compare(t *testing.T) {
@@ -361,7 +363,7 @@ func (o *oracle) compare(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := o.model.fields(); !maps.Equal(got, want) {
-		t.Fatalf("the record is %v\nnot %v\nafter %s", got, want, strings.Join(o.history, "\n"))
+		t.Fatalf("got the record %v\nwant %v\nafter %s", got, want, strings.Join(o.history, "\n"))
 	}
 	if !o.model.there {
 		return
@@ -371,7 +373,7 @@ func (o *oracle) compare(t *testing.T) {
 		lives /= int64(time.Millisecond)
 	}
 	if !o.near(lives, o.model.lives) {
-		t.Fatalf("the record lives for %d, not %d\nafter %s", lives, o.model.lives, strings.Join(o.history, "\n"))
+		t.Fatalf("the record lives for %d, want %d\nafter %s", lives, o.model.lives, strings.Join(o.history, "\n"))
 	}
 }
 
@@ -464,13 +466,13 @@ func TestWhatIsNoRecord(t *testing.T) {
 			before := dump(t, admin, key)
 			held, err := l.Try(ctx, "key")
 			if failure, ok := errors.AsType[*script.Error](err); held != nil || !ok || !errors.Is(failure, script.ErrFailed) {
-				t.Errorf("%s: Try: %v, %v", name, held, err)
+				t.Errorf("Try of %s: got %v, %v, want no lock and ErrFailed", name, held, err)
 			}
 			if held, err := l.As("o").Acquire(ctx, "key"); held != nil || !errors.Is(err, script.ErrFailed) {
-				t.Errorf("%s: Acquire: %v, %v", name, held, err)
+				t.Errorf("Acquire of %s: got %v, %v, want no lock and ErrFailed", name, held, err)
 			}
 			if after := dump(t, admin, key); after != before {
-				t.Errorf("%s: it became %s, and was %s", name, after, before)
+				t.Errorf("%s: got %s after the calls, want %s as before", name, after, before)
 			}
 			admin.Del(ctx, key)
 			if held, err = l.Try(ctx, "key"); err != nil {
@@ -481,10 +483,10 @@ func TestWhatIsNoRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := held.Extend(ctx, time.Minute); err == nil {
-				t.Errorf("%s was extended", name)
+				t.Errorf("Extend of %s: got no error, want one", name)
 			}
 			if err := held.Release(ctx); err == nil {
-				t.Errorf("%s was released", name)
+				t.Errorf("Release of %s: got no error, want one", name)
 			}
 			admin.Del(ctx, key)
 		}

@@ -25,7 +25,7 @@ func ended(t *testing.T, held *lock.Lock) time.Time {
 	select {
 	case <-held.Context().Done():
 	case <-time.After(1000 * time.Hour):
-		t.Fatal("the context does not end")
+		t.Fatal("the Context of the lock: got no end within 1000h, want one")
 	}
 	return time.Now()
 }
@@ -72,7 +72,7 @@ func endsBeforeTheLease(t *testing.T, ttl time.Duration, renewed int, latency ti
 		t.Fatal(err)
 	}
 	if got := l.Stats(); got != (lock.Stats{Granted: 1, Holding: 1}) {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 1 granted and 1 holding", got)
 	}
 	ctx := held.Context()
 	time.Sleep(time.Duration(renewed)*ttl/3 + latency + time.Millisecond)
@@ -84,34 +84,35 @@ func endsBeforeTheLease(t *testing.T, ttl time.Duration, renewed int, latency ti
 	want := last.Add(ttl - ttl/100 - 5*time.Millisecond)
 	time.Sleep(time.Until(want) - time.Nanosecond)
 	if held.Err() != nil || ctx.Err() != nil {
-		t.Fatalf("before the end: %v, %v", held.Err(), ctx.Err())
+		t.Fatalf("before the end: got Err %v and the Context's %v, want none", held.Err(), ctx.Err())
 	}
 	if at := ended(t, held); !at.Equal(want) {
-		t.Errorf("it ended %v after it should", at.Sub(want))
+		t.Errorf("the lock ended %v late, want it at %v", at.Sub(want), want)
 	}
 	if !errors.Is(held.Err(), lock.ErrExpired) || !errors.Is(context.Cause(ctx), lock.ErrExpired) || errors.Is(held.Err(), lock.ErrMaxHold) {
-		t.Errorf("%v, %v", held.Err(), context.Cause(ctx))
+		t.Errorf("after the end: got Err %v and the cause %v, want ErrExpired without ErrMaxHold",
+			held.Err(), context.Cause(ctx))
 	}
 	if err := held.Extend(t.Context(), time.Second); !errors.Is(err, lock.ErrExpired) {
-		t.Errorf("Extend: %v", err)
+		t.Errorf("Extend after the end: got %v, want ErrExpired", err)
 	}
 	f.answer(outage)
 	if err := held.Release(t.Context()); !errors.Is(err, lock.ErrExpired) {
-		t.Errorf("Release: %v", err)
+		t.Errorf("Release after the end: got %v, want ErrExpired", err)
 	}
 	if got := l.Stats(); got != (lock.Stats{Granted: 1, Lost: 1, Undoing: 1}) {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 1 granted, 1 lost and 1 undoing", got)
 	}
 	f.answer(yes)
 	time.Sleep(2 * time.Minute)
 	synctest.Wait()
 	if got := l.Stats(); got != (lock.Stats{Granted: 1, Lost: 1, Undone: 1}) {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 1 granted, 1 lost and 1 undone", got)
 	}
 	asked := len(f.calls)
 	time.Sleep(2 * ttl)
 	if now := len(f.calls); now != asked {
-		t.Errorf("%d questions about a lock that is over", now-asked)
+		t.Errorf("got %d questions about a lock that is over, want 0", now-asked)
 	}
 }
 
@@ -137,19 +138,20 @@ func TestRenewalFindsOut(t *testing.T) {
 				}
 				began := time.Now()
 				if at := ended(t, held); at.Sub(began) != ttl/3 {
-					t.Errorf("after %v", at.Sub(began))
+					t.Errorf("the holder was told after %v, want %v", at.Sub(began), ttl/3)
 				}
 				if !errors.Is(held.Err(), want) || !errors.Is(context.Cause(held.Context()), want) {
-					t.Errorf("%v, %v", held.Err(), context.Cause(held.Context()))
+					t.Errorf("the holder was told: got Err %v and the cause %v, want %v",
+						held.Err(), context.Cause(held.Context()), want)
 				}
 				if err := held.Release(t.Context()); !errors.Is(err, want) {
-					t.Errorf("Release: %v", err)
+					t.Errorf("Release: got %v, want %v", err, want)
 				}
 				if err := held.Extend(t.Context(), ttl); !errors.Is(err, want) {
-					t.Errorf("Extend: %v", err)
+					t.Errorf("Extend: got %v, want %v", err, want)
 				}
 				if got := l.Stats(); got != (lock.Stats{Granted: 1, Lost: 1}) {
-					t.Errorf("%+v", got)
+					t.Errorf("got stats %+v, want 1 granted and 1 lost", got)
 				}
 
 				held, err = l.Try(t.Context(), "key")
@@ -157,17 +159,18 @@ func TestRenewalFindsOut(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := held.Extend(t.Context(), ttl); !errors.Is(err, want) || !errors.Is(held.Err(), want) {
-					t.Errorf("Extend: %v, %v", err, held.Err())
+					t.Errorf("Extend that finds out: got %v and Err %v, want %v", err, held.Err(), want)
 				}
 				held, err = l.Try(t.Context(), "key")
 				if err != nil {
 					t.Fatal(err)
 				}
 				if err := held.Release(t.Context()); !errors.Is(err, want) || !errors.Is(held.Err(), lock.ErrReleased) {
-					t.Errorf("Release that finds out: %v, %v", err, held.Err())
+					t.Errorf("Release that finds out: got %v and Err %v, want %v and ErrReleased",
+						err, held.Err(), want)
 				}
 				if got := l.Stats(); got != (lock.Stats{Granted: 3, Lost: 3}) {
-					t.Errorf("%+v", got)
+					t.Errorf("got stats %+v, want 3 granted and 3 lost", got)
 				}
 			})
 		})
@@ -193,7 +196,7 @@ func TestRenewalGoesOn(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Release: got %v, want no error", err)
 		}
 		time.Sleep(time.Hour)
 		var at []string
@@ -203,10 +206,11 @@ func TestRenewalGoesOn(t *testing.T) {
 			}
 		}
 		if want := []string{"10s", "20s", "30s", "31s", "32s", "42s", "52s"}; !slices.Equal(at, want) {
-			t.Errorf("asked at %v, not %v", at, want)
+			t.Errorf("asked at %v, want %v", at, want)
 		}
 		if held.Err() == nil || len(f.of("release")) != 1 {
-			t.Error(held.Err())
+			t.Errorf("after Release: got Err %v and %d releases, want an error and 1",
+				held.Err(), len(f.of("release")))
 		}
 	})
 }
@@ -238,22 +242,23 @@ func TestLateRepliesChangeNothing(t *testing.T) {
 				ctx := held.Context()
 				time.Sleep(ttl/3 + budget/4)
 				if err := held.Release(t.Context()); err != nil {
-					t.Error(err)
+					t.Errorf("Release: got %v, want no error", err)
 				}
 				check := func() {
 					t.Helper()
 					if !errors.Is(held.Err(), lock.ErrReleased) || !errors.Is(context.Cause(ctx), lock.ErrReleased) {
-						t.Errorf("%v, %v", held.Err(), context.Cause(ctx))
+						t.Errorf("after Release: got Err %v and the cause %v, want ErrReleased",
+							held.Err(), context.Cause(ctx))
 					}
 					if got := l.Stats(); got != (lock.Stats{Granted: 1}) {
-						t.Errorf("%+v", got)
+						t.Errorf("got stats %+v, want 1 granted", got)
 					}
 				}
 				check()
 				time.Sleep(10 * ttl)
 				check()
 				if n := len(f.of("extend")); n != 1 {
-					t.Errorf("%d renewals", n)
+					t.Errorf("got %d renewals, want 1", n)
 				}
 			})
 		})
@@ -272,7 +277,8 @@ func TestLateRepliesChangeNothing(t *testing.T) {
 			})
 			time.Sleep(900 * time.Millisecond)
 			if err := held.Extend(t.Context(), time.Hour); !errors.Is(err, lock.ErrExpired) || !errors.Is(held.Err(), lock.ErrExpired) {
-				t.Errorf("%v, %v", err, held.Err())
+				t.Errorf("Extend that is answered after the lease: got %v and Err %v, want ErrExpired",
+					err, held.Err())
 			}
 		})
 	})
@@ -291,13 +297,13 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 	}
 	rdb.AddHook(&redistest.SlowReply{For: sleep})
 	if held, err := l.Try(t.Context(), "key"); held != nil || !errors.Is(err, lock.ErrExpired) {
-		t.Errorf("%v, %v", held, err)
+		t.Errorf("Try that is answered after the lease: got %v, %v, want no lock and ErrExpired", held, err)
 	}
 	if got := l.Stats(); got != (lock.Stats{Failed: 1}) {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 1 failed", got)
 	}
 	if state, err := l.Inspect(t.Context(), "key"); err != nil || state.Holds != 0 || state.Fence == 0 {
-		t.Errorf("%+v, %v", state, err)
+		t.Errorf("Inspect: got %+v, %v, want no hold, and the fence of one that was granted", state, err)
 	}
 }
 
@@ -322,7 +328,7 @@ func TestMaxHold(t *testing.T) {
 					began := time.Now()
 					if plain {
 						if err := held.Extend(t.Context(), lock.MaxLease); err != nil {
-							t.Error(err)
+							t.Errorf("Extend: got %v, want no error", err)
 						}
 					}
 					_ = held.Context()
@@ -332,24 +338,25 @@ func TestMaxHold(t *testing.T) {
 						least = c.most - c.most/100 - 7*ms
 					}
 					if took < least || took > c.most-5*ms {
-						t.Errorf("it ended after %v, not %v to %v", took, least, c.most-5*ms)
+						t.Errorf("the lock ended after %v, want after %v to %v", took, least, c.most-5*ms)
 					}
 					if !errors.Is(held.Err(), lock.ErrMaxHold) || !errors.Is(context.Cause(held.Context()), lock.ErrMaxHold) {
-						t.Error(held.Err(), context.Cause(held.Context()))
+						t.Errorf("after MaxHold: got Err %v and the cause %v, want ErrMaxHold",
+							held.Err(), context.Cause(held.Context()))
 					}
 					for _, e := range append(f.of("acquire")[:0:0], f.of("extend")...) {
 						if over := e.at.Add(e.ttl()).Sub(began.Add(c.most)); over > ms {
-							t.Errorf("a lease reaches %v beyond MaxHold", over)
+							t.Errorf("a lease reaches %v beyond MaxHold, want %v at most", over, ms)
 						}
 					}
 					if got := f.of("acquire"); len(got) == 1 && !plain && c.most <= c.ttl && len(got[0].args) > 0 {
 						if ms := got[0].args[2]; ms != fmt.Sprint(c.most.Milliseconds()) {
-							t.Errorf("the first lease is of %v ms", ms)
+							t.Errorf("got a first lease of %v ms, want %d", ms, c.most.Milliseconds())
 						}
 					}
 					f.answer(func(int, call) (any, error) { return int64(0), nil })
 					if err := held.Release(t.Context()); !errors.Is(err, lock.ErrMaxHold) {
-						t.Error(err)
+						t.Errorf("Release after MaxHold: got %v, want ErrMaxHold", err)
 					}
 				})
 			})
@@ -369,7 +376,7 @@ func TestMaxHoldIsToldOfLoss(t *testing.T) {
 		f.answer(func(int, call) (any, error) { return int64(-2), nil })
 		began := time.Now()
 		if took := ended(t, held).Sub(began); took != 10*time.Second || !errors.Is(held.Err(), lock.ErrLost) {
-			t.Error(took, held.Err())
+			t.Errorf("the lock ended after %v: got Err %v, want 10s and ErrLost", took, held.Err())
 		}
 	})
 }
@@ -386,17 +393,17 @@ func TestNoRenewal(t *testing.T) {
 		began := time.Now()
 		time.Sleep(5 * time.Second)
 		if n := len(f.of("extend")); n != 0 {
-			t.Errorf("%d renewals", n)
+			t.Errorf("got %d renewals, want 0", n)
 		}
 		if err := held.Extend(t.Context(), time.Minute); err != nil {
-			t.Error(err)
+			t.Errorf("Extend by a minute: got %v, want no error", err)
 		}
 		f.answer(func(int, call) (any, error) { return int64(50_000), nil }) // as the script does
 		if err := held.Extend(t.Context(), time.Second); err != nil {
-			t.Error(err)
+			t.Errorf("Extend by a second: got %v, want no error", err)
 		}
 		if took := ended(t, held).Sub(began); took != 65*time.Second-605*time.Millisecond {
-			t.Errorf("it ended after %v", took)
+			t.Errorf("the lock ended after %v, want %v", took, 65*time.Second-605*time.Millisecond)
 		}
 	})
 }
@@ -413,22 +420,23 @@ func TestExtendWithoutAnAnswer(t *testing.T) {
 		began := time.Now()
 		f.answer(func(int, call) (any, error) { return refuse() })
 		if err := held.Extend(t.Context(), time.Minute); !errors.Is(err, script.ErrMaybeExecuted) || held.Err() != nil {
-			t.Error(err, held.Err())
+			t.Errorf("Extend without an answer: got %v and Err %v, want ErrMaybeExecuted and nil", err, held.Err())
 		}
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
 		asked := len(f.of("extend"))
 		if err := held.Extend(canceled, time.Minute); !errors.Is(err, context.Canceled) || held.Err() != nil || len(f.of("extend")) != asked {
-			t.Error(err, held.Err())
+			t.Errorf("Extend with a canceled context: got %v, Err %v and %d calls, want context.Canceled, nil and 0",
+				err, held.Err(), len(f.of("extend"))-asked)
 		}
 		if took := ended(t, held).Sub(began); took != 10*time.Second-105*time.Millisecond {
-			t.Errorf("it ended after %v", took)
+			t.Errorf("the lock ended after %v, want %v", took, 10*time.Second-105*time.Millisecond)
 		}
 	})
 }
 
-// TestReleaseOfWhichTheReplyIsLost is put again: what another call may have
-// ended is no loss, and nobody says that it was none.
+// TestReleaseOfWhichTheReplyIsLost: it is asked again. Where the second answer leaves
+// open what the first call did, its caller hears of neither a loss nor a success.
 func TestReleaseOfWhichTheReplyIsLost(t *testing.T) {
 	t.Parallel()
 	for second, want := range map[int64]error{
@@ -447,10 +455,10 @@ func TestReleaseOfWhichTheReplyIsLost(t *testing.T) {
 				return second, nil
 			})
 			if err := held.Release(t.Context()); !errors.Is(err, want) {
-				t.Errorf("%d when asked again: %v, not %v", second, err, want)
+				t.Errorf("Release, answered %d when asked again: got %v, want %v", second, err, want)
 			}
 			if got := l.Stats(); (got.Lost == 1) != (want == lock.ErrExpired) || got.Undoing != 0 {
-				t.Errorf("%+v", got)
+				t.Errorf("answered %d: got stats %+v, want 0 undoing, and 1 lost only with ErrExpired", second, got)
 			}
 		})
 	}
@@ -497,15 +505,15 @@ func atOnce(t *testing.T, i int) {
 		wg.Go(func() {
 			<-held.Context().Done()
 			if cause := context.Cause(held.Context()); cause != held.Err() {
-				t.Errorf("the cause is %v, and Err says %v", cause, held.Err())
+				t.Errorf("got the cause %v and Err %v, want them alike", cause, held.Err())
 			}
 		})
 	}
 	wg.Wait()
 	if outcomes[0] != outcomes[1] || outcomes[1] != outcomes[2] {
-		t.Errorf("the releases say %v", outcomes)
+		t.Errorf("got the errors %v of three releases, want them alike", outcomes)
 	}
 	if got := l.Stats(); got.Holding != 0 || got.Lost > 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want 0 holding and 1 lost at most", got)
 	}
 }

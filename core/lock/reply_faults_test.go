@@ -46,16 +46,16 @@ func TestFaultedCalls(t *testing.T) {
 				f.client.Lose()
 				held, err := f.Try(t.Context(), key)
 				if err != nil {
-					t.Errorf("try: %v", err)
+					t.Errorf("Try whose reply was lost: got %v, want a lock", err)
 					return
 				}
 				f.client.Lose()
 				if err := held.Extend(t.Context(), 15*time.Second); err != nil || held.Err() != nil {
-					t.Errorf("extend: %v, %v", err, held.Err())
+					t.Errorf("Extend whose reply was lost: got %v and Err %v, want none", err, held.Err())
 				}
 				f.client.Lose()
 				if err := held.Release(t.Context()); err != nil {
-					t.Errorf("release: %v", err)
+					t.Errorf("Release whose reply was lost: got %v, want no error", err)
 				}
 				calls.Add(3)
 			}
@@ -64,7 +64,7 @@ func TestFaultedCalls(t *testing.T) {
 	}
 	wg.Wait()
 	if lost.Load() < calls.Load() {
-		t.Errorf("%d replies of %d calls were lost", lost.Load(), calls.Load())
+		t.Errorf("got %d replies lost in %d calls, want one of each", lost.Load(), calls.Load())
 	}
 	t.Logf("%d replies of %d calls were lost", lost.Load(), calls.Load())
 }
@@ -89,15 +89,15 @@ func TestFaultedCallsForOneLock(t *testing.T) {
 					continue
 				}
 				if err != nil {
-					t.Errorf("try: %v", err)
+					t.Errorf("Try whose reply was lost: got %v, want a lock or ErrHeld", err)
 					return
 				}
 				if n := holders.Add(1); n != 1 {
-					t.Errorf("%d have it", n)
+					t.Errorf("got %d holders at once, want 1", n)
 				}
 				f.client.Lose()
 				if err := held.Extend(t.Context(), 15*time.Second); err != nil {
-					t.Errorf("extend: %v", err)
+					t.Errorf("Extend whose reply was lost: got %v, want no error", err)
 				}
 				holders.Add(-1)
 				f.client.Lose()
@@ -105,7 +105,7 @@ func TestFaultedCallsForOneLock(t *testing.T) {
 				if errors.Is(err, script.ErrMaybeExecuted) {
 					unconfirmed.Add(1)
 				} else if err != nil {
-					t.Errorf("release: %v", err)
+					t.Errorf("Release whose reply was lost: got %v, want no error or ErrMaybeExecuted", err)
 				}
 				calls.Add(2)
 			}
@@ -133,8 +133,8 @@ func (c *stuck) Process(ctx context.Context, cmd redis.Cmder) error {
 	return c.UniversalClient.Process(ctx, cmd)
 }
 
-// TestHeldIsNoGuess has somebody wait in line behind one whose question gets no
-// answer, and who has the lock is nobody: ErrHeld would be wrong.
+// TestHeldIsNoGuess has a caller wait in line behind one whose question gets no
+// answer, while the lock is free: ErrHeld would be wrong.
 func TestHeldIsNoGuess(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -147,18 +147,18 @@ func TestHeldIsNoGuess(t *testing.T) {
 		var first sync.WaitGroup
 		first.Go(func() {
 			if held, err := l.Acquire(ctx, "key"); !errors.Is(err, context.Canceled) {
-				t.Errorf("the first: %v, %v", held, err)
+				t.Errorf("the first Acquire: got %v, %v, want context.Canceled", held, err)
 			}
 		})
 		<-client.here
 		held, err := l.Acquire(t.Context(), "key")
 		if err != nil {
-			t.Fatalf("the second: %v", err)
+			t.Fatalf("the second Acquire: got %v, want a lock", err)
 		}
 		cancel()
 		first.Wait()
 		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("the release: got %v, want no error", err)
 		}
 	})
 }

@@ -20,14 +20,14 @@ func freeWithin(t *testing.T, bound time.Duration, l *lock.Locker, key string) {
 	redistest.Await(t, bound, key+" to be free", func() bool {
 		held, err := l.Try(t.Context(), key)
 		if err != nil && !errors.Is(err, lock.ErrHeld) {
-			t.Errorf("%s: %v", key, err)
+			t.Errorf("Try of %s: got %v, want a lock or ErrHeld", key, err)
 		}
 		return err == nil && held.Release(t.Context()) == nil
 	})
 }
 
 // TestAcquireInAStoppedServerIsUndone stops the server, has calls fail, and
-// lets it run on: what it grants then, to nobody, is free within two seconds
+// lets it run on: what it grants then, too late, is free within two seconds
 // and long before its lease ends.
 func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 				}
 				held, err := ask(ctx, key)
 				if held != nil {
-					t.Errorf("%s is held", key)
+					t.Errorf("an ask for %s on a stopped server: got a lock, want none", key)
 				}
 				return err
 			}
@@ -76,7 +76,7 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if held, err := l.Try(t.Context(), "key"); held != nil || !errors.Is(err, script.ErrMaybeExecuted) {
-			t.Fatalf("%v, %v", held, err)
+			t.Fatalf("Try that is delayed: got %v, %v, want no lock and ErrMaybeExecuted", held, err)
 		}
 		began := time.Now()
 		redistest.Await(t, 10*time.Second, "the first attempts", func() bool { return time.Since(began) > 350*time.Millisecond })
@@ -102,7 +102,7 @@ func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("the release: got %v, want no error", err)
 		}
 		slow.Deliver(t)
 		freeWithin(t, 2*time.Second, other, "key")
@@ -128,7 +128,7 @@ func TestReleaseWhoseReplyIsLostAccusesNobody(t *testing.T) {
 			"nothing": {func() {}, nil},
 			"granted to another": {func() {
 				if _, err := other.Try(t.Context(), "granted to another"); err != nil {
-					t.Error(err)
+					t.Errorf("Try by another locker: got %v, want a lock", err)
 				}
 			}, script.ErrMaybeExecuted},
 		} {
@@ -138,10 +138,10 @@ func TestReleaseWhoseReplyIsLostAccusesNobody(t *testing.T) {
 			}
 			between.Next(do.then)
 			if err := held.Release(t.Context()); !errors.Is(err, do.want) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: Release: got %v, want %v", name, err, do.want)
 			}
 			if s := l.Stats(); s.Lost != 0 {
-				t.Errorf("%s: %+v", name, s)
+				t.Errorf("%s: got stats %+v, want 0 lost", name, s)
 			}
 		}
 	})
@@ -163,17 +163,17 @@ func TestForceReleaseIsNotAskedAgain(t *testing.T) {
 		between := &redistest.LossyClient{UniversalClient: rdb, SHA: forceScript.SHA()}
 		between.Next(func() {
 			if next, err = other.Try(t.Context(), "key"); err != nil {
-				t.Error(err)
+				t.Errorf("Try by the next holder: got %v, want a lock", err)
 			}
 		})
 		if was, err := locker(t, between, prefix, nil).ForceRelease(t.Context(), "key"); was || !errors.Is(err, script.ErrMaybeExecuted) {
-			t.Errorf("%v, %v", was, err)
+			t.Errorf("ForceRelease whose reply was lost: got %v, %v, want false and ErrMaybeExecuted", was, err)
 		}
 		if err := next.Extend(t.Context(), time.Minute); err != nil {
-			t.Errorf("the next holder: %v", err)
+			t.Errorf("Extend by the next holder: got %v, want no error", err)
 		}
 		if err := first.Release(t.Context()); !errors.Is(err, lock.ErrTakenByOther) {
-			t.Errorf("the first holder: %v", err)
+			t.Errorf("Release by the first holder: got %v, want ErrTakenByOther", err)
 		}
 	})
 }

@@ -19,7 +19,7 @@ func TestAKeyThatIsSubscribedToIsHeard(t *testing.T) {
 		n, sub, ch := aSubscription("key")
 		sub.asked["key"] = said
 		if err := n.update(t.Context(), sub, "key"); err != nil || ch.state != want {
-			t.Errorf("subscribed %v: %v, and not %v, %v", said, ch.state, want, err)
+			t.Errorf("confirmed %v: got the state %v, %v, want %v", said, ch.state, err, want)
 		}
 	}
 }
@@ -34,15 +34,16 @@ func TestOldUnsubscriptionsEndNothing(t *testing.T) {
 	for range 3 {
 		n.unsubscribed(sub, "key")
 		if ch.state != unknown {
-			t.Fatal("an old one ended it")
+			t.Fatalf("an old unsubscription: got the state %v, want %v", ch.state, unknown)
 		}
 	}
 	n.confirmed(sub, "key")
 	if ch.state != live {
-		t.Error("it is not heard")
+		t.Errorf("a confirmed subscription: got the state %v, want %v", ch.state, live)
 	}
 	n.unsubscribed(sub, "key")
 	if ch.state != dead || n.channels["key"] != nil || sub.channels["key"] != nil {
-		t.Error("it moved, and is still counted on")
+		t.Errorf("a slot that moved: got the state %v, kept %v and %v, want %v and not kept",
+			ch.state, n.channels["key"] != nil, sub.channels["key"] != nil, dead)
 	}
 }

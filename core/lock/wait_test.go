@@ -48,7 +48,7 @@ func (w *waiting) release(t *testing.T) time.Duration {
 	began := time.Now()
 	release(t, w.held)
 	if err := <-w.granted; err != nil {
-		t.Error(err)
+		t.Errorf("Do by the waiter: got %v, want no error", err)
 	}
 	return time.Duration(w.at.Load() - began.UnixNano())
 }
@@ -59,10 +59,10 @@ func (w *waiting) gets(t *testing.T) {
 	select {
 	case err := <-w.granted:
 		if err != nil {
-			t.Error(err)
+			t.Errorf("Do by the waiter: got %v, want no error", err)
 		}
 	case <-time.After(soon):
-		t.Fatal("who waits does not get a lock that nobody has")
+		t.Fatalf("the waiter: got no lock within %v, want it: it is free", soon)
 	}
 }
 
@@ -95,13 +95,13 @@ func TestAReleaseElsewhereWakesWhoWaits(t *testing.T) {
 			w := wait(t, l, holder, key)
 			asksWith(t, admin, recordOf(prefix, key), how)
 			if took := w.release(t); took > soon {
-				t.Errorf("woken after %v", took)
+				t.Errorf("the waiter was woken after %v, want within %v", took, soon)
 			}
 		}
 		w := wait(t, l, holder, "c")
 		asksWith(t, admin, recordOf(prefix, "c"), how)
 		if was, err := holder.ForceRelease(t.Context(), "c"); !was || err != nil {
-			t.Error(was, err)
+			t.Errorf("ForceRelease: got %v, %v, want true and no error", was, err)
 		}
 		w.gets(t)
 		_ = w.held.Release(t.Context())
@@ -117,11 +117,11 @@ func TestALockOfThisProcessIsForcedOpenElsewhere(t *testing.T) {
 		w := wait(t, l, l, "key")
 		inLine(t, l, 1)
 		if was, err := locker(t, rdb, prefix, nil).ForceRelease(t.Context(), "key"); !was || err != nil {
-			t.Fatal(was, err)
+			t.Fatalf("ForceRelease: got %v, %v, want true and no error", was, err)
 		}
 		w.gets(t)
 		if err := w.held.Release(t.Context()); !errors.Is(err, lock.ErrLost) && !errors.Is(err, lock.ErrTakenByOther) {
-			t.Error(err)
+			t.Errorf("Release of what was forced: got %v, want ErrLost or ErrTakenByOther", err)
 		}
 	})
 }
@@ -227,7 +227,8 @@ func TestALostWakeUpCostsARetryDelay(t *testing.T) {
 			}
 			inLine(t, l, 1)
 			if took := w.release(t); took > lock.DefaultRetryDelay+max(time.Second, 2*still()) {
-				t.Errorf("%s: waited for %v", name, took)
+				t.Errorf("%s: the waiter got the lock after %v, want within %v or a little more",
+					name, took, lock.DefaultRetryDelay)
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func TestAReleaseThatMayNotPublish(t *testing.T) {
 			w = wait(t, l, mute, "forced")
 			wantsWaking(t, c.admin, recordOf(prefix, "forced"))
 			if was, err := mute.ForceRelease(t.Context(), "forced"); !was || err != nil {
-				t.Errorf("%s: ForceRelease: %v, %v", name, was, err)
+				t.Errorf("%s: ForceRelease: got %v, %v, want true and no error", name, was, err)
 			}
 			w.gets(t)
 			_ = w.held.Release(t.Context())
@@ -51,7 +51,7 @@ func TestAReleaseThatMayNotPublish(t *testing.T) {
 				return nil
 			})
 			if !ran || err != nil {
-				t.Errorf("%s: Once: %v, %v", name, ran, err)
+				t.Errorf("%s: Once: got ran %v, %v, want true and no error", name, ran, err)
 			}
 			<-done
 		}
@@ -90,7 +90,7 @@ func TestWhoCannotBeWokenOnAFullServerWaits(t *testing.T) {
 	// The second question is that of who can be woken, unless the wait is over.
 	redistest.Await(t, soon, "the second question", func() bool { return asked() >= 2 })
 	if err := <-result; !errors.Is(err, lock.ErrHeld) {
-		t.Errorf("who waits: %v", err)
+		t.Errorf("Acquire by the waiter: got %v, want ErrHeld", err)
 	}
 }
 
@@ -113,11 +113,11 @@ func TestWhoCannotBeWokenOfARunWaits(t *testing.T) {
 		redistest.Await(t, soon, "the second question", func() bool { return asked() >= 2 })
 		cancel()
 		if err := <-result; err != context.Canceled { // and no error of Redis is joined with it
-			t.Errorf("who waits: %v", err)
+			t.Errorf("Once by the waiter: got %v, want context.Canceled alone", err)
 		}
 		return nil
 	})
 	if !ran || err != nil {
-		t.Error(ran, err)
+		t.Errorf("the first Once: got ran %v, %v, want true and no error", ran, err)
 	}
 }

@@ -91,7 +91,7 @@ func TestNothingIsLeftOpen(t *testing.T) { //nolint:paralleltest // counts the g
 			}
 		}
 		if subscribers() == before {
-			t.Error("nobody hears anything")
+			t.Errorf("got %d goroutines that hear of releases, want more than before", before)
 		}
 		for _, node := range nodes {
 			quietly(t, node.Admin(t))
@@ -154,7 +154,7 @@ func TestRedisWithoutTheCommands(t *testing.T) {
 		w = wait(t, l, locker(t, one.Client(t), prefix, calm(lock.Options{})), "key")
 		inLine(t, l, 1)
 		if took := w.release(t); took > lock.DefaultRetryDelay+max(time.Second, 2*still()) {
-			t.Errorf("waited for %v", took)
+			t.Errorf("the waiter got the lock after %v, want within %v or a little more", took, lock.DefaultRetryDelay)
 		}
 	}
 }
@@ -173,10 +173,10 @@ func TestALockMovesWithItsSlot(t *testing.T) {
 	still := func() {
 		t.Helper()
 		if err := w.held.Extend(t.Context(), time.Minute); err != nil {
-			t.Error(err)
+			t.Errorf("Extend while the slot moves: got %v, want no error", err)
 		}
 		if _, err := locker(t, many.Client(t), prefix, opts).Try(t.Context(), "key"); err == nil {
-			t.Error("two have it")
+			t.Error("Try by another while the slot moves: got a lock, want an error")
 		}
 	}
 	from := many.NodeOf(t, name)
@@ -227,7 +227,7 @@ func TestARefusalIsNotRepeated(t *testing.T) {
 			}
 		}
 		if n := refusals(); n != 1 {
-			t.Errorf("%s: %d refusals", name, n)
+			t.Errorf("%s: got %d refusals, want 1", name, n)
 		}
 	}
 }
@@ -279,7 +279,7 @@ func TestEachRightToBeWokenIsNeeded(t *testing.T) {
 						return hearers(t, server.Admin(t), recordOf(prefix, other)) == 0
 					})
 					if hears() != works {
-						t.Errorf("%s hears: %v", who, !works)
+						t.Errorf("%s hears of the release: got %v, want %v", who, !works, works)
 					}
 				case works:
 					redistest.Await(t, soon, "the subscription", hears)
@@ -289,7 +289,7 @@ func TestEachRightToBeWokenIsNeeded(t *testing.T) {
 						return slices.ContainsFunc(log, func(e *redis.ACLLogEntry) bool { return e.Username == user && e.Object != "client|setinfo" })
 					})
 					if h, _ := server.Admin(t).HGet(t.Context(), name, "wake").Result(); h != "" {
-						t.Errorf("%s is woken by %s", who, h)
+						t.Errorf("%s without %s: got the wake %q, want none", who, right, h)
 					}
 				}
 				stays.release(t)
@@ -318,11 +318,11 @@ func TestNoReleaseIsMissed(t *testing.T) {
 					for range redistest.Ops(500) {
 						began := time.Now()
 						if err := l.Do(t.Context(), "key", func(context.Context) error { return nil }); err != nil {
-							t.Error(err)
+							t.Errorf("Do: got %v, want no error", err)
 							return
 						}
 						if took := time.Since(began); took > 2*soon {
-							t.Errorf("%d processes: waited for %v", processes, took)
+							t.Errorf("%d processes: Do took %v, want within %v", processes, took, 2*soon)
 						}
 					}
 				})
@@ -355,7 +355,7 @@ func TestAnyClientIsWoken(t *testing.T) {
 			wg.Go(func() {
 				for range 50 {
 					if err := l.Do(t.Context(), "key", func(context.Context) error { return nil }); err != nil {
-						t.Error(err)
+						t.Errorf("Do: got %v, want no error", err)
 					}
 				}
 			})

@@ -39,12 +39,12 @@ func TestWithWait(t *testing.T) {
 				t.Errorf("%s: got %v after %v, want ErrHeld after %v", name, err, time.Since(began), c.want)
 			}
 			if owner, _ := c.l.Owner(); strings.HasSuffix(name, "an owner") != (owner == "me") {
-				t.Errorf("%s: the owner is %q", name, owner)
+				t.Errorf("%s: got the owner %q, want \"me\" only of and as an owner", name, owner)
 			}
 		}
 		release(t, held)
 		if s := with(t, l, brief).Stats(); s.Held != 5 || s.Granted != 1 {
-			t.Errorf("got %+v, want what all of them did", s)
+			t.Errorf("got stats %+v, want 5 held and 1 granted", s)
 		}
 	})
 }
