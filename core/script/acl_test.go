@@ -85,15 +85,15 @@ func TestEachRightOfGoRedisIsNeeded(t *testing.T) {
 		t.Run(right, func(t *testing.T) {
 			t.Parallel()
 			if err := try(t, redistest.User, redistest.Prefix(t)); err != nil {
-				t.Errorf("with it: %v", err)
+				t.Errorf("a user with the right: got %v, want no error", err)
 			}
 			user := redistest.NewUser(t, redistest.Without(t, right), append([]*redistest.Server{one}, many.Nodes()...)...)
 			err := try(t, user, redistest.Prefix(t))
 			if err == nil {
-				t.Error("nothing fails without it")
+				t.Error("a user without the right: got no error, want one")
 			}
 			if (right == "+eval" || right == "+evalsha") && !errors.Is(err, script.ErrConfiguration) {
-				t.Errorf("without it: %v", err)
+				t.Errorf("a user without the right: got %v, want ErrConfiguration", err)
 			}
 		})
 	}
@@ -128,7 +128,7 @@ func TestARefusedCommandIsConfiguration(t *testing.T) {
 			t.Errorf("%s: a key of others: got %v, want ErrConfiguration", server, err)
 		}
 		if err := run(own, "return redis.call('GET', KEYS[1])"); err != nil {
-			t.Errorf("%s: what the user may do: %v", server, err)
+			t.Errorf("%s: what the user may do: got %v, want no error", server, err)
 		}
 	}
 }
@@ -156,7 +156,8 @@ func TestSomeOptionsNeedMore(t *testing.T) {
 				r := newRunner(t, connect(user), &script.Options{Budget: 5 * time.Second})
 				_, err := r.Run(t.Context(), count, []string{redistest.Prefix(t)}, 1)
 				if has && err != nil || !has && !errors.Is(err, script.ErrConfiguration) {
-					t.Errorf("has it: %v: %v", has, err)
+					t.Errorf("a user that has the right (%v): got %v, want no error, and without it ErrConfiguration",
+						has, err)
 				}
 			}
 		})

@@ -67,7 +67,7 @@ func TestRepliesAreToldApart(t *testing.T) {
 	} {
 		class, again := classify(reply(text), true)
 		if !errors.Is(class, want.class) || again != want.again {
-			t.Errorf("%q is %v, again %v; want %v, %v", text, class, again, want.class, want.again)
+			t.Errorf("%q: got %v, again %v, want %v, %v", text, class, again, want.class, want.again)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 		{errors.New("redis: can't marshal struct {} (implement encoding.BinaryMarshaler)"), true, ErrConfiguration, false},
 	} {
 		if class, again := classify(c.err, c.written); !errors.Is(class, c.class) || again != c.again {
-			t.Errorf("%v, written %v: %v, %v", c.err, c.written, class, again)
+			t.Errorf("%v, written %v: got %v, again %v, want %v, %v", c.err, c.written, class, again, c.class, c.again)
 		}
 	}
 }

@@ -50,7 +50,7 @@ return {true, 3, 1500, 'ann', 'x', {{7, '12.5'}, {'8', 9}}, 'near', 1, {20, 0}}`
 		}
 		got := booking{cached: true, Local: 9}
 		if err := s.Decode(reply, &got); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%+v, %v\nwant %+v", got, err, want)
+			t.Errorf("got %+v, %v\nwant %+v", got, err, want)
 		}
 	})
 }
@@ -89,7 +89,7 @@ func TestDecodeRefusesOtherShapes(t *testing.T) {
 		var failure *script.Error
 		if !errors.As(err, &failure) || !errors.Is(err, c.class) || failure.Script != "book.lua" ||
 			!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want %v of book.lua, with %q and without the secret", name, err, c.class, c.says)
 		}
 	}
 }
@@ -101,10 +101,10 @@ func TestDecodeTakesNil(t *testing.T) {
 	note, granted, extra := &text, true, any("old")
 	for _, dst := range []any{&note, &granted, &extra} {
 		if err := s.Decode(nil, dst); err != nil {
-			t.Errorf("%T: %v", dst, err)
+			t.Errorf("nil into a %T: got %v, want no error", dst, err)
 		}
 	}
 	if note != nil || granted || extra != nil {
-		t.Errorf("%v, %v, %v", note, granted, extra)
+		t.Errorf("after nil: got %v, %v and %v, want nil, false and nil", note, granted, extra)
 	}
 }

@@ -44,12 +44,12 @@ func TestLostReplyExecutesOnce(t *testing.T) {
 					for range calls {
 						_, err := r.Run(t.Context(), count, []string{key}, 1)
 						if !errors.Is(err, script.ErrMaybeExecuted) {
-							t.Errorf("the error is %v, not ErrMaybeExecuted", err)
+							t.Errorf("a call whose reply was lost: got %v, want ErrMaybeExecuted", err)
 						}
 					}
 					f.proxy.Lose(fault, 0)
 					if n, err := f.rdb.Get(t.Context(), key).Int(); err != nil || n != calls {
-						t.Errorf("%d calls ran %d times (%v)", calls, n, err)
+						t.Errorf("%d calls ran %d times (%v), want once each", calls, n, err)
 					}
 					if fault == redistest.Silence {
 						return // plain go-redis would wait for 3 s each time
@@ -58,7 +58,8 @@ func TestLostReplyExecutesOnce(t *testing.T) {
 					_ = f.rdb.Eval(t.Context(), count.Source(), []string{key}, 1).Err()
 					f.proxy.Lose(fault, 0)
 					if n, err := f.rdb.Get(t.Context(), key).Int(); err != nil || n < calls+2 {
-						t.Errorf("plain go-redis ran it %d times (%v): the proxy no longer shows the fault", n-calls, err)
+						t.Errorf("plain go-redis ran it %d times (%v), want 2 at least: that shows the fault",
+							n-calls, err)
 					}
 				})
 			}
@@ -91,7 +92,7 @@ func TestScriptFlushIsNotSeen(t *testing.T) {
 							}
 						}
 						if _, err := r.Run(t.Context(), count, []string{key}, 1); err != nil {
-							t.Errorf("call %d: %v", i, err)
+							t.Errorf("call %d: got %v, want no error", i, err)
 							return
 						}
 					}
@@ -100,7 +101,7 @@ func TestScriptFlushIsNotSeen(t *testing.T) {
 			load.Wait()
 			calls := callers * each
 			if n, err := c.rdb.Get(t.Context(), key).Int(); err != nil || n != calls {
-				t.Errorf("%d calls ran %d times (%v)", calls, n, err)
+				t.Errorf("%d calls ran %d times (%v), want once each", calls, n, err)
 			}
 		})
 	}
@@ -125,10 +126,10 @@ func TestRestartCostsOneRoundTrip(t *testing.T) {
 	sha, eval := proxy.Forwarded("evalsha"), proxy.Forwarded("eval")
 	n, err := r.Run(t.Context(), count, []string{key}, 1)
 	if err != nil || n != int64(1) {
-		t.Errorf("the first call after a restart: %v, %v", n, err)
+		t.Errorf("the first call after a restart: got %v, %v, want 1", n, err)
 	}
 	if sha, eval = proxy.Forwarded("evalsha")-sha, proxy.Forwarded("eval")-eval; sha != 1 || eval != 1 {
-		t.Errorf("it sent %d EVALSHA and %d EVAL", sha, eval)
+		t.Errorf("the first call after a restart sent %d EVALSHA and %d EVAL, want one of each", sha, eval)
 	}
 }
 
@@ -162,15 +163,15 @@ func TestEveryClientRunsOnce(t *testing.T) {
 			key := srv.Prefix(t)
 			for i := range 3 {
 				if n, err := r.Run(t.Context(), count, []string{key}, 1); err != nil || n != int64(i+1) {
-					t.Fatalf("call %d: %v, %v", i, n, err)
+					t.Fatalf("call %d: got %v, %v, want %d", i, n, err, i+1)
 				}
 			}
 			proxy.Lose(redistest.EOF, 1, "evalsha")
 			if _, err := r.Run(t.Context(), count, []string{key}, 1); !errors.Is(err, script.ErrMaybeExecuted) {
-				t.Errorf("a lost reply: %v", err)
+				t.Errorf("a call whose reply was lost: got %v, want ErrMaybeExecuted", err)
 			}
 			if n, err := srv.Client(t).Get(t.Context(), key).Int(); err != nil || n != 4 {
-				t.Errorf("4 calls ran %d times (%v)", n, err)
+				t.Errorf("4 calls ran %d times (%v), want once each", n, err)
 			}
 		})
 	}

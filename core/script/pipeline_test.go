@@ -55,17 +55,17 @@ func TestPipelinedCallsGetTheirOwnReplies(t *testing.T) {
 						for i := range each {
 							if (caller+i)%7 == 0 {
 								if _, err := r.Run(t.Context(), broken, []string{key}); !errors.Is(err, script.ErrFailed) {
-									t.Errorf("a script that fails: %v", err)
+									t.Errorf("a script that fails: got %v, want ErrFailed", err)
 								}
 							}
 							n, err := r.Run(t.Context(), count, []string{key}, 1)
 							if err != nil {
-								t.Error(err)
+								t.Errorf("a call: got %v, want no error", err)
 								return
 							}
 							mu.Lock()
 							if seen[n] {
-								t.Errorf("the reply %v was given twice", n)
+								t.Errorf("the reply %v: got it twice, want it once", n)
 							}
 							seen[n] = true
 							mu.Unlock()
@@ -75,7 +75,7 @@ func TestPipelinedCallsGetTheirOwnReplies(t *testing.T) {
 				wg.Wait()
 				for n := range int64(callers * each) {
 					if !seen[n+1] {
-						t.Errorf("nobody got the reply %d", n+1)
+						t.Errorf("the reply %d: got it in no call, want it once", n+1)
 					}
 				}
 			})
@@ -104,14 +104,15 @@ func TestPipelinedCallsAreBounded(t *testing.T) {
 				began := time.Now()
 				_, err := r.Run(t.Context(), count, []string{key}, 1)
 				if took := time.Since(began); took > 5*time.Second+stood() || !errors.Is(err, script.ErrMaybeExecuted) {
-					t.Errorf("%s: %v after %v", name, err, took)
+					t.Errorf("%s: a call to a stopped server: got %v after %v, want ErrMaybeExecuted within 5s",
+						name, err, took)
 				}
 			})
 		}
 		wg.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		if _, err := r.Run(ctx, count, []string{key}, 1); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: the caller's own deadline: %v", name, err)
+			t.Errorf("%s: a call with a deadline of 5ms: got %v, want DeadlineExceeded", name, err)
 		}
 		cancel()
 		patient := newRunner(t, pipe, &script.Options{Budget: time.Minute})
@@ -119,7 +120,8 @@ func TestPipelinedCallsAreBounded(t *testing.T) {
 		time.AfterFunc(5*time.Millisecond, cancel)
 		began := time.Now()
 		if _, err := patient.Run(ctx, count, []string{key}, 1); !errors.Is(err, context.Canceled) || time.Since(began) > 5*time.Second+stood() {
-			t.Errorf("%s: the caller's own end: %v after %v", name, err, time.Since(began))
+			t.Errorf("%s: a call that is canceled: got %v after %v, want context.Canceled within 5s",
+				name, err, time.Since(began))
 		}
 		srv.Resume(t)
 		// What was in line runs now, each call once.
@@ -130,8 +132,8 @@ func TestPipelinedCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestARingMakesNoAutoPipeline holds of go-redis what lets a Ring be told by
-// the client's type alone: of an AutoPipeliner nobody can see the client.
+// TestARingMakesNoAutoPipeline: a Ring can be told by the client's type alone only as
+// long as go-redis makes no AutoPipeliner of it, whose client cannot be seen.
 func TestARingMakesNoAutoPipeline(t *testing.T) {
 	t.Parallel()
 	ring := redis.NewRing(&redis.RingOptions{})
@@ -147,7 +149,7 @@ func TestARingMakesNoAutoPipeline(t *testing.T) {
 		},
 	} {
 		if p, err := pipe(); p != nil || !errors.Is(err, redis.ErrRingAutoPipelineUnsupported) {
-			t.Errorf("%s: %v, %v", name, p != nil, err)
+			t.Errorf("%s of a Ring: got one %v, %v, want none and ErrRingAutoPipelineUnsupported", name, p != nil, err)
 		}
 	}
 }

@@ -29,13 +29,13 @@ func TestUnusableClientsAreRefused(t *testing.T) {
 		"transaction": &redis.Tx{},
 	} {
 		if _, err := script.NewRunner(client, nil); !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "pass ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("NewRunner with a client that is %s: got %v, want ErrClient with a remedy", name, err)
 		}
 	}
 	for _, budget := range []time.Duration{-1, 250, time.Millisecond - 1} {
 		_, err := script.NewRunner(rdb, &script.Options{Budget: budget})
 		if err == nil || !strings.Contains(err.Error(), "use at least a millisecond") {
-			t.Errorf("a budget of %v: %v", budget, err)
+			t.Errorf("NewRunner with a budget of %v: got %v, want an error that says the least", budget, err)
 		}
 	}
 }
@@ -53,17 +53,17 @@ func TestKeysMustShareAHashTag(t *testing.T) {
 		} {
 			_, err := r.Run(t.Context(), count, keys, 1)
 			if !errors.Is(err, script.ErrConfiguration) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want ErrConfiguration", name, err)
 			}
 			for _, key := range keys {
 				if n := admin.Exists(t.Context(), key).Val(); n != 0 {
-					t.Errorf("%s: the script ran", name)
+					t.Errorf("%s: got the key %s, want none: the script ran", name, key)
 				}
 			}
 		}
 		two := script.New("two.lua", `return #KEYS`)
 		if n, err := r.Run(t.Context(), two, []string{prefix + "{a}x", prefix + "{a}y{b}"}); err != nil || n != int64(2) {
-			t.Errorf("one tag: %v, %v", n, err)
+			t.Errorf("two keys with one tag: got %v, %v, want 2", n, err)
 		}
 	})
 }
@@ -74,20 +74,20 @@ func TestRepliesAndErrors(t *testing.T) {
 		r := newRunner(t, rdb, &script.Options{Budget: 5 * time.Second})
 		keys := []string{prefix}
 		if v, err := r.Run(t.Context(), script.New("nil.lua", "return nil"), keys); v != nil || err != nil {
-			t.Errorf("nil: %v, %v", v, err)
+			t.Errorf("nil.lua: got %v, %v, want nil and no error", v, err)
 		}
 		if v, err := r.Run(t.Context(), script.New("list.lua", "return {1, 'a'}"), keys); err != nil {
-			t.Errorf("list: %v, %v", v, err)
+			t.Errorf("list.lua: got %v, %v, want no error", v, err)
 		} else if list := v.([]any); list[0] != int64(1) || list[1] != "a" {
-			t.Errorf("list: %v", list)
+			t.Errorf("list.lua: got %v, want [1 a]", list)
 		}
 		_, err := r.Run(t.Context(), script.New("bad.lua", "local a = 1\nreturn a + nil"), keys)
 		var failure *script.Error
 		if !errors.As(err, &failure) || !errors.Is(err, script.ErrFailed) || failure.Script != "bad.lua" {
-			t.Fatalf("a failing script: %v", err)
+			t.Fatalf("bad.lua: got %v, want ErrFailed of bad.lua", err)
 		}
 		if _, mini := rdb.(*redis.Client); mini && !strings.Contains(err.Error(), "bad.lua:2") && !isMini(t, admin) {
-			t.Errorf("the error does not name the line: %v", err)
+			t.Errorf("bad.lua: got %v, want bad.lua:2 in it", err)
 		}
 	})
 }
@@ -129,10 +129,10 @@ func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
-		t.Errorf("after the server relented: %v", err)
+		t.Errorf("a call when the server has relented: got %v, want no error", err)
 	}
 	if n, err := rdb.Get(ctx, key).Int(); err != nil || n != 1 {
-		t.Errorf("ran %d times (%v)", n, err)
+		t.Errorf("the call ran %d times (%v), want once", n, err)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestCredentialsAreNotRetried(t *testing.T) {
 	began := time.Now()
 	_, err := newRunner(t, rdb, &script.Options{Budget: time.Minute}).Run(t.Context(), count, []string{"k"}, 1)
 	if !errors.Is(err, script.ErrConfiguration) {
-		t.Errorf("a wrong password after %v: %v", time.Since(began), err)
+		t.Errorf("a wrong password: got %v after %v, want ErrConfiguration", err, time.Since(began))
 	}
 }
 
@@ -178,7 +178,8 @@ func TestBudgetBounds(t *testing.T) {
 			began := time.Now()
 			_, err := r.Run(t.Context(), count, []string{"k"}, 1)
 			if took := time.Since(began); took > 10*time.Second || !errors.Is(err, script.ErrNotExecuted) {
-				t.Errorf("%s, ContextTimeoutEnabled %v: %v after %v", name, contextTimeouts, err, took)
+				t.Errorf("%s, ContextTimeoutEnabled %v: got %v after %v, want ErrNotExecuted within 10s",
+					name, contextTimeouts, err, took)
 			}
 		}
 	}
@@ -199,7 +200,7 @@ func TestWhatIsNotSentInTimeIsNeverSent(t *testing.T) {
 	r := newRunner(t, rdb, &script.Options{Budget: 100 * time.Millisecond})
 	for range calls {
 		if _, err := r.Run(t.Context(), count, []string{key}, 1); !errors.Is(err, script.ErrNotExecuted) {
-			t.Errorf("%v, want not executed", err)
+			t.Errorf("a call to a stopped server: got %v, want ErrNotExecuted", err)
 		}
 	}
 	srv.Resume(t)
@@ -207,7 +208,7 @@ func TestWhatIsNotSentInTimeIsNeverSent(t *testing.T) {
 		return redistest.CommandStats(t, admin)["evalsha"].Calls >= calls
 	})
 	if n, err := admin.Exists(t.Context(), key).Result(); err != nil || n != 0 {
-		t.Errorf("a call that was reported as not executed ran: %d, %v", n, err)
+		t.Errorf("calls that were not executed made %d keys (%v), want none", n, err)
 	}
 }
 
@@ -225,14 +226,14 @@ func TestAScriptsOwnErrorRunsOnce(t *testing.T) {
 				"redis.call('SET', KEYS[2], 1, 'PX', 60000)\n"+ending)
 			keys := []string{prefix + "{" + name + "}a", prefix + "{" + name + "}b"}
 			if _, err := r.Run(t.Context(), s, keys); !errors.Is(err, script.ErrFailed) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want ErrFailed", name, err)
 			}
 			if n := rdb.Get(t.Context(), keys[0]).Val(); n != "1" {
-				t.Errorf("%s ran %s times", name, n)
+				t.Errorf("%s ran %s times, want once", name, n)
 			}
 		}
 		if _, err := r.Run(t.Context(), count, []string{prefix}, struct{}{}); !errors.Is(err, script.ErrConfiguration) {
-			t.Errorf("an argument that cannot be sent: %v", err)
+			t.Errorf("an argument that cannot be sent: got %v, want ErrConfiguration", err)
 		}
 	})
 }
@@ -253,17 +254,17 @@ func TestCallersContext(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := r.Run(ended, count, []string{"k"}, 1); err != context.Canceled {
-			t.Errorf("a context that has ended: %v", err)
+			t.Errorf("a call with a context that has ended: got %v, want context.Canceled", err)
 		}
 		short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 		if _, err := r.Run(short, count, []string{"k"}, 1); err != context.DeadlineExceeded {
-			t.Errorf("a context that ends: %v", err)
+			t.Errorf("a call with a context that ends: got %v, want DeadlineExceeded", err)
 		}
 		cancel()
 	}
 }
 
-// refusing is a client that reaches nobody.
+// refusing is a client that reaches no server.
 type refusing struct{}
 
 func (refusing) Process(_ context.Context, cmd redis.Cmder) error {
@@ -279,7 +280,7 @@ func TestCallersContextBetweenAttempts(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		if _, err := r.Run(ctx, count, []string{"k"}, 1); err != context.Canceled {
-			t.Errorf("a context that ends between two attempts: %v", err)
+			t.Errorf("a context that ends between two attempts: got %v, want context.Canceled", err)
 		}
 	})
 }

@@ -26,7 +26,8 @@ func TestAWaiterIsWokenByItsOwnEndOnly(t *testing.T) {
 			defer ws.put(w)
 			synctest.Wait()
 			if len(w.woken) != 0 || w.Err() != nil {
-				t.Fatalf("woken by %s of an earlier call: %v", after, w.Err())
+				t.Fatalf("after %s of an earlier call: got a waiter with Err %v, want none that is woken",
+					after, w.Err())
 			}
 		}
 		for range 50 { // a pool may forget what it was given
@@ -68,7 +69,7 @@ func TestAWaiterTellsWhatEndedIt(t *testing.T) {
 			<-w.Done()
 			took, err := time.Since(began), w.Err()
 			if took != min(budget, 2*time.Second) || !errors.Is(err, want) {
-				t.Fatalf("with %v: %v after %v, not %v", budget, err, took, want)
+				t.Fatalf("with the budget %v: got %v after %v, want %v", budget, err, took, want)
 			}
 			ws.put(w)
 			stop.Stop()

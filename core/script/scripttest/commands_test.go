@@ -18,7 +18,7 @@ func TestCommandsAreAsTheServerHasThem(t *testing.T) {
 	rdb := redistest.Standalone(t).Admin(t)
 	commands, err := rdb.Do(t.Context(), "command").Slice()
 	if err != nil || len(commands) < 200 {
-		t.Fatalf("%d commands, %v", len(commands), err)
+		t.Fatalf("COMMAND: got %d commands, %v, want 200 at least", len(commands), err)
 	}
 	fault := t.Errorf
 	if info := rdb.Info(t.Context(), "server").Val(); !strings.Contains(info, "redis_version:7.0.") {
@@ -31,7 +31,7 @@ func TestCommandsAreAsTheServerHasThem(t *testing.T) {
 		flags := info[2].([]any)
 		writing := slices.Contains(flags, any("write"))
 		if known := slices.Contains(writes, name); known != writing && !slices.Contains(containers, name) && !slices.Contains(internal, name) {
-			fault("%s writes: %v; here %v", name, writing, known)
+			fault("%s: got writes %v, want %v as the server says", name, known, writing)
 		}
 		if slices.Contains(flags, any("noscript")) || slices.Contains(flags, any("movablekeys")) || slices.Contains(containers, name) ||
 			slices.Contains(internal, name) || name == "SPUBLISH" { // its channel decides on the slot, and is no key
@@ -40,12 +40,12 @@ func TestCommandsAreAsTheServerHasThem(t *testing.T) {
 		args := []string{name, "a", "b", "c", "d", "e", "f"}
 		want := between(args, int(info[3].(int64)), int(info[4].(int64)), int(info[5].(int64)))
 		if got := keysOf(args); !slices.Equal(got, want) {
-			fault("%v: %q, the server says %q", args, got, want)
+			fault("%v: got the keys %q, want %q as the server says", args, got, want)
 		}
 		asked++
 	}
 	if asked < 150 {
-		t.Errorf("%d commands were compared", asked)
+		t.Errorf("got %d commands compared, want 150 at least", asked)
 	}
 }
 
@@ -86,16 +86,16 @@ func TestMovingKeysAreFound(t *testing.T) {
 		}
 		want, err := redis.NewStringSliceResult(rdb.Do(t.Context(), asked...).StringSlice()).Result()
 		if err != nil {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("COMMAND GETKEYS of %s: got %v, want keys", text, err)
 			continue
 		}
 		if got := keysOf(args); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
-			t.Errorf("%s: %q, the server says %q", text, got, want)
+			t.Errorf("%s: got the keys %q, want %q as the server says", text, got, want)
 		}
 	}
 	for _, text := range []string{"PING", "TIME", "publish a b", "XREAD COUNT 2", "LMPOP", "LMPOP x"} {
 		if got := keysOf(strings.Fields(text)); len(got) > 0 {
-			t.Errorf("%s: %q", text, got)
+			t.Errorf("%s: got the keys %q, want none", text, got)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestExponentsAreFound(t *testing.T) {
 		"5e+10d": nil, "a5e+10": nil, "a5e+15d": nil, "1e15": nil, "5e-3": nil, "b/1e+15": nil, "1e+15b": nil, "3f9e-4a11-9e10": nil, "MTIz+1e+10/": nil, "1764000000123456": nil,
 	} {
 		if got := exponents(text); !slices.Equal(got, want) {
-			t.Errorf("%q: %q, want %q", text, got, want)
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }

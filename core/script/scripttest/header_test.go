@@ -43,7 +43,7 @@ func TestHeaderFaultsAreFound(t *testing.T) {
 		CheckHeader(r, script.New("x.lua", strings.Replace(text, c.old, c.new, 1)))
 		if c.want == "" && len(r.said) > 0 || c.want != "" &&
 			!slices.ContainsFunc(r.said, func(f string) bool { return strings.HasPrefix(f, c.want) }) {
-			t.Errorf("%q for %q: %q, want %q", c.new, c.old, r.said, c.want)
+			t.Errorf("%q for %q: got %q, want %q", c.new, c.old, r.said, c.want)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestWhatStandsBeforeTheHeaderIsOneFault(t *testing.T) {
 	} {
 		lines := said(t, script.New("highest.lua", before+good), Call{Keys: []string{"{x}"}, Args: []any{7, 60_000}})
 		if len(lines) != 1 || !strings.HasPrefix(lines[0], "highest.lua:1: the file does not begin with its header, but with "+want) {
-			t.Errorf("behind %q: %q", before, lines)
+			t.Errorf("behind %q: got %q, want one fault, that the file begins with %s", before, lines, want)
 		}
 	}
 }
@@ -67,6 +67,6 @@ func TestLinesMayEndAsOnWindows(t *testing.T) {
 	source := strings.ReplaceAll(strings.Replace(good, "in milliseconds\n", "in milliseconds; or nothing\n", 1), "\n", "\r\n")
 	source = strings.Replace(source, "'PX', ttl", "'PX', ttl or 1000", 1)
 	if lines := said(t, script.New("highest.lua", source), Call{Keys: []string{"{x}"}, Args: []any{7}, Want: 7}); len(lines) > 0 {
-		t.Errorf("%q", lines)
+		t.Errorf("lines that end with CR LF: got %q, want no fault", lines)
 	}
 }

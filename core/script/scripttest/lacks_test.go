@@ -7,7 +7,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// asking is a script of which only what stands from line 5 on matters.
+// asking is a script whose body begins in line 5.
 func asking(effects, body string) *script.Script {
 	return script.New("x.lua", "-- KEYS[1]  k\n-- returns  nothing\n-- effects  "+effects+"\nlocal k = KEYS[1]\n"+body)
 }
@@ -27,12 +27,12 @@ func TestWhatMiniredisLacksIsNoFault(t *testing.T) {
 		r := &recorder{TB: t}
 		Run(r, asking(c.effects, c.body), Call{Keys: []string{"{x}"}})
 		if len(r.said) > 0 || len(r.logged) != 1 || !strings.HasPrefix(r.logged[0], c.why) {
-			t.Errorf("%s: %q, %q; want %q", c.body, r.said, r.logged, c.why)
+			t.Errorf("%s: got the faults %q and the log %q, want none and %q", c.body, r.said, r.logged, c.why)
 		}
 	}
 }
 
-// TestWhatNoServerHasIsAFault misspells, of which miniredis knows no better.
+// TestWhatNoServerHasIsAFault misspells: miniredis cannot tell that from what it lacks.
 func TestWhatNoServerHasIsAFault(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -43,7 +43,7 @@ func TestWhatNoServerHasIsAFault(t *testing.T) {
 		lines := said(t, asking("none", body), Call{Keys: []string{"{x}"}})
 		for _, server := range []string{"standalone", "cluster"} {
 			if about := on(server, lines); len(about) != 1 || !strings.HasPrefix(about[0], want) {
-				t.Errorf("%s on %s: %q", body, server, lines)
+				t.Errorf("%s on %s: got %q, want one fault, %s", body, server, lines, want)
 			}
 		}
 	}
@@ -56,14 +56,14 @@ func TestMiniredisIsLeftOut(t *testing.T) {
 	s := asking("none", "return redis.acl_check_cmd('GET', k) and 1 or 0")
 	call := Call{Keys: []string{"{x}"}, Want: 1}
 	if lines := said(t, s, call); len(on("miniredis", lines)) != 1 || len(lines) != 1 {
-		t.Errorf("%q", lines)
+		t.Errorf("got %q, want one fault, on miniredis alone", lines)
 	}
 	call.RealOnly = true
 	r := &recorder{TB: t}
 	if Run(r, s, call, Call{Keys: []string{"{x}"}, Want: 0}); len(on("miniredis", r.said)) != 0 || len(r.said) != 2 {
-		t.Errorf("%q", r.said)
+		t.Errorf("with RealOnly: got %q, want 2 faults and none on miniredis", r.said)
 	}
 	if len(r.logged) != 1 || !strings.HasPrefix(r.logged[0], "x.lua: from call 1 on it is run on real servers only") {
-		t.Errorf("%q", r.logged)
+		t.Errorf("with RealOnly: got the log %q, want from which call on only real servers run it", r.logged)
 	}
 }

@@ -28,7 +28,7 @@ return (call('TIME'))`
 	}
 	want := []string{"GET:)5", "SET:)6", "DEL:)7", ":)8", "rTTL:)8", "rINCR:)9", "PTTL:):", "ECHO:);", "TIME:)>"}
 	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got the calls %q, want %q", got, want)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestUntailed(t *testing.T) {
 		"x = redis.call('GET')":                                  "x = redis.call('GET')",
 	} {
 		if got := untailed(source); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("untailed of %q: got %q, want %q", source, got, want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestCodeKeepsItsPlaces(t *testing.T) {
 	source := "a -- b\n'c -- d' --[[ e\nf ]] g 1e5 \"\\\"--\" [[\n--]] --"
 	want := "a     \n               \n     g 1e5          \n       "
 	if got := code(source); got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got the code %q, want %q", got, want)
 	}
 }
 
@@ -62,10 +62,10 @@ func TestANameIsFound(t *testing.T) {
 	t.Parallel()
 	source := "-- odd\nlocal a = 'odd' .. b.odd\nc:odd()\nreturn '.' .. odd"
 	if line := lineOfName(source, "odd"); line != 4 {
-		t.Errorf("line %d", line)
+		t.Errorf("the name odd: got line %d, want 4", line)
 	}
 	if line := lineOfName(source, "even"); line != 0 {
-		t.Errorf("line %d of none", line)
+		t.Errorf("the name even: got line %d, want 0", line)
 	}
 }
 
@@ -77,7 +77,7 @@ func FuzzLex(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		for _, tok := range lex(source) {
 			if tok.from < 0 || tok.to > len(source) || tok.to <= tok.from {
-				t.Fatalf("%+v", tok)
+				t.Fatalf("got the token %+v, want it not empty and within %d bytes", tok, len(source))
 			}
 		}
 		_, _ = untailed(source), headerFaults(source)

@@ -71,7 +71,7 @@ func TestWhatIsMeantPasses(t *testing.T) {
 				c.call.Args = []any{7, 60_000}
 			}
 			if lines := said(t, script.New("highest.lua", source), c.call); len(lines) > 0 {
-				t.Errorf("%q", lines)
+				t.Errorf("got the faults %q, want none", lines)
 			}
 		})
 	}
@@ -94,12 +94,12 @@ func TestHiddenEffectsAreSeen(t *testing.T) {
 		lines := said(t, s, Call{Keys: []string{"{x}"}})
 		for _, server := range []string{"miniredis", "standalone", "cluster"} {
 			if about := on(server, lines); len(about) != 1 || !strings.HasPrefix(about[0], "x.lua:5: SET is called but not among the effects") {
-				t.Errorf("%s: %q", body, lines)
+				t.Errorf("%s on %s: got %q, want one fault, that SET is called", body, server, lines)
 			}
 		}
 	}
 	s := script.New("x.lua", "-- KEYS[1]  k\n-- returns  nothing\n-- effects  none\nredis.call('PUBLISH', KEYS[1], 1)")
 	if lines := said(t, s, Call{Keys: []string{"{x}"}}); len(lines) != 1 {
-		t.Errorf("what the text shows is said as %q", lines)
+		t.Errorf("an effect that the text shows: got %q, want one fault", lines)
 	}
 }

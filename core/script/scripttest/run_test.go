@@ -40,12 +40,12 @@ func TestAGoodScriptPasses(t *testing.T) {
 			tb.Helper()
 			saw++
 			if n, err := rdb.Get(tb.Context(), keys[0]).Int64(); err != nil || n != reply {
-				tb.Errorf("%d, %v; the reply was %v", n, err, reply)
+				tb.Errorf("GET: got %d, %v, want the reply %v", n, err, reply)
 			}
 		}},
 	)
 	if saw != 3 {
-		t.Errorf("Check ran %d times", saw)
+		t.Errorf("Check ran %d times, want 3", saw)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestEachTrapIsFlagged(t *testing.T) {
 					continue
 				}
 				if about := on(server, lines); !containing(about, c.want) {
-					t.Errorf("on %s nothing of %q in %q", server, c.want, lines)
+					t.Errorf("on %s: got %q, want a fault with %q", server, lines, c.want)
 				}
 			}
 		})
@@ -145,7 +145,7 @@ func TestTheClusterRefusesAnotherSlot(t *testing.T) {
 	for key := range 8 {
 		lines := said(t, s, Call{Keys: []string{"{x}"}, Args: []any{key, 60_000}})
 		if containing(on("standalone", lines), "non local key") {
-			t.Errorf("%q", lines)
+			t.Errorf("the standalone server: got %q, want no key refused", lines)
 		}
 		for _, line := range on("cluster", lines) {
 			if strings.HasPrefix(line, "highest.lua:11: ") && strings.Contains(line, "non local key") {
@@ -154,14 +154,14 @@ func TestTheClusterRefusesAnotherSlot(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Error("the cluster refused no key")
+		t.Error("the cluster: got no key refused, want some")
 	}
 }
 
 func TestNoCallIsNoTest(t *testing.T) {
 	t.Parallel()
 	if lines := said(t, highest); !containing(lines, "highest.lua: no call of it is tested") {
-		t.Errorf("%q", lines)
+		t.Errorf("Run without a call: got %q, want a fault that says so", lines)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestTheShimChangesNoReply(t *testing.T) {
 			plain, err := run(source)
 			report, shimErr := run(shim(source, on.level))
 			if shimErr != nil {
-				t.Errorf("%s: %v", source, shimErr)
+				t.Errorf("%s with the shim: got %v, want no error", source, shimErr)
 				continue
 			}
 			w := &witness{script: script.New("x.lua", source), call: Call{Keys: []string{"neap:shim"}}}
@@ -190,7 +190,8 @@ func TestTheShimChangesNoReply(t *testing.T) {
 				err = nil
 			}
 			if err != nil || !same(plain, w.reply) {
-				t.Errorf("%s on %s: %#v, %v; with the shim %#v", source, on.name, plain, err, w.reply)
+				t.Errorf("%s on %s: got %#v with the shim, want %#v and no error, without it %v",
+					source, on.name, w.reply, plain, err)
 			}
 		}
 	}
