@@ -34,7 +34,7 @@ func TestThePageTellsWhenTheBreakerOpens(t *testing.T) {
 		store.TripInARow, store.TripOf, store.TripRatio*100, store.TripBudgets*limit.DefaultBudget, store.LeastBudgets*limit.DefaultBudget,
 		store.TripBudgets, store.LeastBudgets, limit.DefaultBudget, store.OpenFor)
 	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
-		t.Errorf("docs/operations.md does not say: %s", want)
+		t.Errorf("docs/operations.md lacks a sentence, want: %s", want)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestAStumbleOpensNothing(t *testing.T) {
 			time.Sleep(store.LeastBudgets*limit.DefaultBudget - time.Millisecond)
 			ask(300)
 			if l.Stats().Open {
-				t.Fatal("600 failures within four budgets opened the breaker")
+				t.Fatal("600 failures within four budgets: got an open breaker, want it closed")
 			}
 			rdb.fails.Store(false)
 			ask(300)
@@ -86,13 +86,13 @@ func TestAStumbleOpensNothing(t *testing.T) {
 		ask(store.TripInARow - 1)
 		time.Sleep(store.LeastBudgets * limit.DefaultBudget)
 		if ask(0); l.Stats().Open {
-			t.Fatal("19 failures opened the breaker")
+			t.Fatalf("%d failures: got an open breaker, want it closed", store.TripInARow-1)
 		}
 		if ask(1); !l.Stats().Open {
-			t.Fatal("20 failures in four budgets did not open the breaker")
+			t.Fatalf("%d failures in four budgets: got a closed breaker, want it open", store.TripInARow)
 		}
 		if d, err := l.Take(t.Context(), "s"); err != nil || !errors.Is(d.Cause, script.ErrNotExecuted) {
-			t.Errorf("a call that is not sent: %+v, %v", d, err)
+			t.Errorf("a call that is not sent: got %+v, %v, want the Cause ErrNotExecuted", d, err)
 		}
 	})
 }
@@ -115,14 +115,14 @@ func TestAMostlyFailingRedisIsLeft(t *testing.T) {
 				}
 				if l.Stats().Open {
 					if i < store.TripOf-1 {
-						t.Errorf("%d calls opened the breaker", i+1)
+						t.Errorf("the breaker opened after %d calls, want %d at least", i+1, store.TripOf)
 					}
 					break
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
 			if got := l.Stats().Open; got != want {
-				t.Errorf("that answers every %dth call: open is %v", every, got)
+				t.Errorf("a Redis that answers every %dth call: got open %v, want %v", every, got, want)
 			}
 		})
 	}
@@ -171,12 +171,13 @@ func TestWhatRedisRefusesOpensNothing(t *testing.T) {
 			const calls = 2 * store.TripOf
 			for range calls {
 				if d, err := l.Take(t.Context(), "s"); err != nil || !d.Degraded {
-					t.Fatalf("%+v, %v", d, err)
+					t.Fatalf("a take that Redis refuses: got %+v, %v, want it degraded", d, err)
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
 			if l.Stats().Open || rdb.calls < calls {
-				t.Errorf("%s: open is %v, and %d of %d calls were sent", text, l.Stats().Open, rdb.calls, calls)
+				t.Errorf("%s: got open %v and %d calls sent, want false and %d at least",
+					text, l.Stats().Open, rdb.calls, calls)
 			}
 		})
 	}
@@ -211,11 +212,12 @@ func TestCancellationIsNoOutage(t *testing.T) {
 					break
 				}
 				if !errors.Is(err, context.DeadlineExceeded) || d.Degraded {
-					t.Fatalf("%+v, %v", d, err)
+					t.Fatalf("a take whose caller gives up: got %+v, %v, want DeadlineExceeded", d, err)
 				}
 			}
 			if s := l.Stats(); s.Open != opens || s.Failed != 0 || s.Degraded != 0 || s.Canceled == 0 {
-				t.Errorf("who waits for %v: %+v", patience, s)
+				t.Errorf("callers that wait for %v: got stats %+v, want open %v, and some canceled alone",
+					patience, s, opens)
 			}
 		})
 	}
@@ -242,13 +244,13 @@ func TestOneProbeAtATime(t *testing.T) {
 			for range 20 {
 				wg.Go(func() {
 					if d, err := l.Take(t.Context(), "s"); err != nil || !d.Degraded {
-						t.Errorf("%+v, %v", d, err)
+						t.Errorf("a take: got %+v, %v, want it degraded", d, err)
 					}
 				})
 			}
 			wg.Wait()
 			if sent := rdb.calls.Load() - before; sent != 1 {
-				t.Errorf("%d calls were sent at once", sent)
+				t.Errorf("got %d calls sent at once, want 1", sent)
 			}
 		}
 	})
@@ -298,17 +300,19 @@ func TestADeadShardOfARing(t *testing.T) {
 				there++
 			}
 			if d.Degraded != (shard.Options().Addr == dead) {
-				t.Fatalf("%s on %s: %+v", subject, shard.Options().Addr, d)
+				t.Fatalf("%s on %s: got %+v, want degraded %v",
+					subject, shard.Options().Addr, d, shard.Options().Addr == dead)
 			}
 		}
 		if !l.Stats().Open || gone < store.TripOf || there < store.TripOf {
-			t.Errorf("%d decisions of the dead shard and %d of the other: %+v", gone, there, l.Stats())
+			t.Errorf("got %d decisions of the dead shard, %d of the other, %+v, want %d of each and it open",
+				gone, there, l.Stats(), store.TripOf)
 		}
 	})
 }
 
-// TestANodeThatLeftIsForgotten: a failover gives its keys to another node, and
-// nobody asks the old one any more.
+// TestANodeThatLeftIsForgotten: a failover gives its keys to another node, and the
+// old one is not asked any more.
 func TestANodeThatLeftIsForgotten(t *testing.T) {
 	t.Parallel()
 	before, after := redis.NewClient(&redis.Options{Addr: "before"}), redis.NewClient(&redis.Options{Addr: "after"})
@@ -329,23 +333,23 @@ func TestANodeThatLeftIsForgotten(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if !l.Stats().Open {
-			t.Fatal("the breaker is not open")
+			t.Fatal("the breaker after 100 failures: got it closed, want it open")
 		}
 		time.Sleep(store.Forgotten / 2)
 		if !l.Stats().Open {
-			t.Error("a breaker that nobody tried for half a minute is not open any more")
+			t.Error("the breaker after half a minute without a call: got it closed, want it open")
 		}
 		holder = after
 		rdb.fails.Store(false)
 		time.Sleep(store.Forgotten / 2)
 		if d, err := l.Take(t.Context(), "s"); err != nil || d.Degraded {
-			t.Errorf("%+v, %v", d, err)
+			t.Errorf("a take after the failover: got %+v, %v, want a decision by Redis", d, err)
 		}
 		if l.Stats().Open {
-			t.Error("the breaker of a node that left is open for ever")
+			t.Error("the breaker of a node that left: got it open, want it closed")
 		}
 		if n := st.Nodes(); n != 1 {
-			t.Errorf("%d nodes are kept, want the one that has the keys", n)
+			t.Errorf("got %d nodes kept, want the one that has the keys", n)
 		}
 	})
 }

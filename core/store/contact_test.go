@@ -66,7 +66,7 @@ func TestFirstCallsMayConnect(t *testing.T) {
 		for range 30 {
 			wg.Go(func() {
 				if spent, byRedis := took(t, l); !byRedis {
-					t.Errorf("a first call was decided without Redis after %v", spent)
+					t.Errorf("a first call: got a decision without Redis after %v, want one by Redis", spent)
 				}
 			})
 		}
@@ -78,7 +78,7 @@ func TestFirstCallsMayConnect(t *testing.T) {
 }
 
 // TestADeadRedisCostsFirstContactOnce: all callers together wait until a second after
-// the first of them began, and nobody waits so long again.
+// the first of them began, and none waits so long again.
 func TestADeadRedisCostsFirstContactOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestFirstContactKeepsToTheCaller(t *testing.T) {
 		began := time.Now()
 		_, err := l.Take(ctx, "s")
 		if spent := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || spent != 300*time.Millisecond {
-			t.Errorf("a caller with 300 ms got %v after %v", err, spent)
+			t.Errorf("a caller with 300 ms: got %v after %v, want DeadlineExceeded then", err, spent)
 		}
 	})
 }

@@ -17,17 +17,17 @@ func TestDrainWaitsForWhatGoesOn(t *testing.T) {
 		s := newShop(t)
 		st := s.store
 		if err := st.Drain(t.Context()); err != nil {
-			t.Errorf("Drain where nothing goes on: %v", err)
+			t.Errorf("Drain where nothing goes on: got %v, want no error", err)
 		}
 		s.rdb.gone.Store(true)
 		for name, end := range s.ends() {
 			if err := end(t.Context()); err == nil {
-				t.Errorf("%s has an answer of a Redis that is gone", name)
+				t.Errorf("%s with Redis gone: got an answer, want an error", name)
 			}
 		}
 		for name, ask := range s.asks() {
 			if err := ask(t.Context()); err == nil {
-				t.Errorf("%s has an answer of a Redis that is gone", name)
+				t.Errorf("%s with Redis gone: got an answer, want an error", name)
 			}
 		}
 		undoing := func() int {
@@ -36,7 +36,7 @@ func TestDrainWaitsForWhatGoesOn(t *testing.T) {
 			return s.slots.Stats().Undoing + s.lock.Stats().Undoing + guard.Undoing + guard.Concluding + stock.Undoing + stock.Concluding
 		}
 		if undoing() < 4 {
-			t.Fatalf("%d are undone or concluded: what is this test about?", undoing())
+			t.Fatalf("got %d undone or concluded, want 4 at least: this test is about them", undoing())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -45,7 +45,7 @@ func TestDrainWaitsForWhatGoesOn(t *testing.T) {
 		}
 		s.rdb.gone.Store(false)
 		if err := st.Drain(t.Context()); err != nil || undoing() != 0 {
-			t.Errorf("Drain when Redis is back: %v, and %d are undone or concluded still", err, undoing())
+			t.Errorf("Drain when Redis is back: got %v and %d in doubt still, want no error and 0", err, undoing())
 		}
 		s.finish(t)
 	})

@@ -139,7 +139,7 @@ func (f *failover) until(t *testing.T, cluster *redistest.ClusterServer, replica
 				}
 				select {
 				case <-ctx.Done():
-					t.Errorf("%s is not answered: %v", name, err)
+					t.Errorf("%s: got %v to the end, want an answer", name, err)
 					return
 				case <-time.After(10 * time.Millisecond):
 				}

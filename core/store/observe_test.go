@@ -66,12 +66,12 @@ func TestObserversHearOfEveryPrimitive(t *testing.T) {
 		}
 		for name, ask := range s.asks() {
 			if err := ask(ctx); err != nil {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want no error", name, err)
 			}
 		}
 		for name, again := range s.asks() {
 			if err := again(ctx); name == "Begin" && err == nil || name == "Try of a lock" && err == nil {
-				t.Errorf("%s again: no error", name)
+				t.Errorf("%s again: got no error, want one", name)
 			}
 		}
 		r.are(t, "two calls of each", map[store.Primitive][]store.Outcome{
@@ -112,12 +112,12 @@ func TestObserversHearOfAnOutage(t *testing.T) {
 		s.store.Observe(r.observe)
 		s.rdb.gone.Store(true)
 		if _, err := s.lock.Try(t.Context(), "other"); err == nil {
-			t.Fatal("a server that is gone has answered")
+			t.Fatal("Try with Redis gone: got an answer, want an error")
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := s.guard.Begin(gone, "other", ""); !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
+			t.Fatalf("Begin with a canceled context: got %v, want context.Canceled", err)
 		}
 		if len(r.all) != 2 || r.all[0].Class != script.ErrMaybeExecuted || r.all[0].Duration != script.DefaultBudget || r.all[0].Name != "n" ||
 			r.all[1].Outcome != store.Canceled || r.all[1].Class != context.Canceled {
@@ -126,7 +126,7 @@ func TestObserversHearOfAnOutage(t *testing.T) {
 		r.take()
 		for range 10 {
 			if _, err := s.lock.Inspect(t.Context(), "other"); err == nil {
-				t.Fatal("a server that is gone has answered")
+				t.Fatal("Inspect with Redis gone: got an answer, want an error")
 			}
 		}
 		s.rdb.gone.Store(false)
@@ -187,7 +187,7 @@ func TestAnEventAllocatesNothing(t *testing.T) { //nolint:paralleltest // it cou
 	}
 	e := store.Event{Primitive: store.Lock, Name: "n", Outcome: store.Granted}
 	began := time.Now()
-	for name, o := range map[string]store.Observer{"nobody": nil, "an observer": func(context.Context, store.Event) {}} {
+	for name, o := range map[string]store.Observer{"no observer": nil, "an observer": func(context.Context, store.Event) {}} {
 		remove := st.Observe(o)
 		if n := testing.AllocsPerRun(100, func() { st.NotifyCall(t.Context(), e, began, nil) }); n > 0 {
 			t.Errorf("%s: an event costs %v allocations, want none", name, n)

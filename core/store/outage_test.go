@@ -109,7 +109,7 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 		logged(t, log, lost, back)
 		for _, line := range log.all() {
 			if strings.Contains(line, "{s}") || strings.Contains(line, "limit:") || strings.Contains(line, "budget") {
-				t.Errorf("a key or the text of an error is logged: %s", line)
+				t.Errorf("the log: got the line %s, want neither a key nor the text of an error", line)
 			}
 		}
 		// The next outage is told again.
@@ -134,7 +134,7 @@ func TestALoggerMayUseTheStore(t *testing.T) {
 			_, _ = took(t, asking.limit)
 		}
 		if asking.lines == 0 {
-			t.Error("nothing was logged: what is this test about?")
+			t.Error("got no line in the log, want one: this test is about it")
 		}
 	})
 }
@@ -195,7 +195,7 @@ func TestAClosedClientIsNoAnswer(t *testing.T) {
 		return len(log.all()[0]) > 0
 	})
 	if !strings.Contains(log.all()[0], "level=WARN") {
-		t.Errorf("the log is %q", log.all())
+		t.Errorf("got the log %q, want a warning", log.all())
 	}
 }
 
@@ -216,7 +216,7 @@ func TestAClusterThatIsLostAtFirstIsBack(t *testing.T) {
 		rdb.by.Store(0)
 		time.Sleep(2 * store.OpenFor)
 		if _, decided := took(t, on.Limiter); !decided {
-			t.Error("a cluster that answers did not decide")
+			t.Error("a take from a cluster that answers: got a degraded decision, want one by Redis")
 		}
 		logged(t, log, "does not answer", "answers again")
 		if n := on.store.Nodes(); n != 0 {

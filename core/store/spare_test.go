@@ -125,7 +125,7 @@ func (s *shop) open(t *testing.T) {
 	s.rdb.gone.Store(true)
 	for range 100 {
 		if _, err := s.lock.Inspect(t.Context(), "other"); err == nil {
-			t.Fatal("Redis is gone, and has answered")
+			t.Fatal("Inspect with Redis gone: got an answer, want an error")
 		}
 	}
 }
@@ -149,10 +149,10 @@ func TestABreakerSparesEveryPrimitive(t *testing.T) {
 			}
 		}
 		if sent := s.rdb.calls.Load() - before; sent != 0 {
-			t.Errorf("%d calls were sent while the breaker is open", sent)
+			t.Errorf("got %d calls sent while the breaker is open, want 0", sent)
 		}
 		if s.limit.Stats().Open {
-			t.Error("calls of 250 ms have opened the breaker of calls of 50 ms")
+			t.Error("failures of calls of 250 ms: got the breaker of calls of 50 ms open, want it closed")
 		}
 		s.finish(t)
 	})
@@ -187,15 +187,15 @@ func (s *shop) passes(t *testing.T, name string, end func(context.Context) error
 	s.rdb.gone.Store(true)
 	for range 100 {
 		if ask() == nil {
-			t.Fatal("Redis is gone, and has answered")
+			t.Fatalf("a call before %s, with Redis gone: got an answer, want an error", name)
 		}
 	}
 	s.rdb.gone.Store(false)
 	if err := ask(); !errors.Is(err, script.ErrNotExecuted) {
-		t.Fatalf("%s: the breaker is not open: %v", name, err)
+		t.Fatalf("a call before %s: got %v, want ErrNotExecuted of an open breaker", name, err)
 	}
 	if err := end(t.Context()); err != nil {
-		t.Errorf("%s while the breaker is open: %v", name, err)
+		t.Errorf("%s while the breaker is open: got %v, want no error", name, err)
 	}
 	time.Sleep(time.Second)
 }

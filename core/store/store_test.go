@@ -63,11 +63,11 @@ func TestFaultsOfOptions(t *testing.T) {
 	} {
 		st, err := store.Open(c.rdb, c.opts)
 		if st != nil {
-			t.Errorf("%s: there is a store", name)
+			t.Errorf("%s: got a store, want none", name)
 		}
 		for _, want := range append(c.want, "store.Open: ") {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q is not in the error %v", name, want, err)
+				t.Errorf("%s: got the error %v, want one that says %q", name, err, want)
 			}
 		}
 		if c.opts == nil && !errors.Is(err, script.ErrClient) {
@@ -118,7 +118,7 @@ func TestAStoreHidesNoRing(t *testing.T) {
 	}
 	for _, name := range []string{"limit.New", "limit.NewConcurrency"} {
 		if err := constructors[name](st); err != nil {
-			t.Errorf("%s of a store of a Ring: %v", name, err)
+			t.Errorf("%s of a store of a Ring: got %v, want no error", name, err)
 		}
 	}
 }
@@ -141,25 +141,25 @@ func TestOneStoreAClient(t *testing.T) {
 	for _, rdb := range []script.Client{one, other, cluster, ring, pipeliner} {
 		first, again := of(t, rdb), of(t, rdb)
 		if first != again {
-			t.Errorf("a %T has two stores", rdb)
+			t.Errorf("a %T: got two stores, want one", rdb)
 		}
 		if of(t, first) != first {
-			t.Errorf("the store of a %T is not its own store", rdb)
+			t.Errorf("the store of the store of a %T: got another one, want itself", rdb)
 		}
 		if before, ok := seen[first]; ok {
-			t.Errorf("a %T and a %T have one store", before, rdb)
+			t.Errorf("a %T and a %T: got one store, want two", before, rdb)
 		}
 		seen[first] = rdb
 		if first.Client() != rdb {
-			t.Errorf("the store of a %T has another client", rdb)
+			t.Errorf("the store of a %T: got another client, want that one", rdb)
 		}
 	}
 	if mine := storetest.At(t, one, "mine"); mine == of(t, one) || mine == storetest.At(t, one, "mine") {
-		t.Error("Open has returned a store that was there")
+		t.Error("Open: got a store that was there, want a new one")
 	}
 	wrapped := struct{ *redis.Client }{one}
 	if first := of(t, wrapped); first == of(t, wrapped) {
-		t.Error("a client of the user's own kind has a store in common with another")
+		t.Error("a client of the user's own kind: got one store twice, want two stores")
 	}
 }
 
@@ -220,7 +220,7 @@ func TestNobodyKeepsAClientAlive(t *testing.T) {
 		runtime.AddCleanup(st, func(what string) { gone <- what }, "the store")
 		_ = rdb.Close()
 		if !store.IsKnown(key) {
-			t.Error("the registry has no entry of a client: what is this test about?")
+			t.Error("the registry: got no entry of a client, want one: this test is about it")
 		}
 		runtime.KeepAlive(st)
 	}()
@@ -301,19 +301,19 @@ func TestOptionsReachEveryPrimitive(t *testing.T) {
 		},
 	} {
 		if err := ask(t.Context()); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: got %v, want no error", name, err)
 		}
 		found := false
 		for _, key := range m.Keys() {
 			found = found || strings.HasPrefix(key, "mine:"+name+":n:{#")
 		}
 		if !found {
-			t.Errorf("no key of %q begins with mine: and hides its subject: %q", name, m.Keys())
+			t.Errorf("%s: got the keys %q, want one that begins with mine:%s:n:{#", name, m.Keys(), name)
 		}
 	}
 	for _, key := range m.Keys() {
 		if text := key + m.Dump(); strings.Contains(text, "alice") {
-			t.Errorf("alice can be read in Redis: %s", text)
+			t.Errorf("got alice in Redis, want no subject to be read there: %s", text)
 		}
 	}
 	if len(before) > 0 || len(m.Keys()) != 5 {
@@ -338,7 +338,8 @@ func TestARunnerHasTheBudgetOfItsStore(t *testing.T) {
 			rdb.by.Store(int64(time.Hour))
 			began := time.Now()
 			if _, err := r.Run(t.Context(), one, []string{"k"}); err == nil || time.Since(began) != want {
-				t.Errorf("a runner with a Budget of %v took %v, want %v: %v", budget, time.Since(began), want, err)
+				t.Errorf("a runner with a Budget of %v: got %v after %v, want an error after %v",
+					budget, err, time.Since(began), want)
 			}
 		})
 	}
