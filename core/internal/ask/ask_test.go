@@ -85,20 +85,22 @@ func TestAsksAgainWhileHalfOfTheBudgetIsLeft(t *testing.T) {
 				a := asker(t, s)
 				reply, asked, in, err := a.Ask(t.Context(), question, "key", "token")
 				if !errors.Is(err, c.want) || (err == nil) != (reply == "yes") {
-					t.Errorf("%v, %v", reply, err)
+					t.Errorf("got the reply %v, %v, want the error %v, and a reply only without one",
+						reply, err, c.want)
 				}
 				if !slices.Equal(s.at, c.at) || in.Calls != c.doubt.Calls {
-					t.Errorf("asked at %v, %d of them in doubt", s.at, in.Calls)
+					t.Errorf("asked at %v, %d of them in doubt, want %v, %d in doubt",
+						s.at, in.Calls, c.at, c.doubt.Calls)
 				}
 				if got := asked.Sub(s.began); got != c.at[len(c.at)-1] {
-					t.Errorf("the last was asked at %v", got)
+					t.Errorf("the last was asked at %v, want %v", got, c.at[len(c.at)-1])
 				}
 				if in.Calls > 0 && in.Last.Sub(s.began) != c.at[in.Calls-1] {
-					t.Errorf("the last in doubt was asked at %v", in.Last.Sub(s.began))
+					t.Errorf("the last in doubt was asked at %v, want %v", in.Last.Sub(s.began), c.at[in.Calls-1])
 				}
 				for _, args := range s.args {
 					if !slices.Equal(args, s.args[0]) {
-						t.Errorf("asked otherwise: %v, %v", args, s.args[0])
+						t.Errorf("asked with %v, want %v as at first", args, s.args[0])
 					}
 				}
 			})
@@ -115,7 +117,8 @@ func TestACallerWhoGoesLeavesADoubt(t *testing.T) {
 		defer cancel()
 		_, _, in, err := a.Ask(ctx, question, "key")
 		if !errors.Is(err, context.DeadlineExceeded) || !IsCallers(err) || in.Calls != 1 || len(s.at) != 1 {
-			t.Errorf("%v, %+v, %v", err, in, s.at)
+			t.Errorf("a caller that goes: got %v, the doubt %+v, asked at %v, want DeadlineExceeded, 1 call, 1 ask",
+				err, in, s.at)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait() // for what was left behind
@@ -126,12 +129,14 @@ func TestACallerWhoGoesLeavesADoubt(t *testing.T) {
 		time.AfterFunc(2500*time.Microsecond, cancel) // between two questions
 		_, _, in, err = a.Ask(ctx, question, "key")
 		if err == nil || in.Calls != 1 || len(s.at) != 1 {
-			t.Errorf("%v, %+v, %v", err, in, s.at)
+			t.Errorf("a caller that goes later: got %v, the doubt %+v, asked at %v, want an error, 1 call, 1 ask",
+				err, in, s.at)
 		}
 		time.Sleep(time.Second)
 	})
 	if IsCallers(&script.Error{}) || !IsCallers(context.Canceled) {
-		t.Error("whose it is")
+		t.Errorf("IsCallers: got %v of a script.Error, %v of context.Canceled, want false, true",
+			IsCallers(&script.Error{}), IsCallers(context.Canceled))
 	}
 }
 
@@ -146,7 +151,7 @@ func TestAdd(t *testing.T) {
 		{Doubt{last, 1}, Doubt{last, 3}},
 	} {
 		if d.Add(c.more); d != c.want {
-			t.Errorf("%+v, not %+v", d, c.want)
+			t.Errorf("Add: got %+v, want %+v", d, c.want)
 		}
 	}
 }
@@ -192,7 +197,8 @@ func TestTakeBack(t *testing.T) {
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				if got := u.Stats(); times != c.times || got.Undone != c.undone || got.Pending != 0 {
-					t.Errorf("%d times, %+v", times, got)
+					t.Errorf("got %d attempts and stats %+v, want %d, %d undone and none pending",
+						times, got, c.times, c.undone)
 				}
 			})
 		})
@@ -204,12 +210,12 @@ func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		if !Pause(t.Context(), time.Second) || time.Since(began) != time.Second {
-			t.Errorf("%v", time.Since(began))
+			t.Errorf("a pause of 1s ended after %v, want 1s and true", time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if Pause(ctx, time.Hour) || time.Since(began) != 2*time.Second {
-			t.Errorf("%v", time.Since(began))
+			t.Errorf("a pause until a deadline ended %v after the beginning, want 2s and false", time.Since(began))
 		}
 	})
 }

@@ -48,10 +48,10 @@ func TestText(t *testing.T) {
 	} {
 		p, err := Parse(c.pointer)
 		if err != nil || p.String() != c.pointer || !Valid([]byte(c.text)) {
-			t.Fatal(c.pointer, c.text, err)
+			t.Fatalf("Parse of %s for %s: got %v, want the pointer, and valid JSON", c.pointer, c.text, err)
 		}
 		if got, err := p.Text([]byte(c.text)); got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s of %s: %q, %v; not %q, %v", c.pointer, c.text, got, err, c.want, c.err)
+			t.Errorf("%s of %s: got %q, %v, want %q, %v", c.pointer, c.text, got, err, c.want, c.err)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, pointer := range []string{"", "id", "/a~", "/a~2", "~0"} {
 		if p, err := Parse(pointer); err == nil {
-			t.Errorf("%q is %v", pointer, p)
+			t.Errorf("Parse of %q: got %v, want an error", pointer, p)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestValid(t *testing.T) {
 		"{}": true, "null": true, "": false, "{": false, "{}x": false, "{\"\xff\":1}": false, `{"a":1,}`: false,
 	} {
 		if got := Valid([]byte(text)); got != want {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("Valid of %q: got %v, want %v", text, got, want)
 		}
 	}
 }
@@ -96,12 +96,12 @@ func FuzzText(f *testing.F) {
 		}
 		raw, err := p.Find(text)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("Find in %s: got %v, want what Text has found", text, err)
 		}
 		spelt := strings.ReplaceAll(string(raw), `\\`, "")
 		written := strings.Count(spelt, "\ufffd") + strings.Count(strings.ToLower(spelt), `\ufffd`)
 		if read := strings.Count(got, "\ufffd"); read != written {
-			t.Errorf("%s is read as %q", raw, got)
+			t.Errorf("%s: got %q with %d times U+FFFD, want %d", raw, got, read, written)
 		}
 	})
 }

@@ -40,12 +40,12 @@ func TestKeyShapes(t *testing.T) {
 	} {
 		got := k.Key(subject, "p")
 		if want == "" && !regexp.MustCompile(`^neap:limit:api:\{#[A-Za-z0-9_-]{43}\}:p$`).MatchString(got) || want != "" && got != want {
-			t.Errorf("%q has the key %q, not %q", subject, got, want)
+			t.Errorf("%q: got the key %q, want %q, or a hash if empty", subject, got, want)
 		}
 	}
 	secret := space(t, []byte("0123456789abcdef"))
 	if got := secret.Key("ip=192.0.2.1", "p"); !strings.Contains(got, "{#") || got == space(t, []byte("fedcba9876543210")).Key("ip=192.0.2.1", "p") {
-		t.Errorf("with a secret the key is %q", got)
+		t.Errorf("with a secret: got the key %q, want a hash by that secret", got)
 	}
 }
 
@@ -57,10 +57,10 @@ func TestWithoutATail(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := k.Key("id=7", ""); got != "shop:lock:orders:{id=7}" {
-		t.Errorf("the key is %q", got)
+		t.Errorf("got the key %q, want shop:lock:orders:{id=7}", got)
 	}
 	if got := k.Key("a b", ""); !regexp.MustCompile(`^shop:lock:orders:\{#[A-Za-z0-9_-]{43}\}$`).MatchString(got) {
-		t.Errorf("the key of a hashed subject is %q", got)
+		t.Errorf("a subject with a space: got the key %q, want a hash in it", got)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestSubjectIsWhatStandsInTheKey(t *testing.T) {
 	for _, k := range []*Space{space(t, nil), space(t, []byte("0123456789abcdef"))} {
 		for _, subject := range []string{"ip=192.0.2.1", "a b", strings.Repeat("a", 65), "}"} {
 			if got, want := k.Subject(subject), slotOf(k.Key(subject, "p")); got != want {
-				t.Errorf("%.20q is %q, and %q in its key", subject, got, want)
+				t.Errorf("%.20q: got %q, want %q as in its key", subject, got, want)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func TestFaultsNameTheFieldAndTheRemedy(t *testing.T) {
 			got = c.err.Error()
 		}
 		if got != c.want {
-			t.Errorf("the error is %q, not %q", got, c.want)
+			t.Errorf("got the error %q, want %q", got, c.want)
 		}
 	}
 }
@@ -122,11 +122,11 @@ func TestKeyAllocations(t *testing.T) {
 	k := space(t, nil)
 	for _, tail := range []string{"", "window-5-1s"} {
 		if n := testing.AllocsPerRun(100, func() { k.Key("ip=192.0.2.1", tail) }); n != 1 {
-			t.Errorf("with the tail %q it makes %v allocations", tail, n)
+			t.Errorf("with the tail %q: got %v allocations, want 1", tail, n)
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() { k.Subject("ip=192.0.2.1") }); n != 0 {
-		t.Errorf("the subject makes %v allocations", n)
+		t.Errorf("the subject: got %v allocations, want 0", n)
 	}
 }
 
@@ -146,13 +146,14 @@ func FuzzKeysNeverCollide(f *testing.F) {
 			for _, tail := range []string{"", "p", "}:p"} {
 				x, y := k.Key(a, tail), k.Key(b, tail)
 				if (a == b) != (x == y) {
-					t.Errorf("%q and %q have the keys %q and %q", a, b, x, y)
+					t.Errorf("%q and %q: got the keys %q and %q, want them alike only if the subjects are", a, b, x, y)
 				}
 				if (a == b) != (slotOf(x) == slotOf(y)) {
-					t.Errorf("%q and %q have the hash tags of %q and %q", a, b, x, y)
+					t.Errorf("%q and %q: got the keys %q and %q, want tags alike only if the subjects are", a, b, x, y)
 				}
 				if len(x) > len("neap:limit:api:{}:")+64+len(tail) {
-					t.Errorf("%d bytes make a key of %d", len(a), len(x))
+					t.Errorf("%d bytes: got a key of %d, want %d at most",
+						len(a), len(x), len("neap:limit:api:{}:")+64+len(tail))
 				}
 			}
 		}
@@ -169,7 +170,7 @@ func TestPoliciesOfASubjectShareASlot(t *testing.T) {
 		k := space(t, nil)
 		want := admin.ClusterKeySlot(t.Context(), k.Key(subject, "a")).Val()
 		if got := admin.ClusterKeySlot(t.Context(), k.Key(subject, "b!window-5-1s")).Val(); got != want {
-			t.Errorf("%.20q: slots %d and %d", subject, want, got)
+			t.Errorf("%.20q: got the slot %d, want %d", subject, got, want)
 		}
 	}
 }

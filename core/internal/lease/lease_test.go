@@ -72,7 +72,7 @@ func begin(t *testing.T, terms *Terms, answer func(int, time.Duration) (time.Dur
 	terms.Expired, terms.MaxHeld = errExpired, errMaxHeld
 	l := &Lease{}
 	if !l.Begin(h, terms, h.began, terms.Lease) || h.held != 1 {
-		t.Fatal("it does not begin")
+		t.Fatal("Begin: got false, or not held once, want true and held once")
 	}
 	return l, h
 }
@@ -101,21 +101,23 @@ func TestEndsAMarginBeforeTheLease(t *testing.T) {
 				})
 				<-l.Context().Done()
 				if took := time.Since(h.began); took != c.want-margin(ttl) {
-					t.Errorf("it ended after %v", took)
+					t.Errorf("the lease ended after %v, want %v", took, c.want-margin(ttl))
 				}
 				if context.Cause(l.Context()) != errExpired || l.Err() != errExpired || h.lost != 1 {
-					t.Error(context.Cause(l.Context()), l.Err(), h.lost)
+					t.Errorf("at the end: got the cause %v, Err %v and lost %d times, want %v and once",
+						context.Cause(l.Context()), l.Err(), h.lost, errExpired)
 				}
 				if before := l.End(errOver); before != errExpired || l.Err() != errExpired || h.lost != 1 {
-					t.Error(before, l.Err(), h.lost)
+					t.Errorf("End after the end: got %v, Err %v and lost %d times, want %v and once",
+						before, l.Err(), h.lost, errExpired)
 				}
 				asked := len(h.asked())
 				time.Sleep(time.Hour)
 				if len(h.asked()) != asked {
-					t.Error("it is renewed when it is over")
+					t.Errorf("a lease that is over: got %d renewals, want 0", len(h.asked())-asked)
 				}
 				if c.terms.NoRenewal && asked > 0 {
-					t.Error("it is renewed")
+					t.Errorf("a lease without renewal: got %d renewals, want 0", asked)
 				}
 			})
 		})
@@ -136,16 +138,17 @@ func TestRenewsAtAThird(t *testing.T) {
 		want := []time.Duration{s, 2 * s, 3 * s, 3*s + s/3, 3*s + 2*(s/3), 4*s + 2*(s/3)}
 		for i := range want {
 			if h.asked()[i] != (ask{want[i], ttl}) {
-				t.Errorf("renewal %d: %v", i, h.asked()[i])
+				t.Errorf("renewal %d: got %v, want %v", i, h.asked()[i], ask{want[i], ttl})
 			}
 		}
 		if l.Err() != nil || l.End(errOver) != nil || l.Err() != errOver || context.Cause(l.Context()) != errOver || h.lost != 0 {
-			t.Error(l.Err(), context.Cause(l.Context()), h.lost)
+			t.Errorf("End: got Err %v, the cause %v and lost %d times, want nil before, %v then, and 0",
+				l.Err(), context.Cause(l.Context()), h.lost, errOver)
 		}
 		n := len(h.asked())
 		time.Sleep(time.Hour)
 		if len(h.asked()) != n {
-			t.Error("it is renewed when it is over")
+			t.Errorf("a lease that is over: got %d renewals, want 0", len(h.asked())-n)
 		}
 	})
 }
@@ -157,10 +160,11 @@ func TestWhatIsLost(t *testing.T) {
 		ctx := l.Context()
 		<-ctx.Done()
 		if took := time.Since(h.began); took != ttl/Renewals || context.Cause(ctx) != errLost || l.Err() != errLost || h.lost != 1 {
-			t.Error(took, context.Cause(ctx), l.Err(), h.lost)
+			t.Errorf("a lost lease ended after %v: got the cause %v, Err %v and lost %d times, want %v, %v, once",
+				took, context.Cause(ctx), l.Err(), h.lost, ttl/Renewals, errLost)
 		}
 		if err := l.Extend(t.Context(), ttl); err != errLost || h.lost != 1 {
-			t.Error(err, h.lost)
+			t.Errorf("Extend of a lost lease: got %v and lost %d times, want %v and once", err, h.lost, errLost)
 		}
 	})
 }
@@ -172,19 +176,19 @@ func TestExtend(t *testing.T) {
 		time.Sleep(time.Second)
 		h.answers(time.Second, granted) // which the lease counts
 		if err := l.Extend(t.Context(), 10*time.Second); err != nil {
-			t.Error(err)
+			t.Errorf("Extend by 10s: got %v, want no error", err)
 		}
 		h.answers(0, granted)
 		if err := l.Extend(t.Context(), time.Second); err != nil { // a shorter one changes nothing here
-			t.Error(err)
+			t.Errorf("Extend by 1s: got %v, want no error", err)
 		}
 		h.answers(0, away)
 		if err := l.Extend(t.Context(), time.Hour); err != errAway || l.Err() != nil {
-			t.Error(err, l.Err())
+			t.Errorf("Extend without an answer: got %v and Err %v, want %v and nil", err, l.Err(), errAway)
 		}
 		<-l.Context().Done()
 		if took := time.Since(h.began); took != 11*time.Second-margin(10*time.Second) {
-			t.Errorf("it ended after %v", took)
+			t.Errorf("the lease ended after %v, want %v", took, 11*time.Second-margin(10*time.Second))
 		}
 	})
 }
@@ -199,7 +203,8 @@ func TestAnAnswerBehindTheEndIsNone(t *testing.T) {
 		l.End(errOver)
 		time.Sleep(time.Hour)
 		if l.Err() != errOver || len(h.asked()) != 1 || h.lost != 0 {
-			t.Error(l.Err(), h.asked(), h.lost)
+			t.Errorf("an answer behind the end: got Err %v, asked %v, lost %d times, want %v, one ask, 0",
+				l.Err(), h.asked(), h.lost, errOver)
 		}
 	})
 }
@@ -214,18 +219,19 @@ func TestBeginsTooLate(t *testing.T) {
 			h := &holder{answer: granted, began: time.Now(), parent: t.Context()}
 			l := &Lease{}
 			if got := l.Begin(h, &Terms{Lease: ttl, Expired: errExpired}, time.Now().Add(-c.ago), ttl); got != c.want {
-				t.Errorf("asked %v ago: %v", c.ago, got)
+				t.Errorf("Begin, asked %v ago: got %v, want %v", c.ago, got, c.want)
 			}
 			if c.want {
 				if l.Err() != nil || h.held != 1 {
-					t.Error(l.Err(), h.held)
+					t.Errorf("asked %v ago: got Err %v and held %d times, want nil and once", c.ago, l.Err(), h.held)
 				}
 			} else if l.Err() != errExpired || h.held != 0 || h.lost != 0 || context.Cause(l.Context()) != errExpired || l.End(errOver) != errExpired {
-				t.Error(l.Err(), h.held, h.lost)
+				t.Errorf("asked %v ago: got Err %v, held %d and lost %d times, want %v, 0 and 0",
+					c.ago, l.Err(), h.held, h.lost, errExpired)
 			}
 			time.Sleep(time.Hour)
 			if !c.want && len(h.asked()) != 0 {
-				t.Error("it is renewed")
+				t.Errorf("asked %v ago: got %d renewals, want 0", c.ago, len(h.asked()))
 			}
 			l.End(errOver)
 		}
@@ -238,10 +244,11 @@ func TestMaxHoldIsTheEnd(t *testing.T) {
 		l, h := begin(t, &Terms{Lease: ttl, MaxHold: 10 * time.Second}, granted)
 		<-l.Context().Done()
 		if took := time.Since(h.began); took != 10*time.Second-margin(time.Second) || l.Err() != errMaxHeld {
-			t.Error(took, l.Err())
+			t.Errorf("the lease ended after %v: got Err %v, want %v and %v",
+				took, l.Err(), 10*time.Second-margin(time.Second), errMaxHeld)
 		}
 		if last := h.asked()[len(h.asked())-1].ttl; last != time.Second {
-			t.Errorf("the last renewal is for %v", last)
+			t.Errorf("the last renewal: got a lease of %v, want 1s", last)
 		}
 	})
 }
@@ -255,7 +262,7 @@ func TestMaxHoldBeginsWithTheQuestion(t *testing.T) {
 		l.Begin(h, &Terms{Lease: ttl, MaxHold: 5 * time.Second, MaxHeld: errMaxHeld}, h.began, ttl)
 		<-l.Context().Done()
 		if took := time.Since(h.began); took > 5*time.Second || l.Err() != errMaxHeld {
-			t.Error(took, l.Err())
+			t.Errorf("the lease ended after %v: got Err %v, want 5s at most and %v", took, l.Err(), errMaxHeld)
 		}
 	})
 }
@@ -266,7 +273,7 @@ func TestMargin(t *testing.T) {
 		0: 5 * time.Millisecond, time.Second: 15 * time.Millisecond, 30 * time.Second: 305 * time.Millisecond,
 	} {
 		if got := margin(ttl); got != want {
-			t.Errorf("of %v: %v", ttl, got)
+			t.Errorf("the margin of %v: got %v, want %v", ttl, got, want)
 		}
 	}
 }
@@ -279,21 +286,22 @@ func TestContextIsOfTheParent(t *testing.T) {
 		h.parent = parent
 		ctx := l.Context()
 		if ctx.Value(key{}) != h || ctx != l.Context() || ctx.Err() != nil {
-			t.Error("another context")
+			t.Errorf("the Context: got of the parent %v, the same again %v, Err %v, want true, true, nil",
+				ctx.Value(key{}) == h, ctx == l.Context(), ctx.Err())
 		}
 		l.Drop(errAway)
 		if context.Cause(ctx) != errAway || l.Err() != nil {
-			t.Error(context.Cause(ctx), l.Err())
+			t.Errorf("after Drop: got the cause %v and Err %v, want %v and nil", context.Cause(ctx), l.Err(), errAway)
 		}
 		h.parent = t.Context()
 		other := l.Context()
 		cancel(errLost)
 		if other == ctx || other.Err() != nil {
-			t.Error(other.Err())
+			t.Errorf("the next Context: got another %v, Err %v, want true, nil", other != ctx, other.Err())
 		}
 		l.End(errOver)
 		if context.Cause(other) != errOver {
-			t.Error(context.Cause(other))
+			t.Errorf("after End: got the cause %v, want %v", context.Cause(other), errOver)
 		}
 	})
 }
@@ -306,14 +314,14 @@ func TestErrIsRightBeforeTheTimers(t *testing.T) {
 		l.lapses.Stop() // as it is while the process does not run
 		time.Sleep(ttl - margin(ttl) - 1)
 		if l.Err() != nil {
-			t.Error(l.Err())
+			t.Errorf("before the end: got Err %v, want nil", l.Err())
 		}
 		time.Sleep(time.Nanosecond)
 		if l.Err() != errExpired || h.lost != 1 {
-			t.Error(l.Err(), h.lost)
+			t.Errorf("at the end: got Err %v and lost %d times, want %v and once", l.Err(), h.lost, errExpired)
 		}
 		if err := l.Extend(t.Context(), ttl); err != errExpired {
-			t.Error(err)
+			t.Errorf("Extend after the end: got %v, want %v", err, errExpired)
 		}
 	})
 }

@@ -79,14 +79,15 @@ func TestNoTypeIsForgotten(t *testing.T) {
 					}
 					found++
 					if full := dir + "." + name.Name; !slices.Contains(known, full) {
-						t.Errorf("%s has the method %s, and is in neither table of this test", full, f.Name.Name)
+						t.Errorf("%s has the method %s and is in neither table of this test, want it in one",
+							full, f.Name.Name)
 					}
 				}
 			}
 		}
 	}
 	if found < 80 {
-		t.Errorf("only %d methods were found", found)
+		t.Errorf("got %d methods, want 80 at least", found)
 	}
 }
 
@@ -180,31 +181,32 @@ func TestNilAndZeroReceiversAreNamed(t *testing.T) {
 				o := call(receiver.Method(i), t.Context(), true)
 				calls++
 				if got := o.said(); !strings.Contains(got, "a nil or zero "+of.Name()) {
-					t.Errorf("%s: %q (%v) does not name the mistake", name, got, o.panicked)
+					t.Errorf("%s: got %q (%v), want \"a nil or zero %s\" in it", name, got, o.panicked, of.Name())
 				}
 				if o.returns && o.panicked != nil {
-					t.Errorf("%s panics, and could have returned an error", name)
+					t.Errorf("%s: got a panic, want an error, which it can return", name)
 				}
 			}
 		}
 	}
 	if calls < 120 {
-		t.Errorf("only %d calls were made", calls)
+		t.Errorf("got %d calls, want 120 at least", calls)
 	}
 	for _, of := range plain {
 		receiver := reflect.New(of)
 		for i := range receiver.NumMethod() {
 			if o := call(receiver.Method(i), t.Context(), true); o.panicked != nil && !strings.Contains(o.said(), "a nil or zero "+of.Name()) {
-				t.Errorf("%s of a zero %s: %v", receiver.Type().Method(i).Name, of, o.panicked)
+				t.Errorf("%s of a zero %s: got the panic %v, want none, or the mistake named",
+					receiver.Type().Method(i).Name, of, o.panicked)
 			}
 		}
 	}
 	var none *limit.Slot
 	if err := none.Release(t.Context()); err != nil {
-		t.Errorf("Release of a nil Slot, which its doc comment allows: %v", err)
+		t.Errorf("Release of a nil Slot, which its doc comment allows: got %v, want no error", err)
 	}
 	for range (*limit.Decision)(nil).States() {
-		t.Error("a nil Decision has a State")
+		t.Error("a nil Decision: got a State, want none")
 	}
 }
 
@@ -277,17 +279,17 @@ func TestANilContextIsNamed(t *testing.T) {
 			calls++
 			where := fmt.Sprintf("%s.%s", name, m.Name)
 			if got := call(reflect.ValueOf(make()).Method(i), nil, true).said(); !strings.Contains(got, "ctx is nil") {
-				t.Errorf("%s with a nil ctx: %q", where, got)
+				t.Errorf("%s with a nil ctx: got %q, want \"ctx is nil\" in it", where, got)
 			}
 			if takes(func(in reflect.Type) bool { return in.Kind() == reflect.Func }) {
 				if got := call(reflect.ValueOf(make()).Method(i), t.Context(), false); !strings.Contains(got.said(), "fn is nil") || got.panicked != nil {
-					t.Errorf("%s with a nil fn: %q", where, got.said())
+					t.Errorf("%s with a nil fn: got %q, want the error \"fn is nil\"", where, got.said())
 				}
 			}
 		}
 	}
 	if calls < 50 {
-		t.Errorf("only %d calls were made", calls)
+		t.Errorf("got %d calls, want 50 at least", calls)
 	}
 	for name, fn := range map[string]any{
 		"lock.FromContext": lock.FromContext, "idempotency.FromContext": idempotency.FromContext,
@@ -295,7 +297,7 @@ func TestANilContextIsNamed(t *testing.T) {
 		"limit.FromContext": limit.FromContext, "limit.NewContext": limit.NewContext,
 	} {
 		if got := call(reflect.ValueOf(fn), nil, true).said(); !strings.Contains(got, "ctx is nil") {
-			t.Errorf("%s with a nil ctx: %q", name, got)
+			t.Errorf("%s with a nil ctx: got %q, want \"ctx is nil\" in it", name, got)
 		}
 	}
 }
@@ -319,7 +321,7 @@ func TestAZeroClientIsRefused(t *testing.T) {
 			"stock":       func() error { _, err := stock.New(rdb, "n", nil); return err }(),
 		} {
 			if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "pass a") {
-				t.Errorf("%s with the client %T (nil or zero): %v", name, rdb, err)
+				t.Errorf("%s with the client %T (nil or zero): got %v, want ErrClient with a remedy", name, rdb, err)
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func TestErr(t *testing.T) {
 	t.Parallel()
 	var c Check
 	if err := c.Err(); err != nil {
-		t.Errorf("got %v without a fault", err)
+		t.Errorf("without a fault: got %v, want nil", err)
 	}
 	c.Faultf("A is %d: use 1", 2)
 	c.Faultf("B is missing: set it")

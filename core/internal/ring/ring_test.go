@@ -47,7 +47,7 @@ func TestIs(t *testing.T) {
 		"ring beside its loop": {&round{Client: of}, true},
 	} {
 		if got := Is(c.rdb); got != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
 }

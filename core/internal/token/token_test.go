@@ -17,7 +17,7 @@ func TestEachIsAnother(t *testing.T) {
 			for range 1000 {
 				made := New()
 				if _, twice := all.LoadOrStore(made, true); twice || !shape.MatchString(made) {
-					t.Errorf("%q: made twice %v", made, twice)
+					t.Errorf("got %q, made twice %v, want another each time, of 128 bits", made, twice)
 				}
 			}
 		})
@@ -45,7 +45,7 @@ func TestEveryBitVaries(t *testing.T) {
 			want = 4
 		}
 		if len(chars) != want {
-			t.Errorf("place %d has %d characters, not %d", i, len(chars), want)
+			t.Errorf("place %d: got %d characters, want %d", i, len(chars), want)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measu
 				for i := g; i < many; i += goroutines {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 					if c.ask(ctx, fmt.Sprintf("param:order=%020d", i)) == nil {
-						t.Errorf("a %s is granted without an answer", c.name)
+						t.Errorf("a %s without an answer: got it granted, want an error", c.name)
 					}
 					cancel()
 				}
@@ -75,7 +75,7 @@ func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measu
 		all.Wait()
 		n := c.undoing()
 		if n == 0 {
-			t.Fatalf("no %s is looked for", c.name)
+			t.Fatalf("got no %s that is looked for, want some", c.name)
 		}
 		each := func() int { return (int(heap()) - int(before)) / n }
 		took := each()

@@ -22,26 +22,26 @@ func TestRoom(t *testing.T) {
 		}
 		for i := range 2 {
 			if u.Full() || !u.Start(time.Now(), time.Minute, attempt) {
-				t.Errorf("there is no room for the search %d", i)
+				t.Errorf("the search %d: got no room, want it started", i)
 			}
 		}
 		if !u.Full() || u.Start(time.Now(), time.Minute, attempt) {
-			t.Error("there is room for a third")
+			t.Error("a third search: got room, want none")
 		}
 		for range 3 {
 			if !u.Keep(time.Now(), time.Minute, attempt) {
-				t.Error("it is not kept")
+				t.Error("Keep: got false, want true")
 			}
 		}
 		synctest.Wait()
 		if got := u.Stats(); got != (Stats{Pending: 5, Overflowed: 1}) {
-			t.Errorf("%+v", got)
+			t.Errorf("got stats %+v, want 5 pending and 1 overflowed", got)
 		}
 		there.Store(true)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := u.Stats(); got != (Stats{Undone: 5, Overflowed: 1}) || u.Full() {
-			t.Errorf("%+v", got)
+			t.Errorf("got stats %+v and full %v, want 5 undone, 1 overflowed, and false", got, u.Full())
 		}
 	})
 }
@@ -67,12 +67,12 @@ func TestARefusalIsNoReasonToHurry(t *testing.T) {
 		time.Sleep(away - time.Nanosecond)
 		synctest.Wait()
 		if n := asked.Load(); n > many+int64(away/time.Second)*1200+100 {
-			t.Errorf("it was asked %d times", n)
+			t.Errorf("the server was asked %d times, want %d at most", n, many+int64(away/time.Second)*1200+100)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := u.Stats(); got != (Stats{Undone: many}) {
-			t.Errorf("two seconds after it was back: %+v", got)
+			t.Errorf("two seconds after the server was back: got stats %+v, want %d undone", got, many)
 		}
 	})
 }
@@ -101,7 +101,7 @@ func TestMemoryOfASearch(t *testing.T) { //nolint:paralleltest // it measures th
 		u.Start(time.Now(), time.Minute, attempt)
 	}
 	if after := heap(); after > before+many*1000 {
-		t.Errorf("%d bytes a search", (after-before)/many)
+		t.Errorf("got %d bytes a search, want 1000 at most", (after-before)/many)
 	} else {
 		t.Logf("%d bytes a search", (after-before)/many)
 	}

@@ -60,12 +60,12 @@ func TestSchedule(t *testing.T) {
 				var u Undoer
 				d := &diary{began: time.Now(), answers: c.answers, took: c.took}
 				if !u.Start(d.began.Add(-c.since), c.lease, d.attempt) || u.Stats().Pending != 1 {
-					t.Fatalf("it did not start: %+v", u.Stats())
+					t.Fatalf("Start: got stats %+v, want 1 pending", u.Stats())
 				}
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				if !slices.Equal(d.at, c.want) || u.Stats() != (Stats{Undone: c.undone}) {
-					t.Errorf("it tried at %v, not at %v: %+v", d.at, c.want, u.Stats())
+					t.Errorf("tried at %v, want %v; got stats %+v, want %d undone", d.at, c.want, u.Stats(), c.undone)
 				}
 			})
 		})
@@ -81,11 +81,11 @@ func TestSparser(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if n := len(d.at); n < 30 || n > 50 || u.Stats().Pending != 0 {
-			t.Errorf("it asked %d times for a grant of an hour, want about 40: %+v", n, u.Stats())
+			t.Errorf("for a grant of an hour: got %d attempts, %+v, want about 40 and none pending", n, u.Stats())
 		}
 		for i, at := range d.at[1:] {
 			if pause := at - d.at[i]; pause > time.Second && pause > at/4 {
-				t.Errorf("it asked at %v, %v after the time before", at, pause)
+				t.Errorf("got an attempt at %v, %v after the last, want within 1s or a quarter of the time", at, pause)
 			}
 		}
 	})
@@ -112,7 +112,8 @@ func TestAbreast(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if most.Load() != parallel || u.Stats() != (Stats{Undone: 100}) {
-			t.Errorf("%d attempts at once, want %d: %+v", most.Load(), parallel, u.Stats())
+			t.Errorf("got %d attempts at once, want %d; got stats %+v, want 100 undone",
+				most.Load(), parallel, u.Stats())
 		}
 	})
 }
@@ -146,7 +147,8 @@ func TestQueued(t *testing.T) {
 				time.Sleep(2 * stopped)
 				synctest.Wait()
 				if took := time.Duration(last.Load()); u.Stats() != (Stats{Undone: few}) || took > 2*time.Second {
-					t.Errorf("%+v, the last %v after the server was back", u.Stats(), took)
+					t.Errorf("got stats %+v, the last %v after the server was back, want %d undone within 2s",
+						u.Stats(), took, few)
 				}
 			})
 		})
@@ -174,7 +176,8 @@ func TestANodeThatIsGone(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if took > 0 || u.Stats() != (Stats{Undone: 901}) {
-			t.Errorf("who answers was asked after %v: %+v", took, u.Stats())
+			t.Errorf("the node that answers was asked after %v, want at once; got stats %+v, want 901 undone",
+				took, u.Stats())
 		}
 	})
 }
@@ -186,34 +189,34 @@ func TestOverflow(t *testing.T) {
 		asked := time.Now()
 		for range few {
 			if !u.Start(asked, time.Second, func() Result { return Absent }) {
-				t.Fatal("it did not start")
+				t.Fatal("Start: got false, want true")
 			}
 		}
 		for _, result := range []Result{Absent, Unanswered, Done, Found} {
 			times := 0
 			if u.Start(asked, time.Second, func() Result { times++; return result }) {
-				t.Error("one too many was started")
+				t.Error("one too many: got it started, want it refused")
 			}
 			synctest.Wait()
 			if times != 1 {
-				t.Errorf("one too many was looked for %d times", times)
+				t.Errorf("one too many: got %d attempts, want 1", times)
 			}
 		}
 		if got := u.Stats(); got != (Stats{Pending: few, Undone: 2, Overflowed: 2}) {
-			t.Errorf("%+v", got)
+			t.Errorf("got stats %+v, want %d pending, 2 undone and 2 overflowed", got, few)
 		}
 		time.Sleep(2 * time.Second)
 		if !u.Start(time.Now(), time.Second, func() Result { return Done }) {
-			t.Error("nothing is pending, and none is started")
+			t.Error("Start with nothing pending: got false, want true")
 		}
 		synctest.Wait()
 		if got := u.Stats(); got != (Stats{Undone: 3, Overflowed: 2}) {
-			t.Errorf("%+v", got)
+			t.Errorf("got stats %+v, want 3 undone and 2 overflowed", got)
 		}
 	})
 }
 
-// TestOverflowIsBounded has nobody answer.
+// TestOverflowIsBounded has no attempt get an answer.
 func TestOverflowIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -224,12 +227,13 @@ func TestOverflowIsBounded(t *testing.T) {
 			u.Start(time.Now(), time.Second, func() Result { asked.Add(1); <-answer; return Done })
 		}
 		if got := u.Stats(); got != (Stats{Pending: few, Overflowed: few}) {
-			t.Errorf("%+v", got)
+			t.Errorf("got stats %+v, want %d pending and %d overflowed", got, few, few)
 		}
 		close(answer)
 		synctest.Wait()
 		if got := u.Stats(); asked.Load() != few+spares || got != (Stats{Undone: few + spares, Overflowed: few}) {
-			t.Errorf("%d were looked for: %+v", asked.Load(), got)
+			t.Errorf("got %d attempts and stats %+v, want %d undone and %d overflowed",
+				asked.Load(), got, few+spares, few)
 		}
 	})
 }
