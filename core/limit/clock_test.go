@@ -23,12 +23,7 @@ func TestRefundAfterALongRest(t *testing.T) {
 			if err := l.Refund(t.Context(), d); err != nil {
 				t.Errorf("the refund of a decision: got %v, want no error", err)
 			}
-			after, err := l.Peek(t.Context(), "s")
-			for s := range after.States() {
-				if err != nil || s.Remaining != 9 {
-					t.Errorf("a peek after the refund: got %+v, %v, want all 9 permits remaining", s, err)
-				}
-			}
+			wantRemaining(t, l, 9, "after the refund")
 			time.Sleep(100 * 24 * time.Hour)
 		}
 	})

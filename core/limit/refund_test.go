@@ -60,17 +60,26 @@ func TestRefundGivesBackOnce(t *testing.T) {
 	})
 }
 
+// wantRemaining wants so many permits of the subject "s" remaining under each policy.
+func wantRemaining(t *testing.T, l *Limiter, want int64, when string) {
+	t.Helper()
+	d, err := l.Peek(t.Context(), "s")
+	if err != nil {
+		t.Fatalf("a peek %s: got %v, want no error", when, err)
+	}
+	for s := range d.States() {
+		if s.Remaining != want {
+			t.Errorf("%s %s: got %d remaining, want %d", s.Policy, when, s.Remaining, want)
+		}
+	}
+}
+
 func refundsOnce(t *testing.T, l *Limiter) {
 	t.Helper()
 	ctx := t.Context()
 	remaining := func(want int64) {
 		t.Helper()
-		d, err := l.Peek(ctx, "s")
-		for s := range d.States() {
-			if err != nil || s.Remaining != want {
-				t.Errorf("%s: got %d remaining, %v, want %d", s.Policy, s.Remaining, err, want)
-			}
-		}
+		wantRemaining(t, l, want, "")
 	}
 	take := func(cost int64) Decision {
 		t.Helper()
@@ -478,12 +487,7 @@ func TestLostRefundRunsOnce(t *testing.T) {
 		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) {
 			t.Errorf("set %d: the refund again: got %v, want ErrRefund", i, err)
 		}
-		after, err := l.Peek(t.Context(), "s")
-		for s := range after.States() {
-			if err != nil || s.Remaining != 94 {
-				t.Errorf("set %d: got %d remaining, %v, want 94", i, s.Remaining, err)
-			}
-		}
+		wantRemaining(t, l, 94, fmt.Sprintf("of set %d", i))
 	}
 }
 

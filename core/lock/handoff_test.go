@@ -134,7 +134,9 @@ func TestALockGoesOnOnlyWhereNobodyElseWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		release(t, held)
-		if _, err := sub.ReceiveMessage(t.Context()); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := sub.ReceiveMessage(ctx); err != nil {
 			t.Errorf("the wake of the other process: got %v, want a message", err)
 		}
 		release(t, has(t, got[0]))

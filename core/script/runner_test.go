@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,12 +139,23 @@ func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
 
 func TestCredentialsAreNotRetried(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.Password = "wrong" })
-	began := time.Now()
+	rdb := &attempts{Client: redistest.Standalone(t).Client(t, func(o *redis.Options) { o.Password = "wrong" })}
 	_, err := newRunner(t, rdb, &script.Options{Budget: time.Minute}).Run(t.Context(), count, []string{"k"}, 1)
-	if !errors.Is(err, script.ErrConfiguration) {
-		t.Errorf("a wrong password: got %v after %v, want ErrConfiguration", err, time.Since(began))
+	if n := rdb.n.Load(); !errors.Is(err, script.ErrConfiguration) || n != 1 {
+		t.Errorf("a wrong password: got %v after %d attempts, want ErrConfiguration after 1", err, n)
 	}
+}
+
+// attempts counts the commands that a client is given.
+type attempts struct {
+	script.Client
+
+	n atomic.Int32
+}
+
+func (a *attempts) Process(ctx context.Context, cmd redis.Cmder) error {
+	a.n.Add(1)
+	return a.Client.Process(ctx, cmd)
 }
 
 // TestBudgetBounds calls a server that accepts and never answers, a port that

@@ -135,11 +135,12 @@ func TestRenewsAtAThird(t *testing.T) {
 		})
 		time.Sleep(6 * time.Second)
 		const s = time.Second
-		want := []time.Duration{s, 2 * s, 3 * s, 3*s + s/3, 3*s + 2*(s/3), 4*s + 2*(s/3)}
-		for i := range want {
-			if h.asked()[i] != (ask{want[i], ttl}) {
-				t.Errorf("renewal %d: got %v, want %v", i, h.asked()[i], ask{want[i], ttl})
-			}
+		var want []ask
+		for _, at := range []time.Duration{s, 2 * s, 3 * s, 3*s + s/3, 3*s + 2*(s/3), 4*s + 2*(s/3), 5*s + 2*(s/3)} {
+			want = append(want, ask{at, ttl})
+		}
+		if got := h.asked(); !slices.Equal(got, want) {
+			t.Errorf("got renewals %v, want %v", got, want)
 		}
 		if l.Err() != nil || l.End(errOver) != nil || l.Err() != errOver || context.Cause(l.Context()) != errOver || h.lost != 0 {
 			t.Errorf("End: got Err %v, the cause %v and lost %d times, want nil before, %v then, and 0",
