@@ -31,7 +31,7 @@ func TestOnlyFailures(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]bool{101: false, 200: false, 302: false, 399: false, 400: true, 401: true, 429: true, 500: true} {
 		if gate.OnlyFailures(status) != want {
-			t.Errorf("%d: not %t", status, want)
+			t.Errorf("OnlyFailures(%d): got %t, want %t", status, !want, want)
 		}
 	}
 }
@@ -62,17 +62,17 @@ func TestCount(t *testing.T) {
 		p := gate.RateLimit(l, everyone, &gate.RateLimitOptions{
 			Count: func(status int) bool {
 				if status == 0 {
-					t.Error("Count was asked about no status")
+					t.Error("Count was called with status 0, want it called only with a status that was sent")
 				}
 				return gate.OnlyFailures(status)
 			},
 			OnError: h.hear,
 		}).Enter(&request{ctx: ctx})
 		if got := used(t, l); got != 1 {
-			t.Errorf("%s: %d used while the handler runs", name, got)
+			t.Errorf("%s: got %d used while the handler runs, want 1", name, got)
 		}
 		if p.Capture != 0 {
-			t.Errorf("%d bytes are captured", p.Capture)
+			t.Errorf("%s: got %d bytes captured, want 0", name, p.Capture)
 		}
 		if c.gone {
 			end()
@@ -101,7 +101,7 @@ func TestCountWatchesOnlyWhatItMust(t *testing.T) {
 		"refused":  gate.RateLimit(l, everyone, options).Enter(&request{query: "22"}),
 	} {
 		if p.Leave != nil || name != "no Count" && p.Context != nil {
-			t.Errorf("%s: %+v", name, p)
+			t.Errorf("%s: got %+v, want no Leave, and a Context only without Count", name, p)
 		}
 	}
 }
@@ -121,15 +121,15 @@ func TestCountRefundsTheChosenLimiter(t *testing.T) {
 	})
 	p := g.Enter(&request{})
 	if got := used(t, paid); got != 7 {
-		t.Errorf("%d used", got)
+		t.Errorf("while the handler runs: got %d used of the paid limit, want 7", got)
 	}
 	p.Leave(answered(200))
 	if got := used(t, paid); got != 0 {
-		t.Errorf("%d used after the refund", got)
+		t.Errorf("after the refund: got %d used of the paid limit, want 0", got)
 	}
 	g.Enter(&request{}).Leave(answered(401))
 	if paid, free := used(t, paid), used(t, free); paid != 7 || free != 0 {
-		t.Errorf("%d and %d used after a failure", paid, free)
+		t.Errorf("after a failure: got %d used of the paid limit and %d of the free one, want 7 and 0", paid, free)
 	}
 }
 
@@ -193,21 +193,22 @@ func TestRefundThatFails(t *testing.T) {
 	p.Leave(answered(200))
 	s.gone.Store(false)
 	if got := used(t, l); got != 1 {
-		t.Errorf("%d used", got)
+		t.Errorf("after a refund that failed: got %d used, want 1", got)
 	}
 	if len(heard) != 1 || !errors.Is(heard[0].err, script.ErrConfiguration) {
-		t.Fatalf("the hook was told %v", heard)
+		t.Fatalf("the hook was told %v, want one error that is %v", heard, script.ErrConfiguration)
 	}
 	q := heard[0].r
 	if q.Method() != "POST" || q.Host() != "example.com" || q.Path() != "/login" || q.RawQuery() != "a=1" ||
 		q.Route() != "/{page}" || q.Value(userKey(1)) != "alice" || q.Context().Value(userKey(1)) != "alice" || q.RemoteAddr() != r.peer {
-		t.Errorf("the hook was told of another request: %+v", q)
+		t.Errorf("the hook was given the request %+v, want that of POST example.com/login?a=1 by alice", q)
 	}
 	for range q.Headers() {
-		t.Error("a field is left")
+		t.Error("the hook's request still has header fields, want none")
 	}
 	if _, err := q.Body(1); err != gate.ErrBodyConsumed || q.Param("page") != "" || q.Header("X-Api-Key") != nil {
-		t.Errorf("more is left than said: %v", err)
+		t.Errorf("the hook's request: got the body error %v, page %q and X-Api-Key %q, want %v and neither",
+			err, q.Param("page"), q.Header("X-Api-Key"), gate.ErrBodyConsumed)
 	}
 
 	options.OnError = nil
@@ -226,11 +227,11 @@ func TestRefundOfADegradedDecision(t *testing.T) {
 	for range 3 {
 		p := g.Enter(&request{})
 		if status(p) != 200 || !errors.Is(h.take(), script.ErrConfiguration) {
-			t.Fatalf("%d", status(p))
+			t.Fatalf("without Redis: got %d, want 200 and the hook told of %v", status(p), script.ErrConfiguration)
 		}
 		p.Leave(answered(200))
 		if err := h.take(); err != nil {
-			t.Errorf("the hook was told %v of the refund", err)
+			t.Errorf("the hook was told %v of the refund, want nothing", err)
 		}
 	}
 	open, s := mortal(t, 1, limit.FailOpen)
@@ -243,10 +244,11 @@ func TestRefundOfADegradedDecision(t *testing.T) {
 			p.Leave(answered(200))
 		}
 		if err := h.take(); status(p) != 200 || err != nil {
-			t.Errorf("%d, and the hook was told %v of a refund of nothing", status(p), err)
+			t.Errorf("open, without Redis: got %d, and the hook told %v of a refund of nothing, "+
+				"want 200 and no error", status(p), err)
 		}
 	}
 	if got := used(t, open); got != 0 {
-		t.Errorf("%d used", got)
+		t.Errorf("after requests that Redis did not count: got %d used, want 0", got)
 	}
 }

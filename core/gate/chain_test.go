@@ -48,7 +48,7 @@ func panics(t *testing.T, f func()) (value any) {
 	t.Helper()
 	defer func() {
 		if value = recover(); value == nil {
-			t.Error("no panic")
+			t.Error("got no panic, want one")
 		}
 	}()
 	f()
@@ -59,10 +59,10 @@ func TestChainOfNoneOrNothingPasses(t *testing.T) {
 	t.Parallel()
 	for _, g := range []gate.Gate{gate.Chain(), gate.Chain(always(gate.Pass{})), gate.Chain(gate.Chain(), always(gate.Pass{}))} {
 		if p := g.Enter(&request{}); !reflect.DeepEqual(p, gate.Pass{}) {
-			t.Errorf("%+v is not the zero Pass", p)
+			t.Errorf("got %+v, want the zero Pass", p)
 		}
 		if reflect.ValueOf(g).IsNil() {
-			t.Error("a chain of none is a nil gate, which no adapter mounts")
+			t.Error("a chain of none: got a nil gate, want one that adapters mount")
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestChainLeavesInnerFirst(t *testing.T) {
 	g := gate.Chain(d.gate("a", gate.Pass{Capture: 2}), gate.Chain(d.gate("b", gate.Pass{Capture: 9}), d.gate("c", gate.Pass{})), d.gate("d", gate.Pass{Capture: 4}))
 	p := g.Enter(&request{})
 	if p.Capture != 9 || p.Reply != nil {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v, want a pass that captures 9 bytes and has no reply", p)
 	}
 	d.want(t, "enter a", "enter b", "enter c", "enter d")
 	p.Leave(&gate.Reply{Status: 200, Body: []byte("1234")})
@@ -85,7 +85,7 @@ func TestChainLeavesInnerFirst(t *testing.T) {
 
 	g.Enter(&request{}).Leave(&gate.Reply{Status: 200, Body: []byte("1"), Partial: true})
 	if last := d.lines[len(d.lines)-1]; last != `leave a 200 "1" partial=true` {
-		t.Errorf("a streamed reply: %s", last)
+		t.Errorf("a streamed reply: the outer gate got %s, want leave a 200 \"1\" partial=true", last)
 	}
 	d.lines = nil
 
@@ -103,7 +103,7 @@ func TestChainRefusalLeavesTheEarlier(t *testing.T) {
 	p := g.Enter(&request{})
 	d.want(t, "enter a", "enter b", "enter c", `leave b 429 "" partial=true`, `leave a 429 "n" partial=true`)
 	if !reflect.DeepEqual(p, gate.Pass{Reply: refusal}) || p.Reply == refusal {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v with the reply %+v, want nothing but a copy of %+v", p, p.Reply, refusal)
 	}
 }
 
@@ -135,7 +135,8 @@ func TestChainShowsWhatIsSent(t *testing.T) {
 		g.Enter(&request{method: c.method})
 		d.want(t, "enter a", c.want)
 		if !slices.Equal(seen, own[:1]) || own[1].Value != "7" {
-			t.Errorf("%s %d: Leave sees the fields %+v, and the gate's own are %+v", c.method, c.status, seen, own)
+			t.Errorf("%s %d: Leave sees the fields %+v, and the gate's own are %+v, "+
+				"want %+v seen and the gate's own untouched", c.method, c.status, seen, own, own[:1])
 		}
 	}
 }
@@ -149,7 +150,7 @@ func TestChainLeavesShareNoBody(t *testing.T) {
 		always(gate.Pass{Capture: 2, Leave: func(r *gate.Reply) { _ = append(r.Body, "XX"...) }}))
 	g.Enter(&request{}).Leave(&gate.Reply{Status: 200, Body: []byte("1234")})
 	if outer != "1234" {
-		t.Errorf("the outer gate saw %q", outer)
+		t.Errorf("the outer gate saw the body %q, want \"1234\"", outer)
 	}
 }
 
@@ -164,10 +165,10 @@ func TestChainSendsAllHeaders(t *testing.T) {
 	p := gate.Chain(outer, always(gate.Pass{Header: inner})).Enter(&request{})
 	want := []gate.Field{field("RateLimit", "a", true), field("X-Limit", "1", false), field("ratelimit", "b", true), field("X-Limit", "2", false)}
 	if !slices.Equal(p.Header, want) {
-		t.Errorf("passing: %+v", p.Header)
+		t.Errorf("passing: got the fields %+v, want %+v", p.Header, want)
 	}
 	if len(spare[:2]) != 2 || spare[:8][2] != (gate.Field{}) {
-		t.Errorf("a gate's own slice was written to: %+v", spare[:8])
+		t.Errorf("the gate's own slice was written to: got %+v, want nothing behind its first field", spare[:8])
 	}
 
 	var seen []gate.Field
@@ -176,7 +177,7 @@ func TestChainSendsAllHeaders(t *testing.T) {
 	p = gate.Chain(watch, outer, always(gate.Pass{Header: inner, Reply: &gate.Reply{Status: 400, Header: own}})).Enter(&request{})
 	want = []gate.Field{field("RateLimit", "a", true), field("ratelimit", "b", true), own[0], own[1], own[2]}
 	if !slices.Equal(p.Reply.Header, want) || !slices.Equal(seen, want) {
-		t.Errorf("refusing: %+v\nseen: %+v", p.Reply.Header, seen)
+		t.Errorf("refusing: got the fields %+v in the reply and %+v in Leave, want %+v", p.Reply.Header, seen, want)
 	}
 }
 
@@ -186,7 +187,7 @@ func TestChainPanicInEnterLeavesTheEarlier(t *testing.T) {
 	boom := &fake{func(gate.Request) gate.Pass { panic("boom") }}
 	g := gate.Chain(d.gate("a", gate.Pass{}), d.gate("b", gate.Pass{}), boom)
 	if v := panics(t, func() { g.Enter(&request{}) }); v != "boom" {
-		t.Errorf("recovered %v", v)
+		t.Errorf("got the panic %v, want boom", v)
 	}
 	d.want(t, "enter a", "enter b", "leave b nil", "leave a nil")
 }
@@ -241,13 +242,14 @@ func TestChainNestsContexts(t *testing.T) {
 		}
 	}
 	if innermost.Context() != p.Context || innermost.Method() != "PUT" {
-		t.Error("the last gate sees another request than the handler")
+		t.Errorf("the last gate sees a request of method %q, want PUT and the context of the handler",
+			innermost.Method())
 	}
 	if gate.Unwrap(innermost) != base || gate.Unwrap(base) != base {
-		t.Error("Unwrap does not find the adapter's request")
+		t.Error("Unwrap returned another request, want the adapter's")
 	}
 	if p := gate.Chain(look).Enter(base); p.Context != nil {
-		t.Error("a context was made of nothing")
+		t.Error("gates without a context: got one made for the handler, want nil")
 	}
 }
 
@@ -257,6 +259,6 @@ func TestChainCopiesItsGates(t *testing.T) {
 	g := gate.Chain(gates...)
 	gates[0] = nil
 	if p := g.Enter(&request{}); p.Reply != nil {
-		t.Errorf("%+v", p)
+		t.Errorf("got the reply %+v, want none: a chain has its own copy of its gates", p.Reply)
 	}
 }

@@ -48,7 +48,7 @@ func TestByIPIgnoresOtherHeaders(t *testing.T) {
 		r := with(name, "203.0.113.9")
 		r.peer = netip.MustParseAddrPort("127.0.0.1:1")
 		if got, err := key(r); err != nil || got != "ip=127.0.0.1" {
-			t.Errorf("%s: got %q, %v", name, got, err)
+			t.Errorf("%s: got %q, %v, want \"ip=127.0.0.1\"", name, got, err)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestByIPCopiesItsOptions(t *testing.T) {
 	r := with("X-Forwarded-For", "203.0.113.9")
 	r.peer = netip.MustParseAddrPort("127.0.0.1:1")
 	if got, err := key(r); err != nil || got != "ip=203.0.113.9" {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, %v, want \"ip=203.0.113.9\" by the options as they were", got, err)
 	}
 }
 
@@ -88,15 +88,15 @@ func FuzzByIPForgery(f *testing.F) {
 		got, err := key(fromProxy)
 		want, wantErr := direct(byItself)
 		if err != nil || wantErr != nil || got != want {
-			t.Errorf("%q, %v through the proxy; %q, %v directly", got, err, want, wantErr)
+			t.Errorf("got %q, %v through the proxy, want %q, %v as directly", got, err, want, wantErr)
 		}
 		if _, err := key(with("X-Forwarded-For", forged)); err == nil {
-			t.Error("a unix socket was believed")
+			t.Error("a peer on a unix socket: got no error, want one")
 		}
 		plain := with("X-Forwarded-For", forged)
 		plain.peer = netip.MustParseAddrPort("192.0.2.66:1")
 		if got, err := key(plain); err != nil || got != "ip=192.0.2.66" {
-			t.Errorf("an untrusted peer is %q, %v", got, err)
+			t.Errorf("an untrusted peer: got %q, %v, want \"ip=192.0.2.66\"", got, err)
 		}
 	})
 }

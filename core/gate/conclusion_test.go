@@ -19,7 +19,7 @@ func TestConclusions(t *testing.T) {
 			t.Errorf("%d is %d, want %d", status, got, want)
 		}
 		if keeps(status) != (want == doneStored) {
-			t.Errorf("%d is kept: %v", status, keeps(status))
+			t.Errorf("status %d: got kept %t, want %t", status, keeps(status), want == doneStored)
 		}
 		if status < 200 {
 			want = doneStored
@@ -29,10 +29,10 @@ func TestConclusions(t *testing.T) {
 		}
 	}
 	if got := concludes(nil); got != doneUnknown {
-		t.Errorf("a panic is %d", got)
+		t.Errorf("a panic: got the conclusion %d, want %d", got, doneUnknown)
 	}
 	var zero conclusion
 	if zero != doneUnknown {
-		t.Error("the zero conclusion says what was done")
+		t.Errorf("the zero conclusion is %d, want %d", zero, doneUnknown)
 	}
 }

@@ -43,23 +43,23 @@ func TestConcurrencyHoldsASlotUntilLeave(t *testing.T) {
 	a := with("X-Api-Key", "a")
 	first, second := g.Enter(a), g.Enter(a)
 	if status(first) != 200 || status(second) != 200 || first.Capture != 0 {
-		t.Fatalf("%+v, %+v", first, second)
+		t.Fatalf("got the passes %+v and %+v, want both admitted and nothing captured", first, second)
 	}
 	full := g.Enter(a)
 	const body = `{"title":"Too many requests are in flight","status":429,"detail":"Retry after 1 s."}` + "\n"
 	if status(full) != 429 || string(full.Reply.Body) != body || full.Leave != nil {
-		t.Errorf("%+v", full.Reply)
+		t.Errorf("the third in flight: got %+v, want 429 with the body %q and no Leave", full.Reply, body)
 	}
 	if h := full.Reply.Header; single(t, h, "Retry-After") != "1" || single(t, h, "Cache-Control") != "no-store" || len(h) != 5 {
-		t.Errorf("%+v", h)
+		t.Errorf("got the fields %+v, want five, with Retry-After: 1 and Cache-Control: no-store", h)
 	}
 	if got := status(g.Enter(with("X-Api-Key", "b"))); got != 200 {
-		t.Errorf("another key: %d", got)
+		t.Errorf("another key: got %d, want 200", got)
 	}
 	first.Leave(nil)
 	first.Leave(nil)
 	if c.Stats().InFlight != 2 || status(g.Enter(a)) != 200 || status(g.Enter(a)) != 429 {
-		t.Errorf("after one has left: %+v", c.Stats())
+		t.Errorf("after one has left: got stats %+v, want one more admitted, and no more than one", c.Stats())
 	}
 }
 
@@ -99,10 +99,10 @@ func TestConcurrencyAnswers(t *testing.T) {
 			if p.Reply == nil {
 				p.Leave(nil)
 			} else if strings.Contains(string(p.Reply.Body), "secret-key-name") {
-				t.Errorf("the client reads %s", p.Reply.Body)
+				t.Errorf("the client reads %s, want nothing of the error's text", p.Reply.Body)
 			}
 			if c.limit.Stats().InFlight != 0 {
-				t.Errorf("%+v", c.limit.Stats())
+				t.Errorf("got stats %+v, want nothing in flight", c.limit.Stats())
 			}
 		})
 	}
@@ -115,7 +115,8 @@ func TestConcurrencyOptions(t *testing.T) {
 		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
 		Render: func(d gate.Denial) gate.Reply {
 			if d.Decision == nil || d.Decision.Policy != "inflight" || d.Decision.Limit != 1 || d.RetryAfter != time.Second {
-				t.Errorf("%+v", d)
+				t.Errorf("got the denial %+v by %+v, want one by inflight of limit 1, to retry after 1 s",
+					d, d.Decision)
 			}
 			return gate.Reply{Body: []byte("busy")}
 		},
@@ -123,14 +124,14 @@ func TestConcurrencyOptions(t *testing.T) {
 	g := gate.Concurrency(c, everyone, opts)
 	opts.Skip, opts.Render = nil, nil
 	if p := g.Enter(&request{path: "/"}); status(p) != 200 {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("the first request: got %+v, want it admitted", p.Reply)
 	}
 	if p := g.Enter(&request{path: "/healthz"}); p.Reply != nil || p.Leave != nil {
-		t.Errorf("%+v", p)
+		t.Errorf("a skipped request: got %+v, want neither a reply nor a Leave", p)
 	}
 	p := g.Enter(&request{path: "/"})
 	if status(p) != 429 || string(p.Reply.Body) != "busy" || single(t, p.Reply.Header, "Retry-After") != "1" {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("the second request: got %+v, want 429 with the body busy and Retry-After: 1", p.Reply)
 	}
 }
 
@@ -140,20 +141,20 @@ func TestConcurrencyLeavesWhatIsNotRun(t *testing.T) {
 	c := inFlight(t, 1)
 	held := gate.Concurrency(c, everyone, nil)
 	if p := gate.Chain(held, gate.RateLimit(hourly(t, 1), failing(gate.Refuse(403, "No")), nil)).Enter(&request{}); status(p) != 403 {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("got %+v, want 403 of the inner gate", p.Reply)
 	}
 	panics(t, func() {
 		gate.Chain(held, gate.RateLimit(hourly(t, 1), func(gate.Request) (string, error) { panic("mine") }, nil)).Enter(&request{})
 	})
 	if c.Stats().InFlight != 0 {
-		t.Errorf("%+v", c.Stats())
+		t.Errorf("after a refusal and a panic inside: got stats %+v, want nothing in flight", c.Stats())
 	}
 	down := without(t, limit.FailLocal)
 	panics(t, func() {
 		gate.Concurrency(down, everyone, &gate.ConcurrencyOptions{OnError: func(gate.Request, error) { panic("mine") }}).Enter(&request{})
 	})
 	if down.Stats().InFlight != 0 {
-		t.Errorf("%+v", down.Stats())
+		t.Errorf("after a panic of the hook: got stats %+v, want nothing in flight", down.Stats())
 	}
 }
 
@@ -170,12 +171,12 @@ func TestConcurrencyReleasesForAClientThatIsGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := gate.Concurrency(c, everyone, nil).Enter(&request{ctx: ctx})
 	if n, err := c.InFlight(context.Background(), "everyone"); n != 1 || err != nil {
-		t.Errorf("%d are in flight, %v", n, err)
+		t.Errorf("got %d in flight, %v, want 1", n, err)
 	}
 	cancel()
 	p.Leave(nil)
 	if keys := m.Keys(); len(keys) != 0 {
-		t.Errorf("%v is left", keys)
+		t.Errorf("after Leave: got the keys %v, want none", keys)
 	}
 }
 
@@ -186,7 +187,7 @@ func TestConcurrencyPanics(t *testing.T) {
 		"no key":   func() { gate.Concurrency(inFlight(t, 1), nil, nil) },
 	} {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Concurrency: ") {
-			t.Errorf("%s: %v", name, v)
+			t.Errorf("%s: got the panic %v, want one that begins with gate.Concurrency", name, v)
 		}
 	}
 }
@@ -209,7 +210,8 @@ func TestConcurrencyFields(t *testing.T) {
 		g.Enter(&request{})
 		full := g.Enter(&request{})
 		if got := lines(full.Reply.Header, "Ratelimit"); (len(got) == 1) != (want != nil) || want != nil && got[0] != `"inflight";r=0` {
-			t.Errorf("%d: a denial has %q", headers, got)
+			t.Errorf("Headers %d: a denial has Ratelimit %q, "+
+				"want one line \"inflight\";r=0 with HeadersIETF, and none with HeadersNone", headers, got)
 		}
 	}
 	for _, headers := range []gate.Headers{gate.HeadersLegacy, gate.HeadersX, 9} {
@@ -222,6 +224,6 @@ func TestConcurrencyFields(t *testing.T) {
 	}
 	open := gate.Concurrency(without(t, limit.FailOpen), everyone, nil).Enter(&request{})
 	if open.Reply != nil || open.Header != nil {
-		t.Errorf("what nobody counted has fields: %+v", open)
+		t.Errorf("open, without Redis: got %+v, want neither a reply nor fields", open)
 	}
 }

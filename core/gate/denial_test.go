@@ -25,12 +25,12 @@ func TestRender(t *testing.T) {
 	}
 	g := gate.RateLimit(hourly(t, 1), gate.ByHeader("X-Api-Key"), &gate.RateLimitOptions{Render: render})
 	if p := g.Enter(&request{}); status(p) != 422 || single(t, p.Reply.Header, "cache-control") != "private" || len(p.Reply.Header) != 1 {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("without a key: got %+v, want 422 with the rendered cache-control alone", p.Reply)
 	}
 	g.Enter(with("X-Api-Key", "k"))
 	p := g.Enter(with("X-Api-Key", "k"))
 	if status(p) != 429 || string(p.Reply.Body) != seen[1].Title {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("over the limit: got %+v, want 429 with the body %q", p.Reply, seen[1].Title)
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "text/plain", "retry-after": "99", "X-Own": "1", "Cache-Control": "no-store",
@@ -41,17 +41,17 @@ func TestRender(t *testing.T) {
 		}
 	}
 	if len(lines(p.Reply.Header, "Retry-After")) != 0 {
-		t.Error("Retry-After stands beside the rendered one")
+		t.Error("got a Retry-After beside the rendered retry-after, want the rendered one alone")
 	}
 	if d := seen[1]; d.Decision == nil || d.Decision.Allowed || d.Decision.Policy != "hourly" || d.RetryAfter <= 59*time.Minute || d.Type == "" || len(d.Header) != 4 {
-		t.Errorf("%+v", d)
+		t.Errorf("got the denial %+v, want one by hourly, to retry in an hour, with a type and four fields", d)
 	}
 	if d := seen[0]; d.Decision != nil || d.RetryAfter != 0 || d.Type != "" || d.Title == "" {
-		t.Errorf("%+v", d)
+		t.Errorf("without a key: got the denial %+v, want a title and neither decision, type nor time to retry", d)
 	}
 	down := gate.RateLimit(dead(t), everyone, &gate.RateLimitOptions{Render: render})
 	if p := down.Enter(&request{}); status(p) != 503 || single(t, p.Reply.Header, "Retry-After") != "1" {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("without Redis: got %+v, want 503 and Retry-After: 1", p.Reply)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestRenderOwnsItsDenial(t *testing.T) {
 	}})
 	g.Enter(&request{})
 	if p := g.Enter(&request{}); len(lines(p.Reply.Header, "X-Scratch")) != 0 || single(t, p.Reply.Header, "Retry-After") != "3600" {
-		t.Errorf("%+v", p.Reply.Header)
+		t.Errorf("got the fields %+v, want Retry-After: 3600 and no X-Scratch", p.Reply.Header)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestRefused429SaysWhenToRetry(t *testing.T) {
 	t.Parallel()
 	g := gate.RateLimit(hourly(t, 1), func(gate.Request) (string, error) { return "", gate.Refuse(429, "Not you") }, nil)
 	if p := g.Enter(&request{}); status(p) != 429 || single(t, p.Reply.Header, "Retry-After") != "1" {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("got %+v, want 429 and Retry-After: 1", p.Reply)
 	}
 }
 
@@ -112,7 +112,8 @@ func TestRenderHasTheRequest(t *testing.T) {
 			g.Enter(&request{})
 			p := g.Enter(r)
 			if status(p) != want || string(p.Reply.Body) != "de" || single(t, p.Reply.Header, "X-Request-Id") != "r-17" {
-				t.Errorf("%d, gate %d: got %d %q %+v", want, i, status(p), p.Reply.Body, p.Reply.Header)
+				t.Errorf("gate %d: got %d %q with %+v, want %d in the language and with the id of the request",
+					i, status(p), p.Reply.Body, p.Reply.Header, want)
 			}
 		}
 	}

@@ -49,27 +49,29 @@ func TestExclusiveHoldsTheLockUntilLeave(t *testing.T) {
 	seven := with("X-Order", "seven")
 	first := g.Enter(seven)
 	if status(first) != 200 || first.Header != nil || first.Capture != 0 {
-		t.Fatalf("%+v", first)
+		t.Fatalf("the first request: got %+v, want it admitted, without fields and captures", first)
 	}
 	held := g.Enter(seven)
 	const body = `{"title":"Another request for the same thing is running","status":409,"detail":"Retry after 1 s."}` + "\n"
 	if status(held) != 409 || string(held.Reply.Body) != body || held.Leave != nil || held.Context != nil {
-		t.Errorf("%+v", held.Reply)
+		t.Errorf("the second request: got %+v, want 409 with the body %q and neither Leave nor Context",
+			held.Reply, body)
 	}
 	if h := held.Reply.Header; single(t, h, "Retry-After") != "1" || single(t, h, "Cache-Control") != "no-store" ||
 		single(t, h, "Content-Type") != "application/problem+json" || len(h) != 3 {
-		t.Errorf("%+v", h)
+		t.Errorf("got the fields %+v, "+
+			"want Retry-After: 1, Cache-Control: no-store and Content-Type: application/problem+json", h)
 	}
 	if got := status(g.Enter(with("X-Order", "eight"))); got != 200 {
-		t.Errorf("another key: %d", got)
+		t.Errorf("another key: got %d, want 200", got)
 	}
 	if err := first.Context.Err(); err != nil {
-		t.Errorf("before Leave: %v", err)
+		t.Errorf("before Leave: the context has the error %v, want none", err)
 	}
 	first.Leave(nil)
 	first.Leave(nil)
 	if status(g.Enter(seven)) != 200 || status(g.Enter(seven)) != 409 {
-		t.Error("after it has left, one more may run, and no more than one")
+		t.Error("after the first has left: two requests got other statuses, want 200 and 409")
 	}
 }
 
@@ -82,24 +84,26 @@ func TestExclusiveContext(t *testing.T) {
 	p := g.Enter(&request{ctx: ctx})
 	held, ok := lock.FromContext(p.Context)
 	if !ok || held.Fence() == 0 || held.Err() != nil || p.Context.Value(userKey(1)) != "alice" {
-		t.Fatalf("%v, %v", held, ok)
+		t.Fatalf("the handler's context: got the lock %v, %v, want one that is held, and the request's values",
+			held, ok)
 	}
 	stop()
 	<-p.Context.Done()
 	if held.Err() != nil || !isHeld(t, l) || status(g.Enter(&request{})) != 409 {
-		t.Error("the lock was given back before the handler had returned")
+		t.Error("the lock was given back before the handler had returned, want it held until then")
 	}
 	p.Leave(answered(200))
 	if !errors.Is(held.Err(), lock.ErrReleased) || isHeld(t, l) {
-		t.Errorf("after Leave of a client that is gone: %v", held.Err())
+		t.Errorf("after Leave of a client that is gone: got %v, want %v and the lock free",
+			held.Err(), lock.ErrReleased)
 	}
 	next := g.Enter(&request{})
 	if again, _ := lock.FromContext(next.Context); again == nil || again.Fence() <= held.Fence() {
-		t.Error("the fence did not grow")
+		t.Errorf("the next request found no lock with a fence above %d, want one", held.Fence())
 	}
 	next.Leave(nil)
 	if !errors.Is(context.Cause(next.Context), lock.ErrReleased) {
-		t.Errorf("the context of who has left: %v", context.Cause(next.Context))
+		t.Errorf("the context after Leave: got the cause %v, want %v", context.Cause(next.Context), lock.ErrReleased)
 	}
 }
 
@@ -143,7 +147,7 @@ func TestExclusiveAnswers(t *testing.T) {
 			if p.Reply == nil {
 				p.Leave(nil)
 			} else if strings.Contains(string(p.Reply.Body), "secret-key-name") {
-				t.Errorf("%s: the client reads %s", name, p.Reply.Body)
+				t.Errorf("%s: the client reads %s, want nothing of the error's text", name, p.Reply.Body)
 			}
 		}
 	}
@@ -159,7 +163,7 @@ func TestExclusiveWaits(t *testing.T) {
 	go func() {
 		p := g.Enter(&request{})
 		if !left.Load() {
-			t.Error("two at once")
+			t.Error("the second request entered beside the first, want one at a time")
 		}
 		passed <- p
 	}()
@@ -168,7 +172,7 @@ func TestExclusiveWaits(t *testing.T) {
 	first.Leave(nil)
 	second := <-passed
 	if status(second) != 200 {
-		t.Fatalf("%+v", second.Reply)
+		t.Fatalf("the second request: got %+v, want it admitted after the first has left", second.Reply)
 	}
 
 	ctx, goAway := context.WithCancel(context.Background())
@@ -176,11 +180,11 @@ func TestExclusiveWaits(t *testing.T) {
 	redistest.Await(t, 20*time.Second, "the third to wait", func() bool { return l.Stats().Waiting == 1 })
 	goAway()
 	if got := status(<-passed); got != 503 {
-		t.Errorf("whose client goes away while it waits: %d", got)
+		t.Errorf("a client that goes away while it waits: got %d, want 503", got)
 	}
 	second.Leave(nil)
 	if isHeld(t, l) {
-		t.Error("a lock is left")
+		t.Error("a lock is held after all have left, want none")
 	}
 }
 
@@ -208,7 +212,8 @@ func TestExclusiveInAllProcesses(t *testing.T) {
 					n := running.Add(1)
 					held, _ := lock.FromContext(p.Context)
 					if before := last.Swap(held.Fence()); n > 1 || held.Fence() <= before {
-						t.Errorf("%d at once, and the fence %d after %d", n, held.Fence(), before)
+						t.Errorf("got %d at once, and the fence %d after %d, want one at a time and a growing fence",
+							n, held.Fence(), before)
 					}
 					ran.Add(1)
 					running.Add(-1)
@@ -218,7 +223,8 @@ func TestExclusiveInAllProcesses(t *testing.T) {
 		}
 		wg.Wait()
 		if n := refused.Load(); ran.Load()+n != processes*requests || n > processes*requests/2 {
-			t.Errorf("%d ran, %d were refused", ran.Load(), n)
+			t.Errorf("got %d run and %d refused, want %d in all, and no more than half of them refused",
+				ran.Load(), n, processes*requests)
 		}
 	})
 }
@@ -232,7 +238,7 @@ func TestExclusiveWaitsInVain(t *testing.T) {
 	began := time.Now()
 	p := g.Enter(&request{})
 	if took := time.Since(began); status(p) != 409 || single(t, p.Reply.Header, "Retry-After") != "1" || took < wait {
-		t.Errorf("%+v after %v", p.Reply, took)
+		t.Errorf("got %+v after %v, want 409 with Retry-After: 1 after %v at least", p.Reply, took, wait)
 	}
 }
 
@@ -243,7 +249,7 @@ func TestExclusiveOptions(t *testing.T) {
 		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
 		Render: func(d gate.Denial) gate.Reply {
 			if d.Status != 409 || d.Decision != nil || d.RetryAfter != time.Second {
-				t.Errorf("%+v", d)
+				t.Errorf("got the denial %+v, want 409 without a decision, to retry after 1 s", d)
 			}
 			return gate.Reply{Body: []byte("busy")}
 		},
@@ -251,14 +257,14 @@ func TestExclusiveOptions(t *testing.T) {
 	g := gate.Exclusive(l, everyone, opts)
 	*opts = gate.ExclusiveOptions{Wait: time.Minute}
 	if p := g.Enter(&request{path: "/"}); status(p) != 200 {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("the first request: got %+v, want it admitted", p.Reply)
 	}
 	if p := g.Enter(&request{path: "/healthz"}); p.Reply != nil || p.Leave != nil {
-		t.Errorf("%+v", p)
+		t.Errorf("a skipped request: got %+v, want neither a reply nor a Leave", p)
 	}
 	p := g.Enter(&request{path: "/"})
 	if status(p) != 409 || string(p.Reply.Body) != "busy" || single(t, p.Reply.Header, "Retry-After") != "1" {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("the second request: got %+v, want 409 with the body busy and Retry-After: 1", p.Reply)
 	}
 }
 
@@ -268,16 +274,16 @@ func TestExclusiveLeavesWhatIsNotRun(t *testing.T) {
 	l, _ := locks(t, lock.Options{})
 	g := gate.Exclusive(l, everyone, nil)
 	if p := gate.Chain(g, gate.RateLimit(hourly(t, 1), failing(gate.Refuse(403, "No")), nil)).Enter(&request{}); status(p) != 403 {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("got %+v, want 403 of the inner gate", p.Reply)
 	}
 	if isHeld(t, l) {
-		t.Error("of a request that was refused")
+		t.Error("the lock is held after a gate further in refused, want it free")
 	}
 	panics(t, func() {
 		gate.Chain(g, gate.RateLimit(hourly(t, 1), func(gate.Request) (string, error) { panic("mine") }, nil)).Enter(&request{})
 	})
 	if isHeld(t, l) {
-		t.Error("of a request that panicked")
+		t.Error("the lock is held after a gate further in panicked, want it free")
 	}
 
 	p := gate.Exclusive(l, everyone, &gate.ExclusiveOptions{OnError: func(gate.Request, error) { panic("mine") }}).Enter(&request{})
@@ -286,7 +292,7 @@ func TestExclusiveLeavesWhatIsNotRun(t *testing.T) {
 	}
 	panics(t, func() { p.Leave(answered(200)) })
 	if n := l.Stats().Holding; n != 0 {
-		t.Errorf("%d are held when a hook has panicked", n)
+		t.Errorf("after a panic of the hook: got %d locks held, want 0", n)
 	}
 }
 
@@ -301,7 +307,7 @@ func TestExclusiveTellsOfALostLock(t *testing.T) {
 		"held": {func(*testing.T, *lock.Locker, *severed) {}, nil},
 		"forced": {func(t *testing.T, l *lock.Locker, _ *severed) {
 			if was, err := l.ForceRelease(context.Background(), "everyone"); !was || err != nil {
-				t.Error(was, err)
+				t.Errorf("ForceRelease: got %v, %v, want true and no error", was, err)
 			}
 		}, lock.ErrLost},
 		"taken over": {func(t *testing.T, l *lock.Locker, _ *severed) {
@@ -329,7 +335,7 @@ func TestExclusiveTellsOfALostLock(t *testing.T) {
 			p.Leave(answered(200))
 			if c.want == nil {
 				if told != nil {
-					t.Errorf("the hook was told %v", told)
+					t.Errorf("the hook was told %v, want nothing", told)
 				}
 				return
 			}
@@ -357,7 +363,7 @@ func TestExclusiveLostWhileTheHandlerRuns(t *testing.T) {
 			l, _ := locks(t, c.opts)
 			p := gate.Exclusive(l, everyone, nil).Enter(&request{})
 			if p.Context == nil {
-				t.Fatalf("refused with %+v", p.Reply)
+				t.Fatalf("got the refusal %+v, want the request admitted", p.Reply)
 			}
 			if c.forced {
 				if _, err := l.ForceRelease(context.Background(), "everyone"); err != nil {
@@ -384,7 +390,7 @@ func TestExclusivePanics(t *testing.T) {
 		"Wait":      func() { gate.Exclusive(l, everyone, &gate.ExclusiveOptions{Wait: -1}) },
 	} {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Exclusive: ") || !strings.Contains(v, name[strings.LastIndex(name, " ")+1:]) {
-			t.Errorf("%s: %v", name, v)
+			t.Errorf("%s: got the panic %v, want one that begins with gate.Exclusive and names what is wrong", name, v)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func printOf(t testing.TB, q *incoming) string {
 	t.Helper()
 	got, err := fingerprint(q, 1<<20)
 	if err != nil || !fingerprintForm.MatchString(got) {
-		t.Fatalf("%+v: %q, %v", q, got, err)
+		t.Fatalf("%+v: got the fingerprint %q, %v, want 43 characters of base64url", q, got, err)
 	}
 	return got
 }
@@ -40,15 +40,15 @@ func TestFingerprintsStay(t *testing.T) {
 	t.Parallel()
 	order := asked{"POST", "/orders", "a=b", "application/json", `{"order_id":7}`}.request()
 	if got := printOf(t, order); got != "WIlXKRR_-ymzI0iLvAw_RS3FF7odWnX-uh-ko4zALuk" {
-		t.Errorf("an order is %s", got)
+		t.Errorf("an order: got the fingerprint %s, want that of every version", got)
 	}
 	upload := asked{"POST", "/files", "", "multipart/form-data; boundary=b", body("b", part("a", "1"))}.request()
 	if got := printOf(t, upload); got != "85MO_YYj9LGG_2p5MYx56sMZQKqrkiOUDz53A4n36_c" {
-		t.Errorf("an upload is %s", got)
+		t.Errorf("an upload: got the fingerprint %s, want that of every version", got)
 	}
 	got, err := fingerprintOf(order, []Key{ByJSON("/order_id", nil), ByQuery("c")})
 	if got != "ntCJph0m3MzRyXcf30vJWm69mHUf-WHmvzOHg7ldgLY" || err != nil {
-		t.Errorf("fields of an order are %s, %v", got, err)
+		t.Errorf("fields of an order: got the fingerprint %s, %v, want that of every version", got, err)
 	}
 }
 
@@ -102,16 +102,16 @@ func TestFingerprintsDiffer(t *testing.T) {
 		for _, a := range []asked{one, other} {
 			got := printOf(t, a.request())
 			if known, ok := byPrint[got]; ok && known != a {
-				t.Fatalf("%+v and %+v have one fingerprint", known, a)
+				t.Fatalf("%+v and %+v have one fingerprint, want two", known, a)
 			}
 			if known, ok := byRequest[a]; ok && known != got {
-				t.Fatalf("%+v has two fingerprints", a)
+				t.Fatalf("%+v has two fingerprints, want one", a)
 			}
 			byPrint[got], byRequest[a] = a, got
 		}
 	}
 	if len(differ) != 5 {
-		t.Errorf("pairs differed in %v", differ)
+		t.Errorf("pairs differed in %v, want pairs that differ in each of the five parts", differ)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestFingerprintIgnoresTheRest(t *testing.T) {
 		again := first
 		again.kind = kind
 		if got := printOf(t, again.request()); got != want {
-			t.Errorf("%s is another type", kind)
+			t.Errorf("%s: got another fingerprint than that of %s, want the same", kind, first.kind)
 		}
 	}
 	again := first.request()
@@ -132,12 +132,12 @@ func TestFingerprintIgnoresTheRest(t *testing.T) {
 	again.header["Date"] = []string{"today"}
 	again.header["Idempotency-Key"] = []string{"abc"}
 	if got := printOf(t, again); got != want {
-		t.Error("other header fields make another fingerprint")
+		t.Errorf("with other header fields: got the fingerprint %s, want %s", got, want)
 	}
 	none, empty := first.request(), first.request()
 	none.header, empty.header["Content-Type"] = nil, []string{" "}
 	if printOf(t, none) != printOf(t, empty) {
-		t.Error("an empty Content-Type is not none")
+		t.Error("an empty Content-Type: got another fingerprint than without one, want the same")
 	}
 }
 
@@ -153,7 +153,7 @@ func TestFingerprintOfStrangeTypes(t *testing.T) {
 		q := &incoming{header: map[string][]string{"Content-Type": lines}, body: body("b", part("a", "1"))}
 		got := printOf(t, q)
 		if other, ok := prints[got]; ok {
-			t.Errorf("%q and %q have one fingerprint", lines, other)
+			t.Errorf("%q and %q have one fingerprint, want two", lines, other)
 		}
 		prints[got] = lines
 	}
@@ -166,19 +166,21 @@ func TestFingerprintBodyErrors(t *testing.T) {
 		got, failed := fingerprint(&incoming{err: err}, 10)
 		r, refused := asRefusal(failed)
 		if got != "" || refused != (status != 0) || refused && r.status != status || !refused && !errors.Is(failed, err) {
-			t.Errorf("%v: %q, %v", err, got, failed)
+			t.Errorf("%v: got %q, %v, want no fingerprint and the refusal %d (0: the error itself)",
+				err, got, failed, status)
 		}
 		got, failed = fingerprintOf(&incoming{err: err}, []Key{ByJSON("/a", nil)})
 		if r, refused := asRefusal(failed); got != "" || refused != (status != 0) || refused && r.status != status {
-			t.Errorf("%v of a field: %q, %v", err, got, failed)
+			t.Errorf("%v of a field: got %q, %v, want no fingerprint and the refusal %d (0: none)",
+				err, got, failed, status)
 		}
 	}
 	q := &incoming{body: "12345"}
 	if _, err := fingerprint(q, 5); err != nil || q.max != 5 {
-		t.Errorf("a body at the limit: %v, read up to %d bytes", err, q.max)
+		t.Errorf("a body at the limit: got %v, read up to %d bytes, want no error and 5", err, q.max)
 	}
 	if got, err := fingerprint(q, 4); err == nil || got != "" {
-		t.Errorf("a body over the limit: %q", got)
+		t.Errorf("a body over the limit: got %q, %v, want no fingerprint and an error", got, err)
 	}
 }
 
@@ -199,7 +201,7 @@ func TestFingerprintAllocations(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		beside := int64(after.TotalAlloc-before.TotalAlloc) - int64(len(body)) // incoming copies it
 		if beside > size/8 {
-			t.Errorf("%s: %d bytes beside the body", kind, beside)
+			t.Errorf("%s: got %d bytes allocated beside the body, want %d at most", kind, beside, size/8)
 		}
 	}
 }
@@ -210,7 +212,7 @@ func TestFingerprintOfFields(t *testing.T) {
 	order := asked{"POST", "/orders", "a=b", "application/json", `{"order_id":7,"at":1}`}
 	want, err := fingerprintOf(order.request(), fields)
 	if err != nil || !fingerprintForm.MatchString(want) {
-		t.Fatalf("%q, %v", want, err)
+		t.Fatalf("got the fingerprint %q, %v, want 43 characters of base64url", want, err)
 	}
 	for name, c := range map[string]struct {
 		change func(*asked)
@@ -231,12 +233,12 @@ func TestFingerprintOfFields(t *testing.T) {
 		c.change(&a)
 		got, err := fingerprintOf(a.request(), fields)
 		if err != nil || (got == want) != c.same {
-			t.Errorf("%s: %q beside %q, %v", name, got, want, err)
+			t.Errorf("%s: got %q, %v, beside %q of the order, want the same: %t", name, got, err, want, c.same)
 		}
 	}
 	only := []Key{ByJSON("/order_id", nil)}
 	if got, err := fingerprintOf(order.request(), only); err != nil || got == want {
-		t.Errorf("another list of fields: %q, %v", got, err)
+		t.Errorf("another list of fields: got %q, %v, want another fingerprint than %q", got, err, want)
 	}
 }
 
@@ -256,13 +258,13 @@ func TestFingerprintOfBrokenFields(t *testing.T) {
 	} {
 		a := asked{kind: "application/json", body: c.body}
 		if got, err := fingerprintOf(a.request(), []Key{ByPath(), c.field}); got != "" || !c.want(err) {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: got %q, %v, want no fingerprint and an error of its kind", name, got, err)
 		}
 	}
 	absent := func(err error) Key { return func(Request) (string, error) { return "", err } }
 	for _, err := range []error{ErrMissing, errors.Join(ErrMissing, Refuse(401, "Sign in first"))} {
 		if _, err := fingerprintOf(&incoming{}, []Key{absent(err)}); err != nil {
-			t.Errorf("a missing field: %v", err)
+			t.Errorf("a missing field: got %v, want no error", err)
 		}
 	}
 }
@@ -290,10 +292,10 @@ func FuzzFingerprint(f *testing.F) {
 		two := asked{"POST", path2, query2, kind2, text2}
 		same := printOf(t, one.request()) == printOf(t, two.request())
 		if meaning(one) != meaning(two) && same {
-			t.Fatalf("%+v and %+v have one fingerprint", one, two)
+			t.Fatalf("%+v and %+v have one fingerprint, want two", one, two)
 		}
 		if one == two && !same {
-			t.Fatalf("%+v has two fingerprints", one)
+			t.Fatalf("%+v has two fingerprints, want one", one)
 		}
 		media, params, _ := mime.ParseMediaType(kind)
 		if media != "multipart/form-data" || !delimits([]byte(text), []byte("--"+params["boundary"])) || params["boundary"] == "" {
@@ -305,7 +307,7 @@ func FuzzFingerprint(f *testing.F) {
 		}
 		one.kind, one.body = form(other), strings.ReplaceAll(text, "--"+params["boundary"], "--"+other)
 		if got := printOf(t, one.request()); got != printOf(t, asked{"POST", path, query, kind, text}.request()) {
-			t.Fatalf("%q depends on its boundary", text)
+			t.Fatalf("%q: got another fingerprint with another boundary, want the same", text)
 		}
 	})
 }

@@ -87,7 +87,7 @@ func TestFoldKeepsKinds(t *testing.T) {
 		}
 	}
 	if got := folded(t, gate.ByHeader("X-User"), with("X-User", "join=3:\u1e9e")); got != "header:x-user=join=3:ss" {
-		t.Errorf("a header that looks like a Join: got %+q", got)
+		t.Errorf("a header that looks like a Join: got %+q, want \"header:x-user=join=3:ss\"", got)
 	}
 }
 
@@ -116,10 +116,10 @@ func TestFoldEveryCharacter(t *testing.T) {
 		}
 		once := of(r)
 		if twice := folded(t, fixed(once), nil); twice != once {
-			t.Errorf("%U: folded once %+q, twice %+q", r, once, twice)
+			t.Errorf("%U: folded once %+q, twice %+q, want the same", r, once, twice)
 		}
 		if of(next) != once {
-			t.Errorf("%U is folded to %+q, and %U to %+q", r, once, next, of(next))
+			t.Errorf("%U is folded to %+q, and %U to %+q, want the same", r, once, next, of(next))
 		}
 	}
 }
@@ -136,15 +136,15 @@ func FuzzFold(f *testing.F) {
 		first, second := gate.Tag("A", fixed(a)), gate.Tag("B", fixed(b))
 		whole := folded(t, gate.Join(first, second), nil)
 		if twice := folded(t, fixed(whole), nil); twice != whole {
-			t.Errorf("%+q, %+q: folded once %+q, twice %+q", a, b, whole, twice)
+			t.Errorf("%+q, %+q: folded once %+q, twice %+q, want the same", a, b, whole, twice)
 		}
 		parts, err := gate.Join(gate.Fold(first), gate.Fold(second))(nil)
 		if err != nil || parts != whole {
-			t.Errorf("%+q, %+q: the parts make %+q, %v, the whole makes %+q", a, b, parts, err, whole)
+			t.Errorf("%+q, %+q: the parts make %+q, %v, want what the whole makes, %+q", a, b, parts, err, whole)
 		}
 		for _, form := range []norm.Form{norm.NFC, norm.NFD} {
 			if got := folded(t, gate.Join(gate.Tag("A", fixed(form.String(a))), second), nil); got != whole {
-				t.Errorf("%+q: another form of it is folded to %+q, itself to %+q", a, got, whole)
+				t.Errorf("%+q: another form of it is folded to %+q, want %+q as itself", a, got, whole)
 			}
 		}
 	})

@@ -46,7 +46,7 @@ func single(t *testing.T, fields []gate.Field, name string) string {
 	t.Helper()
 	v := lines(fields, name)
 	if len(v) != 1 {
-		t.Fatalf("%s is on %d lines of %+v", name, len(v), fields)
+		t.Fatalf("%s is on %d lines of %+v, want one", name, len(v), fields)
 	}
 	return v[0]
 }
@@ -93,7 +93,7 @@ func TestHeaderForms(t *testing.T) {
 				}
 			}
 			if p.Leave != nil || p.Capture != 0 || p.Reply != nil {
-				t.Errorf("%d: %+v asks for more than header fields", c.headers, p)
+				t.Errorf("%d: got %+v, want nothing but header fields", c.headers, p)
 			}
 		}
 	})
@@ -105,7 +105,7 @@ func TestHeadersRoundUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate.RateLimit(local(t, limit.TokenBucket{Name: "b", Rate: 3, Per: time.Second, Burst: 4}), everyone, nil)
 		if got := single(t, g.Enter(&request{}).Header, "Ratelimit-Policy"); got != `"b";q=4;w=2` {
-			t.Errorf("4/3 s is %s", got)
+			t.Errorf("a bucket that fills in 4/3 s: got %s, want \"b\";q=4;w=2", got)
 		}
 		time.Sleep(time.Hour)
 		var p gate.Pass
@@ -113,14 +113,14 @@ func TestHeadersRoundUp(t *testing.T) {
 			p = g.Enter(&request{})
 		}
 		if got := single(t, p.Reply.Header, "Ratelimit"); got != `"b";r=0;t=1` {
-			t.Errorf("1/3 s is %s", got)
+			t.Errorf("1/3 s before the next permit: got %s, want \"b\";r=0;t=1", got)
 		}
 		if got := single(t, p.Reply.Header, "Retry-After"); got != "1" {
-			t.Errorf("Retry-After is %s", got)
+			t.Errorf("1/3 s before the next permit: got Retry-After %s, want 1", got)
 		}
 		time.Sleep(334 * time.Millisecond)
 		if p := g.Enter(&request{}); p.Reply != nil {
-			t.Errorf("denied after 1/3 s: %+v", p.Reply)
+			t.Errorf("after 1/3 s: got %+v, want the request admitted", p.Reply)
 		}
 	})
 }
@@ -196,22 +196,22 @@ func TestEffectiveWindow(t *testing.T) {
 				exact = s.NextAfter
 			}
 			if exact <= window-time.Second || exact > window {
-				t.Fatalf("t is %v, and there is more after %v", window, exact)
+				t.Fatalf("got t=%v, and more after %v, want t to be that, rounded up to a second", window, exact)
 			}
 			for k := range r {
 				if d, err := spends.Take(t.Context(), "everyone"); err != nil || !d.Allowed {
-					t.Fatalf("permit %d of r=%d: %+v, %v", k+1, r, d, err)
+					t.Fatalf("permit %d of r=%d: got %+v, %v, want it granted", k+1, r, d, err)
 				}
 			}
 			almost := max(exact-time.Millisecond, 0) // the clock of a bucket moves by milliseconds
 			time.Sleep(almost)
 			_, estimates := make(n, span).(limit.SlidingWindow)
 			if d, err := spends.Take(t.Context(), "everyone"); err != nil || d.Allowed && !estimates {
-				t.Fatalf("more than r=%d were admitted within %v: %+v, %v", r, almost, d, err)
+				t.Fatalf("one more than r=%d within %v: got %+v, %v, want it denied", r, almost, d, err)
 			}
 			time.Sleep(window - almost)
 			if d, err := waits.Peek(t.Context(), "everyone"); err != nil || d.Remaining <= r {
-				t.Fatalf("r was %d, and %d after t=%v, %v", r, d.Remaining, window, err)
+				t.Fatalf("after t=%v: got %d remaining, %v, want more than r=%d", window, d.Remaining, err, r)
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func TestHeadersLargest(t *testing.T) {
 	}
 	q, _ := policy[0].(httpsfv.Item).Params.Get("q")
 	if q != int64(999_999_999_999_999) {
-		t.Errorf("q is %v", q)
+		t.Errorf("got q=%v, want 999999999999999", q)
 	}
 	if _, err := httpsfv.UnmarshalList(lines(p.Header, "Ratelimit")); err != nil {
 		t.Error(err)
@@ -241,7 +241,7 @@ func integers(t *testing.T, values []string) map[string]map[string]int64 {
 	t.Helper()
 	list, err := httpsfv.UnmarshalList(values)
 	if err != nil {
-		t.Fatalf("%q: %v", values, err)
+		t.Fatalf("%q: got the error %v, want a list of Structured Fields", values, err)
 	}
 	items := map[string]map[string]int64{}
 	for _, member := range list {
@@ -285,16 +285,16 @@ func TestHeadersHold(t *testing.T) {
 				}
 				policies, state := integers(t, lines(fields, "Ratelimit-Policy")), integers(t, lines(fields, "Ratelimit"))
 				if len(policies) != 3 || len(state) != 1 {
-					t.Fatalf("%d policies, %d states", len(policies), len(state))
+					t.Fatalf("got %d policies and %d states, want 3 and 1", len(policies), len(state))
 				}
 				for s := range before.States() {
 					if got := policies[s.Policy]; got["q"] != s.Limit || got["w"] < 1 || time.Duration(got["w"])*time.Second < s.Window || time.Duration(got["w"]-1)*time.Second >= s.Window {
-						t.Fatalf("%s: %v of %+v", s.Policy, got, s)
+						t.Fatalf("%s: got %v, want the limit and the window, rounded up, of %+v", s.Policy, got, s)
 					}
 				}
 				for name, s := range state {
 					if s["r"] < 0 || s["t"] < 0 || s["r"] > policies[name]["q"] {
-						t.Fatalf("%s: %v", name, s)
+						t.Fatalf("%s: got %v, want r from 0 to q=%d, and t not below 0", name, s, policies[name]["q"])
 					}
 					if p.Reply == nil {
 						continue
@@ -302,17 +302,17 @@ func TestHeadersHold(t *testing.T) {
 					denied++
 					wait, err := strconv.ParseInt(single(t, fields, "Retry-After"), 10, 64)
 					if err != nil || wait < 1 || s["t"] > wait {
-						t.Fatalf("Retry-After is %d (%v), t is %d", wait, err, s["t"])
+						t.Fatalf("got Retry-After %d, %v, want 1 at least, and no less than t=%d", wait, err, s["t"])
 					}
 					time.Sleep(time.Duration(wait) * time.Second)
 					if again := g.Enter(&request{}); again.Reply != nil {
-						t.Fatalf("denied again after waiting %d s: %+v", wait, again.Reply)
+						t.Fatalf("after waiting %d s: got %+v, want the request admitted", wait, again.Reply)
 					}
 				}
 			}
 		}
 		if denied < 1000 {
-			t.Errorf("only %d denials were looked at", denied)
+			t.Errorf("got %d denials to look at, want 1000 at least", denied)
 		}
 	})
 }
@@ -325,22 +325,22 @@ func TestQuotaProblem(t *testing.T) {
 		limit.FixedWindow{Name: "tight-too", Limit: 1, Window: time.Minute})
 	g := gate.RateLimit(limiter, everyone, nil)
 	if p := g.Enter(&request{}); p.Reply != nil {
-		t.Fatalf("%+v", p.Reply)
+		t.Fatalf("the first request: got %+v, want it admitted", p.Reply)
 	}
 	p := g.Enter(&request{})
 	if p.Reply == nil || p.Reply.Status != 429 || p.Header != nil {
-		t.Fatalf("%+v", p)
+		t.Fatalf("the second request: got %+v, want 429 with all fields in the reply", p)
 	}
 	var body map[string]any
 	if err := json.Unmarshal(p.Reply.Body, &body); err != nil {
 		t.Fatal(err)
 	}
 	if body["status"] != 429.0 || body["type"] != "https://iana.org/assignments/http-problem-types#quota-exceeded" || body["title"] == "" {
-		t.Errorf("%s", p.Reply.Body)
+		t.Errorf("got the problem %s, want status 429, the type of an exceeded quota, and a title", p.Reply.Body)
 	}
 	violated, _ := json.Marshal(body["violated-policies"])
 	if string(violated) != `["tight","tight-too"]` {
-		t.Errorf("violated: %s", violated)
+		t.Errorf("got the violated policies %s, want [\"tight\",\"tight-too\"]", violated)
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "application/problem+json", "Cache-Control": "no-store", "Retry-After": "3600",
@@ -365,17 +365,18 @@ func TestShadowPoliciesAreNotShown(t *testing.T) {
 			for i := range 5 {
 				want, got := plain.Enter(&request{}), watched.Enter(&request{})
 				if fmt.Sprintf("%+v", got.Header) != fmt.Sprintf("%+v", want.Header) || (got.Reply == nil) != (want.Reply == nil) {
-					t.Fatalf("%d, request %d: %+v, without the shadow %+v", headers, i, got, want)
+					t.Fatalf("%d, request %d: got %+v, want %+v as without the shadow", headers, i, got, want)
 				}
 				if want.Reply != nil && fmt.Sprintf("%+v", *got.Reply) != fmt.Sprintf("%+v", *want.Reply) {
-					t.Errorf("%d, request %d: %s, without the shadow %s", headers, i, got.Reply.Body, want.Reply.Body)
+					t.Errorf("%d, request %d: got %s, want %s as without the shadow",
+						headers, i, got.Reply.Body, want.Reply.Body)
 				}
 			}
 		}
 		alone := gate.RateLimit(local(t, shadow), everyone, nil)
 		for range 3 {
 			if p := alone.Enter(&request{}); p.Reply != nil || len(p.Header) != 0 {
-				t.Errorf("a shadow alone: %+v", p)
+				t.Errorf("a shadow alone: got %+v, want neither a reply nor fields", p)
 			}
 		}
 	})

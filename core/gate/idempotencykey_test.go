@@ -88,7 +88,7 @@ func TestIdempotencyKeyStandsOnOneLine(t *testing.T) {
 	t.Parallel()
 	for _, lines := range [][]string{{"a", "b"}, {"a", "a"}, {`"a"`, "a"}, {"a", ""}, {"", "a"}, {"", ""}, {"a", "b", "c"}} {
 		if got, err := idempotencyKey(withKey(lines...)); got != "" || err != errKeyTwice {
-			t.Errorf("%q: %q, %v", lines, got, err)
+			t.Errorf("%q: got %q, %v, want no key and %v", lines, got, err, errKeyTwice)
 		}
 	}
 }
@@ -97,17 +97,17 @@ func TestIdempotencyKeyStandsOnOneLine(t *testing.T) {
 func TestIdempotencyKeyMissing(t *testing.T) {
 	t.Parallel()
 	if _, err := idempotencyKey(&incoming{}); !errors.Is(err, ErrMissing) {
-		t.Errorf("no line: %v", err)
+		t.Errorf("no line: got %v, want %v", err, ErrMissing)
 	}
 	for _, err := range []error{errKeyTwice, errKeyList, errKeyQuotes, errKeyEmpty, errKeyLong, errKeyBytes} {
 		if errors.Is(err, ErrMissing) {
-			t.Errorf("%v is taken for no key at all", err)
+			t.Errorf("%v is also %v, want it told apart from a key that is missing", err, ErrMissing)
 		}
 	}
 	for _, err := range []error{errKeyAbsent, errKeyTwice, errKeyList, errKeyQuotes, errKeyEmpty, errKeyLong, errKeyBytes} {
 		r, ok := asRefusal(err)
 		if !ok || r.status != 400 || !strings.Contains(r.title, "Idempotency-Key") || !strings.Contains(r.title, "; send ") {
-			t.Errorf("%v names no field or no remedy", err)
+			t.Errorf("got the refusal %v, want a 400 that names the field and the remedy", err)
 		}
 	}
 }
@@ -134,27 +134,27 @@ func FuzzIdempotencyKey(f *testing.F) {
 				t.Fatalf("%q is %q, %v; want %q", line, got, err, want)
 			}
 		case broken == nil && isString && err == nil:
-			t.Fatalf("%q of %d characters passes", got, len(want))
+			t.Fatalf("%q of %d characters passes, want a refusal", got, len(want))
 		case quoted && err == nil && !strings.ContainsAny(value, ":%"): // in parameters they begin what is not decoded
 			t.Fatalf("%q is %q; want a refusal as by %v", line, got, broken)
 		case err == nil && !quoted && (got != value || strings.ContainsAny(got, `",`)):
-			t.Fatalf("%q is %q", line, got)
+			t.Fatalf("%q is %q, want the bare value or a refusal", line, got)
 		}
 		if err != nil {
 			if _, ok := asRefusal(err); !ok || got != "" {
-				t.Fatalf("%q: %q, %v", line, got, err)
+				t.Fatalf("%q: got %q, %v, want a refusal and no key", line, got, err)
 			}
 			return
 		}
 		if len(got) < 1 || len(got) > 255 || strings.IndexFunc(got, func(c rune) bool { return c < ' ' || c > '~' }) >= 0 {
-			t.Fatalf("%q passes", got)
+			t.Fatalf("%q passes, want 1 to 255 printable characters", got)
 		}
 		again, err := httpsfv.Marshal(httpsfv.NewItem(got))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if same, err := idempotencyKey(withKey(again)); err != nil || same != got {
-			t.Fatalf("%q is %q, %v; bare it is %q", again, same, err, got)
+			t.Fatalf("%q is %q, %v, want %q as it is when bare", again, same, err, got)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func TestIdempotentRefusedInside(t *testing.T) {
 		guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
 		options := &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
 			if r.Refused {
-				t.Error("Keep was asked about a refusal")
+				t.Error("Keep was asked about a refusal, want it asked about other answers only")
 			}
 			return r.Status < 500
 		}}
@@ -38,7 +38,7 @@ func TestIdempotentRefusedInside(t *testing.T) {
 		refusal := inner.Enter(&request{ctx: p.Context, method: "POST", path: "/orders"})
 		p.Leave(c.seen(refusal.Reply.Sent()))
 		if r, err := guard.Get(t.Context(), ordered); r.State != c.state || err != nil {
-			t.Errorf("%s: %+v, %v", name, r, err)
+			t.Errorf("%s: got %+v, %v, want the state %v", name, r, err, c.state)
 		}
 	}
 }
@@ -55,12 +55,12 @@ func TestIdempotentInItself(t *testing.T) {
 	inner.ctx = p.Context
 	q := g.Enter(inner)
 	if err := h.take(); status(q) != 500 || !errors.Is(err, gate.ErrWiring) {
-		t.Errorf("%+v, and the hook was told %v", q.Reply, err)
+		t.Errorf("got %+v, and the hook told %v, want 500 and %v", q.Reply, err, gate.ErrWiring)
 	}
 	sent := q.Reply.Sent()
 	p.Leave(&sent)
 	if r, err := guard.Get(t.Context(), ordered); r.State != idempotency.Doubtful || err != nil {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v, want the state %v", r, err, idempotency.Doubtful)
 	}
 }
 
@@ -80,7 +80,8 @@ func TestIdempotentTellsOfDoubt(t *testing.T) {
 		}}).Enter(posting("k", ""))
 		p.Leave(answered(500))
 		if !errors.Is(told, want) || want != nil && key != ordered || guard.Stats().Doubted != uint64(policy) {
-			t.Errorf("%v: the hook was told %v of %q; %+v", policy, told, key, guard.Stats())
+			t.Errorf("%v: the hook was told %v of %q, and stats are %+v, want %v of %q",
+				policy, told, key, guard.Stats(), want, ordered)
 		}
 	}
 }
@@ -97,10 +98,11 @@ func TestIdempotentDeadline(t *testing.T) {
 	cancel()
 	want, _ := outer.Deadline()
 	if got, ok := p.Context.Deadline(); !ok || !got.Equal(want) || p.Context.Err() != nil {
-		t.Errorf("the deadline is %v, %v; %v", got, ok, p.Context.Err())
+		t.Errorf("got the deadline %v, %v, and the context error %v, want %v and no error",
+			got, ok, p.Context.Err(), want)
 	}
 	p.Leave(booked("tea"))
 	if p.Context.Err() == nil {
-		t.Error("the context goes on without the claim")
+		t.Error("the context goes on without the claim, want its end")
 	}
 }

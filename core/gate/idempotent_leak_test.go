@@ -88,15 +88,16 @@ func TestIdempotentAnswersNobodyElse(t *testing.T) {
 				first, second, own := pair(r, key)
 				p := g.Enter(first)
 				if p.Reply != nil {
-					t.Errorf("%+v was answered with %+v", first, p.Reply)
+					t.Errorf("%+v: got the answer %+v, want none yet", first, p.Reply)
 					return
 				}
 				p.Leave(booked("of " + key))
 				switch p := g.Enter(second); {
 				case p.Reply != nil && strings.Contains(string(p.Reply.Body), "of "+key):
-					t.Errorf("%+v was given the answer to %+v", second, first)
+					t.Errorf("%+v was given the answer to %+v, want no other's answer", second, first)
 				case own != (p.Reply == nil), !own && p.Reply.Status != 422:
-					t.Errorf("%+v after %+v: %+v", second, first, p.Reply)
+					t.Errorf("%+v after %+v: got %+v, want 422, or none for a request of its own",
+						second, first, p.Reply)
 				case own:
 					p.Leave(answered(403))
 				}
@@ -124,7 +125,7 @@ func TestIdempotencyScope(t *testing.T) {
 					parts := [4]string{principal, method, path, key}
 					scope := gate.IdempotencyScope(principal, method, path, key)
 					if other, ok := seen[scope]; ok {
-						t.Errorf("%q and %q are both %q", parts, other, scope)
+						t.Errorf("%q and %q both have the scope %q, want two", parts, other, scope)
 					}
 					seen[scope] = parts
 				}

@@ -62,14 +62,14 @@ func TestIdempotentMemory(t *testing.T) { //nolint:paralleltest // it measures t
 		t.Logf("declared %d: %.2f × the limit a request held, %.2f in use before a collection, %.2f allocated in all",
 			declared, each, float64(peak)/requests/limit, float64(while.TotalAlloc-before.TotalAlloc)/requests/limit)
 		if each > 1.5 || each < 1 {
-			t.Errorf("declared %d: %.2f × the limit a request", declared, each)
+			t.Errorf("declared %d: got %.2f × the limit held by a request, want 1 to 1.5", declared, each)
 		}
 		for i, p := range passes {
 			if p.Reply != nil {
-				t.Fatalf("%+v", p.Reply)
+				t.Fatalf("got %+v, want the request admitted", p.Reply)
 			}
 			if n, err := io.Copy(io.Discard, held[i].Body); n != limit || err != nil {
-				t.Errorf("the handler reads %d, %v", n, err)
+				t.Errorf("the handler reads %d bytes, %v, want %d", n, err, limit)
 			}
 			p.Leave(answered(204))
 		}

@@ -61,24 +61,27 @@ func TestIdempotentPass(t *testing.T) {
 	r.ctx = ctx
 	p := g.Enter(r)
 	if p.Reply != nil || p.Capture != 10 || p.Header != nil || r.bodyMax != gate.DefaultMaxBody {
-		t.Fatalf("%+v, having read %d", p, r.bodyMax)
+		t.Fatalf("got %+v, having read up to %d bytes, want a pass that captures 10 bytes, having read up to %d",
+			p, r.bodyMax, gate.DefaultMaxBody)
 	}
 	claim, ok := idempotency.FromContext(p.Context)
 	if !ok || claim.Key() != ordered || p.Context.Value(userKey(1)) != "alice" {
-		t.Fatalf("%v, %v", claim, ok)
+		t.Fatalf("the handler's context: got the claim %v, %v, want one of %q, and the request's values",
+			claim, ok, ordered)
 	}
 	goAway()
 	if p.Context.Err() != nil || claim.Err() != nil {
-		t.Error("the claim ends with the client")
+		t.Error("the claim ends with the client, want it to go on")
 	}
 	p.Leave(booked("tea for two"[:10]))
 	p.Leave(answered(500)) // which changes nothing
 	if !errors.Is(context.Cause(p.Context), idempotency.ErrConcluded) {
-		t.Error(context.Cause(p.Context))
+		t.Errorf("after Leave: the context has the cause %v, want %v",
+			context.Cause(p.Context), idempotency.ErrConcluded)
 	}
 	replays(t, g, posting(`"k"`, "tea"), 201, "tea for tw")
 	if got := gate.Idempotent(guard, everyone, nil).Enter(posting("other", "")).Capture; got != gate.DefaultMaxResponse {
-		t.Errorf("by default it captures %d", got)
+		t.Errorf("by default it captures %d bytes, want %d", got, gate.DefaultMaxResponse)
 	}
 }
 
@@ -148,12 +151,13 @@ func TestIdempotentAnswers(t *testing.T) {
 			}
 			if body := string(p.Reply.Body); strings.Contains(body, "secret-key-name") ||
 				strings.Contains(body, `"type":"`+gate.TypeIdempotency+c.kind+`"`) != (c.kind != "") {
-				t.Errorf("%s, wait %v: the client reads %s", name, wait, body)
+				t.Errorf("%s, wait %v: the client reads %s, want the type %q and nothing of the error's text",
+					name, wait, body, c.kind)
 			}
 		}
 	}
 	if n := refused.Stats().Begun; n != 0 {
-		t.Errorf("%d were begun", n)
+		t.Errorf("got %d begun without Redis, want 0", n)
 	}
 }
 
@@ -170,7 +174,8 @@ func TestIdempotentUnreadable(t *testing.T) {
 	p := g.Enter(posting("k", ""))
 	if err := h.take(); status(p) != 409 || !strings.Contains(string(p.Reply.Body), gate.TypeIdempotency+"already-done") ||
 		!errors.Is(err, idempotency.ErrUnreadable) || errors.Is(err, idempotency.ErrInDoubt) {
-		t.Errorf("%+v, and the hook was told %v", p.Reply, err)
+		t.Errorf("got %+v, and the hook told %v, want 409 already-done and %v",
+			p.Reply, err, idempotency.ErrUnreadable)
 	}
 }
 
@@ -182,7 +187,7 @@ func TestIdempotentKeepPanics(t *testing.T) {
 	p := g.Enter(posting("k", ""))
 	panics(t, func() { p.Leave(booked("tea")) })
 	if r, err := guard.Get(t.Context(), ordered); r.State != idempotency.Doubtful || err != nil {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v, want the state %v", r, err, idempotency.Doubtful)
 	}
 }
 
@@ -191,12 +196,12 @@ func TestIdempotentTakenOver(t *testing.T) {
 	t.Parallel()
 	guard, _ := guards(t, idempotency.Options{})
 	p := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
-		t.Errorf("Keep was asked about %+v", r)
+		t.Errorf("Keep was asked about %+v, want it not asked", r)
 		return false
 	}}).Enter(posting("k", ""))
 	p.Leave(&gate.Reply{Partial: true})
 	if r, err := guard.Get(t.Context(), ordered); r.State != idempotency.NoResult || err != nil {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v, want the state %v", r, err, idempotency.NoResult)
 	}
 }
 
@@ -248,14 +253,14 @@ func TestIdempotentTellsAfterwards(t *testing.T) {
 	r := posting("k", "")
 	p := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{OnError: func(r gate.Request, err error) {
 		if told = r; !errors.Is(err, script.ErrConfiguration) {
-			t.Error(err)
+			t.Errorf("the hook was told %v, want %v", err, script.ErrConfiguration)
 		}
 	}}).Enter(r)
 	rdb.gone.Store(true)
 	*r = request{path: "/another"} // as a framework does
 	p.Leave(booked("tea"))
 	if told == nil || told.Path() != "/orders" || told.Method() != "POST" {
-		t.Errorf("the hook was told of %+v", told)
+		t.Errorf("the hook was told of %+v, want POST /orders", told)
 	}
 }
 
@@ -276,7 +281,8 @@ func TestIdempotentInAChain(t *testing.T) {
 	p.Leave(booked("tea"))
 	replays(t, g, posting("k", ""), 201, "tea")
 	if len(seen) != 2 || string(seen[1].Body) != "tea" || used(t, inner) != 1 {
-		t.Errorf("outside %+v was seen, and %d taken inside", seen, used(t, inner))
+		t.Errorf("outside %+v was seen, and %d taken inside, want two replies, tea the second, and 1 taken",
+			seen, used(t, inner))
 	}
 }
 
@@ -297,7 +303,7 @@ func TestIdempotentPanics(t *testing.T) {
 	} {
 		v, ok := panics(t, func() { gate.Idempotent(guard, everyone, wire()) }).(string)
 		if !ok || !strings.HasPrefix(v, "gate.Idempotent: ") || !strings.Contains(v, field) {
-			t.Errorf("%s: %v", field, v)
+			t.Errorf("%s: got the panic %v, want one that begins with gate.Idempotent and names it", field, v)
 		}
 	}
 	for what, wire := range map[string]func(){
@@ -305,7 +311,7 @@ func TestIdempotentPanics(t *testing.T) {
 		"the principal": func() { gate.Idempotent(guard, nil, nil) },
 	} {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Idempotent: "+what+" is nil") {
-			t.Errorf("%s: %v", what, v)
+			t.Errorf("%s: got the panic %v, want one that says that it is nil", what, v)
 		}
 	}
 }
@@ -318,7 +324,7 @@ func TestIdempotentOptionsAreCopied(t *testing.T) {
 		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
 		Render: func(d gate.Denial) gate.Reply {
 			if d.Status != 422 || d.Type != gate.TypeIdempotency+"key-reused" || d.RetryAfter != 0 {
-				t.Errorf("%+v", d)
+				t.Errorf("got the denial %+v, want 422 of the type key-reused, without a time to retry", d)
 			}
 			return gate.Reply{Body: []byte("mine")}
 		},
@@ -337,14 +343,14 @@ func TestIdempotentOptionsAreCopied(t *testing.T) {
 	p.Leave(reply)
 	again := g.Enter(put("5", "/orders"))
 	if single(t, again.Reply.Header, "X-Cost") != "5" || lines(again.Reply.Header, "X-Other") != nil {
-		t.Errorf("%+v", again.Reply)
+		t.Errorf("got %+v, want it replayed with X-Cost: 5 and without X-Other", again.Reply)
 	}
 	if p := g.Enter(put("6", "/orders")); status(p) != 422 || string(p.Reply.Body) != "mine" {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("another amount: got %+v, want 422 with the body mine", p.Reply)
 	}
 	for _, r := range []*request{posting("k", ""), put("5", "/healthz")} {
 		if p := g.Enter(r); p.Reply != nil || p.Leave != nil {
-			t.Errorf("%s %s is guarded", r.method, r.path)
+			t.Errorf("%s %s is guarded, want it passed as it is", r.method, r.path)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestBodyErrors(t *testing.T) {
 	} {
 		for _, err := range []error{gate.ErrBodyTooLarge, gate.ErrBodyBroken} {
 			if got := ask(t, wire(nil), &request{bodyErr: err}); got != refused {
-				t.Errorf("%s: %v is %q", name, err, got)
+				t.Errorf("%s: %v: got %q, want %q", name, err, got, refused)
 			}
 		}
 		for _, want := range []error{gate.ErrBodyConsumed, errors.New("boom")} {
@@ -91,10 +91,10 @@ func TestBodyErrors(t *testing.T) {
 		}
 		r := &request{body: "123456"}
 		if ask(t, wire(nil), r); r.bodyMax != gate.DefaultMaxBody {
-			t.Errorf("%s: read up to %d bytes", name, r.bodyMax)
+			t.Errorf("%s: read up to %d bytes, want %d", name, r.bodyMax, gate.DefaultMaxBody)
 		}
 		if got := ask(t, wire(&gate.BodyOptions{MaxBody: 5}), r); got != refused || r.bodyMax != 5 {
-			t.Errorf("%s: %q, read up to %d bytes", name, got, r.bodyMax)
+			t.Errorf("%s: got %q, having read up to %d bytes, want %q and 5", name, got, r.bodyMax, refused)
 		}
 	}
 }

@@ -126,10 +126,10 @@ func FuzzByJSONAgreesWithHandler(f *testing.F) {
 			return
 		}
 		if err == nil && got != "json:/user="+handler.User {
-			t.Errorf("counted as %q, handled as %q", got, handler.User)
+			t.Errorf("counted as %q, handled as %q, want the same", got, handler.User)
 		}
 		if ask(t, key, jsonBody(body)) == absent {
-			t.Errorf("missing, but handled as %q", handler.User)
+			t.Errorf("got a missing member, but a handler reads %q, want it counted or refused", handler.User)
 		}
 	})
 }

@@ -25,7 +25,7 @@ func ask(t *testing.T, key gate.Key, r gate.Request) outcome {
 	case err == nil:
 		return outcome(s)
 	case s != "":
-		t.Errorf("a subject beside an error: %q, %v", s, err)
+		t.Errorf("got the subject %q beside the error %v, want none", s, err)
 	case errors.Is(err, gate.ErrWiring):
 		return faulty
 	case errors.Is(err, gate.ErrMissing):
@@ -58,7 +58,7 @@ func TestByHeader(t *testing.T) {
 		}
 	}
 	if got := ask(t, gate.ByHeader("Host"), &request{host: "a.example"}); got != "header:host=a.example" {
-		t.Errorf("Host: %q", got)
+		t.Errorf("Host: got %q, want \"header:host=a.example\"", got)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestByRouteAndParam(t *testing.T) {
 	}
 	_, err := gate.ByRoute()(&request{})
 	if err == nil || !strings.Contains(err.Error(), "mount the gate on the route") {
-		t.Errorf("the error names no remedy: %v", err)
+		t.Errorf("got the error %v, want one that names the remedy", err)
 	}
 }
 

@@ -33,10 +33,10 @@ func TestJoinIsUnambiguous(t *testing.T) {
 		}
 		got, err := gate.Join(keys...)(&request{})
 		if err != nil {
-			t.Fatalf("%q: %v", parts, err)
+			t.Fatalf("%q: got the error %v, want none", parts, err)
 		}
 		if other, dup := seen[got]; dup {
-			t.Errorf("%q and %q are both %q", parts, other, got)
+			t.Errorf("%q and %q are both %q, want two subjects", parts, other, got)
 		}
 		seen[got] = parts
 	}
@@ -58,7 +58,7 @@ func FuzzJoin(f *testing.F) {
 			t.Fatal(err)
 		}
 		if one == two || one == three || two == three || three == nested {
-			t.Errorf("%q %q %q %q are not four", one, two, three, nested)
+			t.Errorf("got %q, %q, %q and %q, want four subjects", one, two, three, nested)
 		}
 	})
 }
@@ -67,14 +67,14 @@ func TestJoinFailsWithItsParts(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
 	if got, err := gate.Join(fixed("a"), failing(boom))(&request{}); !errors.Is(err, boom) || got != "" {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, %v, want no subject and %v", got, err, boom)
 	}
 	if _, err := gate.Join(fixed("a"), gate.ByHeader("X-Api-Key"))(&request{}); !errors.Is(err, gate.ErrMissing) {
-		t.Errorf("a missing part: %v", err)
+		t.Errorf("a missing part: got %v, want %v", err, gate.ErrMissing)
 	}
 	for _, key := range []gate.Key{gate.Join(fixed("a"), fixed("")), gate.FirstOf(fixed(""), fixed("a")), gate.Tag("user", fixed(""))} {
 		if got, err := key(&request{}); !errors.Is(err, gate.ErrWiring) || errors.Is(err, gate.ErrMissing) {
-			t.Errorf("an empty part: %q, %v", got, err)
+			t.Errorf("an empty part: got %q, %v, want %v, which is not %v", got, err, gate.ErrWiring, gate.ErrMissing)
 		}
 	}
 }
@@ -100,11 +100,11 @@ func TestFirstOf(t *testing.T) {
 	}
 	both.header["X-Api-Key"] = []string{"k", "k"}
 	if got, err := key(both); err == nil || errors.Is(err, gate.ErrMissing) {
-		t.Errorf("a doubled first key fell through: %q, %v", got, err)
+		t.Errorf("a doubled first key: got %q, %v, want a refusal", got, err)
 	}
 	boom := errors.New("boom")
 	if _, err := gate.FirstOf(failing(boom), fixed("a"))(&request{}); !errors.Is(err, boom) {
-		t.Errorf("a failing first key: %v", err)
+		t.Errorf("a failing first key: got %v, want %v", err, boom)
 	}
 	first := errors.Join(gate.ErrMissing, boom)
 	if _, err := gate.FirstOf(failing(first), failing(gate.ErrMissing))(&request{}); !errors.Is(err, boom) {
@@ -135,10 +135,10 @@ func TestKindsDoNotCollide(t *testing.T) {
 		for i, key := range keys {
 			got, err := key(r)
 			if err != nil {
-				t.Fatalf("key %d of %q: %v", i, text, err)
+				t.Fatalf("key %d of %q: got the error %v, want none", i, text, err)
 			}
 			if all[got] {
-				t.Errorf("key %d of %q is %q again", i, text, got)
+				t.Errorf("key %d of %q is %q again, want another subject", i, text, got)
 			}
 			all[got] = true
 		}
@@ -154,7 +154,7 @@ func TestNamesAndValuesDoNotCollide(t *testing.T) {
 		t.Fatal(err)
 	}
 	if one == two || two == three || one == three {
-		t.Errorf("%q, %q, %q", one, two, three)
+		t.Errorf("got %q, %q and %q, want three subjects", one, two, three)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestKeysPanicAtWiring(t *testing.T) {
 				v := recover()
 				s, ok := v.(string)
 				if !ok || !strings.HasPrefix(s, "gate."+strings.Fields(name)[0]+": ") {
-					t.Errorf("%s: recovered %v", name, v)
+					t.Errorf("%s: recovered %v, want a panic that begins with the function's name", name, v)
 				}
 			}()
 			wire()
@@ -244,7 +244,7 @@ func TestPanicsNameTheCulprit(t *testing.T) {
 	}
 }
 
-// The caller's slice is his own.
+// A key keeps a copy of the caller's slice.
 func TestKeysAreCopied(t *testing.T) {
 	t.Parallel()
 	for name, combine := range map[string]func(...gate.Key) gate.Key{"Join": gate.Join, "FirstOf": gate.FirstOf} {
@@ -253,7 +253,7 @@ func TestKeysAreCopied(t *testing.T) {
 		before, err := key(&request{})
 		keys[0] = fixed("b")
 		if after, _ := key(&request{}); err != nil || after != before {
-			t.Errorf("%s: %q became %q, %v", name, before, after, err)
+			t.Errorf("%s: %q became %q, %v, want no change", name, before, after, err)
 		}
 	}
 }
@@ -310,12 +310,12 @@ func FuzzSubjects(f *testing.F) {
 		for one, s := range ofA {
 			for other, o := range ofA {
 				if one != other && s == o {
-					t.Errorf("%s and %s are both %q", one, other, s)
+					t.Errorf("%s and %s are both %q, want two subjects", one, other, s)
 				}
 			}
 			for other, o := range ofB {
 				if s == o && !shared[one] {
-					t.Errorf("%s of %q and %s of %q are both %q", one, a, other, b, s)
+					t.Errorf("%s of %q and %s of %q are both %q, want two subjects", one, a, other, b, s)
 				}
 			}
 		}

@@ -60,6 +60,6 @@ func TestByValue(t *testing.T) {
 	}
 	ctx := context.WithValue(context.Background(), structKey{}, "bob")
 	if got := ask(t, gate.ByValue(structKey{}), &request{ctx: ctx}); got != "value:gate_test.structKey({})=bob" {
-		t.Errorf("from the context: %q", got)
+		t.Errorf("from the context: got %q, want \"value:gate_test.structKey({})=bob\"", got)
 	}
 }

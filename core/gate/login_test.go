@@ -21,7 +21,7 @@ const logins = 100
 func login(t *testing.T, l *limit.Limiter) gate.Gate {
 	return gate.RateLimit(l, everyone, &gate.RateLimitOptions{
 		Count:   gate.OnlyFailures,
-		OnError: func(_ gate.Request, err error) { t.Error(err) },
+		OnError: func(_ gate.Request, err error) { t.Errorf("the hook was told %v, want nothing", err) },
 	})
 }
 
@@ -67,7 +67,7 @@ func buyNothing(t *testing.T, g gate.Gate, slow func()) {
 		t.Fatalf("%d are in flight, want %d", len(running), logins)
 	}
 	if n := fail(g, 5); n != 0 {
-		t.Errorf("beside %d in flight, %d attempts were let in", logins, n)
+		t.Errorf("beside %d in flight, %d attempts were let in, want 0", logins, n)
 	}
 	slow()
 	leave(running, 200)
@@ -157,6 +157,7 @@ func TestLateLogins(t *testing.T) {
 			}
 			redistest.Await(t, time.Minute, "the next window to end", ended)
 		}
-		t.Errorf("this machine never does in %v what takes a fraction of it", window)
+		t.Errorf("this machine did not do the rest within %v in any of 5 tries, want it done in a fraction of that",
+			window)
 	}, redistest.OnStandalone, redistest.OnCluster) // miniredis refunds less now and then
 }

@@ -108,14 +108,14 @@ func TestMultipartTable(t *testing.T) {
 			}
 			got := printOfForm(t, boundary, text)
 			if other, ok := prints[got]; ok && other != name {
-				t.Errorf("%s and %s have one fingerprint", name, other)
+				t.Errorf("%s and %s have one fingerprint, want two", name, other)
 			}
 			if i > 0 && prints[got] != name {
-				t.Errorf("%s: with the boundary %s it is another", name, boundary)
+				t.Errorf("%s: got another fingerprint with the boundary %s, want the same", name, boundary)
 			}
 			prints[got] = name
 			if raw := !delimits([]byte(text), []byte("--"+boundary)); raw != strings.HasPrefix(name, "raw") {
-				t.Errorf("%s: hashed raw: %v", name, raw)
+				t.Errorf("%s: got hashed raw %t, want %t", name, raw, !raw)
 			}
 		}
 	}
@@ -129,11 +129,11 @@ func TestMultipartBoundariesWithinParts(t *testing.T) {
 		one := body("b", part("a", fmt.Sprintf(inner, "b")))
 		two := body("c", part("a", fmt.Sprintf(inner, "b")))
 		if readParts(one, "b") != readParts(two, "c") && printOfForm(t, "b", one) == printOfForm(t, "c", two) {
-			t.Errorf("%q and %q have one fingerprint", one, two)
+			t.Errorf("%q and %q have one fingerprint, want two", one, two)
 		}
 		three := body("c", part("a", fmt.Sprintf(inner, "c")))
 		if readParts(one, "b") != readParts(three, "c") && printOfForm(t, "b", one) == printOfForm(t, "c", three) {
-			t.Errorf("%q and %q have one fingerprint", one, three)
+			t.Errorf("%q and %q have one fingerprint, want two", one, three)
 		}
 	}
 }
@@ -176,11 +176,11 @@ func TestMultipartOfRandomForms(t *testing.T) {
 		again, repeated := write(fields)
 		got := printOfForm(t, boundary, text)
 		if boundary == again || got != printOfForm(t, again, repeated) {
-			t.Fatalf("%q depends on its boundary", fields)
+			t.Fatalf("%q: got another fingerprint with another boundary, want the same", fields)
 		}
 		form := fmt.Sprintf("%q", fields)
 		if other, ok := seen[got]; ok && other != form {
-			t.Fatalf("%s and %s have one fingerprint", other, form)
+			t.Fatalf("%s and %s have one fingerprint, want two", other, form)
 		}
 		seen[got] = form
 	}

@@ -47,14 +47,14 @@ func TestOutageFailLocal(t *testing.T) {
 			if p.Reply != nil {
 				fields = p.Reply.Header
 				if got := single(t, fields, "Retry-After"); got != "3600" {
-					t.Errorf("request %d: Retry-After: %s", i, got)
+					t.Errorf("request %d: got Retry-After %s, want 3600", i, got)
 				}
 			}
 			if status(p) != want.status || single(t, fields, "Ratelimit") != want.rateLimit || single(t, fields, "Ratelimit-Policy") != `"w";q=3;w=3600` {
 				t.Errorf("request %d: %d with %+v, want %+v", i, status(p), fields, want)
 			}
 			if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
-				t.Errorf("request %d: the hook was told %v", i, err)
+				t.Errorf("request %d: the hook was told %v, want %v", i, err, script.ErrConfiguration)
 			}
 		}
 	})
@@ -69,10 +69,12 @@ func TestOutageFailOpen(t *testing.T) {
 		for i := range 10 {
 			p := g.Enter(&request{})
 			if p.Reply != nil || len(p.Header) != 0 {
-				t.Errorf("headers %d, request %d: %d with %+v", headers, i, status(p), p.Header)
+				t.Errorf("headers %d, request %d: got %d with %+v, want it admitted without fields",
+					headers, i, status(p), p.Header)
 			}
 			if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
-				t.Errorf("headers %d, request %d: the hook was told %v", headers, i, err)
+				t.Errorf("headers %d, request %d: the hook was told %v, want %v",
+					headers, i, err, script.ErrConfiguration)
 			}
 		}
 	}
@@ -86,15 +88,15 @@ func TestOutageFailClosed(t *testing.T) {
 	for range 10 {
 		p := g.Enter(&request{})
 		if status(p) != 503 || single(t, p.Reply.Header, "Retry-After") != "1" {
-			t.Fatalf("%+v", p.Reply)
+			t.Fatalf("got %+v, want 503 and Retry-After: 1", p.Reply)
 		}
 		for _, name := range limitFields {
 			if got := lines(p.Reply.Header, name); got != nil {
-				t.Errorf("%s: %q", name, got)
+				t.Errorf("got %s: %q, want none", name, got)
 			}
 		}
 		if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
-			t.Errorf("the hook was told %v", err)
+			t.Errorf("the hook was told %v, want %v", err, script.ErrConfiguration)
 		}
 	}
 }
@@ -108,7 +110,7 @@ func TestOutageOfAClient(t *testing.T) {
 		var h hook
 		p := outage(t, fail, gate.HeadersIETF, &h).Enter(&request{ctx: gone})
 		if err := h.take(); status(p) != 503 || err != nil {
-			t.Errorf("%v: %d, and the hook was told %v", fail, status(p), err)
+			t.Errorf("%v: got %d, and the hook told %v, want 503 and nothing told", fail, status(p), err)
 		}
 	}
 }

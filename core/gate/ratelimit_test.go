@@ -86,7 +86,7 @@ func title(t *testing.T, p gate.Pass) string {
 		return ""
 	}
 	if err := json.Unmarshal(p.Reply.Body, &body); err != nil || body.Status != p.Reply.Status {
-		t.Errorf("%s: %v", p.Reply.Body, err)
+		t.Errorf("got the body %s, %v, want JSON with the status %d", p.Reply.Body, err, p.Reply.Status)
 	}
 	return body.Title
 }
@@ -168,19 +168,20 @@ func TestRateLimitAnswers(t *testing.T) {
 				return
 			}
 			if p.Header != nil || p.Leave != nil {
-				t.Errorf("a refusal asks for more than its reply: %+v", p)
+				t.Errorf("got %+v, want a refusal with neither fields nor Leave beside its reply", p)
 			}
 			if single(t, p.Reply.Header, "Cache-Control") != "no-store" || single(t, p.Reply.Header, "Content-Type") != "application/problem+json" {
-				t.Errorf("%+v", p.Reply.Header)
+				t.Errorf("got the fields %+v, "+
+					"want Cache-Control: no-store and Content-Type: application/problem+json", p.Reply.Header)
 			}
 			if got := strings.Join(lines(p.Reply.Header, "Retry-After"), ","); got != map[int]string{503: "1"}[c.status] {
-				t.Errorf("Retry-After: %q", got)
+				t.Errorf("got Retry-After %q, want 1 with 503 and none otherwise", got)
 			}
 			if strings.Contains(string(p.Reply.Body), "secret-key-name") {
-				t.Errorf("the client reads %s", p.Reply.Body)
+				t.Errorf("the client reads %s, want nothing of the error's text", p.Reply.Body)
 			}
 			if p := gate.RateLimit(c.limiter, c.key, c.opts).Enter(c.r); status(p) != c.status {
-				t.Errorf("%d without a hook", status(p))
+				t.Errorf("without a hook: got %d, want %d", status(p), c.status)
 			}
 		})
 	}
@@ -199,11 +200,11 @@ func TestRateLimitCounts(t *testing.T) {
 	}
 	for _, r := range []*request{{}, with("X-Api-Key", "a", "a")} {
 		if got := status(g.Enter(r)); got != 400 {
-			t.Errorf("a bad request: %d", got)
+			t.Errorf("a bad request: got %d, want 400", got)
 		}
 	}
 	if got := status(g.Enter(with("X-Api-Key", "b"))); got != 200 {
-		t.Errorf("another key: %d", got)
+		t.Errorf("another key: got %d, want 200", got)
 	}
 }
 
@@ -226,7 +227,7 @@ func TestRateLimitConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	if admitted.Load() != 100 || denied.Load() != 700 {
-		t.Errorf("%d admitted, %d denied", admitted.Load(), denied.Load())
+		t.Errorf("got %d admitted and %d denied, want 100 and 700", admitted.Load(), denied.Load())
 	}
 }
 
@@ -236,10 +237,10 @@ func TestRateLimitSkip(t *testing.T) {
 		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
 	})
 	if p := g.Enter(&request{path: "/healthz"}); p.Reply != nil || p.Header != nil {
-		t.Errorf("%+v", p)
+		t.Errorf("a skipped request: got %+v, want neither a reply nor fields", p)
 	}
 	if got := status(g.Enter(&request{path: "/"})); got != 500 {
-		t.Errorf("another path: %d", got)
+		t.Errorf("another path: got %d, want 500", got)
 	}
 }
 
@@ -278,7 +279,7 @@ func TestRateLimitCostAndChoose(t *testing.T) {
 	}
 	p := enter("gold", 1)
 	if got := single(t, p.Reply.Header, "Ratelimit-Policy"); got != `"gold";q=10;w=3600` {
-		t.Errorf("%s", got)
+		t.Errorf("got the policy %s, want \"gold\";q=10;w=3600", got)
 	}
 	for name, l := range map[string]*limit.Limiter{"the gate's": plain, "the chosen": gold} {
 		if got := l.Stats(); got.Allowed != 4 || got.Denied != 4 {
@@ -297,7 +298,7 @@ func TestRateLimitPanics(t *testing.T) {
 		"unknown headers": func() { gate.RateLimit(l, everyone, opts) },
 	} {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.RateLimit: ") {
-			t.Errorf("%s: %v", name, v)
+			t.Errorf("%s: got the panic %v, want one that begins with gate.RateLimit", name, v)
 		}
 	}
 	for name, opts := range map[string]*gate.RateLimitOptions{
@@ -306,7 +307,7 @@ func TestRateLimitPanics(t *testing.T) {
 		"Choose": {Choose: func(gate.Request) (*limit.Limiter, error) { panic("mine") }},
 	} {
 		if v := panics(t, func() { gate.RateLimit(l, everyone, opts).Enter(&request{}) }); v != "mine" {
-			t.Errorf("%s: %v", name, v)
+			t.Errorf("%s: got the panic %v, want mine", name, v)
 		}
 	}
 }
@@ -318,7 +319,7 @@ func TestRateLimitCopiesItsOptions(t *testing.T) {
 	opts.Skip = func(gate.Request) bool { return true }
 	opts.Headers = gate.HeadersNone
 	if p := g.Enter(&request{}); len(p.Header) != 2 {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v, want the two fields of the options as they were", p)
 	}
 }
 
@@ -330,14 +331,14 @@ func TestRateLimitsInAChain(t *testing.T) {
 		gate.RateLimit(local(t, limit.FixedWindow{Name: "route", Limit: 1, Window: time.Minute}), gate.ByPath(), nil))
 	want := []string{`"hourly";q=9;w=3600`, `"route";q=1;w=60`}
 	if got := lines(g.Enter(&request{path: "/a"}).Header, "Ratelimit-Policy"); strings.Join(got, "|") != strings.Join(want, "|") {
-		t.Errorf("admitted: %q", got)
+		t.Errorf("admitted: got the policies %q, want %q", got, want)
 	}
 	p := g.Enter(&request{path: "/a"})
 	if got := lines(p.Reply.Header, "Ratelimit-Policy"); status(p) != 429 || strings.Join(got, "|") != strings.Join(want, "|") {
-		t.Errorf("denied: %q", got)
+		t.Errorf("denied: got %d with the policies %q, want 429 with %q", status(p), got, want)
 	}
 	if got := single(t, p.Reply.Header, "Retry-After"); got != "60" {
-		t.Errorf("Retry-After: %s", got)
+		t.Errorf("got Retry-After %s, want 60", got)
 	}
 }
 
@@ -358,6 +359,6 @@ func TestRateLimitAllocations(t *testing.T) {
 	limiter := testing.AllocsPerRun(200, func() { _, _ = l.Take(r.Context(), "everyone") })
 	whole := testing.AllocsPerRun(200, func() { g.Enter(r) })
 	if whole > limiter+2 {
-		t.Errorf("%v allocations, %v of them the limiter's", whole, limiter)
+		t.Errorf("got %v allocations, want the limiter's %v and 2 more at most", whole, limiter)
 	}
 }

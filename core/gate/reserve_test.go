@@ -45,7 +45,7 @@ func counts(t testing.TB, s *stock.Stock, left, held, sold int64) {
 	t.Helper()
 	l, err := s.Left(context.Background(), "phone")
 	if err != nil || l.Left != left || l.Held != held || l.Sold != sold {
-		t.Errorf("%+v, %v; not %d left, %d held and %d sold", l, err, left, held, sold)
+		t.Errorf("got %+v, %v, want %d left, %d held and %d sold", l, err, left, held, sold)
 	}
 }
 
@@ -60,8 +60,8 @@ func reserving(s *stock.Stock, opts *gate.ReserveOptions) gate.Gate {
 	return gate.Reserve(s, gate.ByParam("item"), gate.ByHeader("X-Buyer"), opts)
 }
 
-// A buyer has his unit while the handler runs; what it answers says whether he
-// keeps it.
+// A buyer has the unit while the handler runs; the handler's answer says whether
+// the buyer keeps it.
 func TestReserveConcludes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -83,7 +83,8 @@ func TestReserveConcludes(t *testing.T) {
 			p := g.Enter(buying("phone", "ann"))
 			own, ok := stock.FromContext(p.Context)
 			if status(p) != 200 || !ok || own.Confirmed() != atOnce || own.Item() != "phone" || own.Buyer() != "header:x-buyer=ann" {
-				t.Fatalf("%+v, %+v", p, own)
+				t.Fatalf("%s, at once %t: got %+v with the reservation %+v, "+
+					"want it admitted, with one phone for ann", name, atOnce, p, own)
 			}
 			if atOnce {
 				counts(t, s, 2, 0, 1)
@@ -93,7 +94,8 @@ func TestReserveConcludes(t *testing.T) {
 			p.Leave(c.reply)
 			counts(t, s, 3-c.sold, 0, c.sold)
 			if err := h.take(); err != nil || !own.Concluded() {
-				t.Errorf("%s, at once %t: %v, concluded %t", name, atOnce, err, own.Concluded())
+				t.Errorf("%s, at once %t: the hook was told %v, concluded is %t, want nothing told and true",
+					name, atOnce, err, own.Concluded())
 			}
 		}
 	}
@@ -128,7 +130,7 @@ func TestReserveHandlerDecides(t *testing.T) {
 			p.Leave(c.reply)
 			counts(t, s, 1-c.sold, 0, c.sold)
 			if err := h.take(); err != nil {
-				t.Errorf("%s, at once %t: the hook was told %v", name, atOnce, err)
+				t.Errorf("%s, at once %t: the hook was told %v, want nothing", name, atOnce, err)
 			}
 		}
 	}
@@ -161,12 +163,13 @@ func TestReserveClientGone(t *testing.T) {
 			p := reserving(s, &gate.ReserveOptions{Confirm: atOnce}).Enter(r)
 			leave()
 			if p.Context.Err() == nil || p.Context.Value(userKey(1)) != "alice" {
-				t.Errorf("%s: the handler's context is not the request's", name)
+				t.Errorf("%s: the handler's context is another than the request's, "+
+					"want one with its end and its values", name)
 			}
 			p.Leave(c.reply)
 			l, err := s.Left(context.Background(), "phone")
 			if err != nil || l.Sold != c.sold || l.Held != 0 {
-				t.Errorf("%s, at once %t: %+v, %v", name, atOnce, l, err)
+				t.Errorf("%s, at once %t: got %+v, %v, want %d sold and none held", name, atOnce, l, err, c.sold)
 			}
 		}
 	}
@@ -254,10 +257,11 @@ func TestReserveAnswers(t *testing.T) {
 			body := string(p.Reply.Body)
 			if strings.Contains(body, `"type":"`+gate.TypeStock+c.kind+`"`) != (c.kind != "") || strings.Contains(body, "boom") ||
 				single(t, p.Reply.Header, "Cache-Control") != "no-store" || p.Leave != nil || p.Context != nil {
-				t.Errorf("%s", body)
+				t.Errorf("got %+v, want the type %q, Cache-Control: no-store, and nothing of the error's text",
+					p, c.kind)
 			}
 			if again := lines(p.Reply.Header, "Retry-After"); (again != nil) != (c.status == 503) {
-				t.Errorf("Retry-After: %q", again)
+				t.Errorf("got Retry-After %q, want it with 503 and not otherwise", again)
 			}
 		})
 	}
@@ -281,17 +285,17 @@ func TestReserveUnderAnID(t *testing.T) {
 	first := ask("17")
 	again := ask("17")
 	if own, _ := stock.FromContext(again.Context); status(first) != 200 || status(again) != 200 || !own.Again() {
-		t.Fatalf("%+v, %+v", first, again)
+		t.Fatalf("got %+v and %+v, want both admitted, the second as a repetition", first, again)
 	}
 	first.Leave(answered(201))
 	again.Leave(answered(500))
 	counts(t, s, 1, 0, 1)
 	if p := ask("18"); status(p) != 409 || !strings.Contains(string(p.Reply.Body), "#already-yours") {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("another id: got %+v, want 409 already-yours", p.Reply)
 	}
 	units = 2
 	if p := ask("17"); status(p) != 422 || !strings.Contains(string(p.Reply.Body), "#another-quantity") {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("another quantity: got %+v, want 422 another-quantity", p.Reply)
 	}
 	counts(t, s, 1, 0, 1)
 }
@@ -323,7 +327,7 @@ func TestReserveOfOneID(t *testing.T) {
 							case p.Reply == nil:
 								running = append(running, p)
 							case p.Reply.Status != 409 || !strings.Contains(string(p.Reply.Body), "#too-many-calls"):
-								t.Errorf("got %d %s", p.Reply.Status, p.Reply.Body)
+								t.Errorf("got %d %s, want 409 too-many-calls", p.Reply.Status, p.Reply.Body)
 							}
 						})
 					}
@@ -359,7 +363,7 @@ func TestReserveRefusedInside(t *testing.T) {
 		inner := gate.RateLimit(hourly(t, 1), failing(gate.Refuse(403, "No")), &gate.RateLimitOptions{Render: render})
 		p := gate.Chain(reserving(s, nil), inner).Enter(buying("phone", "ann"))
 		if p.Reply == nil {
-			t.Fatalf("%s: %+v", name, p)
+			t.Fatalf("%s: got %+v, want the inner gate's reply", name, p)
 		}
 		counts(t, s, 1, 0, 0)
 
@@ -414,7 +418,7 @@ func TestReserveConfirmsLate(t *testing.T) {
 			}
 			p.Leave(answered(201))
 			if !errors.Is(told, c.want) || c.want != nil && of != "/flash/phone header:x-buyer=ann" {
-				t.Errorf("the hook was told %v of %q", told, of)
+				t.Errorf("the hook was told %v of %q, want %v", told, of, c.want)
 			}
 			counts(t, s, 0, 0, 1)
 		})
@@ -434,7 +438,7 @@ func TestReserveRenews(t *testing.T) {
 		own, _ := stock.FromContext(p.Context)
 		time.Sleep(10 * s.Lease())
 		if err := own.Err(); err != nil {
-			t.Errorf("while the handler runs: %v", err)
+			t.Errorf("while the handler runs: the reservation has the error %v, want none", err)
 		}
 		counts(t, s, 0, 1, 0)
 		p.Leave(answered(500))
@@ -457,7 +461,7 @@ func TestReserveGoesOnInTheBackground(t *testing.T) {
 			rdb.gone.Store(true)
 			p.Leave(c.reply)
 			if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
-				t.Errorf("the hook was told %v", err)
+				t.Errorf("the hook was told %v, want %v", err, script.ErrConfiguration)
 			}
 			rdb.gone.Store(false)
 			redistest.Await(t, time.Minute, "the rest", func() bool { return s.Stats().Concluding == 0 })
@@ -473,7 +477,7 @@ func TestReserveOptions(t *testing.T) {
 		Skip: func(r gate.Request) bool { return r.Path() == "/healthz" },
 		Render: func(d gate.Denial) gate.Reply {
 			if d.Status != 409 || d.Type != gate.TypeStock+"sold-out" || d.RetryAfter != 0 || d.Decision != nil {
-				t.Errorf("%+v", d)
+				t.Errorf("got the denial %+v, want 409 sold-out with neither a decision nor a time to retry", d)
 			}
 			return gate.Reply{Body: []byte("gone")}
 		},
@@ -481,13 +485,13 @@ func TestReserveOptions(t *testing.T) {
 	g := reserving(s, opts)
 	*opts = gate.ReserveOptions{}
 	if p := g.Enter(&request{path: "/healthz"}); p.Reply != nil || p.Leave != nil || p.Context != nil {
-		t.Errorf("%+v", p)
+		t.Errorf("a skipped request: got %+v, want neither a reply nor a Leave nor a context", p)
 	}
 	if p := g.Enter(buying("phone", "ann")); status(p) != 200 {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("the first buyer: got %+v, want it admitted", p.Reply)
 	}
 	if p := g.Enter(buying("phone", "bob")); status(p) != 409 || string(p.Reply.Body) != "gone" {
-		t.Errorf("%+v", p.Reply)
+		t.Errorf("the second buyer: got %+v, want 409 with the body gone", p.Reply)
 	}
 }
 
@@ -512,7 +516,7 @@ func TestReserveSellsNoMore(t *testing.T) {
 				switch {
 				case p.Reply != nil:
 					if status(p) != 409 {
-						t.Errorf("%d", status(p))
+						t.Errorf("got %d, want 409", status(p))
 					}
 				case n%5 == 0:
 					failed.Add(1)
@@ -520,7 +524,7 @@ func TestReserveSellsNoMore(t *testing.T) {
 				default:
 					sold.Add(1)
 					if _, twice := had.LoadOrStore(buyer, true); twice {
-						t.Errorf("%s has two", buyer)
+						t.Errorf("%s has two, want one at most", buyer)
 					}
 					p.Leave(answered(201))
 				}
@@ -528,7 +532,7 @@ func TestReserveSellsNoMore(t *testing.T) {
 		}
 		wg.Wait()
 		if sold.Load() > units {
-			t.Errorf("%d were sold", sold.Load())
+			t.Errorf("%d were sold, want %d at most", sold.Load(), units)
 		}
 		counts(t, stocks[0], units-sold.Load(), 0, sold.Load())
 	})
@@ -543,7 +547,7 @@ func TestReservePanics(t *testing.T) {
 		"no buyer": func() { gate.Reserve(s, everyone, nil, nil) },
 	} {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Reserve: ") {
-			t.Errorf("%s: %v", name, v)
+			t.Errorf("%s: got the panic %v, want one that begins with gate.Reserve", name, v)
 		}
 	}
 }
@@ -566,7 +570,7 @@ func TestReserveItems(t *testing.T) {
 		}
 		p := gate.Reserve(s, key, everyone, nil).Enter(r)
 		if own, ok := stock.FromContext(p.Context); !ok || own.Item() != item {
-			t.Errorf("%s: %+v", name, p.Reply)
+			t.Errorf("%s: got %+v, want %q reserved", name, p.Reply, item)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func order(size int) Reply {
 func TestStoredReplyIsCompact(t *testing.T) {
 	t.Parallel()
 	if got := len(StoredReply(order(1024))); got > 1024*115/100 {
-		t.Errorf("1 KB is stored in %d bytes", got)
+		t.Errorf("1 KB is stored in %d bytes, want %d at most", got, 1024*115/100)
 	}
 }
 
@@ -59,10 +59,10 @@ func TestStoredRepliesStay(t *testing.T) {
 	}}
 	const text = "\x01\xc9\x01\x0a\x02\x01c\x03\x01d\x05\x01f\x01\x01b\x06\x01g\x07\x01h\x08\x01i\x08\x01j\x04\x01e\x00\x06X-Cost\x01k\x04made"
 	if got := StoredReply(want, "x-cost"); string(got) != text {
-		t.Errorf("stored as %q", got)
+		t.Errorf("stored as %q, want %q", got, text)
 	}
 	if got, err := decodeReply([]byte(text)); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("read as %+v, %v", got, err)
+		t.Errorf("read as %+v, %v, want %+v", got, err, want)
 	}
 }
 
@@ -94,14 +94,14 @@ func TestStoredReplies(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
 		}
 		if strings.Contains(string(b), "secret") {
-			t.Errorf("%s: a secret in %q", name, b)
+			t.Errorf("%s: a secret is in %q, want none", name, b)
 		}
 	}
 	if got := StoredReply(Reply{Status: 200, Body: []byte("begun"), Partial: true}); got != nil {
-		t.Errorf("a partial reply is stored: %q", got)
+		t.Errorf("a partial reply is stored as %q, want it not stored", got)
 	}
 	if b := StoredReply(order(10)); strings.Contains(string(b), "secret") || strings.Contains(string(b), "Cookie") {
-		t.Errorf("a cookie is in %q", b)
+		t.Errorf("a secret or a cookie is in %q, want none", b)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestStoredReplyReplacesWhatIsThere(t *testing.T) {
 	got, err := decodeReply(StoredReply(Reply{Header: []Field{{Name: "Link", Value: "a"}, {Name: "Link", Value: "b", Add: true}}}))
 	h := applied(http.Header{"Link": {"a", "outer"}}, got.Header)
 	if err != nil || !reflect.DeepEqual(h["Link"], []string{"a", "b"}) {
-		t.Errorf("%v, %v", h, err)
+		t.Errorf("got %v, %v, want the stored lines a and b alone", h, err)
 	}
 }
 
@@ -126,7 +126,8 @@ func TestStoredHeadersPanicAtWiring(t *testing.T) {
 			defer func() {
 				s, ok := recover().(string)
 				if !ok || !strings.HasPrefix(s, "gate.StoredReply: ") || !strings.Contains(s, "; ") {
-					t.Errorf("%q: recovered %q", name, s)
+					t.Errorf("%q: recovered %q, want a panic that begins with gate.StoredReply and names a remedy",
+						name, s)
 				}
 			}()
 			StoredReply(Reply{}, "X-Cost", name)
@@ -136,7 +137,7 @@ func TestStoredHeadersPanicAtWiring(t *testing.T) {
 	fields := mustStorable("Test", names)
 	names[0] = "Set-Cookie"
 	if !reflect.DeepEqual(fields, storable{"X-Cost", "Link"}) {
-		t.Errorf("%q", fields)
+		t.Errorf("got %q, want X-Cost and Link", fields)
 	}
 }
 
@@ -154,7 +155,7 @@ func TestStoredReplyRoundTrip(t *testing.T) {
 		b := StoredReply(reply, "X-Cost", "x-trace")
 		got, err := decodeReply(b)
 		if err != nil {
-			t.Fatalf("%+v: %v", reply, err)
+			t.Fatalf("%+v: got the error %v, want none", reply, err)
 		}
 		want := applied(http.Header{}, reply.Header)
 		for name := range want {
@@ -166,13 +167,13 @@ func TestStoredReplyRoundTrip(t *testing.T) {
 			reply.Body = nil
 		}
 		if got.Status != reply.Status || !bytes.Equal(got.Body, reply.Body) || got.Partial || !reflect.DeepEqual(applied(http.Header{}, got.Header), want) {
-			t.Fatalf("%+v came back as %+v", reply, got)
+			t.Fatalf("%+v came back as %+v, want the fields %v", reply, got, want)
 		}
 		if again := StoredReply(got, "X-Trace", "X-Cost"); !bytes.Equal(again, b) {
-			t.Fatalf("%q is stored again as %q", b, again)
+			t.Fatalf("%q is stored again as %q, want the same", b, again)
 		}
 		if !slices.Equal(reply.Header, given) {
-			t.Fatalf("%+v became %+v", given, reply.Header)
+			t.Fatalf("storing changed the fields %+v to %+v, want no change", given, reply.Header)
 		}
 	}
 }
@@ -182,7 +183,7 @@ func TestBrokenStoredReplies(t *testing.T) {
 	whole := StoredReply(order(100), "Vary")
 	for i := range whole {
 		if _, err := decodeReply(whole[:i]); !errors.Is(err, errStoredReply) {
-			t.Errorf("the first %d bytes: %v", i, err)
+			t.Errorf("the first %d bytes: got %v, want %v", i, err, errStoredReply)
 		}
 	}
 	const much = "\xff\xff\xff\xff\xff\xff\xff\xff\x7f" // 2^63 - 1
@@ -211,7 +212,7 @@ func TestBrokenStoredReplies(t *testing.T) {
 	} {
 		got, err := decodeReply([]byte(text))
 		if !errors.Is(err, errStoredReply) || !reflect.DeepEqual(got, Reply{}) {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: got %+v, %v, want the zero reply and %v", name, got, err, errStoredReply)
 		}
 	}
 }
@@ -227,11 +228,11 @@ func TestBrokenStoredReplyAllocations(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if _, err := decodeReply([]byte(text)); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: got no error, want one", name)
 		}
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; got > uint64(len(text))+256<<10 {
-			t.Errorf("%s: %d bytes for %d", name, got, len(text))
+			t.Errorf("%s: got %d bytes allocated for %d, want 256 KiB more at most", name, got, len(text))
 		}
 	}
 }
@@ -240,11 +241,11 @@ func TestStoredReplyOfManyLines(t *testing.T) {
 	t.Parallel()
 	most := Reply{Header: slices.Repeat([]Field{{Name: "Link", Value: "a", Add: true}}, 1024)}
 	if got, err := decodeReply(StoredReply(most)); err != nil || len(got.Header) != 1024 {
-		t.Errorf("%d lines, %v", len(got.Header), err)
+		t.Errorf("got %d lines, %v, want 1024", len(got.Header), err)
 	}
 	more := Reply{Header: append(most.Header, most.Header[0])}
 	if got := StoredReply(more); got != nil {
-		t.Errorf("1025 lines are stored in %d bytes", len(got))
+		t.Errorf("1025 lines are stored in %d bytes, want them not stored", len(got))
 	}
 }
 
@@ -260,7 +261,7 @@ func FuzzDecodeReply(f *testing.F) {
 		reply, err := decodeReply(b)
 		if err != nil {
 			if !errors.Is(err, errStoredReply) || !reflect.DeepEqual(reply, Reply{}) {
-				t.Fatalf("%+v, %v", reply, err)
+				t.Fatalf("got %+v, %v, want the zero reply and %v", reply, err, errStoredReply)
 			}
 			return
 		}
@@ -270,7 +271,7 @@ func FuzzDecodeReply(f *testing.F) {
 		}
 		again, err := decodeReply(StoredReply(reply, names...)) // panics on a secret
 		if err != nil || !reflect.DeepEqual(again, reply) {
-			t.Fatalf("%+v is stored as %+v, %v", reply, again, err)
+			t.Fatalf("%+v is stored as %+v, %v, want the same", reply, again, err)
 		}
 	})
 }

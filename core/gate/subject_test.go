@@ -121,7 +121,7 @@ func TestSubject(t *testing.T) {
 				t.Errorf("%q has %d left, %v, want 4", subject, d.Remaining, err)
 			}
 			if found, err := limiter.Reset(t.Context(), subject); err != nil || !found {
-				t.Errorf("Reset of %q found %t, %v", subject, found, err)
+				t.Errorf("Reset of %q: got %t, %v, want true", subject, found, err)
 			}
 			if d, err := limiter.Peek(t.Context(), subject); err != nil || d.Remaining != 5 {
 				t.Errorf("after Reset, %q has %d left, %v, want 5", subject, d.Remaining, err)

@@ -23,7 +23,7 @@ func TestGatesOfZeroValues(t *testing.T) {
 		"Stock":       func() { gate.Reserve(new(stock.Stock), everyone, everyone, nil) },
 	} {
 		if err, ok := panics(t, wire).(error); !ok || !strings.Contains(err.Error(), "a nil or zero "+of+": make one with New") {
-			t.Errorf("a gate of a zero %s: panicked with %v", of, err)
+			t.Errorf("a gate of a zero %s: got the panic %v, want one that says how to make one", of, err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func echoing(t testing.TB, d Driver, around []Middleware, gates ...gate.Gate) (a
 		Handler: func(x Exchange) error {
 			body, err := x.Body()
 			if err != nil {
-				t.Errorf("the handler read %d bytes: %v", len(body), err)
+				t.Errorf("the handler read %d bytes, %v, want the whole body and no error", len(body), err)
 			}
 			return say(200, string(body))(x)
 		},
@@ -147,7 +147,7 @@ func bodyConsumed(t *testing.T, d Driver) {
 	consumed := asked{1 << 20, "", gate.ErrBodyConsumed}
 	reading := func(x Exchange, next func() error) error {
 		if body, err := x.Body(); string(body) != "body" || err != nil {
-			t.Errorf("middleware read %q, %v", body, err)
+			t.Errorf("middleware read %q, %v, want \"body\" and no error", body, err)
 		}
 		return next()
 	}

@@ -26,15 +26,16 @@ func hijacked(t *testing.T, d Driver) {
 	}
 	all, err := io.ReadAll(c.in)
 	if err != nil || !strings.HasSuffix(string(all), "the handler's own protocol") {
-		t.Errorf("the client read %q, %v", all, err)
+		t.Errorf("the client read %q, %v, want it to end with the handler's own protocol", all, err)
 	}
 	r := l.await(1)[0]
 	if r == nil {
-		t.Fatal("Leave was called with nil")
+		t.Fatal("Leave was called with nil, want a reply")
 	}
 	partial(t, r)
 	if r.Status != 0 || len(r.Header) > 0 || len(r.Body) > 0 {
-		t.Errorf("Leave saw %d %v %q of a connection that was taken over", r.Status, r.Header, r.Body)
+		t.Errorf("Leave saw %d %v %q of a connection that was taken over, want status 0 and neither fields nor body",
+			r.Status, r.Header, r.Body)
 	}
 }
 
@@ -63,7 +64,7 @@ func disconnected(t *testing.T, d Driver) {
 	}
 	ctx := next(t, running)
 	if err := ctx.Err(); err != nil {
-		t.Errorf("the gate's context has ended while the client waits: %v", err)
+		t.Errorf("while the client waits, the gate's context has the error %v, want none", err)
 	}
 	_ = c.conn.Close()
 	await(t, "the gate's context to end", func() bool { return ctx.Err() != nil })
@@ -105,18 +106,18 @@ func native(t *testing.T, d Driver) {
 	for range 2 {
 		r := next(t, results)
 		if r.header != "alice" || !r.ok || r.key != "alice" || r.err != nil || r.missed != ErrNoHeader {
-			t.Errorf("got %+v", r)
+			t.Errorf("got %+v, want alice as header and key, and %v for the missing one", r, ErrNoHeader)
 		}
 	}
 	if a, err := c.read("GET"); err != nil || a.status != 200 {
-		t.Errorf("got %d, %v", a.status, err)
+		t.Errorf("got %d, %v, want 200", a.status, err)
 	}
 
 	type foreign struct{ gate.Request }
 	if _, ok := d.Native(foreign{}, "X-Name"); ok {
-		t.Error("Context took another adapter's request for its own")
+		t.Error("Context took another adapter's request for its own, want it to say that it is not")
 	}
 	if key, err := d.Key("X-Name")(foreign{}); key != "" || err == nil {
-		t.Errorf("Key made %q, %v of another adapter's request", key, err)
+		t.Errorf("Key made %q, %v of another adapter's request, want an error and no key", key, err)
 	}
 }

@@ -28,7 +28,7 @@ func watching(t testing.TB, key contextKey, want any) Middleware {
 		}
 		defer func() {
 			if x.Context() != before {
-				t.Errorf("the context under %q was not restored", key)
+				t.Errorf("the context under %q was not restored, want the one from before", key)
 			}
 		}()
 		return next()
@@ -77,7 +77,7 @@ func contexts(t *testing.T, d Driver) {
 	})
 	dial(t, address).post("/users/7", "body").is(t, 200, "7 body", "Content-Type: "+plain)
 	if a := get(t, address, "/panic"); a.status != 500 {
-		t.Errorf("got %d for a panic", a.status)
+		t.Errorf("a panic: got %d, want 500", a.status)
 	}
 }
 
@@ -94,7 +94,7 @@ func values(t *testing.T, d Driver) {
 		Routes: []Route{{
 			Method: "GET", Pattern: "/detail", Handler: func(x Exchange) error {
 				if got := x.Value("user"); got != "from the store" {
-					t.Errorf("the handler found %v", got)
+					t.Errorf("the handler found %v, want \"from the store\"", got)
 				}
 				return say(200, "ok")(x)
 			},

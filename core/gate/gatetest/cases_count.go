@@ -73,7 +73,7 @@ func countFailures(t *testing.T, d Driver) {
 func countUnseen(t *testing.T, d Driver) {
 	none := func(status int) bool {
 		if status == 0 {
-			t.Error("Count was asked about no status")
+			t.Error("Count was called with status 0, want it called only with a status that was sent")
 		}
 		return false
 	}
@@ -85,7 +85,7 @@ func countUnseen(t *testing.T, d Driver) {
 			}
 		}
 		if got := used(t, l); got != 2 {
-			t.Errorf("%d used", got)
+			t.Errorf("after two panics: got %d used, want 2", got)
 		}
 	})
 	t.Run("Error", func(t *testing.T) {
@@ -95,7 +95,7 @@ func countUnseen(t *testing.T, d Driver) {
 		teapots := func(status int) bool { return status != http.StatusTeapot }
 		address, l := counting(t, d, 2, teapots, func(Exchange) error { return errHandler })
 		if a := get(t, address, "/detail"); a.status != http.StatusTeapot {
-			t.Errorf("got %d", a.status)
+			t.Errorf("got %d, want %d", a.status, http.StatusTeapot)
 		}
 		want := map[Errors]int64{ErrorsInside: 0, ErrorsOutside: 1}[d.Errors]
 		if got := used(t, l); got != want {
@@ -110,10 +110,10 @@ func countUnseen(t *testing.T, d Driver) {
 			return x.Hijack(func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 299 Mine\r\n\r\n")) })
 		})
 		if a := get(t, address, "/detail"); a.status != 299 {
-			t.Errorf("got %d", a.status)
+			t.Errorf("got %d, want 299", a.status)
 		}
 		if got := used(t, l); got != 1 {
-			t.Errorf("%d used", got)
+			t.Errorf("a connection that was taken over: got %d used, want 1", got)
 		}
 	})
 }
@@ -159,15 +159,16 @@ func countInFlight(t *testing.T, d Driver) {
 			next(t, running)
 		}
 		if a := get(t, address, "/detail?status=401"); a.status != 429 {
-			t.Errorf("beside %d in flight, got %d", n, a.status)
+			t.Errorf("beside %d in flight: got %d, want 429", n, a.status)
 		}
 		release()
 	})
 	if slow[200] != n || used(t, l) != 0 {
-		t.Errorf("got %v, and %d used", slow, used(t, l))
+		t.Errorf("got %v by status, and %d used, want %d times 200, and 0 used", slow, used(t, l), n)
 	}
 	if got := statuses("/detail?status=401", n+10, func() {}); got[401] != n || got[429] != 10 {
-		t.Errorf("after %d successes that ended together, got %v", n, got)
+		t.Errorf("after %d successes that ended together: got %v by status, want %d times 401 and 10 times 429",
+			n, got, n)
 	}
 }
 
@@ -224,7 +225,7 @@ func countGone(t *testing.T, d Driver) {
 				}
 				stop := next(t, running)
 				if got := used(t, limited); got != 1 {
-					t.Errorf("%d used while the handler runs", got)
+					t.Errorf("while the handler runs: got %d used, want 1", got)
 				}
 				end(client, stop)
 				ended.await(1)
@@ -297,7 +298,7 @@ func countEndedFurtherIn(t *testing.T, d Driver) {
 				c := dial(t, address)
 				all.Go(func() {
 					if a, err := c.try("POST", "/exclusive", "", fmt.Sprintf("%s: %s%d", order, name, i)); err != nil || a.status != 200 {
-						t.Errorf("got %d, %v", a.status, err)
+						t.Errorf("got %d, %v, want 200", a.status, err)
 					}
 				})
 			}

@@ -17,7 +17,7 @@ func failing(t *testing.T, d Driver, gates ...gate.Gate) (address string, render
 	return d.Serve(t, App{
 		OnError: func(x Exchange, err error) {
 			if !errors.Is(err, errHandler) {
-				t.Errorf("the application was given %v to render", err)
+				t.Errorf("the application was given %v to render, want %v", err, errHandler)
 			}
 			rendered.Add(1)
 			x.AddHeader("X-Rendered", "1")
@@ -43,7 +43,7 @@ func handlerErrors(t *testing.T, d Driver) {
 		address, rendered := failing(t, d, pass(gate.Pass{Header: field}))
 		get(t, address, "/detail").is(t, 418, "sorry", lines...)
 		if n := rendered.Load(); n != 1 {
-			t.Errorf("the error was rendered %d times", n)
+			t.Errorf("the error was rendered %d times, want once", n)
 		}
 	})
 	t.Run("WithLeave", func(t *testing.T) {
@@ -55,7 +55,7 @@ func handlerErrors(t *testing.T, d Driver) {
 		for _, r := range l.await(2) {
 			if d.Errors == ErrorsOutside {
 				if r != nil {
-					t.Errorf("Leave saw %+v, though the answer was made outside", *r)
+					t.Errorf("Leave saw %+v, want nil: the answer was made outside", *r)
 				}
 				continue
 			}
@@ -63,7 +63,7 @@ func handlerErrors(t *testing.T, d Driver) {
 			whole(t, r)
 		}
 		if n := rendered.Load(); n != 1 {
-			t.Errorf("the error was rendered %d times", n)
+			t.Errorf("the error was rendered %d times, want once", n)
 		}
 	})
 }

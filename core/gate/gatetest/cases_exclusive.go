@@ -48,7 +48,7 @@ func fenced(t testing.TB, x Exchange) *lock.Lock {
 	t.Helper()
 	held, ok := lock.FromContext(x.Context())
 	if !ok || held.Err() != nil || held.Fence() == 0 {
-		t.Errorf("the handler found the lock %v, %v", held, ok)
+		t.Errorf("the handler found the lock %v, %v, want one that is held and has a fence", held, ok)
 		return new(lock.Lock)
 	}
 	return held
@@ -72,12 +72,12 @@ func exclusiveRows(t *testing.T, d Driver) {
 			var running, handled, last atomic.Int64
 			address := exclusive(t, d, l, &gate.ExclusiveOptions{Wait: wait}, func(x Exchange) error {
 				if n := running.Add(1); n > 1 {
-					t.Errorf("%d at once", n)
+					t.Errorf("got %d at once, want one at a time", n)
 				}
 				defer running.Add(-1)
 				held := fenced(t, x)
 				if before := last.Swap(held.Fence()); before >= held.Fence() {
-					t.Errorf("the fence %d came after %d", held.Fence(), before)
+					t.Errorf("the fence %d came after %d, want it to grow", held.Fence(), before)
 				}
 				if _, err := l.Inspect(x.Context(), "the work, during which others come"); err != nil {
 					t.Error(err)
@@ -104,7 +104,9 @@ func exclusiveRows(t *testing.T, d Driver) {
 			}
 			wg.Wait()
 			if done.Load() != handled.Load() || done.Load() == 0 || wait > 0 && refused.Load() != 0 {
-				t.Errorf("%d done, %d handled, %d refused", done.Load(), handled.Load(), refused.Load())
+				t.Errorf("got %d done, %d handled and %d refused, "+
+					"want each handled one done, and none refused if they wait",
+					done.Load(), handled.Load(), refused.Load())
 			}
 		})
 	}
@@ -121,7 +123,7 @@ func exclusiveHandler(t *testing.T, d Driver) {
 		before := x.Context()
 		defer func() {
 			if _, found := lock.FromContext(x.Context()); found || x.Context() != before {
-				t.Error("the lock's context stays on the request")
+				t.Error("the lock's context stays on the request, want the one from before")
 			}
 		}()
 		return next()
@@ -132,7 +134,7 @@ func exclusiveHandler(t *testing.T, d Driver) {
 		Handler: func(x Exchange) error {
 			held := fenced(t, x)
 			if x.Context().Done() != held.Context().Done() {
-				t.Error("the handler's context is not that of the lock")
+				t.Error("the handler's context is another than the lock's, want the lock's")
 			}
 			if x.Query("slow") != "" {
 				running <- held
@@ -152,18 +154,18 @@ func exclusiveHandler(t *testing.T, d Driver) {
 	}
 	for _, lines := range [][]string{nil, {order + ":"}, {order + ": 19", order + ": 19"}} {
 		if a := dial(t, address).post("/exclusive", "", lines...); a.status != 400 || strings.Contains(a.body, "19") {
-			t.Errorf("with %q: got %d %q", lines, a.status, a.body)
+			t.Errorf("with %q: got %d %q, want 400 without the value", lines, a.status, a.body)
 		}
 	}
 	if err := held.Err(); err != nil {
-		t.Errorf("while the handler runs: %v", err)
+		t.Errorf("while the handler runs: the lock has the error %v, want none", err)
 	}
 	end()
 	if a, err := slow.read("POST"); err != nil || a.status != 200 {
-		t.Fatalf("got %d, %v", a.status, err)
+		t.Fatalf("the slow request: got %d, %v, want 200", a.status, err)
 	}
 	if err := held.Err(); !errors.Is(err, lock.ErrReleased) {
-		t.Errorf("when the response had ended: %v", err)
+		t.Errorf("when the response had ended: the lock has the error %v, want %v", err, lock.ErrReleased)
 	}
 	c := dial(t, address)
 	for range 20 {
@@ -216,7 +218,7 @@ func exclusiveGone(t *testing.T, d Driver) {
 	_ = gone.conn.Close()
 	next(t, ended)
 	if err := held.Err(); err != nil {
-		t.Errorf("while the handler still ran: %v", err)
+		t.Errorf("while the handler still ran: the lock has the error %v, want none", err)
 	}
 	order17(t, address).isHeld(t)
 	end()
@@ -237,13 +239,13 @@ func exclusiveLost(t *testing.T, d Driver) {
 		select {
 		case <-x.Context().Done():
 		case <-time.After(patience()):
-			t.Error("the handler's context goes on without the lock")
+			t.Error("the handler's context goes on without the lock, want its end")
 		}
 		return say(503, fmt.Sprint(errors.Is(context.Cause(x.Context()), lock.ErrLost)))(x)
 	})
 	order17(t, address).is(t, 503, "true", "Content-Type: "+plain)
 	if err := next(t, told); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("the hook was told %v", err)
+		t.Errorf("the hook was told %v, want %v", err, lock.ErrLost)
 	}
 }
 

@@ -72,7 +72,7 @@ func expectContinue(t *testing.T, d Driver) {
 			}
 			_, _ = io.WriteString(declared.conn, long) // as a client does that has not waited
 			if first == 100 && declared.status() != 413 {
-				t.Error("a body that is too long was not refused")
+				t.Error("a body that is too long got 100 first and was not refused then, want 413")
 			}
 
 			chunks := expecting{dial(t, address)}

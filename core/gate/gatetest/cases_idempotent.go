@@ -99,7 +99,8 @@ func claimed(t testing.TB, x Exchange) *idempotency.Claim {
 	t.Helper()
 	c, ok := idempotency.FromContext(x.Context())
 	if !ok || c.Err() != nil || c.Fence() == 0 || x.Context().Err() != nil {
-		t.Errorf("the handler found the claim %v, %v, in a context with %v", c, ok, x.Context().Err())
+		t.Errorf("the handler found the claim %v, %v, in a context with %v, "+
+			"want one that is held, in a context without an error", c, ok, x.Context().Err())
 		return new(idempotency.Claim)
 	}
 	return c
@@ -149,8 +150,9 @@ func idempotentOnce(t *testing.T, d Driver) {
 			}
 			wg.Wait()
 			if runs.Load() != 1 || first.Load() != 1 || first.Load()+replayed.Load()+refused.Load() != requests || wait == 0 && replayed.Load() > 0 {
-				t.Errorf("%d runs, %d first answers, %d replayed, %d refused",
-					runs.Load(), first.Load(), replayed.Load(), refused.Load())
+				t.Errorf("got %d runs, %d first answers, %d replayed, %d refused, "+
+					"want 1 run, 1 first answer, %d in all",
+					runs.Load(), first.Load(), replayed.Load(), refused.Load(), requests)
 			}
 			buy(t, address).is(t, 201, "run 1", "Content-Type: "+plain, "Location: /orders/1", marker)
 		})
@@ -204,7 +206,7 @@ func idempotentReplay(t *testing.T, d Driver) {
 			})
 			first := buy(t, address)
 			if first.header.Get("Idempotent-Replayed") != "" {
-				t.Error("the first answer is marked as replayed")
+				t.Error("the first answer is marked as replayed, want no mark")
 			}
 			want := slices.DeleteFunc(visible(first.header), func(line string) bool {
 				for _, never := range []string{"Set-Cookie:", "Www-Authenticate:", "Authorization:", "X-Other:"} {
@@ -215,13 +217,13 @@ func idempotentReplay(t *testing.T, d Driver) {
 				return false
 			})
 			if name == "Created" && (len(want) != 8 || len(visible(first.header)) != 13) {
-				t.Fatalf("the first answer has the lines %q", visible(first.header))
+				t.Fatalf("the first answer has the lines %q, want 13, 8 of them to be stored", visible(first.header))
 			}
 			for range 2 {
 				buy(t, address).is(t, first.status, first.body, append(want, marker)...)
 			}
 			if n := runs.Load(); n != 1 {
-				t.Errorf("%d runs", n)
+				t.Errorf("got %d runs, want 1", n)
 			}
 		})
 	}
@@ -247,6 +249,6 @@ func idempotentHead(t *testing.T, d Driver) {
 		c.do("GET", "/orders", keyed("17")...).is(t, 200, "the body of GET", lines...)
 	}
 	if n := runs.Load(); n != 3 {
-		t.Errorf("%d runs", n)
+		t.Errorf("got %d runs, want 3", n)
 	}
 }

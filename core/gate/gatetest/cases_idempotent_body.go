@@ -38,7 +38,7 @@ func idempotentBodies(t *testing.T, d Driver) {
 		}
 	}
 	if s := g.Stats(); s.Begun != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("after bodies that are too large: got stats %+v, want none begun", s)
 	}
 	for i, size := range []int{0, 1, 1000, most} {
 		body := strings.Repeat("x", size)
@@ -48,7 +48,7 @@ func idempotentBodies(t *testing.T, d Driver) {
 		dial(t, address).postChunked("/orders", body, key...).is(t, 200, body, append(lines, marker)...)
 	}
 	if n := runs.Load(); n != 4 {
-		t.Errorf("%d runs", n)
+		t.Errorf("got %d runs, want 4", n)
 	}
 }
 
@@ -75,11 +75,11 @@ func idempotentBroken(t *testing.T, d Driver) {
 		switch {
 		case d.BodyFirst && err != nil: // the server has no gate to ask, and may hang up
 		case err != nil || a.status < 400 || a.status > 499:
-			t.Errorf("%s: got %d %q, %v", name, a.status, a.body, err)
+			t.Errorf("%s: got %d %q, %v, want a status of 4xx", name, a.status, a.body, err)
 		}
 	}
 	if s := g.Stats(); s != (idempotency.Stats{}) {
-		t.Errorf("%+v", s)
+		t.Errorf("after broken bodies: got stats %+v, want all 0", s)
 	}
 }
 
@@ -99,14 +99,14 @@ func idempotentConsumed(t *testing.T, d Driver) {
 	address := d.Serve(t, App{Routes: []Route{route}})
 	buy(t, address).isProblem(t, 500, "", "Internal Server Error")
 	if err := next(t, told); !errors.Is(err, gate.ErrBodyConsumed) || !errors.Is(err, gate.ErrWiring) {
-		t.Errorf("the hook was told %v", err)
+		t.Errorf("the hook was told %v, want %v", err, gate.ErrBodyConsumed)
 	}
 	dial(t, address).postChunked("/orders", "tea", keyed("17")...).isProblem(t, 500, "", "Internal Server Error")
 	if err := next(t, told); !errors.Is(err, gate.ErrBodyConsumed) {
-		t.Errorf("of a chunked body the hook was told %v", err)
+		t.Errorf("of a chunked body the hook was told %v, want %v", err, gate.ErrBodyConsumed)
 	}
 	if s := g.Stats(); s != (idempotency.Stats{}) {
-		t.Errorf("%+v", s)
+		t.Errorf("after bodies that were consumed: got stats %+v, want all 0", s)
 	}
 }
 
@@ -167,10 +167,11 @@ func idempotentInner(t *testing.T, d Driver) {
 			run, err := g.Begin(t.Context(), gate.IdempotencyScope("header:x-account=alice", "POST", "/orders", "20"), "")
 			claim := run.Claim
 			if claim != nil || !errors.Is(err, idempotency.ErrMismatch) {
-				t.Errorf("of a request that was refused inside: %v, %v", claim, err)
+				t.Errorf("a request that was refused inside: got the claim %v, %v, want none and %v",
+					claim, err, idempotency.ErrMismatch)
 			}
 			if runs.Load() != 3 || g.Stats().Abandoned != 4 {
-				t.Errorf("%d runs, %+v", runs.Load(), g.Stats())
+				t.Errorf("got %d runs and stats %+v, want 3 runs and 4 abandoned", runs.Load(), g.Stats())
 			}
 		})
 	}
@@ -213,7 +214,7 @@ func idempotentAway(t *testing.T, d Driver) {
 		t.Helper()
 		var fault *script.Error
 		if err := next(t, told); !errors.As(err, &fault) {
-			t.Errorf("the hook was told %v", err)
+			t.Errorf("the hook was told %v, want a *script.Error", err)
 		}
 	}
 	rdb.gone.Store(true)
@@ -228,6 +229,7 @@ func idempotentAway(t *testing.T, d Driver) {
 		buy(t, address).isRun(t, 1, true)
 	}
 	if s := g.Stats(); s.Unconfirmed != 1 || s.Failed != 1 || s.Undoing != 0 || runs.Load() != 1 || len(told) != 0 {
-		t.Errorf("%d runs, %+v, and the hook was told %d things more", runs.Load(), s, len(told))
+		t.Errorf("got %d runs, stats %+v, and the hook told %d things more, "+
+			"want 1 run, 1 unconfirmed, 1 failed, none undoing, and nothing told", runs.Load(), s, len(told))
 	}
 }

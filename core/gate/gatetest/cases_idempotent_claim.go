@@ -24,7 +24,7 @@ func idempotentContext(t *testing.T, d Driver) {
 		before := x.Context()
 		defer func() {
 			if _, found := idempotency.FromContext(x.Context()); found || x.Context() != before {
-				t.Error("the claim's context stays on the request")
+				t.Error("the claim's context stays on the request, want the one from before")
 			}
 		}()
 		return next()
@@ -33,7 +33,8 @@ func idempotentContext(t *testing.T, d Driver) {
 	route := guarded(g, nil, func(x Exchange) error {
 		c := claimed(t, x)
 		if !strings.HasPrefix(c.Key(), strings.TrimSuffix(scope, "17")) || c.Attempt() != 1 || x.Context().Value(key) != "kept" {
-			t.Errorf("the handler found %q, attempt %d, %v", c.Key(), c.Attempt(), x.Context().Value(key))
+			t.Errorf("the handler found the key %q, attempt %d and %v, want a key like %q, attempt 1 and kept",
+				c.Key(), c.Attempt(), x.Context().Value(key), scope)
 		}
 		left <- c
 		if x.Query("panic") != "" {
@@ -45,10 +46,10 @@ func idempotentContext(t *testing.T, d Driver) {
 	address := d.Serve(t, App{Routes: []Route{route}})
 	buy(t, address).is(t, 200, "done", "Content-Type: "+plain)
 	if err := next(t, left).Err(); !errors.Is(err, idempotency.ErrConcluded) {
-		t.Errorf("when the response had ended: %v", err)
+		t.Errorf("when the response had ended: the claim has the error %v, want %v", err, idempotency.ErrConcluded)
 	}
 	if a := dial(t, address).post("/orders?panic=1", "tea", keyed("18")...); a.status != 500 {
-		t.Errorf("got %d for a panic", a.status)
+		t.Errorf("a panic: got %d, want 500", a.status)
 	}
 	c := <-left
 	await(t, "the claim of a handler that panicked to end", func() bool { return errors.Is(c.Err(), idempotency.ErrConcluded) })
@@ -63,7 +64,7 @@ func idempotentLost(t *testing.T, d Driver) {
 			told := make(chan error, 16)
 			options := &gate.IdempotentOptions{OnError: func(r gate.Request, err error) {
 				if r.Path() != "/orders" || r.Method() != "POST" {
-					t.Errorf("the hook was told of %s %s", r.Method(), r.Path())
+					t.Errorf("the hook was told of %s %s, want POST /orders", r.Method(), r.Path())
 				}
 				told <- err
 			}}
@@ -73,7 +74,7 @@ func idempotentLost(t *testing.T, d Driver) {
 				n := runs.Add(1)
 				if n == 1 {
 					if was, err := g.Forget(context.Background(), scope); !was || err != nil {
-						t.Error(was, err)
+						t.Errorf("Forget: got %v, %v, want true and no error", was, err)
 					}
 					if overtaken {
 						buy(t, address).is(t, 200, "the second", "Content-Type: "+plain)
@@ -81,10 +82,10 @@ func idempotentLost(t *testing.T, d Driver) {
 					select {
 					case <-x.Context().Done():
 					case <-time.After(patience()):
-						t.Error("the handler's context goes on without the claim")
+						t.Error("the handler's context goes on without the claim, want its end")
 					}
 					if err := context.Cause(x.Context()); !errors.Is(err, idempotency.ErrLost) {
-						t.Errorf("the handler's context ended with %v", err)
+						t.Errorf("the handler's context ended with %v, want %v", err, idempotency.ErrLost)
 					}
 					return say(200, "the first")(x)
 				}
@@ -95,7 +96,7 @@ func idempotentLost(t *testing.T, d Driver) {
 			if overtaken {
 				stands, want = "the second", idempotency.Stats{Begun: 2, Lost: 1, Completed: 1, Overtaken: 1}
 				if err := next(t, told); !errors.Is(err, idempotency.ErrLost) {
-					t.Errorf("the hook was told %v", err)
+					t.Errorf("the hook was told %v, want %v", err, idempotency.ErrLost)
 				}
 			}
 			if got := g.Stats(); got != want {
@@ -103,7 +104,7 @@ func idempotentLost(t *testing.T, d Driver) {
 			}
 			buy(t, address).is(t, 200, stands, "Content-Type: "+plain, marker)
 			if len(told) > 0 {
-				t.Errorf("the hook was told %v", <-told)
+				t.Errorf("the hook was told %v, want nothing more", <-told)
 			}
 		})
 	}
@@ -128,7 +129,7 @@ func idempotentGone(t *testing.T, d Driver) {
 					<-finish
 				}
 				if err := x.Context().Err(); err != nil {
-					t.Errorf("the handler's context ended with its client: %v", err)
+					t.Errorf("the handler's context has the error %v, want none: it outlives its client", err)
 				}
 				return say(200, body)(x)
 			})
@@ -158,7 +159,7 @@ func idempotentGone(t *testing.T, d Driver) {
 			concluded(t, g, 1)
 			buy(t, address).is(t, 200, body, "Content-Type: "+plain, marker)
 			if n := runs.Load(); n != 1 {
-				t.Errorf("%d runs", n)
+				t.Errorf("got %d runs, want 1", n)
 			}
 		})
 	}
@@ -171,7 +172,8 @@ func idempotentReconciled(t *testing.T, d Driver) {
 	g := newGuard(t, d, idempotency.Options{InDoubt: idempotency.Reconcile,
 		Reconcile: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 			if ctx.Err() != nil || c.Attempt() < 2 {
-				t.Errorf("asked about attempt %d with %v", c.Attempt(), ctx.Err())
+				t.Errorf("Reconcile was asked about attempt %d in a context with %v, "+
+					"want attempt 2 or later, and no error", c.Attempt(), ctx.Err())
 			}
 			switch asked.Add(1) {
 			case 1:
@@ -215,6 +217,6 @@ func idempotentReconciled(t *testing.T, d Driver) {
 		buy(t, address).is(t, 201, "found", "Location: /orders/1", marker)
 	}
 	if asked.Load() != 3 || runs.Load() != 2 {
-		t.Errorf("asked %d times, %d runs", asked.Load(), runs.Load())
+		t.Errorf("Reconcile was asked %d times, and got %d runs, want 3 and 2", asked.Load(), runs.Load())
 	}
 }

@@ -54,7 +54,7 @@ func idempotentKeys(t *testing.T, d Driver) {
 		a, err := dial(t, address).try(method, target, ask.body, account+": "+ask.account,
 			"Idempotency-Key: "+ask.key, ask.kind, fmt.Sprintf("Content-Length: %d", len(ask.body)))
 		if err != nil {
-			t.Fatalf("%s: %v", ask.what, err)
+			t.Fatalf("%s: got the error %v, want an answer", ask.what, err)
 		}
 		t.Run(strings.ReplaceAll(ask.what, " ", "-"), func(t *testing.T) {
 			if ask.status == 422 {
@@ -66,7 +66,7 @@ func idempotentKeys(t *testing.T, d Driver) {
 		ran = max(ran, ask.run)
 	}
 	if n := runs.Load(); n != 9 {
-		t.Errorf("%d runs", n)
+		t.Errorf("got %d runs, want 9", n)
 	}
 }
 
@@ -106,10 +106,10 @@ func idempotentRefusals(t *testing.T, d Driver) {
 		dial(t, address).post("/optional", "", alice).isRun(t, i+1, false)
 	}
 	if s := g.Stats(); s.Begun != 0 {
-		t.Errorf("refused, and passed unguarded: %+v", s)
+		t.Errorf("after requests that were refused or not guarded: got stats %+v, want none begun", s)
 	}
 	if a := dial(t, address).post("/optional", "", alice, who, who); a.status != 400 {
-		t.Errorf("a broken key where it is optional: %d", a.status)
+		t.Errorf("a broken key where it is optional: got %d, want 400", a.status)
 	}
 	for i := range 2 {
 		dial(t, address).post("/optional", "", alice, who).isRun(t, 3, i > 0)

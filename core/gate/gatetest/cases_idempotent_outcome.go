@@ -62,11 +62,11 @@ func idempotentUnstored(t *testing.T, d Driver) {
 				t.Skip("connections of this framework cannot be taken over")
 			}
 			options := &gate.IdempotentOptions{MaxResponse: 10, OnError: func(_ gate.Request, err error) {
-				t.Errorf("the hook was told %v", err)
+				t.Errorf("the hook was told %v, want nothing", err)
 			}}
 			address, g, attempts := becoming(t, d, idempotency.Retry, options, h)
 			if a := buy(t, address); a.status != 200 {
-				t.Errorf("got %d", a.status)
+				t.Errorf("got %d, want 200", a.status)
 			}
 			concluded(t, g, 1)
 			for range 2 {
@@ -107,7 +107,7 @@ func idempotentInDoubt(t *testing.T, d Driver) {
 	} {
 		ask := func(address string) {
 			if a, err := dial(t, address).try("POST", "/orders", "tea", keyed("17", "Content-Length: 3")...); err == nil && (a.status == 409 || a.header.Get("Idempotent-Replayed") != "") {
-				t.Errorf("got %d %s", a.status, a.body)
+				t.Errorf("got %d %s, want the handler's own answer, neither a conflict nor a replay", a.status, a.body)
 			}
 		}
 		t.Run(name+"/Retry", func(t *testing.T) {
@@ -127,7 +127,7 @@ func idempotentInDoubt(t *testing.T, d Driver) {
 			for range 2 {
 				buy(t, address).isInDoubt(t)
 				if err := next(t, told); !errors.Is(err, idempotency.ErrInDoubt) {
-					t.Errorf("the hook was told %v", err)
+					t.Errorf("the hook was told %v, want %v", err, idempotency.ErrInDoubt)
 				}
 			}
 			ran(t, attempts, 1)
@@ -181,7 +181,7 @@ func idempotentKeep(t *testing.T, d Driver) {
 		t.Run(strings.ReplaceAll(name, ", ", "-"), func(t *testing.T) {
 			address, _, attempts := becoming(t, d, idempotency.Reject, &gate.IdempotentOptions{Keep: func(r *gate.Reply) bool {
 				if r.Status != c.status || string(r.Body) != "said" {
-					t.Errorf("Keep was asked about %d %q", r.Status, r.Body)
+					t.Errorf("Keep was asked about %d %q, want %d \"said\"", r.Status, r.Body, c.status)
 				}
 				return c.keep
 			}}, say(c.status, "said"))
@@ -211,6 +211,6 @@ func idempotentAbandoned(t *testing.T, d Driver) {
 	buy(t, address).is(t, 200, "done", "Content-Type: "+plain, marker)
 	ran(t, attempts, 1, 2, 3)
 	if s := g.Stats(); s.Abandoned != 2 || s.Completed != 1 || s.Replayed != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("got stats %+v, want 2 abandoned, 1 completed and 1 replayed", s)
 	}
 }

@@ -65,7 +65,7 @@ func inFlight(t *testing.T, d Driver) {
 		a.is(t, 200, "done", "Content-Type: "+plain, inFlightPolicy(most), fmt.Sprintf(`Ratelimit: "inflight";r=%d`, most-i-1))
 	}
 	if n := c.Stats().InFlight; n != 0 {
-		t.Errorf("when all responses had ended, %d were still in flight", n)
+		t.Errorf("when all responses had ended, %d were in flight, want 0", n)
 	}
 	one := dial(t, address)
 	for range 2 * most {
@@ -122,7 +122,7 @@ func inFlightGone(t *testing.T, d Driver) {
 	next(t, running)
 	_ = gone.conn.Close()
 	if a := get(t, address, "/slow"); a.status != 429 {
-		t.Errorf("while the handler still ran, another request got %d", a.status)
+		t.Errorf("while the handler still ran, another request got %d, want 429", a.status)
 	}
 	slow.Store(false)
 	end()

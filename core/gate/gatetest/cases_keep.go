@@ -107,11 +107,11 @@ func keptStrings(t *testing.T, d Driver) {
 	}
 	for i := range given {
 		if !reflect.DeepEqual(given[i].copied(), copies[i]) {
-			t.Fatalf("request %d was\n\t%+v\nand has become\n\t%+v", i, copies[i], given[i])
+			t.Fatalf("request %d has become\n\t%+v\nwant what it was\n\t%+v", i, given[i], copies[i])
 		}
 	}
 	first := copies[0]
 	if first.id != "a000" || string(first.body) != "body of a000" || first.host != "a000.example" || !strings.Contains(first.key, "a000") {
-		t.Errorf("the first request was %+v", first)
+		t.Errorf("the first request was %+v, want one of a000 in all its parts", first)
 	}
 }

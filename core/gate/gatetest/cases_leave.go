@@ -39,14 +39,14 @@ func leaveSees(t *testing.T, d Driver) {
 func whole(t testing.TB, r *gate.Reply) {
 	t.Helper()
 	if r.Partial {
-		t.Errorf("%q is said to be partial", r.Body)
+		t.Errorf("%q is said to be partial, want whole", r.Body)
 	}
 }
 
 func partial(t testing.TB, r *gate.Reply) {
 	t.Helper()
 	if !r.Partial {
-		t.Errorf("%q is said to be whole", r.Body)
+		t.Errorf("%q is said to be whole, want partial", r.Body)
 	}
 }
 
@@ -83,7 +83,7 @@ func captureLarge(t *testing.T, d Driver) {
 		r := l.await(1)[0]
 		seen(t, r).is(t, 200, body[:min(capture, int64(len(body)))], lines...)
 		if r.Partial != (capture < int64(len(body))) {
-			t.Errorf("capturing %d of %d bytes, Partial is %t", capture, len(body), r.Partial)
+			t.Errorf("capturing %d of %d bytes: got Partial %t, want %t", capture, len(body), r.Partial, !r.Partial)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func leaveAgrees(t *testing.T, d Driver) {
 			l.expect(1)
 			a := get(t, address, "/detail")
 			if a.status != 200 {
-				t.Errorf("got the status %d", a.status)
+				t.Errorf("got %d, want 200", a.status)
 			}
 			seen(t, l.await(1)[0]).is(t, a.status, a.body, visible(a.header)...)
 		})

@@ -105,7 +105,7 @@ func decisionInContext(t *testing.T, d Driver) {
 			before := x.Context()
 			err := next()
 			if got := policy(x); got != want || x.Context() != before {
-				t.Errorf("middleware found the decision of %q, not of %q", got, want)
+				t.Errorf("middleware found the decision of %q, want that of %q", got, want)
 			}
 			return err
 		}
@@ -156,7 +156,9 @@ func legacyFields(t *testing.T, d Driver) {
 func refusals(t *testing.T, d Driver) {
 	guarded := func(pattern string, key gate.Key) Route {
 		g := gate.RateLimit(perHour(t, "refusals", 1), key, &gate.RateLimitOptions{
-			OnError: func(_ gate.Request, err error) { t.Errorf("%s: the hook was told of %v", pattern, err) },
+			OnError: func(_ gate.Request, err error) {
+				t.Errorf("%s: the hook was told %v, want nothing", pattern, err)
+			},
 			Cost: func(q gate.Request) (int64, error) {
 				if q.RawQuery() == "" {
 					return 1, nil
@@ -200,7 +202,7 @@ func refusals(t *testing.T, d Driver) {
 				t.Errorf("%s: got %d %s %q, want a problem with %d", name, a.status, kind, a.body, c.status)
 			}
 			if strings.Contains(a.body, "aaaa") {
-				t.Errorf("%s: the key reached the client: %s", name, a.body)
+				t.Errorf("%s: the client reads %s, want nothing of the key", name, a.body)
 			}
 		}
 	}
@@ -218,10 +220,10 @@ func unknownRoute(t *testing.T, d Driver) {
 	})
 	a := get(t, address, "/nowhere")
 	if err := next(t, hooked); a.status != 500 || !strings.Contains(err.Error(), "route") {
-		t.Errorf("got %d, and the hook %v", a.status, err)
+		t.Errorf("got %d, and the hook told %v, want 500 and an error that names the route", a.status, err)
 	}
 	if strings.Contains(a.body, "route") {
-		t.Errorf("the error reached the client: %s", a.body)
+		t.Errorf("the client reads %s, want nothing of the error", a.body)
 	}
 }
 

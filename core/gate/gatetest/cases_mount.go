@@ -43,7 +43,7 @@ func nilGates(t *testing.T, d Driver) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if recover() == nil {
-					t.Error("it was mounted without a panic")
+					t.Error("it was mounted without a panic, want one")
 				}
 			}()
 			d.Serve(t, app)

@@ -81,7 +81,8 @@ func outerCounts(t *testing.T, d Driver) {
 				for i := range flood {
 					a := dial(t, address).post("/orders", "tea", keyed("17")...)
 					if outside := a.status == 429 && a.body == "outside"; outside != (i >= admitted) || !outside && a.status != status {
-						t.Errorf("request %d: got %d %q", i, a.status, a.body)
+						t.Errorf("request %d: got %d %q, want %d %d times and then 429 from outside",
+							i, a.status, a.body, status, admitted)
 					}
 				}
 				if got := used(t, all); got != admitted {
@@ -103,6 +104,6 @@ func outerPanics(t *testing.T, d Driver) {
 		}},
 	})
 	if a := get(t, address, "/detail"); a.status != 500 || used(t, all) != 1 {
-		t.Errorf("got %d, and %d used", a.status, used(t, all))
+		t.Errorf("got %d, and %d used, want 500 and 1", a.status, used(t, all))
 	}
 }

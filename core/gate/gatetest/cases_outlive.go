@@ -47,7 +47,7 @@ func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Contex
 			for {
 				for _, c := range []context.Context{ctx, child, detached} {
 					if got := c.Value("user"); got != nil && got != user {
-						t.Errorf("what outlives the request of %v sees the user %v", user, got)
+						t.Errorf("what outlives the request of %v sees the user %v, want its own or none", user, got)
 						return
 					}
 					if c.Err() == nil {
@@ -101,7 +101,7 @@ func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Contex
 					user := fmt.Sprintf("%d-%d", i, j)
 					a, err := c.try(method, path+"?user="+user, "", "Idempotency-Key: "+user)
 					if err != nil || a.status != 200 {
-						t.Errorf("got %d %q, %v", a.status, a.body, err)
+						t.Errorf("got %d %q, %v, want 200", a.status, a.body, err)
 						return
 					}
 				}

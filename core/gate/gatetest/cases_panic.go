@@ -43,7 +43,7 @@ func survives(t *testing.T, l *leaves, address string) {
 	t.Helper()
 	before := len(l.all())
 	if a := get(t, address, "/nowhere"); a.status != 404 {
-		t.Errorf("after a panic the server answers %d", a.status)
+		t.Errorf("after a panic the server answers %d, want 404", a.status)
 	}
 	l.expect(len(l.await(before + 1)))
 }
@@ -82,6 +82,6 @@ func leavePanics(t *testing.T, d Driver) {
 		t.Error("Leave was called with nil, want what the handler wrote")
 	}
 	if a := get(t, address, "/nowhere"); a.status != 404 {
-		t.Errorf("after a panic the server answers %d", a.status)
+		t.Errorf("after a panic the server answers %d, want 404", a.status)
 	}
 }

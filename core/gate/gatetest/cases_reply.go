@@ -34,7 +34,7 @@ func replyInstead(t *testing.T, d Driver) {
 					},
 					Body: []byte(`{"status":429}`),
 				},
-				Leave: func(*gate.Reply) { t.Error("Leave was called after a Reply") },
+				Leave: func(*gate.Reply) { t.Error("Leave was called after a Reply, want no call") },
 			})},
 		}},
 	})
@@ -49,7 +49,7 @@ func replyInstead(t *testing.T, d Driver) {
 
 func replyGlobal(t *testing.T, d Driver) {
 	inner := enter(func(gate.Request) gate.Pass {
-		t.Error("a gate inside the one that replied was entered")
+		t.Error("a gate inside the one that replied was entered, want it left out")
 		return gate.Pass{}
 	})
 	address := d.Serve(t, App{
@@ -98,7 +98,7 @@ func replyWithoutBody(t *testing.T, d Driver) {
 			a := c.do(method, "/detail")
 			a.is(t, status, "", `Etag: "1"`)
 			if length := a.header.Get("Content-Length"); length != "" {
-				t.Errorf("%s: a %d has the Content-Length %s", method, status, length)
+				t.Errorf("%s: a %d has the Content-Length %s, want none", method, status, length)
 			}
 		}
 	}
@@ -163,10 +163,11 @@ func replyUnread(t *testing.T, d Driver) {
 				continue // a server that does not read on may reset the connection
 			}
 			if err != nil || a.body != "/refused" {
-				t.Errorf("got %d %q, %v", a.status, a.body, err)
+				t.Errorf("got %d %q, %v, want the refusal with the body /refused", a.status, a.body, err)
 			}
 			if a, err := c.try("GET", "/next", ""); err == nil && a.body != "/next" {
-				t.Errorf("a request after one that was refused unread got the answer to %q", a.body)
+				t.Errorf("a request after one that was refused unread got the answer to %q, want that to /next",
+					a.body)
 			}
 		}
 	}

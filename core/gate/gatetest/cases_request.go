@@ -165,7 +165,7 @@ func queries(t *testing.T, d Driver) {
 			continue // by the server
 		}
 		if key := next(t, keys); key != a.body {
-			t.Errorf("%s: the gate keys by %q, the handler reads %q", query, key, a.body)
+			t.Errorf("%s: the gate keys by %q, and the handler reads %q, want the same", query, key, a.body)
 		}
 	}
 }

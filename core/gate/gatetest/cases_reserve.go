@@ -50,7 +50,8 @@ func reserved(t testing.TB, x Exchange) *stock.Reservation {
 	t.Helper()
 	own, ok := stock.FromContext(x.Context())
 	if !ok || own.Err() != nil || own.Item() != phone || own.Buyer() != "header:x-buyer="+x.Query("who") {
-		t.Errorf("the handler found the reservation %+v, %v", own, ok)
+		t.Errorf("the handler found the reservation %+v, %v, want one of a %s by %s that is in force",
+			own, ok, phone, x.Query("who"))
 		return new(stock.Reservation)
 	}
 	return own
@@ -81,14 +82,14 @@ func reserveAnswers(t *testing.T, d Driver) {
 				before := x.Context()
 				defer func() {
 					if _, found := stock.FromContext(x.Context()); found || x.Context() != before {
-						t.Error("the reservation's context stays on the request")
+						t.Error("the reservation's context stays on the request, want the one from before")
 					}
 				}()
 				return next()
 			}
 			route := selling(s, &gate.ReserveOptions{Confirm: atOnce}, func(x Exchange) error {
 				if own := reserved(t, x); own.Confirmed() != atOnce {
-					t.Errorf("before the answer: confirmed is %t", own.Confirmed())
+					t.Errorf("before the answer: got confirmed %t, want %t", own.Confirmed(), atOnce)
 				}
 				return say(201, "yours")(x)
 			})
@@ -103,7 +104,7 @@ func reserveAnswers(t *testing.T, d Driver) {
 			dial(t, address).post("/flash/car", "", buyer+": ann").isRefused(t, 404, "unknown-item", "There is no such item")
 			for _, lines := range [][]string{nil, {buyer + ":"}, {buyer + ": dan", buyer + ": dan"}} {
 				if a := dial(t, address).post("/flash/"+phone, "", lines...); a.status != 400 {
-					t.Errorf("with %q: got %d", lines, a.status)
+					t.Errorf("with %q: got %d, want 400", lines, a.status)
 				}
 			}
 			stands(t, s, 0, 0, 2)
@@ -129,13 +130,13 @@ func reserveExact(t *testing.T, d Driver) {
 			case a.status == 409:
 				out.Add(1)
 			default:
-				t.Errorf("got %d", a.status)
+				t.Errorf("got %d, want 201 or 409", a.status)
 			}
 		})
 	}
 	wg.Wait()
 	if sold.Load() != units || out.Load() != buyers-units {
-		t.Errorf("%d were sold, %d refused", sold.Load(), out.Load())
+		t.Errorf("%d were sold and %d refused, want %d and %d", sold.Load(), out.Load(), units, buyers-units)
 	}
 	stands(t, s, 0, 0, units)
 }
@@ -173,7 +174,7 @@ func reserveOutcome(t *testing.T, d Driver) {
 			}
 			for how, status := range want {
 				if a := flash(t, address, "?who=ann&how="+how, "ann"); a.status != status {
-					t.Errorf("%s: got %d %q", how, a.status, a.body)
+					t.Errorf("%s: got %d %q, want %d", how, a.status, a.body, status)
 				}
 				if how == "panics" || how == "returns" { // the answer may be made outside
 					await(t, "the unit to be back", func() bool { l, _ := s.Left(t.Context(), phone); return l.Left == 1 })
@@ -214,11 +215,11 @@ func reserveGone(t *testing.T, d Driver) {
 					select {
 					case <-x.Context().Done():
 					case <-finish:
-						t.Error("the handler's context goes on without its client")
+						t.Error("the handler's context goes on without its client, want its end")
 					}
 				}
 				if err := own.Err(); err != nil {
-					t.Errorf("while the handler ran: %v", err)
+					t.Errorf("while the handler ran: the reservation has the error %v, want none", err)
 				}
 				ended <- struct{}{}
 				if !succeeds {

@@ -58,7 +58,7 @@ func routes(t *testing.T, d Driver) {
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			if a := c.do(method, target); a.status != 200 {
-				t.Errorf("%s %s: got %d", method, target, a.status)
+				t.Errorf("%s %s: got %d, want 200", method, target, a.status)
 			} else if got := next(t, own); got != want {
 				t.Errorf("%s %s: the route's gate was told %+v, want %+v", method, target, got, want)
 			}
@@ -70,10 +70,10 @@ func routes(t *testing.T, d Driver) {
 	}
 	for _, target := range []string{"/nowhere", "/users", "/users/7/posts"} {
 		if a := c.do("GET", target); a.status != 404 {
-			t.Errorf("%s: got %d", target, a.status)
+			t.Errorf("%s: got %d, want 404", target, a.status)
 		}
 		if got := next(t, global); got != (located{}) {
-			t.Errorf("%s: the outer gate was told %+v of a path without a route", target, got)
+			t.Errorf("%s: the outer gate was told %+v of a path without a route, want nothing", target, got)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func escapes(t *testing.T, d Driver) {
 		} {
 			target := fmt.Sprintf(pattern, escaped)
 			if a := c.do("GET", target); a.status != 200 {
-				t.Errorf("%s: got %d", target, a.status)
+				t.Errorf("%s: got %d, want 200", target, a.status)
 			} else if got := next(t, own); got != told && got != spaced(told) {
 				t.Errorf("%s: the route's gate keys by %+v, want %+v", target, got, told)
 			}
@@ -156,10 +156,10 @@ func params(t *testing.T, d Driver) {
 	c, keys := dial(t, address), map[string]string{}
 	for escaped := range spellings {
 		if a := c.do("GET", "/orders/"+escaped); a.status != 200 {
-			t.Fatalf("%s: got %d", escaped, a.status)
+			t.Fatalf("%s: got %d, want 200", escaped, a.status)
 		}
 		if found != got {
-			t.Errorf("%s: the gate finds %q, the handler %q", escaped, found, got)
+			t.Errorf("%s: the gate finds %q, and the handler %q, want the same", escaped, found, got)
 		}
 		taken := []string{got}
 		if decoded, err := url.PathUnescape(got); err == nil {
@@ -167,7 +167,8 @@ func params(t *testing.T, d Driver) {
 		}
 		for _, order := range taken {
 			if other, known := keys[order]; known && other != keyed {
-				t.Errorf("%s: the handler takes it for the order %q, which has the keys %q and %q", escaped, order, keyed, other)
+				t.Errorf("%s: the handler takes it for the order %q, which has the keys %q and %q, want one",
+					escaped, order, keyed, other)
 			}
 			keys[order] = keyed
 		}
@@ -221,15 +222,16 @@ func paramsExclude(t *testing.T, d Driver) {
 		select {
 		case a := <-refused:
 			if a.status != 409 {
-				t.Errorf("%s beside %s: got %d", pair[1], pair[0], a.status)
+				t.Errorf("%s beside %s: got %d, want 409", pair[1], pair[0], a.status)
 			}
 		case second := <-entered:
 			waiting++
 			if order(second) == first {
-				t.Errorf("%s ran beside %s, and both are the order %q", pair[1], pair[0], first)
+				t.Errorf("%s ran beside %s, and both are the order %q, want one at a time", pair[1], pair[0], first)
 			}
 		case <-time.After(patience()):
-			t.Fatal("waited in vain")
+			t.Fatalf("%s beside %s: got neither a handler nor an answer after %v, want one of them",
+				pair[1], pair[0], patience())
 		}
 		for range waiting {
 			leave <- true

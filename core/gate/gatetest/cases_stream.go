@@ -35,7 +35,7 @@ func leaveStream(t *testing.T, d Driver) {
 	first, err := body.ReadString(' ')
 	close(arrived)
 	if err != nil || first != "one " {
-		t.Fatalf("before the handler ended, the client got %q, %v", first, err)
+		t.Fatalf("before the handler ended, the client got %q, %v, want \"one \" and no error", first, err)
 	}
 	rest, err := io.ReadAll(body)
 	if err != nil {
@@ -48,6 +48,6 @@ func leaveStream(t *testing.T, d Driver) {
 	a := seen(t, r)
 	a.is(t, 202, a.body, lines...)
 	if a.body != "" && a.body != "one two" {
-		t.Errorf("Leave saw the body %q", a.body)
+		t.Errorf("Leave saw the body %q, want \"one two\" or none", a.body)
 	}
 }

@@ -208,7 +208,8 @@ func trailersOuter(t *testing.T, d Driver) {
 					[]string{"X-Stripped: client", "X-Set: " + value, "X-New: client"},
 					"Trailer: X-Stripped, X-Set, X-New", "X-Stripped: client", "X-Set: client")
 				if a.status != 200 || strings.Contains(a.body, "client") || !strings.HasPrefix(a.body, "refused") {
-					t.Errorf("got %d, and the gate was told %q by the client", a.status, a.body)
+					t.Errorf("got %d, and the gate was told %q, "+
+						"want 200, X-Stripped refused, and nothing by the client", a.status, a.body)
 				}
 			}
 			a := dial(t, address).post("/detail", "body", "X-Stripped: client", "X-Set: client")
@@ -239,7 +240,8 @@ func trailersIdempotent(t *testing.T, d Driver) {
 			continue // the key is in the trailer too
 		}
 		if replayed := a.header.Get("Idempotent-Replayed") == "true"; a.status != 201 || replayed != (i > 0) {
-			t.Errorf("with the trailer %q got %d, replayed %t", sent, a.status, replayed)
+			t.Errorf("with the trailer %q: got %d, replayed %t, want 201, replayed %t",
+				sent, a.status, replayed, i > 0)
 		}
 	}
 	if a := dial(t, address).trailing("/pay", "amount=1", trailer); a.status != 400 {

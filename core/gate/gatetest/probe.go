@@ -94,7 +94,7 @@ func next[T any](t testing.TB, reports <-chan T) (report T) {
 func seen(t testing.TB, r *gate.Reply) answer {
 	t.Helper()
 	if r == nil {
-		t.Fatal("Leave was called with nil")
+		t.Fatal("Leave was called with nil, want what was sent")
 	}
 	header := http.Header{}
 	for _, f := range r.Header {
@@ -119,7 +119,7 @@ func say(status int, body string) Handler {
 // never is a handler that must not run.
 func never(t testing.TB) Handler {
 	return func(x Exchange) error {
-		t.Error("the handler ran")
+		t.Error("the handler ran, want no run")
 		return x.Send(http.StatusInternalServerError, "")
 	}
 }
