@@ -43,7 +43,7 @@ func newCourse(b *testing.B) *redistest.Comparison {
 		return func(ctx context.Context) error {
 			run, err := g.Begin(ctx, key, digest)
 			if err == nil && len(run.Result) != len(result) {
-				err = fmt.Errorf("a result of %d bytes", len(run.Result))
+				err = fmt.Errorf("got a result of %d bytes, want %d", len(run.Result), len(result))
 			}
 			return err
 		}

@@ -38,7 +38,7 @@ func TestRoundTrips(t *testing.T) {
 		{"Begin of something else", 1, func(key string) { refused(t, g, "flight "+key, "", idempotency.ErrMismatch) }},
 		{"Await of what is done", 1, func(key string) {
 			if run, err := g.Await(t.Context(), key, ""); run.Claim != nil || err != nil {
-				t.Fatal(err)
+				t.Fatalf("Await of what is done: got %+v, %v, want its result", run, err)
 			}
 		}},
 		{"Do", 2, func(key string) {
@@ -58,7 +58,7 @@ func TestRoundTrips(t *testing.T) {
 		}
 		stats := redistest.CommandStats(t, admin)
 		if got := stats["evalsha"].Calls; got != n*c.trips || stats["eval"].Calls+stats["script|load"].Calls != 0 {
-			t.Errorf("%s: %d calls for %d keys: %v", c.name, got, n, stats)
+			t.Errorf("%s: got %d calls for %d keys, want %d and no scripts sent: %v", c.name, got, n, n*c.trips, stats)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestMemoryOfAResult(t *testing.T) {
 			}
 			records, err := admin.Keys(t.Context(), prefix+":*").Result()
 			if err != nil || len(records) != 1 {
-				t.Fatalf("%q, %v", records, err)
+				t.Fatalf("got the records %q, %v, want one", records, err)
 			}
 			took, err := admin.MemoryUsage(t.Context(), records[0]).Result()
 			if err != nil {
@@ -86,7 +86,7 @@ func TestMemoryOfAResult(t *testing.T) {
 			}
 			t.Logf("%s, a key of %d bytes: %d bytes", name, len(key), took)
 			if took > most || took < size {
-				t.Errorf("%s: a result of %d bytes takes %d, to be at most %d", name, size, took, most)
+				t.Errorf("%s: a result of %d bytes takes %d, want %d to %d", name, size, took, size, most)
 			}
 			if _, err := g.Forget(t.Context(), name+key); err != nil {
 				t.Fatal(err)

@@ -140,7 +140,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 					opts.Reconcile = func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 						asked++
 						if c.Attempt() != 2 {
-							t.Errorf("Reconcile is asked at attempt %d", c.Attempt())
+							t.Errorf("Reconcile was asked at attempt %d, want 2", c.Attempt())
 						}
 						if effects(t, file) > 0 {
 							return idempotency.DoneWith([]byte("found")), nil
@@ -151,7 +151,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 				g := guard(t, srv.Client(t), prefix, opts)
 				p := redistest.StartChild(t, "crashes", srv.Addr(), prefix, key, file, point, policy)
 				if line := p.Line(t); line != point {
-					t.Fatal(line)
+					t.Fatalf("the child said %q, want %q", line, point)
 				}
 				p.Kill()
 				switch point {
@@ -163,7 +163,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 				got := retry(t, g, key, file)
 				got.effects, got.asked = effects(t, file), asked
 				if want := after(point, policy, before); !got.is(want) {
-					t.Errorf("%+v, not %+v", got, want)
+					t.Errorf("got %+v, want %+v", got, want)
 				}
 				if got.err == nil {
 					return

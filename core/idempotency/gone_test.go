@@ -37,10 +37,10 @@ func TestCallersWhoGo(t *testing.T) {
 		}
 		redistest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
 			if r, err := observer.Get(t.Context(), key); err != nil || r != (idempotency.Record{}) {
-				t.Errorf("%s: it was sent: %+v, %v", name, r, err)
+				t.Errorf("%s: got %+v, %v, want no record: nothing was sent", name, r, err)
 			}
 			if s := g.Stats(); s.Undoing != 0 || s.Canceled != 3 {
-				t.Errorf("%s: %+v", name, s)
+				t.Errorf("%s: got stats %+v, want none undoing and 3 canceled", name, s)
 			}
 		}, func(key string) { isFree(t, observer, key) })
 
@@ -51,7 +51,7 @@ func TestCallersWhoGo(t *testing.T) {
 				brief, cancel := context.WithCancel(t.Context())
 				go func() { <-time.After(time.Duration(i) * 10 * time.Millisecond); cancel() }()
 				if _, err := g.Await(brief, "awaited", ""); !errors.Is(err, context.Canceled) {
-					t.Errorf("%s: waiting: %v", name, err)
+					t.Errorf("%s: a caller that goes while it waits: got %v, want %v", name, err, context.Canceled)
 				}
 			})
 		}
@@ -92,23 +92,25 @@ func TestCallersWhoGoWhileItRuns(t *testing.T) {
 				cancel(why)
 				if detached {
 					if inner.Err() != nil {
-						t.Errorf("%s: %v", key, context.Cause(inner))
+						t.Errorf("%s: detached, its context ended with %v, want it to go on",
+							key, context.Cause(inner))
 					}
 				} else if <-inner.Done(); !errors.Is(context.Cause(inner), why) {
-					t.Errorf("%s: %v", key, context.Cause(inner))
+					t.Errorf("%s: its context ended with %v, want %v", key, context.Cause(inner), why)
 				}
 				if found, ok := idempotency.FromContext(inner); !ok || found != c {
-					t.Errorf("%s: another claim in the context", key)
+					t.Errorf("%s: got another claim or none in its context, want its own", key)
 				}
 				if err := c.Renew(ctx); !errors.Is(err, context.Canceled) || c.Err() != nil {
-					t.Errorf("%s: Renew: %v, %v", key, err, c.Err())
+					t.Errorf("%s: Renew: got %v, and the claim's error %v, want %v and none",
+						key, err, c.Err(), context.Canceled)
 				}
 				if err := c.Complete(ctx, []byte(key)); err != nil {
-					t.Errorf("%s: %v", key, err)
+					t.Errorf("%s: Complete: got %v, want no error", key, err)
 				}
 				replayed(t, g, key, "", key)
 				if inner.Err() == nil {
-					t.Errorf("%s: its context outlives it", key)
+					t.Errorf("%s: its context goes on when it has ended, want it ended too", key)
 				}
 			}
 		}
@@ -134,15 +136,16 @@ func TestDoThatDoesNotReturn(t *testing.T) {
 					_, _ = g.Do(t.Context(), key, func(ctx context.Context) ([]byte, error) { inner = ctx; return nil, leave() })
 				}()
 				if got := <-done; name == "panic" && got != "of fn" {
-					t.Errorf("recovered %v", got)
+					t.Errorf("recovered %v, want of fn", got)
 				}
 				if !errors.Is(context.Cause(inner), idempotency.ErrConcluded) {
-					t.Errorf("%s: %v", key, context.Cause(inner))
+					t.Errorf("%s: its context ended with %v, want %v",
+						key, context.Cause(inner), idempotency.ErrConcluded)
 				}
 				if policy == "reject" {
 					refused(t, g, key, "", idempotency.ErrInDoubt)
 				} else if c := begin(t, g, key, ""); c.Attempt() != 2 || c.Abandon(t.Context()) != nil {
-					t.Errorf("%s: attempt %d", key, c.Attempt())
+					t.Errorf("%s: got attempt %d, want 2 and no error of Abandon", key, c.Attempt())
 				}
 			}
 			result, err := g.Do(t.Context(), policy, func(ctx context.Context) ([]byte, error) {
@@ -150,13 +153,13 @@ func TestDoThatDoesNotReturn(t *testing.T) {
 				return []byte("for now"), c.Abandon(ctx)
 			})
 			if string(result) != "for now" || err != nil {
-				t.Errorf("%q, %v", result, err)
+				t.Errorf("got %q, %v, want \"for now\" and no error", result, err)
 			}
 			if c := begin(t, g, policy, ""); c.Attempt() != 2 || c.Complete(t.Context(), nil) != nil {
-				t.Error("what did nothing for now is not begun anew")
+				t.Errorf("what did nothing for now: got attempt %d, want 2 and no error of Complete", c.Attempt())
 			}
 			if s := g.Stats(); s.Running != 0 {
-				t.Errorf("%+v", s)
+				t.Errorf("got stats %+v, want none running", s)
 			}
 		}
 	})
@@ -174,16 +177,16 @@ func TestReconcileThatDoesNotReturn(t *testing.T) {
 		func() {
 			defer func() {
 				if got := recover(); got != "of Reconcile" {
-					t.Errorf("recovered %v", got)
+					t.Errorf("recovered %v, want of Reconcile", got)
 				}
 			}()
 			_, _ = g.Await(t.Context(), "key", "")
 		}()
 		if r, err := g.Get(t.Context(), "key"); err != nil || r.State != idempotency.Doubtful {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("got %+v, %v, want the state %v", r, err, idempotency.Doubtful)
 		}
 		if s := g.Stats(); s.Running != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got stats %+v, want none running", s)
 		}
 	})
 }
@@ -215,7 +218,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 					key = fmt.Sprint("all-", j)
 					result, err := by.Do(ctx, key, func(ctx context.Context) ([]byte, error) { return []byte(key), ctx.Err() })
 					if err != nil || string(result) != key {
-						t.Errorf("%q, %v", result, err)
+						t.Errorf("got %q, %v, want %q", result, err, key)
 					}
 				case j%50 == 1: // dropped by who asked
 					gone, cancel := context.WithTimeout(ctx, time.Duration(j%7)*100*time.Microsecond)
@@ -260,11 +263,11 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	wg.Wait()
 	srv.Resume(t)
 	if len(dropped) == 0 {
-		t.Error("nothing was dropped while the server was away")
+		t.Error("nothing was dropped while the server was away, want some claims")
 	}
 	left(t, g, second, drops, short)
 	if pool := int(rdb.PoolStats().TotalConns); connections() > was+pool {
-		t.Errorf("%d connections, of which the pool has %d", connections(), pool)
+		t.Errorf("got %d connections, want %d at most", connections(), was+pool)
 	}
 	if err := rdb.Close(); err != nil {
 		t.Fatal(err)
@@ -280,5 +283,6 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 		}
 	}
 	stacks := make([]byte, 1<<20)
-	t.Errorf("%d goroutines, %d before:\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
+	t.Errorf("got %d goroutines, want the %d of before at most:\n%s",
+		after, before, stacks[:runtime.Stack(stacks, true)])
 }

@@ -37,7 +37,7 @@ func begin(t testing.TB, g *idempotency.Guard, key, print string) *idempotency.C
 	t.Helper()
 	run, err := g.Begin(t.Context(), key, print)
 	if err != nil || run.Done || run.Claim == nil {
-		t.Fatalf("%q is not claimed: %+v, %v", key, run, err)
+		t.Fatalf("%q: got %+v, %v, want it claimed", key, run, err)
 	}
 	return run.Claim
 }
@@ -67,7 +67,8 @@ func TestRunsOnceAndReplays(t *testing.T) {
 		g, other := guard(t, rdb, prefix, nil), guard(t, rdb, prefix, nil)
 		c := begin(t, g, "key", "print")
 		if c.Attempt() != 1 || c.Fence() == 0 || c.Key() != "key" || c.Err() != nil || c.Context().Err() != nil {
-			t.Fatalf("%d, %d, %q, %v", c.Attempt(), c.Fence(), c.Key(), c.Err())
+			t.Fatalf("got attempt %d, fence %d, key %q and the error %v, want 1, a fence, \"key\" and none",
+				c.Attempt(), c.Fence(), c.Key(), c.Err())
 		}
 		refused(t, other, "key", "print", idempotency.ErrInFlight)
 		refused(t, other, "key", "another", idempotency.ErrMismatch)
@@ -79,17 +80,18 @@ func TestRunsOnceAndReplays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !errors.Is(c.Err(), idempotency.ErrConcluded) || !errors.Is(context.Cause(c.Context()), idempotency.ErrConcluded) {
-			t.Fatal(c.Err(), context.Cause(c.Context()))
+			t.Fatalf("after Complete: got %v, and the context's cause %v, want %v of both",
+				c.Err(), context.Cause(c.Context()), idempotency.ErrConcluded)
 		}
 		replayed(t, other, "key", "print", result)
 		replayed(t, g, "key", "print", result)
 		refused(t, g, "key", "another", idempotency.ErrMismatch)
 		refused(t, g, "key", "", idempotency.ErrMismatch)
 		if c := begin(t, g, "another key", "print"); c.Abandon(ctx) != nil {
-			t.Fatal("not abandoned")
+			t.Fatal("Abandon failed, want no error")
 		}
 		if c := begin(t, g, "another key", "print"); c.Attempt() != 2 || c.Conclude(ctx, idempotency.DoneWithout()) != nil {
-			t.Fatalf("attempt %d", c.Attempt())
+			t.Fatalf("got attempt %d, want 2 and no error of Conclude", c.Attempt())
 		}
 		refused(t, other, "another key", "print", idempotency.ErrNoResult)
 		redistest.AssertNoImmortalKeys(t, admin, prefix)
@@ -108,26 +110,26 @@ func TestDoRunsOnce(t *testing.T) {
 			wg.Go(func() {
 				result, err := guards[i%2].Do(t.Context(), "key", func(ctx context.Context) ([]byte, error) {
 					if c, ok := idempotency.FromContext(ctx); !ok || c.Attempt() != 1 {
-						t.Error("there is no claim")
+						t.Error("fn was called without a claim of attempt 1 in its context, want one")
 					}
 					if _, err := guards[(i+1)%2].Begin(ctx, "key", ""); !errors.Is(err, idempotency.ErrInFlight) {
-						t.Errorf("another is told %v", err)
+						t.Errorf("another's Begin: got %v, want %v", err, idempotency.ErrInFlight)
 					}
 					runs.Add(1)
 					return []byte("once"), nil
 				})
 				if err != nil || string(result) != "once" {
-					t.Errorf("%q, %v", result, err)
+					t.Errorf("got %q, %v, want \"once\" and no error", result, err)
 				}
 			})
 		}
 		wg.Wait()
 		if runs.Load() != 1 {
-			t.Errorf("it ran %d times", runs.Load())
+			t.Errorf("it ran %d times, want once", runs.Load())
 		}
 		a, b := guards[0].Stats(), guards[1].Stats()
 		if a.Begun+b.Begun != 1 || a.Replayed+b.Replayed != callers-1 || a.Running+b.Running != 0 {
-			t.Errorf("%+v\n%+v", a, b)
+			t.Errorf("got stats %+v and %+v, want 1 begun, %d replayed and none running", a, b, callers-1)
 		}
 	})
 }
@@ -145,7 +147,7 @@ func TestPolicies(t *testing.T) {
 		retry := guard(t, rdb, prefix, nil)
 		unknown(retry, "retry")
 		if c := begin(t, retry, "retry", ""); c.Attempt() != 2 {
-			t.Errorf("attempt %d", c.Attempt())
+			t.Errorf("got attempt %d, want 2", c.Attempt())
 		}
 		reject := guard(t, rdb, prefix, &idempotency.Options{InDoubt: idempotency.Reject})
 		unknown(reject, "reject")
@@ -161,7 +163,7 @@ func TestPolicies(t *testing.T) {
 			InDoubt: idempotency.Reconcile,
 			Reconcile: func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 				if found, ok := idempotency.FromContext(ctx); !ok || found != c || !strings.HasPrefix(c.Key(), "reconcile") {
-					t.Error("it is not asked with the claim")
+					t.Error("Reconcile was called without its claim in the context, want it there")
 				}
 				refused(t, retry, c.Key(), "", idempotency.ErrInFlight)
 				return answer, fails
@@ -179,7 +181,7 @@ func TestPolicies(t *testing.T) {
 		unknown(reconcile, "reconcile 2")
 		answer = idempotency.NothingDone()
 		if c := begin(t, reconcile, "reconcile 2", ""); c.Attempt() != 2 || c.Complete(ctx, nil) != nil {
-			t.Errorf("attempt %d", c.Attempt())
+			t.Errorf("got attempt %d, want 2 and no error of Complete", c.Attempt())
 		}
 		replayed(t, reconcile, "reconcile 2", "", "")
 	})
@@ -191,32 +193,33 @@ func TestOperators(t *testing.T) {
 		ctx := t.Context()
 		g := guard(t, rdb, prefix, nil)
 		if r, err := g.Get(ctx, "key"); err != nil || r != (idempotency.Record{}) {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("got %+v, %v, want no record", r, err)
 		}
 		c := begin(t, g, "key", "")
 		r, err := g.Get(ctx, "key")
 		if err != nil || r.State != idempotency.Pending || r.Attempt != 1 || r.Fence != c.Fence() ||
 			r.Lease <= 0 || r.Lease > idempotency.DefaultLease || r.Expires <= 0 || r.Expires > idempotency.DefaultRetention {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("got %+v, %v, want it pending at attempt 1, with the fence %d, a lease and a retention",
+				r, err, c.Fence())
 		}
 		if err := g.Resolve(ctx, "key", idempotency.NothingDone()); !errors.Is(err, idempotency.ErrInFlight) {
-			t.Fatal(err)
+			t.Fatalf("Resolve of what runs: got %v, want %v", err, idempotency.ErrInFlight)
 		}
 		if err := g.Resolve(ctx, "nothing", idempotency.NothingDone()); !errors.Is(err, idempotency.ErrNotInDoubt) {
-			t.Fatal(err)
+			t.Fatalf("Resolve of nothing: got %v, want %v", err, idempotency.ErrNotInDoubt)
 		}
 		if err := g.Resolve(ctx, "key", idempotency.Unknown()); !errors.Is(err, idempotency.ErrUnresolved) {
-			t.Fatal(err)
+			t.Fatalf("Resolve without an outcome: got %v, want %v", err, idempotency.ErrUnresolved)
 		}
 		if err := c.Complete(ctx, []byte("12345")); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := g.Get(ctx, "key"); err != nil || r.State != idempotency.Done || r.Size != 6 || r.Lease != 0 {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("got %+v, %v, want it done, of 6 bytes and without a lease", r, err)
 		}
 		for _, want := range []bool{true, false} {
 			if had, err := g.Forget(ctx, "key"); had != want || err != nil {
-				t.Fatal(had, err)
+				t.Fatalf("Forget: got %t, %v, want %t", had, err, want)
 			}
 		}
 		begin(t, g, "key", "")

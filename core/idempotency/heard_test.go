@@ -37,7 +37,7 @@ func heard(t *testing.T, all *sync.WaitGroup) {
 	began := time.Now()
 	all.Wait()
 	if took := time.Since(began); took > 0 {
-		t.Errorf("heard of after %v", took)
+		t.Errorf("all heard of it after %v, want it heard of at once", took)
 	}
 }
 
@@ -62,14 +62,14 @@ func TestWhoWaitsHearsThatItIsForgotten(t *testing.T) {
 		}
 		synctest.Wait()
 		if there, err := g.Forget(t.Context(), "key"); !there || err != nil {
-			t.Error(there, err)
+			t.Errorf("Forget: got %t, %v, want true and no error", there, err)
 		}
 		heard(t, &all)
 		if s := g.Stats(); s.Begun != 2 || s.Replayed != 4 {
-			t.Errorf("%+v", s)
+			t.Errorf("got stats %+v, want 2 begun and 4 replayed", s)
 		}
 		if err := c.Abandon(t.Context()); err == nil {
-			t.Error("who was forgotten gave up what is another's")
+			t.Error("Abandon of a claim that was forgotten: got no error, want one")
 		}
 	})
 }
@@ -89,7 +89,7 @@ func TestWhoWaitsHearsOfAnEndThatIsNotConfirmed(t *testing.T) {
 		synctest.Wait()
 		rdb.now.Store(true)
 		if err := c.Complete(t.Context(), []byte("result")); err == nil {
-			t.Error("it is confirmed by nobody")
+			t.Error("Complete without a reply: got no error, want one")
 		}
 		heard(t, &all)
 		rdb.now.Store(false)
@@ -127,7 +127,7 @@ func TestWhoLearnsHowItEndedTellsTheOthers(t *testing.T) {
 			began := time.Now()
 			all.Wait()
 			if took := time.Since(began); took > delay {
-				t.Errorf("%q: all know after %v", line, took)
+				t.Errorf("%q: all know after %v, want %v at most", line, took, delay)
 			}
 		})
 	}

@@ -46,11 +46,11 @@ func isFree(t testing.TB, g *idempotency.Guard, key string) {
 		case errors.Is(err, idempotency.ErrInFlight):
 			return false
 		case err != nil:
-			t.Errorf("%s: %v", key, err)
+			t.Errorf("%s: Begin: got %v, want a claim", key, err)
 			return true
 		}
 		if c.Attempt() != 1 {
-			t.Errorf("%s: attempt %d", key, c.Attempt())
+			t.Errorf("%s: got attempt %d, want 1", key, c.Attempt())
 		}
 		if _, err := g.Forget(t.Context(), key); err != nil {
 			t.Error(err)
@@ -103,7 +103,7 @@ func lapsed(t testing.TB, admin redis.UniversalClient, prefix, key string) {
 	line, err := admin.Get(t.Context(), name).Result()
 	words := strings.Split(line, " ")
 	if err != nil || len(words) != 7 || words[0] != "pending" {
-		t.Fatalf("%s does not run: %q, %v", key, line, err)
+		t.Fatalf("%s: got %q, %v, want a record that is pending", key, line, err)
 	}
 	words[3] = "1"
 	if err := admin.Set(t.Context(), name, strings.Join(words, " "), redis.KeepTTL).Err(); err != nil {
@@ -126,7 +126,7 @@ func nameOf(prefix, key string) string { return prefix + ":guard:test:{" + key +
 // unrun is what must not run.
 func unrun(t testing.TB) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
-		t.Error("it ran")
+		t.Error("fn was called, want no call")
 		return []byte("it ran"), nil
 	}
 }

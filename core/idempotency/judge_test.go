@@ -148,7 +148,7 @@ func (j *judge) Process(ctx context.Context, cmd redis.Cmder) error {
 		e.args = append(e.args[:2], strings.Fields(e.args[2])...)
 	}
 	if e.script == "" || args[3] != j.key {
-		return j.blame("an unknown call: %q", args)
+		return j.blame("got the call %q, want one of a script on the key %q", args, j.key)
 	}
 	if e.script != "inspect" && e.script != "forget" {
 		j.events = append(j.events, e)
@@ -174,11 +174,11 @@ func (j *judge) Process(ctx context.Context, cmd redis.Cmder) error {
 	before.micros, before.clocked = j.model.micros, j.model.clocked
 	switch j.reply = reply; {
 	case j.slack == 0 && j.model != before && e.script != "forget":
-		return j.blame("%v: repeated it changed the record", e)
+		return j.blame("%v: made again it changed the record, want no change", e)
 	case reflect.DeepEqual(reply, again.Val()), j.slack > 0 && e.script == "begin", e.script == "inspect":
 	case answered == "complete 2 and then 1", answered == "forget 1 and then 0", e.name() == "abandon undo" && answered == "abandon 1 and then 0":
 	default:
-		return j.blame("%v: it answered %s", e, answered)
+		return j.blame("%v: got the answers %s, want the same twice", e, answered)
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (j *judge) compare(e event, cell string, micros int64, got any, err error) 
 		return j.fault
 	}
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return j.blame("%v: %w", e, err)
+		return j.blame("%v: got the error %w, want none", e, err)
 	}
 	j.calls++
 	before, lived := j.model, j.model.lives
@@ -226,7 +226,7 @@ func (j *judge) compare(e event, cell string, micros int64, got any, err error) 
 	if j.slack > 0 {
 		slack = (j.micro() - micros) / 1000
 		if slack > j.slack {
-			return j.blame("the machine stood still for %d ms", slack)
+			return j.blame("the machine stood still for %d ms, want %d at most", slack, j.slack)
 		}
 		slack += 2 // of rounding
 	}
@@ -234,21 +234,21 @@ func (j *judge) compare(e event, cell string, micros int64, got any, err error) 
 	switch {
 	case m.state == "" && record == "":
 	case m.lives < lives || m.lives-lives > slack && (m.lives != lived || m.lives-lives > j.slack):
-		return j.blame("%v: the record lives for %d ms, not %d", e, lives, m.lives)
+		return j.blame("%v: the record lives for %d ms, want %d", e, lives, m.lives)
 	}
 	m.lives = lives
 	if record != m.text() && m.state != "" && slack > 0 {
 		j.adopt(record, &before, slack)
 	}
 	if m.state == "" && record != "" || m.state != "" && record != m.text() {
-		return j.blame("%v: the record is\n%q, not\n%q, and was\n%q", e, record, m.text(), before.text())
+		return j.blame("%v: the record is\n%q, want\n%q, and it was\n%q", e, record, m.text(), before.text())
 	}
 	j.reply = got
 	if want == itself {
 		want = record
 	}
 	if !reflect.DeepEqual(got, want) && (slack == 0 || !near(got, want, j.slack)) {
-		return j.blame("%v: the reply is %v, not %v", e, got, want)
+		return j.blame("%v: got the reply %v, want %v", e, got, want)
 	}
 	return nil
 }

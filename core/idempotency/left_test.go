@@ -29,7 +29,7 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 			wg.Go(func() {
 				run, err := g.Await(ctx, key, "")
 				if err != nil && !errors.Is(err, ErrInFlight) && !errors.Is(err, context.Canceled) {
-					t.Error(err)
+					t.Errorf("Await: got %v, want no error, %v or %v", err, ErrInFlight, context.Canceled)
 				}
 				if run.Claim != nil && i%2 == 0 {
 					_ = run.Claim.Complete(ctx, nil)
@@ -43,7 +43,7 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 		g.watch.mu.Lock()
 		defer g.watch.mu.Unlock()
 		if n := len(g.watch.groups); n != 0 {
-			t.Errorf("%d keys are remembered", n)
+			t.Errorf("%d keys are remembered, want 0", n)
 		}
 	})
 }
@@ -58,12 +58,12 @@ func TestNoEndIsMissed(t *testing.T) {
 	w.notify("key")
 	for _, w := range []*waiter{&a, &b} {
 		if got := w.wait(t.Context(), nil, time.Hour); got != toAsk {
-			t.Error(got)
+			t.Errorf("wait: got %v, want %v", got, toAsk)
 		}
 		w.join()
 	}
 	if a.group != b.group || a.leads || b.leads {
-		t.Error("they do not meet again")
+		t.Error("two that wait again: got two groups or a leader, want one group and no leader")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -72,10 +72,10 @@ func TestNoEndIsMissed(t *testing.T) {
 	}
 	a.leave()
 	if got := b.wait(t.Context(), nil, 2); got != toAsk || !b.leads {
-		t.Error("nobody leads", got)
+		t.Errorf("when the leader has left: got %v, leads %t, want %v, true", got, b.leads, toAsk)
 	}
 	b.leave()
 	if len(w.groups) != 0 {
-		t.Error(w.groups)
+		t.Errorf("got the groups %v, want none", w.groups)
 	}
 }

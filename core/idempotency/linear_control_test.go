@@ -74,7 +74,7 @@ func (a *actor) holds(t *testing.T, key string) holds {
 	a.forget(t, key)
 	a.begin(t, key)
 	if len(a.has) == 0 {
-		t.Fatal("there is no claim")
+		t.Fatal("got no claim, want one")
 	}
 	c := a.has[len(a.has)-1]
 	a.has = nil
@@ -127,7 +127,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 					want = porcupine.Illegal
 				}
 				if got := history.Check(linearModel, in.Ops(), linearEnd); got != want {
-					t.Errorf("%s, %s, stream %d: the history is %s, not %s", name, schedule, stream, got, want)
+					t.Errorf("%s, %s, stream %d: the history is %s, want %s", name, schedule, stream, got, want)
 				}
 			}
 		}

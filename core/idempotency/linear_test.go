@@ -93,7 +93,7 @@ func (a *actor) ask(t *testing.T, key string, e event, call func(ctx context.Con
 	case !failed && err == nil:
 		a.in.Add(a.id, wish{key: key, event: e}, called, told)
 	case !failed || errors.Is(failure, script.ErrFailed) || errors.Is(failure, script.ErrConfiguration):
-		t.Errorf("%s: %v", e.script, err)
+		t.Errorf("%s: got %v, want no error, %v or %v", e.script, err, script.ErrNotExecuted, script.ErrMaybeExecuted)
 	case errors.Is(failure, script.ErrMaybeExecuted):
 		doubts = max(doubts, 1)
 	}

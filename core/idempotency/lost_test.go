@@ -81,7 +81,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 	for key := range ends {
 		p := redistest.StartChild(t, "sleeper", srv.Addr(), prefix, key)
 		if line := p.Line(t); line != "begun" {
-			t.Fatal(line)
+			t.Fatalf("the child said %q, want begun", line)
 		}
 		if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 				t.Fatal(err)
 			}
 			if line := p.Line(t); line != c.says {
-				t.Errorf("it says %q, not %q", line, c.says)
+				t.Errorf("the child said %q, want %q", line, c.says)
 			}
 			if claim == nil {
 				replayed(t, g, key, "", c.then)
@@ -109,7 +109,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 			}
 			r, err := g.Get(t.Context(), key)
 			if err != nil || r.State != idempotency.Pending || r.Fence != claim.Fence() || r.Attempt != 2 || claim.Attempt() != 2 {
-				t.Errorf("%+v, %v", r, err)
+				t.Errorf("got %+v, %v, want it pending with the fence %d, at attempt 2", r, err, claim.Fence())
 			}
 			if err := claim.Complete(t.Context(), []byte("of the next")); err != nil {
 				t.Error(err)
@@ -132,7 +132,7 @@ func TestToldOfTheLoss(t *testing.T) {
 	forget := func(t *testing.T, _ redis.UniversalClient, other *idempotency.Guard, _, key string) {
 		t.Helper()
 		if had, err := other.Forget(t.Context(), key); err != nil || !had {
-			t.Error(had, err)
+			t.Errorf("Forget: got %t, %v, want true and no error", had, err)
 		}
 	}
 	losses := map[string]loss{
@@ -184,25 +184,27 @@ func toldOfTheLoss(t *testing.T, rdb, admin redis.UniversalClient, prefix, key s
 		select {
 		case at := <-told:
 			if took, most := at.Sub(ended), lease/3+budget+4*stood(); took > most {
-				t.Errorf("%s: told after %v, and not %v", key, took, most)
+				t.Errorf("%s: told after %v, want %v at most", key, took, most)
 			}
 		case <-time.After(soon):
-			t.Fatalf("%s: not told", key)
+			t.Fatalf("%s: not told within %v, want it told", key, soon)
 		}
 		if !errors.Is(context.Cause(ctx), idempotency.ErrLost) || errors.Is(c.Err(), idempotency.ErrExpired) || !errors.Is(c.Err(), idempotency.ErrLost) {
-			t.Errorf("%s: %v, %v", key, context.Cause(ctx), c.Err())
+			t.Errorf("%s: got the cause %v and the error %v, want %v of both, and it not expired",
+				key, context.Cause(ctx), c.Err(), idempotency.ErrLost)
 		}
 		if err := c.Renew(t.Context()); !errors.Is(err, idempotency.ErrLost) {
-			t.Errorf("%s: Renew: %v", key, err)
+			t.Errorf("%s: Renew: got %v, want %v", key, err, idempotency.ErrLost)
 		}
 		for range 2 {
 			if err := c.Complete(t.Context(), []byte("result")); !errors.Is(err, how.outcome) {
-				t.Errorf("%s: Complete: %v", key, err)
+				t.Errorf("%s: Complete: got %v, want %v", key, err, how.outcome)
 			}
 		}
 		s, flushed := g.Stats(), how.flushed
 		if s.Lost != 1 || s.Running != 0 || s.Flushed != flushed || s.Completed != flushed || s.Overtaken != 1-flushed {
-			t.Errorf("%s: %+v", key, s)
+			t.Errorf("%s: got stats %+v, want 1 lost, %d flushed and completed, %d overtaken and none running",
+				key, s, flushed, 1-flushed)
 		}
 		if how.outcome == nil {
 			replayed(t, other, key, "", "result")

@@ -26,7 +26,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		nil, {}, {InDoubt: idempotency.Reconcile, Reconcile: asks}, {Lease: idempotency.MaxLease},
 	} {
 		if g, err := idempotency.New(rdb, "n", fine); err != nil || g.Name() != "n" {
-			t.Errorf("%+v: %v", fine, err)
+			t.Errorf("%+v: got %v, want a guard of the name n", fine, err)
 		}
 	}
 	type options = idempotency.Options
@@ -51,16 +51,16 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	} {
 		g, err := idempotency.New(rdb, "n", c.opts)
 		if g != nil {
-			t.Errorf("%s: there is a Guard", name)
+			t.Errorf("%s: got a guard, want none", name)
 		}
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q is not in the error %v", name, want, err)
+				t.Errorf("%s: got the error %v, want %q in it", name, err, want)
 			}
 		}
 	}
 	if _, err := idempotency.New(nil, "n", nil); !errors.Is(err, script.ErrClient) {
-		t.Errorf("a nil client: %v", err)
+		t.Errorf("a nil client: got %v, want %v", err, script.ErrClient)
 	}
 }
 
@@ -85,19 +85,20 @@ func TestWhatIsNoRecord(t *testing.T) {
 			admin.PExpire(ctx, key, time.Hour)
 			before := admin.Dump(ctx, key).Val()
 			if run, err := g.Begin(ctx, subject, ""); run.Claim != nil || run.Result != nil || !errors.Is(err, script.ErrFailed) {
-				t.Errorf("%s: Begin: %v, %q, %v", name, run.Claim != nil, run.Result, err)
+				t.Errorf("%s: Begin: got a claim %t, the result %q, %v, want neither, and %v",
+					name, run.Claim != nil, run.Result, err, script.ErrFailed)
 			}
 			if err := c.Renew(ctx); err == nil {
-				t.Errorf("%s was renewed", name)
+				t.Errorf("%s was renewed, want an error", name)
 			}
 			if err := c.Complete(ctx, nil); !errors.Is(err, idempotency.ErrLost) && !errors.Is(err, script.ErrFailed) {
-				t.Errorf("%s: Complete: %v", name, err)
+				t.Errorf("%s: Complete: got %v, want %v or %v", name, err, idempotency.ErrLost, script.ErrFailed)
 			}
 			if err := g.Resolve(ctx, subject, idempotency.NothingDone()); err == nil {
-				t.Errorf("%s was resolved", name)
+				t.Errorf("%s was resolved, want an error", name)
 			}
 			if after := admin.Dump(ctx, key).Val(); after != before {
-				t.Errorf("%s: it became %q, and was %q", name, after, before)
+				t.Errorf("%s became %q, want %q as it was", name, after, before)
 			}
 		}
 	})

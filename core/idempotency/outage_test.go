@@ -35,17 +35,18 @@ func TestRedisIsAwayBefore(t *testing.T) {
 			began := time.Now()
 			_, err := g.Do(t.Context(), "do", unrun(t))
 			if took := time.Since(began); !errors.Is(err, want) || took > 2*budget+4*stood() {
-				t.Errorf("Do: %v after %v", err, took)
+				t.Errorf("Do: got %v after %v, want %v after %v at most", err, took, want, 2*budget+4*stood())
 			}
 			for name, ask := range map[string]func(context.Context, string, string) (idempotency.Run, error){
 				"begin": g.Begin, "await": g.Await,
 			} {
 				if run, err := ask(t.Context(), name, ""); run.Claim != nil || !isScripts(err) {
-					t.Errorf("%s: %v, %v", name, run.Claim != nil, err)
+					t.Errorf("%s: got a claim %t, %v, want none, and an error of a script",
+						name, run.Claim != nil, err)
 				}
 			}
 			if s := g.Stats(); s.Failed != 3 || s.Begun != 0 || s.Running != 0 {
-				t.Errorf("%+v", s)
+				t.Errorf("got stats %+v, want 3 failed, and none begun or running", s)
 			}
 			if how == "stopped" {
 				srv.Start(t)
@@ -87,20 +88,22 @@ func TestRedisIsAwayAfter(t *testing.T) {
 					return []byte("result"), nil
 				})
 				if string(result) != "result" || !isScripts(err) {
-					t.Errorf("%q, %v", result, err)
+					t.Errorf("got %q, %v, want \"result\" and an error of a script", result, err)
 				}
 				if s := g.Stats(); s.Begun != 1 || s.Unconfirmed != 1 || s.Concluding != 1 || s.Completed != 0 || s.Running != 0 {
-					t.Errorf("%+v", s)
+					t.Errorf("Redis is away: got stats %+v, "+
+						"want 1 begun, unconfirmed and concluding, and none completed or running", s)
 				}
 				outage[1](srv, t)
 				back := time.Now()
 				isDone(t, soon, other, "key", "result")
 				if took := time.Since(back); took > 2*time.Second+4*stood() {
-					t.Errorf("it was done after %v", took)
+					t.Errorf("it was done %v after Redis was back, want %v at most", took, 2*time.Second+4*stood())
 				}
 				left(t, g)
 				if s := g.Stats(); s.Completed != 1 || s.Concluded != 1 || s.Concluding != 0 || s.Undone != 0 {
-					t.Errorf("%+v", s)
+					t.Errorf("Redis is back: got stats %+v, "+
+						"want 1 completed and concluded, and none concluding or undone", s)
 				}
 				if err := failed.Conclude(t.Context(), idempotency.Unknown()); err != nil {
 					t.Error(err)
@@ -130,17 +133,17 @@ func TestAFailureThatNobodyHeardOf(t *testing.T) {
 				return nil, why
 			})
 			if !errors.Is(err, why) || !isScripts(err) {
-				t.Error(err)
+				t.Errorf("got %v, want %v and an error of a script", err, why)
 			}
 			srv.Resume(t)
 			left(t, g)
 			r, err := other.Get(t.Context(), "key")
 			want := map[string]idempotency.State{"retry": idempotency.Free, "reject": idempotency.Doubtful, "reconcile": idempotency.Doubtful}
 			if err != nil || r.State != want[policy] || r.Attempt != 1 {
-				t.Errorf("%+v, %v", r, err)
+				t.Errorf("got %+v, %v, want the state %v at attempt 1", r, err, want[policy])
 			}
 			if s := g.Stats(); s.Abandoned != 1 || s.Concluded != 1 || s.Overtaken != 0 {
-				t.Errorf("%+v", s)
+				t.Errorf("got stats %+v, want 1 abandoned and concluded, and none overtaken", s)
 			}
 		})
 	}
@@ -185,7 +188,7 @@ func TestFaultedCalls(t *testing.T) {
 	for i, f := range all {
 		f.client.Heal()
 		if s := f.Stats(); s.Overtaken+s.Lost+s.Flushed+s.InDoubt+s.Mismatched+s.Failed+s.NoResult != 0 || s.Running != 0 {
-			t.Errorf("%d: %+v", i, s)
+			t.Errorf("guard %d: got stats %+v, want nothing lost, failed, in doubt or running", i, s)
 		}
 	}
 	redistest.Await(t, soon, "no claim", func() bool {
@@ -210,16 +213,16 @@ func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 	run, err := f.Begin(t.Context(), key, "")
 	c := run.Claim
 	if err != nil || c == nil || c.Attempt() != 1 {
-		t.Errorf("begin: %v", err)
+		t.Errorf("Begin: got %+v, %v, want a claim of attempt 1", run, err)
 		return 1
 	}
 	f.client.Lose()
 	if err := c.Renew(t.Context()); err != nil {
-		t.Errorf("renew: %v", err)
+		t.Errorf("Renew: got %v, want no error", err)
 	}
 	f.client.Lose()
 	if err := end(c); err != nil {
-		t.Errorf("end: %v", err)
+		t.Errorf("the end: got %v, want no error", err)
 	}
 	f.client.Lose()
 	run, err = f.Begin(t.Context(), key, "")
@@ -231,7 +234,7 @@ func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 		t.Errorf("the second Begin: got %+v, %v, want a second attempt", run, err)
 	case again != nil:
 		if err := again.Complete(t.Context(), nil); err != nil {
-			t.Errorf("complete: %v", err)
+			t.Errorf("Complete: got %v, want no error", err)
 		}
 	}
 	return 4
@@ -246,22 +249,22 @@ func (f *faulty) shares(t *testing.T, runners, unconfirmed *atomic.Int64) (calls
 		return 1
 	}
 	if err != nil || c == nil {
-		t.Errorf("begin: %v", err)
+		t.Errorf("Begin: got %+v, %v, want a claim or %v", run, err, idempotency.ErrInFlight)
 		return 1
 	}
 	if n := runners.Add(1); n != 1 {
-		t.Errorf("%d run it", n)
+		t.Errorf("%d run it, want one at a time", n)
 	}
 	f.client.Lose()
 	if err := c.Renew(t.Context()); err != nil {
-		t.Errorf("renew: %v", err)
+		t.Errorf("Renew: got %v, want no error", err)
 	}
 	runners.Add(-1)
 	f.client.Lose()
 	if err := c.Abandon(t.Context()); errors.Is(err, script.ErrMaybeExecuted) {
 		unconfirmed.Add(1)
 	} else if err != nil {
-		t.Errorf("abandon: %v", err)
+		t.Errorf("Abandon: got %v, want no error or %v", err, script.ErrMaybeExecuted)
 	}
 	return 3
 }

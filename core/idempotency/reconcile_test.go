@@ -37,10 +37,10 @@ func TestReconcileThatOutlastsItsClaim(t *testing.T) {
 			return idempotency.NothingDone(), nil
 		})
 		if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || !errors.Is(err, idempotency.ErrLost) {
-			t.Errorf("claimed %v, %v", run.Claim != nil, err)
+			t.Errorf("got a claim %t, %v, want none, and %v", run.Claim != nil, err, idempotency.ErrLost)
 		}
 		if s := g.Stats(); s.Begun != 0 || s.Lost != 1 || s.Running != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got stats %+v, want 1 lost, and none begun or running", s)
 		}
 	})
 }
@@ -58,10 +58,11 @@ func TestReconcileThatAnotherOvertook(t *testing.T) {
 			return idempotency.DoneWith([]byte("booked")), nil
 		})
 		if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || run.Result != nil || !errors.Is(err, idempotency.ErrInFlight) {
-			t.Errorf("claimed %v, %q, %v", run.Claim != nil, run.Result, err)
+			t.Errorf("got a claim %t, the result %q, %v, want neither, and %v",
+				run.Claim != nil, run.Result, err, idempotency.ErrInFlight)
 		}
 		if s := g.Stats(); s.Overtaken != 1 || s.InFlight != 1 || s.Replayed != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got stats %+v, want 1 overtaken, 1 in flight and none replayed", s)
 		}
 	})
 }
@@ -78,7 +79,7 @@ func TestWhatReconcileFoundIsToldThoughItCannotBeNoted(t *testing.T) {
 	})
 	replayed(t, g, "key", "", "booked")
 	if s := g.Stats(); s.Unconfirmed != 1 || s.Replayed != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("got stats %+v, want 1 unconfirmed and 1 replayed", s)
 	}
 	rdb.Mend()
 	isDone(t, soon, guard(t, srv.Client(t), prefix, nil), "key", "booked")
@@ -101,7 +102,8 @@ func TestACallOnItsWayIsUndoneThoughTheNextWasAnswered(t *testing.T) {
 			}
 			c := begin(t, other, key, "")
 			if run, err := ask(t.Context(), key, ""); run.Claim != nil || !errors.Is(err, idempotency.ErrInFlight) {
-				t.Fatalf("%s: %v, %v", key, run.Claim != nil, err)
+				t.Fatalf("%s: got a claim %t, %v, want none, and %v",
+					key, run.Claim != nil, err, idempotency.ErrInFlight)
 			}
 			if err := c.Abandon(t.Context()); err != nil {
 				t.Error(err)

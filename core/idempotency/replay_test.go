@@ -39,12 +39,12 @@ func TestAReplayHealsItsRecord(t *testing.T) {
 			}
 			record := nameOf(prefix, "key"+print)
 			if had, err := admin.Persist(ctx, record).Result(); err != nil || !had {
-				t.Fatal(had, err)
+				t.Fatalf("Persist: got %t, %v, want true and no error", had, err)
 			}
 			replayed(t, g, "key"+print, print, "result")
 			left, err := admin.PTTL(ctx, record).Result()
 			if err != nil || left <= 0 || left > idempotency.DefaultRetention {
-				t.Errorf("%v left, %v", left, err)
+				t.Errorf("after a replay: got %v left, %v, want up to %v", left, err, idempotency.DefaultRetention)
 			}
 			// A replay makes nothing live longer.
 			if err := admin.PExpire(ctx, record, time.Minute).Err(); err != nil {
@@ -52,7 +52,7 @@ func TestAReplayHealsItsRecord(t *testing.T) {
 			}
 			replayed(t, g, "key"+print, print, "result")
 			if left, err := admin.PTTL(ctx, record).Result(); err != nil || left > time.Minute {
-				t.Errorf("%v left, %v", left, err)
+				t.Errorf("after another replay: got %v left, %v, want %v at most", left, err, time.Minute)
 			}
 		}
 	})
@@ -73,14 +73,14 @@ func TestAReplayIsItsCallersToChange(t *testing.T) {
 				for i := range all {
 					run, err := g.Begin(t.Context(), key, "")
 					if err != nil || run.Result == nil {
-						t.Fatal(run, err)
+						t.Fatalf("Begin: got %+v, %v, want a result", run, err)
 					}
 					all[i] = run.Result
 				}
 				clear(all[0])
 				_ = append(all[1], "more"...)
 				if string(all[1]) != result || string(all[2]) != result {
-					t.Errorf("%s: %q", name, all)
+					t.Errorf("%s: got %q, want %q from the second and the third", name, all, result)
 				}
 				replayed(t, g, key, "", result)
 			}

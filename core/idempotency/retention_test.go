@@ -25,7 +25,7 @@ func TestHowLongItIsRemembered(t *testing.T) {
 			lives := func(key, when string, want time.Duration) {
 				t.Helper()
 				if r, err := g.Get(t.Context(), key); err != nil || r.Expires > want || r.Expires < want-time.Hour {
-					t.Errorf("%s, %s: it is remembered for %v, not %v: %v", policy, when, r.Expires, want, err)
+					t.Errorf("%s, %s: got it remembered for %v, %v, want %v", policy, when, r.Expires, err, want)
 				}
 			}
 			keep := doubts
@@ -63,7 +63,8 @@ func TestFaultsOfFingerprints(t *testing.T) {
 		for _, print := range []string{"-", " ", "a b", "a\n", "\x00", "\x7f", "é", strings.Repeat("x", 129)} {
 			for name, ask := range map[string]func(context.Context, string, string) (idempotency.Run, error){"Begin": g.Begin, "Await": g.Await} {
 				if run, err := ask(t.Context(), "key", print); run.Claim != nil || !errors.Is(err, idempotency.ErrFingerprint) {
-					t.Errorf("%s of %q: %v, %v", name, print, run.Claim != nil, err)
+					t.Errorf("%s of %q: got a claim %t, %v, want none, and %v",
+						name, print, run.Claim != nil, err, idempotency.ErrFingerprint)
 				}
 			}
 		}

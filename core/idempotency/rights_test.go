@@ -72,7 +72,7 @@ func TestWithoutEval(t *testing.T) {
 	for name, call := range everything(g) {
 		srv.LoadScripts(t)
 		if err := call(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want no error", name, err)
 		}
 		if err := srv.Admin(t).ScriptFlush(t.Context()).Err(); err != nil {
 			t.Fatal(err)
@@ -80,10 +80,10 @@ func TestWithoutEval(t *testing.T) {
 		stood := redistest.Witness(t)
 		began := time.Now()
 		if err := call(t.Context()); !errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'") {
-			t.Errorf("%s without its script: %v", name, err)
+			t.Errorf("%s without its script: got %v, want %v that names eval", name, err, script.ErrConfiguration)
 		}
 		if took := time.Since(began); took > 8*time.Second+stood() {
-			t.Errorf("%s took %v to say so: it was tried again", name, took)
+			t.Errorf("%s took %v to say so, want %v at most: it was tried again", name, took, 8*time.Second+stood())
 		}
 	}
 	srv.LoadScripts(t)
@@ -108,7 +108,7 @@ func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
 			all = errors.Join(all, err)
 		}
 		if all == nil || !strings.Contains(all.Error(), "script: ") {
-			t.Errorf("nothing fails without %s: %v", right, all)
+			t.Errorf("without %s: got %v, want an error of a script", right, all)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestARingIsRefused(t *testing.T) {
 	for _, rdb := range []script.Client{ring, struct{ *redis.Ring }{ring}, &struct{ redis.UniversalClient }{ring}} {
 		_, err := idempotency.New(rdb, "test", nil)
 		if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "rdb is a Ring") || !strings.Contains(err.Error(), "use a Client") {
-			t.Errorf("%T: %v", rdb, err)
+			t.Errorf("%T: got %v, want %v with a remedy", rdb, err, script.ErrClient)
 		}
 	}
 }

@@ -23,12 +23,12 @@ func FuzzOpen(f *testing.F) {
 		sealed := string(s.seal(record, text))
 		opened, err := s.open(record, sealed)
 		if err != nil || !bytes.Equal(opened, text) {
-			t.Fatalf("%q, %v", opened, err)
+			t.Fatalf("got %q, %v, want %q", opened, err, text)
 		}
 		opens := func(what, record, stored string) {
 			t.Helper()
 			if opened, err := s.open(record, stored); err == nil {
-				t.Fatalf("%s: %q opens in %q as %q", what, stored, record, opened)
+				t.Fatalf("%s: %q opens in %q as %q, want an error", what, stored, record, opened)
 			}
 		}
 		if other != record {
@@ -45,10 +45,10 @@ func FuzzOpen(f *testing.F) {
 		opens("forged", record, forged)
 
 		if opened, err := none.open(other, string(none.seal(record, text))); err != nil || !bytes.Equal(opened, text) {
-			t.Fatalf("plain: %q, %v", opened, err)
+			t.Fatalf("plain: got %q, %v, want %q", opened, err, text)
 		}
 		if _, err := none.open(record, sealed); err == nil {
-			t.Fatal("it opens without a key")
+			t.Fatal("it opens without a key, want an error")
 		}
 	})
 }

@@ -65,7 +65,7 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 		g, open := sealing(t, rdb, prefix, newer), guard(t, rdb, prefix, nil)
 		complete(t, open, "open", secret)
 		if !leaks(stored(t, admin, nameOf(prefix, "open")), secret) {
-			t.Fatal("without a key the result is not where this test looks for it")
+			t.Fatal("without a key the result is not where this test looks for it, want it there")
 		}
 		for _, key := range []string{"one", "two"} {
 			complete(t, g, key, secret)
@@ -81,11 +81,11 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 		for _, key := range []string{"one", "two", "resolved"} {
 			raw := stored(t, admin, nameOf(prefix, key))
 			if leaks(raw, secret) || leaks(raw, string(newer.Secret)) {
-				t.Errorf("%s: the record says it: %q", key, raw)
+				t.Errorf("%s: the record is %q, want neither the result nor the secret in it", key, raw)
 			}
 			_, tail, _ := strings.Cut(raw, "\n")
 			if !strings.HasPrefix(tail, "s2026:") {
-				t.Errorf("%s: %q does not say which key opens it", key, tail)
+				t.Errorf("%s: got %q, want it to begin with the key's name, s2026:", key, tail)
 			}
 			tails = append(tails, tail[:len("s2026:")+12], tail[len("s2026:")+12:])
 			replayed(t, g, key, "", secret)
@@ -97,7 +97,7 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 		for i, tail := range tails {
 			for _, other := range tails[:i] {
 				if tail == other {
-					t.Error("two seals of one text are alike")
+					t.Error("two seals of one text are alike, want no two alike")
 				}
 			}
 		}
@@ -138,7 +138,7 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 			move(nameOf(prefix, "carol"), nameOf(prefix, "bob"))
 			replayed(t, open, "bob", "", "carol's") // so it is the seal that refuses
 			if _, err := g.Forget(ctx, "bob"); err != nil {
-				t.Fatal(how, err)
+				t.Fatalf("%s: Forget: got %v, want no error", how, err)
 			}
 		}
 		// Nor does it open under another guard's name.
@@ -236,17 +236,17 @@ func TestFaultsOfKeys(t *testing.T) {
 	} {
 		g, err := idempotency.New(rdb, "test", &idempotency.Options{Keys: fault.keys, Lease: -1})
 		if g != nil || err == nil {
-			t.Errorf("%v: no error", fault.want)
+			t.Errorf("got a guard or no error, want an error with %q", fault.want)
 			continue
 		}
 		for _, want := range append(fault.want, "Lease is ") { // it joins the others' faults
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%q does not say %q", err, want)
+				t.Errorf("got the error %q, want %q in it", err, want)
 			}
 		}
 		for _, key := range fault.keys {
 			if len(key.Secret) > 0 && strings.Contains(err.Error(), string(key.Secret)) {
-				t.Errorf("%q tells a secret", err)
+				t.Errorf("got the error %q, want no secret in it", err)
 			}
 		}
 	}
@@ -263,9 +263,9 @@ func TestWhyAResultCannotBeRead(t *testing.T) {
 	complete(t, sealing(t, srv.Client(t), prefix, older), "key", "a result")
 	_, err := sealing(t, srv.Client(t), prefix, newer).Begin(t.Context(), "key", "")
 	if !errors.Is(err, idempotency.ErrUnreadable) || !strings.Contains(err.Error(), "not among Options.Keys") {
-		t.Error(err)
+		t.Errorf("got %v, want %v with the reason", err, idempotency.ErrUnreadable)
 	}
 	if strings.Contains(err.Error(), "a result") || strings.Contains(err.Error(), nameOf(prefix, "key")) {
-		t.Errorf("%q says too much", err)
+		t.Errorf("got the error %q, want neither the result nor the record's name in it", err)
 	}
 }

@@ -44,11 +44,11 @@ func TestFullServer(t *testing.T) {
 	full := time.Now()
 	for range 2 {
 		if run, err := g.Begin(t.Context(), "fresh", ""); run.Claim != nil || !errors.Is(err, script.ErrNotExecuted) {
-			t.Errorf("Begin: %v, %v", run.Claim != nil, err)
+			t.Errorf("Begin: got a claim %t, %v, want none, and %v", run.Claim != nil, err, script.ErrNotExecuted)
 		}
 	}
 	if r, err := g.Get(t.Context(), "fresh"); err != nil || r != (idempotency.Record{}) {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v, want no record", r, err)
 	}
 	replayed(t, g, "done", "", "result")
 	refused(t, g, "completed", "", idempotency.ErrInFlight)
@@ -64,7 +64,7 @@ func TestFullServer(t *testing.T) {
 		},
 	} {
 		if err := end(claims[key]); err != nil {
-			t.Errorf("%s: %v", key, err)
+			t.Errorf("%s: got %v, want no error", key, err)
 		}
 	}
 	replayed(t, g, "completed", "", string(make([]byte, 4096)))
@@ -72,21 +72,22 @@ func TestFullServer(t *testing.T) {
 	refused(t, g, "without", "", idempotency.ErrNoResult)
 	refused(t, g, "unknown", "", idempotency.ErrInDoubt)
 	if run, err := g.Begin(t.Context(), "abandoned", ""); run.Claim != nil || !errors.Is(err, script.ErrNotExecuted) {
-		t.Errorf("Begin of what was given up: %v, %v", run.Claim != nil, err)
+		t.Errorf("Begin of what was given up: got a claim %t, %v, want none, and %v",
+			run.Claim != nil, err, script.ErrNotExecuted)
 	}
 	redistest.Await(t, soon, "longer than a lease", func() bool { return time.Since(full) > lease*5/4 })
 	if err := claims["renewed"].Err(); err != nil {
-		t.Errorf("it was not renewed: %v", err)
+		t.Errorf("the claim that was renewed has the error %v, want none", err)
 	}
 	if had, err := g.Forget(t.Context(), "done"); !had || err != nil {
-		t.Errorf("Forget: %v, %v", had, err)
+		t.Errorf("Forget: got %t, %v, want true and no error", had, err)
 	}
 	memory("1gb")
 	if c := begin(t, g, "fresh", ""); c.Attempt() != 1 || c.Complete(t.Context(), nil) != nil {
-		t.Error("with memory")
+		t.Errorf("with memory: got attempt %d, want 1 and no error of Complete", c.Attempt())
 	}
 	if s := g.Stats(); s.Unconfirmed != 0 || s.Undoing != 0 || s.Concluding != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got stats %+v, want none unconfirmed, undoing or concluding", s)
 	}
 }
 
@@ -103,7 +104,7 @@ func TestARecordMovesWithItsSlot(t *testing.T) {
 	many.MoveSlot(t, nameOf(prefix, "key"), func() {
 		step++
 		if err := c.Renew(t.Context()); err != nil {
-			t.Errorf("Renew, %d: %v", step, err)
+			t.Errorf("Renew, step %d: got %v, want no error", step, err)
 		}
 		refused(t, other, "key", "", idempotency.ErrInFlight)
 		if step == 2 {
@@ -167,13 +168,13 @@ func TestAnImmortalRecordIsMended(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r, err := g.Get(ctx, key); err != nil || r.Expires >= 0 {
-				t.Errorf("%s is not immortal: %+v, %v", key, r, err)
+				t.Errorf("%s: got %+v, %v, want a record without an end", key, r, err)
 			}
 			if err := c.call(); !errors.Is(err, c.want) {
-				t.Errorf("%s: %v", key, err)
+				t.Errorf("%s: got %v, want %v", key, err, c.want)
 			}
 			if left := admin.PTTL(ctx, name).Val(); left <= 0 || left > idempotency.DefaultDoubtRetention {
-				t.Errorf("%s lives for %v", key, left)
+				t.Errorf("%s: got %v to live, want up to %v", key, left, idempotency.DefaultDoubtRetention)
 			}
 		}
 	})
@@ -235,7 +236,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 				where := fmt.Sprint(c.file, c.args, ", ", name, ", ", lives)
 				check := func(n int) {
 					if after := admin.Get(t.Context(), key).Val(); after != record {
-						t.Errorf("%s: command %d failed and left %q", where, n, after)
+						t.Errorf("%s: command %d failed and left %q, want %q", where, n, after, record)
 					}
 				}
 				attempt := redistest.Attempt{Source: script.FromFS(lua.FS, c.file).Source(), Keys: []string{key}, Args: c.args}
@@ -246,7 +247,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	admin.Del(t.Context(), key)
 	files, err := filepath.Glob("../../lua/guard_*.lua")
 	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+		t.Fatalf("got the files %q, %v, want the scripts of guards", files, err)
 	}
 	for _, file := range files {
 		if !seen[filepath.Base(file)] {

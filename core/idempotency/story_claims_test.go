@@ -40,7 +40,7 @@ func (h *story) begin(t *testing.T) {
 			claims = h.reconciled(i)
 			state = h.model.state
 			if h.asked != 1 {
-				h.wrong("it is asked %d times", h.asked)
+				h.wrong("Reconcile was asked %d times, want once", h.asked)
 			}
 		}
 		switch state {
@@ -48,23 +48,24 @@ func (h *story) begin(t *testing.T) {
 			want = idempotency.ErrNoResult
 		case "doubt":
 			if want = idempotency.ErrInDoubt; h.asked > 0 && h.fails != nil && !errors.Is(err, h.fails) {
-				h.wrong("the error of who is asked is not told: %v", err)
+				h.wrong("Begin: got %v, want %v of Reconcile in it", err, h.fails)
 			}
 		}
 	}
 	switch {
 	case (c != nil) != claims || !same(err, want):
-		h.wrong("Begin: claimed %v, %v, not %v, %v", c != nil, err, claims, want)
+		h.wrong("Begin: got claimed %t, %v, want %t, %v", c != nil, err, claims, want)
 	case claims:
 		n.Begun++
 		n.Running++
 		if c.Fence() != h.model.fence || c.Attempt() != h.model.attempt || c.Err() != nil || result != nil {
-			h.wrong("a claim of fence %d, attempt %d, %v, %q", c.Fence(), c.Attempt(), c.Err(), result)
+			h.wrong("got a claim of fence %d, attempt %d, %v, %q, want fence %d, attempt %d, no error and no result",
+				c.Fence(), c.Attempt(), c.Err(), result, h.model.fence, h.model.attempt)
 		}
 		h.claims = append(h.claims, &claimed{Claim: c, of: i})
 	case want == nil:
 		if n.Replayed++; string(result) != replay {
-			h.wrong("Begin: %q, not %q", result, replay)
+			h.wrong("Begin: got %q, want %q", result, replay)
 		}
 	case errors.Is(want, idempotency.ErrInFlight):
 		n.InFlight++
@@ -92,7 +93,7 @@ func (h *story) reconciled(i int) (claims bool) {
 		n.Completed++
 	}
 	if h.model.state != want || want == "done" && h.model.result != "p"+h.finds.result {
-		h.wrong("it was asked, and the record is %q, not %s", h.model.text(), want)
+		h.wrong("Reconcile was asked, and the record is %q, want %s", h.model.text(), want)
 	}
 	return want == "asking"
 }
@@ -107,7 +108,7 @@ func (h *story) claim(t *testing.T, c *claimed) {
 		h.conclude(t, c)
 	}
 	if err := c.Err(); !same(err, c.err) || (c.Context().Err() == nil) != (c.err == nil) || !same(context.Cause(c.Context()), c.err) {
-		h.wrong("Err is %v, and the context %v, not %v", err, context.Cause(c.Context()), c.err)
+		h.wrong("Err is %v, and the context's cause %v, want %v of both", err, context.Cause(c.Context()), c.err)
 	}
 }
 
@@ -121,7 +122,7 @@ func (h *story) renew(t *testing.T, c *claimed) {
 	switch {
 	case want != nil:
 		if h.calls != before {
-			h.wrong("a claim that is over is renewed")
+			h.wrong("Renew of a claim that is over called Redis, want no call")
 		}
 	case h.reply == int64(0):
 		want = idempotency.ErrConcluded
@@ -133,7 +134,7 @@ func (h *story) renew(t *testing.T, c *claimed) {
 		h.stats[c.of].Lost++
 	}
 	if c.err = want; !same(err, want) {
-		h.wrong("Renew: %v, not %v", err, want)
+		h.wrong("Renew: got %v, want %v", err, want)
 	}
 }
 
@@ -151,7 +152,7 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 	}
 	if c.over {
 		if h.calls != before {
-			h.wrong("a claim is concluded twice")
+			h.wrong("the second end of a claim called Redis, want no call")
 		}
 		return
 	}
@@ -188,12 +189,12 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 		}
 	}
 	if !same(err, want) {
-		h.wrong("it is concluded as %q: %v, not %v", o.state, err, want)
+		h.wrong("concluded as %q: got %v, want %v", o.state, err, want)
 	}
 	if reply := h.reply; reply == int64(2) && h.model.state != became {
-		h.wrong("it is concluded as %q, and %s", o.state, h.model.state)
+		h.wrong("concluded as %q: got the state %s, want %s", o.state, h.model.state, became)
 	}
 	if last := h.events[len(h.events)-1]; last.args[1] != became {
-		h.wrong("it is concluded as %q, and %v is called", o.state, last)
+		h.wrong("concluded as %q: got the call %v, want one as %s", o.state, last, became)
 	}
 }

@@ -23,9 +23,9 @@ func (h *story) resolve(t *testing.T) {
 	}
 	switch {
 	case !same(err, want):
-		h.wrong("Resolve: %v, not %v", err, want)
+		h.wrong("Resolve: got %v, want %v", err, want)
 	case err == nil && (h.model.state != o.state || o.state == "done" && h.model.result != "p"+o.result):
-		h.wrong("it is resolved as %q, and %q", o.state, h.model.text())
+		h.wrong("resolved as %q: got the record %q, want that state and result", o.state, h.model.text())
 	}
 }
 
@@ -33,7 +33,7 @@ func (h *story) forget(t *testing.T) {
 	t.Helper()
 	had := h.model.state != ""
 	if got, err := h.guards[0].Forget(t.Context(), h.subject()); err != nil || got != had {
-		h.wrong("Forget: %v, %v", got, err)
+		h.wrong("Forget: got %t, %v, want %t", got, err, had)
 	}
 }
 
@@ -42,12 +42,12 @@ func (h *story) get(t *testing.T) {
 	h.reply = nil
 	got, err := h.guards[0].Get(t.Context(), h.subject())
 	if err != nil {
-		h.wrong("Get: %v", err)
+		h.wrong("Get: got %v, want no error", err)
 	}
 	m := &h.model
 	if m.state == "" {
 		if got != (idempotency.Record{}) {
-			h.wrong("Get: %+v", got)
+			h.wrong("Get: got %+v, want no record", got)
 		}
 		return
 	}
@@ -62,6 +62,6 @@ func (h *story) get(t *testing.T) {
 		Expires: time.Duration(parts[3].(int64)) * time.Millisecond,
 	}
 	if got != want {
-		h.wrong("Get: %+v, not %+v", got, want)
+		h.wrong("Get: got %+v, want %+v", got, want)
 	}
 }

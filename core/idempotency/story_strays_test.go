@@ -32,7 +32,7 @@ func (h *story) send(t *testing.T, e event) {
 		args = append(args, word)
 	}
 	if err := h.Process(t.Context(), redis.NewCmd(t.Context(), args...)); err != nil {
-		h.wrong("%v: %w", e, err)
+		h.wrong("%v: got the error %w, want none", e, err)
 	}
 }
 

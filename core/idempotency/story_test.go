@@ -93,7 +93,8 @@ func (h *story) outcome() found {
 func (h *story) reconcile(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 	h.asked++
 	if at, ok := idempotency.FromContext(ctx); !ok || at != c || c.Err() != nil || h.model.state != "asking" {
-		return idempotency.Unknown(), h.blame("it is asked while the record is %s: %v", h.model.state, c.Err())
+		return idempotency.Unknown(), h.blame("Reconcile was asked while the record is %s, with %v, "+
+			"want asking, its claim, and no error", h.model.state, c.Err())
 	}
 	return h.finds.Outcome, h.fails
 }

@@ -51,7 +51,7 @@ func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 		srv.Undone(t)
 		for _, g := range guards {
 			if s := g.Stats(); s.Begun != 0 || s.Failed+s.Canceled != 3 {
-				t.Errorf("%+v", s)
+				t.Errorf("got stats %+v, want none begun, and 3 failed or canceled", s)
 			}
 		}
 	})
@@ -77,7 +77,7 @@ func TestBeginOfAServerThatDiesIsUndone(t *testing.T) {
 			srv.Start(t)
 			since.Back()
 			if r, err := srv.Admin(t).Get(t.Context(), nameOf(prefix, "key")).Result(); err != nil {
-				t.Errorf("it kept nothing: %q, %v", r, err)
+				t.Errorf("the server kept %q, %v, want what it had granted", r, err)
 			}
 			opts.Budget = 5 * time.Second
 			isFree(t, guard(t, srv.Client(t), prefix, opts), "key")
@@ -102,7 +102,7 @@ func TestATakeOverThatNobodyHeardOfIsInDoubtAgain(t *testing.T) {
 			Reconcile: func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
 				asked++
 				if c.Attempt() != 2 {
-					t.Errorf("attempt %d", c.Attempt())
+					t.Errorf("Reconcile was asked at attempt %d, want 2", c.Attempt())
 				}
 				return idempotency.DoneWith([]byte("booked")), nil
 			},
@@ -114,7 +114,7 @@ func TestATakeOverThatNobodyHeardOfIsInDoubtAgain(t *testing.T) {
 		warm(t, other)
 		dead(t, admin, prefix, "key")
 		if _, err := g.Begin(t.Context(), "key", ""); !errors.Is(err, script.ErrMaybeExecuted) {
-			t.Fatal(err)
+			t.Fatalf("Begin: got %v, want %v", err, script.ErrMaybeExecuted)
 		}
 		for range 2 {
 			slow.Deliver(t)
@@ -124,7 +124,7 @@ func TestATakeOverThatNobodyHeardOfIsInDoubtAgain(t *testing.T) {
 			})
 		}
 		if asked != 0 {
-			t.Errorf("asked %d times", asked)
+			t.Errorf("Reconcile was asked %d times, want 0", asked)
 		}
 		replayed(t, other, "key", "", "booked")
 	})
@@ -152,7 +152,7 @@ func TestBeginThatOvertakesItsUndoIsUndone(t *testing.T) {
 		}
 		c := begin(t, other, "key", "")
 		if c.Attempt() != 1 || c.Complete(t.Context(), nil) != nil {
-			t.Errorf("attempt %d", c.Attempt())
+			t.Errorf("got attempt %d, want 1 and no error of Complete", c.Attempt())
 		}
 	})
 }
@@ -199,7 +199,7 @@ func TestBeginThatComesAfterTheEndIsUndone(t *testing.T) {
 				return err == nil && r.State == idempotency.Free
 			})
 			if c := begin(t, other, key, ""); c.Complete(t.Context(), nil) != nil {
-				t.Error("not completed")
+				t.Error("Complete failed, want no error")
 			}
 		}
 	})
@@ -219,17 +219,17 @@ func TestBeginIsAskedAgain(t *testing.T) {
 		client.Next(func() { time.Sleep(pause) })
 		c := begin(t, g, "key", "")
 		if c.Attempt() != 1 {
-			t.Errorf("attempt %d", c.Attempt())
+			t.Errorf("got attempt %d, want 1", c.Attempt())
 		}
 		rdb.Cut("refused")
 		<-c.Context().Done()
 		record := strings.Fields(m.Get(t.Context(), nameOf(prefix, "key")).Val())
 		ends, err := strconv.ParseInt(record[3], 10, 64)
 		if left := time.Until(time.UnixMilli(ends)); err != nil || left <= 0 {
-			t.Errorf("the lease was over before its holder knew: %v, %v", left, err)
+			t.Errorf("when its holder knew, the lease had %v left, %v, want some", left, err)
 		}
 		if !errors.Is(c.Err(), idempotency.ErrExpired) {
-			t.Error(c.Err())
+			t.Errorf("got the claim's error %v, want %v", c.Err(), idempotency.ErrExpired)
 		}
 	})
 }
@@ -248,13 +248,13 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 				warm(t, g)
 				rdb.AddHook(&redistest.SlowReply{For: sleep})
 				if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || !errors.Is(err, idempotency.ErrExpired) {
-					t.Errorf("%v, %v", run.Claim != nil, err)
+					t.Errorf("got a claim %t, %v, want none, and %v", run.Claim != nil, err, idempotency.ErrExpired)
 				}
 				if got := g.Stats(); got != (idempotency.Stats{Failed: 1}) {
-					t.Errorf("%+v", got)
+					t.Errorf("got stats %+v, want 1 failed and nothing else", got)
 				}
 				if r, err := g.Get(t.Context(), "key"); err != nil || r.State != idempotency.Free || r.Attempt != 0 {
-					t.Errorf("%+v, %v", r, err)
+					t.Errorf("got %+v, %v, want it free with 0 attempts", r, err)
 				}
 			})
 		})
@@ -280,10 +280,10 @@ func TestAnAbandonmentWhoseReplyIsLostAccusesNobody(t *testing.T) {
 			claim := begin(t, g, key, "")
 			between.Next(c.then)
 			if err := claim.Abandon(t.Context()); !errors.Is(err, c.want) || errors.Is(err, idempotency.ErrLost) {
-				t.Errorf("%s: %v", key, err)
+				t.Errorf("%s: got %v, want %v, and not %v", key, err, c.want, idempotency.ErrLost)
 			}
 			if s := g.Stats(); s.Overtaken != 0 || s.Lost != 0 {
-				t.Errorf("%s: %+v", key, s)
+				t.Errorf("%s: got stats %+v, want none overtaken or lost", key, s)
 			}
 		}
 	})
@@ -303,7 +303,7 @@ func TestCompleteIsAskedAgain(t *testing.T) {
 		}
 		replayed(t, g, "key", "", "result")
 		if s := g.Stats(); s.Completed != 1 || s.Flushed != 0 || s.Overtaken != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got stats %+v, want 1 completed, and none flushed or overtaken", s)
 		}
 	})
 }

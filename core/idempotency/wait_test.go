@@ -67,10 +67,10 @@ func TestWhatEndsInThisProcessIsLearntAtOnce(t *testing.T) {
 		began := time.Now()
 		wg.Wait()
 		if took := time.Since(began); took > soon {
-			t.Errorf("%s: learnt after %v", name, took)
+			t.Errorf("%s: all learnt after %v, want %v at most", name, took, soon)
 		}
 		if n := asked(t, admin); n > 3*waiters {
-			t.Errorf("%s: %d questions", name, n)
+			t.Errorf("%s: got %d questions, want %d at most", name, n, 3*waiters)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestNothingDoneWakesTheNext(t *testing.T) {
 	wg.Wait()
 	for want := range int64(cap(attempts)) {
 		if got := <-attempts; got != want+1 {
-			t.Errorf("attempt %d, not %d", got, want+1)
+			t.Errorf("got attempt %d, want %d", got, want+1)
 		}
 	}
 }
@@ -134,14 +134,14 @@ func TestWaitingCostsLittle(t *testing.T) {
 	redistest.Await(t, soon, "some questions of the one", func() bool { return asked(t, admin) >= waiters+rounds })
 	took := time.Since(began)
 	if n := asked(t, admin); n > waiters+rounds+int64(took/(brief/2)) {
-		t.Errorf("%d questions in %v", n, took)
+		t.Errorf("got %d questions in %v, want %d at most", n, took, waiters+rounds+int64(took/(brief/2)))
 	}
 	if err := c.Complete(t.Context(), []byte("result")); err != nil {
 		t.Error(err)
 	}
 	wg.Wait()
 	if s := g.Stats(); s.Replayed != waiters || s.InFlight != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got stats %+v, want %d replayed and none in flight", s, waiters)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestAnotherLeads(t *testing.T) {
 				ended := time.Now()
 				others.Wait()
 				if took := time.Since(ended); took > brief {
-					t.Errorf("learnt after %v", took)
+					t.Errorf("all learnt after %v, want %v at most", took, brief)
 				}
 			})
 		})
@@ -200,10 +200,10 @@ func TestWhoWaitsInVainIsToldSo(t *testing.T) {
 			}
 			wg.Wait()
 			if took := time.Since(began); took < wait || took > wait+5*time.Second+stood() {
-				t.Errorf("told after %v", took)
+				t.Errorf("told after %v, want %v to %v", took, wait, wait+5*time.Second+stood())
 			}
 			if s := g.Stats(); s.InFlight != 5 || s.Begun != 1 {
-				t.Errorf("%+v", s)
+				t.Errorf("got stats %+v, want 5 in flight and 1 begun", s)
 			}
 			if err := c.Abandon(t.Context()); err != nil {
 				t.Error(err)
@@ -225,6 +225,6 @@ func TestWhoWaitsTakesOver(t *testing.T) {
 	run, err := g.Await(t.Context(), "key", "")
 	c := run.Claim
 	if err != nil || c.Attempt() != 2 || c.Complete(t.Context(), nil) != nil {
-		t.Fatalf("%v, %v", c, err)
+		t.Fatalf("got %+v, %v, want attempt 2 and no error of Complete", run, err)
 	}
 }

@@ -24,7 +24,7 @@ func TestWithWait(t *testing.T) {
 		}
 		claim := begin(t, g, "key", "")
 		if !claim.By(waiting) || !claim.By(g) || claim.By(nil) {
-			t.Error("a claim is by the guard and those made of it, and by no other")
+			t.Error("claim.By: got another answer, want true for the guard and those made of it, and false for nil")
 		}
 		for of, want := range map[*idempotency.Guard]time.Duration{g: time.Minute, waiting: wait} {
 			began := time.Now()
