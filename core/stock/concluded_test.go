@@ -32,7 +32,8 @@ func TestConcluded(t *testing.T) {
 			}
 		}
 		if r.Concluded() != c.want || r.Confirmed() != c.hasSold {
-			t.Errorf("%s: %t, confirmed %t", name, r.Concluded(), r.Confirmed())
+			t.Errorf("%s: got concluded %t, confirmed %t, want %t, %t",
+				name, r.Concluded(), r.Confirmed(), c.want, c.hasSold)
 		}
 	}
 }

@@ -58,7 +58,8 @@ func TestRoundTrips(t *testing.T) {
 		}
 		stats := redistest.CommandStats(t, admin)
 		if got := stats["evalsha"].Calls; got != n*c.trips || stats["eval"].Calls+stats["script|load"].Calls != 0 {
-			t.Errorf("%s: %d calls for %d buyers: %v", c.name, got, n, stats)
+			t.Errorf("%s: got %d calls for %d buyers, want %d and no scripts sent: %v",
+				c.name, got, n, n*c.trips, stats)
 		}
 	}
 }
@@ -84,7 +85,7 @@ func TestMemoryOfABuyer(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes a buyer", name, took/n)
 		if took > c.most*n {
-			t.Errorf("%s: %d bytes a buyer, to be at most %d", name, took/n, c.most)
+			t.Errorf("%s: got %d bytes a buyer, want %d at most", name, took/n, c.most)
 		}
 	}
 }

@@ -36,10 +36,10 @@ func TestWhatIsSoldAtOnceIsNotLost(t *testing.T) {
 		all.Wait()
 		_, err := s.Reserve(t.Context(), "item", "late", "1", atOnce)
 		if !errors.Is(err, script.ErrNotExecuted) || !strings.Contains(err.Error(), "in doubt") {
-			t.Errorf("one more: %v", err)
+			t.Errorf("one more: got %v, want %v: too many are in doubt", err, script.ErrNotExecuted)
 		}
 		if n := s.Stats(); n.Undoing != calls || n.Lapsing != 0 || n.Failed != calls+1 {
-			t.Errorf("%+v", n)
+			t.Errorf("got stats %+v, want %d undoing, none lapsing and %d failed", n, calls, calls+1)
 		}
 		for range slow.Waiting() {
 			slow.Deliver(t)
@@ -81,12 +81,12 @@ func TestALateConfirmIsNotLost(t *testing.T) {
 		lapse(t, admin, nameOf(prefix, "item"), 1, 1)
 		bob := reserve(t, other, "item", "bob", "1", atOnce)
 		if err := confirm(ann); !errors.Is(err, stock.ErrLapsed) {
-			t.Fatal(err)
+			t.Fatalf("Confirm of what has lapsed: got %v, want %v", err, stock.ErrLapsed)
 		}
 		key := nameOf(prefix, "item")
 		admin.HSet(ctx, key, "left", "many")
 		if err := confirm(ben); !errors.Is(err, stock.ErrDisagrees) {
-			t.Fatal(err)
+			t.Fatalf("Confirm of an item that was edited: got %v, want %v", err, stock.ErrDisagrees)
 		}
 		admin.HSet(ctx, key, "left", 0)
 		if err := errors.Join(ben.Confirm(ctx), ben.Cancel(ctx), bob.Cancel(ctx)); err != nil {
@@ -128,13 +128,13 @@ func TestCancelsOfAnOutageAreNotLost(t *testing.T) {
 	for _, r := range own {
 		all.Go(func() {
 			if err := r.Cancel(t.Context()); !isScripts(err) {
-				t.Error(err)
+				t.Errorf("Cancel without Redis: got %v, want an error of a script", err)
 			}
 		})
 	}
 	all.Wait()
 	if got := s.Stats(); got.Concluding != n || got.Dropped != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got stats %+v, want %d concluding and none dropped", got, n)
 	}
 	rdb.Mend()
 	redistest.Await(t, time.Minute, "all to be given back", func() bool {

@@ -55,7 +55,7 @@ func TestWhatIsGoneIsNotSold(t *testing.T) {
 			}
 			for call, err := range asks(t, s, name, held) {
 				if !errors.Is(err, stock.ErrUnknown) {
-					t.Errorf("%s, %s: %v", item, call, err)
+					t.Errorf("%s, %s: got %v, want %v", item, call, err, stock.ErrUnknown)
 				}
 			}
 			open(t, s, name, 1) // as something new
@@ -83,7 +83,7 @@ func TestEvictedItem(t *testing.T) {
 	}
 	for call, err := range asks(t, s, "item", held) {
 		if !errors.Is(err, stock.ErrUnknown) {
-			t.Errorf("%s: %v", call, err)
+			t.Errorf("%s: got %v, want %v", call, err, stock.ErrUnknown)
 		}
 	}
 }
@@ -114,13 +114,13 @@ func TestWhatDisagreesIsNotSold(t *testing.T) {
 			for call, err := range asks(t, s, item, held) {
 				whole := e[0] == "until" || call != "Renew" && call != "Buyers"
 				if whole && !errors.Is(err, stock.ErrDisagrees) {
-					t.Errorf("%s is %q, %s: %v", e[0], e[1], call, err)
+					t.Errorf("%s is %q, %s: got %v, want %v", e[0], e[1], call, err, stock.ErrDisagrees)
 				}
 			}
 			after := admin.HGetAll(ctx, key).Val()
 			for _, field := range []string{"units", "left", "held", "sold", "until"} {
 				if before[field] != after[field] {
-					t.Errorf("%s is %q: %v, and then %v", e[0], e[1], before, after)
+					t.Errorf("%s is %q: got %v, want %v as before", e[0], e[1], after, before)
 				}
 			}
 		}
@@ -146,7 +146,7 @@ func TestEditedReservation(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r, err := s.Reserve(ctx, item, "bob", "1", atOnce); r != nil || !errors.Is(err, stock.ErrSoldOut) && !errors.Is(err, stock.ErrDisagrees) {
-				t.Errorf("%v: Reserve of another: %v", e, err)
+				t.Errorf("%v: Reserve of another: got %v, want %v or %v", e, err, stock.ErrSoldOut, stock.ErrDisagrees)
 			}
 			switch {
 			case e[0] == "first", e[0] == "last":
@@ -158,23 +158,23 @@ func TestEditedReservation(t *testing.T) {
 				reserve(t, s, item, "ann", "1", &stock.ReserveOptions{Quantity: 2})
 			}
 			if err := held.Confirm(ctx); err != nil && !errors.Is(err, stock.ErrDisagrees) && !errors.Is(err, stock.ErrQuantity) {
-				t.Errorf("%v: Confirm: %v", e, err)
+				t.Errorf("%v: Confirm: got %v, want no error, %v or %v", e, err, stock.ErrDisagrees, stock.ErrQuantity)
 			}
 			if vals := admin.HMGet(ctx, nameOf(prefix, item), "left").Val(); vals[0] != "0" {
-				t.Errorf("%v: %v are left", e, vals[0])
+				t.Errorf("%v: %v are left, want 0", e, vals[0])
 			}
 		}
 		if err := admin.Set(ctx, nameOf(prefix, "string"), "5", time.Hour).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Reserve(ctx, "string", "ann", "1", nil); !isScripts(err) {
-			t.Errorf("of a string: %v", err)
+			t.Errorf("Reserve of a string: got %v, want an error of a script", err)
 		}
 		if err := admin.HSet(ctx, nameOf(prefix, "hash"), "a", "b").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Open(ctx, "hash", 5, time.Now().Add(time.Hour)); !errors.Is(err, stock.ErrDisagrees) {
-			t.Errorf("Open of another's hash: %v", err)
+			t.Errorf("Open of another's hash: got %v, want %v", err, stock.ErrDisagrees)
 		}
 		admin.Del(ctx, nameOf(prefix, "hash"))
 	})
@@ -206,7 +206,7 @@ func TestEditedCounts(t *testing.T) {
 			before := admin.HGetAll(ctx, key).Val()
 			refused(t, s, item, "ann", "1", c.again, stock.ErrDisagrees)
 			if after := admin.HGetAll(ctx, key).Val(); !maps.Equal(before, after) {
-				t.Errorf("%s: %v, and then %v", item, before, after)
+				t.Errorf("%s: got %v, want %v as before", item, after, before)
 			}
 		}
 	})
@@ -253,10 +253,10 @@ func TestTimeToLiveIsHealed(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := do(item, ann); err != nil {
-					t.Errorf("%s: %v", item, err)
+					t.Errorf("%s: got %v, want no error", item, err)
 				}
 				if ttl := admin.PTTL(ctx, key).Val(); ttl <= 0 || ttl > time.Hour+time.Second {
-					t.Errorf("%s lives for %v", item, ttl)
+					t.Errorf("%s: got %v to live, want up to %v", item, ttl, time.Hour+time.Second)
 				}
 			}
 		}
@@ -278,10 +278,10 @@ func TestOpenReplacesNothingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			if opened, err := s.Open(ctx, item, 1, time.Now().Add(time.Hour)); opened || !errors.Is(err, stock.ErrDisagrees) {
-				t.Errorf("until is %q: %t, %v", until, opened, err)
+				t.Errorf("until is %q: got opened %t, %v, want false and %v", until, opened, err, stock.ErrDisagrees)
 			}
 			if sold := admin.HMGet(ctx, nameOf(prefix, item), "sold").Val(); sold[0] != "1" {
-				t.Errorf("until is %q: %v is sold", until, sold[0])
+				t.Errorf("until is %q: got %v sold, want 1", until, sold[0])
 			}
 		}
 	})

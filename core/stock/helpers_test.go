@@ -34,7 +34,7 @@ func newStock(tb testing.TB, rdb script.Client, prefix string, opts *stock.Optio
 func open(tb testing.TB, s *stock.Stock, item string, units int64) {
 	tb.Helper()
 	if opened, err := s.Open(tb.Context(), item, units, time.Now().Add(time.Hour)); !opened || err != nil {
-		tb.Fatalf("Open of %s: %v, %v", item, opened, err)
+		tb.Fatalf("Open of %s: got %t, %v, want true and no error", item, opened, err)
 	}
 }
 
@@ -42,7 +42,7 @@ func reserve(tb testing.TB, s *stock.Stock, item, buyer, id string, opts *stock.
 	tb.Helper()
 	r, err := s.Reserve(tb.Context(), item, buyer, id, opts)
 	if err != nil {
-		tb.Fatalf("Reserve of %s by %s as %s: %v", item, buyer, id, err)
+		tb.Fatalf("Reserve of %s by %s as %s: got %v, want no error", item, buyer, id, err)
 	}
 	return r
 }
@@ -50,7 +50,7 @@ func reserve(tb testing.TB, s *stock.Stock, item, buyer, id string, opts *stock.
 func refused(tb testing.TB, s *stock.Stock, item, buyer, id string, opts *stock.ReserveOptions, want error) {
 	tb.Helper()
 	if r, err := s.Reserve(tb.Context(), item, buyer, id, opts); r != nil || !errors.Is(err, want) {
-		tb.Errorf("Reserve of %s by %s as %s: %v, not %v", item, buyer, id, err, want)
+		tb.Errorf("Reserve of %s by %s as %s: got %v, want no reservation and %v", item, buyer, id, err, want)
 	}
 }
 
@@ -59,7 +59,7 @@ func counts(tb testing.TB, s *stock.Stock, item string, left, held, sold int64) 
 	tb.Helper()
 	l, err := s.Left(tb.Context(), item)
 	if err != nil || l.Left != left || l.Held != held || l.Sold != sold || l.Units != left+held+sold {
-		tb.Errorf("%s: %+v, %v; not %d left, %d held and %d sold", item, l, err, left, held, sold)
+		tb.Errorf("%s: got %+v, %v, want %d left, %d held and %d sold", item, l, err, left, held, sold)
 	}
 }
 

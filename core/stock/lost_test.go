@@ -43,14 +43,15 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 			before := proxy.Lost()
 			proxy.Lose(fault, 1, "evalsha")
 			if err := call(); err != nil || proxy.Lost() != before+1 {
-				t.Errorf("%s, %s: %v, with %d replies lost", how, what, err, proxy.Lost()-before)
+				t.Errorf("%s, %s: got %v, with %d replies lost, want no error, with one lost",
+					how, what, err, proxy.Lost()-before)
 			}
 		}
 		ctx := t.Context()
 		lost("Open", func() error {
 			opened, err := s.Open(ctx, "item", 3, time.Now().Add(time.Hour))
 			if !opened {
-				t.Errorf("%s: it was opened by this call", how)
+				t.Errorf("%s: got opened false, want it opened by this call", how)
 			}
 			return err
 		})
@@ -60,7 +61,7 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 		lost("Reserve", func() (err error) { ann, err = s.Reserve(ctx, "item", "ann", "1", nil); return err })
 		lost("Reserve at once", func() (err error) { bob, err = s.Reserve(ctx, "item", "bob", "1", atOnce); return err })
 		if ann.Again() || bob.Again() {
-			t.Errorf("%s: they were asked for once", how)
+			t.Errorf("%s: got reservations that were asked for before, want them asked for once", how)
 		}
 		counts(t, s, "item", 3, 1, 1)
 		lost("Renew", func() error { return ann.Renew(ctx) })
@@ -70,7 +71,7 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 		counts(t, s, "item", 4, 0, 1)
 		lost("Left", func() error { _, err := s.Left(ctx, "item"); return err })
 		if n := s.Stats(); n.Failed+n.Unconfirmed != 0 || n.Cancelled != 1 || n.Confirmed != 1 {
-			t.Errorf("%s: %+v", how, n)
+			t.Errorf("%s: got stats %+v, want none failed or unconfirmed, 1 cancelled and 1 confirmed", how, n)
 		}
 	}
 }
@@ -96,7 +97,7 @@ func TestReserveInAStoppedServerIsUndone(t *testing.T) {
 			calls[buyer] = func(ctx context.Context) error {
 				r, err := s.Reserve(ctx, "item", buyer, "1", &stock.ReserveOptions{Confirm: i%2 == 0})
 				if r != nil {
-					t.Errorf("%s has a reservation", buyer)
+					t.Errorf("%s has a reservation, want none", buyer)
 				}
 				return err
 			}
@@ -109,7 +110,7 @@ func TestReserveInAStoppedServerIsUndone(t *testing.T) {
 		})
 		srv.Undone(t)
 		if n := s.Stats(); n.Reserved != 0 || n.Failed+n.Canceled != 8 {
-			t.Errorf("%+v", n)
+			t.Errorf("got stats %+v, want none reserved, and 8 failed or canceled", n)
 		}
 		if err := kept.Cancel(ctx); err != nil {
 			t.Error(err)
@@ -143,7 +144,7 @@ func TestALateReserveIsUndone(t *testing.T) {
 			slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: reserveSHA, Most: 1000}
 			s := newStock(t, slow, prefix, &stock.Options{Budget: 3 * time.Second})
 			if r, err := s.Reserve(ctx, "item", "ann", "1", opts); r != nil || !errors.Is(err, script.ErrMaybeExecuted) {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: got %v, want no reservation and %v", name, err, script.ErrMaybeExecuted)
 			}
 			for range 3 {
 				slow.Deliver(t)
@@ -186,7 +187,7 @@ func TestALateConfirmIsUndone(t *testing.T) {
 		bob := reserve(t, other, "item", "bob", "1", atOnce)
 		slow.Most = 1
 		if err := ann.Confirm(ctx); !errors.Is(err, stock.ErrLapsed) {
-			t.Fatal(err)
+			t.Fatalf("Confirm of what has lapsed: got %v, want %v", err, stock.ErrLapsed)
 		}
 		if err := bob.Cancel(ctx); err != nil {
 			t.Fatal(err)
@@ -226,17 +227,18 @@ func TestWhatIsConcludedUnheardIsConcluded(t *testing.T) {
 				func() error { return all[2].Cancel(ctx) },
 			} {
 				if err := call(); !isScripts(err) {
-					t.Errorf("%d: %v", i, err)
+					t.Errorf("conclusion %d without Redis: got %v, want an error of a script", i, err)
 				}
 			}
 			if err := all[1].Confirm(ctx); !errors.Is(err, stock.ErrCancelled) {
-				t.Errorf("Confirm behind a Cancel: %v", err)
+				t.Errorf("Confirm behind a Cancel: got %v, want %v", err, stock.ErrCancelled)
 			}
 			rdb.Mend()
 			redistest.Await(t, time.Minute, "all to be concluded", func() bool { return s.Stats().Concluding == 0 })
 			counts(t, other, "item", 8, 0, 2)
 			if n := s.Stats(); n.Concluded != 3 || n.Unconfirmed != 3 || !all[0].Confirmed() {
-				t.Errorf("%+v", n)
+				t.Errorf("got stats %+v, and the first confirmed %t, want 3 concluded, 3 unconfirmed, and true",
+					n, all[0].Confirmed())
 			}
 
 			rdb.Cut(how)
@@ -246,7 +248,7 @@ func TestWhatIsConcludedUnheardIsConcluded(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := mine.Confirm(ctx); !isScripts(err) {
-				t.Error(err)
+				t.Errorf("Confirm without Redis: got %v, want an error of a script", err)
 			}
 			rdb.Mend()
 			if err := mine.Cancel(ctx); err != nil {
@@ -281,7 +283,7 @@ func TestAServerThatDiesBehindAGrant(t *testing.T) {
 	}
 	dying.Next(func() { srv.Stop(t) })
 	if r, err := s.Reserve(t.Context(), "item", "bob", "1", atOnce); r != nil || !isScripts(err) {
-		t.Fatalf("%v", err)
+		t.Fatalf("Reserve of a server that dies: got %v, want no reservation and an error of a script", err)
 	}
 	srv.Start(t)
 	since.Back()
@@ -313,7 +315,7 @@ func TestRenewEndsWithItsCaller(t *testing.T) {
 			t.Errorf("Renew beside a Confirm: got %v after %v, want the end of its context after %v", err, time.Since(began), left)
 		}
 		if err := <-confirmed; err == nil {
-			t.Error("Confirm has an answer of a server that is silent")
+			t.Error("Confirm of a server that is silent: got no error, want one")
 		}
 		rdb.Mend()
 		redistest.Await(t, time.Minute, "the confirmation", ann.Confirmed)

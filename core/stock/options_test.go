@@ -22,16 +22,16 @@ func TestFaultsOfOptions(t *testing.T) {
 	})
 	for _, part := range []string{"stock.New: ", "name is", "Budget is", "Lease is"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%q is not in %v", part, err)
+			t.Errorf("got the error %v, want %q in it", err, part)
 		}
 	}
 	for _, lease := range []time.Duration{stock.MinLease, stock.MaxLease, 0} {
 		s, err := stock.New(rdb, "name", &stock.Options{Lease: lease})
 		if err != nil || s.Name() != "name" {
-			t.Fatal(err)
+			t.Fatalf("a lease of %v: got %v, want a stock of the name \"name\"", lease, err)
 		}
 		if want := max(lease, stock.MinLease); lease != 0 && s.Lease() != want || lease == 0 && s.Lease() != stock.DefaultLease {
-			t.Errorf("the lease of %v is %v", lease, s.Lease())
+			t.Errorf("a lease of %v: got %v, want it as it is, or %v for 0", lease, s.Lease(), stock.DefaultLease)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestFaultsOfCalls(t *testing.T) {
 		opts := &stock.ReserveOptions{Quantity: n}
 		_, err := s.Reserve(ctx, item, buyer, id, opts)
 		if _, again := s.Resume(item, buyer, id, opts); !errors.Is(again, err) {
-			t.Errorf("Resume: %v, not %v", again, err)
+			t.Errorf("Resume: got %v, want %v as of Reserve", again, err)
 		}
 		return err
 	}
@@ -84,7 +84,7 @@ func TestFaultsOfCalls(t *testing.T) {
 		}(), context.Canceled},
 	} {
 		if !errors.Is(c.err, c.want) {
-			t.Errorf("%s: %v, not %v", name, c.err, c.want)
+			t.Errorf("%s: got %v, want %v", name, c.err, c.want)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestARingIsRefused(t *testing.T) {
 	for _, rdb := range []script.Client{ring, struct{ *redis.Ring }{ring}, &struct{ redis.UniversalClient }{ring}} {
 		_, err := stock.New(rdb, "test", nil)
 		if !errors.Is(err, script.ErrClient) || !strings.Contains(err.Error(), "rdb is a Ring") || !strings.Contains(err.Error(), "use a Client") {
-			t.Errorf("%T: %v", rdb, err)
+			t.Errorf("%T: got %v, want %v with a remedy", rdb, err, script.ErrClient)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func TestEightProcesses(t *testing.T) {
 	for range processes {
 		p := redistest.StartChild(t, "crowd", srv.Addr(), prefix, strconv.Itoa(redistest.Ops(10_000)))
 		if line := p.Line(t); line != "ready" {
-			t.Fatal(line)
+			t.Fatalf("the child said %q, want ready", line)
 		}
 		children = append(children, p)
 	}
@@ -110,7 +110,7 @@ func TestEightProcesses(t *testing.T) {
 	for _, p := range children {
 		line := p.Line(t)
 		for ; !strings.HasPrefix(line, "sold"); line = p.Line(t) {
-			t.Error(line)
+			t.Errorf("the child said %q, want its buyers", line)
 		}
 		for buyer := range strings.FieldsSeq(strings.TrimPrefix(line, "sold")) {
 			told[buyer] = true
@@ -123,10 +123,10 @@ func TestEightProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if buyers++; !b.Sold || b.Quantity != 1 || !told[b.Buyer] {
-			t.Errorf("%+v, told %t", b, told[b.Buyer])
+			t.Errorf("got the buyer %+v, told %t, want one unit that is sold, and true", b, told[b.Buyer])
 		}
 	}
 	if buyers != units || len(told) != units {
-		t.Errorf("%d buyers, of whom %d were told", buyers, len(told))
+		t.Errorf("got %d buyers and %d that were told, want %d of both", buyers, len(told), units)
 	}
 }

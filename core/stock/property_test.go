@@ -168,7 +168,7 @@ func (h *story) is(t *testing.T, what string, got, want any, err, wanted error) 
 	t.Helper()
 	h.told = append(h.told, fmt.Sprintf("%s: %v, %v", what, got, err))
 	if got != want || !errors.Is(err, wanted) || wanted == nil && err != nil {
-		t.Errorf("%s: %v, %v, not %v, %v", what, got, err, want, wanted)
+		t.Errorf("%s: got %v, %v, want %v, %v", what, got, err, want, wanted)
 	}
 	name := "<nil>"
 	switch {
@@ -208,7 +208,7 @@ func (h *story) reserve(t *testing.T) {
 	h.is(t, "Reserve", r.Reservation != nil, want == nil, err, want)
 	if want == nil && err == nil {
 		if r.Again() != again || r.Confirmed() != sold {
-			t.Errorf("again %t, sold %t, not %t, %t", r.Again(), r.Confirmed(), again, sold)
+			t.Errorf("Reserve: got again %t, sold %t, want %t, %t", r.Again(), r.Confirmed(), again, sold)
 		}
 		if again {
 			h.seen["Reserve: again"]++
@@ -342,7 +342,7 @@ func (h *story) unheard(t *testing.T) {
 	err = call()
 	h.rdb.loses(0)
 	if err == nil {
-		t.Errorf("%s: nobody answered, and it says nothing", what)
+		t.Errorf("%s without an answer: got no error, want one", what)
 	}
 	left(t, h.deaf)
 	h.seen["unheard "+what]++
@@ -374,16 +374,17 @@ func (h *story) buyers(t *testing.T, item string) {
 	}
 	for b, err := range h.stock().Buyers(t.Context(), item) {
 		if err != nil {
-			t.Errorf("Buyers: %v", err)
+			t.Errorf("Buyers: got %v, want no error", err)
 		}
 		got[b.Buyer] = fmt.Sprint(b.ID, b.Quantity, b.Sold)
 		if b.Sold != (b.Lease == 0) || b.Lease < 0 || b.Lease > leaseHours*time.Hour {
-			t.Errorf("%s has it for %v", b.Buyer, b.Lease)
+			t.Errorf("%s has it for %v, want a lease up to %v, or none if it is sold",
+				b.Buyer, b.Lease, leaseHours*time.Hour)
 		}
 	}
 	h.is(t, "Buyers", 0, 0, nil, nil)
 	if !maps.Equal(got, want) {
-		t.Errorf("the buyers of %s are %v, not %v", item, got, want)
+		t.Errorf("the buyers of %s are %v, want %v", item, got, want)
 	}
 }
 
@@ -410,7 +411,8 @@ func (h *story) adds(t *testing.T) {
 		s := h.model.at(item)
 		sold := s.units - s.left - s.held()
 		if n[0] != s.units || n[1]+n[2]+n[3] != s.units || n[3] != sold || n[1] < 0 || n[1] > s.left {
-			t.Errorf("%s has %v units, left, held and sold; the model %d, %d, %d, %d", item, n, s.units, s.left, s.held(), sold)
+			t.Errorf("%s: got %v units, left, held and sold, want %d, %d, %d, %d of the model",
+				item, n, s.units, s.left, s.held(), sold)
 		}
 	}
 }
@@ -423,7 +425,7 @@ func (h *story) end(t *testing.T) {
 		h.left(t, item)
 		h.buyers(t, item)
 		if ttl := h.place.admin.PTTL(t.Context(), nameOf(h.prefix, item)).Val(); ttl <= 0 || ttl > 301*24*time.Hour {
-			t.Errorf("%s lives for %v", item, ttl)
+			t.Errorf("%s: got %v to live, want up to %v", item, ttl, 301*24*time.Hour)
 		}
 	}
 	for _, r := range h.all {

@@ -41,11 +41,11 @@ func TestFullServer(t *testing.T) {
 	memory("1")
 	for _, opts := range []*stock.ReserveOptions{nil, atOnce} {
 		if r, err := s.Reserve(ctx, "item", "eve", "1", opts); r != nil || !errors.Is(err, script.ErrNotExecuted) {
-			t.Errorf("Reserve: %v", err)
+			t.Errorf("Reserve without memory: got %v, want no reservation and %v", err, script.ErrNotExecuted)
 		}
 	}
 	if _, err := s.Open(ctx, "other", 1, time.Now().Add(time.Hour)); !errors.Is(err, script.ErrNotExecuted) {
-		t.Errorf("Open: %v", err)
+		t.Errorf("Open without memory: got %v, want %v", err, script.ErrNotExecuted)
 	}
 	counts(t, s, "item", 5, 3, 1)
 	refused(t, s, "item", "ann", "2", nil, stock.ErrYours)
@@ -70,7 +70,7 @@ func TestAnItemIsHashed(t *testing.T) {
 	s := newStock(t, srv.Client(t), prefix, nil)
 	open(t, s, "item", 1)
 	if got := srv.Admin(t).ObjectEncoding(t.Context(), nameOf(prefix, "item")).Val(); got != "hashtable" {
-		t.Errorf("it is a %s", got)
+		t.Errorf("got the encoding %s, want hashtable", got)
 	}
 }
 
@@ -88,17 +88,17 @@ func TestAnItemMovesWithItsSlot(t *testing.T) {
 	sales := func(item, when string) {
 		t.Helper()
 		if err := reserve(t, s, item, "ann"+when, "1", nil).Confirm(ctx); err != nil {
-			t.Errorf("%s: %v", when, err)
+			t.Errorf("%s: Confirm: got %v, want no error", when, err)
 		}
 		if err := reserve(t, s, item, "bob"+when, "1", atOnce).Cancel(ctx); err != nil {
-			t.Errorf("%s: %v", when, err)
+			t.Errorf("%s: Cancel: got %v, want no error", when, err)
 		}
 		if err := reserve(t, s, item, "cid"+when, "1", nil).Renew(ctx); err != nil {
-			t.Errorf("%s: %v", when, err)
+			t.Errorf("%s: Renew: got %v, want no error", when, err)
 		}
 		for _, err := range s.Buyers(ctx, item) {
 			if err != nil {
-				t.Errorf("%s: %v", when, err)
+				t.Errorf("%s: Buyers: got %v, want no error", when, err)
 			}
 		}
 	}
@@ -177,7 +177,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 				before := admin.HGetAll(ctx, key).Val()
 				check := func(n int) {
 					if after := admin.HGetAll(ctx, key).Val(); fmt.Sprint(after) != fmt.Sprint(before) {
-						t.Errorf("%s: command %d failed and left %v", where, n, after)
+						t.Errorf("%s: command %d failed and left %v, want %v", where, n, after, before)
 					}
 				}
 				attempt := redistest.Attempt{Source: script.FromFS(lua.FS, c.file).Source(), Keys: []string{key}, Args: c.args}
@@ -188,7 +188,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	admin.Del(ctx, key)
 	files, err := filepath.Glob("../../lua/stock_*.lua")
 	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+		t.Fatalf("got the files %q, %v, want the scripts of stock", files, err)
 	}
 	for _, file := range files {
 		if !seen[filepath.Base(file)] {
@@ -241,13 +241,13 @@ func TestWithoutEval(t *testing.T) {
 	for name, call := range everything(s) {
 		srv.LoadScripts(t)
 		if err := call(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want no error", name, err)
 		}
 		if err := srv.Admin(t).ScriptFlush(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if err := call(t.Context()); !errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'") {
-			t.Errorf("%s without its script: %v", name, err)
+			t.Errorf("%s without its script: got %v, want %v that names eval", name, err, script.ErrConfiguration)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
 			all = errors.Join(all, call(t.Context()))
 		}
 		if all == nil || !strings.Contains(all.Error(), "script: ") {
-			t.Errorf("nothing fails without %s: %v", right, all)
+			t.Errorf("without %s: got %v, want an error of a script", right, all)
 		}
 		srv.Admin(t).FlushAll(t.Context())
 	}

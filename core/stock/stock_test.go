@@ -32,13 +32,15 @@ func TestASale(t *testing.T) {
 		refused(t, s, "phone", "ann", "2", nil, stock.ErrYours)
 		again := reserve(t, s, "phone", "ann", "1", nil)
 		if ann.Again() || !again.Again() || ann.Confirmed() || ann.Err() != nil {
-			t.Errorf("%+v, %+v", ann.Again(), again.Again())
+			t.Errorf("got again %t, %t, confirmed %t, the error %v, want false, true, false and none",
+				ann.Again(), again.Again(), ann.Confirmed(), ann.Err())
 		}
 		counts(t, s, "phone", 2, 1, 0)
 
 		bob := reserve(t, s, "phone", "bob", "1", atOnce)
 		if !bob.Confirmed() || bob.Err() != nil || bob.Confirm(ctx) != nil {
-			t.Error("bob's is not sold")
+			t.Errorf("bob's: got confirmed %t, the error %v, want true, none, and no error of Confirm",
+				bob.Confirmed(), bob.Err())
 		}
 		counts(t, s, "phone", 1, 1, 1)
 		refused(t, s, "phone", "cid", "1", &stock.ReserveOptions{Quantity: 2}, stock.ErrSoldOut)
@@ -56,7 +58,7 @@ func TestASale(t *testing.T) {
 		}
 		counts(t, s, "phone", 1, 0, 2)
 		if err := cid.Confirm(ctx); !errors.Is(err, stock.ErrCancelled) {
-			t.Errorf("Confirm of what is cancelled: %v", err)
+			t.Errorf("Confirm of what is cancelled: got %v, want %v", err, stock.ErrCancelled)
 		}
 		dan := reserve(t, s, "phone", "dan", "1", atOnce)
 		counts(t, s, "phone", 0, 0, 3)
@@ -80,18 +82,18 @@ func TestASale(t *testing.T) {
 		}
 		slices.Sort(names)
 		if got := strings.Join(names, " "); got != "{ann 1 1 true 0s} {bob 1 1 true 0s}" {
-			t.Errorf("the buyers are %s", got)
+			t.Errorf("got the buyers %s, want ann and bob with one phone each, sold", got)
 		}
 		if opened, err := s.Open(ctx, "phone", 9, time.Now().Add(time.Hour)); opened || err != nil {
-			t.Errorf("it was opened twice: %v, %v", opened, err)
+			t.Errorf("Open of what is open: got %t, %v, want false and no error", opened, err)
 		}
 		counts(t, s, "phone", 5, 0, 2)
 		if there, err := s.Forget(ctx, "phone"); !there || err != nil {
-			t.Error(there, err)
+			t.Errorf("Forget: got %t, %v, want true and no error", there, err)
 		}
 		refused(t, s, "phone", "ann", "1", nil, stock.ErrUnknown)
 		if err := ann.Cancel(ctx); !errors.Is(err, stock.ErrUnknown) {
-			t.Errorf("Cancel of what is gone: %v", err)
+			t.Errorf("Cancel of what is gone: got %v, want %v", err, stock.ErrUnknown)
 		}
 	})
 }
@@ -114,28 +116,29 @@ func TestALapse(t *testing.T) {
 		time.Sleep(stock.DefaultLease / 3)
 		counts(t, s, "item", 2, 2, 0)
 		if n := s.Stats(); n.Holding != 2 || n.Lapsed != 2 {
-			t.Errorf("%+v", n)
+			t.Errorf("got stats %+v, want 2 holding and 2 lapsed", n)
 		}
 		if !errors.Is(ann.Err(), stock.ErrLapsed) || !errors.Is(ann.Renew(ctx), stock.ErrLapsed) {
-			t.Errorf("%v, %v", ann.Err(), ann.Renew(ctx))
+			t.Errorf("what has lapsed: got %v, and of Renew %v, want %v of both",
+				ann.Err(), ann.Renew(ctx), stock.ErrLapsed)
 		}
 		reserve(t, s, "item", "dan", "1", atOnce)
 		for range 2 {
 			if err := ann.Confirm(ctx); err != nil || ann.Err() != nil {
-				t.Errorf("Confirm while there are units: %v, %v", err, ann.Err())
+				t.Errorf("Confirm while there are units: got %v, %v, want no error", err, ann.Err())
 			}
 			if err := bob.Confirm(ctx); !errors.Is(err, stock.ErrLapsed) || !errors.Is(bob.Err(), stock.ErrLapsed) {
-				t.Errorf("Confirm when there are none: %v, %v", err, bob.Err())
+				t.Errorf("Confirm when there are none: got %v, %v, want %v of both", err, bob.Err(), stock.ErrLapsed)
 			}
 		}
 		counts(t, s, "item", 0, 2, 2)
 		time.Sleep(stock.DefaultLease)
 		counts(t, s, "item", 1, 1, 2)
 		if err := bob.Confirm(ctx); !errors.Is(err, stock.ErrLapsed) {
-			t.Errorf("who was told that it has lapsed: %v", err)
+			t.Errorf("Confirm of what was said to have lapsed: got %v, want %v", err, stock.ErrLapsed)
 		}
 		if err := kept.Err(); err != nil {
-			t.Errorf("what is renewed: %v", err)
+			t.Errorf("what is renewed: got %v, want no error", err)
 		}
 		refused(t, s, "item", "ann", "2", nil, stock.ErrYours)
 		reserve(t, s, "item", "bob", "2", atOnce)
@@ -145,10 +148,10 @@ func TestALapse(t *testing.T) {
 		counts(t, s, "item", 0, 0, 4)
 		time.Sleep(2 * time.Hour)
 		if _, err := s.Left(ctx, "item"); !errors.Is(err, stock.ErrUnknown) {
-			t.Errorf("after until: %v", err)
+			t.Errorf("Left after until: got %v, want %v", err, stock.ErrUnknown)
 		}
 		if n := s.Stats(); n.Holding != 0 || n.Refused != 1 || n.Confirmed != 2 || n.AtOnce != 2 || n.Reserved != 6 {
-			t.Errorf("%+v", n)
+			t.Errorf("got stats %+v, want none holding, 1 refused, 2 confirmed, 2 at once and 6 reserved", n)
 		}
 	})
 }
@@ -178,7 +181,7 @@ func TestResume(t *testing.T) {
 		}
 		counts(t, s, "item", 3, 0, 2)
 		if err := errors.Join(ann.Renew(ctx), ann.Err(), ann.Confirm(ctx)); err != nil || !ann.Confirmed() {
-			t.Errorf("what another has confirmed: %v", err)
+			t.Errorf("what another has confirmed: got %v, confirmed %t, want no error and true", err, ann.Confirmed())
 		}
 		if err := resume("ann").Cancel(ctx); err != nil {
 			t.Error(err)
@@ -191,12 +194,12 @@ func TestResume(t *testing.T) {
 		}
 		counts(t, s, "item", 5, 0, 0)
 		if err := resume("cid").Confirm(ctx); err != nil {
-			t.Errorf("of what is there: %v", err)
+			t.Errorf("Confirm of what is left: got %v, want no error", err)
 		}
 		counts(t, s, "item", 3, 0, 2)
 		refused(t, s, "item", "cid", "1", nil, stock.ErrQuantity)
 		if err := resume("dan").Renew(ctx); !errors.Is(err, stock.ErrLapsed) {
-			t.Errorf("Renew of what is not there: %v", err)
+			t.Errorf("Renew of what is not there: got %v, want %v", err, stock.ErrLapsed)
 		}
 	})
 }
@@ -213,13 +216,13 @@ func TestEachCallHasAPart(t *testing.T) {
 				r := reserve(t, s, "item", "ann", "1", opts)
 				all = append(all, r)
 				if r.Again() != (i > 0) {
-					t.Errorf("the call %d: %t", i, r.Again())
+					t.Errorf("call %d: got again %t, want %t", i, r.Again(), i > 0)
 				}
 			}
 			for i, r := range []*stock.Reservation{all[1], all[0], all[3], all[2]} {
 				refused(t, s, "item", "bob", "1", opts, stock.ErrSoldOut)
 				if err := r.Cancel(context.Background()); err != nil {
-					t.Errorf("the call %d: %v", i, err)
+					t.Errorf("Cancel %d: got %v, want no error", i, err)
 				}
 			}
 			counts(t, s, "item", 1, 0, 0)
@@ -234,7 +237,7 @@ func TestMostUnits(t *testing.T) {
 		s := newStock(t, rdb, prefix, nil)
 		open(t, s, "item", stock.MaxUnits-1)
 		if err := s.Restock(t.Context(), "item", "two", 2); !errors.Is(err, stock.ErrUnits) {
-			t.Errorf("one too many: %v", err)
+			t.Errorf("one too many: got %v, want %v", err, stock.ErrUnits)
 		}
 		counts(t, s, "item", stock.MaxUnits-1, 0, 0)
 		if err := s.Restock(t.Context(), "item", "one", 1); err != nil {
@@ -295,7 +298,7 @@ func TestConfirmBesideEight(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := whole.Confirm(ctx); err != nil {
-				t.Errorf("the callback's Confirm: %v", err)
+				t.Errorf("the callback's Confirm: got %v, want no error", err)
 			}
 			for _, r := range append(all, reserve(t, s, item, "ann", "1", opts)) {
 				if err := r.Cancel(ctx); err != nil {

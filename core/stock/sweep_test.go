@@ -23,7 +23,7 @@ func lapse(t *testing.T, admin redis.UniversalClient, key string, place int, end
 	field := fmt.Sprint("q:", place)
 	entry, err := admin.HMGet(t.Context(), key, field).Result()
 	if err != nil || entry[0] == nil {
-		t.Fatal(field, entry, err)
+		t.Fatalf("got %v, %v in the field %s, want a lease", entry, err, field)
 	}
 	var was, lease, quantity int64
 	var buyer string
@@ -61,7 +61,7 @@ func TestManyLapse(t *testing.T) {
 		last := reserve(t, s, "item", "last", "1", nil)
 		counts(t, s, "item", int64(n)-sold-1, 1, sold)
 		if fields := admin.HLen(ctx, key).Val(); fields != 9+sold+2 {
-			t.Errorf("%d fields, for %d buyers and the last", fields, sold)
+			t.Errorf("got %d fields for %d buyers and the last, want %d", fields, sold, 9+sold+2)
 		}
 		if err := last.Confirm(ctx); err != nil {
 			t.Error(err)
@@ -93,14 +93,14 @@ func TestClockSetBack(t *testing.T) {
 		reserve(t, s, "item", "dan", "1", atOnce)
 		for b, err := range s.Buyers(ctx, "item") {
 			if err != nil || b.Lease > s.Lease() || !b.Sold && b.Lease < s.Lease()-time.Minute {
-				t.Errorf("%+v, %v", b, err)
+				t.Errorf("got the buyer %+v, %v, want a lease of about %v, or none if it is sold", b, err, s.Lease())
 			}
 		}
 		for _, place := range []int{1, 3} {
 			entry := admin.HMGet(ctx, key, fmt.Sprint("q:", place)).Val()[0]
 			var ends int64
 			if _, err := fmt.Sscan(fmt.Sprint(entry), &ends); err != nil || ends > time.Now().Add(s.Lease()+time.Second).UnixMilli() {
-				t.Errorf("in place %d there is %v", place, entry)
+				t.Errorf("in place %d there is %v, want an end within %v", place, entry, s.Lease()+time.Second)
 			}
 		}
 		refused(t, s, "item", "eve", "1", nil, stock.ErrSoldOut)
@@ -137,7 +137,7 @@ func TestClockSetBackUnderMany(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := ask(item); !errors.Is(err, stock.ErrSoldOut) {
-				t.Errorf("%s: %v", item, err)
+				t.Errorf("%s: got %v, want %v", item, err, stock.ErrSoldOut)
 			}
 			late := 0
 			for field, entry := range admin.HGetAll(ctx, key).Val() {
@@ -147,7 +147,7 @@ func TestClockSetBackUnderMany(t *testing.T) {
 				}
 			}
 			if late > 0 {
-				t.Errorf("%s: %d leases end later than they can", item, late)
+				t.Errorf("%s: %d leases end later than they can, want none", item, late)
 			}
 			counts(t, s, item, 0, n, 0)
 			for place := range n {
@@ -161,8 +161,8 @@ func TestClockSetBackUnderMany(t *testing.T) {
 	})
 }
 
-// TestALapseOfWhoHasAnother: what a buyer has bought since, when his record was
-// removed by hand, is not removed with the lease that he had before.
+// TestALapseOfWhoHasAnother: what a buyer has bought since, when the buyer's
+// record was removed by hand, is not removed with the lease from before.
 func TestALapseOfWhoHasAnother(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -175,7 +175,7 @@ func TestALapseOfWhoHasAnother(t *testing.T) {
 			own := reserve(t, s, item, "ann", "2", opts)
 			lapse(t, admin, key, 1, 1)
 			if l, err := s.Left(t.Context(), item); err != nil || l.Left != 2 || l.Held+l.Sold != 1 {
-				t.Errorf("%s: %+v, %v", item, l, err)
+				t.Errorf("%s: got %+v, %v, want 2 left, and 1 held or sold", item, l, err)
 			}
 			refused(t, s, item, "ann", "3", nil, stock.ErrYours)
 			if err := own.Cancel(t.Context()); err != nil {
@@ -217,7 +217,7 @@ func TestASweepEndsWithTheBudget(t *testing.T) {
 		reserve(t, other, item, "ann", "1", nil)
 		lapse(t, srv.Admin(t), nameOf(prefix, item), 1, 1)
 		if err := ask(item); !errors.Is(err, script.ErrNotExecuted) {
-			t.Errorf("%s: %v", item, err)
+			t.Errorf("%s: got %v, want %v", item, err, script.ErrNotExecuted)
 		}
 		counts(t, other, item, 1, 0, 0) // what was swept
 	}
@@ -235,7 +235,7 @@ func TestWhatCannotBeDeletedIsNotThere(t *testing.T) {
 			failing := strings.ReplaceAll(source, "pcall('HDEL'", "pcall('HDELX'")
 			n, err := admin.Eval(ctx, failing, []string{nameOf(prefix, item)}, args...).Int()
 			if err != nil || n < 0 || failing == source {
-				t.Errorf("%s: %d, %v", item, n, err)
+				t.Errorf("%s: a script that cannot delete: got %d, %v, want 0 at least, and no error", item, n, err)
 			}
 		}
 		for item, c := range map[string]struct {
@@ -261,12 +261,13 @@ func TestWhatCannotBeDeletedIsNotThere(t *testing.T) {
 			counts(t, s, item, 5-c.sold, 0, c.sold)
 			for range 2 {
 				if err := s.Sweep(ctx, nameOf(prefix, item)); err != nil {
-					t.Errorf("%s: %v", item, err)
+					t.Errorf("%s: Sweep: got %v, want no error", item, err)
 				}
 			}
 			counts(t, s, item, 5-c.sold, 0, c.sold)
 			if ann, err := s.Resume(item, "ann", "1", &stock.ReserveOptions{Quantity: 2}); err != nil || c.sold == 0 && !errors.Is(ann.Renew(ctx), stock.ErrLapsed) {
-				t.Errorf("%s: it is there yet: %v", item, err)
+				t.Errorf("%s: what has ended is there yet (Resume: %v), want %v of its Renew",
+					item, err, stock.ErrLapsed)
 			}
 			reserve(t, s, item, "ann", "1", &stock.ReserveOptions{Quantity: 2, Confirm: true})
 			counts(t, s, item, 3, 0, 2)
