@@ -61,7 +61,7 @@ func TestSenderIsNamed(t *testing.T) {
 	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
 	for sender, fine := range map[string]bool{"": false, "acme": true, "a.c": false, "12345678901234567890123": true, "123456789012345678901234": false} {
 		if _, err := callback.New(callback.StandardWebhooks(sender), g, demoVerify, (&shop{}).book, nil); (err == nil) != fine {
-			t.Errorf("%q: %v", sender, err)
+			t.Errorf("%q: got %v, want it accepted: %t", sender, err, fine)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestBatch(t *testing.T) {
 		}
 		s.once(t, 2)
 		if runs, _ := s.counts(); runs != 4 {
-			t.Errorf("%d runs, not 4", runs)
+			t.Errorf("got %d runs, want 4", runs)
 		}
 		s.mu.Lock()
 		s.handle = nil
@@ -83,7 +83,7 @@ func TestBatchWithARejection(t *testing.T) {
 			h := endpoint(t, p, guard(t, rdb, prefix+name, idempotency.Options{}), s, callback.Options{AckRejected: c.ack})
 			for range 2 {
 				if got := deliver(h, adyen(items...)); got != c.want(p) {
-					t.Errorf("%s: got %+v", name, got)
+					t.Errorf("%s: got %+v, want %+v", name, got, c.want(p))
 				}
 			}
 			s.once(t, c.booked)
@@ -96,6 +96,6 @@ func TestPayloadOfAnItem(t *testing.T) {
 	t.Parallel()
 	items, err := callback.Adyen().Items(nil, []byte(adyen(adyenOf("o1"), adyenOf("o2"))))
 	if err != nil || len(items) != 2 || string(items[0].Payload) != adyenOf("o1") || string(items[1].Payload) != adyenOf("o2") {
-		t.Errorf("%+v, %v", items, err)
+		t.Errorf("got %+v, %v, want two items, each with its own payload", items, err)
 	}
 }

@@ -40,7 +40,7 @@ func BenchmarkDelivery(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if got := deliver(h, c.form(), signature, c.sign); got.status != c.want {
-					b.Fatalf("%+v", got)
+					b.Fatalf("got %+v, want %d", got, c.want)
 				}
 			}
 			b.ReportMetric(float64(redistest.CommandStats(b, admin)["evalsha"].Usec)/float64(b.N), "server-µs/op")

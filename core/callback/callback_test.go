@@ -31,7 +31,8 @@ func TestLater(t *testing.T) {
 				}
 				c, _ := idempotency.FromContext(ctx)
 				if err := c.Renew(ctx); !errors.Is(err, idempotency.ErrLost) || ctx.Err() == nil {
-					t.Errorf("the claim is not lost: %v", err)
+					t.Errorf("Renew: got %v, and the context's error %v, want %v and an end",
+						err, ctx.Err(), idempotency.ErrLost)
 				}
 				return context.Cause(ctx)
 			},
@@ -48,7 +49,8 @@ func TestLater(t *testing.T) {
 				s.handle = nil
 				s.mu.Unlock()
 				if runs, bookings := s.counts(); runs != 2 || bookings != 0 || told < 2 {
-					t.Errorf("%d runs, %d bookings, %d errors told of", runs, bookings, told)
+					t.Errorf("got %d runs, %d bookings and %d errors told, want 2, 0 and 2 at least",
+						runs, bookings, told)
 				}
 				for range 2 {
 					deliver(h, alipayForm).is(t, p.Done)
@@ -81,14 +83,14 @@ func TestConcurrentDeliveries(t *testing.T) {
 				if got == of(p.Done) {
 					acked.Add(1)
 				} else if got != of(p.Later) {
-					t.Errorf("delivery %d: %+v", i, got)
+					t.Errorf("delivery %d: got %+v, want it done or to come later", i, got)
 				}
 			})
 		}
 		wg.Wait()
 		s.once(t, 1)
 		if acked.Load() != 1 || len(s.told) != 0 {
-			t.Errorf("%d are acknowledged; the hook heard %v", acked.Load(), s.told)
+			t.Errorf("got %d acknowledged, and the hook heard %v, want 1 and nothing", acked.Load(), s.told)
 		}
 	})
 }
@@ -106,10 +108,11 @@ func TestUnverified(t *testing.T) {
 	want.Status = 401
 	deliver(h, alipayForm, signature, "").is(t, want)
 	if asked := redistest.Asked(t, admin); len(asked) != 0 {
-		t.Errorf("Redis was asked: %v", asked)
+		t.Errorf("Redis was asked %v, want nothing", asked)
 	}
 	if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrUnverified) || !s.heard(errUnsigned) {
-		t.Errorf("%d runs; the hook heard %v", runs, s.told)
+		t.Errorf("got %d runs, and the hook heard %v, want 0, and %v with its reason",
+			runs, s.told, callback.ErrUnverified)
 	}
 	deliver(h, alipayForm).is(t, p.Done)
 	s.once(t, 1)
@@ -131,13 +134,14 @@ func TestRejected(t *testing.T) {
 				deliver(h, alipayForm).is(t, want)
 			}
 			if runs, bookings := s.counts(); runs != 1 || bookings != 0 || !s.heard(errBook) {
-				t.Errorf("%s: %d runs, %d bookings; the hook heard %v", name, runs, bookings, s.told)
+				t.Errorf("%s: got %d runs, %d bookings, and the hook heard %v, want 1, 0 and %v",
+					name, runs, bookings, s.told, errBook)
 			}
 		}
 	})
 }
 
-// A rejection of which nobody says why is one nonetheless.
+// A rejection without a reason is one nonetheless.
 func TestRejectNil(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -147,7 +151,7 @@ func TestRejectNil(t *testing.T) {
 		deliver(h, alipayForm).is(t, p.Refused)
 	}
 	if runs, bookings := s.counts(); runs != 1 || bookings != 0 {
-		t.Errorf("%d runs, %d bookings", runs, bookings)
+		t.Errorf("got %d runs and %d bookings, want 1 and 0", runs, bookings)
 	}
 }
 
@@ -170,7 +174,7 @@ func TestDeadline(t *testing.T) {
 		redistest.Await(t, time.Minute, "the hook to be told", func() bool { return s.heard(callback.ErrDeadline) })
 		close(finish)
 		if err := <-alive; err != nil {
-			t.Errorf("the handler's context had ended: %v", err)
+			t.Errorf("the handler's context has the error %v, want none", err)
 		}
 		redistest.Await(t, time.Minute, "the handler's end to be noted", func() bool { return g.Stats().Completed == 1 })
 		deliver(endpoint(t, callback.Alipay(), g, s, callback.Options{}), alipayForm).is(t, p.Done)

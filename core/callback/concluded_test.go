@@ -39,7 +39,7 @@ func TestHandlerConcludes(t *testing.T) {
 			h := endpoint(t, p, guard(t, rdb, prefix+name, idempotency.Options{}), s, callback.Options{AckRejected: true})
 			deliver(h, alipayForm).is(t, p.Later)
 			if !s.heard(idempotency.ErrConcluded) {
-				t.Errorf("%s: the hook heard %v", name, s.told)
+				t.Errorf("%s: the hook heard %v, want %v", name, s.told, idempotency.ErrConcluded)
 			}
 			want := p.Later
 			if c.runs == 1 {
@@ -47,7 +47,7 @@ func TestHandlerConcludes(t *testing.T) {
 			}
 			deliver(h, alipayForm).is(t, want)
 			if runs, _ := s.counts(); runs != c.runs {
-				t.Errorf("%s: %d runs", name, runs)
+				t.Errorf("%s: got %d runs, want %d", name, runs, c.runs)
 			}
 		}
 	})
@@ -94,7 +94,8 @@ func TestOperatorsResolve(t *testing.T) {
 				deliver(h, alipayForm).is(t, p.Later)
 			}
 			if runs, _ := s.counts(); runs != 1 || !s.heard(idempotency.ErrInDoubt) {
-				t.Errorf("%s: %d runs; the hook heard %v", name, runs, s.told)
+				t.Errorf("%s: got %d runs, and the hook heard %v, want 1 and %v",
+					name, runs, s.told, idempotency.ErrInDoubt)
 			}
 			s.handle = nil
 			if err := g.Resolve(t.Context(), alipayKey, c.outcome); err != nil {
@@ -104,7 +105,7 @@ func TestOperatorsResolve(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 			}
 			if runs, bookings := s.counts(); runs != c.runs || bookings != c.bookings {
-				t.Errorf("%s: %d runs, %d bookings", name, runs, bookings)
+				t.Errorf("%s: got %d runs and %d bookings, want %d and %d", name, runs, bookings, c.runs, c.bookings)
 			}
 		}
 	})
@@ -122,7 +123,7 @@ func TestUnreadable(t *testing.T) {
 		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{Keys: key("new")}), s, callback.Options{}), alipayForm).is(t, p.Later)
 		s.once(t, 1)
 		if !s.heard(idempotency.ErrUnreadable) {
-			t.Errorf("the hook heard %v", s.told)
+			t.Errorf("the hook heard %v, want %v", s.told, idempotency.ErrUnreadable)
 		}
 	})
 }
@@ -144,14 +145,16 @@ func TestDoesNotReturn(t *testing.T) {
 		began := time.Now()
 		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, p.Later)
 		if took := time.Since(began); took >= p.Deadline || len(s.told) != 1 {
-			t.Errorf("told later after %v; the hook heard %v", took, s.told)
+			t.Errorf("told later after %v, and the hook heard %v, want it told before %v, and one error",
+				took, s.told, p.Deadline)
 		}
 		redistest.Await(t, time.Minute, "the end of the run", func() bool { return g.Stats().Abandoned == 1 })
 		p = callback.Alipay()
 		told := len(s.told)
 		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, p.Later)
 		if runs, bookings := s.counts(); runs != 1 || bookings != 0 || len(s.told) == told {
-			t.Errorf("%d runs, %d bookings; the hook heard %v", runs, bookings, s.told)
+			t.Errorf("got %d runs, %d bookings, and the hook heard %v, want 1, 0 and one error more",
+				runs, bookings, s.told)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func TestRoundTrips(t *testing.T) {
 		c.call().is(t, p.Done)
 		stats := redistest.CommandStats(t, admin)
 		if n := stats["evalsha"].Calls + stats["eval"].Calls; n != c.trips {
-			t.Errorf("%s: %d round trips, not %d", c.name, n, c.trips)
+			t.Errorf("%s: got %d round trips, want %d", c.name, n, c.trips)
 		}
 	}
 }

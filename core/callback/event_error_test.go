@@ -59,13 +59,14 @@ func TestEventError(t *testing.T) {
 				deliver(h, alipayForm)
 			}
 			if len(s.told) < len(c.told) {
-				t.Errorf("%s: the hook heard %v", name, s.told)
+				t.Errorf("%s: the hook heard %v, want %d errors at least", name, s.told, len(c.told))
 			}
 			for i, err := range s.told {
 				of, ok := errors.AsType[*callback.EventError](err)
 				if !ok || of.Provider != "alipay" || of.Key != alipayKey || of.Order != "o1" ||
 					strings.Contains(err.Error(), alipayKey) || i < len(c.told) && c.told[i] != nil && !errors.Is(err, c.told[i]) {
-					t.Errorf("%s: the hook heard %v", name, err)
+					t.Errorf("%s: the hook heard %v, want an *EventError of the event, and its key not in the text",
+						name, err)
 				}
 			}
 		}

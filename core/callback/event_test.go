@@ -27,11 +27,11 @@ func TestHandlerOutlivesTheRequest(t *testing.T) {
 		d := e.Delivery
 		if d.Method != "POST" || d.Path != "/callback" || d.RawQuery != "a=b" || string(d.Body) != alipayForm ||
 			!slices.Equal(d.Header.Values("X-Twice"), []string{"1", "2"}) || string(e.Payload) != alipayForm {
-			t.Errorf("it gets %+v", d)
+			t.Errorf("the handler got %+v, want the delivery as it was sent", d)
 		}
 		hangUp()
 		if ctx.Err() != nil || ctx.Value(mark{}) != "this request" {
-			t.Errorf("its context: %v, %v", ctx.Err(), ctx.Value(mark{}))
+			t.Errorf("its context: got %v, %v, want no error and this request's value", ctx.Err(), ctx.Value(mark{}))
 		}
 		return nil
 	}
@@ -63,7 +63,7 @@ func TestAttempts(t *testing.T) {
 		deliver(h, alipayForm).is(t, p.Later)
 		deliver(h, alipayForm).is(t, p.Done)
 		if len(attempts) != 2 || attempts[0] != 1 || attempts[1] != 2 || fences[1] <= fences[0] {
-			t.Errorf("attempts %v, fences %v", attempts, fences)
+			t.Errorf("got the attempts %v and the fences %v, want 1 and 2, and a fence that grows", attempts, fences)
 		}
 	})
 }

@@ -34,17 +34,17 @@ func FuzzItems(f *testing.F) {
 			items, err := p.Items(d, payload)
 			if err != nil {
 				if !errors.Is(err, callback.ErrMalformed) {
-					t.Errorf("%s: %v", p.Name, err)
+					t.Errorf("%s: got %v, want %v", p.Name, err, callback.ErrMalformed)
 				}
 				continue
 			}
 			for _, item := range items {
 				if key := map[bool]string{true: item.Transition, false: item.DeliveryID}[p.ByTransition]; key == "" {
-					t.Errorf("%s: an event without a key: %+v", p.Name, item)
+					t.Errorf("%s: got an event without a key: %+v, want one", p.Name, item)
 				}
 			}
 			if again, err := p.Items(d, payload); err != nil || !reflect.DeepEqual(again, items) {
-				t.Errorf("%s: found %+v, and then %+v, %v", p.Name, items, again, err)
+				t.Errorf("%s: got %+v, %v the second time, want %+v", p.Name, again, err, items)
 			}
 		}
 	})
@@ -62,11 +62,11 @@ func TestItemsBounded(t *testing.T) { //nolint:paralleltest // it counts what is
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if _, err := callback.Stripe().Items(nil, []byte(payload)); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want no error", name, err)
 		}
 		runtime.ReadMemStats(&after)
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 40*size {
-			t.Errorf("%s: %d bytes for %d", name, grown, len(payload))
+			t.Errorf("%s: got %d bytes allocated for %d, want %d at most", name, grown, len(payload), 40*size)
 		}
 	}
 }

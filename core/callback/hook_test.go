@@ -56,7 +56,7 @@ func TestHookPanics(t *testing.T) {
 		}
 		deliver(nethttp.Handler(made), c.body, signature, c.signed).is(t, c.want)
 		if len(s.told) != 1 {
-			t.Errorf("%s: the hook heard %v", name, s.told)
+			t.Errorf("%s: the hook heard %v, want one error", name, s.told)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func itemOf(t *testing.T, p callback.Preset, d *callback.Delivery, payload strin
 	t.Helper()
 	items, err := p.Items(d, []byte(payload))
 	if err != nil || len(items) != 1 {
-		t.Fatalf("%s: %+v, %v", payload, items, err)
+		t.Fatalf("%s: got %+v, %v, want one item", payload, items, err)
 	}
 	return items[0]
 }
@@ -32,7 +32,7 @@ func TestTheFirstFaultIsTold(t *testing.T) {
 	t.Parallel()
 	_, err := callback.Alipay().Items(nil, []byte("trade_status="))
 	if !errors.Is(err, callback.ErrMalformed) || !strings.Contains(err.Error(), "out_trade_no") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want %v that names out_trade_no", err, callback.ErrMalformed)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestAdyenLists(t *testing.T) {
 		adyen(), item + "x", `{"notificationItems":{}}`, `{"notificationItems":[{}]}`, strings.Replace(item, `"live"`, `"notificationItems":[],"live"`, 1),
 	} {
 		if items, err := callback.Adyen().Items(nil, []byte(body)); !errors.Is(err, callback.ErrMalformed) {
-			t.Errorf("%s: %+v, %v", body, items, err)
+			t.Errorf("%s: got %+v, %v, want %v", body, items, err, callback.ErrMalformed)
 		}
 	}
 }
@@ -54,16 +54,16 @@ func TestGitHubItems(t *testing.T) {
 	const push = `{"repository":{"full_name":"a/b"}}`
 	first := itemOf(t, callback.GitHub(), delivery("signed"), push)
 	if first.Order != "a/b" {
-		t.Errorf("the order is %q", first.Order)
+		t.Errorf("got the order %q, want \"a/b\"", first.Order)
 	}
 	for _, payload := range []string{"payload=%7B%7D", push + "x"} {
 		again := itemOf(t, callback.GitHub(), delivery("signed"), payload)
 		if again.Transition != first.Transition || again.Order != "" {
-			t.Errorf("%s: %+v", payload, again)
+			t.Errorf("%s: got %+v, want the transition %q and no order", payload, again, first.Transition)
 		}
 	}
 	if other := itemOf(t, callback.GitHub(), delivery("another"), push); other.Transition == first.Transition {
-		t.Error("another body is the same event")
+		t.Error("another body: got the same event, want another")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestStandardWebhooksHaveOneID(t *testing.T) {
 	p := callback.StandardWebhooks("acme")
 	for _, header := range [][]string{nil, {"Webhook-Id", "a", "Webhook-Id", "b"}} {
 		if items, err := p.Items(delivery("{}", header...), nil); !errors.Is(err, callback.ErrMalformed) {
-			t.Errorf("%q: %+v, %v", header, items, err)
+			t.Errorf("%q: got %+v, %v, want %v", header, items, err, callback.ErrMalformed)
 		}
 	}
 }

@@ -66,12 +66,13 @@ func TestAdyenSignatureIsOfOneEvent(t *testing.T) {
 			forgeries++
 			items, err := callback.Adyen().Items(nil, []byte(adyenSigned(t, fields)))
 			if err == nil {
-				t.Errorf("%q has the signature of %q: it is %q of order %q, beside %q of order %q",
+				t.Errorf("%q has the signature of %q: got %q of order %q, beside %q of order %q, want it refused",
 					fields, signed, items[0].Transition, items[0].Order, genuine.Transition, genuine.Order)
 			}
 		}
 		if colons := strings.Count(signed[3], ":"); (colons == 0) != (forgeries == 0) {
-			t.Errorf("%q: %d forgeries", signed, forgeries)
+			t.Errorf("%q: got %d forgeries to try, want some if the order has a colon, and none otherwise",
+				signed, forgeries)
 		}
 	}
 }
@@ -124,9 +125,10 @@ func TestAlipaySignatureIsOfOneEvent(t *testing.T) {
 		}
 		switch genuine, err := callback.Alipay().Items(nil, []byte(signed.Encode())); {
 		case (err == nil) != c.accepted:
-			t.Errorf("%s=%s: %+v, %v", c.field, c.value, genuine, err)
+			t.Errorf("%s=%s: got %+v, %v, want it accepted: %t", c.field, c.value, genuine, err, c.accepted)
 		case c.accepted && len(events) != 1, !c.accepted && len(events) != 0, forgeries < 2:
-			t.Errorf("%s=%s: of %d forms with one signature these are events: %q", c.field, c.value, forgeries, events)
+			t.Errorf("%s=%s: of %d forms with one signature these are events: %q, "+
+				"want one if it is accepted (%t), or none", c.field, c.value, forgeries, events, c.accepted)
 		}
 	}
 }
@@ -175,7 +177,7 @@ func TestAlipayFieldsAreExact(t *testing.T) {
 		}
 		maps.Copy(whole, form)
 		if items, err := callback.Alipay().Items(nil, []byte(whole.Encode())); err == nil {
-			t.Errorf("%s: %+v", whole.Encode(), items)
+			t.Errorf("%s: got %+v, want an error", whole.Encode(), items)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestMalformed(t *testing.T) {
 		h.ServeHTTP(w, broken)
 		(response{w.Code, w.Header().Get("Content-Type"), w.Body.String()}).is(t, p.Refused)
 		if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrMalformed) || !s.heard(gate.ErrBodyTooLarge) || !s.heard(gate.ErrBodyBroken) {
-			t.Errorf("%d runs; the hook heard %v", runs, s.told)
+			t.Errorf("got %d runs, and the hook heard %v, want 0, and each of the three faults", runs, s.told)
 		}
 	})
 }
@@ -51,7 +51,7 @@ func TestDefaultMaxBody(t *testing.T) {
 	h := endpoint(t, p, guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{}), s, callback.Options{})
 	form := alipayForm + "&x=" + strings.Repeat("x", callback.DefaultMaxBody-len(alipayForm)-len("&x="))
 	if got := deliver(h, form+"x"); got.status != 413 {
-		t.Errorf("%+v", got)
+		t.Errorf("a body that is too large: got %+v, want 413", got)
 	}
 	deliver(h, form).is(t, p.Done)
 }
@@ -69,7 +69,7 @@ func TestBodyIsConsumed(t *testing.T) {
 		})
 		deliver(reads, alipayForm).is(t, p.Later)
 		if runs, _ := s.counts(); runs != 0 || !s.heard(gate.ErrBodyConsumed) {
-			t.Errorf("%d runs; the hook heard %v", runs, s.told)
+			t.Errorf("got %d runs, and the hook heard %v, want 0 and %v", runs, s.told, gate.ErrBodyConsumed)
 		}
 	})
 }
@@ -101,7 +101,8 @@ func TestItemsAreChecked(t *testing.T) {
 		}
 		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, want)
 		if runs, _ := s.counts(); c.fine != (runs == 100) || c.fine == s.heard(callback.ErrMalformed) {
-			t.Errorf("%s: %d runs; the hook heard %v", name, runs, s.told)
+			t.Errorf("%s: got %d runs, and the hook heard %v, want 100 and no %v if it is fine (%t)",
+				name, runs, s.told, callback.ErrMalformed, c.fine)
 		}
 	}
 }
@@ -111,11 +112,11 @@ func TestDoubledMembers(t *testing.T) {
 	t.Parallel()
 	wechat := `{"event_type":"REFUND.SUCCESS","resource":{"out_trade_no":"o1","out_refund_no":"r1","out_refund_no":"r2"}}`
 	if items, err := callback.WeChatPay().Items(nil, []byte(wechat)); !errors.Is(err, callback.ErrMalformed) {
-		t.Errorf("%+v, %v", items, err)
+		t.Errorf("WeChatPay: got %+v, %v, want %v", items, err, callback.ErrMalformed)
 	}
 	alipay := alipayForm + "&out_biz_no=b1&out_biz_no=b2"
 	if items, err := callback.Alipay().Items(nil, []byte(alipay)); !errors.Is(err, callback.ErrMalformed) {
-		t.Errorf("%+v, %v", items, err)
+		t.Errorf("Alipay: got %+v, %v, want %v", items, err, callback.ErrMalformed)
 	}
 }
 
@@ -137,7 +138,7 @@ func TestMembersAreWanted(t *testing.T) {
 		{callback.Adyen(), adyen(`{"eventCode":"c","pspReference":"p"}`)},
 	} {
 		if items, err := c.preset.Items(nil, []byte(c.body)); !errors.Is(err, callback.ErrMalformed) {
-			t.Errorf("%s of %s: %+v, %v", c.body, c.preset.Name, items, err)
+			t.Errorf("%s of %s: got %+v, %v, want %v", c.body, c.preset.Name, items, err, callback.ErrMalformed)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestConstructorFaults(t *testing.T) {
 		}
 		_, err = callback.New(callback.Adyen(), short, demoVerify, (&shop{}).book, nil)
 		if err == nil || !strings.Contains(err.Error(), "Retention is 24h0m0s: use at least 744h0m0s") {
-			t.Error(err)
+			t.Errorf("got %v, want an error with the least Retention", err)
 		}
 		locker, err := lock.New(storetest.At(t, rdb, prefix), "orders", nil)
 		if err != nil {
@@ -33,7 +33,7 @@ func TestConstructorFaults(t *testing.T) {
 		for _, want := range []string{"Preset.Name", "Preset.Items", "Preset.Done", "Preset.Refused", "Preset.Later", "Preset.Deadline is 15ns",
 			"Preset.Keep is 60ns", "guard is nil", "verify is nil", "handle is nil", "MaxBody is -1", "Serialize was made by As"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%q is not in %v", want, err)
+				t.Errorf("got the error %v, want %q in it", err, want)
 			}
 		}
 	})
@@ -53,7 +53,7 @@ func TestRetentionIsEnough(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := callback.New(p.preset, g, demoVerify, (&shop{}).book, nil); (err == nil) != fine {
-				t.Errorf("%s, %v short: %v", name, short, err)
+				t.Errorf("%s, %v short: got %v, want it accepted: %t", name, short, err, fine)
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func TestPresetNames(t *testing.T) {
 		p := callback.Alipay()
 		p.Name = name
 		if _, err := callback.New(p, g, demoVerify, (&shop{}).book, nil); (err == nil) != fine {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("%q: got %v, want it accepted: %t", name, err, fine)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestStatuses(t *testing.T) {
 		p := callback.Alipay()
 		p.Done.Status, p.Later.Status, p.Refused.Status = c.done, c.later, c.refused
 		if _, err := callback.New(p, g, demoVerify, (&shop{}).book, nil); (err == nil) != c.fine {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want it accepted: %t", name, err, c.fine)
 		}
 	}
 }

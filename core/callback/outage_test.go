@@ -26,7 +26,8 @@ func TestRedisAway(t *testing.T) {
 	srv.Pause(t)
 	deliver(h, alipayForm).is(t, p.Later)
 	if runs, _ := s.counts(); runs != 0 || !s.heard(script.ErrMaybeExecuted) {
-		t.Errorf("%d runs without a claim; the hook heard %v", runs, s.told)
+		t.Errorf("without a claim: got %d runs, and the hook heard %v, want 0 and %v",
+			runs, s.told, script.ErrMaybeExecuted)
 	}
 	srv.Resume(t)
 	redistest.Await(t, time.Minute, "the claim that nobody was told of to be undone", func() bool { return g.Stats().Undoing == 0 })
@@ -39,13 +40,13 @@ func TestRedisAway(t *testing.T) {
 	deliver(h, alipayForm).is(t, p.Later)
 	s.once(t, 1)
 	if len(s.told) == told {
-		t.Error("the hook was not told that it is not noted")
+		t.Error("the hook was told nothing, want it told that the booking is not noted")
 	}
 	srv.Resume(t)
 	redistest.Await(t, time.Minute, "the booking to be noted", func() bool { return g.Stats().Completed == 1 })
 	deliver(h, alipayForm).is(t, p.Done)
 	s.once(t, 1)
 	if runs, _ := s.counts(); runs != 1 {
-		t.Errorf("%d runs", runs)
+		t.Errorf("got %d runs, want 1", runs)
 	}
 }

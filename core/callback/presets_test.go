@@ -132,7 +132,7 @@ func TestPresets(t *testing.T) {
 				s.once(t, 1)
 				got := seen.Item
 				if payload := string(got.Payload); payload != p.body && p.body != adyen(payload) {
-					t.Errorf("the payload is %q", payload)
+					t.Errorf("got the payload %q, want the body or its one item", payload)
 				}
 				got.Payload = nil
 				if p.key == "" {
@@ -143,11 +143,11 @@ func TestPresets(t *testing.T) {
 					t.Errorf("got %+v, %q, want %+v, %q", got, seen.Key, p.item, p.key)
 				}
 				if got := deliver(h, p.another, p.anotherHeader...); got != p.done {
-					t.Errorf("another: got %+v", got)
+					t.Errorf("another: got %+v, want %+v", got, p.done)
 				}
 				s.once(t, 2)
 				if p.preset.Keep != p.keep {
-					t.Errorf("it is kept for %v, not %v", p.preset.Keep, p.keep)
+					t.Errorf("it is kept for %v, want %v", p.preset.Keep, p.keep)
 				}
 			})
 		}
@@ -161,13 +161,13 @@ func TestAlipayKeys(t *testing.T) {
 		"notify_id=&out_trade_no=o1&trade_status=S", "notify_id=n1&trade_status=S", "notify_id=n1&out_trade_no=o1",
 	} {
 		if items, err := callback.Alipay().Items(nil, []byte(form)); err == nil {
-			t.Errorf("%q: %+v", form, items)
+			t.Errorf("%q: got %+v, want an error", form, items)
 		}
 	}
 	form := url.Values{"notify_id": {"n"}, "out_trade_no": {"a/b c"}, "trade_status": {"S"}, "out_biz_no": {"é"}}
 	items, err := callback.Alipay().Items(nil, []byte(form.Encode()))
 	if err != nil || items[0].Transition != "a%2Fb+c/S/%C3%A9" {
-		t.Errorf("%+v, %v", items, err)
+		t.Errorf("got %+v, %v, want the transition a%%2Fb+c/S/%%C3%%A9", items, err)
 	}
 }
 
@@ -184,7 +184,8 @@ func TestDeadlinesAreShort(t *testing.T) {
 			most = 10 * time.Second
 		}
 		if p.preset.Deadline >= most || p.preset.Deadline < most*3/4 {
-			t.Errorf("%s: %v, and the provider waits for %v", name, p.preset.Deadline, most)
+			t.Errorf("%s: got a deadline of %v, want three quarters of %v at least, and less than it",
+				name, p.preset.Deadline, most)
 		}
 	}
 }
@@ -209,7 +210,7 @@ func TestNoTransition(t *testing.T) {
 			body := fmt.Sprintf(c.body, id)
 			items, err := c.preset.Items(nil, []byte(body))
 			if err != nil || len(items) != 1 || items[0].DeliveryID != "e" || items[0].Transition != "" || items[0].Order != "" {
-				t.Errorf("%s: %s: %+v, %v", name, body, items, err)
+				t.Errorf("%s: %s: got %+v, %v, want one item with the delivery's id alone", name, body, items, err)
 			}
 		}
 	}

@@ -85,15 +85,15 @@ func playSchedule(t *testing.T, p provider, pauses []time.Duration, rng *rand.Ra
 		for _, got := range answers {
 			switch {
 			case got == p.done && bookings == 0:
-				t.Fatal("acknowledged, and not booked")
+				t.Fatal("got it acknowledged and not booked, want it booked first")
 			case got == p.done:
 				acknowledged = acknowledged || rng.IntN(2) == 0 // or the answer is lost
 			case got != p.later:
-				t.Fatalf("got %+v", got)
+				t.Fatalf("got %+v, want %+v or %+v", got, p.done, p.later)
 			}
 		}
 	}
 	if _, bookings := s.counts(); bookings != 1 {
-		t.Errorf("booked %d times", bookings)
+		t.Errorf("it was booked %d times, want once", bookings)
 	}
 }

@@ -27,10 +27,10 @@ func TestSerialize(t *testing.T) {
 		running, finish := make(chan struct{}, 4), make(chan struct{})
 		s, p := &shop{handle: func(ctx context.Context, _ *callback.Event) error {
 			if _, ok := lock.FromContext(ctx); !ok {
-				t.Error("the order is not locked")
+				t.Error("the handler found no lock in its context, want one")
 			}
 			if state, err := locker.Inspect(ctx, "alipay:o1"); err != nil || !state.Held {
-				t.Errorf("the order is another: %+v, %v", state, err)
+				t.Errorf("got the lock of the order %+v, %v, want it held", state, err)
 			}
 			running <- struct{}{}
 			<-finish
@@ -44,11 +44,11 @@ func TestSerialize(t *testing.T) {
 		refund := providers()["Alipay"].another
 		deliver(h, refund).is(t, p.Later)
 		if len(s.told) != 0 {
-			t.Errorf("the hook heard %v", s.told)
+			t.Errorf("the hook heard %v, want nothing", s.told)
 		}
 		close(finish)
 		if got := <-first; got != of(p.Done) {
-			t.Errorf("the first: %+v", got)
+			t.Errorf("the first: got %+v, want %+v", got, of(p.Done))
 		}
 		deliver(h, refund).is(t, p.Done)
 		s.once(t, 2)
@@ -96,7 +96,7 @@ func TestLocksAreAway(t *testing.T) {
 	deliver(h, alipayForm).is(t, p.Later)
 	away.Mend()
 	if runs, _ := s.counts(); runs != 0 || len(s.told) != 1 || !s.heard(script.ErrMaybeExecuted) {
-		t.Errorf("%d runs; the hook heard %v", runs, s.told)
+		t.Errorf("got %d runs, and the hook heard %v, want 0 and %v alone", runs, s.told, script.ErrMaybeExecuted)
 	}
 	s.handle = func(context.Context, *callback.Event) error {
 		away.Cut("refused")
@@ -106,6 +106,6 @@ func TestLocksAreAway(t *testing.T) {
 	deliver(h, alipayForm).is(t, p.Done)
 	away.Mend()
 	if s.once(t, 1); len(s.told) == told {
-		t.Error("the hook was not told that the lock was not given back")
+		t.Error("the hook was told nothing, want it told that the lock was not given back")
 	}
 }

@@ -111,11 +111,11 @@ func (s *shop) once(t testing.TB, events int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.booked) != events {
-		t.Errorf("%d events are booked, not %d: %v", len(s.booked), events, s.booked)
+		t.Errorf("%d events are booked, want %d: %v", len(s.booked), events, s.booked)
 	}
 	for key, n := range s.booked {
 		if n != 1 {
-			t.Errorf("%s is booked %d times", key, n)
+			t.Errorf("%s is booked %d times, want once", key, n)
 		}
 	}
 }

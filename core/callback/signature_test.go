@@ -38,7 +38,7 @@ func verified(t *testing.T, v callback.Verify, d *callback.Delivery) bool {
 	t.Helper()
 	payload, err := v(t.Context(), d)
 	if err == nil && string(payload) != string(d.Body) {
-		t.Errorf("the payload is %q", payload)
+		t.Errorf("got the payload %q, want the body %q", payload, d.Body)
 	}
 	return err == nil
 }
@@ -78,7 +78,7 @@ func TestGitHubSignature(t *testing.T) {
 		{v, signedDelivery(body, name, good, name, good), false},
 	} {
 		if got := verified(t, c.verify, c.d); got != c.want {
-			t.Errorf("%v: %v", c.d.Header, got)
+			t.Errorf("%v: got it proven %t, want %t", c.d.Header, got, c.want)
 		}
 	}
 }
@@ -121,12 +121,12 @@ func TestStripeSignature(t *testing.T) {
 			{"", false}, {"t=,v1=", false}, {"t=x", false},
 		} {
 			if got := verified(t, v, signedDelivery(body, name, c.field)); got != c.want {
-				t.Errorf("%q: %v", c.field, got)
+				t.Errorf("%q: got it proven %t, want %t", c.field, got, c.want)
 			}
 		}
 		if verified(t, v, signedDelivery(body+" ", name, good)) || verified(t, v, signedDelivery(body)) ||
 			verified(t, v, signedDelivery(body, name, good, name, good)) {
-			t.Error("another body, or not one signature, is proven")
+			t.Error("another body, or not one signature, is proven, want it refused")
 		}
 	})
 }
@@ -149,7 +149,7 @@ func TestStandardWebhooksSignature(t *testing.T) {
 		at(t, second, func(t *testing.T) {
 			v := must(t, callback.VerifyStandardWebhooks, other, secret)
 			if got := verified(t, v, signedDelivery(body, fields(id, fmt.Sprint(now), good)...)); got != fresh {
-				t.Errorf("at %d: %v", second, got)
+				t.Errorf("at %d: got it proven %t, want %t", second, got, fresh)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestStandardWebhooksSignature(t *testing.T) {
 		v := must(t, callback.VerifyStandardWebhooks, secret)
 		stamp := fmt.Sprint(now)
 		if !verified(t, v, signedDelivery(body, fields(id, stamp, "v1,AAAA v1a,x "+good)...)) {
-			t.Error("one of several signatures is not enough")
+			t.Error("several signatures, one of them true: got it refused, want it proven")
 		}
 		for _, d := range []*callback.Delivery{
 			signedDelivery(body+" ", fields(id, stamp, good)...),
@@ -169,7 +169,7 @@ func TestStandardWebhooksSignature(t *testing.T) {
 			signedDelivery(body, append(fields(id, stamp, "v1,AAAA"), "webhook-signature", good)...),
 		} {
 			if verified(t, v, d) {
-				t.Errorf("%v is proven", d.Header)
+				t.Errorf("%v is proven, want it refused", d.Header)
 			}
 		}
 	})
@@ -186,12 +186,12 @@ func TestSecretsAreWanted(t *testing.T) {
 		} {
 			_, err := make(secrets...)
 			if err == nil || !strings.Contains(err.Error(), name) || secrets != nil && !strings.Contains(err.Error(), "is empty") {
-				t.Errorf("%s with %q: %v", name, secrets, err)
+				t.Errorf("%s with %q: got %v, want an error that names it", name, secrets, err)
 			}
 		}
 	}
 	if _, err := callback.VerifyStandardWebhooks("whsec_?"); err == nil || strings.Contains(err.Error(), "?") {
-		t.Error(err)
+		t.Errorf("got %v, want an error without the secret", err)
 	}
 }
 
@@ -205,7 +205,8 @@ func TestShortSecrets(t *testing.T) {
 		secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte(raw))
 		_, err := callback.VerifyStandardWebhooks(secret)
 		if (err == nil) != fine || err != nil && (!strings.Contains(err.Error(), "at least 24") || strings.Contains(err.Error(), secret[6:])) {
-			t.Errorf("%d bytes: %v", len(raw), err)
+			t.Errorf("%d bytes: got %v, want it accepted (%t), or told to be 24 at least without the secret",
+				len(raw), err, fine)
 		}
 	}
 }
@@ -231,7 +232,7 @@ func TestStandardWebhooksFullStops(t *testing.T) {
 			d := signedDelivery(tail, "webhook-id", id, "webhook-timestamp", fmt.Sprint(now),
 				"webhook-signature", sign(fmt.Sprintf("%s.%d.%s", id, now, tail)))
 			if got := verified(t, v, d); got != want {
-				t.Errorf("%q: %v", id, got)
+				t.Errorf("%q: got it proven %t, want %t", id, got, want)
 			}
 		}
 	})

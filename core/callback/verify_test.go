@@ -67,7 +67,7 @@ func TestVerifyIsBounded(t *testing.T) { //nolint:tparallel // each asks for the
 			began := time.Now()
 			deliver(nethttp.Handler(made), alipayForm).is(t, p.Later)
 			if took := time.Since(began); (c.told == nil) != (took < p.Deadline) {
-				t.Errorf("told later after %v", took)
+				t.Errorf("told later after %v, want that before %v: %t", took, p.Deadline, c.told == nil)
 			}
 			if name == "hangs" {
 				close(released)
@@ -75,11 +75,11 @@ func TestVerifyIsBounded(t *testing.T) { //nolint:tparallel // each asks for the
 			<-ended
 			asked := redistest.Asked(t, admin)
 			if runs, _ := s.counts(); runs != 0 || len(asked) != 0 {
-				t.Errorf("%d runs; Redis was asked %v", runs, asked)
+				t.Errorf("got %d runs, and Redis was asked %v, want 0 and nothing", runs, asked)
 			}
 			redistest.Await(t, time.Minute, "the hook to be told", func() bool { return c.told == nil || s.heard(c.told) })
 			if s.heard(callback.ErrUnverified) || len(s.told) != 1 {
-				t.Errorf("the hook heard %v", s.told)
+				t.Errorf("the hook heard %v, want one error other than %v", s.told, callback.ErrUnverified)
 			}
 			deliver(endpoint(t, callback.Alipay(), g, s, callback.Options{}), alipayForm, signature, "").is(t, gate.Reply{
 				Status: 401, Header: p.Refused.Header, Body: p.Refused.Body,
@@ -109,7 +109,8 @@ func TestHungUpBeforeItIsProven(t *testing.T) {
 	}
 	deliverIn(ctx, nethttp.Handler(made), alipayForm).is(t, p.Later)
 	if runs, _ := s.counts(); runs != 0 || len(s.told) != 0 || g.Stats() != (idempotency.Stats{}) {
-		t.Errorf("%d runs; the hook heard %v; %+v", runs, s.told, g.Stats())
+		t.Errorf("got %d runs, the hook heard %v, and stats are %+v, want 0, nothing and all 0",
+			runs, s.told, g.Stats())
 	}
 }
 
@@ -181,7 +182,7 @@ func TestVerifyCannotSay(t *testing.T) {
 			deliver(h, alipayForm).is(t, p.Later)
 		}
 		if asked := redistest.Asked(t, admin); len(asked) != 0 {
-			t.Errorf("%s: Redis was asked %v", name, asked)
+			t.Errorf("%s: Redis was asked %v, want nothing", name, asked)
 		}
 		if runs, _ := s.counts(); runs != 0 || len(s.told) != 2 || !s.heard(unknown) || s.heard(callback.ErrUnverified) {
 			t.Errorf("%s: %d runs; the hook heard %v, want %v twice", name, runs, s.told, unknown)
