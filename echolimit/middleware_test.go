@@ -44,7 +44,7 @@ func TestResponseIsSealed(t *testing.T) {
 			e.HTTPErrorHandler = func(_ error, c echo.Context) { _ = c.String(409, "conflict") }
 			e.GET("/", handler, echolimit.Middleware(l))
 			if w := request(e, "/"); w.Code != 409 || w.Body.String() != "conflict" {
-				t.Errorf("the client got %d %q", w.Code, w.Body)
+				t.Errorf("the client got %d %q, want 409 \"conflict\"", w.Code, w.Body)
 			}
 			l.Saw(409, "conflict", false)
 		})
@@ -63,7 +63,7 @@ func TestErrorIsStillReturned(t *testing.T) {
 	})
 	e.GET("/", func(echo.Context) error { return errHandler }, echolimit.Middleware(&gatefake.Leaving{T: t}))
 	if w := request(e, "/"); w.Code != 500 || outside != errHandler {
-		t.Errorf("got %d; middleware outside saw %v", w.Code, outside)
+		t.Errorf("got %d, and middleware outside saw %v, want 500 and %v", w.Code, outside, errHandler)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestErrorLeftOutside(t *testing.T) {
 	})
 	e.GET("/", func(echo.Context) error { return errHandler }, echolimit.Middleware(l))
 	if w := request(e, "/"); w.Code != 418 || w.Body.String() != "outside" {
-		t.Errorf("the client got %d %q", w.Code, w.Body)
+		t.Errorf("the client got %d %q, want 418 \"outside\"", w.Code, w.Body)
 	}
 	l.SawNil()
 }
@@ -95,7 +95,7 @@ func TestUnknownPathIsRenderedInside(t *testing.T) {
 	e.Use(echolimit.Middleware(l))
 	const body = `{"message":"Not Found"}` + "\n"
 	if w := request(e, "/nowhere"); w.Code != 404 || w.Body.String() != body {
-		t.Errorf("the client got %d %q", w.Code, w.Body)
+		t.Errorf("the client got %d %q, want 404 %q", w.Code, w.Body, body)
 	}
 	l.Saw(404, body, false)
 }
@@ -131,7 +131,7 @@ func TestSealDoesNotReachMiddlewareOutside(t *testing.T) {
 	e.GET("/", func(echo.Context) error { return errHandler }, echolimit.Middleware(&gatefake.Leaving{T: t}))
 	const body = `{"message":"Internal Server Error"}` + "\n"
 	if w := request(e, "/"); w.Code != 500 || w.Body.String() != body {
-		t.Errorf("the client got %d %q", w.Code, w.Body)
+		t.Errorf("the client got %d %q, want 500 %q", w.Code, w.Body, body)
 	}
 }
 
@@ -155,10 +155,11 @@ func TestWriterIsOnlyWrappedForLeave(t *testing.T) {
 	e.GET("/zero", handler, echolimit.Middleware(zero))
 	e.GET("/leave", handler, echolimit.Middleware(&gatefake.Leaving{T: t}))
 	if request(e, "/zero"); inside != outer {
-		t.Errorf("for a zero Pass the writer became a %T", inside)
+		t.Errorf("for a zero Pass the writer became a %T, want the one from before, a %T", inside, outer)
 	}
 	if request(e, "/leave"); inside == outer || after != outer {
-		t.Errorf("for a Leave the writer was %T, and %T after it", inside, after)
+		t.Errorf("for a Leave the writer was a %T, and a %T after it, "+
+			"want another, and then the one from before, a %T", inside, after, outer)
 	}
 }
 
@@ -176,6 +177,6 @@ func TestMultipartFormReachesTheServer(t *testing.T) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
 	e.ServeHTTP(httptest.NewRecorder(), r)
 	if r.MultipartForm == nil || r.MultipartForm.Value["a"] == nil {
-		t.Errorf("the request has the form %v", r.MultipartForm)
+		t.Errorf("the request has the form %v, want one with the field a", r.MultipartForm)
 	}
 }

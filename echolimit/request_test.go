@@ -83,6 +83,6 @@ func TestValueOfTheContextToo(t *testing.T) {
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	if got := w.Body.String(); got != "stored <nil>" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"stored <nil>\"", got)
 	}
 }

@@ -172,7 +172,7 @@ func TestStreamedBodyThatNobodyHasRead(t *testing.T) {
 		chunked + "X-Zero: 0\r\n\r\n0\r\n\r\n",
 	} {
 		if got := answered(t, address, raw); got != "200 0 <nil>" {
-			t.Errorf("%q: got %q", raw, got)
+			t.Errorf("%q: got %q, want \"200 0 <nil>\"", raw, got)
 		}
 	}
 }
@@ -212,10 +212,10 @@ func TestErrorHandlerThatFails(t *testing.T) {
 	address := listening(t, app)
 	got := exchanged(t, address, "GET /detail HTTP/1.1\r\nHost: example.com\r\n\r\n")
 	if len(got) != 1 || got[0] != "500 Internal Server Error" {
-		t.Fatalf("got %q", got)
+		t.Fatalf("got %q, want one answer, \"500 Internal Server Error\"", got)
 	}
 	if seen == nil || seen.Status != 500 || string(seen.Body) != "Internal Server Error" {
-		t.Errorf("Leave saw %+v", seen)
+		t.Errorf("Leave saw %+v, want 500 \"Internal Server Error\"", seen)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestReplyReplacesABodyThatWasSent(t *testing.T) {
 	})
 	app.Get("/", told(func(gate.Request) string { return "of the gate" }))
 	if got := ask(t, app, "/"); got != "of the gate" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"of the gate\"", got)
 	}
 }
 

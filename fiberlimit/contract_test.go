@@ -100,7 +100,7 @@ func listening(t testing.TB, app *fiber.App) (address string) {
 		err := app.ShutdownWithTimeout(0)
 		_ = ln.Close() // when the server had not begun, it stopped nothing
 		if err := errors.Join(err, <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
+			t.Errorf("the server ended with %v, want no error or %v", err, context.DeadlineExceeded)
 		}
 	})
 	return ln.Addr().String()

@@ -116,21 +116,21 @@ func TestParsedFormThatIsSentAgain(t *testing.T) {
 				address := listening(t, app)
 				const made = `["tea" "cup"] "\x89PNG\r\n" <nil>`
 				if got := sentForm(t, address, boundary, strings.NewReader(form(boundary, sent...))); got != "201  "+made {
-					t.Fatalf("the first got %q", got)
+					t.Fatalf("the first got %q, want %q", got, "201  "+made)
 				}
 				for i := range 10 {
 					again := fmt.Sprint(boundary, i)
 					if got := sentForm(t, address, again, strings.NewReader(form(again, sent...))); got != "201 true "+made {
-						t.Fatalf("repetition %d got %q", i, got)
+						t.Fatalf("repetition %d got %q, want %q", i, got, "201 true "+made)
 					}
 				}
 				for what, other := range others {
 					if got := sentForm(t, address, boundary, strings.NewReader(form(boundary, other...))); got != "422" {
-						t.Errorf("%s: got %q", what, got)
+						t.Errorf("%s: got %q, want \"422\"", what, got)
 					}
 				}
 				if runs.Load() != 1 {
-					t.Errorf("the handler ran %d times", runs.Load())
+					t.Errorf("the handler ran %d times, want once", runs.Load())
 				}
 			})
 		}
@@ -252,7 +252,7 @@ func TestParsedFormFoundByItsField(t *testing.T) {
 	_, _ = io.WriteString(file, "3")
 	_ = w.Close()
 	if got := sentForm(t, address, w.Boundary(), &b); got != "200  form:näme \"7\"=x=1<nil>" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want 200 and the field's value, x=1", got)
 	}
 }
 
@@ -309,9 +309,9 @@ func TestParsedFormIsCopiedOnce(t *testing.T) { //nolint:paralleltest // it coun
 	sent := form("x", part{"a", "", half}, part{"b", "text/plain", half})
 	want := fmt.Sprintf("200  %d <nil>", len(sent)-len(`""`)) // of the name
 	if got := sentForm(t, address, "x", strings.NewReader(sent)); got != want {
-		t.Errorf("got %q of %d bytes", got, len(sent))
+		t.Errorf("got %q for %d bytes, want %q", got, len(sent), want)
 	}
 	if allocated > uint64(len(sent))*11/10 {
-		t.Errorf("%d bytes were allocated for a form of %d", allocated, len(sent))
+		t.Errorf("%d bytes were allocated for a form of %d, want %d at most", allocated, len(sent), len(sent)*11/10)
 	}
 }

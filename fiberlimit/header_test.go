@@ -110,7 +110,7 @@ func TestDropTrailers(t *testing.T) {
 					h.Add("X-Added", "middleware")
 					if readOutside {
 						if body := c.Body(); string(body) != "body" {
-							t.Errorf("middleware read %q", body)
+							t.Errorf("middleware read %q, want \"body\"", body)
 						}
 					}
 					return c.Next()
@@ -214,7 +214,7 @@ func TestTrailersOfAHeaderMadeAnew(t *testing.T) {
 	app.Use(anew, fiberlimit.DropTrailers)
 	app.Post("/detail", told(names("X-A")))
 	if got := answered(t, listening(t, app), chunkedHead+"\r\n4\r\nbody\r\n0\r\nX-A: 1\r\n\r\n"); got != unseen {
-		t.Errorf("before DropTrailers: got %q", got)
+		t.Errorf("before DropTrailers: got %q, want %q", got, unseen)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestHeaderOfARequestMadeByHand(t *testing.T) {
 		w := httptest.NewRecorder()
 		adaptor.FiberApp(app).ServeHTTP(w, r)
 		if got := w.Body.String(); got != `["1"] header:x-a=1` {
-			t.Errorf("%s: got %q", method, got)
+			t.Errorf("%s: got %q, want the field and its key", method, got)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func TestNativeKeySeesNoTrailer(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !strings.HasPrefix(before, "[1 3") || !strings.HasSuffix(before, "[middleware]") {
-		t.Errorf("the request has %q: it came without its trailer", before)
+		t.Errorf("the request came with %q, want X-A with its trailer, and X-Set of middleware", before)
 	}
 }
 
@@ -308,7 +308,8 @@ func TestNativeKeyBehindAKeyOfTheBody(t *testing.T) {
 		})), func(c *fiber.Ctx) error { return c.Send(c.Body()) })
 		got := answered(t, listening(t, app), chunkedHead+"X-A: 1\r\n\r\n4\r\nbody\r\n0\r\n\r\n")
 		if got != "200 body" || seen != "1body" {
-			t.Errorf("streamed %t: the key saw %q and the handler %q", stream, seen, got)
+			t.Errorf("streamed %t: the key saw %q and the handler %q, want \"1body\" and \"200 body\"",
+				stream, seen, got)
 		}
 	}
 }

@@ -104,10 +104,10 @@ func TestIdempotentBatchRunsOnce(t *testing.T) {
 	for range 2 {
 		got := answered(t, address, "POST /batch HTTP/1.1\r\nHost: a\r\nIdempotency-Key: 1\r\nContent-Length: 0\r\n\r\n")
 		if got != "409 some of it was refused" {
-			t.Errorf("got %q", got)
+			t.Errorf("got %q, want \"409 some of it was refused\"", got)
 		}
 	}
 	if runs != 1 {
-		t.Errorf("it ran %d times", runs)
+		t.Errorf("it ran %d times, want once", runs)
 	}
 }

@@ -21,7 +21,7 @@ func TestHostBehindATrustedProxy(t *testing.T) {
 		return c.Hostname() + " " + q.Host()
 	}))
 	if got := ask(t, app, "/", "X-Forwarded-Host", "evil.example"); got != "evil.example example.com" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"evil.example example.com\"", got)
 	}
 }
 
@@ -74,17 +74,17 @@ func TestValuesMayBeKept(t *testing.T) {
 		raw += method + " / HTTP/1.1\r\nHost: example.com\r\nX-User: " + user + "\r\nContent-Length: 0\r\n\r\n"
 	}
 	if got := exchanged(t, address, raw); len(got) != 3 {
-		t.Fatalf("got %q", got)
+		t.Fatalf("got %q, want three answers", got)
 	}
 	want := fmt.Sprintf("%q %q %q %v %v", "alice", userID("alice"), []byte("alice"), 7, nil)
 	if got := fmt.Sprintf("%q %q %q %v %v", kept[:5]...); got != want {
-		t.Errorf("what was %s is now %s", want, got)
+		t.Errorf("what was %s is now %s, want no change", want, got)
 	}
 	if !slices.Equal(keys, []string{"alice", "bobby", "carol"}) {
-		t.Errorf("the keys are now %q", keys)
+		t.Errorf("the keys are now %q, want alice, bobby and carol", keys)
 	}
 	if !slices.Equal(methods, []string{"GET", "PUT", "DELETE"}) {
-		t.Errorf("the methods are now %q", methods)
+		t.Errorf("the methods are now %q, want GET, PUT and DELETE", methods)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestPatterns(t *testing.T) {
 				name = "..."
 			}
 			if !strings.Contains(q.Route(), "{"+name+"}") {
-				t.Errorf("%s: the route %s lacks {%s}", c.Route().Path, q.Route(), name)
+				t.Errorf("%s: the route %s lacks {%s}, want it there", c.Route().Path, q.Route(), name)
 			}
 			values = append(values, name+"="+q.Param(name))
 		}

@@ -46,7 +46,7 @@ func TestZeroPassLeavesTheWriter(t *testing.T) {
 		func(c *gin.Context) { inner = c.Writer })
 	request(engine, "/")
 	if outer == nil || outer != inner {
-		t.Errorf("the writer became a %T", inner)
+		t.Errorf("the writer became a %T, want the one from before, a %T", inner, outer)
 	}
 }
 
@@ -59,12 +59,13 @@ func TestGinsWriterStaysTruthful(t *testing.T) {
 		outer = c.Writer
 		c.Next()
 		if c.Writer != outer {
-			t.Errorf("after the gate the writer is a %T", c.Writer)
+			t.Errorf("after the gate the writer is a %T, want the one from before, a %T", c.Writer, outer)
 		}
 	})
 	engine.GET("/", ginlimit.Middleware(l), func(c *gin.Context) {
 		if c.Writer.Written() || c.Writer.Size() != -1 {
-			t.Errorf("before the first byte: written %t, size %d", c.Writer.Written(), c.Writer.Size())
+			t.Errorf("before the first byte: got written %t, size %d, want false, -1",
+				c.Writer.Written(), c.Writer.Size())
 		}
 		c.Status(404)
 		c.Status(201)
@@ -72,16 +73,18 @@ func TestGinsWriterStaysTruthful(t *testing.T) {
 		_, _ = c.Writer.Write([]byte("parts"))
 		c.Status(500)
 		if !c.Writer.Written() || c.Writer.Size() != 9 || c.Writer.Status() != 201 {
-			t.Errorf("after it: written %t, size %d, status %d", c.Writer.Written(), c.Writer.Size(), c.Writer.Status())
+			t.Errorf("after it: got written %t, size %d, status %d, want true, 9, 201",
+				c.Writer.Written(), c.Writer.Size(), c.Writer.Status())
 		}
 		if err := http.NewResponseController(c.Writer).SetWriteDeadline(time.Time{}); err != nil {
-			t.Errorf("the connection was not reached: %v", err)
+			t.Errorf("setting a deadline of the connection: got %v, want no error", err)
 		}
 	})
 	served(t, engine)
 	l.Saw(201, "two parts", false)
 	if outer.Status() != 201 || outer.Size() != 9 {
-		t.Errorf("middleware outside finds the status %d and the size %d", outer.Status(), outer.Size())
+		t.Errorf("middleware outside finds the status %d and the size %d, want 201 and 9",
+			outer.Status(), outer.Size())
 	}
 }
 
@@ -91,7 +94,7 @@ func TestStatusAlone(t *testing.T) {
 	engine := gin.New()
 	engine.GET("/", ginlimit.Middleware(l), func(c *gin.Context) { c.Status(202) })
 	if w := request(engine, "/"); w.Code != 202 {
-		t.Errorf("got %d", w.Code)
+		t.Errorf("got %d, want 202", w.Code)
 	}
 	l.Saw(202, "", false)
 }
@@ -127,7 +130,7 @@ func TestAnswerOfGinsOwn(t *testing.T) {
 	engine := gin.New()
 	engine.Use(ginlimit.Middleware(l))
 	if w := request(engine, "/nowhere"); w.Code != 404 || w.Body.String() != "404 page not found" {
-		t.Errorf("got %d %q", w.Code, w.Body)
+		t.Errorf("got %d %q, want 404 with Gin's own text", w.Code, w.Body)
 	}
 	l.SawNil()
 
@@ -150,7 +153,7 @@ func TestHandleContext(t *testing.T) {
 	})
 	engine.GET("/new", func(c *gin.Context) { c.String(203, "new") })
 	if w := request(engine, "/old"); w.Code != 203 || w.Body.String() != "new" {
-		t.Errorf("got %d %q", w.Code, w.Body)
+		t.Errorf("got %d %q, want 203 \"new\"", w.Code, w.Body)
 	}
 	l.Saw(203, "", true)
 }
@@ -203,7 +206,7 @@ func TestEarlyHints(t *testing.T) {
 		_, _ = c.Writer.WriteString("body")
 	})
 	if status, body := served(t, engine); status != 200 || body != "body" {
-		t.Errorf("got %d %q", status, body)
+		t.Errorf("got %d %q, want 200 \"body\"", status, body)
 	}
 	l.Saw(200, "body", false)
 }
@@ -217,14 +220,15 @@ func TestReplyAborts(t *testing.T) {
 	}))
 	engine := gin.New()
 	engine.Use(refusing)
-	never := func(*gin.Context) { t.Error("a handler behind the gate ran") }
+	never := func(*gin.Context) { t.Error("a handler behind the gate ran, want none to run") }
 	engine.GET("/", never, never)
 	for _, method := range []string{"GET", "HEAD"} {
 		for _, target := range []string{"/", "/nowhere"} {
 			w := httptest.NewRecorder()
 			engine.ServeHTTP(w, httptest.NewRequest(method, target, nil))
 			if w.Code != 404 || w.Body.Len() > 0 || w.Header().Get("Content-Type") != "" {
-				t.Errorf("%s %s: got %d %v %q", method, target, w.Code, w.Header(), w.Body)
+				t.Errorf("%s %s: got %d %v %q, want 404 with neither a body nor a Content-Type",
+					method, target, w.Code, w.Header(), w.Body)
 			}
 		}
 	}
@@ -237,7 +241,7 @@ func TestHandlerDoesNotAbort(t *testing.T) {
 	engine.Use(func(c *gin.Context) {
 		c.Next()
 		if c.IsAborted() {
-			t.Error("the request was aborted")
+			t.Error("the request was aborted, want it to end as it is")
 		}
 	})
 	engine.POST("/callback", ginlimit.Handler(gatefake.Endpoint(func(gate.Request) gate.Reply {
@@ -246,7 +250,7 @@ func TestHandlerDoesNotAbort(t *testing.T) {
 	w := httptest.NewRecorder()
 	engine.ServeHTTP(w, httptest.NewRequest("POST", "/callback", strings.NewReader("{}")))
 	if w.Body.String() != "success" {
-		t.Errorf("got %d %q", w.Code, w.Body)
+		t.Errorf("got %d %q, want the body \"success\"", w.Code, w.Body)
 	}
 }
 
@@ -265,7 +269,7 @@ func TestMultipartFormReachesTheServer(t *testing.T) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
 	engine.ServeHTTP(httptest.NewRecorder(), r)
 	if r.MultipartForm == nil || r.MultipartForm.Value["a"] == nil {
-		t.Errorf("the request has the form %v", r.MultipartForm)
+		t.Errorf("the request has the form %v, want one with the field a", r.MultipartForm)
 	}
 }
 
@@ -283,7 +287,7 @@ func TestAdmittedWithoutACopy(t *testing.T) {
 		ginlimit.Middleware(gate.RateLimit(l, everyone, nil)),
 		func(c *gin.Context) { inner = c.Request })
 	if w := request(engine, "/"); w.Code != 200 || outer == nil || outer != inner {
-		t.Errorf("got %d, and a copy of the request: %t", w.Code, outer != inner)
+		t.Errorf("got %d, and a copy of the request: %t, want 200 and the request itself", w.Code, outer != inner)
 	}
 }
 
@@ -312,6 +316,6 @@ func TestRefusedInHandleContext(t *testing.T) {
 	}
 	l.Saw(409, "", true)
 	if !l.Reply.Refused {
-		t.Error("Leave does not know of the refusal")
+		t.Error("Leave saw Refused false, want true")
 	}
 }

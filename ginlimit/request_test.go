@@ -62,6 +62,6 @@ func TestValueOfAnyKey(t *testing.T) {
 		return fmt.Sprint(q.Value(key{}), q.Value("name"), q.Value("none"))
 	}))
 	if got := request(engine, "/").Body.String(); got != "typednamed<nil>" && got != "typed named <nil>" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"typed\", \"named\" and nil", got)
 	}
 }

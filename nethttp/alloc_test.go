@@ -82,10 +82,10 @@ func TestAdmittedWithoutACopy(t *testing.T) { //nolint:paralleltest // it counts
 		h.ServeHTTP(w, r)
 	})
 	if handled != r {
-		t.Error("the handler got a copy of the request")
+		t.Error("the handler got a copy of the request, want the request itself")
 	}
 	if whole > own {
-		t.Errorf("the middleware allocates %v times, the gate alone %v times", whole, own)
+		t.Errorf("the middleware allocates %v times, want the %v times of the gate alone at most", whole, own)
 	}
 }
 

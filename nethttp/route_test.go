@@ -151,6 +151,6 @@ func TestRouteUnknown(t *testing.T) {
 	}))(wrapped)
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/users/7", nil))
 	if told != "" {
-		t.Errorf("the gate was told %q", told)
+		t.Errorf("the gate was told %q, want nothing", told)
 	}
 }

@@ -32,7 +32,7 @@ func reply(t *testing.T, left chan *gate.Reply) (r *gate.Reply) {
 	select {
 	case r = <-left:
 	case <-time.After(10 * time.Second):
-		t.Fatal("Leave was not called")
+		t.Fatal("Leave was not called within 10 s, want it called")
 	}
 	return r
 }
@@ -66,7 +66,7 @@ func TestWriterKeepsItsAbilities(t *testing.T) {
 		inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			behind = abilities(w)
 			if u, ok := w.(interface{ Unwrap() http.ResponseWriter }); !ok || u.Unwrap() == nil {
-				t.Error("the recorder does not Unwrap")
+				t.Error("the recorder has no Unwrap, or one of nil, want the writer inside")
 			}
 		})
 		guarded := nethttp.Middleware(g)(inner)
@@ -84,7 +84,8 @@ func TestWriterKeepsItsAbilities(t *testing.T) {
 		server.Close()
 		reply(t, left)
 		if !reflect.DeepEqual(bare, behind) || !behind["Flusher"] || !behind["CloseNotifier"] {
-			t.Errorf("%s: without a gate %v, behind one %v", response.Proto, bare, behind)
+			t.Errorf("%s: got %v behind a gate, want %v as without one, with Flusher and CloseNotifier",
+				response.Proto, behind, bare)
 		}
 	}
 }
@@ -113,7 +114,7 @@ func TestFlushAndHijackBehindUnwrapAreSeen(t *testing.T) {
 		g, left := leaving(100)
 		guarded := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := do(http.NewResponseController(w)); err != nil {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want no error", name, err)
 			}
 		}))
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +126,7 @@ func TestFlushAndHijackBehindUnwrapAreSeen(t *testing.T) {
 		}
 		_ = response.Body.Close()
 		if !reply(t, left).Partial {
-			t.Errorf("%s went past the recorder", name)
+			t.Errorf("%s: Leave saw a whole reply, want a partial one", name)
 		}
 		server.Close()
 	}
@@ -150,10 +151,10 @@ func TestEarlyHints(t *testing.T) {
 	_ = response.Body.Close()
 	r := reply(t, left)
 	if response.StatusCode != 202 || r.Status != 202 || string(r.Body) != "done" || r.Partial {
-		t.Errorf("the client got %d, Leave saw %+v", response.StatusCode, r)
+		t.Errorf("the client got %d, and Leave saw %+v, want 202 of both, and done as a whole", response.StatusCode, r)
 	}
 	if !slices.Contains(r.Header, gate.Field{Name: "X-Final", Value: "1"}) {
-		t.Errorf("Leave saw the header %v", r.Header)
+		t.Errorf("Leave saw the header %v, want X-Final: 1 in it", r.Header)
 	}
 }
 
@@ -181,13 +182,13 @@ func TestAbortHandler(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	if err == nil {
-		t.Error("the client took an aborted response for a whole one")
+		t.Error("the client took an aborted response for a whole one, want an error")
 	}
 	if r := reply(t, left); r != nil {
-		t.Errorf("Leave saw %+v", r)
+		t.Errorf("Leave saw %+v, want nil", r)
 	}
 	if v := <-recovered; v != http.ErrAbortHandler {
-		t.Errorf("the panic went on as %v", v)
+		t.Errorf("the panic went on as %v, want %v", v, http.ErrAbortHandler)
 	}
 }
 
@@ -212,11 +213,12 @@ func TestReadFrom(t *testing.T) {
 		_ = response.Body.Close()
 		server.Close()
 		if err != nil || !bytes.Equal(got, content) {
-			t.Errorf("the client got %d bytes, %v", len(got), err)
+			t.Errorf("the client got %d bytes, %v, want the %d of the file", len(got), err, len(content))
 		}
 		r, n := reply(t, left), min(capture, int64(len(content)))
 		if !bytes.Equal(r.Body, content[:n]) || r.Partial != (capture < int64(len(content))) {
-			t.Errorf("capturing %d, Leave saw %d bytes, Partial %t", capture, len(r.Body), r.Partial)
+			t.Errorf("capturing %d: Leave saw %d bytes, Partial %t, want the first %d, Partial %t",
+				capture, len(r.Body), r.Partial, n, capture < int64(len(content)))
 		}
 	}
 }
@@ -230,7 +232,7 @@ func TestZeroPassHandsOnWhatItGot(t *testing.T) {
 		ran = gotW == w && gotR == r
 	}))
 	if h.ServeHTTP(w, r); !ran {
-		t.Error("the handler did not get the writer and the request")
+		t.Error("the handler did not run with the writer and the request as they came, want both")
 	}
 }
 
@@ -245,7 +247,7 @@ func TestContextCopiesBack(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /upload", func(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Value(key{}) != 1 {
-			t.Error("the handler does not have the gate's context")
+			t.Error("the handler does not have the gate's context, want it")
 		}
 		if err := r.ParseMultipartForm(0); err != nil {
 			t.Error(err)
@@ -256,13 +258,13 @@ func TestContextCopiesBack(t *testing.T) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	nethttp.Middleware(g)(mux).ServeHTTP(httptest.NewRecorder(), r)
 	if r.Context().Value(key{}) != nil {
-		t.Error("the gate's context reached middleware outside")
+		t.Error("the gate's context reached middleware outside, want the one from before there")
 	}
 	if r.Pattern != "POST /upload" {
-		t.Errorf("middleware outside finds the pattern %q", r.Pattern)
+		t.Errorf("middleware outside finds the pattern %q, want \"POST /upload\"", r.Pattern)
 	}
 	if r.MultipartForm == nil || len(r.MultipartForm.File["f"]) != 1 {
-		t.Fatal("the server does not find the form whose files it must remove")
+		t.Fatal("the server does not find the form, want it: the server must remove its files")
 	}
 	if err := r.MultipartForm.RemoveAll(); err != nil {
 		t.Error(err)
@@ -280,7 +282,7 @@ func TestMountingNil(t *testing.T) {
 		func() {
 			defer func() {
 				if text, _ := recover().(string); !strings.HasPrefix(text, "nethttp.") {
-					t.Errorf("%s of nil: the panic is %q", name, text)
+					t.Errorf("%s of nil: got the panic %q, want one of nethttp", name, text)
 				}
 			}()
 			mount()
@@ -344,7 +346,7 @@ func TestPartsOfABatch(t *testing.T) {
 		_ = response.Body.Close()
 		for field := range response.Header {
 			if strings.HasPrefix(field, "Neap") && name != "what others wrote" {
-				t.Errorf("%s: the client got the field %s", name, field)
+				t.Errorf("%s: the client got the field %s, want no field of neap's own", name, field)
 			}
 		}
 		if r := reply(t, left); r.Refused != c.refused {
