@@ -20,7 +20,7 @@ func TestNoScriptHasATrap(t *testing.T) {
 	t.Parallel()
 	for file := range calls {
 		if !slices.Contains(files, file) {
-			t.Errorf("there are calls of %s, and no such script", file)
+			t.Errorf("there are calls of %s, and no such script, want one", file)
 		}
 	}
 	for _, file := range files {

@@ -38,7 +38,7 @@ func TestHeadersTellTheTruth(t *testing.T) {
 		s := script.FromFS(lua.FS, file)
 		scripttest.CheckHeader(t, s)
 		for _, fault := range faults(s.Source()) {
-			t.Errorf("%s: %s", file, fault)
+			t.Errorf("%s: got the fault %q, want none", file, fault)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestFaultsAreFound(t *testing.T) {
 	const good = "-- Does it.\n--\n-- KEYS[1]  k\n-- ARGV[1]  v\n-- returns  nothing\n-- effects  SET with PX\n" +
 		"local key, v = KEYS[1], ARGV[1]\nredis.call('SET', key, v, 'PX', 1)\n"
 	if got := faults(good); len(got) != 0 {
-		t.Fatalf("a good script: %q", got)
+		t.Fatalf("a good script: got the faults %q, want none", got)
 	}
 	for _, c := range []struct{ old, new, want string }{
 		{", v, 'PX', 1)", ", v)", "without a time to live"},
@@ -97,7 +97,7 @@ func TestFaultsAreFound(t *testing.T) {
 	} {
 		got := faults(strings.Replace(good, c.old, c.new, 1))
 		if !slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, c.want) }) {
-			t.Errorf("%q for %q: the faults are %q, not %q", c.new, c.old, got, c.want)
+			t.Errorf("%q for %q: got the faults %q, want one with %q", c.new, c.old, got, c.want)
 		}
 	}
 }
