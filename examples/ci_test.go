@@ -16,7 +16,7 @@ func TestCIRunsWhatTheDocsSay(t *testing.T) {
 		runs = append(runs, m[1])
 	}
 	if !slices.Equal(runs, []string{"check", "test"}) {
-		t.Errorf(".ci/run makes %q", runs)
+		t.Errorf(".ci/run makes %q, want check and test", runs)
 	}
 	for _, name := range []string{"../README.md", "../README.zh-CN.md", "../CONTRIBUTING.md"} {
 		if !regexp.MustCompile("CI\\s\\S*\\s?`make check`.{0,100}`make test`").MatchString(strings.ReplaceAll(page(t, name), "\n", " ")) {

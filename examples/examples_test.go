@@ -47,19 +47,20 @@ func TestSmallestPrograms(t *testing.T) {
 					took := time.Since(began)
 					most := 20 + int(took/(100*time.Millisecond)) + 1 + int(took/limit.DefaultBudget)
 					if admitted < 20 || admitted > most {
-						t.Errorf("%d were admitted in %v", admitted, took)
+						t.Errorf("%d were admitted in %v, want 20 to %d", admitted, took, most)
 					}
 					if response.Header.Get("Retry-After") != "1" || response.Header.Get("RateLimit") == "" {
-						t.Errorf("the header of a denied request is %v", response.Header)
+						t.Errorf("the header of a denied request is %v, want Retry-After: 1 and a RateLimit",
+							response.Header)
 					}
 					return
 				}
 				if response.StatusCode != http.StatusOK || string(body) != "hello\n" {
-					t.Fatalf("%d %q", response.StatusCode, body)
+					t.Fatalf("got %d %q, want 200 \"hello\\n\"", response.StatusCode, body)
 				}
 				admitted++
 			}
-			t.Error("a thousand requests were never limited")
+			t.Error("a thousand requests were never limited, want a 429")
 		})
 	}
 }
@@ -72,7 +73,7 @@ func build(t *testing.T, example string) (binary string) {
 		args = slices.Insert(args, 1, "-race")
 	}
 	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("building %s: got %v, want no error\n%s", example, err, out)
 	}
 	return binary
 }
@@ -96,11 +97,11 @@ func TestPlays(t *testing.T) {
 					t.Parallel()
 					out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
 					if err != nil {
-						t.Errorf("%v\n%s", err, out)
+						t.Errorf("the program ended with %v, want no error:\n%s", err, out)
 					}
 					for _, part := range says {
 						if !strings.Contains(string(out), part) {
-							t.Errorf("nothing of %q in:\n%s", part, out)
+							t.Errorf("the program did not say %q, want it in:\n%s", part, out)
 						}
 					}
 				})
@@ -123,7 +124,7 @@ func TestNoProgramPrintsThePassword(t *testing.T) {
 		}
 	}
 	if len(programs) < 6 {
-		t.Errorf("%d programs take -redis", len(programs))
+		t.Errorf("%d programs take -redis, want 6 at least", len(programs))
 	}
 	for name := range programs {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +136,7 @@ func TestNoProgramPrintsThePassword(t *testing.T) {
 			} {
 				out, err := exec.CommandContext(t.Context(), binary, "-redis", url).CombinedOutput()
 				if err == nil || strings.Contains(string(out), "s3cret") || !strings.Contains(string(out), "-redis") {
-					t.Errorf("%s: %v\n%s", url, err, out)
+					t.Errorf("%s: got %v, want an error, with -redis and without the password in:\n%s", url, err, out)
 				}
 			}
 		})

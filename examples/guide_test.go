@@ -41,7 +41,7 @@ func TestTheGuideIsTrue(t *testing.T) {
 				}
 			case "console": // TestTheGuideRuns types it
 				if !strings.HasPrefix(m[2], "$ redis-cli ") {
-					t.Errorf("nobody types this of %s:\n%s", page, m[2])
+					t.Errorf("%s has this block of console, want one that begins with redis-cli:\n%s", page, m[2])
 				}
 			case "sh":
 				for line := range strings.Lines(m[2]) {
@@ -61,7 +61,7 @@ func TestTheGuideIsTrue(t *testing.T) {
 	for name := range files {
 		named := strings.HasSuffix(name, "_test.go") && strings.Contains(all.String(), "examples/guide/"+name)
 		if !quoted[name] && !named {
-			t.Errorf("no chapter shows examples/guide/%s", name)
+			t.Errorf("no chapter shows examples/guide/%s, want one that does", name)
 		}
 	}
 }
@@ -84,24 +84,24 @@ func TestTheGuideLeadsOn(t *testing.T) {
 	pages := chapters(t)
 	listed := chapter.FindAllStringSubmatch(read(t, guideList), -1)
 	if len(listed) != len(pages) {
-		t.Fatalf("%d chapters stand in the list, and %d in the directory", len(listed), len(pages))
+		t.Fatalf("%d chapters stand in the list, want the %d of the directory", len(listed), len(pages))
 	}
 	for i, page := range pages {
 		text := read(t, page)
 		if name := filepath.Base(page); listed[i][1] != name {
-			t.Errorf("chapter %d is %s, in the list %s", i+1, name, listed[i][1])
+			t.Errorf("chapter %d is %s in the list, want %s", i+1, listed[i][1], name)
 		}
 		if i > 0 && !strings.Contains(text, "]("+listed[i-1][1]+")") {
-			t.Errorf("%s does not lead back", page)
+			t.Errorf("%s does not lead back, want a link to %s", page, listed[i-1][1])
 		}
 		if i < len(pages)-1 && !strings.Contains(text, "]("+listed[i+1][1]+")") {
-			t.Errorf("%s does not lead on", page)
+			t.Errorf("%s does not lead on, want a link to %s", page, listed[i+1][1])
 		}
 	}
 	for _, page := range append(pages, guideList) {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s leads to %s: %v", page, m[1], err)
+				t.Errorf("%s leads to %s: got %v, want a file", page, m[1], err)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func chapters(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("../docs/guide/[0-9][0-9]-*.md")
 	if err != nil || len(pages) == 0 {
-		t.Fatalf("%d chapters, %v", len(pages), err)
+		t.Fatalf("got %d chapters, %v, want some", len(pages), err)
 	}
 	return pages
 }

@@ -22,7 +22,7 @@ func TestTheDebuggersSessionIsTrue(t *testing.T) {
 	}
 	session := regexp.MustCompile("(?s)```console\n\\$ redis-cli (--ldb .*?)\n(.*?)```").FindStringSubmatch(string(text))
 	if session == nil {
-		t.Fatal("the page has no session")
+		t.Fatal("the page has no session, want one")
 	}
 	srv := redistest.NewStandalone(t)
 	var typed strings.Builder
@@ -36,19 +36,19 @@ func TestTheDebuggersSessionIsTrue(t *testing.T) {
 	}
 	out := debug(t, srv, typed.String(), strings.Fields(session[1])...)
 	if len(want) < 8 {
-		t.Fatalf("%d lines", len(want))
+		t.Fatalf("the page has %d lines of the debugger, want 8 at least", len(want))
 	}
 	rest := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(out, "")
 	for _, line := range want {
 		_, behind, found := strings.Cut(rest, line)
 		if !found {
-			t.Errorf("nothing of %q in its place in\n%s", line, out)
+			t.Errorf("the debugger did not say %q, want it in its place in\n%s", line, out)
 			continue
 		}
 		rest = behind
 	}
 	if n := srv.Admin(t).Exists(t.Context(), "orders").Val(); n != 0 {
-		t.Error("what the script wrote stayed")
+		t.Error("what the script wrote stayed, want it gone")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestOnlyAbortStopsTheScriptInSyncMode(t *testing.T) {
 		out := debug(t, srv, typed, session...)
 		wrote := func() bool { return srv.Admin(t).Exists(t.Context(), "orders").Val() == want }
 		if want == 0 && !wrote() {
-			t.Errorf("behind %q the script ran on:\n%s", typed, out)
+			t.Errorf("behind %q the script ran on, want it to stop:\n%s", typed, out)
 		}
 		redistest.Await(t, 10*time.Second, fmt.Sprintf("the end of the script behind %q", typed), wrote)
 	}
@@ -86,7 +86,7 @@ func debug(t *testing.T, srv *redistest.Server, typed string, args ...string) (o
 	cmd.Stdin = strings.NewReader(typed)
 	text, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatalf("redis-cli ended with %v, want no error:\n%s", err, text)
 	}
 	return string(text)
 }

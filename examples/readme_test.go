@@ -23,11 +23,11 @@ func TestPagesAreTrue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), "@@") {
-			t.Errorf("%s has a placeholder", page)
+			t.Errorf("%s has a placeholder, want none", page)
 		}
 		blocks := goBlocks(string(text))
 		if len(blocks) < least {
-			t.Errorf("%s has %d blocks of Go", page, len(blocks))
+			t.Errorf("%s has %d blocks of Go, want %d at least", page, len(blocks), least)
 		}
 		for _, block := range blocks {
 			if !strings.Contains(code, block) {
@@ -48,7 +48,8 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 		begins := regexp.MustCompile(name + ` += "[^"]*/(docs/[a-z]+\.md)#"`).FindStringSubmatch(string(code))
 		types := regexp.MustCompile(name+` \+ "([^"]+)"`).FindAllStringSubmatch(string(code), -1)
 		if begins == nil || len(types) < least {
-			t.Fatalf("%q, and %d types", begins, len(types))
+			t.Fatalf("%s: got the page %q and %d types, want a page and %d types at least",
+				name, begins, len(types), least)
 		}
 		page, err := os.ReadFile("../" + begins[1])
 		if err != nil {
@@ -56,7 +57,8 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 		}
 		for _, m := range types {
 			if strings.Count(string(page), "\n### "+m[1]+"\n") != 1 {
-				t.Errorf("%s does not have one section %s", begins[1], m[1])
+				t.Errorf("%s has %d sections %s, want one",
+					begins[1], strings.Count(string(page), "\n### "+m[1]+"\n"), m[1])
 			}
 		}
 	}
@@ -66,10 +68,10 @@ func TestBlocksAreTold(t *testing.T) {
 	t.Parallel()
 	text := "a\n```go\nx := 1\n\tif y {\n```\nb\n```sh\nls\n```\n"
 	if got := goBlocks(text); len(got) != 1 || got[0] != "\nx := 1\nif y {\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got the blocks %q, want the one of Go", got)
 	}
 	if strings.Contains(flat("package p\n\nx := 2\n"), goBlocks(text)[0]) {
-		t.Error("a block that differs is found")
+		t.Error("a block that differs is found, want it not found")
 	}
 }
 

@@ -27,7 +27,7 @@ func TestTheREADMEClaimsWhatServersRuns(t *testing.T) {
 		versions[server] = append(versions[server], version)
 	}
 	if !found || len(versions["redis"]) < 2 || len(versions["valkey"]) < 3 {
-		t.Fatalf("make servers asks for %q", wanted[1])
+		t.Fatalf("make servers asks for %q, want %s, two versions of Redis and three of Valkey", wanted[1], untested)
 	}
 	english := func(all []string) string {
 		last := len(all) - 1

@@ -35,10 +35,10 @@ func follow(t *testing.T, page string) {
 			if errors.As(err, &refused) && !errors.Is(err, redis.Nil) {
 				reply = refused
 			} else if err != nil && !errors.Is(err, redis.Nil) {
-				t.Fatalf("%s: %v", command, err)
+				t.Fatalf("%s: got %v, want a reply", command, err)
 			}
 			if got := printed(reply); !matches(want, got) {
-				t.Fatalf("%s: %s\nthe page says: %s", command, got, want)
+				t.Fatalf("%s: got %s\nwant, as the page says: %s", command, got, want)
 			}
 		}
 	}

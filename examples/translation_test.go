@@ -27,18 +27,19 @@ func TestTheChineseREADMEIsWhole(t *testing.T) {
 	} {
 		want, got := of.parts(english), of.parts(chinese)
 		if len(want) < of.least {
-			t.Errorf("the README has %d %s", len(want), of.name)
+			t.Errorf("the README has %d %s, want %d at least", len(want), of.name, of.least)
 		}
 		for i := range max(len(want), len(got)) {
 			if i >= len(want) || i >= len(got) || want[i] != got[i] {
-				t.Errorf("%s, number %d: the README has %q, its translation %q", of.name, i+1, at(want, i), at(got, i))
+				t.Errorf("%s, number %d: the translation has %q, want %q as in the README",
+					of.name, i+1, at(got, i), at(want, i))
 				break
 			}
 		}
 	}
 	for text, other := range map[string]string{english: "README.zh-CN.md", chinese: "README.md"} {
 		if !strings.Contains(text, "]("+other+")") {
-			t.Errorf("no link to %s", other)
+			t.Errorf("a README has no link to %s, want one", other)
 		}
 	}
 }
@@ -54,11 +55,11 @@ func TestAnchorsLeadSomewhere(t *testing.T) {
 		}
 		within := regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(text, -1)
 		if len(within) < 3 {
-			t.Errorf("%s has %d links within", name, len(within))
+			t.Errorf("%s has %d links within, want 3 at least", name, len(within))
 		}
 		for _, m := range within {
 			if !slices.Contains(anchors, m[1]) {
-				t.Errorf("%s has no section #%s", name, m[1])
+				t.Errorf("%s has no section #%s, want one", name, m[1])
 			}
 		}
 	}

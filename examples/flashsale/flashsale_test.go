@@ -42,15 +42,15 @@ func TestTheProgram(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			if err := run(t.Context(), strings.Fields(args), &out); err != nil {
-				t.Errorf("%v\n%s", err, out.String())
+				t.Errorf("the program ended with %v, want no error:\n%s", err, out.String())
 			}
 			for _, f := range frameworks {
 				if !strings.Contains(out.String(), fmt.Sprintf("%-9s 20 sold, ", f.title)) {
-					t.Errorf("nothing of %s in\n%s", f.title, out.String())
+					t.Errorf("the program did not say that %s sold 20, want it in\n%s", f.title, out.String())
 				}
 			}
 			if strings.Count(out.String(), " 0 duplicates, ") != len(frameworks) || !strings.Contains(out.String(), "sold once") {
-				t.Errorf("it said\n%s", out.String())
+				t.Errorf("the program said\n%s\nwant 0 duplicates on each framework, and sold once", out.String())
 			}
 		})
 	}
@@ -63,22 +63,22 @@ func TestTheKeysOfASale(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for _, f := range frameworks {
 			if err := sell(t.Context(), rdb, prefix, f, small, io.Discard); err != nil {
-				t.Errorf("%s: %v", f.name, err)
+				t.Errorf("%s: got %v, want no error", f.name, err)
 			}
 		}
 		keys, err := backend.Keys(t.Context(), admin, prefix+":*")
 		if err != nil || len(keys) != len(frameworks) {
-			t.Fatalf("%q, %v", keys, err)
+			t.Fatalf("got the keys %q, %v, want %d", keys, err, len(frameworks))
 		}
 		slots := map[int64]bool{}
 		for _, key := range keys {
 			if left := admin.PTTL(t.Context(), key).Val(); left <= 0 || left > lasts {
-				t.Errorf("%s lives for %v", key, left)
+				t.Errorf("%s has %v to live, want up to %v", key, left, lasts)
 			}
 			slots[admin.ClusterKeySlot(t.Context(), key).Val()] = true
 		}
 		if len(slots) != 1 {
-			t.Errorf("%q are in %d slots", keys, len(slots))
+			t.Errorf("%q are in %d slots, want one", keys, len(slots))
 		}
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
@@ -236,7 +236,7 @@ func TestProgress(t *testing.T) {
 		var out bytes.Buffer
 		p := newProgress(&out, "Gin", 8)
 		if p.live {
-			t.Error("a buffer is taken for a terminal")
+			t.Error("a buffer is taken for a terminal, want it taken for none")
 		}
 		p.live = live
 		for i := range 8 {
@@ -245,7 +245,8 @@ func TestProgress(t *testing.T) {
 		p.end()
 		if got := out.String(); !live && got != want || live && (!strings.HasSuffix(got, want) ||
 			strings.Count(got, "\r") != 8 || strings.Count(got, "\n") != 1 || strings.Count(got, "█") != 5*(1+2+3+4+5+6+7+8)) {
-			t.Errorf("live %v: %q", live, got)
+			t.Errorf("live %t: got %q, want %q, behind a bar that was drawn eight times if it is live",
+				live, got, want)
 		}
 	}
 }
@@ -280,10 +281,10 @@ func TestAnInterruptedSaleLeavesNoKeys(t *testing.T) {
 	})
 	err := run(ctx, []string{"-redis", srv.AdminURL(), "-requests=1000", "-connections=20"}, out)
 	if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "Gin: ") {
-		t.Error(err)
+		t.Errorf("got %v, want %v while Gin sold", err, context.Canceled)
 	}
 	if keys, err := backend.Keys(t.Context(), srv.Admin(t), "*"); err != nil || len(keys) > 0 {
-		t.Errorf("left behind: %q, %v", keys, err)
+		t.Errorf("the sale left the keys %q, %v, want none", keys, err)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestNothingIsRolledBack(t *testing.T) {
 		usual: func(s scene) int {
 			list(s, "{"+s.key+"}:day")
 			if _, err := AllowTwo(s.Context(), s.rdb, s.key); err == nil {
-				s.Error("it did not fail")
+				s.Error("the call got no error, want one")
 			}
 			return s.number("{" + s.key + "}:minute")
 		},
@@ -55,7 +55,7 @@ func TestNothingIsRolledBack(t *testing.T) {
 		neap: func(s scene) int {
 			list(s, s.key+":limit:guide:{alice}:day!window-5-24h")
 			if _, err := s.limiter(twoPolicies...).Take(s.Context(), "alice"); err == nil {
-				s.Error("it did not fail")
+				s.Error("the call got no error, want one")
 			}
 			return s.number(s.key + ":limit:guide:{alice}:minute!window-100-1m")
 		},

@@ -86,7 +86,7 @@ func TestBucketsStay(t *testing.T) {
 func (s scene) until(ask func(passed time.Duration) (bool, error)) (passed time.Duration) {
 	s.Helper()
 	if allowed, err := ask(0); err != nil || !allowed {
-		s.Fatal(allowed, err)
+		s.Fatalf("the first token: got %t, %v, want true", allowed, err)
 	}
 	for passed = 10 * time.Second; passed < time.Hour; passed += 10 * time.Second {
 		if allowed, err := ask(passed); err != nil {

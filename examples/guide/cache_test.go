@@ -94,7 +94,7 @@ func (s scene) twenty(read func(source) (string, error)) (asked int) {
 		return price != "", err
 	})
 	if got != 20 {
-		s.Errorf("%d of twenty have a price", got)
+		s.Errorf("%d of twenty have a price, want all", got)
 	}
 	return int(queries.Load())
 }

@@ -65,7 +65,7 @@ func TestAKeyOutsideOfKEYS(t *testing.T) {
 			s.rdb = s.admin // neap's own user may not HGET
 			points, err := s.runner().Run(s.Context(), leader, []string{s.key})
 			if points != "120" {
-				s.Errorf("%v points", points)
+				s.Errorf("got %v points, want 120", points)
 			}
 			return refusal(err)
 		},
@@ -113,7 +113,7 @@ func TestPointsAreMoved(t *testing.T) {
 	have := func(want ...any) func(testing.TB, redis.UniversalClient, []string, any) {
 		return func(tb testing.TB, rdb redis.UniversalClient, keys []string, _ any) {
 			if got, err := rdb.MGet(tb.Context(), keys...).Result(); err != nil || !slices.Equal(got, want) {
-				tb.Errorf("they have %v, not %v: %v", got, want, err)
+				tb.Errorf("they have %v, %v, want %v", got, err, want)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func TestLeaderLua(t *testing.T) {
 	t.Parallel()
 	none := func(tb testing.TB, _ redis.UniversalClient, _ []string, reply any) {
 		if reply != nil {
-			tb.Errorf("nobody leads, with %v points", reply)
+			tb.Errorf("without a leader: got %v points, want none", reply)
 		}
 	}
 	scripttest.Run(t, leader, scripttest.Call{Name: "no leader", Keys: []string{"game:{spring}"}, Check: none})

@@ -69,7 +69,7 @@ func TestExpireIsLost(t *testing.T) {
 			s.rdb.AddHook(&death{behind: "evalsha", die: die})
 			_, _ = limiter.Take(ctx, "alice")
 			if len(s.keys()) != 1 {
-				s.Error("it was not counted")
+				s.Error("it was not counted, want one key")
 			}
 			return s.immortal()
 		},

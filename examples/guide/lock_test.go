@@ -61,7 +61,7 @@ func TestUnlockWithoutCompare(t *testing.T) {
 			s.must(err)
 			defer bob.Release(s.Context())
 			if err := alice.Release(s.Context()); err == nil {
-				s.Error("Alice was not told that she had lost it")
+				s.Error("Release by Alice: got no error, want one: she had lost the lock")
 			}
 			return try(s, s.locker(s.rdb))
 		},
@@ -171,13 +171,14 @@ func TestShip(t *testing.T) {
 				last := order.fence
 				order.write(by, fence)
 				if got := try(s, s.locker(rdb)); got != "denied" || fence <= last {
-					t.Errorf("another beside %s: %s; the fence is %d after %d", by, got, fence, last)
+					t.Errorf("another beside %s: got %s, and the fence %d after %d, "+
+						"want denied, and a fence that grows", by, got, fence, last)
 				}
 				return nil
 			}))
 		}
 		if order.by != "bob" {
-			t.Error(order.by)
+			t.Errorf("the order was written last by %q, want bob", order.by)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (p pitfall[T]) compare(t *testing.T, got, want T) {
 	t.Helper()
 	t.Logf("%s: %v", p.asks, got)
 	if got != want {
-		t.Errorf("the chapter says %v", want)
+		t.Errorf("%s: got %v, want %v, as the chapter says", p.asks, got, want)
 	}
 }
 
@@ -113,7 +113,7 @@ func (s scene) left() time.Duration {
 	s.Helper()
 	keys := s.keys()
 	if len(keys) != 1 {
-		s.Fatalf("the keys are %q", keys)
+		s.Fatalf("got the keys %q, want one", keys)
 	}
 	return (s.admin.PTTL(s.Context(), keys[0]).Val() + 10*time.Second - time.Millisecond).Truncate(10 * time.Second)
 }

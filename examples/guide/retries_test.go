@@ -116,11 +116,11 @@ func TestExport(t *testing.T) {
 		}
 		export(1)
 		if !slices.Equal(ran, []int{1, 2}) {
-			t.Errorf("inside each other %d ran", ran)
+			t.Errorf("of calls inside each other %d ran, want [1 2]", ran)
 		}
 		running, err := exports.InFlight(s.Context(), "tenant-17")
 		if s.must(err); running != 0 {
-			t.Errorf("%d are running when all are through", running)
+			t.Errorf("%d are running when all are through, want 0", running)
 		}
 	})
 }

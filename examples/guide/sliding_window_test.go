@@ -83,11 +83,11 @@ func TestAListHasNoMembers(t *testing.T) {
 	now := time.Now()
 	ask := func() (bool, error) { return AllowByLog(s.Context(), s.rdb, listLog, s.key, now) }
 	if n := s.together(20, ask); n != 10 {
-		t.Errorf("%d were admitted", n)
+		t.Errorf("%d were admitted, want 10", n)
 	}
 	now = now.Add(time.Minute)
 	if n := s.together(11, ask); n != 10 {
-		t.Errorf("%d were admitted a minute later", n)
+		t.Errorf("%d were admitted a minute later, want 10", n)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestARedisThatHangs(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if err := call(ctx, rdb); err == nil {
-			s.Error("it was answered")
+			s.Error("a server that hangs: got no error, want one")
 		}
 		return time.Since(began) > 2*time.Second
 	}
@@ -106,7 +106,7 @@ func TestWatch(t *testing.T) {
 	h, err := Watch(s.Context(), srv.Admin(t))
 	s.must(err)
 	if h.Calls < 20 || h.EachFor <= 0 || h.EachFor > time.Second || h.Refused != 2 || h.Full == 0 || h.Evicted != 0 || h.Scripts != 1 {
-		t.Errorf("%+v", h)
+		t.Errorf("got %+v, want 20 calls at least, 2 refused, a full memory, none evicted and 1 script", h)
 	}
 }
 

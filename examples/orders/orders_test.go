@@ -16,7 +16,7 @@ func TestPlay(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "orders")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("building the program: got %v, want no error\n%s", err, out)
 	}
 	admin := redistest.Standalone(t)
 	for where, args := range map[string][]string{
@@ -27,11 +27,12 @@ func TestPlay(t *testing.T) {
 			t.Parallel()
 			out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
 			if err != nil {
-				t.Errorf("%v\n%s", err, out)
+				t.Errorf("the program ended with %v, want no error:\n%s", err, out)
 			}
 			for _, part := range []string{"no answer: signal: killed\n", "replayed: false\n", "replayed: true\n", ": booked once, "} {
 				if strings.Count(string(out), part) != 2 { // on each framework
-					t.Errorf("not two of %q in:\n%s", part, out)
+					t.Errorf("the program said %q %d times, want twice in:\n%s",
+						part, strings.Count(string(out), part), out)
 				}
 			}
 		})

@@ -14,7 +14,7 @@ func TestPlay(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "payment")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("building the program: got %v, want no error\n%s", err, out)
 	}
 	for where, args := range map[string][]string{
 		"embedded":   nil,
@@ -24,13 +24,13 @@ func TestPlay(t *testing.T) {
 			t.Parallel()
 			out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
 			if err != nil {
-				t.Errorf("%v\n%s", err, out)
+				t.Errorf("the program ended with %v, want no error:\n%s", err, out)
 			}
 			for _, p := range append(providers(), provider{name: "all"}) {
 				// Six orders are booked with three events each, nothing else is, and
 				// nothing is given up.
 				if row := regexp.MustCompile(`(?m)^ *` + p.name + `( +\d+){3} +(18|144) +\d+ +0$`); !row.Match(out) {
-					t.Errorf("no row of %s in:\n%s", p.name, out)
+					t.Errorf("%s has no row with all booked and nothing given up, want one in:\n%s", p.name, out)
 				}
 			}
 		})

@@ -62,10 +62,10 @@ func TestTheProgram(t *testing.T) {
 				t.Error(err)
 			}
 			if !strings.Contains(out.String(), "are as recounted\n") {
-				t.Errorf("it said %q", out.String())
+				t.Errorf("the program said %q, want it to say that all are as recounted", out.String())
 			}
 			if left := one.Admin(t).DBSize(t.Context()).Val(); name == "standalone" && left > 0 {
-				t.Errorf("it left %d keys", left)
+				t.Errorf("the program left %d keys, want 0", left)
 			}
 		})
 	}
@@ -84,7 +84,7 @@ func TestLostRepliesCountOnce(t *testing.T) {
 		t.Error(err)
 	}
 	if p.Lost() == 0 {
-		t.Error("no reply was lost")
+		t.Error("no reply was lost, want some")
 	}
 }
 
@@ -107,14 +107,14 @@ func TestAllKeysAreInOneSlot(t *testing.T) {
 	}
 	keys, err := c.all(t.Context())
 	if err != nil || len(keys) < 50 {
-		t.Fatalf("%d keys, %v", len(keys), err)
+		t.Fatalf("got %d keys, %v, want 50 at least", len(keys), err)
 	}
 	slots := map[int64]bool{}
 	for _, key := range keys {
 		slots[rdb.ClusterKeySlot(t.Context(), key).Val()] = true
 	}
 	if len(slots) != 1 {
-		t.Errorf("%d keys are in %d slots", len(keys), len(slots))
+		t.Errorf("%d keys are in %d slots, want one", len(keys), len(slots))
 	}
 }
 

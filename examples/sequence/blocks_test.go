@@ -27,7 +27,7 @@ func TestABlockEnds(t *testing.T) {
 		b := &Blocks{Sequence: &Sequence{zone: time.UTC}, Size: 3, Lease: c.lease}
 		b.block, b.asked = taken{20300101, 1, now.UnixMilli()}, time.Now().Add(-c.held)
 		if b.over() != c.over {
-			t.Errorf("%s: over: %v", name, b.over())
+			t.Errorf("%s: got over %t, want %t", name, b.over(), c.over)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestABlockIsLeftWhenItEnds(t *testing.T) {
 		b := &Blocks{Sequence: s, Size: 3, Lease: time.Hour}
 		at(c.from)
 		if got := numbers(t, b.Next, 1); got != "20300101-000001" {
-			t.Errorf("%s: first %s", name, got)
+			t.Errorf("%s: the first number is %s, want 20300101-000001", name, got)
 		}
 		at(c.till)
 		b.asked = b.asked.Add(-c.held)
@@ -72,7 +72,7 @@ func TestABlockWithoutASizeIsOfOne(t *testing.T) {
 		b := &Blocks{Sequence: s, Size: size, Lease: time.Hour}
 		got := numbers(t, b.Next, 1) + " " + numbers(t, s.Next, 1) + " " + numbers(t, b.Next, 1)
 		if got != "20300101-000001 20300101-000002 20300101-000003" {
-			t.Errorf("blocks of %d: %s", size, got)
+			t.Errorf("blocks of %d: got %s, want the numbers 1, 2 and 3 of the day", size, got)
 		}
 	}
 }
@@ -103,6 +103,6 @@ func TestALeaseCountsFromBeforeTheQuestion(t *testing.T) {
 	b := &Blocks{Sequence: s, Size: 3, Lease: time.Hour}
 	numbers(t, b.Next, 1)
 	if asked := <-began; b.asked.After(asked) {
-		t.Errorf("the lease counts from %v after the question", b.asked.Sub(asked))
+		t.Errorf("the lease counts from %v after the question, want no later than it", b.asked.Sub(asked))
 	}
 }

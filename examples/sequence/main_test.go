@@ -25,7 +25,7 @@ func TestAProcessGivesUp(t *testing.T) {
 				return Number{}, down
 			})
 			if tried := time.Since(began) - time.Duration(up)*patience/2; !errors.Is(err, down) || tried < patience || tried > 2*patience {
-				t.Errorf("%v after %v", err, tried)
+				t.Errorf("got %v after %v, want %v after %v to %v", err, tried, down, patience, 2*patience)
 			}
 		})
 	}
@@ -36,7 +36,7 @@ func TestAProcessEndsWithItsParent(t *testing.T) {
 	in, parent := io.Pipe()
 	ctx := whileOpen(t.Context(), in)
 	if _, err := io.Copy(parent, strings.NewReader("said")); err != nil || ctx.Err() != nil {
-		t.Fatalf("it ended while its parent lived: %v, %v", err, ctx.Err())
+		t.Fatalf("while its parent lives: got %v, and the context's error %v, want none", err, ctx.Err())
 	}
 	parent.Close()
 	err := draw(ctx, "none", func(ctx context.Context) (Number, error) {
@@ -44,6 +44,6 @@ func TestAProcessEndsWithItsParent(t *testing.T) {
 		return Number{}, errors.New("down")
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Error(err)
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

@@ -151,7 +151,7 @@ func TestMidnight(t *testing.T) {
 		}
 	}
 	if ttl := m.TTL("orders"); ttl <= 48*time.Hour {
-		t.Errorf("the record lives for %v", ttl)
+		t.Errorf("the record has %v to live, want more than %v", ttl, 48*time.Hour)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestADayEndsWithItsLastSecond(t *testing.T) {
 			err = next.Decode(reply, &got)
 		}
 		if err != nil || got.Day != c.day {
-			t.Errorf("from %d till %d: %+v, %v", c.from, c.till, got, err)
+			t.Errorf("from %d till %d: got %+v, %v, want the day %d", c.from, c.till, got, err, c.day)
 		}
 	}
 }
@@ -184,14 +184,14 @@ func TestAClockThatIsAheadForgetsNothing(t *testing.T) {
 	m.FastForward(71 * time.Hour)
 	m.SetTime(time.Date(2030, 1, 2, 12, 1, 0, 0, time.UTC))
 	if got := one + " " + numbers(t, s.Next, 1); got != "20300102-000001 20300102-000002" {
-		t.Error(got)
+		t.Errorf("got %s, want the numbers 1 and 2 of 20300102", got)
 	}
 }
 
 func TestNewTakesAZone(t *testing.T) {
 	t.Parallel()
 	if _, err := New(redis.NewClient(&redis.Options{}), "orders", nil); err == nil {
-		t.Error("a sequence without a zone was made")
+		t.Error("New without a zone: got no error, want one")
 	}
 }
 
@@ -204,10 +204,10 @@ func TestTheDayIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := numbers(t, s.Next, 1); got != "20300101-999999" {
-		t.Error(got)
+		t.Errorf("got %s, want 20300101-999999", got)
 	}
 	if n, err := s.Next(t.Context()); !errors.Is(err, ErrFull) {
-		t.Errorf("%v, %v", n, err)
+		t.Errorf("got %v, %v, want %v", n, err, ErrFull)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestEightProcessesAndARestart(t *testing.T) {
 	key := srv.Prefix(t) + ":{orders}"
 	compete(t, func() { srv.Stop(t); srv.Start(t) }, "redis://"+srv.Addr(), "standalone", key)
 	if ttl := srv.Admin(t).PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > keep {
-		t.Errorf("the record lives for %v", ttl)
+		t.Errorf("the record has %v to live, want up to %v", ttl, keep)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestJudge(t *testing.T) {
 	} {
 		err := judge(c.all)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want an error with %q, or none where that is empty", name, err, c.want)
 		}
 	}
 }

@@ -28,18 +28,18 @@ func TestLoginIsLimited(t *testing.T) {
 		routes := Routes(limiter)
 		for range 3 {
 			if got := login(routes, "ann"); got != http.StatusNoContent {
-				t.Errorf("login: %d", got)
+				t.Errorf("login: got %d, want %d", got, http.StatusNoContent)
 			}
 		}
 		if got := login(routes, "ann"); got != http.StatusTooManyRequests {
-			t.Errorf("fourth login: %d", got)
+			t.Errorf("fourth login: got %d, want %d", got, http.StatusTooManyRequests)
 		}
 		if got := login(routes, "bob"); got != http.StatusNoContent {
-			t.Errorf("another user: %d", got)
+			t.Errorf("another user: got %d, want %d", got, http.StatusNoContent)
 		}
 		time.Sleep(10 * time.Minute)
 		if got := login(routes, "ann"); got != http.StatusNoContent {
-			t.Errorf("ten minutes later: %d", got)
+			t.Errorf("ten minutes later: got %d, want %d", got, http.StatusNoContent)
 		}
 	})
 }
@@ -61,12 +61,12 @@ func TestLoginIsLimitedOnRedis(t *testing.T) {
 	routes := Routes(limiter)
 	for i, want := range []int{204, 204, 204, 429} {
 		if got := login(routes, "ann"); got != want {
-			t.Errorf("login %d: %d, not %d", i, got, want)
+			t.Errorf("login %d: got %d, want %d", i, got, want)
 		}
 	}
 	server.SetTime(now.Add(10 * time.Minute))
 	if got := login(routes, "ann"); got != http.StatusNoContent {
-		t.Errorf("ten minutes later: %d", got)
+		t.Errorf("ten minutes later: got %d, want %d", got, http.StatusNoContent)
 	}
 }
 

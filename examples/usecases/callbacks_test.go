@@ -43,7 +43,7 @@ func deliver(t *testing.T, p callback.Preset, verify callback.Verify, body strin
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", "/callbacks/stripe", strings.NewReader(body)))
 		if status != 0 && w.Code != status {
-			t.Errorf("%d, and then %d", status, w.Code)
+			t.Errorf("got %d, and then %d, want the same of both frameworks", status, w.Code)
 		}
 		status = w.Code
 	}
@@ -86,7 +86,8 @@ func TestVerifyBySDK(t *testing.T) {
 		} {
 			status, booked := deliver(t, c.preset, c.verify, c.body)
 			if signed && (status != c.done || len(booked) != 1 || booked[0] != c.key) || !signed && (status != 401 || len(booked) != 0) {
-				t.Errorf("%s, signed: %v: %d, %q", c.preset.Name, signed, status, booked)
+				t.Errorf("%s, signed %t: got %d, %q, want %d, %q if it is signed, and 401 otherwise",
+					c.preset.Name, signed, status, booked, c.done, c.key)
 			}
 		}
 	}
@@ -115,13 +116,14 @@ func TestAdyenCallbacks(t *testing.T) { //nolint:paralleltest // the log is the 
 		`{"notificationItems":[{"NotificationRequestItem":{"eventCode":"CAPTURE","pspReference":"psp1","success":"true","additionalData":{"hmacSignature":"AA=="}}}]}`)))
 	if line := log.String(); w.Code != 200 || !strings.Contains(line, "the handler failed") ||
 		strings.Contains(line, "costs less") || strings.Contains(line, "psp1") {
-		t.Errorf("%d: %s", w.Code, line)
+		t.Errorf("got %d with the log %s, want 200, and a line with neither the key nor the error's text",
+			w.Code, line)
 	}
 	if err := Drain(t.Context(), guard); err != nil {
 		t.Error(err)
 	}
 	if got, want := why(fmt.Errorf("%w: alice", callback.ErrUnverified)), callback.ErrUnverified.Error(); got != want {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -139,7 +141,7 @@ func TestDrain(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if err := Drain(ended, guard); err == nil {
-		t.Error("nothing seems to run")
+		t.Error("Drain beside a run: got no error, want one")
 	}
 	if err := errors.Join(claim.Conclude(t.Context(), idempotency.DoneWith(nil)), Drain(t.Context(), guard)); err != nil {
 		t.Error(err)
@@ -155,12 +157,12 @@ func TestWeChatCombined(t *testing.T) {
 	} {
 		status, booked := deliver(t, WeChatCombined(), believed, body)
 		if got := fmt.Sprint(status, booked); got != want {
-			t.Errorf("%s: %s", body, got)
+			t.Errorf("%s: got %s, want %s", body, got, want)
 		}
 	}
 	if status, booked := deliver(t, callback.WeChatPay(), believed,
 		`{"event_type":"TRANSACTION.SUCCESS","resource":{"combine_out_trade_no":"17"}}`); status != 400 || booked != nil {
-		t.Errorf("by the preset for single payments: %d, %q", status, booked)
+		t.Errorf("by the preset for single payments: got %d, %q, want 400 and nothing booked", status, booked)
 	}
 }
 
@@ -176,9 +178,9 @@ func TestStripeCallbacks(t *testing.T) {
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest("POST", "/callbacks/stripe", strings.NewReader(`{}`)))
 	if w.Code != 401 {
-		t.Errorf("without a signature: %d", w.Code)
+		t.Errorf("without a signature: got %d, want 401", w.Code)
 	}
 	if _, err := StripeCallbacks(gatefake.Redis(t), "", book); err == nil {
-		t.Error("an empty secret is taken")
+		t.Error("an empty secret: got no error, want one")
 	}
 }

@@ -40,7 +40,7 @@ func (c conn) ExecContext(_ context.Context, query string, args []driver.NamedVa
 	defer c.l.mu.Unlock()
 	fence := args[0].Value.(int64)
 	if !strings.HasSuffix(query, "fence = $1 WHERE id = $2 AND fence < $1") || args[1].Value != "17" {
-		c.l.t.Errorf("%s with %v", query, args)
+		c.l.t.Errorf("got %s with %v, want an update of order 17 that compares fences", query, args)
 	}
 	if c.l.fence >= fence {
 		return driver.RowsAffected(0), nil
@@ -74,7 +74,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 	mux.Handle("POST /orders/{order}/pay", nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if got := ask(r.URL.Path); got != 409 {
-			t.Errorf("another beside it: %d", got)
+			t.Errorf("another beside it: got %d, want 409", got)
 		}
 		if err := Pay(r.Context(), db, r.PathValue("order")); err != nil {
 			t.Error(err)
@@ -82,7 +82,7 @@ func TestOneAtATime(t *testing.T) {
 	})))
 	for range 3 {
 		if got := ask("/orders/17/pay"); got != 200 {
-			t.Errorf("%d", got)
+			t.Errorf("got %d, want 200", got)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestPay(t *testing.T) {
 	db := sql.OpenDB(&ledger{t: t})
 	t.Cleanup(func() { _ = db.Close() })
 	if err := Pay(t.Context(), db, "17"); err == nil {
-		t.Error("it paid without a lock")
+		t.Error("Pay without a lock: got no error, want one")
 	}
 	l := locker(t)
 	first, err := l.Try(t.Context(), "param:order=17")
@@ -110,13 +110,13 @@ func TestPay(t *testing.T) {
 		t.Error(err)
 	}
 	if err := Pay(first.Context(), db, "17"); !errors.Is(err, errOvertaken) {
-		t.Errorf("who has lost the lock paid: %v", err)
+		t.Errorf("Pay with a lock that was lost: got %v, want %v", err, errOvertaken)
 	}
 	if err := OpenByForce(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	if err := OpenByForce(t.Context(), l); err != nil {
-		t.Errorf("of a lock that nobody holds: %v", err)
+		t.Errorf("OpenByForce of a lock that is free: got %v, want no error", err)
 	}
 }
 
@@ -128,6 +128,6 @@ func TestPublishLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := expvar.Get("lock.orders").String(); !strings.Contains(got, `"Holding":1`) {
-		t.Error(got)
+		t.Errorf("got %s, want 1 holding", got)
 	}
 }

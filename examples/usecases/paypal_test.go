@@ -152,7 +152,7 @@ func TestPayPalBytes(t *testing.T) {
 	} {
 		payload, err := verify(t.Context(), p.sends(t, body))
 		if err != nil || string(payload) != body {
-			t.Errorf("%q: %q, %v", body, payload, err)
+			t.Errorf("%q: got %q, %v, want the body as it came", body, payload, err)
 		}
 	}
 	if n := p.asked.Load(); n != 1 {
@@ -160,7 +160,7 @@ func TestPayPalBytes(t *testing.T) {
 	}
 	written, err := json.Marshal(json.RawMessage(payPalEvent))
 	if err != nil || string(written) == payPalEvent {
-		t.Fatalf("encoding/json writes %s, %v", written, err)
+		t.Fatalf("encoding/json writes %s, %v, want another text", written, err)
 	}
 	d := p.sends(t, payPalEvent)
 	d.Body = written
@@ -194,7 +194,7 @@ func TestPayPalStrangers(t *testing.T) {
 		}
 	}
 	if n := p.asked.Load(); n != 0 {
-		t.Errorf("%d requests were sent", n)
+		t.Errorf("%d requests were sent, want 0", n)
 	}
 	d := p.sends(t, payPalEvent)
 	d.Header.Set("Paypal-Cert-Url", certLink+"0")
@@ -236,7 +236,7 @@ func TestPayPalCannotSay(t *testing.T) {
 		"redirect": func(p *payPal) {
 			p.answer = func(r *http.Request) (*http.Response, error) {
 				if r.URL.Host != payPalHost {
-					t.Errorf("it followed to %s", r.URL)
+					t.Errorf("it followed a redirect to %s, want it not followed", r.URL)
 				}
 				response := says(302, "")
 				response.Header.Set("Location", "https://evil.example/")
@@ -253,11 +253,11 @@ func TestPayPalCannotSay(t *testing.T) {
 		certs := p.certs()
 		d := p.sends(t, payPalEvent)
 		if payload, err := PayPalVerify(webhookID, certs)(t.Context(), d); !errors.Is(err, callback.ErrCannotVerify) {
-			t.Errorf("%s: %s, %v", name, payload, err)
+			t.Errorf("%s: got %s, %v, want %v", name, payload, err, callback.ErrCannotVerify)
 		}
 		p.answer, p.file, certs.roots = nil, file, roots
 		if _, err := PayPalVerify(webhookID, certs)(t.Context(), d); err != nil {
-			t.Errorf("%s, and then: %v", name, err)
+			t.Errorf("%s, and then the certificate: got %v, want no error", name, err)
 		}
 	}
 }
@@ -287,14 +287,14 @@ func TestPayPalFlood(t *testing.T) {
 			d := p.sends(t, payPalEvent)
 			d.Header.Set("Paypal-Cert-Url", fmt.Sprintf("%s-%d", certLink, i))
 			if _, err := verify(ctx, d); !errors.Is(err, callback.ErrCannotVerify) {
-				t.Errorf("a stranger: %v", err)
+				t.Errorf("a stranger: got %v, want %v", err, callback.ErrCannotVerify)
 			}
 		})
 	}
 	defer close(release)
 	redistest.Await(t, time.Minute, "all places to be taken", func() bool { return p.asked.Load() >= 4 })
 	if _, err := verify(t.Context(), genuine); err != nil || p.asked.Load() != 4 {
-		t.Errorf("%v; %d were fetched at once", err, p.asked.Load())
+		t.Errorf("got %v, and %d fetched at once, want no error and 4", err, p.asked.Load())
 	}
 }
 
@@ -337,7 +337,7 @@ func alike(t *testing.T, from, other string) string {
 	}
 	v := reduce(vector{crc32.ChecksumIEEE([]byte(other)) ^ base, 0})
 	if v.bits != 0 {
-		t.Fatal("there is none")
+		t.Fatal("got no letters that make up for the difference, want some")
 	}
 	tail := make([]byte, letters)
 	for i := range tail {
@@ -355,7 +355,8 @@ func TestPayPalSignsACRC(t *testing.T) {
 	forged := p.sends(t, payPalEvent)
 	forged.Body = []byte(alike(t, `{"id":"WH-2","event_type":"PAYMENT.CAPTURE.COMPLETED","resource":{"id":"c2","amount":"1000000"},"x":"`, payPalEvent))
 	if payload, err := verify(t.Context(), forged); err != nil || !json.Valid(payload) {
-		t.Errorf("a forgery with the same CRC32 is told: then the page is too strict: %s, %v", payload, err)
+		t.Errorf("a forgery with the same CRC32: got %s, %v, want it believed, or the page is too strict",
+			payload, err)
 	}
 	known := strings.Replace(payPalEvent, `"c1"`, `"c1","amount":"10.00"`, 1)
 	api := &payPal{answer: func(r *http.Request) (*http.Response, error) {
@@ -370,7 +371,7 @@ func TestPayPalSignsACRC(t *testing.T) {
 	look := PayPalLookup(verify, &http.Client{Transport: api}, "https://api.example")
 	refused(t, look, forged)
 	if payload, err := look(t.Context(), p.sends(t, payPalEvent)); err != nil || string(payload) != known {
-		t.Errorf("%s, %v", payload, err)
+		t.Errorf("got %s, %v, want %s", payload, err, known)
 	}
 	for _, id := range []string{`""`, `"."`, `"../webhooks-events"`, `"?"`, `1`, `null`} {
 		refused(t, look, p.sends(t, `{"id":`+id+`}`))
@@ -378,16 +379,16 @@ func TestPayPalSignsACRC(t *testing.T) {
 	asked := api.asked.Load()
 	refused(t, look, posted(payPalEvent))
 	if n := api.asked.Load(); n != asked {
-		t.Error("the API was asked about a delivery that nobody signed")
+		t.Errorf("the API was asked about a delivery without a signature %d times, want 0", n-asked)
 	}
 	api.answer = func(*http.Request) (*http.Response, error) { return says(503, ""), nil }
 	if _, err := look(t.Context(), p.sends(t, payPalEvent)); !errors.Is(err, callback.ErrCannotVerify) {
-		t.Errorf("while the API is down: %v", err)
+		t.Errorf("while the API is down: got %v, want %v", err, callback.ErrCannotVerify)
 	}
 	if status, booked := deliver(t, callback.PayPal(), func(ctx context.Context, _ *callback.Delivery) ([]byte, error) {
 		return look(ctx, p.sends(t, payPalEvent))
 	}, payPalEvent); status != 503 || booked != nil {
-		t.Errorf("while the API is down: %d, %q", status, booked)
+		t.Errorf("while the API is down: got %d, %q, want 503 and nothing booked", status, booked)
 	}
 }
 
@@ -400,7 +401,7 @@ func TestPayPalCallbacks(t *testing.T) {
 	}
 	api := newPayPal(t)
 	endpoint, err := PayPalCallbacks(guard, webhookID, &http.Client{Transport: api}, func(context.Context, *callback.Event) error {
-		t.Error("an event was handled")
+		t.Error("an event was handled, want none")
 		return nil
 	})
 	if err != nil {
@@ -409,6 +410,6 @@ func TestPayPalCallbacks(t *testing.T) {
 	w := httptest.NewRecorder()
 	nethttp.Handler(endpoint).ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(payPalEvent)))
 	if w.Code != 401 || api.asked.Load() != 0 {
-		t.Errorf("%d; %d requests were sent", w.Code, api.asked.Load())
+		t.Errorf("got %d, and %d requests sent, want 401 and 0", w.Code, api.asked.Load())
 	}
 }

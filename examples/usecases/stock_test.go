@@ -43,21 +43,21 @@ func TestSale(t *testing.T) {
 	t.Parallel()
 	sale, open, ask := selling(t)
 	if got := ask("a"); got != 404 {
-		t.Errorf("before it is open: %d", got)
+		t.Errorf("before it is open: got %d, want 404", got)
 	}
 	open()
 	for i, want := range []int{201, 409, 409} {
 		if got := ask("a"); got != want {
-			t.Errorf("request %d: %d", i, got)
+			t.Errorf("request %d: got %d, want %d", i, got, want)
 		}
 	}
 	open() // changes nothing
 	if l, err := sale.Left(t.Context(), "phone"); err != nil || l.Left != 99 || l.Sold != 1 {
-		t.Errorf("%+v, %v", l, err)
+		t.Errorf("got %+v, %v, want 99 left and 1 sold", l, err)
 	}
 }
 
-// Who lost his unit while he was served is told so.
+// A buyer who lost the unit while being served is told so.
 func TestSellWhatIsGone(t *testing.T) {
 	t.Parallel()
 	sale, open, _ := selling(t)
@@ -83,9 +83,9 @@ func TestSellWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := sell(stock.NewContext(t.Context(), own)); got != 409 {
-		t.Errorf("%d", got)
+		t.Errorf("Sell of a unit that is gone: got %d, want 409", got)
 	}
 	if got := sell(t.Context()); got != 500 {
-		t.Errorf("without a gate: %d", got)
+		t.Errorf("without a gate: got %d, want 500", got)
 	}
 }

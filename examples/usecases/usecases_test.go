@@ -59,7 +59,7 @@ func serve(g gate.Gate) func(path string, change ...func(*http.Request)) *httpte
 func expect(t *testing.T, what string, w *httptest.ResponseRecorder, status int) {
 	t.Helper()
 	if w.Code != status {
-		t.Errorf("%s: %d, not %d", what, w.Code, status)
+		t.Errorf("%s: got %d, want %d", what, w.Code, status)
 	}
 }
 
@@ -72,11 +72,11 @@ func TestFrameworks(t *testing.T) {
 		func() int { return code(r) }, func() int { return code(e) }, func() int { return fiberCode(t, app) },
 	} {
 		if got := h(); got != 200 {
-			t.Errorf("framework %d: %d", i, got)
+			t.Errorf("framework %d: got %d, want 200", i, got)
 		}
 	}
 	if got := []int{code(r), code(e), code(r), code(e)}; got[2] != 429 || got[3] != 429 {
-		t.Errorf("after five requests: %v", got)
+		t.Errorf("the next four requests: got %v, want 429 of the last two", got)
 	}
 }
 
@@ -161,14 +161,14 @@ func TestSeveral(t *testing.T) {
 	}
 	d, err := limiter.TakeN(t.Context(), redistest.Prefix(t), 20)
 	if err != nil || !d.Allowed {
-		t.Fatalf("%+v, %v", d, err)
+		t.Fatalf("got %+v, %v, want 20 granted", d, err)
 	}
 	left := map[string]int64{}
 	for s := range d.States() {
 		left[s.Policy] = s.Remaining
 	}
 	if left["burst"] != 0 || left["daily"] != 9980 {
-		t.Errorf("left are %v", left)
+		t.Errorf("got %v left, want none of burst and 9980 of daily", left)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestOwnAnswer(t *testing.T) {
 	body, _ := io.ReadAll(w.Body)
 	if w.Code != 429 || !strings.Contains(string(body), "Too Many Requests") || w.Header().Get("Retry-After") == "" ||
 		w.Header().Get("Content-Type") != "application/json" {
-		t.Errorf("%d %v %s", w.Code, w.Header(), body)
+		t.Errorf("got %d %v %s, want 429 with Retry-After, and Too Many Requests as JSON", w.Code, w.Header(), body)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestInFlight(t *testing.T) {
 	}
 	for range 3 {
 		if one, two, three := export(0), export(1), export(2); one != 200 || two != 200 || three != 429 {
-			t.Errorf("at once, one: %d, two: %d, three: %d", one, two, three)
+			t.Errorf("one, two and three at once: got %d, %d and %d, want 200, 200 and 429", one, two, three)
 		}
 	}
 }
@@ -277,11 +277,11 @@ func TestTrial(t *testing.T) {
 	}
 	d, err := limiter.Take(t.Context(), "s")
 	if err != nil || d.Policy != "bucket-10-1s-20" {
-		t.Fatalf("%+v, %v", d, err)
+		t.Fatalf("got %+v, %v, want a decision by bucket-10-1s-20", d, err)
 	}
 	for s := range d.States() {
 		if s.Shadow != (s.Policy == "daily") || s.Shadow && s.Remaining != 999 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v, want daily alone as a shadow, with 999 left", s)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func TestWhenRedisIsDown(t *testing.T) {
 	expect(t, "and again", ask("/hello"), 200)
 	Publish(limiter)
 	if text := expvar.Get("limit.api").String(); !strings.Contains(text, `"Degraded":`) || strings.Contains(text, `"Degraded":0`) {
-		t.Errorf("published: %s", text)
+		t.Errorf("got the published %s, want some Degraded", text)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestCrowded(t *testing.T) {
 	}
 	defer pipe.Close()
 	if d, err := limiter.Peek(t.Context(), "ip=192.0.2.1"); err != nil || d.Limit != 1 {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("got %+v, %v, want the limit 1", d, err)
 	}
 }
 

@@ -49,11 +49,11 @@ func TestAlipayAsksForNoCertificate(t *testing.T) {
 	refused(t, AlipayVerify(sdk), posted(form+"&alipay_cert_sn=known"))
 	refused(t, AlipayVerify(sdk), posted("%"))
 	if asked != 0 {
-		t.Errorf("the SDK was called %d times", asked)
+		t.Errorf("the SDK was called %d times, want 0", asked)
 	}
 	for _, d := range []*callback.Delivery{posted(form), posted(form + "&alipay_cert_sn=known")} {
 		if payload, err := AlipayVerify(sdk, "known")(t.Context(), d); err != nil || string(payload) != string(d.Body) {
-			t.Errorf("%s: %s, %v", d.Body, payload, err)
+			t.Errorf("%s: got %s, %v, want the body as it came", d.Body, payload, err)
 		}
 	}
 	if asked != 2 {
@@ -109,10 +109,10 @@ func TestSquareSignsSomething(t *testing.T) {
 		refused(t, verify, d)
 	}
 	if payload, err := verify(t.Context(), posted("{}", field, "signed {}")); err != nil || string(payload) != "{}" {
-		t.Errorf("%s, %v", payload, err)
+		t.Errorf("got %s, %v, want {} and no error", payload, err)
 	}
 	if status, booked := deliver(t, callback.Square(), verify, ""); status != 401 || booked != nil {
-		t.Errorf("an empty body: %d, %q", status, booked)
+		t.Errorf("an empty body: got %d, %q, want 401 and nothing booked", status, booked)
 	}
 }
 

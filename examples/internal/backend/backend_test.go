@@ -37,16 +37,16 @@ func TestConnectFindsWhatTheURLNames(t *testing.T) {
 			defer s.Close()
 			cluster, ok := s.Redis.(*redis.ClusterClient)
 			if ok != c.cluster {
-				t.Errorf("it is a %T", s.Redis)
+				t.Errorf("got a %T, want a client of a cluster: %t", s.Redis, c.cluster)
 			}
 			if ok && !cluster.Options().ContextTimeoutEnabled || !ok && !s.Redis.(*redis.Client).Options().ContextTimeoutEnabled {
-				t.Error("the client does not heed deadlines")
+				t.Error("the client does not heed deadlines, want ContextTimeoutEnabled")
 			}
 			if err := s.Redis.Ping(t.Context()).Err(); err != nil {
 				t.Error(err)
 			}
 			if strings.Contains(s.Where, secret) {
-				t.Errorf("a password: %s", s.Where)
+				t.Errorf("got Where %s, want it without the password", s.Where)
 			}
 		})
 	}
@@ -58,11 +58,11 @@ func TestNoErrorRepeatsThePassword(t *testing.T) {
 	for _, address := range []string{"redis://u:s3cret@host:bad port", "redis://u:s3cret@%zz", "s3cret://u@host"} {
 		for _, cluster := range []bool{false, true} {
 			if _, err := backend.Open(address, cluster); err == nil || strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("%s, cluster %v: %v", address, cluster, err)
+				t.Errorf("%s, cluster %t: got %v, want an error without the password", address, cluster, err)
 			}
 		}
 		if _, err := backend.Connect(t.Context(), address); err == nil || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: %v", address, err)
+			t.Errorf("%s: got %v, want an error without the password", address, err)
 		}
 	}
 }
@@ -87,9 +87,9 @@ return {a[1] .. ' ' .. a[2], b[1] .. ' ' .. b[2]}`, []string{"k"}).StringSlice()
 	}
 	first := read()
 	if first[0] != first[1] {
-		t.Errorf("within a script: %q", first)
+		t.Errorf("within a script: got the clocks %q, want no time to pass", first)
 	}
 	if second := read(); second[0] == first[0] {
-		t.Errorf("in two scripts: %q and %q", first, second)
+		t.Errorf("in two scripts: got the clocks %q and %q, want time to pass between them", first, second)
 	}
 }
