@@ -149,7 +149,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		seen = append(seen, p.path)
 		layer, own := room(p.path)
 		if layer < 0 {
-			t.Errorf("%s is in no layer", p.path)
+			t.Errorf("%s is in no layer, want one", p.path)
 		}
 		for _, i := range p.imports {
 			if l, r := room(i); l >= layer && r != own {
@@ -159,7 +159,7 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 	for _, want := range must {
 		if !slices.Contains(seen, want) {
-			t.Errorf("there is no package %s", want)
+			t.Errorf("there is no package %s, want one", want)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func TestPackagesCompileOnlyTheirOwnFramework(t *testing.T) {
 				if i := slices.IndexFunc(p.deps, func(d string) bool {
 					return d == b || strings.Contains(b, ".") && under(d, b)
 				}); i >= 0 {
-					t.Errorf("%s compiles %s", p.path, p.deps[i])
+					t.Errorf("%s compiles %s, want it to compile without", p.path, p.deps[i])
 				}
 			}
 		}

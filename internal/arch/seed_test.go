@@ -51,7 +51,7 @@ func TestGeneratorsTakeTheirSeedFromRedistest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if drawing < 10 {
-		t.Errorf("only %d files draw numbers", drawing)
+		t.Errorf("%d files draw numbers, want 10 at least", drawing)
 	}
 }
 

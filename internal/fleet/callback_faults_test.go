@@ -84,14 +84,14 @@ func (s *till) send(t *testing.T, address, signature, body, id string) answer {
 	t.Helper()
 	got, err := post(address, "/orders/1", body, "X-Demo-Signature", signature)
 	if err != nil {
-		t.Errorf("%s: %v", id, err)
+		t.Errorf("%s: got %v, want an answer", id, err)
 	}
 	if got.status/100 == 2 || got.body == acknowledged.body {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.acked++
 		if s.booked[id] != 1 {
-			t.Errorf("%s is acknowledged, and booked %d times", id, s.booked[id])
+			t.Errorf("%s is acknowledged, and booked %d times, want once", id, s.booked[id])
 		}
 	}
 	return got
@@ -112,7 +112,7 @@ func (s *till) lose(ctx context.Context, t *testing.T, id string) {
 	}
 	claim, _ := idempotency.FromContext(ctx)
 	if err := claim.Renew(t.Context()); !errors.Is(err, idempotency.ErrLost) {
-		t.Errorf("the claim is not lost: %v", err)
+		t.Errorf("Renew: got %v, want %v", err, idempotency.ErrLost)
 	}
 }
 
@@ -312,15 +312,16 @@ func TestNothingIsAcknowledgedThatIsNotBooked(t *testing.T) {
 					}
 					runs, _ := s.counts()
 					if runs -= before; runs != fault.runs {
-						t.Errorf("%d runs, not %d", runs, fault.runs)
+						t.Errorf("got %d runs, want %d", runs, fault.runs)
 					}
 					if n := s.booked[id]; n != 1 {
-						t.Errorf("booked %d times", n)
+						t.Errorf("%s is booked %d times, want once", id, n)
 					}
 				})
 			}
 			if _, booked := s.counts(); booked != len(faults) || s.acked < booked {
-				t.Errorf("%d booked of %d, %d acknowledgements", booked, len(faults), s.acked)
+				t.Errorf("got %d booked and %d acknowledgements, want %d booked, and no fewer acknowledgements",
+					booked, s.acked, len(faults))
 			}
 		})
 	}

@@ -89,10 +89,11 @@ func TestOneRunInManyProcesses(t *testing.T) {
 				put.Add(1)
 			case acknowledged:
 				if acked.Add(1); put.Load() != deliveries-1 {
-					t.Errorf("acknowledged when %d of the others were told later", put.Load())
+					t.Errorf("it was acknowledged when %d of the others were told later, want all %d",
+						put.Load(), deliveries-1)
 				}
 			default:
-				t.Errorf("got %+v", got)
+				t.Errorf("got %+v, want %+v or %+v", got, later, acknowledged)
 			}
 		})
 	}
@@ -106,7 +107,7 @@ func TestOneRunInManyProcesses(t *testing.T) {
 				running, said = i, s.Line(t)
 			}
 			if said != "booked 0" {
-				t.Errorf("process %d says %q", i, said)
+				t.Errorf("process %d says %q, want \"booked 0\"", i, said)
 			}
 		}
 		return running >= 0
@@ -114,11 +115,11 @@ func TestOneRunInManyProcesses(t *testing.T) {
 	shops[running].Tell(t, "finish")
 	wg.Wait()
 	if acked.Load() != 1 {
-		t.Errorf("%d were acknowledged", acked.Load())
+		t.Errorf("%d were acknowledged, want 1", acked.Load())
 	}
 	for i, s := range shops {
 		if got := deliver(s); got != acknowledged {
-			t.Errorf("then process %d answers %+v", i, got)
+			t.Errorf("then process %d answers %+v, want %+v", i, got, acknowledged)
 		}
 		s.Tell(t, "count")
 		want := "booked 0"

@@ -29,7 +29,7 @@ func TestOneAtATimeAndEachOnce(t *testing.T) {
 			var running, runs, refused atomic.Int64
 			book := func(context.Context, func(string, string)) (int, string) {
 				if n := running.Add(1); n > 1 {
-					t.Errorf("%d run at once", n)
+					t.Errorf("%d run at once, want one at a time", n)
 				}
 				defer running.Add(-1)
 				<-time.After(5 * time.Millisecond)
@@ -61,7 +61,7 @@ func TestOneAtATimeAndEachOnce(t *testing.T) {
 							bodies[key].Store(a.body, true)
 							return true
 						case err != nil || a.status != http.StatusConflict:
-							t.Errorf("%+v, %v", a, err)
+							t.Errorf("got %+v, %v, want 201 or 409", a, err)
 							return true
 						}
 						refused.Add(1)
@@ -71,13 +71,14 @@ func TestOneAtATimeAndEachOnce(t *testing.T) {
 			}
 			wg.Wait()
 			if runs.Load() != keys || refused.Load() == 0 {
-				t.Errorf("%d runs of %d orders, and %d requests refused", runs.Load(), keys, refused.Load())
+				t.Errorf("got %d runs of %d orders, and %d requests refused, want one run of each, and some refused",
+					runs.Load(), keys, refused.Load())
 			}
 			for key := range bodies {
 				answers := 0
 				bodies[key].Range(func(any, any) bool { answers++; return true })
 				if answers != 1 {
-					t.Errorf("%d answers under key %d", answers, key)
+					t.Errorf("got %d answers under key %d, want 1", answers, key)
 				}
 			}
 		})

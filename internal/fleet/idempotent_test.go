@@ -74,12 +74,12 @@ func TestReplayedBehindAnother(t *testing.T) {
 				t.Errorf("begun behind %s, and then behind %s: got %+v, want %+v", first, then, a, want(n))
 			}
 			if a := ask(then, key, "two"); a.status != 422 {
-				t.Errorf("begun behind %s, and another request behind %s: got %+v", first, then, a)
+				t.Errorf("begun behind %s, and another request behind %s: got %+v, want 422", first, then, a)
 			}
 		}
 	}
 	if n := runs.Load(); n != int64(len(frameworks)) {
-		t.Errorf("%d runs", n)
+		t.Errorf("got %d runs, want %d", n, len(frameworks))
 	}
 }
 
@@ -96,9 +96,9 @@ func TestOnceBehindAll(t *testing.T) {
 		select {
 		case <-all:
 		case <-ctx.Done():
-			t.Errorf("the claim was lost: %v", context.Cause(ctx))
+			t.Errorf("the claim ended with %v, want it held", context.Cause(ctx))
 		case <-time.After(patience):
-			t.Errorf("only %d of the others were answered", refused.Load())
+			t.Errorf("%d of the others were answered, want %d", refused.Load(), requests-1)
 		}
 		add("Content-Type", "text/plain")
 		return 201, fmt.Sprint("run ", runs.Add(1))
@@ -122,17 +122,18 @@ func TestOnceBehindAll(t *testing.T) {
 					close(all)
 				}
 			default:
-				t.Errorf("%+v", a)
+				t.Errorf("got %+v, want the run's own answer, or 409 of a request in flight", a)
 			}
 		})
 	}
 	wg.Wait()
 	if runs.Load() != 1 || ran.Load() != 1 || refused.Load() != requests-1 {
-		t.Errorf("%d runs, %d answered, %d refused", runs.Load(), ran.Load(), refused.Load())
+		t.Errorf("got %d runs, %d answered and %d refused, want 1, 1 and %d",
+			runs.Load(), ran.Load(), refused.Load(), requests-1)
 	}
 	for i, name := range frameworks {
 		if a, err := order(addresses[i], "/orders/1", "k", "tea"); err != nil || a.body != "run 1" || !strings.Contains(a.lines, "Idempotent-Replayed: true\n") {
-			t.Errorf("then behind %s: %+v, %v", name, a, err)
+			t.Errorf("then behind %s: got %+v, %v, want \"run 1\" replayed", name, a, err)
 		}
 	}
 }

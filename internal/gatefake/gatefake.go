@@ -37,7 +37,7 @@ func (l *Leaving) Enter(gate.Request) gate.Pass {
 func (l *Leaving) Saw(status int, body string, partial bool) {
 	l.T.Helper()
 	if l.Calls != 1 || l.Reply == nil {
-		l.T.Fatalf("Leave was called %d times, last with %v", l.Calls, l.Reply)
+		l.T.Fatalf("Leave was called %d times, last with %v, want once, with a reply", l.Calls, l.Reply)
 	}
 	if l.Reply.Status != status || string(l.Reply.Body) != body || l.Reply.Partial != partial {
 		l.T.Errorf("Leave saw %d %q, partial %t; want %d %q, %t",

@@ -55,14 +55,14 @@ func TestBodyReadsNoMoreThanItMust(t *testing.T) {
 		q, src := withBody(strings.NewReader(body), c.declared)
 		for range 2 {
 			if _, err := q.Body(c.max); err != gate.ErrBodyTooLarge {
-				t.Errorf("Body(%d) is %v", c.max, err)
+				t.Errorf("Body(%d): got %v, want %v", c.max, err, gate.ErrBodyTooLarge)
 			}
 		}
 		if src.n != c.read {
 			t.Errorf("Body(%d) of a body declared as %d read %d bytes, want %d", c.max, c.declared, src.n, c.read)
 		}
 		if rest, err := io.ReadAll(q.HTTP.Body); string(rest) != body || err != nil {
-			t.Errorf("the handler then read %d bytes, %v", len(rest), err)
+			t.Errorf("the handler then read %d bytes, %v, want the %d of the body", len(rest), err, len(body))
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestBodyDeclaredLargeSentSmall(t *testing.T) {
 	}()
 	q, _ := withBody(pipe, 1<<40)
 	if _, err := q.Body(math.MaxInt64); err != gate.ErrBodyBroken {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, gate.ErrBodyBroken)
 	}
 }
 
@@ -125,11 +125,11 @@ func TestBodyAbsent(t *testing.T) {
 	for _, body := range []io.ReadCloser{nil, http.NoBody} {
 		q := gatehttp.Request{HTTP: &http.Request{Body: body}}
 		if got, err := q.Body(10); len(got) > 0 || err != nil {
-			t.Errorf("got %q, %v", got, err)
+			t.Errorf("got %q, %v, want nothing and no error", got, err)
 		}
 		q.HTTP.ContentLength = 4
 		if _, err := q.Body(10); err != gate.ErrBodyConsumed {
-			t.Errorf("got %v of a body that was taken away", err)
+			t.Errorf("of a body that was taken away: got %v, want %v", err, gate.ErrBodyConsumed)
 		}
 	}
 }
@@ -140,11 +140,11 @@ func TestBodyErrorReachesTheHandler(t *testing.T) {
 	reset := errors.New("reset")
 	q, _ := withBody(io.MultiReader(strings.NewReader("bo"), iotest.ErrReader(reset)), 4)
 	if _, err := q.Body(100); err != gate.ErrBodyBroken {
-		t.Errorf("the gate got %v", err)
+		t.Errorf("the gate got %v, want %v", err, gate.ErrBodyBroken)
 	}
 	for _, want := range []string{"bo", ""} {
 		if got, err := io.ReadAll(q.HTTP.Body); string(got) != want || err != reset {
-			t.Errorf("the handler got %q, %v", got, err)
+			t.Errorf("the handler got %q, %v, want %q, %v", got, err, want, reset)
 		}
 	}
 }
@@ -153,19 +153,19 @@ func TestBodyAfterTheHandler(t *testing.T) {
 	t.Parallel()
 	q, src := withBody(strings.NewReader("body"), -1)
 	if _, err := q.Body(1); err != gate.ErrBodyTooLarge {
-		t.Fatal(err)
+		t.Fatalf("got %v, want %v", err, gate.ErrBodyTooLarge)
 	}
 	if _, err := io.ReadAll(q.HTTP.Body); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Body(100); err != gate.ErrBodyConsumed {
-		t.Errorf("after the handler has read past the gate, Body is %v", err)
+		t.Errorf("after the handler has read past the gate: got %v, want %v", err, gate.ErrBodyConsumed)
 	}
 	if err := q.HTTP.Body.Close(); err != nil || !src.closed {
-		t.Errorf("Close did not close the body: %v", err)
+		t.Errorf("Close: got %v, and the body closed %t, want no error and true", err, src.closed)
 	}
 	if _, err := q.HTTP.Body.Read(make([]byte, 1)); err != http.ErrBodyReadAfterClose {
-		t.Errorf("a closed body reads %v", err)
+		t.Errorf("a closed body: got %v, want %v", err, http.ErrBodyReadAfterClose)
 	}
 }
 
@@ -177,6 +177,7 @@ func TestBodyIsTheGatesToKeep(t *testing.T) {
 	_ = append(first, "!!!!"...)
 	second, err := q.Body(100)
 	if string(second) != "body" || err != nil || cap(first) != len(first) {
-		t.Errorf("got %q, %v, and room for %d more", second, err, cap(first)-len(first))
+		t.Errorf("got %q, %v, and room for %d more, want \"body\", no error, and room for none",
+			second, err, cap(first)-len(first))
 	}
 }

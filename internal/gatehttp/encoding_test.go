@@ -48,7 +48,7 @@ func TestContentEncodingIsTheHandlers(t *testing.T) {
 		}
 		guessed := slices.Contains(reply.Header, gate.Field{Name: "Content-Type", Value: "text/html; charset=utf-8"})
 		if guessed != (c.want == "") {
-			t.Errorf("%s: a Content-Type is guessed: %v", name, guessed)
+			t.Errorf("%s: got a Content-Type guessed %t, want %t", name, guessed, c.want == "")
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestAWriterThatPushesStillDoes(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		own, ok := w.(usual)
 		if !ok {
-			t.Error("net/http's writer cannot do what it could")
+			t.Error("net/http's writer cannot do what it could, want a writer of the usual abilities")
 			return
 		}
 		for _, writer := range []http.ResponseWriter{own, pushing{own}} {

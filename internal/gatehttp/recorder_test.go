@@ -75,7 +75,7 @@ func TestContentTypeIsTheServers(t *testing.T) {
 			seen := http.Header{}
 			gatehttp.Apply(seen, (<-replies).Header)
 			if got, want := seen["Content-Type"], response.Header["Content-Type"]; !reflect.DeepEqual(got, want) {
-				t.Errorf("%s %s: Leave sees the Content-Type %q, the client %q", method, name, got, want)
+				t.Errorf("%s %s: Leave sees the Content-Type %q, want %q as the client", method, name, got, want)
 			}
 		}
 	}
@@ -144,7 +144,8 @@ func TestReadFrom(t *testing.T) {
 		wrapped.WriteHeader(c.status)
 		n, err := wrapped.(io.ReaderFrom).ReadFrom(strings.NewReader("body"))
 		if got := rec.Reply(); c.status == 200 && (n != 4 || err != nil) || got.Partial != c.partial {
-			t.Errorf("%s, capturing %d, %d: copied %d, %v, Partial %t", c.method, c.capture, c.status, n, err, got.Partial)
+			t.Errorf("%s, capturing %d, %d: got %d copied, %v, Partial %t, want 4 copied with 200, and Partial %t",
+				c.method, c.capture, c.status, n, err, got.Partial, c.partial)
 		}
 	}
 }
@@ -210,7 +211,9 @@ func TestClientGone(t *testing.T) {
 			http.Flusher
 		}{w, w.ResponseWriter.(http.Flusher)}), "uns", "een")
 		if got := rec.Reply(); string(got.Body) != c.body || got.Partial != c.told || n != c.n || (err != nil) != c.told {
-			t.Errorf("%s: Leave saw %q, Partial %t, and the handler was told %d, %v", name, got.Body, got.Partial, n, err)
+			t.Errorf("%s: Leave saw %q, Partial %t, and the handler was told %d, %v, "+
+				"want %q, Partial %t, and %d with an error: %t",
+				name, got.Body, got.Partial, n, err, c.body, c.told, c.n, c.told)
 		}
 	}
 }
@@ -247,7 +250,7 @@ func TestPartial(t *testing.T) {
 		rec := gatehttp.NewRecorder(w.Header(), c.method, 100)
 		c.do(rec.Wrap(w), nil)
 		if got := rec.Reply(); string(got.Body) != c.body || got.Partial != c.partial {
-			t.Errorf("%s: got %q, Partial %t", name, got.Body, got.Partial)
+			t.Errorf("%s: got %q, Partial %t, want %q, Partial %t", name, got.Body, got.Partial, c.body, c.partial)
 		}
 	}
 }
@@ -277,7 +280,7 @@ func TestCommit(t *testing.T) {
 		got := rec.Reply()
 		want := []gate.Field{{Name: "X-Early", Value: "1"}, {Name: "X-List", Value: "1"}, {Name: "X-List", Value: "2", Add: true}}
 		if got.Status != c.want || !reflect.DeepEqual(got.Header, want) {
-			t.Errorf("%s: got %d %v", name, got.Status, got.Header)
+			t.Errorf("%s: got %d %v, want %d %v", name, got.Status, got.Header, c.want, want)
 		}
 	}
 }
@@ -291,7 +294,8 @@ func TestReplyHasItsOwnFraming(t *testing.T) {
 		w.Header().Set("Transfer-Encoding", "chunked")
 		gatehttp.WriteReply(w, "GET", &gate.Reply{Status: status, Body: []byte("body")})
 		if got := w.Header()["Content-Length"]; !reflect.DeepEqual(got, length) || w.Header()["Transfer-Encoding"] != nil {
-			t.Errorf("%d: got %v", status, w.Header())
+			t.Errorf("%d: got the header %v, want the Content-Length %q and no Transfer-Encoding",
+				status, w.Header(), length)
 		}
 	}
 }
@@ -311,6 +315,6 @@ func TestReplyReplays(t *testing.T) {
 	gatehttp.WriteReply(second, "GET", rec.Reply())
 	second.Header().Del("Content-Length")
 	if second.Code != 201 || second.Body.String() != "made" || !reflect.DeepEqual(first.Header(), second.Header()) {
-		t.Errorf("got %d %q %v", second.Code, second.Body, second.Header())
+		t.Errorf("got %d %q %v, want 201 \"made\" %v", second.Code, second.Body, second.Header(), first.Header())
 	}
 }

@@ -40,11 +40,11 @@ func TestRequestMadeInATest(t *testing.T) {
 	}
 	q := gatehttp.Request{HTTP: r}
 	if q.Path() != "/a%2Fb" || q.RawQuery() != "x=%20" || q.Host() != "example.com" {
-		t.Errorf("got %q, %q, %q", q.Path(), q.RawQuery(), q.Host())
+		t.Errorf("got %q, %q, %q, want \"/a%%2Fb\", \"x=%%20\", \"example.com\"", q.Path(), q.RawQuery(), q.Host())
 	}
 	q.HTTP.URL = &url.URL{Path: "/a b"}
 	if q.Path() != "/a%20b" {
-		t.Errorf("got %q", q.Path())
+		t.Errorf("got %q, want \"/a%%20b\"", q.Path())
 	}
 }
 

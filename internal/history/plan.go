@@ -75,13 +75,14 @@ func (c *Plan) history(t *testing.T, x *faults, rdbs []*redis.Client, prefix str
 	}
 	wg.Wait()
 	if took := time.Duration(d.Now()); took > c.Lease/2 {
-		t.Fatalf("the history took %v: its leases may have lapsed", took)
+		t.Fatalf("the history took %v, want %v at most: its leases may have lapsed", took, c.Lease/2)
 	}
 	all, answered := d.Ops(), d.Answered()
 	began := time.Now()
 	if result := Check(c.Model, all, c.End); result != porcupine.Ok || answered < perRun {
 		draw(t, c.Model, all)
-		t.Fatalf("the history is %s; %d operations were answered", result, answered)
+		t.Fatalf("the history is %s, and %d operations were answered, want %s, and %d at least",
+			result, answered, porcupine.Ok, perRun)
 	}
 	return answered, time.Since(began)
 }

@@ -48,7 +48,7 @@ func (b *bench) call(sc *script.Script, args ...any) {
 	b.t.Helper()
 	b.pass(time.Millisecond)
 	if _, err := b.run.Run(b.t.Context(), sc, []string{key}, args...); err != nil && !errors.Is(err, redis.Nil) {
-		b.t.Fatalf("%s %v: %v", sc.Name(), args, err)
+		b.t.Fatalf("%s %v: got %v, want no error", sc.Name(), args, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func explore(t *testing.T, ways [][]step, events []step, where, record func(b *b
 func same(t *testing.T, g *diagram, moved map[met]bool) {
 	t.Helper()
 	if len(moved) < len(g.arrows) {
-		t.Fatalf("only %v", moved)
+		t.Fatalf("got the moves %v alone, want %d at least", moved, len(g.arrows))
 	}
 	shown := map[met]int{}
 	show := func(text string, m move, to string) {
@@ -124,7 +124,7 @@ func same(t *testing.T, g *diagram, moved map[met]bool) {
 		for _, m := range a.moves {
 			show(text, m, a.to)
 			if verb, rest, _ := strings.Cut(m.event, " "); verb != "time" && verb != "hand" && rest != "again" && !strings.Contains(text, verb) {
-				t.Errorf("%s: %q does not name %q", g.title, text, verb)
+				t.Errorf("%s: %q does not name %q, want it named", g.title, text, verb)
 			}
 			covered[fmt.Sprint(a.from, m.state, a.to)] = true
 		}
@@ -134,7 +134,7 @@ func same(t *testing.T, g *diagram, moved map[met]bool) {
 		}
 		for _, s := range states {
 			if !covered[fmt.Sprint(a.from, s, a.to)] {
-				t.Errorf("%s: nothing leads from %q to %q", g.title, s, a.to)
+				t.Errorf("%s: nothing leads from %q to %q, want a move that does", g.title, s, a.to)
 			}
 		}
 	}
@@ -145,7 +145,8 @@ func same(t *testing.T, g *diagram, moved map[met]bool) {
 	}
 	for real := range moved {
 		if shown[real] != 1 {
-			t.Errorf("%s: that %q leads from %q to %q is shown %d times", g.title, real.event, real.state, real.to, shown[real])
+			t.Errorf("%s: that %q leads from %q to %q is shown %d times, want once",
+				g.title, real.event, real.state, real.to, shown[real])
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (s *Server) LoadScripts(tb testing.TB) {
 	tb.Helper()
 	files, err := filepath.Glob("../../lua/*_*.lua")
 	if err != nil || len(files) == 0 {
-		tb.Fatal(files, err)
+		tb.Fatalf("got the files %q, %v, want the scripts", files, err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -29,7 +29,7 @@ func TestRulesAreWhatTheScriptsCall(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../lua/*.lua")
 	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+		t.Fatalf("got the files %q, %v, want the scripts", files, err)
 	}
 	var needed []string
 	for _, file := range files {
@@ -40,7 +40,8 @@ func TestRulesAreWhatTheScriptsCall(t *testing.T) {
 		code := comment.ReplaceAllString(string(text), "")
 		commands := called.FindAllStringSubmatch(code, -1)
 		if all := calls.FindAllString(code, -1); len(all) != len(commands) {
-			t.Errorf("%s: %d calls, %d of them of a command that is spelled out", file, len(all), len(commands))
+			t.Errorf("%s: got %d calls, %d of them of a command that is spelled out, want all",
+				file, len(all), len(commands))
 		}
 		for _, m := range commands {
 			needed = append(needed, "+"+strings.ToLower(m[1]))
@@ -70,7 +71,7 @@ func TestOperationsHasTheRules(t *testing.T) {
 		}
 	}
 	if got := strings.Fields(LoadedRules()); len(got) != len(strings.Fields(Rules))-2 {
-		t.Errorf("without EVAL: %q", got)
+		t.Errorf("without EVAL: got %q, want two words fewer than %q", got, Rules)
 	}
 }
 
@@ -89,7 +90,7 @@ func TestTheLibraryIsRestricted(t *testing.T) {
 		"cluster":    {many.Client(t), many.Admin(t)},
 	} {
 		if err := c.rdb.Set(t.Context(), "neap:a", 1, time.Minute).Err(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: SET of the library: got %v, want no error", name, err)
 		}
 		for _, command := range []string{
 			"get a", "get neapa", "eval return_1 1 a", "flushall", "scan 0", "config get port", "script flush", "publish a 1",
@@ -99,11 +100,11 @@ func TestTheLibraryIsRestricted(t *testing.T) {
 				words = append(words, word)
 			}
 			if err := c.rdb.Do(t.Context(), words...).Err(); !redis.HasErrorPrefix(err, "NOPERM") {
-				t.Errorf("%s: %s: %v", name, command, err)
+				t.Errorf("%s: %s: got %v, want NOPERM", name, command, err)
 			}
 		}
 		if err := c.admin.Set(t.Context(), "a", 1, time.Minute).Err(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: SET of the admin: got %v, want no error", name, err)
 		}
 		err := eachMaster(t.Context(), c.admin, func(ctx context.Context, rdb redis.Cmdable) error {
 			return rdb.ACLLogReset(ctx).Err()
@@ -128,7 +129,7 @@ func TestARefusalFailsTheTest(t *testing.T) {
 			incr(srv.Client(t), srv.Client(t, func(o *redis.Options) { o.Username, o.Password = "", "" }))
 		})
 		if !strings.Contains(said, "command incr") {
-			t.Errorf("a refused INCR by %s: %q", by, said)
+			t.Errorf("a refused INCR by %s: got the failure %q, want one that names the command", by, said)
 		}
 	}
 }

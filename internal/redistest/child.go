@@ -65,7 +65,7 @@ func (c *Child) Line(tb testing.TB) string {
 	tb.Helper()
 	text, err := c.Next()
 	if err != nil {
-		tb.Fatalf("the child said %q: %v", text, err)
+		tb.Fatalf("the child said %q, %v, want a line", text, err)
 	}
 	return text
 }

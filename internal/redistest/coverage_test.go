@@ -13,7 +13,7 @@ func TestMetCountsOverAllGenerators(t *testing.T) {
 	met.Add(map[string]int{"a lapse": 2})
 	met.Add(map[string]int{"a denial": 1, "a lapse": 1})
 	if n := met.Times("a lapse"); n != 3 {
-		t.Errorf("two generators met 3 lapses, and Times says %d", n)
+		t.Errorf("Times says %d, want the 3 lapses that two generators met", n)
 	}
 	if msg := fatal(t, func(tb testing.TB) { met.Want(tb, 1, "a lapse", "a denial") }); msg != "" {
 		t.Errorf("all was met, and Want says %s", msg)

@@ -81,10 +81,10 @@ func TestNothingOutlivesTheProcess(t *testing.T) {
 				}
 			}
 			if err := cmd.Wait(); err == nil {
-				t.Error("the process ended well")
+				t.Error("the process ended without an error, want one")
 			}
 			if want := map[string]int{"cluster": 1 + masters}[how]; len(addrs) != max(1, want) {
-				t.Fatalf("it started %v", addrs)
+				t.Fatalf("it started %v, want %d servers", addrs, max(1, want))
 			}
 			for i, addr := range addrs {
 				Await(t, 10*time.Second, addr+" to be gone", func() bool {
@@ -120,18 +120,18 @@ func TestMissingRedisSkipsLoudlyAndFailsInCI(t *testing.T) {
 	args := []string{"-test.v", "-test.run", "^(TestPauseAndResume|TestStandaloneIsShared)$"}
 	out, err := runWithoutRedis(t, "", args...)
 	if err != nil {
-		t.Errorf("without redis-server: %v\n%s", err, out)
+		t.Errorf("without redis-server: got %v, want no error\n%s", err, out)
 	}
 	if got := strings.Count(out, "SKIPPED"); got != 1 {
 		t.Errorf("%d loud lines, want one:\n%s", got, out)
 	}
 	for _, want := range []string{"apt-get install redis-server", "brew install redis", "--- SKIP: TestPauseAndResume", "--- SKIP: TestStandaloneIsShared"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("no %q in:\n%s", want, out)
+			t.Errorf("the output lacks %q, want it in:\n%s", want, out)
 		}
 	}
 	out, err = runWithoutRedis(t, "true", args...)
 	if err == nil || !strings.Contains(out, "--- FAIL: TestPauseAndResume") {
-		t.Errorf("under CI=true: %v\n%s", err, out)
+		t.Errorf("under CI=true: got %v, want an error, and the test failed\n%s", err, out)
 	}
 }

@@ -79,7 +79,7 @@ func (c *DelayedClient) Deliver(tb testing.TB) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.calls) == 0 {
-		tb.Fatal("nothing is on its way")
+		tb.Fatal("no call is on its way, want one")
 	}
 	if err := c.UniversalClient.Process(tb.Context(), redis.NewCmd(tb.Context(), c.calls[0]...)); err != nil {
 		tb.Error(err)

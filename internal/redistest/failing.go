@@ -36,7 +36,7 @@ func FailEach(t *testing.T, admin *redis.Client, a Attempt, before []Saved, wher
 	through := 0
 	for n := 1; through < 3; n++ {
 		if n == most {
-			t.Fatalf("%s: it still fails at command %d", where, n)
+			t.Fatalf("%s: it still fails at command %d, want it to run through", where, n)
 		}
 		mortal := Restore(t, admin, before)
 		reply, err := admin.Eval(t.Context(), Failing(a.Source, n), a.Keys, a.Args...).Result()
@@ -44,7 +44,7 @@ func FailEach(t *testing.T, admin *redis.Client, a Attempt, before []Saved, wher
 		case err == nil, errors.Is(err, redis.Nil):
 			through++
 		case !strings.Contains(err.Error(), "made to fail"):
-			t.Fatalf("%s: command %d: %v", where, n, err)
+			t.Fatalf("%s: command %d: got %v, want no error, or that it was made to fail", where, n, err)
 		case through > 0:
 			t.Fatalf("%s: command %d failed, and one before it failed unnoticed", where, n)
 		case check != nil:
@@ -52,11 +52,12 @@ func FailEach(t *testing.T, admin *redis.Client, a Attempt, before []Saved, wher
 		}
 		for _, key := range a.Keys {
 			if admin.PTTL(t.Context(), key).Val() == -1 && mortal[key] {
-				t.Errorf("%s: after command %d failed (%v, %v) a key never expires", where, n, reply, err)
+				t.Errorf("%s: after command %d failed (%v, %v) a key never expires, want a time to live",
+					where, n, reply, err)
 			}
 		}
 		if err == nil && n == 1 {
-			t.Errorf("%s: no command failed", where)
+			t.Errorf("%s: no command failed, want one that does", where)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestPrefixIsUniqueAndSafe(t *testing.T) {
 		for range 100 {
 			p := Prefix(t)
 			if !safe.MatchString(p) || seen[p] {
-				t.Fatalf("%q, seen: %v", p, seen[p])
+				t.Fatalf("got the prefix %q, seen before: %t, want a safe one that is new", p, seen[p])
 			}
 			seen[p] = true
 		}
@@ -43,13 +43,13 @@ func TestImmortalKeysAreFound(t *testing.T) {
 				set(prefix+":{"+subject+"}", time.Minute)
 			}
 			if said := check(); said != "" {
-				t.Fatalf("every key has a TTL, and yet: %s", said)
+				t.Fatalf("every key has a TTL: got the failure %s, want none", said)
 			}
 			for _, subject := range []string{"a", "b", "c", "d", "e", "f"} {
 				key := prefix + ":{" + subject + "}"
 				set(key, 0)
 				if said := check(); !strings.Contains(said, key) {
-					t.Errorf("%s never expires, and it says %q", key, said)
+					t.Errorf("%s never expires: got the failure %q, want one that names it", key, said)
 				}
 				set(key, time.Minute)
 			}
@@ -66,7 +66,7 @@ func TestAServersPrefixAssertsAtTheEnd(t *testing.T) {
 		}
 	})
 	if !strings.Contains(said, "never expires") {
-		t.Errorf("a key that never expires passed: %q", said)
+		t.Errorf("a key that never expires: got the failure %q, want one that says so", said)
 	}
 }
 
@@ -97,11 +97,11 @@ func TestCommandStats(t *testing.T) {
 				}
 			}
 			if got := count(); got.Calls != 6 || got.Usec < 1 {
-				t.Errorf("after 6 SET: %+v", got)
+				t.Errorf("after 6 SET: got %+v, want 6 calls and some time", got)
 			}
 			ResetStats(t, rdb)
 			if got := count(); got != (Stat{}) {
-				t.Errorf("after the reset: %+v", got)
+				t.Errorf("after the reset: got %+v, want all 0", got)
 			}
 		})
 	}

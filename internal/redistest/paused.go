@@ -72,7 +72,7 @@ func (s *PausedServer) Fail(t *testing.T, calls map[string]func(context.Context)
 	for name, call := range calls {
 		all.Go(func() {
 			if err := call(ctx); !errors.Is(err, s.want) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want %v", name, err, s.want)
 			}
 		})
 	}
@@ -113,6 +113,7 @@ const inTurn = 4
 func (s *Since) Undone(tb testing.TB) {
 	tb.Helper()
 	if took := time.Since(s.back); took > 2*time.Second+inTurn*s.stalled() {
-		tb.Errorf("what was granted to nobody was given back after %v, in which the machine stood still for %v", took, s.stalled())
+		tb.Errorf("what was granted without an answer was given back after %v, want %v at most",
+			took, 2*time.Second+inTurn*s.stalled())
 	}
 }

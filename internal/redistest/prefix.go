@@ -71,7 +71,7 @@ func AssertNoImmortalKeys(tb testing.TB, client redis.UniversalClient, prefix st
 				return err
 			}
 			if ttl == -1 {
-				tb.Errorf("redistest: the key %q never expires", keys.Val())
+				tb.Errorf("redistest: the key %q never expires, want a time to live", keys.Val())
 			}
 		}
 		return keys.Err()

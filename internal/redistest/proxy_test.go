@@ -54,12 +54,12 @@ func TestProxyLosesReplies(t *testing.T) {
 				in := bufio.NewReader(conn)
 				fmt.Fprint(conn, command("SET", key, strconv.Itoa(i), "PX", "60000"))
 				if line, err := in.ReadString('\n'); line != "+OK\r\n" {
-					t.Fatalf("the first reply: %q, %v", line, err)
+					t.Fatalf("the first reply: got %q, %v, want \"+OK\\r\\n\"", line, err)
 				}
 				fmt.Fprint(conn, command("EVAL", count, "1", key)+command("GET", key))
 				if i == 2 {
 					if line, err := in.ReadString('\n'); line != ":3\r\n" {
-						t.Errorf("the reply after two that were lost: %q, %v", line, err)
+						t.Errorf("the reply after two that were lost: got %q, %v, want \":3\\r\\n\"", line, err)
 					}
 					continue
 				}
@@ -70,11 +70,11 @@ func TestProxyLosesReplies(t *testing.T) {
 					t.Errorf("a lost reply is %q, %v; want %v", line, err, c.want)
 				}
 				if n, err := rdb.Get(t.Context(), key).Int(); err != nil || n != i+1 {
-					t.Errorf("the server counted to %d, %v", n, err)
+					t.Errorf("the server counted to %d, %v, want %d", n, err, i+1)
 				}
 			}
 			if p.Forwarded("eval") != 3 || p.Lost() != 2 {
-				t.Errorf("%d forwarded, %d lost", p.Forwarded("eval"), p.Lost())
+				t.Errorf("%d were forwarded and %d lost, want 3 and 2", p.Forwarded("eval"), p.Lost())
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func TestProxyPassesErrors(t *testing.T) {
 	p.Lose(EOF, 1, "evalsha")
 	err := rdb.EvalSha(t.Context(), strings.Repeat("0", 40), []string{Prefix(t)}).Err()
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") || p.Lost() != 0 {
-		t.Errorf("an EVALSHA that ran nothing: %v, %d lost", err, p.Lost())
+		t.Errorf("an EVALSHA that ran nothing: got %v, and %d lost, want NOSCRIPT and 0", err, p.Lost())
 	}
 }
 
@@ -113,7 +113,7 @@ func TestProxyPassesEveryShape(t *testing.T) {
 			want, wantErr := straight.Eval(t.Context(), script, []string{key}).Result()
 			got, err := through.Eval(t.Context(), script, []string{key}).Result()
 			if show(got, err) != show(want, wantErr) {
-				t.Errorf("RESP%d %s: %v, %v; straight: %v, %v", protocol, script, got, err, want, wantErr)
+				t.Errorf("RESP%d %s: got %v, %v, want %v, %v as straight", protocol, script, got, err, want, wantErr)
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func TestProxyPassesEveryShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	if msg, err := sub.ReceiveMessage(t.Context()); err != nil || msg.Payload != "hello" {
-		t.Errorf("a published message: %v, %v", msg, err)
+		t.Errorf("a published message: got %v, %v, want hello", msg, err)
 	}
 }
 
@@ -152,7 +152,8 @@ func TestPlainClientRunsAScriptMoreThanOnce(t *testing.T) {
 			p.Lose(EOF, 0)
 			n, err := rdb.Get(t.Context(), key).Int()
 			if err != nil || n < 2 || n != p.Forwarded("eval") || n != p.Lost() {
-				t.Errorf("executed %d times (%v), forwarded %d, lost %d", n, err, p.Forwarded("eval"), p.Lost())
+				t.Errorf("it ran %d times, %v, with %d forwarded and %d lost, "+
+					"want 2 at least, and all of them the same", n, err, p.Forwarded("eval"), p.Lost())
 			}
 		})
 	}

@@ -23,11 +23,11 @@ func TestRepliesAreToldApart(t *testing.T) {
 			t.Fatalf("read %q, %v; want %q", raw, err, want)
 		}
 		if first := want[0]; first != '|' && kind != first {
-			t.Errorf("%q is of kind %q", raw, kind)
+			t.Errorf("%q: got the kind %q, want %q", raw, kind, first)
 		}
 	}
 	if rest := in.Buffered(); rest != 0 {
-		t.Errorf("%d bytes are left", rest)
+		t.Errorf("%d bytes are left, want 0", rest)
 	}
 }
 

@@ -26,23 +26,23 @@ func TestAFailureTellsItsSeed(t *testing.T) {
 		cmd.Env = append(os.Environ(), env+"=1", seedEnv+"="+set)
 		out, err := cmd.CombinedOutput()
 		if _, failed := errors.AsType[*exec.ExitError](err); !failed {
-			t.Fatalf("the child did not fail: %v\n%s", err, out)
+			t.Fatalf("the child ended with %v, want a failure\n%s", err, out)
 		}
 		seed := set
 		if seed == "" {
 			seed = "1"
 		}
 		if !strings.Contains(string(out), seedEnv+"="+seed+" generates this") {
-			t.Errorf("with seed %q the failure does not name the seed:\n%s", set, out)
+			t.Errorf("with seed %q the failure does not name the seed, want it named:\n%s", set, out)
 		}
 		m := regexp.MustCompile(`drew (\d+), (\d+) and (\d+)`).FindStringSubmatch(string(out))
 		if m == nil || m[1] != m[3] || m[1] == m[2] {
-			t.Fatalf("with seed %q it did not draw the same twice: %q", set, m)
+			t.Fatalf("with seed %q it drew %q, want the same twice, and another number between", set, m)
 		}
 		drawn[set] = m[1]
 	}
 	if drawn[""] != drawn["1"] || drawn["1"] == drawn["2"] {
-		t.Errorf("the seeds draw %v", drawn)
+		t.Errorf("the seeds draw %v, want the same without one and with 1, and another with 2", drawn)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestEachTestHasItsOwnSeed(t *testing.T) {
 			who := fmt.Sprint(run, " TestX/", test)
 			seed := seedOf(run, fmt.Sprint("TestX/", test))
 			if other, ok := seen[seed]; ok {
-				t.Errorf("%s and %s have one seed", who, other)
+				t.Errorf("%s and %s have one seed, want two", who, other)
 			}
 			seen[seed] = who
 		}

@@ -22,16 +22,16 @@ func TestStandaloneIsShared(t *testing.T) {
 	t.Parallel()
 	one, two := Standalone(t), Standalone(t)
 	if one != two {
-		t.Fatalf("two servers, %s and %s, in one process", one.Addr(), two.Addr())
+		t.Fatalf("got two servers, %s and %s, in one process, want one", one.Addr(), two.Addr())
 	}
 	if _, port, err := net.SplitHostPort(one.Addr()); err != nil || port == "6379" {
-		t.Fatalf("the server listens on %q (%v)", one.Addr(), err)
+		t.Fatalf("the server listens on %q, %v, want another port than 6379", one.Addr(), err)
 	}
 	if err := one.Client(t).Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if msg := fatal(t, func(tb testing.TB) { one.Pause(tb) }); !strings.Contains(msg, "NewStandalone") {
-		t.Errorf("pausing the shared server: %q", msg)
+		t.Errorf("pausing the shared server: got the failure %q, want one that names NewStandalone", msg)
 	}
 }
 
@@ -45,19 +45,19 @@ func TestStopAndStartKeepThePort(t *testing.T) {
 	s.Stop(t)
 	if conn, err := net.Dial("tcp", s.Addr()); err == nil {
 		conn.Close()
-		t.Fatal("a stopped server accepts connections")
+		t.Fatal("a stopped server accepts connections, want none")
 	}
 	s.Start(t)
 	conn, err := net.Dial("tcp", s.Addr())
 	if err != nil {
-		t.Fatalf("a server that was started again: %v", err)
+		t.Fatalf("a server that was started again: got %v, want a connection", err)
 	}
 	conn.Close()
 	if got, err := rdb.Get(t.Context(), "kept").Result(); err != nil || got != "1" {
-		t.Fatalf("after a restart with an append-only file: %q, %v", got, err)
+		t.Fatalf("after a restart with an append-only file: got %q, %v, want \"1\"", got, err)
 	}
 	if msg := fatal(t, func(tb testing.TB) { s.Start(tb) }); msg == "" {
-		t.Error("a running server was started again")
+		t.Error("a running server was started again, want a failure")
 	}
 }
 
@@ -70,7 +70,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	s.Pause(t)
 	if err := rdb.Ping(t.Context()).Err(); err == nil {
-		t.Fatal("a paused server answered")
+		t.Fatal("a paused server answered, want an error")
 	}
 	s.Resume(t)
 	Await(t, 10*time.Second, "the resumed server to answer", func() bool {
@@ -82,7 +82,7 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	msg := fatal(t, func(tb testing.TB) { NewStandalone(tb, "--no-such-option", "1") })
 	if !strings.Contains(msg, "no-such-option") {
-		t.Errorf("the failure does not show the server's log: %q", msg)
+		t.Errorf("got the failure %q, want the server's log in it", msg)
 	}
 }
 
@@ -99,12 +99,12 @@ func TestClusterIsWhole(t *testing.T) {
 		}
 		node := c.NodeOf(t, key)
 		if got, err := node.Admin(t).Get(t.Context(), key).Result(); err != nil || got != subject {
-			t.Fatalf("NodeOf(%q) is %s, which says %q, %v", key, node.Addr(), got, err)
+			t.Fatalf("NodeOf(%q) is %s, which says %q, %v, want %q", key, node.Addr(), got, err, subject)
 		}
 		seen[node.Addr()] = true
 	}
 	if len(seen) != masters || len(c.Nodes()) != masters {
-		t.Errorf("12 keys lie on %d of %d masters", len(seen), len(c.Nodes()))
+		t.Errorf("12 keys lie on %d of %d masters, want all %d", len(seen), len(c.Nodes()), masters)
 	}
 }
 

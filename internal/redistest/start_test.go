@@ -17,13 +17,13 @@ func TestStartEnds(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: addr, DB: 2})
 	defer rdb.Close()
 	if err := rdb.Ping(t.Context()).Err(); err != nil {
-		t.Errorf("a database that an argument asks for: %v", err)
+		t.Errorf("a database that an argument asks for: got %v, want no error", err)
 	}
 	if err := end(); err != nil {
 		t.Fatal(err)
 	}
 	if conn, err := net.Dial("tcp", addr); err == nil {
 		conn.Close()
-		t.Fatal("a server that was ended accepts connections")
+		t.Fatal("a server that was ended accepts connections, want none")
 	}
 }

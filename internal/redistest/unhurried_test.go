@@ -26,9 +26,9 @@ func TestUnhurriedWaits(t *testing.T) {
 		return rdb.Ping(ctx).Err()
 	}
 	if err := ask(srv.Unhurried(t)); err != nil {
-		t.Errorf("the unhurried client: %v", err)
+		t.Errorf("the unhurried client: got %v, want no error", err)
 	}
 	if ask(srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })) == nil {
-		t.Error("any other client got an answer too")
+		t.Error("any other client: got an answer, want an error")
 	}
 }

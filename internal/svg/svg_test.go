@@ -11,7 +11,7 @@ func TestNumber(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[float64]string{0: "0", -0.04: "0", 2: "2", 2.04: "2", 2.05: "2.1", 2.05 - 1e-12: "2.1", -1.3: "-1.3", 720: "720"} {
 		if got := svg.Number(n); got != want {
-			t.Errorf("%v is written %s, not %s", n, got, want)
+			t.Errorf("%v is written %s, want %s", n, got, want)
 		}
 	}
 }
@@ -29,7 +29,7 @@ func TestWhatIsSaidStandsAsText(t *testing.T) {
 		}
 	}
 	if n != 3 {
-		t.Errorf("it stands there %d times:\n%s", n, d)
+		t.Errorf("it stands there %d times, want 3:\n%s", n, d)
 	}
 }
 
@@ -37,9 +37,10 @@ func TestTextBox(t *testing.T) {
 	t.Parallel()
 	begin, middle, end := svg.TextBox(100, 20, svg.Plain, "text"), svg.TextBox(100, 20, svg.Plain+" middle", "text"), svg.TextBox(100, 20, svg.Plain+" end", "text")
 	if begin.Left != 100 || end.Right != 100 || middle.Left+middle.Right != 200 || begin.Meets(end) || !begin.Meets(middle) {
-		t.Errorf("%v, %v, %v", begin, middle, end)
+		t.Errorf("got the boxes %v, %v and %v, want one from 100 on, one about it, and one up to it",
+			begin, middle, end)
 	}
 	if large := svg.TextBox(100, 20, svg.Title, "text"); large.Right <= begin.Right || !begin.Within(large) {
-		t.Errorf("%v is not around %v", large, begin)
+		t.Errorf("the box of a title is %v, want it around %v", large, begin)
 	}
 }

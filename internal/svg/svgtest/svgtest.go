@@ -21,7 +21,7 @@ func (e Element) Number(t testing.TB, attr string) float64 {
 	t.Helper()
 	var n float64
 	if _, err := fmt.Sscan(e.Attrs[attr], &n); err != nil {
-		t.Fatalf("%s of %v: %v", attr, e, err)
+		t.Fatalf("%s of %v: got %v, want a number", attr, e, err)
 	}
 	return n
 }
