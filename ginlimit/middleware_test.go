@@ -249,8 +249,8 @@ func TestHandlerDoesNotAbort(t *testing.T) {
 	})))
 	w := httptest.NewRecorder()
 	engine.ServeHTTP(w, httptest.NewRequest("POST", "/callback", strings.NewReader("{}")))
-	if w.Body.String() != "success" {
-		t.Errorf("got %d %q, want the body \"success\"", w.Code, w.Body)
+	if w.Code != 200 || w.Body.String() != "success" {
+		t.Errorf("got %d %q, want 200 and the body \"success\"", w.Code, w.Body)
 	}
 }
 

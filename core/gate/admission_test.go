@@ -78,8 +78,8 @@ func TestCount(t *testing.T) {
 			end()
 		}
 		p.Leave(c.reply)
-		if got := used(t, l); got != c.want || h.take() != nil {
-			t.Errorf("%s: %d used, want %d", name, got, c.want)
+		if got, told := used(t, l), h.take(); got != c.want || told != nil {
+			t.Errorf("%s: got %d used and OnError told %v, want %d and nothing", name, got, told, c.want)
 		}
 		end()
 	}

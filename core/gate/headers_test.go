@@ -335,7 +335,8 @@ func TestQuotaProblem(t *testing.T) {
 	if err := json.Unmarshal(p.Reply.Body, &body); err != nil {
 		t.Fatal(err)
 	}
-	if body["status"] != 429.0 || body["type"] != "https://iana.org/assignments/http-problem-types#quota-exceeded" || body["title"] == "" {
+	if body["status"] != 429.0 || body["type"] != "https://iana.org/assignments/http-problem-types#quota-exceeded" ||
+		body["title"] == nil || body["title"] == "" {
 		t.Errorf("got the problem %s, want status 429, the type of an exceeded quota, and a title", p.Reply.Body)
 	}
 	violated, _ := json.Marshal(body["violated-policies"])
