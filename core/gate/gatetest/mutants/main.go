@@ -1,19 +1,25 @@
+// Mutants shows that the contract suite can fail. It changes one line of an
+// adapter at a time, each change a mistake that an adapter is easily written
+// with, runs the adapter's tests on the changed source, and expects them to go
+// red:
+//
+//	go run ./core/gate/gatetest/mutants [-adapter name] [-v]
+//
+// It exits with 1 when a change does not apply or does not compile, and when
+// three times in a row one survives, or the tests fail without any. Nothing in
+// the checkout is written: the changed file reaches the compiler as an overlay.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
-	"time"
 )
 
 func main() {
@@ -42,7 +48,7 @@ func run(ctx context.Context, only string, verbose bool) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	g := mutator{
+	r := runner{
 		root: strings.TrimSpace(string(out)), tmp: tmp, verbose: verbose,
 		builds: make(chan struct{}, runtime.NumCPU()),
 	}
@@ -55,18 +61,11 @@ func run(ctx context.Context, only string, verbose bool) error {
 			continue
 		}
 		found = true
-		if len(a.bugs) < fewest {
-			g.fault("%s: %d mutants, want %d at least", a.name, len(a.bugs), fewest)
-		}
-		for i := -1; i < len(a.bugs); i++ {
+		for _, m := range a.mutants() {
 			turns <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-turns }()
-				if i < 0 {
-					g.control(ctx, a)
-				} else {
-					g.mutate(ctx, a, i)
-				}
+				r.test(ctx, m)
 			})
 		}
 	}
@@ -74,156 +73,9 @@ func run(ctx context.Context, only string, verbose bool) error {
 	switch {
 	case !found:
 		return fmt.Errorf("no adapter %q", only)
-	case len(g.faults) > 0: // once more, where who reads the end of a log finds them
-		return fmt.Errorf("%d bugs caught, and %d faults:\n%s", g.caught, len(g.faults), strings.Join(g.faults, "\n"))
+	case len(r.faults) > 0: // once more, where a reader of the end of a log finds them
+		return fmt.Errorf("%d bugs caught, and %d faults:\n%s", r.caught, len(r.faults), strings.Join(r.faults, "\n"))
 	}
-	fmt.Printf("%d mutants, all caught\n", g.caught)
+	fmt.Printf("%d mutants, all caught\n", r.caught)
 	return nil
-}
-
-// mutator makes mutants of the adapters and tests them.
-type mutator struct {
-	root, tmp string
-	verbose   bool
-	builds    chan struct{} // one for each that may be made at a time
-
-	mu     sync.Mutex
-	caught int
-	faults []string
-}
-
-// limit is how long an adapter's tests may take; with a bug they may wait for
-// what never comes.
-const limit = 90 * time.Second
-
-var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)`)
-
-// tries is how often the tests of one binary may run until they say what they
-// must: beside the builds of others, a test now and then sees a bug too late, or
-// gives up without one.
-const tries = 3
-
-// control expects the tests to pass without a bug.
-func (g *mutator) control(ctx context.Context, a adapter) {
-	binary, err := g.build(ctx, a, "control", nil)
-	if err != nil {
-		g.fault("%s: %v", a.name, err)
-		return
-	}
-	g.judge(ctx, a, binary, func(output string, ok bool) (fault string) {
-		if !ok {
-			return fmt.Sprintf("%s: the tests fail without a bug:\n%s", a.name, output)
-		}
-		return ""
-	})
-}
-
-// mutate expects them to fail with one.
-func (g *mutator) mutate(ctx context.Context, a adapter, i int) {
-	b := a.bugs[i]
-	source, err := b.source(g.root)
-	if err != nil {
-		g.fault("%s: %s: %v", a.name, b.why, err)
-		return
-	}
-	name := fmt.Sprintf("%s-%d", a.name, i)
-	changed := filepath.Join(g.tmp, name+".go")
-	overlay, err := json.Marshal(map[string]map[string]string{
-		"Replace": {filepath.Join(g.root, b.file): changed},
-	})
-	if err == nil {
-		err = os.WriteFile(changed, source, 0o600)
-	}
-	if err == nil {
-		err = os.WriteFile(changed+".json", overlay, 0o600)
-	}
-	if err != nil {
-		g.fault("%s: %v", name, err)
-		return
-	}
-	binary, err := g.build(ctx, a, name, []string{"-overlay", changed + ".json"})
-	if err != nil {
-		g.fault("%s: %s: %v", a.name, b.why, err)
-		return
-	}
-	g.judge(ctx, a, binary, func(output string, ok bool) (fault string) {
-		match := failed.FindAllStringSubmatch(output, -1)
-		switch {
-		case ok:
-			return fmt.Sprintf("%s: SURVIVED: %s\n\t%s: %s  =>  %s", a.name, b.why, b.file, b.old, b.new)
-		case match == nil:
-			return fmt.Sprintf("%s: %s: the tests ended without a verdict:\n%s", a.name, b.why, output)
-		}
-		first := match[min(1, len(match)-1)] // a subtest says more than its test
-		g.say("%-10s caught: %s (%s)", a.name, b.why, first[1]+first[2])
-		return ""
-	})
-}
-
-// judge runs an adapter's tests until the verdict finds no fault with them.
-func (g *mutator) judge(ctx context.Context, a adapter, binary string, verdict func(output string, ok bool) (fault string)) {
-	defer os.Remove(binary)
-	for try := 1; ; try++ {
-		output, ok := g.test(ctx, a, binary)
-		if ctx.Err() != nil {
-			g.fault("%s: %v", a.name, ctx.Err())
-			return
-		}
-		fault := verdict(output, ok)
-		switch {
-		case fault == "":
-			return
-		case try == tries:
-			g.fault("%s", fault)
-			return
-		}
-		g.again(fault)
-	}
-}
-
-// build makes the binary of an adapter's tests.
-func (g *mutator) build(ctx context.Context, a adapter, name string, flags []string) (binary string, err error) {
-	binary = filepath.Join(g.tmp, name+".test")
-	args := append([]string{"test", "-c", "-ldflags=-s -w", "-o", binary}, flags...)
-	build := exec.CommandContext(ctx, "go", append(args, "./"+a.name)...)
-	build.Dir = g.root
-	g.builds <- struct{}{}
-	out, err := build.CombinedOutput()
-	<-g.builds
-	if err != nil {
-		return "", fmt.Errorf("it does not compile:\n%s", out)
-	}
-	return binary, nil
-}
-
-// test runs an adapter's tests; ok says whether they passed.
-func (g *mutator) test(ctx context.Context, a adapter, binary string) (output string, ok bool) {
-	tests := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout="+limit.String())
-	tests.Dir = filepath.Join(g.root, a.name)
-	out, err := tests.CombinedOutput()
-	if g.verbose {
-		fmt.Printf("%s:\n%s\n", filepath.Base(binary), out)
-	}
-	return string(out), err == nil
-}
-
-func (g *mutator) say(format string, args ...any) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.caught++
-	fmt.Printf(format+"\n", args...)
-}
-
-// again says what was wrong with tests that will be run once more.
-func (g *mutator) again(fault string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	fmt.Printf("%s\nonce more\n", fault)
-}
-
-func (g *mutator) fault(format string, args ...any) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.faults = append(g.faults, fmt.Sprintf(format, args...))
-	fmt.Println(g.faults[len(g.faults)-1])
 }
