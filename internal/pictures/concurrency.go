@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,9 +18,9 @@ const slots = 3
 // served is what became of the traffic where each request takes its time.
 type served struct {
 	course
-	stays   []stay
-	running [slots]*stay
-	most    int64
+
+	stays []stay
+	most  int64 // in flight at once
 }
 
 // stay is a request in flight.
@@ -41,47 +41,26 @@ func takes(i int) time.Duration {
 // serve runs the traffic under a limit on requests in flight.
 func serve() (*served, error) {
 	var v served
-	var c *limit.Concurrency
-	err := clock(func(ctx context.Context, rdb *redis.Client, now time.Duration) (err error) {
-		if c == nil { // no lease is to be renewed by another clock than this one
-			c, err = limit.NewConcurrency(rdb, "picture", slots, &limit.ConcurrencyOptions{
-				Budget: time.Minute, Fail: limit.FailClosed, Lease: 24 * time.Hour,
-			})
-			if err != nil {
-				return err
+	err := play(func(rdb *redis.Client) (live, error) {
+		c, err := limit.NewConcurrency(rdb, "picture", slots, &limit.ConcurrencyOptions{
+			Budget: time.Minute, Fail: limit.FailClosed,
+			Lease: 24 * time.Hour, // no lease is renewed: that would be by another clock
+		})
+		return func(ctx context.Context, now time.Duration, arrives bool) error {
+			for _, s := range v.stays {
+				if s.to == now || now == length && s.to > now {
+					if err := s.slot.Release(ctx); err != nil {
+						return err
+					}
+				}
 			}
-		}
-		if err := v.leave(ctx, now); err != nil {
-			return err
-		}
-		if i := len(v.admitted); i < len(arrivals) && arrivals[i] == now {
-			if err := v.arrive(ctx, c, now); err != nil {
-				return err
+			if !arrives {
+				return nil
 			}
-		}
-		n, err := c.InFlight(ctx, subject)
-		v.most = max(v.most, n)
-		if now == length {
-			err = errors.Join(err, v.leave(ctx, 2*length))
-		}
-		return err
+			return v.arrive(ctx, c, now)
+		}, err
 	})
 	return &v, err
-}
-
-// leave ends what is through by now.
-func (v *served) leave(ctx context.Context, now time.Duration) error {
-	for lane, s := range v.running {
-		if s == nil || s.to > now {
-			continue
-		}
-		if err := s.slot.Release(ctx); err != nil {
-			return err
-		}
-		v.stays = append(v.stays, *s)
-		v.running[lane] = nil
-	}
-	return nil
 }
 
 func (v *served) arrive(ctx context.Context, c *limit.Concurrency, now time.Duration) error {
@@ -89,39 +68,49 @@ func (v *served) arrive(ctx context.Context, c *limit.Concurrency, now time.Dura
 	if err != nil {
 		return err
 	}
+	if slot.Allowed {
+		v.stays = append(v.stays, stay{now, now + takes(len(v.admitted)), v.lane(now), slot})
+	}
 	v.admitted = append(v.admitted, slot.Allowed)
-	if !slot.Allowed {
-		return nil
+	n, err := c.InFlight(ctx, subject)
+	v.most = max(v.most, n)
+	return err
+}
+
+// lane is the first that is free.
+func (v *served) lane(now time.Duration) int {
+	lane := 0
+	for slices.ContainsFunc(v.stays, func(s stay) bool { return s.lane == lane && s.to > now }) {
+		lane++
 	}
-	lane := slices.Index(v.running[:], nil)
-	if lane < 0 {
-		return errors.New("more are in flight than the limit")
-	}
-	v.running[lane] = &stay{now, now + takes(len(v.admitted)-1), lane, slot}
-	return nil
+	return lane
 }
 
 func concurrencyPicture(v *served) string {
-	const marks, top, lane = 92.0, 116.0, 28.0
+	const requests, top, lane = 92.0, 116.0, 28.0
 	title := fmt.Sprintf("Concurrency: %d in flight", slots)
 	told := fmt.Sprintf("%d of %d requests let through, never more than %d at once.", v.let(), len(arrivals), v.most)
 	bottom := top + lane*slots
-	d := svg.New(wide, bottom+66, title, told+" "+timetable(&v.course))
-	s := scale{112}
-	d.Text(16, 30, svg.Title, title)
-	d.Text(16, 53, svg.Plain, told+" Some take long.")
-	d.Text(s.left-16, marks+5, svg.Plain+" end", "requests")
-	mark(d, s, &v.course, marks, 4.2)
-	d.Text(s.left-16, (top+bottom)/2-3, svg.Plain+" end", "slots")
-	d.Text(s.left-16, (top+bottom)/2+14, svg.Plain+" end", "in use")
-	for _, in := range v.stays {
-		y := top + lane*float64(in.lane)
-		d.Rect("bar", svg.Box{Left: s.at(in.from), Top: y + 4, Right: s.at(min(in.to, length)), Bottom: y + lane - 4}, 3)
+	c := newChart(112, bottom+66, title, told+" "+timetable(&v.course))
+	c.Text(16, 53, svg.Plain, told+" Some take long.")
+	c.requests(&v.course, requests)
+	c.named((top+bottom)/2, "slots", "in use")
+	bar := func(left, top, right, bottom float64) {
+		c.Rect("bar", svg.Box{Left: left, Top: top, Right: right, Bottom: bottom}, 3)
 	}
-	seconds(d, s, bottom)
-	legend(d, s.left, bottom+48)
-	x := s.left + 245
-	d.Rect("bar", svg.Box{Left: x, Top: bottom + 37, Right: x + 30, Bottom: bottom + 50}, 3)
-	d.Text(x+38, bottom+48, svg.Small, "in flight")
-	return d.String()
+	// They are drawn in the order in which they end. Those that outlast the
+	// picture end with it.
+	slices.SortStableFunc(v.stays, func(a, b stay) int {
+		return cmp.Or(cmp.Compare(min(a.to, length), min(b.to, length)), cmp.Compare(a.lane, b.lane))
+	})
+	for _, s := range v.stays {
+		y := top + lane*float64(s.lane)
+		bar(c.at(s.from), y+4, c.at(min(s.to, length)), y+lane-4)
+	}
+	legend := bottom + 48
+	c.axis(bottom, legend)
+	x := c.left + 245
+	bar(x, legend-11, x+30, legend+2)
+	c.Text(x+38, legend, svg.Small, "in flight")
+	return c.String()
 }

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/neap-go/neap/internal/svg"
+
 const (
 	noRecord  = "no record"
 	pending   = "pending"
@@ -18,8 +20,9 @@ var (
 
 // guard is the record of core/idempotency.
 var guard = &diagram{
-	title: "The record of a guard",
-	rows:  []float64{90, 246, 462},
+	title:  "The record of a guard",
+	height: 641,
+	rows:   []float64{90, 246, 462},
 	states: []state{
 		{noRecord, "the key is new", 0, 0},
 		{pending, "its owner runs it", 0, 1},
@@ -29,79 +32,45 @@ var guard = &diagram{
 		{done, "result or tombstone", 1, 2},
 		{inDoubt, "nobody knows", 2, 2},
 	},
-	group: group{name: begun, members: begunStates, foot: 50},
+	group: group{begun, begunStates, svg.Box{Left: 16, Top: 173, Right: 744, Bottom: 327}},
 	arrows: []arrow{
-		{
-			from: noRecord, to: pending, out: port{bottom, 0}, in: port{top, 0}, label: []string{"begin"},
-			moves: on("begin", noRecord),
-		},
-		{
-			from: pending, to: pending, out: port{top, 0.4}, in: port{top, 0.9}, label: []string{"renew"},
-			moves: either(on("renew", pending), on("begin again", pending)),
-		},
-		{
-			from: asking, to: asking, out: port{top, -0.9}, in: port{top, -0.4}, label: []string{"renew"},
-			moves: either(on("renew", asking), on("begin again", asking)),
-		},
-		{
-			from: pending, to: leaseOver, out: port{rightward, -0.4}, in: port{leftward, -0.4}, label: []string{"not renewed"},
-			moves: on("time", pending),
-		},
-		{
-			from: leaseOver, to: pending, out: port{leftward, 0.4}, in: port{rightward, 0.4}, label: []string{"begin (Retry);", "renew"},
-			moves: either(on("begin Retry", leaseOver), on("begin again", leaseOver), on("renew", leaseOver)),
-		},
-		{
-			from: asking, to: leaseOver, out: port{leftward, -0.4}, in: port{rightward, -0.4}, label: []string{"not renewed"},
-			moves: on("time", asking),
-		},
-		{
-			from: leaseOver, to: asking, out: port{rightward, 0.4}, in: port{leftward, 0.4}, label: []string{"begin", "(Reconcile);", "renew"},
-			moves: either(on("begin Reconcile", leaseOver), on("begin again", leaseOver), on("renew", leaseOver)),
-		},
-		{
-			from: begun, to: done, out: port{side: bottom}, in: port{top, -0.5}, label: []string{"complete;", "resolve"},
-			moves: either(on("complete", begunStates...), on("resolve", leaseOver)),
-		},
-		{
-			from: free, to: pending, out: port{top, -0.5}, in: port{bottom, -0.5}, label: []string{"begin"},
-			moves: on("begin", free),
-		},
-		{
-			from: begun, to: free, out: port{side: bottom}, in: port{top, 0.2}, label: []string{"abandon;", "resolve"},
-			moves: either(on("abandon free", begunStates...), on("abandon undo", pending, leaseOver), on("resolve", leaseOver)),
-		},
-		{
-			from: begun, to: inDoubt, out: port{side: bottom}, in: port{top, -0.9}, label: []string{"abandon;", "begin (Reject)"},
-			moves: either(on("abandon doubt", begunStates...), on("abandon undo", asking, leaseOver), on("begin Reject", leaseOver)),
-		},
-		{
-			from: inDoubt, to: asking, out: port{top, 0.75}, in: port{bottom, 0.75}, label: []string{"begin", "(Reconcile)"},
-			moves: on("begin Reconcile", inDoubt),
-		},
-		{
-			from: inDoubt, to: done, out: port{leftward, 0}, in: port{rightward, 0}, label: []string{"complete;", "resolve"},
-			moves: either(on("complete", inDoubt), on("resolve", inDoubt)),
-		},
-		{
-			from: inDoubt, to: free, out: port{bottom, 0}, in: port{bottom, 0}, label: []string{"resolve"},
-			moves: on("resolve", inDoubt),
-		},
+		{noRecord, pending, port{bottom, 0}, port{top, 0}, label{119, 164, atStart, "begin"},
+			moves{"begin": {noRecord}}},
+		{pending, pending, port{top, 0.4}, port{top, 0.9}, label{179.2, 198.4, atStart, "renew"},
+			moves{"renew": {pending}, "begin again": {pending}}},
+		{asking, asking, port{top, -0.9}, port{top, -0.4}, label{580.8, 198.4, atEnd, "renew"},
+			moves{"renew": {asking}, "begin again": {asking}}},
+		{pending, leaseOver, port{rightward, -0.4}, port{leftward, -0.4}, label{245, 220.1, atMiddle, "not renewed"},
+			moves{"time": {pending}}},
+		{leaseOver, pending, port{leftward, 0.4}, port{rightward, 0.4},
+			label{245, 278.2, atMiddle, "begin (Retry);\nrenew"},
+			moves{"begin Retry": {leaseOver}, "begin again": {leaseOver}, "renew": {leaseOver}}},
+		{asking, leaseOver, port{leftward, -0.4}, port{rightward, -0.4}, label{515, 220.1, atMiddle, "not renewed"},
+			moves{"time": {asking}}},
+		{leaseOver, asking, port{rightward, 0.4}, port{leftward, 0.4},
+			label{515, 278.2, atMiddle, "begin\n(Reconcile);\nrenew"},
+			moves{"begin Reconcile": {leaseOver}, "begin again": {leaseOver}, "renew": {leaseOver}}},
+		{begun, done, port{bottom, 0}, port{top, -0.5}, label{353.5, 374.5, atStart, "complete;\nresolve"},
+			moves{"complete": begunStates, "resolve": {leaseOver}}},
+		{free, pending, port{top, -0.5}, port{bottom, -0.5}, label{65.5, 358.5, atEnd, "begin"},
+			moves{"begin": {free}}},
+		{begun, free, port{bottom, 0}, port{top, 0.2}, label{133.2, 374.5, atStart, "abandon;\nresolve"},
+			moves{"abandon free": begunStates, "abandon undo": {pending, leaseOver}, "resolve": {leaseOver}}},
+		{begun, inDoubt, port{bottom, 0}, port{top, -0.9}, label{577.1, 374.5, atEnd, "abandon;\nbegin (Reject)"},
+			moves{"abandon doubt": begunStates, "abandon undo": {asking, leaseOver}, "begin Reject": {leaseOver}}},
+		{inDoubt, asking, port{top, 0.75}, port{bottom, 0.75}, label{694.3, 349.5, atEnd, "begin\n(Reconcile)"},
+			moves{"begin Reconcile": {inDoubt}}},
+		{inDoubt, done, port{leftward, 0}, port{rightward, 0}, label{515, 430.5, atMiddle, "complete;\nresolve"},
+			moves{"complete": {inDoubt}, "resolve": {inDoubt}}},
+		{inDoubt, free, port{bottom, 0}, port{bottom, 0}, label{380, 527.5, atMiddle, "resolve"},
+			moves{"resolve": {inDoubt}}},
 	},
 	notes: []note{
-		{
-			text: "An abandoned run is free when it did nothing, or with Retry; otherwise it is in doubt.",
-		},
-		{
-			text: "Of what is begun, resolve ends only a run whose lease is over.",
-		},
-		{
-			text:  "Forget, and the end of the retention, lead from everywhere to no record.",
-			moves: either(on("forget", recorded...), on("retention", recorded...)), to: noRecord,
-		},
-		{
-			text:  "Who has run it may complete it although the record is gone: it is done then.",
-			moves: on("complete", noRecord), to: done,
-		},
+		{text: "An abandoned run is free when it did nothing, or with Retry; otherwise it is in doubt."},
+		{text: "Of what is begun, resolve ends only a run whose lease is over."},
+		{"Forget, and the end of the retention, lead from everywhere to no record.",
+			moves{"forget": recorded, "retention": recorded}, noRecord},
+		{"Who has run it may complete it although the record is gone: it is done then.",
+			moves{"complete": {noRecord}}, done},
 	},
 }

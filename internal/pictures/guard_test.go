@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// TestGuardMovesAsDrawn runs each script, as each who may call it, on a record
+// TestGuardMovesAsDrawn runs each script, as each that may call it, on a record
 // in each state: what changes one is in the picture, and nothing else is.
 func TestGuardMovesAsDrawn(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,8 @@ func write(dir string) error {
 		return err
 	}
 	for name, picture := range all {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(picture), 0o644); err != nil { //nolint:gosec // for everyone to read
+		err := os.WriteFile(filepath.Join(dir, name), []byte(picture), 0o644) //nolint:gosec // for everyone to read
+		if err != nil {
 			return err
 		}
 	}

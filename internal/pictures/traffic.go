@@ -70,8 +70,11 @@ func (c *course) busiest() (from time.Duration, most int) {
 	return from, most
 }
 
-// clock has an embedded Redis live through the traffic, a tick at a time.
-func clock(at func(ctx context.Context, rdb *redis.Client, now time.Duration) error) error {
+// live is a moment of the traffic: arrives says whether a request does.
+type live func(ctx context.Context, now time.Duration, arrives bool) error
+
+// play lives through the traffic on an embedded Redis, a tick at a time.
+func play(begin func(rdb *redis.Client) (live, error)) error {
 	server, err := miniredis.Run()
 	if err != nil {
 		return err
@@ -80,43 +83,41 @@ func clock(at func(ctx context.Context, rdb *redis.Client, now time.Duration) er
 	server.ClockTTL(true)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
 	defer rdb.Close()
-	for now := time.Duration(0); now <= length; now += tick {
+	at, err := begin(rdb)
+	for now := time.Duration(0); err == nil && now <= length; now += tick {
 		server.SetTime(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).Add(now))
-		if err := at(context.Background(), rdb, now); err != nil {
-			return fmt.Errorf("at %v: %w", now, err)
+		if err = at(context.Background(), now, slices.Contains(arrivals, now)); err != nil {
+			err = fmt.Errorf("at %v: %w", now, err)
 		}
 	}
-	return nil
+	return err
 }
 
 // run sends the traffic through a limiter.
 func run(p limit.Policy) (*course, error) {
 	c, ends := &course{}, map[time.Duration]bool{}
-	var limiter *limit.Limiter
-	err := clock(func(ctx context.Context, rdb *redis.Client, now time.Duration) (err error) {
-		if limiter == nil {
-			limiter, err = limit.New(rdb, "picture", []limit.Policy{p}, &limit.Options{Budget: time.Minute, Fail: limit.FailClosed})
-			if err != nil {
-				return err
+	err := play(func(rdb *redis.Client) (live, error) {
+		limiter, err := limit.New(rdb, "picture", []limit.Policy{p},
+			&limit.Options{Budget: time.Minute, Fail: limit.FailClosed})
+		return func(ctx context.Context, now time.Duration, arrives bool) error {
+			if arrives {
+				d, err := limiter.Take(ctx, subject)
+				if err != nil {
+					return err
+				}
+				c.admitted = append(c.admitted, d.Allowed)
 			}
-		}
-		if len(c.admitted) < len(arrivals) && arrivals[len(c.admitted)] == now {
-			d, err := limiter.Take(ctx, subject)
-			if err != nil {
-				return err
+			d, err := limiter.Peek(ctx, subject)
+			c.left = append(c.left, d.Remaining)
+			if d.ResetAfter > 0 {
+				end := now + d.ResetAfter
+				ends[end] = true
+				if _, ok := p.(limit.SlidingWindow); ok && end > window { // which counts for two windows
+					ends[end-window] = true
+				}
 			}
-			c.admitted = append(c.admitted, d.Allowed)
-		}
-		d, err := limiter.Peek(ctx, subject)
-		c.left = append(c.left, d.Remaining)
-		if d.ResetAfter > 0 {
-			end := now + d.ResetAfter
-			ends[end] = true
-			if _, ok := p.(limit.SlidingWindow); ok && end > window { // which counts for two windows
-				ends[end-window] = true
-			}
-		}
-		return err
+			return err
+		}, err
 	})
 	c.ends = slices.Sorted(maps.Keys(ends))
 	return c, err

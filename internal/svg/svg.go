@@ -48,6 +48,17 @@ text{fill:#9da7b3}.title,.name{fill:#f0f6fc}
 // Point is a place in a drawing, in pixels from its upper left corner.
 type Point struct{ X, Y float64 }
 
+// At is the point with these coordinates.
+func At(x, y float64) Point { return Point{x, y} }
+
+// Toward is p moved along a direction by as many times its length.
+func (p Point) Toward(direction Point, distance float64) Point {
+	return Point{p.X + direction.X*distance, p.Y + direction.Y*distance}
+}
+
+// String writes a point as the data of a path has it.
+func (p Point) String() string { return Number(p.X) + " " + Number(p.Y) }
+
 // Box is a rectangle.
 type Box struct{ Left, Top, Right, Bottom float64 }
 
@@ -69,9 +80,7 @@ func (b Box) Within(c Box) bool {
 // TextBox is the room that a text takes at most, in any font that is likely to
 // be met: x and y are what [Drawing.Text] is given, the classes too.
 func TextBox(x, y float64, classes, text string) Box {
-	size := sizes[Plain]
-	wide := 0.6
-	left := 0.0
+	size, wide, left := sizes[Plain], 0.6, 0.0
 	for class := range strings.FieldsSeq(classes) {
 		switch class {
 		case "middle":
@@ -97,7 +106,7 @@ type Drawing struct {
 }
 
 // New begins a drawing. The title names it and desc says what there is to see,
-// to who cannot.
+// to a reader who cannot see it.
 func New(width, height float64, title, desc string) *Drawing {
 	return &Drawing{width: width, height: height, title: title, desc: desc}
 }
@@ -124,7 +133,7 @@ func (d *Drawing) Path(class, data string) { d.addf(`<path class="%s" d="%s"/>`,
 
 // Line draws a straight line.
 func (d *Drawing) Line(class string, from, to Point) {
-	d.Path(class, fmt.Sprintf("M%s %sL%s %s", Number(from.X), Number(from.Y), Number(to.X), Number(to.Y)))
+	d.Path(class, fmt.Sprintf("M%sL%s", from, to))
 }
 
 func (d *Drawing) addf(format string, args ...any) { fmt.Fprintf(&d.body, format+"\n", args...) }

@@ -1,4 +1,4 @@
-// Package svgtest takes drawings apart for the tests of who draws them.
+// Package svgtest takes drawings apart for the tests of what draws them.
 package svgtest
 
 import (
