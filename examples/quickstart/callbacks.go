@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 
 	"github.com/neap-go/neap/core/callback"
@@ -15,14 +13,33 @@ import (
 )
 
 // callbackRoutes receive what payment providers send, and tell what was booked.
-func callbackRoutes() []route {
-	b := &books{}
-	return []route{
-		{method: "POST", path: "/callbacks/alipay", preset: callback.Alipay, handle: b.book},
-		{method: "POST", path: "/callbacks/wechat", preset: callback.WeChatPay, handle: b.book},
-		{method: "POST", path: "/callbacks/stripe", preset: callback.Stripe, handle: b.book},
-		{path: "/ledger", work: b.ledger},
+func callbackRoutes(w *wiring) []route {
+	b := &books{booked: map[string]int{}}
+	receive := func(name string, p callback.Preset) route {
+		return route{
+			method: "POST", path: "/callbacks/" + name, gate: w.callback("callbacks-"+name, p, b.book),
+			says: "each event is booked once, and acknowledged then",
+		}
 	}
+	return []route{
+		receive("alipay", callback.Alipay()),
+		receive("wechat", callback.WeChatPay()),
+		receive("stripe", callback.Stripe()),
+		{path: "/ledger", gate: gate.Chain(), work: b.ledger, says: "how often each order was booked by this process"},
+	}
+}
+
+// callback makes the endpoint of a provider, which runs no work.
+func (w *wiring) callback(name string, p callback.Preset, handle callback.Handler) gate.Gate {
+	g, err := idempotency.New(w.redis, name, &idempotency.Options{Budget: 4 * w.budget, Retention: p.Keep})
+	if w.failed(err) {
+		return nil
+	}
+	e, err := callback.New(p, g, demoVerify, handle, &callback.Options{OnError: func(_ context.Context, err error) {
+		slog.Default().Error("an event was not acknowledged", "provider", p.Name, "why", kind(err))
+	}})
+	w.failed(err)
+	return whole{e}
 }
 
 // whole is an endpoint as a gate that lets no request pass, since all routes of the
@@ -34,25 +51,10 @@ func (w whole) Enter(r gate.Request) gate.Pass {
 	return gate.Pass{Reply: &reply}
 }
 
-// callback makes the endpoint of a provider, which runs no work.
-func (w wiring) callback(r route) (gate.Gate, error) {
-	p := r.preset()
-	g, err := idempotency.New(w.redis, r.name(), &idempotency.Options{
-		Budget: 4 * w.budget, Retention: p.Keep,
-	})
-	if err != nil {
-		return nil, err
-	}
-	e, err := callback.New(p, g, demoVerify, r.handle, &callback.Options{OnError: func(_ context.Context, err error) {
-		slog.Default().Error("an event was not acknowledged", "provider", p.Name, "why", kind(err))
-	}})
-	return whole{e}, err
-}
-
 const signatureHeader = "X-Demo-Signature"
 
-// demoVerify believes whoever says so, where a shop checks the provider's signature
-// and decrypts what WeChat Pay has encrypted.
+// demoVerify believes a request that says "ok". A shop checks the provider's
+// signature here, and decrypts what WeChat Pay has encrypted.
 func demoVerify(_ context.Context, d *callback.Delivery) ([]byte, error) {
 	if lines := d.Header.Values(signatureHeader); len(lines) != 1 || lines[0] != "ok" {
 		return nil, errors.New("it is not signed")
@@ -70,9 +72,6 @@ type books struct {
 func (b *books) book(_ context.Context, e *callback.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.booked == nil {
-		b.booked = map[string]int{}
-	}
 	b.booked[cmp.Or(e.Order, e.DeliveryID)]++
 	return nil
 }
@@ -80,12 +79,6 @@ func (b *books) book(_ context.Context, e *callback.Event) error {
 // ledger answers how often something was booked for each order.
 func (b *books) ledger(context.Context, asked) result {
 	b.mu.Lock()
-	booked := map[string]int{}
-	maps.Copy(booked, b.booked)
-	b.mu.Unlock()
-	page, err := json.Marshal(booked)
-	if err != nil {
-		return text(500, "the ledger cannot be read\n")
-	}
-	return result{status: 200, contentType: contentJSON, text: string(page) + "\n"}
+	defer b.mu.Unlock()
+	return page(200, b.booked)
 }

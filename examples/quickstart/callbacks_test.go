@@ -17,8 +17,9 @@ func assertLedger(t *testing.T, url string, want map[string]int) {
 	a := ask(t, http.MethodGet, url+"/ledger")
 	var got map[string]int
 	err := json.Unmarshal([]byte(a.body), &got)
-	if err != nil || a.status != 200 || a.header.Get("Content-Type") != contentJSON || got == nil || !maps.Equal(got, want) {
-		t.Errorf("%d %v %s (%v), not %v", a.status, a.header, a.body, err, want)
+	if err != nil || a.status != 200 || a.header.Get("Content-Type") != contentJSON ||
+		got == nil || !maps.Equal(got, want) {
+		t.Errorf("got %d %v %s (%v), want 200 and the ledger %v in JSON", a.status, a.header, a.body, err, want)
 	}
 }
 
@@ -47,13 +48,15 @@ func TestCallbacksOnEveryFramework(t *testing.T) {
 				{"alipay", alipayPayment, []string{"no"}, 401, contentType, "fail"},
 				{"alipay", alipayPayment, []string{"ok", "ok"}, 401, contentType, "fail"},
 				{"alipay", "out_trade_no=a17", []string{"ok"}, 400, contentType, "fail"},
-				{"wechat", wechatPayment, nil, 401, contentJSON, `{"code":"FAIL","message":"the notification is refused"}`},
+				{"wechat", wechatPayment, nil, 401, contentJSON,
+					`{"code":"FAIL","message":"the notification is refused"}`},
 				{"stripe", stripePayment, nil, 401, "", ""},
 				{"stripe", "{", []string{"ok"}, 400, "", ""},
 			} {
 				a := tell(t, url+"/callbacks/"+c.path, c.event, c.signatures...)
 				if a.status != c.status || a.header.Get("Content-Type") != c.kind || a.body != c.body {
-					t.Errorf("%+v: %d %v %q", c, a.status, a.header, a.body)
+					t.Errorf("%s to %s: got %d %v %q, want %d %q %q",
+						c.event, c.path, a.status, a.header, a.body, c.status, c.kind, c.body)
 				}
 			}
 			assertLedger(t, url, map[string]int{})
@@ -72,13 +75,14 @@ func TestCallbacksOnEveryFramework(t *testing.T) {
 				} {
 					a := tell(t, url+"/callbacks/"+c.path, strings.ReplaceAll(c.event, "%", again), "ok")
 					if a.status != c.status || a.header.Get("Content-Type") != c.kind || a.body != c.body {
-						t.Errorf("%+v: %d %v %q", c, a.status, a.header, a.body)
+						t.Errorf("%s to %s: got %d %v %q, want %d %q %q",
+							c.event, c.path, a.status, a.header, a.body, c.status, c.kind, c.body)
 					}
 				}
 				assertLedger(t, url, map[string]int{"a17": 2, "w17": 2, "pi_17": 2})
 			}
 			if got := ask(t, http.MethodGet, url+"/callbacks/alipay").status; got != 405 {
-				t.Errorf("GET: %d", got)
+				t.Errorf("got %d, want 405 for GET", got)
 			}
 		})
 	}
@@ -98,7 +102,7 @@ func TestAPaymentIsBookedOnce(t *testing.T) {
 		wg.Go(func() {
 			a := tell(t, urls[i%len(urls)]+"/callbacks/alipay", alipayPayment, "ok")
 			if (a.status != 200 || a.body != "success") && (a.status != 503 || a.body != "fail") {
-				t.Errorf("%d %q", a.status, a.body)
+				t.Errorf("got %d %q, want 200 success, or 503 fail while it is booked", a.status, a.body)
 			}
 		})
 	}
@@ -106,7 +110,7 @@ func TestAPaymentIsBookedOnce(t *testing.T) {
 	booked := 0
 	for _, url := range urls {
 		if a := tell(t, url+"/callbacks/alipay", alipayPayment, "ok"); a.status != 200 || a.body != "success" {
-			t.Errorf("%d %q", a.status, a.body)
+			t.Errorf("got %d %q, want 200 success after it was booked", a.status, a.body)
 		}
 		var ledger map[string]int
 		if err := json.Unmarshal([]byte(ask(t, http.MethodGet, url+"/ledger").body), &ledger); err != nil {
@@ -115,6 +119,6 @@ func TestAPaymentIsBookedOnce(t *testing.T) {
 		booked += ledger["a17"]
 	}
 	if booked != 1 {
-		t.Errorf("booked %d times", booked)
+		t.Errorf("got it booked %d times, want once", booked)
 	}
 }

@@ -26,11 +26,8 @@ func demo(ctx context.Context, stdout io.Writer, s *backend.Backend, frameworks 
 	began := time.Now()
 	var faults []error
 	for _, f := range frameworks {
-		t := tour{
-			framework: f, addr: addr,
-			rdb: s.Redis, prefix: "neap-demo-" + f.name + "-" + strings.ToLower(rand.Text()[:8]),
-			routes: demoRoutes(), steps: allSteps(),
-		}
+		prefix := "neap-demo-" + f.name + "-" + strings.ToLower(rand.Text()[:8])
+		t := tour{framework: f, addr: addr, rdb: s.Redis, prefix: prefix, routes: demoRoutes, steps: allSteps()}
 		if err := t.run(ctx, out); err != nil {
 			faults = append(faults, err)
 		}
@@ -47,39 +44,38 @@ func demo(ctx context.Context, stdout io.Writer, s *backend.Backend, frameworks 
 	return nil
 }
 
-func demoRoutes() []route { return append(routes(), timelineRoutes()...) }
+func demoRoutes(w *wiring) []route { return append(routes(w), timelineRoutes(w)...) }
 
 // tour is the demo of one framework.
 type tour struct {
 	framework framework
 	addr      string
 	rdb       redis.UniversalClient
-	prefix    string // of keys that nobody else has
-	routes    []route
+	prefix    string // of the keys of this tour alone
+	routes    func(*wiring) []route
 	steps     []step
 }
 
 // run serves the routes, visits them, and removes the keys. Its error says
 // what was not as expected.
 func (t tour) run(ctx context.Context, out *screen) error {
-	v := &visit{screen: out, framework: t.framework.title}
+	v := newVisit(out, t.framework.title)
 	st, err := store.Open(t.rdb, &store.Options{Prefix: t.prefix})
 	if err != nil {
 		return err
 	}
-	endpoints, err := wiring{
-		redis: st, budget: demoBudget, shadowed: func(string, string) { v.shadowed.Add(1) },
-	}.guard(t.routes)
+	w := &wiring{redis: st, budget: demoBudget, shadowed: func(string, string) { v.shadowed.Add(1) }}
+	routes := t.routes(w)
+	if w.err != nil {
+		return w.err
+	}
+	h, err := t.framework.listen(ctx, t.addr, routes)
 	if err != nil {
 		return err
 	}
-	h, err := listen(ctx, t.framework, t.addr, endpoints)
-	if err != nil {
-		return err
-	}
-	v.client = newClient(h.URL)
+	v.url = h.URL
 	out.title(t.framework.title)
 	err = v.run(ctx, t.steps)
-	v.client.close()
+	v.http.CloseIdleConnections()
 	return errors.Join(err, h.Stop(ctx, longest+5*time.Second), backend.RemoveKeys(ctx, t.rdb, t.prefix))
 }

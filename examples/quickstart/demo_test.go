@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,17 +37,17 @@ func assertDemo(t *testing.T, rdb redis.UniversalClient, prefix string) {
 			var out bytes.Buffer
 			all := tour{
 				framework: f, addr: "127.0.0.1:0", rdb: rdb, prefix: prefix + f.name,
-				routes: demoRoutes(), steps: allSteps(),
+				routes: demoRoutes, steps: allSteps(),
 			}
 			if err := all.run(t.Context(), newScreen(&out)); err != nil {
-				t.Errorf("%v\n%s", err, out.String())
+				t.Errorf("got the error %v, want every count as expected:\n%s", err, out.String())
 			}
 			assertPlain(t, out.String())
 		})
 	}
 	wg.Wait()
 	if left := keysWith(t, rdb, prefix); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("got the keys %q after the demo, want none", left)
 	}
 }
 
@@ -55,10 +56,10 @@ func assertPlain(t *testing.T, page string) {
 	t.Helper()
 	for line := range strings.Lines(page) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 {
-			t.Errorf("%d columns: %s", n, line)
+			t.Errorf("got a line of %d columns, want 100 at most: %s", n, line)
 		}
 		if strings.Contains(line, "\x1b") {
-			t.Errorf("in colour, and no terminal: %q", line)
+			t.Errorf("got a line in colour, want none without a terminal: %q", line)
 		}
 	}
 }
@@ -77,62 +78,57 @@ func keysWith(t *testing.T, rdb redis.UniversalClient, text string) []string {
 func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 	t.Parallel()
 	rdb := embedded(t)
-	tooFew := []limit.Policy{limit.FixedWindow{Limit: permits - 1, Window: time.Hour}}
+	hourly := func(n int64) limit.Policy { return limit.FixedWindow{Limit: n, Window: time.Hour} }
 	var wg sync.WaitGroup
 	for _, c := range []struct {
-		path     string
-		policies []limit.Policy // instead of the route's
-		step     step
+		path   string
+		policy limit.Policy // instead of the route's; nil is none
 	}{
-		{"/detail", nil, (*visit).burst},
-		{"/detail", []limit.Policy{limit.SlidingLog{Limit: detail.Limit + 1, Window: time.Hour}}, (*visit).burst},
-		{"/window", nil, (*visit).headers},
-		{"/window", []limit.Policy{limit.FixedWindow{Limit: window.Limit, Window: time.Hour}}, (*visit).headers},
-		{"/bucket", nil, (*visit).recovery},
-		{"/bucket", []limit.Policy{limit.FixedWindow{Limit: bucket.Burst, Window: time.Hour}}, (*visit).recovery},
-		{"/sliding", nil, (*visit).slidingRoute},
-		{"/both", nil, (*visit).bothRoute},
-		{"/both", []limit.Policy{bothBucket}, (*visit).bothRoute},
-		{"/users/{id}", nil, (*visit).usersRoute},
-		{"/users/{id}", []limit.Policy{users}, (*visit).usersRoute}, // by address
-		{"/key", nil, (*visit).keyRoute},
-		{"/cost", nil, (*visit).costRoute},
-		{"/cost", []limit.Policy{cost}, (*visit).costRoute}, // each 1
-		{"/login", nil, (*visit).loginRoute},
-		{"/login", []limit.Policy{logins}, (*visit).loginRoute},
-		{"/shadow", nil, (*visit).shadowRoute},
-		{"/shadow", []limit.Policy{shadow}, (*visit).shadowRoute},
-		{"/inflight", []limit.Policy{limit.FixedWindow{Limit: inflight - 1, Window: time.Hour}}, (*visit).inflightRoute},
-		{"/inflight", []limit.Policy{limit.FixedWindow{Limit: inflight, Window: time.Hour}}, (*visit).inflightRoute},
-		{"/orders", nil, (*visit).ordersRoute},
-		{"/orders", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, (*visit).ordersRoute}, // no replay
-		{"/free", []limit.Policy{limit.FixedWindow{Limit: atOnce - 1, Window: time.Hour}}, (*visit).freeRoute},
-		{"/timeline/bucket", tooFew, (*visit).timeline},
-		{"/timeline/window", tooFew, (*visit).timeline},
-		{"/timeline/sliding", tooFew, (*visit).timeline},
-		{"/timeline/log", tooFew, (*visit).timeline},
+		{"/detail", nil},
+		{"/detail", limit.SlidingLog{Limit: detail.Limit + 1, Window: time.Hour}},
+		{"/window", nil},
+		{"/window", hourly(window.Limit)},
+		{"/bucket", nil},
+		{"/bucket", hourly(bucket.Burst)},
+		{"/sliding", nil},
+		{"/both", nil},
+		{"/both", bothBucket},
+		{"/users/{id}", nil},
+		{"/users/{id}", users}, // by address
+		{"/key", nil},
+		{"/cost", nil},
+		{"/cost", cost}, // each 1
+		{"/login", nil},
+		{"/login", logins},
+		{"/shadow", nil},
+		{"/shadow", shadow},
+		{"/inflight", hourly(inflight - 1)},
+		{"/inflight", hourly(inflight)},
+		{"/exclusive", hourly(1)},
+		{"/orders", nil},
+		{"/orders", hourly(1)}, // no replay
+		{"/free", hourly(atOnce - 1)},
+		{"/timeline/bucket", hourly(permits - 1)},
+		{"/timeline/window", hourly(permits - 1)},
+		{"/timeline/sliding", hourly(permits - 1)},
+		{"/timeline/log", hourly(permits - 1)},
 	} {
 		wg.Go(func() {
 			off := tour{
 				framework: frameworks[0], addr: "127.0.0.1:0", rdb: rdb, prefix: redistest.Prefix(t),
-				routes: demoRoutes(), steps: []step{c.step},
-			}
-			for i := range off.routes {
-				if off.routes[i].path == c.path {
-					was := off.routes[i]
-					off.routes[i] = route{method: was.method, path: c.path, policies: c.policies, key: gate.ByIP(nil), work: was.work}
-				}
+				routes: func(w *wiring) []route { return replaced(w, c.path, c.policy) }, steps: stepsOf(c.path),
 			}
 			var out bytes.Buffer
 			err := off.run(t.Context(), newScreen(&out))
 			if err == nil {
-				t.Errorf("%s with %v: nothing was found\n%s", c.path, c.policies, out.String())
+				t.Errorf("%s with %v: got no error, want one that names it\n%s", c.path, c.policy, out.String())
 				return
 			}
 			fixed, _, _ := strings.Cut(c.path, "{")
+			want := frameworks[0].title + " " + fixed
 			for line := range strings.Lines(err.Error()) {
-				if !strings.HasPrefix(line, frameworks[0].title+" "+fixed) {
-					t.Errorf("%s with %v: not about it: %s", c.path, c.policies, line)
+				if !strings.HasPrefix(line, want) {
+					t.Errorf("%s with %v: got %q, want it to begin with %q", c.path, c.policy, line, want)
 				}
 			}
 		})
@@ -140,7 +136,23 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 	wg.Wait()
 }
 
-// embedded is the Redis of those who have none.
+// replaced are the demo's routes, and one of them with another policy, by address.
+func replaced(w *wiring, path string, policy limit.Policy) []route {
+	all := demoRoutes(w)
+	i := slices.IndexFunc(all, func(r route) bool { return r.path == path })
+	all[i].gate = gate.Chain()
+	if policy != nil {
+		all[i].gate = limited(w, path, gate.ByIP(nil), policy).gate
+	}
+	return all
+}
+
+// stepsOf are the steps that send requests to a path.
+func stepsOf(path string) []step {
+	return slices.DeleteFunc(allSteps(), func(s step) bool { return s.path == "" || !strings.HasPrefix(path, s.path) })
+}
+
+// embedded is the Redis that runs within the process.
 func embedded(t *testing.T) redis.UniversalClient {
 	t.Helper()
 	s, err := backend.Embed()

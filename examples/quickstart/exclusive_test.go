@@ -13,14 +13,14 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-var fenceAnswer = regexp.MustCompile(`^\{"fence":([1-9][0-9]*)\}$`)
+var fenceAnswer = regexp.MustCompile(`^\{"fence":([1-9][0-9]*)\}\n$`)
 
-// fenceOf fails the test unless the answer is that of who had the lock.
+// fenceOf fails the test unless the answer is that of a request that had the lock.
 func fenceOf(t *testing.T, a reply) int64 {
 	t.Helper()
 	match := fenceAnswer.FindStringSubmatch(a.body)
 	if a.status != 200 || match == nil || a.header.Get("Content-Type") != contentJSON {
-		t.Errorf("%d %v %q", a.status, a.header, a.body)
+		t.Errorf("got %d %v %q, want 200 and a fence in JSON", a.status, a.header, a.body)
 		return 0
 	}
 	fence, err := strconv.ParseInt(match[1], 10, 64)
@@ -42,17 +42,19 @@ func TestOneAtATime(t *testing.T) {
 				query  string
 				orders []string
 			}{
-				{"?ms=0", nil}, {"?ms=0", []string{""}}, {"?ms=0", []string{"17", "17"}}, {"?ms=0", []string{strings.Repeat("1", 2000)}},
+				{"?ms=0", nil}, {"?ms=0", []string{""}}, {"?ms=0", []string{"17", "17"}},
+				{"?ms=0", []string{strings.Repeat("1", 2000)}},
 				{"", nil}, {"?ms=", []string{"17"}}, {"?ms=x", []string{"17"}}, {"?ms=-1", []string{"17"}},
 				{"?ms=10001", []string{"17"}}, {"?ms=1&ms=1", []string{"17"}},
 			} {
 				a := post(t.Context(), url+bad.query, bad.orders...)
 				if a.status != 400 || a.header.Get("Content-Type") != "application/problem+json" {
-					t.Errorf("%s of %d orders: %d %v", bad.query, len(bad.orders), a.status, a.header)
+					t.Errorf("%q with %d orders: got %d %v, want 400 and a problem",
+						bad.query, len(bad.orders), a.status, a.header)
 				}
 			}
 			if got := ask(t, http.MethodGet, url+"?ms=0").status; got != 405 {
-				t.Errorf("GET: %d", got)
+				t.Errorf("got %d, want 405 for GET", got)
 			}
 
 			last := fenceOf(t, post(t.Context(), url, "17"))
@@ -74,9 +76,10 @@ func TestOneAtATime(t *testing.T) {
 					held = post(t.Context(), url+"?ms=0", "17")
 					return held.status == 409
 				})
-				if held.header.Get("Retry-After") != "1" || held.header.Get("Content-Type") != "application/problem+json" ||
+				if held.header.Get("Retry-After") != "1" || held.header.Get("Content-Type") != contentProblem ||
 					strings.Contains(held.body, "17") {
-					t.Errorf("%v %s", held.header, held.body)
+					t.Errorf("got %v %s, want a problem with Retry-After: 1 that does not name the order",
+						held.header, held.body)
 				}
 			}
 			hold("2000")
@@ -84,7 +87,7 @@ func TestOneAtATime(t *testing.T) {
 			first := fenceOf(t, <-ended)
 			next := fenceOf(t, post(t.Context(), url+"?ms=1", "17"))
 			if first <= last || next <= first {
-				t.Errorf("the fences were %d, %d and %d", last, first, next)
+				t.Errorf("got the fences %d, %d and %d, want each larger than the one before", last, first, next)
 			}
 
 			if f.name == "fiber" { // it does not tell that a client has gone
@@ -116,7 +119,8 @@ func TestALostLockEndsTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if a := takeTurn(ctx, asked{query: "ms=10000"}); a.status != 503 || a.contentType != contentType || time.Since(began) > longest/2 {
-		t.Errorf("%+v after %v", a, time.Since(began))
+	a := takeTurn(ctx, asked{query: "ms=10000"})
+	if a.status != 503 || a.contentType != contentType || time.Since(began) > longest/2 {
+		t.Errorf("got %+v after %v, want 503 as soon as the lock is lost", a, time.Since(began))
 	}
 }

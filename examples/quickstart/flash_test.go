@@ -18,8 +18,9 @@ func assertShelf(t *testing.T, url string, left, sold int64) {
 	a := ask(t, http.MethodGet, url)
 	var got map[string]int64
 	err := json.Unmarshal([]byte(a.body), &got)
-	if err != nil || a.status != 200 || a.header.Get("Content-Type") != contentJSON || got["left"] != left || got["sold"] != sold {
-		t.Errorf("%d %v %s (%v), not %d left and %d sold", a.status, a.header, a.body, err, left, sold)
+	if err != nil || a.status != 200 || a.header.Get("Content-Type") != contentJSON ||
+		got["left"] != left || got["sold"] != sold {
+		t.Errorf("got %d %v %s (%v), want %d left and %d sold", a.status, a.header, a.body, err, left, sold)
 	}
 }
 
@@ -45,17 +46,18 @@ func TestFlashOnEveryFramework(t *testing.T) {
 				{"phon%65", []string{"bob"}, 201, contentJSON, `"item":"phone"`},
 			} {
 				a := purchase(t.Context(), url+c.item, c.buyers...)
-				if a.status != c.status || a.header.Get("Content-Type") != c.kind || !strings.Contains(a.body, c.says) ||
-					strings.Contains(a.body, "ann") {
-					t.Errorf("%+v: %d %v %q", c, a.status, a.header, a.body)
+				if a.status != c.status || a.header.Get("Content-Type") != c.kind ||
+					!strings.Contains(a.body, c.says) || strings.Contains(a.body, "ann") {
+					t.Errorf("%s for %q: got %d %v %q, want %d %s that says %s and names no buyer",
+						c.item, c.buyers, a.status, a.header, a.body, c.status, c.kind, c.says)
 				}
 			}
 			assertShelf(t, url+"phone", flashUnits-2, 2)
 			if a := ask(t, http.MethodGet, url+"car"); a.status != 404 || !strings.Contains(a.body, "#unknown-item") {
-				t.Errorf("%d %q", a.status, a.body)
+				t.Errorf("got %d %q, want 404 for an item that was not opened", a.status, a.body)
 			}
 			if a := ask(t, http.MethodHead, url+"phone"); a.status != 200 || a.body != "" {
-				t.Errorf("HEAD: %d %q", a.status, a.body)
+				t.Errorf("got %d %q, want 200 and no body for HEAD", a.status, a.body)
 			}
 		})
 	}
@@ -74,7 +76,7 @@ func TestFlashSellsNoMore(t *testing.T) {
 		begin(f.name)
 	}
 	if a := purchase(t.Context(), urls[0], "early"); a.status != 201 {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("got %d %s, want 201 for the first buyer", a.status, a.body)
 	}
 	begin(frameworks[0].name)
 	assertShelf(t, urls[3], flashUnits-1, 1)
@@ -90,18 +92,18 @@ func TestFlashSellsNoMore(t *testing.T) {
 				sold.Add(1)
 			case 409:
 			default:
-				t.Errorf("%d %s", a.status, a.body)
+				t.Errorf("got %d %s, want 201, or 409 for a second one and when all are sold", a.status, a.body)
 			}
 		})
 	}
 	wg.Wait()
 	if sold.Load() != flashUnits-1 {
-		t.Errorf("%d were sold", sold.Load())
+		t.Errorf("got %d sold, want %d", sold.Load(), flashUnits-1)
 	}
 	for _, url := range urls {
 		assertShelf(t, url, 0, flashUnits)
 		if a := purchase(t.Context(), url, "late"); a.status != 409 || !strings.Contains(a.body, "#sold-out") {
-			t.Errorf("%d %s", a.status, a.body)
+			t.Errorf("got %d %s, want 409 sold-out after all were sold", a.status, a.body)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/neap-go/neap/core/callback"
@@ -17,101 +16,62 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// endpoint is a route as a framework serves it.
-type endpoint struct {
-	methods []string
-	path    string
-	gate    gate.Gate
-	work    work
-}
-
-// wiring is what the gates of all routes have in common.
+// wiring makes the gates of the routes. What a limit decides in the process when
+// Redis does not answer in the budget, locks, guards and stock refuse: theirs is
+// longer.
 type wiring struct {
 	redis    script.Client // a store of neap, or a client
 	budget   time.Duration
 	shadowed func(limiter, policy string) // a shadow policy would have denied
+	err      error                        // of the first gate that could not be made
 }
 
-// guard makes the gates of the routes.
-func (w wiring) guard(routes []route) ([]endpoint, error) {
-	endpoints := make([]endpoint, len(routes))
-	for i, r := range routes {
-		g, err := w.gate(r)
-		if err != nil {
-			return nil, err
-		}
-		endpoints[i] = endpoint{methods: []string{"GET", "HEAD"}, path: r.path, gate: g, work: r.work}
-		if r.method != "" {
-			endpoints[i].methods = []string{r.method}
-		}
-		if r.work == nil {
-			endpoints[i].work = ok
-		}
+func (w *wiring) failed(err error) bool {
+	if w.err == nil {
+		w.err = err
 	}
-	return endpoints, nil
+	return err != nil
 }
 
-func (w wiring) gate(r route) (gate.Gate, error) {
-	onError := report(slog.Default())
-	if r.exclusive {
-		// Without an answer a limit is decided here, and a lock is refused.
-		l, err := lock.New(w.redis, r.name(), &lock.Options{Budget: min(4*w.budget, lock.DefaultLease)})
-		if err != nil {
-			return nil, err
-		}
-		return gate.Exclusive(l, r.key, &gate.ExclusiveOptions{OnError: onError}), nil
+func (w *wiring) rateLimit(
+	name string, key gate.Key, opts gate.RateLimitOptions, policies ...limit.Policy,
+) gate.Gate {
+	l, err := limit.New(w.redis, name, policies, &limit.Options{Budget: w.budget, Observer: w.observe})
+	if w.failed(err) {
+		return nil
 	}
-	if r.once {
-		g, err := idempotency.New(w.redis, r.name(), &idempotency.Options{Budget: 4 * w.budget})
-		if err != nil {
-			return nil, err
-		}
-		return gate.Idempotent(g, r.key, &gate.IdempotentOptions{OnError: onError}), nil
-	}
-	if r.preset != nil {
-		return w.callback(r)
-	}
-	if r.sells {
-		return w.flash(r)
-	}
-	if r.inflight > 0 {
-		c, err := limit.NewConcurrency(w.redis, r.name(), r.inflight,
-			&limit.ConcurrencyOptions{Budget: w.budget})
-		if err != nil {
-			return nil, err
-		}
-		return gate.Concurrency(c, r.key, &gate.ConcurrencyOptions{OnError: onError}), nil
-	}
-	policies := r.policies
-	for _, p := range r.shadow {
-		policies = append(policies, limit.Shadow(p))
-	}
-	if len(policies) == 0 {
-		return unlimited{}, nil
-	}
-	limiter, err := limit.New(w.redis, r.name(), policies,
-		&limit.Options{Budget: w.budget, Observer: w.observe})
-	if err != nil {
-		return nil, err
-	}
-	return gate.RateLimit(limiter, r.key, &gate.RateLimitOptions{Cost: r.cost, Count: r.count, OnError: onError}), nil
+	opts.OnError = report(slog.Default())
+	return gate.RateLimit(l, key, &opts)
 }
 
-func (w wiring) observe(_ context.Context, e store.Event) {
+func (w *wiring) observe(_ context.Context, e store.Event) {
 	if e.Outcome == store.ShadowDenied {
 		w.shadowed(e.Name, e.Policy)
 	}
 }
 
-// unlimited lets everything pass.
-type unlimited struct{}
+func (w *wiring) concurrency(name string, key gate.Key, most int64) gate.Gate {
+	c, err := limit.NewConcurrency(w.redis, name, most, &limit.ConcurrencyOptions{Budget: w.budget})
+	if w.failed(err) {
+		return nil
+	}
+	return gate.Concurrency(c, key, &gate.ConcurrencyOptions{OnError: report(slog.Default())})
+}
 
-func (unlimited) Enter(gate.Request) gate.Pass { return gate.Pass{} }
+func (w *wiring) exclusive(name string, key gate.Key) gate.Gate {
+	l, err := lock.New(w.redis, name, &lock.Options{Budget: min(4*w.budget, lock.DefaultLease)})
+	if w.failed(err) {
+		return nil
+	}
+	return gate.Exclusive(l, key, &gate.ExclusiveOptions{OnError: report(slog.Default())})
+}
 
-// name is the path's fixed part in characters that a limiter's name may have.
-func (r route) name() string {
-	fixed, _, _ := strings.Cut(r.path, "/{")
-	return strings.ReplaceAll(strings.TrimPrefix(fixed, "/"), "/", "-")
+func (w *wiring) idempotent(name string, client gate.Key) gate.Gate {
+	g, err := idempotency.New(w.redis, name, &idempotency.Options{Budget: 4 * w.budget})
+	if w.failed(err) {
+		return nil
+	}
+	return gate.Idempotent(g, client, &gate.IdempotentOptions{OnError: report(slog.Default())})
 }
 
 // report logs what kind of error it was: its text may name keys and addresses.
@@ -121,7 +81,7 @@ func report(log *slog.Logger) func(gate.Request, error) {
 	}
 }
 
-// reportShadow logs what would have become of a request, and not whose it was.
+// reportShadow logs what would have become of a request. It does not log the key.
 func reportShadow(log *slog.Logger) func(limiter, policy string) {
 	return func(limiter, policy string) {
 		log.Info("a shadow policy would have denied a request", "limiter", limiter, "policy", policy)

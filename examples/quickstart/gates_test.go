@@ -46,21 +46,23 @@ func TestTheLogNamesNoKeyAndNoAddress(t *testing.T) {
 			httptest.NewRequest("GET", "/key", nil))
 		if line := log.String(); !strings.Contains(line, c.says) ||
 			strings.Contains(line, "alice") || strings.Contains(line, "10.0.0.1") {
-			t.Errorf("%v: %s", c.err, line)
+			t.Errorf("got the log %q, want it to say %q and to name no key and no address", line, c.says)
 		}
 	}
 }
 
 // served is a route's gate on net/http, around a handler.
-func served(t *testing.T, path string, w wiring, handler http.Handler) func(address, target string) int {
+func served(
+	t *testing.T, path string, shadowed func(limiter, policy string), handler http.Handler,
+) func(address, target string) int {
 	t.Helper()
-	w.redis, w.budget = embedded(t), demoBudget
-	endpoints, err := w.guard(routes())
-	if err != nil {
-		t.Fatal(err)
+	w := &wiring{redis: embedded(t), budget: demoBudget, shadowed: shadowed}
+	all := routes(w)
+	if w.err != nil {
+		t.Fatal(w.err)
 	}
-	at := slices.IndexFunc(endpoints, func(e endpoint) bool { return e.path == path })
-	h := nethttp.Middleware(endpoints[at].gate)(handler)
+	at := slices.IndexFunc(all, func(r route) bool { return r.path == path })
+	h := nethttp.Middleware(all[at].gate)(handler)
 	return func(address, target string) int {
 		r := httptest.NewRequest("GET", target, nil)
 		r.RemoteAddr = address + ":1"
@@ -70,17 +72,16 @@ func served(t *testing.T, path string, w wiring, handler http.Handler) func(addr
 	}
 }
 
-func TestAShadowIsReportedAndNamesNobody(t *testing.T) {
+func TestAShadowIsReportedWithoutTheAddress(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	ask := served(t, "/shadow", wiring{shadowed: reportShadow(slog.New(slog.NewTextHandler(&log, nil)))},
-		http.NotFoundHandler())
+	ask := served(t, "/shadow", reportShadow(slog.New(slog.NewTextHandler(&log, nil))), http.NotFoundHandler())
 	for range shadow.Limit + 2 {
 		ask("192.0.2.7", "/shadow")
 	}
 	if text := log.String(); strings.Count(text, "limiter=shadow policy=window-2-10s") != 2 ||
 		strings.Count(text, "\n") != 2 || strings.Contains(text, "192.0.2.7") {
-		t.Errorf("%s", text)
+		t.Errorf("got the log %q, want 2 lines that name the limiter and the policy, and no address", text)
 	}
 }
 
@@ -90,13 +91,14 @@ func TestInFlightIsForAllClientsTogether(t *testing.T) {
 	t.Parallel()
 	var ask func(address, target string) int
 	var statuses []int
-	ask = served(t, "/inflight", wiring{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	ask = served(t, "/inflight", nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		if n := len(statuses); n < inflight {
 			statuses = append(statuses, 0)
 			statuses[n] = ask(fmt.Sprintf("192.0.2.%d", n), "/inflight?ms=0")
 		}
 	}))
-	if got := ask("198.51.100.1", "/inflight?ms=0"); got != 200 || !slices.Equal(statuses, []int{200, 429}) {
-		t.Errorf("%d, and within it %v", got, statuses)
+	got, want := ask("198.51.100.1", "/inflight?ms=0"), []int{200, 429}
+	if got != 200 || !slices.Equal(statuses, want) {
+		t.Errorf("got %d, and within it %v, want 200, and within it %v", got, statuses, want)
 	}
 }

@@ -13,7 +13,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 
@@ -38,20 +41,61 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	s, err := backend.Connect(ctx, cfg.redis)
-	if err != nil {
-		fmt.Fprintln(stderr, "quickstart:", err)
-		return 1
-	}
-	defer s.Close()
-
-	if cfg.serve {
-		err = serve(ctx, stdout, s, cfg)
-	} else {
-		err = demo(ctx, stdout, s, cfg.frameworks, cfg.addr)
+	if err == nil {
+		defer s.Close()
+		if cfg.serve {
+			err = serve(ctx, stdout, s, cfg)
+		} else {
+			err = demo(ctx, stdout, s, cfg.frameworks, cfg.addr)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "quickstart:", err)
 		return 1
 	}
 	return 0
+}
+
+type config struct {
+	frameworks []framework // -serve takes the first
+	redis      string
+	addr       string
+	serve      bool
+	budget     time.Duration // of a decision, with -serve
+}
+
+// parseFlags says on stderr what is wrong with the arguments.
+func parseFlags(args []string, stderr io.Writer) (config, error) {
+	cfg := config{frameworks: frameworks}
+	names := strings.Join(frameworkNames(), ", ")
+	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	name := flags.String("framework", "", names+" (default all in turn; with -serve "+frameworks[0].name+")")
+	flags.StringVar(&cfg.redis, "redis", "", backend.FlagUsage)
+	flags.StringVar(&cfg.addr, "addr", "",
+		"address to listen on (default a free port of 127.0.0.1; with -serve 127.0.0.1:8080)")
+	flags.DurationVar(&cfg.budget, "budget", serveBudget, "the most time a decision takes, with -serve")
+	flags.BoolVar(&cfg.serve, "serve", false, "serve until interrupted, and send nothing")
+	if err := flags.Parse(args); err != nil {
+		return config{}, err
+	}
+	var err error
+	if i := slices.Index(frameworkNames(), *name); i >= 0 {
+		cfg.frameworks = frameworks[i : i+1]
+	} else if *name != "" {
+		err = fmt.Errorf("there is no -framework %q: use one of %s", *name, names)
+	}
+	if flags.NArg() > 0 {
+		err = fmt.Errorf("there are no arguments besides flags, but %q was given", flags.Arg(0))
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "quickstart:", err)
+	}
+	if cfg.addr == "" {
+		cfg.addr = "127.0.0.1:0"
+		if cfg.serve {
+			cfg.addr = "127.0.0.1:8080"
+		}
+	}
+	return cfg, err
 }

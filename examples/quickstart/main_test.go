@@ -35,7 +35,8 @@ func TestRunSaysWhatIsWrongAndTheRemedy(t *testing.T) {
 		{"-redis localhost:6379", 1, []string{"redis://localhost:6379"}},
 		{"-redis redis://:secret%zz@localhost:6379", 1, []string{"redis://localhost:6379"}},
 		{"-redis redis://:secret@localhost:6379?what=1", 1, []string{"redis://localhost:6379"}},
-		{"-redis redis://:secret@127.0.0.1:1", 1, []string{"127.0.0.1:1", "start it", "correct -redis", "leave -redis out"}},
+		{"-redis redis://:secret@127.0.0.1:1", 1,
+			[]string{"127.0.0.1:1", "start it", "correct -redis", "leave -redis out"}},
 		{"-redis redis://:secret@127.0.0.1:1?addr=127.0.0.1:2", 1, []string{"127.0.0.1:1", "start it"}},
 		{"-redis unix:///nowhere.sock", 1, []string{"/nowhere.sock", "start it"}},
 		{"-framework gin -addr " + taken, 1, []string{taken, "-addr"}},
@@ -45,15 +46,15 @@ func TestRunSaysWhatIsWrongAndTheRemedy(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
 			if code := run(t.Context(), strings.Fields(c.args), &stdout, &stderr); code != c.code {
-				t.Errorf("exit status %d, not %d", code, c.code)
+				t.Errorf("got the exit status %d, want %d", code, c.code)
 			}
 			for _, part := range c.says {
 				if !strings.Contains(stderr.String(), part) {
-					t.Errorf("nothing of %q in: %s", part, stderr.String())
+					t.Errorf("got on stderr %q, want %q in it", stderr.String(), part)
 				}
 			}
 			if strings.Contains(stderr.String(), "secret") {
-				t.Errorf("a password: %s", stderr.String())
+				t.Errorf("got a password on stderr, want none: %s", stderr.String())
 			}
 		})
 	}
@@ -63,8 +64,9 @@ func TestTheDemoSaysWhenAllIsAsExpected(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{"-framework", "fiber"}, &stdout, &stderr)
-	if code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), "Every count is as expected") {
-		t.Errorf("exit status %d\n%s%s", code, stdout.String(), stderr.String())
+	const want = "Every count is as expected"
+	if code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), want) {
+		t.Errorf("got the exit status %d, want 0 and %q:\n%s%s", code, want, stdout.String(), stderr.String())
 	}
 }
 
@@ -82,11 +84,12 @@ func TestAnInterruptedDemoLeavesNoKeys(t *testing.T) {
 	}()
 	var stderr bytes.Buffer
 	code := run(ctx, []string{"-framework", "echo", "-redis", srv.AdminURL()}, pipe, &stderr)
-	if code != 1 || !strings.Contains(stderr.String(), "interrupted in Echo") {
-		t.Errorf("exit status %d: %s", code, stderr.String())
+	const want = "interrupted in Echo"
+	if code != 1 || !strings.Contains(stderr.String(), want) {
+		t.Errorf("got the exit status %d and %q, want 1 and %q", code, stderr.String(), want)
 	}
 	if left := keysWith(t, srv.Admin(t), ""); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("got the keys %q after the demo was interrupted, want none", left)
 	}
 }
 
@@ -121,7 +124,7 @@ func serving(t *testing.T, args ...string) string {
 			select {
 			case code := <-ended:
 				if code != 0 {
-					t.Errorf("interrupted, it exits with %d: %s", code, stderr.String())
+					t.Errorf("got the exit status %d after an interrupt, want 0: %s", code, stderr.String())
 				}
 				return true
 			default:
@@ -131,7 +134,7 @@ func serving(t *testing.T, args ...string) string {
 	})
 	at, ok := <-url
 	if !ok {
-		t.Fatalf("%q serve nothing: %s", args, stderr.String())
+		t.Fatalf("got no address from %q, want one: %s", args, stderr.String())
 	}
 	return at
 }

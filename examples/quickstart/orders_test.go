@@ -25,10 +25,11 @@ func orderOf(t *testing.T, a reply, want string, again bool) (id string) {
 	if err := json.Unmarshal([]byte(a.body), &booked); err != nil {
 		t.Error(err)
 	}
-	if a.status != 201 || booked.ID == "" || string(booked.Order) != want || a.header.Get("Content-Type") != contentJSON ||
+	if a.status != 201 || booked.ID == "" || string(booked.Order) != want ||
+		a.header.Get("Content-Type") != contentJSON ||
 		a.header.Get("Location") != "/orders/"+booked.ID ||
 		again != (a.header.Get("Idempotent-Replayed") == "true") || again != (a.header.Get("Set-Cookie") == "") {
-		t.Errorf("again is %v: %d %v %s", again, a.status, a.header, a.body)
+		t.Errorf("got %d %v %s, want 201 and the order %s, given again: %t", a.status, a.header, a.body, want, again)
 	}
 	return booked.ID
 }
@@ -57,30 +58,31 @@ func TestOrdersOnEveryFramework(t *testing.T) {
 			} {
 				a := place(t, url+bad.query, bad.client, bad.key, bad.order)
 				if a.status != bad.status || a.header.Get("Content-Type") != "application/problem+json" {
-					t.Errorf("%+v: %d %v", bad, a.status, a.header)
+					t.Errorf("%+v: got %d %v, want %d and a problem", bad, a.status, a.header, bad.status)
 				}
 			}
 			if got := ask(t, http.MethodGet, url).status; got != 405 {
-				t.Errorf("GET: %d", got)
+				t.Errorf("got %d, want 405 for GET", got)
 			}
-			if got := place(t, url, "me", "no JSON", `{"item":`); got.status != 400 || got.body != "the body is not JSON\n" {
-				t.Errorf("%d %s", got.status, got.body)
+			if got := place(t, url, "me", "no JSON", `{"item":`); got.status != 400 ||
+				got.body != "the body is not JSON\n" {
+				t.Errorf("got %d %s, want 400 for a body that is not JSON", got.status, got.body)
 			}
 
 			id := orderOf(t, place(t, url, "me", "1", tea), tea, false)
 			for _, key := range []string{"1", `"1"`} {
 				if got := orderOf(t, place(t, url, "me", key, tea), tea, true); got != id {
-					t.Errorf("%s: %s, not %s", key, got, id)
+					t.Errorf("got the order %s for the key %s again, want %s", got, key, id)
 				}
 			}
 			if got := orderOf(t, place(t, url, "you", "1", coffee), coffee, false); got == id {
-				t.Error("one client has the order of another")
+				t.Errorf("got the order %s for another client, want a new one", got)
 			}
 			if a := place(t, url, "me", "1", coffee); a.status != 422 || !strings.Contains(a.body, "#key-reused") {
-				t.Errorf("%d %s", a.status, a.body)
+				t.Errorf("got %d %s, want 422 key-reused for another body", a.status, a.body)
 			}
 			if a := place(t, url+"?ms=1", "me", "1", tea); a.status != 422 {
-				t.Errorf("another query: %d", a.status)
+				t.Errorf("got %d, want 422 for another query", a.status)
 			}
 		})
 	}
@@ -113,7 +115,7 @@ func TestAnOrderIsBookedOnce(t *testing.T) {
 					return
 				}
 				if a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, "#in-flight") {
-					t.Errorf("%v %s", a.header, a.body)
+					t.Errorf("got %v %s, want Retry-After: 1 and in-flight while the order is placed", a.header, a.body)
 				}
 				mu.Lock()
 				refused++
@@ -126,11 +128,11 @@ func TestAnOrderIsBookedOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if len(booked) != 1 || refused == 0 {
-		t.Errorf("%d requests were refused, and booked: %v", refused, booked)
+		t.Errorf("got the orders %v and %d requests refused, want one order and some refused", booked, refused)
 	}
 	last := orderOf(t, place(t, urls[len(urls)-1], "me", "1", tea), tea, true)
 	if !slices.Contains(booked, last) {
-		t.Errorf("%s is not the order %v", last, booked)
+		t.Errorf("got the order %s after all had their answer, want %v", last, booked)
 	}
 }
 
@@ -156,6 +158,6 @@ func TestALostClaimEndsTheOrder(t *testing.T) {
 	began := time.Now()
 	order := asked{query: "ms=10000", body: func() ([]byte, error) { return []byte(tea), nil }}
 	if a := book(ctx, order); a.status != 503 || time.Since(began) > longest/2 {
-		t.Errorf("%+v after %v", a, time.Since(began))
+		t.Errorf("got %+v after %v, want 503 as soon as the claim is lost", a, time.Since(began))
 	}
 }

@@ -29,25 +29,25 @@ func costOf(r gate.Request) (int64, error) {
 	return n, nil
 }
 
+// asking is a key for requests whose query has a number up to most. What it
+// refuses has taken nothing.
+func asking(key gate.Key, name string, most int64) gate.Key {
+	return func(r gate.Request) (string, error) {
+		subject, err := key(r)
+		if _, ok := number(r.RawQuery(), name, 0, most); !ok && err == nil {
+			return "", gate.Refuse(400, fmt.Sprintf("The query has no whole number %s from 0 to %d", name, most))
+		}
+		return subject, err
+	}
+}
+
 // allowing is asking, but for a query that may have no such number.
-func allowing(key gate.Key, name string, least, most int64) gate.Key {
-	asked := asking(key, name, least, most)
+func allowing(key gate.Key, name string, most int64) gate.Key {
+	asked := asking(key, name, most)
 	return func(r gate.Request) (string, error) {
 		if query, err := url.ParseQuery(r.RawQuery()); err == nil && !query.Has(name) {
 			return key(r)
 		}
 		return asked(r)
-	}
-}
-
-// asking is a key for requests whose query has a number: what it refuses has
-// taken nothing.
-func asking(key gate.Key, name string, least, most int64) gate.Key {
-	return func(r gate.Request) (string, error) {
-		subject, err := key(r)
-		if _, ok := number(r.RawQuery(), name, least, most); !ok && err == nil {
-			return "", gate.Refuse(400, fmt.Sprintf("The query has no whole number %s from %d to %d", name, least, most))
-		}
-		return subject, err
 	}
 }

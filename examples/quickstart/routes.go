@@ -1,9 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
-	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 )
@@ -32,58 +33,113 @@ const (
 	keyHeader    = "Idempotency-Key"
 )
 
-// route is a path, written as net/http and the gates do, and what limits it.
-// Without any limit it lets everything pass.
+// route is a path, written as net/http and the gates do, and its gate.
 type route struct {
-	method    string // "" is GET and HEAD
-	path      string
-	query     string // for people: what a request may ask for
-	policies  []limit.Policy
-	shadow    []limit.Policy // reported, never enforced
-	inflight  int64
-	exclusive bool                   // one request at a time
-	once      bool                   // one run a key, of the client that key names
-	preset    func() callback.Preset // of the provider whose callbacks it receives
-	handle    callback.Handler       // what one of them does
-	sells     bool                   // a unit to each client that key names
-	key       gate.Key
-	cost      func(gate.Request) (int64, error) // nil: each request costs 1
-	count     func(status int) bool             // nil: each admitted request counts
-	work      work                              // nil: ok
+	method string // "" is GET and HEAD
+	path   string
+	query  string // for people: what a request may ask for
+	says   string // for people: what limits it
+	gate   gate.Gate
+	work   work
+}
+
+func (r route) methods() []string {
+	if r.method == "" {
+		return []string{"GET", "HEAD"}
+	}
+	return []string{r.method}
 }
 
 // routes are served alike on every framework.
-func routes() []route {
-	byIP := gate.ByIP(nil)
+func routes(w *wiring) []route {
+	byIP, ms := gate.ByIP(nil), longest.Milliseconds()
 	return []route{
-		{path: "/detail", policies: []limit.Policy{detail}, key: byIP},
-		{path: "/window", policies: []limit.Policy{window}, key: byIP},
-		{path: "/sliding", policies: []limit.Policy{sliding}, key: byIP},
-		{path: "/bucket", policies: []limit.Policy{bucket}, key: byIP},
-		{path: "/both", policies: []limit.Policy{bothBucket, bothWindow}, key: byIP},
-		{path: "/users/{id}", policies: []limit.Policy{users}, key: gate.ByParam("id")},
-		{path: "/key", policies: []limit.Policy{apiKeys}, key: gate.ByHeader(apiKeyHeader)},
-		{path: "/cost", query: "?n=N", policies: []limit.Policy{cost}, key: byIP, cost: costOf},
-		{path: "/shadow", shadow: []limit.Policy{shadow}, key: byIP},
+		limited(w, "/detail", byIP, detail),
+		limited(w, "/window", byIP, window),
+		limited(w, "/sliding", byIP, sliding),
+		limited(w, "/bucket", byIP, bucket),
+		limited(w, "/both", byIP, bothBucket, bothWindow),
+		limited(w, "/users/{id}", gate.ByParam("id"), users),
+		limited(w, "/key", gate.ByHeader(apiKeyHeader), apiKeys),
 		{
-			path: "/login", query: "?ok=0|1", policies: []limit.Policy{logins}, count: gate.OnlyFailures,
-			key: asking(byIP, "ok", 0, 1), work: login,
+			path: "/cost", query: "?n=N", work: ok,
+			gate: w.rateLimit("cost", byIP, gate.RateLimitOptions{Cost: costOf}, cost),
+			says: describe(cost),
 		},
 		{
-			path: "/inflight", query: "?ms=N", inflight: inflight,
-			key: asking(everyone, "ms", 0, longest.Milliseconds()), work: takeTime,
+			path: "/shadow", work: ok,
+			gate: w.rateLimit("shadow", byIP, gate.RateLimitOptions{}, limit.Shadow(shadow)),
+			says: describe(shadow) + ", in the shadow: reported, never enforced",
 		},
 		{
-			method: "POST", path: "/exclusive", query: "?ms=N", exclusive: true,
-			key: allowing(gate.ByHeader(orderHeader), "ms", 0, longest.Milliseconds()), work: takeTurn,
+			path: "/login", query: "?ok=0|1", work: login,
+			gate: w.rateLimit("login", asking(byIP, "ok", 1), gate.RateLimitOptions{Count: gate.OnlyFailures}, logins),
+			says: describe(logins) + ", failures alone",
 		},
 		{
-			method: "POST", path: "/orders", query: "?ms=N", once: true,
-			key: allowing(gate.ByHeader(apiKeyHeader), "ms", 0, longest.Milliseconds()), work: book,
+			path: "/inflight", query: "?ms=N", work: takeTime,
+			gate: w.concurrency("inflight", asking(everyone, "ms", ms), inflight),
+			says: fmt.Sprintf("at most %d in flight, all clients together", inflight),
 		},
-		{path: "/free"},
+		{
+			method: "POST", path: "/exclusive", query: "?ms=N", work: takeTurn,
+			gate: w.exclusive("exclusive", allowing(gate.ByHeader(orderHeader), "ms", ms)),
+			says: "one at a time for each X-Order, the others get 409",
+		},
+		{
+			method: "POST", path: "/orders", query: "?ms=N", work: book,
+			gate: w.idempotent("orders", allowing(gate.ByHeader(apiKeyHeader), "ms", ms)),
+			says: "one run for each Idempotency-Key of an X-Api-Key",
+		},
+		{path: "/free", gate: gate.Chain(), work: ok, says: "no limit"},
+	}
+}
+
+// limited is a route with policies and nothing else.
+func limited(w *wiring, path string, key gate.Key, policies ...limit.Policy) route {
+	fixed, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/{")
+	name := strings.ReplaceAll(fixed, "/", "-")
+	return route{
+		path: path, work: ok,
+		gate: w.rateLimit(name, key, gate.RateLimitOptions{}, policies...),
+		says: describe(policies...),
 	}
 }
 
 // everyone is the key of a limit on all clients together.
 func everyone(gate.Request) (string, error) { return "all", nil }
+
+// describe says in words what policies limit.
+func describe(policies ...limit.Policy) string {
+	words := make([]string, len(policies))
+	for i, p := range policies {
+		algorithm, numbers := terms(p)
+		words[i] = algorithm + ", " + numbers
+	}
+	return strings.Join(words, " AND ")
+}
+
+func terms(p limit.Policy) (algorithm, numbers string) {
+	switch p := p.(type) {
+	case limit.TokenBucket:
+		return "token bucket", fmt.Sprintf("%d per %s, burst %d", p.Rate, unit(p.Per), p.Burst)
+	case limit.FixedWindow:
+		return "fixed window", fmt.Sprintf("%d in %s", p.Limit, span(p.Window))
+	case limit.SlidingWindow:
+		return "sliding window", fmt.Sprintf("%d in %s", p.Limit, span(p.Window))
+	case limit.SlidingLog:
+		return "sliding log", fmt.Sprintf("%d in %s", p.Limit, span(p.Window))
+	}
+	return "policy", p.PolicyName()
+}
+
+func unit(d time.Duration) string {
+	if d == time.Second {
+		return "second"
+	}
+	return span(d)
+}
+
+func span(d time.Duration) string {
+	return fmt.Sprintf("%g s", d.Seconds())
+}

@@ -52,11 +52,11 @@ func (s *screen) paint(text, code string) string {
 func (s *screen) statuses(answers []answer) string {
 	words := make([]string, len(answers))
 	for i, a := range answers {
-		text := strconv.Itoa(a.status)
+		words[i] = strconv.Itoa(a.status)
 		if a.status == 200 {
-			words[i] = s.green(text)
+			words[i] = s.green(words[i])
 		} else {
-			words[i] = s.red(text)
+			words[i] = s.red(words[i])
 		}
 	}
 	return strings.Join(words, " ")
@@ -65,14 +65,10 @@ func (s *screen) statuses(answers []answer) string {
 // columns writes two blocks side by side.
 func (s *screen) columns(left, right []string) {
 	const width = 44
-	for i := range max(len(left), len(right)) {
-		var l, r string
-		if i < len(left) {
-			l = left[i]
-		}
-		if i < len(right) {
-			r = right[i]
-		}
-		s.linef("  %-*s  %s", width, l, r)
+	lines := max(len(left), len(right))
+	left = append(left, make([]string, lines-len(left))...)
+	right = append(right, make([]string, lines-len(right))...)
+	for i := range lines {
+		s.linef("  %-*s  %s", width, left[i], right[i])
 	}
 }

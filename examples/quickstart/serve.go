@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,42 +17,49 @@ import (
 // connects, and loads the script, before it decides.
 const serveBudget = 250 * time.Millisecond
 
+// hints tell how to try the routes. URL stands for the address of the server, and
+// UNITS for how many phones there are.
+const hints = `
+By client IP; /users/{id} by id, /key by the header ` + apiKeyHeader + `, /exclusive by ` + orderHeader + `, ` +
+	`/inflight all together.
+/cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight, /exclusive and /orders
+take N ms. What a shadow policy would have denied is logged. An order, twice:
+
+  for i in 1 2; do curl -si URL/orders -H '` + apiKeyHeader + `: me' -H '` + keyHeader + `: 1' \
+    --json '{"item":"tea"}'; echo; done
+
+One of UNITS phones, and what is left:
+
+  curl -si -X POST URL/flash/` + flashItem + ` -H '` + buyerHeader + `: me'; curl -s URL/flash/` + flashItem + `
+
+A payment, told of twice and booked once:
+
+  for i in 1 2; do curl -si URL/callbacks/alipay -H '` + signatureHeader + `: ok' \
+    -d 'notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS'; echo; done; curl -s URL/ledger
+`
+
 // serve serves the routes until ctx ends. All that serve on one Redis share
 // their limits, whatever their framework.
 func serve(ctx context.Context, stdout io.Writer, s *backend.Backend, cfg config) error {
-	table, f := slices.Concat(routes(), flashRoutes(), callbackRoutes()), cfg.frameworks[0]
-	w := wiring{
-		redis: s.Redis, budget: cfg.budget, shadowed: reportShadow(slog.Default()),
-	}
+	f := cfg.frameworks[0]
+	w := &wiring{redis: s.Redis, budget: cfg.budget, shadowed: reportShadow(slog.Default())}
 	if err := w.open(ctx); err != nil {
 		return err
 	}
-	endpoints, err := w.guard(table)
-	if err != nil {
-		return err
+	menu := slices.Concat(routes(w), flashRoutes(w), callbackRoutes(w))
+	if w.err != nil {
+		return w.err
 	}
-	h, err := listen(ctx, f, cfg.addr, endpoints)
+	h, err := f.listen(ctx, cfg.addr, menu)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.title, h.URL, s.Where)
 	fmt.Fprintf(stdout, "  for i in 1 2 3 4 5 6; do curl -si %s/detail; echo; done\n\n", h.URL)
-	for _, r := range table {
-		fmt.Fprintf(stdout, "  %-22s %s\n", strings.TrimSpace(r.method+" "+r.path+r.query), r.describe())
+	for _, r := range menu {
+		fmt.Fprintf(stdout, "  %-22s %s\n", strings.TrimSpace(r.method+" "+r.path+r.query), r.says)
 	}
-	fmt.Fprintf(stdout, "\nBy client IP; /users/{id} by id, /key by the header %s, /exclusive by %s, /inflight all together.\n"+
-		"/cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight, /exclusive and /orders\n"+
-		"take N ms. What a shadow policy would have denied is logged. An order, twice:\n\n"+
-		"  for i in 1 2; do curl -si %s/orders -H '%s: me' -H '%s: 1' \\\n"+
-		"    --json '{\"item\":\"tea\"}'; echo; done\n\n"+
-		"One of %d phones, and what is left:\n\n"+
-		"  curl -si -X POST %s/flash/%s -H '%s: me'; curl -s %s/flash/%s\n\n"+
-		"A payment, told of twice and booked once:\n\n"+
-		"  for i in 1 2; do curl -si %s/callbacks/alipay -H '%s: ok' \\\n"+
-		"    -d 'notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS'; echo; done; curl -s %s/ledger\n",
-		apiKeyHeader, orderHeader, h.URL, apiKeyHeader, keyHeader,
-		flashUnits, h.URL, flashItem, buyerHeader, h.URL, flashItem,
-		h.URL, signatureHeader, h.URL)
+	fmt.Fprint(stdout, strings.NewReplacer("URL", h.URL, "UNITS", strconv.Itoa(flashUnits)).Replace(hints))
 
 	select {
 	case <-ctx.Done():

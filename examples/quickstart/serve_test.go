@@ -46,13 +46,17 @@ func TestServeHasTheSameRoutesOnEveryFramework(t *testing.T) {
 				{"GET /key HEAD /key", []string{"carol", "carol"}, "400*2", ""},
 				{"GET /key HEAD /key", []string{long}, "400*2", ""},
 				{"GET /cost GET /cost?n= GET /cost?n=x GET /cost?n=1.5 GET /cost?n=1&n=1", nil, "400*5", ""},
-				{"GET /cost?n=0 GET /cost?n=-1 GET /cost?n=11 GET /cost?n=99999999999999999999 HEAD /cost?n=%zz", nil, "400*5", ""},
+				{"GET /cost?n=0 GET /cost?n=-1 GET /cost?n=11", nil, "400*3", ""},
+				{"GET /cost?n=99999999999999999999 HEAD /cost?n=%zz", nil, "400*2", ""},
 				{"GET /cost?n=1 HEAD /cost?n=9 GET /cost?n=10", nil, "200*2 429", `"bucket-1-1s-10";q=10;w=10`},
 				{"GET /shadow*5 HEAD /shadow", nil, "200*6", ""},
-				{"GET /login GET /login?ok= GET /login?ok=2 GET /login?ok=yes GET /login?ok=0&ok=0 HEAD /login", nil, "400*6", ""},
+				{"GET /login GET /login?ok= GET /login?ok=2 GET /login?ok=yes", nil, "400*4", ""},
+				{"GET /login?ok=0&ok=0 HEAD /login", nil, "400*2", ""},
 				{"GET /login?ok=1*4 HEAD /login?ok=1*2", nil, "200*6", `"window-3-30s";q=3;w=30`},
-				{"GET /login?ok=0*2 GET /login?ok=1*2 HEAD /login?ok=0 GET /login?ok=0 GET /login?ok=1", nil, "401*2 200*2 401 429*2", `"window-3-30s";q=3;w=30`},
-				{"GET /inflight GET /inflight?ms=x GET /inflight?ms=-1 GET /inflight?ms=10001 HEAD /inflight?ms=", nil, "400*5", ""},
+				{"GET /login?ok=0*2 GET /login?ok=1*2 HEAD /login?ok=0 GET /login?ok=0 GET /login?ok=1", nil,
+					"401*2 200*2 401 429*2", `"window-3-30s";q=3;w=30`},
+				{"GET /inflight GET /inflight?ms=x GET /inflight?ms=-1", nil, "400*3", ""},
+				{"GET /inflight?ms=10001 HEAD /inflight?ms=", nil, "400*2", ""},
 				{"GET /inflight?ms=0*4 HEAD /inflight?ms=1", nil, "200*5", `"inflight";q=2;qu="concurrent-requests"`},
 				{"GET /free*12 HEAD /free", nil, "200*13", ""},
 				{"GET /nothing", nil, "404", ""},
@@ -64,12 +68,12 @@ func TestServeHasTheSameRoutesOnEveryFramework(t *testing.T) {
 					a := ask(t, r[0], url+r[1], c.keys...)
 					got = append(got, a.status)
 					if policy := a.header.Get("RateLimit-Policy"); i == 0 && policy != c.policy {
-						t.Errorf("%s: RateLimit-Policy: %s, not %s", c.requests, policy, c.policy)
+						t.Errorf("%s: got RateLimit-Policy: %s, want %s", c.requests, policy, c.policy)
 					}
 					assertAnswer(t, r, a)
 				}
 				if want := statusRow(c.want); !slices.Equal(got, want) {
-					t.Errorf("%s with %d keys: %v, not %v", c.requests, len(c.keys), got, want)
+					t.Errorf("%s with %d keys: got %v, want %v", c.requests, len(c.keys), got, want)
 				}
 			}
 		})
@@ -82,15 +86,15 @@ func assertAnswer(t *testing.T, r [2]string, a reply) {
 	retry, kind := a.header.Get("Retry-After") != "", a.header.Get("Content-Type")
 	switch {
 	case r[0] == http.MethodHead && a.body != "":
-		t.Errorf("%v: a body: %q", r, a.body)
+		t.Errorf("%v: got the body %q, want none", r, a.body)
 	case a.status == 200 && (r[0] == http.MethodGet && a.body != body || kind != contentType || retry):
-		t.Errorf("%v: %q, %v", r, a.body, a.header)
+		t.Errorf("%v: got %q, %v, want %q as text and no Retry-After", r, a.body, a.header, body)
 	case a.status == 401 && (r[0] == http.MethodGet && a.body == "" || kind != contentType || retry):
-		t.Errorf("%v: %q, %v", r, a.body, a.header)
+		t.Errorf("%v: got %q, %v, want a text and no Retry-After", r, a.body, a.header)
 	case a.status == 429 && (kind != "application/problem+json" || !retry):
-		t.Errorf("%v: %v", r, a.header)
+		t.Errorf("%v: got %v, want a problem with Retry-After", r, a.header)
 	case a.status == 400 && (kind != "application/problem+json" || retry):
-		t.Errorf("%v: %v", r, a.header)
+		t.Errorf("%v: got %v, want a problem without Retry-After", r, a.header)
 	}
 }
 
@@ -141,10 +145,11 @@ func TestInstancesOnOneRedisShareTheirLimits(t *testing.T) {
 		got = append(got, ask(t, http.MethodGet, urls[i%len(urls)]+"/detail").status)
 	}
 	if want := statusRow("200*5 429*3"); !slices.Equal(got, want) {
-		t.Errorf("%v, not %v", got, want)
+		t.Errorf("got %v from all instances in turn, want %v", got, want)
 	}
-	if keys := slices.Sorted(slices.Values(keysWith(t, srv.Admin(t), ""))); !slices.Equal(keys, []string{"neap:limit:detail:{ip=127.0.0.1}:log-5-10s", "neap:stock:flash:{phone}"}) {
-		t.Errorf("keys: %q", keys)
+	want := []string{"neap:limit:detail:{ip=127.0.0.1}:log-5-10s", "neap:stock:flash:{phone}"}
+	if keys := slices.Sorted(slices.Values(keysWith(t, srv.Admin(t), ""))); !slices.Equal(keys, want) {
+		t.Errorf("got the keys %q, want %q", keys, want)
 	}
 }
 
@@ -155,7 +160,7 @@ func TestServeLimitsWhileRedisIsAway(t *testing.T) {
 	server := redistest.NewStandalone(t)
 	url := serving(t, "-framework", "gin", "-redis", server.AdminURL())
 	if got := ask(t, http.MethodGet, url+"/window").status; got != 200 {
-		t.Fatal(got)
+		t.Fatalf("got %d, want 200 while Redis is there", got)
 	}
 	server.Stop(t)
 	var got []int
@@ -163,11 +168,11 @@ func TestServeLimitsWhileRedisIsAway(t *testing.T) {
 		a := ask(t, http.MethodGet, url+"/window")
 		got = append(got, a.status)
 		if strings.Contains(a.body, server.Addr()) || a.status == 429 && a.header.Get("Retry-After") == "" {
-			t.Errorf("%d %v %s", a.status, a.header, a.body)
+			t.Errorf("got %d %v %s, want no address of Redis, and Retry-After with 429", a.status, a.header, a.body)
 		}
 	}
 	if want := statusRow("200*5 429*2"); !slices.Equal(got, want) {
-		t.Errorf("without Redis: %v, not %v", got, want)
+		t.Errorf("got %v, want %v while Redis is away", got, want)
 	}
 	server.Start(t)
 	redistest.Await(t, 30*time.Second, "/window after the restart", func() bool {
@@ -206,11 +211,11 @@ func TestTwoInFlight(t *testing.T) {
 			})
 			assertAnswer(t, [2]string{http.MethodGet, "/inflight"}, full)
 			if full.header.Get("Retry-After") != "1" || full.header.Get("RateLimit") != `"inflight";r=0` {
-				t.Errorf("%v", full.header)
+				t.Errorf("got %v, want Retry-After: 1 and none left while two are in flight", full.header)
 			}
 			held.Wait()
 			if got := probe().status; got != 200 {
-				t.Errorf("when they have ended: %d", got)
+				t.Errorf("got %d, want 200 after both have ended", got)
 			}
 
 			if f.name == "fiber" { // it does not tell that a client has gone
@@ -220,7 +225,9 @@ func TestTwoInFlight(t *testing.T) {
 			redistest.Await(t, 8*time.Second, "two in flight", func() bool { return probe().status == 429 })
 			leave()
 			held.Wait()
-			redistest.Await(t, 5*time.Second, "the slots of clients that went away", func() bool { return probe().status == 200 })
+			redistest.Await(t, 5*time.Second, "the slots of clients that went away", func() bool {
+				return probe().status == 200
+			})
 		})
 	}
 }

@@ -2,26 +2,39 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 )
 
+// rhythm is when requests are sent, a column a slot: a lone one, which opens a
+// fixed window, a rush across that window's end, and then a steady trickle.
+const rhythm = "x.............xxxxxxxxxxxxxxxxxx....x.x.x.x.x.x.x.x.x.x."
+
 const (
 	slot       = 50 * time.Millisecond // a column of the timeline
-	slots      = 56
+	slots      = len(rhythm)
 	permits    = 4 // of each policy in its period
 	period     = time.Second
 	labelWidth = 15 // of an algorithm's name
 
 	passed, denied = "█", "·"
 )
+
+// moments are the slots in which a request is sent.
+var moments = func() (all []int) {
+	for i, mark := range rhythm {
+		if mark == 'x' {
+			all = append(all, i)
+		}
+	}
+	return all
+}()
 
 // lane is one algorithm of the timeline, all of them with the same numbers.
 type lane struct {
@@ -30,77 +43,52 @@ type lane struct {
 	most   int // that it can admit in one period, whatever is sent
 }
 
-func lanes() []lane {
-	return []lane{
-		{"/timeline/bucket", limit.TokenBucket{Rate: permits, Per: period, Burst: permits}, 2 * permits},
-		{"/timeline/window", limit.FixedWindow{Limit: permits, Window: period}, 2 * permits},
-		{"/timeline/sliding", limit.SlidingWindow{Limit: permits, Window: period}, 2 * permits},
-		{"/timeline/log", limit.SlidingLog{Limit: permits, Window: period}, permits},
-	}
+var lanes = []lane{
+	{"/timeline/bucket", limit.TokenBucket{Rate: permits, Per: period, Burst: permits}, 2 * permits},
+	{"/timeline/window", limit.FixedWindow{Limit: permits, Window: period}, 2 * permits},
+	{"/timeline/sliding", limit.SlidingWindow{Limit: permits, Window: period}, 2 * permits},
+	{"/timeline/log", limit.SlidingLog{Limit: permits, Window: period}, permits},
 }
 
-func timelineRoutes() []route {
-	all := lanes()
-	routes := make([]route, len(all))
-	for i, l := range all {
-		routes[i] = route{path: l.path, policies: []limit.Policy{l.policy}, key: gate.ByIP(nil)}
+func timelineRoutes(w *wiring) []route {
+	routes := make([]route, len(lanes))
+	for i, l := range lanes {
+		routes[i] = limited(w, l.path, gate.ByIP(nil), l.policy)
 	}
 	return routes
 }
 
-// sends says in which slots a request is sent: a lone one, which opens a fixed
-// window, a rush across that window's end, and then a steady trickle.
-func sends(i int) bool {
-	switch {
-	case i == 0:
-		return true
-	case i < 14:
-		return false
-	case i < 32:
-		return true
-	}
-	return i >= 36 && i%2 == 0
-}
-
 // timeline sends the same requests at the same moments to every algorithm.
-func (v *visit) timeline(ctx context.Context) error {
-	all := lanes()
-	answers := make([][]answer, len(all))
-	errs := make([]error, len(all))
+func (v *visit) timeline(ctx context.Context) {
+	answers := make([][]answer, len(lanes))
 	began := time.Now()
-	var wg sync.WaitGroup
-	for i, l := range all {
-		wg.Go(func() { answers[i], errs[i] = v.pace(ctx, began, l.path) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	err := together(len(lanes), func(i int) (err error) {
+		answers[i], err = v.pace(ctx, began, lanes[i].path)
 		return err
+	})
+	if v.failed(err) {
+		return
 	}
 	v.headingf("%d per %s by each algorithm: %s is a request let through, %s one denied",
 		permits, unit(period), v.green(passed), v.red(denied))
 	v.axis()
-	for i, l := range all {
+	for i, l := range lanes {
 		v.draw(l, answers[i])
 	}
-	return nil
 }
 
 // pace sends each request in its slot, or as soon as the one before it has its
 // answer.
 func (v *visit) pace(ctx context.Context, began time.Time, path string) ([]answer, error) {
-	var answers []answer
-	for i := range slots {
-		if !sends(i) {
-			continue
+	answers := make([]answer, len(moments))
+	for i, at := range moments {
+		err := sleep(ctx, time.Until(began.Add(time.Duration(at)*slot)))
+		if err == nil {
+			answers[i], err = v.send(ctx, get(path))
 		}
-		if err := sleep(ctx, time.Until(began.Add(time.Duration(i)*slot))); err != nil {
-			return nil, err
-		}
-		a, err := v.client.get(ctx, path)
 		if err != nil {
 			return nil, err
 		}
-		answers = append(answers, a)
 	}
 	return answers, nil
 }
@@ -118,26 +106,19 @@ func (v *visit) axis() {
 // draw is a lane's row. The first requests must come through, and never more
 // in one period than the algorithm can admit.
 func (v *visit) draw(l lane, answers []answer) {
-	var row strings.Builder
-	for i, next := 0, 0; i < slots; i++ {
-		switch {
-		case !sends(i):
-			row.WriteByte(' ')
-			continue
-		case answers[next].status == http.StatusOK:
-			row.WriteString(v.green(passed))
-		default:
-			row.WriteString(v.red(denied))
+	row := slices.Repeat([]string{" "}, slots)
+	for i, at := range moments {
+		row[at] = v.red(denied)
+		if answers[i].status == http.StatusOK {
+			row[at] = v.green(passed)
 		}
-		next++
 	}
 	algorithm, _ := terms(l.policy)
-	admitted, most := count(answers, http.StatusOK), busiest(answers, period)
-	ok := count(answers[:permits], http.StatusOK) == permits && most <= l.most &&
-		admitted+count(answers, http.StatusTooManyRequests) == len(answers)
+	first, admitted, most := count(answers[:permits], 200), count(answers, 200), busiest(answers, period)
+	ok := first == permits && most <= l.most && int(admitted+count(answers, 429)) == len(answers)
 	mark := v.mark(ok, fmt.Sprintf("%s: %d of the first %d let through, at most %d in %s (expected %d, and at most %d)",
-		l.path, count(answers[:permits], http.StatusOK), permits, most, span(period), permits, l.most))
-	v.linef("  %s %-*s%s  %2d of %d  %d, at worst %d", mark, labelWidth, algorithm, row.String(),
+		l.path, first, permits, most, span(period), permits, l.most))
+	v.linef("  %s %-*s%s  %2d of %d  %d, at worst %d", mark, labelWidth, algorithm, strings.Join(row, ""),
 		admitted, len(answers), most, l.most)
 }
 

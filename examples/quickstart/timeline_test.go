@@ -12,11 +12,8 @@ import (
 func answered(marks string, latency time.Duration) []answer {
 	began := time.Now()
 	var answers []answer
-	for i := range slots {
-		if !sends(i) {
-			continue
-		}
-		sent := began.Add(time.Duration(i) * slot)
+	for _, at := range moments {
+		sent := began.Add(time.Duration(at) * slot)
 		a := answer{status: 429, sent: sent, received: sent.Add(latency)}
 		if n := len(answers); n < len(marks) && marks[n] == 'x' {
 			a.status = 200
@@ -45,7 +42,8 @@ func TestTheBusiestPeriodIsWhatWasSurelyLetThroughInLess(t *testing.T) {
 		{strings.Repeat("x", 40), 2 * period, 0}, // nothing is sure
 	} {
 		if got := busiest(answered(c.marks, c.latency), period); got != c.want {
-			t.Errorf("%q after %v: %d, not %d", c.marks, c.latency, got, c.want)
+			t.Errorf("%q, each answered after %v: got %d in the busiest period, want %d",
+				c.marks, c.latency, got, c.want)
 		}
 	}
 }
@@ -65,13 +63,13 @@ func TestALaneThatIsNotAsItsAlgorithmIsAFault(t *testing.T) {
 		{bucket, "xxx.x", false},        // less than it must
 	} {
 		var out bytes.Buffer
-		v := &visit{screen: newScreen(&out)}
-		v.draw(lanes()[c.lane], answered(c.marks, 0))
-		if (len(v.faults) == 0) != c.ok {
-			t.Errorf("%s with %q: %v", lanes()[c.lane].path, c.marks, v.faults)
+		v := newVisit(newScreen(&out), "net/http")
+		v.draw(lanes[c.lane], answered(c.marks, 0))
+		if ok := len(v.faults) == 0; ok != c.ok {
+			t.Errorf("%s with %q: got the faults %v, want none: %t", lanes[c.lane].path, c.marks, v.faults, c.ok)
 		}
-		if n := strings.Count(out.String(), passed); n != strings.Count(c.marks, "x") {
-			t.Errorf("%q is drawn as %s", c.marks, out.String())
+		if got, want := strings.Count(out.String(), passed), strings.Count(c.marks, "x"); got != want {
+			t.Errorf("%q: got %d requests drawn as let through, want %d:\n%s", c.marks, got, want, out.String())
 		}
 	}
 }

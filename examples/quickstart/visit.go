@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -17,35 +20,38 @@ import (
 type visit struct {
 	*screen
 
-	client    *client
-	framework string
-	shadowed  atomic.Int64 // what shadow policies would have denied
-	faults    []error
+	framework  string
+	url        string
+	http       *http.Client
+	shadowed   atomic.Int64 // what shadow policies would have denied
+	faults     []error
+	unanswered error // of the first request without an answer
 }
 
-// step sends requests to what belongs together. Its error is a request that
-// got no answer.
-type step func(*visit, context.Context) error
-
-func allSteps() []step {
-	return []step{
-		(*visit).burst, (*visit).headers, (*visit).recovery,
-		(*visit).otherRoutes,
-		(*visit).slidingRoute, (*visit).bothRoute, (*visit).usersRoute,
-		(*visit).keyRoute, (*visit).costRoute, (*visit).loginRoute, (*visit).shadowRoute,
-		(*visit).inflightRoute, (*visit).exclusiveRoute, (*visit).ordersRoute, (*visit).freeRoute,
-		(*visit).timeline,
-	}
+func newVisit(out *screen, framework string) *visit {
+	return &visit{screen: out, framework: framework, http: &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: 32},
+		Timeout:   30 * time.Second,
+	}}
 }
 
 // run returns all that was not as expected, and ends early without an answer.
 func (v *visit) run(ctx context.Context, steps []step) error {
 	for _, s := range steps {
-		if err := s(v, ctx); err != nil {
-			return errors.Join(append(v.faults, fmt.Errorf("%s %w", v.framework, err))...)
+		if s.run(v, ctx); v.unanswered != nil {
+			return errors.Join(append(v.faults, fmt.Errorf("%s %w", v.framework, v.unanswered))...)
 		}
 	}
 	return errors.Join(v.faults...)
+}
+
+// failed ends the visit when err is one: nothing more is sent, shown or checked.
+// A step goes on to its end as if there were answers.
+func (v *visit) failed(err error) bool {
+	if err != nil && v.unanswered == nil {
+		v.unanswered, v.screen = err, newScreen(io.Discard)
+	}
+	return v.unanswered != nil
 }
 
 // checkf shows a finding, which says what was found and what was expected.
@@ -59,44 +65,101 @@ func (v *visit) mark(ok bool, finding string) string {
 	if ok {
 		return v.green("✓")
 	}
-	v.faults = append(v.faults, fmt.Errorf("%s %s", v.framework, strings.Join(strings.Fields(finding), " ")))
+	if v.unanswered == nil {
+		v.faults = append(v.faults, fmt.Errorf("%s %s", v.framework, strings.Join(strings.Fields(finding), " ")))
+	}
 	return v.red("✗")
 }
 
-// checkRow sends as many requests as there are statuses expected, one after
-// the other, with the values of the API key header.
-func (v *visit) checkRow(ctx context.Context, what, target string, keys []string, want ...int) error {
-	answers, err := v.client.row(ctx, len(want), target, keys...)
+// request is one to send.
+type request struct {
+	method, target, body string
+	header               http.Header
+}
+
+// get is a request with these values of the API key header.
+func get(target string, keys ...string) request {
+	return request{method: http.MethodGet, target: target, header: http.Header{apiKeyHeader: keys}}
+}
+
+// answer is a response. The server decided between sent and received.
+type answer struct {
+	status         int
+	header         http.Header
+	body           string
+	sent, received time.Time
+}
+
+func (v *visit) send(ctx context.Context, r request) (answer, error) {
+	own, err := http.NewRequestWithContext(ctx, r.method, v.url+r.target, strings.NewReader(r.body))
 	if err != nil {
-		return err
+		return answer{}, err
 	}
-	got := make([]int, len(answers))
-	for i, a := range answers {
-		got[i] = a.status
+	own.Header = r.header.Clone()
+	sent := time.Now()
+	response, err := v.http.Do(own)
+	if err != nil {
+		return answer{}, err
 	}
-	if slices.Equal(got, want) {
-		v.checkf(true, "%-24s %s", what, v.statuses(answers))
-	} else {
-		v.checkf(false, "%-24s %s (expected %s)", what, join(got), join(want))
-	}
-	return nil
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, string(text), sent, time.Now()}, err
 }
 
-func join(statuses []int) string {
-	words := make([]string, len(statuses))
-	for i, status := range statuses {
-		words[i] = strconv.Itoa(status)
+// row sends a request n times, one after the other.
+func (v *visit) row(ctx context.Context, n int, r request) []answer {
+	answers := make([]answer, n)
+	for i := 0; i < n && v.unanswered == nil; i++ {
+		var err error
+		answers[i], err = v.send(ctx, r)
+		v.failed(err)
 	}
-	return strings.Join(words, " ")
+	return answers
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// ask sends a request once.
+func (v *visit) ask(ctx context.Context, r request) answer { return v.row(ctx, 1, r)[0] }
+
+// atOnce is how many requests a volley has.
+const atOnce = 20
+
+// volley sends a request many times at once, and orders the answers by their
+// status.
+func (v *visit) volley(ctx context.Context, r request) []answer {
+	answers := make([]answer, atOnce)
+	if v.unanswered == nil {
+		v.failed(together(atOnce, func(i int) (err error) {
+			answers[i], err = v.send(ctx, r)
+			return err
+		}))
 	}
+	slices.SortStableFunc(answers, func(a, b answer) int { return a.status - b.status })
+	return answers
+}
+
+// together does n things at once. Its error is the first that there was.
+func together(n int, do func(i int) error) error {
+	errs := make([]error, n)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			errs[i] = do(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+	return cmp.Or(errs...)
+}
+
+// count is how many of the answers have the status.
+func count(answers []answer, status int) int64 {
+	var n int64
+	for _, a := range answers {
+		if a.status == status {
+			n++
+		}
+	}
+	return n
 }

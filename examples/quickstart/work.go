@@ -16,8 +16,9 @@ import (
 const body = "ok\n"
 
 const (
-	contentType = "text/plain; charset=utf-8"
-	contentJSON = "application/json"
+	contentType    = "text/plain; charset=utf-8"
+	contentJSON    = "application/json"
+	contentProblem = "application/problem+json"
 )
 
 // longest is how long a request may ask to take.
@@ -44,6 +45,15 @@ func text(status int, s string) result {
 	return result{status: status, contentType: contentType, text: s}
 }
 
+// page is a result in JSON.
+func page(status int, value any) result {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return text(500, "the answer cannot be written\n")
+	}
+	return result{status: status, contentType: contentJSON, text: string(body) + "\n"}
+}
+
 func ok(context.Context, asked) result { return text(200, body) }
 
 // login is right or wrong as the query says.
@@ -68,11 +78,11 @@ func takeTurn(ctx context.Context, r asked) result {
 	if !found || takes(ctx, r.query) != nil {
 		return text(503, "the lock was lost\n")
 	}
-	return result{status: 200, contentType: contentJSON, text: fmt.Sprintf(`{"fence":%d}`, held.Fence())}
+	return page(200, map[string]int64{"fence": held.Fence()})
 }
 
-// book answers with an order that nobody has had before, and with a cookie for
-// this one client. It ends early when its claim is lost.
+// book answers with an order of its own, and with a cookie for this one client.
+// It ends early when its claim is lost.
 func book(ctx context.Context, r asked) result {
 	posted, err := r.body()
 	switch {
@@ -95,4 +105,15 @@ func book(ctx context.Context, r asked) result {
 func takes(ctx context.Context, rawQuery string) error {
 	ms, _ := number(rawQuery, "ms", 0, longest.Milliseconds())
 	return sleep(ctx, time.Duration(ms)*time.Millisecond)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
