@@ -21,28 +21,22 @@ import (
 	"github.com/neap-go/neap/ginlimit"
 )
 
-const behindGin kin = "deliveries behind Gin, over HTTP"
-
 const (
+	behindGin    = "Deliveries behind Gin, over HTTP"
 	bareCallback = "the handler alone"
 	neapCallback = "neap, and the same handler"
 	callbackPath = "/callbacks/stripe"
 	stripeSecret = "whsec_bench" //nolint:gosec // of no endpoint
-	ginIs        = "github.com/gin-gonic/gin"
 )
 
-// callbackings receive the same deliveries with the same verification and
-// handler.
-func callbackings() []guarding {
-	return []guarding{
-		{
-			name: bareCallback, what: "verifies Stripe's signature, reads the event and books it, as often as it comes", kind: floor,
-			kin: behindGin, module: ginIs, open: openCallback(bareEndpoint, true),
-		},
-		{
-			name: neapCallback, what: "callback.New with the Stripe preset, its verification and that handler", kind: ours,
-			kin: behindGin, open: openCallback(neapEndpoint, false),
-		},
+// callbacks receive the same deliveries with the same verification and handler.
+func callbacks() []contestant {
+	return []contestant{
+		{name: bareCallback, kind: floor, group: behindGin, guard: openCallback(bareEndpoint, true),
+			what:   "verifies Stripe's signature, reads the event and books it, as often as it comes",
+			module: "github.com/gin-gonic/gin"},
+		{name: neapCallback, kind: ours, group: behindGin, guard: openCallback(neapEndpoint, false),
+			what: "callback.New with the Stripe preset, its verification and that handler"},
 	}
 }
 
@@ -68,7 +62,7 @@ func (b *books) book(_ context.Context, payload []byte) error {
 	return nil
 }
 
-func bareEndpoint(_ *redis.Client, verify callback.Verify, b *books) (gin.HandlerFunc, error) {
+func bareEndpoint(_ redis.UniversalClient, verify callback.Verify, b *books) (gin.HandlerFunc, error) {
 	return func(c *gin.Context) {
 		body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, callback.DefaultMaxBody))
 		if err != nil {
@@ -88,7 +82,7 @@ func bareEndpoint(_ *redis.Client, verify callback.Verify, b *books) (gin.Handle
 	}, nil
 }
 
-func neapEndpoint(rdb *redis.Client, verify callback.Verify, b *books) (gin.HandlerFunc, error) {
+func neapEndpoint(rdb redis.UniversalClient, verify callback.Verify, b *books) (gin.HandlerFunc, error) {
 	preset := callback.Stripe()
 	guard, err := idempotency.New(rdb, "callbacks", &idempotency.Options{Budget: budget, Retention: preset.Keep})
 	if err != nil {
@@ -103,43 +97,69 @@ func neapEndpoint(rdb *redis.Client, verify callback.Verify, b *books) (gin.Hand
 	return ginlimit.Handler(endpoint), nil
 }
 
-// wiring is how a contestant receives.
-type wiring func(rdb *redis.Client, verify callback.Verify, b *books) (gin.HandlerFunc, error)
+// endpoint is how a contestant receives.
+type endpoint func(rdb redis.UniversalClient, verify callback.Verify, b *books) (gin.HandlerFunc, error)
 
-func openCallback(wire wiring, free bool) func(context.Context, env) (*guarded, error) {
-	return func(ctx context.Context, e env) (*guarded, error) {
+func openCallback(receives endpoint, unlocked bool) guardOpener {
+	return func(ctx context.Context, e *env) (*guard, error) {
 		verify, err := callback.VerifyStripe(stripeSecret)
 		if err != nil {
 			return nil, err
 		}
-		rdb, b := e.client(), &books{}
-		receive, err := wire(rdb, verify, b)
+		b := &books{}
+		handler, err := receives(e.rdb, verify, b)
 		if err != nil {
-			return nil, errors.Join(err, rdb.Close())
+			return nil, err
 		}
 		gin.SetMode(gin.ReleaseMode)
 		engine := gin.New()
-		engine.POST(callbackPath, receive)
-		served, err := serve(ctx, engine, 64)
-		if err != nil {
-			return nil, errors.Join(err, rdb.Close())
-		}
-		send := func(_ context.Context, key string) error { return deliver(served, key) }
-		return &guarded{
-			first: send, replay: send, runs: b.entries.Load, free: free,
-			close: func() error { return errors.Join(served.close(), rdb.Close()) },
-		}, nil
+		engine.POST(callbackPath, handler)
+		client, err := e.serveHTTP(ctx, engine, 64)
+		send := func(_ context.Context, key string) error { return deliver(client, key) }
+		return &guard{first: send, replay: send, runs: b.entries.Load, unlocked: unlocked}, err
 	}
 }
 
 // deliver sends an event as Stripe does, with a signature of this second.
-func deliver(to *served, event string) error {
-	body := []byte(`{"id":"` + event + `","object":"event","type":"payment_intent.succeeded","created":1700000000,"livemode":false,` +
-		`"data":{"object":{"id":"pi_` + event + `","object":"payment_intent","amount":49900,"currency":"eur","metadata":{"order":"1"}}}}`)
+func deliver(to client, event string) error {
+	body := []byte(`{"id":"` + event + `","object":"event","type":"payment_intent.succeeded","created":1700000000,` +
+		`"livemode":false,"data":{"object":{"id":"pi_` + event + `","object":"payment_intent","amount":49900,` +
+		`"currency":"eur","metadata":{"order":"1"}}}}`)
 	stamp := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(stripeSecret))
 	mac.Write([]byte(stamp + "."))
 	mac.Write(body)
-	return to.send(http.StatusOK, callbackPath, body, "Content-Type", "application/json",
+	return to.post(callbackPath, body, must(http.StatusOK), "Content-Type", "application/json",
 		"Stripe-Signature", "t="+stamp+",v1="+hex.EncodeToString(mac.Sum(nil)))
+}
+
+// targetDeliveries is what the project set itself for callbacks, a second.
+const targetDeliveries = 1000
+
+// callbacksReport is CALLBACKS.md.
+func callbacksReport(r *results) report {
+	bound := target{format: "%.0f", unit: " a second", direction: atLeast, bound: targetDeliveries}
+	ratio := target{format: "%.2f", unit: " of the handler alone", direction: noTarget}
+	all := append(r.trips(neapCallback, "delivery"), r.cellTargets("at once",
+		cellTarget{"first deliveries", rate, first, neapCallback, "", bound},
+		cellTarget{"replayed deliveries", rate, replayed, neapCallback, "", bound},
+		cellTarget{"first deliveries", rate, first, neapCallback, bareCallback, ratio},
+		cellTarget{"replayed deliveries", rate, replayed, neapCallback, bareCallback, ratio},
+	)...)
+	return report{
+		title: "Payment callbacks with neap and without",
+		prose: `
+A delivery is an event of Stripe's, signed, to a handler that books it, behind Gin, over HTTP. A first one was never sent
+before, and a replayed one was, and acknowledged. Client and server have one core together (GOMAXPROCS=1), and Redis has
+the rest.
+` + r.inRounds() + `Ratios are to the handler alone, in the same round. A run in which a handler runs more or less often than it
+must ends with an error.`,
+		sections: []section{
+			targets(all),
+			r.kept(behindGin, `
+Redis CPU is that of the whole server (INFO cpu), of one caller. Commands are those that the endpoint sends and waits for.
+Bytes are MEMORY USAGE of one event that is done, its key included.`),
+			r.who(""),
+		},
+	}
 }

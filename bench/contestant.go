@@ -4,154 +4,145 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"time"
+	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// algorithm says which contestants answer the same question.
-type algorithm string
-
-const (
-	bucket  algorithm = "bucket"
-	window  algorithm = "fixed window"
-	sliding algorithm = "sliding window"
-	history algorithm = "log"
-	both    algorithm = "bucket and window"
-	nothing algorithm = "none"
-)
-
-// kind says who wrote a contestant.
+// kind says where a contestant comes from.
 type kind string
 
 const (
-	floor    kind = "floor"
+	floor    kind = "floor" // the least that there is to do
 	ours     kind = "neap"
 	peer     kind = "peer"
 	tutorial kind = "tutorial"
 )
 
-// Contestant is one way to limit a rate on Redis.
+// contestant is a row of the tables, and how it is opened: as a limiter, a locker or
+// a guard, by the report that it is for.
 type contestant struct {
-	name      string // as the tables have it
-	what      string // what it is, in a line
-	kind      kind
-	algorithm algorithm
-	module    string // a peer's, for its version; empty for the others
-	// twin is the contestant that differs only in its client. Scripts and
-	// answers are told once, of that one.
-	twin string
-	// crowd leaves it out but where hundreds of goroutines call at once.
-	crowd bool
-	// refills is a bucket too fast to be found empty by a second request: it
-	// is not asked to deny.
+	name   string
+	what   string // a line about it
+	kind   kind
+	module string // of a peer, for its version
+	group  string // those that answer the same question: of limiters, the algorithm
+	client clientKind
+
+	limiter func(context.Context, *env, workload) (take, error)
+	locker  func(context.Context, *env) (acquire, error)
+	guard   func(context.Context, *env) (*guard, error)
+
+	// variantOf is the limiter that differs only in its client. What a limiter sends
+	// and keeps is found out once, of that one.
+	variantOf string
+	// minGoroutines is from how many goroutines on a contestant takes part.
+	minGoroutines int
+	// refills marks a bucket that is too fast to be found empty by a second request.
+	// It is not asked to deny.
 	refills bool
-	open    func(ctx context.Context, e env, w workload) (*limiter, error)
+	// middleware stands before the handler of a guard over HTTP.
+	middleware middleware
 }
 
-// limiter is what all contestants have in common.
-type limiter struct {
-	take  func(ctx context.Context, key string) (allowed bool, err error)
-	close func() error
+// versioned names a module and the version that this program was built with.
+func versioned(module string) string {
+	version := ""
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range build.Deps {
+			if dep.Path == module {
+				version = dep.Version
+			}
+		}
+	}
+	return strings.TrimPrefix(module, "github.com/") + " " + version
 }
 
-// env is where a contestant keeps its state: a server, and a database of its
-// own there.
+func namesOf(all []contestant) []string {
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = c.name
+	}
+	return names
+}
+
+// clientKind is how a contestant's go-redis client sends its commands.
+type clientKind string
+
+const (
+	plain     clientKind = "" // one at a time, and a deadline holds
+	untimed   clientKind = "without ContextTimeoutEnabled"
+	pipelined clientKind = "AutoPipeline"
+)
+
+// scope closes what was opened in it, the last first.
+type scope struct{ closers []func() error }
+
+func (s *scope) onClose(f func() error) { s.closers = append(s.closers, f) }
+
+func (s *scope) ends(f func()) { s.onClose(func() error { f(); return nil }) }
+
+// close is to be deferred. It adds what fails to the error of the function.
+func (s *scope) close(err *error) {
+	for _, f := range slices.Backward(s.closers) {
+		*err = errors.Join(*err, f())
+	}
+}
+
+// env is where a contestant works: a server, a database of its own there, and a
+// client. What the contestant opens besides ends with the scope.
 type env struct {
+	*scope
 	addr string
 	db   int
+	rdb  redis.UniversalClient
+}
+
+// env opens no connection before the first command.
+func (s *server) env(opened *scope, kind clientKind, db int) (*env, error) {
+	rdb := redis.NewClient(&redis.Options{
+		Addr: s.addr, DB: db, PoolSize: conns(), ContextTimeoutEnabled: kind != untimed,
+	})
+	opened.onClose(rdb.Close)
+	if kind != pipelined {
+		return &env{opened, s.addr, db, rdb}, nil
+	}
+	// As docs/operations.md advises for the calls of many goroutines. With one batch
+	// under way at a time, go-redis' default, the client and Redis wait in turn.
+	pipe, err := rdb.AsyncAutoPipelineWithOptions(&redis.AutoPipelineOptions{
+		MaxBatchSize: 32, MaxConcurrentBatches: 4, Unordered: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	opened.onClose(pipe.Close)
+	return &env{opened, s.addr, db, pipe}, nil
 }
 
 // conns is how many connections each contestant may have: go-redis' default.
 func conns() int { return 10 * runtime.GOMAXPROCS(0) }
 
-// client is the go-redis client that all are given, but for those that have
-// another.
-func (e env) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: e.addr, DB: e.db, PoolSize: conns(), ContextTimeoutEnabled: true})
-}
+// empty removes all that the contestant keeps in Redis.
+func (e *env) empty(ctx context.Context) error { return e.rdb.FlushDB(ctx).Err() }
 
-// crowded is how docs/operations.md has go-redis send the calls of many
-// goroutines together. With one batch under way at a time, go-redis' default,
-// the client and Redis wait for each other in turn.
-func crowded() *redis.AutoPipelineOptions {
-	return &redis.AutoPipelineOptions{MaxBatchSize: 32, MaxConcurrentBatches: 4, Unordered: true}
-}
-
-// pipeline is the same client as an AutoPipeline, and what closes both.
-func (e env) pipeline() (*redis.AutoPipeliner, func() error, error) {
-	rdb := e.client()
-	pipe, err := rdb.AsyncAutoPipelineWithOptions(crowded())
-	if err != nil {
-		return nil, nil, errors.Join(err, rdb.Close())
-	}
-	return pipe, func() error { return errors.Join(pipe.Close(), rdb.Close()) }, nil
-}
-
-// quota is a limit: so many in a window. A bucket holds Limit, and Refill
-// come back in each Window.
-type quota struct {
-	limit, refill int64
-	window        time.Duration
-}
-
-// workload is what contestants are asked for, each in its own terms.
-type workload string
-
-const (
-	// ample admits whatever is sent, on one hot key.
-	ample workload = "ample"
-	// broad admits whatever is sent, on many keys.
-	broad workload = "broad"
-	// spent admits one request for each key.
-	spent workload = "spent"
-	// thousand admits 1,000 a day.
-	thousand workload = "thousand"
-	// few admits 5 a day.
-	few workload = "few"
-	// usual are limits as services have them.
-	usual workload = "usual"
-)
-
-func (w workload) quota(a algorithm) quota {
-	const day = 24 * time.Hour
-	switch w {
-	case spent:
-		return quota{limit: 1, refill: 1, window: day}
-	case thousand:
-		return quota{limit: 1000, refill: 1000, window: day}
-	case few:
-		return quota{limit: 5, refill: 5, window: day}
-	case usual:
-		switch a {
-		case bucket:
-			return quota{limit: 20, refill: 10, window: time.Minute}
-		case history:
-			return quota{limit: 5, window: 10 * time.Minute}
+// instances opens so many of a contestant on one database, calls f with them and the
+// last one's env, and closes them.
+func instances[T any](
+	s *server, c contestant, db, n int, open func(*env) (T, error), f func(*env, []T) error,
+) (err error) {
+	var opened scope
+	defer opened.close(&err)
+	var e *env
+	all := make([]T, n)
+	for i := range all {
+		if e, err = s.env(&opened, c.client, db); err != nil {
+			return err
 		}
-		return quota{limit: 1000, window: time.Hour}
-	}
-	switch a {
-	case bucket:
-		return quota{limit: 1e9, refill: 100, window: time.Second}
-	case sliding:
-		return quota{limit: 1e6, window: time.Second}
-	case history:
-		// A log keeps every request: of a hot key those of a few milliseconds.
-		// One by the callers' clocks denies who lost the processor for as long
-		// as the limit takes to fill.
-		if w == broad {
-			return quota{limit: 1000, window: time.Hour}
+		if all[i], err = open(e); err != nil {
+			return err
 		}
-		return quota{limit: 10_000, window: 5 * time.Millisecond}
 	}
-	return quota{limit: 1e9, window: time.Hour}
-}
-
-// contestants are all of them; the first is the floor.
-func contestants() []contestant {
-	all := []contestant{theFloor(), theFloorPipelined()}
-	all = append(all, neaps()...)
-	all = append(all, peers()...)
-	return append(all, tutorials()...)
+	return f(e, all)
 }

@@ -2,246 +2,219 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A hand-over: so many workers want one lock, each has it for hold and then
-// does without for think.
+// The ways of asking a locker.
+const (
+	together way = "hand-over in one process"
+	apart    way = "hand-over between processes"
+	alone    way = "acquire and release, each its own key"
+)
+
+// In a hand-over so many workers want one lock. Each has it for hold, and then does
+// without it for think.
 const (
 	workers = 8
 	hold    = time.Millisecond
 	think   = 2 * time.Millisecond
 )
 
-// tenure is what one slice of hand-overs came to.
-type tenure struct {
-	held   float64 // the share of the time in which somebody had the lock
-	p50    float64 // of the waits, in milliseconds
-	p99    float64
-	most   float64
-	least  float64 // of a worker, in fair shares
-	best   float64
-	cpu    float64 // microseconds of Redis' time a hand-over
-	rate   float64 // hand-overs a second
-	failed int64
-}
+var (
+	handOver    = cell{way: together, goroutines: workers}
+	handOverFar = cell{way: apart, goroutines: workers}
+)
 
-// pairs is what acquiring and releasing without contention came to.
-type pairs struct {
-	rate  map[int]float64 // by goroutines, each on a key of its own
-	trips float64
-}
+// What a hand-over measures besides. Waits are in milliseconds, and the workers'
+// shares in fair shares.
+const (
+	heldPercent metric = "% of the time in which the lock is held"
+	p50         metric = "median of the waits"
+	p99         metric = "99 % of the waits"
+	longest     metric = "longest wait"
+	smallest    metric = "smallest share of a worker"
+	largest     metric = "largest share of a worker"
+)
 
-type lockResults struct {
-	host     string
-	when     time.Time
-	rounds   int
-	slice    time.Duration
-	all      []locking
-	together map[string][]tenure // workers of one process
-	apart    map[string][]tenure // each worker with a client of its own
-	alone    map[string][]pairs
-}
-
-// crowds are how many goroutines acquire and release, each its own key.
-var crowds = []int{1, 16}
-
-func (s *server) measureLocks(ctx context.Context, rounds int, slice time.Duration, progress io.Writer) (*lockResults, error) {
-	host, err := s.host(ctx)
-	r := &lockResults{
-		host: host, when: time.Now(), rounds: rounds, slice: slice, all: lockings(),
-		together: map[string][]tenure{}, apart: map[string][]tenure{}, alone: map[string][]pairs{},
-	}
-	for round := range rounds {
-		for _, i := range rand.Perm(len(r.all)) {
-			c := r.all[i]
-			if err != nil {
-				return nil, err
-			}
-			fmt.Fprintf(progress, "round %d of locks: %s\n", round+1, c.name)
-			var one, many tenure
-			var free pairs
-			one, err = s.handOver(ctx, c, i, 1, slice)
-			if err == nil {
-				many, err = s.handOver(ctx, c, i, workers, slice)
-			}
-			if err == nil {
-				free, err = s.uncontended(ctx, c, i, slice/4)
-			}
-			if err != nil {
-				err = fmt.Errorf("%s: %w", c.name, err)
-			}
-			r.together[c.name] = append(r.together[c.name], one)
-			r.apart[c.name] = append(r.apart[c.name], many)
-			r.alone[c.name] = append(r.alone[c.name], free)
-		}
-	}
-	return r, err
-}
-
-// openLocks opens a contestant for so many processes.
-func openLocks(c locking, e env, processes int) (all []*mutexes, closeAll func() error, err error) {
-	closeAll = func() (err error) {
-		for _, m := range all {
-			err = errors.Join(err, m.close())
-		}
-		return err
-	}
-	for range processes {
-		m, err := c.open(e)
-		if err != nil {
-			return nil, nil, errors.Join(err, closeAll())
-		}
-		all = append(all, m)
-	}
-	return all, closeAll, nil
-}
-
-// handOver has the workers hand one lock to each other, and ends the run when
-// two have it.
-func (s *server) handOver(ctx context.Context, c locking, db, processes int, d time.Duration) (t tenure, err error) {
-	all, closeAll, err := openLocks(c, env{s.addr, db}, processes)
-	if err != nil {
-		return t, err
-	}
-	defer func() { err = errors.Join(err, closeAll()) }()
-
-	const key = "hand-over"
-	var holders, failed, broken atomic.Int64
-	var held atomic.Int64
-	waits := make([][]float64, workers)
-	work := func(until time.Time) error {
-		var done sync.WaitGroup
-		faults := make([]error, workers)
-		for i := range workers {
-			done.Go(func() {
-				for time.Now().Before(until) && faults[i] == nil {
-					asked := time.Now()
-					release, err := all[i%processes].acquire(ctx, key)
-					if err != nil {
-						failed.Add(1)
-						continue
-					}
-					got := time.Now()
-					if holders.Add(1) != 1 {
-						broken.Add(1)
-					}
-					time.Sleep(hold)
-					holders.Add(-1)
-					held.Add(int64(time.Since(got)))
-					waits[i] = append(waits[i], milliseconds(got.Sub(asked)))
-					faults[i] = release()
-					time.Sleep(think)
-				}
-			})
-		}
-		done.Wait()
-		return errors.Join(faults...)
-	}
-	if err := work(time.Now().Add(d / 10)); err != nil { // connects
-		return t, err
-	}
-	clear(waits)
-	held.Store(0)
-	before, err := s.busy(ctx)
-	if err != nil {
-		return t, err
-	}
-	began := time.Now()
-	if err := work(began.Add(d)); err != nil {
-		return t, err
-	}
-	elapsed := time.Since(began)
-	after, err := s.busy(ctx)
-	if err != nil {
-		return t, err
-	}
-	if broken.Load() > 0 {
-		return t, fmt.Errorf("two had the lock at once, %d times", broken.Load())
-	}
-	every := slices.Concat(waits...)
-	if len(every) == 0 {
-		return t, errors.New("nobody got the lock")
-	}
-	slices.Sort(every)
-	n := float64(len(every))
-	t = tenure{
-		held: float64(held.Load()) / float64(elapsed), p50: quantile(every, 0.5), p99: quantile(every, 0.99), most: every[len(every)-1],
-		least: n, cpu: (after - before) / n, rate: n / elapsed.Seconds(), failed: failed.Load(),
-	}
-	for _, own := range waits {
-		share := float64(len(own)) * workers / n
-		t.least, t.best = min(t.least, share), max(t.best, share)
-	}
-	return t, nil
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// busy is the server's time on the processor, in microseconds.
-func (s *server) busy(ctx context.Context) (float64, error) {
-	info, err := s.info(ctx, "cpu")
-	if err != nil {
-		return 0, err
-	}
-	user, err1 := strconv.ParseFloat(info["used_cpu_user"], 64)
-	sys, err2 := strconv.ParseFloat(info["used_cpu_sys"], 64)
-	return (user + sys) * 1e6, errors.Join(err1, err2)
-}
-
-func (s *server) uncontended(ctx context.Context, c locking, db int, d time.Duration) (p pairs, err error) {
-	all, closeAll, err := openLocks(c, env{s.addr, db}, 1)
-	if err != nil {
-		return p, err
-	}
-	defer func() { err = errors.Join(err, closeAll()) }()
-	pair := func(key string) error {
-		release, err := all[0].acquire(ctx, key)
-		if err != nil {
-			return err
-		}
-		return release()
-	}
-	ask := func(goroutines int, d time.Duration) (float64, error) {
-		var done sync.WaitGroup
-		var n atomic.Int64
-		faults := make([]error, goroutines)
-		began := time.Now()
-		for i := range goroutines {
-			done.Go(func() {
-				for key := fmt.Sprintf("alone-%d", i); time.Since(began) < d && faults[i] == nil; n.Add(1) {
-					faults[i] = pair(key)
-				}
-			})
-		}
-		done.Wait()
-		return float64(n.Load()) / time.Since(began).Seconds(), errors.Join(faults...)
-	}
-	p.rate = map[int]float64{}
-	for _, goroutines := range crowds {
-		if _, err := ask(goroutines, d/5); err != nil {
-			return p, err
-		}
-		if p.rate[goroutines], err = ask(goroutines, d); err != nil {
-			return p, err
-		}
-	}
-	heard, err := s.watch(ctx, db, func() error {
-		for range probes {
-			if err := pair("alone-0"); err != nil {
+// locks measures LOCKS.md. A contestant is opened for each slice, so that it does nothing
+// in the slices of others.
+func (s *server) locks(ctx context.Context, r *results) error {
+	r.contestants = lockers()
+	cells := append([]cell{handOver, handOverFar}, r.plan.cells(0, alone)...)
+	return s.measure(ctx, r, r.contestants, cells, func(c contestant, e *env) (slicer, error) {
+		open := func(e *env) (acquire, error) { return c.locker(ctx, e) }
+		err := instances(s, c, e.db, 1, open, func(_ *env, all []acquire) error {
+			if err := pair(ctx, all[0], "facts"); err != nil { // loads the scripts
 				return err
 			}
-		}
-		return nil
+			sends, err := s.probe(ctx, e.db, func(int) error { return pair(ctx, all[0], "facts") })
+			r.facts[c.name] = facts{sends: map[way]sent{alone: sends}}
+			return err
+		})
+		return func(ctx context.Context, at cell, length time.Duration) (f figures, err error) {
+			processes := 1
+			if at.way == apart {
+				processes = workers
+			}
+			err = instances(s, c, e.db, processes, open, func(_ *env, all []acquire) error {
+				f, err = s.lockSlice(ctx, all, at, length)
+				return err
+			})
+			return f, err
+		}, err
 	})
-	p.trips = float64(len(heard.outer)) / probes
-	return p, err
+}
+
+// lockSlice measures when a tenth of the length has opened the connections. Pairs vary
+// less than hand-overs, and take a quarter of their time.
+func (s *server) lockSlice(ctx context.Context, all []acquire, at cell, length time.Duration) (figures, error) {
+	h := handOvers{all: all}
+	l := load{goroutines: at.goroutines, length: length, mayFail: true, call: h.call}
+	if at.way == alone {
+		l.length, l.mayFail = length/4, false
+		l.call = func(ctx context.Context, i int) error { return pair(ctx, all[0], "alone-"+strconv.Itoa(i)) }
+	}
+	short := l
+	short.length /= 10
+	if _, err := s.slice(ctx, short); err != nil {
+		return nil, err
+	}
+	h.reset()
+	f, err := s.slice(ctx, l)
+	if err == nil && at.way != alone {
+		h.figures(f)
+	}
+	return f, err
+}
+
+func pair(ctx context.Context, acquire acquire, key string) error {
+	release, err := acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	return release()
+}
+
+// handOvers are what the workers do with one lock.
+type handOvers struct {
+	all     []acquire // of each process
+	holders atomic.Int64
+	held    atomic.Int64 // nanoseconds
+	waits   [workers][]float64
+}
+
+// call is one hand-over. Two that have the lock at once end the run.
+func (h *handOvers) call(ctx context.Context, worker int) error {
+	asked := time.Now()
+	release, err := h.all[worker%len(h.all)](ctx, "hand-over")
+	if err != nil {
+		return err
+	}
+	got := time.Now()
+	holders := h.holders.Add(1)
+	time.Sleep(hold)
+	h.holders.Add(-1)
+	h.held.Add(int64(time.Since(got)))
+	h.waits[worker] = append(h.waits[worker], float64(got.Sub(asked))/float64(time.Millisecond))
+	if err := release(); err != nil {
+		return fmt.Errorf("%w: %w", errWrong, err)
+	}
+	if holders > 1 {
+		return fmt.Errorf("%w: two had the lock at once", errWrong)
+	}
+	time.Sleep(think)
+	return nil
+}
+
+func (h *handOvers) reset() {
+	clear(h.waits[:])
+	h.held.Store(0)
+}
+
+// figures adds what the workers saw.
+func (h *handOvers) figures(f figures) {
+	all := slices.Concat(h.waits[:]...)
+	slices.Sort(all)
+	f[heldPercent] = 100 * time.Duration(h.held.Load()).Seconds() / f[seconds]
+	f[p50], f[p99], f[longest] = quantile(all, 0.5), quantile(all, 0.99), all[len(all)-1]
+	f[smallest] = workers
+	for _, own := range h.waits {
+		share := float64(len(own)) * workers / float64(len(all))
+		f[smallest], f[largest] = min(f[smallest], share), max(f[largest], share)
+	}
+}
+
+// The targets that the project set itself for a hand-over in one process.
+const (
+	targetHeld     = 90  // % of the time
+	targetWait     = 10  // milliseconds, of 99 % of the waits
+	targetSmallest = 0.7 // of a worker's fair share
+	targetLargest  = 1.3
+	targetTrips    = 2
+)
+
+// locksReport is LOCKS.md.
+func locksReport(r *results) report {
+	return report{
+		title: "neap's locks beside others",
+		prose: r.inRounds() + "A run in which two have the lock at once ends with an error.",
+		sections: []section{
+			targets(r.lockTargets()),
+			r.handOverTable(handOver, fmt.Sprintf("Hand-over: %d goroutines of one process, one lock, %v hold, %v think time",
+				workers, hold, think), ""),
+			r.handOverTable(handOverFar, fmt.Sprintf("The same between processes: %d clients, a goroutine each", workers),
+				`
+Held is the share of the time in which a worker had the lock. A worker's share is in fair shares, of the worst and of
+the best. Redis CPU is that of the whole server (INFO cpu), idle time's work included.`),
+			r.uncontended(),
+			r.who(""),
+		},
+	}
+}
+
+func (r *results) handOverTable(at cell, title, after string) section {
+	of := func(m metric) func(string) any { return func(name string) any { return r.of(m, name, at) } }
+	return table(title, namesOf(r.contestants), []column{
+		{"held", "%.0f %%", of(heldPercent)},
+		{"a second", "%.0f", of(rate)},
+		{"wait, median, ms", "%.1f", of(p50)},
+		{"99 %, ms", "%.1f", of(p99)},
+		{"longest, ms", "%.1f", of(longest)},
+		{"smallest share", "%.2f", of(smallest)},
+		{"largest", "%.2f", of(largest)},
+		{"Redis CPU a hand-over, µs", "%.0f", of(serverCPU)},
+		{"failed", "%.0f", of(failed)},
+	}, after)
+}
+
+func (r *results) uncontended() section {
+	columns := []column{{"round trips", "%.3g", func(name string) any { return r.facts[name].sends[alone].count }}}
+	for _, at := range r.plan.cells(0, alone) {
+		head := fmt.Sprintf("a second, %d at once", at.goroutines)
+		columns = append(columns, column{head, "%.0f", func(name string) any { return r.of(rate, name, at) }})
+	}
+	return table("Uncontended: acquire and release, each goroutine its own key", namesOf(r.contestants), columns, "")
+}
+
+func (r *results) lockTargets() []target {
+	of := func(m metric, name string) spread { return r.of(m, name, handOver) }
+	trips, polls := r.facts[neapLock].sends[alone].count, of(serverCPU, pollName).median
+	all := []target{
+		{"the lock is held", of(heldPercent, neapLock), "%.1f", " % of the time", atLeast, targetHeld},
+		{"the bound is held", of(heldPercent, boundName), "%.1f", " % of the time", noTarget, 0},
+		{"99 % of the waits are within", of(p99, neapLock), "%.1f", " ms", atMost, targetWait},
+		{"the smallest share of a worker", of(smallest, neapLock), "%.2f", " of a fair one", atLeast, targetSmallest},
+		{"the largest share of a worker", of(largest, neapLock), "%.2f", " of a fair one", atMost, targetLargest},
+		{"Redis CPU a hand-over, the bound being the poll's", of(serverCPU, neapLock), "%.0f", " µs", atMost, polls},
+		{"round trips of acquire and release", exactly(trips), "%.3g", "", atMost, targetTrips},
+	}
+	times := func(name string) cellTarget {
+		t := target{format: "%.2f", unit: " times as many as " + name, direction: atLeast, bound: 1}
+		return cellTarget{"acquire and release", rate, alone, neapLock, name, t}
+	}
+	return append(all, r.cellTargets("at once", times(redsyncIs), times(bslName))...)
 }

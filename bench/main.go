@@ -1,6 +1,7 @@
-// Bench measures neap beside other limiters, locks and guards, and callbacks with
-// it and without, on a redis-server that it starts itself, and writes what it found
-// to RESULTS.md, RESULTS.svg, LOCKS.md, GUARD.md, CALLBACKS.md and STOCK.md.
+// Bench measures neap beside other limiters, locks and guards, and callbacks and
+// sales with neap and without. It starts a redis-server of its own, and writes a
+// report on each: RESULTS.md with RESULTS.svg, LOCKS.md, GUARD.md, CALLBACKS.md and
+// STOCK.md.
 package main
 
 import (
@@ -8,39 +9,69 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 )
 
-// parts are what is measured, in turn.
-var parts = []string{"locks", "guard", "callbacks", "stock", "limits"}
+// plan is how a run measures.
+type plan struct {
+	rounds     int
+	slice      time.Duration // of one contestant in one round
+	tries      int           // of many callers at once on one limit
+	keys       []int         // 1 is one hot key
+	goroutines []int         // that call at the same time
+}
+
+// benchmark is one report: how it is measured and how it is described.
+type benchmark struct {
+	name, file string
+	slices     int // how long its slice is, in slices of a limiter
+	goroutines []int
+	measure    func(*server, context.Context, *results) error
+	report     func(*results) report
+}
+
+// benchmarks are in the order in which they run. A hand-over has waits of most of a
+// second. A guard's slice is so long that a collection of garbage is a small part.
+var benchmarks = []benchmark{
+	{"locks", "LOCKS.md", 20, []int{1, 16}, (*server).locks, locksReport},
+	{"guard", "GUARD.md", 3, []int{1, 16}, requests([]way{first, replayed}, guards, fiberGuards), guardReport},
+	{"callbacks", "CALLBACKS.md", 3, []int{1, 16}, (*server).callbacks, callbacksReport},
+	{"stock", "STOCK.md", 3, []int{16, 256}, requests([]way{sold, refused}, sales), salesReport},
+	{"limits", "RESULTS.md", 1, []int{1, 16, 256}, (*server).limits, limitsReport},
+}
 
 func main() {
+	var names []string
+	for _, b := range benchmarks {
+		names = append(names, b.name)
+	}
 	var p plan
 	flag.IntVar(&p.rounds, "rounds", 5, "rounds of each way of asking")
-	flag.DurationVar(&p.slice, "slice", 120*time.Millisecond, "how long a contestant is asked in a round")
-	flag.IntVar(&p.tries, "tries", 3, "how often each is asked by many callers at once for more than it has")
+	flag.DurationVar(&p.slice, "slice", 120*time.Millisecond, "how long a limiter is asked in a round")
+	flag.IntVar(&p.tries, "tries", 3, "how often many callers at once ask a limiter for more than its limit")
 	keys := flag.Int("keys", 100_000, "how many keys there are beside the one hot key")
-	what := flag.String("only", "", strings.Join(parts, ", ")+"; all otherwise")
+	only := flag.String("only", "", strings.Join(names, ", ")+"; all otherwise")
 	dir := flag.String("out", ".", "the directory to write to")
 	flag.Parse()
-	p.keys, p.goroutines = []int{1, *keys}, []int{1, 16, 256}
+	p.keys = []int{1, *keys}
 
-	if err := run(context.Background(), p, *what, *dir); err != nil {
+	err := fmt.Errorf("-only is %q: use one of %s, or leave it out for all", *only, strings.Join(names, ", "))
+	if *only == "" || slices.Contains(names, *only) {
+		err = run(context.Background(), p, *only, *dir, os.Stderr)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, p plan, only, dir string) (err error) {
-	if only != "" && !slices.Contains(parts, only) {
-		return fmt.Errorf("-only is %q: use one of %s, or leave it out for all", only, strings.Join(parts, ", "))
-	}
+func run(ctx context.Context, p plan, only, dir string, progress io.Writer) (err error) {
 	if p.rounds < 1 || p.tries < 1 || p.slice <= 0 || p.keys[1] < 2 || p.keys[1] > 1<<24 {
 		return errors.New("rounds, tries and slice must be positive, keys from 2 to 16,777,216")
 	}
@@ -51,75 +82,19 @@ func run(ctx context.Context, p plan, only, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	measures := map[string]func(context.Context, plan, string) error{
-		"locks": s.locks, "guard": s.guard, "callbacks": s.callbacks, "stock": s.stock, "limits": s.limits,
-	}
-	for _, part := range parts {
-		if only == "" || only == part {
-			if err := measures[part](ctx, p, dir); err != nil {
+	for _, b := range benchmarks {
+		if only != "" && only != b.name {
+			continue
+		}
+		r, err := s.results(ctx, b, p, progress)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		for name, text := range b.report(r).files(b.file, r) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // for all to read
 				return err
 			}
 		}
 	}
 	return nil
 }
-
-func (s *server) limits(ctx context.Context, p plan, dir string) (err error) {
-	r := &results{plan: p, contestants: contestants(), when: time.Now()}
-	if r.host, err = s.host(ctx); err != nil {
-		return err
-	}
-	if r.facts, err = s.learn(ctx, r.contestants, p.tries, os.Stderr); err != nil {
-		return err
-	}
-	if r.measured, err = s.measure(ctx, p, r.contestants, os.Stderr); err != nil {
-		return err
-	}
-	return errors.Join(
-		write(filepath.Join(dir, "RESULTS.md"), r.report()),
-		write(filepath.Join(dir, "RESULTS.svg"), r.picture()),
-	)
-}
-
-// locks hand over for longer than a limiter is asked: some wait for most of a
-// second.
-func (s *server) locks(ctx context.Context, p plan, dir string) error {
-	const waits = 20
-	r, err := s.measureLocks(ctx, p.rounds, waits*p.slice, os.Stderr)
-	if err != nil {
-		return err
-	}
-	return write(filepath.Join(dir, "LOCKS.md"), r.report())
-}
-
-// longer than a limiter is asked: a collection of garbage is to be a small part of
-// a slice.
-const longer = 3
-
-func (s *server) guard(ctx context.Context, p plan, dir string) error {
-	r, err := s.measureGuards(ctx, guardings(), crowds, p.rounds, longer*p.slice, os.Stderr)
-	if err != nil {
-		return err
-	}
-	return write(filepath.Join(dir, "GUARD.md"), r.report())
-}
-
-// callbacks has client and server share one core.
-func (s *server) callbacks(ctx context.Context, p plan, dir string) error {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	r, err := s.measureGuards(ctx, callbackings(), crowds, p.rounds, longer*p.slice, os.Stderr)
-	if err != nil {
-		return err
-	}
-	return write(filepath.Join(dir, "CALLBACKS.md"), (&callbackResults{r}).report())
-}
-
-func (s *server) stock(ctx context.Context, p plan, dir string) error {
-	r, err := s.measureGuards(ctx, sellings(), saleCrowds, p.rounds, longer*p.slice, os.Stderr)
-	if err != nil {
-		return err
-	}
-	return write(filepath.Join(dir, "STOCK.md"), (&saleResults{r}).report())
-}
-
-func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // for everyone to read

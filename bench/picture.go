@@ -33,28 +33,31 @@ text{fill:#8b949e}.title{fill:#e6edf3}
 // panel is one column of bars.
 type panel struct {
 	title  string
-	figure func(name string) spread
 	format string
+	figure func(name string) spread
 	one    bool // has a line at 1, the floor
 }
 
 // picture is RESULTS.svg: throughput and CPU where it is busiest.
-func (r *results) picture() string {
+func picture(r *results) string {
 	busy := r.busiest()
 	panels := []panel{
-		{"Decisions a second, as a ratio to the floor", func(name string) spread { return r.throughput(name, busy) }, "%.2f", true},
-		{"Redis CPU a decision, microseconds", func(name string) spread {
-			usec, _ := r.cpu(name, busy.keys, false)
-			return usec
-		}, "%.1f", false},
+		{"Decisions a second, as a ratio to the floor", "%.2f", func(name string) spread {
+			return r.floors(rate, name, busy)
+		}, true},
+		{"Redis CPU a decision, microseconds", "%.1f", func(name string) spread {
+			return r.of(commandCPU, name, cell{way: admitted, keys: busy.keys})
+		}, false},
 	}
 	width, height := nameWidth+len(panels)*(barWidth+gap), top+len(r.contestants)*rowHeight+16
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="neap beside its peers">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" `+
+		`aria-label="neap beside its peers">`+"\n", width, height)
 	b.WriteString(style)
 	fmt.Fprintf(&b, `<text class="title" x="0" y="16">%s</text>`+"\n",
 		svg.Escape(fmt.Sprintf("%s; floor: %s", busy.text(), floorName)))
-	b.WriteString(`<text x="0" y="33">bar and figure: the median; thin line: its quartiles; dashed line: the floor</text>` + "\n")
+	b.WriteString(`<text x="0" y="33">bar and figure: the median; thin line: its quartiles; dashed line: the floor</text>
+`)
 	for i, c := range r.contestants {
 		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWidth-8, rowAt(i)+14, svg.Escape(c.name))
 	}
@@ -77,7 +80,8 @@ func (r *results) drawPanel(b *strings.Builder, p panel, left int) {
 	fmt.Fprintf(b, `<text class="title" x="%d" y="%d">%s</text>`+"\n", left, top-16, svg.Escape(p.title))
 	if p.one {
 		at := across(1)
-		fmt.Fprintf(b, `<line class="line" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`+"\n", at, top-6, at, rowAt(len(r.contestants)))
+		fmt.Fprintf(b, `<line class="line" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`+"\n",
+			at, top-6, at, rowAt(len(r.contestants)))
 	}
 	for i, c := range r.contestants {
 		s, text := p.figure(c.name), "–"
@@ -88,7 +92,8 @@ func (r *results) drawPanel(b *strings.Builder, p panel, left int) {
 			fmt.Fprintf(b, `<path class="whisker" d="M%.1[1]f %[3]dv6m0 -3H%.1[2]fm0 -3v6"/>`+"\n",
 				across(s.low), across(s.high), rowAt(i)+rowHeight/2-3)
 		}
-		fmt.Fprintf(b, `<text class="figure" x="%d" y="%d" text-anchor="end">%s</text>`+"\n", left+barWidth+figureEnd, rowAt(i)+14, text)
+		fmt.Fprintf(b, `<text class="figure" x="%d" y="%d" text-anchor="end">%s</text>`+"\n",
+			left+barWidth+figureEnd, rowAt(i)+14, text)
 	}
 }
 

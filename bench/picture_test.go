@@ -22,8 +22,8 @@ func TestEachBarHasItsQuartiles(t *testing.T) {
 	t.Parallel()
 	r := flat()
 	// Quartiles 0.7 and 1.5 about 1: the longest whisker, and so the scale.
-	r.measured[r.busiest()]["throttled"] = []sample{{throughput: 0.5}, {throughput: 0.7}, {throughput: 1}, {throughput: 1.5}, {throughput: 9}}
-	all := svgtest.Elements(t, r.picture())
+	r.set(r.busiest(), "throttled", 0.5, 0.7, 1, 1.5, 9)
+	all := svgtest.Elements(t, picture(r))
 	bars, row := 0, -1
 	for _, e := range all {
 		if e.Name == "rect" {
@@ -52,12 +52,12 @@ func TestNoLineCrossesAFigure(t *testing.T) {
 	t.Parallel()
 	for _, fastest := range []float64{0.2, 1, 1.1, 8, 1234} {
 		r := flat()
-		for _, c := range r.contestants {
-			r.measured[r.busiest()][c.name] = []sample{{throughput: fastest / 2}}
+		for _, c := range r.contestants[1:] {
+			r.set(r.busiest(), c.name, fastest/2)
 		}
-		r.measured[r.busiest()]["throttled"] = []sample{{throughput: fastest}}
-		delete(r.measured[r.busiest()], "httprate")
-		all := svgtest.Elements(t, r.picture())
+		r.set(r.busiest(), "throttled", fastest)
+		r.set(r.busiest(), "httprate")
+		all := svgtest.Elements(t, picture(r))
 		lines, figures := ofClass(all, "line"), ofClass(all, "figure")
 		if len(lines) != 1 || len(figures) != 2*len(r.contestants) {
 			t.Fatalf("%d lines and %d figures", len(lines), len(figures))

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,37 +12,64 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// flat are results of which every figure of every contestant is the same.
+// flat are results in which every figure of every limiter is the same, but that the
+// floor is quicker.
 func flat() *results {
 	r := &results{
-		plan:        plan{rounds: 4, slice: time.Millisecond, tries: 3, keys: []int{1, 1000}, goroutines: []int{1, 256}},
-		contestants: contestants(),
-		facts:       map[string]facts{},
-		measured:    map[cell]samples{},
+		plan:        plan{rounds: 5, slice: time.Millisecond, tries: 3, keys: []int{1, 1000}, goroutines: []int{1, 256}},
+		contestants: slices.Concat(floors(), neaps(), peers(), tutorials()),
+		facts:       map[string]facts{}, measured: map[cell]map[string][]figures{},
 	}
-	one := sample{throughput: 0.8, perSecond: 1000, cpu: 2, cpuFloors: 2}
 	for _, keys := range r.plan.keys {
-		for _, denied := range []bool{false, true} {
-			for _, at := range r.cells(keys, denied) {
-				r.measured[at] = samples{}
-				for _, c := range r.contestants {
-					if (!c.crowd || at.goroutines >= manyCallers) && (!denied || !c.refills) {
-						r.measured[at][c.name] = []sample{one, one, one, one}
-					}
+		for _, at := range r.plan.cells(keys, admitted, denied) {
+			for _, c := range r.contestants {
+				if at.goroutines >= c.minGoroutines && (at.way == admitted || !c.refills) {
+					r.set(at, c.name, 0.8, 0.8, 0.8, 0.8, 0.8)
 				}
 			}
+			r.set(at, floorName, 1, 1, 1, 1, 1)
 		}
 	}
 	for _, c := range r.contestants {
-		if c.kind != floor && c.twin == "" {
-			r.facts[c.name] = facts{most: 1000, keys: 1, bytes: 100}
+		if c.kind != floor && c.variantOf == "" {
+			r.facts[c.name] = facts{keys: 1, bytes: 100, limiter: limiterFacts{most: 1000}}
 		}
 	}
 	return r
 }
 
-func line(text, begins string) string {
-	for one := range strings.Lines(text) {
+// set has a contestant call so often in each round, in floors.
+func (r *results) set(at cell, name string, floors ...float64) {
+	if r.measured[at] != nil {
+		delete(r.measured[at], name)
+	}
+	for _, n := range floors {
+		r.add(at, map[string]figures{name: {rate: 1000 * n, commandCPU: 2}})
+	}
+}
+
+// text is the page of a report.
+func text(t *testing.T, describe func(*results) report, r *results) string {
+	t.Helper()
+	page := describe(r).files("page", r)["page"]
+	if strings.Contains(page, "NaN") || strings.Contains(page, "%!") {
+		t.Errorf("a figure is no number:\n%s", page)
+	}
+	return page
+}
+
+// has says which lines of a page, told by how they begin, lack what they must have.
+func has(t *testing.T, page string, lines map[string]string) {
+	t.Helper()
+	for begins, want := range lines {
+		if got := line(page, begins); !strings.Contains(got, want) {
+			t.Errorf("%q has no %q", got, want)
+		}
+	}
+}
+
+func line(page, begins string) string {
+	for one := range strings.Lines(page) {
 		if strings.HasPrefix(one, begins) {
 			return one
 		}
@@ -51,37 +80,28 @@ func line(text, begins string) string {
 func TestTheReportSaysWhoWins(t *testing.T) {
 	t.Parallel()
 	r := flat()
-	if text := r.report(); strings.Contains(text, "ahead of neap") || !strings.Contains(line(text, "- **ulule/limiter**"), "ahead in 0, behind in 0") {
-		t.Errorf("of equals one is ahead:\n%s", text)
+	page := text(t, limitsReport, r)
+	has(t, page, map[string]string{"- **ulule/limiter**": "ahead in 0, behind in 0"})
+	if strings.Contains(page, "ahead of neap") {
+		t.Errorf("of equals one is ahead:\n%s", page)
 	}
-	// Even figures stay even though ulule's median is higher: its rounds vary.
-	r.measured[cell{1, false, 1}]["ulule/limiter"] = []sample{{throughput: 0.1}, {throughput: 0.7}, {throughput: 0.9}, {throughput: 3}}
-	at := cell{1000, false, 256}
-	r.measured[at]["ulule/limiter"] = []sample{{throughput: 0.9}, {throughput: 0.95}, {throughput: 0.95}, {throughput: 0.9}}
-	r.measured[at]["httprate"] = []sample{{throughput: 0.1}, {throughput: 0.1}}
+	// The first is even although its median is higher: its rounds vary.
+	r.set(cell{admitted, 1, 1}, "ulule/limiter", 0.1, 0.7, 0.9, 3)
+	r.set(cell{admitted, 1000, 256}, "ulule/limiter", 0.9, 0.95, 0.95, 0.9)
+	r.set(cell{admitted, 1000, 256}, "httprate", 0.1, 0.1)
 	r.facts["throttled"] = facts{bytes: 72, keys: 1}
-	text := r.report()
-	for _, want := range []string{
-		"| decisions a second | 1 | 1 | 50 | 0 | 0 | 32 |", // 6 libraries with 8 each and one with 4; 4 tutorials
-		"| memory of a subject | 0 | 1 | 5 | 0 | 0 | 4 |",
-		"| ulule/limiter | decisions a second, 1,000 keys, 256 goroutines, admitted | 0.93 | 0.8 | floors |",
-		"| throttled | memory of a subject | 72 | 100 | bytes |",
-	} {
-		if line(text, want) == "" {
-			t.Errorf("not in the report: %s", want)
-		}
-	}
-	if want := "has 15 figures: 8 of decisions a second, 4 of Redis CPU a decision, 2 of allocations a decision, 1 of memory"; !strings.Contains(text, want) {
-		t.Errorf("not in the report: %s", want)
-	}
-	if rows := strings.Count(text, "| ulule/limiter | decisions"); rows != 1 {
+	page = text(t, limitsReport, r)
+	has(t, page, map[string]string{
+		// 6 libraries with 8 each and one with 4; 4 tutorials.
+		"| decisions a second |":  "| 8 | 1 | 1 | 50 | 0 | 0 | 32 |",
+		"| memory of a subject |": "| 1 | 0 | 1 | 5 | 0 | 0 | 4 |",
+		"| ulule/limiter | decisions a second, 1,000 keys, 256 goroutines, admitted |": "| 0.925 | 0.8 | floors |",
+		"| throttled | memory of a subject |":                                          "| 72 | 100 | bytes |",
+		"overlap; all else is even.":                                                   "has 15 figures",
+		"- **httprate** beside neap sliding window":                                    "behind in 1",
+	})
+	if rows := strings.Count(page, "| ulule/limiter | decisions"); rows != 1 {
 		t.Errorf("ulule/limiter is said to be ahead in %d", rows)
-	}
-	if got := line(text, "- **httprate**"); !strings.Contains(got, "beside neap sliding window") || !strings.Contains(got, "behind in 1") {
-		t.Errorf("httprate: %s", got)
-	}
-	if strings.Contains(text, "NaN") {
-		t.Error("a figure is no number")
 	}
 }
 
@@ -89,58 +109,69 @@ func TestTheReportSaysWhatIsNotHeld(t *testing.T) {
 	t.Parallel()
 	r := flat()
 	r.facts[bucketName] = facts{bytes: 129, keys: 1}
-	r.measured[cell{1, false, 256}]["throttled"] = []sample{{errors: 0.5}}
-	r.measured[cell{1, true, 1}][floorName][2].perSecond = 4000
-	text := r.report()
-	for begins, want := range map[string]string{
-		"- " + bucketName + ":":  "**not held**",
-		"- neap fixed window:":   ": held",
-		"- " + pipedName + " in": "**not held**",
-		"Within the rounds":      "a factor of up to 4.0,",
-		"- throttled, one hot":   "50.0 % of the calls failed",
+	r.measured[cell{admitted, 1, 256}]["throttled"] = []figures{{failedShare: 0.5}}
+	r.measured[cell{denied, 1, 1}][floorName][2][rate] = 4000
+	has(t, text(t, limitsReport, r), map[string]string{
+		"- " + bucketName + ":":   "129 bytes a key, to be at most 128: **not held**",
+		"- neap fixed window:":    ": held",
+		"- " + pipedName + ", 1,": "0.80 (0.80–0.80) floors, to be at least 1.70: **not held**",
+		"Within the rounds":       "a factor of up to 4.0,",
+		"- throttled, one hot":    "50.0 % of the calls failed",
+	})
+}
+
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	for want, one := range map[string]target{
+		"- a: 2, to be 2: held":                    {"a", exactly(2), "%.0f", "", exact, 2},
+		"- a: 3, to be 2: **not held**":            {"a", exactly(3), "%.0f", "", exact, 2},
+		"- a: 2 ms, to be at most 2: held":         {"a", exactly(2), "%.0f", " ms", atMost, 2},
+		"- a: 3 ms, to be at most 2: **not held**": {"a", exactly(3), "%.0f", " ms", atMost, 2},
+		"- a: 2, to be at least 2: held":           {"a", exactly(2), "%.0f", "", atLeast, 2},
+		"- a: 1, to be at least 2: **not held**":   {"a", exactly(1), "%.0f", "", atLeast, 2},
+		"- a: 1.5 (1.0–2.0) times":                 {"a", spread{1.5, 1, 2, 3}, "%.1f", " times", noTarget, 2},
 	} {
-		if got := line(text, begins); !strings.Contains(got, want) {
-			t.Errorf("%q has no %q", got, want)
+		if got := one.line(); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
 
-func TestAllArePutDown(t *testing.T) {
+func TestEachLimiterIsInTheReport(t *testing.T) {
 	t.Parallel()
 	r := flat()
-	text, drawing := r.report(), r.picture()
+	page := text(t, limitsReport, r)
 	for _, c := range r.contestants {
-		if strings.Count(text, "| "+c.name+" |") < 2 {
+		if strings.Count(page, "| "+c.name+" |") < 2 {
 			t.Errorf("%s is not in every table", c.name)
 		}
-		if !strings.Contains(drawing, ">"+c.name+"<") {
+		if !strings.Contains(picture(r), ">"+c.name+"<") {
 			t.Errorf("%s is not in the picture", c.name)
 		}
 	}
 }
 
-// A whole run, of the shortest slices: every contestant answers as it must in
-// every cell, and nothing but the files is left.
+// A whole run, of the shortest slices: every contestant answers as it must in every
+// cell, and nothing but the files is left.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	redistest.Require(t)
 	dir := t.TempDir()
-	p := plan{rounds: 1, slice: time.Millisecond, tries: 1, keys: []int{1, 50}, goroutines: []int{1, manyCallers}}
-	if err := run(t.Context(), p, "", dir); err != nil {
+	p := plan{rounds: 1, slice: time.Millisecond, tries: 1, keys: []int{1, 50}}
+	if err := run(t.Context(), p, "", dir, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != len(parts)+1 { // one has a picture too
+	if err != nil || len(files) != len(benchmarks)+1 { // one has a picture too
 		t.Errorf("it wrote %v, %v", files, err)
 	}
 	for _, f := range files {
-		name := f.Name()
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || strings.Contains(string(text), "NaN") {
-			t.Errorf("%s: %v\n%s", name, err, text)
+		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil || strings.Contains(string(text), "NaN") || strings.Contains(string(text), "%!") {
+			t.Errorf("%s: %v\n%s", f.Name(), err, text)
 		}
 	}
-	if err := run(t.Context(), plan{}, "", dir); err == nil {
+	if err := run(t.Context(), plan{}, "", dir, io.Discard); err == nil {
 		t.Error("a run of no rounds")
 	}
 }

@@ -3,104 +3,116 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"runtime/debug"
+	"io"
+	"slices"
 	"time"
 )
 
-// results are a whole run's.
+// results are all that one report describes.
 type results struct {
 	plan        plan
-	contestants []contestant
-	when        time.Time
 	host        string
-	facts       map[string]facts
-	measured    map[cell]samples
+	when        time.Time
+	progress    io.Writer
+	contestants []contestant
+	facts       map[string]facts              // of each contestant
+	cells       []cell                        // as they were measured
+	measured    map[cell]map[string][]figures // of each contestant, one a round
 }
 
-// host tells what the figures hang on.
-func (s *server) host(ctx context.Context) (string, error) {
-	info, err := s.info(ctx, "server")
-	name, version := "Redis", info["redis_version"]
-	if valkey, ok := info["valkey_version"]; ok {
-		name, version = "Valkey", valkey
-	}
-	return fmt.Sprintf("%s/%s, %d cores for server and callers together, %s %s, %s",
-		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), name, version, runtime.Version()), err
+// facts are what a contestant sends and keeps, however fast it is.
+type facts struct {
+	sends       map[way]sent
+	keys, bytes float64 // of one subject or request; 0 where they end too soon to be seen
+	limiter     limiterFacts
+	promises    []string // of middleware: what came of each that was tried
 }
 
-// version is the one that this program was built with.
-func version(module string) string {
-	build, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
+func (s *server) results(ctx context.Context, b benchmark, p plan, progress io.Writer) (*results, error) {
+	p.slice *= time.Duration(b.slices)
+	p.goroutines = b.goroutines
+	host, err := s.host(ctx)
+	if err != nil {
+		return nil, err
 	}
-	for _, dep := range build.Deps {
-		if dep.Path == module {
-			return dep.Version
-		}
+	r := &results{
+		plan: p, host: host, when: time.Now(), progress: progress,
+		facts: map[string]facts{}, measured: map[cell]map[string][]figures{},
 	}
-	return ""
+	return r, b.measure(s, ctx, r)
 }
 
-// of gathers one figure of a contestant over cells and rounds.
-func (r *results) of(name string, figure func(sample) float64, cells ...cell) spread {
+func (r *results) tellf(format string, values ...any) {
+	fmt.Fprintf(r.progress, "%4.0f s  %s\n", time.Since(r.when).Seconds(), fmt.Sprintf(format, values...))
+}
+
+// add is one more round of a cell.
+func (r *results) add(at cell, round map[string]figures) {
+	if r.measured[at] == nil {
+		r.measured[at] = map[string][]figures{}
+		r.cells = append(r.cells, at)
+	}
+	for name, f := range round {
+		r.measured[at][name] = append(r.measured[at][name], f)
+	}
+}
+
+// of is the spread of one figure over the rounds of a cell.
+func (r *results) of(m metric, name string, at cell) spread {
+	return r.beside(m, name, name, at, func(own, _ float64) float64 { return own })
+}
+
+// ratio is of a contestant's figure to that of another in the same round.
+func (r *results) ratio(m metric, name, base string, at cell) spread {
+	return r.beside(m, name, base, at, func(own, other float64) float64 { return own / other })
+}
+
+func (r *results) beside(m metric, name, base string, at cell, compare func(own, other float64) float64) spread {
 	var values []float64
-	for _, c := range cells {
-		for _, s := range r.measured[c][name] {
-			values = append(values, figure(s))
+	for _, c := range r.cells {
+		if c.way != at.way || c.keys != at.keys || at.goroutines > 0 && c.goroutines != at.goroutines {
+			continue
+		}
+		for i, f := range r.measured[c][name] {
+			values = append(values, compare(f[m], r.measured[c][base][i][m]))
 		}
 	}
-	return spreadOf(values)
+	return spreadOf(values, func(v float64) float64 { return v })
 }
 
-func (r *results) throughput(name string, c cell) spread {
-	return r.of(name, func(s sample) float64 { return s.throughput }, c)
+// spread is what the rounds came to.
+type spread struct {
+	median, low, high float64 // low and high are the quartiles
+	rounds            int
 }
 
-// unrest is by how much the floor moved between the rounds of a cell, at worst.
-func (r *results) unrest() float64 {
-	worst := 1.0
-	for _, all := range r.measured {
-		slow, fast := all[floorName][0].perSecond, all[floorName][0].perSecond
-		for _, s := range all[floorName] {
-			slow, fast = min(slow, s.perSecond), max(fast, s.perSecond)
-		}
-		worst = max(worst, fast/slow)
+func spreadOf[T any](all []T, figure func(T) float64) spread {
+	if len(all) == 0 {
+		return spread{}
 	}
-	return worst
-}
-
-// cpu is in microseconds and in floors.
-func (r *results) cpu(name string, keys int, denied bool) (usec, floors spread) {
-	cells := r.cells(keys, denied)
-	return r.of(name, func(s sample) float64 { return s.cpu }, cells...),
-		r.of(name, func(s sample) float64 { return s.cpuFloors }, cells...)
-}
-
-// allocs are counted where a single goroutine calls.
-func (r *results) allocs(name string, denied bool) spread {
-	return r.of(name, func(s sample) float64 { return s.allocs }, cell{1, denied, 1})
-}
-
-// cells are those of one number of keys, by the number of goroutines.
-func (r *results) cells(keys int, denied bool) []cell {
-	cells := make([]cell, len(r.plan.goroutines))
-	for i, n := range r.plan.goroutines {
-		cells[i] = cell{keys, denied, n}
+	sorted := make([]float64, len(all))
+	for i, one := range all {
+		sorted[i] = figure(one)
 	}
-	return cells
+	slices.Sort(sorted)
+	return spread{quantile(sorted, 0.5), quantile(sorted, 0.25), quantile(sorted, 0.75), len(sorted)}
 }
 
-// busiest is the cell of the most keys and goroutines, where all is admitted.
-func (r *results) busiest() cell {
-	return cell{r.plan.keys[len(r.plan.keys)-1], false, r.plan.goroutines[len(r.plan.goroutines)-1]}
-}
+// exactly is a figure that does not vary.
+func exactly(n float64) spread { return spread{n, n, n, 1} }
 
-func (c cell) text() string {
-	callers := fmt.Sprintf("%d goroutines", c.goroutines)
-	if c.goroutines == 1 {
-		callers = "1 goroutine"
+// quantile lies between the two nearest of the sorted values.
+func quantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	below := int(at)
+	if below == len(sorted)-1 {
+		return sorted[below]
 	}
-	return fmt.Sprintf("%s, %s, %s", keysText(c.keys), callers, c.answer())
+	return sorted[below] + (at-float64(below))*(sorted[below+1]-sorted[below])
+}
+
+// above says whether two spreads do not overlap, with s the larger: noise decides
+// nothing.
+func (s spread) above(other spread) bool {
+	return s.rounds > 0 && other.rounds > 0 && s.median > other.median && s.low > other.high
 }

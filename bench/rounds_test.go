@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"math"
+	"io"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
-
-func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 func TestSpread(t *testing.T) {
 	t.Parallel()
@@ -24,13 +21,13 @@ func TestSpread(t *testing.T) {
 		{[]float64{4, 1, 3, 2}, spread{2.5, 1.75, 3.25, 4}},
 		{[]float64{50, 10, 40, 20, 30}, spread{30, 20, 40, 5}},
 	} {
-		if got := spreadOf(c.values); got != c.want {
+		if got := spreadOf(c.values, func(v float64) float64 { return v }); got != c.want {
 			t.Errorf("%v is %v, want %v", c.values, got, c.want)
 		}
 	}
 }
 
-func TestNobodyWinsByNoise(t *testing.T) {
+func TestNoiseDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		a, b spread
@@ -48,60 +45,56 @@ func TestNobodyWinsByNoise(t *testing.T) {
 	}
 }
 
-func TestFiguresAreRatiosToTheFloor(t *testing.T) {
+// A figure is compared with that of the same round, over the cells of all numbers of
+// goroutines or of one.
+func TestFiguresAreBesideThoseOfTheirRound(t *testing.T) {
 	t.Parallel()
-	under := floorOf([]slice{
-		{decisions: 1000, elapsed: time.Second, cpu: 2000, mallocs: 10_000},
-		{decisions: 10, elapsed: time.Second, cpu: 90, mallocs: 90}, // a stall
-		{decisions: 1000, elapsed: time.Second, cpu: 2000, mallocs: 10_000},
-	})
-	got := beside(figuresOf(slice{decisions: 300, failed: 100, elapsed: 500 * time.Millisecond, cpu: 1200, mallocs: 3600}), under)
-	want := sample{throughput: 0.6, perSecond: 600, cpu: 4, cpuFloors: 2, allocs: 2, errors: 0.25}
-	if !near(got.throughput, want.throughput) || !near(got.cpuFloors, want.cpuFloors) || got.perSecond != want.perSecond ||
-		got.cpu != want.cpu || got.allocs != want.allocs || got.errors != want.errors {
-		t.Errorf("%+v, want %+v", got, want)
+	r := &results{measured: map[cell]map[string][]figures{}}
+	for i, n := range []int{1, 1, 16} {
+		at := cell{way: admitted, goroutines: n}
+		r.add(at, map[string]figures{"floor": {rate: 100 * float64(i+1)}, "a": {rate: 50}})
+	}
+	r.add(cell{way: denied, goroutines: 1}, map[string]figures{"floor": {rate: 1}, "a": {rate: 1}})
+	one, all := cell{way: admitted, goroutines: 1}, cell{way: admitted}
+	if got, want := r.ratio(rate, "a", "floor", one), (spread{0.375, 0.3125, 0.4375, 2}); got != want {
+		t.Errorf("the ratio is %v, want %v", got, want)
+	}
+	if got := r.of(rate, "floor", all); got.median != 200 || got.rounds != 3 {
+		t.Errorf("the floor of all goroutines is %v", got)
 	}
 }
 
-// fakes are contestants that write down when their slice begins.
-func fakes(diary *[]string, kinds ...kind) []*entry {
-	var mu sync.Mutex
-	var all []*entry
-	for i, k := range kinds {
-		name := string(rune('a' + i))
-		e := &entry{contestant: contestant{name: name, kind: k}, limiter: &limiter{}}
-		e.take = func(context.Context, string) (bool, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if n := len(*diary); n == 0 || (*diary)[n-1] != name {
-				*diary = append(*diary, name)
+func TestARoundMeasuresEachOnceAndTheFloorInBetween(t *testing.T) {
+	t.Parallel()
+	var group []contestant
+	var started []slicer
+	var order string
+	for name := range strings.SplitSeq("abcdefgh", "") {
+		group = append(group, contestant{name: name})
+		started = append(started, func(context.Context, cell, time.Duration) (figures, error) {
+			order += name
+			if name == "a" && strings.Count(order, "a") == 2 {
+				return figures{rate: 1}, nil // another process took the time
 			}
-			return true, nil
-		}
-		all = append(all, e)
+			return figures{rate: 1000}, nil
+		})
 	}
-	return all
-}
-
-func TestARoundAsksEveryoneOnceAndTheFloorInBetween(t *testing.T) {
-	t.Parallel()
-	s := testServer(t)
+	group[7].minGoroutines = 3
 	orders := map[string]bool{}
 	for range 5 {
-		var diary []string
-		entries := fakes(&diary, floor, peer, peer, peer, peer, peer, peer)
-		samples, err := s.round(t.Context(), entries, []string{"k"}, cell{1, false, 2}, time.Millisecond)
+		order = ""
+		one, err := round(t.Context(), group, started, cell{goroutines: 2}, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		order := strings.Join(diary, "")
 		orders[order] = true
-		slices.Sort(diary)
-		if got := strings.Join(diary, ""); got != "aaabcdefg" || order[0] != 'a' || order[5] != 'a' || order[8] != 'a' {
+		sorted := strings.Split(order, "")
+		slices.Sort(sorted)
+		if got := strings.Join(sorted, ""); got != "aaabcdefg" || order[0] != 'a' || order[5] != 'a' || order[8] != 'a' {
 			t.Errorf("the order was %s", order)
 		}
-		if len(samples) != len(entries) || !near(samples["a"].throughput, 1) {
-			t.Errorf("samples %v", samples)
+		if len(one) != 7 || one["a"][rate] != 1000 {
+			t.Errorf("the round is %v", one)
 		}
 	}
 	if len(orders) == 1 {
@@ -109,25 +102,71 @@ func TestARoundAsksEveryoneOnceAndTheFloorInBetween(t *testing.T) {
 	}
 }
 
-func TestWrongAnswersEndTheRun(t *testing.T) {
+func TestASliceCountsWhatFails(t *testing.T) {
 	t.Parallel()
 	s := testServer(t)
-	var diary []string
-	entries := fakes(&diary, floor, peer)
-	at := cell{1, true, 2}
-	if _, err := s.round(t.Context(), entries, []string{"k"}, at, time.Millisecond); err == nil || !strings.Contains(err.Error(), "b gave") {
-		t.Errorf("a contestant that admits where it must deny: %v", err)
-	}
 	down := errors.New("down")
-	entries[1].take = func(context.Context, string) (bool, error) { return false, down }
-	if _, err := s.round(t.Context(), entries, []string{"k"}, at, time.Millisecond); !errors.Is(err, down) {
-		t.Errorf("a contestant that answers nothing: %v", err)
+	var calls [2]int
+	l := load{goroutines: 2, length: 5 * time.Millisecond, mayFail: true, share: map[string]float64{"ping": 0.5}}
+	l.call = func(ctx context.Context, i int) error {
+		calls[i]++
+		if i == 1 {
+			time.Sleep(time.Millisecond)
+			return down
+		}
+		return s.admin.Ping(ctx).Err()
 	}
-	if err := useEach(t.Context(), entries[1].limiter, []string{"k"}); !errors.Is(err, down) {
-		t.Errorf("a contestant that cannot use its keys: %v", err)
+	f, err := s.slice(t.Context(), l)
+	if err != nil || f[failed] != float64(calls[1]) || f[rate]*f[seconds] < float64(calls[0])-1 || f[commandCPU] <= 0 {
+		t.Errorf("of %v calls %v, %v", calls, f, err)
 	}
-	entries[1].take = func(context.Context, string) (bool, error) { return false, nil }
-	if err := useEach(t.Context(), entries[1].limiter, []string{"k"}); err == nil {
-		t.Error("a contestant that denies first requests may take part")
+	l.mayFail = false
+	if _, err := s.slice(t.Context(), l); !errors.Is(err, down) {
+		t.Errorf("a call that must not fail: %v", err)
+	}
+	l.mayFail, l.call = true, func(context.Context, int) error { return down }
+	if _, err := s.slice(t.Context(), l); !errors.Is(err, down) {
+		t.Errorf("no call succeeds: %v", err)
+	}
+}
+
+// resultsOf measures with the shortest slices.
+func resultsOf(t *testing.T, b benchmark) (*results, error) {
+	t.Helper()
+	b.slices = 1
+	return testServer(t).results(t.Context(), b, plan{rounds: 1, slice: time.Millisecond, tries: 1}, io.Discard)
+}
+
+func TestWrongAnswersEndTheRun(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	for _, c := range []struct {
+		answer way
+		allow  bool
+		err    error
+		want   error
+	}{
+		{admitted, true, nil, nil}, {admitted, false, nil, errWrong}, {denied, true, nil, errWrong}, {admitted, false, down, down},
+	} {
+		stub := contestant{name: "stub", limiter: func(context.Context, *env, workload) (take, error) {
+			return func(context.Context, string) (bool, error) { return c.allow, c.err }, nil
+		}}
+		measure := func(s *server, ctx context.Context, r *results) error {
+			r.contestants = []contestant{floors()[0], stub}
+			return s.limitsOf(ctx, r, 1, c.answer)
+		}
+		_, err := resultsOf(t, benchmark{goroutines: []int{2}, measure: measure})
+		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), "stub") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestTwoHoldersEndTheRun(t *testing.T) {
+	t.Parallel()
+	stub := func(context.Context, string) (func() error, error) { return func() error { return nil }, nil }
+	_, err := testServer(t).lockSlice(t.Context(), []acquire{stub}, handOver, 10*time.Millisecond)
+	if !errors.Is(err, errWrong) {
+		t.Errorf("all have the lock at once: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -29,35 +30,55 @@ func startServer() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server{addr: addr, admin: redis.NewClient(&redis.Options{Addr: addr}), end: end}, nil
+	return &server{addr, redis.NewClient(&redis.Options{Addr: addr}), end}, nil
 }
 
 func (s *server) stop() error {
 	return errors.Join(s.admin.Close(), s.end())
 }
 
-// counts is what a server has counted since it started.
+// host tells what the figures depend on.
+func (s *server) host(ctx context.Context) (string, error) {
+	info, err := s.info(ctx, "server")
+	name, version := "Redis", info["redis_version"]
+	if valkey, ok := info["valkey_version"]; ok {
+		name, version = "Valkey", valkey
+	}
+	return fmt.Sprintf("%s/%s, %d cores for server and callers together, %s %s, %s",
+		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), name, version, runtime.Version()), err
+}
+
+// counts are what a server has counted since it started.
 type counts struct {
-	usec  map[string]float64 // by command, those of scripts and transactions too
-	reads int64              // from sockets
+	cpu      float64            // of the process, in microseconds
+	commands map[string]float64 // microseconds in each, calls of scripts and transactions too
+	reads    int64              // from sockets
 }
 
 func (s *server) counts(ctx context.Context) (counts, error) {
-	info, err := s.info(ctx, "commandstats", "stats")
-	c := counts{usec: map[string]float64{}}
+	info, err := s.info(ctx, "commandstats", "stats", "cpu")
+	if err != nil {
+		return counts{}, err
+	}
+	var faults []error
+	number := func(text string) float64 {
+		n, err := strconv.ParseFloat(text, 64)
+		faults = append(faults, err)
+		return n
+	}
+	c := counts{
+		cpu:      (number(info["used_cpu_user"]) + number(info["used_cpu_sys"])) * 1e6,
+		reads:    int64(number(info["total_reads_processed"])),
+		commands: map[string]float64{},
+	}
 	for name, value := range info {
 		if name, ok := strings.CutPrefix(name, "cmdstat_"); ok {
 			_, rest, _ := strings.Cut(value, "usec=")
 			usec, _, _ := strings.Cut(rest, ",")
-			if c.usec[name], err = strconv.ParseFloat(usec, 64); err != nil {
-				return c, fmt.Errorf("commandstats of %s, %q: %w", name, value, err)
-			}
+			c.commands[name] = number(usec)
 		}
 	}
-	if err == nil {
-		c.reads, err = strconv.ParseInt(info["total_reads_processed"], 10, 64)
-	}
-	return c, err
+	return c, errors.Join(faults...)
 }
 
 // info is the fields of some sections of INFO.
@@ -77,28 +98,21 @@ func (s *server) info(ctx context.Context, sections ...string) (map[string]strin
 	return fields, nil
 }
 
-// sent is what one database was sent: commands as clients send them, and
-// those that scripts and transactions made of them.
+// probes is how many calls tell what a contestant sends.
+const probes = 100
+
+// sent is what a contestant sends for one call.
 type sent struct {
-	outer  []string
-	nested map[string]int
+	commands []string // of the last call
+	count    float64  // of commands, the mean of all calls
+	trips    float64  // how often the server reads from a socket
+	// share is how many of all runs of a command came from clients. The time of the
+	// others is in the time of their script or transaction already.
+	share map[string]float64
 }
 
-// share is how many of a command's calls came from clients. The others' time
-// is in their script's or transaction's already.
-func (s sent) share() map[string]float64 {
-	share := map[string]float64{}
-	for _, name := range s.outer {
-		share[name]++
-	}
-	for name, n := range share {
-		share[name] = n / (n + float64(s.nested[name]))
-	}
-	return share
-}
-
-// watch listens with MONITOR while f runs.
-func (s *server) watch(ctx context.Context, db int, f func() error) (sent, error) {
+// probe makes calls one after the other, and listens with MONITOR.
+func (s *server) probe(ctx context.Context, db int, call func(i int) error) (sent, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
 	if err != nil {
 		return sent{}, err
@@ -111,41 +125,64 @@ func (s *server) watch(ctx context.Context, db int, f func() error) (sent, error
 	if _, err := lines.ReadString('\n'); err != nil {
 		return sent{}, err
 	}
-	if err := f(); err != nil {
-		return sent{}, err
-	}
+	trips, err := s.trips(ctx, call)
 	const over = "neap-bench-over"
-	if err := s.admin.Echo(ctx, over).Err(); err != nil {
+	if err := errors.Join(err, s.admin.Echo(ctx, over).Err()); err != nil {
 		return sent{}, err
 	}
-	heard := sent{nested: map[string]int{}}
+	var outer []string // what clients send
+	all, fromClients := map[string]float64{}, map[string]float64{}
 	for inside := false; ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return sent{}, err
 		}
 		if strings.Contains(line, over) {
-			return heard, nil
+			break
 		}
 		from, name, ok := monitored(line, db)
-		switch {
-		case !ok:
-		case from == "lua" || inside && name != "exec":
-			heard.nested[name]++
-		case name == "multi":
-			heard.outer, inside = append(heard.outer, name), true
-		default:
-			heard.outer, inside = append(heard.outer, name), false
+		if !ok {
+			continue
+		}
+		all[name]++
+		if from != "lua" && (!inside || name == "exec") {
+			outer, inside = append(outer, name), name == "multi"
+			fromClients[name]++
 		}
 	}
+	for name, n := range fromClients {
+		fromClients[name] = n / all[name]
+	}
+	return sent{outer[len(outer)-len(outer)/probes:], float64(len(outer)) / probes, trips, fromClients}, nil
+}
+
+// trips makes the calls, and counts how often the server reads from a socket for each.
+// The end of a connection is a read too, so the first count waits for those that were
+// closed before. The next two tell how many reads a count is itself.
+func (s *server) trips(ctx context.Context, call func(i int) error) (float64, error) {
+	var reads [4]int64
+	for i := range reads {
+		for n := 0; i == 3 && n < probes; n++ {
+			if err := call(n); err != nil {
+				return 0, err
+			}
+		}
+		now, err := s.counts(ctx)
+		if err != nil {
+			return 0, err
+		}
+		reads[i] = now.reads
+	}
+	own := reads[2] - reads[1]
+	return float64(reads[3]-reads[2]-own) / probes, nil
 }
 
 // monitored reads a line such as
 //
 //	+1700000000.000000 [3 127.0.0.1:4711] "GET" "key"
 //
-// of one database; the sender of what a script calls is lua. What a
-// connection says of itself is no part of a decision.
+// of one database; the sender of what a script calls is lua. What a connection says of
+// itself, and what the bench asks the server, is no part of a call.
 func monitored(line string, db int) (from, name string, ok bool) {
 	_, line, _ = strings.Cut(line, " [")
 	sender, command, _ := strings.Cut(line, "] ")
@@ -155,7 +192,7 @@ func monitored(line string, db int) (from, name string, ok bool) {
 		return "", "", false
 	}
 	switch name = strings.ToLower(words[1]); name {
-	case "hello", "client", "select", "ping", "auth", "command":
+	case "hello", "client", "select", "ping", "auth", "command", "info":
 		return "", "", false
 	}
 	return from, name, true

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -15,105 +14,93 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-const behindHTTP kin = "flash sales behind net/http"
-
 const (
+	behindHTTP    = "Flash sales behind net/http"
 	saleByDECR    = "DECR, and the handler"
 	saleByLua     = "a script that calls DECR, and the handler"
 	saleAtOnce    = "neap, sold at once, and the handler"
 	saleConfirmed = "neap, reserved and confirmed, and the handler"
 	saleAlone     = "the handler alone"
-	saleTo        = "X-Buyer"
+	buyerHeader   = "X-Buyer"
 	salePath      = "/flash/"
 	saleItem      = "phone"
-	saleGone      = "gone" // of which there is none left
+	soldOut       = "tablet"
 	saleUnits     = 10_000_000
 )
 
-// sellings have the same handler behind the same server; each request is a
-// buyer's who has nothing yet.
-func sellings() []guarding {
-	all := []guarding{
-		{name: saleByDECR, what: "a count in Redis, and no record of who has bought", kind: floor, open: openSale(byDECR)},
-		{name: saleByLua, what: "the same count, by EVALSHA: the least that any script costs", kind: floor, open: openSale(byLua)},
-		{
-			name: saleAtOnce, what: "gate.Reserve with Confirm: one trip, and another where the handler fails", kind: ours,
-			open: openSale(byStock(true)),
-		},
-		{name: saleConfirmed, what: "gate.Reserve: a lease, and a confirmation when the handler has answered", kind: ours, open: openSale(byStock(false))},
-		{name: saleAlone, what: "what of it is net/http, the handler and the client", kind: floor, open: openSale(byNobody)},
+// sales have the same handler behind the same server. Each request is from a buyer
+// without a unit.
+func sales() []contestant {
+	return []contestant{
+		{name: saleByDECR, kind: floor, group: behindHTTP, guard: openSale(byDECR),
+			what: "a count in Redis, and no record of the buyers"},
+		{name: saleByLua, kind: floor, group: behindHTTP, guard: openSale(byLua),
+			what: "the same count, by EVALSHA: the least that any script costs"},
+		{name: saleAtOnce, kind: ours, group: behindHTTP, guard: openSale(byStock(true)),
+			what: "gate.Reserve with Confirm: one trip, and another where the handler fails"},
+		{name: saleConfirmed, kind: ours, group: behindHTTP, guard: openSale(byStock(false)),
+			what: "gate.Reserve: a lease, and a confirmation when the handler has answered"},
+		{name: saleAlone, kind: floor, group: behindHTTP, guard: openSale(withoutStock),
+			what: "what of it is net/http, the handler and the client"},
 	}
-	for i := range all {
-		all[i].kin = behindHTTP
-	}
-	return all
 }
 
-// seller is what stands before the handler of a sale, and what puts the units
-// there: fill is called on an empty database.
-type seller func(ctx context.Context, rdb *redis.Client) (sells func(http.Handler) http.Handler, fill func(context.Context) error, err error)
+// seller is what stands before the handler of a sale, and what puts the units into an
+// empty database.
+type seller struct {
+	sells func(http.Handler) http.Handler
+	fill  func(context.Context) error // nil where everything is sold
+}
 
-func openSale(by seller) func(context.Context, env) (*guarded, error) {
-	return func(ctx context.Context, e env) (*guarded, error) {
-		rdb := e.client()
-		sells, fill, err := by(ctx, rdb)
+func openSale(open func(context.Context, redis.UniversalClient) (seller, error)) guardOpener {
+	return func(ctx context.Context, e *env) (*guard, error) {
+		s, err := open(ctx, e.rdb)
 		if err != nil {
-			return nil, errors.Join(err, rdb.Close())
+			return nil, err
 		}
 		var sold atomic.Int64
 		mux := http.NewServeMux()
-		mux.Handle("POST "+salePath+"{item}", sells(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mux.Handle("POST "+salePath+"{item}", s.sells(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			sold.Add(1)
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, `{"sold":true}`)
 		})))
-		served, err := serve(ctx, mux, saleCrowds[len(saleCrowds)-1])
-		if err != nil {
-			return nil, errors.Join(err, rdb.Close())
+		client, err := e.serveHTTP(ctx, mux, 256)
+		buy := func(item string, status int) func(context.Context, string) error {
+			return func(_ context.Context, buyer string) error {
+				return client.post(salePath+item, nil, must(status), buyerHeader, buyer)
+			}
 		}
-		refused, free := http.StatusConflict, fill == nil
-		if free {
+		unlocked, refused := s.fill == nil, http.StatusConflict
+		if unlocked {
 			refused = http.StatusCreated
 		}
-		return &guarded{
-			first: func(_ context.Context, buyer string) error {
-				return served.send(http.StatusCreated, salePath+saleItem, nil, saleTo, buyer)
-			},
-			replay: func(_ context.Context, buyer string) error {
-				return served.send(refused, salePath+saleGone, nil, saleTo, buyer)
-			},
-			runs: sold.Load, free: free, fill: fill,
-			close: func() error { return errors.Join(served.close(), rdb.Close()) },
-		}, nil
+		return &guard{
+			first: buy(saleItem, http.StatusCreated), replay: buy(soldOut, refused),
+			runs: sold.Load, unlocked: unlocked, fill: s.fill,
+		}, err
 	}
 }
 
-func byNobody(context.Context, *redis.Client) (func(http.Handler) http.Handler, func(context.Context) error, error) {
-	return func(h http.Handler) http.Handler { return h }, nil, nil
+func withoutStock(context.Context, redis.UniversalClient) (seller, error) {
+	return seller{sells: func(h http.Handler) http.Handler { return h }}, nil
 }
 
-func byDECR(_ context.Context, rdb *redis.Client) (func(http.Handler) http.Handler, func(context.Context) error, error) {
-	return counted(func(ctx context.Context, key string) (int64, error) { return rdb.Decr(ctx, key).Result() }), unitsOf(rdb), nil
+func byDECR(_ context.Context, rdb redis.UniversalClient) (seller, error) {
+	return byCount(rdb, func(ctx context.Context, key string) (int64, error) { return rdb.Decr(ctx, key).Result() }), nil
 }
 
-func byLua(ctx context.Context, rdb *redis.Client) (func(http.Handler) http.Handler, func(context.Context) error, error) {
+func byLua(ctx context.Context, rdb redis.UniversalClient) (seller, error) {
 	sha, err := rdb.ScriptLoad(ctx, "return redis.call('DECR', KEYS[1])").Result()
-	return counted(func(ctx context.Context, key string) (int64, error) {
+	return byCount(rdb, func(ctx context.Context, key string) (int64, error) {
 		return rdb.EvalSha(ctx, sha, []string{key}).Int64()
-	}), unitsOf(rdb), err
+	}), err
 }
 
-// unitsOf puts the units where DECR finds them.
-func unitsOf(rdb *redis.Client) func(context.Context) error {
-	return func(ctx context.Context) error {
-		return rdb.MSet(ctx, "left:"+saleItem, saleUnits, "left:"+saleGone, 0).Err()
-	}
-}
-
-// counted has the handler run while the count of the item is not below 0.
-func counted(decr func(ctx context.Context, key string) (int64, error)) func(http.Handler) http.Handler {
-	return func(h http.Handler) http.Handler {
+// byCount has the handler run while the count of the item is not below 0.
+func byCount(rdb redis.UniversalClient, decr func(ctx context.Context, key string) (int64, error)) seller {
+	sells := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch left, err := decr(r.Context(), "left:"+r.PathValue("item")); {
 			case err != nil:
@@ -125,24 +112,78 @@ func counted(decr func(ctx context.Context, key string) (int64, error)) func(htt
 			}
 		})
 	}
+	return seller{sells, func(ctx context.Context) error {
+		return rdb.MSet(ctx, "left:"+saleItem, saleUnits, "left:"+soldOut, 0).Err()
+	}}
 }
 
-func byStock(atOnce bool) seller {
-	return func(_ context.Context, rdb *redis.Client) (func(http.Handler) http.Handler, func(context.Context) error, error) {
+func byStock(atOnce bool) func(context.Context, redis.UniversalClient) (seller, error) {
+	return func(_ context.Context, rdb redis.UniversalClient) (seller, error) {
 		s, err := stock.New(rdb, "flash", &stock.Options{Budget: budget})
 		if err != nil {
-			return nil, nil, err
+			return seller{}, err
 		}
-		sells := nethttp.Middleware(gate.Reserve(s, gate.ByParam("item"), gate.ByHeader(saleTo), &gate.ReserveOptions{Confirm: atOnce}))
-		return sells, func(ctx context.Context) error {
+		options := &gate.ReserveOptions{Confirm: atOnce}
+		sells := nethttp.Middleware(gate.Reserve(s, gate.ByParam("item"), gate.ByHeader(buyerHeader), options))
+		return seller{sells, func(ctx context.Context) error {
 			until := time.Now().Add(time.Hour)
-			for item, units := range map[string]int64{saleItem: saleUnits, saleGone: 1} {
+			for item, units := range map[string]int64{saleItem: saleUnits, soldOut: 1} {
 				if _, err := s.Open(ctx, item, units, until); err != nil {
 					return err
 				}
 			}
-			_, err := s.Reserve(ctx, saleGone, "nobody", "1", &stock.ReserveOptions{Confirm: true})
+			_, err := s.Reserve(ctx, soldOut, "earlier", "1", &stock.ReserveOptions{Confirm: true})
 			return err
-		}, nil
+		}}, nil
 	}
+}
+
+// targetOfDECR is what the project set itself, of the throughput of the handler behind
+// DECR.
+const targetOfDECR = 0.8
+
+// salesReport is STOCK.md.
+func salesReport(r *results) report {
+	return report{
+		title: "A flash sale with neap and with DECR",
+		prose: `
+The same handler answers 201 behind net/http, over HTTP, and before it stands what the line says. A buyer that is sold to
+has nothing yet. A buyer that is refused asks for an item that is sold out, and gets a 409. DECR counts and no more: a
+buyer that asks again buys twice, and a handler that fails leaves its unit sold.
+
+` + r.inRounds() + `Ratios are to DECR, in the same round. The client has the cores that the handler and Redis have; what it
+and net/http cost, the last line, is part of both sides of a ratio. A run in which the handler runs more or less often
+than it must ends with an error.`,
+		sections: []section{
+			targets(r.saleTargets()),
+			r.requestTable(behindHTTP, "connections", `
+Script CPU is what Redis counts for EVALSHA or DECR (INFO commandstats), and Redis CPU that of the whole server (INFO cpu).
+The process is the handler, its server and its client. All of these are a request's, by the fewest connections.`,
+				[]cost{
+					r.cost("script CPU, µs", "%.1f", commandCPU),
+					r.cost("Redis CPU, µs", "%.0f", serverCPU),
+					r.cost("CPU of the process, µs", "%.0f", processCPU),
+					r.cost("allocations", "%.0f", allocations),
+				}),
+			r.who(""),
+		},
+	}
+}
+
+// saleTargets compare with DECR. Other load on the machine takes less away from the CPU
+// time of a sale than from the throughput.
+func (r *results) saleTargets() []target {
+	const together = "CPU of Redis and the process together behind DECR"
+	bound := target{format: "%.2f", unit: " of the throughput behind DECR", direction: atLeast, bound: targetOfDECR}
+	rates := target{format: "%.2f", unit: bound.unit, direction: noTarget}
+	ofSale := target{format: "%.2f", unit: " of what a sale at once takes", direction: noTarget}
+	ofScript := target{format: "%.2f", unit: " of what a script takes", direction: noTarget}
+	return r.cellTargets("connections",
+		cellTarget{"sold at once", rate, sold, saleAtOnce, saleByDECR, bound},
+		cellTarget{"a script that does nothing but DECR", rate, sold, saleByLua, saleByDECR, rates},
+		cellTarget{"reserved and confirmed", rate, sold, saleConfirmed, saleByDECR, rates},
+		cellTarget{"refused, since it is sold out", rate, refused, saleAtOnce, saleByDECR, rates},
+		cellTarget{together, totalCPU, sold, saleByDECR, saleAtOnce, ofSale},
+		cellTarget{together, totalCPU, sold, saleByDECR, saleByLua, ofScript},
+	)
 }

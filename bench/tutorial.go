@@ -10,26 +10,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// tutorials are limiters as they are shown everywhere, written down as they
-// are usually meant.
+// tutorials are limiters as they are shown everywhere, written down as they are
+// usually meant.
 func tutorials() []contestant {
 	return []contestant{
-		{
-			name: "tutorial HMGET/HMSET bucket", what: "tokens in floats by the caller's clock, a script on a hash that never expires",
-			kind: tutorial, algorithm: bucket, open: scripted(hashBucket, bucket, hashBucketArgs),
-		},
-		{
-			name: "tutorial GET/INCR/SETEX window", what: "fixed window: reads, compares, then increments",
-			kind: tutorial, algorithm: window, open: openCounter,
-		},
-		{
-			name: "tutorial sorted-set log", what: "a member a request by the caller's clock, a script",
-			kind: tutorial, algorithm: history, open: scripted(setLog, history, setLogArgs),
-		},
-		{
-			name: "tutorial list log", what: "the last times by the caller's clock, a script on a list",
-			kind: tutorial, algorithm: history, open: scripted(listLog, history, listLogArgs),
-		},
+		{name: "tutorial HMGET/HMSET bucket", kind: tutorial, group: bucket,
+			limiter: scripted(hashBucket, bucket, hashBucketArgs),
+			what:    "tokens in floats by the caller's clock, a script on a hash that never expires"},
+		{name: "tutorial GET/INCR/SETEX window", kind: tutorial, group: window, limiter: openCounter,
+			what: "fixed window: reads, compares, then increments"},
+		{name: "tutorial sorted-set log", kind: tutorial, group: history, limiter: scripted(setLog, history, setLogArgs),
+			what: "a member a request by the caller's clock, a script"},
+		{name: "tutorial list log", kind: tutorial, group: history, limiter: scripted(listLog, history, listLogArgs),
+			what: "the last times by the caller's clock, a script on a list"},
 	}
 }
 
@@ -89,36 +82,30 @@ func listLogArgs(q quota, now time.Time) []any {
 }
 
 func scripted(
-	script *redis.Script, a algorithm, args func(quota, time.Time) []any,
-) func(context.Context, env, workload) (*limiter, error) {
-	return func(_ context.Context, e env, w workload) (*limiter, error) {
-		rdb, q := e.client(), w.quota(a)
-		return &limiter{
-			take: func(ctx context.Context, key string) (bool, error) {
-				n, err := script.Run(ctx, rdb, []string{"limit:" + key}, args(q, time.Now())...).Int()
-				return n == 1, err
-			},
-			close: rdb.Close,
+	script *redis.Script, algorithm string, args func(quota, time.Time) []any,
+) func(context.Context, *env, workload) (take, error) {
+	return func(_ context.Context, e *env, w workload) (take, error) {
+		q := w.quota(algorithm)
+		return func(ctx context.Context, key string) (bool, error) {
+			n, err := script.Run(ctx, e.rdb, []string{"limit:" + key}, args(q, time.Now())...).Int()
+			return n == 1, err
 		}, nil
 	}
 }
 
-func openCounter(_ context.Context, e env, w workload) (*limiter, error) {
-	rdb, q := e.client(), w.quota(window)
-	return &limiter{
-		take: func(ctx context.Context, key string) (bool, error) {
-			key = "limit:" + key
-			n, err := rdb.Get(ctx, key).Int64()
-			switch {
-			case errors.Is(err, redis.Nil):
-				return true, rdb.SetEx(ctx, key, 1, q.window).Err() //nolint:staticcheck // the command that they show
-			case err != nil:
-				return false, err
-			case n >= q.limit:
-				return false, nil
-			}
-			return true, rdb.Incr(ctx, key).Err()
-		},
-		close: rdb.Close,
+func openCounter(_ context.Context, e *env, w workload) (take, error) {
+	q := w.quota(window)
+	return func(ctx context.Context, key string) (bool, error) {
+		key = "limit:" + key
+		n, err := e.rdb.Get(ctx, key).Int64()
+		switch {
+		case errors.Is(err, redis.Nil):
+			return true, e.rdb.SetEx(ctx, key, 1, q.window).Err()
+		case err != nil:
+			return false, err
+		case n >= q.limit:
+			return false, nil
+		}
+		return true, e.rdb.Incr(ctx, key).Err()
 	}, nil
 }

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The targets that the project set itself for its limiters.
+const (
+	targetPiped = 1.7 // floors, by AutoPipeline in the busiest cell
+	targetBytes = 128 // a key of a bucket or a window
+)
+
+// limitsReport is RESULTS.md.
+func limitsReport(r *results) report {
+	return report{
+		title: "neap beside its peers",
+		prose: fmt.Sprintf(`![Decisions a second and Redis CPU](RESULTS.svg)
+
+All call one redis-server over loopback, each with its own client, %d connections (go-redis' default) and database.
+The floor is EVALSHA of `+"`return 1`"+` through plain go-redis with the same options. In each of %d rounds every
+contestant is asked for %s, in shuffled order, with the floor again and again in between; a figure is a ratio
+to the floor of its own round, and the tables have the median of the rounds with its quartiles. Every answer is
+checked: a contestant that denies where it must admit, or admits where it must deny, ends the run. neap fails closed,
+so that no decision is counted that Redis did not make; its budget is %s, because no peer has any.
+Within the rounds of one column the floor itself moved by a factor of up to %.1f, which is what others did on the
+machine.`,
+			conns(), r.plan.rounds, r.plan.slice, budget, r.floorRange()),
+		sections: slices.Concat(r.wherePeersWin(), []section{
+			targets(r.limitTargets()), r.who("algorithm"), r.throughputs(admitted), r.throughputs(denied),
+			r.costs(), r.conduct(), r.memory(), r.failures(),
+		}),
+		picture: picture(r),
+	}
+}
+
+func (r *results) limitTargets() []target {
+	all := []target{{
+		pipedName + ", " + r.busiest().text(), r.floors(rate, pipedName, r.busiest()),
+		"%.2f", " floors", atLeast, targetPiped,
+	}}
+	for _, c := range r.contestants {
+		if f := r.facts[c.name]; c.kind == ours && f.keys > 0 && c.group != history && c.group != both {
+			all = append(all, target{c.name, exactly(f.bytes), "%.0f", " bytes a key", atMost, targetBytes})
+		}
+	}
+	return all
+}
+
+// busiest is the cell of the most keys and goroutines, where all is admitted.
+func (r *results) busiest() cell {
+	return cell{admitted, slices.Max(r.plan.keys), slices.Max(r.plan.goroutines)}
+}
+
+// floorRange is by which factor the floor moved between the rounds of a cell, at most.
+func (r *results) floorRange() float64 {
+	most := 1.0
+	for _, at := range r.cells {
+		slow, fast := math.Inf(1), 0.0
+		for _, f := range r.measured[at][floorName] {
+			slow, fast = min(slow, f[rate]), max(fast, f[rate])
+		}
+		most = max(most, fast/slow)
+	}
+	return most
+}
+
+// floors is a figure as a ratio to the floor's.
+func (r *results) floors(m metric, name string, at cell) spread {
+	return r.ratio(m, name, floorName, at)
+}
+
+// settings are the cells without their numbers of goroutines.
+func (r *results) settings() []cell {
+	var all []cell
+	for _, at := range r.cells {
+		if at.goroutines = 0; !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// allocations are beyond the floor's, of one goroutine on the hot key.
+func (r *results) allocations(name string, answer way) spread {
+	alone := cell{answer, 1, 1}
+	return r.beside(allocations, name, floorName, alone, func(own, floor float64) float64 { return own - floor })
+}
+
+// throughputs has calls a second in the row of the floor, and ratios to it below.
+func (r *results) throughputs(answer way) section {
+	var columns []column
+	absolute := []string{"*floor, a second*"}
+	for _, at := range r.cells {
+		if at.way == answer {
+			absolute = append(absolute, fmt.Sprintf("*%.0f*", r.of(rate, floorName, at).median))
+			head := fmt.Sprintf("%s, %d", keysText(at.keys), at.goroutines)
+			columns = append(columns, column{head, "%.2f", func(name string) any { return r.floors(rate, name, at) }})
+		}
+	}
+	s := table(fmt.Sprintf("Decisions a second, %s, as a ratio to the floor, by keys and goroutines", answer),
+		namesOf(r.contestants), columns, "")
+	s.rows[0] = absolute
+	return s
+}
+
+func (r *results) costs() section {
+	var columns []column
+	for _, at := range r.settings() {
+		columns = append(columns, column{at.text(), "%s", func(name string) any {
+			usec := r.of(commandCPU, name, at)
+			if usec.rounds == 0 {
+				return nil
+			}
+			return fmt.Sprintf("%.2f (%.1f)", usec.median, r.floors(commandCPU, name, at).median)
+		}})
+	}
+	for _, answer := range []way{admitted, denied} {
+		columns = append(columns, column{"allocations, " + string(answer), "%+d", func(name string) any {
+			s := r.allocations(name, answer)
+			if s.rounds == 0 {
+				return nil
+			}
+			return int(math.Round(s.median))
+		}})
+	}
+	return table("Redis CPU a decision, in microseconds (and floors), and allocations beyond the floor's",
+		namesOf(r.contestants), columns,
+		`The CPU is Redis' own count of the time in commands (INFO commandstats), over all numbers of goroutines. Reading,
+parsing and answering are not in it: of two round trips it shows less than they cost. The ratio in brackets is the
+median of the rounds' own ratios, and so is not the quotient of the medians beside it. Allocations are those of one
+goroutine on the hot key; a contestant below 0 does not use go-redis, or uses it for plain commands.`)
+}
+
+// conduct is what a decision does. A limiter that was not asked to deny has dashes.
+func (r *results) conduct() section {
+	sends := func(answer way) func(string) any {
+		return func(name string) any {
+			one := r.facts[name].sends[answer]
+			if one.count == 0 {
+				return nil
+			}
+			return fmt.Sprintf("%s: %.2g", strings.ToUpper(strings.Join(one.commands, " ")), one.trips)
+		}
+	}
+	most := func(name string) any {
+		f := r.facts[name].limiter
+		switch {
+		case f.most == 0:
+			return nil
+		case f.failed > 0:
+			return fmt.Sprintf("%d (and %d errors)", f.most, f.failed)
+		}
+		return strconv.FormatInt(f.most, 10)
+	}
+	writes := func(name string) any {
+		if sends(denied)(name) == nil {
+			return nil
+		}
+		return yes(r.facts[name].limiter.writes)
+	}
+	return table("What a decision does", r.withFacts(func(facts) bool { return true }), []column{
+		{"admitted: commands, round trips", "%s", sends(admitted)},
+		{"denied", "%s", sends(denied)},
+		{"admitted of a limit of 1,000", "%s", most},
+		{"a denied request writes", "%s", writes},
+		{"leaves keys without a TTL", "%s", func(name string) any { return yes(r.facts[name].limiter.withoutTTL) }},
+	}, fmt.Sprintf("The limit of 1,000 was asked by %d callers on %d instances at once; the figure is the worst of "+
+		"%d tries.", processes*callers, processes, r.plan.tries))
+}
+
+func (r *results) memory() section {
+	return table("Memory of a subject", r.withFacts(func(f facts) bool { return f.keys > 0 }), []column{
+		{"bytes (MEMORY USAGE)", "%.0f", func(name string) any { return r.facts[name].bytes }},
+		{"keys", "%.0f", func(name string) any { return r.facts[name].keys }},
+	}, fmt.Sprintf("A subject as short as `%s`, after %d requests; a bucket of 20, a window of 1,000 an hour, a log of 5 "+
+		"in 10 minutes.", subject, keptRequests))
+}
+
+func (r *results) withFacts(wanted func(facts) bool) []string {
+	return slices.DeleteFunc(namesOf(r.contestants), func(name string) bool {
+		f, ok := r.facts[name]
+		return !ok || !wanted(f)
+	})
+}
+
+// failures tells which contestants could not answer at times.
+func (r *results) failures() section {
+	var lines []string
+	for _, c := range r.contestants {
+		for _, at := range r.cells {
+			if s := r.of(failedShare, c.name, at); s.median > 0 {
+				text := c.name + ", " + at.text()
+				lines = append(lines, fmt.Sprintf("- %s: %.1f %% of the calls failed", text, 100*s.median))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		lines = []string{"No call failed."}
+	}
+	return section{title: "Errors", before: strings.Join(lines, "\n")}
+}
+
+func yes(ok bool) string {
+	if ok {
+		return "yes"
+	}
+	return "no"
+}
