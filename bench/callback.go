@@ -149,16 +149,16 @@ func callbacksReport(r *results) report {
 	return report{
 		title: "Payment callbacks with neap and without",
 		prose: `
-A delivery is an event of Stripe's, signed, to a handler that books it, behind Gin, over HTTP. A first one was never sent
-before, and a replayed one was, and acknowledged. Client and server have one core together (GOMAXPROCS=1), and Redis has
-the rest.
-` + r.inRounds() + `Ratios are to the handler alone, in the same round. A run in which a handler runs more or less often than it
-must ends with an error.`,
+A delivery is an event of Stripe's, signed, to a handler that books it, behind Gin, over HTTP. A first one was never
+sent before, and a replayed one was, and acknowledged. Client and server have one core together (GOMAXPROCS=1), and
+Redis has the rest.
+` + r.inRounds() + `Ratios are to the handler alone, in the same round. A run in which a handler runs more or
+less often than it must ends with an error.`,
 		sections: []section{
 			targets(all),
 			r.kept(behindGin, `
-Redis CPU is that of the whole server (INFO cpu), of one caller. Commands are those that the endpoint sends and waits for.
-Bytes are MEMORY USAGE of one event that is done, its key included.`),
+Redis CPU is that of the whole server (INFO cpu), of one caller. Commands are those that the endpoint sends and waits
+for. Bytes are MEMORY USAGE of one event that is done, its key included.`),
 			r.who(""),
 		},
 	}

@@ -38,7 +38,7 @@ type contestant struct {
 	// variantOf is the limiter that differs only in its client. What a limiter sends
 	// and keeps is found out once, of that one.
 	variantOf string
-	// minGoroutines is from how many goroutines on a contestant takes part.
+	// minGoroutines is the least number of goroutines with which a contestant takes part.
 	minGoroutines int
 	// refills marks a bucket that is too fast to be found empty by a second request.
 	// It is not asked to deny.

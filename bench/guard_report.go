@@ -17,8 +17,8 @@ func guardReport(r *results) report {
 		title: "neap's guard beside others",
 		prose: `
 A first request is one whose key was never used, and a replay one that was done before; the answer has 1 KB.
-` + r.inRounds() + `Ratios are to the first line of the table, in the same round. A run in which a handler runs more or less
-often than it must ends with an error.`,
+` + r.inRounds() + `Ratios are to the first line of the table, in the same round. A run in which a handler runs more
+or less often than it must ends with an error.`,
 		sections: []section{
 			targets(r.guardTargets()),
 			r.kept(direct, ""),

@@ -16,8 +16,8 @@ const (
 	denied   way = "denied"
 )
 
-// manyCallers is from how many goroutines on a limiter takes part whose client sends
-// the calls of many together.
+// manyCallers is the least number of goroutines for a limiter on AutoPipeline, which
+// sends the calls of many together.
 const manyCallers = 100
 
 // take asks for one permit.

@@ -25,8 +25,8 @@ type section struct {
 
 // inRounds is how most reports tell that they measure.
 func (r *results) inRounds() string {
-	return fmt.Sprintf(`Each contestant was measured in %d rounds of %s, in shuffled order, with the first of its table again
-and again in between. A figure is the median of the rounds, with its quartiles in brackets.
+	return fmt.Sprintf(`Each contestant was measured in %d rounds of %s, in shuffled order, with the first of its table
+again and again in between. A figure is the median of the rounds, with its quartiles in brackets.
 `, r.plan.rounds, r.plan.slice)
 }
 

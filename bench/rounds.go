@@ -88,8 +88,8 @@ func (s *server) measure(
 // floorEvery is how many contestants come between two slices of the floor.
 const floorEvery = 4
 
-// round measures each contestant once, in an order of its own. The first of them is the
-// floor, which is measured again and again in between and counts by its medians.
+// round measures each contestant once, in shuffled order. The first of them is the floor.
+// It is measured again and again in between, and counts by its medians.
 func round(
 	ctx context.Context, group []contestant, started []slicer, at cell, length time.Duration,
 ) (map[string]figures, error) {

@@ -146,7 +146,8 @@ func TestWrongAnswersEndTheRun(t *testing.T) {
 		err    error
 		want   error
 	}{
-		{admitted, true, nil, nil}, {admitted, false, nil, errWrong}, {denied, true, nil, errWrong}, {admitted, false, down, down},
+		{admitted, true, nil, nil}, {admitted, false, nil, errWrong},
+		{denied, true, nil, errWrong}, {admitted, false, down, down},
 	} {
 		stub := contestant{name: "stub", limiter: func(context.Context, *env, workload) (take, error) {
 			return func(context.Context, string) (bool, error) { return c.allow, c.err }, nil

@@ -147,18 +147,18 @@ func salesReport(r *results) report {
 	return report{
 		title: "A flash sale with neap and with DECR",
 		prose: `
-The same handler answers 201 behind net/http, over HTTP, and before it stands what the line says. A buyer that is sold to
-has nothing yet. A buyer that is refused asks for an item that is sold out, and gets a 409. DECR counts and no more: a
-buyer that asks again buys twice, and a handler that fails leaves its unit sold.
+The same handler answers 201 behind net/http, over HTTP, and before it stands what the line says. A buyer that is sold
+to has nothing yet. A buyer that is refused asks for an item that is sold out, and gets a 409. DECR counts and no more:
+a buyer that asks again buys twice, and a handler that fails leaves its unit sold.
 
-` + r.inRounds() + `Ratios are to DECR, in the same round. The client has the cores that the handler and Redis have; what it
-and net/http cost, the last line, is part of both sides of a ratio. A run in which the handler runs more or less often
-than it must ends with an error.`,
+` + r.inRounds() + `Ratios are to DECR, in the same round. The client has the cores that the handler and Redis have;
+what it and net/http cost, the last line, is part of both sides of a ratio. A run in which the handler runs more or
+less often than it must ends with an error.`,
 		sections: []section{
 			targets(r.saleTargets()),
 			r.requestTable(behindHTTP, "connections", `
-Script CPU is what Redis counts for EVALSHA or DECR (INFO commandstats), and Redis CPU that of the whole server (INFO cpu).
-The process is the handler, its server and its client. All of these are a request's, by the fewest connections.`,
+Script CPU is what Redis counts for EVALSHA or DECR (INFO commandstats), and Redis CPU that of the whole server (INFO
+cpu). The process is the handler, its server and its client. All of these are a request's, by the fewest connections.`,
 				[]cost{
 					r.cost("script CPU, µs", "%.1f", commandCPU),
 					r.cost("Redis CPU, µs", "%.0f", serverCPU),
