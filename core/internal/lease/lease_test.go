@@ -287,7 +287,7 @@ func TestContextIsOfTheParent(t *testing.T) {
 		h.parent = parent
 		ctx := l.Context()
 		if ctx.Value(key{}) != h || ctx != l.Context() || ctx.Err() != nil {
-			t.Errorf("the Context: got of the parent %v, the same again %v, Err %v, want true, true, nil",
+			t.Errorf("the Context: got of the parent %v, the same again %v, Err %v, want both and nil",
 				ctx.Value(key{}) == h, ctx == l.Context(), ctx.Err())
 		}
 		l.Drop(errAway)
