@@ -47,12 +47,12 @@ func TestBrokenContestantsEndTheRun(t *testing.T) {
 		{[]way{sold, refused}, sales(), brokenSales},
 	} {
 		for _, c := range of.all {
+			if c.name == guardScript {
+				continue // it keeps nothing, so nothing of it can be broken
+			}
 			for what, breaks := range of.breaks {
 				t.Run(c.name+"/"+what, func(t *testing.T) {
 					t.Parallel()
-					if c.name == guardScript {
-						t.Skip("it keeps nothing, so there is no difference")
-					}
 					one := c
 					one.middleware = nil
 					one.guard = func(ctx context.Context, e *env) (*guard, error) {

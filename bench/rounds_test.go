@@ -106,27 +106,24 @@ func TestASliceCountsWhatFails(t *testing.T) {
 	t.Parallel()
 	s := testServer(t)
 	down := errors.New("down")
+	failing := [2]error{1: down}
 	var calls [2]int
 	l := load{goroutines: 2, length: 5 * time.Millisecond, mayFail: true, share: map[string]float64{"ping": 0.5}}
 	l.call = func(ctx context.Context, i int) error {
 		calls[i]++
-		if i == 1 {
-			time.Sleep(time.Millisecond)
-			return down
-		}
-		return s.admin.Ping(ctx).Err()
+		return errors.Join(s.admin.Ping(ctx).Err(), failing[i])
 	}
 	f, err := s.slice(t.Context(), l)
 	if err != nil || f[failed] != float64(calls[1]) || f[rate]*f[seconds] < float64(calls[0])-1 || f[commandCPU] <= 0 {
-		t.Errorf("of %v calls %v, %v", calls, f, err)
+		t.Errorf("a slice of %d calls and %d that fail: got %v, %v, want them counted apart", calls[0], calls[1], f, err)
 	}
 	l.mayFail = false
 	if _, err := s.slice(t.Context(), l); !errors.Is(err, down) {
-		t.Errorf("a call that must not fail: %v", err)
+		t.Errorf("a slice whose calls must not fail: got %v, want %v", err, down)
 	}
 	l.mayFail, l.call = true, func(context.Context, int) error { return down }
 	if _, err := s.slice(t.Context(), l); !errors.Is(err, down) {
-		t.Errorf("no call succeeds: %v", err)
+		t.Errorf("a slice without a success: got %v, want %v", err, down)
 	}
 }
 

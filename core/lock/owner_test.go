@@ -236,14 +236,15 @@ func (m *owned) step(t *testing.T, l *lock.Locker, r *rand.Rand) error {
 		}
 	case n == 8 && len(m.gone) > 0:
 		held := m.gone[r.IntN(len(m.gone))]
-		if held.Release(ctx) != nil || !errors.Is(held.Extend(ctx, time.Hour), lock.ErrReleased) {
-			return fmt.Errorf("a released hold: %w", held.Err())
+		again, longer := held.Release(ctx), held.Extend(ctx, time.Hour)
+		if again != nil || !errors.Is(longer, lock.ErrReleased) {
+			return fmt.Errorf("a released hold: got %v of Release and %v of Extend, want none and ErrReleased", again, longer) //nolint:errorlint // either may be nil
 		}
 	case n == 9:
 		state, err := l.Inspect(ctx, "key")
 		if err != nil || state.Holds != len(m.holds) || state.Held != (len(m.holds) > 0) || state.Fence != m.fence ||
 			state.Held && m.owner != "" && state.Owner != m.owner {
-			return fmt.Errorf("%+v, %w", state, err)
+			return fmt.Errorf("Inspect: got %+v, %v", state, err) //nolint:errorlint // it may be nil
 		}
 	}
 	for _, held := range m.holds {
@@ -264,13 +265,13 @@ func (m *owned) try(ctx context.Context, l *lock.Locker, r *rand.Rand) error {
 	switch {
 	case len(m.holds) > 0 && (owner == "" || owner != m.owner):
 		if held != nil || !errors.Is(err, lock.ErrHeld) {
-			return fmt.Errorf("%q got it: %w", owner, err)
+			return fmt.Errorf("Try by %q: got a lock %v, %v, want ErrHeld", owner, held != nil, err) //nolint:errorlint // it may be nil
 		}
 		return nil
 	case err != nil:
 		return err
 	case len(m.holds) > 0 && held.Fence() != m.fence, len(m.holds) == 0 && held.Fence() <= m.fence:
-		return fmt.Errorf("the fence is %d", held.Fence())
+		return fmt.Errorf("Try: got the fence %d, want one as in the model", held.Fence())
 	}
 	m.owner, m.fence, m.holds = owner, held.Fence(), append(m.holds, held)
 	return nil

@@ -48,7 +48,7 @@ var lock = &diagram{
 		{text: "To hand on is to release what has not lapsed to who waits in the same process."},
 		{"A hold that is not the owner's last is released alone; the lock stays as it is.",
 			moves{"release": takenStates}, ""},
-		{"A record that nobody asks for is gone when FenceRetention has passed.",
+		{"A record without a request for FenceRetention is gone.",
 			moves{"retention": {held, lapsed, free, forced}}, noRecord},
 	},
 }
