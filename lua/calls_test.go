@@ -56,8 +56,9 @@ type made struct {
 }
 
 var (
-	one = []string{"{ann}"}
-	all = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
+	one  = []string{"{ann}"}
+	many = []string{"{ann}:1", "{ann}:2", "{ann}:1", "{ann}:3"}
+	all  = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
 
 	acquired = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"o", "h", 60_000, 90_000, ""}}
 	alone    = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"p", "p", 60_000, 90_000, ""}}
@@ -74,6 +75,11 @@ var calls = map[string][]scripttest.Call{
 	"limit_bucket_fast.lua": {on(one, 1, 3, 2, 1000, 60_000), on(one, 9, 3, 2, 1000, 60_000), on(all[1:2], 1, 3, 1, 1000, 60_000)},
 	"limit_window.lua":      {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 0, 2, 60_000)},
 	"limit_sliding.lua":     {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000)},
+	"limit_many.lua": {
+		on(many, "bucket", 3, 1, 60_000, 0, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "bucket", 3, 2, 60_000, 0, 1, 5, 2, 1, 1, 3, 0, 1),
+		on(many, "bucket_fast", 3, 2, 1000, 60_000, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "bucket_fast", 3, 1, 1000, 60_000, 1, 2, 2, 1, 1, 3, 0, 1),
+		on(many, "window", 3, 60_000, 0, 0, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "sliding", 3, 60_000, 0, 0, 1, 2, 2, 1, 1, 3, 0, 1),
+	},
 	"limit_log.lua": {on(one, 1, 3, 60_000_000, 120_000, -3), on(one, 2, 3, 60_000_000, 120_000, -2),
 		on(one, 1, 3, 60_000_000, 120_000, -3), on(one, 3, 3, 1, 120_000, -1)},
 	"limit_set.lua": {

@@ -80,8 +80,8 @@ type RateLimitOptions struct {
 // refund that fails is not repeated: OnError is told, and the permits stay taken.
 // One that comes when the permits are free again by themselves changes nothing.
 //
-// It panics at wiring on a nil or zero limiter, a nil key and an unknown Headers; nil
-// options are the defaults, and options are copied.
+// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, and Count beside a limiter that
+// is limit.Prepaid; nil options are the defaults, and options are copied.
 func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {
 		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
@@ -95,8 +95,19 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if g.opts.Headers >= headersEnd {
 		panic(fmt.Sprintf("gate.RateLimit: RateLimitOptions.Headers is %d; use one of the constants", g.opts.Headers))
 	}
+	if err := g.checkPrepaid(limiter); err != nil {
+		panic("gate.RateLimit: " + err.Error())
+	}
 	g.answers = answers{render: g.opts.Render, onError: g.opts.OnError}
 	return g
+}
+
+// checkPrepaid refuses what cannot be given back one by one.
+func (g *rateLimit) checkPrepaid(limiter *limit.Limiter) error {
+	if g.opts.Count != nil && limiter.IsPrepaid() {
+		return fmt.Errorf("%w: RateLimitOptions.Count gives back single permits, and the limiter %q is Prepaid: leave out one of them", ErrWiring, limiter.Name())
+	}
+	return nil
 }
 
 type rateLimit struct {
@@ -158,6 +169,9 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 			return nil, 0, err
 		}
 		if chosen != nil {
+			if err := g.checkPrepaid(chosen); err != nil {
+				return nil, 0, err
+			}
 			limiter = chosen
 		}
 	}

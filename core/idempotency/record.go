@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	beginScript    = script.FromFS(lua.FS, "guard_begin.lua")
-	renewScript    = script.FromFS(lua.FS, "guard_renew.lua").Essential()
-	completeScript = script.FromFS(lua.FS, "guard_complete.lua").Essential()
-	abandonScript  = script.FromFS(lua.FS, "guard_abandon.lua").Essential()
-	resolveScript  = script.FromFS(lua.FS, "guard_resolve.lua").Essential()
-	forgetScript   = script.FromFS(lua.FS, "guard_forget.lua")
-	inspectScript  = script.FromFS(lua.FS, "guard_inspect.lua")
+	beginScript    = script.FromFS(lua.FS, "guard_begin.lua").Batched()
+	renewScript    = script.FromFS(lua.FS, "guard_renew.lua").Batched().Essential()
+	completeScript = script.FromFS(lua.FS, "guard_complete.lua").Batched().Essential()
+	abandonScript  = script.FromFS(lua.FS, "guard_abandon.lua").Batched().Essential()
+	resolveScript  = script.FromFS(lua.FS, "guard_resolve.lua").Batched().Essential()
+	forgetScript   = script.FromFS(lua.FS, "guard_forget.lua").Batched()
+	inspectScript  = script.FromFS(lua.FS, "guard_inspect.lua").Batched()
 
 	errReply = errors.New("the reply is not about a record: is the client really connected to Redis?")
 )

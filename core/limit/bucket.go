@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	bucketScript     = script.FromFS(lua.FS, "limit_bucket.lua")
-	fastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua")
+	bucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").MergedBy(bucketMerging)
+	fastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").MergedBy(fastBucketMerging)
 )
 
 // bucket is a token bucket as a debt that drains: a permit costs unit, and
@@ -111,10 +111,11 @@ func (b *bucket) entry() [6]any {
 	}
 }
 
-func (b *bucket) unpack(reply any) (reading, bool) {
-	n, ok := reply.(int64)
+func (b *bucket) unpack(reply any) (reading, bool) { return unpackAny(b, reply) }
+
+func (b *bucket) unpackInt(n int64) (reading, bool) {
 	debt, denied := readSigned(n)
-	return reading{denied: denied, n: [4]int64{debt}}, ok
+	return reading{denied: denied, n: [4]int64{debt}}, true
 }
 
 func (b *bucket) width() int { return 1 }
@@ -170,6 +171,13 @@ func (b *bucket) left(debt, ticks int64) int64 {
 }
 
 func (b *bucket) read(c *cell, _ int64) reading { return reading{n: [4]int64{c.n}} }
+
+func (b *bucket) age(r reading, passed int64) reading {
+	r.n[0] = b.left(r.n[0], passed/b.tick.Microseconds())
+	return r
+}
+
+func (*bucket) lasts(_ reading) (left int64, ends bool) { return 0, false }
 
 func (b *bucket) state(r reading, cost int64) State {
 	debt := r.n[0]

@@ -34,6 +34,9 @@ type Decision struct {
 	first State
 	rest  []State
 	grant *grant
+
+	permits     *permits // that it was granted of; nil if it was charged by itself
+	index, cost int64    // which of them
 }
 
 // State is one policy's side of a decision, after it was made.

@@ -3,6 +3,7 @@ package limit
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,6 +73,10 @@ func TestEachCommandMadeToFail(t *testing.T) {
 				seen[a.script.Name()] = true
 				failEach(t, admin, a, before, fmt.Sprintf("%s, %s, set %d", a.script.Name(), name, i))
 			}
+			if kind, merged := mergedKinds[l.remote.script]; merged {
+				seen[manyScript.Name()] = true
+				failMany(t, admin, l, subject, kind, before, fmt.Sprintf("%s, %s, set %d", manyScript.Name(), name, i))
+			}
 		}
 	}
 	failLeases(t, admin, prefix, seen)
@@ -106,6 +111,41 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		}
 		if !seen[filepath.Base(file)] {
 			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))
+		}
+	}
+}
+
+// mergedKinds are the kinds of limit_many.lua.
+var mergedKinds = map[*script.Script]*script.Merging{
+	bucketScript: bucketMerging, fastBucketScript: fastBucketMerging, windowScript: windowMerging, slidingScript: slidingMerging,
+}
+
+// failMany is FailEach for merged calls, of two runs: after a failure the answer is an error, or it says for a run
+// that nothing was done.
+func failMany(t *testing.T, admin *redis.Client, l *Limiter, subject string, by *script.Merging, before []redistest.Saved, where string) {
+	t.Helper()
+	key := l.remote.keys(l, subject, nil)[0]
+	args := append([]any{by.Kind}, l.rules[0].args(1)[1:]...)
+	for len(args) <= by.Numbers {
+		args = append(args, "0")
+	}
+	args = append(args, integer(l.rules[0].id().unit), "2", integer(3*l.rules[0].id().unit), "1")
+	through := 0
+	for n := 1; through < 3; n++ {
+		mortal := redistest.Restore(t, admin, before)
+		reply, err := admin.Eval(t.Context(), redistest.Failing(manyScript.Source(), n), []string{key, key}, args...).Slice()
+		switch {
+		case n == 60:
+			t.Fatalf("%s: it still fails at command %d, want it to run through", where, n)
+		case err != nil && !strings.Contains(err.Error(), "made to fail"):
+			t.Fatalf("%s: command %d: got %v, want no error, or that it was made to fail", where, n, err)
+		case err == nil && !slices.Contains(reply, nil):
+			through++
+		case through > 0:
+			t.Fatalf("%s: command %d failed, and one before it failed unnoticed", where, n)
+		}
+		if admin.PTTL(t.Context(), key).Val() == -1 && mortal[key] {
+			t.Errorf("%s: after command %d failed (%v, %v) a key never expires, want a time to live", where, n, reply, err)
 		}
 	}
 }

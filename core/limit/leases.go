@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	acquireScript = script.FromFS(lua.FS, "inflight_acquire.lua")
-	restoreScript = script.FromFS(lua.FS, "inflight_restore.lua")
-	renewScript   = script.FromFS(lua.FS, "inflight_renew.lua").Essential()
-	releaseScript = script.FromFS(lua.FS, "inflight_release.lua").Essential()
-	countScript   = script.FromFS(lua.FS, "inflight_count.lua")
+	acquireScript = script.FromFS(lua.FS, "inflight_acquire.lua").Batched()
+	restoreScript = script.FromFS(lua.FS, "inflight_restore.lua").Batched()
+	renewScript   = script.FromFS(lua.FS, "inflight_renew.lua").Batched().Essential()
+	releaseScript = script.FromFS(lua.FS, "inflight_release.lua").Batched().Essential()
+	countScript   = script.FromFS(lua.FS, "inflight_count.lua").Batched()
 )
 
 // leases are the scripts on a sorted set of leases.

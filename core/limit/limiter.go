@@ -27,6 +27,10 @@ type Limiter struct {
 	count     *counters
 	observers observers
 	queues    *queues
+	memory    *memory   // of denials; nil if none are remembered
+	accounts  *accounts // of prepaid permits; nil if there are none
+	signature string    // of the rules
+	refused   *grant    // of denials that were remembered
 }
 
 // New makes a limiter on Redis, of a go-redis client or a [store.Store]. The name
@@ -61,12 +65,15 @@ func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 
 // newLimiter makes a local limiter, whose keys are those of the store.
 func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) (*Limiter, error) {
-	rules, err := compile(policies)
 	own, fault := opts.withDefaults(st)
+	if st == nil {
+		own.Prepaid = Prepaid{} // in process nothing is saved by it
+	}
+	rules, err := own.compile(policies)
 	fault = errors.Join(fault, checkLocal(own.MaxLocal, rules))
 	space, spaceFault := st.Space("limit", name)
 	count := new(counters)
-	return &Limiter{
+	l := &Limiter{
 		name:      name,
 		opts:      own,
 		rules:     rules,
@@ -75,7 +82,23 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 		count:     count,
 		observers: observers{store: st, own: own.Observer, primitive: store.Limit, name: name},
 		queues:    newQueues(own.MaxWaiting, &count.waiting),
-	}, errors.Join(err, spaceFault, fault)
+	}
+	if st != nil {
+		l.memory = newMemory(own.RememberDenials, own.MaxLocal)
+		l.accounts = newAccounts(own.Prepaid, own.MaxLocal)
+	}
+	return l.sign(), errors.Join(err, spaceFault, fault)
+}
+
+// sign notes what the rules are, for denials that are remembered.
+func (l *Limiter) sign() *Limiter {
+	l.signature = ""
+	for _, r := range l.rules {
+		id := r.id()
+		l.signature += fmt.Sprintf("%d:%s:%t ", len(id.tail), id.tail, id.shadow)
+	}
+	l.refused = &grant{of: l, denied: true}
+	return l
 }
 
 // With makes a limiter with other policies on the same name, options and
@@ -85,7 +108,7 @@ func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	if !l.made() {
 		return nil, errLimiter
 	}
-	rules, err := compile(policies)
+	rules, err := l.opts.compile(policies)
 	if err := errors.Join(err, checkLocal(l.opts.MaxLocal, rules)); err != nil {
 		return nil, fmt.Errorf("limit.With: %w", err)
 	}
@@ -95,11 +118,12 @@ func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	if l.remote != nil {
 		other.remote = newRemote(l.remote.asker, l.space, rules)
 	}
-	return &other, nil
+	return other.sign(), nil
 }
 
-// Take asks for one permit. It costs one round trip, like every call of a
-// limiter on Redis, whatever the number of policies.
+// Take asks for one permit. On Redis it costs one round trip, whatever the number of
+// policies. A denial that is remembered (Options.RememberDenials) and a permit that was
+// charged ahead ([Prepaid]) cost none.
 //
 // A denial is a Decision, not an error. The error is ctx.Err() when the
 // caller's context ended, [ErrSubject] for an empty subject, and otherwise a
@@ -142,15 +166,51 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 	if err := l.check(ctx, subject, cost); err != nil {
 		return Decision{}, err
 	}
-	g := newGrant(subject, cost, len(l.rules))
+	remembers := l.memory != nil && cost > 0
+	var at int64
+	var epoch uint32
+	if remembers {
+		if d, known := l.memory.recall(l, subject, cost); known && ctx.Err() == nil {
+			l.count.add(&d, nil)
+			l.observers.notify(ctx, cost, &d, nil, 0)
+			return d, nil
+		}
+		at, epoch = l.memory.epoch(subject)
+	}
+	var cause error // why permits could not be charged ahead
+	if l.accounts != nil && cost > 0 && !peek && ctx.Err() == nil {
+		var d Decision
+		if d, cause = l.prepaid(ctx, subject, cost); d.grant != nil {
+			l.count.add(&d, nil)
+			l.observers.notify(ctx, cost, &d, nil, 0)
+			return d, nil
+		}
+	}
+	g := l.newGrant(subject, cost)
 	g.of, g.peek, g.asked = l, peek, time.Now()
-	d, err := l.resolve(ctx, g, peek, l.take(ctx, g))
+	if cause == nil {
+		cause = l.take(ctx, g)
+	}
+	d, err := l.resolve(ctx, g, peek, cause)
 	g.answered = time.Now()
+	if l.accounts != nil && cost > 0 && err == nil && !d.Degraded {
+		l.accounts.account(subject, l.signature).note(&d)
+	}
+	if remembers && err == nil && !d.Allowed && !d.Degraded {
+		l.memory.keep(l, g, at, epoch)
+	}
 	if !peek {
 		l.count.add(&d, err)
 		l.observers.notify(ctx, cost, &d, err, g.answered.Sub(g.asked))
 	}
 	return d, err
+}
+
+func (l *Limiter) newGrant(subject string, cost int64) *grant {
+	if l.remote == nil {
+		return newLocalGrant(subject, cost, len(l.rules))
+	}
+	return newGrant(subject, cost, len(l.rules))
 }
 
 func (l *Limiter) take(ctx context.Context, g *grant) error {
@@ -188,14 +248,20 @@ func (l *Limiter) takeLocal(ctx context.Context, g *grant) error {
 	return nil
 }
 
-// decision turns readings into what the caller sees.
 func (l *Limiter) decision(g *grant, peek bool) Decision {
-	d := Decision{Allowed: true, grant: g}
+	d := l.judge(g.readings, g.cost, peek)
+	d.grant, g.denied = g, !d.Allowed
+	return d
+}
+
+// judge turns readings into what the caller sees.
+func (l *Limiter) judge(readings []reading, cost int64, peek bool) Decision {
+	d := Decision{Allowed: true}
 	if len(l.rules) > 1 {
 		d.rest = make([]State, 0, len(l.rules)-1)
 	}
 	for i, r := range l.rules {
-		s := r.state(g.readings[i], min(g.cost, r.id().limit))
+		s := r.state(readings[i], min(cost, r.id().limit))
 		s.Unit, s.Shadow = r.id().quotaUnit, r.id().shadow
 		if peek && s.Remaining < 1 {
 			s.Allowed, s.RetryAfter = false, s.NextAfter
@@ -214,7 +280,6 @@ func (l *Limiter) decision(g *grant, peek bool) Decision {
 			d.RetryAfter, d.ResetAfter = s.RetryAfter, s.ResetAfter
 		}
 	}
-	g.denied = !d.Allowed
 	return d
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var logScript = script.FromFS(lua.FS, "limit_log.lua")
+var logScript = script.FromFS(lua.FS, "limit_log.lua").Batched()
 
 // maxLog bounds what one subject may keep in Redis, and what one request may
 // write, to about a megabyte.
@@ -85,6 +85,8 @@ func (l *slidingLog) unpack(reply any) (reading, bool) {
 	return reading{}, false
 }
 
+func (l *slidingLog) unpackInt(int64) (reading, bool) { return reading{}, false }
+
 func (l *slidingLog) width() int { return 4 }
 
 func (l *slidingLog) advance(c *cell, now int64) {
@@ -148,6 +150,16 @@ func (l *slidingLog) read(c *cell, cost int64) reading {
 	}
 	return r
 }
+
+// age leaves the count as it is: which permits leave when is not in a reading.
+func (l *slidingLog) age(r reading, passed int64) reading {
+	for i := 1; i < len(r.n); i++ {
+		r.n[i] = max(r.n[i]-passed, 0)
+	}
+	return r
+}
+
+func (*slidingLog) lasts(_ reading) (left int64, ends bool) { return 0, false }
 
 func (l *slidingLog) state(r reading, cost int64) State {
 	used := r.n[0]

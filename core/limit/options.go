@@ -38,6 +38,15 @@ type Options struct {
 	// MaxWaiting is how many callers may be in Wait at once; 0 means
 	// DefaultMaxWaiting.
 	MaxWaiting int
+	// RememberDenials is how long this process repeats a denial without asking Redis, up
+	// to a minute; 0 repeats none. Use 100 ms if unsure. A denial covers its cost and
+	// larger ones. It ends when that cost could be granted. A Refund or Reset in another
+	// process takes effect here up to RememberDenials late. A repeated denial costs no
+	// round trip; its figures are the last answer's, aged. At most MaxLocal are kept. Peek,
+	// requests of cost 0 and decisions without Redis neither use denials nor add any.
+	RememberDenials time.Duration
+	// Prepaid charges several permits at once; the zero value charges each by itself.
+	Prepaid Prepaid
 	// Observer, if set, is told of every decision, beside the observers of the store.
 	Observer store.Observer
 }
@@ -48,13 +57,34 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	if o != nil {
 		own = *o
 	}
+	prepaid, fault := own.Prepaid.withDefaults()
+	own.Prepaid = prepaid
 	err := errors.Join(
 		budgetOr(&own.Budget, st),
 		own.Fail.check(),
 		orDefault("MaxLocal", &own.MaxLocal, DefaultMaxLocal),
 		orDefault("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting),
+		checkRemember(own.RememberDenials),
+		fault,
 	)
 	return own, err
+}
+
+// mostRemembered is the longest RememberDenials.
+const mostRemembered = time.Minute
+
+func checkRemember(d time.Duration) error {
+	if d >= 0 && d <= mostRemembered {
+		return nil
+	}
+	return fmt.Errorf("RememberDenials is %v: use up to %v, or 0 to remember none", d, mostRemembered)
+}
+
+// compile makes the policies ready.
+func (o *Options) compile(policies []Policy) ([]rule, error) {
+	kept, fault := o.Prepaid.policies(policies)
+	rules, err := compile(kept)
+	return rules, errors.Join(err, fault)
 }
 
 func budgetOr(budget *time.Duration, st *store.Store) error {

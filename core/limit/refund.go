@@ -25,10 +25,32 @@ type grant struct {
 	asked, answered time.Time
 	readings        []reading
 	few             [4]reading
+	call            *script.Call // nil if it is local
+	keys            []string     // empty, with room for some
 }
 
+// remoteGrant is a grant and what it takes to ask for it, in one piece of memory.
+type remoteGrant struct {
+	grant
+
+	made script.Call
+	few  [4]string
+}
+
+// newGrant is a grant with room for its call.
 func newGrant(subject string, cost int64, rules int) *grant {
-	g := &grant{subject: subject, cost: cost}
+	a := new(remoteGrant)
+	a.call, a.keys = &a.made, a.few[:0]
+	return a.begin(subject, cost, rules)
+}
+
+// newLocalGrant is a grant without a call: of a local limiter, or of permits to give back.
+func newLocalGrant(subject string, cost int64, rules int) *grant {
+	return new(grant).begin(subject, cost, rules)
+}
+
+func (g *grant) begin(subject string, cost int64, rules int) *grant {
+	g.subject, g.cost = subject, cost
 	if rules <= len(g.few) {
 		g.readings = g.few[:rules]
 	} else {
@@ -54,14 +76,15 @@ func newGrant(subject string, cost int64, rules int) *grant {
 // back in process.
 //
 // It costs one round trip, and one more the first time or when the clock of
-// Redis has to be read anew; each takes up to the Budget.
+// Redis has to be read anew; each takes up to the Budget. A permit that was charged ahead
+// ([Prepaid]) is given back in process, at no cost, until its Term or its window ends.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	misuse.Context(ctx)
 	if !l.made() {
 		return errLimiter
 	}
 	g := d.grant
-	if g == nil || g.of != l {
+	if g == nil || g.of != l && (d.permits == nil || g.of.accounts != l.accounts || g.of.signature != l.signature) {
 		return refuse("it is no decision of this limiter")
 	}
 	if g.peek || g.denied {
@@ -69,6 +92,14 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if d.permits != nil {
+		if err := d.permits.refund(d.index, d.cost, l.accounts.now()); err != nil {
+			return err
+		}
+		l.memory.changed(g.subject)
+		l.count.refunded.Add(1)
+		return nil
 	}
 	if !g.spent.CompareAndSwap(false, true) {
 		return refuse("it was given back before")
@@ -80,7 +111,9 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	if time.Since(g.answered) >= longest {
 		return refuse("its ResetAfter has passed")
 	}
+	l.memory.changed(g.subject)
 	given, err := l.giveBack(ctx, g)
+	l.memory.changed(g.subject)
 	switch {
 	case err != nil:
 		return err

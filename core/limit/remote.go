@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	setScript    = script.FromFS(lua.FS, "limit_set.lua")
-	refundScript = script.FromFS(lua.FS, "limit_refund.lua")
+	setScript    = script.FromFS(lua.FS, "limit_set.lua").Batched()
+	refundScript = script.FromFS(lua.FS, "limit_refund.lua").Batched()
 )
 
 var errReply = errors.New("the reply is not a decision: is the client really connected to Redis?")
@@ -56,7 +56,6 @@ func (r *remote) keys(l *Limiter, subject string, few []string) []string {
 }
 
 func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
-	var few [4]string
 	args := r.args
 	switch {
 	case g.cost == 1:
@@ -65,22 +64,25 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	default:
 		args = append([]any{integer(g.cost)}, args[1:]...)
 	}
-	reply, err := r.Run(ctx, r.script, r.keys(l, g.subject, few[:0]), args...)
-	if err != nil {
+	if err := r.Do(ctx, g.call, r.script, r.keys(l, g.subject, g.keys), args...); err != nil {
 		return err
 	}
-	if !r.read(l.rules, reply, g.readings) {
+	if !r.read(l.rules, g.call, g.readings) {
 		return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errReply}
 	}
 	return nil
 }
 
-func (r *remote) read(rules []rule, reply any, into []reading) (ok bool) {
-	if r.alone {
-		into[0], ok = rules[0].unpack(reply)
+func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool) {
+	if n, is := call.Int(); is && r.alone {
+		into[0], ok = rules[0].unpackInt(n)
 		return ok
 	}
-	numbers, _ := reply.([]any)
+	if r.alone {
+		into[0], ok = rules[0].unpack(call.Reply())
+		return ok
+	}
+	numbers, _ := call.Reply().([]any)
 	for i, rule := range rules {
 		if len(numbers) < rule.width() {
 			return false

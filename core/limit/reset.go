@@ -7,7 +7,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var resetScript = script.FromFS(lua.FS, "limit_reset.lua")
+var resetScript = script.FromFS(lua.FS, "limit_reset.lua").Batched()
 
 // Reset forgets what the subject has taken under every policy of the limiter, in
 // Redis and in this process, and reports whether there was anything to forget.
@@ -27,10 +27,14 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 		return false, err
 	}
 	found = l.local.reset(l, subject)
+	l.accounts.drop(subject)
 	if l.remote == nil {
 		return found, nil
 	}
+	l.memory.changed(subject)
 	there, err := l.remote.reset(ctx, l, subject)
+	l.memory.changed(subject)
+	l.accounts.drop(subject) // of charges that were on their way
 	return found || there, err
 }
 

@@ -18,8 +18,9 @@ type rule interface {
 	// would not fit its one number; args are its arguments.
 	alone() *script.Script
 	args(cost int64) []any
-	// unpack reads the reply of alone.
+	// unpack reads the reply of alone, and unpackInt one that is a whole number.
 	unpack(reply any) (reading, bool)
+	unpackInt(n int64) (reading, bool)
 	// entry is the policy's part of the arguments of limit_set.lua, and width
 	// how many numbers of the reply are its.
 	entry() [6]any
@@ -39,6 +40,12 @@ type rule interface {
 	refund(c *cell, term, cost int64, at moment) bool
 	// read tells an advanced cell as the script would.
 	read(c *cell, cost int64) reading
+
+	// age is a reading after so many microseconds without a request.
+	age(r reading, passed int64) reading
+
+	// lasts is how many nanoseconds a window has left in which permits were just taken; ends is false of what drains.
+	lasts(r reading) (left int64, ends bool)
 
 	// state is what a reading means.
 	state(r reading, cost int64) State
@@ -92,6 +99,15 @@ func readSigned(n int64) (int64, bool) {
 		return -1 - n, true
 	}
 	return n, false
+}
+
+// unpackAny reads a reply that must be a whole number.
+func unpackAny(r rule, reply any) (reading, bool) {
+	n, is := reply.(int64)
+	if !is {
+		return reading{}, false
+	}
+	return r.unpackInt(n)
 }
 
 func integer(n int64) any { return strconv.FormatInt(n, 10) }

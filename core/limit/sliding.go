@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var slidingScript = script.FromFS(lua.FS, "limit_sliding.lua")
+var slidingScript = script.FromFS(lua.FS, "limit_sliding.lua").MergedBy(slidingMerging)
 
 // sliding is a sliding window of two counters. A reading is {last, current,
 // rest of the running window in ms}: what is in use is last·rest/length +
@@ -57,11 +57,12 @@ func (s *sliding) entry() [6]any {
 	return [6]any{"sliding", integer(s.limit), integer(s.length), "1", integer(2 * s.length), "1000"}
 }
 
-func (s *sliding) unpack(reply any) (reading, bool) {
-	n, ok := reply.(int64)
+func (s *sliding) unpack(reply any) (reading, bool) { return unpackAny(s, reply) }
+
+func (s *sliding) unpackInt(n int64) (reading, bool) {
 	packed, denied := readSigned(n)
 	counters, rest := packed/(s.length+1), packed%(s.length+1)
-	return reading{denied: denied, n: [4]int64{counters / (s.limit + 1), counters % (s.limit + 1), rest}}, ok
+	return reading{denied: denied, n: [4]int64{counters / (s.limit + 1), counters % (s.limit + 1), rest}}, true
 }
 
 func (s *sliding) width() int { return 3 }
@@ -109,6 +110,23 @@ func (s *sliding) read(c *cell, _ int64) reading {
 		return reading{}
 	}
 	return reading{n: [4]int64{c.m, c.n, s.rest(c)}}
+}
+
+func (s *sliding) age(r reading, passed int64) reading {
+	r.n[2] -= passed / 1000
+	for range 2 {
+		if r.n[2] <= 0 {
+			r.n[0], r.n[1], r.n[2] = r.n[1], 0, r.n[2]+s.length
+		}
+	}
+	if r.n[0] == 0 && r.n[1] == 0 {
+		return reading{denied: r.denied}
+	}
+	return r
+}
+
+func (*sliding) lasts(r reading) (left int64, ends bool) {
+	return r.n[2] * int64(time.Millisecond), true
 }
 
 func (s *sliding) state(r reading, cost int64) State {

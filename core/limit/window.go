@@ -8,7 +8,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var windowScript = script.FromFS(lua.FS, "limit_window.lua")
+var windowScript = script.FromFS(lua.FS, "limit_window.lua").MergedBy(windowMerging)
 
 // window is a fixed window. A reading is {used, rest of the window in ms}.
 type window struct {
@@ -50,10 +50,11 @@ func (w *window) entry() [6]any {
 	return [6]any{"window", integer(w.limit), integer(w.length), "1", integer(w.length), "1000"}
 }
 
-func (w *window) unpack(reply any) (reading, bool) {
-	n, ok := reply.(int64)
+func (w *window) unpack(reply any) (reading, bool) { return unpackAny(w, reply) }
+
+func (w *window) unpackInt(n int64) (reading, bool) {
 	packed, denied := readSigned(n)
-	return reading{denied: denied, n: [4]int64{packed % (w.limit + 1), packed / (w.limit + 1)}}, ok
+	return reading{denied: denied, n: [4]int64{packed % (w.limit + 1), packed / (w.limit + 1)}}, true
 }
 
 func (w *window) width() int { return 2 }
@@ -90,6 +91,17 @@ func (w *window) read(c *cell, _ int64) reading {
 		return reading{}
 	}
 	return reading{n: [4]int64{c.n, w.length - (c.now - c.from)}}
+}
+
+func (w *window) age(r reading, passed int64) reading {
+	if r.n[1] -= passed / 1000; r.n[1] <= 0 {
+		return reading{denied: r.denied}
+	}
+	return r
+}
+
+func (*window) lasts(r reading) (left int64, ends bool) {
+	return r.n[1] * int64(time.Millisecond), true
 }
 
 func (w *window) state(r reading, _ int64) State {

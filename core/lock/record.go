@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	acquireScript = script.FromFS(lua.FS, "lock_acquire.lua")
-	extendScript  = script.FromFS(lua.FS, "lock_extend.lua").Essential()
-	releaseScript = script.FromFS(lua.FS, "lock_release.lua").Essential()
-	forceScript   = script.FromFS(lua.FS, "lock_force.lua").Essential()
-	inspectScript = script.FromFS(lua.FS, "lock_inspect.lua")
-	startScript   = script.FromFS(lua.FS, "once_start.lua")
-	endScript     = script.FromFS(lua.FS, "once_end.lua").Essential()
+	acquireScript = script.FromFS(lua.FS, "lock_acquire.lua").Batched()
+	extendScript  = script.FromFS(lua.FS, "lock_extend.lua").Batched().Essential()
+	releaseScript = script.FromFS(lua.FS, "lock_release.lua").Batched().Essential()
+	forceScript   = script.FromFS(lua.FS, "lock_force.lua").Batched().Essential()
+	inspectScript = script.FromFS(lua.FS, "lock_inspect.lua").Batched()
+	startScript   = script.FromFS(lua.FS, "once_start.lua").Batched()
+	endScript     = script.FromFS(lua.FS, "once_end.lua").Batched().Essential()
 
 	errReply = errors.New("the reply is not about a lock: is the client really connected to Redis?")
 )

@@ -12,23 +12,31 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Call is one call of [Runner.Run], as a [Sender] sees it. The zero Call is not
-// usable. It is all that a call needs where nothing goes wrong, in one piece of memory.
+// Call is one call of a script. It is all that a call needs where nothing goes wrong, in one
+// piece of memory. The zero Call is ready for [Runner.Do], which a [Sender] sees it by.
 type Call struct {
 	runner *Runner
 	script *Script
 	keys   []string
+	key    string // the first; what is sent points to it
 	args   []any
 	spent  atomic.Bool
 	sent   call
+
+	reply  any
+	number int64 // the reply if it is a whole number
+	whole  bool
 }
 
 // call is what is sent. A client that lost interest may hold it: it is not used again.
 type call struct {
 	budget
 
-	first command
-	few   [9]any // the words of a short command
+	by     Transport // nil if the runner's client sends it
+	script *Script
+	alone  bool // it is not merged
+	first  command
+	few    [9]any // the words of a short command
 }
 
 func (c *Call) made() bool { return c != nil && c.runner != nil }
@@ -51,50 +59,128 @@ func (c *Call) Budget() time.Duration {
 	return c.runner.budget
 }
 
+// Command is one attempt to send a call. It is sent at most once.
+type Command interface {
+	redis.Cmder
+	// Size is about how many bytes are sent for it.
+	Size() int
+	// Withdraw keeps the command from being written, and reports whether it came in
+	// time: then a call that no server knows is written instead.
+	Withdraw() bool
+	// Written reports whether the command was written, or began to be.
+	Written() bool
+	// Probe is another command to the same server, which refuses it and does nothing else.
+	Probe(ctx context.Context) Command
+}
+
+// Transport sends a command, and returns nil once it has ended, with its answer or its
+// error in it. Any other error means that the command was left alone, and may still be on its way: it was
+// withdrawn, or too late for that. The context has the deadline of the call.
+type Transport func(ctx context.Context, cmd Command) error
+
+// Reply is what Redis answered, as [Runner.Run] returns it; nil before.
+func (c *Call) Reply() any {
+	misuse.Made(c.made(), errCall)
+	if c.whole {
+		return c.number
+	}
+	return c.reply
+}
+
+// Int is the reply if it is a whole number.
+func (c *Call) Int() (n int64, is bool) {
+	misuse.Made(c.made(), errCall)
+	return c.number, c.whole
+}
+
+// answer keeps the reply.
+func (c *Call) answer(cmd *command) {
+	if cmd.whole {
+		c.number, c.whole = cmd.number, true
+		return
+	}
+	c.reply = cmd.Val()
+	c.number, c.whole = c.reply.(int64)
+}
+
 // Send makes the call, within that budget, once. The errors are those of
 // [Runner.Run].
-func (c *Call) Send(ctx context.Context, budget time.Duration) (any, error) {
+func (c *Call) Send(ctx context.Context, budget time.Duration) error {
+	return c.SendBy(ctx, budget, nil)
+}
+
+// SendBy is Send by another transport than the runner's client.
+func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) error {
 	if !c.made() {
-		return nil, &Error{Class: ErrConfiguration, Err: errCall}
+		return &Error{Class: ErrConfiguration, Err: errCall}
 	}
 	if c.spent.Swap(true) {
-		return nil, &Error{Script: c.script.name, Class: ErrConfiguration, Err: errSpent}
+		return &Error{Script: c.script.name, Class: ErrConfiguration, Err: errSpent}
 	}
 	s, r, call := c.script, c.runner, &c.sent
 	call.begin(ctx, budget)
 	call.polled = r.pipeline != nil // it asks once, where it has to wait at all
+	if by != nil && !plain(c.args) {
+		by = nil // what cannot be written would take those beside it along
+	}
+	call.by, call.script = by, s
 	defer call.end()
-	line := append(call.few[:0], "evalsha", s.sha, keyCount(len(c.keys)))
-	for _, key := range c.keys {
+	line := append(call.few[:0], "evalsha", s.sha, count(len(c.keys)))
+	for i, key := range c.keys {
+		if i == 0 && by != nil {
+			c.key = key
+			line = append(line, &c.key) // which takes no memory of its own
+			continue
+		}
 		line = append(line, key)
 	}
-	line = append(line, c.args...)
+	for _, arg := range c.args {
+		if b, is := arg.([]byte); is && by != nil {
+			arg = string(b) // the caller may have left, and use it again
+		}
+		line = append(line, arg)
+	}
 
 	for attempt := 0; ; attempt++ {
-		reply, written, err := r.process(call, attempt, line)
+		cmd, err := r.process(call, attempt, line)
 		if err == nil || errors.Is(err, redis.Nil) {
-			return reply, nil
+			c.answer(cmd)
+			return nil
 		}
-		class, again := classify(err, written)
+		class, again := classify(err, cmd.written())
 		failure := &Error{Script: s.name, Class: class, Err: s.place(err)}
 		switch {
 		case ended(ctx) != nil:
-			return nil, ended(ctx)
+			return ended(ctx)
+		case errors.Is(err, errUnmerged):
+			call.alone = true
 		case !again:
 			if isDeadline(err) {
 				failure.Err = errBudget
 			}
-			return nil, failure
+			return failure
 		case line[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
 			// Not in place: a client that lost interest may still hold the line.
 			line = append([]any{"eval", s.source}, line[2:]...)
 		case !call.pause(attempt):
 			if err := ended(ctx); err != nil {
-				return nil, err
+				return err
 			}
-			return nil, failure
+			return failure
 		}
 	}
+}
+
+// plain reports whether go-redis can write all arguments.
+func plain(args []any) bool {
+	for _, arg := range args {
+		switch arg.(type) {
+		case string, []byte, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64, bool:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // command is one attempt to send the words.
@@ -104,6 +190,7 @@ func (c *call) command(ctx context.Context, attempt int, words []any) *command {
 		cmd = new(command)
 	}
 	cmd.Cmd = *redis.NewCmd(ctx, words...)
+	cmd.script, cmd.alone = c.script, c.alone || words[0] != "evalsha"
 	return cmd
 }
 
@@ -111,7 +198,12 @@ func (c *call) command(ctx context.Context, attempt int, words []any) *command {
 // was lost, and a script that takes permits would take them again.
 type command struct {
 	redis.Cmd
-	state atomic.Uint32
+	state  atomic.Uint32
+	script *Script
+	alone  bool     // it is not merged
+	next   *command // in a run
+	number int64    // the reply of a merged call
+	whole  bool
 }
 
 // What becomes of a command: one of the last two, and it stays that.
@@ -126,6 +218,33 @@ func (c *command) withdraw() bool { return c.state.CompareAndSwap(waiting, withd
 
 func (c *command) written() bool { return c.state.Load() == written }
 
+// begin notes that the command is written, unless it was withdrawn.
+func (c *command) begin() bool { return c.state.CompareAndSwap(waiting, written) || c.written() }
+
+// Withdraw, Written, Size and Probe make it a [Command].
+func (c *command) Withdraw() bool { return c.withdraw() }
+func (c *command) Written() bool  { return c.written() }
+
+func (c *command) Size() int {
+	n := 0
+	for _, word := range c.Cmd.Args() {
+		switch word := word.(type) {
+		case string:
+			n += len(word)
+		default:
+			n += 8 // a number
+		}
+	}
+	return n
+}
+
+// Probe has the key of the command, so that it goes the same way.
+func (c *command) Probe(ctx context.Context) Command {
+	cmd := new(command)
+	cmd.Cmd = *redis.NewCmd(ctx, "evalsha", noScript, "1", c.Cmd.Args()[3])
+	return cmd
+}
+
 // noScript is the SHA of a script that no server has: what a withdrawn command writes.
 const noScript = "0000000000000000000000000000000000000000"
 
@@ -137,7 +256,7 @@ func (*command) NoRetry() bool { return true }
 // a call that the server refuses.
 func (c *command) Args() []any {
 	words := c.Cmd.Args()
-	if !c.state.CompareAndSwap(waiting, written) && !c.written() {
+	if !c.begin() {
 		words = slices.Clone(words) // of the same shape, since hooks read them too
 		words[0], words[1] = "evalsha", noScript
 	}

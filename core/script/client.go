@@ -26,9 +26,9 @@ type Sender interface {
 	Client() Client
 	// Budget is that of runners whose options have none, or otherwise.
 	Budget(otherwise time.Duration) time.Duration
-	// Send makes the call by Call.Send, once, or not at all. The error is what
-	// Call.Send returned, or an [*Error] of class [ErrNotExecuted].
-	Send(ctx context.Context, call *Call) (reply any, err error)
+	// Send makes the call by Call.Send or Call.SendBy, once, or not at all. The error is what
+	// that returned, or an [*Error] of class [ErrNotExecuted].
+	Send(ctx context.Context, call *Call) error
 }
 
 // ErrClient is what a client that cannot carry a decision is refused with.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"time"
 
@@ -90,20 +89,32 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 // All keys must carry the same {hash tag}, on a standalone server too, so
 // that what works on a laptop works on a cluster.
 func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
+	call := new(Call)
+	if err := r.Do(ctx, call, s, keys, args...); err != nil {
+		return nil, err
+	}
+	return call.Reply(), nil
+}
+
+// Do is Run by a Call of the caller's, which has the reply afterwards. A Call is used
+// once, and so is its memory: the client may still hold it.
+func (r *Runner) Do(ctx context.Context, call *Call, s *Script, keys []string, args ...any) error {
 	misuse.Context(ctx)
 	switch {
 	case r == nil || r.rdb == nil:
-		return nil, &Error{Class: ErrConfiguration, Err: errRunner}
+		return &Error{Class: ErrConfiguration, Err: errRunner}
 	case s == nil || s.sha == nil:
-		return nil, &Error{Class: ErrConfiguration, Err: errScript}
+		return &Error{Class: ErrConfiguration, Err: errScript}
+	case call == nil || call.made():
+		return &Error{Script: s.name, Class: ErrConfiguration, Err: errSpent}
 	}
 	if err := checkKeys(keys); err != nil {
-		return nil, &Error{Script: s.name, Class: ErrConfiguration, Err: err}
+		return &Error{Script: s.name, Class: ErrConfiguration, Err: err}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	call := &Call{runner: r, script: s, keys: keys, args: args}
+	call.runner, call.script, call.keys, call.args = r, s, keys, args
 	if r.sender != nil {
 		return r.sender.Send(ctx, call)
 	}
@@ -118,23 +129,30 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// process makes one attempt.
-func (r *Runner) process(call *call, attempt int, line []any) (reply any, written bool, err error) {
-	if r.inline {
+// process makes one attempt. If it returns before the command has ended, which may then still
+// be on its way, the error is not the command's, and no reply may be read.
+func (r *Runner) process(call *call, attempt int, line []any) (*command, error) {
+	switch {
+	case call.by != nil:
 		cmd := call.command(call, attempt, line)
-		err := r.rdb.Process(call, cmd)
-		return cmd.Val(), cmd.written(), err
-	}
-	if r.pipeline != nil {
+		if err := call.by(call, cmd); err != nil {
+			return cmd, err
+		}
+		return cmd, cmd.Err()
+	case r.inline:
+		cmd := call.command(call, attempt, line)
+		return cmd, r.rdb.Process(call, cmd)
+	case r.pipeline != nil:
 		cmd := call.command(call, attempt, line)
 		future := r.pipeline.Submit(call, cmd)
 		w := r.waiters.get(&call.budget)
 		defer r.waiters.put(w)
 		err := future.WaitContext(w)
 		if err != nil && w.Err() != nil {
-			return nil, !cmd.withdraw(), w.Err() // it may still be in line
+			cmd.withdraw() // it may still be in line
+			return cmd, w.Err()
 		}
-		return cmd.Val(), cmd.written(), err
+		return cmd, err
 	}
 	ctx := call.real()
 	cmd := call.command(ctx, attempt, line)
@@ -142,17 +160,17 @@ func (r *Runner) process(call *call, attempt int, line []any) (reply any, writte
 	go func() { done <- r.rdb.Process(ctx, cmd) }()
 	select {
 	case err := <-done:
-		return cmd.Val(), cmd.written(), err
+		return cmd, err
 	case <-ctx.Done():
 	}
 	if cmd.withdraw() {
-		return nil, false, ctx.Err()
+		return cmd, ctx.Err()
 	}
 	select {
 	case err := <-done:
-		return cmd.Val(), cmd.written(), err
+		return cmd, err
 	default:
-		return nil, true, ctx.Err()
+		return cmd, ctx.Err()
 	}
 }
 
@@ -172,16 +190,6 @@ func (b *budget) pause(attempt int) bool {
 	case <-b.Context.Done():
 		return false
 	}
-}
-
-// keyCounts are boxed once, so that a call does not.
-var keyCounts = [...]any{"0", "1", "2", "3", "4"}
-
-func keyCount(n int) any {
-	if n < len(keyCounts) {
-		return keyCounts[n]
-	}
-	return strconv.Itoa(n)
 }
 
 func checkKeys(keys []string) error {

@@ -15,6 +15,8 @@ type Script struct {
 	source    any // boxed once, so that a call does not
 	sha       any
 	essential bool
+	batched   bool
+	merging   *Merging // nil if its calls are not merged
 }
 
 // New makes a script. The name is the file's, without directory; errors carry
@@ -48,6 +50,22 @@ func (s *Script) Essential() *Script {
 func (s *Script) IsEssential() bool {
 	s.made()
 	return s.essential
+}
+
+// Batched is a copy of the script whose calls a store may send in one batch with others. A batch is
+// answered when its last call is, so that is for scripts that take microseconds. Without
+// a store it is the same script.
+func (s *Script) Batched() *Script {
+	s.made()
+	own := *s
+	own.batched = true
+	return &own
+}
+
+// IsBatched reports whether the script was made by Batched.
+func (s *Script) IsBatched() bool {
+	s.made()
+	return s.batched
 }
 
 // Name is the file's name.

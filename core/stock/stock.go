@@ -19,16 +19,16 @@ import (
 )
 
 var (
-	openScript    = script.FromFS(lua.FS, "stock_open.lua")
-	reserveScript = script.FromFS(lua.FS, "stock_reserve.lua")
+	openScript    = script.FromFS(lua.FS, "stock_open.lua").Batched()
+	reserveScript = script.FromFS(lua.FS, "stock_reserve.lua").Batched()
 	confirmScript = reserveScript.Essential()
-	renewScript   = script.FromFS(lua.FS, "stock_renew.lua").Essential()
-	cancelScript  = script.FromFS(lua.FS, "stock_cancel.lua").Essential()
+	renewScript   = script.FromFS(lua.FS, "stock_renew.lua").Batched().Essential()
+	cancelScript  = script.FromFS(lua.FS, "stock_cancel.lua").Batched().Essential()
 	sweepScript   = script.FromFS(lua.FS, "stock_sweep.lua").Essential()
-	restockScript = script.FromFS(lua.FS, "stock_restock.lua")
-	leftScript    = script.FromFS(lua.FS, "stock_left.lua")
+	restockScript = script.FromFS(lua.FS, "stock_restock.lua").Batched()
+	leftScript    = script.FromFS(lua.FS, "stock_left.lua").Batched()
 	buyersScript  = script.FromFS(lua.FS, "stock_buyers.lua")
-	forgetScript  = script.FromFS(lua.FS, "stock_forget.lua")
+	forgetScript  = script.FromFS(lua.FS, "stock_forget.lua").Batched()
 
 	errReply = errors.New("the reply is not about an item: is the client really connected to Redis?")
 )

@@ -34,13 +34,17 @@ var errOpen = errors.New("not sent, since Redis did not answer lately")
 type breaker struct {
 	*gobreaker.CircuitBreaker[any]
 
-	node   *node
-	failed atomic.Int64 // when a call last had no answer or was held back
+	node      *node
+	budget    time.Duration
+	open      atomic.Bool  // or half-open
+	failed    atomic.Int64 // when a call last had no answer or was held back
+	transport *transport   // nil if calls are not sent in batches
 }
 
 func newBreaker(of *node, budget time.Duration) *breaker {
 	var row, first time.Time // when the row, and what is counted, began to fail
-	return &breaker{node: of, CircuitBreaker: gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
+	b := &breaker{node: of, budget: budget}
+	b.CircuitBreaker = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		MaxRequests:  1,
 		Interval:     tripBudgets * budget,
 		BucketPeriod: tripBudgets * budget / tripBuckets,
@@ -58,6 +62,7 @@ func newBreaker(of *node, budget time.Duration) *breaker {
 					now.Sub(first) >= leastBudgets*budget
 		},
 		OnStateChange: func(_ string, from, to gobreaker.State) {
+			b.open.Store(to != gobreaker.StateClosed)
 			switch {
 			case from == gobreaker.StateClosed:
 				of.open.Add(1)
@@ -70,7 +75,8 @@ func newBreaker(of *node, budget time.Duration) *breaker {
 			_, is := errors.AsType[overtaken](err)
 			return is
 		},
-	})}
+	})
+	return b
 }
 
 // answered reports whether Redis answered, be it with an error or a refusal: on a
@@ -89,30 +95,42 @@ type overtaken struct{ error }
 
 // send makes a call within that budget. If the breaker is open, it sends essential
 // calls alone, and does not count them.
-func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Duration) (any, error) {
+func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Duration) error {
+	if b.transport != nil && call.Script().IsBatched() && !b.open.Load() {
+		err := call.SendBy(ctx, budget, b.transport.send)
+		if !answered(err) {
+			err = b.node.explain(err)
+		}
+		return err
+	}
+	return b.sendAlone(ctx, call, budget)
+}
+
+// sendAlone asks the breaker about the call itself.
+func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.Duration) error {
 	ask := func() (any, error) {
 		began := time.Now()
-		reply, err := call.Send(ctx, budget)
+		err := call.Send(ctx, budget)
 		if err != nil && ask.IsCallers(err) && time.Since(began) < budget/2 {
 			return nil, overtaken{err}
 		}
-		return reply, err
+		return nil, err
 	}
-	reply, err := b.Execute(ask)
+	_, err := b.Execute(ask)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		if !call.Script().IsEssential() {
 			b.failed.Store(b.node.heldBack())
-			return nil, b.node.explain(&script.Error{Script: call.Script().Name(), Class: script.ErrNotExecuted, Err: errOpen})
+			return b.node.explain(&script.Error{Script: call.Script().Name(), Class: script.ErrNotExecuted, Err: errOpen})
 		}
-		reply, err = ask()
+		_, err = ask()
 	}
 	if early, is := errors.AsType[overtaken](err); is {
-		return nil, early.error
+		return early.error
 	}
 	if answered(err) {
 		b.node.answered()
-		return reply, err
+		return err
 	}
-	b.failed.Store(b.node.unanswered(err))
-	return reply, b.node.explain(err)
+	b.failed.Store(b.node.unanswered(err, 1))
+	return b.node.explain(err)
 }

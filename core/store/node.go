@@ -62,15 +62,15 @@ func (n *node) answered() {
 	}
 }
 
-// unanswered notes a call without an answer, and logs once that the node is lost. It
+// unanswered notes calls without an answer, and logs once that the node is lost. It
 // finds out why, and whether another node has its slots by now.
-func (n *node) unanswered(err error) (now int64) {
+func (n *node) unanswered(err error, calls int) (now int64) {
 	now = n.now()
 	n.mu.Lock()
 	n.first.CompareAndSwap(0, now)
 	since := n.first.Load()
 	n.latest = now
-	n.failed++
+	n.failed += calls
 	failed := n.failed
 	lost := !n.lost && (n.open.Load() > 0 || now-n.last.Load() >= int64(quiet))
 	n.lost = n.lost || lost

@@ -28,7 +28,9 @@ type nodes struct {
 	logger *slog.Logger
 	notify Observer
 	slots  reloader
-	dialer *dialer // of the client itself
+	dialer *dialer   // of the client itself
+	batch  pipeliner // nil if calls are not sent in batches
+	direct bool      // of batch: it ends calls at their deadlines
 
 	mu       sync.RWMutex
 	all      map[string]*node // by address
@@ -60,6 +62,18 @@ func (n *nodes) follow(rdb script.Client) {
 		n.known.Store(true)
 	default:
 		n.name = fmt.Sprintf("%T", rdb)
+	}
+}
+
+// batches has calls sent in batches, if the client can.
+func (n *nodes) batches(rdb script.Client) {
+	switch c := rdb.(type) {
+	case *redis.Client:
+		n.batch, n.direct = c, c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		n.batch, n.direct = c, c.Options().ContextTimeoutEnabled
+	case *redis.Ring:
+		n.batch, n.direct = c, c.Options().ContextTimeoutEnabled
 	}
 }
 
@@ -118,7 +132,11 @@ func (n *nodes) breaker(ctx context.Context, key string, budget time.Duration) *
 		n.all[address] = newNode(n, name, d)
 	}
 	if n.breakers[l] == nil {
-		n.breakers[l] = newBreaker(n.all[address], budget)
+		b := newBreaker(n.all[address], budget)
+		if n.batch != nil && (n.of == nil || address != "") { // not yet if the server is not known
+			b.transport = newTransport(b, n.batch, n.direct, budget)
+		}
+		n.breakers[l] = b
 	}
 	return n.breakers[l]
 }

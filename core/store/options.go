@@ -22,6 +22,19 @@ const (
 	maxContact = time.Minute
 )
 
+// QueueMode says how a store sends calls. The zero value means DefaultQueue.
+type QueueMode int
+
+// The modes.
+const (
+	// Direct sends each call by itself, on a connection of the client's pool.
+	Direct QueueMode = iota + 1
+	// Queued sends the calls of many callers together, in batches: a *redis.Client, *ClusterClient or
+	// *Ring does, by its pipelines. A lone caller's call goes by itself. Calls of scripts that are not
+	// [script.Script.Batched] always do.
+	Queued
+)
+
 // Options are a store's options. The zero value is ready to use; Open copies it.
 type Options struct {
 	// Prefix begins every key, of up to 64 printable ASCII characters; empty
@@ -42,6 +55,8 @@ type Options struct {
 	// the Budget. So a Redis that is away when a process starts costs it once. It is up
 	// to a minute; 0 means DefaultFirstContact, and less than a Budget changes nothing.
 	FirstContact time.Duration
+	// Queue says how calls are sent; 0 means DefaultQueue.
+	Queue QueueMode
 	// Logger is told once that a server does not answer, and once that it does again, for
 	// each server and outage: its address, the class of the error, how many calls had no
 	// answer or were held back, and for how long; never a key. A client that hides its
@@ -66,12 +81,21 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	own.Prefix = cmp.Or(own.Prefix, DefaultPrefix)
 	own.FirstContact = cmp.Or(own.FirstContact, DefaultFirstContact)
+	own.Queue = cmp.Or(own.Queue, DefaultQueue)
 	return own, errors.Join(
 		keyspace.CheckPrefix(own.Prefix),
 		keyspace.CheckSecret(own.SubjectSecret),
 		checkBudget(own.Budget),
 		checkContact(own.FirstContact),
+		checkQueue(own.Queue),
 	)
+}
+
+func checkQueue(m QueueMode) error {
+	if m == Direct || m == Queued {
+		return nil
+	}
+	return fmt.Errorf("Queue is %d: use Direct, Queued, or 0 for DefaultQueue", m)
 }
 
 func checkContact(d time.Duration) error {

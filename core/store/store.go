@@ -37,6 +37,9 @@ func newStore(rdb script.Client, opts Options) *Store {
 		s.Observe(o)
 	}
 	s.nodes.follow(rdb)
+	if opts.Queue == Queued {
+		s.nodes.batches(rdb)
+	}
 	return s
 }
 
@@ -110,16 +113,16 @@ func (s *Store) Budget(otherwise time.Duration) time.Duration {
 // Send makes a call of a [script.Runner], unless the breaker of its node and budget is
 // open: then the error is a [script.ErrNotExecuted], at once, but for essential
 // scripts. It is the library's own, as a [script.Sender].
-func (s *Store) Send(ctx context.Context, call *script.Call) (any, error) {
+func (s *Store) Send(ctx context.Context, call *script.Call) error {
 	if !s.made() {
-		return nil, &script.Error{Class: script.ErrConfiguration, Err: errStore}
+		return &script.Error{Class: script.ErrConfiguration, Err: errStore}
 	}
 	b := s.nodes.breaker(ctx, call.Key(), call.Budget())
-	reply, err := b.send(ctx, call, s.contact.budget(b.node, call.Budget()))
+	err := b.send(ctx, call, s.contact.budget(b.node, call.Budget()))
 	if err == nil {
 		s.nodes.found()
 	}
-	return reply, err
+	return err
 }
 
 // Diagnose connects to Redis, or to the first address of a cluster, by a connection of

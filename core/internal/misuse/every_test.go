@@ -45,7 +45,7 @@ var (
 		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.FailMode](),
 		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.SlidingWindow](),
 		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](),
-		reflect.TypeFor[callback.EventError](), reflect.TypeFor[store.Store](), reflect.TypeFor[store.Observer](),
+		reflect.TypeFor[callback.EventError](), reflect.TypeFor[script.Merger](), reflect.TypeFor[store.Store](), reflect.TypeFor[store.Observer](),
 	}
 )
 

@@ -1,0 +1,36 @@
+package queue
+
+// BeginDirect reports whether a caller is alone: nothing waits, nothing is in flight, and the
+// last batch had one call. Then it makes its call by itself, and says by Returned what
+// became of it.
+func (q *Queue) BeginDirect() (*Batch, bool) {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting.length > 0 || q.scheduled || len(q.inFlight) > 0 || q.lastCalls > 1 || q.state != alive || !q.pace.fast() {
+		return nil, false
+	}
+	b := q.newBatch()
+	q.start(b, now, 1)
+	return b, true
+}
+
+// EndDirect ends what BeginDirect began. left says that the call had no answer since its caller did not
+// wait for it; if that was early, it tells nothing of the server.
+func (q *Queue) EndDirect(b *Batch, r Result, left bool) {
+	if left && q.now()-b.sent < q.pace.budget/2 {
+		r = Ignored
+	}
+	q.finish(b, r, 1)
+	q.mu.Lock()
+	*b = Batch{Entries: b.Entries[:0]}
+	q.free = append(q.free, b)
+	leave := q.maySend(q.last, true)
+	if leave {
+		q.scheduled = true
+	}
+	q.mu.Unlock()
+	if leave {
+		go q.sendBatches(false)
+	}
+}

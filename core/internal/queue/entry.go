@@ -1,0 +1,91 @@
+package queue
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Call is what a caller wants to be sent.
+type Call interface {
+	// Size is about how many bytes are sent for it.
+	Size() int
+	// Withdraw keeps the call from being sent, and reports whether it came in time.
+	Withdraw() bool
+}
+
+// Entry is a call in a queue. The server reads it; all else is the queue's.
+type Entry struct {
+	Call    Call
+	Context context.Context // the caller's; of use for its values alone
+
+	next     *Entry
+	size     int
+	deadline int64 // by the queue's clock
+	state    atomic.Uint32
+	done     chan struct{} // gets one value from whoever ends a wait that goes on
+}
+
+// What becomes of an entry: one of the last three, once.
+const (
+	open     uint32 = iota
+	answered        // the call has ended; its answer is in the Call
+	expired         // its deadline passed first
+	left            // its caller left first
+)
+
+// end wakes the caller, unless it has left.
+func (e *Entry) end(how uint32) bool {
+	if !e.state.CompareAndSwap(open, how) {
+		return false
+	}
+	e.done <- struct{}{}
+	return true
+}
+
+// wait returns when the call has ended or the caller has left. What it leaves
+// behind may still be in flight.
+func (e *Entry) wait(ctx context.Context) error {
+	if ended := ctx.Done(); ended != nil {
+		select {
+		case <-e.done:
+		case <-ended:
+			if e.state.CompareAndSwap(open, left) {
+				e.Call.Withdraw()
+				return ctx.Err()
+			}
+			<-e.done
+		}
+	} else {
+		<-e.done
+	}
+	if e.state.Load() == expired {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// list is entries in their order.
+type list struct {
+	first, last *Entry
+	length      int
+}
+
+func (l *list) push(e *Entry) {
+	if l.last == nil {
+		l.first = e
+	} else {
+		l.last.next = e
+	}
+	l.last = e
+	l.length++
+}
+
+func (l *list) pop() *Entry {
+	e := l.first
+	l.first, e.next = e.next, nil
+	if l.first == nil {
+		l.last = nil
+	}
+	l.length--
+	return e
+}

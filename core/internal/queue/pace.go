@@ -1,0 +1,85 @@
+package queue
+
+import "time"
+
+// The rules of how many batches are in flight, and when the next one leaves. They are
+// from a simulation with virtual time, which is a test of this package.
+const (
+	mostBatches = 10 // the size of the pool of connections that go-redis has for pipelines
+	soon        = 2  // so many in flight do not keep the next from leaving at once
+	crowd       = 32 // if so many wait, the next leaves while half of the batches are in flight
+	spread      = 8  // batches leave a round trip divided by this apart
+
+	leastWindow = 8
+	mostWindow  = mostBatches * mostCalls
+	growth      = 8                       // of the window in a round trip
+	memory      = int64(10 * time.Second) // how long the shortest round trip is known, at least
+)
+
+// pace learns from round trips how many calls the server takes at once.
+type pace struct {
+	budget int64
+	trip   int64    // smoothed
+	least  [2]int64 // the shortest of this span of time, and of the one before
+	span   int64    // when this span began
+	window int      // how many calls may be in flight
+	cut    int64    // when the window was last cut
+}
+
+func newPace(budget time.Duration) pace {
+	return pace{budget: int64(budget), window: mostWindow}
+}
+
+// returned notes the round trip of a batch. So many calls were in flight, its own among them.
+func (p *pace) returned(sent, now int64, calls, flying int) {
+	took := max(now-sent, 1)
+	if p.trip == 0 {
+		p.trip = took
+	} else {
+		p.trip += (took - p.trip) / 8
+	}
+	if now-p.span > memory {
+		p.least[0], p.least[1], p.span = took, p.least[0], now
+	} else if p.least[0] == 0 || took < p.least[0] {
+		p.least[0] = took
+	}
+	switch {
+	case took <= max(p.budget/4, 2*p.shortest()):
+		grows := calls // until it was too large once
+		if p.cut != 0 {
+			grows = max(calls*growth/p.window, 1)
+		}
+		p.window = min(p.window+grows, mostWindow)
+	case sent >= p.cut: // what was sent before is late for the same reason
+		p.window = max(min(p.window, flying)*3/4, leastWindow)
+		p.cut = now
+	}
+}
+
+func (p *pace) shortest() int64 {
+	if p.least[1] != 0 {
+		return min(p.least[0], p.least[1])
+	}
+	return p.least[0]
+}
+
+// batches is how many may be in flight. If the server is what is waited for, more of
+// them would only wait there.
+func (p *pace) batches() int {
+	if p.trip == 0 {
+		return mostBatches
+	}
+	return int(min(max(2*mostBatches*p.shortest()/p.trip, 1), mostBatches))
+}
+
+func (p *pace) gap() int64 { return p.trip / spread }
+
+// overdue is how long a batch is in flight before the server counts as late.
+func (p *pace) overdue() int64 { return max(4*p.trip, p.budget/2) }
+
+// tooLate reports whether a call that has so much time left would not have its answer in it.
+func (p *pace) tooLate(left int64) bool { return left < 2*p.trip && p.trip > 2*p.shortest() }
+
+// fast reports whether answers come so soon that a caller need not fear to miss
+// one while its process has no CPU.
+func (p *pace) fast() bool { return p.trip < p.budget/8 }

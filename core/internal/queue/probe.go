@@ -1,0 +1,61 @@
+package queue
+
+import "time"
+
+// probe begins to ask a silent server whether it answers, if any call waits for that.
+func (q *Queue) probe() {
+	if q.probing || q.waiting.length == 0 {
+		return
+	}
+	q.probing = true
+	go q.probeUntilAnswered()
+}
+
+// probeUntilAnswered asks until the server is not silent any more, or no call waits.
+func (q *Queue) probeUntilAnswered() {
+	for {
+		c := q.nextWaiting()
+		if c == nil {
+			return
+		}
+		r := q.server.Probe(c)
+		q.mu.Lock()
+		if q.state == silent {
+			switch r {
+			case Answered:
+				q.state = alive
+			case Unsent:
+				q.state = unproven
+			default:
+			}
+		}
+		q.mu.Unlock()
+		if r == Unanswered {
+			time.Sleep(time.Duration(q.pace.budget / pauses))
+		}
+	}
+}
+
+// pauses is how many probes there are in a budget at most.
+const pauses = 16
+
+// nextWaiting is a call that waits for a silent server. If there is none, the probes end and what
+// waits may leave.
+func (q *Queue) nextWaiting() Call {
+	q.mu.Lock()
+	for q.waiting.length > 0 && q.waiting.first.state.Load() != open {
+		q.waiting.pop()
+	}
+	if q.state == silent && q.waiting.length > 0 {
+		defer q.mu.Unlock()
+		return q.waiting.first.Call
+	}
+	q.probing = false
+	leave := q.maySend(q.now(), true)
+	q.scheduled = q.scheduled || leave
+	q.mu.Unlock()
+	if leave {
+		go q.sendBatches(false)
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrFull is the error of a call that was not sent since too many wait.
+var ErrFull = errors.New("too many calls wait for this server")
+
+// Queue is the queue of one server. It is safe for concurrent use and needs no Close.
+type Queue struct {
+	server  Server
+	began   time.Time
+	entries sync.Pool
+	next    rule
+
+	mu        sync.Mutex
+	waiting   list
+	scheduled bool     // a batch is about to take those that wait
+	inFlight  []*Batch // in flight, in their order
+	calls     int      // of these
+	last      int64    // when the last of them left
+	lastCalls int      // how many calls that one had
+	pace      pace
+	state     serverState
+	probing   bool
+	free      []*Batch
+	alarm     alarm
+}
+
+// serverState is what is known of the server.
+type serverState int
+
+const (
+	unproven serverState = iota // it has not answered yet, or is not connected: one batch at a time
+	alive
+	silent // a batch had no answer: nothing is sent until a probe has one
+)
+
+// New makes a queue for calls that have that much time.
+func New(s Server, budget time.Duration) *Queue {
+	return &Queue{server: s, began: time.Now(), pace: newPace(budget), next: spaced}
+}
+
+// rule says whether another batch may leave while some are in flight: at an arrival, or
+// when one of them has returned. Tests have others.
+type rule func(q *Queue, now int64, returned bool) bool
+
+// now is never 0.
+func (q *Queue) now() int64 { return int64(time.Since(q.began)) + 1 }
+
+// Do has a call sent. It returns nil if the call has ended, with its answer in it. Otherwise the
+// call was left alone: the error is that of ctx, [context.DeadlineExceeded], which is its deadline's, or
+// [ErrFull]. Whether it may have run, the call knows: it was withdrawn, or too late for that.
+// The context must have a deadline.
+func (q *Queue) Do(ctx context.Context, c Call) error {
+	e, _ := q.entries.Get().(*Entry)
+	if e == nil {
+		e = &Entry{done: make(chan struct{}, 1)}
+	}
+	deadline, _ := ctx.Deadline()
+	e.Call, e.Context, e.size = c, ctx, c.Size()
+	ok, leave, alone := q.join(e, int64(deadline.Sub(q.began))+1)
+	if !ok {
+		q.reuse(e)
+		return ErrFull
+	}
+	if leave {
+		go q.sendBatches(alone)
+	}
+	err := e.wait(ctx)
+	if err == nil {
+		q.reuse(e)
+	}
+	return err
+}
+
+// reuse keeps an entry that nothing else has any more.
+func (q *Queue) reuse(e *Entry) {
+	e.Call, e.Context = nil, nil
+	e.state.Store(open)
+	q.entries.Put(e)
+}
+
+// join puts an entry into the queue. It reports whether there was room, whether the
+// caller must have a batch leave, and whether the call is alone.
+func (q *Queue) join(e *Entry, deadline int64) (ok, leave, alone bool) {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting.length >= mostWaiting {
+		return false, false, false
+	}
+	e.deadline = deadline
+	q.waiting.push(e)
+	q.alarm.set(q, now, deadline)
+	if q.state == silent {
+		q.probe()
+		return true, false, false
+	}
+	leave = q.maySend(now, false)
+	if leave {
+		q.scheduled, q.last = true, now
+	}
+	return true, leave, q.lastCalls <= 1 && q.waiting.length == 1
+}
+
+// maySend reports whether the next batch may leave now: at an arrival, or when another
+// has returned.
+func (q *Queue) maySend(now int64, returned bool) bool {
+	switch {
+	case q.waiting.length == 0, q.scheduled, q.state == silent:
+		return false
+	case len(q.inFlight) == 0:
+		return true
+	case q.state == unproven, q.calls >= q.pace.window, q.late(now):
+		return false
+	}
+	return q.next(q, now, returned)
+}
+
+// spaced keeps batches from leaving together: what leaves together returns together,
+// and then the callers of one batch wait for the other.
+func spaced(q *Queue, now int64, returned bool) bool {
+	n := len(q.inFlight)
+	switch {
+	case n >= q.pace.batches():
+		return false
+	case now-q.last >= q.pace.gap():
+		return true
+	case returned:
+		return false
+	}
+	return n <= soon || q.waiting.length >= crowd && n <= mostBatches/2
+}
+
+// late reports whether an answer is overdue. Then nothing else leaves.
+func (q *Queue) late(now int64) bool {
+	return len(q.inFlight) > 0 && now-q.inFlight[0].sent > q.pace.overdue()
+}
+
+// sendBatches sends batches until there is none to send.
+func (q *Queue) sendBatches(alone bool) {
+	if !alone {
+		runtime.Gosched() // callers that were woken together leave together
+	}
+	for b := q.nextBatch(true); b != nil; b = q.nextBatch(false) {
+		q.complete(b, q.server.Send(b))
+		runtime.Gosched() // for those that it woke
+	}
+}
+
+// nextBatch makes the next batch, or returns nil.
+func (q *Queue) nextBatch(scheduled bool) *Batch {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if scheduled {
+		q.scheduled = false
+	} else if !q.maySend(now, true) {
+		return nil
+	}
+	if q.state == silent { // since it began to board
+		return nil
+	}
+	b := q.newBatch()
+	room := min(mostCalls, max(q.pace.window-q.calls, 1))
+	for q.waiting.length > 0 && len(b.Entries) < room {
+		e := q.waiting.first
+		if e.state.Load() != open {
+			q.waiting.pop()
+			continue
+		}
+		// Without an answer in flight, it is not known how long one takes now.
+		if len(q.inFlight)+len(b.Entries) > 0 && q.pace.tooLate(e.deadline-now) {
+			q.expire(q.waiting.pop())
+			continue
+		}
+		if len(b.Entries) > 0 && b.bytes+e.size > mostBytes {
+			break
+		}
+		b.Entries = append(b.Entries, q.waiting.pop())
+		b.bytes += e.size
+		b.latest = max(b.latest, e.deadline)
+	}
+	if len(b.Entries) == 0 {
+		q.free = append(q.free, b)
+		return nil
+	}
+	b.Deadline = q.began.Add(time.Duration(b.latest - 1))
+	q.start(b, now, len(b.Entries))
+	return b
+}
+
+func (q *Queue) newBatch() *Batch {
+	if n := len(q.free); n > 0 {
+		b := q.free[n-1]
+		q.free = q.free[:n-1]
+		return b
+	}
+	return new(Batch)
+}
+
+func (q *Queue) start(b *Batch, now int64, calls int) {
+	b.sent = now
+	q.inFlight = append(q.inFlight, b)
+	q.calls += calls
+	q.last, q.lastCalls = now, calls
+}
+
+// expire ends the wait of a call that is too late to be sent, or to have its answer.
+func (q *Queue) expire(e *Entry) bool {
+	c := e.Call
+	c.Withdraw() // before its caller looks
+	return e.end(expired)
+}
+
+// complete ends the waits of those in a batch that has returned.
+func (q *Queue) complete(b *Batch, r Result) {
+	q.finish(b, r, len(b.Entries))
+	for i, e := range b.Entries {
+		b.Entries[i] = nil
+		e.end(answered)
+	}
+	*b = Batch{Entries: b.Entries[:0]}
+	q.mu.Lock()
+	q.free = append(q.free, b)
+	q.mu.Unlock()
+}
+
+// finish notes that a batch is not in flight any more.
+func (q *Queue) finish(b *Batch, r Result, calls int) {
+	now := q.now()
+	q.mu.Lock()
+	lost := b.lost
+	if !lost {
+		q.inFlight = slices.DeleteFunc(q.inFlight, func(other *Batch) bool { return other == b })
+		if r == Answered {
+			q.pace.returned(b.sent, now, calls, q.calls)
+		}
+		q.calls -= calls
+	}
+	known := r == Ignored || lost && r != Answered // an answer that comes late is an answer
+	if !known {
+		q.learn(r)
+	}
+	q.mu.Unlock()
+	if !known {
+		q.server.Note(r, calls)
+	}
+}
+
+func (q *Queue) learn(r Result) {
+	switch r {
+	case Answered:
+		q.state = alive
+	case Unanswered:
+		q.state = silent
+		q.probe()
+	case Unsent:
+		if q.state == alive {
+			q.state = unproven
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package queue
+
+import "time"
+
+// When a timer is late, the process had no CPU, and answers may lie in its sockets. Then the
+// sweep looks again, so often at most.
+const (
+	punctual  = int64(5 * time.Millisecond)
+	lookAgain = int64(10 * time.Millisecond)
+	mostLooks = 4
+)
+
+// alarm is the timer of a queue. It is set for the earliest deadline of a call that has
+// not ended.
+type alarm struct {
+	timer *time.Timer
+	at    int64 // 0 if it is not set
+	looks int   // how often it looked again
+}
+
+func (a *alarm) set(q *Queue, now, at int64) {
+	if a.at != 0 && a.at <= at {
+		return
+	}
+	a.at = at
+	if in := time.Duration(max(at-now, 0)); a.timer == nil {
+		a.timer = time.AfterFunc(in, q.sweep)
+	} else {
+		a.timer.Reset(in)
+	}
+}
+
+// postpone sets the alarm anew if it is late.
+func (a *alarm) postpone(q *Queue, now int64) bool {
+	late := a.at != 0 && now-a.at > punctual && a.looks < mostLooks
+	a.at = 0
+	if !late {
+		a.looks = 0
+		return false
+	}
+	a.looks++
+	a.set(q, now, now+lookAgain)
+	return true
+}
+
+// sweep ends the waits whose deadlines have passed. A batch that nobody waits for any more
+// does not count as in flight, and its server as silent.
+func (q *Queue) sweep() {
+	now := q.now()
+	q.mu.Lock()
+	if q.alarm.postpone(q, now) {
+		q.mu.Unlock()
+		return
+	}
+	late := q.state != alive || q.late(now)
+	unsent := q.expireWaiting(now)
+	lost := q.expireInFlight(now)
+	q.mu.Unlock()
+	for _, calls := range lost {
+		q.server.Note(Unanswered, calls)
+	}
+	if late {
+		for range unsent {
+			q.server.Note(Unsent, 1)
+		}
+	}
+}
+
+// expireWaiting reports how many calls were too late to be sent.
+func (q *Queue) expireWaiting(now int64) (expired int) {
+	var kept list
+	for q.waiting.length > 0 {
+		switch e := q.waiting.pop(); {
+		case e.state.Load() != open:
+		case e.deadline > now:
+			kept.push(e)
+			q.alarm.set(q, now, e.deadline)
+		case q.expire(e):
+			expired++
+		}
+	}
+	q.waiting = kept
+	return expired
+}
+
+// expireInFlight reports how many calls were in each batch that is lost.
+func (q *Queue) expireInFlight(now int64) (lost []int) {
+	kept := q.inFlight[:0]
+	for _, b := range q.inFlight {
+		for _, e := range b.Entries {
+			if e.state.Load() != open {
+				continue
+			}
+			if e.deadline <= now {
+				q.expire(e)
+			} else {
+				q.alarm.set(q, now, e.deadline)
+			}
+		}
+		// Callers that have less time than others tell nothing of the server.
+		end := max(b.latest, b.sent+q.pace.overdue())
+		switch {
+		case len(b.Entries) == 0: // its caller sends it by itself
+			kept = append(kept, b)
+		case end > now:
+			q.alarm.set(q, now, end)
+			kept = append(kept, b)
+		default:
+			b.lost = true
+			q.calls -= len(b.Entries)
+			lost = append(lost, len(b.Entries))
+		}
+	}
+	clear(q.inFlight[len(kept):])
+	q.inFlight = kept
+	if len(lost) > 0 {
+		q.state = silent
+		q.probe()
+	}
+	return lost
+}

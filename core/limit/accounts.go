@@ -1,0 +1,359 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/misuse"
+)
+
+// accounts are what a limiter has charged ahead, by subject and policies.
+type accounts struct {
+	opts  Prepaid
+	began time.Time
+	room  int
+
+	mu sync.RWMutex
+	of map[string]map[string]*account // by subject and policies
+}
+
+func newAccounts(opts Prepaid, room int) *accounts {
+	if opts.Most == 0 {
+		return nil
+	}
+	return &accounts{opts: opts, began: time.Now(), room: room, of: map[string]map[string]*account{}}
+}
+
+func (a *accounts) now() int64 { return int64(time.Since(a.began)) }
+
+// account is a subject's.
+type account struct {
+	current atomic.Pointer[permits] // nil if there are none
+	next    atomic.Pointer[permits] // that were charged before the current ones are used up
+	taken   atomic.Int64            // since the rate was last looked at
+
+	mu        sync.Mutex
+	asking    *charging // nil if nothing is asked
+	epoch     int       // of Reset
+	since     int64     // when the rate was last looked at
+	rate      int64     // permits a Term
+	remaining int64     // of the limit, when it was last read
+}
+
+// charging is a charge that is on its way.
+type charging struct {
+	answered chan struct{} // closed
+	err      error         // that of the charge
+}
+
+// permits were charged together.
+type permits struct {
+	g       *grant // that charged them
+	at, end int64
+	size    int64
+	left    atomic.Int64 // far below 0 once they have ended
+	served  atomic.Int64
+	given   []atomic.Uint64 // a bit for each that was given back
+	timer   *time.Timer
+}
+
+const ended = math.MinInt64 / 2
+
+// take takes permits, and says which of them.
+func (p *permits) take(now, cost int64) (index int64, ok bool) {
+	if now >= p.end {
+		return 0, false
+	}
+	if p.left.Add(-cost) < 0 {
+		p.left.Add(cost)
+		return 0, false
+	}
+	return p.served.Add(1) - 1, true
+}
+
+// close ends the permits, and says how many are left.
+func (p *permits) close() int64 { return max(p.left.Swap(ended), 0) }
+
+// account is that of a subject under some policies; a new one if it has none.
+func (a *accounts) account(subject, signature string) *account {
+	a.mu.RLock()
+	one := a.of[subject][signature]
+	a.mu.RUnlock()
+	if one != nil {
+		return one
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if one := a.of[subject][signature]; one != nil {
+		return one
+	}
+	if a.of[subject] == nil {
+		if len(a.of) >= a.room {
+			a.forget()
+		}
+		a.of[subject] = map[string]*account{}
+	}
+	one = new(account)
+	a.of[subject][signature] = one
+	return one
+}
+
+// forget makes room: it looks at a few subjects, and forgets one that has no permits, or any.
+func (a *accounts) forget() {
+	look, looked := min(8, len(a.of)), 0
+	for subject, all := range a.of {
+		looked++
+		live := false
+		for _, one := range all {
+			p := one.current.Load()
+			live = live || p != nil && p.end > a.now()
+		}
+		if !live || looked == look {
+			delete(a.of, subject)
+			return
+		}
+	}
+}
+
+// prepaid grants a cost of permits that were charged before, or that it charges for it. Otherwise
+// the decision has no grant: the error is why permits could not be charged, or nil if the
+// limiter is to ask for this cost alone.
+func (l *Limiter) prepaid(ctx context.Context, subject string, cost int64) (Decision, error) {
+	a := l.accounts
+	one := a.account(subject, l.signature)
+	one.taken.Add(cost)
+	for range 2 {
+		if d, ok := one.take(l, subject, cost); ok {
+			return d, nil
+		}
+		q, mine := one.ask(a, cost)
+		if q == nil {
+			return Decision{}, nil
+		}
+		if mine {
+			one.charge(ctx, q, l, subject, cost)
+		}
+		select {
+		case <-q.answered:
+		case <-ctx.Done():
+			return Decision{}, ctx.Err()
+		}
+		if q.err != nil {
+			if mine || !ask.IsCallers(q.err) {
+				return Decision{}, q.err
+			}
+			return Decision{}, nil
+		}
+	}
+	d, _ := one.take(l, subject, cost)
+	return d, nil
+}
+
+// take grants a cost of what is there, and has more charged when half of it is used.
+func (one *account) take(l *Limiter, subject string, cost int64) (d Decision, ok bool) {
+	now := l.accounts.now()
+	p := one.current.Load()
+	if p == nil {
+		return d, false
+	}
+	index, ok := p.take(now, cost)
+	if !ok {
+		next := one.next.Load()
+		if next == nil || !one.current.CompareAndSwap(p, next) {
+			return d, false
+		}
+		one.next.CompareAndSwap(next, nil)
+		p = next
+		if index, ok = p.take(now, cost); !ok {
+			return d, false
+		}
+	}
+	if left := p.left.Load(); left < p.size/2 && left+cost >= p.size/2 {
+		if q, mine := one.ask(l.accounts, 1); mine {
+			go one.charge(context.Background(), q, l, subject, 1)
+		}
+	}
+	var few [4]reading
+	readings := append(few[:0], p.g.readings...)
+	for i, r := range l.rules {
+		readings[i] = r.age(readings[i], (now-p.at)/int64(time.Microsecond))
+	}
+	d = l.judge(readings, cost, false)
+	d.grant, d.permits, d.index, d.cost = p.g, p, index, cost
+	return d, true
+}
+
+// ask reports whether permits are to be charged: by the caller, or by another that is about to.
+func (one *account) ask(a *accounts, least int64) (q *charging, mine bool) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	switch {
+	case one.asking != nil:
+		return one.asking, false
+	case one.size(a) < max(least, 2):
+		return nil, false
+	}
+	one.asking = &charging{answered: make(chan struct{})}
+	return one.asking, true
+}
+
+// size is how many permits are to be charged: what is granted in half a Term, and no more than an
+// eighth of what is left.
+func (one *account) size(a *accounts) int64 {
+	now, term := a.now(), int64(a.opts.Term)
+	if passed := now - one.since; passed >= term/4 {
+		one.rate = int64(float64(one.taken.Swap(0)) * float64(term) / float64(passed))
+		one.since = now
+	}
+	return min(max(one.rate, one.taken.Load())/2, a.opts.Most, one.remaining/8)
+}
+
+// note keeps how much of the limit was left when a decision was made without the account.
+func (one *account) note(d *Decision) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.remaining = d.Remaining
+}
+
+// charge asks for permits, as a question that it answers.
+func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject string, least int64) {
+	defer func() { // also if a hook of the client panics
+		one.mu.Lock()
+		one.asking = nil
+		one.mu.Unlock()
+		close(q.answered)
+	}()
+	one.mu.Lock()
+	size, epoch := max(one.size(l.accounts), least), one.epoch
+	one.mu.Unlock()
+	g := newGrant(subject, size, len(l.rules))
+	g.of, g.asked = l, time.Now()
+	at := l.accounts.now()
+	q.err = l.take(ctx, g)
+	g.answered = time.Now()
+	if q.err != nil {
+		return
+	}
+	d := l.judge(g.readings, size, false)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.remaining = d.Remaining
+	if d.Allowed {
+		one.keep(l, g, at, epoch == one.epoch)
+	}
+}
+
+// keep has permits be granted until they end. If the subject was reset meanwhile, they are not.
+func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
+	end := at + int64(l.accounts.opts.Term)
+	for i, r := range l.rules {
+		if left, ends := r.lasts(g.readings[i]); ends {
+			end = min(end, at+left-denialGrain-left/denialDrift)
+		}
+	}
+	// What is given back is granted again: there is room for each permit twice.
+	p := &permits{g: g, at: at, end: end, size: g.cost, given: make([]atomic.Uint64, g.cost/32+1)}
+	p.left.Store(g.cost)
+	p.timer = time.AfterFunc(time.Duration(end-l.accounts.now()), func() { _ = p.giveBack(context.Background()) })
+	if !valid {
+		p.close()
+		return
+	}
+	if !one.current.CompareAndSwap(nil, p) {
+		old := one.current.Load()
+		if old.left.Load() > 0 && old.end > l.accounts.now() {
+			one.next.Store(p)
+		} else {
+			one.current.Store(p)
+		}
+	}
+}
+
+// giveBack ends the permits and gives back those that are left.
+func (p *permits) giveBack(ctx context.Context) error {
+	n := p.close()
+	if n == 0 {
+		return nil
+	}
+	l := p.g.of
+	rest := newLocalGrant(p.g.subject, n, len(l.rules))
+	rest.of, rest.asked, rest.answered = l, p.g.asked, p.g.answered
+	copy(rest.readings, p.g.readings)
+	l.memory.changed(p.g.subject)
+	_, err := l.giveBack(ctx, rest)
+	l.memory.changed(p.g.subject)
+	return err
+}
+
+// refund gives the permits of a decision back to those that were charged with them.
+func (p *permits) refund(index, cost int64, now int64) error {
+	word := index / 64
+	if now >= p.end {
+		return refuse("the permits that it was granted of have ended")
+	}
+	if word >= int64(len(p.given)) {
+		return refuse("too many of the permits that it was granted of were given back")
+	}
+	bit := uint64(1) << (index % 64)
+	if p.given[word].Or(bit)&bit != 0 {
+		return refuse("it was given back before")
+	}
+	if p.left.Add(cost) < 0 { // they were given back, or reset
+		return refuse("the permits that it was granted of have ended")
+	}
+	return nil
+}
+
+// drop forgets the permits of a subject, which was reset. It is nothing without accounts.
+func (a *accounts) drop(subject string) {
+	if a == nil {
+		return
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, one := range a.of[subject] {
+		one.mu.Lock()
+		one.epoch++
+		for _, at := range []*atomic.Pointer[permits]{&one.current, &one.next} {
+			if p := at.Swap(nil); p != nil {
+				p.close()
+			}
+		}
+		one.mu.Unlock()
+	}
+}
+
+// ReturnPrepaid gives back the permits that were charged ahead and not granted. Call it before
+// a process ends. It is optional: they are given back when their Term ends. It costs up to two
+// round trips for each subject that has some, and more if the clock of Redis is read anew;
+// none if the limiter is not [Prepaid]. It is safe for concurrent use, but what is charged meanwhile may stay
+// until its Term ends. The error joins those of the calls.
+func (l *Limiter) ReturnPrepaid(ctx context.Context) error {
+	misuse.Context(ctx)
+	if !l.made() {
+		return errLimiter
+	}
+	if l.accounts == nil {
+		return nil
+	}
+	l.accounts.mu.RLock()
+	var all []*permits
+	for _, of := range l.accounts.of {
+		for _, one := range of {
+			all = append(all, one.current.Load(), one.next.Load())
+		}
+	}
+	l.accounts.mu.RUnlock()
+	var errs []error
+	for _, p := range all {
+		if p != nil {
+			errs = append(errs, p.giveBack(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,274 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// gathered is a sender that holds calls back until so many are there, and then sends them
+// merged, in the order in which they came.
+type gathered struct {
+	rdb      redis.UniversalClient
+	manyKeys bool
+	merger   script.Merger
+	sent     int // commands in the place of the calls
+
+	mu    sync.Mutex
+	calls []script.Command // that are held back; nil while none are
+	came  chan struct{}
+	ended chan struct{}
+}
+
+func (s *gathered) Client() script.Client                        { return s.rdb }
+func (s *gathered) Budget(otherwise time.Duration) time.Duration { return otherwise }
+func (s *gathered) Process(ctx context.Context, cmd redis.Cmder) error {
+	return s.rdb.Process(ctx, cmd)
+}
+
+func (s *gathered) Send(ctx context.Context, call *script.Call) error {
+	return call.SendBy(ctx, time.Minute, func(ctx context.Context, cmd script.Command) error {
+		s.mu.Lock()
+		if s.ended == nil { // another attempt
+			s.mu.Unlock()
+			_ = s.rdb.Process(ctx, cmd)
+			return nil
+		}
+		s.calls = append(s.calls, cmd)
+		ended := s.ended
+		s.mu.Unlock()
+		s.came <- struct{}{}
+		<-ended
+		return nil
+	})
+}
+
+// question is one call of a group.
+type question struct {
+	key  string
+	cost int64
+}
+
+// answer is what a script answers to it.
+type answer struct {
+	reply any
+	err   error
+}
+
+// ask asks all questions at once.
+func (s *gathered) ask(t *testing.T, r rule, all []question) []answer {
+	t.Helper()
+	runner, err := script.NewRunner(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.came, s.ended = make(chan struct{}), make(chan struct{})
+	answers := make([]answer, len(all))
+	var wg sync.WaitGroup
+	for i, q := range all {
+		wg.Go(func() { answers[i] = single(t, runner, r, q) })
+		<-s.came
+	}
+	s.mu.Lock()
+	calls, ended := s.calls, s.ended
+	s.calls, s.ended = nil, nil
+	s.mu.Unlock()
+	s.sent = 0
+	for out := s.merger.Merge(t.Context(), calls, s.manyKeys); len(out) > 0; {
+		s.sent += len(out)
+		pipe := s.rdb.Pipeline()
+		for _, cmd := range out {
+			_ = pipe.Process(t.Context(), cmd)
+		}
+		_, _ = pipe.Exec(t.Context())
+		var crossed bool
+		if out, crossed = s.merger.Deliver(t.Context()); crossed {
+			s.manyKeys = false
+		}
+	}
+	close(ended)
+	wg.Wait()
+	return answers
+}
+
+func single(t *testing.T, runner *script.Runner, r rule, q question) answer {
+	reply, err := runner.Run(t.Context(), r.alone(), []string{q.key}, r.args(q.cost)...)
+	return answer{reply, err}
+}
+
+// randomGroup are questions about few keys, many of them alike.
+func randomGroup(rng *rand.Rand, capacity int64, prefix string) []question {
+	var group []question
+	keys, questions := 1+rng.IntN(4), 1+rng.IntN(4)
+	if rng.IntN(20) == 0 {
+		keys, questions = 1+rng.IntN(40), 40 // more than a merged call has
+	}
+	for range questions {
+		q := question{fmt.Sprintf("%s{%d}", prefix, rng.IntN(keys)), randomCost(rng, capacity)}
+		for range 1 + rng.IntN(3) {
+			group = append(group, q)
+		}
+	}
+	return group
+}
+
+// disturb changes what a key holds, as refunds, other scripts and operators may.
+func disturb(rng *rand.Rand, m *miniredis.Miniredis, key, twin string) {
+	value, err := m.Get(key)
+	if err != nil {
+		return
+	}
+	left := m.TTL(key)
+	switch rng.IntN(8) {
+	case 0: // without a time to live
+		left = 0
+	case 1:
+		left *= 3
+	case 2:
+		value = "no number"
+	case 3:
+		value = "0"
+	case 4:
+		left = left/2 + time.Millisecond
+	default:
+		return
+	}
+	left = left.Truncate(time.Millisecond) // as a server's keys have it
+	for _, k := range []string{key, twin} {
+		_ = m.Set(k, value)
+		if left > 0 {
+			m.SetTTL(k, left)
+		}
+	}
+}
+
+// TestMergedEqualsSequential asks groups of questions merged, and the same of twins of their keys one after the
+// other, on a clock that stands still meanwhile: answers and states are the same.
+func TestMergedEqualsSequential(t *testing.T) {
+	t.Parallel()
+	const perPolicy = 50
+	for _, k := range []kind{kindBucket, kindFast, kindWindow, kindSliding} {
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			m, rdb := newServer(t)
+			rng := redistest.Rand(t)
+			merged := &gathered{rdb: rdb, manyKeys: true}
+			sequential, err := script.NewRunner(rdb, &script.Options{Budget: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked, sent := 0, 0
+			groups := redistest.Steps(100_000)
+			if redistest.Race { // which has nothing to find here
+				groups /= 4
+			}
+			for i := range max(groups/perPolicy, 1) {
+				p := randomPolicy(rng, k)
+				if i < len(notable[k]) {
+					p = notable[k][i]
+				}
+				r, err := p.compile()
+				if err != nil || r.alone() == nil {
+					continue
+				}
+				c := newClocked(t, m, rdb, "m", p)
+				a, b := fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i)
+				last := State{Window: time.Second}
+				for range perPolicy {
+					c.pause(randomPause(rng, &last, max(grain(r), time.Microsecond)))
+					group := randomGroup(rng, r.id().limit, a)
+					held := map[string]string{}
+					for _, q := range group {
+						value, _ := m.Get(q.key)
+						held[q.key] = fmt.Sprintf("%q for %v", value, m.TTL(q.key))
+					}
+					got := merged.ask(t, r, group)
+					asked, sent = asked+len(group), sent+merged.sent
+					for i, q := range group {
+						twin := question{b + q.key[len(a):], q.cost}
+						want := single(t, sequential, r, twin)
+						if got[i].reply != want.reply || (got[i].err == nil) != (want.err == nil) {
+							t.Fatalf("%+v, question %d of %v, of %s: got %v, want %v", p, i, group, held[q.key], got[i], want)
+						}
+						if reading, ok := r.unpack(want.reply); ok {
+							last = r.state(reading, q.cost)
+						}
+					}
+					for _, q := range group {
+						twin := b + q.key[len(a):]
+						value, _ := m.Get(q.key)
+						other, _ := m.Get(twin)
+						if value != other || m.TTL(q.key) != m.TTL(twin) {
+							t.Fatalf("%+v, %s after %v: got %q for %v, want %q for %v as if asked one after the other",
+								p, q.key, group, value, m.TTL(q.key), other, m.TTL(twin))
+						}
+						disturb(rng, m, q.key, twin)
+					}
+				}
+			}
+			if asked == 0 || sent*2 > asked {
+				t.Errorf("%d questions were sent as %d commands, want half of them at most", asked, sent)
+			}
+		})
+	}
+}
+
+// TestMergedOnServers counts on real servers, with keys of many slots: what is admitted is the limit.
+func TestMergedOnServers(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const limit, keys = 100, 20
+		for _, p := range []Policy{
+			TokenBucket{Rate: 1, Per: time.Hour, Burst: limit}, TokenBucket{Rate: 1001, Per: time.Second, Burst: limit},
+			FixedWindow{Limit: limit, Window: time.Hour}, SlidingWindow{Limit: limit, Window: time.Hour},
+		} {
+			r, err := p.compile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			merged := &gathered{rdb: rdb, manyKeys: true} // which a cluster refuses
+			var group []question
+			for i := range keys {
+				key := fmt.Sprintf("%s%s{%d}", prefix, p.PolicyName(), i)
+				for n := range limit + 20 {
+					group = append(group, question{key, 1 + int64(n%2)})
+				}
+			}
+			slices.SortStableFunc(group, func(a, b question) int { return int(a.cost - b.cost) })
+			granted, began := map[string]int64{}, time.Now()
+			for i, a := range merged.ask(t, r, group) {
+				if a.err != nil {
+					t.Fatalf("%+v, question %d: got %v, want a decision", p, i, a.err)
+				}
+				if reading, _ := r.unpack(a.reply); !reading.denied {
+					granted[group[i].key] += group[i].cost
+				}
+			}
+			for key, n := range granted {
+				most := int64(limit)
+				if b, is := r.(*bucket); is && b.fast { // it refills while it is asked
+					most += 1 + int64(1001*time.Since(began).Seconds())
+				}
+				if n < limit || n > most {
+					t.Errorf("%+v, %s: got %d permits granted, want %d to %d", p, key, n, limit, most)
+				}
+			}
+			if len(granted) != keys {
+				t.Errorf("%+v: got grants for %d keys, want %d", p, len(granted), keys)
+			}
+			if merged.manyKeys && merged.sent > 2*keys {
+				t.Errorf("%+v: got %d commands for %d questions, want %d at most", p, merged.sent, len(group), 2*keys)
+			}
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/misuse"
+)
+
+// Prepaid has a limiter charge several permits of a subject at once, and grant them in process: a
+// busy subject then costs a round trip for many decisions. The zero Prepaid charges nothing ahead.
+//
+// No policy grants more than without it. Permits of a window end with that window. The
+// Burst of a bucket is kept smaller by Rate·Term/Per, rounded up, and at least 1 must
+// remain; so give all processes the same Term. A process may hold permits unused for up to one
+// Term. A process that is killed does not give them back. How many are charged at once follows the
+// rate of grants, and is 1 near the limit.
+//
+// Permits that are charged count as taken: in figures, in Peek and for other processes. They are granted
+// even while Redis does not answer. A [SlidingLog] and shadow policies cannot be prepaid.
+type Prepaid struct {
+	// Most is how many permits are charged at once at most, from 2 to 1,000,000.
+	Most int64
+	// Term is how long they are kept at most, from a millisecond to a minute; 0 means
+	// DefaultTerm. What is left then is given back.
+	Term time.Duration
+}
+
+// DefaultTerm is how long prepaid permits are kept if Prepaid.Term is 0.
+const DefaultTerm = 100 * time.Millisecond
+
+const (
+	mostPrepaid = 1_000_000
+	maxTerm     = time.Minute
+)
+
+// withDefaults is a checked copy with the default filled in.
+func (p Prepaid) withDefaults() (Prepaid, error) {
+	if p.Most == 0 && p.Term == 0 {
+		return p, nil
+	}
+	var err error
+	if p.Most < 2 || p.Most > mostPrepaid {
+		err = fmt.Errorf("Prepaid.Most is %d: use 2 to %d, or the zero Prepaid to charge nothing ahead", p.Most, mostPrepaid)
+	}
+	if p.Term == 0 {
+		p.Term = DefaultTerm
+	}
+	if p.Term < time.Millisecond || p.Term > maxTerm {
+		err = errors.Join(err, fmt.Errorf("Prepaid.Term is %v: use %v to %v, or 0 for %v", p.Term, time.Millisecond, maxTerm, DefaultTerm))
+	}
+	return p, err
+}
+
+// policies are the policies as they are kept if permits are charged ahead.
+func (p Prepaid) policies(all []Policy) ([]Policy, error) {
+	if p.Most == 0 {
+		return all, nil
+	}
+	var faults []error
+	kept := make([]Policy, len(all))
+	for i, one := range all {
+		kept[i] = one
+		switch p := one.(type) {
+		case *TokenBucket:
+			if p != nil {
+				one = *p
+			}
+		case *FixedWindow, *SlidingWindow:
+			continue
+		}
+		switch one := one.(type) {
+		case TokenBucket:
+			var err error
+			if kept[i], err = p.bucket(one); err != nil {
+				faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, one, err))
+			}
+		case FixedWindow, SlidingWindow:
+		case SlidingLog, *SlidingLog:
+			faults = append(faults, fmt.Errorf("policies[%d] (%T): a SlidingLog cannot be Prepaid, since it counts in every window: use a SlidingWindow", i, one))
+		case shadowed:
+			faults = append(faults, fmt.Errorf("policies[%d] (%T): a Shadow cannot be Prepaid, since it would count permits that were not requested: leave out one of them", i, one))
+		default:
+			if !isNil(one) {
+				faults = append(faults, fmt.Errorf("policies[%d] (%T): it cannot be Prepaid: use a TokenBucket, a FixedWindow or a SlidingWindow", i, one))
+			}
+		}
+	}
+	return kept, errors.Join(faults...)
+}
+
+// bucket is a bucket without what refills while permits are held.
+func (p Prepaid) bucket(b TokenBucket) (TokenBucket, error) {
+	if b.Rate < 1 || b.Per < time.Millisecond {
+		return b, nil // compile says so
+	}
+	refills := math.Ceil(float64(b.Rate) * float64(p.Term) / float64(b.Per))
+	if refills > float64(b.burst()-1) {
+		return b, fmt.Errorf("Prepaid.Term is %v, in which %.0f permits refill: the Burst of %d must be larger; use a shorter Term or a larger Burst",
+			p.Term, refills, b.burst())
+	}
+	b.Name = b.PolicyName()
+	b.Burst = b.burst() - int64(refills)
+	return b, nil
+}
+
+// IsPrepaid reports whether the limiter charges permits ahead. It sends nothing, is safe for
+// concurrent use, and panics on a nil or zero Limiter.
+func (l *Limiter) IsPrepaid() bool {
+	misuse.Made(l.made(), errLimiter)
+	return l.accounts != nil
+}

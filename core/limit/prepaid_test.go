@@ -1,0 +1,295 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// admission is a grant of one permit, and the end of the window that ran then, as Redis has it.
+type admission struct {
+	at     time.Time
+	window time.Time // zero if none ran
+}
+
+// fleet is processes that share a prepaid limiter.
+type fleet struct {
+	policy  Policy
+	prepaid Prepaid
+	server  *miniredis.Miniredis
+	rdb     *redis.Client
+
+	mu       sync.Mutex
+	admitted []admission
+	crashes  int
+	outlive  time.Duration // by how much permits outlive their end: a bug
+}
+
+func (f *fleet) process(t *testing.T) *Limiter {
+	t.Helper()
+	st, err := store.Open(f.rdb, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(st, "fleet", []Policy{f.policy}, &Options{Budget: time.Minute, Fail: FailClosed, Prepaid: f.prepaid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// crash has the permits of a process end without being given back.
+func (f *fleet) crash(l *Limiter) {
+	for _, one := range l.accounts.of["s"] {
+		for _, p := range []*permits{one.current.Load(), one.next.Load()} {
+			if p != nil {
+				p.close()
+			}
+		}
+	}
+	f.crashes++
+}
+
+// run has processes ask at random rates, in bursts, and crash.
+func (f *fleet) run(t *testing.T, rng *rand.Rand, processes int, lasts time.Duration) {
+	t.Helper()
+	end := time.Now().Add(lasts)
+	var all sync.WaitGroup
+	for range processes {
+		r := rand.New(rand.NewPCG(rng.Uint64(), 0))
+		l := f.process(t)
+		all.Go(func() {
+			pause := time.Duration(0)
+			for n := 0; time.Now().Before(end); n++ {
+				if n%100 == 0 {
+					pause = []time.Duration{0, 100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[r.IntN(4)]
+				}
+				if r.IntN(2000) == 0 {
+					f.mu.Lock()
+					f.crash(l)
+					f.mu.Unlock()
+					l = f.process(t)
+				}
+				rest := 10*time.Microsecond + time.Duration(r.Int64N(int64(pause)+1))
+				if !f.ask(t, l, r) {
+					rest += 2 * time.Millisecond
+				}
+				time.Sleep(rest)
+			}
+			if err := l.ReturnPrepaid(context.Background()); err != nil && !errors.Is(err, ErrRefund) {
+				t.Errorf("ReturnPrepaid: got %v, want no error", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// ask reports whether the caller may ask again soon.
+func (f *fleet) ask(t *testing.T, l *Limiter, r *rand.Rand) bool {
+	t.Helper()
+	if f.outlive > 0 {
+		for _, one := range l.accounts.of["s"] {
+			if p := one.current.Load(); p != nil && p.end-p.at < int64(f.prepaid.Term) {
+				p.timer.Stop()
+				p.end = p.at + int64(f.prepaid.Term) + int64(f.outlive)
+			}
+		}
+	}
+	d, err := l.Take(context.Background(), "s")
+	if err != nil {
+		t.Errorf("Take: got %v, want a decision", err)
+		return false
+	}
+	if !d.Allowed {
+		return false
+	}
+	if r.IntN(50) == 0 {
+		if err := l.Refund(context.Background(), d); err == nil {
+			return true // it was not granted then
+		}
+	}
+	now := time.Now()
+	a := admission{at: now}
+	for _, key := range f.server.Keys() {
+		if left := f.server.TTL(key); left > 0 && strings.Contains(key, "fleet") {
+			a.window = now.Add(left).Round(time.Millisecond)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.admitted = append(f.admitted, a)
+	return true
+}
+
+// mostInWindow is how many permits were granted while one window ran, and how many while none did.
+func (f *fleet) mostInWindow() (most, none int) {
+	n := map[time.Time]int{}
+	for _, a := range f.admitted {
+		if a.window.IsZero() {
+			none++
+			continue
+		}
+		n[a.window]++
+		most = max(most, n[a.window])
+	}
+	return most, none
+}
+
+// excess is by how much more was granted in some time than a bucket grants.
+func (f *fleet) excess(b TokenBucket) (most float64) {
+	// What is granted from one moment to another exceeds what refills by the Burst at most: so it is the largest rise of
+	// the difference between the two.
+	least := 0.0
+	began := f.admitted[0].at
+	for i, a := range f.admitted {
+		level := float64(i) - float64(b.Rate)*float64(a.at.Sub(began))/float64(b.Per)
+		least = min(least, level)
+		most = max(most, level+1-least)
+	}
+	return most - float64(b.Burst)
+}
+
+func newFleet(t *testing.T, policy Policy, prepaid Prepaid) *fleet {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	return &fleet{policy: policy, prepaid: prepaid, server: m, rdb: redistest.BubbleClient(t, m)}
+}
+
+const fleetTerm = 50 * time.Millisecond
+
+// TestPrepaidWindowsAreKept: in no window is more granted than its limit, and not much less.
+func TestPrepaidWindowsAreKept(t *testing.T) {
+	t.Parallel()
+	rng := redistest.Rand(t)
+	for range 1 + redistest.Steps(10_000)/1000 {
+		synctest.Test(t, func(t *testing.T) {
+			const limit = 2000
+			f := newFleet(t, FixedWindow{Limit: limit, Window: 200 * time.Millisecond}, Prepaid{Most: 256, Term: fleetTerm})
+			f.run(t, rng, 4, time.Second)
+			if most, none := f.mostInWindow(); most > limit || none > 0 || most < limit/2 {
+				t.Errorf("got %d granted in a window and %d in none, want %d to %d and 0", most, none, limit/2, limit)
+			}
+		})
+	}
+}
+
+// TestPrepaidBucketsAreKept: in no time is more granted than a bucket of the full Burst grants.
+func TestPrepaidBucketsAreKept(t *testing.T) {
+	t.Parallel()
+	rng := redistest.Rand(t)
+	for range 1 + redistest.Steps(10_000)/1000 {
+		synctest.Test(t, func(t *testing.T) {
+			bucket := TokenBucket{Rate: 5000, Per: time.Second, Burst: 1000}
+			f := newFleet(t, bucket, Prepaid{Most: 256, Term: fleetTerm})
+			f.run(t, rng, 4, time.Second)
+			if over := f.excess(bucket); over > 0 || over < -900 {
+				t.Errorf("got %.1f granted above the bucket, want none, and 900 below at most", over)
+			}
+		})
+	}
+}
+
+// TestPermitsThatOutliveTheirWindowAreFound is the control of the test above.
+func TestPermitsThatOutliveTheirWindowAreFound(t *testing.T) {
+	t.Parallel()
+	rng := redistest.Rand(t)
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 2000
+		f := newFleet(t, FixedWindow{Limit: limit, Window: 200 * time.Millisecond}, Prepaid{Most: 256, Term: fleetTerm})
+		f.outlive = 100 * time.Millisecond
+		f.run(t, rng, 4, 2*time.Second)
+		if most, none := f.mostInWindow(); most <= limit && none == 0 {
+			t.Errorf("got %d granted in a window at most and %d in none, want too many", most, none)
+		}
+	})
+}
+
+// TestPrepaidCostsFewCalls, tells the truth, and ends with Reset.
+func TestPrepaidCostsFewCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, calls := countedClient(t)
+		st, err := store.Open(rdb, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const limit = 100_000
+		l, err := New(st, "n", []Policy{FixedWindow{Limit: limit, Window: time.Hour}},
+			&Options{Budget: time.Minute, Prepaid: Prepaid{Most: 1000, Term: time.Second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		const takes = 10_000
+		var last Decision
+		for range takes {
+			if last, err = l.Take(ctx, "s"); err != nil || !last.Allowed {
+				t.Fatalf("got %+v, %v, want a permit", last, err)
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+		synctest.Wait()
+		if n := calls.Load(); n > takes/100 {
+			t.Errorf("got %d calls for %d decisions, want %d at most", n, takes, takes/100)
+		}
+		peeked, err := l.Peek(ctx, "s")
+		if err != nil || peeked.Remaining > limit-takes || last.Remaining > limit-takes || peeked.Remaining < limit-takes-2000 {
+			t.Errorf("got %d left by Take and %d by Peek, %v, want %d at most and 2000 less at least",
+				last.Remaining, peeked.Remaining, err, limit-takes)
+		}
+		if err := l.Refund(ctx, last); err != nil {
+			t.Errorf("Refund: got %v, want no error", err)
+		}
+		if err := l.Refund(ctx, last); !errors.Is(err, ErrRefund) {
+			t.Errorf("a second Refund: got %v, want ErrRefund", err)
+		}
+		if err := l.ReturnPrepaid(ctx); err != nil {
+			t.Errorf("ReturnPrepaid: got %v, want no error", err)
+		}
+		if peeked, err = l.Peek(ctx, "s"); err != nil || peeked.Remaining != limit-takes+1 {
+			t.Errorf("after ReturnPrepaid: got %d left, %v, want %d", peeked.Remaining, err, limit-takes+1)
+		}
+		if _, err := l.Reset(ctx, "s"); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := l.Take(ctx, "s"); err != nil || d.Remaining < limit-2001 {
+			t.Errorf("after Reset: got %d left, %v, want nearly all", d.Remaining, err)
+		}
+	})
+}
+
+// TestWhatCannotBePrepaid says so.
+func TestWhatCannotBePrepaid(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { rdb.Close() })
+	window := FixedWindow{Limit: 10, Window: time.Second}
+	for want, c := range map[string]struct {
+		prepaid Prepaid
+		policy  Policy
+	}{
+		"Prepaid.Most is 1":              {Prepaid{Most: 1}, window},
+		"Prepaid.Most is 0":              {Prepaid{Term: time.Second}, window},
+		"Prepaid.Term is 1h0m0s":         {Prepaid{Most: 10, Term: time.Hour}, window},
+		"use a SlidingWindow":            {Prepaid{Most: 10}, SlidingLog{Limit: 10, Window: time.Second}},
+		"a Shadow cannot be Prepaid":     {Prepaid{Most: 10}, Shadow(window)},
+		"the Burst of 10 must be larger": {Prepaid{Most: 10}, TokenBucket{Rate: 100, Per: time.Second, Burst: 10}},
+	} {
+		if _, err := New(rdb, "n", []Policy{c.policy}, &Options{Prepaid: c.prepaid}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v of %+v: got %v, want an error with %q", c.prepaid, c.policy, err, want)
+		}
+	}
+}

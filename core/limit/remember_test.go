@@ -1,0 +1,311 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+const rememberFor = 100 * time.Millisecond
+
+// errFalse is a denial that Redis does not confirm.
+var errFalse = errors.New("a denial that Redis would grant")
+
+// history is what happens to a subject, by a limiter that remembers denials and by another process.
+type history struct {
+	rng        *rand.Rand
+	own, other *Limiter
+	granted    []Decision // of own
+	foreign    []Decision // of other
+	calls      *atomic.Int64
+	recalled   int       // denials that made no call
+	changed    time.Time // when the other process last gave something back
+}
+
+func newHistory(t *testing.T, rng *rand.Rand, policies []Policy) *history {
+	t.Helper()
+	rdb, calls := countedClient(t)
+	h := &history{rng: rng, calls: calls}
+	for at, opts := range map[**Limiter]*Options{
+		&h.own:   {Budget: time.Minute, Fail: FailClosed, RememberDenials: rememberFor},
+		&h.other: {Budget: time.Minute, Fail: FailClosed},
+	} {
+		st, err := store.Open(rdb, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *at, err = New(st, "h", policies, opts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// step does something, and returns a denial that Redis does not confirm.
+func (h *history) step(t *testing.T, capacity int64) error {
+	t.Helper()
+	ctx := t.Context()
+	switch h.rng.IntN(12) {
+	case 0:
+		if d, err := h.other.TakeN(ctx, "s", randomCost(h.rng, capacity)); err != nil {
+			return err
+		} else if d.Allowed {
+			h.foreign = append(h.foreign, d)
+		}
+	case 1:
+		if n := len(h.granted); n > 0 {
+			if err := h.own.Refund(ctx, h.granted[n-1]); err != nil && !errors.Is(err, ErrRefund) {
+				return err
+			}
+			h.granted = h.granted[:n-1]
+		}
+	case 2:
+		if n := len(h.foreign); n > 0 && h.rng.IntN(4) == 0 {
+			if err := h.other.Refund(ctx, h.foreign[n-1]); err != nil && !errors.Is(err, ErrRefund) {
+				return err
+			}
+			h.foreign, h.changed = h.foreign[:n-1], time.Now()
+		}
+	case 3:
+		if h.rng.IntN(10) == 0 {
+			if _, err := h.own.Reset(ctx, "s"); err != nil {
+				return err
+			}
+		}
+	case 4:
+		if h.rng.IntN(20) == 0 {
+			h.changed = time.Now()
+			if _, err := h.other.Reset(ctx, "s"); err != nil {
+				return err
+			}
+		}
+	case 5, 6, 7:
+		time.Sleep(time.Duration(h.rng.Int64N(int64(20 * time.Millisecond))))
+	default:
+		cost := max(randomCost(h.rng, capacity), 1)
+		asked := h.calls.Load() + 1
+		d, err := h.own.TakeN(ctx, "s", cost)
+		if h.calls.Load() < asked && err == nil && !d.Allowed {
+			h.recalled++
+		}
+		switch {
+		case err != nil:
+			return err
+		case d.Allowed:
+			h.granted = append(h.granted, d)
+		default:
+			truth, err := h.other.TakeN(ctx, "s", cost)
+			if err != nil {
+				return err
+			}
+			if truth.Allowed && time.Since(h.changed) > rememberFor {
+				return fmt.Errorf("%w: cost %d, for %v", errFalse, cost, d.RetryAfter)
+			}
+			if truth.Allowed {
+				h.foreign = append(h.foreign, truth)
+			}
+		}
+	}
+	return nil
+}
+
+// countedClient is of a miniredis in a bubble, and how many scripts it was asked for.
+func countedClient(t *testing.T) (*redis.Client, *atomic.Int64) {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	rdb := redistest.BubbleClient(t, m)
+	n := new(atomic.Int64)
+	rdb.AddHook(&countingHook{n: n})
+	return rdb, n
+}
+
+// TestRememberedDenialsAreTrue compares each denial with what Redis says in the same moment.
+func TestRememberedDenialsAreTrue(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			rng, recalled := redistest.Rand(t), 0
+			for range max(redistest.Steps(100_000)/500, 1) {
+				p := randomPolicy(rng, k)
+				synctest.Test(t, func(t *testing.T) {
+					h := newHistory(t, rng, []Policy{p})
+					for range 500 {
+						if err := h.step(t, h.own.rules[0].id().limit); err != nil {
+							t.Fatalf("%+v: got %v, want only denials that are true", p, err)
+						}
+					}
+					recalled += h.recalled
+				})
+			}
+			if recalled == 0 && k != kindFast { // whose waits are shorter than what clocks may differ by, most of them
+				t.Error("got no denial that was remembered, want some")
+			}
+		})
+	}
+}
+
+// TestDenialsWithoutTheMillisecondAreFalse is why it is taken off.
+func TestDenialsWithoutTheMillisecondAreFalse(t *testing.T) {
+	t.Parallel()
+	rng := redistest.Rand(t)
+	caught := false
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHistory(t, rng, []Policy{TokenBucket{Rate: 100, Per: time.Second, Burst: 5}})
+			h.own.memory.grain = -denialGrain
+			for range 200 {
+				if err := h.step(t, 5); errors.Is(err, errFalse) {
+					caught = true
+					return
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		if caught {
+			return
+		}
+	}
+	t.Error("got no denial that was remembered too long, want one")
+}
+
+// TestARememberedDenialCostsNoCall, and denies what is larger, for all limiters of the same policies.
+func TestARememberedDenialCostsNoCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, calls := countedClient(t)
+		policy := TokenBucket{Rate: 1, Per: time.Minute, Burst: 3}
+		l, err := New(rdb, "n", []Policy{policy}, &Options{Budget: time.Minute, RememberDenials: rememberFor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		twin, err := l.With(policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		take := func(l *Limiter, cost int64, want bool) Decision {
+			t.Helper()
+			d, err := l.TakeN(ctx, "s", cost)
+			if err != nil || d.Allowed != want {
+				t.Fatalf("cost %d: got %+v, %v, want it allowed: %t", cost, d, err, want)
+			}
+			return d
+		}
+		take(l, 2, true)
+		asked := take(l, 2, false)
+		before := calls.Load()
+		time.Sleep(10 * time.Millisecond)
+		again := take(twin, 2, false)
+		take(l, 3, false)
+		if n := calls.Load() - before; n != 0 {
+			t.Errorf("got %d calls for remembered denials, want none", n)
+		}
+		if aged := asked.RetryAfter - 10*time.Millisecond; again.RetryAfter != aged || again.Remaining != 1 {
+			t.Errorf("got %v and %d left, want RetryAfter %v and 1", again.RetryAfter, again.Remaining, aged)
+		}
+		if err := twin.Refund(ctx, again); !errors.Is(err, ErrRefund) {
+			t.Errorf("Refund of a remembered denial: got %v, want ErrRefund", err)
+		}
+		if s := l.Stats(); s.Denied != 3 {
+			t.Errorf("got %d denials counted, want 3", s.Denied)
+		}
+		if d, err := l.Peek(ctx, "s"); err != nil || !d.Allowed {
+			t.Errorf("Peek beside a denial: got %+v, %v, want one permit left", d, err)
+		}
+		take(l, 1, true) // a smaller cost is asked for
+		time.Sleep(rememberFor)
+		before = calls.Load()
+		take(l, 2, false)
+		if n := calls.Load() - before; n != 1 {
+			t.Errorf("after RememberDenials: got %d calls, want one", n)
+		}
+		if _, err := l.Reset(ctx, "s"); err != nil {
+			t.Fatal(err)
+		}
+		take(l, 3, true)
+	})
+}
+
+// TestRememberedDenialsAreBounded keeps as many as MaxLocal.
+func TestRememberedDenialsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := countedClient(t)
+		l, err := New(rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{Budget: time.Minute, RememberDenials: time.Minute, MaxLocal: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 600 {
+			for range 2 {
+				if _, err := l.Take(t.Context(), fmt.Sprint(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		n := 0
+		for i := range l.memory.shards {
+			n += len(l.memory.shards[i].denials)
+		}
+		if n > 64 || n < 32 {
+			t.Errorf("got %d denials kept, want 64 at most and most of them", n)
+		}
+	})
+}
+
+// TestRememberedDenialsAllocations: a denial of one policy that is remembered takes no memory.
+func TestRememberedDenialsAllocations(t *testing.T) {
+	st := storetest.At(t, redistest.Standalone(t).Client(t), redistest.Prefix(t))
+	l, err := New(st, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}},
+		&Options{Budget: time.Minute, RememberDenials: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for range 2 {
+		if _, err := l.Take(ctx, "s"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(1000, func() {
+		if d, err := l.Take(ctx, "s"); err != nil || d.Allowed {
+			t.Fatalf("got %+v, %v, want a denial", d, err)
+		}
+	}); n != 0 {
+		t.Errorf("got %v allocations, want none", n)
+	}
+}
+
+// countingHook counts what is asked of a server.
+type countingHook struct{ n *atomic.Int64 }
+
+func (h *countingHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *countingHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *countingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			h.n.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}

@@ -1,0 +1,379 @@
+package script
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Merging says how calls of one script are sent as fewer calls of another. The calls have one
+// key; their first argument, the cost, is a whole number; and those whose other arguments are the
+// same, whole numbers too, can be merged.
+//
+// The other script decides runs: calls of the same key and cost that follow each other. Its keys are
+// those of the runs. Its arguments are Kind; the common ones, filled up by 0 to Numbers of them; and for
+// each run the cost and how many calls it has. It answers an array: for each run what the
+// first script answers if the cost is 0, or nil if it did nothing for that run.
+//
+// A Merging must not change after MergedBy.
+type Merging struct {
+	Script  *Script // decides the runs
+	Kind    string  // its first argument
+	Numbers int     // how many common arguments it takes
+	// Next is what the first script answers to a call with these common arguments, in that
+	// state. An answer of 0 or more is the state for the next call; a negative one leaves it as it
+	// is. It must be safe for concurrent use.
+	Next func(numbers []int64, state, cost int64) int64
+}
+
+// MergedBy is a copy of the script whose calls a store may merge. It is Batched as well.
+func (s *Script) MergedBy(m *Merging) *Script {
+	own := s.Batched()
+	own.merging = m
+	return own
+}
+
+// mergedKeys is how many keys a merged call has at most. With more of them a decision
+// takes longer again.
+const mergedKeys = 16
+
+// errUnmerged is the error of a call that a merged one did nothing for. It is made again
+// by itself.
+const errUnmerged mergeError = "not decided in a merged call"
+
+// errReplies is the error of all calls in a merged one whose reply is of another shape.
+const errReplies mergeError = "the reply is not that of the script: is the client really connected to Redis?"
+
+// mergeError is an error of a call that Redis answered.
+type mergeError string
+
+func (e mergeError) Error() string { return string(e) }
+
+// RedisError makes it an answer, as a [redis.Error].
+func (mergeError) RedisError() {}
+
+// Merger merges the commands of one batch after the other. The zero Merger is ready; one goroutine may use
+// it at a time.
+type Merger struct {
+	groups []group
+	merged []*merged
+	out    []Command
+}
+
+// group is what is asked under the same arguments.
+type group struct {
+	script *Script
+	args   []any          // of the first call, without its cost
+	runs   []run          // in their order
+	last   map[string]int // the last run of a key
+}
+
+// run is calls of one key and cost, in their order.
+type run struct {
+	key         string
+	word        any // the key
+	cost        any
+	first, last *command
+	calls       int
+}
+
+// Merge returns the commands to send in the place of those; a merged one has one key, or many. The
+// order of the calls that are merged remains for each key. The slice is valid until the next Merge or Deliver.
+func (m *Merger) Merge(ctx context.Context, all []Command, manyKeys bool) []Command {
+	groups := m.groups[:0]
+	m.merged, m.out = m.merged[:0], m.out[:0]
+	for _, one := range all {
+		if c := mergeable(one); c != nil {
+			groups = m.add(groups, c)
+		} else {
+			m.out = append(m.out, one)
+		}
+	}
+	most := 1
+	if manyKeys {
+		most = mergedKeys
+	}
+	for i := range groups {
+		g := &groups[i]
+		for at := 0; at < len(g.runs); at += most {
+			runs := g.runs[at:min(at+most, len(g.runs))]
+			if len(runs) == 1 && runs[0].calls == 1 {
+				m.out = append(m.out, runs[0].first)
+				continue
+			}
+			m.emit(newMerged(ctx, g.script, g.args, runs, nil, false))
+		}
+	}
+	m.groups = groups
+	return m.out
+}
+
+func (m *Merger) emit(one *merged) {
+	m.merged = append(m.merged, one)
+	m.out = append(m.out, one)
+}
+
+func mergeable(one Command) *command {
+	c, is := one.(*command)
+	if !is || c.alone || c.script.merging == nil {
+		return nil
+	}
+	words := c.Cmd.Args()
+	if words[2] != counts[1] || len(words) < 5 {
+		return nil
+	}
+	for _, word := range words[4:] {
+		if _, is := word.(string); !is {
+			return nil
+		}
+	}
+	return c
+}
+
+// add puts a call into its group.
+func (m *Merger) add(groups []group, c *command) []group {
+	words := c.Cmd.Args()
+	args := words[5:]
+	for i := range groups {
+		if g := &groups[i]; g.script == c.script && equal(g.args, args) {
+			g.add(c, words[3], words[4])
+			return groups
+		}
+	}
+	if n := len(groups); n < cap(groups) { // its memory is used again
+		groups = groups[:n+1]
+	} else {
+		groups = append(groups, group{})
+	}
+	g := &groups[len(groups)-1]
+	if g.last == nil {
+		g.last = map[string]int{}
+	}
+	clear(g.last)
+	g.script, g.args, g.runs = c.script, args, g.runs[:0]
+	g.add(c, words[3], words[4])
+	return groups
+}
+
+func equal(a, b []any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *group) add(c *command, word, cost any) {
+	c.next = nil
+	key := *word.(*string)
+	if n := len(g.runs); n > 0 && g.runs[n-1].key == key && g.runs[n-1].cost == cost {
+		g.runs[n-1].add(c)
+		return
+	}
+	if i, is := g.last[key]; is && g.runs[i].cost == cost {
+		g.runs[i].add(c)
+		return
+	}
+	g.last[key] = len(g.runs)
+	g.runs = append(g.runs, run{key: key, word: word, cost: cost, first: c, last: c, calls: 1})
+}
+
+func (r *run) add(c *command) {
+	r.last.next = c
+	r.last = c
+	r.calls++
+}
+
+// Deliver gives each call its answer once the commands have ended. It returns those that are to
+// be sent in a second attempt, since the server did not know the script, or refuses calls
+// with keys of several slots: then crossed is true, and no such call should be made again.
+func (m *Merger) Deliver(ctx context.Context) (again []Command, crossed bool) {
+	ended := m.merged
+	m.merged, m.out = nil, m.out[:0]
+	eval := false
+	for _, one := range ended {
+		switch err := one.Err(); {
+		case err == nil || one.attempts >= mostAttempts:
+			one.deliver()
+		case redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
+			m.emit(newMerged(ctx, one.of, one.args, one.runs, one, !eval)) // the others are behind the first
+			eval = true
+		case redis.HasErrorPrefix(err, "NOPERM ") && !strings.Contains(err.Error(), "script"):
+			one.SetErr(errUnmerged) // the user may not make it known
+			one.deliver()
+		case redis.HasErrorPrefix(err, "CROSSSLOT Keys") && len(one.runs) > 1:
+			crossed = true
+			for i := range one.runs {
+				m.emit(newMerged(ctx, one.of, one.args, one.runs[i:i+1], one, false))
+			}
+		default:
+			one.deliver()
+		}
+	}
+	return m.out, crossed
+}
+
+// mostAttempts is how often a merged call is sent: as it is, then with one key each, and then
+// with the script's text.
+const mostAttempts = 3
+
+// merged is a call in the place of several.
+type merged struct {
+	redis.Cmd
+
+	of       *Script
+	args     []any
+	runs     []run
+	attempts int
+	begun    bool
+}
+
+// newMerged is a first attempt, or another one after before.
+func newMerged(ctx context.Context, of *Script, args []any, runs []run, before *merged, eval bool) *merged {
+	m := &merged{of: of, args: args, runs: runs, attempts: 1}
+	if before != nil {
+		m.attempts, m.begun = before.attempts+1, before.begun
+	}
+	name, script := "evalsha", of.merging.Script.sha
+	if eval {
+		name, script = "eval", of.merging.Script.source
+	}
+	m.Cmd = *redis.NewCmd(ctx, m.words(name, script)...)
+	return m
+}
+
+// counts are boxed once, so that a run does not.
+var counts = func() (all [257]any) {
+	for i := range all {
+		all[i] = strconv.Itoa(i)
+	}
+	return all
+}()
+
+func count(n int) any {
+	if n < len(counts) {
+		return counts[n]
+	}
+	return strconv.Itoa(n)
+}
+
+func (m *merged) words(name string, script any) []any {
+	by := m.of.merging
+	words := make([]any, 0, 4+by.Numbers+3*len(m.runs))
+	words = append(words, name, script, count(len(m.runs)))
+	for _, r := range m.runs {
+		words = append(words, r.word)
+	}
+	words = append(words, by.Kind)
+	words = append(words, m.args...)
+	for range by.Numbers - len(m.args) {
+		words = append(words, "0")
+	}
+	for _, r := range m.runs {
+		words = append(words, r.cost, count(r.calls))
+	}
+	return words
+}
+
+// NoRetry is that of a command.
+func (*merged) NoRetry() bool { return true }
+
+// Args is what go-redis asks for when it writes the command. From then on the calls in it are
+// written; those that were withdrawn before are left out.
+func (m *merged) Args() []any {
+	words := m.Cmd.Args()
+	if m.begun {
+		return words
+	}
+	m.begun = true
+	tail := words[len(words)-2*len(m.runs):]
+	for i := range m.runs {
+		if r := &m.runs[i]; r.begin() {
+			tail[2*i+1] = count(r.calls)
+		}
+	}
+	return words
+}
+
+// chain yields the commands from first on, and takes each out of its run.
+func chain(first *command) iter.Seq[*command] {
+	return func(yield func(*command) bool) {
+		for first != nil {
+			c := first
+			first, c.next = c.next, nil
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// begin takes out what was withdrawn, and reports whether anything was.
+func (r *run) begin() bool {
+	first, before := r.first, r.calls
+	r.first, r.last, r.calls = nil, nil, 0
+	for c := range chain(first) {
+		switch {
+		case !c.begin():
+		case r.first == nil:
+			r.first, r.last, r.calls = c, c, 1
+		default:
+			r.add(c)
+		}
+	}
+	return r.calls != before
+}
+
+// deliver gives each call its answer.
+func (m *merged) deliver() {
+	replies, _ := m.Val().([]any)
+	err := m.Err()
+	if err == nil && len(replies) != len(m.runs) {
+		err = errReplies
+	}
+	if err != nil && err != errUnmerged {
+		err = m.of.merging.Script.place(err)
+	}
+	numbers := make([]int64, len(m.args))
+	for i, arg := range m.args {
+		numbers[i], _ = strconv.ParseInt(arg.(string), 10, 64)
+	}
+	for i, r := range m.runs {
+		one, before := err, int64(0)
+		if one == nil {
+			var is bool
+			if before, is = replies[i].(int64); !is {
+				one = errUnmerged
+			}
+		}
+		r.deliver(one, m.of.merging, numbers, before)
+	}
+}
+
+func (r *run) deliver(err error, by *Merging, numbers []int64, state int64) {
+	cost, _ := strconv.ParseInt(r.cost.(string), 10, 64)
+	for c := range chain(r.first) {
+		if err != nil {
+			c.SetErr(err)
+		} else {
+			c.number, c.whole = by.Next(numbers, state, cost), true
+			if c.number >= 0 {
+				state = c.number
+			}
+		}
+	}
+}
+
+// Size, Withdraw, Written and Probe make it a [Command]. Each call in it is withdrawn by
+// itself.
+func (m *merged) Size() int                         { return 0 }
+func (m *merged) Withdraw() bool                    { return false }
+func (m *merged) Written() bool                     { return m.begun }
+func (m *merged) Probe(ctx context.Context) Command { return m.runs[0].first.Probe(ctx) }

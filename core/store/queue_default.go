@@ -1,0 +1,6 @@
+//go:build !neap_queued
+
+package store
+
+// DefaultQueue is how calls are sent if Options.Queue is 0.
+const DefaultQueue = Direct
