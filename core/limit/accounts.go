@@ -332,7 +332,7 @@ func (a *accounts) drop(subject string) {
 // a process ends. It is optional: they are given back when their Term ends. It costs up to two
 // round trips for each subject that has some, and more if the clock of Redis is read anew;
 // none if the limiter is not [Prepaid]. It is safe for concurrent use, but what is charged meanwhile may stay
-// until its Term ends. The error joins those of the calls.
+// until its Term ends, and store.Drain does not wait for it. The error joins those of the calls.
 func (l *Limiter) ReturnPrepaid(ctx context.Context) error {
 	misuse.Context(ctx)
 	if !l.made() {

@@ -16,7 +16,8 @@ import (
 // Burst of a bucket is kept smaller by Rate·Term/Per, rounded up, and at least 1 must
 // remain; so give all processes the same Term. A process may hold permits unused for up to one
 // Term. A process that is killed does not give them back. How many are charged at once follows the
-// rate of grants, and is 1 near the limit.
+// rate of grants, and is 1 near the limit. A decision that finds no permits may take two round trips, each
+// up to the Budget: one that charges several, and if these are denied, one for itself.
 //
 // Permits that are charged count as taken: in figures, in Peek and for other processes. They are granted
 // even while Redis does not answer. A [SlidingLog] and shadow policies cannot be prepaid.

@@ -43,8 +43,8 @@ func (a *alarm) postpone(q *Queue, now int64) bool {
 	return true
 }
 
-// sweep ends the waits whose deadlines have passed. A batch that nobody waits for any more
-// does not count as in flight, and its server as silent.
+// sweep ends the waits whose deadlines have passed. A batch that no caller waits for any more
+// does not count as in flight, and its server counts as silent.
 func (q *Queue) sweep() {
 	now := q.now()
 	q.mu.Lock()
