@@ -170,7 +170,7 @@ func TestMergedEqualsSequential(t *testing.T) {
 			asked, sent := 0, 0
 			groups := redistest.Steps(100_000)
 			if redistest.Race { // which has nothing to find here
-				groups /= 4
+				groups /= 10
 			}
 			for i := range max(groups/perPolicy, 1) {
 				p := randomPolicy(rng, k)
