@@ -112,7 +112,7 @@ func TestStorm(t *testing.T) {
 			t.Run(fmt.Sprintf("cluster=%t/ContextTimeoutEnabled=%t", cluster, timeouts), func(t *testing.T) {
 				t.Parallel()
 				cutter := redistest.NewCutter(t)
-				w := weather{cutter: cutter, moved: map[int64]bool{}}
+				w := &weather{cutter: cutter, moved: map[int64]bool{}}
 				var rdb redis.UniversalClient
 				if cluster {
 					w.cluster = redistest.NewCluster(t)
@@ -122,7 +122,7 @@ func TestStorm(t *testing.T) {
 					w.servers = []*redistest.Server{redistest.NewStandalone(t)}
 					rdb = w.servers[0].Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = cutter.Dial, timeouts })
 				}
-				storm(t, rdb, &w)
+				storm(t, rdb, w)
 			})
 		}
 	}
@@ -152,26 +152,26 @@ func storm(t *testing.T, rdb redis.UniversalClient, w *weather) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(caller)))
 			for range each {
-				ctx, cancel := context.WithCancel(t.Context())
-				if r.IntN(5) == 0 {
-					time.AfterFunc(time.Duration(r.IntN(5000))*time.Microsecond, cancel)
-				}
-				key, err := s.ask(ctx, int(ids.Add(1)))
-				results[caller] = append(results[caller], told{key, err})
-				cancel()
-				if errors.Is(err, script.ErrNotExecuted) {
-					time.Sleep(10 * time.Millisecond) // as callers do that were refused at once
-				}
+				redistest.Await(t, time.Minute, "a call that is sent", func() bool {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if r.IntN(5) == 0 {
+						time.AfterFunc(time.Duration(r.IntN(5000))*time.Microsecond, cancel)
+					}
+					key, err := s.ask(ctx, int(ids.Add(1)))
+					results[caller] = append(results[caller], told{key, err})
+					w.ended.Add(1)
+					return !errors.Is(err, script.ErrNotExecuted)
+				})
 			}
 		})
 	}
 	w.cutter.Cut(1 << 14)
-	calm := make(chan struct{})
-	var weatherDone sync.WaitGroup
-	weatherDone.Go(func() { w.blow(t, rand.New(rand.NewPCG(seed, callers)), calm) })
+	var faults sync.WaitGroup
+	faults.Go(func() { w.blow(t, rand.New(rand.NewPCG(seed, callers))) })
 	all.Wait()
-	close(calm)
-	weatherDone.Wait()
+	w.over.Store(true)
+	faults.Wait()
 	w.cutter.Cut(0)
 	w.count(t, results)
 	t.Logf("%d connections were cut", w.cutter.Cuts())
@@ -229,16 +229,22 @@ type weather struct {
 	servers []*redistest.Server
 	cluster *redistest.ClusterServer // nil of a server
 	moved   map[int64]bool           // slots, whose other keys stayed behind
+
+	ended atomic.Int64 // calls
+	over  atomic.Bool
 }
 
-func (w *weather) blow(t *testing.T, r *rand.Rand, calm <-chan struct{}) {
+// await waits until so many more calls have ended, and reports whether any are to come.
+func (w *weather) await(t *testing.T, calls int) bool {
 	t.Helper()
-	for n := 0; ; n++ {
-		select {
-		case <-calm:
-			return
-		case <-time.After(time.Duration(5+r.IntN(20)) * time.Millisecond):
-		}
+	until := w.ended.Load() + int64(calls)
+	redistest.Await(t, time.Minute, "calls to end", func() bool { return w.over.Load() || w.ended.Load() >= until })
+	return !w.over.Load()
+}
+
+func (w *weather) blow(t *testing.T, r *rand.Rand) {
+	t.Helper()
+	for n := 0; w.await(t, r.IntN(200)); n++ {
 		server := w.servers[r.IntN(len(w.servers))]
 		switch r.IntN(8) {
 		case 0:
@@ -247,7 +253,7 @@ func (w *weather) blow(t *testing.T, r *rand.Rand, calm <-chan struct{}) {
 			}
 		case 1:
 			server.Pause(t)
-			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
+			w.await(t, r.IntN(200)) // those of the time end with their budget
 			server.Resume(t)
 		case 2:
 			if w.cluster != nil {

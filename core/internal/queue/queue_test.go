@@ -22,6 +22,7 @@ type double struct {
 	notes   map[Result]int
 	probes  int
 	stopped chan struct{} // while it is not nil, answers wait until it is closed
+	stops   bool          // from the beginning on
 	slower  time.Duration // what answers take longer than a round trip
 	result  Result
 	answer  Result // to a probe
@@ -120,6 +121,18 @@ func (a *asked) ask(ctx context.Context, q *Queue, n, size int) {
 	}
 }
 
+// inBubble runs a test on a queue of the server, in virtual time.
+func inBubble(t *testing.T, d *double, run func(t *testing.T, d *double, q *Queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		if d.stops {
+			d.stopped = make(chan struct{}) // of the bubble
+		}
+		defer settle()
+		run(t, d, New(d, budget))
+	})
+}
+
 // settle lets what is in flight return: a bubble's time stands still once its test has ended.
 func settle() { time.Sleep(time.Minute) }
 
@@ -143,10 +156,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				defer settle()
-				d := new(double)
-				q := New(d, budget)
+			inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
 				answers(t, q)
 				var a asked
 				a.ask(t.Context(), q, c.calls, c.size)
@@ -167,10 +177,7 @@ func TestBatchesAreBounded(t *testing.T) {
 // TestTooManyThatWaitAreRefused: what does not fit in is not sent.
 func TestTooManyThatWaitAreRefused(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer settle()
-		d := &double{stopped: make(chan struct{})}
-		q := New(d, budget)
+	inBubble(t, &double{stops: true}, func(t *testing.T, d *double, q *Queue) {
 		var a asked
 		a.ask(t.Context(), q, mostWaiting+300, 0)
 		synctest.Wait()
@@ -192,10 +199,7 @@ func TestTooManyThatWaitAreRefused(t *testing.T) {
 // no caller waits longer than its budget.
 func TestAStalledServer(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer settle()
-		d := new(double)
-		q := New(d, budget)
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
 		answers(t, q)
 		var a asked
 		stop := make(chan struct{})
@@ -245,10 +249,7 @@ func TestAStalledServer(t *testing.T) {
 // TestOneBatchUntilTheServerAnswers: a server that was not reached, or never yet, gets one batch at a time.
 func TestOneBatchUntilTheServerAnswers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer settle()
-		d := &double{result: Unsent}
-		q := New(d, budget)
+	inBubble(t, &double{result: Unsent}, func(t *testing.T, d *double, q *Queue) {
 		var a asked
 		for range 10 {
 			a.ask(t.Context(), q, 10, 0)
@@ -270,10 +271,7 @@ func TestOneBatchUntilTheServerAnswers(t *testing.T) {
 // TestALostAnswerIsFollowedByAProbe: nothing is sent before the probe is answered.
 func TestALostAnswerIsFollowedByAProbe(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer settle()
-		d := new(double)
-		q := New(d, budget)
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
 		answers(t, q)
 		d.set(func() { d.result = Unanswered })
 		if err := q.Do(until(t.Context(), budget), new(call)); err != nil { // its own error is in the call
@@ -297,10 +295,7 @@ func TestALostAnswerIsFollowedByAProbe(t *testing.T) {
 
 func TestACallerThatLeaves(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer settle()
-		d := &double{stopped: make(chan struct{})}
-		q := New(d, budget)
+	inBubble(t, &double{stops: true}, func(t *testing.T, d *double, q *Queue) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var first, second asked
 		first.ask(ctx, q, 1, 0)
@@ -327,10 +322,7 @@ func TestACallerThatLeaves(t *testing.T) {
 // TestALoneCallerAsksByItself, and only then.
 func TestALoneCallerAsksByItself(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer settle()
-		d := new(double)
-		q := New(d, budget)
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
 		if _, ok := q.BeginDirect(); ok {
 			t.Error("got a direct call before the server has answered, want none")
 		}
@@ -370,10 +362,7 @@ func TestALoneCallerAsksByItself(t *testing.T) {
 // TestALateSweepLooksAgain: if a timer is late, the process had no CPU, and the answer may be there.
 func TestALateSweepLooksAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer settle()
-		d := &double{stopped: make(chan struct{})}
-		q := New(d, budget)
+	inBubble(t, &double{stops: true}, func(t *testing.T, d *double, q *Queue) {
 		result := make(chan error, 1)
 		c := new(call)
 		go func() { result <- q.Do(until(t.Context(), budget), c) }()
@@ -399,10 +388,7 @@ func TestALateSweepLooksAgain(t *testing.T) {
 // TestLateSweepsEnd: a process that never has CPU in time does not wait for ever.
 func TestLateSweepsEnd(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer settle()
-		d := &double{stopped: make(chan struct{})}
-		q := New(d, budget)
+	inBubble(t, &double{stops: true}, func(t *testing.T, d *double, q *Queue) {
 		result := make(chan error, 1)
 		go func() { result <- q.Do(until(t.Context(), budget), new(call)) }()
 		synctest.Wait()
@@ -434,10 +420,7 @@ func TestLateSweepsEnd(t *testing.T) {
 // the queue from learning that they have become shorter.
 func TestAServerThatWasSlowIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer settle()
-		d := new(double)
-		q := New(d, budget)
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
 		answers(t, q)
 		d.set(func() { d.slower = budget * 7 / 10 })
 		for range 40 {
