@@ -27,7 +27,7 @@ type Options struct {
 	// Budget is the most time that one call to Redis takes, whatever the client's
 	// own timeouts are. It is never more than a third of Lease. A millisecond to an
 	// hour; 0 means the store's, or script.DefaultBudget, 250 ms.
-	// Until a server has first answered, a call may take the store's FirstContact.
+	// Only until a server has first answered may a call take longer: the store's FirstContact.
 	Budget time.Duration
 	// Lease is how long a reservation lasts that is neither confirmed nor renewed:
 	// MinLease to MaxLease, 0 means DefaultLease. If processes use different leases,

@@ -67,8 +67,8 @@ type Options struct {
 	// when all its breakers are closed.
 	Logger *slog.Logger
 
-	// Observers are told of every call on the store and of every change. Observe adds
-	// more of them later.
+	// Observers receive the events of everything on the store; see [Observer]. Observe
+	// adds more of them later.
 	Observers []Observer
 }
 

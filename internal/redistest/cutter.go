@@ -16,9 +16,10 @@ import (
 type Cutter struct {
 	cuts atomic.Int64
 
-	mu   sync.Mutex
-	rng  *rand.Rand
-	most int
+	mu    sync.Mutex
+	rng   *rand.Rand
+	most  int
+	times int // Cut was called
 }
 
 // NewCutter makes a cutter that cuts nothing yet.
@@ -27,12 +28,26 @@ func NewCutter(tb testing.TB) *Cutter {
 	return &Cutter{rng: Rand(tb)}
 }
 
-// Cut has each connection that is made from now on cut after some bytes, that many at most: in order, by
-// a reset or by silence. 0 ends it, for new connections.
+// Cut has each connection, those that are there and those that will be, cut after some more bytes, that
+// many at most: in order, by a reset or, one in eight, by silence. After Cut(0) none is.
 func (c *Cutter) Cut(most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.most = most
+	c.times++
+}
+
+// draw says after how many more bytes a connection is cut, and how, if Cut was called since.
+func (c *Cutter) draw(conn *cutConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if conn.drawn == c.times {
+		return
+	}
+	conn.drawn, conn.endless = c.times, c.most == 0
+	if c.most > 0 {
+		conn.left, conn.how = 1+c.rng.IntN(c.most), []Fault{Silence, EOF, EOF, EOF, Reset, Reset, Reset, Reset}[c.rng.IntN(8)]
+	}
 }
 
 // Cuts is how many connections were cut.
@@ -46,24 +61,21 @@ func (c *Cutter) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.most == 0 {
-		return conn, nil
-	}
-	return &cutConn{TCPConn: conn.(*net.TCPConn), cuts: &c.cuts, left: 1 + c.rng.IntN(c.most), how: Fault(c.rng.IntN(3))}, nil
+	return &cutConn{TCPConn: conn.(*net.TCPConn), by: c, endless: true}, nil
 }
 
 // cutConn carries some bytes, of both directions together, and then none.
 type cutConn struct {
 	*net.TCPConn
 
-	cuts *atomic.Int64
-	how  Fault
+	by *Cutter
 
-	mu   sync.Mutex
-	left int
-	cut  bool
+	mu      sync.Mutex
+	drawn   int // at which Cut
+	endless bool
+	left    int
+	how     Fault
+	cut     bool
 }
 
 // carry takes up to n of the bytes that are left, and cuts the connection if there are
@@ -71,11 +83,17 @@ type cutConn struct {
 func (c *cutConn) carry(n int) (carried int, cut bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.cut {
+		return 0, true
+	}
+	if c.by.draw(c); c.endless {
+		return n, false
+	}
 	carried = min(n, c.left)
 	c.left -= carried
-	if carried < n && !c.cut {
+	if carried < n {
 		c.cut = true
-		c.cuts.Add(1)
+		c.by.cuts.Add(1)
 	}
 	return carried, c.cut
 }

@@ -88,8 +88,8 @@ func until(ctx context.Context, budget time.Duration) context.Context {
 	return within{ctx, time.Now().Add(budget)}
 }
 
-// think is how long callers do something else before they ask again, on average.
-const think = 100 * time.Microsecond
+// between is how long callers do something else before they ask again, on average.
+const between = 100 * time.Microsecond
 
 // traffic is what callers do.
 type traffic struct {
@@ -153,7 +153,7 @@ func (tr traffic) run(t *testing.T) *outcome {
 					all.Go(func() {
 						for time.Now().Before(end) {
 							ask(q)
-							time.Sleep(time.Duration(r.ExpFloat64() * float64(think)))
+							time.Sleep(time.Duration(r.ExpFloat64() * float64(between)))
 						}
 					})
 				}
@@ -206,8 +206,8 @@ func TestCallersWaitALittleMoreThanARoundTrip(t *testing.T) {
 // lasts is a time in which enough of round trips pass.
 func lasts(trip time.Duration) time.Duration { return max(40*trip, 60*time.Millisecond) }
 
-// TestCallersThatAskAgain has 256 of them wait for their answers and think a little before they ask again. Without a
-// thought between, in lock-step, the longest of a hundred takes up to 1.7 round trips.
+// TestCallersThatAskAgain has 256 of them wait for their answers and do something else for a little before they ask again. Without
+// that, in lock-step, the longest of a hundred takes up to 1.7 round trips.
 func TestCallersThatAskAgain(t *testing.T) {
 	t.Parallel()
 	const trip = 2 * time.Millisecond

@@ -1,0 +1,304 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// increment counts how often it ran.
+var increment = script.New("increment.lua", `
+local n = redis.call('INCRBY', KEYS[1], 1)
+redis.call('PEXPIRE', KEYS[1], 3600000)
+return n`).Batched()
+
+// attempt is a way to change a key that no other call has.
+type attempt struct {
+	ask func(ctx context.Context, name string) error
+	key string // with NAME in it
+	// count is how often the call ran, as Redis has it.
+	count func(ctx context.Context, rdb redis.UniversalClient, key string) (int64, error)
+	// repeats says that a lost call is asked again, which changes nothing. The error is that of the last
+	// attempt, so one that tells "not executed" may have run before.
+	repeats bool
+}
+
+// attempts are one of each primitive.
+func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
+	t.Helper()
+	const name, lease = "faults", time.Hour
+	var errs [6]error
+	runner, err := script.NewRunner(st, nil)
+	errs[0] = err
+	limiter, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}},
+		&limit.Options{Fail: limit.FailClosed})
+	errs[1] = err
+	slots, err := limit.NewConcurrency(st, name, 10, &limit.ConcurrencyOptions{Lease: lease, Fail: limit.FailClosed})
+	errs[2] = err
+	locks, err := lock.New(st, name, &lock.Options{Lease: lease})
+	errs[3] = err
+	guard, err := idempotency.New(st, name, &idempotency.Options{Lease: lease})
+	errs[4] = err
+	sale, err := stock.New(st, name, &stock.Options{Lease: lease})
+	errs[5] = err
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	exists := func(ctx context.Context, rdb redis.UniversalClient, key string) (int64, error) {
+		return rdb.Exists(ctx, key).Result()
+	}
+	counter := func(ctx context.Context, rdb redis.UniversalClient, key string) (int64, error) {
+		n, err := rdb.Get(ctx, key).Int64()
+		if errors.Is(err, redis.Nil) {
+			return 0, nil
+		}
+		return n, err
+	}
+	take := func(ctx context.Context, name string) error {
+		d, err := limiter.Take(ctx, name)
+		if err == nil && (!d.Allowed || d.Remaining != 999) {
+			err = fmt.Errorf("got %+v, want the first permit of a limit", d)
+		}
+		return err
+	}
+	window := attempt{key: prefix + ":limit:faults:{NAME}:window-1000-1h", ask: take, count: counter}
+	own := attempt{
+		key: prefix + ":own:{NAME}", count: counter,
+		ask: func(ctx context.Context, name string) error {
+			_, err := runner.Run(ctx, increment, []string{prefix + ":own:{" + name + "}"})
+			return err
+		},
+	}
+	return []attempt{window, window, window, own, own, {
+		key: prefix + ":lock:faults:{NAME}", count: exists, repeats: true,
+		ask: func(ctx context.Context, name string) error {
+			_, err := locks.Try(ctx, name)
+			return err
+		},
+	}, {
+		key: prefix + ":guard:faults:{NAME}", count: exists, repeats: true,
+		ask: func(ctx context.Context, name string) error {
+			_, err := guard.Begin(ctx, name, "")
+			return err
+		},
+	}, {
+		key: prefix + ":inflight:faults:{NAME}:1h", repeats: true,
+		ask: func(ctx context.Context, name string) error {
+			_, err := slots.Try(ctx, name)
+			return err
+		},
+		count: func(ctx context.Context, rdb redis.UniversalClient, key string) (int64, error) {
+			return rdb.ZCard(ctx, key).Result()
+		},
+	}, {
+		key: prefix + ":stock:faults:{NAME}", repeats: true,
+		ask: func(ctx context.Context, name string) error {
+			if _, err := sale.Open(ctx, name, 10, time.Now().Add(lease)); err != nil {
+				return err
+			}
+			_, err := sale.Reserve(ctx, name, "buyer", "order", nil)
+			return err
+		},
+		count: func(ctx context.Context, rdb redis.UniversalClient, key string) (int64, error) {
+			left, err := rdb.HGet(ctx, key, "left").Int64()
+			if errors.Is(err, redis.Nil) {
+				return 0, nil
+			}
+			return 10 - left, err
+		},
+	}}
+}
+
+// readTimeout is how long a client without ContextTimeoutEnabled waits on a connection that fell silent.
+const readTimeout = 300 * time.Millisecond
+
+// TestFaults has callers of every primitive on one queue while their connections are cut at any byte, the
+// server forgets its scripts and stands still, slots move, and callers go. Redis counts how often each call
+// ran: never twice, and as its caller was told.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, cluster := range []bool{false, true} {
+		for _, timeouts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("cluster=%t/ContextTimeoutEnabled=%t", cluster, timeouts), func(t *testing.T) {
+				t.Parallel()
+				cutter := redistest.NewCutter(t)
+				f := &faults{cutter: cutter, moved: map[int64]bool{}}
+				var rdb redis.UniversalClient
+				if cluster {
+					f.cluster = redistest.NewCluster(t)
+					f.servers = f.cluster.Nodes()
+					rdb = f.cluster.Client(t, func(o *redis.ClusterOptions) {
+						o.Dialer, o.ReadTimeout, o.ContextTimeoutEnabled = cutter.Dial, readTimeout, timeouts
+					})
+				} else {
+					f.servers = []*redistest.Server{redistest.NewStandalone(t)}
+					rdb = f.servers[0].Client(t, func(o *redis.Options) {
+						o.Dialer, o.ReadTimeout, o.ContextTimeoutEnabled = cutter.Dial, readTimeout, timeouts
+					})
+				}
+				callDespite(t, rdb, f)
+			})
+		}
+	}
+}
+
+// told is what a caller was told of its call.
+type told struct {
+	of  *attempt
+	key string
+	err error
+}
+
+// callDespite makes calls while there are faults, and compares what came of them.
+func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
+	t.Helper()
+	prefix := redistest.Prefix(t)
+	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Budget: 100 * time.Millisecond, Queue: store.Queued})
+	all := attempts(t, st, prefix)
+	redistest.Await(t, 20*time.Second, "a first call", func() bool { return all[0].ask(t.Context(), "first") == nil })
+	const callers = 128
+	each := max(redistest.Ops(250_000)/callers, 1)
+	var calling sync.WaitGroup
+	var ids atomic.Int64
+	results := make([][]told, callers)
+	seed := redistest.Seed(t)
+	for caller := range callers {
+		calling.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(caller)))
+			for range each {
+				redistest.Await(t, time.Minute, "a call that is sent", func() bool {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if r.IntN(5) == 0 {
+						time.AfterFunc(time.Duration(r.IntN(5000))*time.Microsecond, cancel)
+					}
+					id := int(ids.Add(1))
+					of, name := &all[id%len(all)], "s"+strconv.Itoa(id)
+					err := of.ask(ctx, name)
+					results[caller] = append(results[caller], told{of, strings.Replace(of.key, "NAME", name, 1), err})
+					f.ended.Add(1)
+					return !errors.Is(err, script.ErrNotExecuted)
+				})
+			}
+		})
+	}
+	f.cutter.Cut(1 << 14)
+	var injecting sync.WaitGroup
+	injecting.Go(func() { f.inject(t, rand.New(rand.NewPCG(seed, callers))) })
+	calling.Wait()
+	f.over.Store(true)
+	injecting.Wait()
+	f.cutter.Cut(0)
+	f.compare(t, results)
+	t.Logf("%d connections were cut", f.cutter.Cuts())
+}
+
+// compare holds what callers were told against what Redis has.
+func (f *faults) compare(t *testing.T, results [][]told) {
+	t.Helper()
+	var admin redis.UniversalClient
+	if f.cluster != nil {
+		admin = f.cluster.Admin(t)
+	} else {
+		admin = f.servers[0].Admin(t)
+	}
+	classes := map[string]int{}
+	for _, of := range results {
+		for _, one := range of {
+			n, err := one.of.count(t.Context(), admin, one.key)
+			if err != nil {
+				t.Fatalf("%s: got %v, want a count", one.key, err)
+			}
+			class := "not executed"
+			switch {
+			case one.err == nil:
+				class = "executed"
+			case errors.Is(one.err, context.Canceled):
+				class = "canceled"
+			case errors.Is(one.err, script.ErrMaybeExecuted):
+				class = "maybe executed"
+			case !errors.Is(one.err, script.ErrNotExecuted):
+				t.Errorf("%s: got %v, want a class of error that faults explain", one.key, one.err)
+			}
+			classes[class]++
+			wrong := n > 1
+			switch class {
+			case "executed":
+				wrong = n > 1 || n == 0 && !f.moved[admin.ClusterKeySlot(t.Context(), one.key).Val()]
+			case "not executed":
+				wrong = n != 0 && !one.of.repeats
+			}
+			if wrong {
+				t.Errorf("%s: the caller was told %q (%v), and it ran %d times", one.key, class, one.err, n)
+			}
+		}
+	}
+	t.Logf("callers were told: %v", classes)
+	if classes["executed"] == 0 || classes["canceled"] == 0 {
+		t.Errorf("got %v, want some that were executed and some that were canceled", classes)
+	}
+}
+
+// faults is what happens meanwhile.
+type faults struct {
+	cutter  *redistest.Cutter
+	servers []*redistest.Server
+	cluster *redistest.ClusterServer // nil of a server
+	moved   map[int64]bool           // slots, whose other keys stayed behind
+
+	ended atomic.Int64 // calls
+	over  atomic.Bool
+}
+
+// await waits until so many more calls have ended, and reports whether any are to come.
+func (f *faults) await(t *testing.T, calls int) bool {
+	t.Helper()
+	until := f.ended.Load() + int64(calls)
+	redistest.Await(t, time.Minute, "calls to end", func() bool { return f.over.Load() || f.ended.Load() >= until })
+	return !f.over.Load()
+}
+
+func (f *faults) inject(t *testing.T, r *rand.Rand) {
+	t.Helper()
+	for n := 0; f.await(t, r.IntN(200)); n++ {
+		server := f.servers[r.IntN(len(f.servers))]
+		switch r.IntN(8) {
+		case 0:
+			if err := server.Admin(t).ScriptFlush(t.Context()).Err(); err != nil {
+				t.Errorf("SCRIPT FLUSH: got %v, want no error", err)
+			}
+		case 1:
+			server.Pause(t)
+			f.await(t, r.IntN(200)) // those of the time end with their budget
+			server.Resume(t)
+		case 2:
+			if f.cluster != nil {
+				key := fmt.Sprintf("{moved%d}", n)
+				f.moved[f.cluster.Admin(t).ClusterKeySlot(t.Context(), key).Val()] = true
+				f.cluster.MoveSlot(t, key, func() {})
+			}
+		case 3, 4:
+			f.cutter.Cut(0)
+		default:
+			f.cutter.Cut(1 << (9 + r.IntN(7)))
+		}
+	}
+}
