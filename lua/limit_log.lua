@@ -76,8 +76,8 @@ else
   size = call('LLEN', key)
 end
 
-local oldest, gone = denied and cost == 1 and pivot or call('LINDEX', key, '0'), 0
-if oldest and oldest + window <= now then
+local oldest, gone = denied and cost == 1 and pivot or call('LINDEX', key, '0') or now, 0
+if oldest + window <= now then
   -- few entries leave between two requests: stride before halving
   local probe, stride, high = 1, 2, size
   gone = 1

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,7 +32,15 @@ const tlsAlert = 21
 type dialer struct {
 	network, address string
 	dial             func(ctx context.Context, network, address string) (net.Conn, error)
-	busy             atomic.Bool
+
+	mu     sync.Mutex
+	asking *inquiry // nil if none goes on
+}
+
+// inquiry is one connection that all who ask meanwhile wait for.
+type inquiry struct {
+	done chan struct{}
+	err  error
 }
 
 // dialerOf is that of a client of one server, or of the first server of a cluster that
@@ -59,22 +67,43 @@ func dialerOf(rdb script.Client) *dialer {
 // diagnose reports why a server does not answer, by a connection of its own, and nil if
 // it does answer there. A client says no more than that it had no answer in time.
 func (d *dialer) diagnose(ctx context.Context) error {
-	if d == nil || !d.busy.CompareAndSwap(false, true) {
+	if d == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
-	defer cancel()
-	result := make(chan error, 1)
-	go func() { // some dialers do not end with ctx
-		defer d.busy.Store(false)
-		result <- d.ask(ctx)
-	}()
+	d.mu.Lock()
+	in := d.asking
+	if in == nil {
+		in = &inquiry{done: make(chan struct{})}
+		d.asking = in
+		go d.inquire(context.WithoutCancel(ctx), in)
+	}
+	d.mu.Unlock()
 	select {
-	case err := <-result:
-		return err
+	case <-in.done:
+		return in.err
 	case <-ctx.Done():
 		return fmt.Errorf("connecting to %s: %w", d.address, ctx.Err())
 	}
+}
+
+// inquire asks for no longer than diagnosisTime, though some dialers do not end with their context.
+func (d *dialer) inquire(ctx context.Context, in *inquiry) {
+	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- d.ask(ctx) }()
+	select {
+	case in.err = <-result:
+	case <-ctx.Done():
+		in.err = fmt.Errorf("connecting to %s: no answer within %v", d.address, diagnosisTime)
+	}
+	if errors.Is(in.err, context.DeadlineExceeded) {
+		in.err = errors.New(in.err.Error()) // no caller's context has ended
+	}
+	d.mu.Lock()
+	d.asking = nil
+	d.mu.Unlock()
+	close(in.done)
 }
 
 func (d *dialer) ask(ctx context.Context) error {

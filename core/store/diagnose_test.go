@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -71,9 +72,15 @@ func TestDiagnose(t *testing.T) {
 	for name, c := range unreachable(t) {
 		rdb := redis.NewClient(&c.opts)
 		t.Cleanup(func() { rdb.Close() })
-		if err := of(t, rdb).Diagnose(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: the diagnosis is %v, want %q in it", name, err, c.want)
+		var all sync.WaitGroup
+		for range 3 { // who ask at the same time
+			all.Go(func() {
+				if err := of(t, rdb).Diagnose(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%s: the diagnosis is %v, want %q in it", name, err, c.want)
+				}
+			})
 		}
+		all.Wait()
 		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.opts.Addr}, TLSConfig: c.opts.TLSConfig})
 		t.Cleanup(func() { cluster.Close() })
 		if err := of(t, cluster).Diagnose(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -42,7 +42,8 @@ type node struct {
 	mu     sync.Mutex
 	latest int64 // when the last failure was
 	lost   bool
-	failed int // calls without an answer, and those that were held back
+	gone   bool // another node stands in its place: what is late is not its loss
+	failed int  // calls without an answer, and those that were held back
 }
 
 func newNode(of *nodes, name string, d *dialer) *node {
@@ -57,9 +58,18 @@ func (n *node) answered() {
 	if !n.met.Load() {
 		n.met.Store(true)
 	}
-	if n.first.Load() != 0 && n.open.Load() == 0 {
-		n.back(int64(quiet))
+	if n.first.Load() != 0 {
+		n.back(n.rest())
 	}
+}
+
+// rest is how long there must be no failure. A breaker that is open ends an outage later, when it has had no
+// call for so long that it tells nothing any more.
+func (n *node) rest() int64 {
+	if n.open.Load() > 0 {
+		return int64(forgotten)
+	}
+	return int64(quiet)
 }
 
 // unanswered notes calls without an answer, and logs once that the node is lost. It
@@ -72,7 +82,7 @@ func (n *node) unanswered(err error, calls int) (now int64) {
 	n.latest = now
 	n.failed += calls
 	failed := n.failed
-	lost := !n.lost && (n.open.Load() > 0 || now-n.last.Load() >= int64(quiet))
+	lost := !n.lost && !n.gone && (n.open.Load() > 0 || now-n.last.Load() >= int64(quiet))
 	n.lost = n.lost || lost
 	n.mu.Unlock()
 	n.slots.failed(now, since, failed)
@@ -117,6 +127,14 @@ func (n *node) back(after int64) {
 		n.log(slog.LevelInfo, "neap: Redis answers again", "failed", failed, "for", span(since, now))
 		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Back, Duration: span(since, now)})
 	}
+}
+
+// leave ends the node, whose place another takes.
+func (n *node) leave() {
+	n.mu.Lock()
+	n.gone = true
+	n.mu.Unlock()
+	n.back(0)
 }
 
 // idle reports whether the node had no call for that long.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,7 @@ type nodes struct {
 
 	of     func(ctx context.Context, key string) (*redis.Client, error) // nil if the client has one server
 	known  atomic.Bool                                                  // of answers without asking Redis
+	lumped atomic.Bool                                                  // all[""] stands for servers that are not known
 	name   string                                                       // in the log, while the server is not known
 	logger *slog.Logger
 	notify Observer
@@ -51,7 +53,7 @@ func (n *nodes) follow(rdb script.Client) {
 	case *redis.Client:
 		n.name = c.Options().Addr
 	case *redis.ClusterClient:
-		n.name = strings.Join(c.Options().Addrs, ",")
+		n.name = cmp.Or(strings.Join(c.Options().Addrs, ","), fmt.Sprintf("%T", rdb))
 		n.of = c.MasterForKey
 		n.slots.read = func(ctx context.Context) error { // it reads the slots first
 			return c.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
@@ -77,18 +79,20 @@ func (n *nodes) batches(rdb script.Client) {
 	}
 }
 
-// found notes that Redis has answered, so that a cluster client knows its nodes. What
+// found notes that Redis has answered, so that the client knows its servers. What
 // stood for all of them is over.
 func (n *nodes) found() {
-	if n.known.Load() || n.of == nil || !n.known.CompareAndSwap(false, true) {
+	if n.of == nil || n.known.Load() && !n.lumped.Load() {
 		return
 	}
+	n.known.Store(true)
 	n.mu.Lock()
 	unknown := n.all[""]
 	n.drop(func(address string, _ *node) bool { return address == "" })
+	n.lumped.Store(false)
 	n.mu.Unlock()
 	if unknown != nil {
-		unknown.back(0)
+		unknown.leave()
 	}
 }
 
@@ -130,6 +134,7 @@ func (n *nodes) breaker(ctx context.Context, key string, budget time.Duration) *
 			name, d = address, dialerOf(c)
 		}
 		n.all[address] = newNode(n, name, d)
+		n.lumped.Store(n.all[""] != nil)
 	}
 	if n.breakers[l] == nil {
 		b := newBreaker(n.all[address], budget)

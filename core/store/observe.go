@@ -65,7 +65,7 @@ type Outcome string
 // The outcomes. Each primitive has Granted, Failed and Canceled.
 const (
 	Granted  Outcome = "granted"  // admitted, locked, begun, reserved
-	Failed   Outcome = "failed"   // Redis did not answer, or too late
+	Failed   Outcome = "failed"   // Redis did not answer, or the answer came too late to be of use
 	Canceled Outcome = "canceled" // the caller's context ended first
 
 	Denied       Outcome = "denied"        // by a limit, or since there are too few units
@@ -86,7 +86,7 @@ const (
 	Back      Outcome = "back"      // the server answers again
 )
 
-// ClassOf is what Event.Class says of an error: its class, or the error of a context.
+// ClassOf is what Event.Class says of an error: its class, the error of a context, or nil if it is neither.
 func ClassOf(err error) error {
 	failure, is := errors.AsType[*script.Error](err)
 	switch {
@@ -99,7 +99,7 @@ func ClassOf(err error) error {
 	case errors.Is(err, context.Canceled):
 		return context.Canceled
 	}
-	return script.ErrFailed
+	return nil // Redis answered as it should
 }
 
 // observers are those of a store.

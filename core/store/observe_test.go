@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 )
@@ -147,6 +148,19 @@ func TestObserversHearOfAnOutage(t *testing.T) {
 		}
 		s.finish(t)
 	})
+}
+
+// TestOnlyRedisHasAClass: an error that is neither Redis' nor a context's has none.
+func TestOnlyRedisHasAClass(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]error{
+		lock.ErrLate: nil, lock.ErrExpired: nil, context.Canceled: context.Canceled,
+		&script.Error{Class: script.ErrNotExecuted}: script.ErrNotExecuted,
+	} {
+		if got := store.ClassOf(fmt.Errorf("wrapped: %w", err)); got != want {
+			t.Errorf("the class of %v: got %v, want %v", err, got, want)
+		}
+	}
 }
 
 // TestSeveralObservers: each of those of Open and of Observe is told, the same function

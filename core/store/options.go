@@ -64,7 +64,7 @@ type Options struct {
 	//
 	// A server is lost if one of its breakers opens, or if a call has no answer and none was
 	// answered for a second. It is back with an answer after a second without a failure,
-	// when all its breakers are closed.
+	// when all its breakers are closed, or those that are open had no call for a minute.
 	Logger *slog.Logger
 
 	// Observers receive the events of everything on the store; see [Observer]. Observe

@@ -128,7 +128,8 @@ func (s *Store) Send(ctx context.Context, call *script.Call) error {
 // Diagnose connects to Redis, or to the first address of a cluster, by a connection of
 // its own, and reports why that cannot be asked: a refused port, an unknown CA, a server
 // that wants TLS. It returns nil if the server answers, though it may refuse the
-// password, or if the client does not say how it connects. It takes up to 5 s.
+// password, or if the client does not say how it connects. It takes up to 5 s. Callers that
+// ask at the same time share one connection.
 //
 // During an outage a store does so once for each server, and the errors of calls say it.
 func (s *Store) Diagnose(ctx context.Context) error {

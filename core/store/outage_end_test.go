@@ -1,0 +1,176 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// TestAnIdleBreakerDoesNotKeepAnOutageOpen: scripts of another budget opened a breaker and stopped. Limits are
+// answered, so a minute later the server is back, and the next outage is logged again.
+func TestAnIdleBreakerDoesNotKeepAnOutageOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, on, log := outage(t)
+		runner, err := script.NewRunner(on.store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took(t, on.Limiter)
+		rdb.by.Store(int64(time.Hour))
+		for range store.TripInARow {
+			_, _ = runner.Run(t.Context(), one, []string{"k"})
+		}
+		logged(t, log, "does not answer")
+		rdb.by.Store(0)
+		for range 11 {
+			took(t, on.Limiter)
+			time.Sleep(store.Forgotten / 12)
+		}
+		logged(t, log, "does not answer")
+		time.Sleep(store.Forgotten / 6)
+		took(t, on.Limiter)
+		logged(t, log, "does not answer", "answers again")
+		rdb.by.Store(int64(time.Hour))
+		for range 30 {
+			took(t, on.Limiter)
+		}
+		logged(t, log, "does not answer", "answers again", "does not answer")
+	})
+}
+
+// TestARingWithoutShardsIsBackWithAnyOfThem: while no shard has a key, what is asked stands for all of them.
+func TestARingWithoutShardsIsBackWithAnyOfThem(t *testing.T) {
+	t.Parallel()
+	shard := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer shard.Close()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, on, log := outage(t)
+		down := false
+		on.store.Follow(func(context.Context, string) (*redis.Client, error) {
+			if down {
+				return nil, errors.New("all ring shards are down")
+			}
+			return shard, nil
+		})
+		took(t, on.Limiter)
+		for range 2 {
+			down = true
+			rdb.by.Store(int64(time.Hour))
+			for range 30 {
+				took(t, on.Limiter)
+			}
+			down = false
+			rdb.by.Store(0)
+			took(t, on.Limiter)
+		}
+		logged(t, log, "does not answer", "answers again", "does not answer", "answers again")
+		if on.store.BreakerOpen(limit.DefaultBudget) {
+			t.Error("got a breaker that is open after a shard answered, want none")
+		}
+	})
+}
+
+// TestLateCallsDoNotLoseWhatIsKnown: calls that began before a cluster's nodes were known fail after another
+// was answered. They say nothing of a server that has a name.
+func TestLateCallsDoNotLoseWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	node := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer node.Close()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb late
+		var log lines
+		st := storetest.Open(t, &rdb, store.Options{Logger: log.logger(), Budget: 5 * time.Second})
+		st.FollowOnceKnown(func(context.Context, string) (*redis.Client, error) { return node, nil })
+		l := aLimit(t, st)
+		rdb.by.Store(int64(time.Hour))
+		go took(t, l)
+		synctest.Wait()
+		rdb.by.Store(0)
+		took(t, l)
+		time.Sleep(10 * time.Second)
+		logged(t, &log)
+	})
+}
+
+// TestAClosedClientEndsNoOutage: what it says by itself is no answer.
+func TestAClosedClientEndsNoOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("refused")
+		}})
+		var log lines
+		l := aLimit(t, storetest.Open(t, rdb, store.Options{Logger: log.logger()}))
+		ask := func() {
+			for range 100 {
+				took(t, l)
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+		ask()
+		logged(t, &log, "does not answer")
+		_ = rdb.Close()
+		ask()
+		logged(t, &log, "does not answer")
+	})
+}
+
+// TestASentinelsClusterHasANameInTheLog, though the client does not tell its addresses.
+func TestASentinelsClusterHasANameInTheLog(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	_ = rdb.Close()
+	var log lines
+	l := aLimit(t, storetest.Open(t, rdb, store.Options{Logger: log.logger(), FirstContact: time.Millisecond}))
+	redistest.Await(t, 20*time.Second, "a closed client to be taken for an outage", func() bool {
+		took(t, l)
+		return len(log.all()) > 0
+	})
+	logged(t, &log, "address=*redis.ClusterClient")
+}
+
+// TestACauseIsNoDeadlineOfTheCallers: the diagnosis of a server that drops packets ends by a deadline of its own.
+func TestACauseIsNoDeadlineOfTheCallers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		defer time.Sleep(time.Minute) // until the client has given up
+		defer rdb.Close()
+		st := storetest.Open(t, rdb, store.Options{Logger: (&lines{}).logger()})
+		runner, err := script.NewRunner(st, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := ""
+		for range 100 {
+			_, err := runner.Run(t.Context(), one, []string{"k"})
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("got %v, want an error that is not a caller's deadline", err)
+			}
+			if before == "" {
+				before = err.Error()
+			}
+			if before == err.Error() {
+				time.Sleep(100 * time.Millisecond)
+				continue
+			}
+			return
+		}
+		t.Errorf("got no other error than %q, want a cause", before)
+	})
+}
