@@ -1,8 +1,13 @@
 package gate_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
@@ -10,6 +15,28 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
 )
+
+// TestCountBesidePrepaid is refused: at wiring, and as ErrWiring if Choose brings them together.
+func TestCountBesidePrepaid(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { rdb.Close() })
+	prepaid, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}},
+		&limit.Options{Prepaid: limit.Prepaid{Most: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told error
+	opts := gate.RateLimitOptions{Count: gate.OnlyFailures, OnError: func(_ gate.Request, err error) { told = err }}
+	if got := fmt.Sprint(panics(t, func() { gate.RateLimit(prepaid, everyone, &opts) })); !strings.Contains(got, "Prepaid: leave out one of them") {
+		t.Errorf("Count beside Prepaid: got the panic %q, want one that names both", got)
+	}
+	opts.Choose = func(gate.Request) (*limit.Limiter, error) { return prepaid, nil }
+	pass := gate.RateLimit(hourly(t, 3), everyone, &opts).Enter(&request{})
+	if pass.Reply == nil || pass.Reply.Status != 500 || !errors.Is(told, gate.ErrWiring) {
+		t.Errorf("Count beside a Prepaid limiter of Choose: got %+v, and the hook told %v, want 500 and %v", pass.Reply, told, gate.ErrWiring)
+	}
+}
 
 // What nothing made is refused when the server is wired, and not by a 503 to each
 // request.

@@ -284,7 +284,6 @@ func (p *permits) giveBack(ctx context.Context) error {
 	rest := newLocalGrant(p.g.subject, n, len(l.rules))
 	rest.of, rest.asked, rest.answered = l, p.g.asked, p.g.answered
 	copy(rest.readings, p.g.readings)
-	l.memory.changed(p.g.subject)
 	_, err := l.giveBack(ctx, rest)
 	l.memory.changed(p.g.subject)
 	return err

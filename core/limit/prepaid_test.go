@@ -271,6 +271,102 @@ func TestPrepaidCostsFewCalls(t *testing.T) {
 	})
 }
 
+// TestABucketIsKeptSmaller by what refills in a Term: permits are charged of a full bucket and held while it
+// refills, and then all are taken at once. That is no more than the Burst.
+func TestABucketIsKeptSmaller(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]Policy{
+		"a value":   TokenBucket{Rate: 5000, Per: time.Second, Burst: 1000},
+		"a pointer": &TokenBucket{Rate: 5000, Per: time.Second, Burst: 1000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, policy, Prepaid{Most: 256, Term: fleetTerm})
+			l := f.process(t)
+			take := func() bool {
+				d, err := l.Take(t.Context(), "s")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d.Allowed
+			}
+			var held *permits
+			for n := 0; held == nil || held.left.Load() < 50; n++ {
+				if n == 500 {
+					t.Fatalf("%s: got no 50 permits that are held, want them: this test is about them", name)
+				}
+				take()
+				synctest.Wait()
+				held = l.accounts.of["s"][l.signature].current.Load()
+			}
+			time.Sleep(time.Duration(held.end-l.accounts.now()) - time.Millisecond)
+			n := 0
+			for take() {
+				n++
+			}
+			if n > 1000+5 { // 5 refill in a millisecond
+				t.Errorf("%s: got %d permits at once, want 1000 at most", name, n)
+			}
+			time.Sleep(time.Second)
+		})
+	}
+}
+
+// TestPrepaidSizes: no more than an eighth of what is left is charged, and one by one at the end.
+func TestPrepaidSizes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, FixedWindow{Limit: 1000, Window: time.Hour}, Prepaid{Most: 1000, Term: time.Second})
+		l := f.process(t)
+		n, largest := 0, int64(0)
+		for d, err := l.Take(t.Context(), "s"); d.Allowed; d, err = l.Take(t.Context(), "s") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			synctest.Wait()
+			one := l.accounts.of["s"][l.signature]
+			for _, p := range []*permits{one.current.Load(), one.next.Load()} {
+				if p == nil {
+					continue
+				}
+				largest = max(largest, p.size)
+				if left := 1000 - p.g.readings[0].n[0]; 7*p.size > left {
+					t.Fatalf("got %d permits charged at once while %d were left behind them, want an eighth", p.size, left)
+				}
+			}
+		}
+		if n != 1000 || largest < 50 {
+			t.Errorf("got %d granted, and %d charged at once at most, want 1000 and 50 at least", n, largest)
+		}
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// TestResetEndsPermits that were charged before.
+func TestResetEndsPermits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, FixedWindow{Limit: 1000, Window: time.Hour}, Prepaid{Most: 1000, Term: time.Second})
+		l := f.process(t)
+		for range 100 {
+			if _, err := l.Take(t.Context(), "s"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if p := l.accounts.of["s"][l.signature].current.Load(); p == nil || p.left.Load() == 0 {
+			t.Fatal("got no permits that are left, want some: this test is about them")
+		}
+		if _, err := l.Reset(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := l.Take(t.Context(), "s"); err != nil || d.Remaining < 850 {
+			t.Errorf("after Reset: got %d left, %v, want 1000 but for what is charged ahead", d.Remaining, err)
+		}
+		time.Sleep(2 * time.Second)
+	})
+}
+
 // TestWhatCannotBePrepaid says so.
 func TestWhatCannotBePrepaid(t *testing.T) {
 	t.Parallel()
@@ -287,6 +383,7 @@ func TestWhatCannotBePrepaid(t *testing.T) {
 		"use a SlidingWindow":            {Prepaid{Most: 10}, SlidingLog{Limit: 10, Window: time.Second}},
 		"a Shadow cannot be Prepaid":     {Prepaid{Most: 10}, Shadow(window)},
 		"the Burst of 10 must be larger": {Prepaid{Most: 10}, TokenBucket{Rate: 100, Per: time.Second, Burst: 10}},
+		"the Burst of 11 must be larger": {Prepaid{Most: 10}, &TokenBucket{Rate: 110, Per: time.Second, Burst: 11}},
 	} {
 		if _, err := New(rdb, "n", []Policy{c.policy}, &Options{Prepaid: c.prepaid}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v of %+v: got %v, want an error with %q", c.prepaid, c.policy, err, want)

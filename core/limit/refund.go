@@ -111,7 +111,6 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	if time.Since(g.answered) >= longest {
 		return refuse("its ResetAfter has passed")
 	}
-	l.memory.changed(g.subject)
 	given, err := l.giveBack(ctx, g)
 	l.memory.changed(g.subject)
 	switch {

@@ -12,9 +12,8 @@ import (
 //
 // A denial holds until its RetryAfter has passed since it was asked for, less what clocks may
 // differ by: until then the state has less room than the cost, for takes only fill it, and time empties
-// it no faster. A refund or a reset may, so that one in this process ends what is remembered of
-// the subject, before it is sent and when it is answered. Those of other processes take effect
-// within the cap.
+// it no faster. A refund or a reset may, so one in this process ends what is remembered of
+// the subject when it is answered. Those of other processes take effect within the cap.
 type memory struct {
 	began  time.Time
 	most   int64 // how long a denial holds at most

@@ -31,7 +31,6 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 	if l.remote == nil {
 		return found, nil
 	}
-	l.memory.changed(subject)
 	there, err := l.remote.reset(ctx, l, subject)
 	l.memory.changed(subject)
 	l.accounts.drop(subject) // of charges that were on their way

@@ -24,6 +24,7 @@ import (
 // cluster does.
 type batchHook struct {
 	single, batches, batched atomic.Int64
+	direct                   atomic.Int64 // of single: on the context of its caller
 
 	oneKey  bool
 	refused atomic.Int64
@@ -37,6 +38,9 @@ func (h *batchHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return next(ctx, cmd)
 		}
 		h.single.Add(1)
+		if ctx.Done() != nil {
+			h.direct.Add(1)
+		}
 		if h.refuses(cmd) {
 			return cmd.Err()
 		}
@@ -149,8 +153,8 @@ func TestManyCallersShareBatches(t *testing.T) {
 			if sent*2 > callers*each || h.batches.Load() == 0 {
 				t.Errorf("%d calls were sent as %d, in %d batches, want half of them at most", callers*each, sent, h.batches.Load())
 			}
-			if h.oneKey && h.refused.Load() == 0 {
-				t.Error("the proxy refused no call, want one at least")
+			if n := h.refused.Load(); h.oneKey && (n == 0 || n > 20) {
+				t.Errorf("the proxy refused %d calls, want one at least, and few: the first says that there must be no more", n)
 			}
 		})
 	}
@@ -227,7 +231,10 @@ func TestALoneCallersLostAnswerIsNoted(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	proxy := srv.Proxy(t)
-	st := queued(t, srv.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = proxy.Dial, true }), 20*time.Millisecond)
+	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = proxy.Dial, true })
+	h := &batchHook{}
+	rdb.AddHook(h)
+	st := queued(t, rdb, 20*time.Millisecond)
 	runner, err := script.NewRunner(st, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +244,10 @@ func TestALoneCallersLostAnswerIsNoted(t *testing.T) {
 		_, err := runner.Run(t.Context(), increment, []string{key})
 		return err
 	}
-	redistest.Await(t, 20*time.Second, "a first call", func() bool { return ask() == nil })
+	redistest.Await(t, 20*time.Second, "answers so fast that calls go by themselves", func() bool {
+		before := h.direct.Load()
+		return ask() == nil && h.direct.Load() > before
+	})
 	proxy.Lose(redistest.EOF, 1_000_000, "evalsha", "eval")
 	redistest.Await(t, 20*time.Second, "the breaker to open", func() bool {
 		_ = ask()
@@ -245,6 +255,130 @@ func TestALoneCallersLostAnswerIsNoted(t *testing.T) {
 	})
 	proxy.Lose(redistest.EOF, 0)
 	redistest.Await(t, 20*time.Second, "an answer", func() bool { return ask() == nil })
+}
+
+// TestAnArgumentThatCannotBeWrittenFailsAlone, and not the calls beside it.
+func TestAnArgumentThatCannotBeWrittenFailsAlone(t *testing.T) {
+	t.Parallel()
+	runner, err := script.NewRunner(queued(t, redistest.Standalone(t).Client(t), time.Minute), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := redistest.Prefix(t)
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			for range 20 {
+				arg := any(1)
+				if i == 0 {
+					arg = struct{}{}
+				}
+				if _, err := runner.Run(t.Context(), increment, []string{key}, arg); (err == nil) != (i > 0) {
+					t.Errorf("a call with the argument %v: got %v, want an error of what cannot be written alone", arg, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// hostileHook panics, or refuses what it is asked to send without saying so in the commands.
+type hostileHook struct {
+	panics  atomic.Int64 // so many times
+	refuses atomic.Bool
+}
+
+var errHook = errors.New("refused by a hook")
+
+func (*hostileHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *hostileHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if isScript(cmd) && h.panics.Load() > 0 && h.panics.Add(-1) >= 0 {
+			panic(errHook)
+		}
+		if h.refuses.Load() {
+			return errHook
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h *hostileHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		if h.refuses.Load() {
+			return errHook
+		}
+		return next(ctx, all)
+	}
+}
+
+// TestHooksThatRefuse: what a hook did not send is no answer.
+func TestHooksThatRefuse(t *testing.T) {
+	t.Parallel()
+	for _, timeouts := range []bool{false, true} {
+		rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = timeouts })
+		h := new(hostileHook)
+		rdb.AddHook(h)
+		runner, err := script.NewRunner(queued(t, rdb, 500*time.Millisecond), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := redistest.Prefix(t)
+		ask := func() error {
+			_, err := runner.Run(t.Context(), increment, []string{key})
+			return err
+		}
+		redistest.Await(t, 20*time.Second, "a first call", func() bool { return ask() == nil })
+		h.refuses.Store(true)
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() {
+				if err := ask(); !errors.Is(err, script.ErrNotExecuted) {
+					t.Errorf("a call that a hook refused: got %v, want ErrNotExecuted", err)
+				}
+			})
+		}
+		all.Wait()
+		h.refuses.Store(false)
+		redistest.Await(t, 20*time.Second, "an answer", func() bool { return ask() == nil })
+	}
+}
+
+// TestAPanicOfAHookIsItsCallersAlone: the queue goes on.
+func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+	h, counts := new(hostileHook), &batchHook{}
+	rdb.AddHook(counts)
+	rdb.AddHook(h)
+	runner, err := script.NewRunner(queued(t, rdb, 500*time.Millisecond), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := redistest.Prefix(t)
+	ask := func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = p.(error)
+			}
+		}()
+		_, err = runner.Run(t.Context(), increment, []string{key})
+		return err
+	}
+	redistest.Await(t, 20*time.Second, "answers so fast that calls go by themselves", func() bool {
+		before := counts.direct.Load()
+		return ask() == nil && counts.direct.Load() > before
+	})
+	h.panics.Store(1)
+	if err := ask(); !errors.Is(err, errHook) {
+		t.Fatalf("a call by itself whose hook panics: got %v, want the panic", err)
+	}
+	for range 10 {
+		if err := ask(); err != nil {
+			t.Errorf("a call after a panic: got %v, want no error", err)
+		}
+	}
 }
 
 // probeHook counts probes.

@@ -21,6 +21,7 @@ type double struct {
 	sizes   []int
 	notes   map[Result]int
 	probes  int
+	holds   chan struct{} // while it is not nil, nothing is written until it is closed
 	stopped chan struct{} // while it is not nil, answers wait until it is closed
 	stops   bool          // from the beginning on
 	slower  time.Duration // what answers take longer than a round trip
@@ -31,8 +32,11 @@ type double struct {
 func (d *double) Send(b *Batch) Result {
 	d.mu.Lock()
 	d.sizes = append(d.sizes, len(b.Entries))
-	stopped, result, slower := d.stopped, d.result, d.slower
+	holds, stopped, result, slower := d.holds, d.stopped, d.result, d.slower
 	d.mu.Unlock()
+	if holds != nil {
+		<-holds
+	}
 	for _, e := range b.Entries {
 		if result != Unsent {
 			e.Call.(*call).state.CompareAndSwap(unsent, written)
@@ -95,6 +99,7 @@ func (d *double) set(f func()) {
 type asked struct {
 	mu    sync.Mutex
 	wg    sync.WaitGroup
+	calls []*call
 	errs  map[error]int // of calls that were not sent
 	doubt int           // calls that may have run
 	took  time.Duration // at most
@@ -111,6 +116,7 @@ func (a *asked) ask(ctx context.Context, q *Queue, n, size int) {
 			err := q.Do(until(ctx, budget), c)
 			a.mu.Lock()
 			defer a.mu.Unlock()
+			a.calls = append(a.calls, c)
 			a.took = max(a.took, time.Since(began))
 			if err != nil && c.state.Load() == written {
 				a.doubt++
@@ -316,6 +322,53 @@ func TestACallerThatLeaves(t *testing.T) {
 		if sizes := d.sent(); len(sizes) != 2 {
 			t.Errorf("got batches of %v, want none of the calls whose callers had left", sizes)
 		}
+	})
+}
+
+// TestACallerThatLeavesBeforeItsCallIsWritten: the call is not written any more, though its batch is about to be.
+func TestACallerThatLeavesBeforeItsCallIsWritten(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		answers(t, q)
+		holds := make(chan struct{})
+		d.set(func() { d.holds = holds })
+		ctx, cancel := context.WithCancel(t.Context())
+		var a asked
+		a.ask(ctx, q, 10, 0)
+		synctest.Wait()
+		cancel()
+		a.wg.Wait()
+		close(holds)
+		d.set(func() { d.holds = nil })
+		time.Sleep(2 * trip)
+		if a.errs[context.Canceled] != 10 || a.doubt > 0 {
+			t.Errorf("got %v and %d in doubt, want 10 canceled", a.errs, a.doubt)
+		}
+		for _, c := range a.calls {
+			if c.state.Load() == written {
+				t.Error("got a call that was written after its caller had left, want none")
+			}
+		}
+	})
+}
+
+// TestNothingIsSentWhileAnAnswerIsLate: a call each tenth of a budget, to a server that stands still.
+func TestNothingIsSentWhileAnAnswerIsLate(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		answers(t, q)
+		stop := make(chan struct{})
+		d.set(func() { d.stopped = stop })
+		var a asked
+		for range 9 {
+			a.ask(t.Context(), q, 1, 0)
+			time.Sleep(budget / 10)
+		}
+		if n := len(d.sent()) - 1; n != 6 { // until half a budget after the first
+			t.Errorf("got %d batches, want the 6 that left before the first was late", n)
+		}
+		close(stop)
+		a.wg.Wait()
 	})
 }
 

@@ -1,0 +1,74 @@
+package limit
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// falseDenials counts, in some short windows on a real server, the denials that were remembered longer than the
+// server would deny: it said so before. grain is what is taken off, so that there is none.
+func falseDenials(t *testing.T, grain time.Duration, windows int) (wrong, recalled int) {
+	t.Helper()
+	rdb := redistest.Standalone(t).Client(t)
+	n := &countingHook{n: new(atomic.Int64)}
+	own := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+	own.AddHook(n)
+	prefix := redistest.Prefix(t)
+	limiter := func(rdb *redis.Client, remember time.Duration) *Limiter {
+		st, err := store.Open(rdb, &store.Options{Prefix: prefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := New(st, "n", []Policy{FixedWindow{Limit: 1, Window: 10 * time.Millisecond}},
+			&Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: remember})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	remembers, asks := limiter(own, time.Second), limiter(rdb, 0)
+	remembers.memory.grain = int64(grain)
+	for granted := 0; granted < windows; {
+		free, err := asks.Peek(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := n.n.Load()
+		d, err := remembers.Take(t.Context(), "s")
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case d.Allowed:
+			granted++
+		case n.n.Load() == before:
+			recalled++
+			if free.Allowed {
+				wrong++
+			}
+		}
+	}
+	return wrong, recalled
+}
+
+// TestDenialsEndWithTheServersMillisecond: a server tells times in whole milliseconds.
+func TestDenialsEndWithTheServersMillisecond(t *testing.T) {
+	t.Parallel()
+	wrong, recalled := falseDenials(t, time.Duration(denialGrain), 100)
+	if wrong > 0 || recalled == 0 {
+		t.Errorf("got %d of %d remembered denials that the server would not make, want none of some", wrong, recalled)
+	}
+}
+
+// TestDenialsWithoutTheMillisecondAreFound is its control.
+func TestDenialsWithoutTheMillisecondAreFound(t *testing.T) {
+	t.Parallel()
+	if wrong, recalled := falseDenials(t, 0, 500); wrong == 0 {
+		t.Errorf("got none of %d remembered denials that the server would not make, want one", recalled)
+	}
+}
