@@ -50,7 +50,7 @@ func playSchedule(t *testing.T, p provider, pauses []time.Duration, rng *rand.Ra
 	m.ClockTTL(true)
 	rdb := redis.NewClient(&redis.Options{
 		Addr:                  "127.0.0.1:1", // never dialled
-		Dialer:                func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+		Dialer:                func(context.Context, string, string) (net.Conn, error) { return redistest.DialBubble(m) },
 		ContextTimeoutEnabled: true,
 	})
 	defer func() {

@@ -348,7 +348,7 @@ func TestResetEndsPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, FixedWindow{Limit: 1000, Window: time.Hour}, Prepaid{Most: 1000, Term: time.Second})
 		l := f.process(t)
-		for range 100 {
+		for range 400 {
 			if _, err := l.Take(t.Context(), "s"); err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // inner is a Redis within a bubble of synctest. It notes when a client tells it to
@@ -33,8 +34,8 @@ func newInner(t *testing.T) *inner {
 	t.Helper()
 	in := &inner{Miniredis: miniredis.NewMiniRedis(), at: map[string][]time.Time{}}
 	in.ClockTTL(true)
-	in.dialer = &deafDialer{via: func(context.Context, string, string) (net.Conn, error) { return in.Dial() }}
-	conn, err := in.Dial() // starts it
+	in.dialer = &deafDialer{via: func(context.Context, string, string) (net.Conn, error) { return redistest.DialBubble(in.Miniredis) }}
+	conn, err := redistest.DialBubble(in.Miniredis) // starts it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
 
@@ -272,7 +273,7 @@ func TestADeadShardOfARing(t *testing.T) {
 				if addr == dead {
 					return nil, errors.New("nobody there")
 				}
-				return m.Dial()
+				return redistest.DialBubble(m)
 			},
 		})
 		defer func() {

@@ -95,7 +95,7 @@ func TestLateCallsDoNotLoseWhatIsKnown(t *testing.T) {
 		st.FollowOnceKnown(func(context.Context, string) (*redis.Client, error) { return node, nil })
 		l := aLimit(t, st)
 		rdb.by.Store(int64(time.Hour))
-		go took(t, l)
+		go func() { _, _ = l.Take(t.Context(), "s") }()
 		synctest.Wait()
 		rdb.by.Store(0)
 		took(t, l)

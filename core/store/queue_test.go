@@ -374,9 +374,9 @@ func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) {
 	if err := ask(); !errors.Is(err, errHook) {
 		t.Fatalf("a call by itself whose hook panics: got %v, want the panic", err)
 	}
-	for range 10 {
+	for began := time.Now(); time.Since(began) < time.Second; { // an answer would be late by then
 		if err := ask(); err != nil {
-			t.Errorf("a call after a panic: got %v, want no error", err)
+			t.Fatalf("a call after a panic: got %v, want no error", err)
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package redistest
 
 import (
+	"bytes"
 	"context"
 	"net"
+	"sync"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
@@ -16,8 +18,69 @@ func BubbleClient(tb testing.TB, m *miniredis.Miniredis) *redis.Client {
 	rdb := redis.NewClient(&redis.Options{
 		Addr:                  "127.0.0.1:1", // never dialled
 		ContextTimeoutEnabled: true,
-		Dialer:                func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+		Dialer:                func(context.Context, string, string) (net.Conn, error) { return DialBubble(m) },
 	})
 	tb.Cleanup(func() { rdb.Close() })
 	return rdb
+}
+
+// DialBubble connects to a miniredis without a socket. Unlike those of a bare net.Pipe, writes do not wait for the
+// server to read: it answers the first of many calls before it has read the last.
+func DialBubble(m *miniredis.Miniredis) (net.Conn, error) {
+	conn, err := m.Dial()
+	if err != nil {
+		return nil, err
+	}
+	b := &bufferedConn{Conn: conn}
+	b.some = sync.NewCond(&b.mu)
+	go b.send()
+	return b, nil
+}
+
+// bufferedConn keeps what is written until the other end reads it.
+type bufferedConn struct {
+	net.Conn
+
+	mu     sync.Mutex
+	some   *sync.Cond
+	buffer bytes.Buffer
+	closed bool
+}
+
+func (b *bufferedConn) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, net.ErrClosed
+	}
+	defer b.some.Signal()
+	return b.buffer.Write(p)
+}
+
+func (b *bufferedConn) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.some.Signal()
+	return b.Conn.Close()
+}
+
+// send hands on what was written, until the connection is closed at either end.
+func (b *bufferedConn) send() {
+	for {
+		b.mu.Lock()
+		for b.buffer.Len() == 0 && !b.closed {
+			b.some.Wait()
+		}
+		p, closed := bytes.Clone(b.buffer.Bytes()), b.closed
+		b.buffer.Reset()
+		b.mu.Unlock()
+		if closed {
+			return
+		}
+		if _, err := b.Conn.Write(p); err != nil {
+			_ = b.Close()
+			return
+		}
+	}
 }
