@@ -55,8 +55,7 @@ type Stats struct {
 	Lapsing uint64 // such grants that are left to lapse, since 100,000 are looked for: tried once, not found
 }
 
-// Stats tells what the Locker does and has done in this process. It asks
-// nobody.
+// Stats tells what the Locker does and has done in this process. It sends nothing.
 func (l *Locker) Stats() Stats {
 	misuse.Made(l.made(), errLocker)
 	u := l.undo.Stats()
