@@ -93,6 +93,9 @@ func getAndSet(
 		},
 		replay: func(ctx context.Context, key string) error {
 			text, err := get(ctx, key)
+			if errors.Is(err, redis.Nil) {
+				return errors.Join(errRun, err)
+			}
 			return same(text, err)
 		},
 	}

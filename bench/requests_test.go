@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -57,16 +58,19 @@ func TestBrokenContestantsEndTheRun(t *testing.T) {
 					one.middleware = nil
 					one.guard = func(ctx context.Context, e *env) (*guard, error) {
 						g, err := c.guard(ctx, e)
+						if err != nil {
+							return nil, err
+						}
 						if g.unlocked {
 							g.unlocked = false // every request passes, so that alone can be broken
 						} else {
 							breaks(g)
 						}
-						return g, err
+						return g, nil
 					}
 					measure := requests(of.ways, func() []contestant { return []contestant{one} })
-					if _, err := resultsOf(t, benchmark{goroutines: []int{1}, measure: measure}); err == nil {
-						t.Error("the run did not end")
+					if _, err := resultsOf(t, benchmark{goroutines: []int{1}, measure: measure}); !errors.Is(err, errWrong) {
+						t.Errorf("the run ended with %v, want %v", err, errWrong)
 					}
 				})
 			}

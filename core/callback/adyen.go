@@ -9,16 +9,16 @@ import (
 	"github.com/neap-go/neap/core/internal/jsonptr"
 )
 
-// Adyen is for Adyen's standard webhooks, of which one delivery may have several
-// items. Each is an event of its own, known by its Transition: eventCode,
-// pspReference and success. The whole is acknowledged when each is done or
-// rejected; Options.AckRejected is advised, since one that fails holds up all
+// Adyen is for Adyen's standard webhooks. One delivery may have several items. Each item
+// is an event of its own; its key is its Transition, made of eventCode, pspReference and
+// success. A delivery is acknowledged when each of its items is done, or, with
+// Options.AckRejected, done or rejected. Set AckRejected: an item that fails holds up all
 // that come after it.
 //
 // Adyen signs eight fields with colons between them and escapes none: with a colon
-// inside a field, one signature would prove several events. An item with a colon in
-// one of these fields is malformed, and so the signature proves one event and one
-// merchantReference, which alone may have colons
+// inside a field, one signature would prove several events. Only merchantReference may
+// have colons. An item with a colon in another of these fields is malformed, and so the
+// signature proves one event and one merchantReference
 // (https://docs.adyen.com/development-resources/webhooks/secure-webhooks/verify-hmac-signatures).
 //
 // Adyen waits for 10 seconds

@@ -26,42 +26,44 @@ type Options struct {
 	Serialize *lock.Locker
 	// AckRejected acknowledges what the handler rejected, instead of refusing it.
 	AckRejected bool
-	// OnError hears why something was not acknowledged: a body that is too long
-	// (gate.ErrBodyTooLarge) or broken, what failed Verify ([ErrUnverified]), what
-	// Verify could not decide ([ErrCannotVerify]), what is malformed
-	// ([ErrMalformed]), what the handler returned, a panic of Verify or of the
-	// handler, a claim that was lost, a deadline that passed ([ErrDeadline]), a Redis
-	// that did not answer. It hears of a rejection under AckRejected too, and of a lock of
-	// Serialize that was not given back; but not of an event or order that another
-	// delivery is at, of a client that is gone, nor of what was rejected before. What
-	// is about one event is an [*EventError], which says which, for an operator.
+	// OnError is told why something was not acknowledged: a body that is too long
+	// (gate.ErrBodyTooLarge) or broken (gate.ErrBodyBroken), a delivery that fails Verify
+	// ([ErrUnverified]) or that Verify cannot decide ([ErrCannotVerify]), a malformed one
+	// ([ErrMalformed]), an error of the handler, a panic of Verify or of the handler, a
+	// claim that was lost, a deadline that passed ([ErrDeadline]), a Redis that did not
+	// answer. It is also told of a rejection under AckRejected, and of a lock of Serialize
+	// that was not given back. It is not told of an event or order that another delivery
+	// is at, of a client that is gone, or of an event that was rejected before. An error
+	// about one event is an [*EventError], which says which event it is.
 	//
-	// It is called by many goroutines at once, also when the request has been
-	// answered. The answer waits for it, though not past the deadline; a panic of it
-	// is swallowed. Its context has the request's values and does not end. Such an
-	// error may name keys and is for operators. Nil hears nothing.
+	// It is called by many goroutines at once, also when the request has been answered.
+	// The answer waits for it, though not past the deadline. A panic of it is swallowed.
+	// Its context has the request's values and does not end. The errors may name keys: they
+	// are for operators. If it is nil, nothing is told.
 	OnError func(ctx context.Context, err error)
 }
 
 var (
-	// ErrUnverified is what OnError finds by errors.Is in a refusal of Verify: the
-	// delivery is not the provider's. A Verify need not return it, since every error
-	// refuses that is not ErrCannotVerify.
+	// ErrUnverified is in the error that OnError is told if Verify refuses a delivery:
+	// errors.Is finds it. A Verify need not return it: any error but ErrCannotVerify
+	// refuses the delivery.
 	ErrUnverified = errors.New("callback: the delivery is not proven to be the provider's")
 	// ErrCannotVerify is for a Verify that cannot decide now, for example because the
 	// provider's API is down. Wrap it. The provider is told to come later, and OnError
 	// is told the error as it is.
 	ErrCannotVerify = errors.New("callback: the delivery cannot be verified now")
-	// ErrMalformed says that a delivery which was verified has not the form that
-	// its preset expects. It is refused, and OnError is told.
+	// ErrMalformed says that a delivery was verified and does not have the form that its
+	// preset expects. It is refused, and OnError is told.
 	ErrMalformed = errors.New("callback: the delivery is malformed")
-	// ErrDeadline says that the provider was told to come later. The handler goes
-	// on; what Verify was not through with in time never comes to it.
+	// ErrDeadline says that the provider was told to come later, since Verify or the
+	// handler took longer than the preset's Deadline. The handler goes on. If Verify took
+	// too long, the handler is not called.
 	ErrDeadline = errors.New("callback: the deadline passed")
 )
 
-// Reject is what a Handler returns for an event that it will never accept, such
-// as a payment of a wrong amount: it is remembered, and not handed to it again.
+// Reject makes the error that a Handler returns for an event that it will never accept,
+// such as a payment of a wrong amount. The rejection is remembered, and the event is not
+// handed to the handler again.
 func Reject(err error) error {
 	if err == nil {
 		err = errors.New("rejected")
@@ -74,22 +76,22 @@ type rejection struct{ err error }
 func (r *rejection) Error() string { return "callback: " + r.err.Error() }
 func (r *rejection) Unwrap() error { return r.err }
 
-// New makes the endpoint of a provider, to be mounted with the Handler of an
-// adapter. It acknowledges an event when the handler is through with it and Redis
-// has noted that, and never before: an event that another delivery is at, a
-// handler that fails, panics or takes longer than the preset's Deadline, a claim
-// that was lost, and a Redis that does not answer have the provider come later.
-// A verify that panics, takes as long or returns [ErrCannotVerify] does so too,
-// before Redis is asked anything.
-// An event that is done is acknowledged without being handled again, for the
-// guard's Retention, which must not be below the preset's Keep.
+// New makes the endpoint of a provider. Mount it with the Handler of an adapter.
 //
-// A delivery that fails verify is answered with the bytes of Refused and the
-// status 401, and Redis is not asked. One that is malformed is answered with
-// Refused, and a longer one than MaxBody with those bytes and 413.
+// The endpoint acknowledges an event after the handler is through with it and Redis has
+// noted that, and never before. It tells the provider to come later if another delivery is
+// at the event, if the handler fails, panics or takes longer than the preset's Deadline, if
+// the claim was lost, or if Redis does not answer. It does so too if verify panics, takes
+// as long or returns [ErrCannotVerify]; then Redis is not asked. An event that is done is
+// acknowledged without being handled again, for the guard's Retention, which must not be
+// below the preset's Keep.
 //
-// A delivery costs two round trips for each of its events that is handled, and one
-// for each that was before; with Serialize two more.
+// A delivery that fails verify is answered with the preset's Refused, but with the status
+// 401, and Redis is not asked. A malformed one is answered with Refused, and one that is
+// longer than MaxBody with Refused and the status 413.
+//
+// An event that is handled costs two round trips, and two more with Serialize. An event
+// that was handled before costs one.
 //
 // The error names the faults of its arguments, each with the remedy.
 func New(p Preset, guard *idempotency.Guard, verify Verify, handle Handler, opts *Options) (*Endpoint, error) {

@@ -15,8 +15,8 @@ type EventError struct {
 	Err      error
 }
 
-// Error says which provider's event it was and why, and neither Key nor Order: the
-// reason may name them nonetheless.
+// Error names the provider and the reason, but not Key and Order. The reason itself may
+// name them.
 func (e *EventError) Error() string {
 	return fmt.Sprintf("callback: an event of %s: %v", e.Provider, e.Err)
 }

@@ -9,35 +9,35 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// Preset is what a provider sends and expects. Those of this package are made
-// anew by each call, so that one which differs a little is a changed copy.
+// Preset is what a provider sends and expects. Each call of a function such as [Stripe]
+// makes a new Preset. You may change it.
 type Preset struct {
 	// Name begins the keys of its events, and of the locks of Options.Serialize: up
-	// to 32 letters, digits and dashes, the last no dash. What has the same Name
-	// behind one guard is one endpoint, and an event that one of its handlers has
-	// done is done: two accounts of one provider, of which each has numbers of its
-	// own, need a Name each, or a guard each.
+	// to 32 letters, digits and dashes, the last no dash. Endpoints with the same Name
+	// and guard count as one: an event that one of them has done is done for all. So two
+	// accounts of one provider that number their events independently need two Names, or
+	// two guards.
 	Name string
 	// Items finds the events of a delivery in the payload that Verify returned.
 	// An error says that it is malformed.
 	Items func(d *Delivery, payload []byte) ([]Item, error)
-	// ByTransition has an event known by its Transition, for a provider that
-	// does not promise to keep its DeliveryID when it sends it again.
+	// ByTransition makes the Transition the key of an event, and not the DeliveryID. It is
+	// for a provider that does not promise to send the same DeliveryID again.
 	ByTransition bool
 
-	// Done acknowledges: the provider sends it no more.
+	// Done is the answer that acknowledges: the provider does not send the event again.
 	Done gate.Reply
-	// Refused answers what is malformed, what fails Verify, and what the handler
-	// rejects.
+	// Refused is the answer to a delivery that is malformed or fails Verify, and to an
+	// event that the handler rejects.
 	Refused gate.Reply
-	// Later has the provider send it again.
+	// Later is the answer that makes the provider send the event again.
 	Later gate.Reply
 
-	// Deadline is when Later goes out though the handler is not through: before
-	// the provider stops waiting.
+	// Deadline is the time after which Later is sent although Verify or the handler is not
+	// through. It must be shorter than the provider waits.
 	Deadline time.Duration
-	// Keep is for how long an event has to be remembered: longer than the
-	// provider sends it again.
+	// Keep is how long an event must be remembered. It must be longer than the provider
+	// goes on sending it.
 	Keep time.Duration
 }
 

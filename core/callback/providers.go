@@ -22,16 +22,16 @@ func plain(name string, items func(d *Delivery, payload []byte) ([]Item, error))
 	}
 }
 
-// Stripe is for Stripe's webhooks. An event is known by its id; its Transition is
-// its type and the id of the object that it is about, by which Stripe advises to
-// tell an event that it made twice; two refunds of one charge have the same.
+// Stripe is for Stripe's webhooks. The key of an event is its id. Its Transition is its
+// type and the id of the object that it is about. Stripe advises to compare these two to
+// find an event that it made twice, but two refunds of one charge have the same Transition.
 // Stripe sends again for up to three days until any 2xx
 // (https://docs.stripe.com/webhooks).
 func Stripe() Preset {
 	return plain("stripe", byID("/id", "/type", "/data/object/id"))
 }
 
-// PayPal is for PayPal's webhooks. An event is known by its id; its Transition is
+// PayPal is for PayPal's webhooks. The key of an event is its id. Its Transition is
 // its event_type and the id of its resource. PayPal sends again up to 25 times
 // within three days until any 2xx
 // (https://developer.paypal.com/api/rest/webhooks/rest/).
@@ -39,7 +39,7 @@ func PayPal() Preset {
 	return plain("paypal", byID("/id", "/event_type", "/resource/id"))
 }
 
-// Square is for Square's webhooks. An event is known by its event_id; its
+// Square is for Square's webhooks. The key of an event is its event_id. Its
 // Transition is its type and the id of its object, which all updates of that
 // object have in common. Square waits for 10 seconds, and sends again until a 2xx:
 // for up to 24 hours as its pages have it now
@@ -51,10 +51,10 @@ func Square() Preset {
 	return plain("square", byID("/event_id", "/type", "/data/id"))
 }
 
-// GitHub is for GitHub's webhooks, which are sent again by hand, within three
-// days. GitHub signs the body alone, so that whoever has seen one could send it
-// again under another X-GitHub-Delivery: an event is known by the hash of its
-// body. GitHub waits for 10 seconds
+// GitHub is for GitHub's webhooks. GitHub sends a delivery again only if somebody asks for
+// it, within three days. It signs the body alone, so anybody who has seen a delivery could
+// send it again under another X-GitHub-Delivery. Therefore the key of an event is the hash
+// of its body. GitHub waits for 10 seconds
 // (https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks).
 func GitHub() Preset {
 	repository := pointer("/repository/full_name")
@@ -75,11 +75,11 @@ func GitHub() Preset {
 }
 
 // StandardWebhooks is for a sender that keeps to the Standard Webhooks
-// specification. An event is known by the sender, which is what you call it, and by
-// its webhook-id, which is signed: each sender makes ids of its own, and another's
-// may be the same. Name is webhooks- and the sender, so that New refuses an empty
-// one and more than 23 letters, digits and dashes. The specification's schedule
-// sends again for some 76 hours until a 2xx; it advises to wait for 15 to 30 seconds
+// specification; sender is your name for it. The key of an event is that name and the
+// webhook-id, which is signed: another sender may use the same id. The Name of the preset is
+// webhooks- and the sender, so the sender must be 1 to 23 letters, digits and dashes, the
+// last no dash; New refuses any other. The specification's schedule sends again for some 76
+// hours until a 2xx; it advises to wait for 15 to 30 seconds
 // (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
 func StandardWebhooks(sender string) Preset {
 	p := plain("webhooks-"+sender, func(d *Delivery, payload []byte) ([]Item, error) {
@@ -95,17 +95,17 @@ func StandardWebhooks(sender string) Preset {
 
 // WeChatPay is for the notifications of WeChat Pay API v3 about single payments
 // and their refunds. Combined payments (combine_out_trade_no) and transfers
-// (out_bill_no) have no out_trade_no where it is looked for: as malformed they are
-// refused, and need a copy with Items of its own. Verify returns the
-// notification with its resource decrypted in its place:
+// (out_bill_no) have no out_trade_no in the place where this preset expects it, so they are
+// refused as malformed: give them a preset with Items of its own. Verify must return the
+// notification with the decrypted resource in place of the encrypted one:
 //
 //	{"id": "…", "event_type": "TRANSACTION.SUCCESS", "resource": {"out_trade_no": "…", …}}
 //
-// That its id stays the same when it is sent again is not documented, so an event
-// is known by its Transition: event_type, mchid, or of a service provider sp_mchid,
-// out_trade_no and, of a refund, out_refund_no. Where the resource that Verify
-// returns has no mchid, two merchants need two Names. WeChat Pay waits for 5 seconds
-// and sends again for 24 hours and 4 minutes until a 200 or 204; it wants a failure
+// WeChat Pay does not document that the id stays the same when it sends a notification
+// again. So the key of an event is its Transition: event_type, mchid (or sp_mchid, of a
+// service provider), out_trade_no and, for a refund, out_refund_no. If the resource that
+// Verify returns has no mchid, give each merchant a Name of its own. WeChat Pay waits for 5
+// seconds and sends again for 24 hours and 4 minutes until a 200 or 204; it wants a failure
 // as JSON (https://pay.weixin.qq.com/doc/v3/merchant/4012791861).
 func WeChatPay() Preset {
 	id, kind := pointer("/id"), pointer("/event_type")
@@ -135,20 +135,20 @@ func fail(status int, message string) gate.Reply {
 	}
 }
 
-// Alipay is for Alipay's asynchronous notifications, a form in the body. An event
-// is known by its notify_id; its Transition is out_trade_no, trade_status and, of
-// a refund, out_biz_no.
+// Alipay is for Alipay's asynchronous notifications, a form in the body. The key of an
+// event is its notify_id. Its Transition is out_trade_no, trade_status and, for a refund,
+// out_biz_no.
 //
 // Alipay signs the fields as name=value with & between them and escapes nothing, so
-// that one signature may prove several forms. The preset refuses any form in which
-// these four fields, total_amount, gmt_refund or refund_fee could differ from what
-// Alipay signed: a field that is there twice, an & or = in a name, an & in one of the
-// seven or space around it, or &notify_id= and the like in any value. One thing is
-// left: what stands behind an & in a subject or body can be read as a refund's field
-// that the form did not have.
+// that one signature may prove several forms. The preset refuses any form in which one of
+// these four fields, total_amount, gmt_refund or refund_fee could differ from what Alipay
+// signed. It refuses a field that is there twice, an & or = in a name, an & in one of the
+// seven or space around its value, and &notify_id= and the like in any value. One gap is
+// left: the text behind an & in a subject or body can be sent as a field of a refund that
+// Alipay's form did not have.
 //
-// Alipay sends again for 24 hours and 22 minutes until the
-// body is the seven bytes "success", and nothing else
+// Alipay sends again for 24 hours and 22 minutes until the body of the answer is the seven
+// bytes "success", and nothing else
 // (https://opendocs.alipay.com/open/270/105902).
 func Alipay() Preset {
 	return Preset{

@@ -30,11 +30,11 @@ const (
 var errSignature = errors.New("no signature fits")
 
 // VerifyStripe proves the header field Stripe-Signature by one of the endpoint's
-// secrets, of which there are two while one is being replaced. A signature that
-// is more than 5 minutes old, or ahead of this clock, is refused
+// secrets; there are two while one is being replaced. A signature is refused if it is more
+// than 5 minutes old, or more than 5 minutes ahead of this clock
 // (https://docs.stripe.com/webhooks#verify-manually).
 //
-// The error says that a secret is missing.
+// The error says that there is no secret, or that one is empty.
 func VerifyStripe(secrets ...string) (Verify, error) {
 	if err := checkSecrets("VerifyStripe", secrets); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func VerifyStripe(secrets ...string) (Verify, error) {
 // in X-GitHub-Event nor its X-GitHub-Delivery is proven
 // (https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries).
 //
-// The error says that a secret is missing.
+// The error says that there is no secret, or that one is empty.
 func VerifyGitHub(secrets ...string) (Verify, error) {
 	if err := checkSecrets("VerifyGitHub", secrets); err != nil {
 		return nil, err
@@ -92,14 +92,14 @@ func VerifyGitHub(secrets ...string) (Verify, error) {
 
 // VerifyStandardWebhooks proves webhook-id, webhook-timestamp and body by the
 // header field webhook-signature and one of the endpoint's secrets, which begin
-// with whsec_. A signature that is more than 5 minutes old, or ahead of this
-// clock, is refused, and so is a webhook-id with a full stop in it, which the
-// specification forbids: the three are signed with full stops between them, and one
-// signature would prove many events. It stands on the library of the Standard
+// with whsec_. A signature is refused if it is more than 5 minutes old, or more than 5
+// minutes ahead of this clock. A webhook-id with a full stop in it is refused too; the
+// specification forbids it. The three are signed with full stops between them, so one
+// signature would prove many events. The function uses the library of the Standard
 // Webhooks specification.
 //
-// The error says that a secret is missing, no base64, or shorter than the
-// specification's 24 bytes.
+// The error says that there is no secret, or that one is empty, no base64, or shorter than
+// the specification's 24 bytes.
 func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
 	if err := checkSecrets("VerifyStandardWebhooks", secrets); err != nil {
 		return nil, err

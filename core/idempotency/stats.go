@@ -72,7 +72,7 @@ type Stats struct {
 	Lapsing    uint64 // such claims that are left to lapse, since 100,000 are looked for
 }
 
-// Stats tells what the Guard does and has done in this process. It asks nobody.
+// Stats tells what the Guard does and has done in this process. It sends nothing.
 func (g *Guard) Stats() Stats {
 	misuse.Made(g.made(), errGuard)
 	n, undo, late := &g.count, g.undo.Stats(), g.late.Stats()

@@ -31,10 +31,10 @@ const MaxConcurrency = 100_000
 // its lease, and what a process held that is gone lapses. It is immutable and
 // safe for concurrent use. The zero Concurrency is not usable.
 //
-// Never are more slots granted than the limit while one Redis primary keeps
-// its data, its clock does not jump ahead, and nobody is decided about without
-// it. A process that slept for longer than a lease lost its slots; it takes
-// them again where there is room, and otherwise what it runs goes on uncounted.
+// No more slots are granted than the limit while one Redis primary keeps its data,
+// its clock does not jump ahead, and Redis makes every decision. A process that slept
+// for longer than a lease lost its slots. It takes them again where there is room, and
+// otherwise what it runs goes on uncounted.
 // When Redis comes back empty, a process has its own slots counted again before it
 // admits another request; what other processes hold counts again with their next
 // Try of the subject or renewal, after a third of the Lease at most. Until then
@@ -54,9 +54,10 @@ type Concurrency struct {
 }
 
 // NewConcurrency makes a limit on requests in flight, of 1 to MaxConcurrency a
-// subject. The name sets its keys apart from those of others; those of one
-// name, prefix and lease share their slots, in one process or in many, and the
-// limit may differ between them while it is changed. It sends nothing.
+// subject. The name is 1 to 64 letters, digits, dots, dashes and underscores. It sets the
+// keys apart from those of others; those of one name, prefix and lease share their slots,
+// in one process or in many, and the limit may differ between them while it is changed.
+// Nil opts are the zero ConcurrencyOptions. NewConcurrency sends nothing.
 //
 // The error joins every fault, each with its field and the remedy.
 func NewConcurrency(rdb script.Client, name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
@@ -237,8 +238,10 @@ func (c *Concurrency) decision(granted bool, n int64) Decision {
 	return d
 }
 
-// InFlight is how many requests of a subject are in flight, in all processes
-// together. It is decided by Redis alone, in one round trip, and takes nothing.
+// InFlight returns how many requests of a subject are in flight, in all processes
+// together. It costs one round trip and changes nothing. Fail does not apply: the errors
+// are [ErrSubject], ctx.Err() and a [*script.Error]. A local Concurrency returns how many
+// it holds itself, and sends nothing.
 func (c *Concurrency) InFlight(ctx context.Context, subject string) (int64, error) {
 	if err := c.check(ctx, subject); err != nil {
 		return 0, err

@@ -2,9 +2,9 @@ package limit
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/store"
 )
 
@@ -24,10 +24,10 @@ type ConcurrencyOptions struct {
 	// Budget is that of [Options]. When Redis has lost slots, each further call of
 	// a Try has a Budget of its own.
 	Budget time.Duration
-	// Lease is how long a slot outlives the process that holds it, a whole
-	// number of milliseconds from 10 ms to 24 h; 0 means DefaultLease. It is
-	// renewed three times in that time, and so should be many times the Budget.
-	// Changing it starts all over.
+	// Lease is how long a slot outlives the process that holds it: 10 ms to 24 h;
+	// 0 means DefaultLease. A fraction of a millisecond is dropped. It is renewed
+	// three times in that time, and so should be many times the Budget. Slots of
+	// different leases are counted apart, so a change starts all over.
 	Lease time.Duration
 	// Fail is how to decide when Redis cannot; the zero value is FailLocal,
 	// which counts the slots that this process holds, those that Redis granted
@@ -42,22 +42,8 @@ func (o *ConcurrencyOptions) withDefaults(st *store.Store) (ConcurrencyOptions, 
 	if o != nil {
 		own = *o
 	}
-	return own, errors.Join(
-		budgetOr(&own.Budget, st),
-		leaseOr(&own.Lease),
-		own.Fail.check(),
-	)
-}
-
-func leaseOr(lease *time.Duration) error {
-	given := *lease
-	if given >= minLease && given <= maxLease && given%time.Millisecond == 0 {
-		return nil
-	}
-	*lease = DefaultLease
-	if given == 0 {
-		return nil
-	}
-	return fmt.Errorf("Lease is %v: use whole milliseconds from %v to %v, or 0 for %v",
-		given, minLease, span(maxLease), DefaultLease)
+	var c options.Check
+	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(DefaultBudget))
+	c.Milliseconds("Lease", &own.Lease, minLease, maxLease, DefaultLease)
+	return own, errors.Join(c.Err(), own.Fail.check())
 }

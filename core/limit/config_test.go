@@ -32,9 +32,11 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"typed nil policy": {config{rdb, "n", []Policy{(*FixedWindow)(nil)}, nil}, []string{"policies[0]", "nil"}},
 		"empty name":       {config{rdb, "", good, nil}, []string{"name", "1 to 64"}},
 		"name with colon":  {config{rdb, "a:b", good, nil}, []string{"name", "1 to 64"}},
-		"negative budget":  {config{rdb, "n", good, &Options{Budget: -1}}, []string{"Budget is -1ns", "millisecond"}},
-		"bare budget":      {config{rdb, "n", good, &Options{Budget: 50}}, []string{"Budget is 50ns", "at least a millisecond"}},
-		"negative local":   {config{rdb, "n", good, &Options{MaxLocal: -1}}, []string{"MaxLocal", "positive"}},
+		"negative budget":  {config{rdb, "n", good, &Options{Budget: -1}}, []string{"Budget is -1ns: use 1ms"}},
+		"bare budget":      {config{rdb, "n", good, &Options{Budget: 50}}, []string{"Budget is 50ns: use 1ms to 1h0m0s"}},
+		"long budget":      {config{rdb, "n", good, &Options{Budget: 2 * time.Hour}}, []string{"Budget is 2h0m0s: use 1ms"}},
+		"negative local":   {config{rdb, "n", good, &Options{MaxLocal: -1}}, []string{"MaxLocal is -1: use a positive"}},
+		"negative waiting": {config{rdb, "n", good, &Options{MaxWaiting: -1}}, []string{"MaxWaiting is -1: use a positive"}},
 		"typed nil client": {config{none, "n", good, nil}, []string{"rdb", "pass a connected"}},
 		"two names": {config{rdb, "n", []Policy{
 			FixedWindow{Name: "x", Limit: 1, Window: time.Second}, SlidingLog{Name: "x", Limit: 1, Window: time.Second},
@@ -151,6 +153,20 @@ func TestExtremesStayExact(t *testing.T) {
 			c.take(t, all/2)
 			c.pause(step)
 		}
+	}
+}
+
+// TestAFractionOfAMillisecondIsDropped, so that a lease with one has the keys of the
+// lease without.
+func TestAFractionOfAMillisecondIsDropped(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	c, err := NewConcurrency(rdb, "n", 1, &ConcurrencyOptions{Lease: time.Second + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.opts.Lease != time.Second || c.tail != "1s" {
+		t.Errorf("a lease of 1.000000001s: got %v with keys that end in %s, want 1s", c.opts.Lease, c.tail)
 	}
 }
 

@@ -34,10 +34,10 @@
 // # When Redis cannot decide
 //
 // A decision takes no longer than its budget, 50 ms by default, whatever the
-// client's own time-outs are; until Redis has first answered, up to the store's
-// FirstContact, a second. A Redis that is slow, gone, full or refuses the
-// client leaves the decision to the [FailMode]: the same policies in this
-// process, which is the default, or everything, or nothing. Such a decision is
+// client's own time-outs are. Only until a server has first answered may a call take
+// longer: the store's FirstContact, a second by default. A Redis that is slow, gone,
+// full or refuses the client leaves the decision to the [FailMode]: the same policies in
+// this process, which is the default, or everything, or nothing. Such a decision is
 // marked Degraded and has its Cause. After a row of calls without an answer a
 // breaker opens: decisions are not sent, but for one every quarter second, until
 // one is answered, and cost microseconds. Each node of a cluster has its own. The

@@ -12,8 +12,8 @@ var (
 	// with why: it was denied, a Peek, given back before, another limiter's, or
 	// what it took is gone.
 	ErrRefund = errors.New("limit: nothing to refund")
-	// ErrSubject says that the subject is empty, which is nobody in
-	// particular: a limit for all together is given a name, such as "all".
+	// ErrSubject says that the subject is empty. For one limit on all callers, use a
+	// fixed subject such as "all".
 	ErrSubject = errors.New("limit: the subject is empty")
 )
 

@@ -33,9 +33,10 @@ type Limiter struct {
 	refused   *grant    // of denials that were remembered
 }
 
-// New makes a limiter on Redis, of a go-redis client or a [store.Store]. The name
-// sets its keys apart from those of other limiters; limiters of one name, prefix
-// and policy share their state, in one process or in many. It sends nothing.
+// New makes a limiter on Redis, of a go-redis client or a [store.Store]. The name is 1 to
+// 64 letters, digits, dots, dashes and underscores. It sets the limiter's keys apart from
+// those of others; limiters of one name, prefix and policy share their state, in one
+// process or in many. Nil opts are the zero Options. New sends nothing.
 //
 // The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Limiter, error) {
@@ -140,7 +141,8 @@ func (l *Limiter) TakeN(ctx context.Context, subject string, n int64) (Decision,
 }
 
 // Peek tells whether Take would be granted, and takes nothing: its figures are
-// those before the take.
+// those before the take. On Redis it costs one round trip. The errors are those of Take;
+// without Redis the failure mode decides.
 func (l *Limiter) Peek(ctx context.Context, subject string) (Decision, error) {
 	return l.decide(ctx, subject, 0, true)
 }
@@ -311,7 +313,7 @@ func (l *Limiter) Name() string {
 }
 
 // Stats count what was decided in this process, by this limiter and by all that
-// With has made from the same one. They ask nobody.
+// With has made from the same one. Reading them sends nothing.
 func (l *Limiter) Stats() Stats {
 	misuse.Made(l.made(), errLimiter)
 	s := l.count.stats()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/options"
 	"github.com/neap-go/neap/core/store"
 )
 
@@ -23,9 +24,9 @@ const (
 // Options are a limiter's options. The zero value is ready to use; it is
 // copied by the constructors. A local limiter has no use for Budget and Fail.
 type Options struct {
-	// Budget is the most time a decision takes, whatever the client's own
-	// timeouts are: at least a millisecond. 0 means the store's, or DefaultBudget. Until
-	// Redis has first answered this process, calls have the store's FirstContact.
+	// Budget is the most time a decision takes, whatever the client's own timeouts
+	// are. A millisecond to an hour; 0 means the store's, or DefaultBudget.
+	// Only until a server has first answered may a call take longer: the store's FirstContact.
 	Budget time.Duration
 	// Fail is how to decide when Redis cannot; the zero value is FailLocal.
 	Fail FailMode
@@ -57,17 +58,13 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	if o != nil {
 		own = *o
 	}
+	var c options.Check
+	c.Duration("Budget", &own.Budget, time.Millisecond, time.Hour, st.Budget(DefaultBudget))
+	c.Positive("MaxLocal", &own.MaxLocal, DefaultMaxLocal)
+	c.Positive("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting)
 	prepaid, fault := own.Prepaid.withDefaults()
 	own.Prepaid = prepaid
-	err := errors.Join(
-		budgetOr(&own.Budget, st),
-		own.Fail.check(),
-		orDefault("MaxLocal", &own.MaxLocal, DefaultMaxLocal),
-		orDefault("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting),
-		checkRemember(own.RememberDenials),
-		fault,
-	)
-	return own, err
+	return own, errors.Join(c.Err(), own.Fail.check(), checkRemember(own.RememberDenials), fault)
 }
 
 // mostRemembered is the longest RememberDenials.
@@ -85,30 +82,6 @@ func (o *Options) compile(policies []Policy) ([]rule, error) {
 	kept, fault := o.Prepaid.policies(policies)
 	rules, err := compile(kept)
 	return rules, errors.Join(err, fault)
-}
-
-func budgetOr(budget *time.Duration, st *store.Store) error {
-	given := *budget
-	if given < time.Millisecond {
-		*budget = st.Budget(DefaultBudget)
-	}
-	if given == 0 {
-		return nil
-	}
-	return checkLeast("Budget", given)
-}
-
-// orDefault puts the default in the place of a zero, and of what is refused.
-func orDefault(field string, value *int, standard int) error {
-	given := *value
-	if given > 0 {
-		return nil
-	}
-	*value = standard
-	if given == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s is %v: it must be positive, or 0 for %v", field, given, standard)
 }
 
 // checkLocal refuses room for less than one subject: its policies would forget

@@ -28,9 +28,9 @@ type Slot struct {
 	timer    *time.Timer
 }
 
-// Release gives the slot back. It may be called any number of times, at once
-// too, and on a nil or denied Slot; only the first does anything. It does not
-// end with ctx, of which it takes the values alone, but within the budget.
+// Release gives the slot back. You may call it any number of times, also
+// concurrently, and on a nil or denied Slot; only the first call does anything. It uses
+// only the values of ctx: it ends within the budget, and not with ctx.
 //
 // The error is a [*script.Error] when Redis did not confirm it: the slot is
 // then given back in the background, which takes no longer than a lease.

@@ -22,8 +22,8 @@ import (
 //
 // It returns [ErrHeld] if another holder has the lock, [ErrKey] or [ErrOwner],
 // ctx.Err() if the caller's context ended, a [*script.Error] if Redis could not
-// answer within the budget, and [ErrExpired] if the process slept until the lease
-// was over.
+// answer within the budget, and [ErrExpired] if the lease was over when the answer came:
+// the process slept, or the first connection took longer.
 //
 // Redis may grant a lock although its answer is lost. Such a lock is released in the
 // background. A Locker looks for 100,000 such locks at a time, in some 60 MB. Beyond

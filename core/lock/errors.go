@@ -10,13 +10,13 @@ import (
 // What became of a lock, or of an attempt to get one. A call that Redis could
 // not answer fails with a [*script.Error] instead.
 var (
-	// ErrHeld: somebody else has the lock.
+	// ErrHeld: another holder has the lock.
 	ErrHeld = errors.New("lock: held by another")
 	// ErrExpired: the lease was over before the lock was released.
 	ErrExpired = errors.New("lock: the lease is over")
 	// ErrMaxHold is an [ErrExpired] that Options.MaxHold brought about.
 	ErrMaxHold = fmt.Errorf("lock: held for as long as MaxHold allows: %w", ErrExpired)
-	// ErrTakenByOther: the lock was granted to somebody else since.
+	// ErrTakenByOther: another holder has been granted the lock since.
 	ErrTakenByOther = errors.New("lock: taken by another")
 	// ErrLost: the lock is gone from Redis, deleted or forced open.
 	ErrLost = errors.New("lock: lost")
@@ -32,7 +32,7 @@ var (
 	ErrOwner = errors.New("lock: the owner is empty: pass As what its holds have in common")
 	// ErrLease: the lease that Extend was given is out of range.
 	ErrLease = fmt.Errorf("lock: the lease is out of range: use %v to %v", MinLease, MaxLease)
-	// ErrTick: the tick has no time, or a run no mode.
+	// ErrTick: the tick is the zero time, or the Rerun is neither Never nor Again.
 	ErrTick = errors.New("lock: Once needs the instant that its tick is scheduled for, and Never or Again")
 	// ErrLate: the tick is longer ago than Redis remembers.
 	ErrLate = errors.New("lock: the tick is longer ago than FenceRetention: whether it ran is forgotten")

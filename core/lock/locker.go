@@ -85,8 +85,8 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 }
 
 // As returns a Locker whose locks all belong to one owner, in any process. The owner may
-// take a lock again that it has; the lock is free for others once each hold was released,
-// in any order. All holds have the same fence. An owner should be one activity, such as
+// take a lock that it already has. The lock is free for others once each hold has been
+// released, in any order. All holds have the same fence. An owner should be one activity, such as
 // the checkout of an order: activities that share an owner do not exclude each other.
 func (l *Locker) As(owner string) *Locker {
 	misuse.Made(l.made(), errLocker)

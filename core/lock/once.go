@@ -80,11 +80,11 @@ var errDone = errors.New("lock: the tick has run")
 //
 // If fn has not begun, Once returns ctx.Err(), joined with the last error of Redis if that
 // was down; [ErrKey] for an empty job; [ErrTick]; [ErrLate] for a tick that is longer ago
-// than FenceRetention; a [*script.Error]; or, with Never, [ErrExpired] if this process
-// slept until the lease was over. You may then call Once again. Redis may grant a start
-// although its answer is lost. Such a start is taken back in the background; until then,
-// the other callers of a Never learn that it ran, so it is possible that no process runs
-// it. A fn that asks for its own tick gets [ErrHeld].
+// than FenceRetention; a [*script.Error]; or, with Never, [ErrExpired] if the lease was over
+// when the answer came. You may then call Once again. Redis may grant a start although its
+// answer is lost. Such a start is taken back in the background; until then, the other
+// callers of a Never learn that it ran, so it is possible that no process runs it. If fn
+// calls Once for its own tick, it gets [ErrHeld].
 //
 // Do not mix Never and Again for one job. Once costs one round trip to begin and one to
 // end. The record of a tick has the key neap:lock:<name>:{<job>}:<milliseconds since 1970>
@@ -132,8 +132,8 @@ func (l *Locker) Once(
 	return true, err
 }
 
-// start begins a run. While Redis is away it asks again, with the same hold: of
-// what was granted without a reply it then learns.
+// start begins a run. With Again, while Redis is down, it asks again with the same hold,
+// and so learns what was granted without a reply.
 func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
 	if b.run.rerun == Never {
 		held, _, err := l.attempt(ctx, b, "")
@@ -156,8 +156,8 @@ func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
 	}
 }
 
-// complete ends a run as Release ends a lock. Whoever has released it before is
-// fn.
+// complete ends a run as Release ends a lock. If the lock is released already, fn has done
+// it.
 func (l *Lock) complete(ctx context.Context) error {
 	verdict := ErrReleased
 	l.release.Do(func() {

@@ -30,7 +30,8 @@ type Options struct {
 	// Budget is the most time that one call to Redis takes, whatever the client's
 	// own timeouts are. It is never more than a third of Lease or MaxHold.
 	// A millisecond to an hour; 0 means the store's, or script.DefaultBudget, 250 ms.
-	// Only until a server has first answered may a call take longer: the store's FirstContact.
+	// Only until a server has first answered may a call take longer: the store's FirstContact,
+	// even if Lease is shorter. The lock may then be over when it is granted: [ErrExpired].
 	Budget time.Duration
 	// Lease is how long a lock outlives a holder that is gone: MinLease to MaxLease,
 	// 0 means DefaultLease. It is renewed when a third of it has passed.

@@ -47,16 +47,15 @@ type Stats struct {
 	Failed   uint64 // times that Redis did not answer, or too late, or that a tick was too long ago
 	Lost     uint64 // locks that ended before their release
 
-	Holding int // locks, and runs of Once, now
-	Waiting int // callers of Acquire, Do and Once now, with the runs that are being begun
+	Holding int // locks and runs of Once that are held now
+	Waiting int // callers that wait now in Acquire, Do and Once, and runs that are being begun
 
-	Undoing int    // grants that nobody was told of, and that are looked for now
-	Undone  uint64 // such grants that were found, and given back
-	Lapsing uint64 // such grants that are left to lapse, since 100,000 are looked for: tried once, not found
+	Undoing int    // grants whose caller was not told, and which are looked for now
+	Undone  uint64 // such grants that were found and given back
+	Lapsing uint64 // such grants that are left to lapse: beside 100,000 others there was room for one try at most
 }
 
-// Stats tells what the Locker does and has done in this process. It asks
-// nobody.
+// Stats tells what the Locker does and has done in this process. It sends nothing.
 func (l *Locker) Stats() Stats {
 	misuse.Made(l.made(), errLocker)
 	u := l.undo.Stats()

@@ -21,12 +21,14 @@ type Options struct {
 	// Budget is the most time a call takes, attempts and waiting included,
 	// whatever the client's own timeouts are; its ReadTimeout, where that is
 	// shorter, may end a call sooner. At least a millisecond; 0 means the
-	// store's, or DefaultBudget. With a store, the first calls have its FirstContact.
+	// store's, or DefaultBudget. With a store, a call may take longer only until a
+	// server has first answered: the store's FirstContact.
 	Budget time.Duration
 }
 
 // Runner runs scripts through one client, each call at most once and within
-// the budget. It is safe for concurrent use.
+// the budget. It is safe for concurrent use. The zero Runner is not usable: NewRunner
+// makes one.
 type Runner struct {
 	rdb      Client
 	sender   Sender // nil without one
@@ -38,7 +40,7 @@ type Runner struct {
 
 // NewRunner makes a runner. It fails with [ErrClient] for a client that is
 // nil or would answer without asking Redis, such as a pipeline, and for a
-// budget below a millisecond. It sends nothing.
+// budget below a millisecond. Nil opts are the zero Options. It sends nothing.
 //
 // With a store of core/store in the client's place, the runner has the breaker, the
 // first contact and the log in common with everything else on that store.

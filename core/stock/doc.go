@@ -23,15 +23,15 @@
 // and each buyer has one reservation of an item. If the record of an item was evicted or
 // deleted, or its counts do not add up any more, nothing more is sold: [ErrUnknown],
 // [ErrDisagrees]. But a failover to a replica that did not know the last sales sells
-// those units again. So does a second Open of an item that is gone: open it with the
-// units that your database of orders leaves.
+// those units again. A second Open of an item that is gone can do so too: open only the
+// units that are not sold in your database of orders.
 //
 // # Leases
 //
 // A reservation is held for Options.Lease, by the server's clock; then its units return
 // to stock. With Confirm the units are sold immediately, in one round trip, until they
-// are cancelled. At the end of the sale, until, the record is deleted: write who has
-// bought what into a database before.
+// are cancelled. At until, the end of the sale, the record is deleted. Before that, write
+// to a database who has bought what.
 //
 // # Ids
 //

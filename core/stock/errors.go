@@ -14,20 +14,20 @@ var (
 	ErrSoldOut = errors.New("stock: sold out")
 	// ErrYours: the buyer has the item already, under another id.
 	ErrYours = errors.New("stock: the buyer has it already")
-	// ErrUnknown: there is no such item: it was never opened, its time has come,
-	// or its record is gone.
+	// ErrUnknown: there is no such item. It was never opened, its sale is over, or
+	// its record is gone.
 	ErrUnknown = errors.New("stock: no such item")
 	// ErrDisagrees: the record was changed by something else, and its counts do
-	// not add up. Nothing is sold of it until it is forgotten and opened anew.
+	// not add up. The item is not sold until you Forget it and Open it again.
 	ErrDisagrees = errors.New("stock: the record disagrees with itself")
 	// ErrQuantity: the id stands for another number of units.
 	ErrQuantity = errors.New("stock: the id has another quantity")
-	// ErrCalls: eight calls have the reservation already, under the same id. A
-	// ninth could not be told apart from them, nor give its part back. When one of
-	// them cancels there is room for another.
+	// ErrCalls: eight calls have the reservation already, under the same id. Redis
+	// does not tell more than eight apart, so a ninth could not give its part back.
+	// When one of the eight has cancelled, another call can have it.
 	ErrCalls = errors.New("stock: eight calls have the reservation already: cancel one, or Resume it")
-	// ErrLapsed: the reservation is over, and its units are gone: what was done
-	// for it has to be undone.
+	// ErrLapsed: the reservation is over. If Confirm returns it, there are no units for
+	// it any more: undo what was done for the buyer.
 	ErrLapsed = errors.New("stock: the reservation has lapsed")
 	// ErrCancelled: the reservation was cancelled by its holder.
 	ErrCancelled = errors.New("stock: the reservation is cancelled")

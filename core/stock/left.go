@@ -16,7 +16,7 @@ type Level struct {
 }
 
 // Left returns how many units there are at the moment of the call. It costs one round
-// trip; if leases have ended it costs two more, and those of Reserve. The errors are
+// trip; if leases have ended, it costs as many more as Reserve does then. The errors are
 // [ErrItem], [ErrUnknown], [ErrDisagrees], ctx.Err() and a [*script.Error].
 func (s *Stock) Left(ctx context.Context, item string) (Level, error) {
 	key, err := s.key(item)
@@ -66,7 +66,7 @@ type Buyer struct {
 	ID       string // as Redis stores it
 	Quantity int64
 	Sold     bool
-	Lease    time.Duration // what is left of it, unless it is sold
+	Lease    time.Duration // what is left of the lease; 0 if the units are sold
 }
 
 // page is about how many fields of a record are looked at by one call.

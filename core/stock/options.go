@@ -9,7 +9,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// What Options mean where they say 0, and the range of a lease.
+// The defaults of Options, and the range of a lease.
 const (
 	DefaultLease = 30 * time.Second
 	MinLease     = 50 * time.Millisecond
@@ -29,8 +29,8 @@ type Options struct {
 	// hour; 0 means the store's, or script.DefaultBudget, 250 ms.
 	// Only until a server has first answered may a call take longer: the store's FirstContact.
 	Budget time.Duration
-	// Lease is how long a reservation lasts that is neither confirmed nor renewed:
-	// MinLease to MaxLease, 0 means DefaultLease. If processes use different leases,
+	// Lease is how long a reservation lasts if it is neither confirmed nor renewed:
+	// MinLease to MaxLease; 0 means DefaultLease. If processes use different leases,
 	// the units of a short one may return as late as those of a longer one that was
 	// made before it.
 	Lease time.Duration
@@ -58,7 +58,7 @@ type ReserveOptions struct {
 	// another to cancel.
 	Confirm bool
 	// Renew renews the lease, each time that a third of it has passed, until the
-	// reservation is confirmed, cancelled or lost. Without it the reservation lapses
-	// although its process lives: that is what a shop wants that waits for a payment.
+	// reservation is confirmed, cancelled or lost. Without Renew the reservation lapses
+	// although its process lives: leave it out if you hold units until a payment is due.
 	Renew bool
 }

@@ -27,8 +27,8 @@ import (
 //
 // It returns [ErrSoldOut], [ErrYours], [ErrCalls] or [ErrUnknown]; [ErrQuantity] if the
 // id has another quantity; [ErrDisagrees]; [ErrItem], [ErrBuyer], [ErrID] or [ErrUnits];
-// ctx.Err() if the caller's context ended; [ErrLapsed] if the process slept until the
-// lease was over; or a [*script.Error] if Redis could not answer within the budget, or
+// ctx.Err() if the caller's context ended; [ErrLapsed] if the lease was over when the
+// answer came; or a [*script.Error] if Redis could not answer within the budget, or
 // if 100,000 reservations of this process are in doubt, so that no other is sold at
 // once. Redis may reserve units although its answer is lost; those are given back in the
 // background.

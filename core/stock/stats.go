@@ -80,7 +80,7 @@ type Stats struct {
 	Lapsing    uint64 // such grants on a lease that are left to it, since 100,000 are looked for
 }
 
-// Stats tells what the Stock does and has done in this process. It asks nobody.
+// Stats tells what the Stock does and has done in this process. It sends nothing.
 func (s *Stock) Stats() Stats {
 	misuse.Made(s.made(), errStock)
 	n, undo, late := &s.count, s.undo.Stats(), s.late.Stats()

@@ -72,15 +72,15 @@ func newBreaker(of *node, budget time.Duration) *breaker {
 		},
 		IsSuccessful: answered,
 		IsExcluded: func(err error) bool {
-			_, is := errors.AsType[overtaken](err)
+			_, is := errors.AsType[gaveUp](err)
 			return is
 		},
 	})
 	return b
 }
 
-// answered reports whether Redis answered, be it with an error or a refusal: on a
-// full server what ends or takes back something must not be kept from trying.
+// answered reports whether Redis answered, even with an error or a refusal. So a full
+// server does not open the breaker, and releases and conclusions still reach it.
 func answered(err error) bool {
 	if err == nil {
 		return true
@@ -89,9 +89,9 @@ func answered(err error) bool {
 	return is
 }
 
-// overtaken is the error of a caller whose own context ended before half the budget
-// was spent, which tells nothing of Redis.
-type overtaken struct{ error }
+// gaveUp is the error of a call whose caller's context ended before half the budget had
+// passed. It says nothing about Redis.
+type gaveUp struct{ error }
 
 // send makes a call within that budget. If the breaker is open, it sends essential
 // calls alone, and does not count them.
@@ -112,7 +112,7 @@ func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.
 		began := time.Now()
 		err := call.Send(ctx, budget)
 		if err != nil && ask.IsCallers(err) && time.Since(began) < budget/2 {
-			return nil, overtaken{err}
+			return nil, gaveUp{err}
 		}
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.
 		}
 		_, err = ask()
 	}
-	if early, is := errors.AsType[overtaken](err); is {
+	if early, is := errors.AsType[gaveUp](err); is {
 		return early.error
 	}
 	if answered(err) {

@@ -23,7 +23,7 @@ type contact struct {
 	cluster *redis.ClusterClient // nil if the client is another
 }
 
-// budget is how long a call to the node may take, if it has that budget by itself.
+// budget is how long a call to the node may take; own is the budget of its runner.
 func (c *contact) budget(n *node, own time.Duration) time.Duration {
 	if n.met.Load() {
 		return own
@@ -35,9 +35,9 @@ func (c *contact) budget(n *node, own time.Duration) time.Duration {
 	return max(own, c.most-time.Duration(now-c.since.Load()))
 }
 
-// connect connects to all masters of a cluster at once, on a context of its own: the first
-// call to each of them would otherwise find no connection, and soon no such time either.
-// A master that it cannot connect to is left to the calls.
+// connect connects to all masters of a cluster at once. Otherwise the first call to each of
+// them would have to connect, and only calls within FirstContact have the time. If it
+// cannot connect to a master, the calls try.
 func (c *contact) connect() {
 	ctx, cancel := context.WithTimeout(context.Background(), c.most)
 	defer cancel()

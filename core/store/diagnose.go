@@ -18,13 +18,13 @@ import (
 // diagnosisTime is how long a diagnosis takes at most.
 const diagnosisTime = 5 * time.Second
 
-// What a server says that was connected to but does not answer as Redis does.
+// Why a server that accepts connections does not answer as Redis does.
 var (
 	errTLS     = errors.New("the server wants TLS: set TLSConfig, or use a rediss:// URL")
 	errNoRedis = errors.New("the server does not speak the protocol of Redis")
 )
 
-// tlsAlert is the first byte with which a TLS server answers what is no handshake
+// tlsAlert is the first byte of a TLS server's answer to anything but a handshake
 // (RFC 8446, section 5.1).
 const tlsAlert = 21
 
@@ -116,7 +116,7 @@ func (d *dialer) ask(ctx context.Context) error {
 		_ = conn.SetDeadline(deadline)
 	}
 	var first [1]byte
-	_, err = io.WriteString(conn, "PING\r\n") // which a server answers with + or, to a stranger, with -
+	_, err = io.WriteString(conn, "PING\r\n") // Redis answers with +, or with - if it wants a password
 	if err == nil {
 		_, err = io.ReadFull(conn, first[:])
 	}

@@ -1,5 +1,5 @@
-// Package store is what one Redis is to the library: what limiters, locks, guards
-// and stock that use it have in common.
+// Package store holds what limiters, locks, guards and stock on one Redis share: options,
+// circuit breakers, the log of outages, and observers.
 //
 // You need it only for what differs from the defaults:
 //

@@ -12,10 +12,12 @@ import (
 // drainEvery is how often Drain looks.
 const drainEvery = 10 * time.Millisecond
 
-// Drain waits until what Redis may have granted without an answer is given back, and
-// until each release, conclusion and confirmation that Redis did not confirm has its
-// answer. Call it before a process ends, after its last request. It is optional: without
-// it, grants in doubt end with their lease, and a run whose conclusion is lost is in doubt.
+// Drain waits until the background has done what it can: it takes back what Redis may have
+// granted without an answer, and repeats releases, conclusions and confirmations that
+// Redis did not confirm. What it gives up because too much is left to do, Stats counts as
+// Lapsing or Dropped. Call Drain before a process ends, after its last request. It is
+// optional: without it, grants in doubt end with their lease, and a run whose conclusion is
+// lost is in doubt.
 //
 // The error says how much is left when ctx ends, and matches its error. Drain sends
 // nothing itself, and does not wait for leases that are held.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -38,12 +39,13 @@ type Event struct {
 // Observer receives an event for each decision of a limiter and each slot that was asked
 // for; for each attempt to get a lock, a claim or a reservation, once it has ended, and
 // each conclusion of a claim or a reservation; for each lock, claim or reservation that is
-// lost; and for each server that is lost or back. It does not receive what operators ask, such as Peek and Inspect,
-// nor renewals, releases and refunds.
+// lost; and for each server that is lost or back. It does not receive what operators ask,
+// such as Peek and Inspect, nor renewals, releases and refunds.
 //
-// It runs on the goroutine of the call, so it must be quick, and it must be safe for
-// concurrent use. The context is the caller's; that of a loss does not end. A panic is
-// swallowed and logged.
+// It runs on the goroutine of the call. For a loss, and for what the library does in the
+// background, it may run on another. So it must be quick and safe for concurrent use. The
+// context is the caller's; for a loss, a server and the background it does not end. A
+// panic is swallowed and logged to slog.Default, without its value.
 type Observer func(ctx context.Context, e Event)
 
 // Primitive is what an event is about.
@@ -111,13 +113,12 @@ type observers struct {
 // observer is an entry of the list, so that the same function may stand there twice.
 type observer struct{ notify Observer }
 
-// Observe adds an observer of all that is on the store. The function that it returns
-// removes it again. A nil observer adds nothing. Events may still be on their way to it
-// when it was removed.
+// Observe adds an observer of everything on the store, and returns a function that removes
+// it; calling that again does nothing. An event that is on its way meanwhile may still
+// reach the observer. A nil observer adds nothing. Observe is safe for concurrent use. It
+// panics if the store was not made by Open or Of.
 func (s *Store) Observe(o Observer) (remove func()) {
-	if !s.made() {
-		panic(errStore)
-	}
+	misuse.Made(s.made(), errStore)
 	if o == nil {
 		return func() {}
 	}

@@ -59,16 +59,16 @@ type Options struct {
 	Queue QueueMode
 	// Logger is told once that a server does not answer, and once that it does again, for
 	// each server and outage: its address, the class of the error, how many calls had no
-	// answer or were held back, and for how long; never a key. A client that hides its
-	// servers stands by its type. Nil means slog.Default, as it is then.
+	// answer or were held back, and for how long; never a key. If the client does not tell
+	// its servers, the address is the client's Go type. Nil means slog.Default, as it is then.
 	//
 	// A server is lost if one of its breakers opens, or if a call has no answer and none was
 	// answered for a second. It is back with an answer after a second without a failure,
 	// when all its breakers are closed, or those that are open had no call for a minute.
 	Logger *slog.Logger
 
-	// Observers receive the events of everything on the store; see [Observer]. Observe
-	// adds more of them later.
+	// Observers receive the events of everything on the store; see [Observer]. Nil ones
+	// are left out. Observe adds more of them later.
 	Observers []Observer
 }
 

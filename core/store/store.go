@@ -14,8 +14,8 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Store is one Redis and what is said of it once. It is immutable, safe for
-// concurrent use and needs no Close. The zero Store is not usable.
+// Store is one Redis with the options that everything on it shares. It is immutable, safe
+// for concurrent use and needs no Close. The zero Store is not usable.
 type Store struct {
 	client    script.Client
 	opts      Options
@@ -45,8 +45,9 @@ func newStore(rdb script.Client, opts Options) *Store {
 
 var errStore = fmt.Errorf("%w: rdb is a nil or zero Store: make one with store.Open, and check its error first", script.ErrClient)
 
-// Open makes a store of a go-redis client: each call makes another, though the
-// client may be the same. Nil opts are the zero Options. It sends nothing.
+// Open makes a store of a go-redis client: each call makes another, even of the same
+// client. A Store as rdb stands for its client; its options are not taken over. Nil opts
+// are the zero Options. It sends nothing.
 //
 // The error joins every fault, each with its field and the remedy, and matches
 // [script.ErrClient] if the client cannot be used.

@@ -92,9 +92,9 @@ func kind(err error) string {
 	for _, known := range []error{
 		script.ErrNotExecuted, script.ErrMaybeExecuted, script.ErrConfiguration, script.ErrFailed,
 		lock.ErrExpired, lock.ErrTakenByOther, lock.ErrLost,
-		idempotency.ErrInDoubt, idempotency.ErrNoResult, idempotency.ErrExpired, idempotency.ErrLost,
+		idempotency.ErrInDoubt, idempotency.ErrUnreadable, idempotency.ErrExpired, idempotency.ErrLost,
 		stock.ErrDisagrees, stock.ErrUnknown, stock.ErrLapsed,
-		callback.ErrUnverified, callback.ErrMalformed, callback.ErrDeadline,
+		callback.ErrUnverified, callback.ErrCannotVerify, callback.ErrMalformed, callback.ErrDeadline,
 		gate.ErrWiring, gate.ErrBodyTooLarge, gate.ErrBodyBroken, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {

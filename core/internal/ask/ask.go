@@ -1,6 +1,5 @@
-// Package ask puts questions to Redis that may be put again, and remembers of
-// which of them nobody knows whether they were heard: what they granted is
-// looked for and given back.
+// Package ask makes calls that may safely be made again. It counts the calls without an
+// answer, so that what they may have granted can be taken back.
 package ask
 
 import (

@@ -89,7 +89,7 @@ func (l *Lease) Begin(h Holder, terms *Terms, granted time.Time, ttl time.Durati
 }
 
 // Err says why the lease is over, and nil while it lasts. It compares clocks
-// and asks nobody.
+// and sends nothing.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,5 +34,15 @@ func (c *Check) Milliseconds(field string, d *time.Duration, least, most, standa
 	*d = d.Truncate(time.Millisecond)
 }
 
+// Positive puts the default in the place of a zero, and of a negative number.
+func (c *Check) Positive(field string, n *int, standard int) {
+	if *n < 0 {
+		c.Faultf("%s is %d: use a positive number, or 0 for %d", field, *n, standard)
+	}
+	if *n <= 0 {
+		*n = standard
+	}
+}
+
 // Err joins the faults. It returns nil if there are none.
 func (c *Check) Err() error { return errors.Join(c.faults...) }

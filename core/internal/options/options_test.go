@@ -34,6 +34,27 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+func TestPositive(t *testing.T) {
+	t.Parallel()
+	for given, c := range map[int]struct {
+		want  int
+		fault string
+	}{
+		0: {1000, ""}, 1: {1, ""}, 5000: {5000, ""},
+		-1: {1000, "MaxWaiting is -1: use a positive number, or 0 for 1000"},
+	} {
+		var check Check
+		got, said := given, ""
+		check.Positive("MaxWaiting", &got, 1000)
+		if err := check.Err(); err != nil {
+			said = err.Error()
+		}
+		if got != c.want || said != c.fault {
+			t.Errorf("%d: got %d, %q; want %d, %q", given, got, said, c.want, c.fault)
+		}
+	}
+}
+
 // Every fault is reported, and none when there is none.
 func TestErr(t *testing.T) {
 	t.Parallel()
