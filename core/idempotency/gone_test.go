@@ -266,12 +266,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 		t.Error("nothing was dropped while the server was away, want some claims")
 	}
 	left(t, g, second, drops, short)
-	stats := rdb.PoolStats()
-	pool := int(stats.TotalConns)
-	if stats.PipelineStats != nil {
-		pool += int(stats.PipelineStats.TotalConns)
-	}
-	if connections() > was+pool {
+	if pool := redistest.Connections(rdb); connections() > was+pool {
 		t.Errorf("got %d connections, want %d at most", connections(), was+pool)
 	}
 	if err := rdb.Close(); err != nil {

@@ -244,7 +244,7 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				rdb := inBubble(t)
-				g := guard(t, rdb, redistest.Prefix(t), opts)
+				g := guard(t, redistest.Alone{UniversalClient: rdb}, redistest.Prefix(t), opts)
 				warm(t, g)
 				rdb.AddHook(&redistest.SlowReply{For: sleep})
 				if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || !errors.Is(err, idempotency.ErrExpired) {

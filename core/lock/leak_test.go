@@ -96,7 +96,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 		return len(admin.PubSubChannels(ctx, "*").Val()) == 0 && !strings.Contains(admin.ClientList(ctx).Val(), "cmd=subscribe")
 	})
 	idle := connections()
-	if pool := int(rdb.PoolStats().TotalConns); idle > was+pool {
+	if pool := redistest.Connections(rdb); idle > was+pool {
 		t.Errorf("got %d connections, want at most the %d before and %d of the pool", idle, was, pool)
 	}
 	if err := rdb.Close(); err != nil {

@@ -291,7 +291,7 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { rdb.Close() })
 	const sleep = 1500 * time.Millisecond
-	l := locker(t, rdb, redistest.Prefix(t), &lock.Options{Lease: sleep})
+	l := locker(t, redistest.Alone{UniversalClient: rdb}, redistest.Prefix(t), &lock.Options{Lease: sleep})
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

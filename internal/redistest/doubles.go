@@ -39,6 +39,9 @@ func (c *CutClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
+// Alone is a client of another type, so that a store sends each call by itself.
+type Alone struct{ redis.UniversalClient }
+
 // DelayedClient is a client of whose calls of one script the first Most are on their way
 // until the test delivers them one by one, while the client thinks that the
 // connection broke.

@@ -46,8 +46,9 @@ func brief(d time.Duration) func(context.Context) (context.Context, context.Canc
 }
 
 // Connected is a client that has connections for many calls at once: a call that has
-// to connect first is not sent in time, and so never.
-func (s *PausedServer) Connected(t *testing.T) *redis.Client {
+// to connect first is not sent in time, and so never. Each call is sent by itself: what waits behind others is
+// not sent either.
+func (s *PausedServer) Connected(t *testing.T) Alone {
 	t.Helper()
 	const many = 20
 	rdb := s.Client(t, func(o *redis.Options) { o.PoolSize = 50 })
@@ -58,7 +59,7 @@ func (s *PausedServer) Connected(t *testing.T) *redis.Client {
 		}
 		defer c.Close() // which gives it back to the pool
 	}
-	return rdb
+	return Alone{rdb}
 }
 
 // Fail makes the calls, all at once, and has the server run on when each has failed

@@ -60,6 +60,16 @@ func CommandStats(tb testing.TB, client redis.UniversalClient) map[string]Stat {
 	return stats
 }
 
+// Connections is how many connections a client has, those for pipelines among them.
+func Connections(rdb *redis.Client) int {
+	stats := rdb.PoolStats()
+	n := int(stats.TotalConns)
+	if stats.PipelineStats != nil {
+		n += int(stats.PipelineStats.TotalConns)
+	}
+	return n
+}
+
 // ResetStats sets the server's counts to zero, on every master of a cluster.
 func ResetStats(tb testing.TB, client redis.UniversalClient) {
 	tb.Helper()
