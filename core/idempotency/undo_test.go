@@ -16,6 +16,7 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // TestBeginInAStoppedServerIsUndone stops the server, has calls fail, and lets
@@ -244,7 +245,12 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				rdb := inBubble(t)
-				g := guard(t, redistest.Alone{UniversalClient: rdb}, redistest.Prefix(t), opts)
+				own := *opts
+				own.Budget = 5 * time.Second
+				g, err := idempotency.New(storetest.Direct(t, rdb, redistest.Prefix(t)), "test", &own)
+				if err != nil {
+					t.Fatal(err)
+				}
 				warm(t, g)
 				rdb.AddHook(&redistest.SlowReply{For: sleep})
 				if run, err := g.Begin(t.Context(), "key", ""); run.Claim != nil || !errors.Is(err, idempotency.ErrExpired) {

@@ -17,6 +17,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // ended waits for the end of a lock's context and says when it came.
@@ -291,7 +292,10 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { rdb.Close() })
 	const sleep = 1500 * time.Millisecond
-	l := locker(t, redistest.Alone{UniversalClient: rdb}, redistest.Prefix(t), &lock.Options{Lease: sleep})
+	l, err := lock.New(storetest.Direct(t, rdb, redistest.Prefix(t)), "test", &lock.Options{Lease: sleep, Budget: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

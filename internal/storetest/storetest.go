@@ -15,6 +15,12 @@ func At(tb testing.TB, rdb script.Client, prefix string) *store.Store {
 	return Open(tb, rdb, store.Options{Prefix: prefix})
 }
 
+// Direct is At with each call sent by itself.
+func Direct(tb testing.TB, rdb script.Client, prefix string) *store.Store {
+	tb.Helper()
+	return Open(tb, rdb, store.Options{Prefix: prefix, Queue: store.Direct})
+}
+
 // Open is store.Open for options that are right.
 func Open(tb testing.TB, rdb script.Client, opts store.Options) *store.Store {
 	tb.Helper()
