@@ -18,7 +18,8 @@ type Claim struct {
 	question
 	fence   int64
 	attempt int64
-	parent  context.Context
+	given   context.Context    // of Begin: its values go with a loss
+	parent  context.Context    // of Context; Detach replaces it
 	release context.CancelFunc // of parent's deadline; nil if it has none
 	lease   lease.Lease
 
@@ -27,7 +28,7 @@ type Claim struct {
 }
 
 func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Time) (Run, error) {
-	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, parent: ctx}
+	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, given: ctx, parent: ctx}
 	q.doubt = ask.Doubt{} // the claim takes care of it
 	if !c.lease.Begin((*holding)(c), &g.terms, asked, g.opts.Lease) {
 		_ = c.Conclude(ctx, Outcome{state: undone})
@@ -143,7 +144,7 @@ func (h *holding) Lost() {
 	h.of.count.running.Add(-1)
 	h.of.count.lost.Add(1)
 	if h.of.store.Observed() {
-		go h.of.notify(context.WithoutCancel(h.parent), store.Lost) // Lost is called under the lease's mutex
+		go h.of.notify(context.WithoutCancel(h.given), store.Lost) // Lost is called under the lease's mutex
 	}
 }
 
