@@ -112,10 +112,12 @@ func (r *Reservation) confirm(ctx context.Context) (ask.Doubt, error) {
 		r.notify(ctx, store.Completed)
 	case errors.Is(err, ErrSoldOut), errors.Is(err, ErrYours):
 		r.becomes(lapsed)
-		r.ended(ErrLapsed)
+		over := r.ended(ErrLapsed)
 		r.takeBack()
 		r.of.count.refused.Add(1)
-		r.notify(ctx, store.Lost)
+		if !over { // otherwise the loss was told, or Cancel tells its own end
+			r.notify(ctx, store.Lost)
+		}
 		err = ErrLapsed
 	}
 	return in, err
