@@ -119,6 +119,8 @@ func (r *Reservation) confirm(ctx context.Context) (ask.Doubt, error) {
 			r.notify(ctx, store.Lost)
 		}
 		err = ErrLapsed
+	case errors.Is(err, ErrUnknown), errors.Is(err, ErrQuantity), errors.Is(err, ErrDisagrees):
+		r.notify(ctx, store.Refused)
 	}
 	return in, err
 }

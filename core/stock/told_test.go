@@ -126,3 +126,50 @@ func TestALossIsToldOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestAConfirmThatIsRefusedIsTold each time that Confirm is called, since a later call
+// may find it mended.
+func TestAConfirmThatIsRefusedIsTold(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[error]struct {
+		opts   *stock.ReserveOptions // of Resume
+		spoils func(t *testing.T, o *observed) error
+	}{
+		stock.ErrUnknown: {nil, func(t *testing.T, o *observed) error {
+			_, err := o.other.Forget(t.Context(), "item")
+			return err
+		}},
+		stock.ErrQuantity: {&stock.ReserveOptions{Quantity: 2}, func(*testing.T, *observed) error { return nil }},
+		stock.ErrDisagrees: {nil, func(t *testing.T, o *observed) error {
+			return o.rdb.HSet(t.Context(), nameOf("neap", "item"), "left", 9).Err()
+		}},
+	} {
+		t.Run(want.Error(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				o := newObserved(t)
+				reserve(t, o.other, "item", "ann", "1", atOnce)
+				r := resumed(t, o.Stock, c.opts)
+				if err := c.spoils(t, o); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if err := r.Confirm(t.Context()); !errors.Is(err, want) {
+						t.Errorf("Confirm: got %v, want %v", err, want)
+					}
+					o.are(t, "Confirm", store.Refused)
+				}
+
+				late := resumed(t, o.Stock, c.opts)
+				o.rdb.Cut("refused")
+				if err := late.Confirm(t.Context()); !isScripts(err) {
+					t.Errorf("Confirm without Redis: got %v, want an error of a script", err)
+				}
+				o.are(t, "Confirm without Redis")
+				o.rdb.Mend()
+				time.Sleep(time.Minute)
+				o.are(t, "the answer to a Confirm that goes on in the background", store.Refused)
+			})
+		})
+	}
+}
