@@ -24,6 +24,7 @@ type Claim struct {
 	lease   lease.Lease
 
 	conclusion sync.Once
+	lost       bool // before the conclusion
 	outcome    error
 }
 
