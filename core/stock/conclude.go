@@ -135,7 +135,7 @@ func (r *Reservation) cancel(ctx context.Context) (in ask.Doubt, err error) {
 	if err == nil {
 		r.becomes(cancelled)
 		r.takeBack()
-		r.of.count.cancelled.Add(1)
+		r.of.count.cancellations.Add(1)
 		r.notify(ctx, store.Abandoned)
 		err = fault(cancelScript, n)
 	}
