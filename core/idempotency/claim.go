@@ -47,11 +47,10 @@ func (c *Claim) Key() string {
 	return c.key
 }
 
-// Fence is the fencing number, which grows with each claim of the key, also when
-// the record was deleted or its retention passed in between, unless the clock of
-// Redis, that of a new primary too, is then before the last claim. A store that
-// refuses what carries a smaller one than it has seen cannot be written to by who
-// has lost the claim.
+// Fence returns the fencing number, which grows with each claim of the key, even if
+// the record was deleted or forgotten in between, unless the clock of Redis, or of a new
+// primary, is set back before the last claim. A database that rejects numbers smaller
+// than the largest it has seen rejects writes from a stale holder.
 func (c *Claim) Fence() int64 {
 	misuse.Made(c.made(), errClaim)
 	return c.fence
