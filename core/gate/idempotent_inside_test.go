@@ -37,7 +37,7 @@ func TestIdempotentRefusedInside(t *testing.T) {
 		p := gate.Idempotent(guard, everyone, options).Enter(posting("k", ""))
 		refusal := inner.Enter(&request{ctx: p.Context, method: "POST", path: "/orders"})
 		p.Leave(c.seen(refusal.Reply.Sent()))
-		if r, err := guard.Get(t.Context(), ordered); r.State != c.state || err != nil {
+		if r, err := guard.Inspect(t.Context(), ordered); r.State != c.state || err != nil {
 			t.Errorf("%s: got %+v, %v, want the state %v", name, r, err, c.state)
 		}
 	}
@@ -59,7 +59,7 @@ func TestIdempotentInItself(t *testing.T) {
 	}
 	sent := q.Reply.Sent()
 	p.Leave(&sent)
-	if r, err := guard.Get(t.Context(), ordered); r.State != idempotency.Doubtful || err != nil {
+	if r, err := guard.Inspect(t.Context(), ordered); r.State != idempotency.Doubtful || err != nil {
 		t.Errorf("got %+v, %v, want the state %v", r, err, idempotency.Doubtful)
 	}
 }

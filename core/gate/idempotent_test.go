@@ -186,7 +186,7 @@ func TestIdempotentKeepPanics(t *testing.T) {
 	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{Keep: func(*gate.Reply) bool { panic("mine") }})
 	p := g.Enter(posting("k", ""))
 	panics(t, func() { p.Leave(booked("tea")) })
-	if r, err := guard.Get(t.Context(), ordered); r.State != idempotency.Doubtful || err != nil {
+	if r, err := guard.Inspect(t.Context(), ordered); r.State != idempotency.Doubtful || err != nil {
 		t.Errorf("got %+v, %v, want the state %v", r, err, idempotency.Doubtful)
 	}
 }
@@ -200,7 +200,7 @@ func TestIdempotentTakenOver(t *testing.T) {
 		return false
 	}}).Enter(posting("k", ""))
 	p.Leave(&gate.Reply{Partial: true})
-	if r, err := guard.Get(t.Context(), ordered); r.State != idempotency.NoResult || err != nil {
+	if r, err := guard.Inspect(t.Context(), ordered); r.State != idempotency.NoResult || err != nil {
 		t.Errorf("got %+v, %v, want the state %v", r, err, idempotency.NoResult)
 	}
 }
@@ -238,7 +238,7 @@ func TestIdempotentGivenUp(t *testing.T) {
 				<-p.Context.Done()
 			}
 			p.Leave(c.answer)
-			if got, err := guard.Get(t.Context(), ordered); err != nil || got.State != c.want {
+			if got, err := guard.Inspect(t.Context(), ordered); err != nil || got.State != c.want {
 				t.Errorf("%+v, %v, want %v", got, err, c.want)
 			}
 		})

@@ -18,16 +18,18 @@ type Claim struct {
 	question
 	fence   int64
 	attempt int64
-	parent  context.Context
+	given   context.Context    // of Begin: its values go with a loss
+	parent  context.Context    // of Context; Detach replaces it
 	release context.CancelFunc // of parent's deadline; nil if it has none
 	lease   lease.Lease
 
 	conclusion sync.Once
+	lost       bool // before the conclusion
 	outcome    error
 }
 
 func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Time) (Run, error) {
-	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, parent: ctx}
+	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, given: ctx, parent: ctx}
 	q.doubt = ask.Doubt{} // the claim takes care of it
 	if !c.lease.Begin((*holding)(c), &g.terms, asked, g.opts.Lease) {
 		_ = c.Conclude(ctx, Outcome{state: undone})
@@ -45,11 +47,10 @@ func (c *Claim) Key() string {
 	return c.key
 }
 
-// Fence is the fencing number, which grows with each claim of the key, also when
-// the record was deleted or its retention passed in between, unless the clock of
-// Redis, that of a new primary too, is then before the last claim. A store that
-// refuses what carries a smaller one than it has seen cannot be written to by who
-// has lost the claim.
+// Fence returns the fencing number, which grows with each claim of the key, even if
+// the record was deleted or forgotten in between, unless the clock of Redis, or of a new
+// primary, is set back before the last claim. A database that rejects numbers smaller
+// than the largest it has seen rejects writes from a stale holder.
 func (c *Claim) Fence() int64 {
 	misuse.Made(c.made(), errClaim)
 	return c.fence
@@ -143,7 +144,7 @@ func (h *holding) Lost() {
 	h.of.count.running.Add(-1)
 	h.of.count.lost.Add(1)
 	if h.of.store.Observed() {
-		go h.of.notify(context.WithoutCancel(h.parent), store.Lost) // Lost is called under the lease's mutex
+		go h.of.notify(context.WithoutCancel(h.given), store.Lost) // Lost is called under the lease's mutex
 	}
 }
 

@@ -35,7 +35,7 @@ func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
 }
 
 func (c *Claim) conclude(ctx context.Context, o Outcome) error {
-	if c.lease.End(ErrConcluded) == nil {
+	if c.lost = c.lease.End(ErrConcluded) != nil; !c.lost {
 		c.of.count.running.Add(-1)
 	}
 	if c.release != nil {
@@ -67,7 +67,7 @@ func (c *Claim) concluded(ctx context.Context, o Outcome, n int64, doubted bool)
 		c.of.takeBack(&c.question) // what was begun may be yet, once more
 	}
 	c.of.watch.notify(c.record)
-	return c.of.verdict(ctx, o, n, doubted)
+	return c.verdict(ctx, o, n, doubted)
 }
 
 // ending is the question that concludes a claim.
@@ -123,13 +123,17 @@ var errGone error = &script.Error{
 }
 
 // verdict counts, and is what a script's answer says about a conclusion.
-func (g *Guard) verdict(ctx context.Context, o Outcome, n int64, doubted bool) error {
+func (c *Claim) verdict(ctx context.Context, o Outcome, n int64, doubted bool) error {
+	g := c.of
 	switch {
 	case o.state == undone: // who was told of nothing has nothing to lose
 		return nil
 	case n == absent:
 		g.count.abandoned.Add(1)
 		if g.becomes(o.state) != free { // free is what was wanted
+			if !c.lost { // otherwise the loss was told
+				g.loss(ctx)
+			}
 			return ErrLost
 		}
 		g.notify(ctx, store.Abandoned)

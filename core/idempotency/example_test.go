@@ -119,7 +119,7 @@ func ExampleGuard_Resolve() {
 	_, err = guard.Do(ctx, "order-17", charge) // which is not called: it may be charged
 	fmt.Println(err)
 
-	record, err := guard.Get(ctx, "order-17")
+	record, err := guard.Inspect(ctx, "order-17")
 	fmt.Println(record.State, record.Attempt, err)
 	// Somebody looks it up at the provider's.
 	fmt.Println(guard.Resolve(ctx, "order-17", idempotency.DoneWith([]byte("charge 99"))))

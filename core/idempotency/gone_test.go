@@ -36,7 +36,7 @@ func TestCallersWhoGo(t *testing.T) {
 			},
 		}
 		redistest.CallersWhoGo(t, srv, rdb, asks, func(key string) {
-			if r, err := observer.Get(t.Context(), key); err != nil || r != (idempotency.Record{}) {
+			if r, err := observer.Inspect(t.Context(), key); err != nil || r != (idempotency.Record{}) {
 				t.Errorf("%s: got %+v, %v, want no record: nothing was sent", name, r, err)
 			}
 			if s := g.Stats(); s.Undoing != 0 || s.Canceled != 3 {
@@ -182,7 +182,7 @@ func TestReconcileThatDoesNotReturn(t *testing.T) {
 			}()
 			_, _ = g.Await(t.Context(), "key", "")
 		}()
-		if r, err := g.Get(t.Context(), "key"); err != nil || r.State != idempotency.Doubtful {
+		if r, err := g.Inspect(t.Context(), "key"); err != nil || r.State != idempotency.Doubtful {
 			t.Errorf("got %+v, %v, want the state %v", r, err, idempotency.Doubtful)
 		}
 		if s := g.Stats(); s.Running != 0 {

@@ -192,11 +192,11 @@ func TestOperators(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		ctx := t.Context()
 		g := guard(t, rdb, prefix, nil)
-		if r, err := g.Get(ctx, "key"); err != nil || r != (idempotency.Record{}) {
+		if r, err := g.Inspect(ctx, "key"); err != nil || r != (idempotency.Record{}) {
 			t.Fatalf("got %+v, %v, want no record", r, err)
 		}
 		c := begin(t, g, "key", "")
-		r, err := g.Get(ctx, "key")
+		r, err := g.Inspect(ctx, "key")
 		if err != nil || r.State != idempotency.Pending || r.Attempt != 1 || r.Fence != c.Fence() ||
 			r.Lease <= 0 || r.Lease > idempotency.DefaultLease || r.Expires <= 0 || r.Expires > idempotency.DefaultRetention {
 			t.Fatalf("got %+v, %v, want it pending at attempt 1, with the fence %d, a lease and a retention",
@@ -214,7 +214,7 @@ func TestOperators(t *testing.T) {
 		if err := c.Complete(ctx, []byte("12345")); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := g.Get(ctx, "key"); err != nil || r.State != idempotency.Done || r.Size != 6 || r.Lease != 0 {
+		if r, err := g.Inspect(ctx, "key"); err != nil || r.State != idempotency.Done || r.Size != 6 || r.Lease != 0 {
 			t.Fatalf("got %+v, %v, want it done, of 6 bytes and without a lease", r, err)
 		}
 		for _, want := range []bool{true, false} {

@@ -77,7 +77,7 @@ func left(t testing.TB, guards ...*idempotency.Guard) {
 func isDone(t testing.TB, within time.Duration, g *idempotency.Guard, key, want string) {
 	t.Helper()
 	redistest.Await(t, within, key+" to be done", func() bool {
-		r, err := g.Get(t.Context(), key)
+		r, err := g.Inspect(t.Context(), key)
 		return err == nil && r.State == idempotency.Done
 	})
 	replayed(t, g, key, "", want)

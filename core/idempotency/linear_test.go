@@ -183,10 +183,10 @@ var stateNames = map[idempotency.State]string{
 	idempotency.Doubtful: "doubt", idempotency.NoResult: "gone",
 }
 
-func (a *actor) get(t *testing.T, key string) {
+func (a *actor) inspect(t *testing.T, key string) {
 	t.Helper()
 	a.ask(t, key, event{script: "inspect"}, func(ctx context.Context) (word, error) {
-		r, err := a.guard.Get(ctx, key)
+		r, err := a.guard.Inspect(ctx, key)
 		return word{what: stateNames[r.State], attempt: r.Attempt}, err
 	})
 }
@@ -198,7 +198,7 @@ func (a *actor) step(t *testing.T) {
 	case n < 3:
 		a.forget(t, key)
 	case n == 3:
-		a.get(t, key)
+		a.inspect(t, key)
 	case n < 6:
 		a.resolve(t, key)
 	case len(a.has) == 0 || len(a.has) < 3 && n < 12:

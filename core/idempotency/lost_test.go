@@ -92,7 +92,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 		t.Run(key, func(t *testing.T) {
 			p := sleepers[key]
 			redistest.Await(t, soon, "the lease to end", func() bool {
-				r, err := g.Get(t.Context(), key)
+				r, err := g.Inspect(t.Context(), key)
 				return err == nil && r.Lease == 0
 			})
 			claim := c.meanwhile(t, key)
@@ -107,7 +107,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 				replayed(t, g, key, "", c.then)
 				return
 			}
-			r, err := g.Get(t.Context(), key)
+			r, err := g.Inspect(t.Context(), key)
 			if err != nil || r.State != idempotency.Pending || r.Fence != claim.Fence() || r.Attempt != 2 || claim.Attempt() != 2 {
 				t.Errorf("got %+v, %v, want it pending with the fence %d, at attempt 2", r, err, claim.Fence())
 			}

@@ -33,9 +33,9 @@ type Record struct {
 	Size    int           // bytes of the result as it is stored
 }
 
-// Get returns what is known about a key. It is for operators. It costs one round trip
+// Inspect returns what is known about a key. It is for operators. It costs one round trip
 // and changes nothing. The errors are [ErrKey], ctx.Err() and a [*script.Error].
-func (g *Guard) Get(ctx context.Context, key string) (Record, error) {
+func (g *Guard) Inspect(ctx context.Context, key string) (Record, error) {
 	record, err := g.record(key)
 	if err != nil {
 		return Record{}, err
@@ -97,7 +97,7 @@ func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 // Forget deletes what is known about a key, and reports whether there was anything. The
 // next caller runs, even beside a run in progress, which learns of it when it renews its
 // lease. It is for operators, and for deleting what is known about a person. It costs one
-// round trip. The errors are those of Get. With [script.ErrMaybeExecuted] the record may
+// round trip. The errors are those of Inspect. With [script.ErrMaybeExecuted] the record may
 // have been deleted, or may be deleted yet: Forget does not ask again, because that could
 // delete the claim of the next caller.
 func (g *Guard) Forget(ctx context.Context, key string) (bool, error) {

@@ -137,7 +137,7 @@ func TestAFailureThatNobodyHeardOf(t *testing.T) {
 			}
 			srv.Resume(t)
 			left(t, g)
-			r, err := other.Get(t.Context(), "key")
+			r, err := other.Inspect(t.Context(), "key")
 			want := map[string]idempotency.State{"retry": idempotency.Free, "reject": idempotency.Doubtful, "reconcile": idempotency.Doubtful}
 			if err != nil || r.State != want[policy] || r.Attempt != 1 {
 				t.Errorf("got %+v, %v, want the state %v at attempt 1", r, err, want[policy])

@@ -110,7 +110,7 @@ func TestACallOnItsWayIsUndoneThoughTheNextWasAnswered(t *testing.T) {
 			}
 			slow.Deliver(t)
 			redistest.Await(t, 10*time.Second, "it to be given back", func() bool { // and not lapse, after 30 s
-				r, err := other.Get(t.Context(), key)
+				r, err := other.Inspect(t.Context(), key)
 				return err == nil && r.State == idempotency.Free && r.Attempt == 1
 			})
 		}

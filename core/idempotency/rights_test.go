@@ -42,8 +42,8 @@ func everything(g *idempotency.Guard) map[string]func(ctx context.Context) error
 			_, err := g.Do(ctx, "do", func(context.Context) ([]byte, error) { return nil, nil })
 			return errors.Join(err, forget(ctx, g, "do"))
 		},
-		"Get": func(ctx context.Context) error {
-			_, err := g.Get(ctx, "doubt")
+		"Inspect": func(ctx context.Context) error {
+			_, err := g.Inspect(ctx, "doubt")
 			return err
 		},
 		"Resolve": func(ctx context.Context) error {

@@ -47,7 +47,7 @@ func TestFullServer(t *testing.T) {
 			t.Errorf("Begin: got a claim %t, %v, want none, and %v", run.Claim != nil, err, script.ErrNotExecuted)
 		}
 	}
-	if r, err := g.Get(t.Context(), "fresh"); err != nil || r != (idempotency.Record{}) {
+	if r, err := g.Inspect(t.Context(), "fresh"); err != nil || r != (idempotency.Record{}) {
 		t.Errorf("got %+v, %v, want no record", r, err)
 	}
 	replayed(t, g, "done", "", "result")
@@ -167,7 +167,7 @@ func TestAnImmortalRecordIsMended(t *testing.T) {
 			if err := admin.Persist(ctx, name).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := g.Get(ctx, key); err != nil || r.Expires >= 0 {
+			if r, err := g.Inspect(ctx, key); err != nil || r.Expires >= 0 {
 				t.Errorf("%s: got %+v, %v, want a record without an end", key, r, err)
 			}
 			if err := c.call(); !errors.Is(err, c.want) {

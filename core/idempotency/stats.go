@@ -44,6 +44,12 @@ func (g *Guard) notify(ctx context.Context, outcome store.Outcome) {
 	g.store.Notify(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome})
 }
 
+// loss counts a claim that ended before it was concluded, and tells of it.
+func (g *Guard) loss(ctx context.Context) {
+	g.count.lost.Add(1)
+	g.notify(ctx, store.Lost)
+}
+
 // Stats are what a Guard did in this process.
 type Stats struct {
 	Begun      uint64 // claims

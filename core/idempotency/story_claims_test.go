@@ -157,7 +157,8 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 		return
 	}
 	c.over = true
-	if c.err == nil {
+	held := c.err == nil
+	if held {
 		n.Running--
 		c.err = idempotency.ErrConcluded
 	}
@@ -173,7 +174,9 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 	case reply == int64(-2) && became == "free":
 		n.Abandoned++
 	case reply == int64(-2):
-		n.Abandoned++
+		if n.Abandoned++; held {
+			n.Lost++
+		}
 		want = idempotency.ErrLost
 	case reply == int64(-1):
 		n.Overtaken++

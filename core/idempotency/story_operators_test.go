@@ -37,17 +37,17 @@ func (h *story) forget(t *testing.T) {
 	}
 }
 
-func (h *story) get(t *testing.T) {
+func (h *story) inspect(t *testing.T) {
 	t.Helper()
 	h.reply = nil
-	got, err := h.guards[0].Get(t.Context(), h.subject())
+	got, err := h.guards[0].Inspect(t.Context(), h.subject())
 	if err != nil {
-		h.wrong("Get: got %v, want no error", err)
+		h.wrong("Inspect: got %v, want no error", err)
 	}
 	m := &h.model
 	if m.state == "" {
 		if got != (idempotency.Record{}) {
-			h.wrong("Get: got %+v, want no record", got)
+			h.wrong("Inspect: got %+v, want no record", got)
 		}
 		return
 	}
@@ -62,6 +62,6 @@ func (h *story) get(t *testing.T) {
 		Expires: time.Duration(parts[3].(int64)) * time.Millisecond,
 	}
 	if got != want {
-		h.wrong("Get: got %+v, want %+v", got, want)
+		h.wrong("Inspect: got %+v, want %+v", got, want)
 	}
 }

@@ -111,7 +111,7 @@ func (h *story) step(t *testing.T) {
 	case n == 15 && h.rng.IntN(2) == 0:
 		h.forget(t)
 	case n == 16:
-		h.get(t)
+		h.inspect(t)
 	case n < 33:
 		h.stray(t)
 	default:

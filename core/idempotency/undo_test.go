@@ -120,7 +120,7 @@ func TestATakeOverThatNobodyHeardOfIsInDoubtAgain(t *testing.T) {
 		for range 2 {
 			slow.Deliver(t)
 			redistest.Await(t, soon, "it to be in doubt", func() bool {
-				r, err := other.Get(t.Context(), "key")
+				r, err := other.Inspect(t.Context(), "key")
 				return err == nil && r.State == idempotency.Doubtful && r.Attempt == 1
 			})
 		}
@@ -147,7 +147,7 @@ func TestBeginThatOvertakesItsUndoIsUndone(t *testing.T) {
 		for range 3 {
 			slow.Deliver(t)
 			redistest.Await(t, soon, "it to be given back", func() bool {
-				r, err := other.Get(t.Context(), "key")
+				r, err := other.Inspect(t.Context(), "key")
 				return err == nil && r.State == idempotency.Free && r.Attempt == 0
 			})
 		}
@@ -196,7 +196,7 @@ func TestBeginThatComesAfterTheEndIsUndone(t *testing.T) {
 			}
 			slow.Deliver(t)
 			redistest.Await(t, soon, "it to be given back", func() bool {
-				r, err := other.Get(t.Context(), key)
+				r, err := other.Inspect(t.Context(), key)
 				return err == nil && r.State == idempotency.Free
 			})
 			if c := begin(t, other, key, ""); c.Complete(t.Context(), nil) != nil {
@@ -259,7 +259,7 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 				if got := g.Stats(); got != (idempotency.Stats{Failed: 1}) {
 					t.Errorf("got stats %+v, want 1 failed and nothing else", got)
 				}
-				if r, err := g.Get(t.Context(), "key"); err != nil || r.State != idempotency.Free || r.Attempt != 0 {
+				if r, err := g.Inspect(t.Context(), "key"); err != nil || r.State != idempotency.Free || r.Attempt != 0 {
 					t.Errorf("got %+v, %v, want it free with 0 attempts", r, err)
 				}
 			})

@@ -112,11 +112,15 @@ func (r *Reservation) confirm(ctx context.Context) (ask.Doubt, error) {
 		r.notify(ctx, store.Completed)
 	case errors.Is(err, ErrSoldOut), errors.Is(err, ErrYours):
 		r.becomes(lapsed)
-		r.ended(ErrLapsed)
+		over := r.ended(ErrLapsed)
 		r.takeBack()
 		r.of.count.refused.Add(1)
-		r.notify(ctx, store.Lost)
+		if !over { // otherwise the loss was told, or Cancel tells its own end
+			r.notify(ctx, store.Lost)
+		}
 		err = ErrLapsed
+	case errors.Is(err, ErrUnknown), errors.Is(err, ErrQuantity), errors.Is(err, ErrDisagrees):
+		r.notify(ctx, store.Refused)
 	}
 	return in, err
 }
@@ -131,7 +135,7 @@ func (r *Reservation) cancel(ctx context.Context) (in ask.Doubt, err error) {
 	if err == nil {
 		r.becomes(cancelled)
 		r.takeBack()
-		r.of.count.cancelled.Add(1)
+		r.of.count.cancellations.Add(1)
 		r.notify(ctx, store.Abandoned)
 		err = fault(cancelScript, n)
 	}

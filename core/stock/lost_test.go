@@ -70,7 +70,7 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 		lost("Cancel", func() error { return bob.Cancel(ctx) })
 		counts(t, s, "item", 4, 0, 1)
 		lost("Left", func() error { _, err := s.Left(ctx, "item"); return err })
-		if n := s.Stats(); n.Failed+n.Unconfirmed != 0 || n.Cancelled != 1 || n.Confirmed != 1 {
+		if n := s.Stats(); n.Failed+n.Unconfirmed != 0 || n.Cancellations != 1 || n.Confirmed != 1 {
 			t.Errorf("%s: got stats %+v, want none failed or unconfirmed, 1 cancelled and 1 confirmed", how, n)
 		}
 	}

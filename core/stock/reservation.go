@@ -223,11 +223,16 @@ func (h *holding) Renew(ctx context.Context, ttl time.Duration) (left time.Durat
 	return ttl, since, lost, err
 }
 
-// ended ends the lease, for no loss.
-func (r *Reservation) ended(reason error) {
-	if r.leased && r.lease.End(reason) == nil {
-		r.of.count.holding.Add(-1)
+// ended ends the lease, for no loss, and says whether the lease was over before.
+func (r *Reservation) ended(reason error) (over bool) {
+	if !r.leased {
+		return false
 	}
+	if r.lease.End(reason) != nil {
+		return true
+	}
+	r.of.count.holding.Add(-1)
+	return false
 }
 
 type contextKey struct{}

@@ -12,7 +12,7 @@ import (
 
 type counters struct {
 	reserved, atOnce, again, soldOut, yours, unknown, disagreed, canceled, failed atomic.Uint64
-	confirmed, cancelled, lapsed, refused, unconfirmed                            atomic.Uint64
+	confirmed, cancellations, lapsed, refused, unconfirmed                        atomic.Uint64
 	holding                                                                       atomic.Int64
 }
 
@@ -65,11 +65,11 @@ type Stats struct {
 	Canceled  uint64 // times that the caller's context ended first
 	Failed    uint64 // times that Redis did not answer, or too late, or the id had another quantity or eight calls
 
-	Confirmed   uint64 // reservations that Confirm has sold
-	Cancelled   uint64 // reservations that were cancelled
-	Lapsed      uint64 // reservations that ended by themselves, as far as this process knows
-	Refused     uint64 // reservations that were to be confirmed when the units were another's
-	Unconfirmed uint64 // times that Redis did not say that it was confirmed or cancelled
+	Confirmed     uint64 // reservations that Confirm has sold
+	Cancellations uint64 // reservations that were cancelled
+	Lapsed        uint64 // reservations that ended by themselves, as far as this process knows
+	Refused       uint64 // reservations that were to be confirmed when the units were another's
+	Unconfirmed   uint64 // times that Redis did not say that it was confirmed or cancelled
 
 	Holding    int    // reservations on a lease now
 	Concluding int    // confirmations and cancellations that are being repeated now
@@ -88,7 +88,7 @@ func (s *Stock) Stats() Stats {
 		Reserved: n.reserved.Load(), AtOnce: n.atOnce.Load(), Again: n.again.Load(), SoldOut: n.soldOut.Load(),
 		Yours: n.yours.Load(), Unknown: n.unknown.Load(), Disagreed: n.disagreed.Load(),
 		Canceled: n.canceled.Load(), Failed: n.failed.Load(),
-		Confirmed: n.confirmed.Load(), Cancelled: n.cancelled.Load(), Lapsed: n.lapsed.Load(),
+		Confirmed: n.confirmed.Load(), Cancellations: n.cancellations.Load(), Lapsed: n.lapsed.Load(),
 		Refused: n.refused.Load(), Unconfirmed: n.unconfirmed.Load(),
 		Holding:    int(n.holding.Load()),
 		Concluding: late.Pending, Concluded: late.Undone, Dropped: late.Overflowed,

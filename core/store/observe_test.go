@@ -12,6 +12,7 @@ import (
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/core/store"
 )
 
@@ -55,7 +56,7 @@ func (r *recorded) are(t *testing.T, when string, want map[store.Primitive][]sto
 }
 
 // TestObserversHearOfEveryPrimitive: of each call on the store one event, and of each
-// lock, claim and reservation that is lost, whoever made the primitive, and when.
+// lock and claim that is lost, whoever made the primitive, and when.
 func TestObserversHearOfEveryPrimitive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,6 +101,31 @@ func TestObserversHearOfEveryPrimitive(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.are(t, "an observer that was removed", map[store.Primitive][]store.Outcome{})
+		s.finish(t)
+	})
+}
+
+// TestObserversHearOfALostReservation when its lease ends, and not again when its units
+// are another's and it is confirmed.
+func TestObserversHearOfALostReservation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newShop(t), new(recorded)
+		ctx := t.Context()
+		if err := errors.Join(s.units[1].Confirm(ctx), s.units[2].Cancel(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		s.store.Observe(r.observe)
+		time.Sleep(2 * time.Hour)
+		r.are(t, "a lease that ended", map[store.Primitive][]store.Outcome{store.Stock: {store.Lost}})
+		all := &stock.ReserveOptions{Quantity: 9, Confirm: true}
+		if _, err := s.stock.Reserve(ctx, "item", "other", "id", all); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.units[0].Confirm(ctx); !errors.Is(err, stock.ErrLapsed) {
+			t.Errorf("Confirm when the item is sold out: got %v, want %v", err, stock.ErrLapsed)
+		}
+		r.are(t, "Confirm when the item is sold out", map[store.Primitive][]store.Outcome{store.Stock: {store.Granted}})
 		s.finish(t)
 	})
 }

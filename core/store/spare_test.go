@@ -99,9 +99,9 @@ func (s *shop) asks() map[string]func(context.Context) error {
 			_, err := s.stock.Reserve(ctx, "item", "other", "id", nil)
 			return err
 		},
-		"Inspect of a lock": func(ctx context.Context) error { _, err := s.lock.Inspect(ctx, "other"); return err },
-		"Get of a record":   func(ctx context.Context) error { _, err := s.guard.Get(ctx, "other"); return err },
-		"Left":              func(ctx context.Context) error { _, err := s.stock.Left(ctx, "item"); return err },
+		"Inspect of a lock":   func(ctx context.Context) error { _, err := s.lock.Inspect(ctx, "other"); return err },
+		"Inspect of a record": func(ctx context.Context) error { _, err := s.guard.Inspect(ctx, "other"); return err },
+		"Left":                func(ctx context.Context) error { _, err := s.stock.Left(ctx, "item"); return err },
 	}
 }
 

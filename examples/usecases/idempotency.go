@@ -71,7 +71,7 @@ func created(body []byte) []byte {
 // database has none.
 func Settle(ctx context.Context, guard *idempotency.Guard, find func(ctx context.Context, key string) (order []byte, err error)) error {
 	key := gate.IdempotencyScope("value:main.tenantKey({})=17", "POST", "/orders", "8e03978e-40d5-43e8-bc93-6894a57f9324")
-	record, err := guard.Get(ctx, key)
+	record, err := guard.Inspect(ctx, key)
 	if err != nil || record.State != idempotency.Doubtful {
 		return err
 	}

@@ -241,7 +241,7 @@ func reserveGone(t *testing.T, d Driver) {
 			end()
 			await(t, "the end of the reservation", func() bool {
 				n := s.Stats()
-				return succeeds && n.Confirmed == 1 || !succeeds && n.Cancelled == 1
+				return succeeds && n.Confirmed == 1 || !succeeds && n.Cancellations == 1
 			})
 			if succeeds {
 				stands(t, s, 0, 0, 1)

@@ -1,0 +1,131 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// traced is what a caller's context has for its observers.
+type traced struct{}
+
+// TestALossBesideDetach has the lease end between Begin and Detach: the loss is told
+// with the values of Begin's context, and does not race with Detach.
+func TestALossBesideDetach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &redistest.CutClient{Client: inBubble(t)}
+		told := make(chan any, 1)
+		observe := func(ctx context.Context, e store.Event) {
+			if e.Outcome == store.Lost && e.Primitive == store.Guard {
+				told <- ctx.Value(traced{})
+			}
+		}
+		st := storetest.Open(t, rdb, store.Options{Observers: []store.Observer{observe}})
+		g, err := idempotency.New(st, "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := g.Begin(context.WithValue(t.Context(), traced{}, "of Begin"), "key", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rdb.Cut("refused")
+		time.Sleep(idempotency.DefaultLease)
+		run.Claim.Detach()
+		if got := <-told; got != "of Begin" {
+			t.Errorf("the context of the loss: got the value %v, want that of Begin's context", got)
+		}
+	})
+}
+
+// told is what the observers of a guard were told.
+type told struct {
+	mu  sync.Mutex
+	all []store.Outcome
+}
+
+func (o *told) observe(_ context.Context, e store.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e.Primitive == store.Guard {
+		o.all = append(o.all, e.Outcome)
+	}
+}
+
+// is has the outcomes since the last call be these, in this order.
+func (o *told) is(t *testing.T, when string, want ...store.Outcome) {
+	t.Helper()
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.Equal(o.all, want) {
+		t.Errorf("%s: got the outcomes %q, want %q", when, o.all, want)
+	}
+	o.all = nil
+}
+
+// TestALossIsToldOnce deletes the record of a run that should be in doubt: a renewal or
+// the conclusion tells of it, whichever finds out first, also in the background.
+func TestALossIsToldOnce(t *testing.T) {
+	t.Parallel()
+	granted, lost := []store.Outcome{store.Granted}, []store.Outcome{store.Lost}
+	for policy, opts := range three(0, 0) {
+		if opts.InDoubt == idempotency.Retry {
+			continue // the next caller runs, as it should
+		}
+		for name, c := range map[string]struct {
+			passes       time.Duration // before the conclusion
+			cut          bool
+			before, then []store.Outcome
+		}{
+			"a renewal":                  {idempotency.DefaultLease, false, slices.Concat(granted, lost), nil},
+			"the conclusion":             {0, false, granted, lost},
+			"a conclusion in background": {0, true, granted, lost},
+		} {
+			t.Run(policy+", "+name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					var o told
+					rdb := &redistest.CutClient{Client: inBubble(t)}
+					st := storetest.Open(t, rdb, store.Options{Prefix: "p", Observers: []store.Observer{o.observe}})
+					g, err := idempotency.New(st, "test", opts)
+					if err != nil {
+						t.Fatal(err)
+					}
+					claim := begin(t, g, "key", "")
+					if err := rdb.Del(t.Context(), nameOf("p", "key")).Err(); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(c.passes)
+					o.is(t, "before the conclusion", c.before...)
+					if c.cut {
+						rdb.Cut("refused")
+					}
+					for range 2 {
+						err := claim.Conclude(t.Context(), idempotency.Unknown())
+						if errors.Is(err, idempotency.ErrLost) == c.cut || err == nil {
+							t.Errorf("Conclude: got %v, want %v, or of a Redis that is cut another error",
+								err, idempotency.ErrLost)
+						}
+					}
+					rdb.Mend()
+					time.Sleep(time.Minute)
+					o.is(t, "the conclusion, and later", c.then...)
+					if s := g.Stats(); s.Lost != 1 || s.Abandoned != 1 || s.Running != 0 {
+						t.Errorf("got stats %+v, want 1 lost, 1 abandoned and none running", s)
+					}
+				})
+			})
+		}
+	}
+}
