@@ -38,7 +38,7 @@ type Event struct {
 
 // Observer receives an event for each decision of a limiter and each slot that was asked
 // for; for each attempt to get a lock, a claim or a reservation, once it has ended, and
-// each conclusion of a claim or a reservation; for each lock, claim or reservation that is
+// each conclusion of a claim or a reservation that Redis has answered; for each lock, claim or reservation that is
 // lost; and for each server that is lost or back. It does not receive what operators ask,
 // such as Peek and Inspect, nor renewals, releases and refunds.
 //
@@ -81,9 +81,9 @@ const (
 
 	Completed Outcome = "completed" // the work is done, or the units are sold
 	Abandoned Outcome = "abandoned" // a claim ended without the work, or a reservation was cancelled
-	Refused   Outcome = "refused"   // the item or the id is unusable
+	Refused   Outcome = "refused"   // the item or the id is unusable, or a confirmation finds it so
 
-	Lost      Outcome = "lost"      // the lock or claim ended before its holder was done, or the server does not answer
+	Lost      Outcome = "lost"      // the lock, claim or reservation ended before its holder was done, or the server does not answer
 	Overtaken Outcome = "overtaken" // another caller had taken over when the work was done: it may have run twice
 	Back      Outcome = "back"      // the server answers again
 )
