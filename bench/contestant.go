@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/store"
 )
 
 // kind says where a contestant comes from.
@@ -40,6 +42,8 @@ type contestant struct {
 	variantOf string
 	// minGoroutines is the least number of goroutines with which a contestant takes part.
 	minGoroutines int
+	// only is the one answer that a contestant is asked for; empty if it is asked for all.
+	only way
 	// refills marks a bucket that is too fast to be found empty by a second request.
 	// It is not asked to deny.
 	refills bool
@@ -75,6 +79,7 @@ const (
 	plain     clientKind = "" // one at a time, and a deadline holds
 	untimed   clientKind = "without ContextTimeoutEnabled"
 	pipelined clientKind = "AutoPipeline"
+	queued    clientKind = "queue" // go-redis' defaults, with neap's queue
 )
 
 // scope closes what was opened in it, the last first.
@@ -95,19 +100,24 @@ func (s *scope) close(err *error) {
 // client. What the contestant opens besides ends with the scope.
 type env struct {
 	*scope
-	addr string
-	db   int
-	rdb  redis.UniversalClient
+	addr  string
+	db    int
+	rdb   redis.UniversalClient
+	queue store.QueueMode // of neap
 }
 
 // env opens no connection before the first command.
 func (s *server) env(opened *scope, kind clientKind, db int) (*env, error) {
 	rdb := redis.NewClient(&redis.Options{
-		Addr: s.addr, DB: db, PoolSize: conns(), ContextTimeoutEnabled: kind != untimed,
+		Addr: s.addr, DB: db, PoolSize: conns(), ContextTimeoutEnabled: kind != untimed && kind != queued,
 	})
 	opened.onClose(rdb.Close)
-	if kind != pipelined {
-		return &env{opened, s.addr, db, rdb}, nil
+	switch kind {
+	case plain, untimed:
+		return &env{opened, s.addr, db, rdb, store.Direct}, nil
+	case queued:
+		return &env{opened, s.addr, db, rdb, store.Queued}, nil
+	case pipelined:
 	}
 	// As docs/operations.md advises for the calls of many goroutines. With one batch
 	// under way at a time, go-redis' default, the client and Redis wait in turn.
@@ -118,7 +128,7 @@ func (s *server) env(opened *scope, kind clientKind, db int) (*env, error) {
 		return nil, err
 	}
 	opened.onClose(pipe.Close)
-	return &env{opened, s.addr, db, pipe}, nil
+	return &env{opened, s.addr, db, pipe, store.Direct}, nil
 }
 
 // conns is how many connections each contestant may have: go-redis' default.

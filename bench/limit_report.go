@@ -42,6 +42,7 @@ func (r *results) limitTargets() []target {
 		pipedName + ", " + r.busiest().text(), r.floors(rate, pipedName, r.busiest()),
 		"%.2f", " floors", atLeast, targetPiped,
 	}}
+	all = append(all, r.queueTargets()...)
 	for _, c := range r.contestants {
 		if f := r.facts[c.name]; c.kind == ours && f.keys > 0 && c.group != history && c.group != both {
 			all = append(all, target{c.name, exactly(f.bytes), "%.0f", " bytes a key", atMost, targetBytes})
@@ -50,9 +51,49 @@ func (r *results) limitTargets() []target {
 	return all
 }
 
+// queueTargets are those of what is sent together, remembered and prepaid. Ratios of decisions a second are to the floor.
+func (r *results) queueTargets() []target {
+	one, all := slices.Min(r.plan.keys), slices.Max(r.plan.keys)
+	targets := []target{{
+		queueName + " to " + untimedName + ", one hot key, 1 goroutine, admitted", r.ratio(rate, queueName, untimedName, cell{admitted, one, 1, false}),
+		"%.2f", "", atLeast, 0.91,
+	}}
+	for _, t := range []struct {
+		name  string
+		at    cell
+		bound float64
+	}{
+		{queueName, cell{admitted, one, 16, false}, 3},
+		{queueName, cell{admitted, one, 256, false}, 12},
+		{queueName, cell{admitted, all, 256, false}, 3.5},
+		{queueName, cell{admitted, one, 256, true}, 12},
+		{queueName, cell{admitted, all, 256, true}, 9},
+		{rememberedName, cell{denied, one, 1, false}, 100},
+		{rememberedName, cell{denied, one, 16, false}, 100},
+		{rememberedName, cell{denied, one, 256, false}, 100},
+		{prepaidName, cell{admitted, one, 1, false}, 100},
+		{prepaidName, cell{admitted, one, 16, false}, 100},
+	} {
+		targets = append(targets, target{t.name + ", " + t.at.text(), r.floors(rate, t.name, t.at), "%.1f", " floors", atLeast, t.bound})
+	}
+	for _, t := range []struct {
+		name  string
+		at    cell
+		bound float64
+	}{
+		{queueName, cell{admitted, one, 256, false}, 2},
+		{queueName, cell{admitted, all, 256, false}, 2},
+		{rememberedName, cell{denied, one, 1, false}, 0},
+		{prepaidName, cell{admitted, one, 1, false}, 0},
+	} {
+		targets = append(targets, target{t.name + ", " + t.at.text(), r.of(allocations, t.name, t.at), "%.1f", " allocations", atMost, t.bound})
+	}
+	return targets
+}
+
 // busiest is the cell of the most keys and goroutines, where all is admitted.
 func (r *results) busiest() cell {
-	return cell{admitted, slices.Max(r.plan.keys), slices.Max(r.plan.goroutines)}
+	return cell{admitted, slices.Max(r.plan.keys), slices.Max(r.plan.goroutines), false}
 }
 
 // floorRange is by which factor the floor moved between the rounds of a cell, at most.
@@ -77,7 +118,7 @@ func (r *results) floors(m metric, name string, at cell) spread {
 func (r *results) settings() []cell {
 	var all []cell
 	for _, at := range r.cells {
-		if at.goroutines = 0; !slices.Contains(all, at) {
+		if at.goroutines = 0; !at.away && !slices.Contains(all, at) {
 			all = append(all, at)
 		}
 	}
@@ -86,7 +127,7 @@ func (r *results) settings() []cell {
 
 // allocations are beyond the floor's, of one goroutine on the hot key.
 func (r *results) allocations(name string, answer way) spread {
-	alone := cell{answer, 1, 1}
+	alone := cell{answer, 1, 1, false}
 	return r.beside(allocations, name, floorName, alone, func(own, floor float64) float64 { return own - floor })
 }
 
@@ -98,6 +139,9 @@ func (r *results) throughputs(answer way) section {
 		if at.way == answer {
 			absolute = append(absolute, fmt.Sprintf("*%.0f*", r.of(rate, floorName, at).median))
 			head := fmt.Sprintf("%s, %d", keysText(at.keys), at.goroutines)
+			if at.away {
+				head += fmt.Sprintf(", %v away", distance)
+			}
 			columns = append(columns, column{head, "%.2f", func(name string) any { return r.floors(rate, name, at) }})
 		}
 	}

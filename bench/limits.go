@@ -30,24 +30,38 @@ func (s *server) limits(ctx context.Context, r *results) error {
 	for _, keys := range r.plan.keys {
 		for _, answer := range []way{admitted, denied} {
 			if err == nil {
-				err = s.limitsOf(ctx, r, keys, answer)
+				err = s.limitsOf(ctx, r, keys, answer, r.plan.cells(keys, answer))
 			}
+		}
+		if err == nil {
+			err = s.limitsAway(ctx, r, keys)
 		}
 	}
 	return err
 }
 
+// limitsAway measures the cells of the most callers of a server at a distance.
+func (s *server) limitsAway(ctx context.Context, r *results, keys int) (err error) {
+	var opened scope
+	defer opened.close(&err)
+	far, err := s.away(ctx, &opened)
+	if err != nil {
+		return err
+	}
+	return far.limitsOf(ctx, r, keys, admitted, []cell{{admitted, keys, slices.Max(r.plan.goroutines), true}})
+}
+
 // limitsOf measures the cells of one number of keys and one answer. Every limiter
 // starts afresh, and has used each key once before it is asked.
-func (s *server) limitsOf(ctx context.Context, r *results, keys int, answer way) error {
+func (s *server) limitsOf(ctx context.Context, r *results, keys int, answer way, cells []cell) error {
 	if err := s.admin.FlushAll(ctx).Err(); err != nil {
 		return err
 	}
 	group := slices.DeleteFunc(slices.Clone(r.contestants), func(c contestant) bool {
-		return answer == denied && c.refills
+		return answer == denied && c.refills || c.only != "" && c.only != answer
 	})
 	subjects := subjects(keys)
-	return s.measure(ctx, r, group, r.plan.cells(keys, answer), func(c contestant, e *env) (slicer, error) {
+	return s.measure(ctx, r, group, cells, func(c contestant, e *env) (slicer, error) {
 		take, err := c.limiter(ctx, e, workloadOf(keys, answer))
 		if err == nil {
 			err = useEach(ctx, take, subjects)

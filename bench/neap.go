@@ -7,12 +7,21 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
 )
 
 const (
 	floorName  = "EVALSHA return 1"
 	bucketName = "neap bucket"
+	windowName = "neap fixed window"
 	pipedName  = "neap bucket, AutoPipeline"
+
+	untimedName = "neap bucket, default client"
+
+	queueName       = "neap bucket, queue"
+	windowQueueName = "neap fixed window, queue"
+	rememberedName  = "neap fixed window, remembered"
+	prepaidName     = "neap fixed window, prepaid"
 )
 
 // floors are the least that a decision by a script can cost: the same clients call a
@@ -44,7 +53,7 @@ func neaps() []contestant {
 			what: "token bucket on the key's time to live"},
 		{name: "neap fast bucket", kind: ours, group: bucket, limiter: neapOf(fastBucket), refills: true,
 			what: "token bucket of more than a permit a millisecond, on TIME"},
-		{name: "neap fixed window", kind: ours, group: window, limiter: neapOf(window),
+		{name: windowName, kind: ours, group: window, limiter: neapOf(window),
 			what: "counter whose time to live is the window"},
 		{name: "neap sliding window", kind: ours, group: sliding, limiter: neapOf(sliding),
 			what: "two counters in one number"},
@@ -52,12 +61,24 @@ func neaps() []contestant {
 			what: "list of microseconds"},
 		{name: "neap set of two", kind: ours, group: both, limiter: neapOf(bucket, window),
 			what: "bucket and fixed window in one script, all or nothing"},
-		{name: "neap bucket, default client", kind: ours, group: bucket, limiter: neapOf(bucket),
+		{name: untimedName, kind: ours, group: bucket, limiter: neapOf(bucket),
 			what:   "the bucket on a client without ContextTimeoutEnabled: a goroutine a call",
 			client: untimed, variantOf: bucketName},
 		{name: pipedName, kind: ours, group: bucket, limiter: neapOf(bucket),
 			what:   "the bucket through the same AsyncAutoPipeline",
 			client: pipelined, variantOf: bucketName, minGoroutines: manyCallers},
+		{name: queueName, kind: ours, group: bucket, limiter: neapOf(bucket),
+			what:   "the bucket on a default client, by neap's queue",
+			client: queued, variantOf: bucketName},
+		{name: windowQueueName, kind: ours, group: window, limiter: neapOf(window),
+			what:   "the window by the queue",
+			client: queued, variantOf: windowName},
+		{name: rememberedName, kind: ours, group: window, limiter: neapWith(limit.Options{RememberDenials: 100 * time.Millisecond}, window),
+			what:   "the same with RememberDenials of 100 ms",
+			client: queued, variantOf: windowName, only: denied},
+		{name: prepaidName, kind: ours, group: window, limiter: neapWith(limit.Options{Prepaid: limit.Prepaid{Most: 4096}}, window),
+			what:   "the same with Prepaid of up to 4,096 permits",
+			client: queued, variantOf: windowName, only: admitted},
 	}
 }
 
@@ -76,12 +97,21 @@ const budget = time.Second
 
 // neapOf fails closed, so that no decision is counted that Redis did not make.
 func neapOf(algorithms ...string) func(context.Context, *env, workload) (take, error) {
+	return neapWith(limit.Options{}, algorithms...)
+}
+
+func neapWith(opts limit.Options, algorithms ...string) func(context.Context, *env, workload) (take, error) {
+	opts.Budget, opts.Fail = budget, limit.FailClosed
 	return func(_ context.Context, e *env, w workload) (take, error) {
 		made := make([]limit.Policy, len(algorithms))
 		for i, a := range algorithms {
 			made[i] = policies[a](w.quota(a))
 		}
-		l, err := limit.New(e.rdb, "bench", made, &limit.Options{Budget: budget, Fail: limit.FailClosed})
+		st, err := store.Open(e.rdb, &store.Options{Queue: e.queue})
+		if err != nil {
+			return nil, err
+		}
+		l, err := limit.New(st, "bench", made, &opts)
 		return func(ctx context.Context, key string) (bool, error) {
 			d, err := l.Take(ctx, key)
 			return d.Allowed, err

@@ -86,9 +86,9 @@ func TestTheReportSaysWhoWins(t *testing.T) {
 		t.Errorf("of equals one is ahead:\n%s", page)
 	}
 	// The first is even although its median is higher: its rounds vary.
-	r.set(cell{admitted, 1, 1}, "ulule/limiter", 0.1, 0.7, 0.9, 3)
-	r.set(cell{admitted, 1000, 256}, "ulule/limiter", 0.9, 0.95, 0.95, 0.9)
-	r.set(cell{admitted, 1000, 256}, "httprate", 0.1, 0.1)
+	r.set(cell{admitted, 1, 1, false}, "ulule/limiter", 0.1, 0.7, 0.9, 3)
+	r.set(cell{admitted, 1000, 256, false}, "ulule/limiter", 0.9, 0.95, 0.95, 0.9)
+	r.set(cell{admitted, 1000, 256, false}, "httprate", 0.1, 0.1)
 	r.facts["throttled"] = facts{bytes: 72, keys: 1}
 	page = text(t, limitsReport, r)
 	has(t, page, map[string]string{
@@ -109,8 +109,8 @@ func TestTheReportSaysWhatIsNotHeld(t *testing.T) {
 	t.Parallel()
 	r := flat()
 	r.facts[bucketName] = facts{bytes: 129, keys: 1}
-	r.measured[cell{admitted, 1, 256}]["throttled"] = []figures{{failedShare: 0.5}}
-	r.measured[cell{denied, 1, 1}][floorName][2][rate] = 4000
+	r.measured[cell{admitted, 1, 256, false}]["throttled"] = []figures{{failedShare: 0.5}}
+	r.measured[cell{denied, 1, 1, false}][floorName][2][rate] = 4000
 	has(t, text(t, limitsReport, r), map[string]string{
 		"- " + bucketName + ":":   "129 bytes a key, to be at most 128: **not held**",
 		"- neap fixed window:":    ": held",

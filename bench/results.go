@@ -70,7 +70,7 @@ func (r *results) ratio(m metric, name, base string, at cell) spread {
 func (r *results) beside(m metric, name, base string, at cell, compare func(own, other float64) float64) spread {
 	var values []float64
 	for _, c := range r.cells {
-		if c.way != at.way || c.keys != at.keys || at.goroutines > 0 && c.goroutines != at.goroutines {
+		if c.way != at.way || c.keys != at.keys || c.away != at.away || at.goroutines > 0 && c.goroutines != at.goroutines {
 			continue
 		}
 		for i, f := range r.measured[c][name] {

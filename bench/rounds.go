@@ -16,7 +16,8 @@ type way string
 type cell struct {
 	way        way
 	keys       int
-	goroutines int // 0 stands for all numbers of them
+	goroutines int  // 0 stands for all numbers of them
+	away       bool // the server is at a distance
 }
 
 // text leaves out what is zero.
@@ -27,6 +28,9 @@ func (c cell) text() string {
 		text = "1 goroutine, " + text
 	case c.goroutines > 1:
 		text = fmt.Sprintf("%d goroutines, %s", c.goroutines, text)
+	}
+	if c.away {
+		text = fmt.Sprintf("%v away, %s", distance, text)
 	}
 	if c.keys > 0 {
 		text = keysText(c.keys) + ", " + text
@@ -39,7 +43,7 @@ func (p plan) cells(keys int, ways ...way) []cell {
 	var all []cell
 	for _, n := range p.goroutines {
 		for _, w := range ways {
-			all = append(all, cell{w, keys, n})
+			all = append(all, cell{w, keys, n, false})
 		}
 	}
 	return all
