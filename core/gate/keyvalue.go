@@ -14,8 +14,9 @@ import (
 // empty one is refused with a 401, any other type answered with a 500 and told
 // to the hook ([ErrWiring]).
 //
-// The kind that marks the result is made from key, and must be the same in
-// every process: a key that prints as an address will not do. ByValue panics on
+// The kind that marks the result is made from key, with its Go package and type, and must be
+// the same in every process and version: if you rename the type, all state of a limit, a
+// guard or a stock begins afresh. A key that prints as an address will not do. ByValue panics on
 // such a key, and on nil; wrap a small function in [Tag] instead. A pointer
 // counts by what it points to.
 func ByValue(key any) Key {

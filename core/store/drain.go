@@ -12,14 +12,14 @@ import (
 // drainEvery is how often Drain looks.
 const drainEvery = 10 * time.Millisecond
 
-// Drain waits until the background has done what it can: it takes back what Redis may have
-// granted without an answer, and repeats releases, conclusions and confirmations that
-// Redis did not confirm. What it gives up because too much is left to do, Stats counts as
-// Lapsing or Dropped. Call Drain before a process ends, after its last request. It is
-// optional: without it, grants in doubt end with their lease, and a run whose conclusion is
-// lost is in doubt.
+// Drain waits for the library's tasks in the background. These take back what Redis may have
+// granted without an answer, and repeat releases, conclusions and confirmations that
+// Redis did not confirm. What a task gives up because too much is left to do, the Stats of
+// the locker, guard or stock count as Lapsing or Dropped. Call Drain before a process ends,
+// after its last request. It is optional: without it, grants in doubt end with their lease,
+// and a run whose conclusion is lost is in doubt.
 //
-// The error says how much is left when ctx ends, and matches its error. Drain sends
+// If ctx ends first, the error says how much is left and wraps the error of ctx. Drain sends
 // nothing itself, and does not wait for leases that are held.
 func (s *Store) Drain(ctx context.Context) error {
 	misuse.Context(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -158,7 +159,7 @@ func (n *node) diagnose(since int64) {
 func (n *node) explain(err error) error {
 	cause := n.cause.Load()
 	failure, is := errors.AsType[*script.Error](err)
-	if cause == nil || !is {
+	if cause == nil || !is || strings.HasSuffix(err.Error(), (*cause).Error()) {
 		return err
 	}
 	return &script.Error{Script: failure.Script, Class: failure.Class, Err: fmt.Errorf("%w: %w", failure.Err, *cause)}

@@ -49,11 +49,11 @@ type Options struct {
 	// hour; 0 means limit.DefaultBudget (50 ms) for limits and script.DefaultBudget
 	// (250 ms) for everything else.
 	Budget time.Duration
-	// FirstContact is how long after its first call a store waits for a server that it
-	// has never had an answer from: to connect may take longer than a Budget. Within
-	// that time a call to it takes until then, or to its caller's deadline, and after it
-	// the Budget. So a Redis that is away when a process starts costs it once. It is up
-	// to a minute; 0 means DefaultFirstContact, and less than a Budget changes nothing.
+	// FirstContact is the time that calls have, from the first call of the store on, until a
+	// server has answered once: to connect may take longer than a Budget. Later calls have
+	// their Budget, and a caller's own deadline always counts. So a Redis that is away
+	// when a process starts costs this time once. It is up to a minute; 0 means
+	// DefaultFirstContact, and less than a Budget changes nothing.
 	FirstContact time.Duration
 	// Queue says how calls are sent; 0 means DefaultQueue.
 	Queue QueueMode

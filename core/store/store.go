@@ -46,8 +46,8 @@ func newStore(rdb script.Client, opts Options) *Store {
 var errStore = fmt.Errorf("%w: rdb is a nil or zero Store: make one with store.Open, and check its error first", script.ErrClient)
 
 // Open makes a store of a go-redis client: each call makes another, even of the same
-// client. A Store as rdb stands for its client; its options are not taken over. Nil opts
-// are the zero Options. It sends nothing.
+// client. If rdb is a Store, Open uses the client of that store and none of its options. Nil
+// opts are the zero Options. It sends nothing.
 //
 // The error joins every fault, each with its field and the remedy, and matches
 // [script.ErrClient] if the client cannot be used.

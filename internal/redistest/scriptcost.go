@@ -17,7 +17,7 @@ func ScriptCost(b *testing.B, rdb *redis.Client, calls func(i int) [][]any) floa
 	if err != nil {
 		b.Fatal(err)
 	}
-	const rounds, each = 24, 2000
+	const rounds, each = 250, 200
 	n := 0
 	best := func(before float64, calls func(i int) [][]any) float64 {
 		ResetStats(b, rdb)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -57,7 +58,7 @@ func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
 		}
 		select {
 		case cause := <-found:
-			if cause != nil && !errors.Is(cause, ctx.Err()) {
+			if cause != nil && !errors.Is(cause, ctx.Err()) && !strings.HasSuffix(err.Error(), cause.Error()) {
 				return fmt.Errorf("%w: %w", err, cause)
 			}
 		default:
