@@ -45,8 +45,11 @@ func BenchmarkBusyProcess(b *testing.B) {
 					var computing, calling sync.WaitGroup
 					for range busy.n {
 						computing.Go(func() {
+							n := 0
 							for !stop.Load() {
+								n++
 							}
+							runtime.KeepAlive(n)
 						})
 					}
 					before := l.Stats()

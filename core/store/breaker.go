@@ -72,7 +72,7 @@ func newBreaker(of *node, budget time.Duration) *breaker {
 		},
 		IsSuccessful: answered,
 		IsExcluded: func(err error) bool {
-			_, is := errors.AsType[gaveUp](err)
+			_, is := errors.AsType[gaveUpError](err)
 			return is
 		},
 	})
@@ -89,9 +89,9 @@ func answered(err error) bool {
 	return is
 }
 
-// gaveUp is the error of a call whose caller's context ended before half the budget had
+// gaveUpError is the error of a call whose caller's context ended before half the budget had
 // passed. It says nothing about Redis.
-type gaveUp struct{ error }
+type gaveUpError struct{ error }
 
 // send makes a call within that budget. If the breaker is open, it sends essential
 // calls alone, and does not count them.
@@ -112,7 +112,7 @@ func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.
 		began := time.Now()
 		err := call.Send(ctx, budget)
 		if err != nil && ask.IsCallers(err) && time.Since(began) < budget/2 {
-			return nil, gaveUp{err}
+			return nil, gaveUpError{err}
 		}
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.
 		}
 		_, err = ask()
 	}
-	if early, is := errors.AsType[gaveUp](err); is {
+	if early, is := errors.AsType[gaveUpError](err); is {
 		return early.error
 	}
 	if answered(err) {
