@@ -306,6 +306,9 @@ func (h *hostileHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (h *hostileHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, all []redis.Cmder) error {
+		if h.panics.Load() > 0 && h.panics.Add(-1) >= 0 {
+			panic(errHook)
+		}
 		if h.refuses.Load() {
 			return errHook
 		}
@@ -373,6 +376,22 @@ func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) {
 	h.panics.Store(1)
 	if err := ask(); !errors.Is(err, errHook) {
 		t.Fatalf("a call by itself whose hook panics: got %v, want the panic", err)
+	}
+	h.panics.Store(5)
+	var panicked atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for range 10 {
+				if err := ask(); errors.Is(err, errHook) {
+					panicked.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if panicked.Load() < 5 {
+		t.Errorf("got %d callers that panicked, want 5 at least: one for each panic", panicked.Load())
 	}
 	for began := time.Now(); time.Since(began) < time.Second; { // an answer would be late by then
 		if err := ask(); err != nil {

@@ -170,6 +170,11 @@ func (t *transport) Probe(c queue.Call) queue.Result {
 	done := make(chan error, 1)
 	go func() { // some clients do not end with ctx
 		defer cancel()
+		defer func() {
+			if recover() != nil { // of a hook; the callers that wait must not end with it
+				done <- errDoubt
+			}
+		}()
 		done <- t.client.Process(ctx, cmd)
 	}()
 	select {

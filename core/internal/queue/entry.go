@@ -23,6 +23,7 @@ type Entry struct {
 	deadline int64 // by the queue's clock
 	state    atomic.Uint32
 	done     chan struct{} // gets one value from whoever ends a wait that goes on
+	panicked *panicError   // what sending it ended with
 }
 
 // What becomes of an entry: one of the last three, once.

@@ -56,7 +56,7 @@ func (q *Queue) now() int64 { return int64(time.Since(q.began)) + 1 }
 
 // Do has a call sent. It returns nil if the call has ended, with its answer in it. Otherwise the
 // call was left alone: the error is that of ctx, [context.DeadlineExceeded], which is its deadline's, or
-// [ErrFull]. Whether it may have run, the call knows: it was withdrawn, or too late for that.
+// [ErrFull]. If sending panicked, so does Do. Whether it may have run, the call knows: it was withdrawn, or too late for that.
 // The context must have a deadline.
 func (q *Queue) Do(ctx context.Context, c Call) error {
 	e, _ := q.entries.Get().(*Entry)
@@ -75,14 +75,18 @@ func (q *Queue) Do(ctx context.Context, c Call) error {
 	}
 	err := e.wait(ctx)
 	if err == nil {
+		panicked := e.panicked
 		q.reuse(e)
+		if panicked != nil {
+			panic(panicked)
+		}
 	}
 	return err
 }
 
 // reuse keeps an entry that nothing else has any more.
 func (q *Queue) reuse(e *Entry) {
-	e.Call, e.Context = nil, nil
+	e.Call, e.Context, e.panicked = nil, nil, nil
 	e.state.Store(open)
 	q.entries.Put(e)
 }
@@ -150,7 +154,7 @@ func (q *Queue) sendBatches(alone bool) {
 		runtime.Gosched() // callers that were woken together leave together
 	}
 	for b := q.nextBatch(true); b != nil; b = q.nextBatch(false) {
-		q.complete(b, q.server.Send(b))
+		q.complete(b, q.send(b))
 		runtime.Gosched() // for those that it woke
 	}
 }

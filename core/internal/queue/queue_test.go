@@ -27,14 +27,18 @@ type double struct {
 	stops   bool          // from the beginning on
 	slower  time.Duration // what answers take longer than a round trip
 	result  Result
+	panics  error  // of Send
 	answer  Result // to a probe
 }
 
 func (d *double) Send(b *Batch) Result {
 	d.mu.Lock()
 	d.sizes = append(d.sizes, len(b.Entries))
-	holds, stopped, result, slower := d.holds, d.stopped, d.result, d.slower
+	holds, stopped, result, slower, panics := d.holds, d.stopped, d.result, d.slower, d.panics
 	d.mu.Unlock()
+	if panics != nil {
+		panic(panics)
+	}
 	if holds != nil {
 		<-holds
 	}
@@ -370,6 +374,34 @@ func TestNothingIsSentWhileAnAnswerIsLate(t *testing.T) {
 		}
 		close(stop)
 		a.wg.Wait()
+	})
+}
+
+// TestAPanicIsItsCallers: each caller of the batch panics, and the queue goes on.
+func TestAPanicIsItsCallers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		answers(t, q)
+		boom := errors.New("boom")
+		d.set(func() { d.panics = boom })
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				defer func() {
+					if err, _ := recover().(error); !errors.Is(err, boom) {
+						t.Errorf("got the panic %v, want that of the server", err)
+					}
+				}()
+				err := q.Do(until(t.Context(), budget), new(call))
+				t.Errorf("got %v and no panic, want a panic", err)
+			})
+		}
+		all.Wait()
+		d.set(func() { d.panics = nil })
+		answers(t, q)
+		if n := d.noted(Unanswered) + d.noted(Unsent); n > 0 || d.probed() > 0 {
+			t.Errorf("got %d missing answers noted and %d probes, want none: the server did nothing wrong", n, d.probed())
+		}
 	})
 }
 
