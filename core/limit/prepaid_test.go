@@ -26,6 +26,7 @@ type admission struct {
 // fleet is processes that share a prepaid limiter.
 type fleet struct {
 	policy  Policy
+	further []Policy // of the same set
 	prepaid Prepaid
 	server  *miniredis.Miniredis
 	rdb     *redis.Client
@@ -42,7 +43,7 @@ func (f *fleet) process(t *testing.T) *Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := New(st, "fleet", []Policy{f.policy}, &Options{Budget: time.Minute, Fail: FailClosed, Prepaid: f.prepaid})
+	l, err := New(st, "fleet", append([]Policy{f.policy}, f.further...), &Options{Budget: time.Minute, Fail: FailClosed, Prepaid: f.prepaid})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func (f *fleet) ask(t *testing.T, l *Limiter, r *rand.Rand) bool {
 	now := time.Now()
 	a := admission{at: now}
 	for _, key := range f.server.Keys() {
-		if left := f.server.TTL(key); left > 0 && strings.Contains(key, "fleet") {
+		if left := f.server.TTL(key); left > 0 && strings.HasSuffix(key, "}:"+tailOf(f.policy)) {
 			a.window = now.Add(left).Round(time.Millisecond)
 		}
 	}
@@ -130,6 +131,15 @@ func (f *fleet) ask(t *testing.T, l *Limiter, r *rand.Rand) bool {
 	defer f.mu.Unlock()
 	f.admitted = append(f.admitted, a)
 	return true
+}
+
+// tailOf is the end of a policy's keys.
+func tailOf(p Policy) string {
+	r, err := p.compile()
+	if err != nil {
+		panic(err)
+	}
+	return r.id().tail
 }
 
 // mostInWindow is how many permits were granted while one window ran, and how many while none did.
@@ -184,6 +194,22 @@ func TestPrepaidWindowsAreKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPrepaidSetsAreKept: permits of a set end with the shortest window, and no policy grants more than its limit.
+func TestPrepaidSetsAreKept(t *testing.T) {
+	t.Parallel()
+	rng := redistest.Rand(t)
+	synctest.Test(t, func(t *testing.T) {
+		const limit, longer = 2000, 5000
+		f := newFleet(t, FixedWindow{Limit: limit, Window: 200 * time.Millisecond}, Prepaid{Most: 256, Term: fleetTerm})
+		f.further = []Policy{FixedWindow{Limit: longer, Window: time.Hour}, TokenBucket{Rate: 20_000, Per: time.Second, Burst: 3000}}
+		f.run(t, rng, 4, time.Second)
+		if most, none := f.mostInWindow(); most > limit || none > 0 || len(f.admitted) > longer || len(f.admitted) < longer/10 {
+			t.Errorf("got %d granted in a window, %d in none and %d in all, want %d, 0, and %d at most",
+				most, none, len(f.admitted), limit, longer)
+		}
+	})
 }
 
 // TestPrepaidBucketsAreKept: in no time is more granted than a bucket of the full Burst grants.

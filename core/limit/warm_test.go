@@ -47,6 +47,26 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 	}
 }
 
+// TestWarmLoadsWhatCallsAreMergedBy: a user who may not run a script's text has merged calls all the same.
+func TestWarmLoadsWhatCallsAreMergedBy(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	rdb := srv.Client(t)
+	l, err := New(storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Queued}), "warm",
+		[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*script.Script{windowScript, manyScript, refundScript, resetScript} {
+		if there, err := srv.Admin(t).ScriptExists(t.Context(), s.SHA()).Result(); err != nil || !there[0] {
+			t.Errorf("%s: got %v, %v, want it loaded", s.Name(), there, err)
+		}
+	}
+}
+
 // TestWarmHasItsOwnTime, whatever the budget of a decision is.
 func TestWarmHasItsOwnTime(t *testing.T) {
 	t.Parallel()

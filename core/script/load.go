@@ -2,14 +2,15 @@ package script
 
 import (
 	"context"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Load has Redis, or every node of the cluster, learn the scripts, so that no
-// later call sends their text. It costs a round trip a script and ends with
+// Load has Redis, or every node of the cluster, learn the scripts, and those that their
+// calls are merged by, so that no later call sends their text. It costs a round trip a script and ends with
 // ctx, whatever the client's own timeouts are; it has no budget. The errors
 // are those of [Runner.Run].
 //
@@ -26,10 +27,16 @@ func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 	if !ok {
 		return ctx.Err()
 	}
+	all := slices.Clone(scripts)
 	for _, s := range scripts {
 		if s == nil || s.sha == nil {
 			return &Error{Class: ErrConfiguration, Err: errScript}
 		}
+		if s.merging != nil {
+			all = append(all, s.merging.Script)
+		}
+	}
+	for _, s := range all {
 		done := make(chan error, 1)
 		go func() { done <- client.ScriptLoad(ctx, s.Source()).Err() }()
 		var err error
