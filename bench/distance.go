@@ -45,7 +45,7 @@ func (p *proxy) serve(l net.Listener) {
 		}
 		far, err := net.Dial("tcp", p.to) //nolint:noctx // it ends with the proxy
 		if err != nil {
-			near.Close()
+			_ = near.Close()
 			continue
 		}
 		p.mu.Lock()
@@ -60,7 +60,7 @@ func (p *proxy) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
-		c.Close()
+		_ = c.Close()
 	}
 }
 
@@ -82,7 +82,7 @@ func pass(from, to net.Conn) {
 				_, failed = to.Write(l.data)
 			}
 		}
-		to.Close()
+		_ = to.Close()
 	})
 	buffer := make([]byte, 64<<10)
 	for {
@@ -92,7 +92,7 @@ func pass(from, to net.Conn) {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				to.Close()
+				_ = to.Close()
 			}
 			break
 		}
