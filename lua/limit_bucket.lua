@@ -39,11 +39,7 @@ if after > capacity and cost > 0 then
   return -1 - debt
 end
 if cost > 0 then
-  if drain == 1 and left > 0 then
-    call('PEXPIRE', key, after)
-  else
-    local slack = -after % drain
-    call('SET', key, slack == 0 and '0' or slack, 'PX', (after + slack) / drain)
-  end
+  local slack = -after % drain
+  call('SET', key, slack == 0 and '0' or slack, 'PX', (after + slack) / drain)
 end
 return after

@@ -50,9 +50,7 @@ if broken and denied or cost > 0 and not denied then
   local slack = -after % drain
   local gone = now + (after + slack) / drain
   if drain > 1 then
-    gone = string.format('%d:%d', gone, slack)
-  else
-    gone = string.format('%d', gone)
+    gone = string.format('%.0f:%.0f', gone, slack)
   end
   call('SET', key, gone, 'PX', longest)
 end
