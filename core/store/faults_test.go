@@ -171,11 +171,15 @@ type told struct {
 func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 	t.Helper()
 	prefix := redistest.Prefix(t)
-	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Budget: 100 * time.Millisecond, Queue: store.Queued})
+	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Budget: 300 * time.Millisecond, Queue: store.Queued})
 	all := attempts(t, st, prefix)
 	redistest.Await(t, 20*time.Second, "a first call", func() bool { return all[0].ask(t.Context(), "first") == nil })
-	const callers = 128
-	each := max(redistest.Ops(250_000)/callers, 1)
+	const callers = 64
+	calls := redistest.Ops(250_000)
+	if calls < 100_000 { // of make test, where other packages have the processors too
+		calls /= 4
+	}
+	each := max(calls/callers, 1)
 	var calling sync.WaitGroup
 	var ids atomic.Int64
 	results := make([][]told, callers)
