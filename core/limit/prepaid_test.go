@@ -62,12 +62,12 @@ func (f *fleet) crash(l *Limiter) {
 	f.crashes++
 }
 
-// run has processes ask at random rates, in bursts, and crash.
-func (f *fleet) run(t *testing.T, rng *rand.Rand, processes int, lasts time.Duration) {
+// run has four processes ask at random rates, in bursts, and crash.
+func (f *fleet) run(t *testing.T, rng *rand.Rand, lasts time.Duration) {
 	t.Helper()
 	end := time.Now().Add(lasts)
 	var all sync.WaitGroup
-	for range processes {
+	for range 4 {
 		r := rand.New(rand.NewPCG(rng.Uint64(), 0))
 		l := f.process(t)
 		all.Go(func() {
@@ -188,7 +188,7 @@ func TestPrepaidWindowsAreKept(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const limit = 2000
 			f := newFleet(t, FixedWindow{Limit: limit, Window: 200 * time.Millisecond}, Prepaid{Most: 256, Term: fleetTerm})
-			f.run(t, rng, 4, time.Second)
+			f.run(t, rng, time.Second)
 			if most, none := f.mostInWindow(); most > limit || none > 0 || most < limit/2 {
 				t.Errorf("got %d granted in a window and %d in none, want %d to %d and 0", most, none, limit/2, limit)
 			}
@@ -204,7 +204,7 @@ func TestPrepaidSetsAreKept(t *testing.T) {
 		const limit, longer = 2000, 5000
 		f := newFleet(t, FixedWindow{Limit: limit, Window: 200 * time.Millisecond}, Prepaid{Most: 256, Term: fleetTerm})
 		f.further = []Policy{FixedWindow{Limit: longer, Window: time.Hour}, TokenBucket{Rate: 20_000, Per: time.Second, Burst: 3000}}
-		f.run(t, rng, 4, time.Second)
+		f.run(t, rng, time.Second)
 		if most, none := f.mostInWindow(); most > limit || none > 0 || len(f.admitted) > longer || len(f.admitted) < longer/10 {
 			t.Errorf("got %d granted in a window, %d in none and %d in all, want %d, 0, and %d at most",
 				most, none, len(f.admitted), limit, longer)
@@ -220,7 +220,7 @@ func TestPrepaidBucketsAreKept(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			bucket := TokenBucket{Rate: 5000, Per: time.Second, Burst: 1000}
 			f := newFleet(t, bucket, Prepaid{Most: 256, Term: fleetTerm})
-			f.run(t, rng, 4, time.Second)
+			f.run(t, rng, time.Second)
 			if over := f.excess(bucket); over > 0 || over < -900 {
 				t.Errorf("got %.1f granted above the bucket, want none, and 900 below at most", over)
 			}
@@ -236,7 +236,7 @@ func TestPermitsThatOutliveTheirWindowAreFound(t *testing.T) {
 		const limit = 2000
 		f := newFleet(t, FixedWindow{Limit: limit, Window: 200 * time.Millisecond}, Prepaid{Most: 256, Term: fleetTerm})
 		f.outlive = 100 * time.Millisecond
-		f.run(t, rng, 4, 2*time.Second)
+		f.run(t, rng, 2*time.Second)
 		if most, none := f.mostInWindow(); most <= limit && none == 0 {
 			t.Errorf("got %d granted in a window at most and %d in none, want too many", most, none)
 		}
