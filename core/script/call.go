@@ -23,9 +23,10 @@ type Call struct {
 	spent  atomic.Bool
 	sent   call
 
-	reply  any
-	number int64 // the reply if it is a whole number
-	whole  bool
+	written bool // the last attempt was, or began to be
+	reply   any
+	number  int64 // the reply if it is a whole number
+	whole   bool
 }
 
 // call is what is sent. A client that lost interest may hold it: it is not used again.
@@ -93,6 +94,13 @@ func (c *Call) Int() (n int64, is bool) {
 	return c.number, c.whole
 }
 
+// Written reports whether the last attempt of the call was written to a connection, or began to be. If
+// not, and the call had no answer, it did not run.
+func (c *Call) Written() bool {
+	misuse.Made(c.made(), errCall)
+	return c.written
+}
+
 // answer keeps the reply.
 func (c *Call) answer(cmd *command) {
 	if cmd.whole {
@@ -143,7 +151,8 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 
 	for attempt := 0; ; attempt++ {
 		cmd, err := r.process(call, attempt, line)
-		if err == nil || errors.Is(err, redis.Nil) {
+		c.written = cmd.written()
+		if err == nil || isNil(cmd, err) {
 			c.answer(cmd)
 			return nil
 		}
@@ -169,6 +178,11 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 			return failure
 		}
 	}
+}
+
+// isNil reports whether Redis answered nil. go-redis wraps the nil of a sentinel in the error of a dial.
+func isNil(cmd *command, err error) bool {
+	return errors.Is(err, redis.Nil) && cmd.written() && cmd.Err() == redis.Nil //nolint:errorlint // as said
 }
 
 // plain reports whether go-redis can write all arguments.
@@ -214,7 +228,9 @@ const (
 )
 
 // withdraw keeps the command from being written, and says whether it came in time.
-func (c *command) withdraw() bool { return c.state.CompareAndSwap(waiting, withdrawn) }
+func (c *command) withdraw() bool {
+	return c.state.CompareAndSwap(waiting, withdrawn) || c.state.Load() == withdrawn
+}
 
 func (c *command) written() bool { return c.state.Load() == written }
 

@@ -32,6 +32,7 @@ var (
 var (
 	errBudget   = errors.New("no answer within the budget")
 	errRunner   = errors.New("a nil or zero Runner: make one with NewRunner, and check its error first")
+	errGone     = errors.New("a hook of the client ended its goroutine")
 	errSpent    = errors.New("the Call was sent before: a Sender sends it once")
 	errCall     = errors.New("a nil or zero Call: Runner.Run makes it")
 	errScript   = errors.New("a nil or zero Script: make one with New")
@@ -95,7 +96,7 @@ var wrapped = regexp.MustCompile(`^(?:ERR Error running script .*: )?@user_scrip
 // another attempt may do better. written says that the command had reached a
 // connection.
 func classify(err error, written bool) (class error, again bool) {
-	if reply, ok := errors.AsType[redis.Error](err); ok {
+	if reply, ok := errors.AsType[redis.Error](err); ok && !errors.Is(err, redis.Nil) {
 		return classifyReply(reply.Error())
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/repanic"
 )
 
 // DefaultBudget is how long a call may take where nothing else is said;
@@ -113,10 +114,10 @@ func (r *Runner) Do(ctx context.Context, call *Call, s *Script, keys []string, a
 	if err := checkKeys(keys); err != nil {
 		return &Error{Script: s.name, Class: ErrConfiguration, Err: err}
 	}
+	call.runner, call.script, call.keys, call.args = r, s, keys, args
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	call.runner, call.script, call.keys, call.args = r, s, keys, args
 	if r.sender != nil {
 		return r.sender.Send(ctx, call)
 	}
@@ -159,10 +160,10 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 	ctx := call.real()
 	cmd := call.command(ctx, attempt, line)
 	done := make(chan error, 1)
-	go func() { done <- r.rdb.Process(ctx, cmd) }()
+	go r.processInto(ctx, cmd, done)
 	select {
 	case err := <-done:
-		return cmd, err
+		return cmd, panicOr(err)
 	case <-ctx.Done():
 	}
 	if cmd.withdraw() {
@@ -170,10 +171,31 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 	}
 	select {
 	case err := <-done:
-		return cmd, err
+		return cmd, panicOr(err)
 	default:
 		return cmd, ctx.Err()
 	}
+}
+
+// processInto makes an attempt on a goroutine of its own. A hook of the client that panics there does so in the
+// caller, as long as that waits.
+func (r *Runner) processInto(ctx context.Context, cmd *command, done chan<- error) {
+	err := errGone
+	defer func() {
+		if p := recover(); p != nil {
+			err = repanic.Of(p)
+		}
+		done <- err
+	}()
+	err = r.rdb.Process(ctx, cmd)
+}
+
+// panicOr panics with what a goroutine panicked with.
+func panicOr(err error) error {
+	if p, is := err.(*repanic.Error); is { //nolint:errorlint // nothing wraps it
+		panic(p)
+	}
+	return err
 }
 
 // pause waits before the next attempt, twice as long each time, and says

@@ -38,11 +38,12 @@ type breaker struct {
 	budget    time.Duration
 	open      atomic.Bool  // or half-open
 	failed    atomic.Int64 // when a call last had no answer or was held back
+	left      atomic.Bool  // it is not used any more
 	transport *transport   // nil if calls are not sent in batches
 }
 
 func newBreaker(of *node, budget time.Duration) *breaker {
-	var row, first time.Time // when the row, and what is counted, began to fail
+	var row, half time.Time // when the row began, and when half of what may trip it had failed
 	b := &breaker{node: of, budget: budget}
 	b.CircuitBreaker = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		MaxRequests:  1,
@@ -54,16 +55,17 @@ func newBreaker(of *node, budget time.Duration) *breaker {
 			if n.ConsecutiveFailures == 1 {
 				row = now
 			}
-			if n.TotalFailures == 1 {
-				first = now
+			if n.TotalFailures == tripOf/2 {
+				half = now
 			}
 			return n.ConsecutiveFailures >= tripInARow && now.Sub(row) >= leastBudgets*budget ||
 				n.Requests >= tripOf && float64(n.TotalFailures) >= tripRatio*float64(n.Requests) &&
-					now.Sub(first) >= leastBudgets*budget
+					now.Sub(half) >= leastBudgets*budget
 		},
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			b.open.Store(to != gobreaker.StateClosed)
 			switch {
+			case b.left.Load(): // another has taken its place
 			case from == gobreaker.StateClosed:
 				of.open.Add(1)
 			case to == gobreaker.StateClosed:
@@ -79,6 +81,11 @@ func newBreaker(of *node, budget time.Duration) *breaker {
 	return b
 }
 
+// stale reports whether the breaker is open and had no call for so long that it tells nothing any more.
+func (b *breaker) stale() bool {
+	return b.open.Load() && b.node.now()-b.failed.Load() > int64(forgotten)
+}
+
 // answered reports whether Redis answered, even with an error or a refusal. So a full
 // server does not open the breaker, and releases and conclusions still reach it.
 func answered(err error) bool {
@@ -86,7 +93,7 @@ func answered(err error) bool {
 		return true
 	}
 	_, is := errors.AsType[redis.Error](err)
-	return is
+	return is && !errors.Is(err, redis.Nil) // which go-redis has for a sentinel that knows no master
 }
 
 // gaveUpError is the error of a call whose caller's context ended before half the budget had
@@ -132,5 +139,8 @@ func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.
 		return err
 	}
 	b.failed.Store(b.node.unanswered(err, 1))
+	if !call.Written() {
+		b.node.connect()
+	}
 	return b.node.explain(err)
 }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/script"
 )
@@ -33,8 +35,11 @@ type node struct {
 	notify Observer
 	slots  *reloader
 	dialer *dialer
+	client script.Client         // of this server; nil if there is none
 	open   atomic.Int32          // breakers that are not closed
 	cause  atomic.Pointer[error] // of the outage, once it is known
+
+	connecting atomic.Bool
 
 	met   atomic.Bool  // it has answered once
 	last  atomic.Int64 // when it last answered; before that, when it was first asked
@@ -47,8 +52,8 @@ type node struct {
 	failed int  // calls without an answer, and those that were held back
 }
 
-func newNode(of *nodes, name string, d *dialer) *node {
-	n := &node{clock: of.clock, name: name, logger: of.logger, notify: of.notify, slots: &of.slots, dialer: d}
+func newNode(of *nodes, name string, d *dialer, client script.Client) *node {
+	n := &node{clock: of.clock, name: name, logger: of.logger, notify: of.notify, slots: &of.slots, dialer: d, client: client}
 	n.last.Store(n.now())
 	return n
 }
@@ -60,7 +65,7 @@ func (n *node) answered() {
 		n.met.Store(true)
 	}
 	if n.first.Load() != 0 {
-		n.back(n.rest())
+		n.back(n.rest(), textBack)
 	}
 }
 
@@ -110,9 +115,9 @@ func (n *node) heldBack() (now int64) {
 	return now
 }
 
-// back forgets the failures if there was none for a while, and logs that a lost node
-// answers again.
-func (n *node) back(after int64) {
+// back forgets the failures if there was none for a while, and logs the end of the outage of a
+// lost node.
+func (n *node) back(after int64, text string) {
 	now := n.now()
 	n.mu.Lock()
 	since, lost, failed := n.first.Load(), n.lost, n.failed
@@ -125,17 +130,37 @@ func (n *node) back(after int64) {
 	n.cause.Store(nil)
 	n.mu.Unlock()
 	if lost {
-		n.log(slog.LevelInfo, "neap: Redis answers again", "failed", failed, "for", span(since, now))
+		n.log(slog.LevelInfo, text, "failed", failed, "for", span(since, now))
 		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Back, Duration: span(since, now)})
 	}
 }
 
-// leave ends the node, whose place another takes.
-func (n *node) leave() {
+// The texts of the end of an outage.
+const (
+	textBack = "neap: Redis answers again"
+	textGone = "neap: Redis is not asked any more" // it may have left the cluster
+)
+
+// leave ends the node: another takes its place, or it is not asked any more.
+func (n *node) leave(text string) {
 	n.mu.Lock()
 	n.gone = true
 	n.mu.Unlock()
-	n.back(0)
+	n.back(0, text)
+}
+
+// connect has the client make a connection, on a context of its own: a call in its budget may have no time to.
+func (n *node) connect() {
+	if n.client == nil || !n.connecting.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer n.connecting.Store(false)
+		defer func() { _ = recover() }() // of a hook
+		ctx, cancel := context.WithTimeout(context.Background(), DefaultFirstContact)
+		defer cancel()
+		_ = n.client.Process(ctx, redis.NewStatusCmd(ctx, "ping"))
+	}()
 }
 
 // idle reports whether the node had no call for that long.
@@ -165,7 +190,9 @@ func (n *node) explain(err error) error {
 	return &script.Error{Script: failure.Script, Class: failure.Class, Err: fmt.Errorf("%w: %w", failure.Err, *cause)}
 }
 
+// log writes a line. A grant would be lost with a panic of the logger.
 func (n *node) log(level slog.Level, text string, args ...any) {
+	defer func() { _ = recover() }()
 	logger := n.logger
 	if logger == nil {
 		logger = slog.Default()

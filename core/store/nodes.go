@@ -30,9 +30,10 @@ type nodes struct {
 	logger *slog.Logger
 	notify Observer
 	slots  reloader
-	dialer *dialer   // of the client itself
-	batch  pipeliner // nil if calls are not sent in batches
-	direct bool      // of batch: it ends calls at their deadlines
+	dialer *dialer       // of the client itself
+	single script.Client // the client itself if it has one server
+	batch  pipeliner     // nil if calls are not sent in batches
+	direct bool          // of batch: it ends calls at their deadlines
 
 	mu       sync.RWMutex
 	all      map[string]*node // by address
@@ -51,7 +52,7 @@ func (n *nodes) follow(rdb script.Client) {
 	n.dialer = dialerOf(rdb)
 	switch c := rdb.(type) {
 	case *redis.Client:
-		n.name = c.Options().Addr
+		n.name, n.single = c.Options().Addr, c
 	case *redis.ClusterClient:
 		n.name = cmp.Or(strings.Join(c.Options().Addrs, ","), fmt.Sprintf("%T", rdb))
 		n.of = c.MasterForKey
@@ -87,19 +88,24 @@ func (n *nodes) found() {
 	}
 	n.known.Store(true)
 	n.mu.Lock()
-	unknown := n.all[""]
-	n.drop(func(address string, _ *node) bool { return address == "" })
+	gone := n.drop(func(address string, _ *node) bool { return address == "" })
 	n.lumped.Store(false)
 	n.mu.Unlock()
-	if unknown != nil {
-		unknown.leave()
+	for _, one := range gone {
+		one.leave(textBack)
 	}
 }
 
-// drop forgets nodes.
-func (n *nodes) drop(which func(address string, of *node) bool) {
+// drop forgets nodes, and returns them.
+func (n *nodes) drop(which func(address string, of *node) bool) (gone []*node) {
+	for address, one := range n.all {
+		if which(address, one) {
+			gone = append(gone, one)
+		}
+	}
 	maps.DeleteFunc(n.breakers, func(l lane, b *breaker) bool { return which(l.address, b.node) })
 	maps.DeleteFunc(n.all, which)
+	return gone
 }
 
 // server is the client of the server that has a key, so that a dead one does not take
@@ -122,28 +128,43 @@ func (n *nodes) breaker(ctx context.Context, key string, budget time.Duration) *
 	n.mu.RLock()
 	b := n.breakers[l]
 	n.mu.RUnlock()
-	if b != nil {
+	if b != nil && !b.stale() {
 		return b
 	}
+	b, gone := n.add(l, c)
+	for _, one := range gone {
+		one.leave(textGone)
+	}
+	return b
+}
+
+// add makes what is missing for a lane, and returns the nodes that it forgot for it.
+func (n *nodes) add(l lane, c *redis.Client) (b *breaker, gone []*node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	address := l.address
+	if b := n.breakers[l]; b != nil && b.stale() {
+		b.left.Store(true)
+		b.node.open.Add(-1)
+		delete(n.breakers, l)
+	}
 	if n.all[address] == nil {
-		n.drop(func(_ string, old *node) bool { return old.idle(forgotten) })
-		name, d := n.name, n.dialer
+		gone = n.drop(func(_ string, old *node) bool { return old.idle(forgotten) })
+		name, d, client := n.name, n.dialer, n.single
 		if c != nil {
-			name, d = address, dialerOf(c)
+			name, d, client = address, dialerOf(c), c
 		}
-		n.all[address] = newNode(n, name, d)
+		n.all[address] = newNode(n, name, d, client)
 		n.lumped.Store(n.all[""] != nil)
 	}
 	if n.breakers[l] == nil {
-		b := newBreaker(n.all[address], budget)
+		b := newBreaker(n.all[address], l.budget)
 		if n.batch != nil && (n.of == nil || address != "") { // not yet if the server is not known
-			b.transport = newTransport(b, n.batch, n.direct, budget)
+			b.transport = newTransport(b, n.batch, n.direct, l.budget)
 		}
 		n.breakers[l] = b
 	}
-	return n.breakers[l]
+	return n.breakers[l], gone
 }
 
 // forgotten is after how long without a call a node tells nothing any more: it may have

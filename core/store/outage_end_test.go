@@ -3,7 +3,11 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,5 +176,139 @@ func TestACauseIsNoDeadlineOfTheCallers(t *testing.T) {
 			return
 		}
 		t.Errorf("got no other error than %q, want a cause", before)
+	})
+}
+
+// TestABreakerThatWasIdleHoldsNothingBack: an hour after the outage its first calls are sent.
+func TestABreakerThatWasIdleHoldsNothingBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, on, _ := outage(t)
+		runner, err := script.NewRunner(on.store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took(t, on.Limiter)
+		rdb.by.Store(int64(time.Hour))
+		for range store.TripInARow {
+			_, _ = runner.Run(t.Context(), one, []string{"k"})
+		}
+		rdb.by.Store(int64(time.Millisecond))
+		time.Sleep(store.Forgotten + time.Second)
+		var all sync.WaitGroup
+		for range 30 {
+			all.Go(func() {
+				if _, err := runner.Run(t.Context(), one, []string{"k"}); err != nil {
+					t.Errorf("a call after a minute without any: got %v, want an answer", err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestANodeThatIsNotAskedAnyMoreEndsItsOutage in the log: it may have left the cluster.
+func TestANodeThatIsNotAskedAnyMoreEndsItsOutage(t *testing.T) {
+	t.Parallel()
+	nodes := map[string]*redis.Client{}
+	for _, port := range []string{"1", "2"} {
+		nodes[port] = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port})
+		defer nodes[port].Close()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		rdb, on, log := outage(t)
+		var seen recorded
+		on.store.Observe(seen.observe)
+		holder := "1"
+		on.store.Follow(func(context.Context, string) (*redis.Client, error) { return nodes[holder], nil })
+		took(t, on.Limiter)
+		rdb.by.Store(int64(time.Hour))
+		for range 40 {
+			took(t, on.Limiter)
+		}
+		logged(t, log, "does not answer")
+		time.Sleep(store.Forgotten + time.Second)
+		rdb.by.Store(0)
+		holder = "2"
+		took(t, on.Limiter)
+		logged(t, log, "does not answer", `msg="neap: Redis is not asked any more" address=127.0.0.1:1`)
+		if got := seen.take()[store.Server]; !slices.Equal(got, []store.Outcome{store.Lost, store.Back}) {
+			t.Errorf("got the events %v, want lost and back", got)
+		}
+	})
+}
+
+// TestFailuresOfAnInstantOpenNoBreaker, though one call failed a second before.
+func TestFailuresOfAnInstantOpenNoBreaker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, on, _ := outage(t)
+		took(t, on.Limiter)
+		rdb.by.Store(int64(time.Hour))
+		took(t, on.Limiter)
+		rdb.by.Store(0)
+		for range 10 {
+			took(t, on.Limiter)
+			time.Sleep(100 * time.Millisecond)
+		}
+		rdb.by.Store(int64(time.Hour))
+		var all sync.WaitGroup
+		for range 60 {
+			all.Go(func() { _, _ = on.Take(t.Context(), "s") })
+		}
+		all.Wait()
+		if on.store.BreakerOpen(limit.DefaultBudget) {
+			t.Error("got an open breaker after failures of one instant, want it closed")
+		}
+	})
+}
+
+// panicking is a handler of a log that fails.
+type panicking struct{ slog.Handler }
+
+func (panicking) Enabled(context.Context, slog.Level) bool  { return true }
+func (panicking) Handle(context.Context, slog.Record) error { panic("a logger") }
+
+// TestAPanicOfTheLoggerLosesNoGrant.
+func TestAPanicOfTheLoggerLosesNoGrant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rdb late
+		l := aLimit(t, storetest.Open(t, &rdb, store.Options{Logger: slog.New(panicking{})}))
+		for _, by := range []time.Duration{time.Hour, 0} { // it is lost, and back
+			rdb.by.Store(int64(by))
+			for range 40 {
+				took(t, l)
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		if _, decided := took(t, l); !decided {
+			t.Error("got a degraded decision of a Redis that answers, want its own")
+		}
+	})
+}
+
+// noMaster fails as go-redis does if a sentinel knows no master: nothing is sent.
+type noMaster struct{ *redis.Client }
+
+func (noMaster) Process(_ context.Context, cmd redis.Cmder) error {
+	err := fmt.Errorf("redis: all sentinels specified in configuration are unreachable: %w", redis.Nil)
+	cmd.SetErr(err)
+	return err
+}
+
+// TestASentinelWithoutAMasterIsNoAnswer, though its error wraps that of a nil reply.
+func TestASentinelWithoutAMasterIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	st := storetest.Open(t, noMaster{unused(t)}, store.Options{Budget: 20 * time.Millisecond, FirstContact: time.Millisecond})
+	runner, err := script.NewRunner(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, 20*time.Second, "the breaker to open", func() bool {
+		if reply, err := runner.Run(t.Context(), one, []string{"k"}); !errors.Is(err, script.ErrNotExecuted) {
+			t.Fatalf("got %v, %v, want ErrNotExecuted", reply, err)
+		}
+		return st.BreakerOpen(20 * time.Millisecond)
 	})
 }

@@ -348,6 +348,31 @@ func TestHooksThatRefuse(t *testing.T) {
 	}
 }
 
+// TestAPanicOfAHookIsItsCallers on every path: by a goroutine of the library it would end the process.
+func TestAPanicOfAHookIsItsCallers(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []store.QueueMode{store.Direct, store.Queued} {
+		for _, timeouts := range []bool{false, true} {
+			rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = timeouts })
+			h := new(hostileHook)
+			rdb.AddHook(h)
+			runner, err := script.NewRunner(storetest.Open(t, rdb, store.Options{Queue: mode}), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.panics.Store(1)
+			func() {
+				defer func() {
+					if err, _ := recover().(error); !errors.Is(err, errHook) {
+						t.Errorf("Queue %v, ContextTimeoutEnabled %t: got the panic %v, want that of the hook", mode, timeouts, err)
+					}
+				}()
+				_, _ = runner.Run(t.Context(), increment, []string{redistest.Prefix(t)})
+			}()
+		}
+	}
+}
+
 // TestAPanicOfAHookIsItsCallersAlone: the queue goes on.
 func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 const (
 	reloadAfter = 2 // failures
 	reloadSoon  = 500 * time.Millisecond
-	reloadFor   = 15 * time.Second // since the first failure
+	reloadFor   = time.Minute // since the first failure: by its defaults a cluster takes 20 s to promote a replica
 	reloadLater = 5 * time.Second
 	// reloadTime is what reading them may take, and reloadsAtOnce how often that goes on
 	// at once: it asks the nodes in any order, the silent one among them.

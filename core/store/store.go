@@ -37,6 +37,7 @@ func newStore(rdb script.Client, opts Options) *Store {
 		s.Observe(o)
 	}
 	s.nodes.follow(rdb)
+	s.contact.found = s.nodes.found
 	if opts.Queue == Queued {
 		s.nodes.batches(rdb)
 	}

@@ -36,12 +36,15 @@ func (a *Asker) Ask(
 		return nil, asked, in, err
 	}
 	for pause := again; ; pause *= 2 {
-		reply, err = a.Runner.Run(ctx, sc, []string{key}, args...)
+		call := new(script.Call)
+		err = a.Runner.Do(ctx, call, sc, []string{key}, args...)
 		switch {
 		case err == nil:
-			return reply, asked, in, nil
+			return call.Reply(), asked, in, nil
 		case IsCallers(err):
-			in.Add(Doubt{asked, 1})
+			if call.Written() {
+				in.Add(Doubt{asked, 1})
+			}
 			return nil, asked, in, err
 		case !errors.Is(err, script.ErrMaybeExecuted):
 			return nil, asked, in, err

@@ -58,6 +58,32 @@ func asker(t *testing.T, s *server) *Asker {
 	return &Asker{Runner: run, Budget: budget}
 }
 
+// unwritten keeps each command until its caller has left, and never writes it.
+type unwritten struct{}
+
+func (unwritten) Process(ctx context.Context, cmd redis.Cmder) error {
+	<-ctx.Done()
+	cmd.SetErr(ctx.Err())
+	return ctx.Err()
+}
+
+// TestACallThatWasNotWrittenIsInNoDoubt: there is nothing to take back.
+func TestACallThatWasNotWrittenIsInNoDoubt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		run, err := script.NewRunner(unwritten{}, &script.Options{Budget: budget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &Asker{Runner: run, Budget: budget}
+		ctx, cancel := context.WithTimeout(t.Context(), budget/2)
+		defer cancel()
+		if _, _, in, err := a.Ask(ctx, question, "k"); !errors.Is(err, context.DeadlineExceeded) || in.Calls != 0 {
+			t.Errorf("got %d calls in doubt and %v, want none and the caller's deadline", in.Calls, err)
+		}
+	})
+}
+
 func TestAsksAgainWhileHalfOfTheBudgetIsLeft(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

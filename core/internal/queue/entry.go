@@ -3,13 +3,16 @@ package queue
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/neap-go/neap/core/internal/repanic"
 )
 
 // Call is what a caller wants to be sent.
 type Call interface {
 	// Size is about how many bytes are sent for it.
 	Size() int
-	// Withdraw keeps the call from being sent, and reports whether it came in time.
+	// Withdraw keeps the call from being sent, and reports whether it came in time. It may be
+	// called again.
 	Withdraw() bool
 }
 
@@ -22,8 +25,8 @@ type Entry struct {
 	size     int
 	deadline int64 // by the queue's clock
 	state    atomic.Uint32
-	done     chan struct{} // gets one value from whoever ends a wait that goes on
-	panicked *panicError   // what sending it ended with
+	done     chan struct{}  // gets one value from whoever ends a wait that goes on
+	panicked *repanic.Error // what sending it ended with
 }
 
 // What becomes of an entry: one of the last three, once.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/repanic"
 )
 
 // ErrFull is the error of a call that was not sent since too many wait.
@@ -180,7 +182,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 			q.waiting.pop()
 			continue
 		}
-		// Without an answer in flight, it is not known how long one takes now.
+		// Without an answer in flight, it is not known how long one takes now: the first goes.
 		if len(q.inFlight)+len(b.Entries) > 0 && q.pace.tooLate(e.deadline-now) {
 			q.expire(q.waiting.pop())
 			continue
@@ -199,6 +201,20 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 	b.Deadline = q.began.Add(time.Duration(b.latest - 1))
 	q.start(b, now, len(b.Entries))
 	return b
+}
+
+// send sends a batch. If that panics, so do the callers, and nothing is known of the server.
+func (q *Queue) send(b *Batch) (r Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			err := repanic.Of(p)
+			for _, e := range b.Entries {
+				e.panicked = err
+			}
+			r = Ignored
+		}
+	}()
+	return q.server.Send(b)
 }
 
 func (q *Queue) newBatch() *Batch {

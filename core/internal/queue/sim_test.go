@@ -33,8 +33,10 @@ const (
 	withdrawn
 )
 
-func (c *call) Size() int      { return c.size }
-func (c *call) Withdraw() bool { return c.state.CompareAndSwap(unsent, withdrawn) }
+func (c *call) Size() int { return c.size }
+func (c *call) Withdraw() bool {
+	return c.state.CompareAndSwap(unsent, withdrawn) || c.state.Load() == withdrawn
+}
 
 // modelled is a server with one thread at a distance.
 type modelled struct {

@@ -56,14 +56,24 @@ func (q *Queue) sweep() {
 	unsent := q.expireWaiting(now)
 	lost := q.expireInFlight(now)
 	q.mu.Unlock()
-	for _, calls := range lost {
-		q.server.Note(Unanswered, calls)
+	for _, one := range lost {
+		q.server.Note(one.result, one.calls)
 	}
 	if late {
 		for range unsent {
 			q.server.Note(Unsent, 1)
 		}
 	}
+}
+
+// withdraw keeps what was not written from being written.
+func (b *Batch) withdraw() Result {
+	for _, e := range b.Entries {
+		if !e.Call.Withdraw() {
+			return Unanswered
+		}
+	}
+	return Unsent
 }
 
 // expireWaiting reports how many calls were too late to be sent.
@@ -83,8 +93,14 @@ func (q *Queue) expireWaiting(now int64) (expired int) {
 	return expired
 }
 
-// expireInFlight reports how many calls were in each batch that is lost.
-func (q *Queue) expireInFlight(now int64) (lost []int) {
+// lostBatch is how many calls it had, and Unsent if none of them was written.
+type lostBatch struct {
+	calls  int
+	result Result
+}
+
+// expireInFlight reports which batches are lost.
+func (q *Queue) expireInFlight(now int64) (lost []lostBatch) {
 	kept := q.inFlight[:0]
 	for _, b := range q.inFlight {
 		for _, e := range b.Entries {
@@ -108,7 +124,7 @@ func (q *Queue) expireInFlight(now int64) (lost []int) {
 		default:
 			b.lost = true
 			q.calls -= len(b.Entries)
-			lost = append(lost, len(b.Entries))
+			lost = append(lost, lostBatch{len(b.Entries), b.withdraw()})
 		}
 	}
 	clear(q.inFlight[len(kept):])
