@@ -64,7 +64,8 @@ type Options struct {
 	//
 	// A server is lost if one of its breakers opens, or if a call has no answer and none was
 	// answered for a second. It is back with an answer after a second without a failure,
-	// when all its breakers are closed, or those that are open had no call for a minute.
+	// when all its breakers are closed, or those that are open had no call for a minute. A lost
+	// server that is not asked for a minute is forgotten, and its outage ends.
 	Logger *slog.Logger
 
 	// Observers receive the events of everything on the store; see [Observer]. Nil ones
