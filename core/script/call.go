@@ -182,7 +182,7 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 
 // isNil reports whether Redis answered nil. go-redis wraps the nil of a sentinel in the error of a dial.
 func isNil(cmd *command, err error) bool {
-	return errors.Is(err, redis.Nil) && cmd.written() && cmd.Err() == redis.Nil //nolint:errorlint // as said
+	return errors.Is(err, redis.Nil) && cmd.written() && cmd.Err() == redis.Nil // and not one that wraps it
 }
 
 // plain reports whether go-redis can write all arguments.

@@ -131,7 +131,7 @@ func stamp(err error, all ...script.Command) {
 // answer nor an error.
 func resultOf(cmd script.Command) queue.Result {
 	switch {
-	case answered(cmd.Err()), cmd.Written() && cmd.Err() == redis.Nil: //nolint:errorlint // one that is wrapped is no reply
+	case answered(cmd.Err()), cmd.Written() && cmd.Err() == redis.Nil: // one that is wrapped is no reply
 		return queue.Answered
 	case cmd.Written():
 		return queue.Unanswered
