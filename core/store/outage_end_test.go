@@ -21,21 +21,28 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
+// opensBreaker returns a runner whose calls have opened their breaker.
+func opensBreaker(t *testing.T, rdb *late, on *onStore) *script.Runner {
+	t.Helper()
+	runner, err := script.NewRunner(on.store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took(t, on.Limiter)
+	rdb.by.Store(int64(time.Hour))
+	for range store.TripInARow {
+		_, _ = runner.Run(t.Context(), one, []string{"k"})
+	}
+	return runner
+}
+
 // TestAnIdleBreakerDoesNotKeepAnOutageOpen: scripts of another budget opened a breaker and stopped. Limits are
 // answered, so a minute later the server is back, and the next outage is logged again.
 func TestAnIdleBreakerDoesNotKeepAnOutageOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, on, log := outage(t)
-		runner, err := script.NewRunner(on.store, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		took(t, on.Limiter)
-		rdb.by.Store(int64(time.Hour))
-		for range store.TripInARow {
-			_, _ = runner.Run(t.Context(), one, []string{"k"})
-		}
+		opensBreaker(t, rdb, on)
 		logged(t, log, "does not answer")
 		rdb.by.Store(0)
 		for range 11 {
@@ -184,15 +191,7 @@ func TestABreakerThatWasIdleHoldsNothingBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, on, _ := outage(t)
-		runner, err := script.NewRunner(on.store, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		took(t, on.Limiter)
-		rdb.by.Store(int64(time.Hour))
-		for range store.TripInARow {
-			_, _ = runner.Run(t.Context(), one, []string{"k"})
-		}
+		runner := opensBreaker(t, rdb, on)
 		rdb.by.Store(int64(time.Millisecond))
 		time.Sleep(store.Forgotten + time.Second)
 		var all sync.WaitGroup
