@@ -52,7 +52,7 @@ func Square() Preset {
 }
 
 // GitHub is for GitHub's webhooks. GitHub sends a delivery again only if somebody asks for
-// it, within three days. It signs the body alone, so anybody who has seen a delivery could
+// it, within three days. It signs the body alone, so whoever saw a delivery could
 // send it again under another X-GitHub-Delivery. Therefore the key of an event is the hash
 // of its body. GitHub waits for 10 seconds
 // (https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks).

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,32 +47,6 @@ func TestALossBesideDetach(t *testing.T) {
 	})
 }
 
-// told is what the observers of a guard were told.
-type told struct {
-	mu  sync.Mutex
-	all []store.Outcome
-}
-
-func (o *told) observe(_ context.Context, e store.Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if e.Primitive == store.Guard {
-		o.all = append(o.all, e.Outcome)
-	}
-}
-
-// is has the outcomes since the last call be these, in this order.
-func (o *told) is(t *testing.T, when string, want ...store.Outcome) {
-	t.Helper()
-	synctest.Wait()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !slices.Equal(o.all, want) {
-		t.Errorf("%s: got the outcomes %q, want %q", when, o.all, want)
-	}
-	o.all = nil
-}
-
 // TestALossIsToldOnce deletes the record of a run that should be in doubt: a renewal or
 // the conclusion tells of it, whichever finds out first, also in the background.
 func TestALossIsToldOnce(t *testing.T) {
@@ -95,9 +68,9 @@ func TestALossIsToldOnce(t *testing.T) {
 			t.Run(policy+", "+name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					var o told
+					o := storetest.Outcomes{Of: store.Guard}
 					rdb := &redistest.CutClient{Client: inBubble(t)}
-					st := storetest.Open(t, rdb, store.Options{Prefix: "p", Observers: []store.Observer{o.observe}})
+					st := storetest.Open(t, rdb, store.Options{Prefix: "p", Observers: []store.Observer{o.Observe}})
 					g, err := idempotency.New(st, "test", opts)
 					if err != nil {
 						t.Fatal(err)
@@ -107,7 +80,7 @@ func TestALossIsToldOnce(t *testing.T) {
 						t.Fatal(err)
 					}
 					time.Sleep(c.passes)
-					o.is(t, "before the conclusion", c.before...)
+					o.Are(t, "before the conclusion", c.before...)
 					if c.cut {
 						rdb.Cut("refused")
 					}
@@ -120,7 +93,7 @@ func TestALossIsToldOnce(t *testing.T) {
 					}
 					rdb.Mend()
 					time.Sleep(time.Minute)
-					o.is(t, "the conclusion, and later", c.then...)
+					o.Are(t, "the conclusion, and later", c.then...)
 					if s := g.Stats(); s.Lost != 1 || s.Abandoned != 1 || s.Running != 0 {
 						t.Errorf("got stats %+v, want 1 lost, 1 abandoned and none running", s)
 					}

@@ -47,7 +47,7 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 	}
 }
 
-// TestWarmLoadsWhatCallsAreMergedBy: a user who may not run a script's text has merged calls all the same.
+// TestWarmLoadsWhatCallsAreMergedBy, so that calls are merged for a user without the right to EVAL too.
 func TestWarmLoadsWhatCallsAreMergedBy(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

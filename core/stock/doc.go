@@ -30,8 +30,8 @@
 //
 // A reservation is held for Options.Lease, by the server's clock; then its units return
 // to stock. With Confirm the units are sold immediately, in one round trip, until they
-// are cancelled. At until, the end of the sale, the record is deleted. Before that, write
-// to a database who has bought what.
+// are cancelled. At until, the end of the sale, the record is deleted. Before that, record
+// the sales in a database.
 //
 // # Ids
 //

@@ -1,10 +1,7 @@
 package stock_test
 
 import (
-	"context"
 	"errors"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,37 +12,11 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// heard is what the observers of a Stock were told.
-type heard struct {
-	mu  sync.Mutex
-	all []store.Outcome
-}
-
-func (h *heard) observe(_ context.Context, e store.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if e.Primitive == store.Stock {
-		h.all = append(h.all, e.Outcome)
-	}
-}
-
-// are has the outcomes since the last call be these, in this order.
-func (h *heard) are(t *testing.T, when string, want ...store.Outcome) {
-	t.Helper()
-	synctest.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !slices.Equal(h.all, want) {
-		t.Errorf("%s: got the outcomes %q, want %q", when, h.all, want)
-	}
-	h.all = nil
-}
-
 // observed is a Stock in a bubble, and what its observers hear. Its leases last for an
 // hour, and an item has one unit for a day. The other Stock has no observers.
 type observed struct {
 	*stock.Stock
-	heard
+	storetest.Outcomes
 
 	other *stock.Stock
 	rdb   *redistest.CutClient
@@ -53,8 +24,8 @@ type observed struct {
 
 func newObserved(t *testing.T) *observed {
 	t.Helper()
-	o := &observed{rdb: &redistest.CutClient{Client: inBubble(t)}}
-	st := storetest.Open(t, o.rdb, store.Options{Prefix: "neap", Observers: []store.Observer{o.observe}})
+	o := &observed{Outcomes: storetest.Outcomes{Of: store.Stock}, rdb: &redistest.CutClient{Client: inBubble(t)}}
+	st := storetest.Open(t, o.rdb, store.Options{Prefix: "neap", Observers: []store.Observer{o.Observe}})
 	var err error
 	if o.Stock, err = stock.New(st, "test", &stock.Options{Lease: time.Hour}); err != nil {
 		t.Fatal(err)
@@ -114,14 +85,14 @@ func TestALossIsToldOnce(t *testing.T) {
 				r := c.begin(t, o)
 				time.Sleep(c.passes)
 				reserve(t, o.other, "item", "bob", "1", atOnce)
-				o.are(t, "before Confirm", c.before...)
+				o.Are(t, "before Confirm", c.before...)
 				for range 2 {
 					if err := r.Confirm(t.Context()); !errors.Is(err, stock.ErrLapsed) {
 						t.Errorf("Confirm when the unit is another's: got %v, want %v", err, stock.ErrLapsed)
 					}
 				}
 				time.Sleep(2 * time.Hour)
-				o.are(t, "Confirm, and later", c.confirm...)
+				o.Are(t, "Confirm, and later", c.confirm...)
 			})
 		})
 	}
@@ -157,7 +128,7 @@ func TestAConfirmThatIsRefusedIsTold(t *testing.T) {
 					if err := r.Confirm(t.Context()); !errors.Is(err, want) {
 						t.Errorf("Confirm: got %v, want %v", err, want)
 					}
-					o.are(t, "Confirm", store.Refused)
+					o.Are(t, "Confirm", store.Refused)
 				}
 
 				late := resumed(t, o.Stock, c.opts)
@@ -165,10 +136,10 @@ func TestAConfirmThatIsRefusedIsTold(t *testing.T) {
 				if err := late.Confirm(t.Context()); !isScripts(err) {
 					t.Errorf("Confirm without Redis: got %v, want an error of a script", err)
 				}
-				o.are(t, "Confirm without Redis")
+				o.Are(t, "Confirm without Redis")
 				o.rdb.Mend()
 				time.Sleep(time.Minute)
-				o.are(t, "the answer to a Confirm that goes on in the background", store.Refused)
+				o.Are(t, "the answer to a Confirm that goes on in the background", store.Refused)
 			})
 		})
 	}

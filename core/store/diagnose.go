@@ -37,7 +37,7 @@ type dialer struct {
 	asking *inquiry // nil if none goes on
 }
 
-// inquiry is one connection that all who ask meanwhile wait for.
+// inquiry is one connection. All callers that ask meanwhile wait for it.
 type inquiry struct {
 	done chan struct{}
 	err  error

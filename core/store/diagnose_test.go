@@ -73,7 +73,7 @@ func TestDiagnose(t *testing.T) {
 		rdb := redis.NewClient(&c.opts)
 		t.Cleanup(func() { rdb.Close() })
 		var all sync.WaitGroup
-		for range 3 { // who ask at the same time
+		for range 3 { // callers that ask at the same time
 			all.Go(func() {
 				if err := of(t, rdb).Diagnose(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%s: the diagnosis is %v, want %q in it", name, err, c.want)
@@ -129,6 +129,8 @@ func TestCausesNameTheReason(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Warm says %v, want %q in it", err, c.want)
+			} else if n := strings.Count(err.Error(), c.want); n > 1 {
+				t.Errorf("Warm says %v, want %q once, not %d times", err, c.want, n)
 			}
 		})
 	}

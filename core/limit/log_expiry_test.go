@@ -1,0 +1,37 @@
+package limit
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestALogThatExpiresAtOnce: a server that stands still between two commands of the script may delete a log of a few
+// milliseconds under it.
+func TestALogThatExpiresAtOnce(t *testing.T) {
+	t.Parallel()
+	const sets = "redis.pcall('PEXPIRE', key, longest)"
+	source := logScript.Source()
+	if !strings.Contains(source, sets) {
+		t.Fatalf("the script does not contain %q: this test replaces it", sets)
+	}
+	expires := script.New("limit_log.lua", strings.Replace(source, sets, "redis.pcall('PEXPIRE', key, -1)", 1))
+	runner, err := script.NewRunner(redistest.Standalone(t).Client(t), &script.Options{Budget: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := SlidingLog{Limit: 5, Window: time.Millisecond}.compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := runner.Run(t.Context(), expires, []string{redistest.Prefix(t) + "{s}"}, p.args(1)...)
+	if err != nil {
+		t.Fatalf("got the error %v, want a decision", err)
+	}
+	if r, ok := p.unpack(reply); !ok || r.denied {
+		t.Errorf("got %v (%t), want a permit", r, ok)
+	}
+}

@@ -1,0 +1,139 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// TestAConnectionIsMadeBesideCallsThatHaveNoTimeTo: to connect takes longer than the budget, and the client gives up
+// with the call that needs the connection.
+func TestAConnectionIsMadeBesideCallsThatHaveNoTimeTo(t *testing.T) {
+	t.Parallel()
+	const budget = 100 * time.Millisecond
+	var dials atomic.Int64
+	srv := redistest.Standalone(t)
+	rdb := srv.Client(t, func(o *redis.Options) {
+		o.ContextTimeoutEnabled = true
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			select {
+			case <-time.After(2 * budget):
+				return new(net.Dialer).DialContext(ctx, network, addr)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	})
+	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Budget: budget, FirstContact: time.Millisecond, Queue: store.Direct})
+	runner, err := script.NewRunner(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, 20*time.Second, "an answer", func() bool {
+		_, err := runner.Run(t.Context(), one, []string{redistest.Prefix(t)})
+		return err == nil
+	})
+	if dials.Load() < 2 {
+		t.Errorf("got %d dials, want that of a call and another beside it: this test is about both", dials.Load())
+	}
+}
+
+// TestAColdStartBesideADeadMaster: keys of the dead master are asked for all the time, and its breaker opens. Those of
+// live masters are decided by Redis.
+func TestAColdStartBesideADeadMaster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.NewCluster(t, "--cluster-require-full-coverage", "no")
+	rdb := cluster.Client(t, func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = true })
+	dead := cluster.Nodes()[1]
+	var live, lost []string
+	for i := range 60 {
+		s := fmt.Sprint("s", i)
+		if cluster.NodeOf(t, "{"+s+"}") == dead {
+			lost = append(lost, s)
+		} else {
+			live = append(live, s)
+		}
+	}
+	dead.Stop(t)
+	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Budget: 200 * time.Millisecond})
+	l, err := limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1e9, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var over atomic.Bool
+	var hot sync.WaitGroup
+	defer hot.Wait()
+	defer over.Store(true)
+	ask := func(keys []string, i int) bool {
+		d, err := l.Take(t.Context(), keys[i%len(keys)])
+		if err != nil {
+			t.Errorf("Take: got %v, want a decision", err)
+		}
+		return !d.Degraded
+	}
+	for i := range 40 {
+		hot.Go(func() {
+			for ; !over.Load(); i++ {
+				ask(lost, i)
+			}
+		})
+	}
+	redistest.Await(t, 20*time.Second, "the breaker of the dead master to open", func() bool { return st.BreakerOpen(200 * time.Millisecond) })
+	row := 0
+	redistest.Await(t, 10*time.Second, "twenty decisions in a row by live masters", func() bool {
+		if row++; !ask(live, row) {
+			row = 0
+		}
+		return row == 20
+	})
+}
+
+// TestTheClassOfCallsThatWereNeverWritten in the log and to observers: nothing of them has run.
+func TestTheClassOfCallsThatWereNeverWritten(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []store.QueueMode{store.Direct, store.Queued} {
+		var log lines
+		var lost sync.Map
+		observe := func(_ context.Context, e store.Event) { lost.Store(e.Class, true) }
+		st := storetest.Open(t, unused(t), store.Options{
+			Queue: mode, Logger: log.logger(), Observers: []store.Observer{observe}, Budget: 20 * time.Millisecond, FirstContact: time.Millisecond,
+		})
+		runner, err := script.NewRunner(st, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				redistest.Await(t, 20*time.Second, "the server to be lost", func() bool {
+					if _, err := runner.Run(t.Context(), increment, []string{"k"}); !errors.Is(err, script.ErrNotExecuted) {
+						t.Errorf("a refused port: got %v, want ErrNotExecuted", err)
+					}
+					return len(log.all()) > 0
+				})
+			})
+		}
+		all.Wait()
+		if got := log.all()[0]; !strings.Contains(got, "not executed") {
+			t.Errorf("Queue %v: got the line %q, want the class not executed", mode, got)
+		}
+		if _, doubt := lost.Load(script.ErrMaybeExecuted); doubt {
+			t.Errorf("Queue %v: got an event of a call that may have run, want none", mode)
+		}
+	}
+}
