@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -106,24 +107,16 @@ func TestCausesNameTheReason(t *testing.T) {
 	for name, c := range unreachable(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redis.NewClient(&c.opts)
-			t.Cleanup(func() { rdb.Close() })
-			quiet := slog.New(slog.DiscardHandler)
-			l, err := limit.New(storetest.Open(t, rdb, store.Options{Logger: quiet}), "n",
-				[]limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-			if err != nil {
-				t.Fatal(err)
+			for _, dials := range []int{0, 1} { // 0 are so many that the client's own error is the deadline's
+				opts := c.opts
+				opts.DialerRetries = dials
+				causeOf(t, &opts, c.want)
 			}
-			redistest.Await(t, 30*time.Second, "a cause that says "+c.want, func() bool {
-				d, err := l.Take(t.Context(), "s")
-				return err == nil && d.Degraded && strings.Contains(d.Cause.Error(), c.want) &&
-					(errors.Is(d.Cause, script.ErrNotExecuted) || errors.Is(d.Cause, script.ErrMaybeExecuted))
-			})
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			fresh := redis.NewClient(&c.opts)
 			t.Cleanup(func() { fresh.Close() })
-			err = aLimit(t, fresh).Warm(ctx)
+			err := aLimit(t, fresh).Warm(ctx)
 			if err != nil && strings.Contains(err.Error(), "HTTP/1.1 400") {
 				return // which the client has said by itself
 			}
@@ -132,6 +125,33 @@ func TestCausesNameTheReason(t *testing.T) {
 			} else if n := strings.Count(err.Error(), c.want); n > 1 {
 				t.Errorf("Warm says %v, want %q once, not %d times", err, c.want, n)
 			}
+		})
+	}
+}
+
+// causeOf fails the test unless the causes of degraded decisions name the reason, once each.
+func causeOf(t *testing.T, opts *redis.Options, want string) {
+	t.Helper()
+	rdb := redis.NewClient(opts)
+	t.Cleanup(func() { rdb.Close() })
+	quiet := slog.New(slog.DiscardHandler)
+	l, err := limit.New(storetest.Open(t, rdb, store.Options{Logger: quiet}), "n",
+		[]limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sent := range []bool{false, true} { // the breaker is open, and a later trial of it
+		redistest.Await(t, 30*time.Second, fmt.Sprintf("a cause that says %s, of a call that was sent: %t", want, sent), func() bool {
+			d, err := l.Take(t.Context(), "s")
+			if err != nil || !d.Degraded {
+				t.Fatalf("a call: got %+v and %v, want a degraded decision", d, err)
+			}
+			cause := d.Cause.Error()
+			if n := strings.Count(cause, want); n > 1 {
+				t.Fatalf("got the cause %v, want %q once, not %d times", d.Cause, want, n)
+			}
+			return strings.Contains(cause, want) && strings.Contains(cause, "not sent") != sent &&
+				(errors.Is(d.Cause, script.ErrNotExecuted) || errors.Is(d.Cause, script.ErrMaybeExecuted))
 		})
 	}
 }

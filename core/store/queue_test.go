@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
@@ -423,6 +424,63 @@ func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) {
 	redistest.Await(t, 20*time.Second, "a call by itself after the panics", byItself)
 }
 
+// panicHook panics at some commands.
+type panicHook struct {
+	batchHook
+
+	at       func(redis.Cmder) bool
+	panicked atomic.Int64
+}
+
+func (h *panicHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.at(cmd) {
+			h.panicked.Add(1)
+			panic(errHook)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestAPanicOfAHookInTheBackground ends nothing: no caller waits for what the library sends by itself.
+func TestAPanicOfAHookInTheBackground(t *testing.T) {
+	t.Parallel()
+	for mode, at := range map[store.QueueMode]func(redis.Cmder) bool{
+		store.Direct: func(cmd redis.Cmder) bool { return cmd.Name() == "ping" },
+		store.Queued: isProbe,
+	} {
+		srv := redistest.NewStandalone(t)
+		rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 1 })
+		h := &panicHook{at: at}
+		rdb.AddHook(h)
+		st := storetest.Open(t, rdb, store.Options{Queue: mode, Budget: 200 * time.Millisecond, FirstContact: time.Millisecond})
+		runner, err := script.NewRunner(st, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func() bool {
+			_, err := runner.Run(t.Context(), increment, []string{redistest.Prefix(t)})
+			return err == nil
+		}
+		redistest.Await(t, 20*time.Second, "a first call", ask)
+		srv.Pause(t)
+		redistest.Await(t, 20*time.Second, fmt.Sprintf("a panic with Queue %v", mode), func() bool {
+			var all sync.WaitGroup
+			for range 10 {
+				all.Go(func() { ask() })
+			}
+			all.Wait()
+			return h.panicked.Load() > 0
+		})
+		srv.Resume(t)
+	}
+}
+
+// isProbe tells the call of a script that no server has.
+func isProbe(cmd redis.Cmder) bool {
+	return isScript(cmd) && strings.HasPrefix(cmd.Args()[1].(string), "000000")
+}
+
 // probeHook counts probes.
 type probeHook struct {
 	batchHook
@@ -432,7 +490,7 @@ type probeHook struct {
 
 func (h *probeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if isScript(cmd) && strings.HasPrefix(cmd.Args()[1].(string), "000000") {
+		if isProbe(cmd) {
 			h.probes.Add(1)
 		}
 		return next(ctx, cmd)

@@ -357,6 +357,25 @@ func TestACallerThatLeavesBeforeItsCallIsWritten(t *testing.T) {
 	})
 }
 
+// TestABatchThatIsNotWrittenInTime is lost, and none of its calls may have run.
+func TestABatchThatIsNotWrittenInTime(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		answers(t, q)
+		holds := make(chan struct{})
+		d.set(func() { d.holds = holds })
+		var a asked
+		a.ask(t.Context(), q, 10, 0)
+		a.wg.Wait()
+		time.Sleep(budget)
+		if a.errs[context.DeadlineExceeded] != 10 || d.noted(Unsent) == 0 || d.noted(Unanswered) > 0 {
+			t.Errorf("got %v, and %d batches noted as unsent and %d as unanswered, want 10 expired calls, batches unsent and none unanswered",
+				a.errs, d.noted(Unsent), d.noted(Unanswered))
+		}
+		close(holds)
+	})
+}
+
 // TestNothingIsSentWhileAnAnswerIsLate: a call each tenth of a budget, to a server that stands still.
 func TestNothingIsSentWhileAnAnswerIsLate(t *testing.T) {
 	t.Parallel()
