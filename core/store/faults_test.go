@@ -144,12 +144,13 @@ func TestFaults(t *testing.T) {
 				var rdb redis.UniversalClient
 				if cluster {
 					f.cluster = redistest.NewCluster(t)
-					f.servers = f.cluster.Nodes()
+					f.servers, f.admin = f.cluster.Nodes(), f.cluster.Admin(t)
 					rdb = f.cluster.Client(t, func(o *redis.ClusterOptions) {
 						o.Dialer, o.ReadTimeout, o.ContextTimeoutEnabled = cutter.Dial, readTimeout, timeouts
 					})
 				} else {
 					f.servers = []*redistest.Server{redistest.NewStandalone(t)}
+					f.admin = f.servers[0].Admin(t)
 					rdb = f.servers[0].Client(t, func(o *redis.Options) {
 						o.Dialer, o.ReadTimeout, o.ContextTimeoutEnabled = cutter.Dial, readTimeout, timeouts
 					})
@@ -162,9 +163,37 @@ func TestFaults(t *testing.T) {
 
 // told is what a caller was told of its call.
 type told struct {
-	of  *attempt
-	key string
-	err error
+	id    int32 // which is its subject, and says what was called
+	class class
+}
+
+type class byte
+
+const (
+	executed class = iota
+	notExecuted
+	maybeExecuted
+	canceled
+	unknown
+	classes // how many there are
+)
+
+func (c class) String() string {
+	return [classes]string{"executed", "not executed", "maybe executed", "canceled", "something else"}[c]
+}
+
+func classOf(err error) class {
+	switch {
+	case err == nil:
+		return executed
+	case errors.Is(err, context.Canceled):
+		return canceled
+	case errors.Is(err, script.ErrMaybeExecuted):
+		return maybeExecuted
+	case errors.Is(err, script.ErrNotExecuted):
+		return notExecuted
+	}
+	return unknown
 }
 
 // callDespite makes calls while there are faults, and compares what came of them.
@@ -194,12 +223,19 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 					if r.IntN(5) == 0 {
 						time.AfterFunc(time.Duration(r.IntN(5000))*time.Microsecond, cancel)
 					}
-					id := int(ids.Add(1))
-					of, name := &all[id%len(all)], "s"+strconv.Itoa(id)
-					err := of.ask(ctx, name)
-					results[caller] = append(results[caller], told{of, strings.Replace(of.key, "NAME", name, 1), err})
+					id := ids.Add(1)
+					err := all[int(id)%len(all)].ask(ctx, subject(int32(id)))
+					class := classOf(err)
+					if class == unknown {
+						t.Errorf("a call: got %v, want a class of error that faults explain", err)
+					}
+					results[caller] = append(results[caller], told{int32(id), class})
 					f.ended.Add(1)
-					return !errors.Is(err, script.ErrNotExecuted)
+					if class == notExecuted {
+						return false
+					}
+					f.sent.Add(1)
+					return true
 				})
 			}
 		})
@@ -211,53 +247,43 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 	f.over.Store(true)
 	injecting.Wait()
 	f.cutter.Cut(0)
-	f.compare(t, results)
+	f.compare(t, all, results)
 	t.Logf("%d connections were cut", f.cutter.Cuts())
 }
 
+func subject(id int32) string { return "s" + strconv.Itoa(int(id)) }
+
 // compare holds what callers were told against what Redis has.
-func (f *faults) compare(t *testing.T, results [][]told) {
+func (f *faults) compare(t *testing.T, all []attempt, results [][]told) {
 	t.Helper()
-	var admin redis.UniversalClient
-	if f.cluster != nil {
-		admin = f.cluster.Admin(t)
-	} else {
-		admin = f.servers[0].Admin(t)
-	}
-	classes := map[string]int{}
+	var counts [classes]int
 	for _, of := range results {
 		for _, one := range of {
-			n, err := one.of.count(t.Context(), admin, one.key)
+			call := &all[int(one.id)%len(all)]
+			key := strings.Replace(call.key, "NAME", subject(one.id), 1)
+			n, err := call.count(t.Context(), f.admin, key)
 			if err != nil {
-				t.Fatalf("%s: got %v, want a count", one.key, err)
+				t.Fatalf("%s: got %v, want a count", key, err)
 			}
-			class := "not executed"
-			switch {
-			case one.err == nil:
-				class = "executed"
-			case errors.Is(one.err, context.Canceled):
-				class = "canceled"
-			case errors.Is(one.err, script.ErrMaybeExecuted):
-				class = "maybe executed"
-			case !errors.Is(one.err, script.ErrNotExecuted):
-				t.Errorf("%s: got %v, want a class of error that faults explain", one.key, one.err)
-			}
-			classes[class]++
+			counts[one.class]++
 			wrong := n > 1
-			switch class {
-			case "executed":
-				wrong = n > 1 || n == 0 && !f.moved[admin.ClusterKeySlot(t.Context(), one.key).Val()]
-			case "not executed":
-				wrong = n != 0 && !one.of.repeats
+			switch one.class {
+			case executed:
+				wrong = n > 1 || n == 0 && !f.moved[f.admin.ClusterKeySlot(t.Context(), key).Val()]
+			case notExecuted:
+				wrong = n != 0 && !call.repeats
+			default:
 			}
 			if wrong {
-				t.Errorf("%s: the caller was told %q (%v), and it ran %d times", one.key, class, one.err, n)
+				t.Errorf("%s: the caller was told %q, and it ran %d times", key, one.class, n)
 			}
 		}
 	}
-	t.Logf("callers were told: %v", classes)
-	if classes["executed"] == 0 || classes["canceled"] == 0 {
-		t.Errorf("got %v, want some that were executed and some that were canceled", classes)
+	for c, n := range counts {
+		t.Logf("%d callers were told: %v", n, class(c))
+	}
+	if counts[executed] == 0 || counts[canceled] == 0 {
+		t.Error("got none that was executed, or none that was canceled, want some of both")
 	}
 }
 
@@ -265,24 +291,26 @@ func (f *faults) compare(t *testing.T, results [][]told) {
 type faults struct {
 	cutter  *redistest.Cutter
 	servers []*redistest.Server
+	admin   redis.UniversalClient
 	cluster *redistest.ClusterServer // nil of a server
 	moved   map[int64]bool           // slots, whose other keys stayed behind
 
 	ended atomic.Int64 // calls
+	sent  atomic.Int64 // those of them that were sent
 	over  atomic.Bool
 }
 
-// await waits until so many more calls have ended, and reports whether any are to come.
-func (f *faults) await(t *testing.T, calls int) bool {
+// await waits until there are so many more, and reports whether any calls are to come.
+func (f *faults) await(t *testing.T, calls *atomic.Int64, more int) bool {
 	t.Helper()
-	until := f.ended.Load() + int64(calls)
-	redistest.Await(t, time.Minute, "calls to end", func() bool { return f.over.Load() || f.ended.Load() >= until })
+	until := calls.Load() + int64(more)
+	redistest.Await(t, time.Minute, "calls to end", func() bool { return f.over.Load() || calls.Load() >= until })
 	return !f.over.Load()
 }
 
 func (f *faults) inject(t *testing.T, r *rand.Rand) {
 	t.Helper()
-	for n := 0; f.await(t, r.IntN(200)); n++ {
+	for n := 0; f.await(t, &f.sent, r.IntN(400)); n++ {
 		server := f.servers[r.IntN(len(f.servers))]
 		switch r.IntN(8) {
 		case 0:
@@ -291,18 +319,19 @@ func (f *faults) inject(t *testing.T, r *rand.Rand) {
 			}
 		case 1:
 			server.Pause(t)
-			f.await(t, r.IntN(200)) // those of the time end with their budget
+			f.await(t, &f.ended, r.IntN(200)) // those of the time end with their budget
 			server.Resume(t)
 		case 2:
 			if f.cluster != nil {
 				key := fmt.Sprintf("{moved%d}", n)
-				f.moved[f.cluster.Admin(t).ClusterKeySlot(t.Context(), key).Val()] = true
+				f.moved[f.admin.ClusterKeySlot(t.Context(), key).Val()] = true
 				f.cluster.MoveSlot(t, key, func() {})
 			}
 		case 3, 4:
 			f.cutter.Cut(0)
+			f.await(t, &f.sent, r.IntN(2000)) // calls are sent much faster without faults
 		default:
-			f.cutter.Cut(1 << (9 + r.IntN(7)))
+			f.cutter.Cut(1 << (11 + r.IntN(6))) // with less no connection is made
 		}
 	}
 }

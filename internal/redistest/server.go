@@ -19,6 +19,8 @@ type Server struct {
 
 	mu    sync.Mutex
 	state state
+
+	admins sync.Map // by the test that has the client
 }
 
 type state string
@@ -98,9 +100,19 @@ func (s *Server) Unhurried(tb testing.TB) *redis.Client {
 }
 
 // Admin is a client of the harness, which may do everything: for what a test
-// prepares, breaks and looks at.
+// prepares, breaks and looks at. Without a change a test has one.
 func (s *Server) Admin(tb testing.TB, change ...func(*redis.Options)) *redis.Client {
-	return s.connect(tb, adminUser, adminPassword, append([]func(*redis.Options){patient}, change...))
+	tb.Helper()
+	if len(change) > 0 {
+		return s.connect(tb, adminUser, adminPassword, append([]func(*redis.Options){patient}, change...))
+	}
+	if rdb, is := s.admins.Load(tb); is {
+		return rdb.(*redis.Client)
+	}
+	rdb := s.connect(tb, adminUser, adminPassword, []func(*redis.Options){patient})
+	s.admins.Store(tb, rdb)
+	tb.Cleanup(func() { s.admins.Delete(tb) })
+	return rdb
 }
 
 // AdminURL is the URL by which an Admin connects, for programs that take one.
