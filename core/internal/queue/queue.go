@@ -20,6 +20,8 @@ type Queue struct {
 	began   time.Time
 	entries sync.Pool
 	next    rule
+	gosched func() // runtime.Gosched; tests have another
+	turn    turn
 
 	mu        sync.Mutex
 	waiting   list
@@ -46,7 +48,7 @@ const (
 
 // New makes a queue for calls that have that much time.
 func New(s Server, budget time.Duration) *Queue {
-	return &Queue{server: s, began: time.Now(), pace: newPace(budget), next: spaced}
+	return &Queue{server: s, began: time.Now(), pace: newPace(budget), next: spaced, gosched: runtime.Gosched}
 }
 
 // rule says whether another batch may leave while some are in flight: at an arrival, or
@@ -147,17 +149,17 @@ func spaced(q *Queue, now int64, returned bool) bool {
 
 // late reports whether an answer is overdue. Then nothing else leaves.
 func (q *Queue) late(now int64) bool {
-	return len(q.inFlight) > 0 && now-q.inFlight[0].sent > q.pace.overdue()
+	return len(q.inFlight) > 0 && now-q.inFlight[0].sent > q.pace.overdue()+q.turn.slack()
 }
 
 // sendBatches sends batches until there is none to send.
 func (q *Queue) sendBatches(alone bool) {
-	if !alone {
-		runtime.Gosched() // callers that were woken together leave together
+	if !alone || q.turn.slack() > 0 {
+		q.yield() // callers that were woken together leave together
 	}
 	for b := q.nextBatch(true); b != nil; b = q.nextBatch(false) {
 		q.complete(b, q.send(b))
-		runtime.Gosched() // for those that it woke
+		q.yield() // for those that it woke
 	}
 }
 
@@ -175,7 +177,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 		return nil
 	}
 	b := q.newBatch()
-	room := min(mostCalls, max(q.pace.window-q.calls, 1))
+	room, slack := min(mostCalls, max(q.pace.window-q.calls, 1)), q.turn.slack()
 	for q.waiting.length > 0 && len(b.Entries) < room {
 		e := q.waiting.first
 		if e.state.Load() != open {
@@ -183,7 +185,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 			continue
 		}
 		// Without an answer in flight, it is not known how long one takes now: the first goes.
-		if len(q.inFlight)+len(b.Entries) > 0 && q.pace.tooLate(e.deadline-now) {
+		if len(q.inFlight)+len(b.Entries) > 0 && q.pace.tooLate(e.deadline+slack-now) {
 			q.expire(q.waiting.pop())
 			continue
 		}
@@ -261,7 +263,7 @@ func (q *Queue) finish(b *Batch, r Result, calls int) {
 	if !lost {
 		q.inFlight = slices.DeleteFunc(q.inFlight, func(other *Batch) bool { return other == b })
 		if r == Answered {
-			q.pace.returned(b.sent, now, calls, q.calls)
+			q.pace.returned(b.sent, now, q.turn.slack(), calls, q.calls)
 		}
 		q.calls -= calls
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -490,34 +491,63 @@ func TestALateSweepLooksAgain(t *testing.T) {
 	})
 }
 
-// TestLateSweepsEnd: a process that never has CPU in time does not wait for ever.
-func TestLateSweepsEnd(t *testing.T) {
+// TestAProcessWithoutCPU has goroutines that compute: each that is ready waits for a turn, and so answers are read late.
+// They count all the same. If there is none, no caller waits for ever.
+func TestAProcessWithoutCPU(t *testing.T) {
 	t.Parallel()
-	inBubble(t, &double{stops: true}, func(t *testing.T, d *double, q *Queue) {
-		result := make(chan error, 1)
-		go func() { result <- q.Do(until(t.Context(), budget), new(call)) }()
-		synctest.Wait()
-		began, sweeps := time.Now(), 0
-		for ended := false; !ended && sweeps < 100; sweeps++ {
-			q.mu.Lock()
-			q.alarm.timer.Stop()
-			q.mu.Unlock()
-			time.Sleep(budget + 2*time.Duration(punctual))
-			q.sweep()
-			synctest.Wait()
-			select {
-			case err := <-result:
-				ended = true
-				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("after %d sweeps: got %v, want DeadlineExceeded", sweeps, err)
+	for _, turn := range []time.Duration{40 * time.Millisecond, 80 * time.Millisecond} {
+		for _, known := range []bool{true, false} { // false: as if a turn took no time
+			inBubble(t, &double{slower: turn + time.Duration(unpolled)}, func(t *testing.T, d *double, q *Queue) {
+				if known {
+					q.gosched = func() { time.Sleep(turn) }
 				}
-			default:
-			}
+				var a asked
+				for range 20 {
+					a.ask(t.Context(), q, 20, 0)
+					a.wg.Wait()
+				}
+				if (a.errs[nil] == 400) != known {
+					t.Errorf("a turn of %v, known: %t: got %d answers and %d in doubt of 400", turn, known, a.errs[nil], a.doubt)
+				}
+				stopped := make(chan struct{})
+				d.set(func() { d.stopped = stopped })
+				a.took = 0
+				a.ask(t.Context(), q, 20, 0)
+				a.wg.Wait()
+				if most := budget + 3*turn + time.Duration(unpolled) + 3*turn; a.took < budget || a.took > most {
+					t.Errorf("a turn of %v without an answer: got an end after %v, want it within %v", turn, a.took, most)
+				}
+				close(stopped)
+			})
 		}
-		if sweeps != mostLooks+1 {
-			t.Errorf("got an end after %d sweeps and %v, want %d", sweeps, time.Since(began), mostLooks+1)
+	}
+}
+
+// TestAProcessThatHasCPUAgain waits no longer than the budget.
+func TestAProcessThatHasCPUAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &double{slower: 80 * time.Millisecond}, func(t *testing.T, d *double, q *Queue) {
+		var turn atomic.Int64
+		turn.Store(int64(80 * time.Millisecond))
+		q.gosched = func() { time.Sleep(time.Duration(turn.Load())) }
+		var a asked
+		a.ask(t.Context(), q, 20, 0)
+		a.wg.Wait()
+		turn.Store(0)
+		d.set(func() { d.slower = 0 })
+		for range 3 {
+			time.Sleep(2 * time.Duration(turnSpan))
+			answers(t, q)
 		}
-		close(d.stopped)
+		stopped := make(chan struct{})
+		d.set(func() { d.stopped = stopped })
+		a.took = 0
+		a.ask(t.Context(), q, 20, 0)
+		a.wg.Wait()
+		if a.took != budget {
+			t.Errorf("without an answer: got an end after %v, want %v", a.took, budget)
+		}
+		close(stopped)
 	})
 }
 

@@ -2,20 +2,11 @@ package queue
 
 import "time"
 
-// When a timer is late, the process had no CPU, and answers may lie in its sockets. Then the
-// sweep looks again, so often at most.
-const (
-	punctual  = int64(5 * time.Millisecond)
-	lookAgain = int64(10 * time.Millisecond)
-	mostLooks = 4
-)
-
 // alarm is the timer of a queue. It is set for the earliest deadline of a call that has
 // not ended.
 type alarm struct {
 	timer *time.Timer
 	at    int64 // 0 if it is not set
-	looks int   // how often it looked again
 }
 
 func (a *alarm) set(q *Queue, now, at int64) {
@@ -30,31 +21,24 @@ func (a *alarm) set(q *Queue, now, at int64) {
 	}
 }
 
-// postpone sets the alarm anew if it is late.
-func (a *alarm) postpone(q *Queue, now int64) bool {
-	late := a.at != 0 && now-a.at > punctual && a.looks < mostLooks
-	a.at = 0
-	if !late {
-		a.looks = 0
-		return false
-	}
-	a.looks++
-	a.set(q, now, now+lookAgain)
-	return true
-}
-
 // sweep ends the waits whose deadlines have passed. A batch that no caller waits for any more
-// does not count as in flight, and its server counts as silent.
+// does not count as in flight, and its server counts as silent. If the process has no CPU to spare, callers wait longer:
+// their answers may be there.
 func (q *Queue) sweep() {
-	now := q.now()
 	q.mu.Lock()
-	if q.alarm.postpone(q, now) {
-		q.mu.Unlock()
+	at := q.alarm.at
+	q.mu.Unlock()
+	if at == 0 { // another sweep has begun
 		return
 	}
+	q.takeTurn(at)
+	now := q.now()
+	q.mu.Lock()
+	q.alarm.at = 0
+	slack := q.turn.slack()
 	late := q.state != alive || q.late(now)
-	unsent := q.expireWaiting(now)
-	lost := q.expireInFlight(now)
+	unsent := q.expireWaiting(now, slack)
+	lost := q.expireInFlight(now, slack)
 	q.mu.Unlock()
 	for _, one := range lost {
 		q.server.Note(one.result, one.calls)
@@ -77,14 +61,14 @@ func (b *Batch) withdraw() Result {
 }
 
 // expireWaiting reports how many calls were too late to be sent.
-func (q *Queue) expireWaiting(now int64) (expired int) {
+func (q *Queue) expireWaiting(now, slack int64) (expired int) {
 	var kept list
 	for q.waiting.length > 0 {
 		switch e := q.waiting.pop(); {
 		case e.state.Load() != open:
-		case e.deadline > now:
+		case e.deadline+slack > now:
 			kept.push(e)
-			q.alarm.set(q, now, e.deadline)
+			q.alarm.set(q, now, e.deadline+slack)
 		case q.expire(e):
 			expired++
 		}
@@ -100,21 +84,21 @@ type lostBatch struct {
 }
 
 // expireInFlight reports which batches are lost.
-func (q *Queue) expireInFlight(now int64) (lost []lostBatch) {
+func (q *Queue) expireInFlight(now, slack int64) (lost []lostBatch) {
 	kept := q.inFlight[:0]
 	for _, b := range q.inFlight {
 		for _, e := range b.Entries {
 			if e.state.Load() != open {
 				continue
 			}
-			if e.deadline <= now {
+			if e.deadline+slack <= now {
 				q.expire(e)
 			} else {
-				q.alarm.set(q, now, e.deadline)
+				q.alarm.set(q, now, e.deadline+slack)
 			}
 		}
 		// Callers that have less time than others tell nothing of the server.
-		end := max(b.latest, b.sent+q.pace.overdue())
+		end := max(b.latest, b.sent+q.pace.overdue()) + slack
 		switch {
 		case len(b.Entries) == 0: // its caller sends it by itself
 			kept = append(kept, b)

@@ -1,0 +1,69 @@
+package queue
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Where goroutines compute, one that is ready waits for its turn longer than Redis takes to answer. Answers lie in
+// sockets meanwhile, and the time until they are read tells nothing of the server.
+const (
+	punctual = int64(5 * time.Millisecond)   // a turn that takes longer shows that the process has no CPU to spare
+	mostTurn = int64(250 * time.Millisecond) // so long a turn counts at most: the process may have been stopped
+	unpolled = int64(10 * time.Millisecond)  // for which the runtime does not look at sockets while goroutines compute
+	turnSpan = int64(time.Second / 2)        // turns differ: the longest of two spans counts
+	turnsOld = 3                             // a long turn is taken again when it is older than so many of it
+)
+
+// turn is how long goroutines that are ready wait for their turns.
+type turn struct {
+	at    atomic.Int64 // when one was last taken
+	worst atomic.Int64 // of both spans
+
+	mu    sync.Mutex
+	spans [2]int64 // the longest turn of this span of time, and of the one before
+	began int64    // this span
+}
+
+func (t *turn) note(took, now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	took = min(max(took, 0), mostTurn)
+	if now-t.began > turnSpan {
+		t.spans[1], t.spans[0], t.began = t.spans[0], 0, now
+	}
+	t.spans[0] = max(t.spans[0], took)
+	t.worst.Store(max(t.spans[0], t.spans[1]))
+	t.at.Store(now)
+}
+
+// slack is how long an answer may have been there by now without being read: that of the reader's turn and of one that
+// began before, another since turns differ, and the time until the socket is looked at. It is 0 if the process has CPU to
+// spare.
+func (t *turn) slack() int64 {
+	if took := t.worst.Load(); took > punctual {
+		return 3*took + unpolled
+	}
+	return 0
+}
+
+// old reports whether the process may have CPU to spare by now.
+func (t *turn) old(now int64) bool { return now-t.at.Load() > turnsOld*t.worst.Load() }
+
+// yield lets goroutines that are ready run first, unless that would take long.
+func (q *Queue) yield() {
+	if q.turn.slack() == 0 || q.turn.old(q.now()) {
+		began := q.now()
+		q.gosched()
+		now := q.now()
+		q.turn.note(now-began, now)
+	}
+}
+
+// takeTurn is yield in any case, by a goroutine that was to begin at that time.
+func (q *Queue) takeTurn(at int64) {
+	q.gosched()
+	now := q.now()
+	q.turn.note(now-at, now)
+}
