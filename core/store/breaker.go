@@ -104,7 +104,7 @@ type gaveUpError struct{ error }
 // calls alone, and does not count them.
 func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Duration) error {
 	if b.transport != nil && call.Script().IsBatched() && !b.open.Load() {
-		err := call.SendBy(ctx, budget, b.transport.send)
+		err := call.SendBy(ctx, budget, b.transport.by)
 		if !answered(err) {
 			err = b.node.explain(err)
 		}

@@ -29,7 +29,8 @@ type transport struct {
 	*breaker
 
 	client  pipeliner
-	direct  bool // the client ends a call at its deadline, so that a caller may make it by itself
+	direct  bool             // the client ends a call at its deadline, so that a caller may make it by itself
+	by      script.Transport // send, made once
 	queue   *queue.Queue
 	senders sync.Pool
 	oneKey  atomic.Bool // calls with many keys are refused
@@ -39,6 +40,7 @@ func newTransport(b *breaker, client pipeliner, direct bool, budget time.Duratio
 	t := &transport{breaker: b, client: client, direct: direct}
 	_, cluster := client.(*redis.ClusterClient)
 	t.oneKey.Store(cluster) // whose nodes have many slots
+	t.by = t.send
 	t.queue = queue.New(t, budget)
 	return t
 }
