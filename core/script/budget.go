@@ -58,6 +58,13 @@ func (b *budget) Err() error {
 	return context.DeadlineExceeded
 }
 
+// pollAnew makes the next Done the caller's again.
+func (b *budget) pollAnew() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.polled = false
+}
+
 // real is the context as the standard library would have made it.
 func (b *budget) real() context.Context {
 	b.mu.Lock()

@@ -137,6 +137,7 @@ func ended(ctx context.Context) error {
 func (r *Runner) process(call *call, attempt int, line []any) (*command, error) {
 	switch {
 	case call.by != nil:
+		call.pollAnew() // the transport ends the wait
 		cmd := call.command(call, attempt, line)
 		if err := call.by(call, cmd); err != nil {
 			return cmd, err

@@ -21,7 +21,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// distantConn has each answer arrive that much later.
+// distantConn delays each answer.
 type distantConn struct {
 	net.Conn
 	by time.Duration
@@ -96,13 +96,13 @@ func TestAColdStartBesideADeadMaster(t *testing.T) {
 		hot.Go(func() {
 			for ; !over.Load(); i++ {
 				ask(lost, i)
-				runtime.Gosched()
+				runtime.Gosched() // the others have their turn soon
 			}
 		})
 	}
 	redistest.Await(t, 20*time.Second, "the breaker of the dead master to open", func() bool { return st.BreakerOpen(200 * time.Millisecond) })
 	row := 0
-	redistest.Await(t, 10*time.Second, "twenty decisions in a row by live masters", func() bool {
+	redistest.Await(t, 20*time.Second, "twenty decisions in a row by live masters", func() bool {
 		if row++; !ask(live, row) {
 			row = 0
 		}

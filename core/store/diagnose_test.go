@@ -107,7 +107,7 @@ func TestCausesNameTheReason(t *testing.T) {
 	for name, c := range unreachable(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, dials := range []int{0, 1} { // 0 are so many that the client's own error is the deadline's
+			for _, dials := range []int{0, 1} { // 0 is 5: the deadline passes before the client gives up
 				opts := c.opts
 				opts.DialerRetries = dials
 				causeOf(t, &opts, c.want)

@@ -31,9 +31,9 @@ const (
 	Direct QueueMode = iota + 1
 	// Queued sends the calls of many callers together, in batches: a *redis.Client, *ClusterClient or
 	// *Ring does, by its pipelines. A lone caller's call goes by itself. Calls of scripts that are not
-	// [script.Script.Batched] always do. While goroutines of the process wait longer than 5 ms
-	// for a processor, calls without an answer take up to 0.8 s longer than their budget:
-	// answers may be there, and have not been read.
+	// [script.Script.Batched] always do. If goroutines of the process wait longer than 5 ms for a
+	// processor, a call without an answer may take up to a second longer than its budget: its
+	// answer may have arrived and not been read.
 	Queued
 )
 

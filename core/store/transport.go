@@ -166,8 +166,8 @@ var (
 )
 
 // Probe asks for a script that no server has.
-func (t *transport) Probe(c queue.Call) queue.Result {
-	ctx, cancel := context.WithTimeout(context.Background(), t.budget)
+func (t *transport) Probe(c queue.Call, more time.Duration) queue.Result {
+	ctx, cancel := context.WithTimeout(context.Background(), t.budget+more)
 	cmd := c.(script.Command).Probe(ctx)
 	done := make(chan error, 1)
 	go func() { // some clients do not end with ctx

@@ -100,7 +100,7 @@ func (s *Server) Unhurried(tb testing.TB) *redis.Client {
 }
 
 // Admin is a client of the harness, which may do everything: for what a test
-// prepares, breaks and looks at. Without a change a test has one.
+// prepares, breaks and looks at. Without change, all calls of a test return one client.
 func (s *Server) Admin(tb testing.TB, change ...func(*redis.Options)) *redis.Client {
 	tb.Helper()
 	if len(change) > 0 {

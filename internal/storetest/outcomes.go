@@ -27,7 +27,7 @@ func (o *Outcomes) Observe(_ context.Context, e store.Event) {
 	}
 }
 
-// Are expects these outcomes since the last call, in this order.
+// Are fails the test unless these are the outcomes since its last call, in this order.
 func (o *Outcomes) Are(tb testing.TB, when string, want ...store.Outcome) {
 	tb.Helper()
 	synctest.Wait()

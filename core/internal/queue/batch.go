@@ -41,6 +41,6 @@ type Server interface {
 	// Unanswered, and once more if its answer still comes.
 	Note(r Result, calls int)
 	// Probe asks the server that would get the call something that changes nothing, and
-	// waits a budget for the answer. The call itself is not sent.
-	Probe(c Call) Result
+	// waits a budget and more for the answer. The call itself is not sent.
+	Probe(c Call, more time.Duration) Result
 }

@@ -1,13 +1,13 @@
 package queue
 
 // BeginDirect reports whether a caller is alone: nothing waits, nothing is in flight, and the
-// last batch had one call. Then it makes its call by itself, and says by Returned what
+// last batch had one call, and the process has CPU to spare. Then it makes its call by itself, and says by EndDirect what
 // became of it.
 func (q *Queue) BeginDirect() (*Batch, bool) {
 	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting.length > 0 || q.scheduled || len(q.inFlight) > 0 || q.lastCalls > 1 || q.state != alive || !q.pace.fast() || q.turn.slack() > 0 {
+	if q.waiting.length > 0 || q.scheduled || len(q.inFlight) > 0 || q.lastCalls > 1 || q.state != alive || !q.pace.fast() || q.slack(now) > 0 {
 		return nil, false
 	}
 	b := q.newBatch()
@@ -18,7 +18,10 @@ func (q *Queue) BeginDirect() (*Batch, bool) {
 // EndDirect ends what BeginDirect began. left says that the call had no answer since its caller did not
 // wait for it; if that was early, it tells nothing of the server.
 func (q *Queue) EndDirect(b *Batch, r Result, left bool) {
-	if left && q.now()-b.sent < q.pace.budget/2 {
+	if now := q.now(); left && now-b.sent < q.pace.budget/2 {
+		r = Ignored
+	} else if late := now - b.sent - q.pace.budget; left && late > punctual { // its answer may lie unread
+		q.turn.note(late, now)
 		r = Ignored
 	}
 	q.finish(b, r, 1)

@@ -10,5 +10,5 @@
 // probes. So the calls in doubt are at most those in flight.
 //
 // Arrivals and answers drive the queue. It has no goroutine while nothing waits or is in
-// flight. Its one timer ends within a budget of the last call.
+// flight. Its one timer ends within a budget of the last call, or later if the process has no CPU to spare.
 package queue

@@ -30,13 +30,9 @@ func newPace(budget time.Duration) pace {
 	return pace{budget: int64(budget), window: mostWindow}
 }
 
-// returned notes the round trip of a batch, but for the slack of this process. So many calls were in flight, its own
-// among them.
-func (p *pace) returned(sent, now, slack int64, calls, flying int) {
-	took := max(now-sent, 1) - slack
-	if took <= 0 {
-		return
-	}
+// returned notes the round trip of a batch. So many calls were in flight, its own among them.
+func (p *pace) returned(sent, now int64, calls, flying int) {
+	took := max(now-sent, 1)
 	if p.trip == 0 {
 		p.trip = took
 	} else {
@@ -44,7 +40,7 @@ func (p *pace) returned(sent, now, slack int64, calls, flying int) {
 	}
 	if now-p.span > memory {
 		p.least[0], p.least[1], p.span = took, p.least[0], now
-	} else if p.least[0] == 0 || took < p.least[0] && slack == 0 {
+	} else if p.least[0] == 0 || took < p.least[0] {
 		p.least[0] = took
 	}
 	switch {

@@ -30,6 +30,7 @@ type Queue struct {
 	calls     int      // of these
 	last      int64    // when the last of them left
 	lastCalls int      // how many calls that one had
+	answered  int64    // when the last answer came
 	pace      pace
 	state     serverState
 	probing   bool
@@ -149,7 +150,7 @@ func spaced(q *Queue, now int64, returned bool) bool {
 
 // late reports whether an answer is overdue. Then nothing else leaves.
 func (q *Queue) late(now int64) bool {
-	return len(q.inFlight) > 0 && now-q.inFlight[0].sent > q.pace.overdue()+q.turn.slack()
+	return len(q.inFlight) > 0 && now-q.inFlight[0].sent > q.pace.overdue()+q.slack(now)
 }
 
 // sendBatches sends batches until there is none to send.
@@ -177,7 +178,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 		return nil
 	}
 	b := q.newBatch()
-	room, slack := min(mostCalls, max(q.pace.window-q.calls, 1)), q.turn.slack()
+	room, slack := min(mostCalls, max(q.pace.window-q.calls, 1)), q.slack(now)
 	for q.waiting.length > 0 && len(b.Entries) < room {
 		e := q.waiting.first
 		if e.state.Load() != open {
@@ -263,7 +264,10 @@ func (q *Queue) finish(b *Batch, r Result, calls int) {
 	if !lost {
 		q.inFlight = slices.DeleteFunc(q.inFlight, func(other *Batch) bool { return other == b })
 		if r == Answered {
-			q.pace.returned(b.sent, now, q.turn.slack(), calls, q.calls)
+			q.answered = now
+			if q.turn.slack() == 0 { // otherwise it tells more of this process
+				q.pace.returned(b.sent, now, calls, q.calls)
+			}
 		}
 		q.calls -= calls
 	}

@@ -64,16 +64,19 @@ func (d *double) Note(r Result, _ int) {
 	d.notes[r]++
 }
 
-func (d *double) Probe(Call) Result {
+func (d *double) Probe(_ Call, more time.Duration) Result {
 	d.mu.Lock()
 	d.probes++
-	stopped, answer := d.stopped, d.answer
+	stopped, answer, slower := d.stopped, d.answer, d.slower
 	d.mu.Unlock()
 	if stopped != nil {
 		time.Sleep(budget)
 		return Unanswered
 	}
-	time.Sleep(trip)
+	time.Sleep(min(trip+slower, budget+more))
+	if trip+slower > budget+more {
+		return Unanswered
+	}
 	return answer
 }
 
@@ -455,6 +458,16 @@ func TestALoneCallerAsksByItself(t *testing.T) {
 		if !ok {
 			t.Fatal("got no direct call after a batch of one")
 		}
+		q.EndDirect(b, Ignored, false)
+		q.turn.note(2*punctual, q.now())
+		if _, ok := q.BeginDirect(); ok {
+			t.Error("got a direct call while turns are long, want none")
+		}
+		time.Sleep(3 * time.Duration(turnSpan))
+		q.turn.note(0, q.now())
+		if b, ok = q.BeginDirect(); !ok {
+			t.Fatal("got no direct call when turns are short again")
+		}
 		q.EndDirect(b, Unanswered, false)
 		if _, ok := q.BeginDirect(); ok {
 			t.Error("got a direct call to a silent server, want none")
@@ -491,8 +504,8 @@ func TestALateSweepLooksAgain(t *testing.T) {
 	})
 }
 
-// TestAProcessWithoutCPU has goroutines that compute: each that is ready waits for a turn, and so answers are read late.
-// They count all the same. If there is none, no caller waits for ever.
+// TestAProcessWithoutCPU has goroutines that compute. Goroutines wait for their turn, so answers are read late. They count,
+// also after one that was lost. Without an answer, the wait ends.
 func TestAProcessWithoutCPU(t *testing.T) {
 	t.Parallel()
 	for _, turn := range []time.Duration{40 * time.Millisecond, 80 * time.Millisecond} {
@@ -508,6 +521,20 @@ func TestAProcessWithoutCPU(t *testing.T) {
 				}
 				if (a.errs[nil] == 400) != known {
 					t.Errorf("a turn of %v, known: %t: got %d answers and %d in doubt of 400", turn, known, a.errs[nil], a.doubt)
+				}
+				if known {
+					d.set(func() { d.result = Unanswered })
+					a.ask(t.Context(), q, 1, 0)
+					a.wg.Wait()
+					d.set(func() { d.result = Answered })
+					before := a.errs[nil]
+					for range 3 {
+						a.ask(t.Context(), q, 5, 0)
+						a.wg.Wait()
+					}
+					if n := a.errs[nil] - before; n != 15 {
+						t.Errorf("a turn of %v, after a lost answer: got %d answers of 15", turn, n)
+					}
 				}
 				stopped := make(chan struct{})
 				d.set(func() { d.stopped = stopped })
@@ -533,12 +560,14 @@ func TestAProcessThatHasCPUAgain(t *testing.T) {
 		var a asked
 		a.ask(t.Context(), q, 20, 0)
 		a.wg.Wait()
+		time.Sleep(80 * time.Millisecond)
+		if q.turn.slack() == 0 {
+			t.Error("got no slack while turns take 80ms, want some")
+		}
 		turn.Store(0)
 		d.set(func() { d.slower = 0 })
-		for range 3 {
-			time.Sleep(2 * time.Duration(turnSpan))
-			answers(t, q)
-		}
+		time.Sleep(3 * time.Duration(turnSpan))
+		answers(t, q)
 		stopped := make(chan struct{})
 		d.set(func() { d.stopped = stopped })
 		a.took = 0

@@ -75,8 +75,8 @@ func (l link) Send(b *Batch) Result {
 	return Answered
 }
 
-func (link) Note(Result, int)  {}
-func (link) Probe(Call) Result { return Answered }
+func (link) Note(Result, int)                 {}
+func (link) Probe(Call, time.Duration) Result { return Answered }
 
 // within is a context with a deadline and no timer.
 type within struct {

@@ -13,7 +13,7 @@ func (a *alarm) set(q *Queue, now, at int64) {
 	if a.at != 0 && a.at <= at {
 		return
 	}
-	a.at = at
+	a.at = max(at, now)
 	if in := time.Duration(max(at-now, 0)); a.timer == nil {
 		a.timer = time.AfterFunc(in, q.sweep)
 	} else {
@@ -28,14 +28,14 @@ func (q *Queue) sweep() {
 	q.mu.Lock()
 	at := q.alarm.at
 	q.mu.Unlock()
-	if at == 0 { // another sweep has begun
+	if at == 0 { // another sweep has ended, and nothing waits
 		return
 	}
 	q.takeTurn(at)
 	now := q.now()
 	q.mu.Lock()
 	q.alarm.at = 0
-	slack := q.turn.slack()
+	slack := q.slack(now)
 	late := q.state != alive || q.late(now)
 	unsent := q.expireWaiting(now, slack)
 	lost := q.expireInFlight(now, slack)

@@ -10,10 +10,10 @@ import (
 // sockets meanwhile, and the time until they are read tells nothing of the server.
 const (
 	punctual = int64(5 * time.Millisecond)   // a turn that takes longer shows that the process has no CPU to spare
-	mostTurn = int64(250 * time.Millisecond) // so long a turn counts at most: the process may have been stopped
+	mostTurn = int64(200 * time.Millisecond) // so long a turn counts at most: the process may have been stopped
 	unpolled = int64(10 * time.Millisecond)  // for which the runtime does not look at sockets while goroutines compute
 	turnSpan = int64(time.Second / 2)        // turns differ: the longest of two spans counts
-	turnsOld = 3                             // a long turn is taken again when it is older than so many of it
+	turnsOld = 3                             // a long turn is measured again when its age is more than so many of it
 )
 
 // turn is how long goroutines that are ready wait for their turns.
@@ -30,6 +30,9 @@ func (t *turn) note(took, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	took = min(max(took, 0), mostTurn)
+	if now-t.began > 2*turnSpan { // nothing was measured since
+		t.spans[0] = 0
+	}
 	if now-t.began > turnSpan {
 		t.spans[1], t.spans[0], t.began = t.spans[0], 0, now
 	}
@@ -38,9 +41,9 @@ func (t *turn) note(took, now int64) {
 	t.at.Store(now)
 }
 
-// slack is how long an answer may have been there by now without being read: that of the reader's turn and of one that
-// began before, another since turns differ, and the time until the socket is looked at. It is 0 if the process has CPU to
-// spare.
+// slack is how long an answer may lie unread: three turns, and the time until the runtime looks at sockets. The reader
+// waits for its own turn and for the rest of one before, and turns differ by about one more. Slack is 0 if the process has
+// CPU to spare.
 func (t *turn) slack() int64 {
 	if took := t.worst.Load(); took > punctual {
 		return 3*took + unpolled
@@ -51,17 +54,22 @@ func (t *turn) slack() int64 {
 // old reports whether the process may have CPU to spare by now.
 func (t *turn) old(now int64) bool { return now-t.at.Load() > turnsOld*t.worst.Load() }
 
+// slack is that of the process while answers come. Those of a server that does not answer are not waited for.
+func (q *Queue) slack(now int64) int64 {
+	if q.state != alive && now-q.answered > 2*turnSpan {
+		return 0
+	}
+	return q.turn.slack()
+}
+
 // yield lets goroutines that are ready run first, unless that would take long.
 func (q *Queue) yield() {
-	if q.turn.slack() == 0 || q.turn.old(q.now()) {
-		began := q.now()
-		q.gosched()
-		now := q.now()
-		q.turn.note(now-began, now)
+	if now := q.now(); q.turn.slack() == 0 || q.turn.old(now) {
+		q.takeTurn(now)
 	}
 }
 
-// takeTurn is yield in any case, by a goroutine that was to begin at that time.
+// takeTurn always yields. It counts the time since its goroutine should have begun.
 func (q *Queue) takeTurn(at int64) {
 	q.gosched()
 	now := q.now()
