@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,31 +13,36 @@ import (
 // how long a call waits. It decides that of the second too.
 func TestEachAttemptWaitsForTheTransport(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	attempts := 0
-	by := func(attempt context.Context, cmd Command) error {
-		attempts++
-		if attempt.Done() != ctx.Done() {
-			t.Errorf("attempt %d: got another Done than the caller's", attempts)
-		}
-		cmd.Args() // as one that is written
-		if attempts == 1 {
-			time.Sleep(2 * time.Millisecond) // the budget passes
-			cmd.SetErr(noScriptError{})
-			return nil
-		}
-		cmd.(*command).SetVal(int64(7))
-		return nil
-	}
-	r, err := NewRunner(redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), nil)
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer rdb.Close()
+	r, err := NewRunner(rdb, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Call{runner: r, script: New("one.lua", "return 7"), keys: []string{"k"}}
-	if err := c.SendBy(ctx, time.Millisecond, by); err != nil || c.Reply() != int64(7) || attempts != 2 {
-		t.Errorf("got %v and %v after %d attempts, want 7 after 2", c.reply, err, attempts)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const budget = time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		attempts := 0
+		by := func(attempt context.Context, cmd Command) error {
+			attempts++
+			if attempt.Done() != ctx.Done() {
+				t.Errorf("attempt %d: got another Done than the caller's", attempts)
+			}
+			cmd.Args() // as one that is written
+			if attempts == 1 {
+				time.Sleep(2 * budget)
+				cmd.SetErr(noScriptError{})
+				return nil
+			}
+			cmd.(*command).SetVal(int64(7))
+			return nil
+		}
+		c := &Call{runner: r, script: New("one.lua", "return 7"), keys: []string{"k"}}
+		if err := c.SendBy(ctx, budget, by); err != nil || c.Reply() != int64(7) || attempts != 2 {
+			t.Errorf("got %v and %v after %d attempts, want 7 after 2", c.reply, err, attempts)
+		}
+	})
 }
 
 type noScriptError struct{}

@@ -36,11 +36,12 @@ func TestStockEqualsModel(t *testing.T) { //nolint:tparallel // what they have m
 	})
 	met.Want(t, 1,
 		"Open: true", "Open: false", "Restock: <nil>", "Restock: unknown", "Restock: quantity",
-		"Reserve: true", "Reserve: again", "Reserve: sold", "Reserve: unknown", "Reserve: sold out", "Reserve: yours", "Reserve: quantity", "Reserve: eight calls",
-		"Renew: <nil>", "Renew: lapsed", "Renew: unknown", "Renew: cancelled",
+		"Reserve: true", "Reserve: again", "Reserve: sold", "Reserve: unknown", "Reserve: sold out", "Reserve: yours", "Reserve: quantity",
+		"Renew: <nil>", "Renew: lapsed", "Renew: cancelled",
 		"Confirm: <nil>", "Confirm: lapsed", "Confirm: unknown", "Confirm: cancelled", "Confirm: after a lapse",
-		"Cancel: <nil>", "Cancel: unknown", "Left: <nil>", "Left: unknown", "Buyers: <nil>", "Forget: true",
-		"unheard Reserve", "unheard Confirm", "unheard Cancel")
+		"Cancel: <nil>", "Left: <nil>", "Left: unknown", "Buyers: <nil>", "Forget: true")
+	met.Want(t, met.Times("steps")/8000, // where there are so many steps
+		"Renew: unknown", "Cancel: unknown", "Reserve: eight calls", "unheard Reserve", "unheard Confirm", "unheard Cancel")
 	met.Want(t, redistest.Steps(100_000), "steps")
 }
 

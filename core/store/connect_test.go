@@ -61,8 +61,7 @@ func TestAConnectionIsMadeBesideCallsThatHaveNoTimeTo(t *testing.T) {
 
 // TestAColdStartBesideADeadMaster: keys of the dead master are asked for all the time, and its breaker opens. Those of
 // live masters are decided by Redis.
-func TestAColdStartBesideADeadMaster(t *testing.T) {
-	t.Parallel()
+func TestAColdStartBesideADeadMaster(t *testing.T) { //nolint:paralleltest // it takes the whole processor
 	cluster := redistest.NewCluster(t, "--cluster-require-full-coverage", "no")
 	rdb := cluster.Client(t, func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = true })
 	dead := cluster.Nodes()[1]
@@ -124,18 +123,18 @@ func TestTheClassOfCallsThatWereNeverWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all sync.WaitGroup
-		for range 10 {
-			all.Go(func() {
-				redistest.Await(t, 20*time.Second, "the server to be lost", func() bool {
+		redistest.Await(t, 20*time.Second, "the server to be lost", func() bool {
+			var all sync.WaitGroup
+			for range 10 {
+				all.Go(func() {
 					if _, err := runner.Run(t.Context(), increment, []string{"k"}); !errors.Is(err, script.ErrNotExecuted) {
 						t.Errorf("a refused port: got %v, want ErrNotExecuted", err)
 					}
-					return len(log.all()) > 0
 				})
-			})
-		}
-		all.Wait()
+			}
+			all.Wait()
+			return len(log.all()) > 0
+		})
 		if got := log.all()[0]; !strings.Contains(got, "not executed") {
 			t.Errorf("Queue %v: got the line %q, want the class not executed", mode, got)
 		}
