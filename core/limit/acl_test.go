@@ -22,23 +22,14 @@ func TestWithoutEval(t *testing.T) {
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
 	user := redistest.NewUser(t, redistest.LoadedRules(), srv)
 	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
-	sets := [][]Policy{oneOfEach}
-	for i := range oneOfEach {
-		sets = append(sets, oneOfEach[i:i+1])
-	}
 	for _, lost := range []bool{true, false, true} {
 		if lost {
-			if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(admin.ScriptFlush(t.Context()).Result())(t)
 		} else {
 			srv.LoadScripts(t)
 		}
-		for _, policies := range sets {
-			l, err := New(storetest.At(t, rdb, prefix), "loaded", policies, &Options{Budget: 20 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, policies := range setsOf(oneOfEach) {
+			l := must(New(storetest.At(t, rdb, prefix), "loaded", policies, closed(20*time.Second)))(t)
 			for name, call := range map[string]func() error{
 				"Take":  func() error { _, err := l.Take(t.Context(), "s"); return err },
 				"Peek":  func() error { _, err := l.Peek(t.Context(), "s"); return err },
@@ -75,24 +66,13 @@ func TestARefundThatTheACLCutsShort(t *testing.T) {
 		FixedWindow{Name: "window", Limit: 10, Window: time.Hour},
 		TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: 10},
 	}
-	l, err := New(storetest.At(t, rdb, srv.Prefix(t)), "cut", policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var first Decision
-	for i := range 3 {
-		d, err := l.Take(t.Context(), "s")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 {
-			first = d
-		}
+	l := must(New(storetest.At(t, rdb, srv.Prefix(t)), "cut", policies, closed(5*time.Second)))(t)
+	first := must(l.Take(t.Context(), "s"))(t)
+	for range 2 {
+		must(l.Take(t.Context(), "s"))(t)
 	}
 	for _, right := range []string{"-set", "+set"} {
-		if err := srv.Admin(t).ACLSetUser(t.Context(), user, right).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(srv.Admin(t).ACLSetUser(t.Context(), user, right).Result())(t)
 		err := l.Refund(t.Context(), first)
 		if right == "-set" && !errors.Is(err, script.ErrConfiguration) {
 			t.Errorf("a refund without SET: got %v, want ErrConfiguration", err)
@@ -101,10 +81,7 @@ func TestARefundThatTheACLCutsShort(t *testing.T) {
 			t.Errorf("the refund again: got %v, want ErrRefund", err)
 		}
 	}
-	d, err := l.Peek(t.Context(), "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must(l.Peek(t.Context(), "s"))(t)
 	want := map[string]int64{"window": 8, "bucket": 7}
 	for s := range d.States() {
 		if s.Remaining != want[s.Policy] {

@@ -22,10 +22,7 @@ func BenchmarkTake(b *testing.B) {
 		o.ContextTimeoutEnabled = true
 		o.PoolSize = 64
 	})
-	sha, err := admin.ScriptLoad(b.Context(), "return 1").Result()
-	if err != nil {
-		b.Fatal(err)
-	}
+	sha := must(admin.ScriptLoad(b.Context(), "return 1").Result())(b)
 	floor := func(ctx context.Context) error { return rdb.EvalSha(ctx, sha, []string{"neap:floor:{s}"}, "1").Err() }
 
 	contestants := []struct {
@@ -79,10 +76,7 @@ func BenchmarkTake(b *testing.B) {
 		}
 		run("floor", floor)
 		for _, c := range contestants {
-			l, err := New(rdb, "bench", c.policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-			if err != nil {
-				b.Fatal(err)
-			}
+			l := must(New(rdb, "bench", c.policies, closed(5*time.Second)))(b)
 			run(c.name, func(ctx context.Context) error {
 				_, err := l.Take(ctx, "ip=192.0.2.1")
 				return err
@@ -96,10 +90,8 @@ func BenchmarkTake(b *testing.B) {
 func BenchmarkDegraded(b *testing.B) {
 	for _, mode := range modes {
 		b.Run(mode.String(), func(b *testing.B) {
-			l, err := New(leaking{}, "bench", []Policy{TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}}, &Options{Fail: mode})
-			if err != nil {
-				b.Fatal(err)
-			}
+			bucket := TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}
+			l := must(New(leaking{}, "bench", []Policy{bucket}, &Options{Fail: mode}))(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := l.Take(b.Context(), "ip=192.0.2.1"); (err != nil) != (mode == FailClosed) {
@@ -123,19 +115,13 @@ func BenchmarkSlot(b *testing.B) {
 	})
 	ctx := b.Context()
 	one := script.New("one.lua", "return 1")
-	d, err := newAsker(storetest.At(b, rdb, "neap"), 5*time.Second)
-	if err != nil {
-		b.Fatal(err)
-	}
+	d := must(newAsker(storetest.At(b, rdb, "neap"), 5*time.Second))(b)
 	floor := func() {
 		if _, err := d.Run(ctx, one, []string{"neap:floor:{s}"}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	c, err := NewConcurrency(rdb, "bench", 100, &ConcurrencyOptions{Budget: 5 * time.Second, Fail: FailClosed})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := must(NewConcurrency(rdb, "bench", 100, &ConcurrencyOptions{Budget: 5 * time.Second, Fail: FailClosed}))(b)
 	slot := func(subject string) *Slot {
 		s, err := c.Try(ctx, subject)
 		if err != nil {

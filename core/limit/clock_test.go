@@ -15,10 +15,7 @@ func TestRefundAfterALongRest(t *testing.T) {
 		l := inBubble(t, bubble(t), "rest",
 			FixedWindow{Name: "minute", Limit: 9, Window: time.Minute}, SlidingLog{Name: "day", Limit: 9, Window: 24 * time.Hour})
 		for range 2 {
-			d, err := l.Take(t.Context(), "s")
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must(l.Take(t.Context(), "s"))(t)
 			time.Sleep(time.Second)
 			if err := l.Refund(t.Context(), d); err != nil {
 				t.Errorf("the refund of a decision: got %v, want no error", err)
@@ -37,25 +34,17 @@ func TestRefundWhenTheServersClockWasSet(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := bubble(t)
 			l := inBubble(t, m, "set", TokenBucket{Rate: 1, Per: 2 * time.Second, Burst: 9})
-			take := func(subject string, cost int64) Decision {
-				t.Helper()
-				d, err := l.TakeN(t.Context(), subject, cost)
-				if err != nil || !d.Allowed {
-					t.Fatalf("a take of %d permits by %s: got %+v, %v, want them allowed", cost, subject, d, err)
-				}
-				return d
-			}
-			if err := l.Refund(t.Context(), take("seen", 1)); err != nil {
+			if err := l.Refund(t.Context(), take(t, l, "seen", 1)); err != nil {
 				t.Fatal(err)
 			}
 			m.SetTime(time.Now().Add(by))
-			older, _ := take("s", 4), take("s", 2)
+			older, _ := take(t, l, "s", 4), take(t, l, "s", 2)
 			time.Sleep(6 * time.Second) // three of the older four drain
 			m.SetTime(time.Now().Add(by))
 			if err := l.Refund(t.Context(), older); err != nil {
 				t.Errorf("a refund after the clock was set by %v: got %v, want no error", by, err)
 			}
-			if d := take("s", 0); d.Remaining != 7 {
+			if d := take(t, l, "s", 0); d.Remaining != 7 {
 				t.Errorf("after the clock was set by %v: got %d permits remaining, want 7", by, d.Remaining)
 			}
 		})
@@ -87,10 +76,7 @@ func TestRefundTooLateAsksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := bubble(t)
 		l := inBubble(t, m, "late", FixedWindow{Limit: 9, Window: time.Minute})
-		d, err := l.Take(t.Context(), "s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must(l.Take(t.Context(), "s"))(t)
 		time.Sleep(time.Minute)
 		sent := m.CommandCount()
 		if err := l.Refund(t.Context(), d); !errors.Is(err, ErrRefund) || m.CommandCount() != sent {
@@ -109,17 +95,9 @@ func TestRefundHealsABucket(t *testing.T) {
 			"persist":  func(key string) { rdb.Persist(t.Context(), key) },
 			"lengthen": func(key string) { rdb.PExpire(t.Context(), key, 24*time.Hour) },
 		} {
-			l, err := New(rdb, harm, []Policy{TokenBucket{Rate: rate, Per: time.Hour, Burst: 10}}, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := l.TakeN(t.Context(), "s", 3); err != nil {
-				t.Fatal(err)
-			}
-			d, err := l.TakeN(t.Context(), "s", 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(New(rdb, harm, []Policy{TokenBucket{Rate: rate, Per: time.Hour, Burst: 10}}, closed(10*time.Second)))(t)
+			must(l.TakeN(t.Context(), "s", 3))(t)
+			d := must(l.TakeN(t.Context(), "s", 2))(t)
 			key := l.remote.keys(l, "s", nil)[0]
 			do(key)
 			if err := l.Refund(t.Context(), d); err != nil {

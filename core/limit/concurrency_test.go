@@ -22,22 +22,13 @@ import (
 // strict is a limit that Redis alone decides about, with time for a busy machine.
 func strict(t testing.TB, rdb script.Client, prefix string, limit int64, lease time.Duration) *Concurrency {
 	t.Helper()
-	c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", limit, &ConcurrencyOptions{
-		Budget: 5 * time.Second, Lease: lease, Fail: FailClosed,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	opts := &ConcurrencyOptions{Budget: 5 * time.Second, Lease: lease, Fail: FailClosed}
+	return must(NewConcurrency(storetest.At(t, rdb, prefix), "c", limit, opts))(t)
 }
 
 func acquire(t testing.TB, c *Concurrency, subject string) *Slot {
 	t.Helper()
-	s, err := c.Try(context.Background(), subject)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must(c.Try(context.Background(), subject))(t)
 }
 
 // holds acquires a slot that must be granted, and gives it back in the end.
@@ -209,20 +200,16 @@ func TestConcurrencyKeepsSubjectsSecret(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	secret := []byte("0123456789abcdef")
-	c, err := NewConcurrency(storetest.Open(t, rdb, store.Options{SubjectSecret: secret}), "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second, Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := storetest.Open(t, rdb, store.Options{SubjectSecret: secret})
+	c := must(NewConcurrency(st, "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second, Fail: FailClosed}))(t)
 	clear(secret)
 	holds(t, c, "alice")
 	keys := keysOf(t, rdb, "")
 	if len(keys) != 1 || !regexp.MustCompile(`^neap:inflight:c:\{#[A-Za-z0-9_-]{43}\}:30s$`).MatchString(keys[0]) {
 		t.Errorf("got the keys %q, want one with a hash in place of the subject", keys)
 	}
-	again, err := NewConcurrency(storetest.Open(t, rdb, store.Options{SubjectSecret: []byte("0123456789abcdef")}), "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st = storetest.Open(t, rdb, store.Options{SubjectSecret: []byte("0123456789abcdef")})
+	again := must(NewConcurrency(st, "c", 1, &ConcurrencyOptions{Budget: 5 * time.Second}))(t)
 	if acquire(t, again, "alice").Allowed {
 		t.Error("the same secret in another store: got a second slot of 1, want a denial: the secret was not copied")
 	}
@@ -284,10 +271,7 @@ func TestConcurrencyOneCallEach(t *testing.T) {
 
 func TestConcurrencyInThisProcess(t *testing.T) {
 	t.Parallel()
-	c, err := NewLocalConcurrency("local", 2, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewLocalConcurrency("local", 2, nil))(t)
 	a := holds(t, c, "s")
 	if b := holds(t, c, "s"); b.Remaining != 0 || a.Remaining != 1 || a.Degraded {
 		t.Errorf("got %+v and then %+v, want 1 remaining, not degraded, and then 0", a.Decision, b.Decision)
@@ -332,13 +316,10 @@ func TestConcurrencyWithoutRedis(t *testing.T) {
 		var seen []store.Event
 		var rdb absent
 		rdb.gone.Store(true)
-		c, err := NewConcurrency(&rdb, "dead", 2, &ConcurrencyOptions{
+		c := must(NewConcurrency(&rdb, "dead", 2, &ConcurrencyOptions{
 			Fail:     mode,
 			Observer: func(_ context.Context, e store.Event) { seen = append(seen, e) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		granted := 0
 		for range 3 {
 			s, err := c.Try(t.Context(), "s")
@@ -376,10 +357,7 @@ func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
 	rdb := &absent{Client: client}
-	c, err := NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: time.Second}))(t)
 	first := holds(t, c, "s")
 	rdb.gone.Store(true)
 	if s := holds(t, c, "s"); !s.Degraded || first.Degraded || s.Remaining != 0 {

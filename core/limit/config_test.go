@@ -18,7 +18,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	var none *redis.Client
 	good := []Policy{FixedWindow{Limit: 1, Window: time.Second}}
 	type config struct {
-		rdb      redis.UniversalClient
+		rdb      script.Client
 		name     string
 		policies []Policy
 		opts     *Options
@@ -37,7 +37,9 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"long budget":      {config{rdb, "n", good, &Options{Budget: 2 * time.Hour}}, []string{"Budget is 2h0m0s: use 1ms"}},
 		"negative local":   {config{rdb, "n", good, &Options{MaxLocal: -1}}, []string{"MaxLocal is -1: use a positive"}},
 		"negative waiting": {config{rdb, "n", good, &Options{MaxWaiting: -1}}, []string{"MaxWaiting is -1: use a positive"}},
+		"nil client":       {config{nil, "n", good, nil}, []string{"rdb is nil"}},
 		"typed nil client": {config{none, "n", good, nil}, []string{"rdb", "pass a connected"}},
+		"pipeline":         {config{rdb.Pipeline(), "n", good, nil}, []string{"pipeline"}},
 		"two names": {config{rdb, "n", []Policy{
 			FixedWindow{Name: "x", Limit: 1, Window: time.Second}, SlidingLog{Name: "x", Limit: 1, Window: time.Second},
 		}, nil}, []string{"policies[1]", `"x" is used twice`}},
@@ -54,12 +56,6 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 				t.Errorf("%s: got the error %v, want one that says %q", name, err, want)
 			}
 		}
-	}
-	if _, err := New(nil, "n", good, nil); err == nil || !strings.Contains(err.Error(), "rdb is nil") {
-		t.Errorf("New with a nil client: got %v, want \"rdb is nil\"", err)
-	}
-	if _, err := New(rdb.Pipeline(), "n", good, nil); err == nil || !strings.Contains(err.Error(), "pipeline") {
-		t.Errorf("New with a pipeline: got %v, want an error that says \"pipeline\"", err)
 	}
 	if _, err := NewLocal("a b", nil, nil); err == nil || !strings.Contains(err.Error(), "name") {
 		t.Errorf("NewLocal with the name \"a b\": got %v, want an error about the name", err)
@@ -161,10 +157,7 @@ func TestExtremesStayExact(t *testing.T) {
 func TestAFractionOfAMillisecondIsDropped(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
-	c, err := NewConcurrency(rdb, "n", 1, &ConcurrencyOptions{Lease: time.Second + 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewConcurrency(rdb, "n", 1, &ConcurrencyOptions{Lease: time.Second + 1}))(t)
 	if c.opts.Lease != time.Second || c.tail != "1s" {
 		t.Errorf("a lease of 1.000000001s: got %v with keys that end in %s, want 1s", c.opts.Lease, c.tail)
 	}
@@ -175,10 +168,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	_, rdb := newServer(t)
 	policies := []Policy{FixedWindow{Limit: 1, Window: time.Hour}}
 	opts := &Options{Budget: 5 * time.Second, Fail: FailClosed}
-	l, err := New(rdb, "copied", policies, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(rdb, "copied", policies, opts))(t)
 	for i := range 2 {
 		if d, err := l.Take(t.Context(), "bob"); err != nil || d.Allowed != (i == 0) {
 			t.Errorf("take %d: got %+v, %v, want allowed %t", i, d, err, i == 0)
@@ -191,28 +181,16 @@ func TestOptionsAreCopied(t *testing.T) {
 func TestZeroValuesHaveMeanings(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
-	onRedis, err := New(rdb, "zero", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := store.Of(rdb)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := script.NewRunner(st, &script.Options{Budget: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	onRedis := must(New(rdb, "zero", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(t)
+	st := must(store.Of(rdb))(t)
+	want := must(script.NewRunner(st, &script.Options{Budget: 50 * time.Millisecond}))(t)
 	if got := onRedis.remote.Runner; *got != *want {
 		t.Errorf("got the runner %+v by default, want %+v of a budget of 50ms", *got, *want)
 	}
 	if keys := onRedis.remote.keys(onRedis, "s", nil); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
 		t.Errorf("got the keys %q, want neap:limit:zero:{s}:window-1-1h", keys)
 	}
-	l, err := NewLocal("zero", []Policy{TokenBucket{Rate: 9, Per: time.Minute}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(NewLocal("zero", []Policy{TokenBucket{Rate: 9, Per: time.Minute}}, nil))(t)
 	d, err := l.Peek(t.Context(), "s")
 	if err != nil || d.Limit != 9 || d.Policy != "bucket-9-1m-9" {
 		t.Errorf("a peek at a bucket without a name: got %+v, %v, want limit 9 and policy bucket-9-1m-9", d, err)

@@ -64,11 +64,7 @@ func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 		const limit = 5
 		c, other := strict(t, rdb, prefix, limit, time.Hour), strict(t, rdb, prefix, limit, time.Hour)
 		key := c.space.Key("s", c.tail)
-		lose := func() {
-			if err := admin.Del(t.Context(), key).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
+		lose := func() { must(admin.Del(t.Context(), key).Result())(t) }
 		var mine, theirs []*Slot
 		for range 2 {
 			mine = append(mine, holds(t, c, "s"))
@@ -115,10 +111,7 @@ func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
 	_, client := newServer(t)
 	rdb := &absent{Client: client}
 	rdb.gone.Store(true)
-	c, err := NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: 5 * time.Second, Lease: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewConcurrency(rdb, "c", 2, &ConcurrencyOptions{Budget: 5 * time.Second, Lease: time.Hour}))(t)
 	for range 2 {
 		if !holds(t, c, "s").Degraded {
 			t.Fatal("a try while Redis is away: got a slot that is not degraded, want it degraded")
@@ -143,9 +136,7 @@ func TestManyLostSlots(t *testing.T) {
 	for range limit {
 		held = append(held, acquire(t, c, "s"))
 	}
-	if err := srv.Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(srv.Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Result())(t)
 	if s := acquire(t, c, "s"); s.Allowed {
 		t.Errorf("got one slot more than %d, want a denial", limit)
 	}
@@ -267,14 +258,9 @@ func TestRestoreThatIsNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := holds(t, c, "s")
-	if err := redistest.Standalone(t).Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(redistest.Standalone(t).Admin(t).Del(t.Context(), c.space.Key("s", c.tail)).Result())(t)
 	hook := &losing{Client: rdb, proxy: proxy}
-	var err error
-	if c.lease.asker, err = newAsker(storetest.At(t, hook, prefix), 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	c.lease.asker = must(newAsker(storetest.At(t, hook, prefix), 5*time.Second))(t)
 	if s, err := c.Try(t.Context(), "s"); err == nil || s != nil {
 		t.Fatalf("a try whose reply was lost: got %+v, %v, want no slot and an error", s, err)
 	}

@@ -61,10 +61,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		{oneOfEach, []int64{0, 1, 3}},
 		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}},
 	} {
-		l, err := New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, closed(10*time.Second)))(t)
 		for name, spoil := range spoils {
 			subject := fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), i)
 			spoil(t, admin, l, subject, max(c.costs[0], 1))
@@ -80,18 +77,12 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		}
 	}
 	failLeases(t, admin, prefix, seen)
-	for i, policies := range append([][]Policy{oneOfEach}, each(oneOfEach)...) {
-		l, err := New(storetest.At(t, srv.Client(t), prefix), "failing", policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
+	for i, policies := range setsOf(oneOfEach) {
+		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", policies, closed(10*time.Second)))(t)
 		for _, others := range []int64{0, 2} { // they leave something there
 			subject := fmt.Sprintf("refund-%d-%d", i, others)
 			at := moment{soonest: serverTime(t, admin).UnixMicro()}
-			d, err := l.TakeN(t.Context(), subject, 3)
-			if err != nil || !d.Allowed {
-				t.Fatalf("a take of 3 permits by %s: got %+v, %v, want them allowed", subject, d, err)
-			}
+			d := take(t, l, subject, 3)
 			if at.latest = serverTime(t, admin).UnixMicro(); others > 0 {
 				use(t, admin, l, subject, others)
 			}
@@ -196,19 +187,13 @@ var spoils = map[string]func(t *testing.T, admin *redis.Client, l *Limiter, subj
 
 func use(t *testing.T, _ *redis.Client, l *Limiter, subject string, cost int64) {
 	t.Helper()
-	if d, err := l.TakeN(t.Context(), subject, cost); err != nil || !d.Allowed {
-		t.Fatalf("a take of %d permits by %s: got %+v, %v, want them allowed", cost, subject, d, err)
-	}
+	take(t, l, subject, cost)
 }
 
 // fill takes all there is.
 func fill(t *testing.T, admin *redis.Client, l *Limiter, subject string, _ int64) {
 	t.Helper()
-	d, err := l.Peek(t.Context(), subject)
-	if err != nil {
-		t.Fatal(err)
-	}
-	use(t, admin, l, subject, d.Remaining)
+	use(t, admin, l, subject, must(l.Peek(t.Context(), subject))(t).Remaining)
 }
 
 // shift moves what stands in a log or a fast bucket in time, as if
@@ -220,11 +205,7 @@ func shift(t *testing.T, admin *redis.Client, l *Limiter, subject string, by tim
 		switch r := l.rules[i].(type) {
 		case *slidingLog:
 			for at, entry := range admin.LRange(ctx, key, 0, -1).Val() {
-				n, err := strconv.ParseInt(entry, 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
-				admin.LSet(ctx, key, int64(at), n+by.Microseconds())
+				admin.LSet(ctx, key, int64(at), must(strconv.ParseInt(entry, 10, 64))(t)+by.Microseconds())
 			}
 		case *bucket:
 			if !r.fast {

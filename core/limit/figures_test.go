@@ -23,10 +23,7 @@ func TestFiguresHold(t *testing.T) {
 				if i < len(notable[k]) {
 					p = notable[k][i]
 				}
-				r, err := p.compile()
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(p.compile())(t)
 				step := max(grain(r), time.Microsecond)
 				now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 				c := new(cell)

@@ -30,10 +30,7 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 		t.Run(name, func(t *testing.T) {
 			rdb := redis.NewClient(&redis.Options{Addr: refused(t), ContextTimeoutEnabled: true})
 			defer rdb.Close()
-			l, err := New(rdb, "flood", []Policy{c.policy}, &Options{MaxLocal: c.maxLocal})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(New(rdb, "flood", []Policy{c.policy}, &Options{MaxLocal: c.maxLocal}))(t)
 			before := heap()
 			for i := range c.subjects {
 				subject := fmt.Sprint(c.pad, "subject-", i)
@@ -66,16 +63,10 @@ func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
 		rng := redistest.Rand(t)
 		var made []Decision
 		for i := range 2000 {
-			d, err := l.TakeN(t.Context(), fmt.Sprint(rng.IntN(6)), rng.Int64N(20))
-			if err != nil {
-				t.Fatal(err)
-			}
-			made = append(made, d)
+			made = append(made, must(l.TakeN(t.Context(), fmt.Sprint(rng.IntN(6)), rng.Int64N(20)))(t))
 			_ = l.Refund(t.Context(), made[len(made)-1-rng.IntN(min(len(made), 3))])
 			if i%50 == 0 {
-				if _, err := l.Reset(t.Context(), fmt.Sprint(rng.IntN(6))); err != nil {
-					t.Fatal(err)
-				}
+				must(l.Reset(t.Context(), fmt.Sprint(rng.IntN(6))))(t)
 			}
 			time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Second))))
 			all := 0

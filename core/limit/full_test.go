@@ -30,20 +30,15 @@ func TestFullMemory(t *testing.T) {
 	for i, policies := range append(sets, each(oneOfEach)...) {
 		var p pair
 		for fail, into := range map[FailMode]**Limiter{FailClosed: &p.closed, FailLocal: &p.local} {
-			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("full%d", i), policies, &Options{Budget: 10 * time.Second, Fail: fail})
-			if err != nil {
-				t.Fatal(err)
-			}
-			*into = l
+			opts := &Options{Budget: 10 * time.Second, Fail: fail}
+			*into = must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("full%d", i), policies, opts))(t)
 		}
 		use(t, admin, p.closed, "used", 1)
 		fill(t, admin, p.closed, "exhausted", 1)
 		p.denies = policies[0] != oneOfEach[1]
 		pairs = append(pairs, p)
 	}
-	if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(admin.ConfigSet(t.Context(), "maxmemory", "1").Result())(t)
 	for i, p := range pairs {
 		for _, subject := range []string{"used", "fresh"} {
 			before := contents(t, admin, p.closed, subject)

@@ -27,10 +27,7 @@ func TestChangedNumbersStartAfresh(t *testing.T) {
 			TokenBucket{Name: "p", Rate: 1, Per: time.Hour},
 			FixedWindow{Name: "q", Limit: 1, Window: time.Hour},
 		} {
-			l, err := New(storetest.At(t, rdb, prefix), "roll", []Policy{p}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(New(storetest.At(t, rdb, prefix), "roll", []Policy{p}, closed(5*time.Second)))(t)
 			if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
 				t.Errorf("the first take of policy %d: got %+v, %v, want it allowed", i, d, err)
 			}
@@ -47,10 +44,8 @@ func TestALogIsSmall(t *testing.T) {
 	srv := redistest.Standalone(t)
 	rdb, admin := srv.Client(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
-	l, err := New(storetest.At(t, rdb, prefix), "log", []Policy{SlidingLog{Limit: 1000, Window: time.Hour}}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := SlidingLog{Limit: 1000, Window: time.Hour}
+	l := must(New(storetest.At(t, rdb, prefix), "log", []Policy{log}, closed(5*time.Second)))(t)
 	for range 1000 {
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
 			t.Fatalf("a take of 1,000 permits one by one: got %+v, %v, want it allowed", d, err)
@@ -67,10 +62,7 @@ func TestALogIsSmall(t *testing.T) {
 // Redis 7.0, so another version may take a quarter more.
 func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../../docs/operations.md"))(t)
 	admin := redistest.Standalone(t).Admin(t)
 	const prefix = "size" // as long as the default one
 	for row, policies := range map[string][]Policy{
@@ -98,13 +90,8 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 		var sizes []int64
 		for _, p := range policies {
 			for _, subject := range []string{"ip=192.0.2.1", "ip=192.168.100.200"} {
-				l, err := New(storetest.At(t, admin, prefix), "api", []Policy{p}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := l.Take(t.Context(), subject); err != nil {
-					t.Fatal(err)
-				}
+				l := must(New(storetest.At(t, admin, prefix), "api", []Policy{p}, closed(5*time.Second)))(t)
+				must(l.Take(t.Context(), subject))(t)
 				key := keysOf(t, admin, prefix)[0]
 				sizes = append(sizes, admin.MemoryUsage(t.Context(), key, 0).Val())
 				admin.Del(t.Context(), key)

@@ -53,10 +53,7 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), holderEnv+"="+srv.Addr()+" "+prefix)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(cmd.StdoutPipe())(t)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -185,20 +182,14 @@ func TestAGrantThatFailsLeavesNothing(t *testing.T) {
 	}
 	users := []string{"pexpire", "zremrangebyscore"}
 	for _, command := range users {
-		if err := admin.Do(t.Context(), "ACL", "SETUSER", command, "on", ">pw", "~*", "+@all", "-"+command).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(admin.Do(t.Context(), "ACL", "SETUSER", command, "on", ">pw", "~*", "+@all", "-"+command).Result())(t)
 		try(command, 0)
 	}
 	holds(t, strict(t, srv.Client(t), prefix, 2, time.Minute), "s")
 	for _, command := range users {
 		try(command, 1)
 	}
-	if err := admin.Do(t.Context(), "ACL", "SETUSER", "all", "on", ">pw", "~*", "+@all").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(admin.Do(t.Context(), "ACL", "SETUSER", "all", "on", ">pw", "~*", "+@all").Result())(t)
+	must(admin.ConfigSet(t.Context(), "maxmemory", "1").Result())(t)
 	try("all", 1)
 }

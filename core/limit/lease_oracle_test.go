@@ -115,12 +115,8 @@ func (s slots) alive(now int64) slots {
 // stored are the leases in Redis.
 func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
 	t.Helper()
-	all, err := rdb.ZRangeWithScores(t.Context(), key, 0, -1).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := slots{}
-	for _, z := range all {
+	for _, z := range must(rdb.ZRangeWithScores(t.Context(), key, 0, -1).Result())(t) {
 		s[z.Member.(string)] = int64(z.Score)
 	}
 	return s
@@ -128,11 +124,7 @@ func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
 
 func newTestLeases(t *testing.T, rdb script.Client, limit int64, lease time.Duration) *leases {
 	t.Helper()
-	d, err := newAsker(storetest.At(t, rdb, "neap"), 10*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newLeases(d, limit, lease)
+	return newLeases(must(newAsker(storetest.At(t, rdb, "neap"), 10*time.Second))(t), limit, lease)
 }
 
 // step is one random call of a script, and what it answered.
@@ -154,11 +146,7 @@ func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string, kinds int) 
 		s.witnesses = witnesses{name(rng.IntN(8)), name(rng.IntN(8))}
 	}
 	call := func(name string, script *script.Script, args ...any) {
-		n, err := l.run(t.Context(), script, key, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.name, s.n = name, n
+		s.name, s.n = name, must(l.run(t.Context(), script, key, args...))(t)
 	}
 	switch rng.IntN(kinds) {
 	case 0, 1, 2, 3:
@@ -315,9 +303,5 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 // counted is how many of the subject s are in flight.
 func counted(t *testing.T, c *Concurrency) int64 {
 	t.Helper()
-	n, err := c.InFlight(context.Background(), "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return must(c.InFlight(context.Background(), "s"))(t)
 }

@@ -32,10 +32,8 @@ func TestLostAcquireIsUndone(t *testing.T) {
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
 				t.Parallel()
 				rdb, proxy, prefix := lossy(t)
-				c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 2 * time.Second, Fail: mode})
-				if err != nil {
-					t.Fatal(err)
-				}
+				opts := &ConcurrencyOptions{Budget: 2 * time.Second, Fail: mode}
+				c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
 				if err := c.Warm(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -84,10 +82,7 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 			if canceled {
 				opts.Budget = 5 * time.Second
 			}
-			c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
 			other := strict(t, srv.Client(t), prefix, 1, 0)
 			if err := errors.Join(c.Warm(t.Context()), other.Warm(t.Context())); err != nil {
 				t.Fatal(err)
@@ -148,12 +143,9 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
 				const lease = 2500 * time.Millisecond
 				rdb := &overtaking{absent{Client: client}, make(chan func() error, 1)}
-				c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{
+				c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{
 					Budget: 5 * time.Second, Lease: lease, Fail: FailClosed, // a busy machine answers late
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))(t)
 				other := strict(t, client, prefix, 1, lease)
 				if err := other.Warm(t.Context()); err != nil {
 					t.Fatal(err)
@@ -181,15 +173,14 @@ func TestReleaseIsFinishedInTheBackground(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	rdb, prefix := srv.Client(t), srv.Prefix(t)
-	c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 50 * time.Millisecond, Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opts := &ConcurrencyOptions{Budget: 50 * time.Millisecond, Fail: FailClosed}
+	c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, opts))(t)
 	if err := c.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var s *Slot
 	redistest.Await(t, 10*time.Second, "a slot", func() bool {
+		var err error
 		s, err = c.Try(t.Context(), "s")
 		return err == nil && s.Allowed
 	})

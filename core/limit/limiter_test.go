@@ -27,6 +27,9 @@ var oneOfEach = []Policy{
 	SlidingLog{Name: "log", Limit: 11, Window: time.Hour},
 }
 
+// closed are options by which Redis alone decides, within the budget.
+func closed(budget time.Duration) *Options { return &Options{Budget: budget, Fail: FailClosed} }
+
 // TestOneScriptCallADecision counts what the server was asked.
 func TestOneScriptCallADecision(t *testing.T) {
 	t.Parallel()
@@ -34,25 +37,14 @@ func TestOneScriptCallADecision(t *testing.T) {
 	rdb, admin := srv.Admin(t), srv.Admin(t)
 	prefix := srv.Prefix(t)
 	for n := 1; n <= len(oneOfEach); n++ {
-		l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d", n), oneOfEach[:n], &Options{Budget: 5 * time.Second, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.Take(t.Context(), "s"); err != nil { // tells the server the script
-			t.Fatal(err)
-		}
+		l := must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d", n), oneOfEach[:n], closed(5*time.Second)))(t)
+		must(l.Take(t.Context(), "s"))(t) // tells the server the script
 		redistest.ResetStats(t, admin)
 		for range 20 { // granted and denied
-			if _, err := l.Take(t.Context(), "s"); err != nil {
-				t.Fatal(err)
-			}
+			must(l.Take(t.Context(), "s"))(t)
 		}
-		if _, err := l.Reset(t.Context(), "s"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.Peek(t.Context(), "s"); err != nil {
-			t.Fatal(err)
-		}
+		must(l.Reset(t.Context(), "s"))(t)
+		must(l.Peek(t.Context(), "s"))(t)
 		stats := redistest.CommandStats(t, admin)
 		if sha, eval := stats["evalsha"].Calls, stats["eval"].Calls; sha != 22 || eval > 1 {
 			t.Errorf("%d policies: 22 calls sent %d EVALSHA and %d EVAL, want 22 and at most 1", n, sha, eval)
@@ -65,37 +57,22 @@ func TestOneScriptCallADecision(t *testing.T) {
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		for i := range oneOfEach {
-			if i == 1 {
-				continue // it drains between two calls
-			}
-			policies := append([]Policy{}, oneOfEach...)
-			switch p := policies[i].(type) {
-			case TokenBucket:
-				p.Burst = 3
-				policies[i] = p
-			case FixedWindow:
-				p.Limit = 3
-				policies[i] = p
-			case SlidingWindow:
-				p.Limit = 3
-				policies[i] = p
-			case SlidingLog:
-				p.Limit = 3
-				policies[i] = p
-			}
-			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("all%d", i), policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
+		for i, denies := range map[int]Policy{ // none is the fast bucket, which drains between two calls
+			0: TokenBucket{Name: "bucket", Rate: 10, Per: time.Hour, Burst: 3},
+			2: FixedWindow{Name: "window", Limit: 3, Window: time.Hour},
+			3: SlidingWindow{Name: "sliding", Limit: 3, Window: time.Hour},
+			4: SlidingLog{Name: "log", Limit: 3, Window: time.Hour},
+		} {
+			policies := slices.Clone(oneOfEach)
+			policies[i] = denies
+			l := must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("all%d", i), policies, closed(5*time.Second)))(t)
 			if d, err := l.TakeN(t.Context(), "s", 2); err != nil || !d.Allowed {
 				t.Fatalf("policy %d: the first 2 permits: got %+v, %v, want them allowed", i, d, err)
 			}
 			before := dump(t, admin, prefix)
 			d, err := l.TakeN(t.Context(), "s", 2)
-			if err != nil || d.Allowed || d.Policy != policies[i].PolicyName() {
-				t.Fatalf("policy %d: the next 2 permits: got %+v, %v, want a denial by %s",
-					i, d, err, policies[i].PolicyName())
+			if err != nil || d.Allowed || d.Policy != denies.PolicyName() {
+				t.Fatalf("policy %d: the next 2 permits: got %+v, %v, want a denial by %s", i, d, err, denies.PolicyName())
 			}
 			if after := dump(t, admin, prefix); after != before {
 				t.Errorf("a denial by %s changed the keys to:\n%s\nwant them as before:\n%s", d.Policy, after, before)
@@ -199,20 +176,14 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 	t.Helper()
 	ctx := t.Context()
 	name := strings.ReplaceAll(strings.TrimPrefix(redistest.Prefix(t), store.DefaultPrefix+":"), "-", "")
-	l, err := New(storetest.At(t, rdb, prefix), name, policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(storetest.At(t, rdb, prefix), name, policies, closed(5*time.Second)))(t)
 	all := l.rules[0].id().limit
 	if used == 0 {
 		used = all
 	}
 	window := l.rules[0].state(reading{}, 0).Window
 	harmed := &harming{client: admin, harm: harm}
-	first, err := New(harmed, name, policies, &l.opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must(New(harmed, name, policies, &l.opts))(t)
 	redistest.Await(t, 20*time.Second, "the state to be harmed", func() bool {
 		d, err := first.TakeN(ctx, "s", used)
 		return err == nil && d.Allowed && harmed.all
@@ -221,10 +192,7 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 	began := time.Now()
 	longest := 2*window + 20*time.Millisecond
 	redistest.Await(t, longest+10*time.Second, "everything is granted again", func() bool {
-		d, err := l.TakeN(ctx, "s", all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must(l.TakeN(ctx, "s", all))(t)
 		if d.RetryAfter > longest {
 			t.Fatalf("got RetryAfter %v, want at most %v of a policy with the window %v",
 				d.RetryAfter, longest, window)
@@ -326,11 +294,7 @@ func TestResetForgetsOneSubject(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for n := 1; n <= len(oneOfEach); n++ {
-			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("reset%d", n), oneOfEach[:n], &Options{Budget: 5 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
-			resets(t, l)
+			resets(t, must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("reset%d", n), oneOfEach[:n], closed(5*time.Second)))(t))
 		}
 	})
 }
@@ -338,13 +302,9 @@ func TestResetForgetsOneSubject(t *testing.T) {
 func resets(t *testing.T, l *Limiter) {
 	t.Helper()
 	for _, subject := range []string{"a", "b"} {
-		if d, err := l.TakeN(t.Context(), subject, 5); err != nil || !d.Allowed {
-			t.Fatalf("a take of 5 permits by %s: got %+v, %v, want them allowed", subject, d, err)
-		}
+		take(t, l, subject, 5)
 	}
-	if _, err := l.Reset(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	must(l.Reset(t.Context(), "a"))(t)
 	for subject, want := range map[string]bool{"a": true, "b": false} {
 		if d, err := l.TakeN(t.Context(), subject, 5); err != nil || d.Allowed != want {
 			t.Errorf("a take of 5 permits by %s after a's reset: got %+v, %v, want allowed %t", subject, d, err, want)
@@ -356,19 +316,11 @@ func TestWithSharesWhatIsTheSame(t *testing.T) {
 	t.Parallel()
 	shared := FixedWindow{Name: "all", Limit: 3, Window: time.Hour}
 	_, rdb := newServer(t)
-	remote, err := New(rdb, "with", []Policy{shared}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	local, err := NewLocal("with", []Policy{shared}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range []*Limiter{remote, local} {
-		plan, err := l.With(shared, FixedWindow{Name: "plan", Limit: 2, Window: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, l := range []*Limiter{
+		must(New(rdb, "with", []Policy{shared}, closed(5*time.Second)))(t),
+		must(NewLocal("with", []Policy{shared}, nil))(t),
+	} {
+		plan := must(l.With(shared, FixedWindow{Name: "plan", Limit: 2, Window: time.Hour}))(t)
 		for i, step := range []struct {
 			l    *Limiter
 			want bool
@@ -386,10 +338,7 @@ func TestWithSharesWhatIsTheSame(t *testing.T) {
 func TestLocalDecidesByTheClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, err := NewLocal("local", oneOfEach[2:], nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(NewLocal("local", oneOfEach[2:], nil))(t)
 		for i := range 8 {
 			d, err := l.Take(t.Context(), "s")
 			if err != nil || d.Allowed != (i < 7) {
@@ -406,9 +355,7 @@ func TestLocalDecidesByTheClock(t *testing.T) {
 				}
 			}
 		}
-		if _, err := l.Reset(t.Context(), "s"); err != nil {
-			t.Fatal(err)
-		}
+		must(l.Reset(t.Context(), "s"))(t)
 		resets(t, l)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -420,10 +367,7 @@ func TestLocalDecidesByTheClock(t *testing.T) {
 
 func TestLocalForgetsTheLongestUnused(t *testing.T) {
 	t.Parallel()
-	l, err := NewLocal("small", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{MaxLocal: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(NewLocal("small", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{MaxLocal: 2}))(t)
 	for i, step := range []struct {
 		subject string
 		want    bool
@@ -437,10 +381,7 @@ func TestLocalForgetsTheLongestUnused(t *testing.T) {
 func TestSubjectAndCostAreChecked(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
-	l, err := New(rdb, "checked", oneOfEach, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(rdb, "checked", oneOfEach, nil))(t)
 	if _, err := l.Take(t.Context(), ""); !errors.Is(err, ErrSubject) {
 		t.Errorf("a take without a subject: got %v, want ErrSubject", err)
 	}
@@ -472,10 +413,7 @@ func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 			if n == 0 {
 				set = oneOfEach
 			}
-			l, err := New(lying{reply}, "lying", set, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(New(lying{reply}, "lying", set, closed(5*time.Second)))(t)
 			if d, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrFailed) || d.Allowed {
 				t.Errorf("the reply %T %v for %d policies: got %+v, %v, want ErrFailed and nothing allowed",
 					reply, reply, len(set), d, err)
@@ -498,10 +436,7 @@ func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 	}
 	for i, policies := range sets {
 		prefix := srv.Prefix(t)
-		l, err := New(storetest.At(t, rdb, prefix), "acl", policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(storetest.At(t, rdb, prefix), "acl", policies, closed(5*time.Second)))(t)
 		for _, cost := range []int64{1, 2} {
 			if d, err := l.TakeN(t.Context(), "s", cost); err == nil {
 				t.Errorf("set %d, a cost of %d without PEXPIRE: got %+v and no error, want one", i, cost, d)

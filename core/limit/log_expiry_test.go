@@ -19,14 +19,8 @@ func TestALogThatExpiresAtOnce(t *testing.T) {
 		t.Fatalf("the script does not contain %q: this test replaces it", sets)
 	}
 	expires := script.New("limit_log.lua", strings.Replace(source, sets, "redis.pcall('PEXPIRE', key, -1)", 1))
-	runner, err := script.NewRunner(redistest.Standalone(t).Client(t), &script.Options{Budget: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := SlidingLog{Limit: 5, Window: time.Millisecond}.compile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	runner := must(script.NewRunner(redistest.Standalone(t).Client(t), &script.Options{Budget: time.Minute}))(t)
+	p := must(SlidingLog{Limit: 5, Window: time.Millisecond}.compile())(t)
 	reply, err := runner.Run(t.Context(), expires, []string{redistest.Prefix(t) + "{s}"}, p.args(1)...)
 	if err != nil {
 		t.Fatalf("got the error %v, want a decision", err)

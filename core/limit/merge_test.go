@@ -68,10 +68,7 @@ type answer struct {
 // ask asks all questions at once.
 func (s *gathered) ask(t *testing.T, r rule, all []question) []answer {
 	t.Helper()
-	runner, err := script.NewRunner(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runner := must(script.NewRunner(s, nil))(t)
 	s.came, s.ended = make(chan struct{}), make(chan struct{})
 	answers := make([]answer, len(all))
 	var wg sync.WaitGroup
@@ -163,10 +160,7 @@ func TestMergedEqualsSequential(t *testing.T) {
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
 			merged := &gathered{rdb: rdb, manyKeys: true}
-			sequential, err := script.NewRunner(rdb, &script.Options{Budget: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
+			sequential := must(script.NewRunner(rdb, &script.Options{Budget: time.Minute}))(t)
 			asked, sent := 0, 0
 			groups := redistest.Steps(100_000)
 			if redistest.Race { // which has nothing to find here
@@ -232,10 +226,7 @@ func TestMergedOnServers(t *testing.T) {
 			TokenBucket{Rate: 1, Per: time.Hour, Burst: limit}, TokenBucket{Rate: 1001, Per: time.Second, Burst: limit},
 			FixedWindow{Limit: limit, Window: time.Hour}, SlidingWindow{Limit: limit, Window: time.Hour},
 		} {
-			r, err := p.compile()
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must(p.compile())(t)
 			merged := &gathered{rdb: rdb, manyKeys: true} // which a cluster refuses
 			var group []question
 			for i := range keys {

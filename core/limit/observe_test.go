@@ -45,16 +45,10 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var heard observations
-		l, err := New(storetest.At(t, rdb, prefix), "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}},
-			&Options{Budget: 5 * time.Second, Fail: FailClosed, Observer: heard.hear})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(storetest.At(t, rdb, prefix), "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}},
+			&Options{Budget: 5 * time.Second, Fail: FailClosed, Observer: heard.hear}))(t)
 		for _, want := range []store.Outcome{store.Granted, store.Denied} {
-			_, err := l.TakeN(t.Context(), "alice", 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(l.TakeN(t.Context(), "alice", 2))(t)
 			o := heard.last(t)
 			if o.Duration <= 0 {
 				t.Errorf("the event %s: got a duration of %v, want above 0", want, o.Duration)
@@ -64,9 +58,7 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 				t.Errorf("got %+v, want %+v", o, want)
 			}
 		}
-		if _, err := l.Peek(t.Context(), "alice"); err != nil {
-			t.Fatal(err)
-		}
+		must(l.Peek(t.Context(), "alice"))(t)
 		if n := len(heard.all); n != 2 {
 			t.Errorf("the observer was told of %d decisions, want 2: a Peek is none", n)
 		}
@@ -98,11 +90,8 @@ func TestTheObserverHearsNoKey(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		var heard observations
-		l, err := New(leaking{}, "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}},
-			&Options{Fail: mode, Observer: heard.hear})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(leaking{}, "seen", []Policy{FixedWindow{Name: "w", Limit: 2, Window: time.Hour}},
+			&Options{Fail: mode, Observer: heard.hear}))(t)
 		d, err := l.Take(t.Context(), "alice")
 		if text := fmt.Sprint(err, d.Cause); !strings.Contains(text, "alice") {
 			t.Fatalf("%v: got the error %s, want one that says what failed, with the key", mode, text)
@@ -139,11 +128,8 @@ func TestTheObserverHearsHowLongItTook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const took = 30 * time.Millisecond
 			var heard observations
-			l, err := New(hanging(took), "slow", []Policy{FixedWindow{Limit: 2, Window: time.Hour}},
-				&Options{Fail: mode, Observer: heard.hear})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(New(hanging(took), "slow", []Policy{FixedWindow{Limit: 2, Window: time.Hour}},
+				&Options{Fail: mode, Observer: heard.hear}))(t)
 			if _, err := l.Take(t.Context(), "s"); (err != nil) != (mode == FailClosed) {
 				t.Fatalf("Fail is %v: got the error %v, want one only under FailClosed", mode, err)
 			}
@@ -159,14 +145,9 @@ func TestTheObserverHearsHowLongItTook(t *testing.T) {
 func TestALimiterOfWithSharesStats(t *testing.T) {
 	t.Parallel()
 	l := newTestLocal(t, nil, FixedWindow{Limit: 1, Window: time.Hour})
-	other, err := l.With(FixedWindow{Limit: 1, Window: time.Hour}, FixedWindow{Limit: 5, Window: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must(l.With(FixedWindow{Limit: 1, Window: time.Hour}, FixedWindow{Limit: 5, Window: time.Hour}))(t)
 	for range 2 {
-		if _, err := l.Take(t.Context(), "s"); err != nil {
-			t.Fatal(err)
-		}
+		must(l.Take(t.Context(), "s"))(t)
 	}
 	if d, err := other.Take(t.Context(), "s"); err != nil || d.Allowed {
 		t.Errorf("a take by the limiter of With: got %+v, %v, want a denial", d, err)
@@ -216,13 +197,10 @@ func TestTheObserverHearsOfAShadowPolicy(t *testing.T) {
 func TestAnObserverThatPanicsTakesNothingAlong(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		c, err := NewConcurrency(storetest.At(t, rdb, prefix), "panics", 1, &ConcurrencyOptions{
+		c := must(NewConcurrency(storetest.At(t, rdb, prefix), "panics", 1, &ConcurrencyOptions{
 			Budget:   5 * time.Second,
 			Observer: func(context.Context, store.Event) { panic("an observer") },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		s, err := c.Try(t.Context(), "s")
 		if err != nil || !s.Allowed {
 			t.Fatalf("a try whose observer panics: got %+v, %v, want a slot", s, err)

@@ -33,10 +33,7 @@ func newServer(tb testing.TB) (*miniredis.Miniredis, *redis.Client) {
 
 func newClocked(tb testing.TB, m *miniredis.Miniredis, rdb *redis.Client, name string, policies ...Policy) *clocked {
 	tb.Helper()
-	l, err := New(rdb, name, policies, &Options{Budget: time.Minute, Fail: FailClosed})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := must(New(rdb, name, policies, closed(time.Minute)))(tb)
 	c := &clocked{
 		Limiter: l, policies: fmt.Sprintf("%+v", policies), server: m,
 		now: time.Date(2026, 11, 20, 8, 0, 0, 123e6, time.UTC),
@@ -130,15 +127,7 @@ func TestSetsEqualModels(t *testing.T) {
 	m, rdb := newServer(t)
 	rng := redistest.Rand(t)
 	for i := range max(redistest.Steps(100_000)/200, 1) {
-		var policies []Policy
-		names := map[string]bool{}
-		for len(policies) < 2+i%3 {
-			p := randomPolicy(rng, kinds[rng.IntN(len(kinds))])
-			if !names[p.PolicyName()] {
-				names[p.PolicyName()] = true
-				policies = append(policies, p)
-			}
-		}
+		policies := randomSet(rng, 2+i%3)
 		c := newClocked(t, m, rdb, fmt.Sprintf("s%d", i), policies...)
 		tightest, step := c.rules[0].id().limit, time.Millisecond
 		for _, r := range c.rules {

@@ -25,10 +25,7 @@ var modes = []FailMode{FailLocal, FailOpen, FailClosed}
 // refused is an address at which no server listens.
 func refused(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -37,21 +34,13 @@ func refused(t *testing.T) string {
 // is full, and that accepts no connection.
 func swallowing(t *testing.T) string {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))(t)
 	t.Cleanup(func() { syscall.Close(fd) })
-	if err := errors.Join(
-		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
-		syscall.Listen(fd, 0),
-	); err != nil {
+	here := &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	if err := errors.Join(syscall.Bind(fd, here), syscall.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := must(syscall.Getsockname(fd))(t)
 	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 	for range 1000 { // two will do on Linux, others have a queue of hundreds
 		c, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
@@ -165,10 +154,7 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 			return proxy.Dial(ctx, network, addr)
 		}
 	})
-	l, err := New(storetest.At(t, rdb, srv.Prefix(t)), "open", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(storetest.At(t, rdb, srv.Prefix(t)), "open", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -208,10 +194,8 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 func TestRecoversByItself(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	l, err := New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "recovers", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, &Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "recovers",
+		[]Policy{FixedWindow{Limit: 1e6, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -224,11 +208,7 @@ func TestRecoversByItself(t *testing.T) {
 	})
 	srv.Resume(t)
 	redistest.Await(t, 2*time.Second, "a decision by Redis", func() bool {
-		d, err := l.Take(t.Context(), "s")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return !d.Degraded
+		return !must(l.Take(t.Context(), "s"))(t).Degraded
 	})
 	if l.Stats().Open {
 		t.Error("got an open breaker after a decision by Redis, want it closed")
@@ -241,10 +221,7 @@ func TestRecoversByItself(t *testing.T) {
 func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 	srv := redistest.NewStandalone(t)
 	rdb := srv.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second })
-	l, err := New(storetest.At(t, rdb, srv.Prefix(t)), "left", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(storetest.At(t, rdb, srv.Prefix(t)), "left", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -281,11 +258,8 @@ func TestADeadShardTakesNoOtherAlong(t *testing.T) {
 			cluster := redistest.NewCluster(t, "--cluster-require-full-coverage", "no")
 			prefix := cluster.Prefix(t)
 			rdb := cluster.Client(t)
-			l, err := New(storetest.At(t, rdb, prefix), "shard", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}},
-				&Options{Budget: 250 * time.Millisecond}) // a busy machine is no dead master
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(New(storetest.At(t, rdb, prefix), "shard", []Policy{FixedWindow{Limit: 1e6, Window: time.Hour}},
+				&Options{Budget: 250 * time.Millisecond}))(t) // a busy machine is no dead master
 			if err := l.Warm(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -307,11 +281,7 @@ func TestADeadShardTakesNoOtherAlong(t *testing.T) {
 			}
 			degraded := 0
 			for _, subject := range there {
-				d, err := l.Take(t.Context(), subject)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d.Degraded {
+				if d := must(l.Take(t.Context(), subject))(t); d.Degraded {
 					t.Logf("%s: %v", subject, d.Cause)
 					degraded++
 				}

@@ -39,15 +39,8 @@ type fleet struct {
 
 func (f *fleet) process(t *testing.T) *Limiter {
 	t.Helper()
-	st, err := store.Open(f.rdb, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := New(st, "fleet", append([]Policy{f.policy}, f.further...), &Options{Budget: time.Minute, Fail: FailClosed, Prepaid: f.prepaid})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	opts := &Options{Budget: time.Minute, Fail: FailClosed, Prepaid: f.prepaid}
+	return must(New(must(store.Open(f.rdb, nil))(t), "fleet", append([]Policy{f.policy}, f.further...), opts))(t)
 }
 
 // crash has the permits of a process end without being given back.
@@ -172,9 +165,7 @@ func (f *fleet) excess(b TokenBucket) (most float64) {
 
 func newFleet(t *testing.T, policy Policy, prepaid Prepaid) *fleet {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	t.Cleanup(m.Close)
+	m := bubble(t)
 	return &fleet{policy: policy, prepaid: prepaid, server: m, rdb: redistest.BubbleClient(t, m)}
 }
 
@@ -248,19 +239,13 @@ func TestPrepaidCostsFewCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, calls := countedClient(t)
-		st, err := store.Open(rdb, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		const limit = 100_000
-		l, err := New(st, "n", []Policy{FixedWindow{Limit: limit, Window: time.Hour}},
-			&Options{Budget: time.Minute, Prepaid: Prepaid{Most: 1000, Term: time.Second}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(must(store.Open(rdb, nil))(t), "n", []Policy{FixedWindow{Limit: limit, Window: time.Hour}},
+			&Options{Budget: time.Minute, Prepaid: Prepaid{Most: 1000, Term: time.Second}}))(t)
 		ctx := t.Context()
 		const takes = 10_000
 		var last Decision
+		var err error
 		for range takes {
 			if last, err = l.Take(ctx, "s"); err != nil || !last.Allowed {
 				t.Fatalf("got %+v, %v, want a permit", last, err)
@@ -288,9 +273,7 @@ func TestPrepaidCostsFewCalls(t *testing.T) {
 		if peeked, err = l.Peek(ctx, "s"); err != nil || peeked.Remaining != limit-takes+1 {
 			t.Errorf("after ReturnPrepaid: got %d left, %v, want %d", peeked.Remaining, err, limit-takes+1)
 		}
-		if _, err := l.Reset(ctx, "s"); err != nil {
-			t.Fatal(err)
-		}
+		must(l.Reset(ctx, "s"))(t)
 		if d, err := l.Take(ctx, "s"); err != nil || d.Remaining < limit-2001 {
 			t.Errorf("after Reset: got %d left, %v, want nearly all", d.Remaining, err)
 		}
@@ -308,13 +291,7 @@ func TestABucketIsKeptSmaller(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, policy, Prepaid{Most: 256, Term: fleetTerm})
 			l := f.process(t)
-			take := func() bool {
-				d, err := l.Take(t.Context(), "s")
-				if err != nil {
-					t.Fatal(err)
-				}
-				return d.Allowed
-			}
+			take := func() bool { return must(l.Take(t.Context(), "s"))(t).Allowed }
 			var held *permits
 			for n := 0; held == nil || held.left.Load() < 50; n++ {
 				if n == 500 {
@@ -375,17 +352,13 @@ func TestResetEndsPermits(t *testing.T) {
 		f := newFleet(t, FixedWindow{Limit: 1000, Window: time.Hour}, Prepaid{Most: 1000, Term: time.Second})
 		l := f.process(t)
 		for range 400 {
-			if _, err := l.Take(t.Context(), "s"); err != nil {
-				t.Fatal(err)
-			}
+			must(l.Take(t.Context(), "s"))(t)
 		}
 		synctest.Wait()
 		if p := l.accounts.of["s"][l.signature].current.Load(); p == nil || p.left.Load() == 0 {
 			t.Fatal("got no permits that are left, want some: this test is about them")
 		}
-		if _, err := l.Reset(t.Context(), "s"); err != nil {
-			t.Fatal(err)
-		}
+		must(l.Reset(t.Context(), "s"))(t)
 		if d, err := l.Take(t.Context(), "s"); err != nil || d.Remaining < 850 {
 			t.Errorf("after Reset: got %d left, %v, want 1000 but for what is charged ahead", d.Remaining, err)
 		}

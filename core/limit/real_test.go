@@ -85,19 +85,14 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 				denied, explained := 0, 0
 				for i := range max(redistest.Ops(10_000)/100, 1) {
 					policies := choose(rng)
-					l, err := New(storetest.At(t, client, prefix), fmt.Sprintf("r%d", i), policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-					if err != nil {
-						t.Fatal(err)
-					}
+					l := must(New(storetest.At(t, client, prefix), fmt.Sprintf("r%d", i), policies, closed(10*time.Second)))(t)
 					states := [][]cell{make([]cell, len(policies))}
 					for op := range 100 {
 						cost := int64(rng.IntN(4))
 						if cost == 3 { // whatever drains between two commands, the second is denied
 							cost = math.MaxInt64
 						}
-						for _, r := range l.rules {
-							cost = min(cost, r.id().limit)
-						}
+						cost = min(cost, mostOf(l))
 						g := newGrant("s", cost, len(policies))
 						if err := l.take(t.Context(), g); err != nil {
 							t.Fatal(err)
@@ -243,11 +238,7 @@ func TestExactUnderContention(t *testing.T) {
 		SlidingWindow{Limit: 1000, Window: time.Hour},
 		SlidingLog{Limit: 1000, Window: time.Hour},
 	}
-	sets := [][]Policy{hour}
-	for _, p := range hour {
-		sets = append(sets, []Policy{p})
-	}
-	for _, policies := range sets {
+	for _, policies := range setsOf(hour) {
 		t.Run(policies[len(policies)-1].PolicyName()+fmt.Sprint(len(policies)), func(t *testing.T) {
 			t.Parallel()
 			onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
@@ -309,11 +300,7 @@ func contend(
 	var clock redis.UniversalClient
 	for i := range limiters {
 		clock = connect()
-		l, err := New(storetest.At(t, clock, prefix), "contend", policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		limiters[i] = l
+		limiters[i] = must(New(storetest.At(t, clock, prefix), "contend", policies, closed(5*time.Second)))(t)
 	}
 	began = serverTime(t, clock)
 	var count atomic.Int64
@@ -339,11 +326,7 @@ func contend(
 // serverTime is a master's clock; the masters of a cluster share a machine.
 func serverTime(t *testing.T, rdb redis.UniversalClient) time.Time {
 	t.Helper()
-	now, err := rdb.Time(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return now
+	return must(rdb.Time(t.Context()).Result())(t)
 }
 
 // behindProxy is a client that goes through a proxy.
@@ -370,15 +353,9 @@ func TestLostReplyTakesOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, policies := range [][]Policy{oneOfEach[:1], oneOfEach[2:3], oneOfEach[3:4], oneOfEach[4:5], oneOfEach} {
-				l, err := New(storetest.At(t, c.rdb, c.prefix), "lost", policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := must(New(storetest.At(t, c.rdb, c.prefix), "lost", policies, closed(10*time.Second)))(t)
 				subject := fmt.Sprint(len(policies), policies[0].PolicyName())
-				before, err := l.TakeN(t.Context(), subject, 1) // tells the server the script
-				if err != nil {
-					t.Fatal(err)
-				}
+				before := must(l.TakeN(t.Context(), subject, 1))(t) // tells the server the script
 				c.proxy.Lose(redistest.EOF, 3, "evalsha", "eval")
 				for range 3 {
 					if d, err := l.Take(t.Context(), subject); !errors.Is(err, script.ErrMaybeExecuted) {

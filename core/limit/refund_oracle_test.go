@@ -175,10 +175,7 @@ func TestRefundIsNoFreePermit(t *testing.T) {
 			rng := redistest.Rand(t)
 			equal, all := 0, 0
 			for range max(redistest.Steps(40_000)/20, 1) {
-				r, err := randomPolicy(rng, k).compile()
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(randomPolicy(rng, k).compile())(t)
 				subject, twin := []*cell{{}}, []*cell{{}}
 				now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixMicro()
 				take := func(cells []*cell, cost int64) (*grant, State) {

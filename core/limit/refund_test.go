@@ -35,11 +35,7 @@ func TestRefundGivesBackOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		for i, policies := range append(each(slow), slow) {
-			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("once%d", i), policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
-			refundsOnce(t, l)
+			refundsOnce(t, must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("once%d", i), policies, closed(10*time.Second)))(t))
 			if keys := keysOf(t, admin, prefix); len(keys) != 0 {
 				t.Errorf("%d policies: got the keys %q left, want none", len(policies), keys)
 			}
@@ -48,10 +44,7 @@ func TestRefundGivesBackOnce(t *testing.T) {
 	t.Run("local", func(t *testing.T) {
 		t.Parallel()
 		for _, policies := range append(each(slow), slow) {
-			l, err := NewLocal("once", policies, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(NewLocal("once", policies, nil))(t)
 			refundsOnce(t, l)
 			if l.local.entries != 0 {
 				t.Errorf("got %d entries of logs counted, want 0", l.local.entries)
@@ -83,11 +76,7 @@ func refundsOnce(t *testing.T, l *Limiter) {
 	}
 	take := func(cost int64) Decision {
 		t.Helper()
-		d, err := l.TakeN(ctx, "s", cost)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
+		return must(l.TakeN(ctx, "s", cost))(t)
 	}
 	first := take(7)
 	second := take(20)
@@ -118,10 +107,7 @@ func refundsOnce(t *testing.T, l *Limiter) {
 	if err != nil || denied.Allowed {
 		t.Fatalf("a take and a peek when all is taken: got %+v, %v, want a denial and no error", denied, err)
 	}
-	other, err := l.With(FixedWindow{Limit: 1, Window: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must(l.With(FixedWindow{Limit: 1, Window: time.Hour}))(t)
 	for what, err := range map[string]error{
 		"denied":             l.Refund(ctx, denied),
 		"a peek":             l.Refund(ctx, peek),
@@ -137,9 +123,7 @@ func refundsOnce(t *testing.T, l *Limiter) {
 		t.Errorf("the refund of a cost of 0: got %v, want no error", err)
 	}
 	remaining(0)
-	if _, err := l.Reset(ctx, "s"); err != nil {
-		t.Fatal(err)
-	}
+	must(l.Reset(ctx, "s"))(t)
 	if err := l.Refund(ctx, all); !errors.Is(err, ErrRefund) {
 		t.Errorf("a refund after a reset: got %v, want ErrRefund", err)
 	}
@@ -152,14 +136,12 @@ func refundsOnce(t *testing.T, l *Limiter) {
 // inBubble is a limiter on a miniredis that shares the clock of the bubble.
 func inBubble(t *testing.T, m *miniredis.Miniredis, name string, policies ...Policy) *Limiter {
 	t.Helper()
-	l, err := New(redistest.BubbleClient(t, m), name, policies, &Options{Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must(New(redistest.BubbleClient(t, m), name, policies, &Options{Fail: FailClosed}))(t)
 }
 
+// bubble is a miniredis by the clock of the bubble.
 func bubble(t *testing.T) *miniredis.Miniredis {
+	t.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	t.Cleanup(m.Close)
@@ -195,11 +177,7 @@ func refundsByTheClock(t *testing.T, k kind) map[string]int {
 			policies = randomSet(rng, 2+i%2)
 		}
 		far := inBubble(t, m, fmt.Sprintf("n%d", i), policies...)
-		near, err := NewLocal("near", policies, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, l := sideBySide(t, rng, far, near)
+		g, l := sideBySide(t, rng, far, must(NewLocal("near", policies, nil))(t))
 		given, late = given+g, late+l
 	}
 	return map[string]int{"given back": given, "too late": late}
@@ -247,10 +225,7 @@ func sideBySide(t *testing.T, rng *rand.Rand, far, near *Limiter) (given, late i
 			continue
 		}
 		cost := randomCost(rng, most)
-		a, err := far.TakeN(t.Context(), subject, cost)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must(far.TakeN(t.Context(), subject, cost))(t)
 		if a.Allowed { // where Redis has kept more it may deny more
 			b, err := near.TakeN(t.Context(), subject, cost)
 			if err != nil || !b.Allowed {
@@ -285,10 +260,7 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
 		rdb := connect()
 		for i, policies := range append(each(slow), slow) {
-			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("together%d", i), policies, &Options{Budget: 20 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("together%d", i), policies, closed(20*time.Second)))(t)
 			logins := make([]Decision, 100)
 			together(len(logins), func(n int) {
 				d, err := l.Take(t.Context(), "client")
@@ -371,10 +343,7 @@ func TestSuccessesThatEndAfterTheirWindow(t *testing.T) {
 		TokenBucket{Rate: 1, Per: 10 * time.Second, Burst: 3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			near, err := NewLocal("login", []Policy{policy}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			near := must(NewLocal("login", []Policy{policy}, nil))(t)
 			for _, l := range []*Limiter{near, inBubble(t, bubble(t), "login", policy)} {
 				take := func(want bool) Decision {
 					t.Helper()
@@ -413,26 +382,23 @@ func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 	prefix := srv.Prefix(t)
 	admin := srv.Admin(t, func(o *redis.Options) { o.ReadTimeout = time.Minute })
 	for _, rate := range []int64{10, 2000} { // on PTTL and on TIME
-		l, err := New(storetest.At(t, srv.Client(t), prefix), "stalled", []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: 100 * rate}},
-			&Options{Budget: 100 * time.Millisecond, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
+		bucket := TokenBucket{Rate: rate, Per: time.Second, Burst: 100 * rate}
+		l := must(New(storetest.At(t, srv.Client(t), prefix), "stalled", []Policy{bucket}, closed(100*time.Millisecond)))(t)
+		decision := func(what string, cost int64) (d Decision) {
+			t.Helper()
+			redistest.Await(t, 20*time.Second, what, func() bool {
+				var err error
+				d, err = l.TakeN(t.Context(), fmt.Sprint(rate), cost)
+				return err == nil
+			})
+			return d
 		}
-		subject := fmt.Sprint(rate)
 		redistest.Await(t, 20*time.Second, "the clock to be known", func() bool {
 			d, err := l.TakeN(t.Context(), "clock", rate)
 			return err == nil && l.Refund(t.Context(), d) == nil
 		})
-		var early Decision
-		redistest.Await(t, 20*time.Second, "a decision", func() bool {
-			early, err = l.TakeN(t.Context(), subject, rate)
-			return err == nil
-		})
-		var others Decision
-		redistest.Await(t, 20*time.Second, "a decision on somebody else", func() bool {
-			others, err = l.TakeN(t.Context(), subject, 20*rate)
-			return err == nil
-		})
+		early := decision("a decision", rate)
+		others := decision("a decision on somebody else", 20*rate)
 		calls := redistest.CommandStats(t, admin)["evalsha"].Calls
 		srv.Pause(t)
 		if err := l.Refund(t.Context(), early); !errors.Is(err, script.ErrMaybeExecuted) {
@@ -445,11 +411,7 @@ func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 		redistest.Await(t, 20*time.Second, "the refund to have run", func() bool {
 			return redistest.CommandStats(t, admin)["evalsha"].Calls > calls
 		})
-		var d Decision
-		redistest.Await(t, 20*time.Second, "what remains", func() bool {
-			d, err = l.TakeN(t.Context(), subject, 0)
-			return err == nil
-		})
+		d := decision("what remains", 0)
 		drained := int64(d.grant.answered.Sub(others.grant.asked)*time.Duration(rate)/time.Second) + rate/10 + 1
 		if free := d.Remaining - others.Remaining; free > drained {
 			t.Errorf("rate %d: got %d more remaining, want at most the %d that have drained", rate, free, drained)
@@ -467,10 +429,7 @@ func TestLostRefundRunsOnce(t *testing.T) {
 	proxy := srv.Proxy(t)
 	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial })
 	for i, policies := range append(each(slow), slow) {
-		l, err := New(storetest.At(t, rdb, srv.Prefix(t)), fmt.Sprintf("lost%d", i), policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(storetest.At(t, rdb, srv.Prefix(t)), fmt.Sprintf("lost%d", i), policies, closed(10*time.Second)))(t)
 		warm, err := l.TakeN(t.Context(), "s", 1)
 		if err == nil {
 			err = l.Refund(t.Context(), warm) // tells the server the script, and the limiter the time
@@ -517,15 +476,9 @@ func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
 	away := &refusing{Client: rdb}
-	l, err := New(away, "away", slow, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(away, "away", slow, closed(5*time.Second)))(t)
 	for _, known := range []bool{false, true} {
-		d, err := l.Take(t.Context(), "s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must(l.Take(t.Context(), "s"))(t)
 		text := "OOM command not allowed when used memory > 'maxmemory'."
 		away.with.Store(&text)
 		for range 2 {
@@ -549,10 +502,7 @@ func TestRefundOfDegradedDecisions(t *testing.T) {
 	text := "LOADING Redis is loading the dataset in memory"
 	away.with.Store(&text)
 	for _, mode := range []FailMode{FailLocal, FailOpen} {
-		l, err := New(away, "degraded", slow, &Options{Fail: mode, Budget: 5 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(away, "degraded", slow, &Options{Fail: mode, Budget: 5 * time.Millisecond}))(t)
 		d, err := l.TakeN(t.Context(), "s", 100)
 		if err != nil || !d.Degraded {
 			t.Fatalf("%v: a take while Redis is away: got %+v, %v, want it degraded", mode, d, err)

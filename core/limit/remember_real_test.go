@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
 )
 
 // falseDenials counts, in some short windows on a real server, the denials that were remembered longer than the
@@ -21,24 +21,13 @@ func falseDenials(t *testing.T, grain time.Duration, windows int) (wrong, recall
 	own.AddHook(n)
 	prefix := redistest.Prefix(t)
 	limiter := func(rdb *redis.Client, remember time.Duration) *Limiter {
-		st, err := store.Open(rdb, &store.Options{Prefix: prefix})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := New(st, "n", []Policy{FixedWindow{Limit: 1, Window: 10 * time.Millisecond}},
-			&Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: remember})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+		return must(New(storetest.At(t, rdb, prefix), "n", []Policy{FixedWindow{Limit: 1, Window: 10 * time.Millisecond}},
+			&Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: remember}))(t)
 	}
 	remembers, asks := limiter(own, time.Second), limiter(rdb, 0)
 	remembers.memory.grain = int64(grain)
 	for granted := 0; granted < windows; {
-		free, err := asks.Peek(t.Context(), "s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		free := must(asks.Peek(t.Context(), "s"))(t)
 		before := n.n.Load()
 		d, err := remembers.Take(t.Context(), "s")
 		switch {

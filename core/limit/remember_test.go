@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/store"
@@ -43,13 +42,7 @@ func newHistory(t *testing.T, rng *rand.Rand, policies []Policy) *history {
 		&h.own:   {Budget: time.Minute, Fail: FailClosed, RememberDenials: rememberFor},
 		&h.other: {Budget: time.Minute, Fail: FailClosed},
 	} {
-		st, err := store.Open(rdb, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if *at, err = New(st, "h", policies, opts); err != nil {
-			t.Fatal(err)
-		}
+		*at = must(New(must(store.Open(rdb, nil))(t), "h", policies, opts))(t)
 	}
 	return h
 }
@@ -125,10 +118,7 @@ func (h *history) step(t *testing.T, capacity int64) error {
 // countedClient is of a miniredis in a bubble, and how many scripts it was asked for.
 func countedClient(t *testing.T) (*redis.Client, *atomic.Int64) {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	t.Cleanup(m.Close)
-	rdb := redistest.BubbleClient(t, m)
+	rdb := redistest.BubbleClient(t, bubble(t))
 	n := new(atomic.Int64)
 	rdb.AddHook(&countingHook{n: n})
 	return rdb, n
@@ -191,14 +181,8 @@ func TestARememberedDenialCostsNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rdb, calls := countedClient(t)
 		policy := TokenBucket{Rate: 1, Per: time.Minute, Burst: 3}
-		l, err := New(rdb, "n", []Policy{policy}, &Options{Budget: time.Minute, RememberDenials: rememberFor})
-		if err != nil {
-			t.Fatal(err)
-		}
-		twin, err := l.With(policy)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(rdb, "n", []Policy{policy}, &Options{Budget: time.Minute, RememberDenials: rememberFor}))(t)
+		twin := must(l.With(policy))(t)
 		ctx := t.Context()
 		take := func(l *Limiter, cost int64, want bool) Decision {
 			t.Helper()
@@ -236,9 +220,7 @@ func TestARememberedDenialCostsNoCall(t *testing.T) {
 		if n := calls.Load() - before; n != 1 {
 			t.Errorf("after RememberDenials: got %d calls, want one", n)
 		}
-		if _, err := l.Reset(ctx, "s"); err != nil {
-			t.Fatal(err)
-		}
+		must(l.Reset(ctx, "s"))(t)
 		take(l, 3, true)
 	})
 }
@@ -248,15 +230,11 @@ func TestRememberedDenialsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := countedClient(t)
-		l, err := New(rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{Budget: time.Minute, RememberDenials: time.Minute, MaxLocal: 64})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}},
+			&Options{Budget: time.Minute, RememberDenials: time.Minute, MaxLocal: 64}))(t)
 		for i := range 600 {
 			for range 2 {
-				if _, err := l.Take(t.Context(), fmt.Sprint(i)); err != nil {
-					t.Fatal(err)
-				}
+				must(l.Take(t.Context(), fmt.Sprint(i)))(t)
 			}
 		}
 		n := 0
@@ -272,16 +250,11 @@ func TestRememberedDenialsAreBounded(t *testing.T) {
 // TestRememberedDenialsAllocations: a denial of one policy that is remembered takes no memory.
 func TestRememberedDenialsAllocations(t *testing.T) {
 	st := storetest.At(t, redistest.Standalone(t).Client(t), redistest.Prefix(t))
-	l, err := New(st, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}},
-		&Options{Budget: time.Minute, RememberDenials: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(st, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}},
+		&Options{Budget: time.Minute, RememberDenials: time.Minute}))(t)
 	ctx := t.Context()
 	for range 2 {
-		if _, err := l.Take(ctx, "s"); err != nil {
-			t.Fatal(err)
-		}
+		must(l.Take(ctx, "s"))(t)
 	}
 	if n := testing.AllocsPerRun(1000, func() {
 		if d, err := l.Take(ctx, "s"); err != nil || d.Allowed {

@@ -15,11 +15,7 @@ import (
 // forget resets a subject and returns whether there was anything.
 func forget(t *testing.T, l *Limiter, subject string) bool {
 	t.Helper()
-	found, err := l.Reset(t.Context(), subject)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return must(l.Reset(t.Context(), subject))(t)
 }
 
 // found has Reset tell a subject that took something from one that did not.
@@ -29,9 +25,7 @@ func found(t *testing.T, l *Limiter) {
 		t.Error("the reset of a subject that was never seen: got it found, want nothing found")
 	}
 	take(t, l, "looked", 0)
-	if _, err := l.Peek(t.Context(), "looked"); err != nil {
-		t.Fatal(err)
-	}
+	must(l.Peek(t.Context(), "looked"))(t)
 	if forget(t, l, "looked") {
 		t.Error("the reset of a subject that took nothing: got it found, want nothing found")
 	}
@@ -47,11 +41,7 @@ func TestResetTellsWhetherThereWasAnything(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for i, policies := range setsOf(oneOfEach) {
-			l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("found%d", i), policies, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
-			found(t, l)
+			found(t, must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("found%d", i), policies, closed(5*time.Second)))(t))
 		}
 	})
 }
@@ -84,10 +74,7 @@ func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
 	t.Parallel()
 	srv, rdb := newServer(t)
-	l, err := New(rdb, "away", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(rdb, "away", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: 5 * time.Second}))(t)
 	srv.SetError("LOADING Redis is loading the dataset in memory")
 	if d := take(t, l, "s", 2); !d.Degraded {
 		t.Fatalf("a take while Redis is away: got %+v, want it degraded", d)
@@ -104,13 +91,7 @@ func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
 }
 
 // setsOf are each of the policies alone, and all together.
-func setsOf(policies []Policy) [][]Policy {
-	sets := [][]Policy{policies}
-	for _, p := range policies {
-		sets = append(sets, []Policy{p})
-	}
-	return sets
-}
+func setsOf(policies []Policy) [][]Policy { return append([][]Policy{policies}, each(policies)...) }
 
 // mostOf is the highest cost that every policy of a limiter can grant.
 func mostOf(l *Limiter) int64 {

@@ -19,11 +19,8 @@ import (
 func TestRestartBesideLoad(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
-	l, err := New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "restart", []Policy{FixedWindow{Limit: 1e9, Window: time.Hour}},
-		&Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(storetest.At(t, srv.Client(t), srv.Prefix(t)), "restart",
+		[]Policy{FixedWindow{Limit: 1e9, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -28,10 +28,7 @@ func BenchmarkScripts(b *testing.B) {
 		{"sliding", SlidingWindow{Limit: 1e4, Window: time.Hour}},
 		{"log", SlidingLog{Limit: 1000, Window: time.Millisecond}},
 	} {
-		l, err := New(rdb, "cost", []Policy{c.policy}, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		l := must(New(rdb, "cost", []Policy{c.policy}, nil))(b)
 		sha := rdb.ScriptLoad(b.Context(), l.remote.script.Source()).Val()
 		for _, keys := range []int{1000, 100_000} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, keys), func(b *testing.B) {
@@ -44,9 +41,7 @@ func BenchmarkScripts(b *testing.B) {
 				for _, words := range all { // each has a state
 					pipe.Do(b.Context(), words...)
 				}
-				if _, err := pipe.Exec(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				must(pipe.Exec(b.Context()))(b)
 				call := func(i int) [][]any { return all[i%keys : i%keys+1] }
 				for range b.N {
 					b.ReportMetric(redistest.ScriptCost(b, rdb, call), "×return1")

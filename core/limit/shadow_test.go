@@ -117,11 +117,7 @@ func TestShadowsOnRealRedis(t *testing.T) {
 			}
 			limiters := [3]*Limiter{}
 			for n, policies := range [][]Policy{slices.Concat(shadows, enforced), enforced, narrow[1:2]} {
-				l, err := New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d-%d", i, n), policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-				if err != nil {
-					t.Fatal(err)
-				}
-				limiters[n] = l
+				limiters[n] = must(New(storetest.At(t, rdb, prefix), fmt.Sprintf("n%d-%d", i, n), policies, closed(10*time.Second)))(t)
 			}
 			for range 60 {
 				cost := rng.Int64N(9)
@@ -136,10 +132,7 @@ func TestShadowsOnRealRedis(t *testing.T) {
 				if !want.Allowed || cost > narrow[1].(FixedWindow).Limit {
 					continue
 				}
-				twin, err := limiters[2].TakeN(t.Context(), "s", cost)
-				if err != nil {
-					t.Fatal(err)
-				}
+				twin := must(limiters[2].TakeN(t.Context(), "s", cost))(t)
 				for s := range got.States() {
 					if s.Policy == twin.Policy && (s.Allowed != twin.Allowed || s.Remaining != twin.Remaining || !s.Shadow) {
 						t.Fatalf("a shadow: got %+v, want as its twin %+v", s, twin)
@@ -165,14 +158,8 @@ func TestShadowsAlone(t *testing.T) {
 		Shadow(TokenBucket{Name: "b", Rate: 4, Per: time.Hour}), Shadow(SlidingWindow{Name: "s", Limit: 5, Window: time.Hour}),
 	}
 	for _, set := range append(each(policies), policies) {
-		far, err := New(rdb, "alone", set, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		near, err := NewLocal("alone", set, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		far := must(New(rdb, "alone", set, closed(10*time.Second)))(t)
+		near := must(NewLocal("alone", set, nil))(t)
 		for _, l := range []*Limiter{far, near} {
 			for _, cost := range []int64{1, 1, 1, 1, 1, 1, 3, 1 << 60} {
 				d, err := l.TakeN(t.Context(), "s", cost)
@@ -205,9 +192,7 @@ func TestShadowsAlone(t *testing.T) {
 					t.Errorf("after all was taken: got %+v, want a denial with 0 remaining", s)
 				}
 			}
-			if _, err := l.Reset(t.Context(), "s"); err != nil {
-				t.Fatal(err)
-			}
+			must(l.Reset(t.Context(), "s"))(t)
 		}
 	}
 }
@@ -217,18 +202,11 @@ func TestShadowsAreRefundedWhereTheyTook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // where the clock moves within a script, a refund may find nothing
 		policies := []Policy{Shadow(FixedWindow{Name: "shadow", Limit: 2, Window: time.Hour}), FixedWindow{Name: "on", Limit: 9, Window: time.Hour}}
-		near, err := NewLocal("shadows", policies, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		near := must(NewLocal("shadows", policies, nil))(t)
 		for _, l := range []*Limiter{inBubble(t, bubble(t), "shadows", policies...), near} {
 			var made []Decision
 			for range 3 {
-				d, err := l.Take(t.Context(), "s")
-				if err != nil {
-					t.Fatal(err)
-				}
-				made = append(made, d)
+				made = append(made, must(l.Take(t.Context(), "s"))(t))
 			}
 			for i, want := range [][2]int64{{7, 0}, {8, 1}, {9, 2}} { // the third was denied by the shadow
 				if err := l.Refund(t.Context(), made[2-i]); err != nil {
@@ -258,10 +236,7 @@ func TestShadowIsItsPolicy(t *testing.T) {
 	}
 	_, rdb := newServer(t)
 	for i, policies := range [][]Policy{{Shadow(p)}, {p}, {Shadow(p)}} { // what one has taken the next finds
-		l, err := New(rdb, "turned-on", policies, &Options{Budget: 10 * time.Second, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(rdb, "turned-on", policies, closed(10*time.Second)))(t)
 		if d, err := l.Take(t.Context(), "s"); err != nil || d.first.Remaining != int64(2-i) {
 			t.Errorf("take %d: got %+v, %v, want %d remaining", i, d, err, 2-i)
 		}

@@ -63,9 +63,7 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 		c, rival := strict(t, rdb, prefix, 1, lease), strict(t, rdb, prefix, 1, lease)
 		key := c.space.Key("s", c.tail)
 		s := holds(t, c, "s")
-		if err := admin.Del(t.Context(), key).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(admin.Del(t.Context(), key).Result())(t)
 		redistest.Await(t, 10*time.Second, "the slot to be taken again", func() bool { return counted(t, c) == 1 })
 		other := taken(t, admin, rival, key)
 		began := time.Now()
@@ -86,9 +84,7 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 func taken(t *testing.T, admin redis.UniversalClient, c *Concurrency, key string) (s *Slot) {
 	t.Helper()
 	redistest.Await(t, 10*time.Second, "the slot", func() bool {
-		if err := admin.Del(t.Context(), key).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(admin.Del(t.Context(), key).Result())(t)
 		s = acquire(t, c, "s")
 		return s.Allowed
 	})
@@ -102,10 +98,7 @@ func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, client, _ redis.UniversalClient, prefix string) {
 		rdb := &absent{Client: client}
 		rdb.gone.Store(true)
-		c, err := NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 250 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(NewConcurrency(storetest.At(t, rdb, prefix), "c", 1, &ConcurrencyOptions{Budget: 250 * time.Millisecond}))(t)
 		s := holds(t, c, "s")
 		if !s.Degraded {
 			t.Fatalf("a try while Redis is away: got %+v, want it degraded", s.Decision)
@@ -173,9 +166,7 @@ func TestReleaseBesideALeaseTakenAgain(t *testing.T) {
 		}
 	}
 	rdb.before.Store(&stall)
-	if err := client.Del(t.Context(), c.space.Key("s", c.tail)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(client.Del(t.Context(), c.space.Key("s", c.tail)).Result())(t)
 	<-entered
 	gives(t, s)
 	close(released)

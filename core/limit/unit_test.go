@@ -24,10 +24,7 @@ func TestUnitIsAWordForClients(t *testing.T) {
 	_, rdb := newServer(t)
 	taken := 0
 	for unit, want := range map[string]string{"": "", UnitRequests: "", UnitContentBytes: UnitContentBytes, "x": "x"} {
-		l, err := New(rdb, "unit", withUnit(unit), &Options{Budget: 5 * time.Second, Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(rdb, "unit", withUnit(unit), closed(5*time.Second)))(t)
 		d, err := l.Take(t.Context(), "s")
 		taken++
 		if err != nil || d.Allowed != (taken <= 3) {

@@ -18,11 +18,7 @@ import (
 
 func newTestLocal(t *testing.T, opts *Options, policies ...Policy) *Limiter {
 	t.Helper()
-	l, err := NewLocal("test", policies, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must(NewLocal("test", policies, opts))(t)
 }
 
 // TestWaitAdmitsInOrder has callers arrive one after the other, of whom some
@@ -92,9 +88,7 @@ func TestWaitRefusesAtOnce(t *testing.T) {
 		l := newTestLocal(t, &Options{MaxWaiting: 2}, FixedWindow{Limit: 1, Window: time.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if _, err := l.Take(ctx, "s"); err != nil {
-			t.Fatal(err)
-		}
+		must(l.Take(ctx, "s"))(t)
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
@@ -107,10 +101,7 @@ func TestWaitRefusesAtOnce(t *testing.T) {
 		if _, err := l.Wait(ctx, "another"); !errors.Is(err, ErrQueue) {
 			t.Errorf("a third wait with MaxWaiting 2: got %v, want ErrQueue", err)
 		}
-		other, err := l.With(FixedWindow{Limit: 2, Window: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must(l.With(FixedWindow{Limit: 2, Window: time.Hour}))(t)
 		if s := other.Stats(); s.Waiting != 2 {
 			t.Errorf("got %d waiting by a limiter of With, want the 2 of both", s.Waiting)
 		}
@@ -140,11 +131,8 @@ func TestWaitKeepsTheLimit(t *testing.T) {
 		began := time.Now()
 		var wg sync.WaitGroup
 		for range 4 {
-			l, err := New(storetest.At(t, rdb, prefix), "wait", []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: burst}},
-				&Options{Budget: 5 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(New(storetest.At(t, rdb, prefix), "wait", []Policy{TokenBucket{Rate: rate, Per: time.Second, Burst: burst}},
+				closed(5*time.Second)))(t)
 			for range callers / 4 {
 				wg.Go(func() {
 					if d, err := l.Wait(t.Context(), "s"); err != nil || !d.Allowed {
@@ -178,10 +166,7 @@ func TestWaitDoesNotSpin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var rdb spent
-		l, err := New(&rdb, "spent", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(&rdb, "spent", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: FailClosed}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if d, err := l.Wait(ctx, "s"); !errors.Is(err, context.DeadlineExceeded) || rdb.calls.Load() > 101 {
@@ -196,10 +181,7 @@ func TestWaitTellsOfAnOutage(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: refused(t)})
 	defer rdb.Close()
 	for _, mode := range modes {
-		l, err := New(rdb, "wait", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: mode})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(rdb, "wait", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Fail: mode}))(t)
 		d, err := l.Wait(t.Context(), "s")
 		if (err != nil) != (mode == FailClosed) || d.Degraded == (mode == FailClosed) {
 			t.Errorf("%v: a wait without Redis: got %+v, %v, want an error under FailClosed, else a degraded one",

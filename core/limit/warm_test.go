@@ -21,10 +21,8 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 	for name, c := range behindProxies(t, redistest.NewStandalone(t), redistest.NewCluster(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := New(storetest.At(t, c.rdb, c.prefix), "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: 5 * time.Second, Fail: FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(New(storetest.At(t, c.rdb, c.prefix), "warm",
+				[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, closed(5*time.Second)))(t)
 			if err := l.Warm(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -52,11 +50,8 @@ func TestWarmLoadsWhatCallsAreMergedBy(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	rdb := srv.Client(t)
-	l, err := New(storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Queued}), "warm",
-		[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Queued}), "warm",
+		[]Policy{FixedWindow{Limit: 5, Window: time.Hour}}, nil))(t)
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +70,7 @@ func TestWarmHasItsOwnTime(t *testing.T) {
 	slow := func(redis.Cmder) { time.Sleep(50 * time.Millisecond) } // which is longer than the budget
 	rdb.before.Store(&slow)
 	st := storetest.Open(t, rdb, store.Options{FirstContact: time.Millisecond})
-	l, err := New(st, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{Budget: time.Millisecond, Fail: FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(st, "warm", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, closed(time.Millisecond)))(t)
 	if _, err := l.Take(t.Context(), "s"); err == nil {
 		t.Error("a take with a budget that is too short: got no error, want one: this test is about it")
 	}
@@ -104,10 +96,7 @@ func TestWarmTellsWhatIsWrong(t *testing.T) {
 	} {
 		rdb := redis.NewClient(&c.opts)
 		defer rdb.Close()
-		l, err := New(rdb, "warm", policies, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(rdb, "warm", policies, nil))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
