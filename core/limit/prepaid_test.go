@@ -55,18 +55,19 @@ func (f *fleet) crash(l *Limiter) {
 	f.crashes++
 }
 
-// run has four processes ask at random rates, in bursts, and crash.
+// run has four processes ask and crash: one at the highest rate, so that limits are reached, and the others at random
+// rates, in bursts.
 func (f *fleet) run(t *testing.T, rng *rand.Rand, lasts time.Duration) {
 	t.Helper()
 	end := time.Now().Add(lasts)
 	var all sync.WaitGroup
-	for range 4 {
+	for i := range 4 {
 		r := rand.New(rand.NewPCG(rng.Uint64(), 0))
 		l := f.process(t)
 		all.Go(func() {
 			pause := time.Duration(0)
 			for n := 0; time.Now().Before(end); n++ {
-				if n%100 == 0 {
+				if i > 0 && n%100 == 0 {
 					pause = []time.Duration{0, 100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[r.IntN(4)]
 				}
 				if r.IntN(2000) == 0 {
