@@ -111,9 +111,7 @@ func (b *bucket) entry() [6]any {
 	}
 }
 
-func (b *bucket) unpack(reply any) (reading, bool) { return unpackAny(b, reply) }
-
-func (b *bucket) unpackInt(n int64) (reading, bool) {
+func (b *bucket) unpack(n int64) (reading, bool) {
 	debt, denied := readSigned(n)
 	return reading{denied: denied, n: [4]int64{debt}}, true
 }

@@ -69,23 +69,13 @@ func (l *slidingLog) entry() [6]any {
 	return [6]any{"log", integer(l.limit), integer(l.length), "1", l.longest(), "1"}
 }
 
-func (l *slidingLog) unpack(reply any) (reading, bool) {
-	switch v := reply.(type) {
-	case string:
-		packed, mark, _ := strings.Cut(v, " ")
-		n, err := strconv.ParseInt(packed, 10, 64)
-		at, fault := strconv.ParseInt(mark, 10, 64)
-		ok := err == nil && fault == nil && n >= 0
-		return reading{n: [4]int64{n % (l.limit + 1), n / (l.limit + 1), at, l.length}}, ok
-	case []any:
-		if len(v) == l.width() {
-			return readSlice(v)
-		}
-	}
-	return reading{}, false
+func (l *slidingLog) unpackText(text string) (reading, bool) {
+	packed, mark, _ := strings.Cut(text, " ")
+	n, err := strconv.ParseInt(packed, 10, 64)
+	at, fault := strconv.ParseInt(mark, 10, 64)
+	ok := err == nil && fault == nil && n >= 0
+	return reading{n: [4]int64{n % (l.limit + 1), n / (l.limit + 1), at, l.length}}, ok
 }
-
-func (l *slidingLog) unpackInt(int64) (reading, bool) { return reading{}, false }
 
 func (l *slidingLog) width() int { return 4 }
 

@@ -25,7 +25,8 @@ func TestALogThatExpiresAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatalf("got the error %v, want a decision", err)
 	}
-	if r, ok := p.unpack(reply); !ok || r.denied {
+	text, _ := reply.(string)
+	if r, ok := p.unpackText(text); !ok || r.denied {
 		t.Errorf("got %v (%t), want a permit", r, ok)
 	}
 }

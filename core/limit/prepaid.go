@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/options"
 )
 
 // Prepaid has a limiter charge several permits of a subject at once, and grant them in process: a
@@ -42,17 +43,12 @@ func (p Prepaid) withDefaults() (Prepaid, error) {
 	if p.Most == 0 && p.Term == 0 {
 		return p, nil
 	}
-	var err error
+	var check options.Check
 	if p.Most < 2 || p.Most > mostPrepaid {
-		err = fmt.Errorf("Prepaid.Most is %d: use 2 to %d, or the zero Prepaid to charge nothing ahead", p.Most, mostPrepaid)
+		check.Faultf("Prepaid.Most is %d: use 2 to %d, or the zero Prepaid to charge nothing ahead", p.Most, mostPrepaid)
 	}
-	if p.Term == 0 {
-		p.Term = DefaultTerm
-	}
-	if p.Term < time.Millisecond || p.Term > maxTerm {
-		err = errors.Join(err, fmt.Errorf("Prepaid.Term is %v: use %v to %v, or 0 for %v", p.Term, time.Millisecond, maxTerm, DefaultTerm))
-	}
-	return p, err
+	check.Duration("Prepaid.Term", &p.Term, time.Millisecond, maxTerm, DefaultTerm)
+	return p, check.Err()
 }
 
 // policies are the policies as they are kept if permits are charged ahead.
@@ -64,13 +60,8 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 	kept := make([]Policy, len(all))
 	for i, one := range all {
 		kept[i] = one
-		switch p := one.(type) {
-		case *TokenBucket:
-			if p != nil {
-				one = *p
-			}
-		case *FixedWindow, *SlidingWindow:
-			continue
+		if b, is := one.(*TokenBucket); is && b != nil {
+			one = *b
 		}
 		switch one := one.(type) {
 		case TokenBucket:
@@ -78,7 +69,7 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 			if kept[i], err = p.bucket(one); err != nil {
 				faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, one, err))
 			}
-		case FixedWindow, SlidingWindow:
+		case FixedWindow, SlidingWindow, *FixedWindow, *SlidingWindow:
 		case SlidingLog, *SlidingLog:
 			faults = append(faults, fmt.Errorf("policies[%d] (%T): a SlidingLog cannot be Prepaid, since it counts in every window: use a SlidingWindow", i, one))
 		case shadowed:

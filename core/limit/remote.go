@@ -75,14 +75,15 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 
 func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool) {
 	if n, is := call.Int(); is && r.alone {
-		into[0], ok = rules[0].unpackInt(n)
+		into[0], ok = rules[0].unpack(n)
 		return ok
 	}
-	if r.alone {
-		into[0], ok = rules[0].unpack(call.Reply())
+	reply := call.Reply()
+	if text, is := reply.(string); is && r.alone {
+		into[0], ok = rules[0].unpackText(text)
 		return ok
 	}
-	numbers, _ := call.Reply().([]any)
+	numbers, _ := reply.([]any)
 	for i, rule := range rules {
 		if len(numbers) < rule.width() {
 			return false

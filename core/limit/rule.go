@@ -18,9 +18,10 @@ type rule interface {
 	// would not fit its one number; args are its arguments.
 	alone() *script.Script
 	args(cost int64) []any
-	// unpack reads the reply of alone, and unpackInt one that is a whole number.
-	unpack(reply any) (reading, bool)
-	unpackInt(n int64) (reading, bool)
+	// unpack reads a reply of alone that is a whole number, and unpackText one that is a string. Any other has the
+	// numbers of the policy, as in the reply of limit_set.lua.
+	unpack(n int64) (reading, bool)
+	unpackText(text string) (reading, bool)
 	// entry is the policy's part of the arguments of limit_set.lua, and width
 	// how many numbers of the reply are its.
 	entry() [6]any
@@ -77,6 +78,9 @@ func newIdentity(p interface {
 
 func (i *identity) id() *identity { return i }
 
+func (*identity) unpack(int64) (reading, bool)      { return reading{}, false }
+func (*identity) unpackText(string) (reading, bool) { return reading{}, false }
+
 // cell is one subject's state under one rule: what the numbers mean is the
 // rule's. The zero cell is a subject never seen.
 type cell struct {
@@ -99,15 +103,6 @@ func readSigned(n int64) (int64, bool) {
 		return -1 - n, true
 	}
 	return n, false
-}
-
-// unpackAny reads a reply that must be a whole number.
-func unpackAny(r rule, reply any) (reading, bool) {
-	n, is := reply.(int64)
-	if !is {
-		return reading{}, false
-	}
-	return r.unpackInt(n)
 }
 
 func integer(n int64) any { return strconv.FormatInt(n, 10) }

@@ -57,9 +57,7 @@ func (s *sliding) entry() [6]any {
 	return [6]any{"sliding", integer(s.limit), integer(s.length), "1", integer(2 * s.length), "1000"}
 }
 
-func (s *sliding) unpack(reply any) (reading, bool) { return unpackAny(s, reply) }
-
-func (s *sliding) unpackInt(n int64) (reading, bool) {
+func (s *sliding) unpack(n int64) (reading, bool) {
 	packed, denied := readSigned(n)
 	counters, rest := packed/(s.length+1), packed%(s.length+1)
 	return reading{denied: denied, n: [4]int64{counters / (s.limit + 1), counters % (s.limit + 1), rest}}, true

@@ -50,9 +50,7 @@ func (w *window) entry() [6]any {
 	return [6]any{"window", integer(w.limit), integer(w.length), "1", integer(w.length), "1000"}
 }
 
-func (w *window) unpack(reply any) (reading, bool) { return unpackAny(w, reply) }
-
-func (w *window) unpackInt(n int64) (reading, bool) {
+func (w *window) unpack(n int64) (reading, bool) {
 	packed, denied := readSigned(n)
 	return reading{denied: denied, n: [4]int64{packed % (w.limit + 1), packed / (w.limit + 1)}}, true
 }
