@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -34,10 +33,7 @@ func BenchmarkBusyProcess(b *testing.B) {
 						o.PoolSize, o.MinIdleConns, o.ContextTimeoutEnabled = 100, 100, timeouts
 					})
 					st := storetest.Open(b, rdb, store.Options{Prefix: redistest.Prefix(b), Queue: mode})
-					l, err := limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1e9, Window: time.Hour}}, nil)
-					if err != nil {
-						b.Fatal(err)
-					}
+					l := aLimitOf(b, st, 1e9, nil)
 					if err := l.Warm(b.Context()); err != nil {
 						b.Fatal(err)
 					}

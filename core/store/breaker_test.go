@@ -59,10 +59,7 @@ func TestAStumbleOpensNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var rdb hesitant
-		l, err := limit.New(&rdb, "stumble", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := aLimit(t, &rdb)
 		ask := func(n int) {
 			for range n {
 				if _, err := l.Take(t.Context(), "s"); err != nil {
@@ -105,10 +102,7 @@ func TestAMostlyFailingRedisIsLeft(t *testing.T) {
 	for every, want := range map[int]bool{5: true, 4: false} {
 		synctest.Test(t, func(t *testing.T) {
 			var rdb hesitant
-			l, err := limit.New(&rdb, "mostly", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := aLimit(t, &rdb)
 			for i := range 200 {
 				rdb.fails.Store(i%every != 0)
 				if _, err := l.Take(t.Context(), "s"); err != nil {
@@ -165,10 +159,7 @@ func TestWhatRedisRefusesOpensNothing(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			rdb := saying{text: text}
-			l, err := limit.New(&rdb, "refused", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := aLimit(t, &rdb)
 			const calls = 2 * store.TripOf
 			for range calls {
 				if d, err := l.Take(t.Context(), "s"); err != nil || !d.Degraded {
@@ -201,10 +192,7 @@ func TestCancellationIsNoOutage(t *testing.T) {
 	t.Parallel()
 	for patience, opens := range map[time.Duration]bool{limit.DefaultBudget/2 - 1: false, limit.DefaultBudget / 2: true} {
 		synctest.Test(t, func(t *testing.T) {
-			l, err := limit.New(&mute{}, "canceled", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := aLimit(t, &mute{})
 			for range 2 * store.TripOf {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				d, err := l.Take(ctx, "s")
@@ -229,10 +217,7 @@ func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var rdb mute
-		l, err := limit.New(&rdb, "probe", []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := aLimit(t, &rdb)
 		for !l.Stats().Open {
 			if _, err := l.Take(t.Context(), "s"); err != nil {
 				t.Fatal(err)
@@ -280,14 +265,11 @@ func TestADeadShardOfARing(t *testing.T) {
 			ring.Close()
 			time.Sleep(time.Minute) // its dials that are still tried again
 		}()
-		l, err := limit.New(ring, "ring", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := aLimit(t, ring)
 		gone, there := 0, 0
 		for i := range 10 * store.TripOf {
 			subject := fmt.Sprint("s", i)
-			shard, err := ring.GetShardClientForKey("neap:limit:ring:{" + subject + "}:window-1000000-1h")
+			shard, err := ring.GetShardClientForKey("neap:limit:n:{" + subject + "}:window-1000000-1h")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -324,10 +306,7 @@ func TestANodeThatLeftIsForgotten(t *testing.T) {
 		holder := before
 		st := storetest.At(t, &rdb, "p")
 		st.Follow(func(context.Context, string) (*redis.Client, error) { return holder, nil })
-		l, err := limit.New(st, "left", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := aLimit(t, st)
 		rdb.fails.Store(true)
 		for range 100 {
 			_, _ = l.Take(t.Context(), "s")

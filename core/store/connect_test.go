@@ -14,7 +14,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
@@ -49,14 +48,8 @@ func TestAConnectionIsMadeBesideCallsThatHaveNoTimeTo(t *testing.T) {
 		}
 	})
 	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Budget: budget, FirstContact: time.Millisecond, Queue: store.Direct})
-	runner, err := script.NewRunner(st, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	redistest.Await(t, 20*time.Second, "an answer", func() bool {
-		_, err := runner.Run(t.Context(), one, []string{redistest.Prefix(t)})
-		return err == nil
-	})
+	ask := caller(t, st, one, redistest.Prefix(t))
+	redistest.Await(t, 20*time.Second, "an answer", func() bool { return ask() == nil })
 }
 
 // TestAColdStartBesideADeadMaster: keys of the dead master are asked for all the time, and its breaker opens. Those of
@@ -76,10 +69,7 @@ func TestAColdStartBesideADeadMaster(t *testing.T) { //nolint:paralleltest // it
 	}
 	dead.Stop(t)
 	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Budget: 200 * time.Millisecond})
-	l, err := limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1e9, Window: time.Hour}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := aLimitOf(t, st, 1e9, nil)
 	var over atomic.Bool
 	var hot sync.WaitGroup
 	defer hot.Wait()
@@ -119,15 +109,12 @@ func TestTheClassOfCallsThatWereNeverWritten(t *testing.T) {
 		st := storetest.Open(t, unused(t), store.Options{
 			Queue: mode, Logger: log.logger(), Observers: []store.Observer{observe}, Budget: 20 * time.Millisecond, FirstContact: time.Millisecond,
 		})
-		runner, err := script.NewRunner(st, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ask := caller(t, st, increment, "k")
 		redistest.Await(t, 20*time.Second, "the server to be lost", func() bool {
 			var all sync.WaitGroup
 			for range 10 {
 				all.Go(func() {
-					if _, err := runner.Run(t.Context(), increment, []string{"k"}); !errors.Is(err, script.ErrNotExecuted) {
+					if err := ask(); !errors.Is(err, script.ErrNotExecuted) {
 						t.Errorf("a refused port: got %v, want ErrNotExecuted", err)
 					}
 				})

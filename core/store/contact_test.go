@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -32,26 +31,6 @@ func (l *late) Process(ctx context.Context, cmd redis.Cmder) error {
 		cmd.SetErr(ctx.Err())
 		return ctx.Err()
 	}
-}
-
-func aLimit(t *testing.T, rdb script.Client) *limit.Limiter {
-	t.Helper()
-	l, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// took asks once, and reports how long that took and whether Redis decided.
-func took(t *testing.T, l *limit.Limiter) (time.Duration, bool) {
-	t.Helper()
-	began := time.Now()
-	d, err := l.Take(t.Context(), "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return time.Since(began), !d.Degraded
 }
 
 // TestFirstCallsMayConnect: calls that began together are decided by a Redis that

@@ -18,7 +18,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
@@ -134,12 +133,7 @@ func causeOf(t *testing.T, opts *redis.Options, want string) {
 	t.Helper()
 	rdb := redis.NewClient(opts)
 	t.Cleanup(func() { rdb.Close() })
-	quiet := slog.New(slog.DiscardHandler)
-	l, err := limit.New(storetest.Open(t, rdb, store.Options{Logger: quiet}), "n",
-		[]limit.Policy{limit.FixedWindow{Limit: 1e6, Window: time.Hour}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := aLimit(t, storetest.Open(t, rdb, store.Options{Logger: slog.New(slog.DiscardHandler)}))
 	for _, sent := range []bool{false, true} { // the breaker is open, and a later trial of it
 		redistest.Await(t, 30*time.Second, fmt.Sprintf("a cause that says %s, of a call that was sent: %t", want, sent), func() bool {
 			d, err := l.Take(t.Context(), "s")

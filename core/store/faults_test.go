@@ -24,12 +24,6 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// increment counts how often it ran.
-var increment = script.New("increment.lua", `
-local n = redis.call('INCRBY', KEYS[1], 1)
-redis.call('PEXPIRE', KEYS[1], 3600000)
-return n`).Batched()
-
 // attempt is a way to change a key that no other call has.
 type attempt struct {
 	ask func(ctx context.Context, name string) error

@@ -21,19 +21,16 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// opensBreaker returns a runner whose calls have opened their breaker.
-func opensBreaker(t *testing.T, rdb *late, on *onStore) *script.Runner {
+// opensBreaker returns a function whose calls have opened their breaker.
+func opensBreaker(t *testing.T, rdb *late, on *onStore) (ask func() error) {
 	t.Helper()
-	runner, err := script.NewRunner(on.store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ask = caller(t, on.store, one, "k")
 	took(t, on.Limiter)
 	rdb.by.Store(int64(time.Hour))
 	for range store.TripInARow {
-		_, _ = runner.Run(t.Context(), one, []string{"k"})
+		_ = ask()
 	}
-	return runner
+	return ask
 }
 
 // TestAnIdleBreakerDoesNotKeepAnOutageOpen: scripts of another budget opened a breaker and stopped. Limits are
@@ -162,14 +159,10 @@ func TestACauseIsNoDeadlineOfTheCallers(t *testing.T) {
 		}})
 		defer time.Sleep(time.Minute) // until the client has given up
 		defer rdb.Close()
-		st := storetest.Open(t, rdb, store.Options{Logger: (&lines{}).logger()})
-		runner, err := script.NewRunner(st, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ask := caller(t, storetest.Open(t, rdb, store.Options{Logger: (&lines{}).logger()}), one, "k")
 		before := ""
 		for range 100 {
-			_, err := runner.Run(t.Context(), one, []string{"k"})
+			err := ask()
 			if errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("got %v, want an error that is not a caller's deadline", err)
 			}
@@ -191,13 +184,13 @@ func TestABreakerThatWasIdleHoldsNothingBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, on, _ := outage(t)
-		runner := opensBreaker(t, rdb, on)
+		ask := opensBreaker(t, rdb, on)
 		rdb.by.Store(int64(time.Millisecond))
 		time.Sleep(store.Forgotten + time.Second)
 		var all sync.WaitGroup
 		for range 30 {
 			all.Go(func() {
-				if _, err := runner.Run(t.Context(), one, []string{"k"}); err != nil {
+				if err := ask(); err != nil {
 					t.Errorf("a call after a minute without any: got %v, want an answer", err)
 				}
 			})
@@ -300,10 +293,7 @@ func (noMaster) Process(_ context.Context, cmd redis.Cmder) error {
 func TestASentinelWithoutAMasterIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, noMaster{unused(t)}, store.Options{Budget: 20 * time.Millisecond, FirstContact: time.Millisecond})
-	runner, err := script.NewRunner(st, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runner := newRunner(t, st)
 	redistest.Await(t, 20*time.Second, "the breaker to open", func() bool {
 		if reply, err := runner.Run(t.Context(), one, []string{"k"}); !errors.Is(err, script.ErrNotExecuted) {
 			t.Fatalf("got %v, %v, want ErrNotExecuted", reply, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
@@ -74,8 +73,6 @@ type onStore struct {
 
 	store *store.Store
 }
-
-var one = script.New("one.lua", "return 1")
 
 // TestAnOutageIsLoggedOnce: one line when a second has passed without an answer, and
 // one when Redis has answered for a second without a failure.
@@ -160,15 +157,11 @@ func TestTwoBudgetsAreOneOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, l, log := outage(t)
-		st := l.store
 		_, _ = took(t, l.Limiter)
 		rdb.by.Store(int64(100 * time.Millisecond))
-		runner, err := script.NewRunner(st, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ask := caller(t, l.store, one, "k")
 		for i := range 300 {
-			if _, err := runner.Run(t.Context(), one, []string{"k"}); err != nil {
+			if err := ask(); err != nil {
 				t.Fatal(err)
 			}
 			if i < 50 || i%20 == 0 {

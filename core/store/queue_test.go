@@ -3,10 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,73 +19,56 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// batchHook counts batches and what is in them, and refuses calls with several keys as a proxy before a
-// cluster does.
-type batchHook struct {
-	single, batches, batched atomic.Int64
-	direct                   atomic.Int64 // of single: on the context of its caller
-
-	oneKey  bool
-	refused atomic.Int64
+// counts is what a client sends of scripts.
+type counts struct {
+	single  atomic.Int64 // commands that go by themselves
+	batches atomic.Int64
+	batched atomic.Int64 // commands in these
+	refused atomic.Int64 // of both
 }
 
-func (*batchHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *batchHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !isScript(cmd) {
-			return next(ctx, cmd)
+// count counts what the client sends. If oneKey is set, calls with several keys are refused as by a proxy before a
+// cluster.
+func (n *counts) count(rdb redis.UniversalClient, oneKey bool) {
+	refuses := func(cmd redis.Cmder) bool {
+		if !oneKey || !isScript(cmd) {
+			return false
 		}
-		h.single.Add(1)
-		if ctx.Done() != nil {
-			h.direct.Add(1)
+		if keys, _ := strconv.Atoi(cmd.Args()[2].(string)); keys < 2 {
+			return false
 		}
-		if h.refuses(cmd) {
-			return cmd.Err()
-		}
-		return next(ctx, cmd)
+		n.refused.Add(1)
+		cmd.SetErr(redisError("CROSSSLOT Keys in request don't hash to the same slot"))
+		return true
 	}
-}
-
-func (h *batchHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		scripts, passed := 0, make([]redis.Cmder, 0, len(all))
-		for _, cmd := range all {
+	rdb.AddHook(hook{
+		single: func(_ context.Context, cmd redis.Cmder) error {
 			if isScript(cmd) {
-				scripts++
+				n.single.Add(1)
 			}
-			if !h.refuses(cmd) {
-				passed = append(passed, cmd)
+			if refuses(cmd) {
+				return cmd.Err()
 			}
-		}
-		if scripts > 0 {
-			h.batches.Add(1)
-			h.batched.Add(int64(scripts))
-		}
-		return next(ctx, passed)
-	}
+			return nil
+		},
+		batch: func(all []redis.Cmder) (passed []redis.Cmder, err error) {
+			scripts := 0
+			for _, cmd := range all {
+				if isScript(cmd) {
+					scripts++
+				}
+				if !refuses(cmd) {
+					passed = append(passed, cmd)
+				}
+			}
+			if scripts > 0 {
+				n.batches.Add(1)
+				n.batched.Add(int64(scripts))
+			}
+			return passed, nil
+		},
+	})
 }
-
-func isScript(cmd redis.Cmder) bool { return cmd.Name() == "evalsha" || cmd.Name() == "eval" }
-
-func (h *batchHook) refuses(cmd redis.Cmder) bool {
-	if !h.oneKey || !isScript(cmd) {
-		return false
-	}
-	words := cmd.Args()
-	if n, _ := strconv.Atoi(words[2].(string)); n < 2 {
-		return false
-	}
-	h.refused.Add(1)
-	cmd.SetErr(crossSlot{})
-	return true
-}
-
-// crossSlot is what a cluster answers to keys of several slots.
-type crossSlot struct{}
-
-func (crossSlot) Error() string { return "CROSSSLOT Keys in request don't hash to the same slot" }
-func (crossSlot) RedisError()   {}
 
 func queued(t *testing.T, rdb script.Client, budget time.Duration) *store.Store {
 	t.Helper()
@@ -103,26 +84,21 @@ func TestManyCallersShareBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &batchHook{oneKey: name == "proxy"}
-			rdb.AddHook(h)
+			proxy := name == "proxy"
+			var n counts
+			n.count(rdb, proxy)
 			st := queued(t, rdb, time.Minute)
-			l, err := limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 500, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
-			if err != nil {
-				t.Fatal(err)
-			}
-			runner, err := script.NewRunner(st, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := aLimitOf(t, st, 500, &limit.Options{Fail: limit.FailClosed})
+			key := redistest.Prefix(t)
+			ask := caller(t, st, increment, key)
 			const callers, each = 64, 40
 			var allowed [4]atomic.Int64
-			key := redistest.Prefix(t)
 			var all sync.WaitGroup
 			for caller := range callers {
 				all.Go(func() {
 					for i := range each {
 						if i%4 == 3 {
-							if _, err := runner.Run(t.Context(), increment, []string{key}); err != nil {
+							if err := ask(); err != nil {
 								t.Errorf("a script: got %v, want no error", err)
 								return
 							}
@@ -149,12 +125,13 @@ func TestManyCallersShareBatches(t *testing.T) {
 			if n, err := rdb.Get(t.Context(), key).Int(); err != nil || n != callers*each/4 {
 				t.Errorf("%d calls of a script ran %d times (%v), want once each", callers*each/4, n, err)
 			}
-			sent := h.single.Load() + h.batched.Load()
-			t.Logf("%d calls were sent as %d, in %d batches and %d by themselves", callers*each, sent, h.batches.Load(), h.single.Load())
-			if sent*2 > callers*each || h.batches.Load() == 0 {
-				t.Errorf("%d calls were sent as %d, in %d batches, want half of them at most", callers*each, sent, h.batches.Load())
+			sent := n.single.Load() + n.batched.Load()
+			t.Logf("%d calls were sent as %d, in %d batches and %d single commands",
+				callers*each, sent, n.batches.Load(), n.single.Load())
+			if sent*2 > callers*each || n.batches.Load() == 0 {
+				t.Errorf("%d calls were sent as %d, in %d batches, want half of them at most", callers*each, sent, n.batches.Load())
 			}
-			if n := h.refused.Load(); h.oneKey && (n == 0 || n > 20) {
+			if n := n.refused.Load(); proxy && (n == 0 || n > 20) {
 				t.Errorf("the proxy refused %d calls, want one at least, and few: the first says that there must be no more", n)
 			}
 		})
@@ -168,15 +145,17 @@ func TestAKeyOfAnotherKindFailsAlone(t *testing.T) {
 	rdb := redistest.Standalone(t).Client(t)
 	prefix := redistest.Prefix(t)
 	st := storetest.Open(t, rdb, store.Options{Prefix: prefix, Budget: time.Minute, Queue: store.Queued})
-	l, err := limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := aLimitOf(t, st, 1000, &limit.Options{Fail: limit.FailClosed})
 	if err := rdb.Set(t.Context(), prefix+":limit:n:{s0}:window-1000-1h", "no number", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	h := &probeHook{}
-	rdb.AddHook(h)
+	var probes atomic.Int64
+	rdb.AddHook(hook{single: func(_ context.Context, cmd redis.Cmder) error {
+		if isProbe(cmd) {
+			probes.Add(1)
+		}
+		return nil
+	}})
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
@@ -189,7 +168,7 @@ func TestAKeyOfAnotherKindFailsAlone(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := h.probes.Load(); n > 0 {
+	if n := probes.Load(); n > 0 {
 		t.Errorf("got %d probes of a server that answers, want none", n)
 	}
 }
@@ -200,10 +179,7 @@ func TestManyPoliciesShareABatch(t *testing.T) {
 	st := queued(t, redistest.Standalone(t).Client(t), time.Minute)
 	var all sync.WaitGroup
 	for i := range int64(6) {
-		l, err := limit.New(st, "n", []limit.Policy{limit.FixedWindow{Limit: 100 + i, Window: time.Hour}}, &limit.Options{Fail: limit.FailClosed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := aLimitOf(t, st, 100+i, &limit.Options{Fail: limit.FailClosed})
 		var allowed atomic.Int64
 		var of sync.WaitGroup
 		for range 150 {
@@ -232,23 +208,10 @@ func TestALoneCallersLostAnswerIsNoted(t *testing.T) { //nolint:paralleltest // 
 	srv := redistest.Standalone(t)
 	proxy := srv.Proxy(t)
 	rdb := srv.Client(t, func(o *redis.Options) { o.Dialer, o.ContextTimeoutEnabled = proxy.Dial, true })
-	h := &batchHook{}
-	rdb.AddHook(h)
 	const budget = 200 * time.Millisecond
 	st := queued(t, rdb, budget)
-	runner, err := script.NewRunner(st, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := redistest.Prefix(t)
-	ask := func() error {
-		_, err := runner.Run(t.Context(), increment, []string{key})
-		return err
-	}
-	redistest.Await(t, time.Minute, "answers so fast that calls go by themselves", func() bool {
-		before := h.direct.Load()
-		return ask() == nil && h.direct.Load() > before
-	})
+	ask := caller(t, st, increment, redistest.Prefix(t))
+	redistest.Await(t, time.Minute, "answers so fast that calls go by themselves", byItself(rdb, ask))
 	proxy.Lose(redistest.EOF, 1_000_000, "evalsha", "eval")
 	redistest.Await(t, 20*time.Second, "the breaker to open", func() bool {
 		_ = ask()
@@ -261,10 +224,7 @@ func TestALoneCallersLostAnswerIsNoted(t *testing.T) { //nolint:paralleltest // 
 // TestAnArgumentThatCannotBeWrittenFailsAlone, and not the calls beside it.
 func TestAnArgumentThatCannotBeWrittenFailsAlone(t *testing.T) {
 	t.Parallel()
-	runner, err := script.NewRunner(queued(t, redistest.Standalone(t).Client(t), time.Minute), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runner := newRunner(t, queued(t, redistest.Standalone(t).Client(t), time.Minute))
 	key := redistest.Prefix(t)
 	var all sync.WaitGroup
 	for i := range 64 {
@@ -283,223 +243,6 @@ func TestAnArgumentThatCannotBeWrittenFailsAlone(t *testing.T) {
 	all.Wait()
 }
 
-// hostileHook panics, or refuses what it is asked to send without saying so in the commands.
-type hostileHook struct {
-	panics  atomic.Int64 // so many times
-	refuses atomic.Bool
-}
-
-var errHook = errors.New("refused by a hook")
-
-func (*hostileHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *hostileHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if isScript(cmd) && h.panics.Load() > 0 && h.panics.Add(-1) >= 0 {
-			panic(errHook)
-		}
-		if h.refuses.Load() {
-			return errHook
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (h *hostileHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		if h.panics.Load() > 0 && h.panics.Add(-1) >= 0 {
-			panic(errHook)
-		}
-		if h.refuses.Load() {
-			return errHook
-		}
-		return next(ctx, all)
-	}
-}
-
-// TestHooksThatRefuse: what a hook did not send is no answer.
-func TestHooksThatRefuse(t *testing.T) {
-	t.Parallel()
-	for _, timeouts := range []bool{false, true} {
-		rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = timeouts })
-		h := new(hostileHook)
-		rdb.AddHook(h)
-		runner, err := script.NewRunner(queued(t, rdb, 500*time.Millisecond), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		key := redistest.Prefix(t)
-		ask := func() error {
-			_, err := runner.Run(t.Context(), increment, []string{key})
-			return err
-		}
-		redistest.Await(t, 20*time.Second, "a first call", func() bool { return ask() == nil })
-		h.refuses.Store(true)
-		var all sync.WaitGroup
-		for range 64 {
-			all.Go(func() {
-				if err := ask(); !errors.Is(err, script.ErrNotExecuted) {
-					t.Errorf("a call that a hook refused: got %v, want ErrNotExecuted", err)
-				}
-			})
-		}
-		all.Wait()
-		h.refuses.Store(false)
-		redistest.Await(t, 20*time.Second, "an answer", func() bool { return ask() == nil })
-	}
-}
-
-// TestAPanicOfAHookIsItsCallers on every path: by a goroutine of the library it would end the process.
-func TestAPanicOfAHookIsItsCallers(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []store.QueueMode{store.Direct, store.Queued} {
-		for _, timeouts := range []bool{false, true} {
-			rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = timeouts })
-			h := new(hostileHook)
-			rdb.AddHook(h)
-			runner, err := script.NewRunner(storetest.Open(t, rdb, store.Options{Queue: mode}), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h.panics.Store(1)
-			func() {
-				defer func() {
-					if err, _ := recover().(error); !errors.Is(err, errHook) {
-						t.Errorf("Queue %v, ContextTimeoutEnabled %t: got the panic %v, want that of the hook", mode, timeouts, err)
-					}
-				}()
-				_, _ = runner.Run(t.Context(), increment, []string{redistest.Prefix(t)})
-			}()
-		}
-	}
-}
-
-// TestAPanicOfAHookIsItsCallersAlone: the queue goes on.
-func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) { //nolint:paralleltest // it needs a process that has CPU to spare
-	rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
-	h, counts := new(hostileHook), &batchHook{}
-	rdb.AddHook(counts)
-	rdb.AddHook(h)
-	runner, err := script.NewRunner(queued(t, rdb, time.Minute), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := redistest.Prefix(t)
-	ask := func() (err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = p.(error)
-			}
-		}()
-		_, err = runner.Run(t.Context(), increment, []string{key})
-		return err
-	}
-	byItself := func() bool {
-		before := counts.direct.Load()
-		return ask() == nil && counts.direct.Load() > before
-	}
-	redistest.Await(t, time.Minute, "a call by itself", byItself)
-	h.panics.Store(1)
-	if err := ask(); !errors.Is(err, errHook) {
-		t.Fatalf("a call by itself whose hook panics: got %v, want the panic", err)
-	}
-	redistest.Await(t, time.Minute, "a call by itself after a panic", byItself)
-	h.panics.Store(5)
-	var panicked atomic.Int64
-	var all sync.WaitGroup
-	for range 64 {
-		all.Go(func() {
-			for range 10 {
-				if err := ask(); errors.Is(err, errHook) {
-					panicked.Add(1)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if panicked.Load() < 5 {
-		t.Errorf("got %d callers that panicked, want 5 at least: one for each panic", panicked.Load())
-	}
-	redistest.Await(t, time.Minute, "a call by itself after the panics", byItself)
-}
-
-// panicHook panics at some commands.
-type panicHook struct {
-	batchHook
-
-	at       func(redis.Cmder) bool
-	harmless atomic.Bool
-	panicked atomic.Int64
-}
-
-func (h *panicHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.at(cmd) && !h.harmless.Load() {
-			h.panicked.Add(1)
-			panic(errHook)
-		}
-		return next(ctx, cmd)
-	}
-}
-
-// TestAPanicOfAHookInTheBackground ends nothing: no caller waits for what the library sends by itself. When the hook is
-// mended and the server is back, calls are answered again.
-func TestAPanicOfAHookInTheBackground(t *testing.T) {
-	t.Parallel()
-	for mode, at := range map[store.QueueMode]func(redis.Cmder) bool{
-		store.Direct: func(cmd redis.Cmder) bool { return cmd.Name() == "ping" },
-		store.Queued: isProbe,
-	} {
-		srv := redistest.NewStandalone(t)
-		rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 1 })
-		h := &panicHook{at: at}
-		rdb.AddHook(h)
-		st := storetest.Open(t, rdb, store.Options{Queue: mode, Budget: 200 * time.Millisecond, FirstContact: time.Millisecond})
-		runner, err := script.NewRunner(st, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ask := func() bool {
-			_, err := runner.Run(t.Context(), increment, []string{redistest.Prefix(t)})
-			return err == nil
-		}
-		redistest.Await(t, 20*time.Second, "a first call", ask)
-		srv.Pause(t)
-		redistest.Await(t, 20*time.Second, fmt.Sprintf("a panic with Queue %v", mode), func() bool {
-			var all sync.WaitGroup
-			for range 10 {
-				all.Go(func() { ask() })
-			}
-			all.Wait()
-			return h.panicked.Load() > 0
-		})
-		h.harmless.Store(true)
-		srv.Resume(t)
-		redistest.Await(t, 20*time.Second, fmt.Sprintf("an answer after a panic with Queue %v", mode), ask)
-	}
-}
-
-// isProbe tells the call of a script that no server has.
-func isProbe(cmd redis.Cmder) bool {
-	return isScript(cmd) && strings.HasPrefix(cmd.Args()[1].(string), "000000")
-}
-
-// probeHook counts probes.
-type probeHook struct {
-	batchHook
-
-	probes atomic.Int64
-}
-
-func (h *probeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if isProbe(cmd) {
-			h.probes.Add(1)
-		}
-		return next(ctx, cmd)
-	}
-}
-
 // TestAStalledServerIsNotSentMore stops the server under load. No caller waits much longer than its budget, what
 // was not sent is known not to have run, and when the server is back so are the answers.
 func TestAStalledServerIsNotSentMore(t *testing.T) {
@@ -510,22 +253,15 @@ func TestAStalledServerIsNotSentMore(t *testing.T) {
 			srv := redistest.NewStandalone(t)
 			rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = timeouts })
 			const budget = 300 * time.Millisecond
-			runner, err := script.NewRunner(queued(t, rdb, budget), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
 			key := redistest.Prefix(t)
-			ask := func(ctx context.Context) error {
-				_, err := runner.Run(ctx, increment, []string{key})
-				return err
-			}
+			ask := caller(t, queued(t, rdb, budget), increment, key)
 			var answered, unsent, doubt atomic.Int64
 			load := func(callers, each int) {
 				var all sync.WaitGroup
 				for range callers {
 					all.Go(func() {
 						for range each {
-							switch err := ask(t.Context()); {
+							switch err := ask(); {
 							case err == nil:
 								answered.Add(1)
 							case errors.Is(err, script.ErrMaybeExecuted):
@@ -572,12 +308,8 @@ func TestAStalledServerIsNotSentMore(t *testing.T) {
 // TestAnIdleQueueHasNothing: no goroutine is left of calls that have ended.
 func TestAnIdleQueueHasNothing(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	rdb := redistest.Standalone(t).Client(t)
-	runner, err := script.NewRunner(queued(t, rdb, time.Second), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := redistest.Prefix(t)
-	if _, err := runner.Run(t.Context(), increment, []string{key}); err != nil {
+	ask := caller(t, queued(t, rdb, time.Second), increment, redistest.Prefix(t))
+	if err := ask(); err != nil {
 		t.Fatal(err)
 	}
 	before := runtime.NumGoroutine()
@@ -585,7 +317,7 @@ func TestAnIdleQueueHasNothing(t *testing.T) { //nolint:paralleltest // it count
 	for range 100 {
 		all.Go(func() {
 			for range 10 {
-				if _, err := runner.Run(t.Context(), increment, []string{key}); err != nil {
+				if err := ask(); err != nil {
 					t.Errorf("a call: got %v, want no error", err)
 				}
 			}

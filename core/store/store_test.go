@@ -3,12 +3,10 @@ package store_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -123,71 +121,6 @@ func TestAStoreHidesNoRing(t *testing.T) {
 	}
 }
 
-// TestOneStoreAClient: a client that a constructor may know by its pointer is one
-// store, and another client or Open is another.
-func TestOneStoreAClient(t *testing.T) {
-	t.Parallel()
-	one, other := unused(t), unused(t)
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
-	t.Cleanup(func() { cluster.Close() })
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
-	t.Cleanup(func() { ring.Close() })
-	pipeliner, err := one.AutoPipeline()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { pipeliner.Close() })
-	seen := map[*store.Store]script.Client{}
-	for _, rdb := range []script.Client{one, other, cluster, ring, pipeliner} {
-		first, again := of(t, rdb), of(t, rdb)
-		if first != again {
-			t.Errorf("a %T: got two stores, want one", rdb)
-		}
-		if of(t, first) != first {
-			t.Errorf("the store of the store of a %T: got another one, want itself", rdb)
-		}
-		if before, ok := seen[first]; ok {
-			t.Errorf("a %T and a %T: got one store, want two", before, rdb)
-		}
-		seen[first] = rdb
-		if first.Client() != rdb {
-			t.Errorf("the store of a %T: got another client, want that one", rdb)
-		}
-	}
-	if mine := storetest.At(t, one, "mine"); mine == of(t, one) || mine == storetest.At(t, one, "mine") {
-		t.Error("Open: got a store that was there, want a new one")
-	}
-	wrapped := struct{ *redis.Client }{one}
-	if first := of(t, wrapped); first == of(t, wrapped) {
-		t.Error("a client of the user's own kind: got one store twice, want two stores")
-	}
-}
-
-func of(t *testing.T, rdb script.Client) *store.Store {
-	t.Helper()
-	st, err := store.Of(rdb)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return st
-}
-
-// TestEveryClientHasAStore, those without an address among them.
-func TestEveryClientHasAStore(t *testing.T) {
-	t.Parallel()
-	failover := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
-	t.Cleanup(func() { failover.Close() })
-	slots := redis.NewClusterClient(&redis.ClusterOptions{ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
-		return nil, errors.New("there is no cluster")
-	}})
-	t.Cleanup(func() { slots.Close() })
-	sentinel := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
-	t.Cleanup(func() { sentinel.Close() })
-	for _, rdb := range []script.Client{failover, slots, sentinel} {
-		of(t, rdb)
-	}
-}
-
 // TestAStoreIsNotWrapped: a struct that embeds a store would lose its options, the secret
 // among them.
 func TestAStoreIsNotWrapped(t *testing.T) {
@@ -204,36 +137,6 @@ func TestAStoreIsNotWrapped(t *testing.T) {
 	if _, err := store.Open(wrapped, nil); !errors.Is(err, script.ErrClient) {
 		t.Errorf("Open of a struct around a store: got %v, want an ErrClient", err)
 	}
-}
-
-// TestNobodyKeepsAClientAlive: the registry of stores holds neither the client nor
-// the store.
-func TestNobodyKeepsAClientAlive(t *testing.T) {
-	t.Parallel()
-	gone := make(chan string, 2)
-	var key any
-	func() {
-		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-		key = weak.Make(rdb)
-		st := of(t, rdb)
-		runtime.AddCleanup(rdb, func(what string) { gone <- what }, "the client")
-		runtime.AddCleanup(st, func(what string) { gone <- what }, "the store")
-		_ = rdb.Close()
-		if !store.IsKnown(key) {
-			t.Error("the registry: got no entry of a client, want one: this test is about it")
-		}
-		runtime.KeepAlive(st)
-	}()
-	left := map[string]bool{"the client": true, "the store": true}
-	redistest.Await(t, 20*time.Second, "the client and its store to be collected, and their entry to go", func() bool {
-		runtime.GC()
-		select {
-		case what := <-gone:
-			delete(left, what)
-		default:
-		}
-		return len(left) == 0 && !store.IsKnown(key)
-	})
 }
 
 // TestOptionsReachEveryPrimitive: the prefix begins each key, and the secret hides

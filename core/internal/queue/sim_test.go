@@ -2,11 +2,9 @@ package queue
 
 import (
 	"cmp"
-	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,23 +18,6 @@ const (
 	perCall   = 3 * time.Microsecond
 	perMerged = 60 * time.Nanosecond // a call that is merged with others
 )
-
-// call is a caller's call.
-type call struct {
-	size  int
-	state atomic.Uint32
-}
-
-const (
-	unsent uint32 = iota
-	written
-	withdrawn
-)
-
-func (c *call) Size() int { return c.size }
-func (c *call) Withdraw() bool {
-	return c.state.CompareAndSwap(unsent, withdrawn) || c.state.Load() == withdrawn
-}
 
 // modelled is a server with one thread at a distance.
 type modelled struct {
@@ -78,18 +59,6 @@ func (l link) Send(b *Batch) Result {
 func (link) Note(Result, int)                 {}
 func (link) Probe(Call, time.Duration) Result { return Answered }
 
-// within is a context with a deadline and no timer.
-type within struct {
-	context.Context
-	deadline time.Time
-}
-
-func (w within) Deadline() (time.Time, bool) { return w.deadline, true }
-
-func until(ctx context.Context, budget time.Duration) context.Context {
-	return within{ctx, time.Now().Add(budget)}
-}
-
 // between is how long callers do something else before they ask again, on average.
 const between = 100 * time.Microsecond
 
@@ -100,7 +69,6 @@ type traffic struct {
 	callers   int     // instead, callers that ask again and again
 	trip      time.Duration
 	perCall   time.Duration
-	budget    time.Duration
 	lasts     time.Duration
 	warm      time.Duration // is not counted; 0 means a fifth of what it lasts
 	rule      rule
@@ -128,16 +96,16 @@ func (tr traffic) run(t *testing.T) *outcome {
 		warm, end := began.Add(cmp.Or(tr.warm, tr.lasts/5)), began.Add(tr.lasts)
 		var mu sync.Mutex
 		ask := func(q *Queue) {
-			c, asked := new(call), time.Now()
-			err := q.Do(until(t.Context(), tr.budget), c)
-			if asked.Before(warm) {
+			c, start := new(call), time.Now()
+			err := q.Do(until(t.Context(), budget), c)
+			if start.Before(warm) {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err == nil:
-				o.took = append(o.took, time.Since(asked))
+				o.took = append(o.took, time.Since(start))
 			case c.state.Load() == written:
 				o.uncertain++
 			default:
@@ -146,7 +114,7 @@ func (tr traffic) run(t *testing.T) *outcome {
 		}
 		var all sync.WaitGroup
 		for i := range tr.processes {
-			q := New(link{server, tr.trip, tr.perCall}, tr.budget)
+			q := New(link{server, tr.trip, tr.perCall}, budget)
 			if tr.rule != nil {
 				q.next = tr.rule
 			}
@@ -195,7 +163,7 @@ func TestCallersWaitALittleMoreThanARoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, trip := range []time.Duration{500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond} {
 		for _, rate := range []float64{20_000, 60_000, 150_000, 250_000} {
-			o := traffic{processes: 1, rate: rate, trip: trip, perCall: perCall, budget: 50 * time.Millisecond, lasts: lasts(trip)}.run(t)
+			o := traffic{processes: 1, rate: rate, trip: trip, perCall: perCall, lasts: lasts(trip)}.run(t)
 			p50, p99 := o.quantile(0.5, trip), o.quantile(0.99, trip)
 			t.Logf("%v, %.0f a second: %d calls, p50 %.2f and p99 %.2f round trips", trip, rate, len(o.took), p50, p99)
 			if p50 > 1.3 || p99 > 1.5 || o.unsent+o.uncertain > 0 {
@@ -209,12 +177,12 @@ func TestCallersWaitALittleMoreThanARoundTrip(t *testing.T) {
 // lasts is a time in which enough of round trips pass.
 func lasts(trip time.Duration) time.Duration { return max(40*trip, 60*time.Millisecond) }
 
-// TestCallersThatAskAgain has 256 of them wait for their answers and do something else for a little before they ask again. Without
-// that, in lock-step, the longest of a hundred takes up to 1.7 round trips.
+// TestCallersThatAskAgain has 256 of them wait for their answers and do something else for a little before they ask
+// again. Without that, in lock-step, the longest of a hundred takes up to 1.7 round trips.
 func TestCallersThatAskAgain(t *testing.T) {
 	t.Parallel()
 	const trip = 2 * time.Millisecond
-	o := traffic{processes: 1, callers: 256, trip: trip, perCall: perCall, budget: 50 * time.Millisecond, lasts: 200 * time.Millisecond}.run(t)
+	o := traffic{processes: 1, callers: 256, trip: trip, perCall: perCall, lasts: 200 * time.Millisecond}.run(t)
 	p50, p99 := o.quantile(0.5, trip), o.quantile(0.99, trip)
 	t.Logf("%d calls, p50 %.2f and p99 %.2f round trips", len(o.took), p50, p99)
 	if p50 > 1.3 || p99 > 1.5 || o.unsent+o.uncertain > 0 {
@@ -233,7 +201,7 @@ func TestOtherRulesMakeCallersWait(t *testing.T) {
 			return returned && len(q.inFlight) < q.pace.batches() || spaced(q, now, returned)
 		},
 	} {
-		o := traffic{processes: 1, rate: 150_000, trip: trip, perCall: perCall, budget: 50 * time.Millisecond, lasts: lasts(trip), rule: other}.run(t)
+		o := traffic{processes: 1, rate: 150_000, trip: trip, perCall: perCall, lasts: lasts(trip), rule: other}.run(t)
 		p50, p99 := o.quantile(0.5, trip), o.quantile(0.99, trip)
 		t.Logf("%s: p50 %.2f and p99 %.2f round trips", name, p50, p99)
 		if p50 <= 1.3 && p99 <= 1.5 {
@@ -267,7 +235,7 @@ func TestManyProcesses(t *testing.T) {
 			if !c.refused {
 				warm = span / 5
 			}
-			o := traffic{processes: 100, rate: c.rate, trip: trip, perCall: c.perCall, budget: 50 * time.Millisecond, lasts: span + warm, warm: warm}.run(t)
+			o := traffic{processes: 100, rate: c.rate, trip: trip, perCall: c.perCall, lasts: span + warm, warm: warm}.run(t)
 			p50 := time.Duration(o.quantile(0.5, 1))
 			t.Logf("%d answered, %d unsent, %d uncertain, busy %.2f, p50 %v, p99 %v",
 				len(o.took), o.unsent, o.uncertain, o.busy, p50, time.Duration(o.quantile(0.99, 1)))

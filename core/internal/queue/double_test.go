@@ -1,0 +1,124 @@
+package queue
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const (
+	trip   = time.Millisecond
+	budget = 50 * time.Millisecond
+)
+
+// double is a server that answers after a round trip, unless it is stopped.
+type double struct {
+	mu      sync.Mutex
+	sizes   []int // of the batches that were sent
+	notes   map[Result]int
+	probes  int
+	holds   chan struct{} // while it is not nil, nothing is written until it is closed
+	stopped chan struct{} // while it is not nil, answers wait until it is closed
+	slower  time.Duration // what answers take longer than a round trip
+	result  Result
+	panics  error  // of Send
+	answer  Result // to a probe
+}
+
+func (d *double) Send(b *Batch) Result {
+	d.mu.Lock()
+	d.sizes = append(d.sizes, len(b.Entries))
+	holds, stopped, result, slower, panics := d.holds, d.stopped, d.result, d.slower, d.panics
+	d.mu.Unlock()
+	if panics != nil {
+		panic(panics)
+	}
+	if holds != nil {
+		<-holds
+	}
+	for _, e := range b.Entries {
+		if result != Unsent {
+			e.Call.(*call).state.CompareAndSwap(unsent, written)
+		}
+	}
+	if stopped != nil {
+		<-stopped
+	}
+	time.Sleep(trip + slower)
+	return result
+}
+
+func (d *double) Note(r Result, _ int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.notes == nil {
+		d.notes = map[Result]int{}
+	}
+	d.notes[r]++
+}
+
+func (d *double) Probe(_ Call, more time.Duration) Result {
+	d.mu.Lock()
+	d.probes++
+	stopped, answer, slower := d.stopped, d.answer, d.slower
+	d.mu.Unlock()
+	if stopped != nil {
+		time.Sleep(budget)
+		return Unanswered
+	}
+	time.Sleep(min(trip+slower, budget+more))
+	if trip+slower > budget+more {
+		return Unanswered
+	}
+	return answer
+}
+
+func (d *double) sent() (sizes []int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append(sizes, d.sizes...)
+}
+
+func (d *double) noted(r Result) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.notes[r]
+}
+
+func (d *double) probed() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.probes
+}
+
+// stop has answers wait, and hold has calls wait before they are written, until the returned function is called.
+func (d *double) stop() (resume func()) { return d.wait(&d.stopped) }
+func (d *double) hold() (resume func()) { return d.wait(&d.holds) }
+
+func (d *double) wait(at *chan struct{}) (resume func()) {
+	ended := make(chan struct{})
+	d.set(func() { *at = ended })
+	return func() {
+		close(ended)
+		d.set(func() { *at = nil })
+	}
+}
+
+func (d *double) set(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f()
+}
+
+// inBubble runs a test on a queue of the server, in virtual time.
+func inBubble(t *testing.T, d *double, run func(t *testing.T, d *double, q *Queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		defer settle()
+		run(t, d, New(d, budget))
+	})
+}
+
+// settle lets what is in flight return: a bubble's time stands still once its test has ended.
+func settle() { time.Sleep(time.Minute) }

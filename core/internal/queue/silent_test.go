@@ -1,0 +1,119 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// TestAStalledServer stops answering under load. What is in doubt then is at most what was in flight, and
+// no caller waits longer than its budget.
+func TestAStalledServer(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		answers(t, q)
+		var a asked
+		var resume func()
+		flying := 0
+		for i := range 400 { // one each millisecond
+			if i == 100 {
+				resume = d.stop()
+				q.mu.Lock()
+				flying = q.calls
+				q.mu.Unlock()
+			}
+			a.ask(t.Context(), q, 20, 0)
+			time.Sleep(time.Millisecond)
+		}
+		a.mu.Lock()
+		doubt := a.doubt
+		a.mu.Unlock()
+		// The server stalls while calls leave, so that those of the time until it counts as late belong to it.
+		if most := flying + 20*int(budget/2/time.Millisecond); doubt == 0 || doubt > most {
+			t.Errorf("got %d calls in doubt, want one at least and %d at most", doubt, most)
+		}
+		if n := d.noted(Unanswered) + d.noted(Unsent); n < 20 {
+			t.Errorf("the server was told of %d missing answers, want 20 at least", n)
+		}
+		sent := len(d.sent())
+		a.ask(t.Context(), q, 100, 0)
+		time.Sleep(2 * budget)
+		if n := len(d.sent()); n != sent {
+			t.Errorf("got %d batches sent to a silent server, want none", n-sent)
+		}
+		resume()
+		time.Sleep(2 * budget)
+		var after asked
+		after.ask(t.Context(), q, 100, 0)
+		after.wg.Wait()
+		a.wg.Wait()
+		if after.errs[nil] != 100 || a.doubt != doubt {
+			t.Errorf("after the stall: got %v and %d more in doubt, want 100 answers and none", after.errs, a.doubt-doubt)
+		}
+		if a.took > budget {
+			t.Errorf("the longest wait: got %v, want %v at most", a.took, budget)
+		}
+	})
+}
+
+// TestALostAnswerIsFollowedByAProbe: nothing is sent before the probe is answered.
+func TestALostAnswerIsFollowedByAProbe(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		answers(t, q)
+		d.set(func() { d.result = Unanswered })
+		if err := q.Do(until(t.Context(), budget), new(call)); err != nil { // its own error is in the call
+			t.Errorf("a call in a batch that ended: got %v, want no error", err)
+		}
+		d.set(func() { d.result, d.answer = Answered, Unanswered })
+		sent := len(d.sent())
+		var a asked
+		a.ask(t.Context(), q, 5, 0)
+		time.Sleep(budget / 2)
+		if n := len(d.sent()); n != sent || d.probed() < 2 {
+			t.Errorf("got %d batches and %d probes while these have no answer, want none and two at least", n-sent, d.probed())
+		}
+		d.set(func() { d.answer = Answered })
+		a.wg.Wait()
+		if a.errs[nil] != 5 {
+			t.Errorf("after a probe was answered: got %v, want 5 answers", a.errs)
+		}
+	})
+}
+
+// TestABatchThatIsNotWrittenInTime is lost, and none of its calls may have run.
+func TestABatchThatIsNotWrittenInTime(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		answers(t, q)
+		resume := d.hold()
+		var a asked
+		a.ask(t.Context(), q, 10, 0)
+		a.wg.Wait()
+		time.Sleep(budget)
+		if a.errs[context.DeadlineExceeded] != 10 || d.noted(Unsent) == 0 || d.noted(Unanswered) > 0 {
+			t.Errorf("got %v, and %d batches noted as unsent and %d as unanswered, want 10 expired calls, batches unsent "+
+				"and none unanswered", a.errs, d.noted(Unsent), d.noted(Unanswered))
+		}
+		resume()
+	})
+}
+
+// TestNothingIsSentWhileAnAnswerIsLate: a call each tenth of a budget, to a server that stands still.
+func TestNothingIsSentWhileAnAnswerIsLate(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		answers(t, q)
+		resume := d.stop()
+		var a asked
+		for range 9 {
+			a.ask(t.Context(), q, 1, 0)
+			time.Sleep(budget / 10)
+		}
+		if n := len(d.sent()) - 1; n != 6 { // until half a budget after the first
+			t.Errorf("got %d batches, want the 6 that left before the first was late", n)
+		}
+		resume()
+		a.wg.Wait()
+	})
+}

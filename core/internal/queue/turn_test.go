@@ -1,0 +1,109 @@
+package queue
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestALateSweepLooksAgain: if a timer is late, the process had no CPU, and the answer may be there.
+func TestALateSweepLooksAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		resume := d.stop()
+		result := make(chan error, 1)
+		c := new(call)
+		go func() { result <- q.Do(until(t.Context(), budget), c) }()
+		synctest.Wait()
+		q.mu.Lock()
+		q.alarm.timer.Stop() // it does not come
+		q.mu.Unlock()
+		time.Sleep(budget + 2*time.Duration(punctual))
+		q.sweep()
+		synctest.Wait()
+		select {
+		case err := <-result:
+			t.Fatalf("a late sweep: got %v, want the call to go on", err)
+		default:
+		}
+		resume()
+		if err := <-result; err != nil {
+			t.Errorf("an answer after a late sweep: got %v, want no error", err)
+		}
+	})
+}
+
+// TestAProcessWithoutCPU has goroutines that compute. Goroutines wait for their turn, so answers are read late. They
+// count, also after one that was lost. Without an answer, the wait ends.
+func TestAProcessWithoutCPU(t *testing.T) {
+	t.Parallel()
+	for _, turn := range []time.Duration{40 * time.Millisecond, 80 * time.Millisecond} {
+		for _, known := range []bool{true, false} { // false: as if a turn took no time
+			inBubble(t, &double{slower: turn + time.Duration(unpolled)}, func(t *testing.T, d *double, q *Queue) {
+				if known {
+					q.gosched = func() { time.Sleep(turn) }
+				}
+				var a asked
+				for range 20 {
+					a.ask(t.Context(), q, 20, 0)
+					a.wg.Wait()
+				}
+				if (a.errs[nil] == 400) != known {
+					t.Errorf("a turn of %v, known: %t: got %d answers and %d in doubt of 400", turn, known, a.errs[nil], a.doubt)
+				}
+				if known {
+					d.set(func() { d.result = Unanswered })
+					a.ask(t.Context(), q, 1, 0)
+					a.wg.Wait()
+					d.set(func() { d.result = Answered })
+					before := a.errs[nil]
+					for range 3 {
+						a.ask(t.Context(), q, 5, 0)
+						a.wg.Wait()
+					}
+					if n := a.errs[nil] - before; n != 15 {
+						t.Errorf("a turn of %v, after a lost answer: got %d answers of 15", turn, n)
+					}
+				}
+				resume := d.stop()
+				a.took = 0
+				a.ask(t.Context(), q, 20, 0)
+				a.wg.Wait()
+				if most := budget + 3*turn + time.Duration(unpolled) + 3*turn; a.took < budget || a.took > most {
+					t.Errorf("a turn of %v without an answer: got an end after %v, want it within %v", turn, a.took, most)
+				}
+				resume()
+			})
+		}
+	}
+}
+
+// TestAProcessThatHasCPUAgain waits no longer than the budget.
+func TestAProcessThatHasCPUAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &double{slower: 80 * time.Millisecond}, func(t *testing.T, d *double, q *Queue) {
+		var turn atomic.Int64
+		turn.Store(int64(80 * time.Millisecond))
+		q.gosched = func() { time.Sleep(time.Duration(turn.Load())) }
+		var a asked
+		a.ask(t.Context(), q, 20, 0)
+		a.wg.Wait()
+		time.Sleep(80 * time.Millisecond)
+		if q.turn.slack() == 0 {
+			t.Error("got no slack while turns take 80ms, want some")
+		}
+		turn.Store(0)
+		d.set(func() { d.slower = 0 })
+		time.Sleep(3 * time.Duration(turnSpan))
+		answers(t, q)
+		resume := d.stop()
+		a.took = 0
+		a.ask(t.Context(), q, 20, 0)
+		a.wg.Wait()
+		if a.took != budget {
+			t.Errorf("without an answer: got an end after %v, want %v", a.took, budget)
+		}
+		resume()
+	})
+}

@@ -1,0 +1,223 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// hook has functions that a client calls before it sends. If one of them returns an error, nothing is sent.
+type hook struct {
+	single func(ctx context.Context, cmd redis.Cmder) error          // a command that goes by itself
+	batch  func(all []redis.Cmder) (passed []redis.Cmder, err error) // and what of them is sent; may be nil
+}
+
+func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if err := h.single(ctx, cmd); err != nil {
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	if h.batch == nil {
+		return next
+	}
+	return func(ctx context.Context, all []redis.Cmder) error {
+		passed, err := h.batch(all)
+		if err != nil {
+			return err
+		}
+		return next(ctx, passed)
+	}
+}
+
+func isScript(cmd redis.Cmder) bool { return cmd.Name() == "evalsha" || cmd.Name() == "eval" }
+
+// isProbe tells the call of a script that no server has.
+func isProbe(cmd redis.Cmder) bool {
+	return isScript(cmd) && strings.HasPrefix(cmd.Args()[1].(string), "000000")
+}
+
+// byItself returns a function that asks, and reports whether that was answered and a caller made its call by itself,
+// on its own context.
+func byItself(rdb *redis.Client, ask func() error) func() bool {
+	var calls atomic.Int64
+	rdb.AddHook(hook{single: func(ctx context.Context, cmd redis.Cmder) error {
+		if isScript(cmd) && ctx.Done() != nil {
+			calls.Add(1)
+		}
+		return nil
+	}})
+	return func() bool {
+		before := calls.Load()
+		return ask() == nil && calls.Load() > before
+	}
+}
+
+var errHook = errors.New("refused by a hook")
+
+// TestHooksThatRefuse: what a hook did not send is no answer, though it says nothing in the commands.
+func TestHooksThatRefuse(t *testing.T) {
+	t.Parallel()
+	for _, timeouts := range []bool{false, true} {
+		rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = timeouts })
+		var refuses atomic.Bool
+		refuse := func() error {
+			if refuses.Load() {
+				return errHook
+			}
+			return nil
+		}
+		rdb.AddHook(hook{
+			single: func(context.Context, redis.Cmder) error { return refuse() },
+			batch:  func(all []redis.Cmder) ([]redis.Cmder, error) { return all, refuse() },
+		})
+		ask := caller(t, queued(t, rdb, 500*time.Millisecond), increment, redistest.Prefix(t))
+		redistest.Await(t, 20*time.Second, "a first call", func() bool { return ask() == nil })
+		refuses.Store(true)
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() {
+				if err := ask(); !errors.Is(err, script.ErrNotExecuted) {
+					t.Errorf("a call that a hook refused: got %v, want ErrNotExecuted", err)
+				}
+			})
+		}
+		all.Wait()
+		refuses.Store(false)
+		redistest.Await(t, 20*time.Second, "an answer", func() bool { return ask() == nil })
+	}
+}
+
+// panics has a hook of the client panic as many times as it is set to.
+func panics(rdb *redis.Client) *atomic.Int64 {
+	left := new(atomic.Int64)
+	panicOnce := func() {
+		if left.Load() > 0 && left.Add(-1) >= 0 {
+			panic(errHook)
+		}
+	}
+	rdb.AddHook(hook{
+		single: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd) {
+				panicOnce()
+			}
+			return nil
+		},
+		batch: func(all []redis.Cmder) ([]redis.Cmder, error) { panicOnce(); return all, nil },
+	})
+	return left
+}
+
+// TestAPanicOfAHookIsItsCallers on every path: by a goroutine of the library it would end the process.
+func TestAPanicOfAHookIsItsCallers(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []store.QueueMode{store.Direct, store.Queued} {
+		for _, timeouts := range []bool{false, true} {
+			rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = timeouts })
+			panics(rdb).Store(1)
+			ask := caller(t, storetest.Open(t, rdb, store.Options{Queue: mode}), increment, redistest.Prefix(t))
+			func() {
+				defer func() {
+					if err, _ := recover().(error); !errors.Is(err, errHook) {
+						t.Errorf("Queue %v, ContextTimeoutEnabled %t: got the panic %v, want that of the hook", mode, timeouts, err)
+					}
+				}()
+				_ = ask()
+			}()
+		}
+	}
+}
+
+// TestAPanicOfAHookIsItsCallersAlone: the queue goes on.
+func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) { //nolint:paralleltest // it needs a process that has CPU to spare
+	rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+	call := caller(t, queued(t, rdb, time.Minute), increment, redistest.Prefix(t))
+	ask := func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = p.(error)
+			}
+		}()
+		return call()
+	}
+	alone, left := byItself(rdb, ask), panics(rdb)
+	redistest.Await(t, time.Minute, "a call by itself", alone)
+	left.Store(1)
+	if err := ask(); !errors.Is(err, errHook) {
+		t.Fatalf("a call by itself whose hook panics: got %v, want the panic", err)
+	}
+	redistest.Await(t, time.Minute, "a call by itself after a panic", alone)
+	left.Store(5)
+	var panicked atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for range 10 {
+				if err := ask(); errors.Is(err, errHook) {
+					panicked.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if panicked.Load() < 5 {
+		t.Errorf("got %d callers that panicked, want 5 at least: one for each panic", panicked.Load())
+	}
+	redistest.Await(t, time.Minute, "a call by itself after the panics", alone)
+}
+
+// TestAPanicOfAHookInTheBackground ends nothing: no caller waits for what the library sends by itself. When the hook is
+// mended and the server is back, calls are answered again.
+func TestAPanicOfAHookInTheBackground(t *testing.T) {
+	t.Parallel()
+	for mode, at := range map[store.QueueMode]func(redis.Cmder) bool{
+		store.Direct: func(cmd redis.Cmder) bool { return cmd.Name() == "ping" },
+		store.Queued: isProbe,
+	} {
+		srv := redistest.NewStandalone(t)
+		rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 1 })
+		var harmless atomic.Bool
+		var panicked atomic.Int64
+		rdb.AddHook(hook{single: func(_ context.Context, cmd redis.Cmder) error {
+			if at(cmd) && !harmless.Load() {
+				panicked.Add(1)
+				panic(errHook)
+			}
+			return nil
+		}})
+		st := storetest.Open(t, rdb, store.Options{Queue: mode, Budget: 200 * time.Millisecond, FirstContact: time.Millisecond})
+		call := caller(t, st, increment, redistest.Prefix(t))
+		ask := func() bool { return call() == nil }
+		redistest.Await(t, 20*time.Second, "a first call", ask)
+		srv.Pause(t)
+		redistest.Await(t, 20*time.Second, fmt.Sprintf("a panic with Queue %v", mode), func() bool {
+			var all sync.WaitGroup
+			for range 10 {
+				all.Go(func() { ask() })
+			}
+			all.Wait()
+			return panicked.Load() > 0
+		})
+		harmless.Store(true)
+		srv.Resume(t)
+		redistest.Await(t, 20*time.Second, fmt.Sprintf("an answer after a panic with Queue %v", mode), ask)
+	}
+}
