@@ -7,7 +7,7 @@ func (q *Queue) BeginDirect() (*Batch, bool) {
 	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting.length > 0 || q.scheduled || len(q.inFlight) > 0 || q.lastCalls > 1 || q.state != alive || !q.pace.fast() || q.slack(now) > 0 {
+	if q.waiting.length > 0 || q.scheduled || len(q.inFlight) > 0 || q.lastCalls > 1 || q.state != alive || !q.pace.fast() || q.grace(now) > 0 {
 		return nil, false
 	}
 	b := q.newBatch()

@@ -18,7 +18,7 @@ func (q *Queue) probeUntilAnswered() {
 		if c == nil {
 			return
 		}
-		r := q.server.Probe(c, time.Duration(q.turn.slack()))
+		r := q.server.Probe(c, time.Duration(q.turn.grace()))
 		q.mu.Lock()
 		if q.state == silent {
 			switch r {

@@ -150,12 +150,12 @@ func spaced(q *Queue, now int64, returned bool) bool {
 
 // late reports whether an answer is overdue. Then nothing else leaves.
 func (q *Queue) late(now int64) bool {
-	return len(q.inFlight) > 0 && now-q.inFlight[0].sent > q.pace.overdue()+q.slack(now)
+	return len(q.inFlight) > 0 && now-q.inFlight[0].sent > q.pace.overdue()+q.grace(now)
 }
 
 // sendBatches sends batches until there is none to send.
 func (q *Queue) sendBatches(alone bool) {
-	if !alone || q.turn.slack() > 0 {
+	if !alone || q.turn.grace() > 0 {
 		q.yield() // callers that were woken together leave together
 	}
 	for b := q.nextBatch(true); b != nil; b = q.nextBatch(false) {
@@ -178,7 +178,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 		return nil
 	}
 	b := q.newBatch()
-	room, slack := min(mostCalls, max(q.pace.window-q.calls, 1)), q.slack(now)
+	room, grace := min(mostCalls, max(q.pace.window-q.calls, 1)), q.grace(now)
 	for q.waiting.length > 0 && len(b.Entries) < room {
 		e := q.waiting.first
 		if e.state.Load() != open {
@@ -186,7 +186,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 			continue
 		}
 		// Without an answer in flight, it is not known how long one takes now: the first goes.
-		if len(q.inFlight)+len(b.Entries) > 0 && q.pace.tooLate(e.deadline+slack-now) {
+		if len(q.inFlight)+len(b.Entries) > 0 && q.pace.tooLate(e.deadline+grace-now) {
 			q.expire(q.waiting.pop())
 			continue
 		}
@@ -265,7 +265,7 @@ func (q *Queue) finish(b *Batch, r Result, calls int) {
 		q.inFlight = slices.DeleteFunc(q.inFlight, func(other *Batch) bool { return other == b })
 		if r == Answered {
 			q.answered = now
-			if q.turn.slack() == 0 { // otherwise it tells more of this process
+			if q.turn.grace() == 0 { // otherwise it tells more of this process
 				q.pace.returned(b.sent, now, calls, q.calls)
 			}
 		}

@@ -35,10 +35,10 @@ func (q *Queue) sweep() {
 	now := q.now()
 	q.mu.Lock()
 	q.alarm.at = 0
-	slack := q.slack(now)
+	grace := q.grace(now)
 	late := q.state != alive || q.late(now)
-	unsent := q.expireWaiting(now, slack)
-	lost := q.expireInFlight(now, slack)
+	unsent := q.expireWaiting(now, grace)
+	lost := q.expireInFlight(now, grace)
 	q.mu.Unlock()
 	for _, one := range lost {
 		q.server.Note(one.result, one.calls)
@@ -61,14 +61,14 @@ func (b *Batch) withdraw() Result {
 }
 
 // expireWaiting reports how many calls were too late to be sent.
-func (q *Queue) expireWaiting(now, slack int64) (expired int) {
+func (q *Queue) expireWaiting(now, grace int64) (expired int) {
 	var kept list
 	for q.waiting.length > 0 {
 		switch e := q.waiting.pop(); {
 		case e.state.Load() != open:
-		case e.deadline+slack > now:
+		case e.deadline+grace > now:
 			kept.push(e)
-			q.alarm.set(q, now, e.deadline+slack)
+			q.alarm.set(q, now, e.deadline+grace)
 		case q.expire(e):
 			expired++
 		}
@@ -84,21 +84,21 @@ type lostBatch struct {
 }
 
 // expireInFlight reports which batches are lost.
-func (q *Queue) expireInFlight(now, slack int64) (lost []lostBatch) {
+func (q *Queue) expireInFlight(now, grace int64) (lost []lostBatch) {
 	kept := q.inFlight[:0]
 	for _, b := range q.inFlight {
 		for _, e := range b.Entries {
 			if e.state.Load() != open {
 				continue
 			}
-			if e.deadline+slack <= now {
+			if e.deadline+grace <= now {
 				q.expire(e)
 			} else {
-				q.alarm.set(q, now, e.deadline+slack)
+				q.alarm.set(q, now, e.deadline+grace)
 			}
 		}
 		// Callers that have less time than others tell nothing of the server.
-		end := max(b.latest, b.sent+q.pace.overdue()) + slack
+		end := max(b.latest, b.sent+q.pace.overdue()) + grace
 		switch {
 		case len(b.Entries) == 0: // its caller sends it by itself
 			kept = append(kept, b)

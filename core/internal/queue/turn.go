@@ -41,10 +41,10 @@ func (t *turn) note(took, now int64) {
 	t.at.Store(now)
 }
 
-// slack is how long an answer may lie unread: three turns, and the time until the runtime looks at sockets. The reader
-// waits for its own turn and for the rest of one before, and turns differ by about one more. Slack is 0 if the process has
+// grace is how long an answer may lie unread: three turns, and the time until the runtime looks at sockets. The reader
+// waits for its own turn and for the rest of one before, and turns differ by about one more. It is 0 if the process has
 // CPU to spare.
-func (t *turn) slack() int64 {
+func (t *turn) grace() int64 {
 	if took := t.worst.Load(); took > punctual {
 		return 3*took + unpolled
 	}
@@ -54,17 +54,17 @@ func (t *turn) slack() int64 {
 // old reports whether the process may have CPU to spare by now.
 func (t *turn) old(now int64) bool { return now-t.at.Load() > turnsOld*t.worst.Load() }
 
-// slack is that of the process while answers come. Those of a server that does not answer are not waited for.
-func (q *Queue) slack(now int64) int64 {
+// grace is that of the process while answers come. Those of a server that does not answer are not waited for.
+func (q *Queue) grace(now int64) int64 {
 	if q.state != alive && now-q.answered > 2*turnSpan {
 		return 0
 	}
-	return q.turn.slack()
+	return q.turn.grace()
 }
 
 // yield lets goroutines that are ready run first, unless that would take long.
 func (q *Queue) yield() {
-	if now := q.now(); q.turn.slack() == 0 || q.turn.old(now) {
+	if now := q.now(); q.turn.grace() == 0 || q.turn.old(now) {
 		q.takeTurn(now)
 	}
 }

@@ -90,8 +90,8 @@ func TestAProcessThatHasCPUAgain(t *testing.T) {
 		a.ask(t.Context(), q, 20, 0)
 		a.wg.Wait()
 		time.Sleep(80 * time.Millisecond)
-		if q.turn.slack() == 0 {
-			t.Error("got no slack while turns take 80ms, want some")
+		if q.turn.grace() == 0 {
+			t.Error("got no grace while turns take 80ms, want some")
 		}
 		turn.Store(0)
 		d.set(func() { d.slower = 0 })
