@@ -84,6 +84,9 @@ func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool)
 		return ok
 	}
 	numbers, _ := reply.([]any)
+	if r.alone && r.script != logScript {
+		return false
+	}
 	for i, rule := range rules {
 		if len(numbers) < rule.width() {
 			return false
