@@ -33,7 +33,7 @@ type within struct {
 
 func (w within) Deadline() (time.Time, bool) { return w.deadline, true }
 
-func until(ctx context.Context, budget time.Duration) context.Context {
+func withBudget(ctx context.Context) context.Context {
 	return within{ctx, time.Now().Add(budget)}
 }
 
@@ -55,7 +55,7 @@ func (a *asked) ask(ctx context.Context, q *Queue, n, size int) {
 	for range n {
 		a.wg.Go(func() {
 			c, began := &call{size: size}, time.Now()
-			err := q.Do(until(ctx, budget), c)
+			err := q.Do(withBudget(ctx), c)
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.calls = append(a.calls, c)
@@ -72,7 +72,7 @@ func (a *asked) ask(ctx context.Context, q *Queue, n, size int) {
 // answers has a queue get its first answer.
 func answers(t *testing.T, q *Queue) {
 	t.Helper()
-	if err := q.Do(until(t.Context(), budget), new(call)); err != nil {
+	if err := q.Do(withBudget(t.Context()), new(call)); err != nil {
 		t.Fatalf("a first call: got %v, want no error", err)
 	}
 }

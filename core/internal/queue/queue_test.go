@@ -151,7 +151,7 @@ func TestAPanicIsItsCallers(t *testing.T) {
 						t.Errorf("got the panic %v, want that of the server", err)
 					}
 				}()
-				err := q.Do(until(t.Context(), budget), new(call))
+				err := q.Do(withBudget(t.Context()), new(call))
 				t.Errorf("got %v and no panic, want a panic", err)
 			})
 		}

@@ -62,7 +62,7 @@ func TestALostAnswerIsFollowedByAProbe(t *testing.T) {
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
 		answers(t, q)
 		d.set(func() { d.result = Unanswered })
-		if err := q.Do(until(t.Context(), budget), new(call)); err != nil { // its own error is in the call
+		if err := q.Do(withBudget(t.Context()), new(call)); err != nil { // its own error is in the call
 			t.Errorf("a call in a batch that ended: got %v, want no error", err)
 		}
 		d.set(func() { d.result, d.answer = Answered, Unanswered })

@@ -97,7 +97,7 @@ func (tr traffic) run(t *testing.T) *outcome {
 		var mu sync.Mutex
 		ask := func(q *Queue) {
 			c, start := new(call), time.Now()
-			err := q.Do(until(t.Context(), budget), c)
+			err := q.Do(withBudget(t.Context()), c)
 			if start.Before(warm) {
 				return
 			}

@@ -14,7 +14,7 @@ func TestALateSweepLooksAgain(t *testing.T) {
 		resume := d.stop()
 		result := make(chan error, 1)
 		c := new(call)
-		go func() { result <- q.Do(until(t.Context(), budget), c) }()
+		go func() { result <- q.Do(withBudget(t.Context()), c) }()
 		synctest.Wait()
 		q.mu.Lock()
 		q.alarm.timer.Stop() // it does not come
