@@ -1,8 +1,7 @@
 package queue
 
-// BeginDirect reports whether a caller is alone: nothing waits, nothing is in flight, and the
-// last batch had one call, and the process has CPU to spare. Then it makes its call by itself, and says by EndDirect what
-// became of it.
+// BeginDirect reports whether a caller is alone: nothing waits, nothing is in flight, the last batch had one call, and the
+// process has CPU to spare. Then the caller makes its call by itself, and says by EndDirect what became of it.
 func (q *Queue) BeginDirect() (*Batch, bool) {
 	now := q.now()
 	q.mu.Lock()
@@ -16,7 +15,7 @@ func (q *Queue) BeginDirect() (*Batch, bool) {
 }
 
 // EndDirect ends what BeginDirect began. left says that the call had no answer since its caller did not
-// wait for it; if that was early, it tells nothing of the server.
+// wait for it. If that was early, or later than the budget since the process is short of CPU, it tells nothing of the server.
 func (q *Queue) EndDirect(b *Batch, r Result, left bool) {
 	if now := q.now(); left && now-b.sent < q.pace.budget/2 {
 		r = Ignored

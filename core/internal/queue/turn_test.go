@@ -70,13 +70,53 @@ func TestAProcessWithoutCPU(t *testing.T) {
 				a.took = 0
 				a.ask(t.Context(), q, 20, 0)
 				a.wg.Wait()
-				if most := budget + 3*turn + time.Duration(unpolled) + 3*turn; a.took < budget || a.took > most {
+				most := budget
+				if known {
+					most += 3*turn + time.Duration(unpolled) + 3*turn
+				}
+				if a.took < budget || a.took > most {
 					t.Errorf("a turn of %v without an answer: got an end after %v, want it within %v", turn, a.took, most)
 				}
 				resume()
 			})
 		}
 	}
+}
+
+// TestATimeThatHasPassedIsNoTurn: if a call joins so late that its alarm is due at once, no goroutine waited for a turn.
+func TestATimeThatHasPassedIsNoTurn(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, _ *double, q *Queue) {
+		answers(t, q)
+		q.mu.Lock()
+		q.alarm.at = 0
+		q.alarm.set(q, q.now(), q.now()-int64(budget))
+		q.mu.Unlock()
+		synctest.Wait()
+		if grace := q.turn.grace(); grace != 0 {
+			t.Errorf("got a grace of %v, want none", time.Duration(grace))
+		}
+	})
+}
+
+// TestADirectCallThatEndsLate tells of this process, not of the server.
+func TestADirectCallThatEndsLate(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		for _, late := range []time.Duration{0, 2 * time.Duration(punctual)} {
+			answers(t, q)
+			b, ok := q.BeginDirect()
+			if !ok {
+				t.Fatal("got no direct call of a lone caller")
+			}
+			before := d.noted(Unanswered)
+			time.Sleep(budget + late)
+			q.EndDirect(b, Unanswered, true)
+			if lost := d.noted(Unanswered) > before; lost == (late > 0) || (q.turn.grace() > 0) != (late > 0) {
+				t.Errorf("an end %v after the budget: got lost %t and a grace of %v", late, lost, time.Duration(q.turn.grace()))
+			}
+		}
+	})
 }
 
 // TestAProcessThatHasCPUAgain waits no longer than the budget.
