@@ -37,10 +37,12 @@ func TestAFailoverIsFollowed(t *testing.T) {
 			st := storetest.At(t, cluster.Client(t), redistest.Prefix(t))
 			master := cluster.Nodes()[1]
 			f := newFailover(t, st, cluster, master)
-			subject := <-f.subjects
-			if _, err := f.lock.Try(t.Context(), subject); err != nil {
-				t.Fatal(err)
-			}
+			var subject string
+			redistest.Await(t, 30*time.Second, "a lock", func() bool {
+				subject = <-f.subjects
+				_, err := f.lock.Try(t.Context(), subject)
+				return err == nil
+			})
 			replica := cluster.ReplicaOf(master)
 			redistest.Await(t, 30*time.Second, "the lock to be replicated", func() bool {
 				n, err := replica.Admin(t).DBSize(t.Context()).Result()
@@ -53,7 +55,13 @@ func TestAFailoverIsFollowed(t *testing.T) {
 			if took > followed {
 				t.Errorf("each was answered %v after the replica had taken over, want at most %v", took, followed)
 			}
-			if _, err := f.lock.Try(t.Context(), subject); !errors.Is(err, lock.ErrHeld) {
+			var err error
+			redistest.Await(t, 30*time.Second, "an answer about the lock", func() bool {
+				_, err = f.lock.Try(t.Context(), subject)
+				_, failed := errors.AsType[*script.Error](err)
+				return !failed
+			})
+			if !errors.Is(err, lock.ErrHeld) {
 				t.Errorf("a lock that was held before the failover: got %v, want ErrHeld", err)
 			}
 			if name == "stopped" {
