@@ -139,7 +139,7 @@ type judge struct {
 }
 
 func (j *judge) Process(ctx context.Context, cmd redis.Cmder) error {
-	args := cmd.Args()
+	args := redistest.Write(cmd)
 	e := event{script: scriptNames[args[1]]}
 	for _, arg := range args[4:] {
 		e.args = append(e.args, fmt.Sprintf("%s", arg))

@@ -24,7 +24,7 @@ type swapped struct {
 }
 
 func (s swapped) Process(ctx context.Context, cmd redis.Cmder) error {
-	args := cmd.Args()
+	args := redistest.Write(cmd)
 	if name, ok := scriptNames[args[1]]; !ok || name != s.script {
 		return s.Client.Process(ctx, cmd)
 	}

@@ -41,7 +41,7 @@ type linear struct {
 // stray has a call of a script that belongs to no operation, an undo or a
 // conclusion that is made again, be one of its own.
 func (l *linear) stray(_ context.Context, cmd redis.Cmder, send func() (bool, error)) error {
-	args := cmd.Args()
+	args := redistest.Write(cmd)
 	key, _ := l.keys.Load(args[3])
 	owner, asked := l.tokens.Load(args[4])
 	if !asked { // its time was up before it was sent, and there is nothing to undo

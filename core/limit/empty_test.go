@@ -169,7 +169,7 @@ func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
 		var once sync.Once
 		overtake := func(cmd redis.Cmder) {
 			calls.Add(1)
-			if cmd.Args()[1] == acquireScript.SHA() {
+			if redistest.Write(cmd)[1] == acquireScript.SHA() {
 				once.Do(func() { gives(t, held) })
 			}
 		}
@@ -277,7 +277,7 @@ type losing struct {
 }
 
 func (l *losing) Process(ctx context.Context, cmd redis.Cmder) error {
-	if args := cmd.Args(); len(args) > 1 && args[1] == restoreScript.SHA() {
+	if args := redistest.Write(cmd); len(args) > 1 && args[1] == restoreScript.SHA() {
 		l.once.Do(func() { l.proxy.Lose(redistest.EOF, 1, "evalsha") })
 	}
 	return l.Client.Process(ctx, cmd)

@@ -116,8 +116,8 @@ type overtaking struct {
 }
 
 func (d *overtaking) Process(ctx context.Context, cmd redis.Cmder) error {
-	if strings.Contains(cmd.String(), acquireScript.SHA()) { // Args would say that it was written
-		args := cmd.Args()
+	if strings.Contains(cmd.String(), acquireScript.SHA()) {
+		args := redistest.Write(cmd)
 		d.acquire <- func() error {
 			return d.Client.Process(context.Background(), redis.NewCmd(context.Background(), args...))
 		}
@@ -125,7 +125,7 @@ func (d *overtaking) Process(ctx context.Context, cmd redis.Cmder) error {
 		return io.EOF
 	}
 	if d.gone.Load() {
-		cmd.Args() // as one whose answer is lost
+		redistest.Write(cmd)
 		cmd.SetErr(io.EOF)
 		return io.EOF
 	}

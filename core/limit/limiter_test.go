@@ -218,7 +218,7 @@ type harming struct {
 }
 
 func (h *harming) Process(ctx context.Context, cmd redis.Cmder) error {
-	words := cmd.Args()
+	words := redistest.Write(cmd)
 	keys, err := strconv.Atoi(fmt.Sprint(words[2]))
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 type leaking struct{}
 
 func (leaking) Process(_ context.Context, cmd redis.Cmder) error {
-	err := errors.New("broken pipe on " + fmt.Sprint(cmd.Args()...))
+	err := errors.New("broken pipe on " + fmt.Sprint(redistest.Write(cmd)...))
 	cmd.SetErr(err)
 	return err
 }
@@ -115,7 +115,7 @@ type hanging time.Duration
 
 func (h hanging) Process(_ context.Context, cmd redis.Cmder) error {
 	time.Sleep(time.Duration(h))
-	cmd.Args() // as one that was written
+	redistest.Write(cmd)
 	err := errors.New("nobody answered")
 	cmd.SetErr(err)
 	return err

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,7 +158,7 @@ func TestReleaseBesideALeaseTakenAgain(t *testing.T) {
 	entered, released := make(chan struct{}, 16), make(chan struct{})
 	var releases atomic.Int64
 	stall := func(cmd redis.Cmder) {
-		switch cmd.Args()[1] {
+		switch fmt.Sprint(cmd.Args()[1]) {
 		case acquireScript.SHA():
 			entered <- struct{}{}
 			<-released

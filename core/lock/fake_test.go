@@ -11,6 +11,7 @@ import (
 
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/lua"
 )
 
@@ -39,7 +40,7 @@ var scriptNames = map[any]string{
 }
 
 func (f *fake) Process(ctx context.Context, cmd redis.Cmder) error {
-	args := cmd.Args()
+	args := redistest.Write(cmd)
 	c := call{scriptNames[args[1]], time.Now(), args[4:], ctx}
 	f.mu.Lock()
 	f.calls = append(f.calls, c)

@@ -443,7 +443,7 @@ type lateRelease struct {
 
 func (c *lateRelease) Process(ctx context.Context, cmd redis.Cmder) error {
 	if c.args == nil && strings.Contains(cmd.String(), releaseScript.SHA()) && len(cmd.Args()) > 6 {
-		c.args = cmd.Args()
+		c.args = redistest.Write(cmd)
 		cmd.SetErr(io.EOF)
 		return io.EOF
 	}

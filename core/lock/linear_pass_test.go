@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/internal/history"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // successors is a client that notes the holds which a release may grant to a successor:
@@ -20,7 +21,7 @@ func (c successors) Process(ctx context.Context, cmd redis.Cmder) error {
 	if text := cmd.String(); !strings.Contains(text, releaseScript.SHA()) && !strings.Contains(text, releaseScript.Source()) {
 		return c.Client.Process(ctx, cmd)
 	}
-	args := cmd.Args()
+	args := redistest.Write(cmd)
 	if len(args) < 7 {
 		return c.Client.Process(ctx, cmd)
 	}

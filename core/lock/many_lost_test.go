@@ -26,7 +26,7 @@ func (m *mute) Process(ctx context.Context, cmd redis.Cmder) error {
 	if m.back.Load() {
 		return m.UniversalClient.Process(ctx, cmd)
 	}
-	if args := cmd.Args(); len(args) > 1 && scriptNames[args[1]] == "acquire" {
+	if args := redistest.Write(cmd); len(args) > 1 && scriptNames[args[1]] == "acquire" {
 		again := redis.NewCmd(context.Background(), args...)
 		if err := m.UniversalClient.Process(context.Background(), again); err != nil {
 			cmd.SetErr(err)

@@ -29,7 +29,7 @@ func TestEachAttemptWaitsForTheTransport(t *testing.T) {
 			if attempt.Done() != ctx.Done() {
 				t.Errorf("attempt %d: got another Done than the caller's", attempts)
 			}
-			cmd.Args() // as one that is written
+			cmd.(*command).begin()
 			if attempts == 1 {
 				time.Sleep(2 * budget)
 				cmd.SetErr(noScriptError{})

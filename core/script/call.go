@@ -133,7 +133,7 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 	}
 	call.by, call.script = by, s
 	defer call.end()
-	line := append(call.few[:0], "evalsha", s.sha, count(len(c.keys)))
+	line := append(call.few[:0], "evalsha", nil, count(len(c.keys))) // each attempt names the script by itself
 	for i, key := range c.keys {
 		if i == 0 && by != nil {
 			c.key = key
@@ -170,7 +170,7 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 			return failure
 		case line[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
 			// Not in place: a client that lost interest may still hold the line.
-			line = append([]any{"eval", s.source}, line[2:]...)
+			line = append([]any{"eval"}, line[1:]...)
 		case !call.pause(attempt):
 			if err := ended(ctx); err != nil {
 				return err
@@ -201,10 +201,13 @@ func plain(args []any) bool {
 func (c *call) command(ctx context.Context, attempt int, words []any) *command {
 	cmd := &c.first
 	if attempt > 0 {
-		cmd = new(command)
+		cmd, words = new(command), slices.Clone(words)
 	}
+	eval := words[0] != "evalsha"
+	words[1] = &cmd.text
 	cmd.Cmd = *redis.NewCmd(ctx, words...)
-	cmd.script, cmd.alone = c.script, c.alone || words[0] != "evalsha"
+	cmd.text = text{of: cmd, script: c.script, eval: eval}
+	cmd.alone = c.alone || eval
 	return cmd
 }
 
@@ -213,7 +216,7 @@ func (c *call) command(ctx context.Context, attempt int, words []any) *command {
 type command struct {
 	redis.Cmd
 	state  atomic.Uint32
-	script *Script
+	text   text
 	alone  bool     // it is not merged
 	next   *command // in a run
 	number int64    // the reply of a merged call
@@ -243,10 +246,14 @@ func (c *command) Written() bool  { return c.written() }
 
 func (c *command) Size() int {
 	n := 0
-	for _, word := range c.Cmd.Args() {
+	for _, word := range c.Args() {
 		switch word := word.(type) {
 		case string:
 			n += len(word)
+		case *string:
+			n += len(*word)
+		case *text:
+			n += len(word.bytes())
 		default:
 			n += 8 // a number
 		}
@@ -257,24 +264,10 @@ func (c *command) Size() int {
 // Probe has the key of the command, so that it goes the same way.
 func (c *command) Probe(ctx context.Context) Command {
 	cmd := new(command)
-	cmd.Cmd = *redis.NewCmd(ctx, "evalsha", noScript, "1", c.Cmd.Args()[3])
+	cmd.text.of = cmd
+	cmd.Cmd = *redis.NewCmd(ctx, "evalsha", &cmd.text, "1", c.Args()[3])
 	return cmd
 }
 
-// noScript is the SHA of a script that no server has: what a withdrawn command writes.
-const noScript = "0000000000000000000000000000000000000000"
-
 // NoRetry overrides redis.Cmd's; go-redis still follows MOVED and ASK.
 func (*command) NoRetry() bool { return true }
-
-// Args is what go-redis asks for when it writes the command. A command that
-// was never asked was never written. In the place of one that was withdrawn it writes
-// a call that the server refuses.
-func (c *command) Args() []any {
-	words := c.Cmd.Args()
-	if !c.begin() {
-		words = slices.Clone(words) // of the same shape, since hooks read them too
-		words[0], words[1] = "evalsha", noScript
-	}
-	return words
-}

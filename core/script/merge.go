@@ -118,10 +118,10 @@ func (m *Merger) emit(one *merged) {
 
 func mergeable(one Command) *command {
 	c, is := one.(*command)
-	if !is || c.alone || c.script.merging == nil {
+	if !is || c.alone || c.text.script.merging == nil {
 		return nil
 	}
-	words := c.Cmd.Args()
+	words := c.Args()
 	if words[2] != counts[1] || len(words) < 5 {
 		return nil
 	}
@@ -135,10 +135,10 @@ func mergeable(one Command) *command {
 
 // add puts a call into its group.
 func (m *Merger) add(groups []group, c *command) []group {
-	words := c.Cmd.Args()
+	words := c.Args()
 	args := words[5:]
 	for i := range groups {
-		if g := &groups[i]; g.script == c.script && equal(g.args, args) {
+		if g := &groups[i]; g.script == c.text.script && equal(g.args, args) {
 			g.add(c, words[3], words[4])
 			return groups
 		}
@@ -153,7 +153,7 @@ func (m *Merger) add(groups []group, c *command) []group {
 		g.last = map[string]int{}
 	}
 	clear(g.last)
-	g.script, g.args, g.runs = c.script, args, g.runs[:0]
+	g.script, g.args, g.runs = c.text.script, args, g.runs[:0]
 	g.add(c, words[3], words[4])
 	return groups
 }
@@ -233,6 +233,7 @@ type merged struct {
 	runs     []run
 	attempts int
 	begun    bool
+	text     text
 }
 
 // newMerged is a first attempt, or another one after before.
@@ -241,11 +242,12 @@ func newMerged(ctx context.Context, of *Script, args []any, runs []run, before *
 	if before != nil {
 		m.attempts, m.begun = before.attempts+1, before.begun
 	}
-	name, script := "evalsha", of.merging.Script.sha
+	name := "evalsha"
 	if eval {
-		name, script = "eval", of.merging.Script.source
+		name = "eval"
 	}
-	m.Cmd = *redis.NewCmd(ctx, m.words(name, script)...)
+	m.text = text{of: m, script: of.merging.Script, eval: eval}
+	m.Cmd = *redis.NewCmd(ctx, m.words(name)...)
 	return m
 }
 
@@ -264,10 +266,10 @@ func count(n int) any {
 	return strconv.Itoa(n)
 }
 
-func (m *merged) words(name string, script any) []any {
+func (m *merged) words(name string) []any {
 	by := m.of.merging
 	words := make([]any, 0, 4+by.Numbers+3*len(m.runs))
-	words = append(words, name, script, count(len(m.runs)))
+	words = append(words, name, &m.text, count(len(m.runs)))
 	for _, r := range m.runs {
 		words = append(words, r.word)
 	}
@@ -285,21 +287,20 @@ func (m *merged) words(name string, script any) []any {
 // NoRetry is that of a command.
 func (*merged) NoRetry() bool { return true }
 
-// Args is what go-redis asks for when it writes the command. From then on the calls in it are
-// written; those that were withdrawn before are left out.
-func (m *merged) Args() []any {
-	words := m.Cmd.Args()
+// begin leaves out the calls that were withdrawn before; the others are written from then on.
+func (m *merged) begin() bool {
 	if m.begun {
-		return words
+		return true
 	}
 	m.begun = true
-	tail := words[len(words)-2*len(m.runs):]
+	words := m.Args()
+	tail := words[len(words)-2*len(m.runs):] // which go-redis has not read yet
 	for i := range m.runs {
 		if r := &m.runs[i]; r.begin() {
 			tail[2*i+1] = count(r.calls)
 		}
 	}
-	return words
+	return true
 }
 
 // chain yields the commands from first on, and takes each out of its run.

@@ -12,8 +12,8 @@ import (
 // zero Script is not usable: New makes one.
 type Script struct {
 	name      string
-	source    any // boxed once, so that a call does not
-	sha       any
+	source    []byte // as a client writes it
+	sha       []byte
 	essential bool
 	batched   bool
 	merging   *Merging // nil if its calls are not merged
@@ -23,7 +23,7 @@ type Script struct {
 // it with the line that failed.
 func New(name, source string) *Script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // as above
-	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+	return &Script{name: name, source: []byte(source), sha: hex.AppendEncode(nil, sum[:])}
 }
 
 // FromFS makes a script of a file, such as one of an embed.FS, by its path. It panics
@@ -77,13 +77,13 @@ func (s *Script) Name() string {
 // Source is the Lua text, exactly the bytes that Redis runs.
 func (s *Script) Source() string {
 	s.made()
-	return s.source.(string)
+	return string(s.source)
 }
 
 // SHA is what EVALSHA calls the script by.
 func (s *Script) SHA() string {
 	s.made()
-	return s.sha.(string)
+	return string(s.sha)
 }
 
 func (s *Script) made() {

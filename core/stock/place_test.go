@@ -58,7 +58,7 @@ const shift = "local real, ahead = redis, table.remove(ARGV) * 3600; local funct
 	"local redis = {call = other(real.call), pcall = other(real.pcall), error_reply = real.error_reply} "
 
 func (c *shifted) Process(ctx context.Context, cmd redis.Cmder) error {
-	args := cmd.Args()
+	args := redistest.Write(cmd)
 	source, ok := sources[args[1].(string)]
 	if !ok {
 		return c.rdb.Process(ctx, cmd)

@@ -47,7 +47,7 @@ func (h *hesitant) Process(_ context.Context, cmd redis.Cmder) error {
 		cmd.(interface{ SetVal(val any) }).SetVal(int64(1))
 		return nil
 	}
-	cmd.Args() // as one that was written
+	redistest.Write(cmd)
 	err := errors.New("a stumble")
 	cmd.SetErr(err)
 	return err
@@ -131,7 +131,7 @@ type saying struct {
 
 func (s *saying) Process(_ context.Context, cmd redis.Cmder) error {
 	s.calls++
-	cmd.Args() // as one that was written
+	redistest.Write(cmd)
 	err := redisError(s.text)
 	cmd.SetErr(err)
 	return err
@@ -180,7 +180,7 @@ type mute struct{ calls atomic.Int64 }
 
 func (m *mute) Process(ctx context.Context, cmd redis.Cmder) error {
 	m.calls.Add(1)
-	cmd.Args() // as one that was written
+	redistest.Write(cmd)
 	<-ctx.Done()
 	cmd.SetErr(ctx.Err())
 	return ctx.Err()

@@ -99,34 +99,54 @@ func TestAColdStartBesideADeadMaster(t *testing.T) { //nolint:paralleltest // it
 	})
 }
 
-// TestTheClassOfCallsThatWereNeverWritten in the log and to observers: nothing of them has run.
+// TestTheClassOfCallsThatWereNeverWritten in the log and to observers: nothing of them has run. A client that routes
+// reads the words of a command before it connects, and so do hooks.
 func TestTheClassOfCallsThatWereNeverWritten(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []store.QueueMode{store.Direct, store.Queued} {
-		var log lines
-		var lost sync.Map
-		observe := func(_ context.Context, e store.Event) { lost.Store(e.Class, true) }
-		st := storetest.Open(t, unused(t), store.Options{
-			Queue: mode, Logger: log.logger(), Observers: []store.Observer{observe}, Budget: 20 * time.Millisecond, FirstContact: time.Millisecond,
-		})
-		ask := caller(t, st, increment, "k")
-		redistest.Await(t, 20*time.Second, "the server to be lost", func() bool {
-			var all sync.WaitGroup
-			for range 10 {
-				all.Go(func() {
-					if err := ask(); !errors.Is(err, script.ErrNotExecuted) {
-						t.Errorf("a refused port: got %v, want ErrNotExecuted", err)
-					}
-				})
-			}
-			all.Wait()
-			return len(log.all()) > 0
-		})
-		if got := log.all()[0]; !strings.Contains(got, "not executed") {
-			t.Errorf("Queue %v: got the line %q, want the class not executed", mode, got)
+	reads := hook{single: func(_ context.Context, cmd redis.Cmder) error { _ = cmd.String(); _ = cmd.Args(); return nil }}
+	hooked := unused(t)
+	hooked.AddHook(reads)
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: unused(t).Options().Addr}}}}, nil
+		},
+	})
+	t.Cleanup(func() { cluster.Close() })
+	for name, rdb := range map[string]script.Client{"plain": unused(t), "hooked": hooked, "cluster": cluster} {
+		for _, mode := range []store.QueueMode{store.Direct, store.Queued} {
+			t.Run(fmt.Sprint(name, " ", mode), func(t *testing.T) {
+				t.Parallel()
+				neverWritten(t, rdb, mode)
+			})
 		}
-		if _, doubt := lost.Load(script.ErrMaybeExecuted); doubt {
-			t.Errorf("Queue %v: got an event of a call that may have run, want none", mode)
+	}
+}
+
+func neverWritten(t *testing.T, rdb script.Client, mode store.QueueMode) {
+	t.Helper()
+	var log lines
+	var lost sync.Map
+	observe := func(_ context.Context, e store.Event) { lost.Store(e.Class, true) }
+	st := storetest.Open(t, rdb, store.Options{
+		Queue: mode, Logger: log.logger(), Observers: []store.Observer{observe}, Budget: 20 * time.Millisecond, FirstContact: time.Millisecond,
+	})
+	ask := caller(t, st, increment, "k")
+	redistest.Await(t, 20*time.Second, "the server to be lost", func() bool {
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if err := ask(); !errors.Is(err, script.ErrNotExecuted) {
+					t.Errorf("a refused port: got %v, want ErrNotExecuted", err)
+				}
+			})
 		}
+		all.Wait()
+		return len(log.all()) > 0
+	})
+	if got := log.all()[0]; !strings.Contains(got, "not executed") {
+		t.Errorf("got the line %q, want the class not executed", got)
+	}
+	if _, doubt := lost.Load(script.ErrMaybeExecuted); doubt {
+		t.Error("got an event of a call that may have run, want none")
 	}
 }

@@ -22,7 +22,7 @@ import (
 type late struct{ by atomic.Int64 }
 
 func (l *late) Process(ctx context.Context, cmd redis.Cmder) error {
-	cmd.Args() // as one that was written
+	redistest.Write(cmd)
 	select {
 	case <-time.After(time.Duration(l.by.Load())):
 		cmd.(interface{ SetVal(val any) }).SetVal(int64(1))

@@ -52,7 +52,7 @@ func isScript(cmd redis.Cmder) bool { return cmd.Name() == "evalsha" || cmd.Name
 
 // isProbe tells the call of a script that no server has.
 func isProbe(cmd redis.Cmder) bool {
-	return isScript(cmd) && strings.HasPrefix(cmd.Args()[1].(string), "000000")
+	return isScript(cmd) && strings.HasPrefix(fmt.Sprint(cmd.Args()[1]), "000000")
 }
 
 // byItself returns a function that asks, and reports whether that was answered and a caller made its call by itself,

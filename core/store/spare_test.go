@@ -33,7 +33,7 @@ func (f *fading) Process(ctx context.Context, cmd redis.Cmder) error {
 		return f.Client.Process(ctx, cmd)
 	}
 	f.calls.Add(1)
-	cmd.Args() // as one that was written
+	redistest.Write(cmd)
 	<-ctx.Done()
 	cmd.SetErr(ctx.Err())
 	return ctx.Err()

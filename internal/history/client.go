@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // Calls counts what one operation sent, and what of it was answered.
@@ -51,7 +53,7 @@ func (c Client) Process(ctx context.Context, cmd redis.Cmder) error {
 	switch {
 	case ok:
 		if p.Saw != nil {
-			p.Saw(cmd.Args())
+			p.Saw(redistest.Write(cmd))
 		}
 		p.sent.Add(1)
 		answered, err := send()

@@ -2,7 +2,9 @@ package redistest
 
 import (
 	"context"
+	"encoding"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +12,23 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
+
+// Write does to a command what writing it to a connection does, and returns its words as the server gets them.
+func Write(cmd redis.Cmder) []any {
+	words := slices.Clone(cmd.Args())
+	for i := range words {
+		switch word := cmd.Args()[i].(type) { // a merged command may change what follows
+		case *string:
+			words[i] = *word
+		case encoding.BinaryMarshaler:
+			text, _ := word.MarshalBinary()
+			words[i] = string(text)
+		default:
+			words[i] = word
+		}
+	}
+	return words
+}
 
 // CutClient is a client whose server can go away.
 type CutClient struct {
@@ -29,7 +48,7 @@ func (c *CutClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	if how == nil {
 		return c.Client.Process(ctx, cmd)
 	}
-	cmd.Args() // it was written
+	Write(cmd)
 	err := io.EOF
 	if *how == "silent" {
 		<-ctx.Done()
@@ -56,11 +75,11 @@ type DelayedClient struct {
 
 // Process holds a call back, or makes it.
 func (c *DelayedClient) Process(ctx context.Context, cmd redis.Cmder) error {
-	if strings.Contains(cmd.String(), c.SHA) { // Args would say that it was written
+	if strings.Contains(cmd.String(), c.SHA) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if len(c.calls) < c.Most {
-			c.calls = append(c.calls, cmd.Args())
+			c.calls = append(c.calls, Write(cmd))
 			cmd.SetErr(io.EOF)
 			return io.EOF
 		}

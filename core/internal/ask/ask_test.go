@@ -13,6 +13,7 @@ import (
 
 	"github.com/neap-go/neap/core/internal/undo"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // server answers within a bubble of synctest; each answer stands for a call, the
@@ -27,7 +28,7 @@ type server struct {
 
 func (s *server) Process(ctx context.Context, cmd redis.Cmder) error {
 	s.at = append(s.at, time.Since(s.began))
-	s.args = append(s.args, cmd.Args())
+	s.args = append(s.args, redistest.Write(cmd))
 	time.Sleep(s.took)
 	answer := s.answers[min(len(s.at), len(s.answers))-1]
 	if err, ok := answer.(error); ok {

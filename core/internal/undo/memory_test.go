@@ -14,13 +14,14 @@ import (
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // lost is a client to which no reply comes.
 type lost struct{}
 
 func (lost) Process(ctx context.Context, cmd redis.Cmder) error {
-	_ = cmd.Args() // it is sent
+	redistest.Write(cmd)
 	<-ctx.Done()
 	cmd.SetErr(ctx.Err())
 	return ctx.Err()
