@@ -2,13 +2,16 @@ package limit
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -51,6 +54,38 @@ func TestWithoutEval(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWithoutTheScriptOfMergedCalls: the user may not make it known, so calls are sent each by itself, and are not
+// merged any more.
+func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	user, admin := redistest.NewUser(t, redistest.LoadedRules(), srv), srv.Admin(t)
+	must(admin.ScriptLoad(t.Context(), windowScript.Source()).Result())(t)
+	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
+	st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: store.Queued})
+	l := must(New(st, "n", []Policy{FixedWindow{Limit: 1000, Window: time.Hour}}, closed(20*time.Second)))(t)
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for range 50 {
+				if _, err := l.Take(t.Context(), "s"); err != nil {
+					t.Errorf("got %v, want a decision", err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if d := must(l.Peek(t.Context(), "s"))(t); d.Remaining != 0 {
+		t.Errorf("got %d permits left after 3,200 were asked for, want 0", d.Remaining)
+	}
+	var refused int
+	_, count, _ := strings.Cut(must(admin.Info(t.Context(), "errorstats").Result())(t), "errorstat_NOPERM:count=")
+	if _, err := fmt.Sscan(count, &refused); err != nil || refused == 0 || refused > 20 {
+		t.Errorf("got %d refusals (%v), want one at least, and few: the first says that nothing can be merged", refused, err)
 	}
 }
 

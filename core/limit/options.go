@@ -26,7 +26,8 @@ const (
 type Options struct {
 	// Budget is the most time a decision takes, whatever the client's own timeouts
 	// are. A millisecond to an hour; 0 means the store's, or DefaultBudget.
-	// Only until a server has first answered may a call take longer: the store's FirstContact.
+	// A call may take longer until a server has first answered (the store's FirstContact), and with
+	// store.Queued by up to a second while the process is short of CPU.
 	Budget time.Duration
 	// Fail is how to decide when Redis cannot; the zero value is FailLocal.
 	Fail FailMode

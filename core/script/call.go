@@ -13,7 +13,7 @@ import (
 )
 
 // Call is one call of a script. It is all that a call needs where nothing goes wrong, in one
-// piece of memory. The zero Call is ready for [Runner.Do], which a [Sender] sees it by.
+// piece of memory. The zero Call is ready for [Runner.Do], which hands it to the [Sender].
 type Call struct {
 	runner *Runner
 	script *Script
@@ -75,8 +75,8 @@ type Command interface {
 }
 
 // Transport sends a command, and returns nil once it has ended, with its answer or its
-// error in it. Any other error means that the command was left alone, and may still be on its way: it was
-// withdrawn, or too late for that. The context has the deadline of the call.
+// error in it. Any other error means that nobody waits for the command any more: it was
+// withdrawn, or it is on its way. The context has the deadline of the call.
 type Transport func(ctx context.Context, cmd Command) error
 
 // Reply is what Redis answered, as [Runner.Run] returns it; nil before.
@@ -151,12 +151,12 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 
 	for attempt := 0; ; attempt++ {
 		cmd, err := r.process(call, attempt, line)
-		c.written = cmd.written()
+		c.written = cmd.Written()
 		if err == nil || isNil(cmd, err) {
 			c.answer(cmd)
 			return nil
 		}
-		class, again := classify(err, cmd.written())
+		class, again := classify(err, cmd.Written())
 		failure := &Error{Script: s.name, Class: class, Err: s.place(err)}
 		switch {
 		case ended(ctx) != nil:
@@ -182,7 +182,7 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 
 // isNil reports whether Redis answered nil. go-redis wraps the nil of a sentinel in the error of a dial.
 func isNil(cmd *command, err error) bool {
-	return errors.Is(err, redis.Nil) && cmd.written() && cmd.Err() == redis.Nil // and not one that wraps it
+	return errors.Is(err, redis.Nil) && cmd.Written() && cmd.Err() == redis.Nil // and not one that wraps it
 }
 
 // plain reports whether go-redis can write all arguments.
@@ -230,19 +230,15 @@ const (
 	withdrawn
 )
 
-// withdraw keeps the command from being written, and says whether it came in time.
-func (c *command) withdraw() bool {
+// begin notes that the command is written, unless it was withdrawn.
+func (c *command) begin() bool { return c.state.CompareAndSwap(waiting, written) || c.Written() }
+
+// Withdraw, Written, Size and Probe make it a [Command].
+func (c *command) Withdraw() bool {
 	return c.state.CompareAndSwap(waiting, withdrawn) || c.state.Load() == withdrawn
 }
 
-func (c *command) written() bool { return c.state.Load() == written }
-
-// begin notes that the command is written, unless it was withdrawn.
-func (c *command) begin() bool { return c.state.CompareAndSwap(waiting, written) || c.written() }
-
-// Withdraw, Written, Size and Probe make it a [Command].
-func (c *command) Withdraw() bool { return c.withdraw() }
-func (c *command) Written() bool  { return c.written() }
+func (c *command) Written() bool { return c.state.Load() == written }
 
 func (c *command) Size() int {
 	n := 0

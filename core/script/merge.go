@@ -9,9 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Merging says how calls of one script are sent as fewer calls of another. The calls have one
-// key; their first argument, the cost, is a whole number; and those whose other arguments are the
-// same, whole numbers too, can be merged.
+// Merging says how several calls of one script become one call of another. Each of them has one key. Their arguments
+// are whole numbers, the first of which is the cost. Calls whose other arguments are equal can be merged.
 //
 // The other script decides runs: calls of the same key and cost that follow each other. Its keys are
 // those of the runs. Its arguments are Kind; the common ones, filled up by 0 to Numbers of them; and for
@@ -36,10 +35,6 @@ func (s *Script) MergedBy(m *Merging) *Script {
 	return own
 }
 
-// mergedKeys is how many keys a merged call has at most. With more of them a decision
-// takes longer again.
-const mergedKeys = 16
-
 // errUnmerged is the error of a call that a merged one did nothing for. It is made again
 // by itself.
 const errUnmerged mergeError = "not decided in a merged call"
@@ -60,7 +55,7 @@ func (mergeError) RedisError() {}
 type Merger struct {
 	groups []group
 	merged []*merged
-	out    []Command
+	out    []redis.Cmder
 }
 
 // group is what is asked under the same arguments.
@@ -80,21 +75,17 @@ type run struct {
 	calls       int
 }
 
-// Merge returns the commands to send in the place of those; a merged one has one key, or many. The
-// order of the calls that are merged remains for each key. The slice is valid until the next Merge or Deliver.
-func (m *Merger) Merge(ctx context.Context, all []Command, manyKeys bool) []Command {
+// Merge returns the commands to send in their place. A merged one has up to so many keys; none is merged if that is 0.
+// Merged calls of one key keep their order. The slice is valid until the next Merge or Deliver.
+func (m *Merger) Merge(ctx context.Context, all []Command, most int) []redis.Cmder {
 	groups := m.groups[:0]
 	m.merged, m.out = m.merged[:0], m.out[:0]
 	for _, one := range all {
-		if c := mergeable(one); c != nil {
+		if c := mergeable(one); c != nil && most > 0 {
 			groups = m.add(groups, c)
 		} else {
 			m.out = append(m.out, one)
 		}
-	}
-	most := 1
-	if manyKeys {
-		most = mergedKeys
 	}
 	for i := range groups {
 		g := &groups[i]
@@ -191,10 +182,11 @@ func (r *run) add(c *command) {
 	r.calls++
 }
 
-// Deliver gives each call its answer once the commands have ended. It returns those that are to
-// be sent in a second attempt, since the server did not know the script, or refuses calls
-// with keys of several slots: then crossed is true, and no such call should be made again.
-func (m *Merger) Deliver(ctx context.Context) (again []Command, crossed bool) {
+// Deliver gives each call its answer once the commands have ended. It returns the commands to send again, since the
+// server did not know the script or refused keys of several slots. takes is how many keys a merged call may
+// have from now on: 1 after such a refusal, and 0 if the user may not make the script known.
+func (m *Merger) Deliver(ctx context.Context, most int) (again []redis.Cmder, takes int) {
+	takes = most
 	ended := m.merged
 	m.merged, m.out = nil, m.out[:0]
 	eval := false
@@ -205,11 +197,12 @@ func (m *Merger) Deliver(ctx context.Context) (again []Command, crossed bool) {
 		case redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
 			m.emit(newMerged(ctx, one.of, one.args, one.runs, one, !eval)) // the others are behind the first
 			eval = true
-		case redis.HasErrorPrefix(err, "NOPERM ") && !strings.Contains(err.Error(), "script"):
-			one.SetErr(errUnmerged) // the user may not make it known
+		case redis.HasErrorPrefix(err, "NOPERM ") && !strings.Contains(err.Error(), "user_script"):
+			takes = 0
+			one.SetErr(errUnmerged)
 			one.deliver()
 		case redis.HasErrorPrefix(err, "CROSSSLOT Keys") && len(one.runs) > 1:
-			crossed = true
+			takes = min(takes, 1)
 			for i := range one.runs {
 				m.emit(newMerged(ctx, one.of, one.args, one.runs[i:i+1], one, false))
 			}
@@ -217,7 +210,7 @@ func (m *Merger) Deliver(ctx context.Context) (again []Command, crossed bool) {
 			one.deliver()
 		}
 	}
-	return m.out, crossed
+	return m.out, takes
 }
 
 // mostAttempts is how often a merged call is sent: as it is, then with one key each, and then
@@ -371,10 +364,3 @@ func (r *run) deliver(err error, by *Merging, numbers []int64, state int64) {
 		}
 	}
 }
-
-// Size, Withdraw, Written and Probe make it a [Command]. Each call in it is withdrawn by
-// itself.
-func (m *merged) Size() int                         { return 0 }
-func (m *merged) Withdraw() bool                    { return false }
-func (m *merged) Written() bool                     { return m.begun }
-func (m *merged) Probe(ctx context.Context) Command { return m.runs[0].first.Probe(ctx) }

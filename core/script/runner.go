@@ -22,8 +22,9 @@ type Options struct {
 	// Budget is the most time a call takes, attempts and waiting included,
 	// whatever the client's own timeouts are; its ReadTimeout, where that is
 	// shorter, may end a call sooner. At least a millisecond; 0 means the
-	// store's, or DefaultBudget. With a store, a call may take longer only until a
-	// server has first answered: the store's FirstContact.
+	// store's, or DefaultBudget. With a store, a call may take longer until a
+	// server has first answered (the store's FirstContact), and with store.Queued by up to a second while the
+	// process is short of CPU.
 	Budget time.Duration
 }
 
@@ -153,7 +154,7 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 		defer r.waiters.put(w)
 		err := future.WaitContext(w)
 		if err != nil && w.Err() != nil {
-			cmd.withdraw() // it may still be in line
+			cmd.Withdraw() // it may still be in line
 			return cmd, w.Err()
 		}
 		return cmd, err
@@ -167,7 +168,7 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 		return cmd, panicOr(err)
 	case <-ctx.Done():
 	}
-	if cmd.withdraw() {
+	if cmd.Withdraw() {
 		return cmd, ctx.Err()
 	}
 	select {

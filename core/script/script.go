@@ -53,7 +53,7 @@ func (s *Script) IsEssential() bool {
 }
 
 // Batched is a copy of the script whose calls a store may send in one batch with others. A batch is
-// answered when its last call is, so that is for scripts that take microseconds. Without
+// answered when its last call is, so use it for scripts that take microseconds. Without
 // a store it is the same script.
 func (s *Script) Batched() *Script {
 	s.made()

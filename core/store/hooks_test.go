@@ -8,8 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
@@ -182,6 +184,35 @@ func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) { //nolint:paralleltest //
 		t.Errorf("got %d callers that panicked, want 5 at least: one for each panic", panicked.Load())
 	}
 	redistest.Await(t, time.Minute, "a call by itself after the panics", alone)
+}
+
+// TestAPanicOfAHookIsNoLoss: it tells nothing of the server, however long that had no call.
+func TestAPanicOfAHookIsNoLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		t.Cleanup(m.Close)
+		rdb := redistest.BubbleClient(t, m)
+		var log lines
+		st := storetest.Open(t, rdb, store.Options{Queue: store.Queued, Logger: log.logger()})
+		ask := caller(t, st, increment, "k")
+		for range 3 {
+			if err := ask(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		panics(rdb).Store(1)
+		time.Sleep(time.Minute)
+		func() {
+			defer func() { _ = recover() }()
+			_ = ask()
+			t.Error("a call whose hook panics: got none, want the panic")
+		}()
+		if lines := log.all(); len(lines) > 0 {
+			t.Errorf("got the lines %q, want none", lines)
+		}
+		time.Sleep(time.Minute)
+	})
 }
 
 // TestAPanicOfAHookInTheBackground ends nothing: no caller waits for what the library sends by itself. When the hook is

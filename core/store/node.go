@@ -69,8 +69,8 @@ func (n *node) answered() {
 	}
 }
 
-// rest is how long there must be no failure. A breaker that is open ends an outage later, when it has had no
-// call for so long that it tells nothing any more.
+// rest is how long there must be no failure. While a breaker is open, an outage
+// ends only after a minute without a failure.
 func (n *node) rest() int64 {
 	if n.open.Load() > 0 {
 		return int64(forgotten)

@@ -42,7 +42,7 @@ type Event struct {
 // lost; and for each server that is lost or back. It does not receive what operators ask,
 // such as Peek and Inspect, nor renewals, releases and refunds.
 //
-// It runs on the goroutine of the call. For a loss, and for what the library does in the
+// It runs on the goroutine of the call. For a server, for a loss, and for what the library does in the
 // background, it may run on another. So it must be quick and safe for concurrent use. The
 // context is the caller's; for a loss, a server and the background it does not end. A
 // panic is swallowed and logged to slog.Default, without its value.

@@ -29,10 +29,11 @@ type QueueMode int
 const (
 	// Direct sends each call by itself, on a connection of the client's pool.
 	Direct QueueMode = iota + 1
-	// Queued sends the calls of many callers together, in batches: a *redis.Client, *ClusterClient or
-	// *Ring does, by its pipelines. A lone caller's call goes by itself. Calls of scripts that are not
-	// [script.Script.Batched] always do. If goroutines of the process wait longer than 5 ms for a
-	// processor, a call without an answer may take up to a second longer than its budget: its
+	// Queued sends the calls of many callers together, by the pipelines of a *redis.Client, *ClusterClient or
+	// *Ring; with another client it is Direct. A call goes by itself if its caller is alone, or if its
+	// script is not [script.Script.Batched]. Up to 10,000 calls wait for a server; a further one is tried again
+	// within its budget, and then fails with [script.ErrNotExecuted]. If goroutines of the process wait longer
+	// than 5 ms for a processor, a call without an answer may take up to a second longer than its budget: its
 	// answer may have arrived and not been read.
 	Queued
 )
@@ -49,7 +50,7 @@ type Options struct {
 	// Budget is the most time that one call takes, for whatever has no Budget of
 	// its own, and whatever the client's timeouts are. It is from a millisecond to an
 	// hour; 0 means limit.DefaultBudget (50 ms) for limits and script.DefaultBudget
-	// (250 ms) for everything else.
+	// (250 ms) for everything else. With Queued a call may take longer while the process is short of CPU.
 	Budget time.Duration
 	// FirstContact is the time that calls have, from the first call of the store on, until a
 	// server has answered once: to connect may take longer than a Budget. Later calls have

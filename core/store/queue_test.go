@@ -25,16 +25,22 @@ type counts struct {
 	batches atomic.Int64
 	batched atomic.Int64 // commands in these
 	refused atomic.Int64 // of both
+
+	manyKeys atomic.Bool // one of them had several keys
 }
 
 // count counts what the client sends. If oneKey is set, calls with several keys are refused as by a proxy before a
 // cluster.
 func (n *counts) count(rdb redis.UniversalClient, oneKey bool) {
 	refuses := func(cmd redis.Cmder) bool {
-		if !oneKey || !isScript(cmd) {
+		if !isScript(cmd) {
 			return false
 		}
 		if keys, _ := strconv.Atoi(cmd.Args()[2].(string)); keys < 2 {
+			return false
+		}
+		n.manyKeys.Store(true)
+		if !oneKey {
 			return false
 		}
 		n.refused.Add(1)
@@ -70,6 +76,15 @@ func (n *counts) count(rdb redis.UniversalClient, oneKey bool) {
 	})
 }
 
+func aRing(t *testing.T) *redis.Ring {
+	t.Helper()
+	ring := redis.NewRing(&redis.RingOptions{
+		Addrs: map[string]string{"one": redistest.Standalone(t).Addr()}, Username: redistest.User, Password: redistest.Password,
+	})
+	t.Cleanup(func() { ring.Close() })
+	return ring
+}
+
 func queued(t *testing.T, rdb script.Client, budget time.Duration) *store.Store {
 	t.Helper()
 	return storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Budget: budget, Queue: store.Queued})
@@ -80,7 +95,7 @@ func TestManyCallersShareBatches(t *testing.T) {
 	t.Parallel()
 	for name, rdb := range map[string]redis.UniversalClient{
 		"standalone": redistest.Standalone(t).Client(t), "cluster": redistest.Cluster(t).Client(t),
-		"proxy": redistest.Standalone(t).Client(t),
+		"proxy": redistest.Standalone(t).Client(t), "ring": aRing(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,6 +145,9 @@ func TestManyCallersShareBatches(t *testing.T) {
 				callers*each, sent, n.batches.Load(), n.single.Load())
 			if sent*2 > callers*each || n.batches.Load() == 0 {
 				t.Errorf("%d calls were sent as %d, in %d batches, want half of them at most", callers*each, sent, n.batches.Load())
+			}
+			if name == "ring" && n.manyKeys.Load() {
+				t.Error("a ring chooses the server by the first key: got a call with several, want none")
 			}
 			if n := n.refused.Load(); proxy && (n == 0 || n > 20) {
 				t.Errorf("the proxy refused %d calls, want one at least, and few: the first says that there must be no more", n)

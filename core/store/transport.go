@@ -14,9 +14,16 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// lateAnswer is how long after its callers have left a batch may still be answered. What is answered
-// then was not lost, and its connection can be used again.
+// lateAnswer is how much longer than its callers a batch waits for its answer, if the client has
+// ContextTimeoutEnabled; otherwise its ReadTimeout counts. A late answer shows that the server lives, and keeps the
+// connection.
 const lateAnswer = time.Second
+
+// mostProbe is how long a probe waits at most, however large the budget is: its connection may be dead.
+const mostProbe = 5 * time.Second
+
+// mostKeys is how many keys a merged call has at most. With more of them a decision takes longer again.
+const mostKeys = 16
 
 // pipeliner is a client that sends several commands at once.
 type pipeliner interface {
@@ -29,17 +36,19 @@ type transport struct {
 	*breaker
 
 	client  pipeliner
-	direct  bool             // the client ends a call at its deadline, so that a caller may make it by itself
+	direct  bool             // the client ends calls at their deadlines, so a lone caller may use it by itself
 	by      script.Transport // send, made once
 	queue   *queue.Queue
 	senders sync.Pool
-	oneKey  atomic.Bool // calls with many keys are refused
+	keys    atomic.Int64 // how many a merged call may have; 0 if calls are not merged
 }
 
 func newTransport(b *breaker, client pipeliner, direct bool, budget time.Duration) *transport {
 	t := &transport{breaker: b, client: client, direct: direct}
-	_, cluster := client.(*redis.ClusterClient)
-	t.oneKey.Store(cluster) // whose nodes have many slots
+	t.keys.Store(1)
+	if _, plain := client.(*redis.Client); plain { // others choose the server by the key
+		t.keys.Store(mostKeys)
+	}
 	t.by = t.send
 	t.queue = queue.New(t, budget)
 	return t
@@ -49,7 +58,7 @@ func newTransport(b *breaker, client pipeliner, direct bool, budget time.Duratio
 func (t *transport) send(ctx context.Context, cmd script.Command) error {
 	if t.direct {
 		if b, ok := t.queue.BeginDirect(); ok {
-			r := queue.Unsent // if a hook panics
+			r := queue.Ignored // if a hook panics
 			defer func() { t.queue.EndDirect(b, r, r != queue.Answered && ctx.Err() != nil) }()
 			stamp(t.client.Process(ctx, cmd), cmd)
 			r = resultOf(cmd)
@@ -75,14 +84,9 @@ func (t *transport) Send(b *queue.Batch) queue.Result {
 	}
 	m.send(ctx, t, b)
 	t.senders.Put(m)
-	r := queue.Answered
+	var r queue.Result
 	for _, e := range b.Entries {
-		switch one := resultOf(e.Call.(script.Command)); {
-		case one == queue.Unanswered:
-			r = queue.Unanswered
-		case one == queue.Unsent && r == queue.Answered:
-			r = queue.Unsent
-		}
+		r = max(r, resultOf(e.Call.(script.Command)))
 	}
 	return r
 }
@@ -94,13 +98,14 @@ type batchSender struct {
 	calls []script.Command
 }
 
-// send sends the calls of a batch as few as they can be.
+// send merges the calls of a batch, and sends what that makes of them.
 func (m *batchSender) send(ctx context.Context, t *transport, b *queue.Batch) {
 	m.calls = m.calls[:0]
 	for _, e := range b.Entries {
 		m.calls = append(m.calls, e.Call.(script.Command))
 	}
-	for out := m.Merge(ctx, m.calls, !t.oneKey.Load()); len(out) > 0; {
+	most := int(t.keys.Load())
+	for out := m.Merge(ctx, m.calls, most); len(out) > 0; {
 		if len(out) == 1 {
 			stamp(t.client.Process(ctx, out[0]), out...)
 		} else {
@@ -111,17 +116,17 @@ func (m *batchSender) send(ctx context.Context, t *transport, b *queue.Batch) {
 			_, err := pipe.Exec(ctx)
 			stamp(err, out...)
 		}
-		var crossed bool
-		if out, crossed = m.Deliver(ctx); crossed {
-			t.oneKey.Store(true)
+		var takes int
+		if out, takes = m.Deliver(ctx, most); takes < most {
+			t.keys.Store(int64(takes))
 		}
 	}
 }
 
 // stamp puts an error into commands that ended without one: a hook may refuse them, and a
 // connection may fail before any was sent.
-func stamp(err error, all ...script.Command) {
-	if err == nil || slices.ContainsFunc(all, func(cmd script.Command) bool { return cmd.Err() != nil }) {
+func stamp(err error, all ...redis.Cmder) {
+	if err == nil || slices.ContainsFunc(all, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
 		return
 	}
 	for _, cmd := range all {
@@ -129,10 +134,11 @@ func stamp(err error, all ...script.Command) {
 	}
 }
 
-// resultOf is what became of a command. One that its caller withdrew in time has neither an
-// answer nor an error.
+// resultOf is what became of a command.
 func resultOf(cmd script.Command) queue.Result {
 	switch {
+	case cmd.Err() == nil && !cmd.Written(): // its caller withdrew it in time
+		return queue.Ignored
 	case answered(cmd.Err()), cmd.Written() && cmd.Err() == redis.Nil: // one that is wrapped is no reply
 		return queue.Answered
 	case cmd.Written():
@@ -167,7 +173,7 @@ var (
 
 // Probe asks for a script that no server has.
 func (t *transport) Probe(c queue.Call, more time.Duration) queue.Result {
-	ctx, cancel := context.WithTimeout(context.Background(), t.budget+more)
+	ctx, cancel := context.WithTimeout(context.Background(), min(t.budget, mostProbe)+more)
 	cmd := c.(script.Command).Probe(ctx)
 	done := make(chan error, 1)
 	go func() { // some clients do not end with ctx
@@ -189,7 +195,7 @@ func (t *transport) Probe(c queue.Call, more time.Duration) queue.Result {
 }
 
 // batchContext has the values of one caller, and a deadline without a timer: clients set
-// it on connections. It does not end with a caller.
+// it on connections. It does not end when a caller leaves.
 type batchContext struct {
 	values   context.Context
 	deadline time.Time

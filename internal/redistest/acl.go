@@ -42,10 +42,10 @@ func LoadedRules() string { return strings.Replace(Rules, " +eval +script|load",
 
 // NewUser makes a user who may do what rules say, on each of the servers, with
 // the library's Password. A client connects as it with the name that is
-// returned. What it is refused fails no test.
+// returned; the server's refusals name it. What it is refused fails no test.
 func NewUser(tb testing.TB, rules string, servers ...*Server) (name string) {
 	tb.Helper()
-	name = "user-" + strings.ToLower(rand.Text()[:10])
+	name = "user-script-" + strings.ToLower(rand.Text()[:10])
 	words := append([]string{"reset", "on", ">" + Password}, strings.Fields(rules)...)
 	for _, s := range servers {
 		if err := s.Admin(tb).ACLSetUser(tb.Context(), name, words...).Err(); err != nil {

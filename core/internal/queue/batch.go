@@ -15,20 +15,21 @@ type Batch struct {
 	Deadline time.Time // the latest of the callers'
 
 	bytes  int
-	sent   int64 // when
+	direct bool  // its caller sends it, and it has no entries
+	sent   int64 // when it was sent
 	latest int64 // deadline, by the queue's clock
-	lost   bool  // it is not waited for any more
+	lost   bool  // no caller waits for it any more
 }
 
 // Result is what became of a batch.
 type Result int
 
-// The results.
+// The results. The result of a batch is the greatest of those of its calls.
 const (
-	Answered   Result = iota // each call has its answer, be it an error
-	Unanswered               // one has none, and may have run
-	Unsent                   // those without an answer have not been sent
-	Ignored                  // its caller left it; it tells nothing of the server
+	Ignored    Result = iota // it tells nothing of the server: its caller left early, or sending panicked
+	Answered                 // each call has its answer, be it an error
+	Unsent                   // the calls without an answer have not been sent
+	Unanswered               // at least one call has no answer and may have run
 )
 
 // Server sends batches.
@@ -36,9 +37,10 @@ type Server interface {
 	// Send sends the calls of a batch, and returns when each has its answer or none is
 	// expected any more. Several batches may be in flight at once.
 	Send(b *Batch) Result
-	// Note reports a result to the server: of each batch, and of each call that was not
-	// sent since the server did not answer. A batch that all its callers have left is noted as
-	// Unanswered, and once more if its answer still comes.
+	// Note reports each result but Ignored: that of each batch, and Unsent for each call that expired in
+	// the queue while the server did not answer. A batch that no caller waits for any more is noted as
+	// Unanswered, or as Unsent if nothing of it was written. If its answer still comes, it is noted as
+	// Answered too.
 	Note(r Result, calls int)
 	// Probe asks the server that would get the call something that changes nothing, and
 	// waits a budget and more for the answer. The call itself is not sent.

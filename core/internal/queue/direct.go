@@ -1,7 +1,7 @@
 package queue
 
 // BeginDirect reports whether a caller is alone: nothing waits, nothing is in flight, the last batch had one call, and the
-// process has CPU to spare. Then the caller makes its call by itself, and says by EndDirect what became of it.
+// process has CPU to spare. Then the caller makes its call by itself, and reports the result by EndDirect.
 func (q *Queue) BeginDirect() (*Batch, bool) {
 	now := q.now()
 	q.mu.Lock()
@@ -10,14 +10,17 @@ func (q *Queue) BeginDirect() (*Batch, bool) {
 		return nil, false
 	}
 	b := q.newBatch()
+	b.direct = true
 	q.start(b, now, 1)
 	return b, true
 }
 
-// EndDirect ends what BeginDirect began. left says that the call had no answer since its caller did not
-// wait for it. If that was early, or later than the budget since the process is short of CPU, it tells nothing of the server.
+// EndDirect ends what BeginDirect began. left says that the caller's context ended first. Then the result tells
+// something of the server only if the caller waited for at least half of the budget, and ended at most 5 ms after it:
+// what ends later shows that the process is short of CPU.
 func (q *Queue) EndDirect(b *Batch, r Result, left bool) {
-	if now := q.now(); left && now-b.sent < q.pace.budget/2 {
+	now := q.now()
+	if left && now-b.sent < q.pace.budget/2 {
 		r = Ignored
 	} else if late := now - b.sent - q.pace.budget; left && late > punctual { // its answer may lie unread
 		q.turn.note(late, now)
@@ -27,7 +30,7 @@ func (q *Queue) EndDirect(b *Batch, r Result, left bool) {
 	q.mu.Lock()
 	*b = Batch{Entries: b.Entries[:0]}
 	q.free = append(q.free, b)
-	leave := q.maySend(q.last, true)
+	leave := q.maySend(now, true)
 	if leave {
 		q.scheduled = true
 	}

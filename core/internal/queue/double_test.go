@@ -21,9 +21,9 @@ type double struct {
 	holds   chan struct{} // while it is not nil, nothing is written until it is closed
 	stopped chan struct{} // while it is not nil, answers wait until it is closed
 	slower  time.Duration // what answers take longer than a round trip
-	result  Result
-	panics  error  // of Send
-	answer  Result // to a probe
+	result  Result        // of a batch; the zero value stands for Answered
+	panics  error         // of Send
+	answer  Result        // to a probe; the zero value stands for Answered
 }
 
 func (d *double) Send(b *Batch) Result {
@@ -46,7 +46,7 @@ func (d *double) Send(b *Batch) Result {
 		<-stopped
 	}
 	time.Sleep(trip + slower)
-	return result
+	return max(result, Answered)
 }
 
 func (d *double) Note(r Result, _ int) {
@@ -71,7 +71,7 @@ func (d *double) Probe(_ Call, more time.Duration) Result {
 	if trip+slower > budget+more {
 		return Unanswered
 	}
-	return answer
+	return max(answer, Answered)
 }
 
 func (d *double) sent() (sizes []int) {

@@ -7,26 +7,26 @@ import (
 	"github.com/neap-go/neap/core/internal/repanic"
 )
 
-// Call is what a caller wants to be sent.
+// Call is one call of one caller.
 type Call interface {
 	// Size is about how many bytes are sent for it.
 	Size() int
-	// Withdraw keeps the call from being sent, and reports whether it came in time. It may be
-	// called again.
+	// Withdraw keeps the call from being sent, and reports whether it was not written yet. It
+	// may be called again.
 	Withdraw() bool
 }
 
 // Entry is a call in a queue. The server reads it; all else is the queue's.
 type Entry struct {
 	Call    Call
-	Context context.Context // the caller's; of use for its values alone
+	Context context.Context // the caller's; only its values are used
 
 	next     *Entry
 	size     int
 	deadline int64 // by the queue's clock
 	state    atomic.Uint32
-	done     chan struct{}  // gets one value from whoever ends a wait that goes on
-	panicked *repanic.Error // what sending it ended with
+	done     chan struct{}  // gets one value when the wait ends, unless the caller has left
+	panicked *repanic.Error // the panic of sending it; nil if there was none
 }
 
 // What becomes of an entry: one of the last three, once.
@@ -46,8 +46,8 @@ func (e *Entry) end(how uint32) bool {
 	return true
 }
 
-// wait returns when the call has ended or the caller has left. What it leaves
-// behind may still be in flight.
+// wait returns when the call has ended or the caller has left. If the caller has left, its call may still
+// be in flight.
 func (e *Entry) wait(ctx context.Context) error {
 	if ended := ctx.Done(); ended != nil {
 		select {
@@ -92,4 +92,15 @@ func (l *list) pop() *Entry {
 	}
 	l.length--
 	return e
+}
+
+// drop takes out some of them.
+func (l *list) drop(which func(*Entry) bool) {
+	var kept list
+	for l.length > 0 {
+		if e := l.pop(); !which(e) {
+			kept.push(e)
+		}
+	}
+	*l = kept
 }

@@ -2,11 +2,11 @@ package queue
 
 import "time"
 
-// The rules of how many batches are in flight, and when the next one leaves. They are
-// from a simulation with virtual time, which is a test of this package.
+// The rules of how many batches are in flight, and when the next one leaves. sim_test.go shows in virtual time
+// why they are so.
 const (
-	mostBatches = 10 // the size of the pool of connections that go-redis has for pipelines
-	soon        = 2  // so many in flight do not keep the next from leaving at once
+	mostBatches = 10 // in a queue; the pool that go-redis has for pipelines is as large
+	soon        = 2  // with up to so many in flight the next leaves at once
 	crowd       = 32 // if so many wait, the next leaves while half of the batches are in flight
 	spread      = 8  // batches leave a round trip divided by this apart
 
@@ -30,7 +30,7 @@ func newPace(budget time.Duration) pace {
 	return pace{budget: int64(budget), window: mostWindow}
 }
 
-// returned notes the round trip of a batch. So many calls were in flight, its own among them.
+// returned notes the round trip of a batch. flying counts the calls in flight, its own included.
 func (p *pace) returned(sent, now int64, calls, flying int) {
 	took := max(now-sent, 1)
 	if p.trip == 0 {
@@ -63,8 +63,8 @@ func (p *pace) shortest() int64 {
 	return p.least[0]
 }
 
-// batches is how many may be in flight. If the server is what is waited for, more of
-// them would only wait there.
+// batches is how many may be in flight. If the server is the bottleneck, more of them would only wait
+// there.
 func (p *pace) batches() int {
 	if p.trip == 0 {
 		return mostBatches
@@ -77,9 +77,9 @@ func (p *pace) gap() int64 { return p.trip / spread }
 // overdue is how long a batch is in flight before the server counts as late.
 func (p *pace) overdue() int64 { return max(4*p.trip, p.budget/2) }
 
-// tooLate reports whether a call that has so much time left would not have its answer in it.
+// tooLate reports whether a call that has so much time left would get its answer too late.
 func (p *pace) tooLate(left int64) bool { return left < 2*p.trip && p.trip > 2*p.shortest() }
 
-// fast reports whether answers come so soon that a caller need not fear to miss
-// one while its process has no CPU.
+// fast reports whether answers come so soon that a short stall of the process does not use up the
+// budget.
 func (p *pace) fast() bool { return p.trip < p.budget/8 }

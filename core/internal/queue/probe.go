@@ -31,13 +31,16 @@ func (q *Queue) probeUntilAnswered() {
 		}
 		q.mu.Unlock()
 		if r == Unanswered {
-			time.Sleep(time.Duration(q.pace.budget / pauses))
+			time.Sleep(min(time.Duration(q.pace.budget/pauses), mostPause))
 		}
 	}
 }
 
-// pauses is how many probes there are in a budget at most.
-const pauses = 16
+// A budget has at most so many pauses between probes, and none is longer than that.
+const (
+	pauses    = 16
+	mostPause = 50 * time.Millisecond
+)
 
 // nextWaiting is a call that waits for a silent server. If there is none, the probes end and what
 // waits may leave.

@@ -6,13 +6,14 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/repanic"
 )
 
 // ErrFull is the error of a call that was not sent since too many wait.
-var ErrFull = errors.New("too many calls wait for this server")
+var ErrFull = errors.New("10,000 calls wait for this server already")
 
 // Queue is the queue of one server. It is safe for concurrent use and needs no Close.
 type Queue struct {
@@ -20,7 +21,8 @@ type Queue struct {
 	began   time.Time
 	entries sync.Pool
 	next    rule
-	gosched func() // runtime.Gosched; tests have another
+	gosched func()      // runtime.Gosched; tests have another
+	left    atomic.Bool // calls that nobody waits for may be among those that wait
 	turn    turn
 
 	mu        sync.Mutex
@@ -59,10 +61,10 @@ type rule func(q *Queue, now int64, returned bool) bool
 // now is never 0.
 func (q *Queue) now() int64 { return int64(time.Since(q.began)) + 1 }
 
-// Do has a call sent. It returns nil if the call has ended, with its answer in it. Otherwise the
-// call was left alone: the error is that of ctx, [context.DeadlineExceeded], which is its deadline's, or
-// [ErrFull]. If sending panicked, so does Do. Whether it may have run, the call knows: it was withdrawn, or too late for that.
-// The context must have a deadline.
+// Do sends a call. It returns nil once the call has ended: then the call has its answer or its error. Any other
+// error means that Do does not wait any more: it is that of ctx, [context.DeadlineExceeded] of the deadline of ctx, or
+// [ErrFull]. Such a call did not run if it was withdrawn in time. If sending panics, so does Do. The context must have
+// a deadline.
 func (q *Queue) Do(ctx context.Context, c Call) error {
 	e, _ := q.entries.Get().(*Entry)
 	if e == nil {
@@ -79,7 +81,9 @@ func (q *Queue) Do(ctx context.Context, c Call) error {
 		go q.sendBatches(alone)
 	}
 	err := e.wait(ctx)
-	if err == nil {
+	if err != nil {
+		q.left.Store(true)
+	} else {
 		panicked := e.panicked
 		q.reuse(e)
 		if panicked != nil {
@@ -97,11 +101,14 @@ func (q *Queue) reuse(e *Entry) {
 }
 
 // join puts an entry into the queue. It reports whether there was room, whether the
-// caller must have a batch leave, and whether the call is alone.
+// caller must start to send batches, and whether the call is alone.
 func (q *Queue) join(e *Entry, deadline int64) (ok, leave, alone bool) {
 	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.waiting.length >= mostWaiting && q.left.Swap(false) {
+		q.waiting.drop(func(e *Entry) bool { return e.state.Load() != open })
+	}
 	if q.waiting.length >= mostWaiting {
 		return false, false, false
 	}
@@ -174,7 +181,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 	} else if !q.maySend(now, true) {
 		return nil
 	}
-	if q.state == silent { // since it began to board
+	if q.state == silent { // since it was scheduled
 		return nil
 	}
 	b := q.newBatch()
@@ -185,7 +192,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 			q.waiting.pop()
 			continue
 		}
-		// Without an answer in flight, it is not known how long one takes now: the first goes.
+		// If nothing is in flight, the first call is sent in any case: its answer shows how long one takes now.
 		if len(q.inFlight)+len(b.Entries) > 0 && q.pace.tooLate(e.deadline+grace-now) {
 			q.expire(q.waiting.pop())
 			continue
@@ -236,7 +243,7 @@ func (q *Queue) start(b *Batch, now int64, calls int) {
 	q.last, q.lastCalls = now, calls
 }
 
-// expire ends the wait of a call that is too late to be sent, or to have its answer.
+// expire ends the wait of a call whose time is over.
 func (q *Queue) expire(e *Entry) bool {
 	c := e.Call
 	c.Withdraw() // before its caller looks

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -115,5 +116,46 @@ func TestNothingIsSentWhileAnAnswerIsLate(t *testing.T) {
 		}
 		resume()
 		a.wg.Wait()
+	})
+}
+
+// TestALateAnswerIsAnAnswer: the server counts as alive again, though no caller waited for it.
+func TestALateAnswerIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &double{answer: Unanswered}, func(t *testing.T, d *double, q *Queue) { // probes have none
+		answers(t, q)
+		resume := d.stop()
+		var a asked
+		a.ask(t.Context(), q, 1, 0)
+		a.wg.Wait()
+		resume()
+		time.Sleep(2 * trip)
+		answers(t, q)
+	})
+}
+
+// TestCallersThatLeftMakeRoom: a queue of a silent server is full of those that wait, and of no others.
+func TestCallersThatLeftMakeRoom(t *testing.T) {
+	t.Parallel()
+	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+		answers(t, q)
+		resume := d.stop()
+		var lost, impatient, a asked
+		lost.ask(t.Context(), q, 1, 0)
+		lost.wg.Wait()
+		a.ask(t.Context(), q, 1, 0)
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		impatient.ask(ctx, q, mostWaiting-1, 0)
+		synctest.Wait()
+		leave()
+		impatient.wg.Wait()
+		a.ask(t.Context(), q, 1, 0)
+		synctest.Wait()
+		resume()
+		a.wg.Wait()
+		if a.errs[ErrFull] > 0 {
+			t.Error("a call behind callers that have left: got ErrFull, want room")
+		}
 	})
 }

@@ -21,9 +21,9 @@ func (a *alarm) set(q *Queue, now, at int64) {
 	}
 }
 
-// sweep ends the waits whose deadlines have passed. A batch that no caller waits for any more
-// does not count as in flight, and its server counts as silent. If the process has no CPU to spare, callers wait longer:
-// their answers may be there.
+// sweep ends the waits whose deadlines have passed. A batch that no caller waits for any more is lost: it does not
+// count as in flight, and the server is silent. While the process is short of CPU, callers get the grace: their
+// answers may be there.
 func (q *Queue) sweep() {
 	q.mu.Lock()
 	at := q.alarm.at
@@ -62,18 +62,17 @@ func (b *Batch) withdraw() Result {
 
 // expireWaiting reports how many calls were too late to be sent.
 func (q *Queue) expireWaiting(now, grace int64) (expired int) {
-	var kept list
-	for q.waiting.length > 0 {
-		switch e := q.waiting.pop(); {
+	q.waiting.drop(func(e *Entry) bool {
+		switch {
 		case e.state.Load() != open:
 		case e.deadline+grace > now:
-			kept.push(e)
 			q.alarm.set(q, now, e.deadline+grace)
+			return false
 		case q.expire(e):
 			expired++
 		}
-	}
-	q.waiting = kept
+		return true
+	})
 	return expired
 }
 
@@ -100,7 +99,7 @@ func (q *Queue) expireInFlight(now, grace int64) (lost []lostBatch) {
 		// Callers that have less time than others tell nothing of the server.
 		end := max(b.latest, b.sent+q.pace.overdue()) + grace
 		switch {
-		case len(b.Entries) == 0: // its caller sends it by itself
+		case b.direct:
 			kept = append(kept, b)
 		case end > now:
 			q.alarm.set(q, now, end)

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Where goroutines compute, one that is ready waits for its turn longer than Redis takes to answer. Answers lie in
-// sockets meanwhile, and the time until they are read tells nothing of the server.
+// If other goroutines compute, a goroutine that is ready may wait longer for a processor than Redis needs to answer:
+// that is its turn. Answers lie in sockets meanwhile, and the time until they are read tells nothing of the server.
 const (
 	punctual = int64(5 * time.Millisecond)   // a turn that takes longer shows that the process has no CPU to spare
-	mostTurn = int64(200 * time.Millisecond) // so long a turn counts at most: the process may have been stopped
-	unpolled = int64(10 * time.Millisecond)  // for which the runtime does not look at sockets while goroutines compute
+	mostTurn = int64(200 * time.Millisecond) // a longer turn counts as this: the process may have been stopped
+	unpolled = int64(10 * time.Millisecond)  // how seldom the runtime looks at sockets while goroutines compute
 	turnSpan = int64(time.Second / 2)        // turns differ: the longest of two spans counts
 	turnsOld = 3                             // a long turn is measured again when its age is more than so many of it
 )
@@ -41,8 +41,8 @@ func (t *turn) note(took, now int64) {
 	t.at.Store(now)
 }
 
-// grace is how long an answer may lie unread: three turns, and the time until the runtime looks at sockets. The reader
-// waits for its own turn and for the rest of one before, and turns differ by about one more. It is 0 if the process has
+// grace is how long an answer may lie unread: three turns, and the time until the runtime looks at sockets. One turn
+// is that of the reader, one is under way before it, and one allows for turns that differ. It is 0 if the process has
 // CPU to spare.
 func (t *turn) grace() int64 {
 	if took := t.worst.Load(); took > punctual {
