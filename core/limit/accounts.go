@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/ask"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/repanic"
 )
 
 // accounts are what a limiter has charged ahead, by subject and policies.
@@ -49,6 +49,7 @@ type account struct {
 type charging struct {
 	answered chan struct{} // closed
 	err      error         // that of the charge
+	panicked *repanic.Error
 }
 
 // permits were charged together.
@@ -64,16 +65,20 @@ type permits struct {
 
 const ended = math.MinInt64 / 2
 
-// take takes permits, and says which of them.
-func (p *permits) take(now, cost int64) (index int64, ok bool) {
-	if now >= p.end {
-		return 0, false
+// take takes permits, and says which of them, and how many are left.
+func (p *permits) take(now, cost int64) (index, left int64, ok bool) {
+	if now >= p.end || p.served.Load() >= 64*int64(len(p.given)) { // what has no bit could not be given back
+		return 0, 0, false
 	}
-	if p.left.Add(-cost) < 0 {
-		p.left.Add(cost)
-		return 0, false
+	for {
+		left := p.left.Load()
+		if left < cost {
+			return 0, 0, false
+		}
+		if p.left.CompareAndSwap(left, left-cost) {
+			return p.served.Add(1) - 1, left - cost, true
+		}
 	}
-	return p.served.Add(1) - 1, true
 }
 
 // close ends the permits, and says how many are left.
@@ -81,6 +86,7 @@ func (p *permits) close() int64 { return max(p.left.Swap(ended), 0) }
 
 // account is that of a subject under some policies; a new one if it has none.
 func (a *accounts) account(subject, signature string) *account {
+	subject = shortened(subject)
 	a.mu.RLock()
 	one := a.of[subject][signature]
 	a.mu.RUnlock()
@@ -120,48 +126,46 @@ func (a *accounts) forget() {
 	}
 }
 
-// prepaid grants a cost of permits that were charged before, or that it charges for it. Otherwise
-// the decision has no grant: the error is why permits could not be charged, or nil if the
-// limiter is to ask for this cost alone.
+// prepaid grants a cost of permits that were charged before, or charges some first. If the decision
+// has no grant, the error is why permits could not be charged; nil means that the limiter is to ask for
+// this cost alone.
 func (l *Limiter) prepaid(ctx context.Context, subject string, cost int64) (Decision, error) {
 	a := l.accounts
 	one := a.account(subject, l.signature)
 	one.taken.Add(cost)
-	for range 2 {
-		if d, ok := one.take(l, subject, cost); ok {
-			return d, nil
-		}
-		q, mine := one.ask(a, cost)
-		if q == nil {
-			return Decision{}, nil
-		}
-		if mine {
-			one.charge(ctx, q, l, subject, cost)
-		}
-		select {
-		case <-q.answered:
-		case <-ctx.Done():
-			return Decision{}, ctx.Err()
-		}
-		if q.err != nil {
-			if mine || !ask.IsCallers(q.err) {
-				return Decision{}, q.err
-			}
-			return Decision{}, nil
-		}
+	if d, ok := one.take(l, subject, cost); ok {
+		return d, nil
+	}
+	q, mine := one.ask(a, cost)
+	if q == nil {
+		return Decision{}, nil
+	}
+	if mine { // its permits are everyone's, so it does not end with this caller
+		go one.charge(context.WithoutCancel(ctx), q, l, subject, cost)
+	}
+	select {
+	case <-q.answered:
+	case <-ctx.Done():
+		return Decision{}, ctx.Err()
+	}
+	switch {
+	case q.panicked != nil:
+		panic(q.panicked)
+	case q.err != nil:
+		return Decision{}, q.err
 	}
 	d, _ := one.take(l, subject, cost)
 	return d, nil
 }
 
-// take grants a cost of what is there, and has more charged when half of it is used.
+// take grants a cost of the permits that are there. When half of them are used, it starts the next charge.
 func (one *account) take(l *Limiter, subject string, cost int64) (d Decision, ok bool) {
 	now := l.accounts.now()
 	p := one.current.Load()
 	if p == nil {
 		return d, false
 	}
-	index, ok := p.take(now, cost)
+	index, left, ok := p.take(now, cost)
 	if !ok {
 		next := one.next.Load()
 		if next == nil || !one.current.CompareAndSwap(p, next) {
@@ -169,11 +173,11 @@ func (one *account) take(l *Limiter, subject string, cost int64) (d Decision, ok
 		}
 		one.next.CompareAndSwap(next, nil)
 		p = next
-		if index, ok = p.take(now, cost); !ok {
+		if index, left, ok = p.take(now, cost); !ok {
 			return d, false
 		}
 	}
-	if left := p.left.Load(); left < p.size/2 && left+cost >= p.size/2 {
+	if half := p.size / 2; left < half && left+cost >= half && one.next.Load() == nil {
 		if q, mine := one.ask(l.accounts, 1); mine {
 			go one.charge(context.Background(), q, l, subject, 1)
 		}
@@ -220,9 +224,13 @@ func (one *account) note(d *Decision) {
 	one.remaining = d.Remaining
 }
 
-// charge asks for permits, as a question that it answers.
+// charge charges permits, and then wakes those who wait for q. A hook of the client that panics here does so in
+// them.
 func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject string, least int64) {
-	defer func() { // also if a hook of the client panics
+	defer func() {
+		if p := recover(); p != nil {
+			q.panicked = repanic.Of(p)
+		}
 		one.mu.Lock()
 		one.asking = nil
 		one.mu.Unlock()
@@ -248,9 +256,10 @@ func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject
 	}
 }
 
-// keep has permits be granted until they end. If the subject was reset meanwhile, they are not.
+// keep makes charged permits available until they end. It discards them if the subject was reset meanwhile.
 func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
-	end := at + int64(l.accounts.opts.Term)
+	term := int64(l.accounts.opts.Term)
+	end := at + term - term/denialDrift
 	for i, r := range l.rules {
 		if left, ends := r.lasts(g.readings[i]); ends {
 			end = min(end, at+left-denialGrain-left/denialDrift)
@@ -259,7 +268,10 @@ func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
 	// What is given back is granted again: there is room for each permit twice.
 	p := &permits{g: g, at: at, end: end, size: g.cost, given: make([]atomic.Uint64, g.cost/32+1)}
 	p.left.Store(g.cost)
-	p.timer = time.AfterFunc(time.Duration(end-l.accounts.now()), func() { _ = p.giveBack(context.Background()) })
+	p.timer = time.AfterFunc(time.Duration(end-l.accounts.now()), func() {
+		defer func() { _ = recover() }() // of a hook of the client
+		_ = p.giveBack(context.Background())
+	})
 	if !valid {
 		p.close()
 		return
@@ -293,17 +305,17 @@ func (p *permits) giveBack(ctx context.Context) error {
 func (p *permits) refund(index, cost int64, now int64) error {
 	word := index / 64
 	if now >= p.end {
-		return refuse("the permits that it was granted of have ended")
+		return refuse("its prepaid permits have ended")
 	}
-	if word >= int64(len(p.given)) {
-		return refuse("too many of the permits that it was granted of were given back")
+	if word >= int64(len(p.given)) { // several callers took the last bit at once
+		return refuse("its prepaid permits were given back too often")
 	}
 	bit := uint64(1) << (index % 64)
 	if p.given[word].Or(bit)&bit != 0 {
 		return refuse("it was given back before")
 	}
 	if p.left.Add(cost) < 0 { // they were given back, or reset
-		return refuse("the permits that it was granted of have ended")
+		return refuse("its prepaid permits have ended")
 	}
 	return nil
 }
@@ -315,7 +327,7 @@ func (a *accounts) drop(subject string) {
 	}
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	for _, one := range a.of[subject] {
+	for _, one := range a.of[shortened(subject)] {
 		one.mu.Lock()
 		one.epoch++
 		for _, at := range []*atomic.Pointer[permits]{&one.current, &one.next} {
@@ -328,7 +340,8 @@ func (a *accounts) drop(subject string) {
 }
 
 // ReturnPrepaid gives back the permits that were charged ahead and not granted. Call it before
-// a process ends. It is optional: they are given back when their Term ends. It costs up to two
+// a process ends; otherwise they stay taken until their windows end. A process that goes on need not call it: it gives
+// them back when their Term ends. It costs up to two
 // round trips for each subject that has some, and more if the clock of Redis is read anew;
 // none if the limiter is not [Prepaid]. It is safe for concurrent use, but what is charged meanwhile may stay
 // until its Term ends, and store.Drain does not wait for it. The error joins those of the calls.
@@ -350,6 +363,9 @@ func (l *Limiter) ReturnPrepaid(ctx context.Context) error {
 	l.accounts.mu.RUnlock()
 	var errs []error
 	for _, p := range all {
+		if err := ctx.Err(); err != nil { // the others are given back when they end
+			return errors.Join(append(errs, err)...)
+		}
 		if p != nil {
 			errs = append(errs, p.giveBack(ctx))
 		}

@@ -10,15 +10,20 @@ import (
 	"github.com/neap-go/neap/core/internal/options"
 )
 
-// Prepaid has a limiter charge several permits of a subject at once, and grant them in process: a
+// Prepaid says how permits are charged ahead. A limiter then charges several permits of a subject at once, and grants them in process: a
 // busy subject then costs a round trip for many decisions. The zero Prepaid charges nothing ahead.
 //
 // No policy grants more than without it. Permits of a window end with that window. The
 // Burst of a bucket is kept smaller by Rate·Term/Per, rounded up, and at least 1 must
-// remain; so give all processes the same Term. A process may hold permits unused for up to one
-// Term. A process that is killed does not give them back. How many are charged at once follows the
-// rate of grants, and is 1 near the limit. A decision that finds no permits may take two round trips, each
-// up to the Budget: one that charges several, and if these are denied, one for itself.
+// remain. The smaller Burst is part of the key: processes with another Term, or without Prepaid, count apart, and
+// together admit the limit once each, also while you deploy such a change. A process may hold permits unused for up to
+// one Term. If a process is killed, or the reply to a charge is lost, permits stay taken until their window ends. How
+// many are charged at once follows the rate of requests, and is 1 near the limit. If a process has no permits left, a
+// decision takes up to two round trips of a Budget each. The first charges several permits. If Redis denies that, the
+// second asks for this request alone.
+//
+// If another process resets the subject, or Redis loses its keys or steps its clock forward, a process still grants
+// what it has charged, for up to one Term. So it does after its machine was suspended.
 //
 // Permits that are charged count as taken: in figures, in Peek and for other processes. They are granted
 // even while Redis does not answer. A [SlidingLog] and shadow policies cannot be prepaid.

@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -10,18 +12,18 @@ import (
 
 // memory has the denials of a limiter and of all that With has made of it.
 //
-// A denial holds until its RetryAfter has passed since it was asked for, less what clocks may
-// differ by: until then the state has less room than the cost, for takes only fill it, and time empties
-// it no faster. A refund or a reset may, so one in this process ends what is remembered of
-// the subject when it is answered. Those of other processes take effect within the cap.
+// A denial holds for its RetryAfter, counted from when the request was sent, minus a margin for clocks. Until then
+// there is no room for the cost: takes of others leave less, and time frees no more. A refund or a reset can free
+// room. One in this process ends the denials of the subject when it is answered; one elsewhere takes effect within
+// the cap.
 type memory struct {
 	began  time.Time
 	most   int64 // how long a denial holds at most
 	grain  int64 // denialGrain
 	room   int   // denials in a shard
 	seed   maphash.Seed
-	shards [64]shard
-	epochs [4096]atomic.Uint32 // of the subjects with one hash
+	shards []shard
+	epochs [4096]atomic.Uint32 // one for all subjects of a hash; a refund or reset increments it
 }
 
 type shard struct {
@@ -39,8 +41,8 @@ type denial struct {
 	readings  []reading // immutable
 }
 
-// What the clocks of this process and of the server may differ by: the keys of Redis have a clock of
-// milliseconds, and two clocks run apart by a thousandth at most.
+// Margins for clocks: Redis counts times to live in milliseconds, and two clocks differ by at most a thousandth of an
+// interval.
 const (
 	denialGrain = int64(time.Millisecond)
 	denialDrift = 1000
@@ -52,7 +54,8 @@ func newMemory(most time.Duration, room int) *memory {
 		return nil
 	}
 	m := &memory{began: time.Now(), most: int64(most), grain: denialGrain, seed: maphash.MakeSeed()}
-	m.room = max(room/len(m.shards), 1)
+	m.shards = make([]shard, min(64, room))
+	m.room = room / len(m.shards)
 	for i := range m.shards {
 		m.shards[i].denials = map[denialKey]denial{}
 	}
@@ -66,13 +69,12 @@ func (m *memory) of(subject string) (s *shard, epoch *atomic.Uint32) {
 	return &m.shards[h%uint64(len(m.shards))], &m.epochs[h>>32%uint64(len(m.epochs))]
 }
 
-// recall is the denial that a cost would get now, if it is known. The figures are what was read
-// then, as old as it is.
+// recall returns a remembered denial that covers the cost. It ages the figures of the last answer.
 func (m *memory) recall(l *Limiter, subject string, cost int64) (d Decision, known bool) {
 	now := m.now()
 	s, epoch := m.of(subject)
 	s.mu.Lock()
-	was, known := s.denials[denialKey{subject, l.signature}]
+	was, known := s.denials[denialKey{shortened(subject), l.signature}]
 	s.mu.Unlock()
 	if !known || cost < was.cost || now >= was.until || epoch.Load() != was.epoch {
 		return Decision{}, false
@@ -80,14 +82,32 @@ func (m *memory) recall(l *Limiter, subject string, cost int64) (d Decision, kno
 	var few [4]reading
 	readings := append(few[:0], was.readings...)
 	for i, r := range l.rules {
-		readings[i] = r.age(readings[i], (now-was.at)/int64(time.Microsecond))
+		aged := r.age(readings[i], (now-was.at)/int64(time.Microsecond))
+		if _, log := r.(*slidingLog); !log {
+			aged.denied = min(cost, r.id().limit) > r.state(aged, 0).Remaining
+		} else if aged.denied = aged.denied && aged.n[2] > 0; cost > was.cost {
+			return Decision{}, false // when the larger cost would be granted is not in the reading
+		}
+		readings[i] = aged
 	}
 	d = l.judge(readings, cost, false)
 	d.grant = l.refused
-	return d, true
+	return d, !d.Allowed
 }
 
-// epoch is to be handed to keep: it is read before the decision is asked for.
+// mostKept is how many bytes of a subject are kept at most.
+const mostKept = 64
+
+// shortened is a subject as the process keeps it. A long one is kept as its hash, which has a length of its own.
+func shortened(subject string) string {
+	if len(subject) <= mostKept {
+		return subject
+	}
+	sum := sha256.Sum256([]byte(subject))
+	return hex.EncodeToString(sum[:]) + "-"
+}
+
+// epoch returns what keep needs. Call it before Redis is asked.
 func (m *memory) epoch(subject string) (now int64, epoch uint32) {
 	_, e := m.of(subject)
 	return m.now(), e.Load()
@@ -109,7 +129,7 @@ func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 	if until <= m.now() {
 		return
 	}
-	key := denialKey{g.subject, l.signature}
+	key := denialKey{shortened(g.subject), l.signature}
 	s, _ := m.of(g.subject)
 	s.mu.Lock()
 	defer s.mu.Unlock()

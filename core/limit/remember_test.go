@@ -225,6 +225,43 @@ func TestARememberedDenialCostsNoCall(t *testing.T) {
 	})
 }
 
+// TestARememberedDenialAgesEachPolicy, those that are watched too.
+func TestARememberedDenialAgesEachPolicy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, calls := countedClient(t)
+		l := must(New(must(store.Open(rdb, nil))(t), "n", []Policy{
+			FixedWindow{Name: "enforced", Limit: 10, Window: time.Hour},
+			Shadow(TokenBucket{Name: "watched", Rate: 10, Per: time.Second}),
+		}, &Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: time.Minute}))(t)
+		must(l.TakeN(t.Context(), "s", 10))(t)
+		must(l.Take(t.Context(), "s"))(t)
+		before := calls.Load()
+		for after, want := range []bool{false, true} {
+			d := must(l.Take(t.Context(), "s"))(t)
+			for s := range d.States() {
+				if s.Policy == "watched" && s.Allowed != want || s.Policy == "enforced" && s.Allowed {
+					t.Errorf("after %d s: %s: got allowed %v", after, s.Policy, s.Allowed)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		if n := calls.Load() - before; n != 0 {
+			t.Errorf("got %d calls, want none", n)
+		}
+	})
+}
+
+// TestALongSubjectIsKeptAsItsHash, so that memory is bounded.
+func TestALongSubjectIsKeptAsItsHash(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("s", 8192)
+	one, two := shortened(long), shortened(long+"s")
+	if len(one) <= mostKept || len(one) > 2*mostKept || one == two || shortened(one) == one || shortened("s") != "s" {
+		t.Errorf("got %q and %q, want two hashes that no subject has", one, two)
+	}
+}
+
 // TestRememberedDenialsAreBounded keeps as many as MaxLocal.
 func TestRememberedDenialsAreBounded(t *testing.T) {
 	t.Parallel()

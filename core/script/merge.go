@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,7 +96,7 @@ func (m *Merger) Merge(ctx context.Context, all []Command, most int) []redis.Cmd
 				m.out = append(m.out, runs[0].first)
 				continue
 			}
-			m.emit(newMerged(ctx, g.script, g.args, runs, nil, false))
+			m.emit(newMerged(ctx, g.script, g.args, slices.Clone(runs), nil, false))
 		}
 	}
 	m.groups = groups

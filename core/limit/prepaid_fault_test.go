@@ -1,0 +1,123 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/store"
+)
+
+// before is a hook that does something before each script is sent.
+type before struct {
+	redis.Hook
+
+	do atomic.Pointer[func()]
+}
+
+func (b *before) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b *before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (b *before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if do := b.do.Load(); do != nil && cmd.Name() == "evalsha" {
+			(*do)()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// prepaidTo makes a limiter that has granted some permits ahead.
+func prepaidTo(t *testing.T) (l *Limiter, calls *atomic.Int64, at *before) {
+	t.Helper()
+	rdb, calls := countedClient(t)
+	at = new(before)
+	rdb.AddHook(at)
+	l = must(New(must(store.Open(rdb, nil))(t), "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
+		&Options{Budget: time.Minute, Fail: FailClosed, Prepaid: Prepaid{Most: 100, Term: time.Second}}))(t)
+	for range 1000 {
+		must(l.Take(t.Context(), "s"))(t)
+	}
+	synctest.Wait()
+	return l, calls, at
+}
+
+// TestAnImpatientCallerChargesForOthers: what it asks for is everyone's, and does not end with it.
+func TestAnImpatientCallerChargesForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, calls, at := prepaidTo(t)
+		time.Sleep(2 * time.Second) // they have ended
+		slow := func() { time.Sleep(20 * time.Millisecond) }
+		at.do.Store(&slow)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer cancel()
+		if _, err := l.Take(ctx, "s"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v, want the end of the caller's context", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		before := calls.Load()
+		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed || calls.Load() != before {
+			t.Errorf("a second caller: got %v, %v and %d calls, want a permit and no call", d.Allowed, err, calls.Load()-before)
+		}
+	})
+}
+
+// TestAPanicOfAHookWhilePermitsAreCharged does not end the process, and permits are charged again.
+func TestAPanicOfAHookWhilePermitsAreCharged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, calls, at := prepaidTo(t)
+		var panicked atomic.Int64
+		fail := func() {
+			if panicked.Add(1) == 1 {
+				panic("a hook")
+			}
+		}
+		at.do.Store(&fail)
+		take := func() {
+			defer func() { _ = recover() }()
+			_, _ = l.Take(t.Context(), "s")
+			synctest.Wait()
+		}
+		for i := 0; i < 1000 && panicked.Load() == 0; i++ {
+			take()
+		}
+		if panicked.Load() == 0 {
+			t.Fatal("got no call, want one")
+		}
+		before := calls.Load()
+		for range 1000 {
+			must(l.Take(t.Context(), "s"))(t)
+		}
+		if n := calls.Load() - before; n > 100 {
+			t.Errorf("got %d calls for 1000 decisions after a panic, want 100 at most", n)
+		}
+	})
+}
+
+// TestEachPrepaidPermitCanBeGivenBack, however often it is granted again.
+func TestEachPrepaidPermitCanBeGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, calls, _ := prepaidTo(t)
+		before := calls.Load()
+		const takes = 3000
+		for i := range takes {
+			if err := l.Refund(t.Context(), must(l.Take(t.Context(), "s"))(t)); err != nil {
+				t.Fatalf("refund %d: got %v, want no error", i, err)
+			}
+		}
+		if n := calls.Load() - before; n > takes/50 {
+			t.Errorf("got %d calls for %d decisions and refunds, want %d at most", n, takes, takes/50)
+		}
+	})
+}
