@@ -15,15 +15,9 @@ import (
 
 // before is a hook that does something before each script is sent.
 type before struct {
-	redis.Hook
+	countingHook
 
 	do atomic.Pointer[func()]
-}
-
-func (b *before) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (b *before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func (b *before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

@@ -11,7 +11,7 @@ import (
 )
 
 // Merging says how several calls of one script become one call of another. Each of them has one key. Their arguments
-// are whole numbers, the first of which is the cost. Calls whose other arguments are equal can be merged.
+// are whole numbers; the first is the cost. Calls whose other arguments are equal can be merged.
 //
 // The other script decides runs: calls of the same key and cost that follow each other. Its keys are
 // those of the runs. Its arguments are Kind; the common ones, filled up by 0 to Numbers of them; and for

@@ -9,6 +9,7 @@
 // While the server is late, or has left a batch without an answer, the queue sends only
 // probes. So the calls in doubt are at most those in flight.
 //
-// Arrivals and answers drive the queue. No goroutine is its own: those
-// that send end with their batch, and the one that probes ends soon after the last caller. Its one timer ends within a budget of the last call, or later if the process has no CPU to spare.
+// Arrivals and answers drive the queue. A goroutine that sends ends with its batch, and one
+// that probes ends soon after the last caller has left. The one timer of a queue ends within a budget of the last
+// call, or later if the process has no CPU to spare.
 package queue
