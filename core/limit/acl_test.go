@@ -67,8 +67,9 @@ func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 	rdb := srv.Client(t, func(o *redis.Options) { o.Username = user })
 	st := storetest.Open(t, rdb, store.Options{Prefix: srv.Prefix(t), Queue: store.Queued})
 	l := must(New(st, "n", []Policy{FixedWindow{Limit: 1000, Window: time.Hour}}, closed(20*time.Second)))(t)
+	const callers = 64
 	var all sync.WaitGroup
-	for range 64 {
+	for range callers {
 		all.Go(func() {
 			for range 50 {
 				if _, err := l.Take(t.Context(), "s"); err != nil {
@@ -82,10 +83,11 @@ func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 	if d := must(l.Peek(t.Context(), "s"))(t); d.Remaining != 0 {
 		t.Errorf("got %d permits left after 3,200 were asked for, want 0", d.Remaining)
 	}
+	// Merged calls that were under way beside the first one are refused too, and each is of two callers at least.
 	var refused int
 	_, count, _ := strings.Cut(must(admin.Info(t.Context(), "errorstats").Result())(t), "errorstat_NOPERM:count=")
-	if _, err := fmt.Sscan(count, &refused); err != nil || refused == 0 || refused > 20 {
-		t.Errorf("got %d refusals (%v), want one at least, and few: the first says that nothing can be merged", refused, err)
+	if _, err := fmt.Sscan(count, &refused); err != nil || refused == 0 || refused > callers/2 {
+		t.Errorf("got %d refusals (%v), want 1 to %d: the first says that nothing can be merged", refused, err, callers/2)
 	}
 }
 
