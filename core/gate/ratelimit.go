@@ -105,7 +105,7 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 // checkPrepaid refuses what cannot be given back one by one.
 func (g *rateLimit) checkPrepaid(limiter *limit.Limiter) error {
 	if g.opts.Count != nil && limiter.IsPrepaid() {
-		return fmt.Errorf("%w: RateLimitOptions.Count gives back single permits, and the limiter %q is Prepaid: leave out one of them", ErrWiring, limiter.Name())
+		return fmt.Errorf("%w: RateLimitOptions.Count gives a request's permit back after the response, and a Prepaid limiter (%q) keeps none for each request: leave out one of them", ErrWiring, limiter.Name())
 	}
 	return nil
 }

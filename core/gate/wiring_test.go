@@ -28,7 +28,7 @@ func TestCountBesidePrepaid(t *testing.T) {
 	}
 	var told error
 	opts := gate.RateLimitOptions{Count: gate.OnlyFailures, OnError: func(_ gate.Request, err error) { told = err }}
-	if got := fmt.Sprint(panics(t, func() { gate.RateLimit(prepaid, everyone, &opts) })); !strings.Contains(got, "Prepaid: leave out one of them") {
+	if got := fmt.Sprint(panics(t, func() { gate.RateLimit(prepaid, everyone, &opts) })); !strings.Contains(got, "RateLimitOptions.Count") || !strings.Contains(got, "Prepaid") {
 		t.Errorf("Count beside Prepaid: got the panic %q, want one that names both", got)
 	}
 	opts.Choose = func(gate.Request) (*limit.Limiter, error) { return prepaid, nil }

@@ -42,10 +42,11 @@ type Options struct {
 	MaxWaiting int
 	// RememberDenials is how long this process repeats a denial without asking Redis, up
 	// to a minute; 0 repeats none. Use 100 ms if unsure. A denial covers its cost and
-	// larger ones. It ends when that cost could be granted. What another process gives back or
-	// resets, or another limiter that New made, takes effect here up to RememberDenials
-	// late. A repeated denial costs no round trip; its figures are the last answer's, aged. At most MaxLocal are kept. Peek,
-	// requests of cost 0 and decisions without Redis neither use denials nor add any.
+	// larger ones. It ends when that cost could be granted. If another process, or another
+	// limiter that New made, refunds or resets, this process may deny for up to
+	// RememberDenials longer. A repeated denial costs no round trip; its figures are those
+	// of the last answer, aged. At most MaxLocal denials are kept. Peek, requests of cost 0
+	// and decisions without Redis neither use denials nor add any.
 	RememberDenials time.Duration
 	// Prepaid charges several permits at once; the zero value charges each by itself.
 	Prepaid Prepaid

@@ -13,34 +13,46 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// before is a hook that does something before each script is sent.
-type before struct {
+// around is a hook that does something before each script is sent and after it was answered, or loses it.
+type around struct {
 	countingHook
 
-	do atomic.Pointer[func()]
+	do, then atomic.Pointer[func()]
+	lose     atomic.Pointer[error]
 }
 
-func (b *before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (a *around) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if do := b.do.Load(); do != nil && cmd.Name() == "evalsha" {
+		if cmd.Name() != "evalsha" {
+			return next(ctx, cmd)
+		}
+		if do := a.do.Load(); do != nil {
 			(*do)()
 		}
-		return next(ctx, cmd)
+		if lost := a.lose.Load(); lost != nil {
+			cmd.SetErr(*lost)
+			return *lost
+		}
+		err := next(ctx, cmd)
+		if then := a.then.Load(); then != nil {
+			(*then)()
+		}
+		return err
 	}
 }
 
 // prepaidTo makes a limiter that has granted some permits ahead.
-func prepaidTo(t *testing.T) (l *Limiter, calls *atomic.Int64, at *before) {
+func prepaidTo(t *testing.T) (l *Limiter, calls *atomic.Int64, at *around) {
 	t.Helper()
 	rdb, calls := countedClient(t)
-	at = new(before)
+	at = new(around)
 	rdb.AddHook(at)
 	l = must(New(must(store.Open(rdb, nil))(t), "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
 		&Options{Budget: time.Minute, Fail: FailClosed, Prepaid: Prepaid{Most: 100, Term: time.Second}}))(t)
-	for range 1000 {
+	for n := 0; n < 1000 || l.accounts.of["s"][l.signature].current.Load().left.Load() < 50; n++ {
 		must(l.Take(t.Context(), "s"))(t)
+		synctest.Wait()
 	}
-	synctest.Wait()
 	return l, calls, at
 }
 

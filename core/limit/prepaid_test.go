@@ -57,38 +57,50 @@ func (f *fleet) crash(l *Limiter) {
 	f.crashes++
 }
 
-// run has four processes ask at random rates, in bursts, and crash.
+// run has four processes of two callers each ask at random rates, in bursts, and crash.
 func (f *fleet) run(t *testing.T, rng *rand.Rand, lasts time.Duration) {
 	t.Helper()
 	end := time.Now().Add(lasts)
 	var all sync.WaitGroup
 	for range 4 {
-		r := rand.New(rand.NewPCG(rng.Uint64(), 0))
-		l := f.process(t)
-		all.Go(func() {
-			pause := time.Duration(0)
-			for n := 0; time.Now().Before(end); n++ {
-				if n%100 == 0 {
-					pause = []time.Duration{0, 100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[r.IntN(4)]
-				}
-				if r.IntN(2000) == 0 {
-					f.mu.Lock()
-					f.crash(l)
-					f.mu.Unlock()
-					l = f.process(t)
-				}
-				rest := 10*time.Microsecond + time.Duration(r.Int64N(int64(pause)+1))
-				if !f.ask(t, l, r) {
-					rest += 2 * time.Millisecond
-				}
-				time.Sleep(rest)
-			}
-			if err := l.ReturnPrepaid(context.Background()); err != nil && !errors.Is(err, ErrRefund) {
-				t.Errorf("ReturnPrepaid: got %v, want no error", err)
-			}
-		})
+		var process atomic.Pointer[Limiter]
+		process.Store(f.process(t))
+		callers := 2
+		if f.outlive > 0 { // ask changes what callers share
+			callers = 1
+		}
+		for range callers {
+			r := rand.New(rand.NewPCG(rng.Uint64(), 0))
+			all.Go(func() { f.caller(t, r, &process, end) })
+		}
 	}
 	all.Wait()
+}
+
+func (f *fleet) caller(t *testing.T, r *rand.Rand, process *atomic.Pointer[Limiter], end time.Time) {
+	t.Helper()
+	pause := time.Duration(0)
+	for n := 0; time.Now().Before(end); n++ {
+		if n%100 == 0 {
+			pause = []time.Duration{0, 100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[r.IntN(4)]
+		}
+		l := process.Load()
+		if r.IntN(2000) == 0 {
+			f.mu.Lock()
+			f.crash(l)
+			f.mu.Unlock()
+			l = f.process(t)
+			process.Store(l)
+		}
+		rest := 10*time.Microsecond + time.Duration(r.Int64N(int64(pause)+1))
+		if !f.ask(t, l, r) {
+			rest += 2 * time.Millisecond
+		}
+		time.Sleep(rest)
+	}
+	if err := process.Load().ReturnPrepaid(context.Background()); err != nil && !errors.Is(err, ErrRefund) {
+		t.Errorf("ReturnPrepaid: got %v, want no error", err)
+	}
 }
 
 // ask reports whether the caller may ask again soon.
@@ -177,14 +189,22 @@ const fleetTerm = 50 * time.Millisecond
 // TestPrepaidWindowsAreKept: in no window is more granted than its limit, and not much less if anything was denied.
 func TestPrepaidWindowsAreKept(t *testing.T) {
 	t.Parallel()
-	rng := redistest.Rand(t)
-	for range 1 + redistest.Steps(10_000)/1000 {
-		synctest.Test(t, func(t *testing.T) {
-			const limit = 2000
-			f := newFleet(t, FixedWindow{Limit: limit, Window: 200 * time.Millisecond}, Prepaid{Most: 256, Term: fleetTerm})
-			f.run(t, rng, time.Second)
-			if most, none := f.mostInWindow(); most > limit || none > 0 || f.denied.Load() && most < limit/2 {
-				t.Errorf("got %d granted in a window and %d in none, want %d to %d and 0", most, none, limit/2, limit)
+	const limit, window = 2000, 200 * time.Millisecond
+	for name, policy := range map[string]Policy{
+		"fixed":   FixedWindow{Limit: limit, Window: window},
+		"sliding": SlidingWindow{Limit: limit, Window: window},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rng := redistest.Rand(t)
+			for range 1 + redistest.Steps(10_000)/1000 {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFleet(t, policy, Prepaid{Most: 256, Term: fleetTerm})
+					f.run(t, rng, time.Second)
+					if most, none := f.mostInWindow(); most > limit || none > 0 || f.denied.Load() && most < limit/2 {
+						t.Errorf("got %d granted in a window and %d in none, want %d to %d and 0", most, none, limit/2, limit)
+					}
+				})
 			}
 		})
 	}

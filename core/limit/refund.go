@@ -94,7 +94,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 		return err
 	}
 	if d.permits != nil {
-		if err := d.permits.refund(d.index, d.cost, l.accounts.now()); err != nil {
+		if err := d.permits.refund(d.index, d.cost); err != nil {
 			return err
 		}
 		l.memory.changed(g.subject)

@@ -1,0 +1,167 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// charged is the permits that a subject of the limiter has.
+func charged(t *testing.T, l *Limiter, subject string) *permits {
+	t.Helper()
+	p := l.accounts.of[subject][l.signature].current.Load()
+	if p == nil || p.left.Load() <= 0 {
+		t.Fatal("got no permits that are left, want some: this test is about them")
+	}
+	return p
+}
+
+// TestPermitsEndBeforeTheirTermAndWindow by the most that clocks may differ.
+func TestPermitsEndBeforeTheirTermAndWindow(t *testing.T) {
+	t.Parallel()
+	const ms = int64(time.Millisecond)
+	for name, c := range map[string]struct {
+		policy Policy
+		lasts  int64 // of what ends the permits
+		grain  int64
+	}{
+		"term":           {FixedWindow{Limit: 1_000_000, Window: time.Hour}, 1000 * ms, 0},
+		"fixed window":   {FixedWindow{Limit: 1_000_000, Window: 800 * time.Millisecond}, 800 * ms, denialGrain},
+		"sliding window": {SlidingWindow{Limit: 1_000_000, Window: 800 * time.Millisecond}, 800 * ms, denialGrain},
+		"bucket":         {TokenBucket{Rate: 1000, Per: time.Second, Burst: 1_000_000}, 1000 * ms, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, c.policy, Prepaid{Most: 1000, Term: time.Second})
+			l := f.process(t)
+			began := l.accounts.now()
+			for range 1000 { // no time passes
+				must(l.Take(t.Context(), "s"))(t)
+			}
+			synctest.Wait()
+			p := charged(t, l, "s")
+			if got, want := p.end-began, c.lasts-c.lasts/denialDrift-c.grain; got != want {
+				t.Errorf("%s: got permits for %v, want %v", name, time.Duration(got), time.Duration(want))
+			}
+			time.Sleep(2 * time.Second)
+		})
+	}
+}
+
+// TestPermitsAreGrantedDuringAnOutage until they end. Then the failure mode decides.
+func TestPermitsAreGrantedDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, _, at := prepaidTo(t)
+		left := charged(t, l, "s").left.Load()
+		if next := l.accounts.of["s"][l.signature].next.Load(); next != nil {
+			left += next.left.Load()
+		}
+		lost := errors.New("a lost connection")
+		at.lose.Store(&lost)
+		for n := range left {
+			if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed || d.Degraded {
+				t.Fatalf("permit %d of %d: got %+v, %v, want a permit as if Redis answered", n, left, d, err)
+			}
+		}
+		if _, err := l.Take(t.Context(), "s"); !errors.Is(err, lost) {
+			t.Errorf("after the last permit: got %v, want %v", err, lost)
+		}
+		at.lose.Store(nil)
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestPrepaidFiguresAge without a call.
+func TestPrepaidFiguresAge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, calls, _ := prepaidTo(t)
+		before := calls.Load()
+		first := must(l.Take(t.Context(), "s"))(t)
+		time.Sleep(300 * time.Millisecond)
+		second := must(l.Take(t.Context(), "s"))(t)
+		if aged := first.ResetAfter - second.ResetAfter; aged != 300*time.Millisecond || calls.Load() != before {
+			t.Errorf("after 300 ms: got ResetAfter %v less, and %d calls, want 300 ms and none", aged, calls.Load()-before)
+		}
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// TestAResetEndsACharge that Redis has carried out and not answered: Redis has forgotten its permits.
+func TestAResetEndsACharge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, _, at := prepaidTo(t)
+		time.Sleep(2 * time.Second)
+		reset := func() {
+			at.then.Store(nil)
+			must(l.Reset(t.Context(), "s"))(t)
+		}
+		at.then.Store(&reset)
+		must(l.Take(t.Context(), "s"))(t)
+		synctest.Wait()
+		if at.then.Load() != nil {
+			t.Fatal("got no charge, want one: this test is about it")
+		}
+		one := l.accounts.of["s"][l.signature]
+		for _, p := range []*permits{one.current.Load(), one.next.Load()} {
+			if p != nil && p.left.Load() > 0 {
+				t.Errorf("got %d permits that Redis forgot, want none", p.left.Load())
+			}
+		}
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// TestPermitsAreGivenBackToTheirLimiter, and to those that With made of the same policies, while they are kept.
+func TestPermitsAreGivenBackToTheirLimiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, calls, _ := prepaidTo(t)
+		twin := must(l.With(FixedWindow{Limit: 1_000_000, Window: time.Hour}))(t)
+		other := must(l.With(FixedWindow{Limit: 1_000_000, Window: 2 * time.Hour}))(t)
+		before := calls.Load()
+		one, two, three := must(l.Take(t.Context(), "s"))(t), must(l.Take(t.Context(), "s"))(t), must(twin.Take(t.Context(), "s"))(t)
+		left := charged(t, l, "s").left.Load()
+		if err := other.Refund(t.Context(), one); !errors.Is(err, ErrRefund) {
+			t.Errorf("by another limiter: got %v, want ErrRefund", err)
+		}
+		must(0, twin.Refund(t.Context(), one))(t)
+		must(0, l.Refund(t.Context(), three))(t)
+		if got := charged(t, l, "s").left.Load(); got != left+2 || calls.Load() != before {
+			t.Errorf("got %d permits after two refunds, and %d calls, want %d and none", got, calls.Load()-before, left+2)
+		}
+		time.Sleep(2 * time.Second)
+		before = calls.Load()
+		if err := l.Refund(t.Context(), two); !errors.Is(err, ErrRefund) || calls.Load() != before {
+			t.Errorf("after their Term: got %v and %d calls, want ErrRefund and none", err, calls.Load()-before)
+		}
+	})
+}
+
+// TestAccountsAreBounded by MaxLocal. A subject that has permits stays, if there is one that has none.
+func TestAccountsAreBounded(t *testing.T) {
+	t.Parallel()
+	for range 20 { // maps have no order
+		synctest.Test(t, func(t *testing.T) {
+			rdb, _ := countedClient(t)
+			l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
+				&Options{Budget: time.Minute, MaxLocal: 4, Prepaid: Prepaid{Most: 100, Term: time.Second}}))(t)
+			for range 1000 {
+				must(l.Take(t.Context(), "busy"))(t)
+			}
+			synctest.Wait()
+			charged(t, l, "busy")
+			for i := range 20 {
+				must(l.Take(t.Context(), fmt.Sprint(i)))(t)
+			}
+			if n := len(l.accounts.of); n != 4 {
+				t.Errorf("got %d subjects kept, want 4", n)
+			}
+			charged(t, l, "busy")
+			time.Sleep(2 * time.Second)
+		})
+	}
+}
