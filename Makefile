@@ -28,8 +28,8 @@ test: redis ## run every test of this module, on miniredis, a real redis-server 
 	go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
-nightly: ## run what takes long: soak, queued, mutants, fuzz and servers; each of them even if another fails
-	@$(MAKE) --no-print-directory --keep-going soak queued mutants fuzz servers
+nightly: ## run what takes long: soak, direct, mutants, fuzz and servers; each of them even if another fails
+	@$(MAKE) --no-print-directory --keep-going soak direct mutants fuzz servers
 
 .PHONY: soak
 soak: export NEAP_TEST_SCALE := 1
@@ -39,10 +39,9 @@ soak: redis ## run every test at its full count of generated operations, from a 
 	scripts/each-module.sh go test $(TESTFLAGS) -count=1 -timeout 60m ./...
 	go test -vet=off -count=1 -timeout 60m ./core/limit ./core/stock ./core/idempotency
 
-# Soak has the queue under faults at its full count; this has the tests of everything else.
-.PHONY: queued
-queued: redis ## run every test of this module with the queue as the default
-	go test $(TESTFLAGS) -tags neap_queued -count=1 -timeout 20m ./...
+.PHONY: direct
+direct: redis ## run every test of this module without the queue
+	go test $(TESTFLAGS) -tags neap_direct -count=1 -timeout 20m ./...
 
 # With -race it reads what test compiles, so that CI compiles all of it once.
 .PHONY: check

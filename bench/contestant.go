@@ -79,7 +79,7 @@ const (
 	plain     clientKind = "" // one at a time, and a deadline holds
 	untimed   clientKind = "without ContextTimeoutEnabled"
 	pipelined clientKind = "AutoPipeline"
-	queued    clientKind = "queue" // go-redis' defaults, with neap's queue
+	unqueued  clientKind = "direct" // one at a time by neap too
 )
 
 // scope closes what was opened in it, the last first.
@@ -109,14 +109,14 @@ type env struct {
 // env opens no connection before the first command.
 func (s *server) env(opened *scope, kind clientKind, db int) (*env, error) {
 	rdb := redis.NewClient(&redis.Options{
-		Addr: s.addr, DB: db, PoolSize: conns(), ContextTimeoutEnabled: kind != untimed && kind != queued,
+		Addr: s.addr, DB: db, PoolSize: conns(), ContextTimeoutEnabled: kind != untimed,
 	})
 	opened.onClose(rdb.Close)
 	switch kind {
 	case plain, untimed:
-		return &env{opened, s.addr, db, rdb, store.Direct}, nil
-	case queued:
 		return &env{opened, s.addr, db, rdb, store.Queued}, nil
+	case unqueued:
+		return &env{opened, s.addr, db, rdb, store.Direct}, nil
 	case pipelined:
 	}
 	// As docs/operations.md advises for the calls of many goroutines. With one batch

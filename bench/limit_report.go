@@ -25,7 +25,8 @@ The floor is EVALSHA of `+"`return 1`"+` through plain go-redis with the same op
 contestant is asked for %s, in shuffled order, with the floor again and again in between; a figure is a ratio
 to the floor of its own round, and the tables have the median of the rounds with its quartiles. Every answer is
 checked: a contestant that denies where it must admit, or admits where it must deny, ends the run. neap fails closed,
-so that no decision is counted that Redis did not make; its budget is %s, because no peer has any.
+so that an outage is never counted as decisions; its budget is %s, because no peer has any. The columns of remembered
+denials and prepaid permits count decisions that neap makes in process, from what Redis answered before.
 Within the rounds of one column the floor itself moved by a factor of up to %.1f, which is what others did on the
 machine.`,
 			conns(), r.plan.rounds, r.plan.slice, budget, r.floorRange()),
@@ -55,7 +56,7 @@ func (r *results) limitTargets() []target {
 func (r *results) queueTargets() []target {
 	one, all := slices.Min(r.plan.keys), slices.Max(r.plan.keys)
 	targets := []target{{
-		queueName + " to " + untimedName + ", one hot key, 1 goroutine, admitted", r.ratio(rate, queueName, untimedName, cell{admitted, one, 1, false}),
+		bucketName + " to " + directName + ", one hot key, 1 goroutine, admitted", r.ratio(rate, bucketName, directName, cell{admitted, one, 1, false}),
 		"%.2f", "", atLeast, 0.91,
 	}}
 	for _, t := range []struct {
@@ -63,11 +64,11 @@ func (r *results) queueTargets() []target {
 		at    cell
 		bound float64
 	}{
-		{queueName, cell{admitted, one, 16, false}, 3},
-		{queueName, cell{admitted, one, 256, false}, 12},
-		{queueName, cell{admitted, all, 256, false}, 3.5},
-		{queueName, cell{admitted, one, 256, true}, 12},
-		{queueName, cell{admitted, all, 256, true}, 9},
+		{bucketName, cell{admitted, one, 16, false}, 3},
+		{bucketName, cell{admitted, one, 256, false}, 12},
+		{bucketName, cell{admitted, all, 256, false}, 3.5},
+		{bucketName, cell{admitted, one, 256, true}, 12},
+		{bucketName, cell{admitted, all, 256, true}, 9},
 		{rememberedName, cell{denied, one, 1, false}, 100},
 		{rememberedName, cell{denied, one, 16, false}, 100},
 		{rememberedName, cell{denied, one, 256, false}, 100},
@@ -81,8 +82,8 @@ func (r *results) queueTargets() []target {
 		at    cell
 		bound float64
 	}{
-		{queueName, cell{admitted, one, 256, false}, 2},
-		{queueName, cell{admitted, all, 256, false}, 2},
+		{bucketName, cell{admitted, one, 256, false}, 2},
+		{bucketName, cell{admitted, all, 256, false}, 2},
 		{rememberedName, cell{denied, one, 1, false}, 0},
 		{prepaidName, cell{admitted, one, 1, false}, 0},
 	} {

@@ -18,10 +18,10 @@ const (
 
 	untimedName = "neap bucket, default client"
 
-	queueName       = "neap bucket, queue"
-	windowQueueName = "neap fixed window, queue"
-	rememberedName  = "neap fixed window, remembered"
-	prepaidName     = "neap fixed window, prepaid"
+	directName       = "neap bucket, direct"
+	windowDirectName = "neap fixed window, direct"
+	rememberedName   = "neap fixed window, remembered"
+	prepaidName      = "neap fixed window, prepaid"
 )
 
 // floors are the least that a decision by a script can cost: the same clients call a
@@ -62,23 +62,23 @@ func neaps() []contestant {
 		{name: "neap set of two", kind: ours, group: both, limiter: neapOf(bucket, window),
 			what: "bucket and fixed window in one script, all or nothing"},
 		{name: untimedName, kind: ours, group: bucket, limiter: neapOf(bucket),
-			what:   "the bucket on a client without ContextTimeoutEnabled: a goroutine a call",
+			what:   "the bucket on a client without ContextTimeoutEnabled: a lone call takes a goroutine",
 			client: untimed, variantOf: bucketName},
 		{name: pipedName, kind: ours, group: bucket, limiter: neapOf(bucket),
 			what:   "the bucket through the same AsyncAutoPipeline",
 			client: pipelined, variantOf: bucketName, minGoroutines: manyCallers},
-		{name: queueName, kind: ours, group: bucket, limiter: neapOf(bucket),
-			what:   "the bucket on a default client, by neap's queue",
-			client: queued, variantOf: bucketName},
-		{name: windowQueueName, kind: ours, group: window, limiter: neapOf(window),
-			what:   "the window by the queue",
-			client: queued, variantOf: windowName},
+		{name: directName, kind: ours, group: bucket, limiter: neapOf(bucket),
+			what:   "the bucket without neap's queue: each call by itself",
+			client: unqueued, variantOf: bucketName},
+		{name: windowDirectName, kind: ours, group: window, limiter: neapOf(window),
+			what:   "the window without the queue",
+			client: unqueued, variantOf: windowName},
 		{name: rememberedName, kind: ours, group: window, limiter: neapWith(limit.Options{RememberDenials: 100 * time.Millisecond}, window),
-			what:   "the same with RememberDenials of 100 ms",
-			client: queued, variantOf: windowName, only: denied},
+			what:      "the window with RememberDenials of 100 ms",
+			variantOf: windowName, only: denied},
 		{name: prepaidName, kind: ours, group: window, limiter: neapWith(limit.Options{Prepaid: limit.Prepaid{Most: 4096}}, window),
-			what:   "the same with Prepaid of up to 4,096 permits",
-			client: queued, variantOf: windowName, only: admitted},
+			what:      "the window with Prepaid of up to 4,096 permits",
+			variantOf: windowName, only: admitted},
 	}
 }
 
@@ -95,7 +95,7 @@ var policies = map[string]func(quota) limit.Policy{
 // the machine is no outage.
 const budget = time.Second
 
-// neapOf fails closed, so that no decision is counted that Redis did not make.
+// neapOf fails closed, so that an outage is never counted as decisions.
 func neapOf(algorithms ...string) func(context.Context, *env, workload) (take, error) {
 	return neapWith(limit.Options{}, algorithms...)
 }

@@ -50,7 +50,7 @@ type Options struct {
 	// Budget is the most time that one call takes, for whatever has no Budget of
 	// its own, and whatever the client's timeouts are. It is from a millisecond to an
 	// hour; 0 means limit.DefaultBudget (50 ms) for limits and script.DefaultBudget
-	// (250 ms) for everything else. With Queued a call may take longer while the process is short of CPU.
+	// (250 ms) for everything else. With the queue a call may take longer while the process is short of CPU.
 	Budget time.Duration
 	// FirstContact is the time that calls have, from the first call of the store on, until a
 	// server has answered once: to connect may take longer than a Budget. Later calls have

@@ -1,6 +1,6 @@
-//go:build !neap_queued
+//go:build !neap_direct
 
 package store
 
 // DefaultQueue is how calls are sent if Options.Queue is 0.
-const DefaultQueue = Direct
+const DefaultQueue = Queued
