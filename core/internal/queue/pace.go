@@ -63,13 +63,13 @@ func (p *pace) shortest() int64 {
 	return p.least[0]
 }
 
-// batches is how many may be in flight. If the server is the bottleneck, more of them would only wait
-// there.
+// batches is how many may be in flight. If the server is the bottleneck, it works on one while the answers of
+// another wake their callers; more of them would only wait there.
 func (p *pace) batches() int {
 	if p.trip == 0 {
 		return mostBatches
 	}
-	return int(min(max(2*mostBatches*p.shortest()/p.trip, 1), mostBatches))
+	return int(min(max(2*mostBatches*p.shortest()/p.trip, soon), mostBatches))
 }
 
 func (p *pace) gap() int64 { return p.trip / spread }

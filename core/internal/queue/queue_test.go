@@ -185,3 +185,17 @@ func TestAServerThatWasSlowIsAskedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestASaturatedServerHasTwoBatches: it works on one while the process handles the other.
+func TestASaturatedServerHasTwoBatches(t *testing.T) {
+	t.Parallel()
+	p := newPace(budget)
+	const shortest = int64(50 * time.Microsecond)
+	p.returned(0, shortest, 1, 1)
+	for range 100 {
+		p.returned(0, 100*shortest, 1, 1)
+	}
+	if got := p.batches(); got != 2 {
+		t.Errorf("got %d batches at a hundred times the shortest round trip, want 2", got)
+	}
+}
