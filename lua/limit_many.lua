@@ -13,7 +13,7 @@
 -- ARGV[2 * i + 4]  cost of each request of run i
 -- ARGV[2 * i + 5]  how many requests it has
 -- returns  for each run what limit_<kind>.lua would have answered to a cost of
---          0 before it, or false if the key holds something else: then nothing
+--          0 before it, or -1 if the key holds something else: then nothing
 --          was done for the run
 -- effects  for each run those of its requests one after the other, with fewer
 --          commands: SET with PX, INCRBY, PEXPIRE
@@ -135,7 +135,7 @@ local function window(i, key, cost, n, length)
   if grants > 0 and left == 0 then
     call('SET', key, grants * cost, 'PX', length)
   elseif grants > 0 and type(try('INCRBY', key, grants * cost)) == 'table' then
-    before[i] = false
+    before[i] = -1
   end
 end
 
@@ -163,7 +163,7 @@ local function sliding(i, key, cost, n, length)
     end
     call('SET', key, last * (limit + 1) + grants * cost, 'PX', rest + length)
   elseif grants > 0 and type(try('INCRBY', key, grants * cost)) == 'table' then
-    before[i] = false
+    before[i] = -1
   end
 end
 
@@ -181,7 +181,7 @@ elseif kind == 'sliding' then
 end
 for i = 1, #KEYS do
   local key, cost, n = KEYS[i], ARGV[2 * i + 4] + 0, ARGV[2 * i + 5] + 0
-  before[i] = false
+  before[i] = -1
   decide(i, key, cost, n, a, b, now)
 end
 return before

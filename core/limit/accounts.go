@@ -17,6 +17,8 @@ type accounts struct {
 	began time.Time
 	room  int
 
+	recent atomic.Pointer[account] // the last that was found; a busy one is found without the lock
+
 	mu sync.RWMutex
 	of map[string]map[string]*account // by subject and policies
 }
@@ -32,9 +34,11 @@ func (a *accounts) now() int64 { return int64(time.Since(a.began)) }
 
 // account is a subject's.
 type account struct {
+	subject, signature string
+
 	current atomic.Pointer[permits] // nil if there are none
 	next    atomic.Pointer[permits] // that were charged before the current ones are used up
-	taken   atomic.Int64            // since the rate was last looked at
+	taken   atomic.Int64            // since the rate was last looked at, but for what the permits count
 
 	mu        sync.Mutex
 	asking    *charging // nil if nothing is asked
@@ -54,8 +58,14 @@ type charging struct {
 // account is that of a subject under some policies; a new one if it has none.
 func (a *accounts) account(subject, signature string) *account {
 	subject = shortened(subject)
+	if one := a.recent.Load(); one != nil && one.subject == subject && one.signature == signature {
+		return one
+	}
 	a.mu.RLock()
 	one := a.of[subject][signature]
+	if one != nil {
+		a.recent.Store(one)
+	}
 	a.mu.RUnlock()
 	if one != nil {
 		return one
@@ -71,8 +81,9 @@ func (a *accounts) account(subject, signature string) *account {
 		}
 		a.of[subject] = map[string]*account{}
 	}
-	one = new(account)
+	one = &account{subject: subject, signature: signature}
 	a.of[subject][signature] = one
+	a.recent.Store(one) // not the one that was forgotten for it
 	return one
 }
 
@@ -93,19 +104,19 @@ func (a *accounts) forget() {
 	}
 }
 
-// prepaid grants a cost of permits that were charged before, or charges some first. If the decision
-// has no grant, the error is why permits could not be charged; nil means that the limiter is to ask for
+// prepaid grants a cost of permits that were charged before, or charges some first. If it grants
+// nothing, the error is why permits could not be charged; nil means that the limiter is to ask for
 // this cost alone.
-func (l *Limiter) prepaid(ctx context.Context, subject string, cost int64) (Decision, error) {
+func (l *Limiter) prepaid(ctx context.Context, d *Decision, subject string, cost int64) (granted bool, err error) {
 	a := l.accounts
 	one := a.account(subject, l.signature)
-	one.taken.Add(cost)
-	if d, ok := one.take(l, subject, cost); ok {
-		return d, nil
+	if one.take(l, d, cost) {
+		return true, nil
 	}
+	one.taken.Add(cost)
 	q, mine := one.ask(a, cost)
 	if q == nil {
-		return Decision{}, nil
+		return false, nil
 	}
 	if mine { // its permits are everyone's, so it does not end with this caller
 		go one.charge(context.WithoutCancel(ctx), q, l, subject, cost)
@@ -113,40 +124,43 @@ func (l *Limiter) prepaid(ctx context.Context, subject string, cost int64) (Deci
 	select {
 	case <-q.answered:
 	case <-ctx.Done():
-		return Decision{}, ctx.Err()
+		return false, ctx.Err()
 	}
 	switch {
 	case q.panicked != nil:
 		panic(q.panicked)
 	case q.err != nil:
-		return Decision{}, q.err
+		return false, q.err
 	}
-	d, _ := one.take(l, subject, cost)
-	return d, nil
+	if granted = one.take(l, d, cost); granted { // which the permits count
+		one.taken.Add(-cost)
+	}
+	return granted, nil
 }
 
 // take grants a cost of the permits that are there. When half of them are used, it starts the next charge.
-func (one *account) take(l *Limiter, subject string, cost int64) (d Decision, ok bool) {
+func (one *account) take(l *Limiter, d *Decision, cost int64) bool {
 	now := l.accounts.now()
 	p := one.current.Load()
 	if p == nil {
-		return d, false
+		return false
 	}
 	index, left, ok := p.take(now, cost)
 	if !ok {
 		next := one.next.Load()
 		if next == nil || !one.current.CompareAndSwap(p, next) {
-			return d, false
+			return false
 		}
 		one.next.CompareAndSwap(next, nil)
+		one.taken.Add(p.demand())
 		p = next
 		if index, left, ok = p.take(now, cost); !ok {
-			return d, false
+			return false
 		}
 	}
 	if half := p.size / 2; left < half && left+cost >= half && one.next.Load() == nil {
 		if q, mine := one.ask(l.accounts, 1); mine {
-			go one.charge(context.Background(), q, l, subject, 1)
+			go one.charge(context.Background(), q, l, p.g.subject, 1)
 		}
 	}
 	var few [4]reading
@@ -154,9 +168,9 @@ func (one *account) take(l *Limiter, subject string, cost int64) (d Decision, ok
 	for i, r := range l.rules {
 		readings[i] = r.age(readings[i], (now-p.at)/int64(time.Microsecond))
 	}
-	d = l.judge(readings, cost, false)
+	l.judge(d, readings, cost, false)
 	d.grant, d.permits, d.index, d.cost = p.g, p, index, cost
-	return d, true
+	return true
 }
 
 // ask reports whether permits are to be charged: by the caller, or by another that is about to.
@@ -177,8 +191,13 @@ func (one *account) ask(a *accounts, least int64) (q *charging, mine bool) {
 // eighth of what is left.
 func (one *account) size(a *accounts) int64 {
 	now, term := a.now(), int64(a.opts.Term)
+	for _, p := range []*permits{one.current.Load(), one.next.Load()} {
+		if p != nil {
+			one.taken.Add(p.demand())
+		}
+	}
 	if passed := now - one.since; passed >= term/4 {
-		one.rate = int64(float64(one.taken.Swap(0)) * float64(term) / float64(passed))
+		one.rate = int64(float64(max(one.taken.Swap(0), 0)) * float64(term) / float64(passed))
 		one.since = now
 	}
 	return min(max(one.rate, one.taken.Load())/2, a.opts.Most, one.remaining/8)
@@ -214,7 +233,8 @@ func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject
 	if q.err != nil {
 		return
 	}
-	d := l.judge(g.readings, size, false)
+	var d Decision
+	l.judge(&d, g.readings, size, false)
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.remaining = d.Remaining
@@ -234,7 +254,7 @@ func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
 	}
 	// What is given back is granted again: there is room for each permit twice.
 	p := &permits{g: g, at: at, end: end, size: g.cost, given: make([]atomic.Uint64, g.cost/32+1)}
-	p.left.Store(g.cost)
+	p.add(g.cost)
 	p.timer = time.AfterFunc(time.Duration(end-l.accounts.now()), func() {
 		defer func() { _ = recover() }() // of a hook of the client
 		_ = p.giveBack(context.Background())
@@ -245,10 +265,11 @@ func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
 	}
 	if !one.current.CompareAndSwap(nil, p) {
 		old := one.current.Load()
-		if old.left.Load() > 0 && old.end > l.accounts.now() {
+		if old.left() > 0 && old.end > l.accounts.now() {
 			one.next.Store(p)
 		} else {
 			one.current.Store(p)
+			one.taken.Add(old.demand())
 		}
 	}
 }

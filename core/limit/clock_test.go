@@ -98,7 +98,7 @@ func TestRefundHealsABucket(t *testing.T) {
 			l := must(New(rdb, harm, []Policy{TokenBucket{Rate: rate, Per: time.Hour, Burst: 10}}, closed(10*time.Second)))(t)
 			must(l.TakeN(t.Context(), "s", 3))(t)
 			d := must(l.TakeN(t.Context(), "s", 2))(t)
-			key := l.remote.keys(l, "s", nil)[0]
+			key := l.remote.keys(l, "s")[0]
 			do(key)
 			if err := l.Refund(t.Context(), d); err != nil {
 				t.Errorf("a refund at rate %d after %s: got %v, want no error", rate, harm, err)

@@ -187,7 +187,7 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 	if got := onRedis.remote.Runner; *got != *want {
 		t.Errorf("got the runner %+v by default, want %+v of a budget of 50ms", *got, *want)
 	}
-	if keys := onRedis.remote.keys(onRedis, "s", nil); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
+	if keys := onRedis.remote.keys(onRedis, "s"); keys[0] != "neap:limit:zero:{s}:window-1-1h" {
 		t.Errorf("got the keys %q, want neap:limit:zero:{s}:window-1-1h", keys)
 	}
 	l := must(NewLocal("zero", []Policy{TokenBucket{Rate: 9, Per: time.Minute}}, nil))(t)

@@ -75,7 +75,7 @@ func TestFullMemory(t *testing.T) {
 func contents(t *testing.T, admin *redis.Client, l *Limiter, subject string) string {
 	t.Helper()
 	var text string
-	for _, s := range redistest.Save(t, admin, l.remote.keys(l, subject, nil)) {
+	for _, s := range redistest.Save(t, admin, l.remote.keys(l, subject)) {
 		text += fmt.Sprintf("%s %x %v\n", s.Key, s.Value, s.TTL > 0)
 	}
 	return text

@@ -164,7 +164,7 @@ func (l *Limiter) check(ctx context.Context, subject string, cost int64) error {
 	return nil
 }
 
-func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek bool) (Decision, error) {
+func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek bool) (d Decision, err error) {
 	if err := l.check(ctx, subject, cost); err != nil {
 		return Decision{}, err
 	}
@@ -172,7 +172,7 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 	var at int64
 	var epoch uint32
 	if remembers {
-		if d, known := l.memory.recall(l, subject, cost); known && ctx.Err() == nil {
+		if l.memory.recall(&d, l, subject, cost) && ctx.Err() == nil {
 			l.count.add(&d, nil)
 			l.observers.notify(ctx, cost, &d, nil, 0)
 			return d, nil
@@ -181,19 +181,19 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 	}
 	var cause error // why permits could not be charged ahead
 	if l.accounts != nil && cost > 0 && !peek && ctx.Err() == nil {
-		var d Decision
-		if d, cause = l.prepaid(ctx, subject, cost); d.grant != nil {
+		var granted bool
+		if granted, cause = l.prepaid(ctx, &d, subject, cost); granted {
 			l.count.add(&d, nil)
 			l.observers.notify(ctx, cost, &d, nil, 0)
 			return d, nil
 		}
 	}
-	g := l.newGrant(subject, cost)
+	g := newGrant(subject, cost, len(l.rules))
 	g.of, g.peek, g.asked = l, peek, time.Now()
 	if cause == nil {
 		cause = l.take(ctx, g)
 	}
-	d, err := l.resolve(ctx, g, peek, cause)
+	d, err = l.resolve(ctx, g, peek, cause)
 	g.answered = time.Now()
 	if l.accounts != nil && cost > 0 && err == nil && !d.Degraded {
 		l.accounts.account(subject, l.signature).note(&d)
@@ -206,13 +206,6 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 		l.observers.notify(ctx, cost, &d, err, g.answered.Sub(g.asked))
 	}
 	return d, err
-}
-
-func (l *Limiter) newGrant(subject string, cost int64) *grant {
-	if l.remote == nil {
-		return newLocalGrant(subject, cost, len(l.rules))
-	}
-	return newGrant(subject, cost, len(l.rules))
 }
 
 func (l *Limiter) take(ctx context.Context, g *grant) error {
@@ -251,14 +244,15 @@ func (l *Limiter) takeLocal(ctx context.Context, g *grant) error {
 }
 
 func (l *Limiter) decision(g *grant, peek bool) Decision {
-	d := l.judge(g.readings, g.cost, peek)
+	var d Decision
+	l.judge(&d, g.readings, g.cost, peek)
 	d.grant, g.denied = g, !d.Allowed
 	return d
 }
 
 // judge turns readings into what the caller sees.
-func (l *Limiter) judge(readings []reading, cost int64, peek bool) Decision {
-	d := Decision{Allowed: true}
+func (l *Limiter) judge(d *Decision, readings []reading, cost int64, peek bool) {
+	*d = Decision{Allowed: true}
 	if len(l.rules) > 1 {
 		d.rest = make([]State, 0, len(l.rules)-1)
 	}
@@ -277,12 +271,11 @@ func (l *Limiter) judge(readings []reading, cost int64, peek bool) Decision {
 			continue
 		}
 		d.Allowed = d.Allowed && s.Allowed
-		if i == 0 || binds(&s, &d) {
+		if i == 0 || binds(&s, d) {
 			d.Policy, d.Limit, d.Remaining = s.Policy, s.Limit, s.Remaining
 			d.RetryAfter, d.ResetAfter = s.RetryAfter, s.ResetAfter
 		}
 	}
-	return d
 }
 
 // binds says whether a state binds more than the one the decision tells of.

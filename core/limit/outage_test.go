@@ -267,7 +267,7 @@ func TestADeadShardTakesNoOtherAlong(t *testing.T) {
 			var gone, there []string
 			for i := range 300 {
 				subject := fmt.Sprint("s", i)
-				if cluster.NodeOf(t, l.remote.keys(l, subject, nil)[0]) == dead {
+				if cluster.NodeOf(t, l.remote.keys(l, subject)[0]) == dead {
 					gone = append(gone, subject)
 				} else {
 					there = append(there, subject)

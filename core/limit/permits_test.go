@@ -12,7 +12,7 @@ import (
 func charged(t *testing.T, l *Limiter, subject string) *permits {
 	t.Helper()
 	p := l.accounts.of[subject][l.signature].current.Load()
-	if p == nil || p.left.Load() <= 0 {
+	if p == nil || p.left() <= 0 {
 		t.Fatal("got no permits that are left, want some: this test is about them")
 	}
 	return p
@@ -54,9 +54,9 @@ func TestPermitsAreGrantedDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, _, at := prepaidTo(t)
-		left := charged(t, l, "s").left.Load()
+		left := charged(t, l, "s").left()
 		if next := l.accounts.of["s"][l.signature].next.Load(); next != nil {
-			left += next.left.Load()
+			left += next.left()
 		}
 		lost := errors.New("a lost connection")
 		at.lose.Store(&lost)
@@ -107,8 +107,8 @@ func TestAResetEndsACharge(t *testing.T) {
 		}
 		one := l.accounts.of["s"][l.signature]
 		for _, p := range []*permits{one.current.Load(), one.next.Load()} {
-			if p != nil && p.left.Load() > 0 {
-				t.Errorf("got %d permits that Redis forgot, want none", p.left.Load())
+			if p != nil && p.left() > 0 {
+				t.Errorf("got %d permits that Redis forgot, want none", p.left())
 			}
 		}
 		time.Sleep(2 * time.Second)
@@ -124,13 +124,13 @@ func TestPermitsAreGivenBackToTheirLimiter(t *testing.T) {
 		other := must(l.With(FixedWindow{Limit: 1_000_000, Window: 2 * time.Hour}))(t)
 		before := calls.Load()
 		one, two, three := must(l.Take(t.Context(), "s"))(t), must(l.Take(t.Context(), "s"))(t), must(twin.Take(t.Context(), "s"))(t)
-		left := charged(t, l, "s").left.Load()
+		left := charged(t, l, "s").left()
 		if err := other.Refund(t.Context(), one); !errors.Is(err, ErrRefund) {
 			t.Errorf("by another limiter: got %v, want ErrRefund", err)
 		}
 		must(0, twin.Refund(t.Context(), one))(t)
 		must(0, l.Refund(t.Context(), three))(t)
-		if got := charged(t, l, "s").left.Load(); got != left+2 || calls.Load() != before {
+		if got := charged(t, l, "s").left(); got != left+2 || calls.Load() != before {
 			t.Errorf("got %d permits after two refunds, and %d calls, want %d and none", got, calls.Load()-before, left+2)
 		}
 		time.Sleep(2 * time.Second)
@@ -164,4 +164,47 @@ func TestAccountsAreBounded(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		})
 	}
+}
+
+// TestAForgottenAccountIsNotUsed: a Reset would not find it.
+func TestAForgottenAccountIsNotUsed(t *testing.T) {
+	t.Parallel()
+	a := newAccounts(Prepaid{Most: 2, Term: time.Second}, 1) // has room for one
+	for _, subject := range []string{"s", "s", "another", "s"} {
+		if one := a.account(subject, "policies"); a.of[subject]["policies"] != one {
+			t.Errorf("%s: got an account that was forgotten, want the one that is kept", subject)
+		}
+	}
+}
+
+// TestTheRateCountsEachRequest once: of permits, of those that were used up, and after a wait.
+func TestTheRateCountsEachRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := countedClient(t)
+		slow, at := func() { time.Sleep(10 * time.Millisecond) }, new(around)
+		at.do.Store(&slow)
+		rdb.AddHook(at)
+		l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
+			&Options{Budget: time.Minute, Prepaid: Prepaid{Most: 20, Term: time.Minute}}))(t)
+		const n = 1000
+		for i := range n {
+			must(l.Take(t.Context(), "s"))(t)
+			if i < n/2 {
+				time.Sleep(2 * time.Millisecond) // the next permits are there before the others are used up
+			}
+		}
+		time.Sleep(time.Second)
+		one := l.accounts.of["s"][l.signature]
+		got := one.taken.Load()
+		for _, p := range []*permits{one.current.Load(), one.next.Load()} {
+			if p != nil {
+				got += p.demand()
+			}
+		}
+		if got != n { // a rate is not reckoned before a quarter of the Term
+			t.Errorf("got a demand of %d, want %d", got, n)
+		}
+		time.Sleep(2 * time.Minute)
+	})
 }

@@ -321,7 +321,7 @@ func TestABucketIsKeptSmaller(t *testing.T) {
 			l := f.process(t)
 			take := func() bool { return must(l.Take(t.Context(), "s"))(t).Allowed }
 			var held *permits
-			for n := 0; held == nil || held.left.Load() < 50; n++ {
+			for n := 0; held == nil || held.left() < 50; n++ {
 				if n == 500 {
 					t.Fatalf("%s: got no 50 permits that are held, want them: this test is about them", name)
 				}
@@ -383,7 +383,7 @@ func TestResetEndsPermits(t *testing.T) {
 			must(l.Take(t.Context(), "s"))(t)
 		}
 		synctest.Wait()
-		if p := l.accounts.of["s"][l.signature].current.Load(); p == nil || p.left.Load() == 0 {
+		if p := l.accounts.of["s"][l.signature].current.Load(); p == nil || p.left() == 0 {
 			t.Fatal("got no permits that are left, want some: this test is about them")
 		}
 		must(l.Reset(t.Context(), "s"))(t)

@@ -24,38 +24,30 @@ type grant struct {
 	spent           atomic.Bool
 	asked, answered time.Time
 	readings        []reading
-	few             [4]reading
-	call            *script.Call // nil if it is local
-	keys            []string     // empty, with room for some
 }
 
-// remoteGrant is a grant and what it takes to ask for it, in one piece of memory.
-type remoteGrant struct {
-	grant
-
-	made script.Call
-	few  [4]string
-}
-
-// newGrant is a grant with room for its call.
+// newGrant is a grant and its readings, in one piece of memory unless there are many.
 func newGrant(subject string, cost int64, rules int) *grant {
-	a := new(remoteGrant)
-	a.call, a.keys = &a.made, a.few[:0]
-	return a.begin(subject, cost, rules)
-}
+	var g *grant
+	switch {
+	case rules == 1:
+		one := new(struct {
+			grant
 
-// newLocalGrant is a grant without a call: of a local limiter, or of permits to give back.
-func newLocalGrant(subject string, cost int64, rules int) *grant {
-	return new(grant).begin(subject, cost, rules)
-}
+			of [1]reading
+		})
+		g, one.readings = &one.grant, one.of[:]
+	case rules <= 4:
+		some := new(struct {
+			grant
 
-func (g *grant) begin(subject string, cost int64, rules int) *grant {
-	g.subject, g.cost = subject, cost
-	if rules <= len(g.few) {
-		g.readings = g.few[:rules]
-	} else {
-		g.readings = make([]reading, rules)
+			of [4]reading
+		})
+		g, some.readings = &some.grant, some.of[:rules]
+	default:
+		g = &grant{readings: make([]reading, rules)}
 	}
+	g.subject, g.cost = subject, cost
 	return g
 }
 

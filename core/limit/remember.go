@@ -27,18 +27,22 @@ type memory struct {
 }
 
 type shard struct {
+	recent atomic.Pointer[denial] // the last that was kept or found; a busy one is found without the lock
+
 	mu      sync.Mutex
-	denials map[denialKey]denial
+	denials map[denialKey]*denial
 }
 
 // denialKey tells denials by subject and numbers.
 type denialKey struct{ subject, signature string }
 
+// denial is immutable.
 type denial struct {
+	key       denialKey
 	cost      int64
 	at, until int64
 	epoch     uint32
-	readings  []reading // immutable
+	readings  []reading
 }
 
 // Margins for clocks: Redis counts times to live in milliseconds, and two clocks differ by at most a thousandth of an
@@ -57,7 +61,7 @@ func newMemory(most time.Duration, room int) *memory {
 	m.shards = make([]shard, min(64, room))
 	m.room = room / len(m.shards)
 	for i := range m.shards {
-		m.shards[i].denials = map[denialKey]denial{}
+		m.shards[i].denials = map[denialKey]*denial{}
 	}
 	return m
 }
@@ -69,15 +73,13 @@ func (m *memory) of(subject string) (s *shard, epoch *atomic.Uint32) {
 	return &m.shards[h%uint64(len(m.shards))], &m.epochs[h>>32%uint64(len(m.epochs))]
 }
 
-// recall returns a remembered denial that covers the cost. It ages the figures of the last answer.
-func (m *memory) recall(l *Limiter, subject string, cost int64) (d Decision, known bool) {
+// recall decides by a remembered denial, if one covers the cost. It ages the figures of the last answer.
+func (m *memory) recall(d *Decision, l *Limiter, subject string, cost int64) (known bool) {
 	now := m.now()
 	s, epoch := m.of(subject)
-	s.mu.Lock()
-	was, known := s.denials[denialKey{shortened(subject), l.signature}]
-	s.mu.Unlock()
-	if !known || cost < was.cost || now >= was.until || epoch.Load() != was.epoch {
-		return Decision{}, false
+	was := s.find(denialKey{shortened(subject), l.signature})
+	if was == nil || cost < was.cost || now >= was.until || epoch.Load() != was.epoch {
+		return false
 	}
 	var few [4]reading
 	readings := append(few[:0], was.readings...)
@@ -86,13 +88,27 @@ func (m *memory) recall(l *Limiter, subject string, cost int64) (d Decision, kno
 		if _, log := r.(*slidingLog); !log {
 			aged.denied = min(cost, r.id().limit) > r.state(aged, 0).Remaining
 		} else if aged.denied = aged.denied && aged.n[2] > 0; cost > was.cost {
-			return Decision{}, false // when the larger cost would be granted is not in the reading
+			return false // when the larger cost would be granted is not in the reading
 		}
 		readings[i] = aged
 	}
-	d = l.judge(readings, cost, false)
+	l.judge(d, readings, cost, false)
 	d.grant = l.refused
-	return d, !d.Allowed
+	return !d.Allowed
+}
+
+// find returns nil if there is none.
+func (s *shard) find(key denialKey) *denial {
+	if d := s.recent.Load(); d != nil && d.key == key {
+		return d
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.denials[key]
+	if d != nil {
+		s.recent.Store(d)
+	}
+	return d
 }
 
 // mostKept is how many bytes of a subject are kept at most.
@@ -140,7 +156,9 @@ func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 	if !known && len(s.denials) >= m.room {
 		s.forget(at)
 	}
-	s.denials[key] = denial{g.cost, at, until, epoch, slices.Clone(g.readings)}
+	d := &denial{key, g.cost, at, until, epoch, slices.Clone(g.readings)}
+	s.denials[key] = d
+	s.recent.Store(d)
 }
 
 // forget makes room: it looks at a few denials, and forgets those that have ended, or one.

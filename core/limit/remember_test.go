@@ -284,6 +284,26 @@ func TestRememberedDenialsAreBounded(t *testing.T) {
 	})
 }
 
+// TestADenialIsNotAnothers: the denial that was found last is looked at first.
+func TestADenialIsNotAnothers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := countedClient(t)
+		l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}},
+			&Options{Budget: time.Minute, RememberDenials: time.Minute, MaxLocal: 1}))(t)
+		other := must(l.With(FixedWindow{Limit: 1, Window: time.Minute}))(t)
+		for range 3 {
+			must(l.Take(t.Context(), "s"))(t)
+		}
+		if d := must(l.Take(t.Context(), "another"))(t); !d.Allowed {
+			t.Error("another subject: got a denial, want a permit")
+		}
+		if d := must(other.Take(t.Context(), "s"))(t); !d.Allowed {
+			t.Error("another policy: got a denial, want a permit")
+		}
+	})
+}
+
 // TestRememberedDenialsAllocations: a denial of one policy that is remembered takes no memory.
 func TestRememberedDenialsAllocations(t *testing.T) {
 	st := storetest.At(t, redistest.Standalone(t).Client(t), redistest.Prefix(t))

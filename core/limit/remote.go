@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/script"
@@ -27,6 +29,17 @@ type remote struct {
 	args   []any // for a cost of one permit
 }
 
+// asking is the memory that a decision needs until it is answered.
+type asking struct {
+	script.Call
+
+	keys [4]string
+	text strings.Builder // which the keys are parts of
+}
+
+// askings may be used again.
+var askings = sync.Pool{New: func() any { return new(asking) }}
+
 func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 	r := &remote{asker: at, space: space, script: setScript}
 	if len(rules) == 1 && !rules[0].id().shadow && rules[0].alone() != nil {
@@ -48,11 +61,16 @@ func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 	return r
 }
 
-func (r *remote) keys(l *Limiter, subject string, few []string) []string {
+func (r *remote) keys(l *Limiter, subject string) []string {
+	return r.keysIn(new(strings.Builder), l, subject, nil)
+}
+
+// keysIn appends the keys of a subject. They are parts of the text.
+func (r *remote) keysIn(text *strings.Builder, l *Limiter, subject string, keys []string) []string {
 	for _, rule := range l.rules {
-		few = append(few, r.space.Key(subject, rule.id().tail))
+		keys = append(keys, r.space.KeyIn(text, subject, rule.id().tail))
 	}
-	return few
+	return keys
 }
 
 func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
@@ -64,11 +82,16 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	default:
 		args = append([]any{integer(g.cost)}, args[1:]...)
 	}
-	if err := r.Do(ctx, g.call, r.script, r.keys(l, g.subject, g.keys), args...); err != nil {
+	q := askings.Get().(*asking)
+	q.Asked = g.asked
+	if err := r.Do(ctx, &q.Call, r.script, r.keysIn(&q.text, l, g.subject, q.keys[:0]), args...); err != nil {
 		return err
 	}
-	if !r.read(l.rules, g.call, g.readings) {
+	if !r.read(l.rules, &q.Call, g.readings) {
 		return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	if q.Reset() {
+		askings.Put(q)
 	}
 	return nil
 }

@@ -38,8 +38,7 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 }
 
 func (r *remote) reset(ctx context.Context, l *Limiter, subject string) (found bool, err error) {
-	var few [4]string
-	reply, err := r.Run(ctx, resetScript, r.keys(l, subject, few[:0]))
+	reply, err := r.Run(ctx, resetScript, r.keys(l, subject))
 	if err != nil {
 		return false, err
 	}

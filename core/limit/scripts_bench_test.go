@@ -8,11 +8,38 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// BenchmarkScripts reports what the script of each policy costs a server, as a multiple of `return 1`: the
-// bars are 3.3 for a window, 3.8 for a bucket and 5.5 for one on TIME, and 1.3 times that on 100,000 keys.
+// BenchmarkScripts reports what the script of each policy costs a server, as a multiple of `return 1`, and what its
+// commands cost alone.
 func BenchmarkScripts(b *testing.B) {
 	srv := redistest.NewStandalone(b)
 	rdb := srv.Admin(b)
+	measure := func(name, source string, keys int, words func(i int) (key string, args []any)) {
+		sha := rdb.ScriptLoad(b.Context(), source).Val()
+		b.Run(fmt.Sprintf("%s/%d", name, keys), func(b *testing.B) {
+			all := make([][]any, keys)
+			pipe := rdb.Pipeline()
+			for i := range all {
+				key, args := words(i * 7919 % keys)
+				all[i] = append([]any{"evalsha", sha, "1", key}, args...)
+				pipe.Do(b.Context(), all[i]...) // each has a state
+			}
+			must(pipe.Exec(b.Context()))(b)
+			call := func(i int) [][]any { return all[i%keys : i%keys+1] }
+			for range b.N {
+				b.ReportMetric(redistest.ScriptCost(b, rdb, call), "×return1")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+	for name, commands := range map[string]string{
+		"commands of a window":      "call('GET', key) call('PTTL', key) call('INCRBY', key, '1')",
+		"commands of a bucket":      "call('PTTL', key) call('SET', key, '0', 'PX', 3600000)",
+		"commands of a fast bucket": "call('TIME') call('GET', key) call('SET', key, '0', 'PX', '3600000')",
+	} {
+		measure(name, "local key, call = KEYS[1], redis.call "+commands+" return 1", 1000, func(i int) (string, []any) {
+			return fmt.Sprintf("neap:limit:cost:{user%d}:%.1s", i, name), []any{"1", "1000000000", "100", "3600000"}
+		})
+	}
 	for _, c := range []struct {
 		name   string
 		policy Policy
@@ -29,24 +56,9 @@ func BenchmarkScripts(b *testing.B) {
 		{"log", SlidingLog{Limit: 1000, Window: time.Millisecond}},
 	} {
 		l := must(New(rdb, "cost", []Policy{c.policy}, nil))(b)
-		sha := rdb.ScriptLoad(b.Context(), l.remote.script.Source()).Val()
 		for _, keys := range []int{1000, 100_000} {
-			b.Run(fmt.Sprintf("%s/%d", c.name, keys), func(b *testing.B) {
-				all := make([][]any, keys)
-				for i := range all {
-					key := l.remote.keys(l, fmt.Sprint("user", i*7919%keys), nil)[0]
-					all[i] = append([]any{"evalsha", sha, "1", key}, l.remote.args...)
-				}
-				pipe := rdb.Pipeline()
-				for _, words := range all { // each has a state
-					pipe.Do(b.Context(), words...)
-				}
-				must(pipe.Exec(b.Context()))(b)
-				call := func(i int) [][]any { return all[i%keys : i%keys+1] }
-				for range b.N {
-					b.ReportMetric(redistest.ScriptCost(b, rdb, call), "×return1")
-				}
-				b.ReportMetric(0, "ns/op")
+			measure(c.name, l.remote.script.Source(), keys, func(i int) (string, []any) {
+				return l.remote.keys(l, fmt.Sprint("user", i))[0], l.remote.args
 			})
 		}
 	}

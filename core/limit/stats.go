@@ -1,6 +1,9 @@
 package limit
 
-import "sync/atomic"
+import (
+	"math/rand/v2"
+	"sync/atomic"
+)
 
 // Stats count what a limiter, and those that With made of it, decided in this
 // process since it was made. They are read one after the other, so that they may
@@ -45,24 +48,39 @@ type ConcurrencyStats struct {
 
 // counters are what Stats are read from.
 type counters struct {
-	outcomes           [4]atomic.Uint64
+	parts              [8]part
 	degraded, refunded atomic.Uint64
 	waiting            atomic.Int64
 }
 
+// part has some of the decisions. Processors that count in different parts do not wait for each other.
+type part struct {
+	outcomes [4]atomic.Uint64
+	_        [cacheLine - 4*8]byte
+}
+
+const cacheLine = 64
+
 func (c *counters) add(d *Decision, err error) {
-	c.outcomes[outcomeOf(d, err)].Add(1)
+	c.parts[rand.Uint32()%uint32(len(c.parts))].outcomes[outcomeOf(d, err)].Add(1)
 	if d.Degraded {
 		c.degraded.Add(1)
 	}
 }
 
+func (c *counters) of(o outcome) (n uint64) {
+	for i := range c.parts {
+		n += c.parts[i].outcomes[o].Load()
+	}
+	return n
+}
+
 func (c *counters) stats() Stats {
 	return Stats{
-		Allowed:  c.outcomes[allowed].Load(),
-		Denied:   c.outcomes[denied].Load(),
-		Failed:   c.outcomes[failed].Load(),
-		Canceled: c.outcomes[canceled].Load(),
+		Allowed:  c.of(allowed),
+		Denied:   c.of(denied),
+		Failed:   c.of(failed),
+		Canceled: c.of(canceled),
 		Degraded: c.degraded.Load(),
 		Refunded: c.refunded.Load(),
 		Waiting:  int(c.waiting.Load()),

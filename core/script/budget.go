@@ -22,8 +22,11 @@ type budget struct {
 	cancel context.CancelFunc
 }
 
-func (b *budget) begin(ctx context.Context, d time.Duration) {
-	b.Context, b.deadline = ctx, time.Now().Add(d)
+func (b *budget) begin(ctx context.Context, from time.Time, d time.Duration) {
+	if from.IsZero() {
+		from = time.Now()
+	}
+	b.Context, b.deadline = ctx, from.Add(d)
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(b.deadline) {
 		b.deadline = earlier
 	}

@@ -15,6 +15,10 @@ import (
 // Call is one call of a script. It is all that a call needs where nothing goes wrong, in one
 // piece of memory. The zero Call is ready for [Runner.Do], which hands it to the [Sender].
 type Call struct {
+	// Asked is when the budget begins; zero is when the call is sent. It saves a reading of the
+	// clock if the caller has just made one.
+	Asked time.Time
+
 	runner *Runner
 	script *Script
 	keys   []string
@@ -24,6 +28,7 @@ type Call struct {
 	sent   call
 
 	written bool // the last attempt was, or began to be
+	free    bool // nothing else holds it any more
 	reply   any
 	number  int64 // the reply if it is a whole number
 	whole   bool
@@ -41,6 +46,17 @@ type call struct {
 }
 
 func (c *Call) made() bool { return c != nil && c.runner != nil }
+
+// Reset makes the call ready to be used again, and reports whether it could. It can if the call was
+// answered in a merged one: then nothing else holds its memory, which a client may hold otherwise.
+func (c *Call) Reset() bool {
+	misuse.Made(c.made(), errCall)
+	if !c.free {
+		return false
+	}
+	*c = Call{}
+	return true
+}
 
 // Script is the script that is to run.
 func (c *Call) Script() *Script {
@@ -70,8 +86,8 @@ type Command interface {
 	Withdraw() bool
 	// Written reports whether the command was written, or began to be.
 	Written() bool
-	// Probe is another command to the same server, which refuses it and does nothing else.
-	Probe(ctx context.Context) Command
+	// Key is the first key.
+	Key() string
 }
 
 // Transport sends a command, and returns nil once it has ended, with its answer or its
@@ -105,6 +121,7 @@ func (c *Call) Written() bool {
 func (c *Call) answer(cmd *command) {
 	if cmd.whole {
 		c.number, c.whole = cmd.number, true
+		c.free = cmd == &c.sent.first
 		return
 	}
 	c.reply = cmd.Val()
@@ -126,7 +143,7 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 		return &Error{Script: c.script.name, Class: ErrConfiguration, Err: errSpent}
 	}
 	s, r, call := c.script, c.runner, &c.sent
-	call.begin(ctx, budget)
+	call.begin(ctx, c.Asked, budget)
 	call.polled = r.pipeline != nil // it asks once, where it has to wait at all
 	if by != nil && !plain(c.args) {
 		by = nil // what cannot be written would take those beside it along
@@ -219,7 +236,7 @@ type command struct {
 	text   text
 	alone  bool     // it is not merged
 	next   *command // in a run
-	number int64    // the reply of a merged call
+	number int64    // the reply, if a merged call had it
 	whole  bool
 }
 
@@ -233,7 +250,7 @@ const (
 // begin notes that the command is written, unless it was withdrawn.
 func (c *command) begin() bool { return c.state.CompareAndSwap(waiting, written) || c.Written() }
 
-// Withdraw, Written, Size and Probe make it a [Command].
+// Withdraw, Written, Size and Key make it a [Command].
 func (c *command) Withdraw() bool {
 	return c.state.CompareAndSwap(waiting, withdrawn) || c.state.Load() == withdrawn
 }
@@ -257,11 +274,19 @@ func (c *command) Size() int {
 	return n
 }
 
-// Probe has the key of the command, so that it goes the same way.
-func (c *command) Probe(ctx context.Context) Command {
+func (c *command) Key() string {
+	word := c.Args()[3]
+	if key, is := word.(*string); is {
+		return *key
+	}
+	return word.(string)
+}
+
+// NewProbe makes a command to the server that has a key. The server refuses it and does nothing else.
+func NewProbe(ctx context.Context, key string) Command {
 	cmd := new(command)
 	cmd.text.of = cmd
-	cmd.Cmd = *redis.NewCmd(ctx, "evalsha", &cmd.text, "1", c.Args()[3])
+	cmd.Cmd = *redis.NewCmd(ctx, "evalsha", &cmd.text, "1", key)
 	return cmd
 }
 

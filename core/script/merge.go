@@ -16,7 +16,7 @@ import (
 // The other script decides runs: calls of the same key and cost that follow each other. Its keys are
 // those of the runs. Its arguments are Kind; the common ones, filled up by 0 to Numbers of them; and for
 // each run the cost and how many calls it has. It answers an array: for each run what the
-// first script answers if the cost is 0, or nil if it did nothing for that run.
+// first script answers if the cost is 0, or -1 if it did nothing for that run.
 //
 // A Merging must not change after MergedBy.
 type Merging struct {
@@ -40,7 +40,7 @@ func (s *Script) MergedBy(m *Merging) *Script {
 // by itself.
 const errUnmerged mergeError = "not decided in a merged call"
 
-// errReplies is the error of all calls in a merged one whose reply is of another shape.
+// errReplies is the error of all calls in a merged one whose reply has another length.
 const errReplies mergeError = "the reply is not that of the script: is the client really connected to Redis?"
 
 // mergeError is an error of a call that Redis answered.
@@ -70,7 +70,6 @@ type group struct {
 // run is calls of one key and cost, in their order.
 type run struct {
 	key         string
-	word        any // the key
 	cost        any
 	first, last *command
 	calls       int
@@ -131,7 +130,7 @@ func (m *Merger) add(groups []group, c *command) []group {
 	args := words[5:]
 	for i := range groups {
 		if g := &groups[i]; g.script == c.text.script && equal(g.args, args) {
-			g.add(c, words[3], words[4])
+			g.add(c, words[4])
 			return groups
 		}
 	}
@@ -146,7 +145,7 @@ func (m *Merger) add(groups []group, c *command) []group {
 	}
 	clear(g.last)
 	g.script, g.args, g.runs = c.text.script, args, g.runs[:0]
-	g.add(c, words[3], words[4])
+	g.add(c, words[4])
 	return groups
 }
 
@@ -162,9 +161,9 @@ func equal(a, b []any) bool {
 	return true
 }
 
-func (g *group) add(c *command, word, cost any) {
+func (g *group) add(c *command, cost any) {
 	c.next = nil
-	key := *word.(*string)
+	key := c.Key()
 	if n := len(g.runs); n > 0 && g.runs[n-1].key == key && g.runs[n-1].cost == cost {
 		g.runs[n-1].add(c)
 		return
@@ -174,7 +173,7 @@ func (g *group) add(c *command, word, cost any) {
 		return
 	}
 	g.last[key] = len(g.runs)
-	g.runs = append(g.runs, run{key: key, word: word, cost: cost, first: c, last: c, calls: 1})
+	g.runs = append(g.runs, run{key: key, cost: cost, first: c, last: c, calls: 1})
 }
 
 func (r *run) add(c *command) {
@@ -220,7 +219,7 @@ const mostAttempts = 3
 
 // merged is a call in the place of several.
 type merged struct {
-	redis.Cmd
+	redis.IntSliceCmd
 
 	of       *Script
 	args     []any
@@ -241,7 +240,7 @@ func newMerged(ctx context.Context, of *Script, args []any, runs []run, before *
 		name = "eval"
 	}
 	m.text = text{of: m, script: of.merging.Script, eval: eval}
-	m.Cmd = *redis.NewCmd(ctx, m.words(name)...)
+	m.IntSliceCmd = *redis.NewIntSliceCmd(ctx, m.words(name)...)
 	return m
 }
 
@@ -264,8 +263,8 @@ func (m *merged) words(name string) []any {
 	by := m.of.merging
 	words := make([]any, 0, 4+by.Numbers+3*len(m.runs))
 	words = append(words, name, &m.text, count(len(m.runs)))
-	for _, r := range m.runs {
-		words = append(words, r.word)
+	for i := range m.runs {
+		words = append(words, &m.runs[i].key) // which the calls do not hold
 	}
 	words = append(words, by.Kind)
 	words = append(words, m.args...)
@@ -328,9 +327,8 @@ func (r *run) begin() bool {
 
 // deliver gives each call its answer.
 func (m *merged) deliver() {
-	replies, _ := m.Val().([]any)
-	err := m.Err()
-	if err == nil && len(replies) != len(m.runs) {
+	states, err := m.Result()
+	if err == nil && len(states) != len(m.runs) {
 		err = errReplies
 	}
 	if err != nil && err != errUnmerged {
@@ -340,21 +338,23 @@ func (m *merged) deliver() {
 	for i, arg := range m.args {
 		numbers[i], _ = strconv.ParseInt(arg.(string), 10, 64)
 	}
-	for i, r := range m.runs {
+	for i := range m.runs {
 		one, before := err, int64(0)
 		if one == nil {
-			var is bool
-			if before, is = replies[i].(int64); !is {
+			if before = states[i]; before < 0 {
 				one = errUnmerged
 			}
 		}
-		r.deliver(one, m.of.merging, numbers, before)
+		m.runs[i].deliver(one, m.of.merging, numbers, before)
 	}
 }
 
+// deliver lets go of the calls: their memory may be used again.
 func (r *run) deliver(err error, by *Merging, numbers []int64, state int64) {
 	cost, _ := strconv.ParseInt(r.cost.(string), 10, 64)
-	for c := range chain(r.first) {
+	first := r.first
+	r.first, r.last = nil, nil
+	for c := range chain(first) {
 		if err != nil {
 			c.SetErr(err)
 		} else {

@@ -36,7 +36,7 @@ func TestAMergedCallLeavesOutWhatWasWithdrawn(t *testing.T) {
 	if words := one.Args(); words[len(words)-1] != "2" {
 		t.Errorf("got a run of %v calls, want 2", words[len(words)-1])
 	}
-	one.SetVal([]any{int64(5)})
+	one.SetVal([]int64{5})
 	m.Deliver(t.Context(), 16)
 	for i, want := range []int64{6, 0, 7} {
 		if c := all[i].(*command); c.number != want || c.Written() != (want != 0) {
@@ -51,5 +51,47 @@ func TestSizeCountsTheKey(t *testing.T) {
 	key := strings.Repeat("k", 4000)
 	if got := mergeables(t, 1, key)[0].Size(); got < len(key) {
 		t.Errorf("got a size of %d, want %d at least", got, len(key))
+	}
+}
+
+// TestAMergedCallHoldsNoCall: their memory is used again, while a hook may still have the merged call.
+func TestAMergedCallHoldsNoCall(t *testing.T) {
+	t.Parallel()
+	all := mergeables(t, 2, "k")
+	var m Merger
+	one := m.Merge(t.Context(), all, 16)[0].(*merged)
+	one.SetVal([]int64{5})
+	m.Deliver(t.Context(), 16)
+	for _, c := range all {
+		*c.(*command).Args()[3].(*string) = "other"
+	}
+	if key := *one.Args()[3].(*string); key != "k" {
+		t.Errorf("got the key %q after the calls were used again, want k", key)
+	}
+	if r := one.runs[0]; r.first != nil || r.last != nil {
+		t.Error("got a call that was answered, want none")
+	}
+}
+
+// TestWhatACallerMayUseAgain is a call whose first attempt was merged. A client may hold any other.
+func TestWhatACallerMayUseAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		again, merged, want bool
+	}{
+		"merged":              {merged: true, want: true},
+		"by itself":           {},
+		"merged when retried": {merged: true, again: true},
+	} {
+		call := &Call{runner: new(Runner), script: New("one.lua", "")}
+		cmd := &call.sent.first
+		if c.again {
+			cmd = new(command)
+		}
+		cmd.number, cmd.whole = 7, c.merged
+		call.answer(cmd)
+		if got := call.Reset(); got != c.want || call.made() == c.want {
+			t.Errorf("%s: got Reset %v and a call that is made %v, want %v and %v", name, got, call.made(), c.want, !c.want)
+		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 func budgetOf(ctx context.Context, d time.Duration) *budget {
 	b := new(budget)
-	b.begin(ctx, d)
+	b.begin(ctx, time.Time{}, d)
 	return b
 }
 

@@ -172,9 +172,9 @@ var (
 )
 
 // Probe asks for a script that no server has.
-func (t *transport) Probe(c queue.Call, more time.Duration) queue.Result {
+func (t *transport) Probe(key string, more time.Duration) queue.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), min(t.budget, mostProbe)+more)
-	cmd := c.(script.Command).Probe(ctx)
+	cmd := script.NewProbe(ctx, key)
 	done := make(chan error, 1)
 	go func() { // some clients do not end with ctx
 		defer cancel()

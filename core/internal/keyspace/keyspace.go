@@ -86,15 +86,35 @@ func printable(s string) bool {
 // Key is the key of a subject. The tail tells keys of one subject apart and is
 // not checked; an empty one leaves its colon away.
 func (k *Space) Key(subject, tail string) string {
+	var b strings.Builder
+	return k.KeyIn(&b, subject, tail)
+}
+
+// chunk is how much memory a builder takes at once for more than its first key.
+const chunk = 1 << 10
+
+// KeyIn is Key as a part of the builder's text, so that keys share a piece of memory. Keys that were made
+// before stay as they are.
+func (k *Space) KeyIn(b *strings.Builder, subject, tail string) string {
 	end := "}:"
 	if tail == "" {
 		end = "}"
 	}
-	if k.secret == nil && readable(subject) {
-		return k.head + subject + end + tail
+	subject = k.Subject(subject)
+	length := len(k.head) + len(subject) + len(end) + len(tail)
+	if full := b.Len() > 0; b.Cap()-b.Len() < length {
+		b.Reset()
+		if full {
+			b.Grow(max(length, chunk))
+		} else {
+			b.Grow(length)
+		}
 	}
-	text := k.hash(subject)
-	return k.head + "#" + string(text[:]) + end + tail
+	from := b.Len()
+	for _, part := range [...]string{k.head, subject, end, tail} {
+		b.WriteString(part)
+	}
+	return b.String()[from:]
 }
 
 // Subject is the subject as it stands in a key.

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,6 +128,30 @@ func TestKeyAllocations(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { k.Subject("ip=192.0.2.1") }); n != 0 {
 		t.Errorf("the subject: got %v allocations, want 0", n)
+	}
+}
+
+// TestKeysInABuilder are those of Key, stay as they are, and share memory.
+func TestKeysInABuilder(t *testing.T) {
+	for _, secret := range [][]byte{nil, []byte(strings.Repeat("s", 32))} {
+		k := space(t, secret)
+		var b strings.Builder
+		var keys, want []string
+		for i := range 100 {
+			subject, tail := strings.Repeat("x", i), strings.Repeat("y", 7*i)
+			keys, want = append(keys, k.KeyIn(&b, subject, tail)), append(want, k.Key(subject, tail))
+		}
+		if !slices.Equal(keys, want) {
+			t.Errorf("got %q, want %q", keys, want)
+		}
+	}
+	k, b := space(t, nil), new(strings.Builder)
+	if n := testing.AllocsPerRun(10, func() {
+		for range 100 {
+			k.KeyIn(b, "ip=192.0.2.1", "window-5-1s")
+		}
+	}); n > 10 {
+		t.Errorf("got %v allocations for 100 keys, want 10 at most", n)
 	}
 }
 

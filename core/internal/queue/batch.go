@@ -42,7 +42,7 @@ type Server interface {
 	// Unanswered, or as Unsent if nothing of it was written. If its answer still comes, it is noted as
 	// Answered too.
 	Note(r Result, calls int)
-	// Probe asks the server that would get the call something that changes nothing, and
-	// waits a budget and more for the answer. The call itself is not sent.
-	Probe(c Call, more time.Duration) Result
+	// Probe asks the server that has the key something that changes nothing, and
+	// waits a budget and more for the answer.
+	Probe(key string, more time.Duration) Result
 }

@@ -20,7 +20,8 @@ const (
 	withdrawn
 )
 
-func (c *call) Size() int { return c.size }
+func (c *call) Key() string { return "k" }
+func (c *call) Size() int   { return c.size }
 func (c *call) Withdraw() bool {
 	return c.state.CompareAndSwap(unsent, withdrawn) || c.state.Load() == withdrawn
 }

@@ -58,7 +58,7 @@ func (d *double) Note(r Result, _ int) {
 	d.notes[r]++
 }
 
-func (d *double) Probe(_ Call, more time.Duration) Result {
+func (d *double) Probe(_ string, more time.Duration) Result {
 	d.mu.Lock()
 	d.probes++
 	stopped, answer, slower := d.stopped, d.answer, d.slower

@@ -11,6 +11,8 @@ import (
 type Call interface {
 	// Size is about how many bytes are sent for it.
 	Size() int
+	// Key tells which server gets the call.
+	Key() string
 	// Withdraw keeps the call from being sent, and reports whether it was not written yet. It
 	// may be called again.
 	Withdraw() bool

@@ -14,11 +14,11 @@ func (q *Queue) probe() {
 // probeUntilAnswered asks until the server is not silent any more, or no call waits.
 func (q *Queue) probeUntilAnswered() {
 	for {
-		c := q.nextWaiting()
-		if c == nil {
+		key, ok := q.nextWaiting()
+		if !ok {
 			return
 		}
-		r := q.server.Probe(c, time.Duration(q.turn.grace()))
+		r := q.server.Probe(key, time.Duration(q.turn.grace()))
 		q.mu.Lock()
 		if q.state == silent {
 			switch r {
@@ -42,16 +42,16 @@ const (
 	mostPause = 50 * time.Millisecond
 )
 
-// nextWaiting is a call that waits for a silent server. If there is none, the probes end and what
+// nextWaiting is the key of a call that waits for a silent server. If there is none, the probes end and what
 // waits may leave.
-func (q *Queue) nextWaiting() Call {
+func (q *Queue) nextWaiting() (key string, ok bool) {
 	q.mu.Lock()
 	for q.waiting.length > 0 && q.waiting.first.state.Load() != open {
 		q.waiting.pop()
 	}
 	if q.state == silent && q.waiting.length > 0 {
 		defer q.mu.Unlock()
-		return q.waiting.first.Call
+		return q.waiting.first.Call.Key(), true
 	}
 	q.probing = false
 	leave := q.maySend(q.now(), true)
@@ -60,5 +60,5 @@ func (q *Queue) nextWaiting() Call {
 	if leave {
 		go q.sendBatches(false)
 	}
-	return nil
+	return "", false
 }

@@ -56,8 +56,8 @@ func (l link) Send(b *Batch) Result {
 	return Answered
 }
 
-func (link) Note(Result, int)                 {}
-func (link) Probe(Call, time.Duration) Result { return Answered }
+func (link) Note(Result, int)                   {}
+func (link) Probe(string, time.Duration) Result { return Answered }
 
 // between is how long callers do something else before they ask again, on average.
 const between = 100 * time.Microsecond
