@@ -31,7 +31,7 @@ Within the rounds of one column the floor itself moved by a factor of up to %.1f
 machine.`,
 			conns(), r.plan.rounds, r.plan.slice, budget, r.floorRange()),
 		sections: slices.Concat(r.wherePeersWin(), []section{
-			targets(r.limitTargets()), r.who("algorithm"), r.throughputs(admitted), r.throughputs(denied),
+			targets(r.limitTargets()), r.millions(), r.who("algorithm"), r.throughputs(admitted), r.throughputs(denied),
 			r.costs(), r.conduct(), r.memory(), r.failures(),
 		}),
 		picture: picture(r),
@@ -84,12 +84,45 @@ func (r *results) queueTargets() []target {
 	}{
 		{bucketName, cell{admitted, one, 256, false}, 2},
 		{bucketName, cell{admitted, all, 256, false}, 2},
-		{rememberedName, cell{denied, one, 1, false}, 0},
-		{prepaidName, cell{admitted, one, 1, false}, 0},
+		{rememberedName, cell{denied, one, 1, false}, targetNothing},
+		{prepaidName, cell{admitted, one, 1, false}, targetNothing},
 	} {
-		targets = append(targets, target{t.name + ", " + t.at.text(), r.of(allocations, t.name, t.at), "%.1f", " allocations", atMost, t.bound})
+		targets = append(targets, target{t.name + ", " + t.at.text(), r.of(allocations, t.name, t.at), "%.2f", " allocations", atMost, t.bound})
 	}
 	return targets
+}
+
+// targetNothing is of allocations: a charge of permits is one of thousands of decisions, but not nothing.
+const targetNothing = 0.05
+
+// millions is what the ways of asking cost with the most callers.
+func (r *results) millions() section {
+	one, all, callers := slices.Min(r.plan.keys), slices.Max(r.plan.keys), slices.Max(r.plan.goroutines)
+	ways := map[string]struct {
+		name string
+		at   cell
+	}{
+		"plain":             {windowDirectName, cell{admitted, all, callers, false}},
+		"the queue":         {logName, cell{admitted, all, callers, false}},
+		"merged, many keys": {windowName, cell{admitted, all, callers, false}},
+		"merged, one key":   {windowName, cell{admitted, one, callers, false}},
+		"remembered":        {rememberedName, cell{denied, one, callers, false}},
+		"prepaid":           {prepaidName, cell{admitted, one, callers, false}},
+	}
+	of := func(m metric) func(string) any {
+		return func(way string) any { return r.of(m, ways[way].name, ways[way].at).middle() }
+	}
+	return table("What a million decisions cost", []string{"plain", "the queue", "merged, many keys", "merged, one key", "remembered", "prepaid"}, []column{
+		{"contestant", "%s", func(way string) any { return ways[way].name }},
+		{"seconds of Redis' CPU", "%.3f", of(serverCPU)},
+		{"seconds of the process' CPU", "%.2f", of(processCPU)},
+		{"decisions a second that a core of Redis carries", "%.0f", func(way string) any {
+			if s := r.of(serverCPU, ways[way].name, ways[way].at); s.rounds > 0 && s.median > 0 {
+				return 1e6 / s.median
+			}
+			return nil
+		}},
+	}, fmt.Sprintf("By %d callers of one process. Sliding logs are sent in batches, and not merged.", callers))
 }
 
 // busiest is the cell of the most keys and goroutines, where all is admitted.

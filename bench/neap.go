@@ -16,6 +16,7 @@ const (
 	windowName = "neap fixed window"
 	pipedName  = "neap bucket, AutoPipeline"
 
+	logName     = "neap sliding log"
 	untimedName = "neap bucket, default client"
 
 	directName       = "neap bucket, direct"
@@ -57,7 +58,7 @@ func neaps() []contestant {
 			what: "counter whose time to live is the window"},
 		{name: "neap sliding window", kind: ours, group: sliding, limiter: neapOf(sliding),
 			what: "two counters in one number"},
-		{name: "neap sliding log", kind: ours, group: history, limiter: neapOf(history),
+		{name: logName, kind: ours, group: history, limiter: neapOf(history),
 			what: "list of microseconds"},
 		{name: "neap set of two", kind: ours, group: both, limiter: neapOf(bucket, window),
 			what: "bucket and fixed window in one script, all or nothing"},
