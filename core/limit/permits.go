@@ -35,17 +35,17 @@ func (p *permits) demand() int64 {
 
 // balance is how many permits were granted and how many are left, in one word: a grant is one change of it. It has no
 // more than 2^31 of either.
-type balance struct{ word atomic.Uint64 }
+type balance struct{ word atomic.Int64 }
 
 // ended stands for what is left once permits have ended.
 const ended = math.MaxUint32
 
-func (b *balance) granted() int64 { return int64(b.word.Load() >> 32) }
+func (b *balance) granted() int64 { return b.word.Load() >> 32 }
 
 func (b *balance) left() int64 { return left(b.word.Load()) }
 
-func left(word uint64) int64 {
-	if left := int64(word & ended); left != ended {
+func left(word int64) int64 {
+	if left := word & ended; left != ended {
 		return left
 	}
 	return 0
@@ -55,11 +55,11 @@ func left(word uint64) int64 {
 func (b *balance) take(cost, most int64) (index, left int64, ok bool) {
 	for {
 		word := b.word.Load()
-		index, left = int64(word>>32), int64(word&ended)
+		index, left = word>>32, word&ended
 		if left == ended || left < cost || index+cost > most {
 			return 0, 0, false
 		}
-		if b.word.CompareAndSwap(word, word+uint64(cost)<<32-uint64(cost)) {
+		if b.word.CompareAndSwap(word, word+cost<<32-cost) {
 			return index, left - cost, true
 		}
 	}
@@ -72,7 +72,7 @@ func (b *balance) add(n int64) bool {
 		if word&ended == ended {
 			return false
 		}
-		if b.word.CompareAndSwap(word, word+uint64(n)) {
+		if b.word.CompareAndSwap(word, word+n) {
 			return true
 		}
 	}

@@ -132,7 +132,7 @@ func TestKeyAllocations(t *testing.T) {
 }
 
 // TestKeysInABuilder are those of Key, stay as they are, and share memory.
-func TestKeysInABuilder(t *testing.T) {
+func TestKeysInABuilder(t *testing.T) { //nolint:paralleltest // it counts allocations
 	for _, secret := range [][]byte{nil, []byte(strings.Repeat("s", 32))} {
 		k := space(t, secret)
 		var b strings.Builder
