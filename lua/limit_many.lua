@@ -12,14 +12,20 @@
 -- ARGV[5]  of a fast bucket the longest time to live, in milliseconds; otherwise 0
 -- ARGV[2 * i + 4]  cost of each request of run i
 -- ARGV[2 * i + 5]  how many requests it has
--- returns  for each run what limit_<kind>.lua would have answered to a cost of
---          0 before it, or -1 if the key holds something else: then nothing
---          was done for the run
+-- returns  for each run 1 more than what limit_<kind>.lua would have answered
+--          to a cost of 0 before it, or 0 if the key holds something else: then
+--          nothing was done for the run
 -- effects  for each run those of its requests one after the other, with fewer
 --          commands: SET with PX, INCRBY, PEXPIRE
 local kind, limit = ARGV[1], ARGV[2] + 0
 local call, try = redis.call, redis.pcall
 local before = {}
+
+-- A whole number of 0 or more, or nil: the process could not count on from any other.
+local function whole(text)
+  local n = tonumber(text)
+  return n and n >= 0 and n % 1 == 0 and n or nil
+end
 
 -- How many of n requests are granted if there is that much room.
 local function granted(room, cost, n)
@@ -36,7 +42,7 @@ local function bucket(i, key, cost, n, drain, longest)
     debt = left * drain
     if drain > 1 then
       local slack = try('GET', key) or 0
-      slack = tonumber(slack)
+      slack = whole(slack)
       if not slack then
         return
       end
@@ -49,7 +55,7 @@ local function bucket(i, key, cost, n, drain, longest)
       debt = 0
     end
   end
-  before[i] = debt
+  before[i] = debt + 1
   local grants = granted(limit - debt, cost, n)
   if grants > 0 then
     local after = debt + grants * cost
@@ -64,11 +70,11 @@ local function bucket_fast(i, key, cost, n, drain, longest, now)
   local debt, broken = 0, false
   local stored = try('GET', key)
   if stored then
-    local gone, slack = tonumber(stored), 0
+    local gone, slack = whole(stored), 0
     if drain > 1 then
       local colon = type(stored) == 'string' and string.find(stored, ':', 1, true)
-      gone = colon and tonumber(string.sub(stored, 1, colon - 1))
-      slack = colon and tonumber(string.sub(stored, colon + 1))
+      gone = colon and whole(string.sub(stored, 1, colon - 1))
+      slack = colon and whole(string.sub(stored, colon + 1))
     end
     if not gone or not slack then
       return
@@ -81,7 +87,7 @@ local function bucket_fast(i, key, cost, n, drain, longest, now)
       debt = 0
     end
   end
-  before[i] = debt
+  before[i] = debt + 1
   if cost == 0 or n == 0 then
     return
   end
@@ -102,13 +108,13 @@ local function bucket_fast(i, key, cost, n, drain, longest, now)
 end
 
 -- What a key holds and how long it lives: 0 and 0 if it has nothing, and nil if it
--- does not hold a number. A time to live that is longer than it can be is cut.
+-- does not hold a whole number. A time to live that is longer than it can be is cut.
 local function counter(key, cost, most)
   local stored, left = try('GET', key), 0
   if not stored then
     return 0, 0
   end
-  stored = tonumber(stored)
+  stored = whole(stored)
   if stored then
     left = call('PTTL', key)
     if left < 0 or left > most then
@@ -130,12 +136,12 @@ local function window(i, key, cost, n, length)
     used = 0
   end
   used = math.min(used, limit)
-  before[i] = left * (limit + 1) + used
+  before[i] = left * (limit + 1) + used + 1
   local grants = granted(limit - used, cost, n)
   if grants > 0 and left == 0 then
     call('SET', key, grants * cost, 'PX', length)
   elseif grants > 0 and type(try('INCRBY', key, grants * cost)) == 'table' then
-    before[i] = -1
+    before[i] = 0
   end
 end
 
@@ -154,7 +160,7 @@ local function sliding(i, key, cost, n, length)
   if rolled then
     last, current, rest = current, 0, left
   end
-  before[i] = (last * (limit + 1) + current) * (length + 1) + rest
+  before[i] = (last * (limit + 1) + current) * (length + 1) + rest + 1
   local room = limit * length - last * rest
   local grants = granted((room - room % length) / length - current, cost, n)
   if grants > 0 and rolled then
@@ -163,7 +169,7 @@ local function sliding(i, key, cost, n, length)
     end
     call('SET', key, last * (limit + 1) + grants * cost, 'PX', rest + length)
   elseif grants > 0 and type(try('INCRBY', key, grants * cost)) == 'table' then
-    before[i] = -1
+    before[i] = 0
   end
 end
 
@@ -181,7 +187,7 @@ elseif kind == 'sliding' then
 end
 for i = 1, #KEYS do
   local key, cost, n = KEYS[i], ARGV[2 * i + 4] + 0, ARGV[2 * i + 5] + 0
-  before[i] = -1
+  before[i] = 0
   decide(i, key, cost, n, a, b, now)
 end
 return before

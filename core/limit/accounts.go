@@ -38,7 +38,7 @@ type account struct {
 
 	current atomic.Pointer[permits] // nil if there are none
 	next    atomic.Pointer[permits] // that were charged before the current ones are used up
-	taken   atomic.Int64            // since the rate was last looked at, but for what the permits count
+	taken   atomic.Int64            // costs since the rate was last computed, without those that permits count
 
 	mu        sync.Mutex
 	asking    *charging // nil if nothing is asked
@@ -64,7 +64,7 @@ func (a *accounts) account(subject, signature string) *account {
 	a.mu.RLock()
 	one := a.of[subject][signature]
 	if one != nil {
-		a.recent.Store(one)
+		a.recent.Store(one) // while it cannot be forgotten
 	}
 	a.mu.RUnlock()
 	if one != nil {
@@ -83,7 +83,7 @@ func (a *accounts) account(subject, signature string) *account {
 	}
 	one = &account{subject: subject, signature: signature}
 	a.of[subject][signature] = one
-	a.recent.Store(one) // not the one that was forgotten for it
+	a.recent.Store(one) // which may be the one that was just forgotten
 	return one
 }
 
@@ -104,17 +104,11 @@ func (a *accounts) forget() {
 	}
 }
 
-// prepaid grants a cost of permits that were charged before, or charges some first. If it grants
-// nothing, the error is why permits could not be charged; nil means that the limiter is to ask for
-// this cost alone.
-func (l *Limiter) prepaid(ctx context.Context, d *Decision, subject string, cost int64) (granted bool, err error) {
-	a := l.accounts
-	one := a.account(subject, l.signature)
-	if one.take(l, d, cost) {
-		return true, nil
-	}
+// askFor charges permits, and grants a cost of them. If it grants nothing, the error is why permits could
+// not be charged; nil means that the limiter is to ask for this cost alone.
+func (one *account) askFor(ctx context.Context, l *Limiter, d *Decision, subject string, cost int64) (granted bool, err error) {
 	one.taken.Add(cost)
-	q, mine := one.ask(a, cost)
+	q, mine := one.ask(l.accounts, cost)
 	if q == nil {
 		return false, nil
 	}
@@ -132,7 +126,7 @@ func (l *Limiter) prepaid(ctx context.Context, d *Decision, subject string, cost
 	case q.err != nil:
 		return false, q.err
 	}
-	if granted = one.take(l, d, cost); granted { // which the permits count
+	if granted = one.take(l, d, cost); granted { // the permits count it
 		one.taken.Add(-cost)
 	}
 	return granted, nil
@@ -163,7 +157,7 @@ func (one *account) take(l *Limiter, d *Decision, cost int64) bool {
 			go one.charge(context.Background(), q, l, p.g.subject, 1)
 		}
 	}
-	var few [4]reading
+	var few [fewRules]reading
 	readings := append(few[:0], p.g.readings...)
 	for i, r := range l.rules {
 		readings[i] = r.age(readings[i], (now-p.at)/int64(time.Microsecond))
@@ -197,7 +191,7 @@ func (one *account) size(a *accounts) int64 {
 		}
 	}
 	if passed := now - one.since; passed >= term/4 {
-		one.rate = int64(float64(max(one.taken.Swap(0), 0)) * float64(term) / float64(passed))
+		one.rate = int64(float64(one.taken.Swap(0)) * float64(term) / float64(passed))
 		one.since = now
 	}
 	return min(max(one.rate, one.taken.Load())/2, a.opts.Most, one.remaining/8)
@@ -287,6 +281,7 @@ func (a *accounts) drop(subject string) {
 		for _, at := range []*atomic.Pointer[permits]{&one.current, &one.next} {
 			if p := at.Swap(nil); p != nil {
 				p.close()
+				one.taken.Add(p.demand())
 			}
 		}
 		one.mu.Unlock()

@@ -67,9 +67,6 @@ func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 // newLimiter makes a local limiter, whose keys are those of the store.
 func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) (*Limiter, error) {
 	own, fault := opts.withDefaults(st)
-	if st == nil {
-		own.Prepaid = Prepaid{} // in process nothing is saved by it
-	}
 	rules, err := own.compile(policies)
 	fault = errors.Join(fault, checkLocal(own.MaxLocal, rules))
 	space, spaceFault := st.Space("limit", name)
@@ -169,24 +166,29 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 		return Decision{}, err
 	}
 	remembers := l.memory != nil && cost > 0
+	prepaid := l.accounts != nil && cost > 0 && !peek
+	var one *account
+	var cause error // why permits could not be charged ahead
+	if (remembers || prepaid) && ctx.Err() == nil {
+		known := false
+		if prepaid {
+			one = l.accounts.account(subject, l.signature)
+			known = one.take(l, &d, cost) // though Redis may deny: these are charged
+		}
+		known = known || remembers && l.memory.recall(&d, l, subject, cost)
+		if !known && prepaid {
+			known, cause = one.askFor(ctx, l, &d, subject, cost)
+		}
+		if known {
+			l.count.add(&d, nil)
+			l.observers.notify(ctx, cost, &d, nil, 0)
+			return d, nil
+		}
+	}
 	var at int64
 	var epoch uint32
 	if remembers {
-		if l.memory.recall(&d, l, subject, cost) && ctx.Err() == nil {
-			l.count.add(&d, nil)
-			l.observers.notify(ctx, cost, &d, nil, 0)
-			return d, nil
-		}
 		at, epoch = l.memory.epoch(subject)
-	}
-	var cause error // why permits could not be charged ahead
-	if l.accounts != nil && cost > 0 && !peek && ctx.Err() == nil {
-		var granted bool
-		if granted, cause = l.prepaid(ctx, &d, subject, cost); granted {
-			l.count.add(&d, nil)
-			l.observers.notify(ctx, cost, &d, nil, 0)
-			return d, nil
-		}
 	}
 	g := newGrant(subject, cost, len(l.rules))
 	g.of, g.peek, g.asked = l, peek, time.Now()
@@ -195,8 +197,8 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 	}
 	d, err = l.resolve(ctx, g, peek, cause)
 	g.answered = time.Now()
-	if l.accounts != nil && cost > 0 && err == nil && !d.Degraded {
-		l.accounts.account(subject, l.signature).note(&d)
+	if one != nil && err == nil && !d.Degraded {
+		one.note(&d)
 	}
 	if remembers && err == nil && !d.Allowed && !d.Degraded {
 		l.memory.keep(l, g, at, epoch)

@@ -222,6 +222,35 @@ func TestMergedEqualsSequential(t *testing.T) {
 	}
 }
 
+// TestMergedCountsNothingElse: what no script wrote is left to the script of one request.
+func TestMergedCountsNothingElse(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	rdb := srv.Client(t)
+	r := must(FixedWindow{Limit: 10, Window: time.Hour}.compile())(t)
+	for held, want := range map[string]struct {
+		granted int
+		left    string
+	}{"9.5": {0, "9.5"}, "-3": {13, "10"}} {
+		key := srv.Prefix(t) + "{" + held + "}"
+		if err := rdb.Set(t.Context(), key, held, time.Hour).Err(); err != nil {
+			t.Fatal(err)
+		}
+		granted := 0
+		merged := &gathered{rdb: rdb, most: 16}
+		for i, a := range merged.ask(t, r, slices.Repeat([]question{{key, 1}}, 30)) {
+			if reading, ok := a.read(r); !ok {
+				t.Fatalf("%s, request %d: got %v, want a decision", held, i, a)
+			} else if !reading.denied {
+				granted++
+			}
+		}
+		if left := rdb.Get(t.Context(), key).Val(); granted != want.granted || left != want.left {
+			t.Errorf("%s: got %d granted and %s in the key, want %d and %s", held, granted, left, want.granted, want.left)
+		}
+	}
+}
+
 // TestMergedOnServers counts on real servers, with keys of many slots: what is admitted is the limit.
 func TestMergedOnServers(t *testing.T) {
 	t.Parallel()

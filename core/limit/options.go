@@ -22,7 +22,8 @@ const (
 )
 
 // Options are a limiter's options. The zero value is ready to use; it is
-// copied by the constructors. A local limiter has no use for Budget and Fail.
+// copied by the constructors. A local limiter has no use for Budget, Fail
+// and RememberDenials, and charges nothing ahead; it checks Prepaid, and keeps buckets as small.
 type Options struct {
 	// Budget is the most time a decision takes, whatever the client's own timeouts
 	// are. A millisecond to an hour; 0 means the store's, or DefaultBudget.
@@ -41,8 +42,9 @@ type Options struct {
 	// DefaultMaxWaiting.
 	MaxWaiting int
 	// RememberDenials is how long this process repeats a denial without asking Redis, up
-	// to a minute; 0 repeats none. Use 100 ms if unsure. A denial covers its cost and
-	// larger ones. It ends when that cost could be granted. If another process, or another
+	// to a minute; 0 repeats none, and the least is 2 ms. Use 100 ms if unsure. A denial covers its cost and
+	// larger ones. It ends 1 ms and a thousandth of its RetryAfter before that cost could be granted, so that a
+	// denial of less than 2 ms is not repeated. If another process, or another
 	// limiter that New made, refunds or resets, this process may deny for up to
 	// RememberDenials longer. A repeated denial costs no round trip; its figures are those
 	// of the last answer, aged. At most MaxLocal denials are kept. Peek, requests of cost 0
@@ -69,14 +71,17 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	return own, errors.Join(c.Err(), own.Fail.check(), checkRemember(own.RememberDenials), fault)
 }
 
-// mostRemembered is the longest RememberDenials.
-const mostRemembered = time.Minute
+// The shortest and the longest RememberDenials: nothing of a shorter one is left by the margins for clocks.
+const (
+	leastRemembered = 2 * time.Millisecond
+	mostRemembered  = time.Minute
+)
 
 func checkRemember(d time.Duration) error {
-	if d >= 0 && d <= mostRemembered {
+	if d == 0 || d >= leastRemembered && d <= mostRemembered {
 		return nil
 	}
-	return fmt.Errorf("RememberDenials is %v: use up to %v, or 0 to remember none", d, mostRemembered)
+	return fmt.Errorf("RememberDenials is %v: use %v to %v, or 0 to remember none", d, leastRemembered, mostRemembered)
 }
 
 // compile makes the policies ready.

@@ -14,7 +14,7 @@ type permits struct {
 	g       *grant // that charged them
 	at, end int64
 	size    int64
-	counted atomic.Int64    // how many of those that were granted the rate counts already
+	counted atomic.Int64    // how many of those that were granted demand has told
 	given   []atomic.Uint64 // a bit for each that was given back
 	timer   *time.Timer
 }
@@ -27,9 +27,9 @@ func (p *permits) take(now, cost int64) (index, left int64, ok bool) {
 	return p.balance.take(cost, 64*int64(len(p.given))) // what has no bit could not be given back
 }
 
-// demand is how many were granted since it was last asked for.
+// demand is how many were granted since the last call of demand.
 func (p *permits) demand() int64 {
-	granted := p.granted()
+	granted, _, _ := p.read()
 	return granted - p.counted.Swap(granted)
 }
 
@@ -37,30 +37,32 @@ func (p *permits) demand() int64 {
 // more than 2^31 of either.
 type balance struct{ word atomic.Int64 }
 
-// ended stands for what is left once permits have ended.
+// ended stands in the place of what is left once permits have ended.
 const ended = math.MaxUint32
 
-func (b *balance) granted() int64 { return b.word.Load() >> 32 }
-
-func (b *balance) left() int64 { return left(b.word.Load()) }
-
-func left(word int64) int64 {
-	if left := word & ended; left != ended {
-		return left
+func (b *balance) read() (granted, left, word int64) {
+	word = b.word.Load()
+	granted, left = word>>32, word&ended
+	if left == ended {
+		left = 0
 	}
-	return 0
+	return granted, left, word
 }
 
-// take fails if so many are not left, or if more than most were granted then.
+func (b *balance) left() int64 {
+	_, left, _ := b.read()
+	return left
+}
+
+// take fails if fewer are left, or if it would grant more than most in all.
 func (b *balance) take(cost, most int64) (index, left int64, ok bool) {
 	for {
-		word := b.word.Load()
-		index, left = word>>32, word&ended
-		if left == ended || left < cost || index+cost > most {
+		granted, left, word := b.read()
+		if left < cost || granted+cost > most {
 			return 0, 0, false
 		}
 		if b.word.CompareAndSwap(word, word+cost<<32-cost) {
-			return index, left - cost, true
+			return granted, left - cost, true
 		}
 	}
 }
@@ -80,7 +82,10 @@ func (b *balance) add(n int64) bool {
 
 // close ends the permits, and says how many were left.
 func (b *balance) close() int64 {
-	return left(b.word.Or(ended))
+	if left := b.word.Or(ended) & ended; left != ended {
+		return left
+	}
+	return 0
 }
 
 // giveBack ends the permits and gives back those that are left.

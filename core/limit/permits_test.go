@@ -177,7 +177,7 @@ func TestAForgottenAccountIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestTheRateCountsEachRequest once: of permits, of those that were used up, and after a wait.
+// TestTheRateCountsEachRequest once: if permits are there, if the next ones take over, and if it waits for a charge.
 func TestTheRateCountsEachRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,9 +188,10 @@ func TestTheRateCountsEachRequest(t *testing.T) {
 		l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
 			&Options{Budget: time.Minute, Prepaid: Prepaid{Most: 20, Term: time.Minute}}))(t)
 		const n = 1000
-		for i := range n {
+		for i := range n / 2 {
 			must(l.Take(t.Context(), "s"))(t)
-			if i < n/2 {
+			must(l.TakeN(t.Context(), "s", 3))(t)
+			if i < n/4 {
 				time.Sleep(2 * time.Millisecond) // the next permits are there before the others are used up
 			}
 		}
@@ -202,8 +203,8 @@ func TestTheRateCountsEachRequest(t *testing.T) {
 				got += p.demand()
 			}
 		}
-		if got != n { // a rate is not reckoned before a quarter of the Term
-			t.Errorf("got a demand of %d, want %d", got, n)
+		if want := int64(4 * n / 2); got != want { // a rate is not computed before a quarter of the Term
+			t.Errorf("got a demand of %d, want %d", got, want)
 		}
 		time.Sleep(2 * time.Minute)
 	})

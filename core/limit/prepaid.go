@@ -15,10 +15,12 @@ import (
 //
 // No policy grants more than without it. Permits of a window end with that window. The
 // Burst of a bucket is kept smaller by Rate·Term/Per, rounded up, and at least 1 must
-// remain. The smaller Burst is part of the key: processes with another Term, or without Prepaid, count apart, and
+// remain: it is the Limit in decisions, and a cost above it is a [*CostError]. The smaller Burst is part of the key,
+// behind the policy's name (bucket-100-1s!bucket-100-1s-90): processes with another Term, or without Prepaid, count apart, and
 // together admit the limit once each, also while you deploy such a change. A process may hold permits unused for up to
-// one Term. If a process is killed, or the reply to a charge is lost, permits stay taken until their window ends. How
-// many are charged at once follows the rate of requests, and is 1 near the limit. If a process has no permits left, a
+// one Term. If a process ends without ReturnPrepaid, or the reply to a charge is lost, permits stay taken until their
+// window ends, or until they have refilled. What is charged at once is about what was granted in half a Term, and an eighth of
+// what is left at most: near the limit each request is charged by itself. If a process has no permits left, a
 // decision takes up to two round trips of a Budget each. The first charges several permits. If Redis denies that, the
 // second asks for this request alone.
 //
@@ -78,7 +80,7 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 		case SlidingLog, *SlidingLog:
 			faults = append(faults, fmt.Errorf("policies[%d] (%T): a SlidingLog cannot be Prepaid, since it counts in every window: use a SlidingWindow", i, one))
 		case shadowed:
-			faults = append(faults, fmt.Errorf("policies[%d] (%T): a Shadow cannot be Prepaid, since it would count permits that were not requested: leave out one of them", i, one))
+			faults = append(faults, fmt.Errorf("policies[%d]: a Shadow cannot be Prepaid, since it would count permits that were not requested: enforce the policy, or leave out Prepaid", i))
 		default:
 			if !isNil(one) {
 				faults = append(faults, fmt.Errorf("policies[%d] (%T): it cannot be Prepaid: use a TokenBucket, a FixedWindow or a SlidingWindow", i, one))
@@ -103,9 +105,9 @@ func (p Prepaid) bucket(b TokenBucket) (TokenBucket, error) {
 	return b, nil
 }
 
-// IsPrepaid reports whether the limiter charges permits ahead. It sends nothing, is safe for
+// IsPrepaid reports whether the limiter has Options.Prepaid. It sends nothing, is safe for
 // concurrent use, and panics on a nil or zero Limiter.
 func (l *Limiter) IsPrepaid() bool {
 	misuse.Made(l.made(), errLimiter)
-	return l.accounts != nil
+	return l.opts.Prepaid.Most > 0
 }

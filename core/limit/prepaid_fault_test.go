@@ -127,3 +127,30 @@ func TestEachPrepaidPermitCanBeGivenBack(t *testing.T) {
 		}
 	})
 }
+
+// TestADenialDoesNotHidePermits: Redis may deny while this process holds some.
+func TestADenialDoesNotHidePermits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, calls := countedClient(t)
+		l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}},
+			&Options{Budget: time.Minute, RememberDenials: time.Minute, Prepaid: Prepaid{Most: 100, Term: time.Minute}}))(t)
+		for range 1000 {
+			must(l.Take(t.Context(), "s"))(t)
+		}
+		synctest.Wait()
+		charged(t, l, "s")
+		at, epoch := l.memory.epoch("s")
+		denial := newGrant("s", 1, 1)
+		denial.readings[0] = reading{denied: true, n: [4]int64{1_000_000, time.Hour.Milliseconds()}}
+		l.memory.keep(l, denial, at, epoch)
+		before := calls.Load()
+		if d := must(l.Take(t.Context(), "s"))(t); !d.Allowed || calls.Load() != before {
+			t.Errorf("got Allowed %v after %d calls, want a permit that was charged", d.Allowed, calls.Load()-before)
+		}
+		if d := must(l.TakeN(t.Context(), "s", 500_000))(t); d.Allowed || calls.Load() != before {
+			t.Errorf("more than is charged: got Allowed %v after %d calls, want the denial that is remembered", d.Allowed, calls.Load()-before)
+		}
+		time.Sleep(2 * time.Minute)
+	})
+}

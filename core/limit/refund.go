@@ -26,6 +26,9 @@ type grant struct {
 	readings        []reading
 }
 
+// fewRules is how many policies have room in memory that is at hand.
+const fewRules = 4
+
 // newGrant is a grant and its readings, in one piece of memory unless there are many.
 func newGrant(subject string, cost int64, rules int) *grant {
 	var g *grant
@@ -34,16 +37,16 @@ func newGrant(subject string, cost int64, rules int) *grant {
 		one := new(struct {
 			grant
 
-			of [1]reading
+			room [1]reading
 		})
-		g, one.readings = &one.grant, one.of[:]
-	case rules <= 4:
-		some := new(struct {
+		g, one.readings = &one.grant, one.room[:]
+	case rules <= fewRules:
+		few := new(struct {
 			grant
 
-			of [4]reading
+			room [fewRules]reading
 		})
-		g, some.readings = &some.grant, some.of[:rules]
+		g, few.readings = &few.grant, few.room[:rules]
 	default:
 		g = &grant{readings: make([]reading, rules)}
 	}

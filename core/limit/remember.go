@@ -81,7 +81,7 @@ func (m *memory) recall(d *Decision, l *Limiter, subject string, cost int64) (kn
 	if was == nil || cost < was.cost || now >= was.until || epoch.Load() != was.epoch {
 		return false
 	}
-	var few [4]reading
+	var few [fewRules]reading
 	readings := append(few[:0], was.readings...)
 	for i, r := range l.rules {
 		aged := r.age(readings[i], (now-was.at)/int64(time.Microsecond))

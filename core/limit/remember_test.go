@@ -304,6 +304,27 @@ func TestADenialIsNotAnothers(t *testing.T) {
 	})
 }
 
+// TestADenialThatEndedIsRememberedAnew: each costs one call.
+func TestADenialThatEndedIsRememberedAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, calls := countedClient(t)
+		l := must(New(rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}},
+			&Options{Budget: time.Minute, RememberDenials: time.Second}))(t)
+		must(l.Take(t.Context(), "s"))(t)
+		for n := range 3 {
+			before := calls.Load()
+			for range 5 {
+				must(l.Take(t.Context(), "s"))(t)
+			}
+			if got := calls.Load() - before; got != 1 {
+				t.Errorf("denial %d: got %d calls for five denials, want 1", n, got)
+			}
+			time.Sleep(2 * time.Second)
+		}
+	})
+}
+
 // TestRememberedDenialsAllocations: a denial of one policy that is remembered takes no memory.
 func TestRememberedDenialsAllocations(t *testing.T) {
 	st := storetest.At(t, redistest.Standalone(t).Client(t), redistest.Prefix(t))

@@ -29,16 +29,16 @@ type remote struct {
 	args   []any // for a cost of one permit
 }
 
-// asking is the memory that a decision needs until it is answered.
-type asking struct {
+// remoteCall is the memory of a decision until Redis has answered it.
+type remoteCall struct {
 	script.Call
 
-	keys [4]string
+	keys [fewRules]string
 	text strings.Builder // which the keys are parts of
 }
 
-// askings may be used again.
-var askings = sync.Pool{New: func() any { return new(asking) }}
+// remoteCalls are those that nothing holds any more.
+var remoteCalls = sync.Pool{New: func() any { return new(remoteCall) }}
 
 func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 	r := &remote{asker: at, space: space, script: setScript}
@@ -62,13 +62,17 @@ func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 }
 
 func (r *remote) keys(l *Limiter, subject string) []string {
-	return r.keysIn(new(strings.Builder), l, subject, nil)
+	return r.keysIn(new(remoteCall), l, subject)
 }
 
-// keysIn appends the keys of a subject. They are parts of the text.
-func (r *remote) keysIn(text *strings.Builder, l *Limiter, subject string, keys []string) []string {
+// keysIn makes the keys of a subject, in the memory of the call if that may be used again.
+func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
+	if r.alone {
+		return append(q.keys[:0], r.space.KeyIn(&q.text, subject, l.rules[0].id().tail))
+	}
+	keys := q.keys[:0]
 	for _, rule := range l.rules {
-		keys = append(keys, r.space.KeyIn(text, subject, rule.id().tail))
+		keys = append(keys, r.space.Key(subject, rule.id().tail))
 	}
 	return keys
 }
@@ -82,16 +86,16 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	default:
 		args = append([]any{integer(g.cost)}, args[1:]...)
 	}
-	q := askings.Get().(*asking)
+	q := remoteCalls.Get().(*remoteCall)
 	q.Asked = g.asked
-	if err := r.Do(ctx, &q.Call, r.script, r.keysIn(&q.text, l, g.subject, q.keys[:0]), args...); err != nil {
-		return err
+	if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), args...); err != nil {
+		return err // a client may hold the call
 	}
 	if !r.read(l.rules, &q.Call, g.readings) {
 		return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errReply}
 	}
 	if q.Reset() {
-		askings.Put(q)
+		remoteCalls.Put(q)
 	}
 	return nil
 }

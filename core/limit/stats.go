@@ -48,13 +48,13 @@ type ConcurrencyStats struct {
 
 // counters are what Stats are read from.
 type counters struct {
-	parts              [8]part
+	stripes            [8]stripe
 	degraded, refunded atomic.Uint64
 	waiting            atomic.Int64
 }
 
-// part has some of the decisions. Processors that count in different parts do not wait for each other.
-type part struct {
+// stripe counts some of the decisions. Processors that count in different stripes seldom wait for each other.
+type stripe struct {
 	outcomes [4]atomic.Uint64
 	_        [cacheLine - 4*8]byte
 }
@@ -62,15 +62,15 @@ type part struct {
 const cacheLine = 64
 
 func (c *counters) add(d *Decision, err error) {
-	c.parts[rand.Uint32()%uint32(len(c.parts))].outcomes[outcomeOf(d, err)].Add(1)
+	c.stripes[rand.Uint32()%uint32(len(c.stripes))].outcomes[outcomeOf(d, err)].Add(1)
 	if d.Degraded {
 		c.degraded.Add(1)
 	}
 }
 
 func (c *counters) of(o outcome) (n uint64) {
-	for i := range c.parts {
-		n += c.parts[i].outcomes[o].Load()
+	for i := range c.stripes {
+		n += c.stripes[i].outcomes[o].Load()
 	}
 	return n
 }

@@ -1,8 +1,12 @@
 package script
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // TestABudgetBeginsWhenTheCallerAsked, if it says when.
@@ -18,4 +22,26 @@ func TestABudgetBeginsWhenTheCallerAsked(t *testing.T) {
 	if got, _ := b.Deadline(); time.Until(got) <= 0 {
 		t.Errorf("got the deadline %v, want one to come", got)
 	}
+}
+
+// TestACallEndsAfterItsCallerAsked, though it is sent later.
+func TestACallEndsAfterItsCallerAsked(t *testing.T) {
+	t.Parallel()
+	r, err := NewRunner(neverAnswers{}, &Options{Budget: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &Call{Asked: time.Now().Add(-10 * time.Second)}
+	if err := r.Do(t.Context(), call, New("one.lua", "return 1"), []string{"{k}"}); !errors.Is(err, ErrNotExecuted) && !errors.Is(err, ErrMaybeExecuted) {
+		t.Errorf("got %v, want the end of the budget at once", err)
+	}
+}
+
+// neverAnswers is a client that waits for the end of the context.
+type neverAnswers struct{}
+
+func (neverAnswers) Process(ctx context.Context, cmd redis.Cmder) error {
+	<-ctx.Done()
+	cmd.SetErr(ctx.Err())
+	return ctx.Err()
 }

@@ -28,13 +28,13 @@ type Call struct {
 	sent   call
 
 	written bool // the last attempt was, or began to be
-	free    bool // nothing else holds it any more
+	free    bool // a merged call answered it, so nothing else holds it
 	reply   any
 	number  int64 // the reply if it is a whole number
 	whole   bool
 }
 
-// call is what is sent. A client that lost interest may hold it: it is not used again.
+// call is what is sent. A client that lost interest may hold it. Only Reset makes it usable again.
 type call struct {
 	budget
 
@@ -47,8 +47,8 @@ type call struct {
 
 func (c *Call) made() bool { return c != nil && c.runner != nil }
 
-// Reset makes the call ready to be used again, and reports whether it could. It can if the call was
-// answered in a merged one: then nothing else holds its memory, which a client may hold otherwise.
+// Reset makes the call ready for another use, and reports whether it could. It can only if a merged call
+// answered it: then nothing else holds its memory. After any other end a client may still hold it.
 func (c *Call) Reset() bool {
 	misuse.Made(c.made(), errCall)
 	if !c.free {

@@ -15,8 +15,9 @@ import (
 //
 // The other script decides runs: calls of the same key and cost that follow each other. Its keys are
 // those of the runs. Its arguments are Kind; the common ones, filled up by 0 to Numbers of them; and for
-// each run the cost and how many calls it has. It answers an array: for each run what the
-// first script answers if the cost is 0, or -1 if it did nothing for that run.
+// each run the cost and how many calls it has. It answers an array: for each run 1 more than what the
+// first script answers if the cost is 0, which must be 0 or more; or 0 if it did nothing for that run. The array must have
+// whole numbers alone: an error in it would shift the answers to what is sent behind the call.
 //
 // A Merging must not change after MergedBy.
 type Merging struct {
@@ -29,7 +30,7 @@ type Merging struct {
 	Next func(numbers []int64, state, cost int64) int64
 }
 
-// MergedBy is a copy of the script whose calls a store may merge. It is Batched as well.
+// MergedBy is a copy of the script whose calls a store may merge. It is Batched as well. It is the library's own.
 func (s *Script) MergedBy(m *Merging) *Script {
 	own := s.Batched()
 	own.merging = m
@@ -40,7 +41,7 @@ func (s *Script) MergedBy(m *Merging) *Script {
 // by itself.
 const errUnmerged mergeError = "not decided in a merged call"
 
-// errReplies is the error of all calls in a merged one whose reply has another length.
+// errReplies is the error of all calls in a merged one whose reply has the wrong number of elements.
 const errReplies mergeError = "the reply is not that of the script: is the client really connected to Redis?"
 
 // mergeError is an error of a call that Redis answered.
@@ -51,7 +52,7 @@ func (e mergeError) Error() string { return string(e) }
 // RedisError makes it an answer, as a [redis.Error].
 func (mergeError) RedisError() {}
 
-// Merger merges the commands of one batch after the other. The zero Merger is ready; one goroutine may use
+// Merger merges the commands of one batch after the other. It is the library's own. The zero Merger is ready; one goroutine may use
 // it at a time.
 type Merger struct {
 	groups []group
@@ -73,7 +74,20 @@ type run struct {
 	cost        any
 	first, last *command
 	calls       int
+	asked       int // calls before any was withdrawn
 }
+
+// runCalls is the word of a command for how many calls a run has. go-redis asks it for its bytes when it writes the
+// command, as it does a text. What logs the command sees how many there were when it was made.
+type runCalls run
+
+// MarshalBinary is how many calls have not been withdrawn.
+func (r *runCalls) MarshalBinary() ([]byte, error) {
+	return strconv.AppendInt(nil, int64(r.calls), 10), nil
+}
+
+// String is for logs and traces.
+func (r *runCalls) String() string { return strconv.Itoa(r.asked) }
 
 // Merge returns the commands to send in their place. A merged one has up to so many keys; none is merged if that is 0.
 // Merged calls of one key keep their order. The slice is valid until the next Merge or Deliver.
@@ -240,7 +254,9 @@ func newMerged(ctx context.Context, of *Script, args []any, runs []run, before *
 		name = "eval"
 	}
 	m.text = text{of: m, script: of.merging.Script, eval: eval}
-	m.IntSliceCmd = *redis.NewIntSliceCmd(ctx, m.words(name)...)
+	words := m.words(name)
+	m.args = words[4+len(runs):][:len(args)] // not the first call's own
+	m.IntSliceCmd = *redis.NewIntSliceCmd(ctx, words...)
 	return m
 }
 
@@ -264,15 +280,17 @@ func (m *merged) words(name string) []any {
 	words := make([]any, 0, 4+by.Numbers+3*len(m.runs))
 	words = append(words, name, &m.text, count(len(m.runs)))
 	for i := range m.runs {
-		words = append(words, &m.runs[i].key) // which the calls do not hold
+		words = append(words, &m.runs[i].key) // not the call's own: that memory may be used again
 	}
 	words = append(words, by.Kind)
 	words = append(words, m.args...)
 	for range by.Numbers - len(m.args) {
 		words = append(words, "0")
 	}
-	for _, r := range m.runs {
-		words = append(words, r.cost, count(r.calls))
+	for i := range m.runs {
+		r := &m.runs[i]
+		r.asked = r.calls
+		words = append(words, r.cost, (*runCalls)(r))
 	}
 	return words
 }
@@ -286,12 +304,8 @@ func (m *merged) begin() bool {
 		return true
 	}
 	m.begun = true
-	words := m.Args()
-	tail := words[len(words)-2*len(m.runs):] // which go-redis has not read yet
 	for i := range m.runs {
-		if r := &m.runs[i]; r.begin() {
-			tail[2*i+1] = count(r.calls)
-		}
+		m.runs[i].begin()
 	}
 	return true
 }
@@ -309,9 +323,9 @@ func chain(first *command) iter.Seq[*command] {
 	}
 }
 
-// begin takes out what was withdrawn, and reports whether anything was.
-func (r *run) begin() bool {
-	first, before := r.first, r.calls
+// begin takes out what was withdrawn.
+func (r *run) begin() {
+	first := r.first
 	r.first, r.last, r.calls = nil, nil, 0
 	for c := range chain(first) {
 		switch {
@@ -322,7 +336,6 @@ func (r *run) begin() bool {
 			r.add(c)
 		}
 	}
-	return r.calls != before
 }
 
 // deliver gives each call its answer.
@@ -341,7 +354,7 @@ func (m *merged) deliver() {
 	for i := range m.runs {
 		one, before := err, int64(0)
 		if one == nil {
-			if before = states[i]; before < 0 {
+			if before = states[i] - 1; before < 0 {
 				one = errUnmerged
 			}
 		}
@@ -349,7 +362,7 @@ func (m *merged) deliver() {
 	}
 }
 
-// deliver lets go of the calls: their memory may be used again.
+// deliver gives the calls of a run their answers, and forgets them: their memory may be used again.
 func (r *run) deliver(err error, by *Merging, numbers []int64, state int64) {
 	cost, _ := strconv.ParseInt(r.cost.(string), 10, 64)
 	first := r.first

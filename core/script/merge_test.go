@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -8,16 +9,16 @@ import (
 )
 
 // mergeables are commands for one key, which can be merged, of a script that adds up costs.
-func mergeables(t *testing.T, n int, key string) (all []Command) {
+func mergeables(t *testing.T, n int, key string, common ...any) (all []Command) {
 	t.Helper()
 	s := New("one.lua", "").MergedBy(&Merging{
-		Script: New("many.lua", ""), Kind: "sum",
+		Script: New("many.lua", ""), Kind: "sum", Numbers: 2,
 		Next: func(_ []int64, state, cost int64) int64 { return state + cost },
 	})
 	for range n {
 		c := new(command)
 		c.text = text{of: c, script: s}
-		c.Cmd = *redis.NewCmd(t.Context(), "evalsha", &c.text, count(1), &key, "1")
+		c.Cmd = *redis.NewCmd(t.Context(), append([]any{"evalsha", &c.text, count(1), &key, "1"}, common...)...)
 		all = append(all, c)
 	}
 	return all
@@ -33,10 +34,14 @@ func TestAMergedCallLeavesOutWhatWasWithdrawn(t *testing.T) {
 	if _, err := one.text.MarshalBinary(); err != nil {
 		t.Fatal(err)
 	}
-	if words := one.Args(); words[len(words)-1] != "2" {
-		t.Errorf("got a run of %v calls, want 2", words[len(words)-1])
+	calls := one.Args()[len(one.Args())-1].(*runCalls)
+	if text, err := calls.MarshalBinary(); string(text) != "2" || err != nil {
+		t.Errorf("got a run of %s calls, %v, want 2", text, err)
 	}
-	one.SetVal([]int64{5})
+	if calls.String() != "3" { // a hook may read it while it is written
+		t.Errorf("got a log of %v calls, want the 3 that there were", calls)
+	}
+	one.SetVal([]int64{6})
 	m.Deliver(t.Context(), 16)
 	for i, want := range []int64{6, 0, 7} {
 		if c := all[i].(*command); c.number != want || c.Written() != (want != 0) {
@@ -57,16 +62,17 @@ func TestSizeCountsTheKey(t *testing.T) {
 // TestAMergedCallHoldsNoCall: their memory is used again, while a hook may still have the merged call.
 func TestAMergedCallHoldsNoCall(t *testing.T) {
 	t.Parallel()
-	all := mergeables(t, 2, "k")
+	all := mergeables(t, 2, "k", "7")
 	var m Merger
 	one := m.Merge(t.Context(), all, 16)[0].(*merged)
 	one.SetVal([]int64{5})
 	m.Deliver(t.Context(), 16)
 	for _, c := range all {
-		*c.(*command).Args()[3].(*string) = "other"
+		words := c.(*command).Args()
+		*words[3].(*string), words[5] = "other", "8"
 	}
-	if key := *one.Args()[3].(*string); key != "k" {
-		t.Errorf("got the key %q after the calls were used again, want k", key)
+	if key := *one.Args()[3].(*string); key != "k" || one.args[0] != "7" {
+		t.Errorf("got the key %q and the arguments %v after the calls were used again, want k and 7", key, one.args)
 	}
 	if r := one.runs[0]; r.first != nil || r.last != nil {
 		t.Error("got a call that was answered, want none")
@@ -92,6 +98,29 @@ func TestWhatACallerMayUseAgain(t *testing.T) {
 		call.answer(cmd)
 		if got := call.Reset(); got != c.want || call.made() == c.want {
 			t.Errorf("%s: got Reset %v and a call that is made %v, want %v and %v", name, got, call.made(), c.want, !c.want)
+		}
+	}
+}
+
+// TestAReplyOfAnotherShapeDecidesNothing: not one that is too short, and none that has a nil for a call.
+func TestAReplyOfAnotherShapeDecidesNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		states []int64
+		want   error
+	}{
+		"too short":       {nil, errReplies},
+		"too long":        {[]int64{1, 1}, errReplies},
+		"nothing, or nil": {[]int64{0}, errUnmerged}, // go-redis reads a nil as 0
+	} {
+		all := mergeables(t, 2, "k")
+		var m Merger
+		m.Merge(t.Context(), all, 16)[0].(*merged).SetVal(c.states)
+		m.Deliver(t.Context(), 16)
+		for _, one := range all {
+			if cmd := one.(*command); cmd.whole || !errors.Is(cmd.Err(), c.want) {
+				t.Errorf("%s: got an answer %v and the error %v, want none and %v", name, cmd.whole, cmd.Err(), c.want)
+			}
 		}
 	}
 }

@@ -100,8 +100,8 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 	return call.Reply(), nil
 }
 
-// Do is Run by a Call of the caller's, which has the reply afterwards. A Call is used
-// once, and so is its memory: the client may still hold it.
+// Do is Run by a Call of the caller's, which has the reply afterwards. A Call is used once; the client may
+// still hold its memory. [Call.Reset] tells whether you may use it again.
 func (r *Runner) Do(ctx context.Context, call *Call, s *Script, keys []string, args ...any) error {
 	misuse.Context(ctx)
 	switch {

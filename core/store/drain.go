@@ -15,7 +15,8 @@ const drainEvery = 10 * time.Millisecond
 // Drain waits for the library's tasks in the background. These take back what Redis may have
 // granted without an answer, and repeat releases, conclusions and confirmations that
 // Redis did not confirm. What a task gives up because too much is left to do, the Stats of
-// the locker, guard or stock count as Lapsing or Dropped. Call Drain before a process ends,
+// the locker, guard or stock count as Lapsing or Dropped. Drain does not wait for prepaid
+// permits (limit.Limiter.ReturnPrepaid). Call Drain before a process ends,
 // after its last request. It is optional: without it, grants in doubt end with their lease,
 // and a run whose conclusion is lost is in doubt.
 //

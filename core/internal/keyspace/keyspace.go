@@ -90,11 +90,11 @@ func (k *Space) Key(subject, tail string) string {
 	return k.KeyIn(&b, subject, tail)
 }
 
-// chunk is how much memory a builder takes at once for more than its first key.
+// chunk is how much memory a builder takes at once after its first key.
 const chunk = 1 << 10
 
-// KeyIn is Key as a part of the builder's text, so that keys share a piece of memory. Keys that were made
-// before stay as they are.
+// KeyIn is Key, but the key is a part of the builder's text. So keys share memory. Keys made before do not
+// change.
 func (k *Space) KeyIn(b *strings.Builder, subject, tail string) string {
 	end := "}:"
 	if tail == "" {
@@ -102,13 +102,13 @@ func (k *Space) KeyIn(b *strings.Builder, subject, tail string) string {
 	}
 	subject = k.Subject(subject)
 	length := len(k.head) + len(subject) + len(end) + len(tail)
-	if full := b.Len() > 0; b.Cap()-b.Len() < length {
-		b.Reset()
-		if full {
-			b.Grow(max(length, chunk))
-		} else {
-			b.Grow(length)
+	if b.Cap()-b.Len() < length {
+		room := length
+		if b.Len() > 0 {
+			room = max(length, chunk)
 		}
+		b.Reset()
+		b.Grow(room)
 	}
 	from := b.Len()
 	for _, part := range [...]string{k.head, subject, end, tail} {

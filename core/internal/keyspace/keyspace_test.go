@@ -117,8 +117,7 @@ func TestFaultsNameTheFieldAndTheRemedy(t *testing.T) {
 	}
 }
 
-// TestKeyAllocations holds a readable subject's key to one allocation: every
-// decision makes one.
+// TestKeyAllocations holds a readable subject's key to one allocation.
 func TestKeyAllocations(t *testing.T) {
 	k := space(t, nil)
 	for _, tail := range []string{"", "window-5-1s"} {

@@ -5,10 +5,11 @@ import "time"
 // The rules of how many batches are in flight, and when the next one leaves. sim_test.go shows in virtual time
 // why they are so.
 const (
-	mostBatches = 10 // in a queue; the pool that go-redis has for pipelines is as large
-	soon        = 2  // with up to so many in flight the next leaves at once
-	crowd       = 32 // if so many wait, the next leaves while half of the batches are in flight
-	spread      = 8  // batches leave a round trip divided by this apart
+	leastBatches = 2  // in flight to a server that is the bottleneck
+	mostBatches  = 10 // in a queue; the pool that go-redis has for pipelines is as large
+	soon         = 2  // with up to so many in flight the next leaves at once
+	crowd        = 32 // if so many wait, the next leaves while half of the batches are in flight
+	spread       = 8  // batches leave a round trip divided by this apart
 
 	leastWindow = 8
 	mostWindow  = mostBatches * mostCalls
@@ -69,7 +70,7 @@ func (p *pace) batches() int {
 	if p.trip == 0 {
 		return mostBatches
 	}
-	return int(min(max(2*mostBatches*p.shortest()/p.trip, soon), mostBatches))
+	return int(min(max(2*mostBatches*p.shortest()/p.trip, leastBatches), mostBatches))
 }
 
 func (p *pace) gap() int64 { return p.trip / spread }
