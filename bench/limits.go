@@ -30,7 +30,7 @@ func (s *server) limits(ctx context.Context, r *results) error {
 	for _, keys := range r.plan.keys {
 		for _, answer := range []way{admitted, denied} {
 			if err == nil {
-				err = s.limitsOf(ctx, r, keys, answer, r.plan.cells(keys, answer))
+				err = s.limitsOf(ctx, r, s, keys, answer, r.plan.cells(keys, answer))
 			}
 		}
 		if err == nil {
@@ -48,12 +48,12 @@ func (s *server) limitsAway(ctx context.Context, r *results, keys int) (err erro
 	if err != nil {
 		return err
 	}
-	return far.limitsOf(ctx, r, keys, admitted, []cell{{admitted, keys, slices.Max(r.plan.goroutines), true}})
+	return far.limitsOf(ctx, r, s, keys, admitted, []cell{{admitted, keys, slices.Max(r.plan.goroutines), true}})
 }
 
 // limitsOf measures the cells of one number of keys and one answer. Every limiter
-// starts afresh, and has used each key once before it is asked.
-func (s *server) limitsOf(ctx context.Context, r *results, keys int, answer way, cells []cell) error {
+// starts afresh, and has used each key once before it is asked: by near, the same server without a distance.
+func (s *server) limitsOf(ctx context.Context, r *results, near *server, keys int, answer way, cells []cell) error {
 	if err := s.admin.FlushAll(ctx).Err(); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s *server) limitsOf(ctx context.Context, r *results, keys int, answer way,
 	return s.measure(ctx, r, group, cells, func(c contestant, e *env) (slicer, error) {
 		take, err := c.limiter(ctx, e, workloadOf(keys, answer))
 		if err == nil {
-			err = useEach(ctx, take, subjects)
+			err = near.useEach(ctx, c, e.db, workloadOf(keys, answer), subjects)
 		}
 		if err != nil {
 			return nil, err
@@ -98,8 +98,18 @@ func workloadOf(keys int, answer way) workload {
 	return hotKey
 }
 
-// useEach takes once for every key, which must be admitted.
-func useEach(ctx context.Context, take take, subjects []string) error {
+// useEach has a limiter of its own take once for every key, which must be admitted.
+func (s *server) useEach(ctx context.Context, c contestant, db int, w workload, subjects []string) (err error) {
+	var opened scope
+	defer opened.close(&err)
+	e, err := s.env(&opened, c.client, db)
+	if err != nil {
+		return err
+	}
+	take, err := c.limiter(ctx, e, w)
+	if err != nil {
+		return err
+	}
 	const callers = 64
 	var running sync.WaitGroup
 	faults := make([]error, callers)

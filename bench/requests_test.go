@@ -37,6 +37,11 @@ var brokenSales = map[string]func(g *guard){
 	},
 }
 
+var brokenLimits = map[string]func(g *guard){
+	"it denies what is below the limit": brokenSales["it refuses what there is"],
+	"it admits what is above the limit": brokenSales["it sells what there is not"],
+}
+
 func TestBrokenContestantsEndTheRun(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct {
@@ -46,6 +51,7 @@ func TestBrokenContestantsEndTheRun(t *testing.T) {
 	}{
 		{[]way{first, replayed}, slices.Concat(guards(), fiberGuards(), callbacks()), broken},
 		{[]way{sold, refused}, sales(), brokenSales},
+		{[]way{admitted, denied}, servedLimits(), brokenLimits},
 	} {
 		for _, c := range of.all {
 			if c.name == guardScript {

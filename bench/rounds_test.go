@@ -151,7 +151,7 @@ func TestWrongAnswersEndTheRun(t *testing.T) {
 		}}
 		measure := func(s *server, ctx context.Context, r *results) error {
 			r.contestants = []contestant{floors()[0], stub}
-			return s.limitsOf(ctx, r, 1, c.answer, r.plan.cells(1, c.answer))
+			return s.limitsOf(ctx, r, s, 1, c.answer, r.plan.cells(1, c.answer))
 		}
 		_, err := resultsOf(t, benchmark{goroutines: []int{2}, measure: measure})
 		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), "stub") {

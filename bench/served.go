@@ -25,7 +25,7 @@ func servedLimits() []contestant {
 	of := func(opts limit.Options) guardOpener { return openServed(&opts) }
 	return []contestant{
 		{name: servedAlone, kind: floor, group: limitsServed, guard: openServed(nil),
-			what: "what of it is net/http, the handler and the client"},
+			what: "what net/http, the handler and the client cost by themselves"},
 		{name: servedExact, kind: ours, group: limitsServed, guard: of(limit.Options{}),
 			what: "Redis decides about each request"},
 		{name: servedRemembered, kind: ours, group: limitsServed, guard: of(limit.Options{RememberDenials: 100 * time.Millisecond}),
@@ -35,7 +35,7 @@ func servedLimits() []contestant {
 	}
 }
 
-// openServed has no limits if there are no options.
+// openServed opens the handler, without a limit if opts is nil.
 func openServed(opts *limit.Options) guardOpener {
 	return func(ctx context.Context, e *env) (*guard, error) {
 		var served atomic.Int64
@@ -51,14 +51,15 @@ func openServed(opts *limit.Options) guardOpener {
 				mux.Handle("POST /"+name, handler)
 				return nil, nil
 			}
-			opts.Budget, opts.Fail = budget, limit.FailClosed
-			l, err := limit.New(e.rdb, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, opts)
+			own := *opts
+			own.Budget, own.Fail = budget, limit.FailClosed
+			l, err := limit.New(e.rdb, name, []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, &own)
 			if err == nil {
 				mux.Handle("POST /"+name, nethttp.Middleware(gate.RateLimit(l, everyone, nil))(handler))
 			}
 			return l, err
 		}
-		if _, err := limited(string(admitted), 1<<40); err != nil {
+		if _, err := limited(string(admitted), 1<<30); err != nil {
 			return nil, err
 		}
 		full, err := limited(string(denied), 1)
@@ -87,7 +88,7 @@ func openServed(opts *limit.Options) guardOpener {
 
 func everyone(gate.Request) (string, error) { return "everyone", nil }
 
-// What the project set itself of the throughput of the handler alone, with 256 connections.
+// The targets: shares of the throughput of the handler alone.
 const (
 	targetExact     = 0.6
 	targetInProcess = 0.85
@@ -114,8 +115,8 @@ which the handler runs more or less often than it must ends with an error.`,
 				cellTarget{"denied from memory", rate, denied, servedRemembered, servedAlone, share(targetInProcess)},
 			)),
 			r.requestTable(limitsServed, "connections", `
-Redis CPU is that of the whole server (INFO cpu). The process is the handler, its server and its client. Both are a
-request's, by the fewest connections.`,
+Redis CPU is that of the whole server (INFO cpu). The process is the handler, its server and its client. Both are per
+request, with the fewest connections.`,
 				[]cost{
 					r.cost("Redis CPU, µs", "%.1f", serverCPU),
 					r.cost("CPU of the process, µs", "%.0f", processCPU),
