@@ -18,14 +18,15 @@ demo: ## send real HTTP to all four frameworks; REDIS_URL=redis://… for a Redi
 
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.
 # Most tests wait for something, so more of them run at once than there are cores.
-# The nested modules are in soak alone: their databases and other people's
-# libraries take longer to compile than their tests are worth in each run.
+# The modules of bench and examples are in soak alone: their databases and other
+# people's libraries take longer to compile than their tests are worth in each run.
 TESTFLAGS := -race -vet=off -ldflags=-w -parallel 8
 
 .PHONY: test
-test: redis ## run every test of this module, on miniredis, a real redis-server and a real cluster; GOTESTFLAGS for go test
+test: redis ## run every test of the library, on miniredis, a real redis-server and a real cluster; GOTESTFLAGS for go test
 	@echo "NEAP_TEST_SEED=$${NEAP_TEST_SEED:-1}"
 	go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
+	cd echo5limit && go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
 nightly: ## run what takes long: soak, direct, mutants, fuzz and servers; each of them even if another fails

@@ -1,8 +1,6 @@
 package echolimit
 
 import (
-	"strings"
-
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/core/gate"
@@ -33,7 +31,7 @@ func (q request) Route() string {
 	if q.c.Get(echo.ContextKeyHeaderAllow) != nil {
 		return ""
 	}
-	return pattern(q.c.Path())
+	return gatehttp.EchoPattern(q.c.Path())
 }
 
 func (q request) Param(name string) string {
@@ -44,27 +42,4 @@ func (q request) Param(name string) string {
 		name = "*"
 	}
 	return q.c.Param(name)
-}
-
-// pattern writes a path of Echo's as gates see it.
-func pattern(path string) string {
-	var out strings.Builder
-	for path != "" {
-		switch {
-		case strings.HasPrefix(path, `\:`):
-			out.WriteByte(':')
-			path = path[2:]
-		case path[0] == ':':
-			name, _, _ := strings.Cut(path[1:], "/")
-			out.WriteString("{" + name + "}")
-			path = path[1+len(name):]
-		case path[0] == '*':
-			out.WriteString("{" + gatehttp.Wildcard + "}")
-			path = path[1:]
-		default:
-			out.WriteByte(path[0])
-			path = path[1:]
-		}
-	}
-	return out.String()
 }

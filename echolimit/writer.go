@@ -1,8 +1,6 @@
 package echolimit
 
 import (
-	"net/http"
-
 	"github.com/labstack/echo/v4"
 
 	"github.com/neap-go/neap/core/gate"
@@ -28,16 +26,6 @@ func recorded(c echo.Context, capture int64, next echo.HandlerFunc) (*gate.Reply
 	if !c.Response().Committed {
 		return nil, err
 	}
-	outer = sealed{outer} // Echo renders the error again when it gets it
+	outer = gatehttp.Sealed{ResponseWriter: outer} // Echo renders the error again when it gets it
 	return rec.Reply(), err
 }
-
-// sealed is the writer of a response that is complete.
-type sealed struct{ http.ResponseWriter }
-
-func (s sealed) WriteHeader(int) {}
-
-func (s sealed) Write(p []byte) (int, error) { return len(p), nil }
-
-// Unwrap lets http.ResponseController find the connection.
-func (s sealed) Unwrap() http.ResponseWriter { return s.ResponseWriter }

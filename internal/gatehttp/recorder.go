@@ -62,6 +62,9 @@ func (rec *Recorder) Commit(status int) {
 		rec.header.Get(fieldEncoding) == "" && rec.header.Get("Transfer-Encoding") == ""
 }
 
+// Committed reports whether the status line was sent, or the connection taken over.
+func (rec *Recorder) Committed() bool { return rec.status != 0 || rec.hijacked }
+
 // Wrote notes a write of p to the body that came to n bytes and ended with err,
 // and returns what to tell the handler. When the client is gone and all of the
 // body is to be captured, that is that all went well: the handler goes on, and

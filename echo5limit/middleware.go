@@ -1,0 +1,54 @@
+package echo5limit
+
+import (
+	"github.com/labstack/echo/v5"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/internal/gatehttp"
+)
+
+// Middleware returns middleware that asks g about every request. The writer is
+// wrapped only for a gate that wants to see the response. Middleware panics
+// when g is nil.
+func Middleware(g gate.Gate) echo.MiddlewareFunc {
+	gatehttp.RequireGate("echo5limit.Middleware", g)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error { return guard(g, c, next) }
+	}
+}
+
+// Handler serves an endpoint. It panics if e is nil.
+func Handler(e gate.Endpoint) echo.HandlerFunc {
+	gatehttp.RequireEndpoint("echo5limit.Handler", e)
+	return func(c *echo.Context) error {
+		reply := e.Serve(newRequest(c))
+		gatehttp.WriteReply(c.Response(), c.Request().Method, &reply)
+		return nil
+	}
+}
+
+func guard(g gate.Gate, c *echo.Context, next echo.HandlerFunc) error {
+	pass := g.Enter(newRequest(c))
+	gatehttp.Apply(c.Response().Header(), pass.Header)
+	if pass.Reply != nil {
+		gatehttp.WriteReply(c.Response(), c.Request().Method, pass.Reply)
+		return nil
+	}
+	if pass.Context != nil {
+		outer := c.Request()
+		c.SetRequest(outer.WithContext(pass.Context))
+		defer func() {
+			gatehttp.HandBack(outer, c.Request())
+			c.SetRequest(outer)
+		}()
+	}
+	if pass.Leave == nil {
+		return next(c)
+	}
+	var err error
+	gatehttp.Leave(pass.Leave, func() (reply *gate.Reply) {
+		reply, err = recorded(c, pass.Capture, next)
+		return reply
+	})
+	return err
+}
