@@ -95,6 +95,9 @@ func (r *results) queueTargets() []target {
 // targetNothing is of allocations: a charge of permits is one of thousands of decisions, but not nothing.
 const targetNothing = 0.05
 
+// negligible is the CPU of Redis a decision, in microseconds, below which a core carries more than processes ask for.
+const negligible = 0.1
+
 // millions is what the ways of asking cost with the most callers.
 func (r *results) millions() section {
 	one, all, callers := slices.Min(r.plan.keys), slices.Max(r.plan.keys), slices.Max(r.plan.goroutines)
@@ -117,7 +120,7 @@ func (r *results) millions() section {
 		{"seconds of Redis' CPU", "%.3f", of(serverCPU)},
 		{"seconds of the process' CPU", "%.2f", of(processCPU)},
 		{"decisions a second that a core of Redis carries", "%.0f", func(way string) any {
-			if s := r.of(serverCPU, ways[way].name, ways[way].at); s.rounds > 0 && s.median > 0 {
+			if s := r.of(serverCPU, ways[way].name, ways[way].at); s.rounds > 0 && s.median > negligible {
 				return 1e6 / s.median
 			}
 			return nil

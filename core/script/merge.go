@@ -83,7 +83,10 @@ type runCalls run
 
 // MarshalBinary is how many calls have not been withdrawn.
 func (r *runCalls) MarshalBinary() ([]byte, error) {
-	return strconv.AppendInt(nil, int64(r.calls), 10), nil
+	if r.calls < len(countTexts) {
+		return countTexts[r.calls], nil
+	}
+	return []byte(strconv.Itoa(r.calls)), nil
 }
 
 // String is for logs and traces.
@@ -260,12 +263,13 @@ func newMerged(ctx context.Context, of *Script, args []any, runs []run, before *
 	return m
 }
 
-// counts are boxed once, so that a run does not.
-var counts = func() (all [257]any) {
-	for i := range all {
-		all[i] = strconv.Itoa(i)
+// counts and countTexts are made once, so that a call makes none.
+var counts, countTexts = func() (boxed [257]any, texts [257][]byte) {
+	for i := range boxed {
+		text := strconv.Itoa(i)
+		boxed[i], texts[i] = text, []byte(text)
 	}
-	return all
+	return boxed, texts
 }()
 
 func count(n int) any {
