@@ -32,8 +32,8 @@ func TestACallEndsAfterItsCallerAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := &Call{Asked: time.Now().Add(-10 * time.Second)}
-	if err := r.Do(t.Context(), call, New("one.lua", "return 1"), []string{"{k}"}); !errors.Is(err, ErrNotExecuted) && !errors.Is(err, ErrMaybeExecuted) {
-		t.Errorf("got %v, want the end of the budget at once", err)
+	if err := r.Do(t.Context(), call, New("one.lua", "return 1"), []string{"{k}"}); !errors.Is(err, ErrNotExecuted) || !errors.Is(err, errUnsent) {
+		t.Errorf("got %v, want at once that it was not sent within the budget", err)
 	}
 }
 

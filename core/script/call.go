@@ -181,7 +181,11 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 		case errors.Is(err, errUnmerged):
 			call.alone = true
 		case !again:
-			if isDeadline(err) {
+			switch {
+			case !isDeadline(err):
+			case class == ErrNotExecuted:
+				failure.Err = errUnsent
+			default:
 				failure.Err = errBudget
 			}
 			return failure

@@ -31,6 +31,7 @@ var (
 
 var (
 	errBudget   = errors.New("no answer within the budget")
+	errUnsent   = errors.New("not sent within the budget")
 	errRunner   = errors.New("a nil or zero Runner: make one with NewRunner, and check its error first")
 	errGone     = errors.New("a hook of the client ended its goroutine")
 	errSpent    = errors.New("the Call was sent before: a Sender sends it once")
