@@ -144,7 +144,7 @@ func causeOf(t *testing.T, opts *redis.Options, want string) {
 			if n := strings.Count(cause, want); n > 1 {
 				t.Fatalf("got the cause %v, want %q once, not %d times", d.Cause, want, n)
 			}
-			return strings.Contains(cause, want) && strings.Contains(cause, "not sent") != sent &&
+			return strings.Contains(cause, want) && strings.Contains(cause, "did not answer lately") != sent &&
 				(errors.Is(d.Cause, script.ErrNotExecuted) || errors.Is(d.Cause, script.ErrMaybeExecuted))
 		})
 	}
