@@ -190,7 +190,7 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 			}
 			return failure
 		case line[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
-			// Not in place: a client that lost interest may still hold the line.
+			// Not in place: a client that lost interest may still hold the line. Merger.Deliver does the same for merged calls.
 			line = append([]any{"eval"}, line[1:]...)
 		case !call.pause(attempt):
 			if err := ended(ctx); err != nil {

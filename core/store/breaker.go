@@ -30,7 +30,8 @@ const (
 var errOpen = errors.New("not sent, since Redis did not answer lately")
 
 // breaker spares callers a node that does not answer: after a row of failures it
-// lets one call through every quarter second, until one is answered.
+// lets one call through every quarter second, until one is answered. It hears of calls by sendAlone, and of those in
+// the queue by transport.Note.
 type breaker struct {
 	*gobreaker.CircuitBreaker[any]
 
@@ -101,7 +102,8 @@ func answered(err error) bool {
 type gaveUpError struct{ error }
 
 // send makes a call within that budget. If the breaker is open, it sends essential
-// calls alone, and does not count them.
+// calls alone, and does not count them. Calls of scripts that are Batched go by the queue, where BeginDirect and
+// maySend decide whether a call goes in a batch.
 func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Duration) error {
 	if b.transport != nil && call.Script().IsBatched() && !b.open.Load() {
 		err := call.SendBy(ctx, budget, b.transport.by)
