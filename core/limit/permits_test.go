@@ -3,6 +3,7 @@ package limit
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,4 +209,21 @@ func TestTheRateCountsEachRequest(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 	})
+}
+
+// TestTheRateCountsWhatAResetEnds: the requests were made all the same.
+func TestTheRateCountsWhatAResetEnds(t *testing.T) {
+	t.Parallel()
+	l := must(NewLocal("n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}}, nil))(t)
+	a := newAccounts(Prepaid{Most: 100, Term: time.Minute}, 1)
+	one, p := a.account("s", l.signature), &permits{end: a.now() + int64(time.Minute), given: make([]atomic.Uint64, 1)}
+	p.add(50)
+	one.current.Store(p)
+	for range 7 {
+		p.take(a.now(), 3)
+	}
+	a.drop("s")
+	if got := one.taken.Load(); got != 21 {
+		t.Errorf("got a demand of %d, want 21", got)
+	}
 }
