@@ -293,7 +293,9 @@ func (m *merged) words(name string) []any {
 	}
 	for i := range m.runs {
 		r := &m.runs[i]
-		r.asked = r.calls
+		if r.asked == 0 { // in the first attempt, whose words a hook may still read
+			r.asked = r.calls
+		}
 		words = append(words, r.cost, (*runCalls)(r))
 	}
 	return words
