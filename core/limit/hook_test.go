@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,16 +17,18 @@ import (
 // logger is a hook that reads the words of commands on a goroutine of its own while they are sent, and afterwards. It
 // sends them when a caller has left, and after a second in any case.
 type logger struct {
-	t       *testing.T
-	reading *sync.WaitGroup
-	left    chan struct{}
+	t    *testing.T
+	open *atomic.Int64 // commands that have not ended, for a batch goes on without its callers
+	left chan struct{}
 }
 
 // read returns a function that says that the commands have ended.
 func (h logger) read(all ...redis.Cmder) (end func()) {
+	h.open.Add(1)
 	ended := make(chan struct{})
+	var reading sync.WaitGroup
 	for _, cmd := range all {
-		h.reading.Go(func() {
+		reading.Go(func() {
 			before := fmt.Sprint(cmd.Args()...)
 			<-ended
 			if after := fmt.Sprint(cmd.Args()...); after != before {
@@ -37,7 +40,11 @@ func (h logger) read(all ...redis.Cmder) (end func()) {
 	case <-h.left:
 	case <-time.After(time.Second):
 	}
-	return func() { close(ended) }
+	return func() {
+		close(ended)
+		reading.Wait()
+		h.open.Add(-1)
+	}
 }
 
 func (logger) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -60,9 +67,10 @@ func (h logger) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 func TestAHookMayKeepCommands(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
-	var reading, asking sync.WaitGroup
+	var open atomic.Int64
+	var asking sync.WaitGroup
 	left := make(chan struct{}, 1)
-	rdb.AddHook(logger{t, &reading, left})
+	rdb.AddHook(logger{t, &open, left})
 	l := must(New(storetest.At(t, rdb, redistest.Prefix(t)), "n", []Policy{FixedWindow{Limit: 1 << 30, Window: time.Hour}}, closed(time.Second)))(t)
 	for i := range 64 {
 		asking.Go(func() {
@@ -79,5 +87,5 @@ func TestAHookMayKeepCommands(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	reading.Wait()
+	redistest.Await(t, time.Minute, "the commands to end", func() bool { return open.Load() == 0 })
 }
