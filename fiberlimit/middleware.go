@@ -1,11 +1,10 @@
 package fiberlimit
 
 import (
-	"context"
-
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/internal/gatefiber"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
@@ -23,7 +22,7 @@ func Handler(e gate.Endpoint) fiber.Handler {
 		q, end := lent(c)
 		defer end()
 		reply := e.Serve(q)
-		send(c, &reply)
+		gatefiber.Send(c.Context(), &reply)
 		return nil
 	}
 }
@@ -31,10 +30,8 @@ func Handler(e gate.Endpoint) fiber.Handler {
 // lent is the request, with a context that reads c no longer than until end is
 // called: Fiber uses c for other requests later.
 func lent(c *fiber.Ctx) (q gate.Request, end func()) {
-	if pooled(c) {
-		return gatehttp.Borrow(request{c})
-	}
-	return request{c}, func() {}
+	whole := requestOf(c)
+	return whole.Lend(whole)
 }
 
 func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
@@ -42,12 +39,12 @@ func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
 		q, end := lent(c)
 		defer end()
 		pass := g.Enter(q)
-		apply(&c.Response().Header, pass.Header)
+		gatefiber.Apply(&c.Response().Header, pass.Header)
 		if pass.Reply != nil {
-			send(c, pass.Reply)
+			gatefiber.Send(c.Context(), pass.Reply)
 			return nil
 		}
-		c.Locals(refusedKey{}, nil) // a handler outside may have been refused a part before
+		gatefiber.Admit(c.Context())
 		if pass.Context != nil {
 			outer := c.UserContext()
 			c.SetUserContext(pass.Context)
@@ -60,29 +57,32 @@ func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
 			if err := next(c); err != nil {
 				render(c, err)
 			}
-			return captured(c, pass.Capture)
+			return gatefiber.Captured(c.Context(), pass.Capture)
 		})
 		return nil
 	}
 }
-
-// pooled says that the request's context reads values of the RequestCtx, which is
-// another request's later, as it does after c.SetUserContext(c.Context()).
-func pooled(c *fiber.Ctx) bool {
-	ctx := c.UserContext()
-	if ctx == context.Background() {
-		return false
-	}
-	c.Locals(mark{}, true)
-	return ctx.Value(mark{}) != nil
-}
-
-// mark is the key of a value that pooled looks for.
-type mark struct{}
 
 // render does what Fiber does with an error that reaches it.
 func render(c *fiber.Ctx, err error) {
 	if c.App().ErrorHandler(c, err) != nil {
 		_ = c.SendStatus(fiber.StatusInternalServerError)
 	}
+}
+
+// DropTrailers is middleware for app.Use, before any other. fasthttp puts the
+// fields of a request's trailer into its header, where they look as if a proxy
+// had let them pass; DropTrailers takes them out, and keeps those away that come
+// with a body which is still to be read. net/http keeps them apart by itself.
+//
+// No gate needs it to be safe. Without it a gate refuses to key a chunked request
+// by a field that middleware has set or changed, as it cannot tell it from one of
+// the trailer. With it the gate sees what that middleware made, and handlers that
+// read the header themselves are safe from trailers too.
+//
+// What middleware before DropTrailers sets in the header of a chunked request is
+// taken out as well.
+func DropTrailers(c *fiber.Ctx) error {
+	requestOf(c).DropTrailer()
+	return c.Next()
 }

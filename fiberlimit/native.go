@@ -20,12 +20,7 @@ func Key(f func(*fiber.Ctx) (string, error)) gate.Key {
 	native := f
 	if f != nil {
 		native = func(c *fiber.Ctx) (string, error) {
-			if q := (request{c}); q.trailed() {
-				defer swap(&c.Request().Header, q.untrailed(q.sure()))()
-				if c.Request().IsBodyStream() {
-					keepTrailerAway(c.Request())
-				}
-			}
+			defer requestOf(c).HideTrailer()()
 			return f(c)
 		}
 	}

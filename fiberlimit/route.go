@@ -1,11 +1,11 @@
 package fiberlimit
 
 import (
-	"reflect"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/neap-go/neap/internal/gatefiber"
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
@@ -14,7 +14,7 @@ func (q request) Route() string {
 	if isMiddleware(route) {
 		return ""
 	}
-	return pattern(route.Path)
+	return gatefiber.Pattern(route.Path)
 }
 
 func (q request) Param(name string) string {
@@ -22,79 +22,11 @@ func (q request) Param(name string) string {
 	case isMiddleware(q.c.Route()):
 		return ""
 	case name == gatehttp.Wildcard:
-		name = wildcard(q.c.Route())
+		name = gatefiber.Wildcard(q.c.Route().Params)
 	}
 	return strings.Clone(q.c.Params(name))
 }
 
-var useField, hasUseField = reflect.TypeFor[fiber.Route]().FieldByName("use")
-
 // isMiddleware says that a route is one of app.Use, whose path is a prefix and
-// not where the request goes. Fiber tells nobody but its router; should it stop
-// to do so, no route is known.
-func isMiddleware(route *fiber.Route) bool {
-	return !hasUseField || reflect.ValueOf(route).Elem().FieldByIndex(useField.Index).Bool()
-}
-
-// wildcard is the name of a route's first wildcard in Fiber.
-func wildcard(route *fiber.Route) string {
-	for _, name := range route.Params {
-		if strings.HasPrefix(name, "*") || strings.HasPrefix(name, "+") {
-			return name
-		}
-	}
-	return ""
-}
-
-const (
-	startsParam = ":*+"
-	endsParam   = `?:\/-.`
-)
-
-// pattern writes a path of Fiber's as gates see it: ":id", ":id?" and
-// ":id<int>" as "{id}", "*" and "+" as "{...}".
-func pattern(path string) string {
-	var out strings.Builder
-	for path != "" {
-		switch {
-		case path[0] == '\\' && len(path) > 1:
-			out.WriteByte(path[1])
-			path = path[2:]
-		case !isParam(path):
-			out.WriteByte(path[0])
-			path = path[1:]
-		case path[0] == ':':
-			name := path[1:]
-			if end := strings.IndexAny(name, endsParam+"<"); end >= 0 {
-				name = name[:end]
-			}
-			out.WriteString("{" + name + "}")
-			path = strings.TrimPrefix(afterConstraint(path[1+len(name):]), "?")
-		default:
-			out.WriteString("{" + gatehttp.Wildcard + "}")
-			path = path[1:]
-		}
-	}
-	return out.String()
-}
-
-// isParam says that path begins with a parameter. Of two characters that start
-// one, Fiber takes the first as it is: "color::color".
-func isParam(path string) bool {
-	starts := func(i int) bool { return i < len(path) && strings.IndexByte(startsParam, path[i]) >= 0 }
-	return starts(0) && (path[0] == '*' || !starts(1))
-}
-
-// afterConstraint takes "<int>" off; a regular expression in it may hold any of
-// the characters that otherwise end a parameter.
-func afterConstraint(path string) string {
-	if !strings.HasPrefix(path, "<") {
-		return path
-	}
-	for i := range path {
-		if path[i] == '>' && (i+1 == len(path) || strings.IndexByte(endsParam, path[i+1]) >= 0) {
-			return path[i+1:]
-		}
-	}
-	return ""
-}
+// not where the request goes.
+var isMiddleware = gatefiber.OfUse[fiber.Route]()

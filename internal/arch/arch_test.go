@@ -36,26 +36,28 @@ var layers = [][]string{
 	{"core/gate"},
 	{"internal/iptable"},
 	{"internal/gatehttp", "core/gate/gatetest", "core/callback"},
+	{"internal/gatefiber"},
 	{"nethttp", "ginlimit", "echolimit", "fiberlimit"},
 	{"examples", "internal"}, // no library package imports these
 }
 
 // forbidden says what a package and the packages under it must not compile.
 var forbidden = map[string][]string{
-	"lua":               {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
-	"core":              {gin, echo, fiber, fasthttp, miniredis},
-	"core/script":       {"net/http", "testing"},
-	"core/internal":     {"net/http", "testing"},
-	"core/store":        {"net/http", "testing"},
-	"core/limit":        {"net/http", "testing"},
-	"core/lock":         {"net/http", "testing"},
-	"core/idempotency":  {"net/http", "testing"},
-	"core/stock":        {"net/http", "testing"},
-	"internal/gatehttp": {gin, echo, fiber, fasthttp, miniredis, "testing"},
-	"nethttp":           {gin, echo, fiber, fasthttp, miniredis, "testing"},
-	"ginlimit":          {echo, fiber, fasthttp, miniredis, "testing"},
-	"echolimit":         {gin, fiber, fasthttp, miniredis, "testing"},
-	"fiberlimit":        {gin, echo, miniredis},
+	"lua":                {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
+	"core":               {gin, echo, fiber, fasthttp, miniredis},
+	"core/script":        {"net/http", "testing"},
+	"core/internal":      {"net/http", "testing"},
+	"core/store":         {"net/http", "testing"},
+	"core/limit":         {"net/http", "testing"},
+	"core/lock":          {"net/http", "testing"},
+	"core/idempotency":   {"net/http", "testing"},
+	"core/stock":         {"net/http", "testing"},
+	"internal/gatehttp":  {gin, echo, fiber, fasthttp, miniredis, "testing"},
+	"internal/gatefiber": {gin, echo, fiber, miniredis, "testing"},
+	"nethttp":            {gin, echo, fiber, fasthttp, miniredis, "testing"},
+	"ginlimit":           {echo, fiber, fasthttp, miniredis, "testing"},
+	"echolimit":          {gin, fiber, fasthttp, miniredis, "testing"},
+	"fiberlimit":         {gin, echo, miniredis},
 }
 
 // permitted is what a package may compile although one above it must not.
@@ -66,7 +68,7 @@ var permitted = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/repanic", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "core/gate/gatetest",
+	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/repanic", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit",
 }
 

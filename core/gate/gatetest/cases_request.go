@@ -143,6 +143,32 @@ gate: refused: The request has more than one header field User-Agent
 	}
 }
 
+// linesInOrder: the lines of a field keep their order when middleware takes other
+// fields away. The last of X-Forwarded-For is that of the next proxy.
+func linesInOrder(t *testing.T, d Driver) {
+	address := d.Serve(t, App{Routes: []Route{{
+		Method: "GET", Pattern: "/detail", Handler: never(t),
+		Around: []Middleware{func(x Exchange, next func() error) error {
+			x.DelRequestHeader("X-First")
+			x.DelRequestHeader("X-Second")
+			return next()
+		}},
+		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
+			var every []string
+			for name, line := range q.Headers() {
+				if name == "X-Forwarded-For" {
+					every = append(every, line)
+				}
+			}
+			return gate.Pass{Reply: &gate.Reply{Status: 200, Body: fmt.Appendf(nil, "%q %q", q.Header("X-Forwarded-For"), every)}}
+		})},
+	}}})
+	a := get(t, address, "/detail", "X-First: a", "X-Forwarded-For: 1.1.1.1", "X-Second: b", "X-Forwarded-For: 2.2.2.2", "X-Forwarded-For: 3.3.3.3")
+	if want := `["1.1.1.1" "2.2.2.2" "3.3.3.3"] ["1.1.1.1" "2.2.2.2" "3.3.3.3"]`; a.body != want {
+		t.Errorf("got %d %s, want %s", a.status, a.body, want)
+	}
+}
+
 // queries: the gate keys by what the handler reads. A "#" in the target, which
 // no client should send, is part of the query or is not, but for both.
 func queries(t *testing.T, d Driver) {

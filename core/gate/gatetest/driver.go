@@ -42,6 +42,9 @@ type Driver struct {
 	// handler runs, so that a broken one reaches no gate and middleware cannot
 	// use one up.
 	BodyFirst bool
+	// ForbidsTrailers says that the server refuses a request whose trailer declares
+	// or has what no trailer may (RFC 9110 section 6.5.1), such as X-Forwarded-For.
+	ForbidsTrailers bool
 	// Hijack says that Exchange.Hijack works.
 	Hijack bool
 	// Disconnect says that a request's context ends when the client is gone.

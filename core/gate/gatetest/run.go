@@ -63,6 +63,7 @@ var cases = []contract{
 	{"Request/Host", hosts},
 	{"Request/Header", requestHeaders},
 	{"Request/DoubledFields", doubledFields},
+	{"Request/LinesInOrder", linesInOrder},
 	{"Request/Query", queries},
 	{"Request/MethodAndPeer", methodsAndPeer},
 	{"Request/PeerReplaced", peerReplaced},

@@ -1,4 +1,4 @@
-package fiberlimit
+package gatefiber
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 )
 
@@ -23,60 +22,58 @@ import (
 // has made anew has lost its raw header. Its length then says what it can: fasthttp
 // has -1 for chunks, and 0 for chunks without a byte in them too. A request that no
 // server of fasthttp's has read, such as one of net/http handed on, has no trailer.
-func (q request) trailed() bool {
-	if q.c.Locals(trailerDropped{}) != nil {
+func (q Request) trailed() bool {
+	if q.Ctx.UserValue(trailerDropped{}) != nil {
 		return false
 	}
-	header := &q.c.Request().Header
+	header := &q.Ctx.Request.Header
 	if raw := header.RawHeaders(); len(raw) > 0 {
 		return chunked(raw)
 	}
 	length := header.ContentLength()
-	return q.c.Context().ConnRequestNum() > 0 && (length == 0 || length == -1)
+	return q.Ctx.ConnRequestNum() > 0 && (length == 0 || length == -1)
 }
 
 func chunked(raw []byte) bool {
 	for line := range bytes.Lines(raw) {
 		name, _, _ := bytes.Cut(line, []byte(":"))
-		if bytes.EqualFold(name, []byte(fiber.HeaderTransferEncoding)) {
+		if bytes.EqualFold(name, []byte(fasthttp.HeaderTransferEncoding)) {
 			return true
 		}
 	}
 	return false
 }
 
-// trailerDropped is the key under which a request notes that [DropTrailers] has
-// seen it, as it came.
+// trailerDropped is the key under which a request notes that DropTrailer has seen
+// it, as it came.
 type trailerDropped struct{}
 
-// DropTrailers is middleware for app.Use, before any other. fasthttp puts the
-// fields of a request's trailer into its header, where they look as if a proxy
-// had let them pass; DropTrailers takes them out, and keeps those away that come
-// with a body which is still to be read. net/http keeps them apart by itself.
-//
-// No gate needs it to be safe. Without it a gate refuses to key a chunked request
-// by a field that middleware has set or changed, as it cannot tell it from one of
-// the trailer. With it the gate sees what that middleware made, and handlers that
-// read the header themselves are safe from trailers too.
-//
-// What middleware before DropTrailers sets in the header of a chunked request is
-// taken out as well.
-func DropTrailers(c *fiber.Ctx) error {
-	if len(c.Request().Header.RawHeaders()) == 0 {
-		return c.Next() // what came is not known any more
+// DropTrailer takes the fields of the trailer out of the header, and keeps those
+// away that come with a body which is still to be read.
+func (q Request) DropTrailer() {
+	if len(q.Ctx.Request.Header.RawHeaders()) == 0 {
+		return // what came is not known any more
 	}
-	if q := (request{c}); q.trailed() {
-		swap(&c.Request().Header, q.untrailed(q.header()))
-		if c.Request().IsBodyStream() {
-			keepTrailerAway(c.Request())
-		}
+	if q.trailed() {
+		swap(&q.Ctx.Request.Header, q.untrailed(q.header()))
+		q.keepTrailerAway()
 	}
-	c.Locals(trailerDropped{}, true)
-	return c.Next()
+	q.Ctx.SetUserValue(trailerDropped{}, true)
+}
+
+// HideTrailer takes each field out of the header that a trailer may have brought a
+// line of, until show is called.
+func (q Request) HideTrailer() (show func()) {
+	if !q.trailed() {
+		return func() {}
+	}
+	show = swap(&q.Ctx.Request.Header, q.untrailed(q.sure()))
+	q.keepTrailerAway()
+	return show
 }
 
 // sure returns the fields to which no trailer can have added a line.
-func (q request) sure() http.Header {
+func (q Request) sure() http.Header {
 	header := q.header()
 	for name := range header {
 		if q.Unsure(name) {
@@ -87,9 +84,9 @@ func (q request) sure() http.Header {
 }
 
 // untrailed is a copy of the header that has the known lines of each field.
-func (q request) untrailed(known http.Header) *fasthttp.RequestHeader {
+func (q Request) untrailed(known http.Header) *fasthttp.RequestHeader {
 	var clean fasthttp.RequestHeader
-	q.c.Request().Header.CopyTo(&clean)
+	q.Ctx.Request.Header.CopyTo(&clean)
 	spelled := map[string][]string{} // by the canonical name
 	now := map[string][]string{}
 	clean.VisitAll(func(key, value []byte) {

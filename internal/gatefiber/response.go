@@ -1,11 +1,10 @@
-package fiberlimit
+package gatefiber
 
 import (
 	"bytes"
 	"net/http"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
@@ -15,18 +14,40 @@ import (
 // fasthttp writes what Add is given as it is, line breaks too.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
-// apply puts fields on a response, without those whose name is none, which
+// Apply puts fields on a response, without those whose name is none, which
 // net/http leaves out too. Set of fasthttp replaces only the first of several
 // lines, and no Set-Cookie at all.
-func apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
+func Apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
 	for _, f := range fields {
 		if strings.ContainsAny(f.Name, "\r\n\t :") {
 			continue
 		}
 		if !f.Add {
-			h.Del(f.Name)
+			remove(h, f.Name)
 		}
 		h.Add(f.Name, oneLine.Replace(f.Value))
+	}
+}
+
+// remove takes a field out, and leaves the lines of the others in their order.
+func remove(h *fasthttp.ResponseHeader, name string) {
+	if !shuffles || len(h.Peek(name)) == 0 {
+		h.Del(name)
+		return
+	}
+	before := all(h.VisitAll)
+	h.Del(name)
+	again := http.Header{}
+	for other, lines := range before {
+		if len(lines) > 1 && other != fasthttp.HeaderSetCookie && len(h.Peek(other)) > 0 {
+			again[other] = lines
+			h.Del(other)
+		}
+	}
+	for other, lines := range again {
+		for _, line := range lines {
+			h.Add(other, line)
+		}
 	}
 }
 
@@ -34,38 +55,46 @@ func apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
 // request with.
 type refusedKey struct{}
 
-// send writes a reply as it is: no Content-Type is added, and the framing is
+// Send writes a reply as it is: no Content-Type is added, and the framing is
 // the reply's own, whatever its Header says. Gates outside are told whether it
 // is a refusal.
-func send(c *fiber.Ctx, reply *gate.Reply) {
-	response, sent := c.Response(), reply.Sent()
-	apply(&response.Header, sent.Header)
-	response.Header.Del(fiber.HeaderContentLength)
+func Send(c *fasthttp.RequestCtx, reply *gate.Reply) {
+	response, sent := &c.Response, reply.Sent()
+	Apply(&response.Header, sent.Header)
+	response.Header.Del(fasthttp.HeaderContentLength)
 	response.Header.SetNoDefaultContentType(true)
 	response.SetStatusCode(sent.Status)
 	response.SetBody(sent.Body)
 	if sent.Refused {
-		c.Locals(refusedKey{}, sent)
+		c.SetUserValue(refusedKey{}, sent)
 	}
-	if c.Request().IsBodyStream() {
+	if c.Request.IsBodyStream() {
 		// fasthttp would read the rest of this body as the next request.
 		response.SetConnectionClose()
 	}
 }
 
-// captured is what the client will see of the response.
-func captured(c *fiber.Ctx, capture int64) *gate.Reply {
-	if c.Context().Hijacked() {
+// Admit says that the request was let through: a handler outside may have been
+// refused a part before.
+func Admit(c *fasthttp.RequestCtx) {
+	if c.UserValue(refusedKey{}) != nil {
+		c.SetUserValue(refusedKey{}, nil)
+	}
+}
+
+// Captured is what the client will see of the response.
+func Captured(c *fasthttp.RequestCtx, capture int64) *gate.Reply {
+	if c.Hijacked() {
 		return &gate.Reply{Partial: true}
 	}
-	response := c.Response()
+	response := &c.Response
 	reply := &gate.Reply{Status: response.StatusCode(), Header: fields(response)}
-	refusal, ok := c.Locals(refusedKey{}).(gate.Reply)
+	refusal, ok := c.UserValue(refusedKey{}).(gate.Reply)
 	reply.Refused = ok && carries(response, refusal)
 	switch {
 	case response.IsBodyStream():
 		reply.Partial = true
-	case c.Context().IsHead(), !gate.BodyAllowed(reply.Status):
+	case c.IsHead(), !gate.BodyAllowed(reply.Status):
 	default:
 		body := response.Body()
 		reply.Partial = int64(len(body)) > capture

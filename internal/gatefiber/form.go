@@ -1,4 +1,4 @@
-package fiberlimit
+package gatefiber
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package fiberlimit
+package gatefiber
 
 import (
 	"errors"
@@ -7,46 +7,50 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
 // unlisted are fields that net/http takes out of a request's header.
-var unlisted = []string{fiber.HeaderHost, fiber.HeaderTrailer, fiber.HeaderTransferEncoding}
+var unlisted = []string{fasthttp.HeaderHost, fasthttp.HeaderTrailer, fasthttp.HeaderTransferEncoding}
 
 // merged are fields that fasthttp keeps in one piece: the last line, or all of
 // them.
-var merged = []string{fiber.HeaderContentType, fiber.HeaderUserAgent, fiber.HeaderCookie}
+var merged = []string{fasthttp.HeaderContentType, fasthttp.HeaderUserAgent, fasthttp.HeaderCookie}
 
-func (q request) Header(name string) []string {
+// Header returns the lines of a field that a gate may see.
+func (q Request) Header(name string) []string {
 	name = http.CanonicalHeaderKey(name)
 	if slices.Contains(unlisted, name) {
 		return nil
 	}
-	h := &q.c.Request().Header
+	h := &q.Ctx.Request.Header
 	now := lines(name, h.VisitAll)
 	if trailed := q.trailed(); trailed || slices.Contains(merged, name) {
 		return believed(h, name, lines(name, h.VisitAllInOrder), now, trailed)
+	}
+	if shuffles && len(now) > 1 {
+		return asSent(lines(name, h.VisitAllInOrder), now)
 	}
 	return now
 }
 
 // Unsure reports whether fasthttp has lines of a field that Header leaves out.
-func (q request) Unsure(name string) bool {
+func (q Request) Unsure(name string) bool {
 	if !q.trailed() {
 		return false
 	}
 	name = http.CanonicalHeaderKey(name)
-	told, all := len(q.Header(name)), len(lines(name, q.c.Request().Header.VisitAll))
+	told, all := len(q.Header(name)), len(lines(name, q.Ctx.Request.Header.VisitAll))
 	if slices.Contains(merged, name) {
 		return told == 0 && all > 0
 	}
 	return told < all
 }
 
-func (q request) Headers() iter.Seq2[string, string] {
+// Headers is every field that a gate may see, in the order of gates.
+func (q Request) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, f := range gatehttp.Fields(q.header()) {
 			if !yield(f.Name, f.Value) {
@@ -57,8 +61,8 @@ func (q request) Headers() iter.Seq2[string, string] {
 }
 
 // header is every field but those that are unsure.
-func (q request) header() http.Header {
-	h, trailed := &q.c.Request().Header, q.trailed()
+func (q Request) header() http.Header {
+	h, trailed := &q.Ctx.Request.Header, q.trailed()
 	header := all(h.VisitAll)
 	for _, name := range unlisted {
 		header.Del(name)
@@ -66,6 +70,9 @@ func (q request) header() http.Header {
 	sent := all(h.VisitAllInOrder)
 	for name, now := range header {
 		if !trailed && !slices.Contains(merged, name) {
+			if shuffles {
+				header[name] = asSent(sent[name], now)
+			}
 			continue
 		}
 		if header[name] = believed(h, name, sent[name], now, trailed); len(header[name]) == 0 {
@@ -94,11 +101,11 @@ func all(visit func(func(key, value []byte))) http.Header {
 // the header as it came, now those that fasthttp has.
 func believed(h *fasthttp.RequestHeader, name string, sent, now []string, trailed bool) []string {
 	switch name {
-	case fiber.HeaderContentType:
+	case fasthttp.HeaderContentType:
 		return unmerged(sent, h.ContentType())
-	case fiber.HeaderUserAgent:
+	case fasthttp.HeaderUserAgent:
 		return unmerged(sent, h.UserAgent())
-	case fiber.HeaderCookie:
+	case fasthttp.HeaderCookie:
 		return cookies(sent, now, trailed)
 	}
 	switch n := len(sent); {
@@ -130,9 +137,9 @@ func cookies(sent, now []string, trailed bool) []string {
 	}
 	var parsed fasthttp.RequestHeader
 	for _, line := range sent {
-		parsed.Add(fiber.HeaderCookie, line)
+		parsed.Add(fasthttp.HeaderCookie, line)
 	}
-	made := string(parsed.Peek(fiber.HeaderCookie))
+	made := string(parsed.Peek(fasthttp.HeaderCookie))
 	switch {
 	case made != "" && (now[0] == made || trailed && strings.HasPrefix(now[0], made+"; ")):
 		if len(sent) > 1 {
@@ -148,4 +155,26 @@ func cookies(sent, now []string, trailed bool) []string {
 // inNoTrailer asks fasthttp for the fields that it takes from no trailer.
 func inNoTrailer(name string) bool {
 	return errors.Is(new(fasthttp.RequestHeader).AddTrailer(name), fasthttp.ErrBadTrailer)
+}
+
+// shuffles says that fasthttp may change the order of a field's lines when another
+// field is taken out of the header, as v1.69 does.
+var shuffles = func() bool {
+	var h fasthttp.RequestHeader
+	h.Add("A", "")
+	h.Add("B", "1")
+	h.Add("B", "2")
+	h.Del("A")
+	return string(h.Peek("B")) != "1"
+}()
+
+// asSent is the lines of a field with those first that were sent, in their order.
+func asSent(sent, now []string) []string {
+	first, rest := make([]string, 0, len(now)), slices.Clone(now)
+	for _, line := range sent {
+		if i := slices.Index(rest, line); i >= 0 {
+			first, rest = append(first, line), slices.Delete(rest, i, i+1)
+		}
+	}
+	return append(first, rest...)
 }

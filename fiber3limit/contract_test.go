@@ -1,0 +1,179 @@
+package fiber3limit_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatetest"
+	"github.com/neap-go/neap/fiber3limit"
+	"github.com/neap-go/neap/internal/gatefake"
+)
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	d := driver(fiber.Config{})
+	d.BodyFirst = true
+	gatetest.Run(t, d)
+}
+
+// Handlers run before the body has arrived.
+func TestContractStreamingBodies(t *testing.T) {
+	t.Parallel()
+	d := driver(fiber.Config{StreamRequestBody: true})
+	d.BodyFirst = true // up to a few KiB, and what is longer has tests of its own
+	gatetest.Run(t, d)
+}
+
+func driver(config fiber.Config) gatetest.Driver {
+	return gatetest.Driver{
+		Redis: gatefake.Redis,
+		Serve: func(t testing.TB, app gatetest.App) string { return serve(t, config, app) },
+		Key: func(header string) gate.Key {
+			return fiber3limit.Key(func(c fiber.Ctx) (string, error) {
+				if value := c.Get(header); value != "" {
+					return value, nil
+				}
+				return "", gatetest.ErrNoHeader
+			})
+		},
+		Native: func(q gate.Request, header string) (string, bool) {
+			c, ok := fiber3limit.Context(q)
+			if !ok {
+				return "", false
+			}
+			return c.Get(header), true
+		},
+		Pooled: func(x gatetest.Exchange) context.Context { return x.(exchange).c.RequestCtx() },
+		Errors: gatetest.ErrorsInside,
+		Hijack: true,
+
+		ForbidsTrailers: true,
+	}
+}
+
+func serve(t testing.TB, config fiber.Config, app gatetest.App) string {
+	if app.OnError != nil {
+		config.ErrorHandler = func(c fiber.Ctx, err error) error {
+			app.OnError(exchange{c}, err)
+			return nil
+		}
+	}
+	server := fiber.New(config)
+	server.Use(recovered)
+	for _, h := range append(around(app.Around), gates(app.Gates)...) {
+		server.Use(h)
+	}
+	for _, route := range app.Routes {
+		handlers := append(around(route.Around), gates(route.Gates)...)
+		if route.Endpoint != nil {
+			handlers = append(handlers, fiber3limit.Handler(route.Endpoint))
+		} else {
+			handlers = append(handlers, func(c fiber.Ctx) error { return route.Handler(exchange{c}) })
+		}
+		path := strings.NewReplacer("{...}", "*", "{", ":", "}", "").Replace(route.Pattern)
+		server.Add([]string{route.Method}, path, handlers[0], handlers[1:]...) // HEAD with GET
+	}
+	return listening(t, server)
+}
+
+// listening serves app on loopback until the test's cleanup.
+func listening(t testing.TB, app *fiber.App) (address string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Listener(ln, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	t.Cleanup(func() {
+		err := app.ShutdownWithTimeout(0)
+		_ = ln.Close() // when the server had not begun, it stopped nothing
+		if err := errors.Join(err, <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the server ended with %v, want no error or %v", err, context.DeadlineExceeded)
+		}
+	})
+	return ln.Addr().String()
+}
+
+func gates(gs []gate.Gate) (hs []any) {
+	for _, g := range gs {
+		hs = append(hs, fiber3limit.Middleware(g))
+	}
+	return hs
+}
+
+func around(ms []gatetest.Middleware) (hs []any) {
+	for _, m := range ms {
+		hs = append(hs, func(c fiber.Ctx) error { return m(exchange{c}, c.Next) })
+	}
+	return hs
+}
+
+func recovered(c fiber.Ctx) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = c.Status(fiber.StatusInternalServerError).SendString(gatetest.Recovered)
+		}
+	}()
+	return c.Next()
+}
+
+type exchange struct{ c fiber.Ctx }
+
+func (x exchange) Context() context.Context       { return x.c.Context() }
+func (x exchange) SetContext(ctx context.Context) { x.c.SetContext(ctx) }
+func (x exchange) Param(name string) string       { return x.c.Params(name) }
+func (x exchange) Query(name string) string       { return x.c.Query(name) }
+func (x exchange) Value(key string) any           { return x.c.Locals(key) }
+func (x exchange) SetValue(key string, value any) { x.c.Locals(key, value) }
+func (x exchange) ContentLength() int64           { return int64(x.c.Request().Header.ContentLength()) }
+func (x exchange) SetHeader(name, value string)   { x.c.Response().Header.Set(name, value) }
+func (x exchange) AddHeader(name, value string)   { x.c.Response().Header.Add(name, value) }
+
+func (x exchange) SetPeer(address string) { x.c.RequestCtx().SetRemoteAddr(peer(address)) }
+
+// peer is a net.Addr of any text.
+type peer string
+
+func (p peer) Network() string                         { return "tcp" }
+func (p peer) String() string                          { return string(p) }
+func (x exchange) SetRequestHeader(name, value string) { x.c.Request().Header.Set(name, value) }
+func (x exchange) DelRequestHeader(name string)        { x.c.Request().Header.Del(name) }
+
+// Rewrite is not c.Path, which overwrites the parameters of the route.
+func (x exchange) Rewrite(path string) { x.c.Request().URI().SetPath(path) }
+
+func (x exchange) Body() ([]byte, error) {
+	if stream := x.c.RequestCtx().RequestBodyStream(); stream != nil {
+		return io.ReadAll(stream)
+	}
+	return x.c.BodyRaw(), nil
+}
+
+func (x exchange) Send(status int, body string) error {
+	return x.c.Status(status).SendString(body)
+}
+
+func (x exchange) Stream(status int, chunks iter.Seq[string]) error {
+	x.c.Status(status).RequestCtx().SetBodyStreamWriter(func(w *bufio.Writer) {
+		for chunk := range chunks {
+			_, _ = w.WriteString(chunk)
+			_ = w.Flush()
+		}
+	})
+	return nil
+}
+
+func (x exchange) Hijack(talk func(net.Conn)) error {
+	x.c.RequestCtx().HijackSetNoResponse(true)
+	x.c.RequestCtx().Hijack(talk)
+	return nil
+}

@@ -1,0 +1,106 @@
+package fiber3limit
+
+import (
+	"context"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/internal/gatefiber"
+	"github.com/neap-go/neap/internal/gatehttp"
+)
+
+// Middleware returns middleware that asks g about every request. It panics when
+// g is nil.
+func Middleware(g gate.Gate) fiber.Handler {
+	gatehttp.RequireGate("fiber3limit.Middleware", g)
+	return func(c fiber.Ctx) error {
+		q, end := lent(c)
+		defer end()
+		pass := g.Enter(q)
+		gatefiber.Apply(&c.Response().Header, pass.Header)
+		if pass.Reply != nil {
+			gatefiber.Send(c.RequestCtx(), pass.Reply)
+			return nil
+		}
+		gatefiber.Admit(c.RequestCtx())
+		if pass.Context != nil {
+			defer swapContext(pass.Context, c)()
+		}
+		if pass.Leave == nil {
+			return c.Next()
+		}
+		return guarded(c, pass)
+	}
+}
+
+// Handler serves an endpoint. It panics if e is nil.
+func Handler(e gate.Endpoint) fiber.Handler {
+	gatehttp.RequireEndpoint("fiber3limit.Handler", e)
+	return func(c fiber.Ctx) error {
+		q, end := lent(c)
+		defer end()
+		reply := e.Serve(q)
+		gatefiber.Send(c.RequestCtx(), &reply)
+		return nil
+	}
+}
+
+// lent is the request, with a context that reads c no longer than until end is
+// called: Fiber uses c for other requests later.
+func lent(c fiber.Ctx) (q gate.Request, end func()) {
+	whole := requestOf(c)
+	return whole.Lend(whole)
+}
+
+// swapContext makes ctx the request's context until restore is called. A handler that
+// was abandoned still reads its own.
+func swapContext(ctx context.Context, c fiber.Ctx) (restore func()) {
+	outer := c.Context()
+	c.SetContext(ctx)
+	return func() {
+		if !c.IsAbandoned() {
+			c.SetContext(outer)
+		}
+	}
+}
+
+// guarded runs the handler and tells the gate how it ended, but for one that was
+// abandoned: that may run on, while the client has its answer.
+func guarded(c fiber.Ctx, pass gate.Pass) (err error) {
+	gatehttp.Leave(pass.Leave, func() *gate.Reply {
+		if err = c.Next(); c.IsAbandoned() {
+			return nil
+		}
+		if err != nil {
+			render(c, err)
+			err = nil
+		}
+		return gatefiber.Captured(c.RequestCtx(), pass.Capture)
+	})
+	return err
+}
+
+// render does what Fiber does with an error that reaches it.
+func render(c fiber.Ctx, err error) {
+	if c.App().ErrorHandler(c, err) != nil {
+		_ = c.SendStatus(fiber.StatusInternalServerError)
+	}
+}
+
+// DropTrailers is middleware for app.Use, before any other. fasthttp puts the
+// fields of a request's trailer into its header, where they look as if a proxy
+// had let them pass; DropTrailers takes them out, and keeps those away that come
+// with a body which is still to be read. net/http keeps them apart by itself.
+//
+// No gate needs it to be safe. Without it a gate refuses to key a chunked request
+// by a field that middleware has set or changed, as it cannot tell it from one of
+// the trailer. With it the gate sees what that middleware made, and handlers that
+// read the header themselves are safe from trailers too.
+//
+// What middleware before DropTrailers sets in the header of a chunked request is
+// taken out as well.
+func DropTrailers(c fiber.Ctx) error {
+	requestOf(c).DropTrailer()
+	return c.Next()
+}

@@ -1,0 +1,52 @@
+package fiber3limit
+
+import (
+	"context"
+	"strings"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/internal/gatefiber"
+	"github.com/neap-go/neap/internal/gatehttp"
+)
+
+// request copies every string that it returns: Fiber's are valid only until the
+// handler has returned.
+type request struct {
+	gatefiber.Request
+
+	c fiber.Ctx
+}
+
+func requestOf(c fiber.Ctx) request { return request{gatefiber.Request{Ctx: c.RequestCtx()}, c} }
+
+func (q request) Context() context.Context { return q.c.Context() }
+
+func (q request) Method() string { return strings.Clone(q.c.Method()) }
+
+func (q request) Value(key any) any { return q.Stored(q.Context(), key) }
+
+func (q request) Route() string {
+	if isMiddleware(q.c.Route()) {
+		return ""
+	}
+	return gatefiber.Pattern(q.c.Route().Path)
+}
+
+func (q request) Param(name string) string {
+	switch {
+	case isMiddleware(q.c.Route()):
+		return ""
+	case name == gatehttp.Wildcard:
+		name = gatefiber.Wildcard(q.c.Route().Params)
+	}
+	return strings.Clone(q.c.Params(name))
+}
+
+// isMiddleware says that a route is one of app.Use, whose path is a prefix and
+// not where the request goes. IsMiddleware of the fiber.Ctx says so of a route's own
+// handlers, too, but for its last.
+var isMiddleware = gatefiber.OfUse[fiber.Route]()
+
+var _ gate.Request = request{}

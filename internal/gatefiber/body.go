@@ -1,0 +1,101 @@
+package gatefiber
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/internal/gatehttp"
+)
+
+// Body returns the bytes on the wire, which that of Fiber does not: it undoes the
+// Content-Encoding.
+func (q Request) Body(max int64) ([]byte, error) {
+	if q.Ctx.Request.IsBodyStream() {
+		return q.streamed(max)
+	}
+	header := &q.Ctx.Request.Header
+	if len(header.MultipartFormBoundary()) > 0 && len(header.Peek(fasthttp.HeaderContentEncoding)) == 0 {
+		return multipartBody(&q.Ctx.Request, max)
+	}
+	body := q.Ctx.Request.Body()
+	if int64(len(body)) > max {
+		return nil, gate.ErrBodyTooLarge
+	}
+	return bytes.Clone(body), nil
+}
+
+// streamed reads a body that fasthttp has not read yet, as it does under
+// StreamRequestBody, and puts in its place a stream that begins anew.
+func (q Request) streamed(max int64) ([]byte, error) {
+	native := &q.Ctx.Request
+	length := native.Header.ContentLength()
+	r := &http.Request{ContentLength: int64(length), Header: q.header()}
+	if again, ok := native.BodyStream().(replayed); ok {
+		r.Body = again.ReadCloser
+		return gatehttp.Request{HTTP: r}.Body(max)
+	}
+	if length < 0 && readBefore(native.BodyStream()) {
+		return nil, gate.ErrBodyConsumed
+	}
+	src := sourceOf(native)
+	r.Body = src
+	body, err := gatehttp.Request{HTTP: r}.Body(max)
+	if r.Body == src { // it says that it is too long, and was not read
+		return body, err
+	}
+	src.Reader = detached(src.Reader)
+	native.SetBodyStream(replayed{r.Body}, length)
+	return body, err
+}
+
+// replayed is what a gate has put in the place of a stream.
+type replayed struct{ io.ReadCloser }
+
+// source is a stream of fasthttp's, whose early end is an io.EOF like any other.
+// With the last of its chunks fasthttp would put a trailer into the header.
+type source struct {
+	io.Reader
+	header        *fasthttp.RequestHeader
+	read, missing int
+	ended         bool
+}
+
+func sourceOf(native *fasthttp.Request) *source {
+	if src, ok := native.BodyStream().(*source); ok {
+		return src
+	}
+	return &source{Reader: native.BodyStream(), header: &native.Header, missing: native.Header.ContentLength()}
+}
+
+// keepTrailerAway puts a source in the place of a body of chunks that is still to
+// be read.
+func (q Request) keepTrailerAway() {
+	native := &q.Ctx.Request
+	if _, ok := native.BodyStream().(replayed); ok || !native.IsBodyStream() {
+		return // a gate has read it, or fasthttp has
+	}
+	src := sourceOf(native)
+	src.Reader = detached(src.Reader)
+	native.SetBodyStream(src, src.missing)
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	undo := swap(s.header, s.header)
+	n, err := s.Reader.Read(p)
+	undo()
+	s.ended = s.ended || err != nil
+	s.read += n
+	s.missing -= n
+	switch {
+	case err != io.EOF:
+	case s.read > 0 && s.missing > 0, s.missing < 0 && hungUp(s.Reader):
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (s *source) Close() error { return nil }

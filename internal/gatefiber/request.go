@@ -1,0 +1,93 @@
+package gatefiber
+
+import (
+	"bytes"
+	"context"
+	"net/netip"
+	"reflect"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/internal/gatehttp"
+)
+
+// Request is the part of a [gate.Request] that fasthttp knows. It copies every
+// string that it returns: those of fasthttp are valid only until the handler has
+// returned.
+type Request struct{ Ctx *fasthttp.RequestCtx }
+
+// Host is not that of Fiber, which may believe X-Forwarded-Host. A target in
+// absolute form names the host before the Host field does (RFC 9112 section
+// 3.2.2).
+func (q Request) Host() string {
+	if header := &q.Ctx.Request.Header; bytes.HasPrefix(header.RequestURI(), []byte("/")) {
+		return string(header.Host())
+	}
+	return string(q.Ctx.Request.URI().Host())
+}
+
+// Path is that of the target as it was sent.
+func (q Request) Path() string {
+	path, _ := gatehttp.SplitTarget(q.target())
+	return path
+}
+
+// RawQuery is that of the target as it was sent.
+func (q Request) RawQuery() string {
+	_, query := gatehttp.SplitTarget(q.target())
+	return query
+}
+
+// target is without the fragment, which no target has (RFC 9112 section 3.2)
+// and which fasthttp cuts off before a handler sees it.
+func (q Request) target() string {
+	target, _, _ := strings.Cut(string(q.Ctx.Request.Header.RequestURI()), "#")
+	return target
+}
+
+// RemoteAddr is the peer's address.
+func (q Request) RemoteAddr() netip.AddrPort {
+	return gatehttp.Peer(q.Ctx.RemoteAddr().String())
+}
+
+// Stored is what middleware has stored under key: in the request, or else in its
+// context. A string is copied, of whatever type: middleware may have stored it as
+// Fiber handed it out.
+func (q Request) Stored(ctx context.Context, key any) any {
+	value := q.Ctx.UserValue(key)
+	if value == nil {
+		value = ctx.Value(key)
+	}
+	v := reflect.ValueOf(value)
+	switch {
+	case v.Kind() == reflect.String:
+		return reflect.ValueOf(strings.Clone(v.String())).Convert(v.Type()).Interface()
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		return reflect.ValueOf(bytes.Clone(v.Bytes())).Convert(v.Type()).Interface()
+	}
+	return value
+}
+
+// Lend returns q with a context that reads the RequestCtx no longer than until
+// end is called: fasthttp uses it for other requests later.
+func (q Request) Lend(whole gate.Request) (lent gate.Request, end func()) {
+	if q.pooled(whole.Context()) {
+		return gatehttp.Borrow(whole)
+	}
+	return whole, func() {}
+}
+
+// pooled says that a context reads values of the RequestCtx, as the RequestCtx
+// itself does where middleware makes it the request's context.
+func (q Request) pooled(ctx context.Context) bool {
+	if ctx == context.Background() {
+		return false
+	}
+	q.Ctx.SetUserValue(mark{}, true)
+	return ctx.Value(mark{}) != nil
+}
+
+// mark is the key of a value that pooled looks for.
+type mark struct{}
