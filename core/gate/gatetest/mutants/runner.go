@@ -87,8 +87,8 @@ func (r *runner) build(ctx context.Context, m mutant) (binary string, err error)
 		}
 		args = append(args, "-overlay", overlay)
 	}
-	build := exec.CommandContext(ctx, "go", append(args, "./"+m.adapter)...)
-	build.Dir = r.root
+	build := exec.CommandContext(ctx, "go", append(args, ".")...)
+	build.Dir = filepath.Join(r.root, m.adapter) // which may be a module of its own
 	r.builds <- struct{}{}
 	out, err := build.CombinedOutput()
 	<-r.builds

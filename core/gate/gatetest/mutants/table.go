@@ -29,6 +29,8 @@ var adapters = []adapter{
 	{"ginlimit", ginBugs},
 	{"echolimit", echoBugs},
 	{"fiberlimit", fiberBugs},
+	{"echo5limit", echo5Bugs},
+	{"fiber3limit", fiber3Bugs},
 }
 
 // mutant is an adapter with one bug. Without a file it has none.
