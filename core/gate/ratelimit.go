@@ -20,6 +20,13 @@ type RateLimitOptions struct {
 	// that limit.Limiter.With made once. Nil is the gate's own. An error is
 	// answered like that of a Key.
 	Choose func(Request) (*limit.Limiter, error)
+	// Policies are the policies of a request, with the numbers of its plan: from a
+	// database or a claim of a token. They take the place of the limiter's own, as
+	// limit.Limiter.With says; if there are none, its own stay. They are made ready once for equal
+	// policies, of the last 16,384 that differ, so that no limiter is made by hand. An
+	// error, also of numbers that no policy can have, is answered like that of a Key:
+	// limit those whose plan is not known by a plan of their own, and return no error.
+	Policies func(Request) ([]limit.Policy, error)
 	// Count says by its status which answer counts, such as [OnlyFailures]; nil
 	// counts every admitted request. What does not count is given back when the
 	// handler has returned, before the response ends unless the handler flushed
@@ -80,8 +87,8 @@ type RateLimitOptions struct {
 // refund that fails is not repeated: OnError is told, and the permits stay taken.
 // One that comes when the permits are free again by themselves changes nothing.
 //
-// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, and Count beside a limiter that
-// is limit.Prepaid; nil options are the defaults, and options are copied.
+// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, Choose beside Policies, and Count beside
+// a limiter that is limit.Prepaid; nil options are the defaults, and options are copied.
 func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {
 		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
@@ -94,6 +101,9 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	}
 	if g.opts.Headers >= headersEnd {
 		panic(fmt.Sprintf("gate.RateLimit: RateLimitOptions.Headers is %d; use one of the constants", g.opts.Headers))
+	}
+	if g.opts.Choose != nil && g.opts.Policies != nil {
+		panic("gate.RateLimit: RateLimitOptions has Choose and Policies: leave out one of them")
 	}
 	if err := g.checkPrepaid(limiter); err != nil {
 		panic("gate.RateLimit: " + err.Error())
@@ -173,6 +183,17 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 				return nil, 0, err
 			}
 			limiter = chosen
+		}
+	}
+	if g.opts.Policies != nil {
+		policies, err := g.opts.Policies(r)
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(policies) > 0 {
+			if limiter, err = limiter.With(policies...); err != nil {
+				return nil, 0, fmt.Errorf("%w: RateLimitOptions.Policies: %w", ErrWiring, err)
+			}
 		}
 	}
 	if g.opts.Cost != nil {

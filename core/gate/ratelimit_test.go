@@ -288,6 +288,41 @@ func TestRateLimitCostAndChoose(t *testing.T) {
 	}
 }
 
+// The numbers of a plan come with the request. Equal numbers share what was used.
+func TestRateLimitPolicies(t *testing.T) {
+	t.Parallel()
+	unknown := errors.New("the plan is not known")
+	var h hook
+	g := gate.RateLimit(hourly(t, 1), everyone, &gate.RateLimitOptions{
+		Policies: func(r gate.Request) ([]limit.Policy, error) {
+			switch n := r.Value("plan").(type) {
+			case int:
+				return []limit.Policy{limit.FixedWindow{Name: "plan", Limit: int64(n), Window: time.Hour}}, nil
+			case error:
+				return nil, n
+			}
+			return nil, nil
+		},
+		OnError: h.hear,
+	})
+	for i, c := range []struct {
+		plan any
+		want int
+	}{
+		{2, 200}, {2, 200}, {2, 429}, {3, 200}, {2, 429}, {nil, 200}, {nil, 429}, {3, 200}, {3, 200}, {3, 429},
+		{gate.Refuse(402, "Pay first"), 402}, {unknown, 500}, {0, 500},
+	} {
+		if got := status(g.Enter(&request{values: map[any]any{"plan": c.plan}})); got != c.want {
+			t.Errorf("%d: the plan %v: got %d, want %d", i, c.plan, got, c.want)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.errs) != 2 || !errors.Is(h.errs[0], unknown) || !errors.Is(h.errs[1], gate.ErrWiring) || !strings.Contains(h.errs[1].Error(), "Limit is 0") {
+		t.Errorf("the hook was told of %v, want of the unknown plan, and of Limit as wrong wiring", h.errs)
+	}
+}
+
 func TestRateLimitPanics(t *testing.T) {
 	t.Parallel()
 	l := hourly(t, 1)
@@ -296,15 +331,22 @@ func TestRateLimitPanics(t *testing.T) {
 		"no limiter":      func() { gate.RateLimit(nil, everyone, nil) },
 		"no key":          func() { gate.RateLimit(l, nil, nil) },
 		"unknown headers": func() { gate.RateLimit(l, everyone, opts) },
+		"two choices": func() {
+			gate.RateLimit(l, everyone, &gate.RateLimitOptions{
+				Choose:   func(gate.Request) (*limit.Limiter, error) { return l, nil },
+				Policies: func(gate.Request) ([]limit.Policy, error) { return nil, nil },
+			})
+		},
 	} {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.RateLimit: ") {
 			t.Errorf("%s: got the panic %v, want one that begins with gate.RateLimit", name, v)
 		}
 	}
 	for name, opts := range map[string]*gate.RateLimitOptions{
-		"Skip":   {Skip: func(gate.Request) bool { panic("mine") }},
-		"Cost":   {Cost: func(gate.Request) (int64, error) { panic("mine") }},
-		"Choose": {Choose: func(gate.Request) (*limit.Limiter, error) { panic("mine") }},
+		"Skip":     {Skip: func(gate.Request) bool { panic("mine") }},
+		"Cost":     {Cost: func(gate.Request) (int64, error) { panic("mine") }},
+		"Choose":   {Choose: func(gate.Request) (*limit.Limiter, error) { panic("mine") }},
+		"Policies": {Policies: func(gate.Request) ([]limit.Policy, error) { panic("mine") }},
 	} {
 		if v := panics(t, func() { gate.RateLimit(l, everyone, opts).Enter(&request{}) }); v != "mine" {
 			t.Errorf("%s: got the panic %v, want mine", name, v)

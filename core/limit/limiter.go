@@ -31,6 +31,7 @@ type Limiter struct {
 	accounts  *accounts // of prepaid permits; nil if there are none
 	signature string    // of the rules
 	refused   *grant    // of denials that were remembered
+	plans     *plans    // of all that With made
 }
 
 // New makes a limiter on Redis, of a go-redis client or a [store.Store]. The name is 1 to
@@ -80,6 +81,7 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 		count:     count,
 		observers: observers{store: st, own: own.Observer, primitive: store.Limit, name: name},
 		queues:    newQueues(own.MaxWaiting, &count.waiting),
+		plans:     newPlans(mostPlans),
 	}
 	if st != nil {
 		l.memory = newMemory(own.RememberDenials, own.MaxLocal)
@@ -99,13 +101,19 @@ func (l *Limiter) sign() *Limiter {
 	return l
 }
 
-// With makes a limiter with other policies on the same name, options and
-// state: a tenant's, or a plan's. Make it once and keep it; a policy that two
-// limiters have in common they share. Stats are those of all of them.
+// With returns a limiter with other policies on the same name, options and
+// state: a tenant's, or a plan's. A policy that two limiters have in common they
+// share. Stats are those of all of them. A limiter is made once for equal policies and
+// kept, of the last 16,384 that were asked for, so that With may be called for every
+// request. The error joins every fault of the policies, each with its field and the remedy.
 func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	if !l.made() {
 		return nil, errLimiter
 	}
+	return l.plans.of(policies, func() (*Limiter, error) { return l.with(policies) })
+}
+
+func (l *Limiter) with(policies []Policy) (*Limiter, error) {
 	rules, err := l.opts.compile(policies)
 	if err := errors.Join(err, checkLocal(l.opts.MaxLocal, rules)); err != nil {
 		return nil, fmt.Errorf("limit.With: %w", err)

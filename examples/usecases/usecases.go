@@ -60,26 +60,26 @@ func ByAPIKey(limiter *limit.Limiter) gate.Gate {
 }
 
 // Tenant is what authentication stores in the request's context.
-type Tenant struct{ ID, Plan string }
+type Tenant struct {
+	ID   string
+	Rate int64 // requests a second, by its plan
+}
 
 func (t Tenant) String() string { return t.ID }
 
 type tenantKey struct{}
 
-// ByPlan gives each plan policies of its own.
-func ByPlan(free *limit.Limiter) (gate.Gate, error) {
-	paid, err := free.With(limit.TokenBucket{Name: "paid", Rate: 100, Per: time.Second})
-	if err != nil {
-		return nil, err
-	}
+// ByPlan gives each tenant the numbers of its plan.
+func ByPlan(free *limit.Limiter) gate.Gate {
 	return gate.RateLimit(free, gate.ByValue(tenantKey{}), &gate.RateLimitOptions{
-		Choose: func(r gate.Request) (*limit.Limiter, error) {
-			if tenant, ok := r.Value(tenantKey{}).(Tenant); ok && tenant.Plan == "paid" {
-				return paid, nil
+		Policies: func(r gate.Request) ([]limit.Policy, error) {
+			tenant, ok := r.Value(tenantKey{}).(Tenant)
+			if !ok || tenant.Rate == 0 {
+				return nil, nil // free's own
 			}
-			return free, nil
+			return []limit.Policy{limit.TokenBucket{Name: "plan", Rate: tenant.Rate, Per: time.Second}}, nil
 		},
-	}), nil
+	})
 }
 
 // Several are limits on the same subject, all or nothing.

@@ -131,21 +131,18 @@ func TestByAPIKey(t *testing.T) {
 
 func TestByPlan(t *testing.T) {
 	t.Parallel()
-	g, err := ByPlan(local(t, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := serve(g)
-	as := func(id, plan string) func(*http.Request) {
+	ask := serve(ByPlan(local(t, 1)))
+	as := func(id string, rate int64) func(*http.Request) {
 		return func(r *http.Request) {
-			*r = *r.WithContext(context.WithValue(r.Context(), tenantKey{}, Tenant{id, plan}))
+			*r = *r.WithContext(context.WithValue(r.Context(), tenantKey{}, Tenant{id, rate}))
 		}
 	}
-	expect(t, "free", ask("/hello", as("a", "free")), 200)
-	expect(t, "free again", ask("/hello", as("a", "free")), 429)
+	expect(t, "free", ask("/hello", as("a", 0)), 200)
+	expect(t, "free again", ask("/hello", as("a", 0)), 429)
 	for range 10 {
-		expect(t, "paid", ask("/hello", as("b", "paid")), 200)
+		expect(t, "paid", ask("/hello", as("b", 10)), 200)
 	}
+	expect(t, "paid, once more", ask("/hello", as("b", 10)), 429)
 	expect(t, "nobody", ask("/hello"), 401)
 }
 

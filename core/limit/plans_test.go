@@ -1,0 +1,109 @@
+package limit
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Equal policies make one limiter, however they are written.
+func TestWithMakesALimiterOnce(t *testing.T) {
+	t.Parallel()
+	l := must(NewLocal("plans", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(t)
+	with := func(policies ...Policy) *Limiter { return must(l.With(policies...))(t) }
+	bucket := TokenBucket{Rate: 1, Per: time.Second}
+	fixed := FixedWindow{Limit: 2, Window: time.Hour}
+	sliding := SlidingWindow{Limit: 3, Window: time.Hour}
+	log := SlidingLog{Limit: 4, Window: time.Hour}
+	many := []Policy{bucket, fixed, sliding, log, FixedWindow{Limit: 9, Window: time.Minute}}
+	for name, same := range map[string][2]*Limiter{
+		"bucket":  {with(bucket), with(&bucket)},
+		"fixed":   {with(fixed), with(&fixed)},
+		"sliding": {with(sliding), with(&sliding)},
+		"log":     {with(log), with(&log)},
+		"shadow":  {with(Shadow(log)), with(Shadow(&log))},
+		"many":    {with(many...), with(slices.Clone(many)...)},
+	} {
+		if same[0] != same[1] {
+			t.Errorf("%s: got two limiters for equal policies, want one", name)
+		}
+	}
+	distinct := []*Limiter{with(bucket), with(fixed), with(sliding), with(log), with(Shadow(log)), with(bucket, fixed), with(fixed, bucket), with(many...)}
+	other := slices.Clone(many)
+	other[4] = FixedWindow{Limit: 10, Window: time.Minute}
+	distinct = append(distinct, with(other...))
+	bucket.Rate = 2
+	distinct = append(distinct, with(&bucket))
+	seen := map[*Limiter]bool{}
+	for i, one := range distinct {
+		if seen[one] {
+			t.Errorf("plan %d: got the limiter of another plan, want one of its own", i)
+		}
+		seen[one] = true
+	}
+	for range 2 { // a fault is found again
+		if _, err := l.With(FixedWindow{}); err == nil {
+			t.Error("a policy without numbers: got no error, want one")
+		}
+	}
+}
+
+// No more limiters are kept than the bound says, and what they count stays.
+func TestPlansAreBounded(t *testing.T) {
+	t.Parallel()
+	l := must(NewLocal("plans", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(t)
+	const most = 50
+	l.plans = newPlans(most)
+	plan := func(i int) *Limiter {
+		return must(l.With(FixedWindow{Name: "plan", Limit: int64(i) + 1, Window: time.Hour}))(t)
+	}
+	first := plan(0)
+	if d, err := first.Take(t.Context(), "s"); err != nil || !d.Allowed {
+		t.Fatalf("got %+v, %v, want it to be allowed", d, err)
+	}
+	var wg sync.WaitGroup
+	for begin := range 4 {
+		wg.Go(func() {
+			for i := begin; i < 2*most; i += 2 { // each is made by one of two
+				plan(i)
+			}
+		})
+	}
+	wg.Wait()
+	if n := l.plans.made.Len(); n > most {
+		t.Errorf("%d limiters are kept, want %d at most", n, most)
+	}
+	again := plan(0)
+	if again == first {
+		t.Error("got the first limiter, which was to be forgotten")
+	}
+	if d, err := again.Take(t.Context(), "s"); err != nil || d.Allowed {
+		t.Errorf("got %+v, %v, want the plan's one permit to be taken", d, err)
+	}
+}
+
+// BenchmarkWith is a limiter for each request, of 10,000 plans, beside one that was made by hand.
+func BenchmarkWith(b *testing.B) {
+	l := must(NewLocal("plans", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(b)
+	plan := func(i int) []Policy {
+		return []Policy{TokenBucket{Name: "plan", Rate: int64(i%10_000) + 1, Per: time.Second}}
+	}
+	for i := range 10_000 {
+		must(l.With(plan(i)...))(b)
+	}
+	for name, choose := range map[string]func(i int) *Limiter{
+		"by hand": func(int) *Limiter { return l },
+		"plans":   func(i int) *Limiter { return must(l.With(plan(i)...))(b) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if _, err := choose(i).Take(b.Context(), fmt.Sprint(i%100)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
