@@ -34,9 +34,9 @@ var layers = [][]string{
 	{"core/script/scripttest"}, // for users' tests: the one package of the library that starts servers
 	{"core/limit", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate"},
-	{"internal/iptable"},
+	{"internal/iptable", "internal/gatefake"},
 	{"internal/gatehttp", "core/gate/gatetest", "core/callback"},
-	{"nethttp", "ginlimit", "echolimit", "fiberlimit"},
+	{"nethttp", "ginlimit", "echolimit", "fiberlimit", "internal/gatefiber/fibertest"},
 	{"examples", "internal"}, // no library package imports these
 }
 
@@ -56,6 +56,8 @@ var forbidden = map[string][]string{
 	"ginlimit":          {echo, fiber, fasthttp, miniredis, "testing"},
 	"echolimit":         {gin, fiber, fasthttp, miniredis, "testing"},
 	"fiberlimit":        {gin, echo, miniredis},
+
+	"internal/gatefiber/fibertest": {gin, echo, fiber},
 }
 
 // permitted is what a package may compile although one above it must not.
@@ -67,7 +69,7 @@ var permitted = map[string][]string{
 // rule holds of nothing.
 var must = []string{
 	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/repanic", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "core/gate/gatetest",
-	"nethttp", "ginlimit", "echolimit", "fiberlimit",
+	"nethttp", "ginlimit", "echolimit", "fiberlimit", "internal/gatefiber/fibertest",
 }
 
 type pkg struct {
