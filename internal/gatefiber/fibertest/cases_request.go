@@ -2,6 +2,7 @@ package fibertest
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -47,6 +48,27 @@ func headerNames(t *testing.T, d Driver) {
 		return fmt.Sprint(q.Header("X-Api-Key"), q.Header("x-api-KEY"), names, slices.IsSorted(names))
 	}))
 	if got, want := get(t, address, "/detail", "x-api-key: 1", "X-API-KEY: 2"), "200 [1 2] [1 2] [X-Api-Key X-Api-Key] true"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// headerOrder: the lines of a field are told in the order in which they came, though
+// fasthttp may put the last of all lines in the place of one that middleware takes out.
+// The last address of X-Forwarded-For would be another then.
+func headerOrder(t *testing.T, d Driver) {
+	key := gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {
+		var all []string
+		for name, line := range q.Headers() {
+			if name == "X-Forwarded-For" {
+				all = append(all, line)
+			}
+		}
+		ip, err := key(q)
+		return fmt.Sprint(q.Header("X-Forwarded-For"), " ", all, " ", ip, " ", err)
+	}), d.before(func(rc *fasthttp.RequestCtx) { rc.Request.Header.Del("X-Stripped") })))
+	got := get(t, address, "/detail", "X-Stripped: 1", "X-Forwarded-For: 6.6.6.6", "X-Forwarded-For: 8.8.8.8", "X-Forwarded-For: 9.9.9.9")
+	if want := "200 [6.6.6.6 8.8.8.8 9.9.9.9] [6.6.6.6 8.8.8.8 9.9.9.9] ip=9.9.9.9 <nil>"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,6 +1,8 @@
 package fibertest
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -59,6 +61,9 @@ func trailerNotTold(t *testing.T, d Driver) {
 				})))
 				// In pieces, fasthttp takes the first lines of a trailer several times.
 				got := answered(t, address, c.raw)
+				if strings.HasPrefix(got, "400 ") && refusedByFasthttp(c.raw) {
+					return
+				}
 				// A key need not believe a field that the trailer has too.
 				if got = strings.Replace(got, `["1"] refused`, `["1"] header:x-a=1`, 1); got != "200 "+c.want {
 					t.Errorf("got  %s\nwant 200 %s", got, c.want)
@@ -66,6 +71,12 @@ func trailerNotTold(t *testing.T, d Driver) {
 			})
 		}
 	}
+}
+
+// refusedByFasthttp says that this version of fasthttp takes no such request, so that
+// no gate need be asked.
+func refusedByFasthttp(raw string) bool {
+	return new(fasthttp.Request).Read(bufio.NewReader(strings.NewReader(raw))) != nil
 }
 
 // trailerHeaderMadeAnew: middleware that makes the header anew may copy the fields of
@@ -114,7 +125,8 @@ func trailerHeaderMadeAnew(t *testing.T, d Driver) {
 }
 
 // trailerAddress: an address that middleware has written into X-Forwarded-For cannot
-// be told from one of a trailer. ByIP refuses it, and does not key it by the proxy.
+// be told from one of a trailer, where fasthttp takes it from a trailer. ByIP refuses
+// it, and does not key it by the proxy.
 func trailerAddress(t *testing.T, d Driver) {
 	limiter, err := limit.NewLocal("trailers", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
 	if err != nil {
@@ -135,10 +147,14 @@ func trailerAddress(t *testing.T, d Driver) {
 			h.Add("X-Forwarded-For", line)
 		}
 	})))
+	written := "400"
+	if errors.Is(new(fasthttp.RequestHeader).AddTrailer("X-Forwarded-For"), fasthttp.ErrBadTrailer) {
+		written = "200 ip=9.9.9.9" // it can be of middleware alone
+	}
 	for name, c := range map[string]struct{ raw, want string }{
-		"SetByMiddleware": {"X-Rewrite: 9.9.9.9\r\n\r\n1\r\na\r\n0\r\n\r\n", "400"},
+		"SetByMiddleware": {"X-Rewrite: 9.9.9.9\r\n\r\n1\r\na\r\n0\r\n\r\n", written},
 		"OfATrailer":      {"\r\n1\r\na\r\n0\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n", "400"},
-		"AddedByIt":       {"X-Add: 9.9.9.9\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n1\r\na\r\n0\r\n\r\n", "400"},
+		"AddedByIt":       {"X-Add: 9.9.9.9\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n1\r\na\r\n0\r\n\r\n", written},
 		"OfBoth":          {"X-Forwarded-For: 8.8.8.8\r\n\r\n1\r\na\r\n0\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n", "400"},
 		"OfTheProxy":      {"X-Forwarded-For: 8.8.8.8\r\n\r\n1\r\na\r\n0\r\nX-Other: 9.9.9.9\r\n\r\n", "200 ip=8.8.8.8"},
 		"None":            {"\r\n1\r\na\r\n0\r\n\r\n", "200 ip=127.0.0.1"},
@@ -203,8 +219,10 @@ func dropTrailers(t *testing.T, d Driver) {
 						},
 					}},
 				})
+				// Del of fasthttp may put the last of all lines in the place of one that it
+				// takes out: here middleware takes out the last.
 				got := answered(t, address, chunkedHead+
-					"X-Stripped: client\r\nX-Set: client\r\nX-Added: first\r\nX-Kept: a\r\nX-Kept: b\r\n\r\n4\r\nbody\r\n0\r\n"+
+					"X-Set: client\r\nX-Added: first\r\nX-Kept: a\r\nX-Kept: b\r\nX-Stripped: client\r\n\r\n4\r\nbody\r\n0\r\n"+
 					"X-Stripped: evil\r\nX-Set: evil\r\nX-Added: evil\r\nX-Kept: evil\r\nX-Only: evil\r\n\r\n")
 				if want := "200 [] [middleware] [first middleware] [a b] [] body"; got != want {
 					t.Errorf("the handler saw %q, want %q", got, want)
@@ -227,6 +245,26 @@ func dropTrailersRead(t *testing.T, d Driver) {
 	for _, body := range []string{"4\r\nbody\r\n0\r\n\r\n", "0\r\n\r\n"} {
 		if got, want := answered(t, address, chunkedHead+"\r\n"+body), "200 0 "+gate.ErrBodyConsumed.Error(); got != want {
 			t.Errorf("%q: got %q, want %q", body, got, want)
+		}
+	}
+}
+
+// dropTrailersOrder: the lines of a field stay in their order when those of another are
+// taken out, for a handler behind DropTrailers and for a key of Fiber's own.
+func dropTrailersOrder(t *testing.T, d Driver) {
+	ordered := func(rc *fasthttp.RequestCtx) string { return fmt.Sprintf("%s", rc.Request.Header.PeekAll("X-Order")) }
+	key := d.Key(func(rc *fasthttp.RequestCtx) (string, error) { return ordered(rc), nil })
+	for name, around := range map[string][]gatetest.Middleware{"Key": nil, "DropTrailers": {d.DropTrailers}} {
+		seen := ""
+		note := d.before(func(rc *fasthttp.RequestCtx) { seen = ordered(rc) })
+		address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {
+			k, err := key(q)
+			return fmt.Sprintln(q.Header("X-Order"), seen, k, err)
+		}), append(around, note)...))
+		got := answered(t, address, chunkedHead+
+			"X-Set: 1\r\nX-Order: 1\r\nX-Order: 2\r\nX-Order: 3\r\n\r\n4\r\nbody\r\n0\r\nX-Set: evil\r\n\r\n")
+		if want := "200 [1 2 3] [1 2 3] [1 2 3] <nil>\n"; got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }
