@@ -83,7 +83,8 @@ func (q Request) sure() http.Header {
 	return header
 }
 
-// untrailed is a copy of the header that has the known lines of each field.
+// untrailed is a copy of the header that has the known lines of each field, in their
+// order.
 func (q Request) untrailed(known http.Header) *fasthttp.RequestHeader {
 	var clean fasthttp.RequestHeader
 	q.Ctx.Request.Header.CopyTo(&clean)
@@ -94,13 +95,17 @@ func (q Request) untrailed(known http.Header) *fasthttp.RequestHeader {
 		spelled[name] = append(spelled[name], string(key))
 		now[name] = append(now[name], string(value))
 	})
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if slices.Contains(unlisted, name) || slices.Equal(now[name], known[name]) {
-			continue
-		}
+	changed := slices.DeleteFunc(slices.Sorted(maps.Keys(now)), func(name string) bool {
+		ordered := !shuffles || // others that are taken out do not change its order
+			len(now[name]) < 2
+		return slices.Contains(unlisted, name) || ordered && slices.Equal(now[name], known[name])
+	})
+	for _, name := range changed {
 		for _, key := range spelled[name] {
 			clean.Del(key)
 		}
+	}
+	for _, name := range changed {
 		for _, line := range known[name] {
 			clean.Add(name, line)
 		}

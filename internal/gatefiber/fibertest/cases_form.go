@@ -1,11 +1,10 @@
-package fiberlimit_test
+package fibertest
 
 import (
 	"bytes"
 	"fmt"
 	"io"
 	"mime/multipart"
-	"net/http"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,61 +13,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/gate/gatetest"
 	"github.com/neap-go/neap/core/idempotency"
-	"github.com/neap-go/neap/fiberlimit"
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// part is a part of a form as it is sent; it is a file when it has a kind.
-type part struct{ name, kind, content string }
-
-func form(boundary string, parts ...part) string {
-	var b strings.Builder
-	for _, p := range parts {
-		fmt.Fprintf(&b, "--%s\r\nContent-Disposition: form-data; name=%q", boundary, p.name)
-		if p.kind != "" {
-			fmt.Fprintf(&b, "; filename=\"a.txt\"\r\nContent-Type: %s", p.kind)
-		}
-		fmt.Fprintf(&b, "\r\n\r\n%s\r\n", p.content)
-	}
-	return b.String() + "--" + boundary + "--\r\n"
-}
-
-// client has connections of its own: each httptest.Server that ends closes those of
-// http.DefaultClient, also for a request that is about to be sent.
-var client = &http.Client{Transport: &http.Transport{}}
-
-// sentForm is answered with a status, whether it was replayed, and a body.
-func sentForm(t *testing.T, address, boundary string, body io.Reader) string {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address+"/orders", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", fmt.Sprintf("multipart/form-data; boundary=%q", boundary))
-	r.Header.Set("Idempotency-Key", "k")
-	response, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if response.StatusCode >= 400 {
-		answer = nil
-	}
-	return strings.TrimSpace(fmt.Sprintln(response.StatusCode, response.Header.Get("Idempotent-Replayed"), string(answer)))
-}
-
-// A form that Fiber has parsed is told from another and known when it comes
-// again, whatever its boundary.
-func TestParsedFormThatIsSentAgain(t *testing.T) {
-	t.Parallel()
+// formSentAgain: a form that fasthttp has parsed is told from another and known when
+// it comes again, whatever its boundary.
+func formSentAgain(t *testing.T, d Driver) {
 	sent := []part{
 		{"amount", "", "1"}, {"item", "", "tea"}, {"item", "", "cup"}, {"note", "", "two\r\nlines -- "}, {"na\"me", "", ""},
 		{"scan", "text/plain", "first"}, {"photo", "image/png", "\x89PNG\r\n"}, {"scan", "text/plain", ""},
@@ -91,29 +46,20 @@ func TestParsedFormThatIsSentAgain(t *testing.T) {
 	}
 	for name, boundary := range map[string]string{"Plain": "x", "At": "a@b", "Long": strings.Repeat("b", 80)} {
 		for _, stream := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, stream), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/Stream=%t", name, stream), func(t *testing.T) {
 				t.Parallel()
 				guard, err := idempotency.New(gatefake.Redis(t), "orders", &idempotency.Options{Budget: 5 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}
 				var runs atomic.Int64
-				app := fiber.New(fiber.Config{DisableStartupMessage: true, StreamRequestBody: stream})
-				app.Post("/orders", fiberlimit.Middleware(gate.Idempotent(guard, gate.Everyone, nil)), func(c *fiber.Ctx) error {
-					runs.Add(1)
-					form, err := c.MultipartForm()
-					if err != nil {
-						return err
-					}
-					photo, err := form.File["photo"][0].Open()
-					if err != nil {
-						return err
-					}
-					defer photo.Close()
-					content, err := io.ReadAll(photo)
-					return c.Status(201).SendString(fmt.Sprintf("%q %q %v", form.Value["item"], content, err))
-				})
-				address := listening(t, app)
+				address := d.Serve(t, Config{StreamRequestBody: stream}, gatetest.App{Routes: []gatetest.Route{{
+					Method: "POST", Pattern: "/orders", Gates: []gate.Gate{gate.Idempotent(guard, gate.Everyone, nil)},
+					Handler: func(x gatetest.Exchange) error {
+						runs.Add(1)
+						return d.sendOrder(x)
+					},
+				}}})
 				const made = `["tea" "cup"] "\x89PNG\r\n" <nil>`
 				if got := sentForm(t, address, boundary, strings.NewReader(form(boundary, sent...))); got != "201  "+made {
 					t.Fatalf("the first got %q, want %q", got, "201  "+made)
@@ -137,31 +83,40 @@ func TestParsedFormThatIsSentAgain(t *testing.T) {
 	}
 }
 
+// sendOrder answers with what a handler finds in a form.
+func (d Driver) sendOrder(x gatetest.Exchange) error {
+	form, err := d.RequestCtx(x).MultipartForm()
+	if err != nil {
+		return err
+	}
+	photo, err := form.File["photo"][0].Open()
+	if err != nil {
+		return err
+	}
+	defer photo.Close()
+	content, err := io.ReadAll(photo)
+	return x.Send(201, fmt.Sprintf("%q %q %v", form.Value["item"], content, err))
+}
+
 // formGate answers with Body, or why there is none; asked twice it says the same.
 func formGate(max int64) gate.Gate {
-	return gatefake.Func(func(q gate.Request) gate.Pass {
+	return told(func(q gate.Request) string {
 		body, err := q.Body(max)
 		again, errAgain := q.Body(max)
-		if !bytes.Equal(body, again) || err != errAgain {
-			return respond(500, "asked again, it is another")
+		switch {
+		case !bytes.Equal(body, again) || err != errAgain:
+			return "asked again, it is another"
+		case err != nil:
+			return err.Error()
 		}
-		if err != nil {
-			return respond(200, err.Error())
-		}
-		return respond(200, string(body))
+		return string(body)
 	})
 }
 
-func formServer(t *testing.T, config fiber.Config, handlers ...fiber.Handler) string {
-	config.DisableStartupMessage = true
-	app := fiber.New(config)
-	app.Post("/orders", handlers...)
-	return listening(t, app)
-}
-
-func TestParsedFormWrittenAnew(t *testing.T) {
-	t.Parallel()
-	address := formServer(t, fiber.Config{}, fiberlimit.Middleware(formGate(1<<20)))
+// formWrittenAnew: the form that fasthttp has parsed is written always alike, and
+// only where a gate finds in it what a handler does.
+func formWrittenAnew(t *testing.T, d Driver) {
+	address := d.Serve(t, Config{}, gated(formGate(1<<20)))
 	const (
 		head  = "--x\r\nContent-Disposition: form-data; name"
 		field = head + "=a\r\n\r\n1\r\n"
@@ -188,26 +143,25 @@ func TestParsedFormWrittenAnew(t *testing.T) {
 	}
 }
 
-func TestFormsWithTheirBytes(t *testing.T) {
-	t.Parallel()
+// formWithItsBytes: a form whose bytes are there is told of as it was sent.
+func formWithItsBytes(t *testing.T, d Driver) {
 	sent := strings.Replace(form("x", part{"b", "", "1"}, part{"a", "", "2"}), "Content-Disposition", "content-DISPOSITION", 1)
-	replacing := func(c *fiber.Ctx) error { c.Request().SetBodyString(sent); return c.Next() }
-	next := (*fiber.Ctx).Next
+	replacing := d.before(func(rc *fasthttp.RequestCtx) { rc.Request.SetBodyString(sent) })
 	for name, c := range map[string]struct {
-		config  fiber.Config
-		outside fiber.Handler
+		config  Config
+		around  []gatetest.Middleware
 		chunked bool
 	}{
-		"NotParsed":         {fiber.Config{DisablePreParseMultipartForm: true}, next, false},
-		"NotParsedStreamed": {fiber.Config{DisablePreParseMultipartForm: true, StreamRequestBody: true}, next, false},
-		"Chunked":           {fiber.Config{}, next, true},
-		"ChunkedStreamed":   {fiber.Config{StreamRequestBody: true}, next, true},
-		"Replaced":          {fiber.Config{}, replacing, false},
+		"NotParsed":         {Config{DisablePreParseMultipartForm: true}, nil, false},
+		"NotParsedStreamed": {Config{DisablePreParseMultipartForm: true, StreamRequestBody: true}, nil, false},
+		"Chunked":           {Config{}, nil, true},
+		"ChunkedStreamed":   {Config{StreamRequestBody: true}, nil, true},
+		"Replaced":          {Config{}, []gatetest.Middleware{replacing}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for max, want := range map[int]string{len(sent): strings.TrimSpace(sent), len(sent) - 1: gate.ErrBodyTooLarge.Error()} {
-				address := formServer(t, c.config, c.outside, fiberlimit.Middleware(formGate(int64(max))))
+				address := d.Serve(t, c.config, gated(formGate(int64(max)), c.around...))
 				body := io.Reader(strings.NewReader(sent))
 				if c.chunked {
 					body = io.MultiReader(body) // whose length net/http does not know
@@ -220,29 +174,29 @@ func TestFormsWithTheirBytes(t *testing.T) {
 	}
 }
 
-func TestParsedFormTooLarge(t *testing.T) {
-	t.Parallel()
+// formTooLarge: a form that was parsed is as large as it was sent.
+func formTooLarge(t *testing.T, d Driver) {
 	sent := form("x", part{"a", "", strings.Repeat("v", 1000)}, part{"b", "text/plain", strings.Repeat("f", 1000)})
 	for max, want := range map[int]string{len(sent): "200", len(sent) - 1: "413"} {
 		key := gate.ByForm("a", &gate.BodyOptions{MaxBody: int64(max)})
-		address := formServer(t, fiber.Config{}, fiberlimit.Middleware(gatefake.Func(func(q gate.Request) gate.Pass {
+		address := d.Serve(t, Config{}, gated(gatefake.Func(func(q gate.Request) gate.Pass {
 			if value, err := key(q); err != nil || len(value) < 1000 {
 				return respond(413, "")
 			}
-			return gate.Pass{}
-		})), func(c *fiber.Ctx) error { return nil })
+			return respond(200, "")
+		})))
 		if got := sentForm(t, address, "x", strings.NewReader(sent)); got != want {
 			t.Errorf("with %d of %d got %q, want %s", max, len(sent), got, want)
 		}
 	}
 }
 
-func TestParsedFormFoundByItsField(t *testing.T) {
-	t.Parallel()
+// formFound: a key finds a field in a form that was parsed, also by an odd name.
+func formFound(t *testing.T, d Driver) {
 	key := gate.ByForm("näme \"7\"", nil)
-	address := formServer(t, fiber.Config{}, fiberlimit.Middleware(gatefake.Func(func(q gate.Request) gate.Pass {
+	address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {
 		value, err := key(q)
-		return respond(200, fmt.Sprint(value, err))
+		return fmt.Sprint(value, err)
 	})))
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
@@ -256,38 +210,34 @@ func TestParsedFormFoundByItsField(t *testing.T) {
 	}
 }
 
-// A file too long for memory is read from where fasthttp keeps it, and is
-// missed when middleware has taken it away.
-func TestParsedFormWithALongFile(t *testing.T) {
-	t.Parallel()
+// formLongFile: a file too long for memory is read from where fasthttp keeps it, and
+// is missed when middleware has taken it away.
+func formLongFile(t *testing.T, d Driver) {
 	const limit = 20 << 20
 	content := strings.Repeat("0123456789abcdef", 17<<16)
 	sent := form("x", part{"a", "text/plain", content})
-	config := fiber.Config{BodyLimit: limit}
 	saved := filepath.Join(t.TempDir(), "a.txt")
 	for name, c := range map[string]struct {
-		outside fiber.Handler
-		want    string
+		taken func(*fasthttp.RequestCtx)
+		want  string
 	}{
-		"There": {(*fiber.Ctx).Next, fmt.Sprint(len(sent), " <nil>")},
-		"Saved": {func(c *fiber.Ctx) error {
-			file, err := c.FormFile("a")
+		"There": {func(*fasthttp.RequestCtx) {}, fmt.Sprint(len(sent), " <nil>")},
+		"Saved": {func(rc *fasthttp.RequestCtx) {
+			file, err := rc.FormFile("a")
 			if err == nil {
-				err = c.SaveFile(file, saved)
+				err = fasthttp.SaveMultipartFile(file, saved)
 			}
 			if err != nil {
-				return err
+				t.Error(err)
 			}
-			return c.Next()
 		}, "0 " + gate.ErrBodyConsumed.Error()},
-		"Removed": {func(c *fiber.Ctx) error {
-			c.Request().RemoveMultipartFormFiles()
-			return c.Next()
+		"Removed": {func(rc *fasthttp.RequestCtx) {
+			rc.Request.RemoveMultipartFormFiles()
 		}, "0 " + gate.ErrBodyConsumed.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			address := formServer(t, config, c.outside, fiberlimit.Middleware(bodies(limit)))
+			address := d.Serve(t, Config{BodyLimit: limit}, gated(bodies(limit), d.before(c.taken)))
 			if got := sentForm(t, address, "x", strings.NewReader(sent)); got != "200  "+c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -295,15 +245,16 @@ func TestParsedFormWithALongFile(t *testing.T) {
 	}
 }
 
-func TestParsedFormIsCopiedOnce(t *testing.T) { //nolint:paralleltest // it counts what is allocated
+// formCopiedOnce runs alone: it counts what is allocated.
+func formCopiedOnce(t *testing.T, d Driver) {
 	var allocated uint64
-	address := formServer(t, fiber.Config{}, fiberlimit.Middleware(gatefake.Func(func(q gate.Request) gate.Pass {
+	address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		body, err := q.Body(1 << 20)
 		runtime.ReadMemStats(&after)
 		allocated = after.TotalAlloc - before.TotalAlloc
-		return respond(200, fmt.Sprint(len(body), err))
+		return fmt.Sprint(len(body), err)
 	})))
 	half := strings.Repeat("x", 500_000)
 	sent := form("x", part{"a", "", half}, part{"b", "text/plain", half})
