@@ -7,15 +7,18 @@ import (
 	"io"
 	"iter"
 	"net"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/gate/gatetest"
 	"github.com/neap-go/neap/fiber3limit"
 	"github.com/neap-go/neap/internal/gatefake"
+	"github.com/neap-go/neap/internal/gatefiber/fibertest"
 )
 
 func TestContract(t *testing.T) {
@@ -29,14 +32,43 @@ func TestContract(t *testing.T) {
 func TestContractStreamingBodies(t *testing.T) {
 	t.Parallel()
 	d := driver(fiber.Config{StreamRequestBody: true})
-	d.BodyFirst = true // up to a few KiB, and what is longer has tests of its own
+	d.BodyFirst = true // up to a few KiB, and what is longer has cases in fibertest
 	gatetest.Run(t, d)
+}
+
+func TestFasthttp(t *testing.T) { //nolint:paralleltest // Run calls Parallel, after a case that runs alone
+	fibertest.Run(t, fibertest.Driver{
+		Serve: func(t testing.TB, c fibertest.Config, app gatetest.App) string {
+			config := fiber.Config{
+				StreamRequestBody: c.StreamRequestBody, DisableHeaderNormalizing: c.DisableHeaderNormalizing,
+				ReduceMemoryUsage: c.ReduceMemoryUsage, DisablePreParseMultipartForm: c.DisablePreParseMultipartForm,
+				UnescapePath: c.UnescapePath, BodyLimit: c.BodyLimit,
+			}
+			if c.TrustLoopback {
+				config.TrustProxy, config.TrustProxyConfig = true, fiber.TrustProxyConfig{Loopback: true}
+			}
+			if c.ErrorHandler != nil {
+				config.ErrorHandler = func(_ fiber.Ctx, err error) error { return c.ErrorHandler(err) }
+			}
+			server := mounted(config, app)
+			server.Server().HeaderReceived = c.HeaderReceived
+			return listening(t, server)
+		},
+		RequestCtx: func(x gatetest.Exchange) *fasthttp.RequestCtx { return native(x).RequestCtx() },
+		Again:      func(x gatetest.Exchange) { native(x).App().Handler()(native(x).RequestCtx()) },
+		Hostname:   func(x gatetest.Exchange) string { return native(x).Hostname() },
+		Params:     func(x gatetest.Exchange) []string { return native(x).Route().Params },
+		Key: func(f func(*fasthttp.RequestCtx) (string, error)) gate.Key {
+			return fiber3limit.Key(func(c fiber.Ctx) (string, error) { return f(c.RequestCtx()) })
+		},
+		DropTrailers: func(x gatetest.Exchange, _ func() error) error { return fiber3limit.DropTrailers(native(x)) },
+	})
 }
 
 func driver(config fiber.Config) gatetest.Driver {
 	return gatetest.Driver{
 		Redis: gatefake.Redis,
-		Serve: func(t testing.TB, app gatetest.App) string { return serve(t, config, app) },
+		Serve: func(t testing.TB, app gatetest.App) string { return listening(t, mounted(config, app)) },
 		Key: func(header string) gate.Key {
 			return fiber3limit.Key(func(c fiber.Ctx) (string, error) {
 				if value := c.Get(header); value != "" {
@@ -52,7 +84,7 @@ func driver(config fiber.Config) gatetest.Driver {
 			}
 			return c.Get(header), true
 		},
-		Pooled: func(x gatetest.Exchange) context.Context { return x.(exchange).c.RequestCtx() },
+		Pooled: func(x gatetest.Exchange) context.Context { return native(x).RequestCtx() },
 		Errors: gatetest.ErrorsInside,
 		Hijack: true,
 
@@ -60,7 +92,11 @@ func driver(config fiber.Config) gatetest.Driver {
 	}
 }
 
-func serve(t testing.TB, config fiber.Config, app gatetest.App) string {
+// named is a parameter in a pattern of gatetest's, and not {4} of a regular expression.
+var named = regexp.MustCompile(`\{([a-z]+)\}`)
+
+// mounted is an application of Fiber's.
+func mounted(config fiber.Config, app gatetest.App) *fiber.App {
 	if app.OnError != nil {
 		config.ErrorHandler = func(c fiber.Ctx, err error) error {
 			app.OnError(exchange{c}, err)
@@ -79,10 +115,10 @@ func serve(t testing.TB, config fiber.Config, app gatetest.App) string {
 		} else {
 			handlers = append(handlers, func(c fiber.Ctx) error { return route.Handler(exchange{c}) })
 		}
-		path := strings.NewReplacer("{...}", "*", "{", ":", "}", "").Replace(route.Pattern)
+		path := named.ReplaceAllString(strings.ReplaceAll(route.Pattern, "{...}", "*"), ":$1")
 		server.Add([]string{route.Method}, path, handlers[0], handlers[1:]...) // HEAD with GET
 	}
-	return listening(t, server)
+	return server
 }
 
 // listening serves app on loopback until the test's cleanup.
@@ -127,6 +163,8 @@ func recovered(c fiber.Ctx) (err error) {
 }
 
 type exchange struct{ c fiber.Ctx }
+
+func native(x gatetest.Exchange) fiber.Ctx { return x.(exchange).c }
 
 func (x exchange) Context() context.Context       { return x.c.Context() }
 func (x exchange) SetContext(ctx context.Context) { x.c.SetContext(ctx) }

@@ -1,11 +1,13 @@
 package fibertest
 
 import (
+	"bytes"
 	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -213,14 +215,14 @@ func dropTrailers(t *testing.T, d Driver) {
 						Handler: func(x gatetest.Exchange) error {
 							r, seen := &d.RequestCtx(x).Request, ""
 							for _, name := range fields {
-								seen += fmt.Sprintf("%s ", r.Header.PeekAll(name))
+								lines := r.Header.PeekAll(name)
+								slices.SortFunc(lines, bytes.Compare) // middleware's own Del may change the order
+								seen += fmt.Sprintf("%s ", lines)
 							}
 							return x.Send(200, seen+string(r.Body()))
 						},
 					}},
 				})
-				// Del of fasthttp may put the last of all lines in the place of one that it
-				// takes out: here middleware takes out the last.
 				got := answered(t, address, chunkedHead+
 					"X-Set: client\r\nX-Added: first\r\nX-Kept: a\r\nX-Kept: b\r\nX-Stripped: client\r\n\r\n4\r\nbody\r\n0\r\n"+
 					"X-Stripped: evil\r\nX-Set: evil\r\nX-Added: evil\r\nX-Kept: evil\r\nX-Only: evil\r\n\r\n")
