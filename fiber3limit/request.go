@@ -23,7 +23,8 @@ func requestOf(c fiber.Ctx) request { return request{gatefiber.Request{Ctx: c.Re
 
 func (q request) Context() context.Context { return q.c.Context() }
 
-func (q request) Method() string { return strings.Clone(q.c.Method()) }
+// Method is one of those that the application was made with.
+func (q request) Method() string { return q.c.Method() }
 
 func (q request) Value(key any) any { return q.Stored(q.Context(), key) }
 

@@ -1,8 +1,8 @@
 package fibertest
 
 import (
-	"bytes"
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"

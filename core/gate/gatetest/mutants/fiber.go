@@ -41,6 +41,10 @@ var fiberBugs = slices.Concat(fasthttpBugs, []source{
 		{"the value of a plus parameter is not found",
 			"name = gatefiber.Wildcard(q.c.Route().Params)", "name = \"*\""},
 	}},
+	{"core/gate/clientip.go", []bug{
+		{"a request of chunks whose address middleware has written is keyed by the proxy",
+			"from.trust(plain(r.RemoteAddr().Addr())) && unsure(r, forwardedFor)", "false"},
+	}},
 })
 
 var fiber3Bugs = slices.Concat(fasthttpBugs, []source{
@@ -69,8 +73,6 @@ var fiber3Bugs = slices.Concat(fasthttpBugs, []source{
 	{"fiber3limit/request.go", []bug{
 		{"a gate does not find the context of those outside",
 			"context.Context { return q.c.Context() }", "context.Context { return q.c.RequestCtx() }"},
-		{"a method becomes that of another request",
-			"return strings.Clone(q.c.Method())", "return q.c.Method()"},
 		{"a parameter becomes that of another request",
 			"return strings.Clone(q.c.Params(name))", "return q.c.Params(name)"},
 		{"a parameter is not the one the handler gets",
@@ -136,10 +138,6 @@ var fasthttpBugs = []source{
 		{"Leave sees a Content-Type that is not sent",
 			"\t\tsent.SetNoDefaultContentType(true)\n", ""},
 	}},
-	{"core/gate/clientip.go", []bug{
-		{"a request of chunks whose address middleware has written is keyed by the proxy",
-			"from.trust(plain(r.RemoteAddr().Addr())) && unsure(r, forwardedFor)", "false"},
-	}},
 	{"internal/gatefiber/header.go", []bug{
 		{"an address that middleware adds is not seen in a request of chunks",
 			"\treturn told < all\n", "\treturn told == 0 && all > 0\n"},
@@ -169,7 +167,7 @@ var fasthttpBugs = []source{
 	}},
 	{"internal/gatefiber/private.go", []bug{
 		{"the prefix of app.Use is said to be the route",
-			"return !known || reflect.ValueOf(route).Elem().FieldByIndex(use.Index).Bool()", "return false"},
+			"return !known || reflect.ValueOf(route).Elem().FieldByIndex(use.Index).Bool()", "return known && use.Index == nil"},
 	}},
 	{"internal/gatefiber/trailer.go", []bug{
 		{"a key of Fiber's own that reads a streamed body sees the trailer",
