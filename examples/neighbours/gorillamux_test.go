@@ -70,3 +70,13 @@ func TestMuxKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestMuxUseEncodedPath(t *testing.T) {
+	t.Parallel()
+	router := mux.NewRouter().UseEncodedPath()
+	router.Use(nethttp.Middleware(told(MuxVar("item"))))
+	router.HandleFunc("/items/{item}", ok)
+	if got := keyOf(router, "/items/%41"); got != "key:item=%41" {
+		t.Errorf("got the key %q, want the variable as it was sent", got)
+	}
+}

@@ -16,12 +16,12 @@ import (
 // OnLambda answers the events of an API Gateway HTTP API and of a function URL: give
 // it to lambda.Start, the store of your limiters, locks and guards with it. Between
 // two events Lambda freezes the process, and what neap does in the background with
-// it: so it waits until that is done, for a second and the event's deadline at most.
-func OnLambda(h http.Handler, st *store.Store) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+// it: so it waits until that is done, for as long as patience says at most.
+func OnLambda(h http.Handler, st *store.Store, patience time.Duration) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	adapter := httpadapter.NewV2(WrittenFields(h))
 	return func(ctx context.Context, event events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		response, err := adapter.ProxyWithContext(ctx, event)
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		if err := st.Drain(ctx); err != nil {
 			slog.WarnContext(ctx, "left to its lease", "err", err)
