@@ -36,7 +36,7 @@ nightly: ## run what takes long: soak, direct, mutants, fuzz and servers; each o
 .PHONY: soak
 soak: export NEAP_TEST_SCALE := 1
 soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
-soak: redis ## run every test at its full count of generated operations, from a fresh seed
+soak: redis nginx ## run every test at its full count of generated operations, from a fresh seed
 	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
 	scripts/each-module.sh go test $(TESTFLAGS) -count=1 -timeout 60m ./...
 	go test -vet=off -count=1 -timeout 60m ./core/limit ./core/stock ./core/idempotency
@@ -82,6 +82,11 @@ servers: ## run the tests of the core on each Redis and Valkey that Debian has; 
 .PHONY: redis
 redis:
 	@scripts/need.sh "$${REDIS_SERVER:-redis-server}" redis-server redis
+
+# Debian has it in /usr/sbin, which is not in everybody's PATH.
+.PHONY: nginx
+nginx:
+	@PATH="$$PATH:/usr/sbin" scripts/need.sh nginx nginx nginx
 
 .PHONY: luacheck
 luacheck:

@@ -1,0 +1,71 @@
+package examples_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const neighboursPage = "../docs/neighbours.md"
+
+var (
+	headings = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	anyLink  = regexp.MustCompile(`\]\(([^)]+)\)`)
+)
+
+// TestNeighboursAreTrue finds each block of configuration of the page in a file of
+// examples/neighbours, and each recipe of that module on the page.
+func TestNeighboursAreTrue(t *testing.T) {
+	t.Parallel()
+	text := read(t, neighboursPage)
+	var configured strings.Builder
+	recipes := 0
+	files, err := filepath.Glob("neighbours/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		switch filepath.Ext(file) {
+		case ".conf", ".yml":
+			configured.WriteString(flat(read(t, file)))
+		case ".go":
+			name := filepath.Base(file)
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			if recipes++; !strings.Contains(text, "(../examples/neighbours/"+name+")") {
+				t.Errorf("%s does not lead to %s", neighboursPage, file)
+			}
+		}
+	}
+	blocks := 0
+	for _, m := range fence.FindAllStringSubmatch(text, -1) {
+		if m[1] == "go" { // TestPagesAreTrue finds those
+			continue
+		}
+		if blocks++; !strings.Contains(configured.String(), flat(m[2])) {
+			t.Errorf("this block of %s stands in no .conf or .yml of examples/neighbours:\n%s", neighboursPage, m[2])
+		}
+	}
+	if recipes < 8 || blocks < 3 {
+		t.Errorf("got %d recipes and %d blocks of configuration, want 8 and 3 at least", recipes, blocks)
+	}
+	anchors := map[string]bool{}
+	for _, m := range headings.FindAllStringSubmatch(prose(text), -1) {
+		anchors["#"+anchor(m[1])] = true
+	}
+	for _, m := range anyLink.FindAllStringSubmatch(text, -1) {
+		if strings.HasPrefix(m[1], "#") {
+			if !anchors[m[1]] {
+				t.Errorf("%s has no section %s", neighboursPage, m[1])
+			}
+			continue
+		}
+		target, _, _ := strings.Cut(m[1], "#")
+		if _, err := os.Stat(filepath.Join("../docs", target)); err != nil {
+			t.Errorf("%s leads to %s: got %v, want a file", neighboursPage, m[1], err)
+		}
+	}
+}
