@@ -74,7 +74,10 @@ var calls = map[string][]scripttest.Call{
 	"limit_bucket.lua":      {on(one, 1, 3, 1, 60_000), on(one, 2, 3, 1, 60_000), on(one, 9, 3, 1, 60_000), on(one, 0, 3, 1, 60_000)},
 	"limit_bucket_fast.lua": {on(one, 1, 3, 2, 1000, 60_000), on(one, 9, 3, 2, 1000, 60_000), on(all[1:2], 1, 3, 1, 1000, 60_000)},
 	"limit_window.lua":      {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 0, 2, 60_000)},
-	"limit_sliding.lua":     {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000)},
+	"limit_calendar.lua": {
+		on(one, 1, 2, 0, 1, 2, 9_000_000_000_000), on(one, 1, 2, 0, 9_000_000_000_000, 9_000_000_000_001, 9_000_000_000_002),
+		on(one, 1, 2, 0, 1, 9_000_000_000_000, 9_000_000_000_001), on(one, 0, 2, 0, 1, 2, 9_000_000_000_000), on(one, 1, 2, 0, 1, 2, 3)},
+	"limit_sliding.lua": {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000)},
 	"limit_many.lua": {
 		on(many, "bucket", 3, 1, 60_000, 0, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "bucket", 3, 2, 60_000, 0, 1, 5, 2, 1, 1, 3, 0, 1),
 		on(many, "bucket_fast", 3, 2, 1000, 60_000, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "bucket_fast", 3, 1, 1000, 60_000, 1, 2, 2, 1, 1, 3, 0, 1),
@@ -84,7 +87,8 @@ var calls = map[string][]scripttest.Call{
 		on(one, 1, 3, 60_000_000, 120_000, -3), on(one, 3, 3, 1, 120_000, -1)},
 	"limit_set.lua": {
 		on(all, append([]any{1, 5}, set...)...), on(all, append([]any{1, 3}, set...)...), on(all, append([]any{1, 5}, set...)...),
-		on(all, append([]any{9, 5}, set...)...), on(one, 1, 1, "fast", 1, 2, 1, 60_000, 1000)},
+		on(all, append([]any{9, 5}, set...)...), on(one, 1, 1, "fast", 1, 2, 1, 60_000, 1000),
+		on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 9_000_000_000_000), on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 3)},
 	"limit_refund.lua": {
 		on(all[2:3], 0, 1, 2, 3, "window", 3, 60_000, 1, 60_000, 1000, 60_000),
 		{Keys: all[2:3], Args: []any{1, 1, 9e15, 1, "window", 3, 60_000, 1, 60_000, 1000, 60_000}, Prepare: counted},

@@ -1,24 +1,27 @@
 -- Several policies on one subject, all or nothing: each is read first, and
 -- only when every one that is enforced grants is any of them charged, and then
 -- each that grants. What the state of each kind means is told in
--- limit_bucket.lua, limit_bucket_fast.lua, limit_window.lua, limit_sliding.lua
--- and limit_log.lua.
+-- limit_bucket.lua, limit_bucket_fast.lua, limit_window.lua, limit_sliding.lua,
+-- limit_log.lua and limit_calendar.lua.
 --
 -- KEYS[i]  the i-th policy's state
 -- ARGV[1]  cost; above a capacity it is denied
 -- ARGV[2]  how many policies are enforced: the first; the others are shadows
--- ARGV[6 * i - 3]  kind: bucket, fast, window, sliding or log
+-- ARGV[6 * i - 3]  kind: bucket, fast, window, sliding, log or calendar
 -- ARGV[6 * i - 2]  capacity in units, or limit
--- ARGV[6 * i - 1]  drain, or window
+-- ARGV[6 * i - 1]  drain, or window; of calendar this and those that follow are TIME
+--                  at which three windows begin and the last ends, in milliseconds
 -- ARGV[6 * i]      units a permit
 -- ARGV[6 * i + 1]  the longest time to live, in milliseconds
 -- ARGV[6 * i + 2]  tick of the clock, in microseconds
 -- returns  for each policy in turn, the first number -1 - n when it denies:
 --          bucket and fast {debt}, window {used, left},
---          sliding {last, current, rest}, log {used, next, retry, reset};
+--          sliding {last, current, rest}, log {used, next, retry, reset}, calendar
+--          {used, left, length of the window};
 --          afterwards when it was charged, otherwise as it was. For retry a
 --          log that was charged has the mark, and one whose limit is below the
---          cost what its limit would have to wait
+--          cost what its limit would have to wait. {TIME in milliseconds}
+--          instead, if it is in no window of a calendar: then nothing was done
 -- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH,
 --          LTRIM and PEXPIRE; denied: what a kind repairs of a state that is
 --          larger or lives longer than it can
@@ -37,9 +40,23 @@ for i = 1, count do
     key = key, kind = kind, capacity = capacity, pace = pace, longest = longest, cost = cost * unit, tick = tick,
   }
   states[i] = state
-  if now == nil and (kind == 'fast' or kind == 'log') then
+  if now == nil and (kind == 'fast' or kind == 'log' or kind == 'calendar') then
     local clock = call('TIME')
     now = clock[1] * 1000000 + clock[2]
+  end
+  if kind == 'calendar' then
+    local time = (now - now % 1000) / 1000
+    if time < pace or time >= tick then
+      return {time}
+    end
+    local from, till = pace, unit
+    if time >= longest then
+      from, till = longest, tick
+    elseif time >= unit then
+      from, till = unit, longest
+    end
+    longest = till - time
+    state.kind, state.longest, state.length, state.cost = 'window', longest, till - from, cost
   end
 
   if kind == 'log' then
@@ -95,7 +112,7 @@ for i = 1, count do
         left, state.broken = longest, true
       end
       local used = left > 0 and stored + 0 or 0
-      if kind == 'window' then
+      if state.kind == 'window' then
         state.used, state.rest = used, left
         state.denied = used + cost > capacity and cost > 0
       else
@@ -209,6 +226,7 @@ for i = 1, count do
       reply[#reply + 1] = charge and state.current + cost or state.current
     end
     reply[#reply + 1] = state.rest
+    reply[#reply + 1] = state.length
 
   else
     if charge then

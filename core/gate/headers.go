@@ -94,8 +94,10 @@ func ietfFields(d *limit.Decision, spare int) []Field {
 		}
 		text = appendItem(text, s.Policy, ";q=", s.Limit)
 		text = appendUnit(text, s.Unit)
-		text = append(text, ";w="...)
-		text = strconv.AppendInt(text, seconds(s.Window), 10)
+		if s.Window > 0 { // a calendar month has another length each time
+			text = append(text, ";w="...)
+			text = strconv.AppendInt(text, seconds(s.Window), 10)
+		}
 		if s.Policy == d.Policy {
 			binding = s
 		}

@@ -353,6 +353,25 @@ func TestQuotaProblem(t *testing.T) {
 	}
 }
 
+// A window of the calendar ends where t= says, and w= is its length; a month has none.
+func TestCalendarWindowsInTheFields(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // 2000-01-01 00:00:00 UTC, a Saturday
+		time.Sleep(24 * time.Hour)
+		for every, want := range map[limit.Period][2]string{
+			limit.Hour:  {`"p";q=3;w=3600`, `"p";r=2;t=3600`},
+			limit.Day:   {`"p";q=3;w=86400`, `"p";r=2;t=86400`},
+			limit.Week:  {`"p";q=3;w=604800`, `"p";r=2;t=86400`},
+			limit.Month: {`"p";q=3`, `"p";r=2;t=2592000`},
+		} {
+			p := gate.RateLimit(local(t, limit.CalendarWindow{Name: "p", Limit: 3, Every: every}), everyone, nil).Enter(&request{})
+			if got := [2]string{single(t, p.Header, "Ratelimit-Policy"), single(t, p.Header, "Ratelimit")}; got != want {
+				t.Errorf("every %d: got %q, want %q", every, got, want)
+			}
+		}
+	})
+}
+
 // A shadow policy that denies is in no field and in no body.
 func TestShadowPoliciesAreNotShown(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,8 @@ type State struct {
 	Limit int64
 	// Remaining is how much could be taken right now.
 	Remaining int64
-	// Window is how long an exhausted policy takes to become whole again.
+	// Window is how long an exhausted policy takes to become whole again, at most; 0 for
+	// a calendar month.
 	Window time.Duration
 	// RetryAfter is how long a lone caller waits until this policy grants the
 	// same request; 0 when it does.

@@ -27,13 +27,7 @@ type attempt struct {
 func attempts(l *Limiter, subject string, costs ...int64) (all []attempt) {
 	keys := l.remote.keys(l, subject)
 	for _, cost := range costs {
-		args := l.remote.args
-		if l.remote.alone {
-			args = l.rules[0].args(cost)
-		} else {
-			args = append([]any{integer(cost)}, args[1:]...)
-		}
-		all = append(all, attempt{l.remote.script, keys, args})
+		all = append(all, attempt{l.remote.script, keys, l.remote.argsOf(l.rules, cost)})
 	}
 	return append(all, attempt{resetScript, keys, nil})
 }
@@ -58,6 +52,8 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		{[]Policy{SlidingWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
 		{[]Policy{SlidingLog{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
 		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}}, []int64{many}},
+		{[]Policy{CalendarWindow{Limit: 5, Every: Month}}, []int64{0, 1, 3}},
+		{[]Policy{CalendarWindow{Limit: 5, Every: Month}, FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
 		{oneOfEach, []int64{0, 1, 3}},
 		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}},
 	} {

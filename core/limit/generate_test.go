@@ -15,9 +15,11 @@ const (
 	kindWindow  kind = "fixed window"
 	kindSliding kind = "sliding window"
 	kindLog     kind = "sliding log"
+
+	kindCalendar kind = "calendar window"
 )
 
-var kinds = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindLog}
+var kinds = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindLog, kindCalendar}
 
 // notable are the policies that are tried before any random one.
 var notable = map[kind][]Policy{
@@ -52,7 +54,23 @@ var notable = map[kind][]Policy{
 		SlidingLog{Limit: 7, Window: time.Millisecond + 3*time.Microsecond},
 		SlidingLog{Limit: 90, Window: 100_000 * 24 * time.Hour / 10}, // 27 years
 	},
+	kindCalendar: {
+		CalendarWindow{Limit: 3, Every: Hour, Location: mustZone("Australia/Lord_Howe")},
+		CalendarWindow{Limit: 3, Every: Day, Location: mustZone("Africa/Cairo")},
+		CalendarWindow{Limit: 3, Every: Week, Location: mustZone("America/New_York")},
+		CalendarWindow{Limit: 1 << 51, Every: Month},
+	},
 }
+
+func mustZone(name string) *time.Location {
+	in, err := time.LoadLocation(name)
+	if err != nil {
+		panic(err)
+	}
+	return in
+}
+
+var zones = []*time.Location{nil, mustZone("Asia/Shanghai"), mustZone("Europe/Berlin"), mustZone("America/Havana")}
 
 func randomPolicy(rng *rand.Rand, k kind) Policy {
 	span := func(unit time.Duration, most int64) time.Duration {
@@ -72,6 +90,8 @@ func randomPolicy(rng *rand.Rand, k kind) Policy {
 		return FixedWindow{Limit: limit, Window: length}
 	case kindSliding:
 		return SlidingWindow{Limit: limit, Window: length}
+	case kindCalendar:
+		return CalendarWindow{Limit: limit, Every: Period(1 + rng.IntN(4)), Location: zones[rng.IntN(len(zones))]}
 	default:
 		return SlidingLog{Limit: 1 + limit%80, Window: length + time.Duration(rng.IntN(1000))*time.Microsecond}
 	}
@@ -106,6 +126,10 @@ func randomCost(rng *rand.Rand, capacity int64) int64 {
 // randomPause favours the moments at which a decision turns.
 func randomPause(rng *rand.Rand, last *State, step time.Duration) time.Duration {
 	var pause time.Duration
+	window := last.Window
+	if window == 0 { // a month
+		window = 30 * 24 * time.Hour
+	}
 	switch rng.IntN(10) {
 	case 0, 1, 2, 3:
 		return 0
@@ -118,9 +142,9 @@ func randomPause(rng *rand.Rand, last *State, step time.Duration) time.Duration 
 	case 7:
 		pause = last.ResetAfter - time.Duration(rng.IntN(2))*step
 	case 8:
-		pause = time.Duration(rng.Int64N(int64(last.Window)/10 + 1))
+		pause = time.Duration(rng.Int64N(int64(window)/10 + 1))
 	case 9:
-		pause = time.Duration(rng.Int64N(2 * int64(min(last.Window, math.MaxInt64/2))))
+		pause = time.Duration(rng.Int64N(2 * int64(min(window, math.MaxInt64/2))))
 	}
 	return max(pause, 0) / step * step
 }

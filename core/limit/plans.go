@@ -70,6 +70,8 @@ func valueOf(p Policy) Policy {
 		return *p
 	case *SlidingLog:
 		return *p
+	case *CalendarWindow:
+		return *p
 	case shadowed:
 		return shadowed{valueOf(p.Policy)}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
-// Policy is one of [TokenBucket], [FixedWindow], [SlidingWindow] and
-// [SlidingLog].
+// Policy is one of [TokenBucket], [FixedWindow], [SlidingWindow], [SlidingLog] and
+// [CalendarWindow].
 //
 // A policy's name stands in the RateLimit fields and in Redis keys: up to 64
 // letters, digits, dots, dashes and underscores; empty means one made of the
@@ -89,6 +89,30 @@ type SlidingLog struct {
 	Unit   string
 }
 
+// CalendarWindow admits Limit permits in each hour, day, week or month of a place:
+// 100 a day in Shanghai, 10,000 a month in UTC. Across the end of a window it can
+// admit twice its Limit. It keeps one key a subject. Limit and Every are required.
+//
+// A day begins at its first instant, which is not midnight where the clocks leave
+// midnight out, and a week begins on Monday. An hour that the clocks show twice is two windows. A day or a
+// week in which they are set is shorter or longer. RetryAfter and ResetAfter reach to
+// the end of the window exactly. The Window of its State is the length of the current
+// window, and 0 for a month, since the next one has another length.
+//
+// The clock of Redis decides which window it is. The process tells it three of
+// them, and which: if the clocks are more than a window apart, a decision takes a second
+// round trip, and the process then knows. Every process needs the same zone data: one with
+// other rules for a place ends windows at another time.
+type CalendarWindow struct {
+	Name  string
+	Limit int64
+	Every Period
+	// Location is an IANA zone, as time.LoadLocation makes it; nil is UTC. time.Local
+	// and a time.FixedZone are refused: each process must find the same.
+	Location *time.Location
+	Unit     string
+}
+
 // PolicyName is Name, or a name made of the numbers.
 func (p TokenBucket) PolicyName() string { return nameOr(p.Name, p.signature()) }
 
@@ -101,10 +125,14 @@ func (p SlidingWindow) PolicyName() string { return nameOr(p.Name, p.signature()
 // PolicyName is Name, or a name made of the numbers.
 func (p SlidingLog) PolicyName() string { return nameOr(p.Name, p.signature()) }
 
-func (p TokenBucket) quotaUnit() string   { return p.Unit }
-func (p FixedWindow) quotaUnit() string   { return p.Unit }
-func (p SlidingWindow) quotaUnit() string { return p.Unit }
-func (p SlidingLog) quotaUnit() string    { return p.Unit }
+// PolicyName is Name, or a name made of the numbers and the place.
+func (p CalendarWindow) PolicyName() string { return nameOr(p.Name, p.signature()) }
+
+func (p TokenBucket) quotaUnit() string    { return p.Unit }
+func (p FixedWindow) quotaUnit() string    { return p.Unit }
+func (p SlidingWindow) quotaUnit() string  { return p.Unit }
+func (p SlidingLog) quotaUnit() string     { return p.Unit }
+func (p CalendarWindow) quotaUnit() string { return p.Unit }
 
 func (p TokenBucket) signature() string {
 	return fmt.Sprintf("bucket-%d-%s-%d", p.Rate, span(p.Per), p.burst())

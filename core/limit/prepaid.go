@@ -76,14 +76,14 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 			if kept[i], err = p.bucket(one); err != nil {
 				faults = append(faults, fmt.Errorf("policies[%d] (%T): %w", i, one, err))
 			}
-		case FixedWindow, SlidingWindow, *FixedWindow, *SlidingWindow:
+		case FixedWindow, SlidingWindow, CalendarWindow, *FixedWindow, *SlidingWindow, *CalendarWindow:
 		case SlidingLog, *SlidingLog:
 			faults = append(faults, fmt.Errorf("policies[%d] (%T): a SlidingLog cannot be Prepaid, since it counts in every window: use a SlidingWindow", i, one))
 		case shadowed:
 			faults = append(faults, fmt.Errorf("policies[%d]: a Shadow cannot be Prepaid, since it would count permits that were not requested: enforce the policy, or leave out Prepaid", i))
 		default:
 			if !isNil(one) {
-				faults = append(faults, fmt.Errorf("policies[%d] (%T): it cannot be Prepaid: use a TokenBucket, a FixedWindow or a SlidingWindow", i, one))
+				faults = append(faults, fmt.Errorf("policies[%d] (%T): it cannot be Prepaid: use a TokenBucket, or a window", i, one))
 			}
 		}
 	}

@@ -180,6 +180,9 @@ func (r *remote) charged(l *Limiter, g *grant) (keys []string, args []any) {
 	for i, rule := range l.rules {
 		if reading := g.readings[i]; !reading.denied {
 			entry := rule.entry()
+			if w, is := rule.(*calendar); is {
+				entry = w.refundEntry(reading)
+			}
 			keys = append(keys, r.space.Key(g.subject, rule.id().tail))
 			args = append(append(args, entry[:]...), integer(rule.term(reading)))
 		}

@@ -3,9 +3,11 @@ package limit
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/script"
@@ -17,7 +19,10 @@ var (
 	refundScript = script.FromFS(lua.FS, "limit_refund.lua").Batched()
 )
 
-var errReply = errors.New("the reply is not a decision: is the client really connected to Redis?")
+var (
+	errReply = errors.New("the reply is not a decision: is the client really connected to Redis?")
+	errMoves = errors.New("the clock of Redis left three windows of the calendar between two calls: is it being set?")
+)
 
 // remote keeps the state in Redis: one script call a decision.
 type remote struct {
@@ -26,7 +31,7 @@ type remote struct {
 	space  keyspace.Space
 	script *script.Script
 	alone  bool
-	args   []any // for a cost of one permit
+	args   []any // for a cost of one permit; nil where they change with the time
 }
 
 // remoteCall is the memory of a decision until Redis has answered it.
@@ -45,20 +50,39 @@ func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 	if len(rules) == 1 && !rules[0].id().shadow && rules[0].alone() != nil {
 		r.alone = true
 		r.script = rules[0].alone()
-		r.args = rules[0].args(1)
-		return r
+	}
+	if !slices.ContainsFunc(rules, isCalendar) {
+		r.args = r.argsOf(rules, 1)
+	}
+	return r
+}
+
+// argsOf are the arguments of the script for a cost.
+func (r *remote) argsOf(rules []rule, cost int64) []any {
+	switch {
+	case cost == 1 && r.args != nil:
+		return r.args
+	case r.alone:
+		return rules[0].args(cost)
+	case r.args != nil:
+		return append([]any{integer(cost)}, r.args[1:]...)
 	}
 	enforced := 0
-	r.args = []any{integer(1), nil}
+	args := []any{integer(cost), nil}
 	for _, rule := range rules {
 		if !rule.id().shadow {
 			enforced++
 		}
 		entry := rule.entry()
-		r.args = append(r.args, entry[:]...)
+		args = append(args, entry[:]...)
 	}
-	r.args[1] = strconv.Itoa(enforced)
-	return r
+	args[1] = strconv.Itoa(enforced)
+	return args
+}
+
+func isCalendar(r rule) bool {
+	_, is := r.(*calendar)
+	return is
 }
 
 func (r *remote) keys(l *Limiter, subject string) []string {
@@ -77,27 +101,50 @@ func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
 	return keys
 }
 
+// take asks once more where the clock of Redis is in none of a calendar's windows.
 func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
-	args := r.args
-	switch {
-	case g.cost == 1:
-	case r.alone:
-		args = l.rules[0].args(g.cost)
-	default:
-		args = append([]any{integer(g.cost)}, args[1:]...)
+	for again := false; ; again = true {
+		q := remoteCalls.Get().(*remoteCall)
+		q.Asked = g.asked
+		if again {
+			q.Asked = time.Now()
+		}
+		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.cost)...); err != nil {
+			return err // a client may hold the call
+		}
+		now, outside := r.outside(&q.Call)
+		switch {
+		case outside && !again:
+			for _, rule := range l.rules {
+				if w, is := rule.(*calendar); is {
+					w.seen(now)
+				}
+			}
+		case outside:
+			return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errMoves}
+		case !r.read(l.rules, &q.Call, g.readings):
+			return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errReply}
+		}
+		if q.Reset() {
+			remoteCalls.Put(q)
+		}
+		if !outside {
+			return nil
+		}
 	}
-	q := remoteCalls.Get().(*remoteCall)
-	q.Asked = g.asked
-	if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), args...); err != nil {
-		return err // a client may hold the call
+}
+
+// outside is what the clock of Redis shows if it is in none of a calendar's windows.
+func (r *remote) outside(call *script.Call) (now int64, outside bool) {
+	if r.args != nil {
+		return 0, false
 	}
-	if !r.read(l.rules, &q.Call, g.readings) {
-		return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errReply}
+	one, _ := call.Reply().([]any)
+	if len(one) != 1 {
+		return 0, false
 	}
-	if q.Reset() {
-		remoteCalls.Put(q)
-	}
-	return nil
+	now, outside = one[0].(int64)
+	return now, outside
 }
 
 func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool) {

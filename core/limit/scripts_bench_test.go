@@ -53,13 +53,15 @@ func BenchmarkScripts(b *testing.B) {
 		{"fast denied", TokenBucket{Rate: 1_000_000, Per: 100 * time.Second, Burst: 1}},
 		{"window", FixedWindow{Limit: 1e9, Window: time.Hour}},
 		{"window denied", FixedWindow{Limit: 1, Window: time.Hour}},
+		{"calendar", CalendarWindow{Limit: 1e6, Every: Month}},
+		{"calendar denied", CalendarWindow{Limit: 1, Every: Month}},
 		{"sliding", SlidingWindow{Limit: 1e4, Window: time.Hour}},
 		{"log", SlidingLog{Limit: 1000, Window: time.Millisecond}},
 	} {
 		l := must(New(rdb, "cost", []Policy{c.policy}, nil))(b)
 		for _, keys := range []int{1000, 100_000} {
 			measure(c.name, l.remote.script.Source(), keys, func(i int) (string, []any) {
-				return l.remote.keys(l, fmt.Sprint("user", i))[0], l.remote.args
+				return l.remote.keys(l, fmt.Sprint("user", i))[0], l.remote.argsOf(l.rules, 1)
 			})
 		}
 	}

@@ -90,6 +90,18 @@ func Several(rdb script.Client) (*limit.Limiter, error) {
 	}, nil)
 }
 
+// Quota is by the calendar of a place.
+func Quota(rdb script.Client) (*limit.Limiter, error) {
+	shanghai, err := time.LoadLocation("Asia/Shanghai")
+	if err != nil {
+		return nil, err
+	}
+	return limit.New(rdb, "quota", []limit.Policy{
+		limit.CalendarWindow{Name: "daily", Limit: 10_000, Every: limit.Day, Location: shanghai},
+		limit.CalendarWindow{Name: "monthly", Limit: 100_000, Every: limit.Month, Location: shanghai},
+	}, nil)
+}
+
 // Expensive makes exports cost ten times as much.
 func Expensive(limiter *limit.Limiter) gate.Gate {
 	return gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{

@@ -146,6 +146,26 @@ func TestByPlan(t *testing.T) {
 	expect(t, "nobody", ask("/hello"), 401)
 }
 
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	limiter, err := Quota(redistest.Standalone(t).Unhurried(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := limiter.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	subject := redistest.Prefix(t)
+	for _, want := range []bool{true, false} {
+		if d, err := limiter.TakeN(t.Context(), subject, 6000); err != nil || d.Allowed != want {
+			t.Errorf("got %+v, %v, want allowed %t: 10,000 a day", d, err, want)
+		}
+	}
+	if d, err := limiter.Peek(t.Context(), subject); err != nil || d.Remaining != 4000 && d.Remaining != 10_000 { // after midnight
+		t.Errorf("got %+v, %v, want 4,000 left", d, err)
+	}
+}
+
 func TestSeveral(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)

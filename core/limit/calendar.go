@@ -1,0 +1,214 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var calendarScript = script.FromFS(lua.FS, "limit_calendar.lua").Batched()
+
+// longestPeriod is no shorter than any month.
+const longestPeriod = 32 * 24 * time.Hour
+
+// calendar is a calendar window. A reading is {used, rest of the window in ms, length
+// of the window in ms}.
+type calendar struct {
+	identity
+	around func(time.Time) (starts [4]time.Time) // of four windows in a row, the second that of the time
+	packed bool                                  // the reply fits into one number
+	varies bool                                  // in length, so that no two months need be alike
+
+	ahead atomic.Int64 // how many milliseconds the clock of Redis is before this one, where it was seen far off
+	known atomic.Pointer[bounds]
+}
+
+// bounds are where three windows in a row begin, and where the last ends, in milliseconds.
+type bounds struct {
+	at   [4]int64
+	args []any // of limit_calendar.lua, for a cost of 1
+}
+
+func (p CalendarWindow) compile() (rule, error) {
+	in, fault := p.location()
+	err := errors.Join(checkPositive("Limit", p.Limit), fault)
+	if periods[p.Every] == "" {
+		err = errors.Join(err, fmt.Errorf("Every is %d: use Hour, Day, Week or Month", p.Every))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !fits(p.Limit, 2) {
+		return nil, errInexact("Limit", "use a Limit below 2^52")
+	}
+	return &calendar{
+		identity: newIdentity(p, p.Limit, 1),
+		around:   civil{p.Every, in}.around,
+		packed:   fits(p.Limit+1, 3, longestPeriod.Milliseconds()),
+		varies:   p.Every == Month,
+	}, nil
+}
+
+// location is that of the zone's name, which stands in the key: every process must find the same.
+func (p CalendarWindow) location() (*time.Location, error) {
+	const remedy = `use time.LoadLocation("Area/City"), or nil for UTC`
+	name := p.zone()
+	if name == "" || name == "Local" {
+		return nil, fmt.Errorf("Location is %q, which is another zone on another machine: %s", name, remedy)
+	}
+	in, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("Location is %q: %w: %s; where the machine has no zones, import time/tzdata", name, err, remedy)
+	}
+	now := time.Now()
+	for month := -12; p.Location != nil && month <= 12; month++ {
+		t := now.AddDate(0, month, 0)
+		_, given := t.In(p.Location).Zone()
+		if _, found := t.In(in).Zone(); given != found {
+			return nil, fmt.Errorf("Location is %q, and not the IANA zone of that name: %s", name, remedy)
+		}
+	}
+	return in, nil
+}
+
+// boundsAt are those around a time in milliseconds, which is in the second window.
+func (w *calendar) boundsAt(now int64) *bounds {
+	if b := w.known.Load(); b != nil && b.at[1] <= now && now < b.at[2] {
+		return b
+	}
+	b := &bounds{args: []any{integer(1), integer(w.limit)}}
+	for i, start := range w.around(time.UnixMilli(now)) {
+		b.at[i] = start.UnixMilli()
+		b.args = append(b.args, integer(b.at[i]))
+	}
+	w.known.Store(b)
+	return b
+}
+
+func (w *calendar) bounds() *bounds { return w.boundsAt(time.Now().UnixMilli() + w.ahead.Load()) }
+
+// seen notes what time it is in Redis, which is in none of the windows that were sent.
+func (w *calendar) seen(now int64) { w.ahead.Store(now - time.Now().UnixMilli()) }
+
+func (w *calendar) alone() *script.Script {
+	if w.packed {
+		return calendarScript
+	}
+	return nil
+}
+
+// unpack takes the windows for those that were sent. A boundary that has passed since changes no more than
+// the length.
+func (w *calendar) unpack(n int64) (reading, bool) {
+	n, denied := readSigned(n)
+	b := w.bounds()
+	which, packed := n%3, n/3
+	return reading{denied: denied, n: [4]int64{packed % (w.limit + 1), packed / (w.limit + 1), b.at[which+1] - b.at[which]}}, true
+}
+
+func (w *calendar) args(cost int64) []any {
+	args := w.bounds().args
+	if cost == 1 {
+		return args
+	}
+	args = slices.Clone(args)
+	args[0] = integer(cost)
+	return args
+}
+
+func (w *calendar) entry() [6]any {
+	args := w.bounds().args
+	return [6]any{"calendar", args[1], args[2], args[3], args[4], args[5]}
+}
+
+// refundEntry is that of a fixed window. Half of the length tells one from the next, which may be shorter.
+func (w *calendar) refundEntry(r reading) [6]any {
+	return [6]any{"window", integer(w.limit), integer(r.n[2] / 2), "1", integer(r.n[2]), "1000"}
+}
+
+func (w *calendar) width() int { return 3 }
+
+func (w *calendar) advance(c *cell, now int64) {
+	c.now = now / 1000
+	if c.m = min(c.m, w.boundsAt(c.now).at[2]); c.now >= c.m {
+		c.n = 0
+	}
+}
+
+func (w *calendar) admits(c *cell, cost int64) bool { return c.n+cost <= w.limit }
+
+func (w *calendar) charge(c *cell, cost int64) reading {
+	if c.n == 0 {
+		c.m = w.boundsAt(c.now).at[2]
+	}
+	c.n += cost
+	return w.read(c, 0)
+}
+
+func (w *calendar) term(r reading) int64 { return r.n[1] }
+
+func (w *calendar) refund(c *cell, term, cost int64, at moment) bool {
+	b := w.boundsAt(c.now)
+	if c.n == 0 || !at.in(c.m, term, (b.at[2]-b.at[1])/2) {
+		return false
+	}
+	c.n = max(c.n-cost, 0)
+	return true
+}
+
+func (w *calendar) read(c *cell, _ int64) reading {
+	b := w.boundsAt(c.now)
+	r := reading{n: [4]int64{c.n, 0, b.at[2] - b.at[1]}}
+	if c.n > 0 {
+		r.n[1] = c.m - c.now
+	}
+	return r
+}
+
+func (w *calendar) age(r reading, passed int64) reading {
+	if r.n[1] -= passed / 1000; r.n[1] <= 0 {
+		r.n[0], r.n[1] = 0, 0
+	}
+	return r
+}
+
+func (*calendar) lasts(r reading) (left int64, ends bool) {
+	return r.n[1] * int64(time.Millisecond), true
+}
+
+func (w *calendar) state(r reading, _ int64) State {
+	used, rest := r.n[0], time.Duration(r.n[1])*time.Millisecond
+	s := State{
+		Policy:    w.name,
+		Allowed:   !r.denied,
+		Limit:     w.limit,
+		Remaining: max(w.limit-used, 0),
+	}
+	if !w.varies {
+		s.Window = time.Duration(r.n[2]) * time.Millisecond
+	}
+	if used > 0 {
+		s.NextAfter, s.ResetAfter = rest, rest
+	}
+	if r.denied {
+		s.RetryAfter = rest
+	}
+	return s
+}
+
+func (p CalendarWindow) zone() string {
+	if p.Location == nil {
+		return "UTC"
+	}
+	return p.Location.String()
+}
+
+func (p CalendarWindow) signature() string {
+	return fmt.Sprintf("calendar-%d-%s-%s", p.Limit, periods[p.Every], strings.NewReplacer("/", ".", "+", "_").Replace(p.zone()))
+}

@@ -1,0 +1,188 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+func TestCalendarWindowIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		policy CalendarWindow
+		says   []string
+	}{
+		"nothing":       {CalendarWindow{}, []string{"Limit is 0", "Every is 0", "Hour, Day, Week or Month"}},
+		"period":        {CalendarWindow{Limit: 1, Every: Month + 1}, []string{"Every is 5"}},
+		"the machine's": {CalendarWindow{Limit: 1, Every: Day, Location: time.Local}, []string{`Location is "Local"`, "time.LoadLocation"}}, //nolint:gosmopolitan // it is refused
+		"nameless":      {CalendarWindow{Limit: 1, Every: Day, Location: time.FixedZone("", 3600)}, []string{`Location is ""`}},
+		"fixed":         {CalendarWindow{Limit: 1, Every: Day, Location: time.FixedZone("CEST", 7200)}, []string{`Location is "CEST"`, "time/tzdata"}},
+		"a false name":  {CalendarWindow{Limit: 1, Every: Day, Location: time.FixedZone("Europe/Berlin", 3600)}, []string{`Location is "Europe/Berlin", and not the IANA zone`}},
+		"too much":      {CalendarWindow{Limit: 1 << 53, Every: Day}, []string{"Limit", "2^52"}},
+	} {
+		_, err := NewLocal("calendar", []Policy{c.policy}, nil)
+		if err == nil {
+			t.Errorf("%s: got no error, want one", name)
+			continue
+		}
+		for _, part := range c.says {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: got %v, want %q in it", name, err, part)
+			}
+		}
+	}
+	for want, p := range map[string]CalendarWindow{
+		"calendar-5-day-Asia.Shanghai": {Limit: 5, Every: Day, Location: zone(t, "Asia/Shanghai")},
+		"calendar-1-month-UTC":         {Limit: 1, Every: Month},
+		"calendar-1-hour-Etc.GMT_8":    {Limit: 1, Every: Hour, Location: zone(t, "Etc/GMT+8")},
+		"calendar-1-week-Etc.GMT-8":    {Limit: 1, Every: Week, Location: zone(t, "Etc/GMT-8")},
+	} {
+		if l, err := NewLocal("calendar", []Policy{p}, nil); err != nil || l.rules[0].id().tail != want {
+			t.Errorf("%+v: got %v, %v, want the key to end in %s", p, l, err, want)
+		}
+	}
+}
+
+// In process, too, a day ends when the clocks of the place say.
+func TestCalendarInProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // 2000-01-01 00:00:00 UTC
+		day := CalendarWindow{Limit: 2, Every: Day, Location: zone(t, "Asia/Shanghai")}
+		l := must(NewLocal("calendar", []Policy{day}, nil))(t)
+		take := func(want bool, retry time.Duration) Decision {
+			t.Helper()
+			d, err := l.Take(t.Context(), "s")
+			if err != nil || d.Allowed != want || d.RetryAfter != retry || d.first.Window != 24*time.Hour {
+				t.Errorf("got %+v, %v, want allowed %t, to be tried again after %v", d, err, want, retry)
+			}
+			return d
+		}
+		first := take(true, 0)
+		take(true, 0)
+		take(false, 16*time.Hour)
+		if err := l.Refund(t.Context(), first); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(16*time.Hour - time.Millisecond)
+		last := take(true, 0)
+		take(false, time.Millisecond)
+		time.Sleep(time.Millisecond)
+		take(true, 0)
+		if err := l.Refund(t.Context(), last); !errors.Is(err, ErrRefund) {
+			t.Errorf("a refund of yesterday's: got %v, want %v", err, ErrRefund)
+		}
+	})
+}
+
+// Permits that were charged ahead end with the day.
+func TestPrepaidOfADay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 5000
+		m := bubble(t)
+		l := must(New(redistest.BubbleClient(t, m), "day", []Policy{CalendarWindow{Limit: limit, Every: Day}},
+			&Options{Fail: FailClosed, Budget: time.Minute, Prepaid: Prepaid{Most: 500, Term: 10 * time.Second}}))(t)
+		time.Sleep(24*time.Hour - 3*time.Second)
+		granted, charged := map[int]int64{}, false
+		for range 6000 {
+			d, err := l.Take(t.Context(), "s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now := time.Now().UTC().Day(); d.Allowed {
+				granted[now]++
+				charged = charged || d.permits != nil
+				if least := limit - d.Remaining; granted[now] > least {
+					t.Fatalf("day %d: %d are granted, and %d are charged, want as many", now, granted[now], least)
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if !charged || granted[1] < 2500 || granted[2] < 2500 {
+			t.Errorf("got %v granted on the days, charged ahead: %t, want 2,500 at least on each", granted, charged)
+		}
+	})
+}
+
+// A process whose clock is far from that of Redis asks once more, and then knows.
+func TestCalendarFarFromTheClockOfRedis(t *testing.T) {
+	t.Parallel()
+	for name, policies := range map[string][]Policy{
+		"alone":  {CalendarWindow{Limit: 2, Every: Hour}},
+		"in set": {CalendarWindow{Limit: 2, Every: Hour}, TokenBucket{Rate: 5, Per: time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, rdb := newServer(t)
+			at := time.Date(2028, 2, 29, 23, 59, 0, 0, time.UTC)
+			m.SetTime(at)
+			client := &counting{UniversalClient: rdb}
+			l := must(New(client, "far", policies, closed(time.Minute)))(t)
+			if err := l.Warm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ask := func(cost int64, calls int64, allowed bool, until time.Duration) {
+				t.Helper()
+				before := client.calls.Load()
+				d, err := l.TakeN(t.Context(), "s", cost)
+				if err != nil || d.Allowed != allowed || d.first.ResetAfter != until {
+					t.Errorf("got %+v, %v, want allowed %t, and the hour to end after %v", d, err, allowed, until)
+				}
+				if got := client.calls.Load() - before; got != calls {
+					t.Errorf("it took %d calls, want %d", got, calls)
+				}
+			}
+			ask(2, 1, true, time.Minute) // Warm has asked
+			ask(1, 1, false, time.Minute)
+			m.SetTime(at.Add(time.Minute))
+			ask(1, 1, true, time.Hour)
+			m.SetTime(at.Add(-24 * time.Hour)) // the hour of its keys has not begun
+			ask(1, 2, true, time.Minute)
+		})
+	}
+}
+
+// A clock that leaves the windows again and again is an error, which the failure mode decides.
+func TestCalendarUnderAClockThatIsSet(t *testing.T) {
+	t.Parallel()
+	m, rdb := newServer(t)
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	client := &counting{UniversalClient: rdb, before: func() {
+		now = now.AddDate(0, 1, 0)
+		m.SetTime(now)
+	}}
+	l := must(New(client, "set", []Policy{CalendarWindow{Limit: 2, Every: Day}}, closed(time.Minute)))(t)
+	_, err := l.Take(t.Context(), "s")
+	if !errors.Is(err, script.ErrFailed) || !errors.Is(err, errMoves) {
+		t.Errorf("got %v, want %v", err, errMoves)
+	}
+	if keys := m.Keys(); len(keys) > 0 {
+		t.Errorf("the keys are %q, want none", keys)
+	}
+}
+
+// counting is a client that counts its calls, and does something before each.
+type counting struct {
+	redis.UniversalClient
+
+	calls  atomic.Int64
+	before func()
+}
+
+// Process makes the call.
+func (c *counting) Process(ctx context.Context, cmd redis.Cmder) error {
+	c.calls.Add(1)
+	if c.before != nil {
+		c.before()
+	}
+	return c.UniversalClient.Process(ctx, cmd)
+}

@@ -1,0 +1,64 @@
+-- Calendar window: a counter that lives until its window ends. The client says
+-- where windows begin and end, and the clock of the server picks one.
+--
+-- KEYS[1]  the counter
+-- ARGV[1]  cost
+-- ARGV[2]  limit
+-- ARGV[3]  TIME at which the first of three windows begins, in milliseconds
+-- ARGV[4]  the same of the second
+-- ARGV[5]  the same of the third
+-- ARGV[6]  TIME at which the third ends
+-- returns  3 * (used + (limit + 1) * rest of the window in milliseconds) and 0 to 2
+--          for the first to the third window, as r: granted: r afterwards; denied:
+--          -1 - r; {TIME in milliseconds} if it is in none of the windows
+-- effects  granted with a cost: SET with PX, or INCRBY; a time to live beyond the
+--          window's end, or none, is cut by PEXPIRE
+local key = KEYS[1]
+local cost, limit, first, second, third, last = ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5] + 0, ARGV[6]
+
+local call = redis.call
+local clock = call('TIME')
+local micros = clock[2] + 0
+local now = clock[1] * 1000 + (micros - micros % 1000) / 1000
+local which, rest = 1, third - now
+if rest <= 0 then
+  which, rest = 2, last - now
+  if rest <= 0 then
+    return {now}
+  end
+elseif now - second < 0 then
+  which, rest = 0, second - now
+  if now - first < 0 then
+    return {now}
+  end
+end
+
+local used, left = 0, 0
+local stored = call('GET', key)
+if stored then
+  left = call('PTTL', key)
+  if left < 0 or left > rest then
+    left = rest
+    if cost ~= '0' then
+      call('PEXPIRE', key, rest)
+    end
+  end
+  if left > 0 then
+    used = stored + 0
+  end
+end
+
+local after = used + cost
+if cost == '0' then
+  return 3 * (left * (limit + 1) + used) + which
+end
+if after > limit then
+  return -1 - 3 * (left * (limit + 1) + used) - which
+end
+if left > 0 then
+  call('INCRBY', key, cost)
+else
+  call('SET', key, cost, 'PX', rest)
+  left = rest
+end
+return 3 * (left * (limit + 1) + after) + which
