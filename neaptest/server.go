@@ -1,0 +1,183 @@
+package neaptest
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha1" //nolint:gosec // EVALSHA names a script by its SHA-1.
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/alicebob/miniredis/v2"
+	redisserver "github.com/alicebob/miniredis/v2/server"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+// server is a miniredis that can be full, lose replies, and tell which scripts it was asked to run.
+type server struct {
+	*miniredis.Miniredis
+
+	full atomic.Bool
+
+	running sync.Mutex  // one script runs at a time, as on any Redis
+	refuses atomic.Bool // its next write that takes memory
+
+	mu     sync.Mutex
+	inside *redisserver.Peer              // by which the script is called
+	peers  map[*redisserver.Peer]struct{} // connections; what a script calls comes by none of them
+	losing []string                       // of which scripts the next reply is lost
+	asked  []string                       // names of neap's scripts, "" for others
+}
+
+func newServer() *server {
+	s := &server{Miniredis: miniredis.NewMiniRedis(), peers: map[*redisserver.Peer]struct{}{}}
+	s.ClockTTL(true)
+	if conn, err := s.Dial(); err == nil { // which starts it
+		conn.Close()
+	}
+	s.Server().SetPreHook(s.hook)
+	return s
+}
+
+// hook comes before each command, also before those that a script calls. It is true if the command is done.
+func (s *server) hook(c *redisserver.Peer, command string, args ...string) bool {
+	connection, inside := s.knows(c)
+	switch {
+	case inside:
+		return false
+	case !connection:
+		return s.called(c, command)
+	case (command == "EVALSHA" || command == "EVAL") && len(args) > 0:
+		s.run(c, command, args)
+		return true
+	case s.full.Load() && slices.Contains(growing, command):
+		c.WriteError(errFull)
+		return true
+	}
+	return false
+}
+
+// knows tells the peer of a connection and that of run from those by which scripts call. A
+// connection has no context when its first command comes.
+func (s *server) knows(c *redisserver.Peer) (connection, inside bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c == s.inside {
+		return false, true
+	}
+	if _, known := s.peers[c]; known {
+		return true, false
+	}
+	if c.Ctx != nil {
+		return false, false
+	}
+	s.peers[c] = struct{}{}
+	c.OnDisconnect(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.peers, c)
+	})
+	return true, false
+}
+
+// called is a command that a script calls.
+func (s *server) called(c *redisserver.Peer, command string) bool {
+	grows := slices.Contains(growing, command)
+	if grows && s.refuses.Load() {
+		c.WriteError(errFull)
+		return true
+	}
+	if grows || slices.Contains(writing, command) {
+		s.refuses.Store(false)
+	}
+	return false
+}
+
+// run runs a script, and writes its reply unless that is lost.
+func (s *server) run(c *redisserver.Peer, command string, args []string) {
+	s.running.Lock()
+	defer s.running.Unlock()
+	sha := args[0]
+	if command == "EVAL" {
+		sum := sha1.Sum([]byte(args[0])) //nolint:gosec // as above
+		sha = hex.EncodeToString(sum[:])
+	}
+	name := names()[sha]
+	var reply bytes.Buffer
+	peer := redisserver.NewPeer(bufio.NewWriter(&reply))
+	peer.Ctx, peer.Resp3 = c.Ctx, c.Resp3
+	s.refuses.Store(s.full.Load())
+	s.mu.Lock()
+	s.inside = peer
+	s.asked = append(s.asked, name)
+	s.mu.Unlock()
+	s.Server().Dispatch(peer, append([]string{command}, args...))
+	peer.Flush()
+	c.Ctx = peer.Ctx
+	s.refuses.Store(false)
+	if ran := !bytes.HasPrefix(reply.Bytes(), []byte("-NOSCRIPT")); ran && s.loses(name) {
+		c.Close() // before there is anything to read
+		return
+	}
+	c.WriteRaw(raised.ReplaceAllString(reply.String(), fmt.Sprintf("-$2 script: %s, on @user_script:$1.\r\n", sha)))
+}
+
+// errFull is what a full Redis says, outside of a script.
+const errFull = "OOM command not allowed when used memory > 'maxmemory'."
+
+// raised is how miniredis tells that a command in a script was refused.
+var raised = regexp.MustCompile(`(?s)^-ERR Error compiling script \(new function\): (?:<string>)?:(\d+): (OOM [^\n]*?'maxmemory'\.).*$`)
+
+func (s *server) loseReply(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.losing = append(s.losing, name)
+}
+
+func (s *server) keepReplies() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.losing = nil
+}
+
+// loses reports whether the reply of a script is to be lost, and counts it.
+func (s *server) loses(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.losing, func(begins string) bool { return strings.HasPrefix(name, begins) })
+	if i < 0 {
+		return false
+	}
+	s.losing = slices.Delete(s.losing, i, i+1)
+	return true
+}
+
+// take returns the names of the scripts that were asked for since it was called last.
+func (s *server) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.asked
+	s.asked = nil
+	return asked
+}
+
+// names are the names of neap's scripts by their SHA.
+var names = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	files, err := fs.Glob(lua.FS, "*.lua")
+	if err != nil {
+		panic(err)
+	}
+	for _, file := range files {
+		s := script.FromFS(lua.FS, file)
+		all[s.SHA()] = s.Name()
+	}
+	return all
+})
