@@ -23,8 +23,8 @@ type link struct {
 func (l *link) end() {
 	l.once.Do(func() {
 		close(l.cut)
-		l.near.Close()
-		l.far.Close()
+		_ = l.near.Close()
+		_ = l.far.Close()
 	})
 }
 
@@ -38,7 +38,7 @@ func (l *link) carry(from, to net.Conn, wait func(since time.Time) (time.Duratio
 	for {
 		c, ok := q.next()
 		if !ok || !l.await(c.since, wait) {
-			to.Close()
+			_ = to.Close()
 			return
 		}
 		_, _ = to.Write(c.bytes) // if that end is closed, what is behind is read and dropped

@@ -102,10 +102,10 @@ func (r *Redis) end() {
 	clients := maps.Clone(r.instances)
 	r.mu.Unlock()
 	for rdb := range clients {
-		rdb.Close()
+		_ = rdb.Close()
 	}
 	r.play(nil, func(i *instance) { i.lost = true }, true)
-	r.serve().Close()
+	r.serve().end()
 	if bubble {
 		time.Sleep(time.Second)
 	}

@@ -55,7 +55,7 @@ func (r *Redis) Failover() {
 	r.server.full.Store(old.full.Load())
 	r.mu.Unlock()
 	r.play(nil, func(*instance) {}, true)
-	old.Close()
+	old.end()
 }
 
 // Restore ends every scene of every client: Lose, Slow, Pause, Fill and LoseReply. What [Redis.Pause] and

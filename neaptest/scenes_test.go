@@ -286,7 +286,7 @@ func TestFailover(t *testing.T) {
 		if err := run.Claim.Complete(t.Context(), []byte("booked")); err != nil {
 			t.Fatal(err)
 		}
-		before := r.serve().Server()
+		before := r.serve().commands
 		r.Failover()
 		if n := before.ClientsLen(); n != 0 {
 			t.Errorf("got %d connections to the old primary, want none", n)

@@ -24,9 +24,11 @@ import (
 type server struct {
 	*miniredis.Miniredis
 
-	full atomic.Bool
+	commands *redisserver.Server
+	full     atomic.Bool
 
-	running sync.Mutex  // one script runs at a time, as on any Redis
+	running sync.Mutex  // one script or transaction runs at a time, as on any Redis
+	closed  bool        // under running
 	refuses atomic.Bool // its next write that takes memory
 
 	mu     sync.Mutex
@@ -40,10 +42,19 @@ func newServer() *server {
 	s := &server{Miniredis: miniredis.NewMiniRedis(), peers: map[*redisserver.Peer]struct{}{}}
 	s.ClockTTL(true)
 	if conn, err := s.Dial(); err == nil { // which starts it
-		conn.Close()
+		_ = conn.Close()
 	}
-	s.Server().SetPreHook(s.hook)
+	s.commands = s.Server()
+	s.commands.SetPreHook(s.hook)
 	return s
+}
+
+// end closes the server, but not while a script runs: that would panic.
+func (s *server) end() {
+	s.running.Lock()
+	s.closed = true
+	s.running.Unlock()
+	s.Close()
 }
 
 // hook comes before each command, also before those that a script calls. It is true if the command is done.
@@ -54,7 +65,7 @@ func (s *server) hook(c *redisserver.Peer, command string, args ...string) bool 
 		return false
 	case !connection:
 		return s.called(c, command)
-	case (command == "EVALSHA" || command == "EVAL") && len(args) > 0:
+	case (command == "EVALSHA" || command == "EVAL") && len(args) > 0, command == "EXEC":
 		s.run(c, command, args)
 		return true
 	case s.full.Load() && slices.Contains(growing, command):
@@ -100,33 +111,45 @@ func (s *server) called(c *redisserver.Peer, command string) bool {
 	return false
 }
 
-// run runs a script, and writes its reply unless that is lost.
+// run runs a script or a transaction, and writes its reply unless that is lost.
 func (s *server) run(c *redisserver.Peer, command string, args []string) {
 	s.running.Lock()
 	defer s.running.Unlock()
-	sha := args[0]
-	if command == "EVAL" {
-		sum := sha1.Sum([]byte(args[0])) //nolint:gosec // as above
-		sha = hex.EncodeToString(sum[:])
+	if s.closed {
+		c.Close()
+		return
 	}
-	name := names()[sha]
 	var reply bytes.Buffer
 	peer := redisserver.NewPeer(bufio.NewWriter(&reply))
 	peer.Ctx, peer.Resp3 = c.Ctx, c.Resp3
+	sha := shaOf(command, args)
+	name := names()[sha]
 	s.refuses.Store(s.full.Load())
 	s.mu.Lock()
 	s.inside = peer
 	s.asked = append(s.asked, name)
 	s.mu.Unlock()
-	s.Server().Dispatch(peer, append([]string{command}, args...))
+	s.commands.Dispatch(peer, append([]string{command}, args...))
 	peer.Flush()
 	c.Ctx = peer.Ctx
 	s.refuses.Store(false)
-	if ran := !bytes.HasPrefix(reply.Bytes(), []byte("-NOSCRIPT")); ran && s.loses(name) {
+	if ran := sha != "" && !bytes.HasPrefix(reply.Bytes(), []byte("-NOSCRIPT")); ran && s.loses(name) {
 		c.Close() // before there is anything to read
 		return
 	}
 	c.WriteRaw(raised.ReplaceAllString(reply.String(), fmt.Sprintf("-$2 script: %s, on @user_script:$1.\r\n", sha)))
+}
+
+// shaOf is the SHA of the script that a command runs, "" if it runs none.
+func shaOf(command string, args []string) string {
+	switch command {
+	case "EVALSHA":
+		return args[0]
+	case "EVAL":
+		sum := sha1.Sum([]byte(args[0])) //nolint:gosec // as above
+		return hex.EncodeToString(sum[:])
+	}
+	return ""
 }
 
 // errFull is what a full Redis says, outside of a script.
