@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -121,14 +120,27 @@ func TestAssertRunsOnceFails(t *testing.T) {
 		},
 		"an answer of its own each": {
 			func(_ *testing.T, _ *Redis, work *Work) []Send {
-				var first sync.Once
 				var n atomic.Int64
 				return []Send{behind(func(w http.ResponseWriter, _ *http.Request) {
-					first.Do(work.Begin())
+					defer work.Begin()()
 					fmt.Fprint(w, n.Add(1) < 9)
 				})}
 			},
 			[]string{`the work ran 9 times`, `while the work ran, the same request got 200 "true", want 200 "false" or a refusal`},
+		},
+		"a status of its own": {
+			func(_ *testing.T, _ *Redis, work *Work) []Send {
+				var n atomic.Int64
+				return []Send{behind(func(w http.ResponseWriter, _ *http.Request) {
+					switch n.Add(1) {
+					case 1:
+						work.Begin()()
+					case 9:
+						w.WriteHeader(http.StatusCreated)
+					}
+				})}
+			},
+			[]string{`while the work ran, the same request got 200 "", want 201 ""`},
 		},
 		"an answer that was not kept": {
 			func(t *testing.T, r *Redis, work *Work) []Send {
@@ -196,6 +208,22 @@ func TestAssertOneAtATimeFails(t *testing.T) {
 	})
 }
 
+// TestEachInstanceHasItsTurn has one of two alone be broken.
+func TestEachInstanceHasItsTurn(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, r *Redis) {
+		rec := &recorder{TB: t}
+		AssertLimited(rec, 2, plain, statuses("1", 200, 429), statuses("1", 503))
+		var work Work
+		var instances []Send
+		for _, redis := range []*Redis{r, New(t)} {
+			instances = append(instances, behind(created(&work), gate.Exclusive(locker(t, redis.Client(), 0), everybody, nil)))
+		}
+		AssertOneAtATime(rec, &work, order, instances...)
+		rec.says(t, `request 2 of 2: got 503 "", want it to pass`, "the work ran 2 times, 2 of them at one time, want some")
+	})
+}
+
 func TestAssertsWantAnInstance(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{TB: t}
@@ -212,13 +240,14 @@ func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var work Work
 		began := time.Now()
-		one := work.Begin()
 		work.Begin()()
+		one := work.Begin()
 		one()
 		one() // again, which changes nothing
-		work.Begin()()
-		if work.Runs() != 3 || work.AtOnce() != 2 || time.Since(began) != 0 {
-			t.Errorf("got %d runs, %d at one time, in %v, want 3, 2 and no time", work.Runs(), work.AtOnce(), time.Since(began))
+		defer work.Begin()()
+		defer work.Begin()()
+		if work.Runs() != 4 || work.AtOnce() != 2 || time.Since(began) != 0 {
+			t.Errorf("got %d runs, %d at one time, in %v, want 4, 2 and no time", work.Runs(), work.AtOnce(), time.Since(began))
 		}
 	})
 }

@@ -1,27 +1,17 @@
 package neaptest
 
 import (
-	"errors"
 	"io"
 	"net"
 	"sync"
 	"syscall"
 )
 
-// conn is what a client gets. When the other end is closed it behaves as a socket: go-redis finds that out
-// before it writes, and what is written all the same fails with EPIPE.
+// conn is what a client gets. As of a socket, go-redis finds out that the other end is closed before it writes.
 type conn struct {
 	net.Conn
 
 	gone <-chan struct{} // closed with the other end
-}
-
-func (c *conn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	if errors.Is(err, io.ErrClosedPipe) {
-		err = &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
-	}
-	return n, err
 }
 
 // SyscallConn is by what go-redis looks whether an idle connection is still alive.

@@ -15,42 +15,38 @@ const forever = time.Duration(math.MaxInt64)
 type link struct {
 	near *noted   // to the client
 	far  net.Conn // to the server
-	cut  chan struct{}
-	once sync.Once
 }
 
-// end has both ends find the connection closed, and drops what is on its way.
+// end has both ends find the connection closed. What is on its way is dropped.
 func (l *link) end() {
-	l.once.Do(func() {
-		close(l.cut)
-		_ = l.near.Close()
-		_ = l.far.Close()
-	})
+	_ = l.near.Close()
+	_ = l.far.Close()
 }
 
 // carry hands on what one end writes to the other, in its order. It reads without pause, as
 // the kernels between two processes do, so that neither end waits for the other. What was
 // written before an end was closed still arrives.
-func (l *link) carry(from, to net.Conn, wait func(since time.Time) (time.Duration, <-chan struct{})) {
+func carry(from, to net.Conn, wait func(since time.Time) (time.Duration, <-chan struct{})) {
 	var q queue
 	q.some = sync.NewCond(&q.mu)
 	go q.fill(from)
 	for {
 		c, ok := q.next()
-		if !ok || !l.await(c.since, wait) {
+		if !ok {
 			_ = to.Close()
 			return
 		}
+		await(c.since, wait)
 		_, _ = to.Write(c.bytes) // if that end is closed, what is behind is read and dropped
 	}
 }
 
-// await waits until what was written then may go on. It is false if the link was cut.
-func (l *link) await(since time.Time, wait func(time.Time) (time.Duration, <-chan struct{})) bool {
+// await waits until what was written then may go on.
+func await(since time.Time, wait func(time.Time) (time.Duration, <-chan struct{})) {
 	for {
 		left, changed := wait(since)
 		if left <= 0 {
-			return true
+			return
 		}
 		var over <-chan time.Time
 		if left < forever {
@@ -59,8 +55,6 @@ func (l *link) await(since time.Time, wait func(time.Time) (time.Duration, <-cha
 		select {
 		case <-over:
 		case <-changed:
-		case <-l.cut:
-			return false
 		}
 	}
 }

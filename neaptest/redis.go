@@ -61,7 +61,7 @@ func (r *Redis) Client() *redis.Client {
 		Addr:                  address,
 		ContextTimeoutEnabled: true,
 		Dialer:                own.dial,
-		// Callers that wait for a connection share timers with those of other bubbles, which panics.
+		// Callers that wait for a connection would share timers with those of other bubbles, which is fatal.
 		PoolSize: 10_000,
 	})
 	r.mu.Lock()
@@ -83,10 +83,10 @@ func (i *instance) dial(context.Context, string, string) (net.Conn, error) {
 		return nil, err
 	}
 	client, near := net.Pipe()
-	l := &link{near: &noted{Conn: near, closed: make(chan struct{})}, far: far, cut: make(chan struct{})}
+	l := &link{near: &noted{Conn: near, closed: make(chan struct{})}, far: far}
 	i.links[l] = struct{}{}
-	go l.carry(l.near, far, i.redis.holds(i, false))
-	go l.carry(far, l.near, i.redis.holds(i, true))
+	go carry(l.near, far, i.redis.holds(i, false))
+	go carry(far, l.near, i.redis.holds(i, true))
 	return &conn{Conn: client, gone: l.near.closed}, nil
 }
 

@@ -24,6 +24,7 @@ func audited(t *testing.T, r *Redis) Send {
 	limited := nethttp.Middleware(gate.RateLimit(limiter(t, rdb, 100, limit.FailClosed), everybody, nil))
 	many := must(limit.New(rdb, "many", []limit.Policy{limit.FixedWindow{Limit: 9, Window: time.Minute}, limit.TokenBucket{Rate: 9, Per: time.Second, Burst: 9}}, nil))(t)
 	slots := must(limit.NewConcurrency(rdb, "slots", 2, nil))(t)
+	must(guard(t, rdb).Begin(t.Context(), "before", ""))(t) // what was asked before counts for no route
 	guarded := nethttp.Middleware(gate.Idempotent(guard(t, rdb), gate.ByHeader("X-Account"), nil))
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	verify := func(_ context.Context, d *callback.Delivery) ([]byte, error) {
@@ -101,11 +102,12 @@ func TestRoutes(t *testing.T) {
 			&RoutesOptions{Unlimited: []string{"POST /callbacks/stripe"}}, []string{"POST /callbacks/stripe"},
 			[]string{"POST /callbacks/stripe: no guard was asked, and the answer was 401"},
 		},
-		"no route":       {nil, nil, []string{"got no route, want some"}},
-		"no path":        {nil, []string{"POST"}, []string{`got the route "POST", want a method and a path`}},
-		"no method":      {nil, []string{"/orders"}, []string{`got the route "/orders", want a method and a path`}},
-		"a wrong path":   {nil, []string{"GET /%zz"}, []string{`got the route "GET /%zz", want a method and a path`}},
-		"a wrong method": {nil, []string{"G@T /"}, []string{`got the route "G@T /", want a method and a path`}},
+		"no route":        {nil, nil, []string{"got no route, want some"}},
+		"no path":         {nil, []string{"POST"}, []string{`got the route "POST", want a method and a path`}},
+		"no method":       {nil, []string{"/orders"}, []string{`got the route "/orders", want a method and a path`}},
+		"a relative path": {nil, []string{"POST orders"}, []string{`got the route "POST orders", want a method and a path`}},
+		"a wrong path":    {nil, []string{"GET /%zz"}, []string{`got the route "GET /%zz", want a method and a path`}},
+		"a wrong method":  {nil, []string{"G@T /"}, []string{`got the route "G@T /", want a method and a path`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

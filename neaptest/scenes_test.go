@@ -80,6 +80,42 @@ func TestManyCallsAtOnce(t *testing.T) {
 	})
 }
 
+// TestBubblesShareNothing has each bubble make more calls at once than go-redis has connections by default.
+func TestBubblesShareNothing(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		play(t, func(t *testing.T, r *Redis) {
+			rdb := r.Client()
+			var all sync.WaitGroup
+			for range 200 {
+				all.Go(func() { rdb.Get(t.Context(), "k") })
+			}
+			all.Wait()
+			if waited := rdb.PoolStats().WaitCount; waited > 0 {
+				t.Errorf("%d calls waited for a connection, want none", waited)
+			}
+		})
+	}
+}
+
+// TestTheEndWaits has something go on when the test has returned, without Redis.
+func TestTheEndWaits(t *testing.T) {
+	t.Parallel()
+	var got string
+	play(t, func(t *testing.T, r *Redis) {
+		rdb := r.Client()
+		rdb.Set(t.Context(), "k", "v", 0)
+		r.Lose()
+		go func() {
+			time.Sleep(30 * time.Second)
+			got = get(t, rdb, "k")
+		}()
+	})
+	if got != "v" {
+		t.Errorf("got %q, want v", got)
+	}
+}
+
 func TestLose(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
@@ -256,7 +292,8 @@ func TestPauseHoldsWhatIsWritten(t *testing.T) {
 		r.Pause(here)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := here.Set(ctx, "k", "after", 0).Err(); !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
+		long := strings.Repeat("after", 10_000)
+		if err := here.Set(ctx, "k", long, 0).Err(); !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
 			t.Errorf("got %v, want that it took too long", err)
 		}
 		if got := get(t, there, "k"); got != "before" {
@@ -264,9 +301,32 @@ func TestPauseHoldsWhatIsWritten(t *testing.T) {
 		}
 		r.Restore()
 		synctest.Wait()
-		if got := get(t, there, "k"); got != "after" {
-			t.Errorf("when it has resumed: got %q, want after", got)
+		if got := get(t, there, "k"); got != long {
+			t.Errorf("when it has resumed: got %d bytes, want %d", len(got), len(long))
 		}
+	})
+}
+
+// TestPauseHoldsReplies pauses a process while the reply is on its way.
+func TestPauseHoldsReplies(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, r *Redis) {
+		rdb := r.Client()
+		rdb.Set(t.Context(), "k", "v", 0)
+		r.Slow(time.Second)
+		began := time.Now()
+		var call sync.WaitGroup
+		call.Go(func() {
+			const want = 2*time.Second + time.Millisecond
+			if got := get(t, rdb, "k"); got != "v" || time.Since(began) != want {
+				t.Errorf("got %q after %v, want v after %v, when the process resumes", got, time.Since(began), want)
+			}
+		})
+		time.Sleep(time.Millisecond)
+		r.Pause(rdb)
+		time.Sleep(2 * time.Second)
+		r.Restore()
+		call.Wait()
 	})
 }
 
@@ -297,6 +357,27 @@ func TestFailover(t *testing.T) {
 		if _, err := s.Reserve(t.Context(), "phone", "ann", "1", nil); !errors.Is(err, stock.ErrUnknown) {
 			t.Errorf("what was in stock: got %v, want ErrUnknown", err)
 		}
+	})
+}
+
+// TestFailoverAtWork breaks a connection on which a call waits.
+func TestFailoverAtWork(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, r *Redis) {
+		l := limiter(t, r.Client(), 1, limit.FailClosed)
+		if err := l.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.Slow(10 * time.Millisecond)
+		var call sync.WaitGroup
+		call.Go(func() {
+			if _, err := l.Take(t.Context(), "ann"); !errors.Is(err, script.ErrMaybeExecuted) {
+				t.Errorf("got %v, want ErrMaybeExecuted", err)
+			}
+		})
+		time.Sleep(time.Millisecond)
+		r.Failover()
+		call.Wait()
 	})
 }
 

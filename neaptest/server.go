@@ -32,8 +32,7 @@ type server struct {
 	refuses atomic.Bool // its next write that takes memory
 
 	mu     sync.Mutex
-	inside *redisserver.Peer              // by which the script is called
-	peers  map[*redisserver.Peer]struct{} // connections; what a script calls comes by none of them
+	peers  map[*redisserver.Peer]struct{} // connections
 	losing []string                       // of which scripts the next reply is lost
 	asked  []string                       // names of neap's scripts, "" for others
 }
@@ -59,11 +58,8 @@ func (s *server) end() {
 
 // hook comes before each command, also before those that a script calls. It is true if the command is done.
 func (s *server) hook(c *redisserver.Peer, command string, args ...string) bool {
-	connection, inside := s.knows(c)
 	switch {
-	case inside:
-		return false
-	case !connection:
+	case !s.connected(c):
 		return s.called(c, command)
 	case (command == "EVALSHA" || command == "EVAL") && len(args) > 0, command == "EXEC":
 		s.run(c, command, args)
@@ -75,27 +71,16 @@ func (s *server) hook(c *redisserver.Peer, command string, args ...string) bool 
 	return false
 }
 
-// knows tells the peer of a connection and that of run from those by which scripts call. A
-// connection has no context when its first command comes.
-func (s *server) knows(c *redisserver.Peer) (connection, inside bool) {
+// connected reports whether a peer is a connection. Its first command finds no context; the peers by
+// which run and scripts call have one from the beginning.
+func (s *server) connected(c *redisserver.Peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c == s.inside {
-		return false, true
+	if c.Ctx == nil {
+		s.peers[c] = struct{}{}
 	}
-	if _, known := s.peers[c]; known {
-		return true, false
-	}
-	if c.Ctx != nil {
-		return false, false
-	}
-	s.peers[c] = struct{}{}
-	c.OnDisconnect(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.peers, c)
-	})
-	return true, false
+	_, is := s.peers[c]
+	return is
 }
 
 // called is a command that a script calls.
@@ -126,12 +111,10 @@ func (s *server) run(c *redisserver.Peer, command string, args []string) {
 	name := names()[sha]
 	s.refuses.Store(s.full.Load())
 	s.mu.Lock()
-	s.inside = peer
 	s.asked = append(s.asked, name)
 	s.mu.Unlock()
 	s.commands.Dispatch(peer, append([]string{command}, args...))
 	peer.Flush()
-	c.Ctx = peer.Ctx
 	s.refuses.Store(false)
 	if ran := sha != "" && !bytes.HasPrefix(reply.Bytes(), []byte("-NOSCRIPT")); ran && s.loses(name) {
 		c.Close() // before there is anything to read

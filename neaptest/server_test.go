@@ -1,6 +1,8 @@
 package neaptest
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	redisserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
@@ -164,4 +167,16 @@ func TestTransactions(t *testing.T) {
 			t.Errorf("got %v, %v, want 1", reply, err)
 		}
 	})
+}
+
+// TestAServerThatEndsRunsNothing has a script come late, which would find no server.
+func TestAServerThatEndsRunsNothing(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.end()
+	var reply bytes.Buffer
+	late := redisserver.NewPeer(bufio.NewWriter(&reply))
+	if done := s.hook(late, "EVAL", "return redis.call('PING')", "0"); !done || !late.Closed() || reply.Len() > 0 {
+		t.Errorf("got done %v, closed %v and the reply %q, want a closed connection alone", done, late.Closed(), reply.String())
+	}
 }
