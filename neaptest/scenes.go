@@ -9,7 +9,7 @@ import (
 )
 
 // Lose has the clients lose Redis: their connections break, and each attempt to connect is
-// refused at once. Without arguments all clients lose it, those that are yet to be made too. For a
+// refused at once. Without clients named all clients lose it, those that are yet to be made too. For a
 // Redis that is silent instead, call Slow with an hour.
 func (r *Redis) Lose(clients ...*redis.Client) {
 	r.tb.Helper()
@@ -17,7 +17,7 @@ func (r *Redis) Lose(clients ...*redis.Client) {
 }
 
 // Slow has each reply reach the clients that much later than Redis wrote it; 0 ends that.
-// Without arguments it is so for all clients. Redis itself is as fast as before: a call whose
+// Without clients named it is so for all. Redis itself is as fast as before: a call whose
 // caller has given up has run. Pub/sub messages are late too.
 func (r *Redis) Slow(by time.Duration, clients ...*redis.Client) {
 	r.tb.Helper()

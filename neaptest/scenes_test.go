@@ -1,12 +1,10 @@
 package neaptest
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,9 +12,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/limit"
-	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/core/stock"
 )
 
 func TestTheClockIsTheBubbles(t *testing.T) {
@@ -247,149 +243,6 @@ func TestLoseReply(t *testing.T) {
 		r.Restore()
 		if d, err := l.Take(t.Context(), "bob"); err != nil || !d.Allowed {
 			t.Errorf("after Restore: got %+v, %v, want a permit", d, err)
-		}
-	})
-}
-
-// TestPause holds a process for longer than its lease: another takes the lock, and what the
-// first had sent changes nothing.
-func TestPause(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, r *Redis) {
-		here, there := r.Client(), r.Client()
-		held, err := locker(t, here, 3*time.Second).Try(t.Context(), "order-17")
-		if err != nil {
-			t.Fatal(err)
-		}
-		other := locker(t, there, 3*time.Second)
-		time.Sleep(time.Minute)
-		if _, err := other.Try(t.Context(), "order-17"); !errors.Is(err, lock.ErrHeld) {
-			t.Errorf("while it is renewed: got %v, want ErrHeld", err)
-		}
-		r.Pause(here)
-		time.Sleep(4 * time.Second)
-		taken, err := other.Try(t.Context(), "order-17")
-		if err != nil || taken.Fence() <= held.Fence() {
-			t.Fatalf("after its lease: got the fence %d, %v, want one above %d", taken.Fence(), err, held.Fence())
-		}
-		if held.Err() == nil {
-			t.Error("the paused holder has no error, want one")
-		}
-		r.Restore()
-		time.Sleep(time.Minute)
-		if err := taken.Err(); err != nil {
-			t.Errorf("the new holder: got %v when the other resumed, want no error", err)
-		}
-	})
-}
-
-// TestPauseHoldsWhatIsWritten runs a call whose caller has given up.
-func TestPauseHoldsWhatIsWritten(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, r *Redis) {
-		here, there := r.Client(), r.Client()
-		here.Set(t.Context(), "k", "before", 0)
-		r.Pause(here)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		long := strings.Repeat("after", 10_000)
-		if err := here.Set(ctx, "k", long, 0).Err(); !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
-			t.Errorf("got %v, want that it took too long", err)
-		}
-		if got := get(t, there, "k"); got != "before" {
-			t.Errorf("while the process is paused: got %q, want before", got)
-		}
-		r.Restore()
-		synctest.Wait()
-		if got := get(t, there, "k"); got != long {
-			t.Errorf("when it has resumed: got %d bytes, want %d", len(got), len(long))
-		}
-	})
-}
-
-// TestPauseHoldsReplies pauses a process while the reply is on its way.
-func TestPauseHoldsReplies(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, r *Redis) {
-		rdb := r.Client()
-		rdb.Set(t.Context(), "k", "v", 0)
-		r.Slow(time.Second)
-		began := time.Now()
-		var call sync.WaitGroup
-		call.Go(func() {
-			const want = 2*time.Second + time.Millisecond
-			if got := get(t, rdb, "k"); got != "v" || time.Since(began) != want {
-				t.Errorf("got %q after %v, want v after %v, when the process resumes", got, time.Since(began), want)
-			}
-		})
-		time.Sleep(time.Millisecond)
-		r.Pause(rdb)
-		time.Sleep(2 * time.Second)
-		r.Restore()
-		call.Wait()
-	})
-}
-
-func isTimeout(err error) bool {
-	var timeout interface{ Timeout() bool }
-	return errors.As(err, &timeout) && timeout.Timeout()
-}
-
-func TestFailover(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, r *Redis) {
-		rdb := r.Client()
-		g := guard(t, rdb)
-		s := must(stock.New(rdb, "sale", nil))(t)
-		must(s.Open(t.Context(), "phone", 1, time.Now().Add(time.Hour)))(t)
-		run := must(g.Begin(t.Context(), "order-17", ""))(t)
-		if err := run.Claim.Complete(t.Context(), []byte("booked")); err != nil {
-			t.Fatal(err)
-		}
-		before := r.serve().commands
-		r.Failover()
-		if n := before.ClientsLen(); n != 0 {
-			t.Errorf("got %d connections to the old primary, want none", n)
-		}
-		if run, err := g.Begin(t.Context(), "order-17", ""); err != nil || run.Done {
-			t.Errorf("what was done: got %+v, %v, want that the new primary does not know it", run, err)
-		}
-		if _, err := s.Reserve(t.Context(), "phone", "ann", "1", nil); !errors.Is(err, stock.ErrUnknown) {
-			t.Errorf("what was in stock: got %v, want ErrUnknown", err)
-		}
-	})
-}
-
-// TestFailoverAtWork breaks a connection on which a call waits.
-func TestFailoverAtWork(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, r *Redis) {
-		l := limiter(t, r.Client(), 1, limit.FailClosed)
-		if err := l.Warm(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		r.Slow(10 * time.Millisecond)
-		var call sync.WaitGroup
-		call.Go(func() {
-			if _, err := l.Take(t.Context(), "ann"); !errors.Is(err, script.ErrMaybeExecuted) {
-				t.Errorf("got %v, want ErrMaybeExecuted", err)
-			}
-		})
-		time.Sleep(time.Millisecond)
-		r.Failover()
-		call.Wait()
-	})
-}
-
-// TestFailoverKeepsTheScene has the new primary be as full as the old one.
-func TestFailoverKeepsTheScene(t *testing.T) {
-	t.Parallel()
-	play(t, func(t *testing.T, r *Redis) {
-		rdb := r.Client()
-		r.Fill()
-		r.Failover()
-		if err := rdb.Set(t.Context(), "k", "v", 0).Err(); err == nil || err.Error() != errFull {
-			t.Errorf("got %v, want %s", err, errFull)
 		}
 	})
 }
