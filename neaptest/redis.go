@@ -42,6 +42,9 @@ type instance struct {
 // New starts an embedded Redis, which ends with the test. In a bubble of testing/synctest
 // its clock is the bubble's, so that time.Sleep ends keys: call New with the bubble's own t,
 // inside of it. Outside of a bubble its clock is that of the machine.
+//
+// When the test has returned, Redis is restored. In a bubble another minute passes then, so that what goes on in
+// the background can end: a bubble must not end before its goroutines.
 func New(tb testing.TB) *Redis {
 	tb.Helper()
 	r := &Redis{tb: tb, server: newServer(), changed: make(chan struct{}), instances: map[*redis.Client]*instance{}}
