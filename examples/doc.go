@@ -16,5 +16,5 @@
 //   - sequence: order numbers that only grow, by a script of one's own, taken by eight
 //     processes one at a time and in blocks
 //   - usecases: proxies, API keys, plans, costs and more, as the README has them
-//   - unittest: tests of limited routes of one's own, without Redis
+//   - unittest: tests of routes of one's own, without a server: limits, orders, callbacks, locks
 package examples

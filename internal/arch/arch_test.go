@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"core/script"},
 	{"core/internal", "internal/redistest"},
 	{"core/store"},
-	{"core/script/scripttest"}, // for users' tests: the one package of the library that starts servers
+	{"core/script/scripttest", "neaptest"}, // for users' tests: what starts servers, and what does without
 	{"core/limit", "core/lock", "core/idempotency", "core/stock"},
 	{"core/gate"},
 	{"internal/iptable", "internal/gatefake"},
@@ -54,6 +54,7 @@ var forbidden = map[string][]string{
 	"core/stock":         {"net/http", "testing"},
 	"internal/gatehttp":  {gin, echo, fiber, fasthttp, miniredis, "testing"},
 	"internal/gatefiber": {gin, echo, fiber, miniredis, "testing"},
+	"neaptest":           {gin, echo, fiber, fasthttp},
 	"nethttp":            {gin, echo, fiber, fasthttp, miniredis, "testing"},
 	"ginlimit":           {echo, fiber, fasthttp, miniredis, "testing"},
 	"echolimit":          {gin, fiber, fasthttp, miniredis, "testing"},
@@ -70,7 +71,7 @@ var permitted = map[string][]string{
 // rule holds of nothing.
 var must = []string{
 	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/repanic", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
-	"nethttp", "ginlimit", "echolimit", "fiberlimit", "internal/gatefiber/fibertest",
+	"nethttp", "ginlimit", "echolimit", "fiberlimit", "neaptest", "internal/gatefiber/fibertest",
 }
 
 type pkg struct {

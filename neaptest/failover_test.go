@@ -1,0 +1,71 @@
+package neaptest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+)
+
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, r *Redis) {
+		rdb := r.Client()
+		g := guard(t, rdb)
+		s := must(stock.New(rdb, "sale", nil))(t)
+		must(s.Open(t.Context(), "phone", 1, time.Now().Add(time.Hour)))(t)
+		run := must(g.Begin(t.Context(), "order-17", ""))(t)
+		if err := run.Claim.Complete(t.Context(), []byte("booked")); err != nil {
+			t.Fatal(err)
+		}
+		before := r.serve().commands
+		r.Failover()
+		if n := before.ClientsLen(); n != 0 {
+			t.Errorf("got %d connections to the old primary, want none", n)
+		}
+		if run, err := g.Begin(t.Context(), "order-17", ""); err != nil || run.Done {
+			t.Errorf("what was done: got %+v, %v, want that the new primary does not know it", run, err)
+		}
+		if _, err := s.Reserve(t.Context(), "phone", "ann", "1", nil); !errors.Is(err, stock.ErrUnknown) {
+			t.Errorf("what was in stock: got %v, want ErrUnknown", err)
+		}
+	})
+}
+
+// TestFailoverAtWork breaks a connection on which a call waits.
+func TestFailoverAtWork(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, r *Redis) {
+		l := limiter(t, r.Client(), 1, limit.FailClosed)
+		if err := l.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.Slow(10 * time.Millisecond)
+		var call sync.WaitGroup
+		call.Go(func() {
+			if _, err := l.Take(t.Context(), "ann"); !errors.Is(err, script.ErrMaybeExecuted) {
+				t.Errorf("got %v, want ErrMaybeExecuted", err)
+			}
+		})
+		time.Sleep(time.Millisecond)
+		r.Failover()
+		call.Wait()
+	})
+}
+
+// TestFailoverKeepsTheScene has the new primary be as full as the old one.
+func TestFailoverKeepsTheScene(t *testing.T) {
+	t.Parallel()
+	play(t, func(t *testing.T, r *Redis) {
+		rdb := r.Client()
+		r.Fill()
+		r.Failover()
+		if err := rdb.Set(t.Context(), "k", "v", 0).Err(); err == nil || err.Error() != errFull {
+			t.Errorf("got %v, want %s", err, errFull)
+		}
+	})
+}
