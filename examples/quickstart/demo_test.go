@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/examples/internal/backend"
+	"github.com/neap-go/neap/examples/internal/quickstart"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -19,48 +20,62 @@ const (
 	lastLines = "Every count is as expected. It took "
 )
 
-// TestTheDemoShowsAllFrameworksInTurn, as one page, also those of another module.
-func TestTheDemoShowsAllFrameworksInTurn(t *testing.T) {
+// TestTheDemoShowsAllFrameworks that there are, and in turn, as one page. For the
+// time that it takes, one of each module stands for all.
+func TestTheDemoShowsAllFrameworks(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Standalone(t)
-	page := assertDemo(t, "-redis", srv.AdminURL())
 	var titles []string
-	for line := range strings.Lines(page) {
+	for _, f := range frameworks {
+		titles = append(titles, f.Title)
+	}
+	if want := []string{"net/http", "Gin", "Echo v4", "Echo v5", "Fiber v2", "Fiber v3"}; !slices.Equal(titles, want) {
+		t.Errorf("got the frameworks %q, want %q", titles, want)
+	}
+	two := app
+	two.Frameworks = frameworks[3:5]
+	titles = nil
+	for line := range strings.Lines(assertDemo(t, two)) {
 		if title, ok := strings.CutPrefix(line, "━━ "); ok {
 			titles = append(titles, strings.Trim(title, " ━\n"))
 		}
 	}
-	if want := []string{"net/http", "Gin", "Echo v4", "Echo v5", "Fiber v2", "Fiber v3"}; !slices.Equal(titles, want) {
+	if want := []string{"Echo v5", "Fiber v2"}; !slices.Equal(titles, want) {
 		t.Errorf("got the titles %q, want %q", titles, want)
 	}
-	assertNoDemoKeys(t, srv.Admin(t))
 }
 
 func TestTheDemoOfEachFramework(t *testing.T) {
 	t.Parallel()
 	// As admin: unlike the limits, the demo looks for its keys and removes them.
-	cluster := redistest.Cluster(t)
-	for where, args := range map[string][]string{
-		"cluster":  {"-redis", cluster.Nodes()[0].AdminURL()},
-		"embedded": nil,
-	} {
-		t.Run(where, func(t *testing.T) {
-			t.Parallel()
-			var wg sync.WaitGroup
-			for _, f := range frameworks {
-				wg.Go(func() { assertDemo(t, slices.Concat(args, []string{"-framework", f.Name})...) })
-			}
-			wg.Wait()
-			assertNoDemoKeys(t, cluster.Admin(t))
-		})
+	standalone, cluster := redistest.Standalone(t), redistest.Cluster(t)
+	t.Run("on", func(t *testing.T) { //nolint:paralleltest // it ends when its subtests have
+		for where, args := range map[string][]string{
+			"standalone": {"-redis", standalone.AdminURL()},
+			"cluster":    {"-redis", cluster.Nodes()[0].AdminURL()},
+			"embedded":   nil,
+		} {
+			t.Run(where, func(t *testing.T) {
+				t.Parallel()
+				var wg sync.WaitGroup
+				for _, f := range frameworks {
+					wg.Go(func() { assertDemo(t, app, slices.Concat(args, []string{"-framework", f.Name})...) })
+				}
+				wg.Wait()
+			})
+		}
+	})
+	for _, rdb := range []redis.UniversalClient{standalone.Admin(t), cluster.Admin(t)} {
+		if left := keysWith(t, rdb, "neap-demo"); len(left) > 0 {
+			t.Errorf("got the keys %q after the demo, want none", left)
+		}
 	}
 }
 
 // assertDemo runs the demo, and holds its page to being one.
-func assertDemo(t *testing.T, args ...string) (page string) {
+func assertDemo(t *testing.T, q quickstart.Quickstart, args ...string) (page string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := app.Run(t.Context(), args, &stdout, &stderr)
+	code := q.Run(t.Context(), args, &stdout, &stderr)
 	page = stdout.String()
 	_, last, _ := strings.Cut(page, lastLines)
 	if code != 0 || stderr.Len() > 0 || !strings.HasPrefix(page, firstLine) || strings.Count(page, firstLine) != 1 ||
@@ -70,13 +85,6 @@ func assertDemo(t *testing.T, args ...string) (page string) {
 	}
 	assertPlain(t, page)
 	return page
-}
-
-func assertNoDemoKeys(t *testing.T, rdb redis.UniversalClient) {
-	t.Helper()
-	if left := keysWith(t, rdb, "neap-demo"); len(left) > 0 {
-		t.Errorf("got the keys %q after the demo, want none", left)
-	}
 }
 
 // assertPlain holds a page to what a narrow terminal, or a file, can show.
