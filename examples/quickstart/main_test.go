@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -35,8 +37,20 @@ var app = quickstart.Quickstart{
 
 var buildOnce func() (program string, err error)
 
-// buildNewer is newer, and has the race detector on when the tests have.
+// buildNewer is newer, and has the race detector on when the tests have. It looks at
+// what this module does not compile, so that go test runs again when that changes.
 func buildNewer(dir string) (program string, err error) {
+	for _, where := range []string{"../newer", "../newer/quickstart", "../../echo5limit", "../../fiber3limit"} {
+		files, err := filepath.Glob(where + "/*")
+		if err != nil || len(files) == 0 {
+			return "", fmt.Errorf("%s has the files %q: %w", where, files, err)
+		}
+		for _, file := range files {
+			if _, err := os.Stat(file); err != nil {
+				return "", err
+			}
+		}
+	}
 	flags := []string{"-ldflags=-w"}
 	if redistest.Race { // what the race detector needs is compiled already
 		flags = append(flags, "-race")
