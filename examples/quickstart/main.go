@@ -1,4 +1,5 @@
-// Quickstart serves the same limited routes on net/http, Gin, Echo and Fiber.
+// Quickstart serves the same limited routes on net/http, Gin, Echo v4 and v5, and
+// Fiber v2 and v3.
 //
 // By default it sends them requests, shows what they answer and fails when a
 // count is off; with -serve it waits for requests of yours. Without -redis the
