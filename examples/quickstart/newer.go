@@ -20,7 +20,7 @@ func newer(module string, flags ...string) quickstart.Build {
 	const remedy = "run `go run ./examples/quickstart` in a clone of neap, with go in the PATH; " +
 		"-framework nethttp, gin, echo and fiber need neither"
 	return func(ctx context.Context, dir string) (program string, err error) {
-		if _, err := os.Stat(filepath.Join(module, "go.mod")); err != nil {
+		if _, err := os.Stat(filepath.Join(module, "go.mod")); module == "" || err != nil {
 			return "", errors.New("Echo v5 and Fiber v3 are served from the module examples/newer, which is not there: " + remedy)
 		}
 		if _, err := exec.LookPath("go"); err != nil {
@@ -35,8 +35,12 @@ func newer(module string, flags ...string) quickstart.Build {
 	}
 }
 
-// newerModule is where the module was when this file was compiled.
+// newerModule is where the module was when this file was compiled; "" if the compiler
+// did not note that (-trimpath).
 func newerModule() string {
-	_, file, _, _ := runtime.Caller(0)
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		return ""
+	}
 	return filepath.Join(filepath.Dir(file), "..", "newer")
 }

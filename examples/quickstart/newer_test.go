@@ -11,7 +11,7 @@ import (
 // not begin, and one of the others needs it not.
 func TestWithoutTheNewerProgram(t *testing.T) {
 	t.Setenv("PATH", "")
-	for module, says := range map[string]string{newerModule(): "executable file not found", t.TempDir(): "not there"} {
+	for module, says := range map[string]string{newerModule(): "executable file not found", t.TempDir(): "not there", "": "not there"} {
 		lone := quickstart.Quickstart{Frameworks: frameworks, Build: newer(module)}
 		for _, args := range [][]string{nil, {"-framework", "fiber3"}, {"-serve", "-framework", "echo5"}} {
 			var stdout, stderr strings.Builder

@@ -40,12 +40,16 @@ func (f Fleet) Main(m *testing.M) {
 
 // Test runs all tests.
 func (f Fleet) Test(t *testing.T) {
-	t.Run("ReplayedBehindAnother", f.testReplayedBehindAnother)
-	t.Run("OnceBehindAll", f.testOnceBehindAll)
-	t.Run("OneAtATimeAndEachOnce", f.testOneAtATimeAndEachOnce)
-	t.Run("ProvidersGetTheirBytes", f.testProvidersGetTheirBytes)
-	t.Run("NothingIsAcknowledgedThatIsNotBooked", f.testNothingIsAcknowledgedThatIsNotBooked)
-	t.Run("OneRunInManyProcesses", f.testOneRunInManyProcesses)
+	for name, test := range map[string]func(*testing.T){
+		"ReplayedBehindAnother":                f.testReplayedBehindAnother,
+		"OnceBehindAll":                        f.testOnceBehindAll,
+		"OneAtATimeAndEachOnce":                f.testOneAtATimeAndEachOnce,
+		"ProvidersGetTheirBytes":               f.testProvidersGetTheirBytes,
+		"NothingIsAcknowledgedThatIsNotBooked": f.testNothingIsAcknowledgedThatIsNotBooked,
+		"OneRunInManyProcesses":                f.testOneRunInManyProcesses,
+	} {
+		t.Run(name, test)
+	}
 }
 
 func (f Fleet) names() []string { return slices.Sorted(maps.Keys(f)) }
