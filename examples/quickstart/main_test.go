@@ -80,7 +80,7 @@ func TestRunSaysWhatIsWrongAndTheRemedy(t *testing.T) {
 		{"-redis unix:///nowhere.sock", 1, []string{"/nowhere.sock", "start it"}},
 		{"-framework gin -addr " + taken, 1, []string{taken, "-addr"}},
 		{"-framework fiber -serve -addr " + taken, 1, []string{taken, "-addr"}},
-		{"-framework echo5 -addr " + taken, 1, []string{"not as expected", taken, "-addr"}},
+		{"-framework echo5 -addr " + taken, 1, []string{"not as expected:\nlisten tcp " + taken, "-addr"}},
 		{"-framework fiber3 -serve -addr " + taken, 1, []string{taken, "-addr"}},
 		{"-framework fiber3 -serve -budget -1s", 1, []string{"Budget", "-1s"}},
 	} {

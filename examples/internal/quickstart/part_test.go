@@ -3,12 +3,12 @@ package quickstart
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 
@@ -120,13 +120,17 @@ func TestAnInterruptReachesTheOtherProgram(t *testing.T) {
 // TestAPartEndsWithItsStandardInput, which is that of the program that runs it.
 func TestAPartEndsWithItsStandardInput(t *testing.T) {
 	t.Parallel()
-	in, other := io.Pipe()
+	in, other, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
 	ctx := untilTheEnd(t.Context(), in)
 	if _, err := other.Write([]byte("more\n")); err != nil || ctx.Err() != nil {
 		t.Errorf("got %v and %v while there is more, want none", err, ctx.Err())
 	}
 	other.Close()
-	<-ctx.Done()
+	redistest.Await(t, time.Minute, "the end", func() bool { return ctx.Err() != nil })
 }
 
 func TestAProgramThatCannotBeBuilt(t *testing.T) {
