@@ -13,7 +13,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## send real HTTP to all four frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
+demo: ## send real HTTP to all six frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
 	@go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
 
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.

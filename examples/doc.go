@@ -1,6 +1,7 @@
 // Package examples has a directory for each scenario:
 //
 //   - nethttp, gin, echo, fiber: the smallest program, a limit for each address
+//   - newer: the same for Echo v5 and Fiber v3, a module of its own, for their versions
 //   - quickstart: a demo, or a server to poke at, with every kind of limit
 //   - cron: five processes that run a job once a tick; one is killed, another takes over
 //   - cacherebuild: a hot entry of a cache that one of a thousand requests rebuilds
@@ -10,7 +11,7 @@
 //     callbacks of eight providers; a module of its own too
 //   - guide: the scripts and tests that docs/guide shows: the usual forms, and where they break
 //   - flashsale: a hundred phones, a thousand buyers and twenty thousand requests, on
-//     each framework; who has which is reckoned again from the answers
+//     each of four frameworks; who has which is reckoned again from the answers
 //   - quiz: scores, prizes and a board of the best, by one script of one's own for each
 //     answer, recounted after 50,000 concurrent ones
 //   - sequence: order numbers that only grow, by a script of one's own, taken by eight

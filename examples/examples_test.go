@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // busy machine a decision may be made without Redis, after a budget of 50 ms.
 func TestSmallestPrograms(t *testing.T) {
 	t.Parallel()
-	for _, framework := range []string{"nethttp", "gin", "echo", "fiber"} {
+	for _, framework := range []string{"nethttp", "gin", "echo", "fiber", "newer/echo5", "newer/fiber3"} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)
@@ -65,12 +64,13 @@ func TestSmallestPrograms(t *testing.T) {
 	}
 }
 
+// build builds a program in the module that its directory is of.
 func build(t *testing.T, example string) (binary string) {
 	t.Helper()
-	binary = filepath.Join(t.TempDir(), example)
-	args := []string{"build", "-o", binary, "./" + example}
+	binary = filepath.Join(t.TempDir(), filepath.Base(example))
+	args := []string{"build", "-C", example, "-o", binary}
 	if redistest.Race { // what the race detector needs is compiled already
-		args = slices.Insert(args, 1, "-race")
+		args = append(args, "-race")
 	}
 	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
 		t.Fatalf("building %s: got %v, want no error\n%s", example, err, out)
@@ -119,7 +119,8 @@ func TestNoProgramPrintsThePassword(t *testing.T) {
 	}
 	programs := map[string]bool{}
 	for _, file := range files {
-		if strings.Contains(read(t, file), `"redis", "", backend.FlagUsage)`) {
+		text := read(t, file)
+		if strings.Contains(text, `"redis", "", backend.FlagUsage)`) || strings.Contains(text, "quickstart.Quickstart{") {
 			programs[filepath.Dir(file)] = true
 		}
 	}

@@ -58,7 +58,7 @@ var frameworks = []framework{
 	{"fiber", "Fiber", func(g gate.Gate) host.Server {
 		app := fiber.New(fiber.Config{DisableStartupMessage: true})
 		app.Post("/flash/:item", fiberlimit.Middleware(g), func(c *fiber.Ctx) error { return c.SendStatus(http.StatusCreated) })
-		return host.Fiber(app)
+		return host.By(app.Listener, app.ShutdownWithContext)
 	}},
 }
 

@@ -35,9 +35,9 @@ const (
 func TestCallbacksOnEveryFramework(t *testing.T) {
 	t.Parallel()
 	for _, f := range frameworks {
-		t.Run(f.name, func(t *testing.T) {
+		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
-			url := serving(t, "-framework", f.name, "-budget", patient)
+			url := serving(t, "-framework", f.Name, "-budget", patient)
 			for _, c := range []struct {
 				path, event string
 				signatures  []string
@@ -95,7 +95,7 @@ func TestAPaymentIsBookedOnce(t *testing.T) {
 	address := redistest.NewStandalone(t).AdminURL()
 	var urls []string
 	for _, f := range frameworks {
-		urls = append(urls, serving(t, "-framework", f.name, "-redis", address, "-budget", patient))
+		urls = append(urls, serving(t, "-framework", f.Name, "-redis", address, "-budget", patient))
 	}
 	var wg sync.WaitGroup
 	for i := range 20 {

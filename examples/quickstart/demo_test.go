@@ -6,49 +6,87 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/gate"
-	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/examples/internal/backend"
+	"github.com/neap-go/neap/examples/internal/quickstart"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-func TestTheDemoIsAsExpectedAndLeavesNoKeys(t *testing.T) {
+const (
+	firstLine = "Limits kept in "
+	lastLines = "Every count is as expected. It took "
+)
+
+// TestTheDemoShowsAllFrameworks that there are, and in turn, as one page. For the
+// time that it takes, one of each module stands for all.
+func TestTheDemoShowsAllFrameworks(t *testing.T) {
 	t.Parallel()
-	// As admin: unlike the limits, the demo looks for its keys and removes them.
-	redistest.Each(t, func(t *testing.T, _, rdb redis.UniversalClient, prefix string) {
-		assertDemo(t, rdb, prefix)
-	}, redistest.OnStandalone, redistest.OnCluster)
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		assertDemo(t, embedded(t), redistest.Prefix(t))
-	})
+	var titles []string
+	for _, f := range frameworks {
+		titles = append(titles, f.Title)
+	}
+	if want := []string{"net/http", "Gin", "Echo v4", "Echo v5", "Fiber v2", "Fiber v3"}; !slices.Equal(titles, want) {
+		t.Errorf("got the frameworks %q, want %q", titles, want)
+	}
+	two := app
+	two.Frameworks = frameworks[3:5]
+	titles = nil
+	for line := range strings.Lines(assertDemo(t, two)) {
+		if title, ok := strings.CutPrefix(line, "━━ "); ok {
+			titles = append(titles, strings.Trim(title, " ━\n"))
+		}
+	}
+	if want := []string{"Echo v5", "Fiber v2"}; !slices.Equal(titles, want) {
+		t.Errorf("got the titles %q, want %q", titles, want)
+	}
 }
 
-func assertDemo(t *testing.T, rdb redis.UniversalClient, prefix string) {
-	t.Helper()
-	var wg sync.WaitGroup
-	for _, f := range frameworks {
-		wg.Go(func() {
-			var out bytes.Buffer
-			all := tour{
-				framework: f, addr: "127.0.0.1:0", rdb: rdb, prefix: prefix + f.name,
-				routes: demoRoutes, steps: allSteps(),
+func TestTheDemoOfEachFramework(t *testing.T) {
+	t.Parallel()
+	standalone, cluster := redistest.Standalone(t), redistest.Cluster(t)
+	for where, c := range map[string]struct {
+		args []string
+		rdb  redis.UniversalClient
+	}{
+		// As admin: unlike the limits, the demo looks for its keys and removes them.
+		"standalone": {[]string{"-redis", standalone.AdminURL()}, standalone.Admin(t)},
+		"cluster":    {[]string{"-redis", cluster.Nodes()[0].AdminURL()}, cluster.Admin(t)},
+		"embedded":   {nil, nil},
+	} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			var wg sync.WaitGroup
+			for _, f := range frameworks {
+				wg.Go(func() { assertDemo(t, app, slices.Concat(c.args, []string{"-framework", f.Name})...) })
 			}
-			if err := all.run(t.Context(), newScreen(&out)); err != nil {
-				t.Errorf("got the error %v, want every count as expected:\n%s", err, out.String())
+			wg.Wait()
+			if c.rdb == nil {
+				return
 			}
-			assertPlain(t, out.String())
+			if left := keysWith(t, c.rdb, "neap-demo"); len(left) > 0 {
+				t.Errorf("got the keys %q after the demo, want none", left)
+			}
 		})
 	}
-	wg.Wait()
-	if left := keysWith(t, rdb, prefix); len(left) > 0 {
-		t.Errorf("got the keys %q after the demo, want none", left)
+}
+
+// assertDemo runs the demo, and holds its page to being one.
+func assertDemo(t *testing.T, q quickstart.Quickstart, args ...string) (page string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := q.Run(t.Context(), args, &stdout, &stderr)
+	page = stdout.String()
+	_, last, _ := strings.Cut(page, lastLines)
+	if code != 0 || stderr.Len() > 0 || !strings.HasPrefix(page, firstLine) || strings.Count(page, firstLine) != 1 ||
+		strings.Count(page, lastLines) != 1 || strings.Count(last, "\n") != 2 {
+		t.Errorf("%q: got the exit status %d, want 0, nothing on stderr, and a page with one first line and one last:\n%s%s",
+			args, code, page, stderr.String())
 	}
+	assertPlain(t, page)
+	return page
 }
 
 // assertPlain holds a page to what a narrow terminal, or a file, can show.
@@ -72,93 +110,4 @@ func keysWith(t *testing.T, rdb redis.UniversalClient, text string) []string {
 		t.Fatal(err)
 	}
 	return keys
-}
-
-// What is off here is so at any pace.
-func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
-	t.Parallel()
-	rdb := embedded(t)
-	hourly := func(n int64) limit.Policy { return limit.FixedWindow{Limit: n, Window: time.Hour} }
-	var wg sync.WaitGroup
-	for _, c := range []struct {
-		path   string
-		policy limit.Policy // instead of the route's; nil is none
-	}{
-		{"/detail", nil},
-		{"/detail", limit.SlidingLog{Limit: detail.Limit + 1, Window: time.Hour}},
-		{"/window", nil},
-		{"/window", hourly(window.Limit)},
-		{"/bucket", nil},
-		{"/bucket", hourly(bucket.Burst)},
-		{"/sliding", nil},
-		{"/both", nil},
-		{"/both", bothBucket},
-		{"/users/{id}", nil},
-		{"/users/{id}", users}, // by address
-		{"/key", nil},
-		{"/cost", nil},
-		{"/cost", cost}, // each 1
-		{"/login", nil},
-		{"/login", logins},
-		{"/shadow", nil},
-		{"/shadow", shadow},
-		{"/inflight", hourly(inflight - 1)},
-		{"/inflight", hourly(inflight)},
-		{"/exclusive", hourly(1)},
-		{"/orders", nil},
-		{"/orders", hourly(1)}, // no replay
-		{"/free", hourly(atOnce - 1)},
-		{"/timeline/bucket", hourly(permits - 1)},
-		{"/timeline/window", hourly(permits - 1)},
-		{"/timeline/sliding", hourly(permits - 1)},
-		{"/timeline/log", hourly(permits - 1)},
-	} {
-		wg.Go(func() {
-			off := tour{
-				framework: frameworks[0], addr: "127.0.0.1:0", rdb: rdb, prefix: redistest.Prefix(t),
-				routes: func(w *wiring) []route { return replaced(w, c.path, c.policy) }, steps: stepsOf(c.path),
-			}
-			var out bytes.Buffer
-			err := off.run(t.Context(), newScreen(&out))
-			if err == nil {
-				t.Errorf("%s with %v: got no error, want one that names it\n%s", c.path, c.policy, out.String())
-				return
-			}
-			fixed, _, _ := strings.Cut(c.path, "{")
-			want := frameworks[0].title + " " + fixed
-			for line := range strings.Lines(err.Error()) {
-				if !strings.HasPrefix(line, want) {
-					t.Errorf("%s with %v: got %q, want it to begin with %q", c.path, c.policy, line, want)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// replaced are the demo's routes, and one of them with another policy, by address.
-func replaced(w *wiring, path string, policy limit.Policy) []route {
-	all := demoRoutes(w)
-	i := slices.IndexFunc(all, func(r route) bool { return r.path == path })
-	all[i].gate = gate.Chain()
-	if policy != nil {
-		all[i].gate = limited(w, path, gate.ByIP(nil), policy).gate
-	}
-	return all
-}
-
-// stepsOf are the steps that send requests to a path.
-func stepsOf(path string) []step {
-	return slices.DeleteFunc(allSteps(), func(s step) bool { return s.path == "" || !strings.HasPrefix(path, s.path) })
-}
-
-// embedded is the Redis that runs within the process.
-func embedded(t *testing.T) redis.UniversalClient {
-	t.Helper()
-	s, err := backend.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s.Redis
 }

@@ -27,9 +27,9 @@ func assertShelf(t *testing.T, url string, left, sold int64) {
 func TestFlashOnEveryFramework(t *testing.T) {
 	t.Parallel()
 	for _, f := range frameworks {
-		t.Run(f.name, func(t *testing.T) {
+		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
-			url := serving(t, "-framework", f.name, "-budget", patient) + "/flash/"
+			url := serving(t, "-framework", f.Name, "-budget", patient) + "/flash/"
 			assertShelf(t, url+"phone", flashUnits, 0)
 			for _, c := range []struct {
 				item       string
@@ -73,13 +73,13 @@ func TestFlashSellsNoMore(t *testing.T) {
 		urls = append(urls, serving(t, "-framework", name, "-redis", address, "-budget", patient)+"/flash/phone")
 	}
 	for _, f := range frameworks[1:] {
-		begin(f.name)
+		begin(f.Name)
 	}
 	if a := purchase(t.Context(), urls[0], "early"); a.status != 201 {
 		t.Errorf("got %d %s, want 201 for the first buyer", a.status, a.body)
 	}
-	begin(frameworks[0].name)
-	assertShelf(t, urls[3], flashUnits-1, 1)
+	begin(frameworks[0].Name)
+	assertShelf(t, urls[len(urls)-1], flashUnits-1, 1)
 	var sold atomic.Int64
 	var wg sync.WaitGroup
 	turns := make(chan struct{}, 32)

@@ -8,6 +8,23 @@ import (
 	"testing"
 )
 
+const (
+	body = "ok\n" // of an answer when all is well
+
+	contentType    = "text/plain; charset=utf-8"
+	contentJSON    = "application/json"
+	contentProblem = "application/problem+json"
+
+	apiKeyHeader    = "X-Api-Key"
+	orderHeader     = "X-Order"
+	keyHeader       = "Idempotency-Key"
+	buyerHeader     = "X-Buyer"
+	signatureHeader = "X-Demo-Signature"
+
+	inflight   = 2
+	flashUnits = 100
+)
+
 // reply is an answer; its status is 0 when there was none.
 type reply struct {
 	status int

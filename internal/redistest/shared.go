@@ -62,11 +62,12 @@ func Cluster(tb testing.TB) *ClusterServer {
 	return c
 }
 
-// Main runs a package's tests and then ends the shared servers. It fails when
-// one of these refused the library a command, which a test may not have seen:
+// Main runs a package's tests, ends the shared servers and then calls what is to be
+// called at the end. It fails when a server refused the library a command, which a
+// test may not have seen:
 //
 //	func TestMain(m *testing.M) { redistest.Main(m) }
-func Main(m *testing.M) {
+func Main(m *testing.M, atEnd ...func()) {
 	code := m.Run()
 	shared.mu.Lock()
 	servers := shared.all
@@ -79,6 +80,9 @@ func Main(m *testing.M) {
 		if err := s.keeper.end(); err != nil {
 			panic(err)
 		}
+	}
+	for _, do := range atEnd {
+		do()
 	}
 	os.Exit(code)
 }

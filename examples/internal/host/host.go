@@ -8,11 +8,9 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/gofiber/fiber/v2"
 )
 
-// Server is what an http.Server has, and what [Fiber] makes of an App.
+// Server is what an http.Server has, and what [By] makes of two functions.
 type Server interface {
 	Serve(ln net.Listener) error
 	Shutdown(ctx context.Context) error
@@ -23,13 +21,18 @@ func HTTP(h http.Handler) Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 }
 
-// Fiber calls an App's methods by the names that they have in net/http.
-func Fiber(app *fiber.App) Server { return fiberServer{app} }
+// By serves by the methods of a framework that has other names for them.
+func By(serve func(net.Listener) error, shutdown func(context.Context) error) Server {
+	return functions{serve, shutdown}
+}
 
-type fiberServer struct{ app *fiber.App }
+type functions struct {
+	serve    func(net.Listener) error
+	shutdown func(context.Context) error
+}
 
-func (s fiberServer) Serve(ln net.Listener) error        { return s.app.Listener(ln) }
-func (s fiberServer) Shutdown(ctx context.Context) error { return s.app.ShutdownWithContext(ctx) }
+func (f functions) Serve(ln net.Listener) error        { return f.serve(ln) }
+func (f functions) Shutdown(ctx context.Context) error { return f.shutdown(ctx) }
 
 // Host is a server that runs.
 type Host struct {

@@ -1,4 +1,4 @@
-package main
+package quickstart
 
 import (
 	"cmp"
@@ -13,19 +13,19 @@ import (
 )
 
 // callbackRoutes receive what payment providers send, and tell what was booked.
-func callbackRoutes(w *wiring) []route {
+func callbackRoutes(w *wiring) []Route {
 	b := &books{booked: map[string]int{}}
-	receive := func(name string, p callback.Preset) route {
-		return route{
-			method: "POST", path: "/callbacks/" + name, gate: w.callback("callbacks-"+name, p, b.book),
+	receive := func(name string, p callback.Preset) Route {
+		return Route{
+			method: "POST", Path: "/callbacks/" + name, Gate: w.callback("callbacks-"+name, p, b.book),
 			says: "each event is booked once, and acknowledged then",
 		}
 	}
-	return []route{
+	return []Route{
 		receive("alipay", callback.Alipay()),
 		receive("wechat", callback.WeChatPay()),
 		receive("stripe", callback.Stripe()),
-		{path: "/ledger", gate: gate.Chain(), work: b.ledger, says: "how often each order was booked by this process"},
+		{Path: "/ledger", Gate: gate.Chain(), Work: b.ledger, says: "how often each order was booked by this process"},
 	}
 }
 
@@ -77,7 +77,7 @@ func (b *books) book(_ context.Context, e *callback.Event) error {
 }
 
 // ledger answers how often something was booked for each order.
-func (b *books) ledger(context.Context, asked) result {
+func (b *books) ledger(context.Context, Asked) Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return page(200, b.booked)

@@ -1,4 +1,4 @@
-package main
+package quickstart
 
 import (
 	"context"
@@ -54,10 +54,10 @@ func serve(ctx context.Context, stdout io.Writer, s *backend.Backend, cfg config
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.title, h.URL, s.Where)
+	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.Title, h.URL, s.Where)
 	fmt.Fprintf(stdout, "  for i in 1 2 3 4 5 6; do curl -si %s/detail; echo; done\n\n", h.URL)
 	for _, r := range menu {
-		fmt.Fprintf(stdout, "  %-22s %s\n", strings.TrimSpace(r.method+" "+r.path+r.query), r.says)
+		fmt.Fprintf(stdout, "  %-22s %s\n", strings.TrimSpace(r.method+" "+r.Path+r.query), r.says)
 	}
 	fmt.Fprint(stdout, strings.NewReplacer("URL", h.URL, "UNITS", strconv.Itoa(flashUnits)).Replace(hints))
 
@@ -65,6 +65,6 @@ func serve(ctx context.Context, stdout io.Writer, s *backend.Backend, cfg config
 	case <-ctx.Done():
 		return h.Stop(ctx, longest+5*time.Second)
 	case err := <-h.Ended:
-		return fmt.Errorf("%s stopped serving: %w", f.title, err)
+		return fmt.Errorf("%s stopped serving: %w", f.Title, err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package quickstart
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,22 +21,42 @@ import (
 const demoBudget = 20 * time.Second
 
 // demo visits the frameworks in turn. Its error says what was not as expected.
-func demo(ctx context.Context, stdout io.Writer, s *backend.Backend, frameworks []framework, addr string) error {
+func (q Quickstart) demo(ctx context.Context, stdout, stderr io.Writer, s *backend.Backend, cfg config) error {
+	var other elsewhere
+	if slices.ContainsFunc(cfg.frameworks, func(f Framework) bool { return f.Serve == nil }) {
+		var err error
+		if other, err = q.build(ctx); err != nil {
+			return err
+		}
+		defer other.remove()
+	}
 	out := newScreen(stdout)
-	out.linef("Limits kept in %s.", s.Where)
+	if !cfg.part {
+		out.linef("Limits kept in %s.", s.Where)
+	}
 	began := time.Now()
 	var faults []error
-	for _, f := range frameworks {
-		prefix := "neap-demo-" + f.name + "-" + strings.ToLower(rand.Text()[:8])
-		t := tour{framework: f, addr: addr, rdb: s.Redis, prefix: prefix, routes: demoRoutes, steps: allSteps()}
-		if err := t.run(ctx, out); err != nil {
+	for _, f := range cfg.frameworks {
+		var err error
+		if f.Serve == nil {
+			err = other.visit(ctx, f, s.URL, cfg.addr, stdout, stderr)
+		} else {
+			prefix := "neap-demo-" + f.Name + "-" + strings.ToLower(rand.Text()[:8])
+			t := tour{framework: f, addr: cfg.addr, rdb: s.Redis, prefix: prefix, routes: demoRoutes, steps: allSteps()}
+			err = t.run(ctx, out)
+		}
+		if err != nil {
 			faults = append(faults, err)
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("interrupted in %s", f.title)
+			return fmt.Errorf("interrupted in %s", f.Title)
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
+	err := errors.Join(faults...)
+	switch {
+	case cfg.part:
+		return err
+	case err != nil:
 		return fmt.Errorf("not as expected:\n%w", err)
 	}
 	out.linef("")
@@ -44,22 +65,22 @@ func demo(ctx context.Context, stdout io.Writer, s *backend.Backend, frameworks 
 	return nil
 }
 
-func demoRoutes(w *wiring) []route { return append(routes(w), timelineRoutes(w)...) }
+func demoRoutes(w *wiring) []Route { return append(routes(w), timelineRoutes(w)...) }
 
 // tour is the demo of one framework.
 type tour struct {
-	framework framework
+	framework Framework
 	addr      string
 	rdb       redis.UniversalClient
 	prefix    string // of the keys of this tour alone
-	routes    func(*wiring) []route
+	routes    func(*wiring) []Route
 	steps     []step
 }
 
 // run serves the routes, visits them, and removes the keys. Its error says
 // what was not as expected.
 func (t tour) run(ctx context.Context, out *screen) error {
-	v := newVisit(out, t.framework.title)
+	v := newVisit(out, t.framework.Title)
 	st, err := store.Open(t.rdb, &store.Options{Prefix: t.prefix})
 	if err != nil {
 		return err
@@ -74,7 +95,7 @@ func (t tour) run(ctx context.Context, out *screen) error {
 		return err
 	}
 	v.url = h.URL
-	out.title(t.framework.title)
+	out.title(t.framework.Title)
 	err = v.run(ctx, t.steps)
 	v.http.CloseIdleConnections()
 	return errors.Join(err, h.Stop(ctx, longest+5*time.Second), backend.RemoveKeys(ctx, t.rdb, t.prefix))

@@ -1,6 +1,7 @@
-package main
+package quickstart
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -33,17 +34,19 @@ const (
 	keyHeader    = "Idempotency-Key"
 )
 
-// route is a path, written as net/http and the gates do, and its gate.
-type route struct {
+// Route is a path, written as net/http and the gates do, and its gate.
+type Route struct {
+	Path string
+	Gate gate.Gate
+	Work func(context.Context, Asked) Result // what is to do with a request that is let through
+
 	method string // "" is GET and HEAD
-	path   string
 	query  string // for people: what a request may ask for
 	says   string // for people: what limits it
-	gate   gate.Gate
-	work   work
 }
 
-func (r route) methods() []string {
+// Methods are those that the path is served for.
+func (r Route) Methods() []string {
 	if r.method == "" {
 		return []string{"GET", "HEAD"}
 	}
@@ -51,9 +54,9 @@ func (r route) methods() []string {
 }
 
 // routes are served alike on every framework.
-func routes(w *wiring) []route {
+func routes(w *wiring) []Route {
 	byIP, ms := gate.ByIP(nil), longest.Milliseconds()
-	return []route{
+	return []Route{
 		limited(w, "/detail", byIP, detail),
 		limited(w, "/window", byIP, window),
 		limited(w, "/sliding", byIP, sliding),
@@ -62,46 +65,46 @@ func routes(w *wiring) []route {
 		limited(w, "/users/{id}", gate.ByParam("id"), users),
 		limited(w, "/key", gate.ByHeader(apiKeyHeader), apiKeys),
 		{
-			path: "/cost", query: "?n=N", work: ok,
-			gate: w.rateLimit("cost", byIP, gate.RateLimitOptions{Cost: costOf}, cost),
+			Path: "/cost", query: "?n=N", Work: ok,
+			Gate: w.rateLimit("cost", byIP, gate.RateLimitOptions{Cost: costOf}, cost),
 			says: describe(cost),
 		},
 		{
-			path: "/shadow", work: ok,
-			gate: w.rateLimit("shadow", byIP, gate.RateLimitOptions{}, limit.Shadow(shadow)),
+			Path: "/shadow", Work: ok,
+			Gate: w.rateLimit("shadow", byIP, gate.RateLimitOptions{}, limit.Shadow(shadow)),
 			says: describe(shadow) + ", in the shadow: reported, never enforced",
 		},
 		{
-			path: "/login", query: "?ok=0|1", work: login,
-			gate: w.rateLimit("login", asking(byIP, "ok", 1), gate.RateLimitOptions{Count: gate.OnlyFailures}, logins),
+			Path: "/login", query: "?ok=0|1", Work: login,
+			Gate: w.rateLimit("login", asking(byIP, "ok", 1), gate.RateLimitOptions{Count: gate.OnlyFailures}, logins),
 			says: describe(logins) + ", failures alone",
 		},
 		{
-			path: "/inflight", query: "?ms=N", work: takeTime,
-			gate: w.concurrency("inflight", asking(everyone, "ms", ms), inflight),
+			Path: "/inflight", query: "?ms=N", Work: takeTime,
+			Gate: w.concurrency("inflight", asking(everyone, "ms", ms), inflight),
 			says: fmt.Sprintf("at most %d in flight, all clients together", inflight),
 		},
 		{
-			method: "POST", path: "/exclusive", query: "?ms=N", work: takeTurn,
-			gate: w.exclusive("exclusive", allowing(gate.ByHeader(orderHeader), "ms", ms)),
+			method: "POST", Path: "/exclusive", query: "?ms=N", Work: takeTurn,
+			Gate: w.exclusive("exclusive", allowing(gate.ByHeader(orderHeader), "ms", ms)),
 			says: "one at a time for each X-Order, the others get 409",
 		},
 		{
-			method: "POST", path: "/orders", query: "?ms=N", work: book,
-			gate: w.idempotent("orders", allowing(gate.ByHeader(apiKeyHeader), "ms", ms)),
+			method: "POST", Path: "/orders", query: "?ms=N", Work: book,
+			Gate: w.idempotent("orders", allowing(gate.ByHeader(apiKeyHeader), "ms", ms)),
 			says: "one run for each Idempotency-Key of an X-Api-Key",
 		},
-		{path: "/free", gate: gate.Chain(), work: ok, says: "no limit"},
+		{Path: "/free", Gate: gate.Chain(), Work: ok, says: "no limit"},
 	}
 }
 
 // limited is a route with policies and nothing else.
-func limited(w *wiring, path string, key gate.Key, policies ...limit.Policy) route {
+func limited(w *wiring, path string, key gate.Key, policies ...limit.Policy) Route {
 	fixed, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/{")
 	name := strings.ReplaceAll(fixed, "/", "-")
-	return route{
-		path: path, work: ok,
-		gate: w.rateLimit(name, key, gate.RateLimitOptions{}, policies...),
+	return Route{
+		Path: path, Work: ok,
+		Gate: w.rateLimit(name, key, gate.RateLimitOptions{}, policies...),
 		says: describe(policies...),
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package quickstart
 
 import (
 	"context"
@@ -50,8 +50,8 @@ var lanes = []lane{
 	{"/timeline/log", limit.SlidingLog{Limit: permits, Window: period}, permits},
 }
 
-func timelineRoutes(w *wiring) []route {
-	routes := make([]route, len(lanes))
+func timelineRoutes(w *wiring) []Route {
+	routes := make([]Route, len(lanes))
 	for i, l := range lanes {
 		routes[i] = limited(w, l.path, gate.ByIP(nil), l.policy)
 	}

@@ -1,4 +1,4 @@
-package main
+package quickstart
 
 import (
 	"context"
@@ -20,19 +20,19 @@ const (
 )
 
 // flashRoutes sell, and tell what is left.
-func flashRoutes(w *wiring) []route {
+func flashRoutes(w *wiring) []Route {
 	s, err := stock.New(w.redis, flashName, &stock.Options{Budget: 4 * w.budget})
 	if w.failed(err) {
 		return nil
 	}
 	buy := gate.Reserve(s, gate.ByParam("item"), gate.ByHeader(buyerHeader),
 		&gate.ReserveOptions{Confirm: true, OnError: report(slog.Default())})
-	return []route{
+	return []Route{
 		{
-			method: "POST", path: "/flash/{item}", gate: buy, work: sold,
+			method: "POST", Path: "/flash/{item}", Gate: buy, Work: sold,
 			says: fmt.Sprintf("%d of the item %s, one for each %s", flashUnits, flashItem, buyerHeader),
 		},
-		{path: "/flash/{item}", gate: whole{shelf{s}}, says: "how many are left, and sold"},
+		{Path: "/flash/{item}", Gate: whole{shelf{s}}, says: "how many are left, and sold"},
 	}
 }
 
@@ -50,7 +50,7 @@ func (w *wiring) open(ctx context.Context) error {
 }
 
 // sold answers what the buyer has from now on.
-func sold(ctx context.Context, _ asked) result {
+func sold(ctx context.Context, _ Asked) Result {
 	own, ok := stock.FromContext(ctx)
 	if !ok {
 		return text(500, "nothing was reserved\n")
@@ -78,8 +78,8 @@ func (s shelf) Serve(r gate.Request) gate.Reply {
 }
 
 // answering is a result as an endpoint sends it.
-func answering(contentType string, r result) gate.Reply {
-	return gate.Reply{Status: r.status, Body: []byte(r.text), Header: []gate.Field{
+func answering(contentType string, r Result) gate.Reply {
+	return gate.Reply{Status: r.Status, Body: []byte(r.Text), Header: []gate.Field{
 		{Name: "Content-Type", Value: contentType}, {Name: "Cache-Control", Value: "no-store"},
 	}}
 }

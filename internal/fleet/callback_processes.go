@@ -25,7 +25,7 @@ func (process) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
 // callbackChild serves an endpoint and says where. Its handler says began, and
 // books when it is told to; asked, it says how often that was.
-func callbackChild(words []string) {
+func (f Fleet) callbackChild(words []string) {
 	addr, prefix, framework := words[0], words[1], words[2]
 	guard, err := idempotency.New(storetest.Child(addr, prefix), "callbacks", &idempotency.Options{
 		Retention: 48 * time.Hour, Budget: 5 * time.Second, // a busy machine answers late
@@ -46,7 +46,7 @@ func callbackChild(words []string) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(endpoints[framework](process{}, endpoint))
+	fmt.Println(f[framework].Endpoint(process{}, endpoint))
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch in.Text() {
 		case "finish":
@@ -57,9 +57,8 @@ func callbackChild(words []string) {
 	}
 }
 
-// Of fifty deliveries of one event at once, at three processes behind three
-// frameworks, one runs; only its own is acknowledged, and all are from then on.
-func TestOneRunInManyProcesses(t *testing.T) {
+// Of fifty deliveries of one event at once, at a process behind each framework, one runs; only its own is acknowledged, and all are from then on.
+func (f Fleet) testOneRunInManyProcesses(t *testing.T) {
 	t.Parallel()
 	const deliveries = 50
 	srv := redistest.Standalone(t)
@@ -69,7 +68,7 @@ func TestOneRunInManyProcesses(t *testing.T) {
 		address string
 	}
 	var shops []shop
-	for _, framework := range []string{"nethttp", "gin", "fiber"} {
+	for _, framework := range f.names() {
 		c := redistest.StartChild(t, "callback", srv.Addr(), prefix, framework)
 		shops = append(shops, shop{c, c.Line(t)})
 	}

@@ -1,4 +1,4 @@
-package main
+package quickstart
 
 import (
 	"bytes"
@@ -61,8 +61,8 @@ func served(
 	if w.err != nil {
 		t.Fatal(w.err)
 	}
-	at := slices.IndexFunc(all, func(r route) bool { return r.path == path })
-	h := nethttp.Middleware(all[at].gate)(handler)
+	at := slices.IndexFunc(all, func(r Route) bool { return r.Path == path })
+	h := nethttp.Middleware(all[at].Gate)(handler)
 	return func(address, target string) int {
 		r := httptest.NewRequest("GET", target, nil)
 		r.RemoteAddr = address + ":1"

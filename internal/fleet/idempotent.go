@@ -30,7 +30,7 @@ func once(t testing.TB, server *redistest.Server, prefix string) gate.Gate {
 
 // What was answered behind one framework is answered again behind any other,
 // byte for byte.
-func TestReplayedBehindAnother(t *testing.T) {
+func (f Fleet) testReplayedBehindAnother(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t)
 	prefix := server.Prefix(t)
@@ -47,8 +47,8 @@ func TestReplayedBehindAnother(t *testing.T) {
 		return 201, body(n)
 	}
 	addresses := map[string]string{}
-	for _, name := range frameworks {
-		addresses[name] = instances[name](t, once(t, server, prefix), book)
+	for _, name := range f.names() {
+		addresses[name] = f[name].Instance(t, once(t, server, prefix), book)
 	}
 	want := func(n int64, more ...string) answer {
 		lines := "Content-Type: application/json; of=neap\nEtag: W/\"1\"\n" + strings.Join(more, "") +
@@ -62,14 +62,14 @@ func TestReplayedBehindAnother(t *testing.T) {
 		}
 		return a
 	}
-	for i, first := range frameworks {
+	for i, first := range f.names() {
 		n, key := int64(i+1), "begun-"+first
 		got := want(n)
 		got.lines += "Set-Cookie: session=1\n"
 		if a := ask(first, key, "tea"); a != got {
 			t.Fatalf("behind %s: got %+v, want %+v", first, a, got)
 		}
-		for _, then := range frameworks {
+		for _, then := range f.names() {
 			if a := ask(then, `"`+key+`"`, "tea"); a != want(n, "Idempotent-Replayed: true\n") {
 				t.Errorf("begun behind %s, and then behind %s: got %+v, want %+v", first, then, a, want(n))
 			}
@@ -78,14 +78,14 @@ func TestReplayedBehindAnother(t *testing.T) {
 			}
 		}
 	}
-	if n := runs.Load(); n != int64(len(frameworks)) {
-		t.Errorf("got %d runs, want %d", n, len(frameworks))
+	if n := runs.Load(); n != int64(len(f)) {
+		t.Errorf("got %d runs, want %d", n, len(f))
 	}
 }
 
 // Of many that are the same at once, behind all frameworks, one runs. It waits
 // until all the others have been answered.
-func TestOnceBehindAll(t *testing.T) {
+func (f Fleet) testOnceBehindAll(t *testing.T) {
 	t.Parallel()
 	const requests, patience = 200, time.Minute
 	server := redistest.Standalone(t)
@@ -103,9 +103,9 @@ func TestOnceBehindAll(t *testing.T) {
 		add("Content-Type", "text/plain")
 		return 201, fmt.Sprint("run ", runs.Add(1))
 	}
-	addresses := make([]string, len(frameworks))
-	for i, name := range frameworks {
-		addresses[i] = instances[name](t, once(t, server, prefix), book)
+	addresses := make([]string, len(f))
+	for i, name := range f.names() {
+		addresses[i] = f[name].Instance(t, once(t, server, prefix), book)
 	}
 	var ran atomic.Int64
 	var wg sync.WaitGroup
@@ -131,7 +131,7 @@ func TestOnceBehindAll(t *testing.T) {
 		t.Errorf("got %d runs, %d answered and %d refused, want 1, 1 and %d",
 			runs.Load(), ran.Load(), refused.Load(), requests-1)
 	}
-	for i, name := range frameworks {
+	for i, name := range f.names() {
 		if a, err := order(addresses[i], "/orders/1", "k", "tea"); err != nil || a.body != "run 1" || !strings.Contains(a.lines, "Idempotent-Replayed: true\n") {
 			t.Errorf("then behind %s: got %+v, %v, want \"run 1\" replayed", name, a, err)
 		}

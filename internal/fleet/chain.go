@@ -18,7 +18,7 @@ import (
 // Requests for one thing at a time, each of which runs once: whichever gate comes
 // first, a request that the other refuses leaves nothing behind, and runs when it
 // comes again.
-func TestOneAtATimeAndEachOnce(t *testing.T) {
+func (f Fleet) testOneAtATimeAndEachOnce(t *testing.T) {
 	t.Parallel()
 	const keys, each = 4, 4
 	for _, places := range []string{"the lock first", "the lock last"} {
@@ -36,7 +36,7 @@ func TestOneAtATimeAndEachOnce(t *testing.T) {
 				return http.StatusCreated, fmt.Sprint("run ", runs.Add(1))
 			}
 			var addresses []string
-			for _, name := range frameworks {
+			for _, name := range f.names() {
 				locker, err := lock.New(storetest.At(t, server.Client(t), prefix), "shop", &lock.Options{Budget: 10 * time.Second})
 				if err != nil {
 					t.Fatal(err)
@@ -47,7 +47,7 @@ func TestOneAtATimeAndEachOnce(t *testing.T) {
 				if places == "the lock last" {
 					gates[0], gates[1] = gates[1], gates[0]
 				}
-				addresses = append(addresses, instances[name](t, gate.Chain(gates...), book))
+				addresses = append(addresses, f[name].Instance(t, gate.Chain(gates...), book))
 			}
 			var bodies [keys]sync.Map
 			var wg sync.WaitGroup

@@ -1,4 +1,4 @@
-package main
+package quickstart
 
 import (
 	"bytes"
@@ -24,41 +24,38 @@ const (
 // longest is how long a request may ask to take.
 const longest = 10 * time.Second
 
-// work is what an endpoint does with a request that is let through.
-type work func(ctx context.Context, r asked) result
-
-// asked is what it may want to know of the request.
-type asked struct {
-	query string                 // as it was on the wire
-	body  func() ([]byte, error) // which the gate has bounded
+// Asked is what the work of a route may want to know of the request.
+type Asked struct {
+	Query string                 // as it was on the wire
+	Body  func() ([]byte, error) // which the gate has bounded
 }
 
-// result is what it answers.
-type result struct {
-	status      int
-	contentType string
-	text        string
-	header      map[string]string // further fields
+// Result is what it answers.
+type Result struct {
+	Status      int
+	ContentType string
+	Text        string
+	Header      map[string]string // further fields
 }
 
-func text(status int, s string) result {
-	return result{status: status, contentType: contentType, text: s}
+func text(status int, s string) Result {
+	return Result{Status: status, ContentType: contentType, Text: s}
 }
 
 // page is a result in JSON.
-func page(status int, value any) result {
+func page(status int, value any) Result {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return text(500, "the answer cannot be written\n")
 	}
-	return result{status: status, contentType: contentJSON, text: string(body) + "\n"}
+	return Result{Status: status, ContentType: contentJSON, Text: string(body) + "\n"}
 }
 
-func ok(context.Context, asked) result { return text(200, body) }
+func ok(context.Context, Asked) Result { return text(200, body) }
 
 // login is right or wrong as the query says.
-func login(_ context.Context, r asked) result {
-	if right, _ := number(r.query, "ok", 0, 1); right == 1 {
+func login(_ context.Context, r Asked) Result {
+	if right, _ := number(r.Query, "ok", 0, 1); right == 1 {
 		return text(200, body)
 	}
 	return text(401, "wrong password\n")
@@ -66,16 +63,16 @@ func login(_ context.Context, r asked) result {
 
 // takeTime takes as many milliseconds as the query says, or until the client
 // goes away, which Fiber does not tell.
-func takeTime(ctx context.Context, r asked) result {
-	_ = takes(ctx, r.query)
+func takeTime(ctx context.Context, r Asked) Result {
+	_ = takes(ctx, r.Query)
 	return text(200, body)
 }
 
 // takeTurn takes its time alone, and answers the fence that it would write
 // with. It ends early when its lock is lost.
-func takeTurn(ctx context.Context, r asked) result {
+func takeTurn(ctx context.Context, r Asked) Result {
 	held, found := lock.FromContext(ctx)
-	if !found || takes(ctx, r.query) != nil {
+	if !found || takes(ctx, r.Query) != nil {
 		return text(503, "the lock was lost\n")
 	}
 	return page(200, map[string]int64{"fence": held.Fence()})
@@ -83,19 +80,19 @@ func takeTurn(ctx context.Context, r asked) result {
 
 // book answers with an order of its own, and with a cookie for this one client.
 // It ends early when its claim is lost.
-func book(ctx context.Context, r asked) result {
-	posted, err := r.body()
+func book(ctx context.Context, r Asked) Result {
+	posted, err := r.Body()
 	switch {
 	case err != nil || !json.Valid(posted):
 		return text(400, "the body is not JSON\n")
-	case takes(ctx, r.query) != nil:
+	case takes(ctx, r.Query) != nil:
 		return text(503, "the claim was lost\n")
 	}
 	id := strings.ToLower(rand.Text())
-	return result{
-		status: 201, contentType: contentJSON,
-		text: fmt.Sprintf(`{"id":%q,"order":%s}`, id, bytes.TrimSpace(posted)),
-		header: map[string]string{
+	return Result{
+		Status: 201, ContentType: contentJSON,
+		Text: fmt.Sprintf(`{"id":%q,"order":%s}`, id, bytes.TrimSpace(posted)),
+		Header: map[string]string{
 			"Location":   "/orders/" + id,
 			"Set-Cookie": "session=" + rand.Text() + "; HttpOnly",
 		},

@@ -273,9 +273,9 @@ var faults = map[string]struct {
 
 // Behind every framework, whatever befalls an event, nothing is acknowledged that
 // is not booked; nothing is booked twice, and the next delivery is acknowledged.
-func TestNothingIsAcknowledgedThatIsNotBooked(t *testing.T) {
+func (f Fleet) testNothingIsAcknowledgedThatIsNotBooked(t *testing.T) {
 	t.Parallel()
-	for _, framework := range frameworks {
+	for _, framework := range f.names() {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.NewStandalone(t)
@@ -299,7 +299,7 @@ func TestNothingIsAcknowledgedThatIsNotBooked(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				*address = endpoints[framework](t, endpoint)
+				*address = f[framework].Endpoint(t, endpoint)
 			}
 			for name, fault := range faults {
 				t.Run(name, func(t *testing.T) { // in turn: some stop the server

@@ -20,7 +20,7 @@ var errBooks = errors.New("the books are closed")
 // A provider gets its acknowledgement, its "later" and its refusal byte for byte,
 // whatever framework serves the endpoint, and no Content-Type that the preset has
 // not.
-func TestProvidersGetTheirBytes(t *testing.T) {
+func (f Fleet) testProvidersGetTheirBytes(t *testing.T) {
 	t.Parallel()
 	const text, json = "Content-Type: text/plain; charset=utf-8\n", "Content-Type: application/json\n"
 	event := func(id string) string {
@@ -76,8 +76,8 @@ func TestProvidersGetTheirBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for framework, serve := range endpoints {
-					address := serve(t, endpoint)
+				for framework, of := range f {
+					address := of.Endpoint(t, endpoint)
 					for id, want := range map[string]answer{"now": p.done, "later": p.later, "never": p.refused} {
 						for range 2 {
 							got, err := post(address, "/orders/1", p.body(id+framework), "Webhook-Id", "msg-"+id+framework)

@@ -1,0 +1,54 @@
+package quickstart
+
+import (
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/lock"
+)
+
+// TestALostLockEndsTheRequest: with its context, the lock's, ends the work.
+func TestALostLockEndsTheRequest(t *testing.T) {
+	t.Parallel()
+	l, err := lock.New(embedded(t), "exclusive", &lock.Options{Budget: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := l.Try(t.Context(), "17")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := held.Context()
+	if err := held.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	a := takeTurn(ctx, Asked{Query: "ms=10000"})
+	if a.Status != 503 || a.ContentType != contentType || time.Since(began) > longest/2 {
+		t.Errorf("got %+v after %v, want 503 as soon as the lock is lost", a, time.Since(began))
+	}
+}
+
+// TestALostClaimEndsTheOrder: with its context, the claim's, ends the work.
+func TestALostClaimEndsTheOrder(t *testing.T) {
+	t.Parallel()
+	g, err := idempotency.New(embedded(t), "orders", &idempotency.Options{Budget: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := g.Begin(t.Context(), "1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := run.Claim
+	ctx := claim.Context()
+	if err := claim.Abandon(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	order := Asked{Query: "ms=10000", Body: func() ([]byte, error) { return []byte(`{"item":"tea"}`), nil }}
+	if a := book(ctx, order); a.Status != 503 || time.Since(began) > longest/2 {
+		t.Errorf("got %+v after %v, want 503 as soon as the claim is lost", a, time.Since(began))
+	}
+}

@@ -1,0 +1,10 @@
+// Package newer has what Echo v5 and Fiber v3 are needed for. It is a module of its
+// own, because what they require would raise versions of the main module, which
+// tests Fiber v2 with the fasthttp of Fiber v2:
+//
+//   - echo5, fiber3: the smallest program, as examples/echo and examples/fiber have it
+//   - quickstart: the part of examples/quickstart that these frameworks serve, which
+//     builds and runs it
+//
+// Its test has all six frameworks beside each other.
+package newer
