@@ -25,7 +25,7 @@ var fiberBugs = slices.Concat(fasthttpBugs, []source{
 		{"a gate does not find the context of those outside",
 			"context.Context { return q.c.UserContext() }", "context.Context { return q.c.Context() }"},
 		{"a method becomes that of another request",
-			"return strings.Clone(q.c.Method())", "return q.c.Method()"},
+			"return strings.Clone(q.c.Method())", "return strings.TrimSpace(q.c.Method())"},
 	}},
 	{"fiberlimit/native.go", []bug{
 		{"a key becomes that of another request: alice is now bobby",
@@ -35,9 +35,9 @@ var fiberBugs = slices.Concat(fasthttpBugs, []source{
 	}},
 	{"fiberlimit/route.go", []bug{
 		{"a parameter becomes that of another request",
-			"return strings.Clone(q.c.Params(name))", "return q.c.Params(name)"},
+			"return strings.Clone(q.c.Params(name))", "return strings.TrimSpace(q.c.Params(name))"},
 		{"a parameter is not the one the handler gets",
-			"strings.Clone(q.c.Params(name))", "gatehttp.Param(q.Route(), q.Path(), name)"},
+			"strings.Clone(q.c.Params(name))", "strings.Clone(gatehttp.Param(q.Route(), q.Path(), name))"},
 		{"the value of a plus parameter is not found",
 			"name = gatefiber.Wildcard(q.c.Route().Params)", "name = \"*\""},
 	}},
