@@ -126,7 +126,7 @@ func TestAPartEndsWithItsStandardInput(t *testing.T) {
 	}
 	defer in.Close()
 	ctx := untilTheEnd(t.Context(), in)
-	if _, err := other.Write([]byte("more\n")); err != nil || ctx.Err() != nil {
+	if _, err := other.WriteString("more\n"); err != nil || ctx.Err() != nil {
 		t.Errorf("got %v and %v while there is more, want none", err, ctx.Err())
 	}
 	other.Close()
