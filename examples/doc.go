@@ -11,7 +11,7 @@
 //     callbacks of eight providers; a module of its own too
 //   - guide: the scripts and tests that docs/guide shows: the usual forms, and where they break
 //   - flashsale: a hundred phones, a thousand buyers and twenty thousand requests, on
-//     each of four frameworks; who has which is reckoned again from the answers
+//     each of four frameworks, and a count from the answers of what each buyer has
 //   - quiz: scores, prizes and a board of the best, by one script of one's own for each
 //     answer, recounted after 50,000 concurrent ones
 //   - sequence: order numbers that only grow, by a script of one's own, taken by eight

@@ -1,14 +1,7 @@
 package fiberlimit_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"io"
-	"iter"
-	"net"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
@@ -54,7 +47,7 @@ func TestFasthttp(t *testing.T) { //nolint:paralleltest // Run calls Parallel, a
 			server.Server().HeaderReceived = c.HeaderReceived
 			return listening(t, server)
 		},
-		RequestCtx: func(x gatetest.Exchange) *fasthttp.RequestCtx { return native(x).Context() },
+		RequestCtx: func(x gatetest.Exchange) *fasthttp.RequestCtx { return x.(exchange).Ctx },
 		Again:      func(x gatetest.Exchange) { native(x).App().Handler()(native(x).Context()) },
 		Hostname:   func(x gatetest.Exchange) string { return native(x).Hostname() },
 		Params:     func(x gatetest.Exchange) []string { return native(x).Route().Params },
@@ -90,15 +83,12 @@ func driver(config fiber.Config) gatetest.Driver {
 	}
 }
 
-// named is a parameter in a pattern of gatetest's, and not {4} of a regular expression.
-var named = regexp.MustCompile(`\{([a-z]+)\}`)
-
 // mounted is an application of Fiber's.
 func mounted(config fiber.Config, app gatetest.App) *fiber.App {
 	config.DisableStartupMessage = true
 	if app.OnError != nil {
 		config.ErrorHandler = func(c *fiber.Ctx, err error) error {
-			app.OnError(exchange{c}, err)
+			app.OnError(exchangeOf(c), err)
 			return nil
 		}
 	}
@@ -112,9 +102,9 @@ func mounted(config fiber.Config, app gatetest.App) *fiber.App {
 		if route.Endpoint != nil {
 			handlers = append(handlers, fiberlimit.Handler(route.Endpoint))
 		} else {
-			handlers = append(handlers, func(c *fiber.Ctx) error { return route.Handler(exchange{c}) })
+			handlers = append(handlers, func(c *fiber.Ctx) error { return route.Handler(exchangeOf(c)) })
 		}
-		path := named.ReplaceAllString(strings.ReplaceAll(route.Pattern, "{...}", "*"), ":$1")
+		path := fibertest.Path(route.Pattern)
 		if route.Method == fiber.MethodGet {
 			server.Get(path, handlers...) // and HEAD
 		} else {
@@ -124,22 +114,8 @@ func mounted(config fiber.Config, app gatetest.App) *fiber.App {
 	return server
 }
 
-// listening serves app on loopback until the test's cleanup.
 func listening(t testing.TB, app *fiber.App) (address string) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- app.Listener(ln) }()
-	t.Cleanup(func() {
-		err := app.ShutdownWithTimeout(0)
-		_ = ln.Close() // when the server had not begun, it stopped nothing
-		if err := errors.Join(err, <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the server ended with %v, want no error or %v", err, context.DeadlineExceeded)
-		}
-	})
-	return ln.Addr().String()
+	return fibertest.Listen(t, app.Listener, app.ShutdownWithTimeout)
 }
 
 func gates(gs []gate.Gate) (hs []fiber.Handler) {
@@ -151,7 +127,7 @@ func gates(gs []gate.Gate) (hs []fiber.Handler) {
 
 func around(ms []gatetest.Middleware) (hs []fiber.Handler) {
 	for _, m := range ms {
-		hs = append(hs, func(c *fiber.Ctx) error { return m(exchange{c}, c.Next) })
+		hs = append(hs, func(c *fiber.Ctx) error { return m(exchangeOf(c), c.Next) })
 	}
 	return hs
 }
@@ -165,7 +141,13 @@ func recovered(c *fiber.Ctx) (err error) {
 	return c.Next()
 }
 
-type exchange struct{ c *fiber.Ctx }
+type exchange struct {
+	fibertest.Exchange
+
+	c *fiber.Ctx
+}
+
+func exchangeOf(c *fiber.Ctx) exchange { return exchange{fibertest.Exchange{Ctx: c.Context()}, c} }
 
 func native(x gatetest.Exchange) *fiber.Ctx { return x.(exchange).c }
 
@@ -175,46 +157,7 @@ func (x exchange) Param(name string) string       { return x.c.Params(name) }
 func (x exchange) Query(name string) string       { return x.c.Query(name) }
 func (x exchange) Value(key string) any           { return x.c.Locals(key) }
 func (x exchange) SetValue(key string, value any) { x.c.Locals(key, value) }
-func (x exchange) ContentLength() int64           { return int64(x.c.Request().Header.ContentLength()) }
-func (x exchange) SetHeader(name, value string)   { x.c.Response().Header.Set(name, value) }
-func (x exchange) AddHeader(name, value string)   { x.c.Response().Header.Add(name, value) }
-
-func (x exchange) SetPeer(address string) { x.c.Context().SetRemoteAddr(peer(address)) }
-
-// peer is a net.Addr of any text.
-type peer string
-
-func (p peer) Network() string                         { return "tcp" }
-func (p peer) String() string                          { return string(p) }
-func (x exchange) SetRequestHeader(name, value string) { x.c.Request().Header.Set(name, value) }
-func (x exchange) DelRequestHeader(name string)        { x.c.Request().Header.Del(name) }
-
-// Rewrite is not c.Path, which overwrites the parameters of the route.
-func (x exchange) Rewrite(path string) { x.c.Request().URI().SetPath(path) }
-
-func (x exchange) Body() ([]byte, error) {
-	if stream := x.c.Context().RequestBodyStream(); stream != nil {
-		return io.ReadAll(stream)
-	}
-	return x.c.BodyRaw(), nil
-}
 
 func (x exchange) Send(status int, body string) error {
 	return x.c.Status(status).SendString(body)
-}
-
-func (x exchange) Stream(status int, chunks iter.Seq[string]) error {
-	x.c.Status(status).Context().SetBodyStreamWriter(func(w *bufio.Writer) {
-		for chunk := range chunks {
-			_, _ = w.WriteString(chunk)
-			_ = w.Flush()
-		}
-	})
-	return nil
-}
-
-func (x exchange) Hijack(talk func(net.Conn)) error {
-	x.c.Context().HijackSetNoResponse(true)
-	x.c.Context().Hijack(talk)
-	return nil
 }

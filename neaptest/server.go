@@ -33,7 +33,7 @@ type server struct {
 
 	mu     sync.Mutex
 	peers  map[*redisserver.Peer]struct{} // connections
-	losing []string                       // of which scripts the next reply is lost
+	losing []string                       // names of scripts whose next reply is lost, or how they begin
 	asked  []string                       // names of neap's scripts, "" for others
 }
 

@@ -18,8 +18,8 @@ type Work struct {
 }
 
 // Begin counts a run, until the function that it returns is called. While an assert of this
-// package runs, it takes 50 ms, so that runs which may overlap do. Lock no mutex around it: in a bubble, time stands
-// still while somebody waits for a mutex.
+// package runs, it takes 50 ms, so that runs which may overlap do: in a bubble always, and outside of one unless the
+// machine is slower than that. Lock no mutex around it: in a bubble, time stands still while a goroutine waits for a mutex.
 func (w *Work) Begin() (end func()) {
 	w.mu.Lock()
 	w.runs++

@@ -151,6 +151,28 @@ func TestCalendarFarFromTheClockOfRedis(t *testing.T) {
 	}
 }
 
+// Both round trips are within the one budget.
+func TestCalendarKeepsTheBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := bubble(t)
+		client := &counting{UniversalClient: redistest.BubbleClient(t, m)}
+		const budget = 50 * time.Millisecond
+		l := must(New(client, "budget", []Policy{CalendarWindow{Limit: 2, Every: Hour}}, closed(budget)))(t)
+		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
+			t.Fatalf("got %+v, %v, want it to be allowed", d, err)
+		}
+		m.SetTime(time.Now().Add(-24 * time.Hour))
+		client.before = func() { time.Sleep(budget * 3 / 5) }
+		began := time.Now()
+		_, err := l.Take(t.Context(), "s")
+		if took := time.Since(began); !errors.Is(err, script.ErrNotExecuted) || took != budget {
+			t.Errorf("got %v after %v, want %v when the budget of %v is over", err, took, script.ErrNotExecuted, budget)
+		}
+		time.Sleep(budget) // the call that was left behind ends
+	})
+}
+
 // A clock that leaves the windows again and again is an error, which the failure mode decides.
 func TestCalendarUnderAClockThatIsSet(t *testing.T) {
 	t.Parallel()

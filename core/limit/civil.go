@@ -21,7 +21,7 @@ type civil struct {
 	in    *time.Location
 }
 
-// around returns four starts in a row, of which the second is the last one that is not after t.
+// around returns four starts in a row. The second is the last one that is not after t.
 func (c civil) around(t time.Time) (starts [4]time.Time) {
 	starts[1] = c.last(t)
 	starts[0] = c.last(starts[1].Add(-time.Second))

@@ -31,6 +31,19 @@ var oneOfEach = []Policy{
 func closed(budget time.Duration) *Options { return &Options{Budget: budget, Fail: FailClosed} }
 
 // TestOneScriptCallADecision counts what the server was asked.
+// Each script of a decision goes by the queue.
+func TestScriptsOfDecisionsAreBatched(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	for k, policies := range notable {
+		for _, p := range policies {
+			if s := must(New(rdb, "batched", []Policy{p}, nil))(t).remote.script; !s.IsBatched() {
+				t.Errorf("%s: got %s, which is sent by itself, want it to be batched", k, s.Name())
+			}
+		}
+	}
+}
+
 func TestOneScriptCallADecision(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

@@ -101,7 +101,7 @@ type SlidingLog struct {
 //
 // The clock of Redis decides which window it is. The process tells it three of
 // them, and which: if the clocks are more than a window apart, a decision takes a second
-// round trip, and the process then knows. Every process needs the same zone data: one with
+// round trip within the same Budget, and the process then knows. Every process needs the same zone data: one with
 // other rules for a place ends windows at another time.
 type CalendarWindow struct {
 	Name  string

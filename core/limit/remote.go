@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
 	"github.com/neap-go/neap/core/script"
@@ -101,14 +100,11 @@ func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
 	return keys
 }
 
-// take asks once more where the clock of Redis is in none of a calendar's windows.
+// take asks once more, within the same budget, if the clock of Redis is in none of a calendar's windows.
 func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	for again := false; ; again = true {
 		q := remoteCalls.Get().(*remoteCall)
 		q.Asked = g.asked
-		if again {
-			q.Asked = time.Now()
-		}
 		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.cost)...); err != nil {
 			return err // a client may hold the call
 		}

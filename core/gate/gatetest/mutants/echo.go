@@ -1,22 +1,7 @@
 package main
 
 var echoBugs = []source{
-	{"echolimit/middleware.go", []bug{
-		{"the handler runs although the gate has replied",
-			"Method, pass.Reply)\n\t\treturn nil", "Method, pass.Reply)\n\t\treturn next(c)"},
-		{"gates and handlers inside do not get the gate's context",
-			"c.SetRequest(outer.WithContext(pass.Context))", "_ = outer.WithContext(pass.Context)"},
-		{"the gate's context stays on the request",
-			"\t\t\tc.SetRequest(outer)\n", ""},
-		{"the server does not find the temporary files to remove",
-			"gatehttp.HandBack(outer, c.Request())", ""},
-		{"middleware outside does not see the handler's error",
-			"reply, err = recorded(", "reply, _ = recorded("},
-		{"an answer that is to be kept is not captured",
-			"recorded(c, pass.Capture, next)", "recorded(c, 0, next)"},
-		{"more of an answer is captured than was asked for",
-			"recorded(c, pass.Capture, next)", "recorded(c, 1<<40, next)"},
-	}},
+	{"echolimit/middleware.go", echoMiddlewareBugs},
 	{"echolimit/writer.go", []bug{
 		{"an error is not rendered inside: Leave does not see the answer",
 			"\t\tc.Error(err)\n", ""},
@@ -48,20 +33,7 @@ var echoBugs = []source{
 }
 
 var echo5Bugs = []source{
-	{"echo5limit/middleware.go", []bug{
-		{"the handler runs although the gate has replied",
-			"Method, pass.Reply)\n\t\treturn nil", "Method, pass.Reply)\n\t\treturn next(c)"},
-		{"gates and handlers inside do not get the gate's context",
-			"c.SetRequest(outer.WithContext(pass.Context))", "_ = outer.WithContext(pass.Context)"},
-		{"the gate's context stays on the request",
-			"\t\t\tc.SetRequest(outer)\n", ""},
-		{"the server does not find the temporary files to remove",
-			"gatehttp.HandBack(outer, c.Request())", ""},
-		{"middleware outside does not see the handler's error",
-			"reply, err = recorded(", "reply, _ = recorded("},
-		{"an answer that is to be kept is not captured",
-			"recorded(c, pass.Capture, next)", "recorded(c, 0, next)"},
-	}},
+	{"echo5limit/middleware.go", echoMiddlewareBugs},
 	{"echo5limit/writer.go", []bug{
 		{"an error is not rendered inside: Leave does not see the answer",
 			"\t\tc.Echo().HTTPErrorHandler(c, err)\n", ""},
@@ -92,4 +64,22 @@ var echo5Bugs = []source{
 		{"what middleware stored in Echo's context is not found",
 			"value := q.c.Get(name); value != nil", "value := q.c.Get(name); false"},
 	}},
+}
+
+// echoMiddlewareBugs are of the middleware for either version, which reads alike.
+var echoMiddlewareBugs = []bug{
+	{"the handler runs although the gate has replied",
+		"Method, pass.Reply)\n\t\treturn nil", "Method, pass.Reply)\n\t\treturn next(c)"},
+	{"gates and handlers inside do not get the gate's context",
+		"c.SetRequest(outer.WithContext(pass.Context))", "_ = outer.WithContext(pass.Context)"},
+	{"the gate's context stays on the request",
+		"\t\t\tc.SetRequest(outer)\n", ""},
+	{"the server does not find the temporary files to remove",
+		"gatehttp.HandBack(outer, c.Request())", ""},
+	{"middleware outside does not see the handler's error",
+		"reply, err = recorded(", "reply, _ = recorded("},
+	{"an answer that is to be kept is not captured",
+		"recorded(c, pass.Capture, next)", "recorded(c, 0, next)"},
+	{"more of an answer is captured than was asked for",
+		"recorded(c, pass.Capture, next)", "recorded(c, 1<<40, next)"},
 }
