@@ -32,7 +32,7 @@ var nginx = sync.OnceValue(func() string {
 // their own, which only Linux has for nothing.
 func requireNginx(t *testing.T) {
 	t.Helper()
-	why := ""
+	var why string
 	switch {
 	case runtime.GOOS != "linux":
 		why = "the tests behind nginx use 127.0.0.2 and its like, which only Linux has"
