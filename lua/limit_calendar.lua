@@ -1,5 +1,7 @@
 -- Calendar window: a counter that lives until its window ends. The client says
--- where windows begin and end, and the clock of the server picks one.
+-- where windows begin and end, and the clock of the server picks one. Before
+-- Redis 7.2 the clock moves within a script. If a window ends between TIME and
+-- GET, one request is counted in neither window, or for a millisecond in both.
 --
 -- KEYS[1]  the counter
 -- ARGV[1]  cost

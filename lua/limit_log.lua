@@ -5,12 +5,13 @@
 -- the limit, here the pivot, is younger than the window.
 --
 -- KEYS[1]  the log
--- ARGV[1]  cost
+-- ARGV[1]  cost; 0 asks and takes nothing
 -- ARGV[2]  limit
 -- ARGV[3]  window, in microseconds
 -- ARGV[4]  time to live of the log, in milliseconds: two windows, so that it
 --          is set anew once a window and not with every entry
--- ARGV[5]  index of the pivot, cost - limit - 1
+-- ARGV[5]  index of the pivot, cost - limit - 1; the cost is the one asked about
+--          if nothing is taken
 -- returns  granted with a cost: used + (limit + 1) * next and now, as a string
 --          of two numbers; otherwise {used, next, retry, reset}, its first
 --          -1 - used when denied. used is the count afterwards; now is the mark
@@ -46,7 +47,7 @@ if newest and newest - now > 0 then
   end
 end
 
-local pivot = cost > 0 and call('LINDEX', key, reach)
+local pivot = call('LINDEX', key, reach)
 local denied = pivot and pivot + window > now
 local granted = cost > 0 and not denied
 local size
@@ -110,7 +111,7 @@ local next, reset = math.min(oldest, now) + window - now, newest + window - now
 if not denied then
   return {used, next, 0, reset}
 end
-local left = call('PTTL', key)
+local left = cost > 0 and call('PTTL', key) or 0
 if left < 0 or left > longest + 0 then
   call('PEXPIRE', key, longest)
 end

@@ -5,7 +5,8 @@
 -- limit_log.lua and limit_calendar.lua.
 --
 -- KEYS[i]  the i-th policy's state
--- ARGV[1]  cost; above a capacity it is denied
+-- ARGV[1]  cost; above a capacity it is denied; -n asks about a cost of n and takes
+--          nothing
 -- ARGV[2]  how many policies are enforced: the first; the others are shadows
 -- ARGV[6 * i - 3]  kind: bucket, fast, window, sliding, log or calendar
 -- ARGV[6 * i - 2]  capacity in units, or limit
@@ -25,7 +26,8 @@
 -- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH,
 --          LTRIM and PEXPIRE; denied: what a kind repairs of a state that is
 --          larger or lives longer than it can
-local cost, enforced, count = ARGV[1] + 0, ARGV[2] + 0, #KEYS
+local asked, enforced, count = math.abs(ARGV[1]), ARGV[2] + 0, #KEYS
+local cost = math.max(ARGV[1], 0)
 
 local call = redis.call
 local now
@@ -62,8 +64,8 @@ for i = 1, count do
   if kind == 'log' then
     logs = i
     state.size = call('LLEN', key)
-    local pivot = cost > 0 and call('LINDEX', key, math.min(cost - capacity, 0) - 1)
-    state.denied = cost > capacity or pivot and pivot + pace > now
+    local pivot = asked > 0 and call('LINDEX', key, math.min(asked - capacity, 0) - 1)
+    state.denied = asked > capacity or pivot and pivot + pace > now
     local oldest, gone = call('LINDEX', key, '0'), 0
     if oldest and oldest + pace <= now then
       local probe, stride, high = 1, 2, state.size

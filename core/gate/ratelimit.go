@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/neap-go/neap/core/limit"
 )
@@ -27,6 +28,13 @@ type RateLimitOptions struct {
 	// error, also of numbers that no policy can have, is answered like that of a Key:
 	// limit those whose plan is not known by a plan of their own, and return no error.
 	Policies func(Request) ([]limit.Policy, error)
+	// Wait is how long a request may wait for its permits before it is admitted, as
+	// [limit.Limiter.WaitFor] says: in the order in which the requests of a subject came to
+	// this process, and denied at once if they cannot be there in time. Retry-After is then that of
+	// its cost, behind those that wait. No more than the limiter's MaxWaiting wait. A client that
+	// goes away leaves the queue, but on Fiber, which does not tell. Give the server a
+	// WriteTimeout that is longer. 0 waits for none; a negative one panics at wiring.
+	Wait time.Duration
 	// Count says by its status which answer counts, such as [OnlyFailures]; nil
 	// counts every admitted request. What does not count is given back when the
 	// handler has returned, before the response ends unless the handler flushed
@@ -87,7 +95,7 @@ type RateLimitOptions struct {
 // refund that fails is not repeated: OnError is told, and the permits stay taken.
 // One that comes when the permits are free again by themselves changes nothing.
 //
-// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, Choose beside Policies, and Count beside
+// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, a negative Wait, Choose beside Policies, and Count beside
 // a limiter that is limit.Prepaid; nil options are the defaults, and options are copied.
 func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {
@@ -104,6 +112,9 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	}
 	if g.opts.Choose != nil && g.opts.Policies != nil {
 		panic("gate.RateLimit: RateLimitOptions has Choose and Policies: leave out one of them")
+	}
+	if g.opts.Wait < 0 {
+		panic(fmt.Sprintf("gate.RateLimit: RateLimitOptions.Wait is %v: use a positive duration, or 0 to wait for none", g.opts.Wait))
 	}
 	if err := g.checkPrepaid(limiter); err != nil {
 		panic("gate.RateLimit: " + err.Error())
@@ -139,8 +150,10 @@ func (g *rateLimit) Enter(r Request) Pass {
 	if err != nil {
 		return g.answers.refuse(r, err)
 	}
-	d, err := limiter.TakeN(r.Context(), subject, cost)
+	d, err := g.take(r, limiter, subject, cost)
 	switch {
+	case errors.Is(err, limit.ErrQueue):
+		return g.exceeded(r, limit.Decision{RetryAfter: g.opts.Wait}) // by then all of them have left
 	case errors.Is(err, limit.ErrCost):
 		return g.answers.refuse(r, Refuse(400, "The cost of the request is not one that can be granted"))
 	case err != nil:
@@ -168,6 +181,13 @@ func (g *rateLimit) Enter(r Request) Pass {
 		pass.Leave = a.leave
 	}
 	return pass
+}
+
+func (g *rateLimit) take(r Request, limiter *limit.Limiter, subject string, cost int64) (limit.Decision, error) {
+	if g.opts.Wait > 0 {
+		return limiter.WaitFor(r.Context(), subject, cost, g.opts.Wait)
+	}
+	return limiter.TakeN(r.Context(), subject, cost)
 }
 
 // terms are the limiter that a request is under and what it costs there.

@@ -93,7 +93,7 @@ func (b *bucket) alone() *script.Script {
 }
 
 func (b *bucket) args(cost int64) []any {
-	args := []any{integer(cost * b.unit), integer(b.capacity), integer(b.drain)}
+	args := []any{integer(max(cost, 0) * b.unit), integer(b.capacity), integer(b.drain)}
 	if b.fast {
 		args = append(args, integer(b.tick.Microseconds()))
 	}

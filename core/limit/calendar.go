@@ -118,7 +118,7 @@ func (w *calendar) args(cost int64) []any {
 		return args
 	}
 	args = slices.Clone(args)
-	args[0] = integer(cost)
+	args[0] = integer(max(cost, 0))
 	return args
 }
 

@@ -149,7 +149,13 @@ func (l *Limiter) TakeN(ctx context.Context, subject string, n int64) (Decision,
 // those before the take. On Redis it costs one round trip. The errors are those of Take;
 // without Redis the failure mode decides.
 func (l *Limiter) Peek(ctx context.Context, subject string) (Decision, error) {
-	return l.decide(ctx, subject, 0, true)
+	return l.PeekN(ctx, subject, 1)
+}
+
+// PeekN is Peek for n permits at once: RetryAfter is how long until TakeN would grant
+// them. The errors are those of TakeN.
+func (l *Limiter) PeekN(ctx context.Context, subject string, n int64) (Decision, error) {
+	return l.decide(ctx, subject, n, true)
 }
 
 func (l *Limiter) made() bool { return l != nil && l.rules != nil }
@@ -169,11 +175,26 @@ func (l *Limiter) check(ctx context.Context, subject string, cost int64) error {
 	return nil
 }
 
-func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek bool) (d Decision, err error) {
+func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek bool) (Decision, error) {
 	if err := l.check(ctx, subject, cost); err != nil {
 		return Decision{}, err
 	}
-	remembers := l.memory != nil && cost > 0
+	d, took, err := l.ask(ctx, subject, cost, peek)
+	if !peek {
+		l.tell(ctx, cost, &d, err, took)
+	}
+	return d, err
+}
+
+// tell counts a decision, and tells the observers of it.
+func (l *Limiter) tell(ctx context.Context, cost int64, d *Decision, err error, took time.Duration) {
+	l.count.add(d, err)
+	l.observers.notify(ctx, cost, d, err, took)
+}
+
+// ask decides, in process if it can. took is how long Redis did.
+func (l *Limiter) ask(ctx context.Context, subject string, cost int64, peek bool) (d Decision, took time.Duration, err error) {
+	remembers := l.memory != nil && cost > 0 && !peek
 	prepaid := l.accounts != nil && cost > 0 && !peek
 	var one *account
 	var cause error // why permits could not be charged ahead
@@ -188,9 +209,7 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 			known, cause = one.askFor(ctx, l, &d, subject, cost)
 		}
 		if known {
-			l.count.add(&d, nil)
-			l.observers.notify(ctx, cost, &d, nil, 0)
-			return d, nil
+			return d, 0, nil
 		}
 	}
 	var at int64
@@ -203,7 +222,7 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 	if cause == nil {
 		cause = l.take(ctx, g)
 	}
-	d, err = l.resolve(ctx, g, peek, cause)
+	d, err = l.resolve(ctx, g, cause)
 	g.answered = time.Now()
 	if one != nil && err == nil && !d.Degraded {
 		one.note(&d)
@@ -211,11 +230,7 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 	if remembers && err == nil && !d.Allowed && !d.Degraded {
 		l.memory.keep(l, g, at, epoch)
 	}
-	if !peek {
-		l.count.add(&d, err)
-		l.observers.notify(ctx, cost, &d, err, g.answered.Sub(g.asked))
-	}
-	return d, err
+	return d, g.answered.Sub(g.asked), err
 }
 
 func (l *Limiter) take(ctx context.Context, g *grant) error {
@@ -226,10 +241,10 @@ func (l *Limiter) take(ctx context.Context, g *grant) error {
 }
 
 // resolve returns the decision. If Redis made none, the failure mode does.
-func (l *Limiter) resolve(ctx context.Context, g *grant, peek bool, cause error) (Decision, error) {
+func (l *Limiter) resolve(ctx context.Context, g *grant, cause error) (Decision, error) {
 	switch {
 	case cause == nil:
-		return l.decision(g, peek), nil
+		return l.decision(g), nil
 	case ask.IsCallers(cause) || l.opts.Fail == FailClosed:
 		return Decision{}, cause
 	case l.opts.Fail == FailOpen:
@@ -239,7 +254,7 @@ func (l *Limiter) resolve(ctx context.Context, g *grant, peek bool, cause error)
 	if err := l.takeLocal(ctx, g); err != nil {
 		return Decision{}, err
 	}
-	d := l.decision(g, peek)
+	d := l.decision(g)
 	d.Degraded, d.Cause = true, cause
 	return d, nil
 }
@@ -253,15 +268,20 @@ func (l *Limiter) takeLocal(ctx context.Context, g *grant) error {
 	return nil
 }
 
-func (l *Limiter) decision(g *grant, peek bool) Decision {
+func (l *Limiter) decision(g *grant) Decision {
 	var d Decision
-	l.judge(&d, g.readings, g.cost, peek)
+	if g.peek {
+		for i, r := range l.rules {
+			g.readings[i] = foresee(r, g.readings[i], 0, g.cost)
+		}
+	}
+	l.judge(&d, g.readings, g.cost)
 	d.grant, g.denied = g, !d.Allowed
 	return d
 }
 
 // judge turns readings into what the caller sees.
-func (l *Limiter) judge(d *Decision, readings []reading, cost int64, peek bool) {
+func (l *Limiter) judge(d *Decision, readings []reading, cost int64) {
 	*d = Decision{Allowed: true}
 	if len(l.rules) > 1 {
 		d.rest = make([]State, 0, len(l.rules)-1)
@@ -269,9 +289,6 @@ func (l *Limiter) judge(d *Decision, readings []reading, cost int64, peek bool) 
 	for i, r := range l.rules {
 		s := r.state(readings[i], min(cost, r.id().limit))
 		s.Unit, s.Shadow = r.id().quotaUnit, r.id().shadow
-		if peek && s.Remaining < 1 {
-			s.Allowed, s.RetryAfter = false, s.NextAfter
-		}
 		if i == 0 {
 			d.first = s
 		} else {

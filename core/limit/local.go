@@ -47,7 +47,7 @@ func (b *local) take(l *Limiter, g *grant) {
 	cells := b.cellsOf(l, subject, few[:0])
 	before := entries(cells)
 	g.at = b.now()
-	charged := takeModel(l.rules, cells, g.at, g.cost, g.readings)
+	charged := takeModel(l.rules, cells, g.at, g.asks(), g.readings)
 	b.entries += entries(cells) - before
 	for i, r := range l.rules {
 		if charged && !g.readings[i].denied {
@@ -81,19 +81,19 @@ func entries(cells []*cell) (n int) {
 
 // takeModel is what the scripts do, in Go: it reads every rule's cell, and when
 // all that are enforced grant, it charges each that does. It says whether it
-// charged any.
+// charged any. A cost of -n asks about n permits and takes none.
 func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) bool {
-	granted := true
+	granted, asked := true, max(cost, -cost)
 	for i, r := range rules {
 		most := r.id().limit
 		r.advance(cells[i], now)
-		into[i] = r.read(cells[i], min(cost, most))
-		if cost > 0 && (cost > most || !r.admits(cells[i], cost)) {
+		into[i] = r.read(cells[i], min(asked, most))
+		if asked > 0 && (asked > most || !r.admits(cells[i], asked)) {
 			into[i].denied = true
 			granted = granted && r.id().shadow
 		}
 	}
-	if !granted || cost == 0 {
+	if !granted || cost <= 0 {
 		return false
 	}
 	for i, r := range rules {

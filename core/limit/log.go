@@ -62,7 +62,7 @@ func (l *slidingLog) alone() *script.Script {
 func (l *slidingLog) longest() any { return integer(ceilDiv(2*l.length, 1000) + 1) }
 
 func (l *slidingLog) args(cost int64) []any {
-	return []any{integer(cost), integer(l.limit), integer(l.length), l.longest(), integer(cost - l.limit - 1)}
+	return []any{integer(max(cost, 0)), integer(l.limit), integer(l.length), l.longest(), integer(max(cost, -cost) - l.limit - 1)}
 }
 
 func (l *slidingLog) entry() [6]any {

@@ -54,17 +54,25 @@ func (c *clocked) pause(d time.Duration) {
 	c.server.SetTime(c.now)
 }
 
-// take takes on both sides and fails the test where they differ.
+// take takes on both sides and fails the test where they differ, or where a Peek
+// foresaw something else.
 func (c *clocked) take(tb testing.TB, cost int64) Decision {
 	tb.Helper()
+	before, err := c.PeekN(context.Background(), "s", cost)
+	if err != nil {
+		tb.Fatalf("a peek of %d: got %v, want a decision", cost, err)
+	}
 	got, err := c.TakeN(context.Background(), "s", cost)
 	if err != nil {
 		tb.Fatalf("cost %d: got %v, want a decision", cost, err)
 	}
 	readings := make([]reading, len(c.rules))
 	takeModel(c.rules, c.cells, c.now.UnixMicro(), cost, readings)
-	if want := c.decision(&grant{cost: cost, readings: readings}, false); describe(got) != describe(want) {
+	if want := c.decision(&grant{cost: cost, readings: readings}); describe(got) != describe(want) {
 		tb.Fatalf("%s, cost %d at %v:\n got %s\nwant %s", c.policies, cost, c.now, describe(got), describe(want))
+	}
+	if before.Allowed != got.Allowed || before.RetryAfter != got.RetryAfter || !got.Allowed && describe(before) != describe(got) {
+		tb.Fatalf("%s, cost %d at %v:\npeek %s\n got %s", c.policies, cost, c.now, describe(before), describe(got))
 	}
 	return got
 }

@@ -160,7 +160,7 @@ func explain(rules []rule, states [][]cell, times [][]int64, cost int64, got []r
 			kept = append(kept, cells)
 		}
 	}
-	for _, was := range states {
+	for _, was := range withEnded(rules, states, times) {
 		for _, read := range times {
 			cells := slices.Clone(was)
 			readings, charged := takeAt(rules, cells, read, cost)
@@ -172,7 +172,7 @@ func explain(rules []rule, states [][]cell, times [][]int64, cost int64, got []r
 				keep(cells)
 			default:
 				for _, written := range times {
-					if late := delayed(cells, read, written); late != nil {
+					if late := delayed(rules, cells, read, written); late != nil {
 						keep(late)
 					}
 				}
@@ -224,7 +224,7 @@ func takeAt(rules []rule, cells []cell, nows []int64, cost int64) (readings []re
 
 // delayed is the state when the rules write later than they have read; nil
 // when one would write earlier.
-func delayed(cells []cell, read, written []int64) []cell {
+func delayed(rules []rule, cells []cell, read, written []int64) []cell {
 	late := slices.Clone(cells)
 	for i := range late {
 		by := (written[i] - read[i]) / 1000
@@ -233,8 +233,29 @@ func delayed(cells []cell, read, written []int64) []cell {
 		}
 		late[i].now += by
 		late[i].from += by
+		if _, is := rules[i].(*calendar); is {
+			late[i].m += by
+		}
 	}
 	return late
+}
+
+// withEnded adds the states of calendar windows that end while the script runs: it has read the clock
+// before, and finds no counter.
+func withEnded(rules []rule, states [][]cell, times [][]int64) [][]cell {
+	all := slices.Clone(states)
+	for _, was := range states {
+		ended := slices.Clone(was)
+		for i, r := range rules {
+			if _, is := r.(*calendar); is && ended[i].m <= times[len(times)-1][i]/1000 {
+				ended[i].n = 0
+			}
+		}
+		if !slices.EqualFunc(was, ended, sameCell) {
+			all = append(all, ended)
+		}
+	}
+	return all
 }
 
 func sameCell(a, b cell) bool {

@@ -26,6 +26,14 @@ type grant struct {
 	readings        []reading
 }
 
+// asks is the cost as scripts and models take it.
+func (g *grant) asks() int64 {
+	if g.peek {
+		return -g.cost
+	}
+	return g.cost
+}
+
 // fewRules is how many policies have room in memory that is at hand.
 const fewRules = 4
 

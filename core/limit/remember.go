@@ -84,15 +84,12 @@ func (m *memory) recall(d *Decision, l *Limiter, subject string, cost int64) (kn
 	var few [fewRules]reading
 	readings := append(few[:0], was.readings...)
 	for i, r := range l.rules {
-		aged := r.age(readings[i], (now-was.at)/int64(time.Microsecond))
-		if _, log := r.(*slidingLog); !log {
-			aged.denied = min(cost, r.id().limit) > r.state(aged, 0).Remaining
-		} else if aged.denied = aged.denied && aged.n[2] > 0; cost > was.cost {
+		if _, log := r.(*slidingLog); log && cost > was.cost {
 			return false // when the larger cost would be granted is not in the reading
 		}
-		readings[i] = aged
+		readings[i] = foresee(r, readings[i], now-was.at, cost)
 	}
-	l.judge(d, readings, cost, false)
+	l.judge(d, readings, cost)
 	d.grant = l.refused
 	return !d.Allowed
 }

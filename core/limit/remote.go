@@ -105,7 +105,7 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	for again := false; ; again = true {
 		q := remoteCalls.Get().(*remoteCall)
 		q.Asked = g.asked
-		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.cost)...); err != nil {
+		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.asks())...); err != nil {
 			return err // a client may hold the call
 		}
 		now, outside := r.outside(&q.Call)

@@ -15,7 +15,8 @@ type rule interface {
 	id() *identity
 
 	// alone is the script for a set of this one policy, nil when the reply
-	// would not fit its one number; args are its arguments.
+	// would not fit its one number; args are its arguments. A cost of -n asks
+	// about n permits and takes none, here and in limit_set.lua.
 	alone() *script.Script
 	args(cost int64) []any
 	// unpack reads a reply of alone that is a whole number, and unpackText one that is a string. Any other has the

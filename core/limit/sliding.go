@@ -50,7 +50,7 @@ func (s *sliding) alone() *script.Script {
 }
 
 func (s *sliding) args(cost int64) []any {
-	return []any{integer(cost), integer(s.limit), integer(s.length)}
+	return []any{integer(max(cost, 0)), integer(s.limit), integer(s.length)}
 }
 
 func (s *sliding) entry() [6]any {

@@ -3,9 +3,6 @@ package limit
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -14,12 +11,12 @@ var ErrQueue = errors.New("limit: too many callers wait")
 
 // Wait asks for one permit and waits until it is granted or ctx ends. Callers
 // of one subject in this process are admitted in the order of their calls; of
-// several processes that wait, any may be first. It asks Redis once, and again
-// each time the limit says that a permit should be there.
+// several processes that wait, any may be first. It asks Redis when the limit says that
+// a permit should be there, and again if others have taken it meanwhile.
 //
 // The error is ctx.Err(), [ErrQueue] when Options.MaxWaiting callers of the
 // limiter wait already, [ErrSubject], or, with FailClosed, that of Redis. What
-// was granted is always returned: who waited for it has it.
+// was granted is always returned, though ctx may have ended meanwhile.
 func (l *Limiter) Wait(ctx context.Context, subject string) (Decision, error) {
 	return l.WaitN(ctx, subject, 1)
 }
@@ -27,90 +24,72 @@ func (l *Limiter) Wait(ctx context.Context, subject string) (Decision, error) {
 // WaitN is Wait for n permits at once. One that asks for many is not overtaken
 // by others that ask for fewer. An n out of range is a [*CostError].
 func (l *Limiter) WaitN(ctx context.Context, subject string, n int64) (Decision, error) {
+	return l.wait(ctx, subject, n, nil)
+}
+
+// WaitFor is WaitN for a caller that waits no longer than most. If the permits cannot be
+// there by then, it is denied at once: RetryAfter is how long it would have to wait at
+// least, behind those of this process that wait already. One that waits is denied as soon as
+// other processes have taken what it waited for. The last call to Redis may end a Budget
+// after most. With a most of 0 or less nobody waits.
+//
+// A grant costs one round trip, and one more for each time that other processes were
+// faster; a denial that is foreseen in this process costs none. Callers of Take do not queue:
+// for one subject, use one of the two.
+//
+// When MaxWaiting callers of the limiter wait already, it decides as TakeN does for a subject
+// that nobody waits for, and otherwise returns ErrQueue.
+func (l *Limiter) WaitFor(ctx context.Context, subject string, n int64, most time.Duration) (Decision, error) {
+	until := time.Now().Add(most)
+	return l.wait(ctx, subject, n, &until)
+}
+
+// wait waits for ever if until is nil.
+func (l *Limiter) wait(ctx context.Context, subject string, n int64, until *time.Time) (Decision, error) {
 	if err := l.check(ctx, subject, n); err != nil {
 		return Decision{}, err
 	}
-	ticket, ok := l.queues.join(subject)
-	if !ok {
+	w, queued := l.queues.join(subject, n)
+	switch {
+	case w == nil && (queued || until == nil):
 		return Decision{}, ErrQueue
+	case w == nil:
+		return l.TakeN(ctx, subject, n)
 	}
-	defer l.queues.leave(subject, ticket)
-	select {
-	case <-ticket.turn:
-	case <-ctx.Done():
-		return Decision{}, ctx.Err()
-	}
+	defer l.queues.leave(w)
+	grace := time.Duration(0) // of those that were not denied when they came
 	for {
-		d, err := l.decide(ctx, subject, n, false)
-		if err != nil || d.Allowed {
-			return d, err
+		at := l.queues.place(w)
+		var d Decision
+		rest, denied := at.rest(l, &d, n)
+		left := forever
+		if until != nil {
+			left = time.Until(*until) + grace
 		}
-		if err := sleep(ctx, d.RetryAfter); err != nil {
+		if denied && rest > left {
+			l.tell(ctx, n, &d, nil, 0)
+			return d, nil
+		}
+		if until != nil && grace == 0 {
+			grace = l.opts.Budget
+			left += grace
+		}
+		if rest <= 0 && (at.first || left <= 0) {
+			d, took, err := l.ask(ctx, subject, n, false)
+			l.queues.saw(w, &d, err)
+			if err != nil || d.Allowed {
+				l.tell(ctx, n, &d, err, took)
+				return d, err
+			}
+			continue
+		}
+		if !at.first {
+			rest = forever
+		}
+		if err := w.sleep(ctx, min(rest, left)); err != nil {
 			return Decision{}, err
 		}
 	}
 }
 
-// leastRest keeps a waiter from asking more often than any clock of Redis can
-// tell apart.
-const leastRest = time.Millisecond
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(max(d, leastRest))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// queues are the callers that wait, by subject: the first of each has its turn.
-type queues struct {
-	most int
-	sum  *atomic.Int64 // of the callers in all queues of one New
-
-	mu    sync.Mutex
-	all   int
-	lines map[string][]*ticket
-}
-
-type ticket struct{ turn chan struct{} }
-
-func newQueues(most int, sum *atomic.Int64) *queues {
-	return &queues{most: most, sum: sum, lines: make(map[string][]*ticket)}
-}
-
-func (q *queues) join(subject string) (*ticket, bool) {
-	t := &ticket{turn: make(chan struct{})}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.all >= q.most {
-		return nil, false
-	}
-	q.all++
-	q.sum.Add(1)
-	q.lines[subject] = append(q.lines[subject], t)
-	if len(q.lines[subject]) == 1 {
-		close(t.turn)
-	}
-	return t, true
-}
-
-func (q *queues) leave(subject string, t *ticket) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.all--
-	q.sum.Add(-1)
-	at := slices.Index(q.lines[subject], t)
-	line := slices.Delete(q.lines[subject], at, at+1)
-	switch {
-	case len(line) == 0:
-		delete(q.lines, subject)
-		return
-	case at == 0:
-		close(line[0].turn)
-	}
-	q.lines[subject] = line
-}
+const forever = time.Duration(1<<63 - 1)

@@ -189,3 +189,184 @@ func TestWaitTellsOfAnOutage(t *testing.T) {
 		}
 	}
 }
+
+// waited is what became of a caller of WaitFor.
+type waited struct {
+	Decision
+
+	after time.Duration
+}
+
+// waitFor has callers come one after the other, a millisecond apart.
+func waitFor(t *testing.T, most time.Duration, costs []int64, in func(i int) *Limiter) []waited {
+	t.Helper()
+	got := make([]waited, len(costs))
+	var all sync.WaitGroup
+	for i, cost := range costs {
+		all.Go(func() {
+			began := time.Now()
+			d, err := in(i).WaitFor(t.Context(), "s", cost, most)
+			if err != nil {
+				t.Errorf("caller %d: got %v, want a decision", i, err)
+			}
+			got[i] = waited{d, time.Since(began)}
+		})
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+	}
+	all.Wait()
+	return got
+}
+
+// TestWaitForTellsAtOnce has more callers than can be served in time.
+func TestWaitForTellsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLocal(t, nil, TokenBucket{Rate: 2, Per: time.Second, Burst: 1})
+		got := waitFor(t, 2*time.Second, slices.Repeat([]int64{1}, 8), func(int) *Limiter { return l })
+		for i, w := range got {
+			came := time.Duration(i) * time.Millisecond
+			served := time.Duration(i)*time.Second/2 - came
+			switch allowed := i < 5; {
+			case w.Allowed != allowed:
+				t.Errorf("caller %d: got %+v, want allowed: %t", i, w, allowed)
+			case allowed && w.after != served:
+				t.Errorf("caller %d: got a permit after %v, want %v", i, w.after, served)
+			case !allowed && (w.after != 0 || w.RetryAfter != 2500*time.Millisecond-came || w.Policy == ""):
+				t.Errorf("caller %d: got %+v, want a denial at once, for %v", i, w, 2500*time.Millisecond-came)
+			}
+		}
+		if s := l.Stats(); s.Allowed != 5 || s.Denied != 3 || s.Waiting != 0 {
+			t.Errorf("got stats %+v, want 5 allowed, 3 denied, none waiting", s)
+		}
+		if d, err := l.WaitFor(t.Context(), "s", 1, 0); err != nil || d.Allowed {
+			t.Errorf("a wait for no time: got %+v, %v, want a denial", d, err)
+		}
+		time.Sleep(time.Second)
+		if d, err := l.WaitFor(t.Context(), "s", 1, 0); err != nil || !d.Allowed {
+			t.Errorf("a wait for no time of a permit that is there: got %+v, %v, want it allowed", d, err)
+		}
+	})
+}
+
+// TestWaitForForesees: the first that is denied could not have been served within RetryAfter, and
+// whoever is before it is served in time.
+func TestWaitForForesees(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			rng, foreseen := redistest.Rand(t), 0
+			for range 100 {
+				p := randomPolicy(rng, k)
+				limit := must(p.compile())(t).id().limit
+				costs := make([]int64, 2+rng.IntN(12))
+				for i := range costs {
+					costs[i] = max(1, randomCost(rng, limit))
+				}
+				run := func(most time.Duration) (got []waited) {
+					synctest.Test(t, func(t *testing.T) {
+						l := newTestLocal(t, nil, p)
+						got = waitFor(t, most, costs, func(int) *Limiter { return l })
+					})
+					return got
+				}
+				want := run(forever / 4)
+				most := want[rng.IntN(len(want))].after + time.Duration(rng.IntN(3)-1)*time.Second
+				for i, w := range run(most) {
+					if w.Allowed && w.after > max(most, 0)+DefaultBudget {
+						t.Fatalf("%+v, %v, caller %d: got a permit after %v, want one within %v", p, costs, i, w.after, most)
+					}
+					if w.Allowed {
+						continue
+					}
+					if w.after == 0 {
+						foreseen++
+						if w.RetryAfter <= most || w.RetryAfter > want[i].after+2*time.Millisecond {
+							t.Fatalf("%+v, %v, caller %d: denied for %v, want more than the %v that it would wait, and at most %v",
+								p, costs, i, w.RetryAfter, most, want[i].after)
+						}
+					}
+					break
+				}
+			}
+			if foreseen < 20 && k != kindFast { // whose waits are shorter than what is between two callers
+				t.Errorf("%d callers were denied at once, want 20 at least", foreseen)
+			}
+		})
+	}
+}
+
+// TestWaitForBesideAnotherProcess, which takes what the first in line waits for.
+func TestWaitForBesideAnotherProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		policy := TokenBucket{Rate: 1, Per: time.Second, Burst: 4}
+		rdb, calls := countedClient(t)
+		l := must(New(rdb, "wait", []Policy{policy}, closed(DefaultBudget)))(t)
+		other := must(New(rdb, "wait", []Policy{policy}, closed(DefaultBudget)))(t)
+		must(other.TakeN(t.Context(), "s", 4))(t)
+		calls.Store(0)
+		time.AfterFunc(2*time.Second, func() { _, _ = other.Take(context.Background(), "s") })
+		got := waitFor(t, 3500*time.Millisecond, []int64{3, 1}, func(int) *Limiter { return l })
+		if w := got[0]; w.Allowed || w.after.Round(10*time.Millisecond) != 3*time.Second {
+			t.Errorf("the first: got %+v after %v, want a denial after 3 s", w.Decision, w.after)
+		}
+		if w := got[1]; w.Allowed || w.after != 0 || w.RetryAfter != 3999*time.Millisecond {
+			t.Errorf("the one behind it: got %+v after %v, want a denial at once, for 3.999 s", w.Decision, w.after)
+		}
+		if n := calls.Load(); n != 3 {
+			t.Errorf("got %d calls of Redis, want 3: the other's and two of the first", n)
+		}
+	})
+}
+
+// TestWaitForWithoutAPlace: others are served nonetheless.
+func TestWaitForWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLocal(t, &Options{MaxWaiting: 1}, FixedWindow{Limit: 1, Window: time.Second})
+		must(l.Take(t.Context(), "s"))(t)
+		var one sync.WaitGroup
+		one.Go(func() {
+			if d, err := l.WaitFor(t.Context(), "s", 1, time.Minute); err != nil || !d.Allowed {
+				t.Errorf("the one that waits: got %+v, %v, want it allowed", d, err)
+			}
+		})
+		synctest.Wait()
+		if _, err := l.WaitFor(t.Context(), "s", 1, time.Minute); !errors.Is(err, ErrQueue) {
+			t.Errorf("a second one: got %v, want ErrQueue", err)
+		}
+		for _, allowed := range []bool{true, false} {
+			if d, err := l.WaitFor(t.Context(), "other", 1, time.Minute); err != nil || d.Allowed != allowed {
+				t.Errorf("another subject: got %+v, %v, want allowed: %t", d, err, allowed)
+			}
+		}
+		one.Wait()
+	})
+}
+
+// TestWaitForAfterOneHasLeft: those behind it move up.
+func TestWaitForAfterOneHasLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLocal(t, nil, TokenBucket{Rate: 1, Per: time.Second, Burst: 3})
+		must(l.TakeN(t.Context(), "s", 3))(t)
+		ctx, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := l.WaitFor(ctx, "s", 3, time.Minute); !errors.Is(err, context.Canceled) {
+				t.Errorf("the one that leaves: got %v, want context.Canceled", err)
+			}
+		})
+		synctest.Wait()
+		if d, err := l.WaitFor(t.Context(), "s", 1, 2*time.Second); err != nil || d.Allowed || d.RetryAfter != 4*time.Second {
+			t.Errorf("behind 3 permits: got %+v, %v, want a denial for 4 s", d, err)
+		}
+		leave()
+		all.Wait()
+		if d, err := l.WaitFor(t.Context(), "s", 1, 2*time.Second); err != nil || !d.Allowed {
+			t.Errorf("after they have left: got %+v, %v, want it allowed", d, err)
+		}
+	})
+}

@@ -43,7 +43,7 @@ func (w *window) alone() *script.Script {
 }
 
 func (w *window) args(cost int64) []any {
-	return []any{integer(cost), integer(w.limit), integer(w.length)}
+	return []any{integer(max(cost, 0)), integer(w.limit), integer(w.length)}
 }
 
 func (w *window) entry() [6]any {

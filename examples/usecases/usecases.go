@@ -115,6 +115,13 @@ func Expensive(limiter *limit.Limiter) gate.Gate {
 	})
 }
 
+// Patient has requests wait for their turn.
+func Patient(limiter *limit.Limiter) gate.Gate {
+	return gate.RateLimit(limiter, gate.ByHeader("X-Api-Key"), &gate.RateLimitOptions{
+		Wait: 2 * time.Second,
+	})
+}
+
 // OwnAnswer renders refusals and logs faults.
 func OwnAnswer(limiter *limit.Limiter) gate.Gate {
 	return gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -144,6 +145,30 @@ func TestByPlan(t *testing.T) {
 	}
 	expect(t, "paid, once more", ask("/hello", as("b", 10)), 429)
 	expect(t, "nobody", ask("/hello"), 401)
+}
+
+// TestPatient: what is a second away is waited for, and what is an hour away is not.
+func TestPatient(t *testing.T) {
+	t.Parallel()
+	alice := func(r *http.Request) { r.Header.Set("X-Api-Key", "alice") }
+	for _, c := range []struct {
+		window time.Duration
+		status int
+	}{{time.Second, 200}, {time.Hour, 429}} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter, err := limit.NewLocal("test", []limit.Policy{limit.FixedWindow{Limit: 1, Window: c.window}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask := serve(Patient(limiter))
+			expect(t, "the first", ask("/hello", alice), 200)
+			began := time.Now()
+			expect(t, "the second", ask("/hello", alice), c.status)
+			if waited := time.Since(began); waited != 0 && waited != c.window {
+				t.Errorf("a window of %v: the second waited for %v, want the window or no time", c.window, waited)
+			}
+		})
+	}
 }
 
 func TestQuota(t *testing.T) {

@@ -1,0 +1,91 @@
+package gate_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+)
+
+// TestWaits: requests are admitted in their order, and those that cannot be in time are denied at
+// once. One whose client goes away leaves its place to the others.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter := local(t, limit.TokenBucket{Name: "queue", Rate: 2, Per: time.Second, Burst: 1})
+		g := gate.RateLimit(limiter, everyone, &gate.RateLimitOptions{Wait: 2 * time.Second})
+		gone, leave := context.WithCancel(t.Context())
+		defer leave()
+		var all sync.WaitGroup
+		for i, want := range []struct {
+			status int
+			after  time.Duration
+		}{{0, 0}, {0, 500}, {503, 100}, {0, 1000}, {0, 1500}, {429, 0}, {429, 0}, {0, 1900}} {
+			ctx := t.Context()
+			if i == 2 {
+				ctx = gone
+			}
+			if i == 7 { // the third has left a place by now
+				time.Sleep(100 * time.Millisecond)
+				leave()
+				synctest.Wait()
+			}
+			all.Go(func() {
+				began := time.Now()
+				status, reply := 0, g.Enter(&request{ctx: ctx}).Reply
+				if reply != nil {
+					status = reply.Status
+				}
+				if took := time.Since(began).Round(time.Millisecond); status != want.status || took != want.after*time.Millisecond {
+					t.Errorf("request %d: got %d after %v, want %d after %d ms", i, status, took, want.status, want.after)
+				}
+				if status == 429 && fmt.Sprint(lines(reply.Header, "Retry-After")) != "[3]" {
+					t.Errorf("request %d: got Retry-After %v, want 3: 2.5 s behind those that wait", i, lines(reply.Header, "Retry-After"))
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+	})
+}
+
+// TestWaitsWithoutAPlace: a subject with a queue is denied when MaxWaiting wait, for as long as the queue can be.
+func TestWaitsWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := limit.NewLocal("test", []limit.Policy{limit.FixedWindow{Limit: 1, Window: 9 * time.Second}}, &limit.Options{MaxWaiting: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told hook
+		g := gate.RateLimit(limiter, everyone, &gate.RateLimitOptions{Wait: 10 * time.Second, OnError: told.hear})
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				if p := g.Enter(&request{}); p.Reply != nil {
+					t.Errorf("a request with a place: got %d, want it admitted", p.Reply.Status)
+				}
+			})
+			synctest.Wait()
+		}
+		p := g.Enter(&request{})
+		if p.Reply == nil || p.Reply.Status != 429 || fmt.Sprint(lines(p.Reply.Header, "Retry-After")) != "[10]" || len(told.errs) > 0 {
+			t.Errorf("a request without a place: got %+v, and %v for the hook, want a 429 with Retry-After 10", p.Reply, told.errs)
+		}
+		all.Wait()
+	})
+}
+
+func TestANegativeWaitPanics(t *testing.T) {
+	t.Parallel()
+	got := fmt.Sprint(panics(t, func() { gate.RateLimit(hourly(t, 1), everyone, &gate.RateLimitOptions{Wait: -1}) }))
+	if !strings.Contains(got, "RateLimitOptions.Wait is -1ns: use") {
+		t.Errorf("got the panic %q, want one that names the field and the remedy", got)
+	}
+}
