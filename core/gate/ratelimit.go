@@ -91,7 +91,7 @@ type RateLimitOptions struct {
 // An admitted request has taken its permits, whatever a gate further in decides:
 // a flood that is refused inside is limited outside. Where several limits of one
 // subject should be charged all together or not at all, make them the policies
-// of one limiter. Only Count gives permits back, each decision's at most once. A
+// of one limiter, and where several limits of different subjects should, use [RateLimits]. Only Count gives permits back, each decision's at most once. A
 // refund that fails is not repeated: OnError is told, and the permits stay taken.
 // One that comes when the permits are free again by themselves changes nothing.
 //
@@ -139,25 +139,19 @@ type rateLimit struct {
 }
 
 func (g *rateLimit) Enter(r Request) Pass {
-	if g.opts.Skip != nil && g.opts.Skip(r) {
+	if g.skips(r) {
 		return Pass{}
 	}
-	subject, err := subject(r, g.key)
+	ask, err := g.ask(r)
 	if err != nil {
 		return g.answers.refuse(r, err)
 	}
-	limiter, cost, err := g.terms(r)
-	if err != nil {
-		return g.answers.refuse(r, err)
-	}
-	d, err := g.take(r, limiter, subject, cost)
+	d, err := g.take(r, ask)
 	switch {
 	case errors.Is(err, limit.ErrQueue):
 		return g.exceeded(r, limit.Decision{RetryAfter: g.opts.Wait}) // by then all of them have left
-	case errors.Is(err, limit.ErrCost):
-		return g.answers.refuse(r, Refuse(400, "The cost of the request is not one that can be granted"))
 	case err != nil:
-		return g.answers.unavailable(r, err)
+		return g.failed(r, err)
 	}
 	if d.Degraded {
 		g.answers.tell(r, d.Cause)
@@ -165,12 +159,37 @@ func (g *rateLimit) Enter(r Request) Pass {
 	if !d.Allowed {
 		return g.exceeded(r, d)
 	}
+	return g.admitted(r, ask, d)
+}
+
+func (g *rateLimit) skips(r Request) bool { return g.opts.Skip != nil && g.opts.Skip(r) }
+
+// ask is what a request asks the limiter for.
+func (g *rateLimit) ask(r Request) (limit.Ask, error) {
+	subject, err := subject(r, g.key)
+	if err != nil {
+		return limit.Ask{}, err
+	}
+	limiter, cost, err := g.terms(r)
+	return limit.Ask{Limiter: limiter, Subject: subject, Cost: cost}, err
+}
+
+// failed answers an error of a limiter.
+func (g *rateLimit) failed(r Request, err error) Pass {
+	if errors.Is(err, limit.ErrCost) {
+		return g.answers.refuse(r, Refuse(400, "The cost of the request is not one that can be granted"))
+	}
+	return g.answers.unavailable(r, err)
+}
+
+// admitted lets a request run that the limiter admits.
+func (g *rateLimit) admitted(r Request, ask limit.Ask, d limit.Decision) Pass {
 	pass := Pass{Header: g.opts.Headers.fields(&d, 0)}
 	if g.opts.InContext {
 		pass.Context = limit.NewContext(r.Context(), d)
 	}
-	if cost > 0 && g.opts.Count != nil {
-		a := &admission{gate: g, limiter: limiter, decision: d}
+	if ask.Cost > 0 && g.opts.Count != nil {
+		a := &admission{gate: g, limiter: ask.Limiter, decision: d}
 		if pass.Context == nil {
 			pass.Context = r.Context()
 		}
@@ -183,11 +202,11 @@ func (g *rateLimit) Enter(r Request) Pass {
 	return pass
 }
 
-func (g *rateLimit) take(r Request, limiter *limit.Limiter, subject string, cost int64) (limit.Decision, error) {
+func (g *rateLimit) take(r Request, ask limit.Ask) (limit.Decision, error) {
 	if g.opts.Wait > 0 {
-		return limiter.WaitFor(r.Context(), subject, cost, g.opts.Wait)
+		return ask.Limiter.WaitFor(r.Context(), ask.Subject, ask.Cost, g.opts.Wait)
 	}
-	return limiter.TakeN(r.Context(), subject, cost)
+	return ask.Limiter.TakeN(r.Context(), ask.Subject, ask.Cost)
 }
 
 // terms are the limiter that a request is under and what it costs there.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
@@ -27,11 +28,12 @@ type Limiter struct {
 	count     *counters
 	observers observers
 	queues    *queues
-	memory    *memory   // of denials; nil if none are remembered
-	accounts  *accounts // of prepaid permits; nil if there are none
-	signature string    // of the rules
-	refused   *grant    // of denials that were remembered
-	plans     *plans    // of all that With made
+	memory    *memory        // of denials; nil if none are remembered
+	accounts  *accounts      // of prepaid permits; nil if there are none
+	signature string         // of the rules
+	refused   *grant         // of denials that were remembered
+	plans     *plans         // of all that With made
+	denials   func() *memory // that All asks about first
 }
 
 // New makes a limiter on Redis, of a go-redis client or a [store.Store]. The name is 1 to
@@ -82,6 +84,7 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 		observers: observers{store: st, own: own.Observer, primitive: store.Limit, name: name},
 		queues:    newQueues(own.MaxWaiting, &count.waiting),
 		plans:     newPlans(mostPlans),
+		denials:   sync.OnceValue(func() *memory { return newMemory(mostRemembered, own.MaxLocal) }),
 	}
 	if st != nil {
 		l.memory = newMemory(own.RememberDenials, own.MaxLocal)

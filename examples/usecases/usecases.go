@@ -90,6 +90,28 @@ func Several(rdb script.Client) (*limit.Limiter, error) {
 	}, nil)
 }
 
+// ThreeLevels limit everybody, a plan and a user.
+func ThreeLevels(rdb script.Client) (gate.Gate, error) {
+	all, err := limit.New(rdb, "levels", []limit.Policy{limit.TokenBucket{Name: "all", Rate: 1000, Per: time.Second}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	plans, err := all.With(limit.TokenBucket{Name: "plan", Rate: 100, Per: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	users, err := all.With(limit.TokenBucket{Name: "user", Rate: 10, Per: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	everybody := func(gate.Request) (string, error) { return "everybody", nil }
+	return gate.RateLimits(
+		gate.RateLimit(all, everybody, nil),
+		gate.RateLimit(plans, gate.ByParam("plan"), nil),
+		gate.RateLimit(users, gate.ByParam("user"), nil),
+	), nil
+}
+
 // Quota is by the calendar of a place.
 func Quota(rdb script.Client) (*limit.Limiter, error) {
 	shanghai, err := time.LoadLocation("Asia/Shanghai")

@@ -22,6 +22,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/neaptest"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -169,6 +170,39 @@ func TestPatient(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestThreeLevels: a user that is denied takes nothing of its plan.
+func TestThreeLevels(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		redis := neaptest.New(t)
+		g, err := ThreeLevels(redis.Client())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /{plan}/{user}", nethttp.Middleware(g)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+		admitted := func(path string, n int) (got int) {
+			for range n {
+				w := httptest.NewRecorder()
+				if mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil)); w.Code == 200 {
+					got++
+				}
+			}
+			return got
+		}
+		if got := admitted("/gold/ann", 50); got != 10 {
+			t.Errorf("a user: got %d admitted, want 10", got)
+		}
+		others := 0
+		for i := range 20 {
+			others += admitted("/gold/"+strconv.Itoa(i), 5)
+		}
+		if others != 90 {
+			t.Errorf("others of the plan: got %d admitted, want 90", others)
+		}
+	})
 }
 
 func TestQuota(t *testing.T) {

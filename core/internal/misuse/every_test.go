@@ -41,7 +41,7 @@ var (
 		reflect.TypeFor[stock.Stock](), reflect.TypeFor[stock.Reservation](), reflect.TypeFor[callback.Endpoint](),
 	}
 	plain = []reflect.Type{
-		reflect.TypeFor[script.Error](), reflect.TypeFor[limit.Slot](), reflect.TypeFor[limit.Decision](),
+		reflect.TypeFor[script.Error](), reflect.TypeFor[limit.Slot](), reflect.TypeFor[limit.Decision](), reflect.TypeFor[limit.Joint](),
 		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.FailMode](),
 		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.CalendarWindow](), reflect.TypeFor[limit.SlidingWindow](),
 		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](),

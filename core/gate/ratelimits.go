@@ -1,0 +1,109 @@
+package gate
+
+import (
+	"fmt"
+
+	"github.com/neap-go/neap/core/limit"
+)
+
+// RateLimits is a gate of several that [RateLimit] made, each by a key of its own: one limit for
+// everybody, one for a plan, one for a user. A request takes permits of all of them or of none, as
+// [limit.All] says: they are asked at the same time, and what is granted beside a denial is given back before
+// the request is answered. In a [Chain] a request that an inner limit denies has taken a permit of the outer ones.
+//
+// Each gate keeps its options, but for Wait. One that skips a request, or for which it costs 0, is left out. The
+// gate that denies answers, if several deny the one with the longest wait; the first of the gates answers errors. Those of permits
+// that could not be given back go to the OnError of the gate that denies. An admitted request
+// has one list of each IETF field, with the policies of all, so give these names of their own. The older
+// fields, and a denial's, are those of the limit that binds.
+//
+// RateLimits panics at wiring on no gates, on a gate that RateLimit did not make and on one with a Wait.
+func RateLimits(limits ...Gate) Gate {
+	if len(limits) == 0 {
+		panic("gate.RateLimits: limits is empty: give gates that gate.RateLimit made")
+	}
+	all := make(rateLimits, len(limits))
+	for i, g := range limits {
+		one, ok := g.(*rateLimit)
+		if !ok || one == nil {
+			panic(fmt.Sprintf("gate.RateLimits: limits[%d] is a %T: give gates that gate.RateLimit made", i, g))
+		}
+		if one.opts.Wait > 0 {
+			panic(fmt.Sprintf("gate.RateLimits: limits[%d] has RateLimitOptions.Wait: leave it out, since several limits have no common queue", i))
+		}
+		all[i] = one
+	}
+	return all
+}
+
+type rateLimits []*rateLimit
+
+func (all rateLimits) Enter(r Request) Pass {
+	asked := make(rateLimits, 0, len(all))
+	asks := make([]limit.Ask, 0, len(all))
+	for _, g := range all {
+		if g.skips(r) {
+			continue
+		}
+		ask, err := g.ask(r)
+		if err != nil {
+			return g.answers.refuse(r, err)
+		}
+		if ask.Cost != 0 {
+			asked, asks = append(asked, g), append(asks, ask)
+		}
+	}
+	if len(asked) == 0 {
+		return Pass{}
+	}
+	joint, err := limit.All(r.Context(), asks...)
+	if err != nil {
+		return asked[0].failed(r, err)
+	}
+	for i, d := range joint.Decisions {
+		if d.Degraded {
+			asked[i].answers.tell(r, d.Cause)
+		}
+	}
+	if !joint.Allowed {
+		g := asked[joint.Binds]
+		if joint.Kept != nil {
+			g.answers.tell(r, joint.Kept)
+		}
+		return g.exceeded(r, joint.Decision())
+	}
+	admitted := make(chain, len(asked))
+	for i, g := range asked {
+		admitted[i] = decided(func(r Request) Pass { return g.admitted(r, asks[i], joint.Decisions[i]) })
+	}
+	pass := admitted.Enter(r)
+	pass.Header = lists(pass.Header, asked[joint.Binds].opts.Headers.fields(&joint.Decisions[joint.Binds], 0))
+	return pass
+}
+
+// decided is a gate whose decision is made.
+type decided func(Request) Pass
+
+func (d decided) Enter(r Request) Pass { return d(r) }
+
+// lists has one line of each field: of those that are added a list, of the others that of the limit that binds.
+func lists(fields, binding []Field) []Field {
+	var lines []Field
+	at := make(map[string]int, len(fields))
+	for _, f := range fields {
+		i, known := at[f.Name]
+		switch {
+		case !known:
+			at[f.Name] = len(lines)
+			lines = append(lines, f)
+		case f.Add:
+			lines[i].Value += ", " + f.Value
+		}
+	}
+	for _, f := range binding {
+		if !f.Add {
+			lines[at[f.Name]].Value = f.Value
+		}
+	}
+	return lines
+}

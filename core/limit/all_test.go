@@ -1,0 +1,271 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// TestAllEqualsAsking one limiter after the other, after a look at each: on Redis and in process,
+// over random policies.
+func TestAllEqualsAsking(t *testing.T) {
+	t.Parallel()
+	rng := redistest.Rand(t)
+	denied, given := 0, 0
+	for run := range max(redistest.Steps(100_000)/100, 1) {
+		synctest.Test(t, func(t *testing.T) {
+			m := bubble(t)
+			var asks, oracle []Ask
+			for i := range 2 + rng.IntN(2) {
+				k := kinds[rng.IntN(len(kinds))]
+				p := randomPolicy(rng, k)
+				alike := newTestLocal(t, nil, p)
+				l := newTestLocal(t, nil, p)
+				if k != kindBucket && k != kindFast && run%2 == 0 { // see TestAllGivesBackToABucket
+					l = inBubble(t, m, fmt.Sprint("all", i), p)
+				}
+				asks, oracle = append(asks, Ask{Limiter: l}), append(oracle, Ask{Limiter: alike})
+			}
+			for range 100 {
+				for i := range asks {
+					asks[i].Subject, asks[i].Cost = fmt.Sprint("s", rng.IntN(2)), max(1, randomCost(rng, asks[i].Limiter.rules[0].id().limit))
+					oracle[i].Subject, oracle[i].Cost = asks[i].Subject, asks[i].Cost
+				}
+				got := must(All(t.Context(), asks...))(t)
+				if got.Kept != nil {
+					t.Fatalf("got %v kept, want nothing", got.Kept)
+				}
+				want, longest, tightest := true, time.Duration(0), int64(1<<62)
+				for _, o := range oracle {
+					d := must(o.Limiter.PeekN(t.Context(), o.Subject, o.Cost))(t)
+					want, longest = want && d.Allowed, max(longest, d.RetryAfter)
+				}
+				for i, o := range oracle {
+					if want {
+						tightest = min(tightest, must(o.Limiter.TakeN(t.Context(), o.Subject, o.Cost))(t).Remaining)
+					}
+					a, b := must(asks[i].Limiter.Peek(t.Context(), o.Subject))(t), must(o.Limiter.Peek(t.Context(), o.Subject))(t)
+					if a.Remaining != b.Remaining {
+						t.Fatalf("%v: ask %d has %d left, want %d", asks, i, a.Remaining, b.Remaining)
+					}
+				}
+				binding := got.Decision()
+				if got.Allowed != want || want && binding.Remaining != tightest || !want && (binding.Allowed || binding.RetryAfter > longest) {
+					t.Fatalf("%v: got %+v, want allowed: %t, for %v, %d left", asks, got, want, longest, tightest)
+				}
+				if !want {
+					denied++
+				}
+				for _, d := range got.Decisions {
+					if !want && d.Allowed {
+						given++
+					}
+				}
+				time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond)
+			}
+		})
+	}
+	if denied == 0 || given == 0 {
+		t.Errorf("got %d denials and %d that were given back, want some", denied, given)
+	}
+}
+
+// TestAllIsExactUnderContention of 64 callers on a real server and a cluster, whose nodes have a
+// limit each. Three plans share one total, and two users a plan.
+func TestAllIsExactUnderContention(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		st := storetest.At(t, rdb, prefix)
+		limit := func(name string, most int64) *Limiter {
+			return must(New(st, name, []Policy{FixedWindow{Limit: most, Window: time.Hour}}, closed(20*time.Second)))(t)
+		}
+		all, plans, users := limit("all", 300), limit("plan", 150), limit("user", 60)
+		var total atomic.Int64
+		var ofPlan [3]atomic.Int64
+		var ofUser [6]atomic.Int64
+		together(64, func(n int) {
+			rng := rand.New(rand.NewPCG(1, uint64(n)))
+			for range 40 {
+				user := rng.IntN(6)
+				plan := user / 2
+				j, err := All(t.Context(), Ask{Limiter: all, Subject: "all"}, Ask{Limiter: plans, Subject: fmt.Sprint(plan)}, Ask{Limiter: users, Subject: fmt.Sprint(user)})
+				if err != nil || j.Kept != nil {
+					t.Errorf("got %v, kept %v, want a decision", err, j.Kept)
+				}
+				if j.Allowed {
+					total.Add(1)
+					ofPlan[plan].Add(1)
+					ofUser[user].Add(1)
+				}
+			}
+		})
+		expect := func(l *Limiter, subject string, admitted, most int64) {
+			d := must(l.Peek(t.Context(), subject))(t)
+			if used := most - d.Remaining; admitted > most || used != admitted {
+				t.Errorf("%s of %s: %d were admitted and %d are charged, want as many, and %d at most", l.Name(), subject, admitted, used, most)
+			}
+		}
+		expect(all, "all", total.Load(), 300)
+		for i := range ofPlan {
+			expect(plans, fmt.Sprint(i), ofPlan[i].Load(), 150)
+		}
+		for i := range ofUser {
+			expect(users, fmt.Sprint(i), ofUser[i].Load(), 60)
+		}
+		if total.Load() < 100 {
+			t.Errorf("%d were admitted, want 100 at least", total.Load())
+		}
+	}, redistest.OnStandalone, redistest.OnCluster)
+}
+
+// meeting answers no call before others have arrived.
+type meeting struct {
+	redis.UniversalClient
+
+	arrived atomic.Int64
+	most    int64
+}
+
+func (m *meeting) Process(ctx context.Context, cmd redis.Cmder) error {
+	m.arrived.Add(1)
+	for m.arrived.Load() < m.most {
+		select {
+		case <-ctx.Done():
+			cmd.SetErr(ctx.Err())
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return m.UniversalClient.Process(ctx, cmd)
+}
+
+// TestAllAsksAtTheSameTime: no call waits for the answer of another.
+func TestAllAsksAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Standalone(t)
+	rdb := &meeting{UniversalClient: srv.Unhurried(t), most: 3}
+	var asks []Ask
+	for i := range 3 {
+		l := must(New(storetest.At(t, rdb, srv.Prefix(t)), fmt.Sprint("l", i), []Policy{FixedWindow{Limit: 9, Window: time.Hour}}, closed(20*time.Second)))(t)
+		asks = append(asks, Ask{Limiter: l, Subject: "s"})
+	}
+	if j, err := All(t.Context(), asks...); err != nil || !j.Allowed {
+		t.Errorf("got %+v, %v, want it allowed", j, err)
+	}
+}
+
+// TestAllAsksADeniedSubjectAlone, until its denial ends.
+func TestAllAsksADeniedSubjectAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, calls := countedClient(t)
+		limit := func(name string, most int64, window time.Duration) *Limiter {
+			return must(New(rdb, name, []Policy{FixedWindow{Limit: most, Window: window}}, closed(time.Second)))(t)
+		}
+		all, user := limit("all", 100, time.Hour), limit("user", 1, 10*time.Second)
+		must(0, all.Warm(t.Context()))(t)
+		ask := func() (Joint, int64) {
+			before := calls.Load()
+			j := must(All(t.Context(), Ask{Limiter: all, Subject: "all"}, Ask{Limiter: user, Subject: "u"}))(t)
+			return j, calls.Load() - before
+		}
+		if j, n := ask(); !j.Allowed || n != 2 {
+			t.Errorf("the first: got %+v with %d calls, want it allowed with 2", j, n)
+		}
+		if j, n := ask(); j.Allowed || n < 3 || !j.Decisions[0].Allowed || j.Binds != 1 {
+			t.Errorf("the second: got %+v with %d calls, want a denial by the user's limit, and that a permit is given back", j, n)
+		}
+		for range 5 {
+			if j, n := ask(); j.Allowed || n != 1 || j.Decisions[0].Policy != "" || j.Decision().RetryAfter == 0 {
+				t.Errorf("another: got %+v with %d calls, want a denial with one", j, n)
+			}
+		}
+		if left := must(all.Peek(t.Context(), "all"))(t).Remaining; left != 99 {
+			t.Errorf("the limit on all has %d left, want 99", left)
+		}
+		time.Sleep(10 * time.Second)
+		if j, n := ask(); !j.Allowed || n != 2 {
+			t.Errorf("when the denial has ended: got %+v with %d calls, want it allowed with 2", j, n)
+		}
+	})
+}
+
+// TestAllGivesBackBesideAnError of a limiter that is closed, and beside a caller that goes away.
+func TestAllGivesBackBesideAnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		near := newTestLocal(t, nil, FixedWindow{Limit: 9, Window: time.Hour})
+		var dead spent
+		dead.calls.Store(1000)
+		gone := must(New(&dead, "gone", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, closed(time.Second)))(t)
+		if j, err := All(t.Context(), Ask{Limiter: near, Subject: "s"}, Ask{Limiter: gone, Subject: "s"}); err == nil || j.Decisions != nil {
+			t.Errorf("beside a limiter that fails: got %+v, %v, want an error", j, err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		if _, err := All(ctx, Ask{Limiter: near, Subject: "s"}, Ask{Limiter: near, Subject: "t"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("for a caller that has gone: got %v, want context.Canceled", err)
+		}
+		for _, subject := range []string{"s", "t"} {
+			if left := must(near.Peek(t.Context(), subject))(t).Remaining; left != 9 {
+				t.Errorf("%s has %d left, want 9", subject, left)
+			}
+		}
+	})
+}
+
+// TestAllGivesBackToABucket all but what drains in the round trip and 2 ms.
+func TestAllGivesBackToABucket(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, rate := range []int64{100, 100_000} {
+			policy := TokenBucket{Rate: rate, Per: time.Second, Burst: 10_000}
+			bucket := inBubble(t, bubble(t), "bucket", policy)
+			full := newTestLocal(t, nil, FixedWindow{Limit: 1, Window: time.Hour})
+			must(full.Take(t.Context(), "s"))(t)
+			full.denials = sync.OnceValue(func() *memory { return newMemory(leastRemembered, 1) }) // which remembers nothing for long
+			must(bucket.TakeN(t.Context(), "s", 5000))(t)
+			for range 20 {
+				if j := must(All(t.Context(), Ask{Limiter: bucket, Subject: "s", Cost: 5000}, Ask{Limiter: full, Subject: "s"}))(t); j.Allowed {
+					t.Fatal("got it allowed, want a denial")
+				}
+				if left, least := must(bucket.Peek(t.Context(), "s"))(t).Remaining, 5000-rate*3/1000-1; left < least {
+					t.Fatalf("%d a second: got %d left, want %d at least", rate, left, least)
+				}
+				time.Sleep(3 * time.Millisecond)
+				if left := must(bucket.Peek(t.Context(), "s"))(t).Remaining; left < 5000 {
+					t.Fatalf("%d a second, 3 ms later: got %d left, want 5,000 at least", rate, left)
+				}
+			}
+		}
+	})
+}
+
+func TestAllRefusesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	l := newTestLocal(t, nil, FixedWindow{Limit: 9, Window: time.Hour})
+	for want, asks := range map[string][]Ask{
+		"limit.All: asks is empty: give at least one Ask":                          nil,
+		"limit.All: asks[1]: limit: a nil or zero Limiter":                         {{Limiter: l, Subject: "s"}, {Subject: "s"}},
+		"limit.All: asks[1]: limit: the subject is empty":                          {{Limiter: l, Subject: "s"}, {Limiter: l}},
+		`limit.All: asks[1]: limit: a cost of 10 is not from 0 to 9, the capacity`: {{Limiter: l, Subject: "s"}, {Limiter: l, Subject: "s", Cost: 10}},
+	} {
+		if _, err := All(t.Context(), asks...); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if left := must(l.Peek(t.Context(), "s"))(t).Remaining; left != 9 {
+		t.Errorf("got %d left, want 9: nothing is taken", left)
+	}
+}
