@@ -73,7 +73,7 @@ var (
 var calls = map[string][]scripttest.Call{
 	"limit_bucket.lua":      {on(one, 1, 3, 1, 60_000), on(one, 2, 3, 1, 60_000), on(one, 9, 3, 1, 60_000), on(one, 0, 3, 1, 60_000)},
 	"limit_bucket_fast.lua": {on(one, 1, 3, 2, 1000, 60_000), on(one, 9, 3, 2, 1000, 60_000), on(all[1:2], 1, 3, 1, 1000, 60_000)},
-	"limit_window.lua":      {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 0, 2, 60_000)},
+	"limit_window.lua":      {on(one, 1, 2, 60_000, 9), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 0, 2, 60_000)},
 	"limit_calendar.lua": {
 		on(one, 1, 2, 0, 1, 2, 9_000_000_000_000), on(one, 1, 2, 0, 9_000_000_000_000, 9_000_000_000_001, 9_000_000_000_002),
 		on(one, 1, 2, 0, 1, 9_000_000_000_000, 9_000_000_000_001), on(one, 0, 2, 0, 1, 2, 9_000_000_000_000), on(one, 1, 2, 0, 1, 2, 3)},
@@ -89,9 +89,14 @@ var calls = map[string][]scripttest.Call{
 		on(all, append([]any{1, 5}, set...)...), on(all, append([]any{1, 3}, set...)...), on(all, append([]any{1, 5}, set...)...),
 		on(all, append([]any{9, 5}, set...)...), on(one, 1, 1, "fast", 1, 2, 1, 60_000, 1000),
 		on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 9_000_000_000_000), on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 3)},
-	"limit_refund.lua": {
-		on(all[2:3], 0, 1, 2, 3, "window", 3, 60_000, 1, 60_000, 1000, 60_000),
-		{Keys: all[2:3], Args: []any{1, 1, 9e15, 1, "window", 3, 60_000, 1, 60_000, 1000, 60_000}, Prepare: counted},
+	"limit_settle.lua": {
+		on(all[2:3], 0, 1, 2, 3, 0, 0),
+		{Keys: all[2:3], Args: []any{0, 1, 9e15, 1, 1, 0, "window", 3, 60_000, 1, 60_000, 1000, 3, 1, 60_000}, Prepare: counted},
+		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000}, settled...)...),
+		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000}, settled...)...),
+		on(append(all[:4:4], "{ann}:again"), append([]any{1, 1, 9e15, 1, 4, 60_000}, settled...)...),
+		on([]string{all[2], "{ann}:other"}, 9, 0, 0, 0, 1, 60_000, "calendar", 3, 0, 1, 2, 9_000_000_000_000, 5, 1, 0),
+		on([]string{all[2], "{ann}:none"}, 9, 0, 0, 0, 1, 60_000, "calendar", 3, 0, 1, 2, 3, 5, 1, 0),
 	},
 	"limit_reset.lua": {on(all)},
 	"inflight_acquire.lua": {on(one, "a", 2, 30_000_000, 60_000, "", ""), on(one, "b", 2, 30_000_000, 60_000, "lost", "a"),
@@ -124,6 +129,12 @@ var calls = map[string][]scripttest.Call{
 var set = []any{
 	"bucket", 3, 1, 1, 60_000, 1000, "fast", 3, 2, 1, 60_000, 1000, "window", 3, 60_000, 1, 60_000, 1000,
 	"sliding", 3, 60_000, 1, 120_000, 1000, "log", 3, 60_000_000, 1, 120_000, 1000,
+}
+
+// settled is a policy of each kind that can be settled, with what a decision took of it.
+var settled = []any{
+	"bucket", 3, 1, 1, 60_000, 1000, 5, 2, 2, "fast", 3, 2, 1, 60_000, 1000, 5, 2, 2, "window", 3, 60_000, 1, 60_000, 1000, 5, 2, 60_000,
+	"sliding", 3, 60_000, 1, 120_000, 1000, 3, 2, 60_000,
 }
 
 // counted has a window with two permits taken.

@@ -10,12 +10,14 @@
 -- ARGV[2]  capacity, in units
 -- ARGV[3]  drain, in units a tick
 -- ARGV[4]  tick, in microseconds
--- ARGV[5]  time the full capacity takes to drain, in milliseconds, rounded up
+-- ARGV[5]  time the largest debt takes to drain, in milliseconds, rounded up
+-- ARGV[6]  the largest debt that it can have, in units, if not the capacity; or nothing
 -- returns  granted: the debt afterwards; denied: -1 - debt
 -- effects  granted with a cost: SET with PX; denied: nothing, or one SET with
 --          PX that cuts a debt or a time to live which is larger than it can be
 local key = KEYS[1]
 local cost, capacity, drain, tick, longest = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5]
+local most = (ARGV[6] or capacity) + 0
 
 local call = redis.call
 local clock = call('TIME')
@@ -31,9 +33,9 @@ if stored then
     local colon = string.find(stored, ':', 1, true)
     debt = (string.sub(stored, 1, colon - 1) - now) * drain - string.sub(stored, colon + 1)
   end
-  broken = debt > capacity
+  broken = debt > most
   if broken then
-    debt = capacity
+    debt = most
   elseif debt < 0 then
     debt = 0
   end

@@ -10,13 +10,15 @@
 -- ARGV[4]  the same of the second
 -- ARGV[5]  the same of the third
 -- ARGV[6]  TIME at which the third ends
--- returns  3 * (used + (limit + 1) * rest of the window in milliseconds) and 0 to 2
+-- ARGV[7]  the most that can be used, if not the limit; or nothing
+-- returns  3 * (used + (most + 1) * rest of the window in milliseconds) and 0 to 2
 --          for the first to the third window, as r: granted: r afterwards; denied:
 --          -1 - r; {TIME in milliseconds} if it is in none of the windows
 -- effects  granted with a cost: SET with PX, or INCRBY; a time to live beyond the
 --          window's end, or none, is cut by PEXPIRE
 local key = KEYS[1]
 local cost, limit, first, second, third, last = ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5] + 0, ARGV[6]
+local base = (ARGV[7] or limit) + 1
 
 local call = redis.call
 local clock = call('TIME')
@@ -52,10 +54,10 @@ end
 
 local after = used + cost
 if cost == '0' then
-  return 3 * (left * (limit + 1) + used) + which
+  return 3 * (left * base + used) + which
 end
 if after > limit then
-  return -1 - 3 * (left * (limit + 1) + used) - which
+  return -1 - 3 * (left * base + used) - which
 end
 if left > 0 then
   call('INCRBY', key, cost)
@@ -63,4 +65,4 @@ else
   call('SET', key, cost, 'PX', rest)
   left = rest
 end
-return 3 * (left * (limit + 1) + after) + which
+return 3 * (left * base + after) + which

@@ -15,6 +15,9 @@
 -- ARGV[6 * i]      units a permit
 -- ARGV[6 * i + 1]  the longest time to live, in milliseconds
 -- ARGV[6 * i + 2]  tick of the clock, in microseconds
+-- ARGV[6 * count + 1 + 2 * i]  the most that the i-th of count policies can hold, in
+--                  units, if not the capacity; or nothing
+-- ARGV[6 * count + 2 + 2 * i]  1 if a request costs it 1, whatever its cost is; or nothing
 -- returns  for each policy in turn, the first number -1 - n when it denies:
 --          bucket and fast {debt}, window {used, left},
 --          sliding {last, current, rest}, log {used, next, retry, reset}, calendar
@@ -39,9 +42,16 @@ for i = 1, count do
   local key, kind, capacity = KEYS[i], ARGV[6 * i - 3], ARGV[6 * i - 2] + 0
   local pace, unit, longest, tick = ARGV[6 * i - 1] + 0, ARGV[6 * i] + 0, ARGV[6 * i + 1] + 0, ARGV[6 * i + 2] + 0
   local state = {
-    key = key, kind = kind, capacity = capacity, pace = pace, longest = longest, cost = cost * unit, tick = tick,
+    key = key, kind = kind, capacity = capacity, pace = pace, longest = longest, tick = tick,
   }
   states[i] = state
+  local most = (ARGV[6 * count + 1 + 2 * i] or capacity) + 0
+  local once = ARGV[6 * count + 2 + 2 * i]
+  local permits, about = cost, asked
+  if once == '1' then
+    permits, about = math.min(cost, 1), math.min(asked, 1)
+  end
+  state.permits, state.cost = permits, permits * unit
   if now == nil and (kind == 'fast' or kind == 'log' or kind == 'calendar') then
     local clock = call('TIME')
     now = clock[1] * 1000000 + clock[2]
@@ -58,14 +68,14 @@ for i = 1, count do
       from, till = unit, longest
     end
     longest = till - time
-    state.kind, state.longest, state.length, state.cost = 'window', longest, till - from, cost
+    state.kind, state.longest, state.length = 'window', longest, till - from
   end
 
   if kind == 'log' then
     logs = i
     state.size = call('LLEN', key)
-    local pivot = asked > 0 and call('LINDEX', key, math.min(asked - capacity, 0) - 1)
-    state.denied = asked > capacity or pivot and pivot + pace > now
+    local pivot = about > 0 and call('LINDEX', key, math.min(about - capacity, 0) - 1)
+    state.denied = about > capacity or pivot and pivot + pace > now
     local oldest, gone = call('LINDEX', key, '0'), 0
     if oldest and oldest + pace <= now then
       local probe, stride, high = 1, 2, state.size
@@ -104,8 +114,8 @@ for i = 1, count do
         local slack = string.sub(stored, colon + 1)
         debt = (string.sub(stored, 1, colon - 1) - (now - now % tick) / tick) * pace - (slack == '' and 0 or slack)
       end
-      if debt > capacity or left == -1 and kind == 'bucket' then
-        debt, state.broken = capacity, true
+      if debt > most or left == -1 and kind == 'bucket' then
+        debt, state.broken = most, true
       end
       state.debt = math.max(debt, 0)
       state.denied = state.debt + state.cost > capacity and cost > 0
@@ -116,7 +126,7 @@ for i = 1, count do
       local used = left > 0 and stored + 0 or 0
       if state.kind == 'window' then
         state.used, state.rest = used, left
-        state.denied = used + cost > capacity and cost > 0
+        state.denied = used + permits > capacity and cost > 0
       else
         local current = used % (capacity + 1)
         local last = (used - current) / (capacity + 1)
@@ -126,7 +136,7 @@ for i = 1, count do
           last, current, rest = current, 0, left
         end
         state.last, state.current, state.rest = last, current, rest
-        state.denied = cost > 0 and last * rest + (current + cost) * pace > capacity * pace
+        state.denied = cost > 0 and last * rest + (current + permits) * pace > capacity * pace
       end
     end
   end
@@ -161,18 +171,18 @@ for i = 1, logs do
       call('PEXPIRE', key, state.longest)
     end
     if charged and not state.denied then
-      local entries = {}
-      for n = 1, cost do
+      local entries, permits = {}, state.permits
+      for n = 1, permits do
         entries[n] = now
       end
-      local few = math.min(cost, 4000)
+      local few = math.min(permits, 4000)
       push(key, entries, 1, few)
       local set = redis.pcall('PEXPIRE', key, state.longest)
       if set ~= 1 then
         call('LTRIM', key, '0', -1 - few)
         return set
       end
-      push(key, entries, few + 1, cost)
+      push(key, entries, few + 1, permits)
     end
   end
 end
@@ -208,24 +218,24 @@ for i = 1, count do
     end
     if kind == 'window' then
       if charge and state.rest > 0 then
-        call('INCRBY', key, cost)
+        call('INCRBY', key, state.permits)
       elseif charge then
-        call('SET', key, cost, 'PX', longest)
+        call('SET', key, state.permits, 'PX', longest)
         state.rest = longest
       end
-      local used = charge and state.used + cost or state.used
+      local used = charge and state.used + state.permits or state.used
       reply[#reply + 1] = denied and -1 - used or used
     else
       if charge and state.rolled then
         if state.rest == 0 then
           state.rest = state.pace
         end
-        call('SET', key, state.last * (state.capacity + 1) + cost, 'PX', state.rest + state.pace)
+        call('SET', key, state.last * (state.capacity + 1) + state.permits, 'PX', state.rest + state.pace)
       elseif charge then
-        call('INCRBY', key, cost)
+        call('INCRBY', key, state.permits)
       end
       reply[#reply + 1] = denied and -1 - state.last or state.last
-      reply[#reply + 1] = charge and state.current + cost or state.current
+      reply[#reply + 1] = charge and state.current + state.permits or state.current
     end
     reply[#reply + 1] = state.rest
     reply[#reply + 1] = state.length
@@ -235,7 +245,7 @@ for i = 1, count do
       if state.gone > 0 then
         call('LTRIM', key, state.gone, '-1')
       end
-      state.used = state.used + cost
+      state.used = state.used + state.permits
       state.next, state.retry, state.reset = state.next or state.pace, now, state.pace
     elseif repair and state.size > 0 and (state.left < 0 or state.left > longest) then
       call('PEXPIRE', key, longest)

@@ -5,12 +5,14 @@
 -- ARGV[1]  cost
 -- ARGV[2]  limit
 -- ARGV[3]  window, in milliseconds
--- returns  used + (limit + 1) * rest of the window in milliseconds, as r:
+-- ARGV[4]  the most that can be used, if not the limit; or nothing
+-- returns  used + (most + 1) * rest of the window in milliseconds, as r:
 --          granted: r afterwards; denied: -1 - r
 -- effects  granted with a cost: SET with PX, or INCRBY; a time to live that
 --          is longer than the window, or none, is cut by PEXPIRE
 local key = KEYS[1]
 local cost, limit, window = ARGV[1], ARGV[2] + 0, ARGV[3]
+local base = (ARGV[4] or limit) + 1
 
 local call = redis.call
 local used, left = 0, 0
@@ -30,10 +32,10 @@ end
 
 local after = used + cost
 if cost == '0' then
-  return left * (limit + 1) + used
+  return left * base + used
 end
 if after > limit then
-  return -1 - (left * (limit + 1) + used)
+  return -1 - (left * base + used)
 end
 if left > 0 then
   call('INCRBY', key, cost)
@@ -41,4 +43,4 @@ else
   call('SET', key, cost, 'PX', window)
   left = window
 end
-return left * (limit + 1) + after
+return left * base + after

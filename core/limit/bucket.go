@@ -13,6 +13,10 @@ import (
 var (
 	bucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").MergedBy(bucketMerging)
 	fastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").MergedBy(fastBucketMerging)
+
+	// Of buckets that can owe more than their capacity.
+	owingBucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").Batched()
+	owingFastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").Batched()
 )
 
 // bucket is a token bucket as a debt that drains: a permit costs unit, and
@@ -20,15 +24,17 @@ var (
 type bucket struct {
 	identity
 	capacity int64
+	largest  int64 // debt, of costs that were settled: the capacity and MaxDebt
 	drain    int64
 	tick     time.Duration
 	fast     bool          // on TIME rather than on the key's PTTL
 	whole    time.Duration // the full capacity's drain
+	empty    time.Duration // the largest debt's drain
 	longest  int64         // the longest time to live, in milliseconds
 }
 
 func (p TokenBucket) compile() (rule, error) {
-	err := errors.Join(checkPositive("Rate", p.Rate), checkLeast("Per", p.Per))
+	err := errors.Join(checkPositive("Rate", p.Rate), checkLeast("Per", p.Per), checkDebt(p.MaxDebt))
 	if p.Burst < 0 {
 		err = errors.Join(err, fmt.Errorf("Burst is %d: use a positive number, or 0 for the Rate", p.Burst))
 	}
@@ -39,18 +45,18 @@ func (p TokenBucket) compile() (rule, error) {
 	// a millisecond: before Redis 7.2 it can move within a script, and a tick
 	// of drain would be lost with every permit.
 	if b, ok := p.scale(time.Millisecond); ok && b.drain <= b.unit {
-		b.longest = int64(b.whole / time.Millisecond)
+		b.longest = int64(b.empty / time.Millisecond)
 		return b, nil
 	}
 	for _, tick := range []time.Duration{time.Microsecond, time.Millisecond, time.Second} {
 		if b, ok := p.scale(tick); ok {
 			b.fast = true
-			b.longest = ceilDiv(int64(b.whole+tick), int64(time.Millisecond)) + 1
+			b.longest = ceilDiv(int64(b.empty+tick), int64(time.Millisecond)) + 1
 			return b, nil
 		}
 	}
-	return nil, errInexact("Rate, Per and Burst",
-		"use a smaller Burst, or a Rate and Per with a common divisor, and at most 290 years to refill")
+	return nil, errInexact("Rate, Per, Burst and MaxDebt",
+		"use a smaller Burst or MaxDebt, or a Rate and Per with a common divisor, and at most 290 years to refill")
 }
 
 // scale finds the smallest whole units for a tick: in Per, Rate permits drain.
@@ -62,19 +68,21 @@ func (p TokenBucket) scale(tick time.Duration) (*bucket, bool) {
 	shared := gcd(unit, drain)
 	unit, drain = unit/shared, drain/shared
 	burst := p.burst()
-	if !fits(unit, burst) || drain > exact || unit*burst > exact-drain-unit {
+	if burst > exact || p.MaxDebt > exact || !fits(unit, burst+p.MaxDebt) || drain > exact || unit*(burst+p.MaxDebt) > exact-drain-unit {
 		return nil, false
 	}
-	ticks := ceilDiv(unit*burst, drain)
-	if ticks > int64(math.MaxInt64/tick)-1 {
+	drains := func(permits int64) int64 { return ceilDiv(unit*permits, drain) }
+	if drains(burst+p.MaxDebt) > int64(math.MaxInt64/tick)-1 {
 		return nil, false
 	}
 	return &bucket{
 		identity: newIdentity(p, burst, unit),
 		capacity: unit * burst,
+		largest:  unit * (burst + p.MaxDebt),
 		drain:    drain,
 		tick:     tick,
-		whole:    time.Duration(ticks) * tick,
+		whole:    time.Duration(drains(burst)) * tick,
+		empty:    time.Duration(drains(burst+p.MaxDebt)) * tick,
 	}, true
 }
 
@@ -86,18 +94,28 @@ func gcd(a, b int64) int64 {
 }
 
 func (b *bucket) alone() *script.Script {
-	if b.fast {
+	switch owes := b.largest > b.capacity; {
+	case b.fast && owes:
+		return owingFastBucketScript
+	case b.fast:
 		return fastBucketScript
+	case owes:
+		return owingBucketScript
 	}
 	return bucketScript
 }
+
+func (b *bucket) most() int64 { return b.largest }
 
 func (b *bucket) args(cost int64) []any {
 	args := []any{integer(max(cost, 0) * b.unit), integer(b.capacity), integer(b.drain)}
 	if b.fast {
 		args = append(args, integer(b.tick.Microseconds()))
 	}
-	return append(args, integer(b.longest))
+	if args = append(args, integer(b.longest)); b.largest > b.capacity {
+		args = append(args, integer(b.largest))
+	}
+	return args
 }
 
 func (b *bucket) entry() [6]any {
@@ -139,7 +157,7 @@ func (b *bucket) term(r reading) int64 { return r.n[0] }
 
 // refund gives back what has not drained yet. The oldest drains first: what
 // was taken after this cost is still there as a whole while any of it is.
-func (b *bucket) refund(c *cell, term, cost int64, at moment) bool {
+func (b *bucket) refund(c *cell, term, cost, part int64, at moment) bool {
 	tick := b.tick.Microseconds()
 	left := b.left(term, c.now-at.soonest/tick)
 	if left <= 0 || c.n <= 0 {
@@ -156,8 +174,14 @@ func (b *bucket) refund(c *cell, term, cost int64, at moment) bool {
 		}
 		back = left
 	}
-	c.n = max(c.n-back, 0)
+	c.n = max(c.n-min(back, part*b.unit), 0)
 	return true
+}
+
+func (b *bucket) owe(c *cell, permits int64) (forgiven int64) {
+	more := max(min(b.largest-c.n, permits*b.unit), 0)
+	c.n += more
+	return ceilDiv(permits*b.unit-more, b.unit)
 }
 
 // left is what remains of a debt after some ticks.
@@ -183,7 +207,7 @@ func (b *bucket) state(r reading, cost int64) State {
 		Policy:     b.name,
 		Allowed:    !r.denied,
 		Limit:      b.limit,
-		Remaining:  (b.capacity - debt) / b.unit,
+		Remaining:  max((b.capacity-debt)/b.unit, 0),
 		Window:     b.whole,
 		ResetAfter: b.drained(debt),
 	}

@@ -21,9 +21,10 @@ const longestPeriod = 32 * 24 * time.Hour
 // of the window in ms}.
 type calendar struct {
 	identity
-	around func(time.Time) (starts [4]time.Time) // of four windows in a row, the second that of the time
-	packed bool                                  // the reply fits into one number
-	varies bool                                  // in length, so that no two months need be alike
+	around  func(time.Time) (starts [4]time.Time) // of four windows in a row, the second that of the time
+	largest int64                                 // that can be used, by costs that were settled: the limit and MaxDebt
+	packed  bool                                  // the reply fits into one number
+	varies  bool                                  // in length, so that no two months need be alike
 
 	ahead atomic.Int64 // how many milliseconds the clock of Redis is before this one, where it was seen far off
 	known atomic.Pointer[bounds]
@@ -37,20 +38,22 @@ type bounds struct {
 
 func (p CalendarWindow) compile() (rule, error) {
 	in, fault := p.location()
-	err := errors.Join(checkPositive("Limit", p.Limit), fault)
+	err := errors.Join(checkPositive("Limit", p.Limit), checkDebt(p.MaxDebt), fault)
 	if periods[p.Every] == "" {
 		err = errors.Join(err, fmt.Errorf("Every is %d: use Hour, Day, Week or Month", p.Every))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !fits(p.Limit, 2) {
-		return nil, errInexact("Limit", "use a Limit below 2^52")
+	largest, err := owing(p.Limit, p.MaxDebt)
+	if err != nil {
+		return nil, err
 	}
 	return &calendar{
 		identity: newIdentity(p, p.Limit, 1),
 		around:   civil{p.Every, in}.around,
-		packed:   fits(p.Limit+1, 3, longestPeriod.Milliseconds()),
+		largest:  largest,
+		packed:   fits(largest+1, 3, longestPeriod.Milliseconds()),
 		varies:   p.Every == Month,
 	}, nil
 }
@@ -87,6 +90,9 @@ func (w *calendar) boundsAt(now int64) *bounds {
 		b.at[i] = start.UnixMilli()
 		b.args = append(b.args, integer(b.at[i]))
 	}
+	if w.largest > w.limit {
+		b.args = append(b.args, integer(w.largest))
+	}
 	w.known.Store(b)
 	return b
 }
@@ -95,6 +101,15 @@ func (w *calendar) bounds() *bounds { return w.boundsAt(time.Now().UnixMilli() +
 
 // seen notes what time it is in Redis, which is in none of the windows that were sent.
 func (w *calendar) seen(now int64) { w.ahead.Store(now - time.Now().UnixMilli()) }
+
+// seen notes it for every calendar of the limiter.
+func (l *Limiter) seen(now int64) {
+	for _, r := range l.rules {
+		if w, is := r.(*calendar); is {
+			w.seen(now)
+		}
+	}
+}
 
 func (w *calendar) alone() *script.Script {
 	if w.packed {
@@ -109,7 +124,7 @@ func (w *calendar) unpack(n int64) (reading, bool) {
 	n, denied := readSigned(n)
 	b := w.bounds()
 	which, packed := n%3, n/3
-	return reading{denied: denied, n: [4]int64{packed % (w.limit + 1), packed / (w.limit + 1), b.at[which+1] - b.at[which]}}, true
+	return reading{denied: denied, n: [4]int64{packed % (w.largest + 1), packed / (w.largest + 1), b.at[which+1] - b.at[which]}}, true
 }
 
 func (w *calendar) args(cost int64) []any {
@@ -132,6 +147,8 @@ func (w *calendar) refundEntry(r reading) [6]any {
 	return [6]any{"window", integer(w.limit), integer(r.n[2] / 2), "1", integer(r.n[2]), "1000"}
 }
 
+func (w *calendar) most() int64 { return w.largest }
+
 func (w *calendar) width() int { return 3 }
 
 func (w *calendar) advance(c *cell, now int64) {
@@ -153,13 +170,22 @@ func (w *calendar) charge(c *cell, cost int64) reading {
 
 func (w *calendar) term(r reading) int64 { return r.n[1] }
 
-func (w *calendar) refund(c *cell, term, cost int64, at moment) bool {
+func (w *calendar) refund(c *cell, term, _, back int64, at moment) bool {
 	b := w.boundsAt(c.now)
 	if c.n == 0 || !at.in(c.m, term, (b.at[2]-b.at[1])/2) {
 		return false
 	}
-	c.n = max(c.n-cost, 0)
+	c.n = max(c.n-back, 0)
 	return true
+}
+
+func (w *calendar) owe(c *cell, permits int64) (forgiven int64) {
+	more := max(min(w.largest-c.n, permits), 0)
+	if c.n == 0 {
+		c.m = w.boundsAt(c.now).at[2]
+	}
+	c.n += more
+	return permits - more
 }
 
 func (w *calendar) read(c *cell, _ int64) reading {
@@ -210,5 +236,5 @@ func (p CalendarWindow) zone() string {
 }
 
 func (p CalendarWindow) signature() string {
-	return fmt.Sprintf("calendar-%d-%s-%s", p.Limit, periods[p.Every], strings.NewReplacer("/", ".", "+", "_").Replace(p.zone()))
+	return fmt.Sprintf("calendar-%d-%s-%s", p.Limit, periods[p.Every], strings.NewReplacer("/", ".", "+", "_").Replace(p.zone())) + debt(p.MaxDebt)
 }

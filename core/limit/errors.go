@@ -12,6 +12,9 @@ var (
 	// with why: it was denied, a Peek, given back before, another limiter's, or
 	// what it took is gone.
 	ErrRefund = errors.New("limit: nothing to refund")
+	// ErrSettle says that a decision cannot be settled, and is wrapped with why: it was
+	// denied, a Peek, settled or given back before, or a policy does not allow it.
+	ErrSettle = errors.New("limit: nothing to settle")
 	// ErrSubject says that the subject is empty. For one limit on all callers, use a
 	// fixed subject such as "all".
 	ErrSubject = errors.New("limit: the subject is empty")

@@ -12,7 +12,7 @@ func TestWhatPassesAnOpenBreaker(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[*script.Script]bool{
 		setScript:     false,
-		refundScript:  false,
+		settleScript:  false,
 		resetScript:   false,
 		acquireScript: false,
 		restoreScript: false,

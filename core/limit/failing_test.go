@@ -83,9 +83,14 @@ func TestEachCommandMadeToFail(t *testing.T) {
 				use(t, admin, l, subject, others)
 			}
 			keys, args := l.remote.charged(l, d.grant)
-			args = append([]any{"3", integer(at.soonest), integer(at.latest), "0"}, args...)
-			seen[refundScript.Name()] = true
-			failEach(t, admin, attempt{refundScript, keys, args}, redistest.Save(t, admin, keys), fmt.Sprintf("refund, set %d", i))
+			args = append([]any{"0", integer(at.soonest), integer(at.latest), "0", len(keys), "0"}, args...)
+			seen[settleScript.Name()] = true
+			failEach(t, admin, attempt{settleScript, keys, args}, redistest.Save(t, admin, keys), fmt.Sprintf("refund, set %d", i))
+			for _, actual := range []int64{1, 4} {
+				keys, args := l.remote.toSettle(l, d.grant, actual, &settling{token: "token"})
+				at := []any{integer(at.soonest), integer(at.latest), "0"}
+				failEach(t, admin, attempt{settleScript, keys, args(at)}, redistest.Save(t, admin, keys), fmt.Sprintf("settled to %d, set %d", actual, i))
+			}
 		}
 	}
 	files, err := filepath.Glob("../../lua/*.lua")

@@ -290,7 +290,7 @@ func (l *Limiter) judge(d *Decision, readings []reading, cost int64) {
 		d.rest = make([]State, 0, len(l.rules)-1)
 	}
 	for i, r := range l.rules {
-		s := r.state(readings[i], min(cost, r.id().limit))
+		s := r.state(readings[i], min(r.id().costs(cost), r.id().limit))
 		s.Unit, s.Shadow = r.id().quotaUnit, r.id().shadow
 		if i == 0 {
 			d.first = s
@@ -319,7 +319,7 @@ func binds(s *State, d *Decision) bool {
 func (l *Limiter) checkCost(cost int64) error {
 	capacity, policy := int64(math.MaxInt64), l.rules[0].id().name
 	for _, r := range l.rules {
-		if id := r.id(); !id.shadow && id.limit < capacity {
+		if id := r.id(); !id.shadow && !id.once && id.limit < capacity {
 			capacity, policy = id.limit, id.name
 		}
 	}

@@ -173,7 +173,7 @@ func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, cost int
 	d.grant, d.Degraded, d.Cause = l.refused, s.Degraded, s.Cause
 	i := 0
 	for state := range d.States() {
-		if over := cost - state.Limit; over > 0 && !state.Shadow {
+		if over := l.rules[i].id().costs(cost) - state.Limit; over > 0 && !state.Shadow {
 			d.RetryAfter = max(d.RetryAfter, state.RetryAfter+beyond(l.rules[i], &state, over))
 		}
 		i++
@@ -206,6 +206,7 @@ func beyond(r rule, s *State, over int64) time.Duration {
 // permit of the log is free.
 func foresee(r rule, was reading, passed, cost int64) reading {
 	aged := r.age(was, passed/int64(time.Microsecond))
+	cost = r.id().costs(cost)
 	if _, log := r.(*slidingLog); !log {
 		aged.denied = cost > r.state(aged, 0).Remaining
 		return aged

@@ -83,9 +83,9 @@ func entries(cells []*cell) (n int) {
 // all that are enforced grant, it charges each that does. It says whether it
 // charged any. A cost of -n asks about n permits and takes none.
 func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) bool {
-	granted, asked := true, max(cost, -cost)
+	granted := true
 	for i, r := range rules {
-		most := r.id().limit
+		most, asked := r.id().limit, r.id().costs(max(cost, -cost))
 		r.advance(cells[i], now)
 		into[i] = r.read(cells[i], min(asked, most))
 		if asked > 0 && (asked > most || !r.admits(cells[i], asked)) {
@@ -98,31 +98,37 @@ func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) boo
 	}
 	for i, r := range rules {
 		if !into[i].denied {
-			into[i] = r.charge(cells[i], cost)
+			into[i] = r.charge(cells[i], r.id().costs(cost))
 		}
 	}
 	return true
 }
 
 // refund says whether anything was given back.
-func (b *local) refund(l *Limiter, g *grant) bool {
+func (b *local) refund(l *Limiter, g *grant) (given bool) {
+	b.change(l, g, func(cells []*cell, now int64) { given = refundModel(l.rules, cells, now, g, moment{g.at, g.at}) })
+	return given
+}
+
+// change changes the cells of a grant's subject.
+func (b *local) change(l *Limiter, g *grant, by func(cells []*cell, now int64)) {
 	subject := l.space.Subject(g.subject)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var few [4]*cell
 	cells := b.cellsOf(l, subject, few[:0])
 	before := entries(cells)
-	given := refundModel(l.rules, cells, b.now(), g, moment{g.at, g.at})
+	by(cells, b.now())
 	b.entries += entries(cells) - before
-	return given
 }
 
-// refundModel is what limit_refund.lua does, in Go.
+// refundModel is what limit_settle.lua does without a marker, in Go.
 func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (given bool) {
 	for i, r := range rules {
 		if reading := g.readings[i]; !reading.denied {
 			r.advance(cells[i], now)
-			given = r.refund(cells[i], r.term(reading), g.cost, at) || given
+			cost := r.id().costs(g.cost)
+			given = r.refund(cells[i], r.term(reading), cost, cost, at) || given
 		}
 	}
 	return given

@@ -114,19 +114,22 @@ func (l *slidingLog) term(r reading) int64 { return r.n[2] }
 
 // refund removes as many entries as were made, of those with the mark: entries
 // of one microsecond are alike.
-func (l *slidingLog) refund(c *cell, mark, cost int64, _ moment) bool {
+func (l *slidingLog) refund(c *cell, mark, _, back int64, _ moment) bool {
 	first, found := slices.BinarySearch(c.log, mark)
 	if !found {
 		return false
 	}
 	last := first
-	for last < len(c.log) && c.log[last] == mark && int64(last-first) < cost {
+	for last < len(c.log) && c.log[last] == mark && int64(last-first) < back {
 		last++
 	}
 	c.log = slices.Delete(c.log, first, last)
 	c.fit()
 	return true
 }
+
+// owe charges nothing: a log promises never to hold more than its limit, so it is not settled.
+func (*slidingLog) owe(_ *cell, permits int64) (forgiven int64) { return permits }
 
 func (l *slidingLog) read(c *cell, cost int64) reading {
 	used := int64(len(c.log))

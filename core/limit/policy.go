@@ -47,11 +47,12 @@ const (
 // It is the generic cell rate algorithm (ITU-T I.371) kept in integers, so
 // that 3 per second and 7 per minute never drift.
 type TokenBucket struct {
-	Name  string
-	Rate  int64
-	Per   time.Duration
-	Burst int64
-	Unit  string
+	Name    string
+	Rate    int64
+	Per     time.Duration
+	Burst   int64
+	MaxDebt int64 // beyond the Burst, of costs that are settled: see Decision.Settle
+	Unit    string
 }
 
 // FixedWindow admits Limit permits in each Window, which begins with its first
@@ -59,10 +60,11 @@ type TokenBucket struct {
 // within one Window. It is the cheapest policy and keeps one key a subject.
 // Limit and Window are required; the Window is a whole number of milliseconds.
 type FixedWindow struct {
-	Name   string
-	Limit  int64
-	Window time.Duration
-	Unit   string
+	Name    string
+	Limit   int64
+	Window  time.Duration
+	MaxDebt int64 // beyond the Limit, of costs that are settled: see Decision.Settle
+	Unit    string
 }
 
 // SlidingWindow admits Limit permits in a Window that slides, as far as two
@@ -110,6 +112,7 @@ type CalendarWindow struct {
 	// Location is an IANA zone, as time.LoadLocation makes it; nil is UTC. time.Local
 	// and a time.FixedZone are refused: each process must find the same.
 	Location *time.Location
+	MaxDebt  int64 // beyond the Limit, of costs that are settled: see Decision.Settle
 	Unit     string
 }
 
@@ -135,11 +138,11 @@ func (p SlidingLog) quotaUnit() string     { return p.Unit }
 func (p CalendarWindow) quotaUnit() string { return p.Unit }
 
 func (p TokenBucket) signature() string {
-	return fmt.Sprintf("bucket-%d-%s-%d", p.Rate, span(p.Per), p.burst())
+	return fmt.Sprintf("bucket-%d-%s-%d", p.Rate, span(p.Per), p.burst()) + debt(p.MaxDebt)
 }
 
 func (p FixedWindow) signature() string {
-	return fmt.Sprintf("window-%d-%s", p.Limit, span(p.Window))
+	return fmt.Sprintf("window-%d-%s", p.Limit, span(p.Window)) + debt(p.MaxDebt)
 }
 
 func (p SlidingWindow) signature() string {
@@ -155,6 +158,21 @@ func (p TokenBucket) burst() int64 {
 		return p.Rate
 	}
 	return p.Burst
+}
+
+// debt is its part of a signature. States with another MaxDebt would be read wrong.
+func debt(most int64) string {
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf("-debt-%d", most)
+}
+
+func checkDebt(most int64) error {
+	if most >= 0 {
+		return nil
+	}
+	return fmt.Errorf("MaxDebt is %d: use a positive number, or 0 for no debt", most)
 }
 
 func nameOr(name, signature string) string {
@@ -251,11 +269,13 @@ func compile(policies []Policy) ([]rule, error) {
 			continue
 		}
 		r.id().quotaUnit = unitOf(p)
-		all = append(all, r)
-		if first := all[0].id().quotaUnit; r.id().quotaUnit != first {
+		if !r.id().once {
+			all = append(all, r)
+		}
+		if !r.id().once && r.id().quotaUnit != all[0].id().quotaUnit {
 			faults = append(faults, fmt.Errorf(
 				"policies[%d] (%T): Unit is %q, and another policy's is %q: a limiter charges each policy with the same cost, so give all of them one Unit",
-				i, p, r.id().quotaUnit, first))
+				i, p, r.id().quotaUnit, all[0].id().quotaUnit))
 		}
 		if r.id().shadow {
 			shadows = append(shadows, r)

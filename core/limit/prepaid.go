@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/misuse"
@@ -70,6 +71,10 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 		if b, is := one.(*TokenBucket); is && b != nil {
 			one = *b
 		}
+		if owed(one) > 0 {
+			faults = append(faults, fmt.Errorf("policies[%d] (%T): it cannot be Prepaid, since it has a MaxDebt and permits that were charged ahead are not settled: leave out one of them", i, one))
+			continue
+		}
 		switch one := one.(type) {
 		case TokenBucket:
 			var err error
@@ -88,6 +93,24 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 		}
 	}
 	return kept, errors.Join(faults...)
+}
+
+// owed is the MaxDebt of a policy.
+func owed(p Policy) int64 {
+	switch p := p.(type) {
+	case TokenBucket:
+		return p.MaxDebt
+	case FixedWindow:
+		return p.MaxDebt
+	case CalendarWindow:
+		return p.MaxDebt
+	}
+	v := reflect.ValueOf(p)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return 0
+	}
+	pointed, _ := v.Elem().Interface().(Policy)
+	return owed(pointed)
 }
 
 // bucket is a bucket without what refills while permits are held.

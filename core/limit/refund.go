@@ -21,7 +21,8 @@ type grant struct {
 	open            bool // let through by FailOpen
 	denied          bool
 	local           bool
-	spent           atomic.Bool
+	spent           atomic.Bool              // given back or settled
+	settling        atomic.Pointer[settling] // since its first Settle
 	asked, answered time.Time
 	readings        []reading
 }
@@ -105,7 +106,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 		return nil
 	}
 	if !g.spent.CompareAndSwap(false, true) {
-		return refuse("it was given back before")
+		return refuse("it was given back or settled before")
 	}
 	longest, took := l.longest(g)
 	if !took {
@@ -154,27 +155,47 @@ func (l *Limiter) giveBack(ctx context.Context, g *grant) (given bool, err error
 // of the take gives nothing back too late, however late it runs itself.
 func (r *remote) refund(ctx context.Context, l *Limiter, g *grant) (given bool, err error) {
 	keys, policies := r.charged(l, g)
+	result, err := r.atItsTime(ctx, g, keys, func(clock []any) []any {
+		args := append([]any{"0"}, clock...)
+		return append(append(args, integer(int64(len(keys))), "0"), policies...)
+	})
+	if result.untouched {
+		g.spent.Store(false)
+	}
+	return result.changed, err
+}
+
+// settled is what a run of limit_settle.lua came to.
+type settled struct {
+	reply     any
+	changed   bool // something
+	untouched bool // nothing changed, since the script did not run
+	seen      *serverClock
+}
+
+// atItsTime runs the script with what is known of the server's clock: when the decision was made, at the soonest
+// and at the latest, and what the clock shows now. If the reply says that the server has another clock, it
+// runs the script again.
+func (r *remote) atItsTime(ctx context.Context, g *grant, keys []string, args func(clock []any) []any) (settled, error) {
 	node := r.store.Node(ctx, keys[0])
 	known, fresh := r.clocks.last(node), false
 	if known == nil || known.vague(g) {
 		fresh = true
-		if known, _, err = r.giveBack(ctx, node, keys, "0", "0", "0", "0"); err != nil {
-			g.spent.Store(false) // it only asked for the time
-			return false, err
+		asked, err := r.runAt(ctx, node, keys[:1], "0", "0", "0", "0", "0", "0")
+		if err != nil {
+			return settled{untouched: true}, err // it only asked for the time
 		}
+		known = asked.seen
 	}
 	for {
 		now := time.Now()
 		at, sent := known.between(g.asked, g.answered.Add(later)), known.between(now, now).soonest
-		args := append([]any{integer(g.cost), integer(at.soonest), integer(at.latest), integer(sent)}, policies...)
-		seen, given, err := r.giveBack(ctx, node, keys, args...)
-		if errors.Is(err, script.ErrNotExecuted) { // after ErrConfiguration a part of it may have been given back
-			g.spent.Store(false)
+		result, err := r.runAt(ctx, node, keys, args([]any{integer(at.soonest), integer(at.latest), integer(sent)})...)
+		result.untouched = errors.Is(err, script.ErrNotExecuted) // after ErrConfiguration a part of it may have been given back
+		if err != nil || result.changed || fresh {
+			return result, err
 		}
-		if err != nil || given || fresh {
-			return given, err
-		}
-		known, fresh = seen, true
+		known, fresh = result.seen, true
 	}
 }
 
@@ -187,30 +208,41 @@ const later = 2 * time.Millisecond
 func (r *remote) charged(l *Limiter, g *grant) (keys []string, args []any) {
 	for i, rule := range l.rules {
 		if reading := g.readings[i]; !reading.denied {
-			entry := rule.entry()
-			if w, is := rule.(*calendar); is {
-				entry = w.refundEntry(reading)
-			}
 			keys = append(keys, r.space.Key(g.subject, rule.id().tail))
-			args = append(append(args, entry[:]...), integer(rule.term(reading)))
+			args = append(args, settlingArgs(rule, reading, g.cost, 0)...)
 		}
 	}
 	return keys, args
 }
 
-// giveBack runs the script once, and sees the server's clock.
-func (r *remote) giveBack(ctx context.Context, node string, keys []string, args ...any) (*serverClock, bool, error) {
+// settlingArgs are a policy's part of the arguments of limit_settle.lua.
+func settlingArgs(r rule, told reading, cost, actual int64) []any {
+	entry := r.entry()
+	if w, is := r.(*calendar); is && actual <= cost {
+		entry = w.refundEntry(told)
+	}
+	return append(entry[:], integer(r.most()), integer(r.id().costs(cost)), integer(r.term(told)))
+}
+
+// runAt runs the script once, and sees the server's clock.
+func (r *remote) runAt(ctx context.Context, node string, keys []string, args ...any) (settled, error) {
 	seen := &serverClock{sent: time.Now()}
-	reply, err := r.Run(ctx, refundScript, keys, args...)
+	reply, err := r.Run(ctx, settleScript, keys, args...)
 	if err != nil {
-		return nil, false, err
+		return settled{}, err
 	}
 	seen.got = time.Now()
 	at, ok := reply.(int64)
+	if all, is := reply.([]any); is && len(all) > 0 {
+		at, ok = all[0].(int64)
+		if time, is := all[len(all)-1].(int64); is && at == 0 && len(all) == 2 { // in milliseconds
+			at = time * 1000
+		}
+	}
 	if !ok || at == 0 {
-		return nil, false, &script.Error{Script: refundScript.Name(), Class: script.ErrFailed, Err: errReply}
+		return settled{}, &script.Error{Script: settleScript.Name(), Class: script.ErrFailed, Err: errReply}
 	}
 	seen.at = max(at, -at)
 	r.clocks.note(node, seen)
-	return seen, at > 0, nil
+	return settled{reply: reply, changed: at > 0, seen: seen}, nil
 }

@@ -23,14 +23,15 @@ func (c *clocked) refund(tb testing.TB, p past, at moment) bool {
 	if len(keys) == 0 {
 		return false
 	}
-	args := append([]any{integer(p.grant.cost), integer(at.soonest), integer(at.latest), "0"}, policies...)
-	seen, got, err := c.remote.giveBack(tb.Context(), c.remote.store.Node(tb.Context(), keys[0]), keys, args...)
+	args := append([]any{"0", integer(at.soonest), integer(at.latest), "0", len(keys), "0"}, policies...)
+	result, err := c.remote.runAt(tb.Context(), c.remote.store.Node(tb.Context(), keys[0]), keys, args...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if seen.at != c.now.UnixMicro() {
-		tb.Fatalf("the server's clock shows %d, not %d", seen.at, c.now.UnixMicro())
+	if result.seen.at != c.now.UnixMicro() {
+		tb.Fatalf("the server's clock shows %d, not %d", result.seen.at, c.now.UnixMicro())
 	}
+	got := result.changed
 	if want := refundModel(c.rules, c.cells, c.now.UnixMicro(), p.grant, at); got != want {
 		tb.Fatalf("%s: a refund of %d taken %d µs ago as %+v gave back: %v, want %v",
 			c.policies, p.grant.cost, c.now.UnixMicro()-p.at, at, got, want)

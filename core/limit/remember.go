@@ -131,7 +131,7 @@ func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 	holds := int64(0)
 	for i, r := range l.rules {
 		if g.readings[i].denied && !r.id().shadow {
-			wait := r.state(g.readings[i], g.cost).RetryAfter
+			wait := r.state(g.readings[i], r.id().costs(g.cost)).RetryAfter
 			if b, is := r.(*bucket); is {
 				wait -= b.tick // the clock that it is rounded up to
 			}

@@ -15,7 +15,7 @@ import (
 
 var (
 	setScript    = script.FromFS(lua.FS, "limit_set.lua").Batched()
-	refundScript = script.FromFS(lua.FS, "limit_refund.lua").Batched()
+	settleScript = script.FromFS(lua.FS, "limit_settle.lua").Batched()
 )
 
 var (
@@ -62,20 +62,28 @@ func (r *remote) argsOf(rules []rule, cost int64) []any {
 	case cost == 1 && r.args != nil:
 		return r.args
 	case r.alone:
-		return rules[0].args(cost)
+		return rules[0].args(rules[0].id().costs(cost))
 	case r.args != nil:
 		return append([]any{integer(cost)}, r.args[1:]...)
 	}
-	enforced := 0
-	args := []any{integer(cost), nil}
+	enforced, plain := 0, true
+	args, more := []any{integer(cost), nil}, []any(nil)
 	for _, rule := range rules {
-		if !rule.id().shadow {
+		id := rule.id()
+		if !id.shadow {
 			enforced++
 		}
-		entry := rule.entry()
-		args = append(args, entry[:]...)
+		entry, once := rule.entry(), "0"
+		if id.once {
+			once = "1"
+		}
+		plain = plain && !id.once && rule.most() == id.limit*id.unit
+		args, more = append(args, entry[:]...), append(more, integer(rule.most()), once)
 	}
 	args[1] = strconv.Itoa(enforced)
+	if !plain {
+		args = append(args, more...)
+	}
 	return args
 }
 
@@ -111,11 +119,7 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 		now, outside := r.outside(&q.Call)
 		switch {
 		case outside && !again:
-			for _, rule := range l.rules {
-				if w, is := rule.(*calendar); is {
-					w.seen(now)
-				}
-			}
+			l.seen(now)
 		case outside:
 			return &script.Error{Script: r.script.Name(), Class: script.ErrFailed, Err: errMoves}
 		case !r.read(l.rules, &q.Call, g.readings):

@@ -23,9 +23,11 @@ type rule interface {
 	// numbers of the policy, as in the reply of limit_set.lua.
 	unpack(n int64) (reading, bool)
 	unpackText(text string) (reading, bool)
-	// entry is the policy's part of the arguments of limit_set.lua, and width
-	// how many numbers of the reply are its.
+	// entry is the policy's part of the arguments of limit_set.lua and
+	// limit_settle.lua, most the most that its state can hold, in units, and width how many numbers
+	// of the reply are its.
 	entry() [6]any
+	most() int64
 	width() int
 
 	// advance brings a cell up to now, in microseconds.
@@ -35,11 +37,14 @@ type rule interface {
 	// charge takes a cost above 0 from an advanced cell that admits it, and tells
 	// what the script would.
 	charge(c *cell, cost int64) reading
-	// term is what of a reading limit_refund.lua asks for.
+	// term is what of a reading limit_settle.lua asks for.
 	term(r reading) int64
-	// refund gives back to an advanced cell what is left of a cost that was taken
-	// at that moment, and says whether anything was.
-	refund(c *cell, term, cost int64, at moment) bool
+	// refund gives back to an advanced cell so many permits of a cost that was taken
+	// at that moment, as far as they are left, and says whether any were.
+	refund(c *cell, term, cost, back int64, at moment) bool
+	// owe charges an advanced cell permits that were used already, and returns how many
+	// it can not hold.
+	owe(c *cell, permits int64) (forgiven int64)
 	// read tells an advanced cell as the script would.
 	read(c *cell, cost int64) reading
 
@@ -63,6 +68,16 @@ type identity struct {
 	quotaUnit string
 	// shadow says that the policy is watched and not enforced.
 	shadow bool
+	// once says that a request costs 1, whatever its cost is.
+	once bool
+}
+
+// costs is what a request of that cost costs the policy; below 0 it is a question.
+func (i *identity) costs(cost int64) int64 {
+	if i.once {
+		return max(min(cost, 1), -1)
+	}
+	return cost
 }
 
 func newIdentity(p interface {
@@ -78,6 +93,8 @@ func newIdentity(p interface {
 }
 
 func (i *identity) id() *identity { return i }
+
+func (i *identity) most() int64 { return i.limit }
 
 func (*identity) unpack(int64) (reading, bool)      { return reading{}, false }
 func (*identity) unpackText(string) (reading, bool) { return reading{}, false }

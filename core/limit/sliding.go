@@ -91,7 +91,7 @@ func (s *sliding) charge(c *cell, cost int64) reading {
 
 func (s *sliding) term(r reading) int64 { return r.n[2] }
 
-func (s *sliding) refund(c *cell, term, cost int64, at moment) bool {
+func (s *sliding) refund(c *cell, term, _, back int64, at moment) bool {
 	end, counter := c.from+s.length, &c.n
 	if at.in(c.from, term, s.length) {
 		end, counter = c.from, &c.m
@@ -99,8 +99,15 @@ func (s *sliding) refund(c *cell, term, cost int64, at moment) bool {
 	if *counter == 0 || !at.in(end, term, s.length) {
 		return false
 	}
-	*counter = max(*counter-cost, 0)
+	*counter = max(*counter-back, 0)
 	return true
+}
+
+func (s *sliding) owe(c *cell, permits int64) (forgiven int64) {
+	room := (s.limit*s.length-c.m*s.rest(c))/s.length - c.n
+	more := max(min(room, permits), 0)
+	c.n += more
+	return permits - more
 }
 
 func (s *sliding) read(c *cell, _ int64) reading {

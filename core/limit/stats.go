@@ -15,6 +15,8 @@ type Stats struct {
 	Canceled uint64 // the caller's context ended
 	Degraded uint64 // decided without Redis
 	Refunded uint64 // decisions whose permits were given back
+	Settled  uint64 // decisions that were settled
+	Forgiven uint64 // permits that a Settle did not charge, beyond MaxDebt
 	// Waiting is how many callers are in Wait now.
 	Waiting int
 	// LocalStates is how many states are kept in process now.
@@ -50,6 +52,7 @@ type ConcurrencyStats struct {
 type counters struct {
 	stripes            [8]stripe
 	degraded, refunded atomic.Uint64
+	settled, forgiven  atomic.Uint64
 	waiting            atomic.Int64
 }
 
@@ -83,6 +86,8 @@ func (c *counters) stats() Stats {
 		Canceled: c.of(canceled),
 		Degraded: c.degraded.Load(),
 		Refunded: c.refunded.Load(),
+		Settled:  c.settled.Load(),
+		Forgiven: c.forgiven.Load(),
 		Waiting:  int(c.waiting.Load()),
 	}
 }

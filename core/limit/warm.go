@@ -32,5 +32,5 @@ func (r *remote) warm(ctx context.Context, l *Limiter) error {
 		asked := *r
 		asked.asker = &asker{Runner: run}
 		return asked.take(ctx, l, newGrant("warm", 0, len(l.rules)))
-	}, r.script, resetScript, refundScript)
+	}, r.script, resetScript, settleScript)
 }

@@ -55,7 +55,7 @@ func TestWarmLoadsWhatCallsAreMergedBy(t *testing.T) {
 	if err := l.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*script.Script{windowScript, manyScript, refundScript, resetScript} {
+	for _, s := range []*script.Script{windowScript, manyScript, settleScript, resetScript} {
 		if there, err := srv.Admin(t).ScriptExists(t.Context(), s.SHA()).Result(); err != nil || !there[0] {
 			t.Errorf("%s: got %v, %v, want it loaded", s.Name(), there, err)
 		}

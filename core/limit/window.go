@@ -8,42 +8,66 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var windowScript = script.FromFS(lua.FS, "limit_window.lua").MergedBy(windowMerging)
+var (
+	windowScript      = script.FromFS(lua.FS, "limit_window.lua").MergedBy(windowMerging)
+	owingWindowScript = script.FromFS(lua.FS, "limit_window.lua").Batched() // of windows that can owe more than their limit
+)
 
 // window is a fixed window. A reading is {used, rest of the window in ms}.
 type window struct {
 	identity
-	length int64 // in milliseconds
-	packed bool
+	length  int64 // in milliseconds
+	largest int64 // that can be used, by costs that were settled: the limit and MaxDebt
+	packed  bool
 }
 
 func (p FixedWindow) compile() (rule, error) {
 	if err := errors.Join(
 		checkPositive("Limit", p.Limit),
 		checkWhole("Window", p.Window, time.Millisecond, "milliseconds"),
+		checkDebt(p.MaxDebt),
 	); err != nil {
 		return nil, err
 	}
-	if !fits(p.Limit, 2) {
-		return nil, errInexact("Limit and Window", "use a Limit below 2^52")
+	largest, err := owing(p.Limit, p.MaxDebt)
+	if err != nil {
+		return nil, err
 	}
 	length := p.Window.Milliseconds()
 	return &window{
 		identity: newIdentity(p, p.Limit, 1),
 		length:   length,
-		packed:   fits(p.Limit+1, length+1),
+		largest:  largest,
+		packed:   fits(largest+1, length+1),
 	}, nil
 }
 
-func (w *window) alone() *script.Script {
-	if w.packed {
-		return windowScript
+// owing is a limit and the debt beyond it.
+func owing(limit, debt int64) (largest int64, err error) {
+	if limit > exact || debt > exact || !fits(limit+debt, 2) {
+		return 0, errInexact("Limit and MaxDebt", "use a Limit and a MaxDebt that are below 2^52 together")
 	}
-	return nil
+	return limit + debt, nil
 }
 
+func (w *window) alone() *script.Script {
+	switch {
+	case !w.packed:
+		return nil
+	case w.largest > w.limit:
+		return owingWindowScript
+	}
+	return windowScript
+}
+
+func (w *window) most() int64 { return w.largest }
+
 func (w *window) args(cost int64) []any {
-	return []any{integer(max(cost, 0)), integer(w.limit), integer(w.length)}
+	args := []any{integer(max(cost, 0)), integer(w.limit), integer(w.length)}
+	if w.largest > w.limit {
+		args = append(args, integer(w.largest))
+	}
+	return args
 }
 
 func (w *window) entry() [6]any {
@@ -52,7 +76,7 @@ func (w *window) entry() [6]any {
 
 func (w *window) unpack(n int64) (reading, bool) {
 	packed, denied := readSigned(n)
-	return reading{denied: denied, n: [4]int64{packed % (w.limit + 1), packed / (w.limit + 1)}}, true
+	return reading{denied: denied, n: [4]int64{packed % (w.largest + 1), packed / (w.largest + 1)}}, true
 }
 
 func (w *window) width() int { return 2 }
@@ -76,12 +100,21 @@ func (w *window) charge(c *cell, cost int64) reading {
 
 func (w *window) term(r reading) int64 { return r.n[1] }
 
-func (w *window) refund(c *cell, term, cost int64, at moment) bool {
+func (w *window) refund(c *cell, term, _, back int64, at moment) bool {
 	if c.n == 0 || !at.in(c.from+w.length, term, w.length) {
 		return false
 	}
-	c.n = max(c.n-cost, 0)
+	c.n = max(c.n-back, 0)
 	return true
+}
+
+func (w *window) owe(c *cell, permits int64) (forgiven int64) {
+	more := max(min(w.largest-c.n, permits), 0)
+	if c.n == 0 {
+		c.from = c.now
+	}
+	c.n += more
+	return permits - more
 }
 
 func (w *window) read(c *cell, _ int64) reading {

@@ -1,0 +1,282 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/script"
+)
+
+// Settlement is what a Settle came to.
+type Settlement struct {
+	// After is the limiter's state afterwards, as Peek would tell it. Remaining is 0 while the
+	// subject owes more than its limit, and RetryAfter is how long until a permit is free.
+	After Decision
+	// Forgiven is how many permits of the actual cost were not charged, since a policy
+	// would owe more than its MaxDebt; of several policies the most.
+	Forgiven int64
+}
+
+// Settle makes of the cost that was taken what was used: of an estimate of tokens the
+// tokens, of an announced length the bytes. Until then every caller sees the estimate as taken.
+//
+// If more was used, it charges the difference now, although the limit is reached: a policy can
+// owe up to its MaxDebt beyond its Limit or Burst, and admits nothing until it is below. The debt of a bucket
+// drains, that of a window ends with it. What is beyond MaxDebt is forgiven. So requests exceed a limit by at most what those in flight use
+// beyond their estimates, and a policy that no cost exceeds by more than MaxDebt admits on average no more than its rate. If
+// less was used, it gives the difference back as [Limiter.Refund] does: while the window lasts, of a bucket what has
+// not drained. If the window has ended meanwhile, the estimate stays in it, and what was used beyond it charges the current
+// one.
+//
+// A decision is settled once: the first actual wins, whatever copies there are. Settle and Refund exclude each
+// other. A decision that is never settled keeps its estimate: after a crash nothing is given back. What FailOpen let through
+// took nothing, and nothing is charged. A [PerRequest] policy stays as it is. A [SlidingLog] cannot be settled, since it promises never to
+// hold more than its limit; put it into PerRequest.
+//
+// The error is [ErrSettle] where there is nothing to settle, ctx.Err(), or a [*script.Error]. After an error of
+// Redis call it again, within five minutes of the first call: a marker in Redis keeps it from being charged twice.
+// It costs one round trip, and one more the first time a difference is given back; a call whose reply is lost is made again, for
+// up to four times the Budget.
+func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error) {
+	misuse.Context(ctx)
+	switch {
+	case d == nil || d.grant == nil:
+		return Settlement{}, unsettled("it is no decision of a limiter")
+	case d.permits != nil:
+		return Settlement{}, unsettled("its permit was charged ahead (Prepaid)")
+	case actual < 0:
+		return Settlement{}, unsettled(fmt.Sprintf("the actual cost is %d: use 0 or more", actual))
+	}
+	g := d.grant
+	l := g.of
+	if g.peek || g.denied {
+		return Settlement{}, unsettled("it was denied, or a Peek")
+	}
+	if err := errors.Join(l.CanSettle(), ctx.Err()); err != nil {
+		return Settlement{}, err
+	}
+	once, err := g.settleOnce()
+	if err != nil {
+		return Settlement{}, err
+	}
+	var s Settlement
+	switch {
+	case g.open:
+		s.After = *d
+	case g.local:
+		s = l.local.settle(l, g, actual)
+	default:
+		s, err = l.remote.settle(ctx, l, g, actual, once)
+	}
+	if err != nil {
+		return Settlement{}, err
+	}
+	if once.done.Swap(true) {
+		return Settlement{}, unsettled("it was settled before")
+	}
+	l.memory.changed(g.subject)
+	l.count.settled.Add(1)
+	l.count.forgiven.Add(uint64(s.Forgiven))
+	return s, nil
+}
+
+func unsettled(why string) error { return fmt.Errorf("%w: %s", ErrSettle, why) }
+
+// CanSettle says why the decisions of a limiter cannot be settled: a policy is a SlidingLog, or permits are
+// Prepaid. It sends nothing.
+func (l *Limiter) CanSettle() error {
+	if !l.made() {
+		return errLimiter
+	}
+	if l.opts.Prepaid.Most > 0 {
+		return unsettled("the limiter is Prepaid, and keeps no permit for each request: leave out one of them")
+	}
+	for _, r := range l.rules {
+		if _, log := r.(*slidingLog); log && !r.id().once {
+			return unsettled(fmt.Sprintf("policy %q is a SlidingLog, which never holds more than its limit: use another policy, or PerRequest", r.id().name))
+		}
+	}
+	return nil
+}
+
+// How long a marker lives, and how long a settlement is tried again.
+const (
+	markerLives  = 10 * time.Minute
+	settledAgain = markerLives / 2
+)
+
+// settling is a decision that is being settled, under one token.
+type settling struct {
+	token string
+	began time.Time
+	done  atomic.Bool
+}
+
+// settleOnce is the same for every call.
+func (g *grant) settleOnce() (*settling, error) {
+	s := g.settling.Load()
+	switch {
+	case s == nil && g.spent.CompareAndSwap(false, true):
+		s = &settling{token: token.New(), began: time.Now()}
+		g.settling.Store(s)
+	case s == nil:
+		return nil, unsettled("it was given back or settled before")
+	case s.done.Load():
+		return nil, unsettled("it was settled before")
+	case time.Since(s.began) > settledAgain:
+		return nil, unsettled(fmt.Sprintf("it was tried for %v without an answer", settledAgain))
+	}
+	return s, nil
+}
+
+// settles says whether a rule took of a decision and is settled.
+func settles(r rule, told reading) bool { return !told.denied && !r.id().once }
+
+func (r *remote) settle(ctx context.Context, l *Limiter, g *grant, actual int64, once *settling) (Settlement, error) {
+	began := time.Now()
+	for pause := time.Millisecond; ; pause *= 2 {
+		s, err := r.trySettle(ctx, l, g, actual, once)
+		if !errors.Is(err, script.ErrMaybeExecuted) || time.Since(began)+pause > 4*l.opts.Budget || !ask.Pause(ctx, pause) {
+			return s, err
+		}
+	}
+}
+
+func (r *remote) trySettle(ctx context.Context, l *Limiter, g *grant, actual int64, once *settling) (Settlement, error) {
+	for again := false; ; again = true {
+		keys, args := r.toSettle(l, g, actual, once)
+		if len(keys) == 1 { // of shadow policies that denied, and those that count requests
+			return l.settlement(g, slicesOf(g.readings), 0), nil
+		}
+		var result settled
+		var err error
+		if actual < g.cost {
+			result, err = r.atItsTime(ctx, g, keys, args)
+		} else { // it is charged now, whatever the time is
+			result, err = r.runAt(ctx, r.store.Node(ctx, keys[0]), keys, args([]any{"0", "0", "0"})...)
+		}
+		if err != nil {
+			return Settlement{}, err
+		}
+		numbers, _ := result.reply.([]any)
+		if now, outside := outside(numbers); outside {
+			if again {
+				return Settlement{}, &script.Error{Script: settleScript.Name(), Class: script.ErrFailed, Err: errMoves}
+			}
+			l.seen(now)
+			continue
+		}
+		if s, ok := l.readSettled(g, numbers, actual); ok {
+			return s, nil
+		}
+		return Settlement{}, &script.Error{Script: settleScript.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+}
+
+// toSettle are the keys and, by what is known of the clock, the arguments of limit_settle.lua.
+func (r *remote) toSettle(l *Limiter, g *grant, actual int64, once *settling) (keys []string, args func(clock []any) []any) {
+	var policies []any
+	for i, rule := range l.rules {
+		if settles(rule, g.readings[i]) {
+			keys = append(keys, r.space.Key(g.subject, rule.id().tail))
+			policies = append(policies, settlingArgs(rule, g.readings[i], g.cost, actual)...)
+		}
+	}
+	count := integer(int64(len(keys)))
+	return append(keys, r.space.Key(g.subject, "settled:"+once.token)), func(clock []any) []any {
+		head := append([]any{integer(actual)}, clock...)
+		return append(append(head, count, integer(markerLives.Milliseconds())), policies...)
+	}
+}
+
+// outside is what the clock of Redis shows if it is in none of a calendar's windows.
+func outside(numbers []any) (now int64, is bool) {
+	if len(numbers) != 2 || numbers[0] != int64(0) {
+		return 0, false
+	}
+	now, is = numbers[1].(int64)
+	return now, is
+}
+
+// readSettled reads the reply of limit_settle.lua.
+func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settlement, ok bool) {
+	if len(numbers) < 2 {
+		return s, false
+	}
+	forgiven, ok := numbers[1].(int64)
+	numbers = numbers[2:]
+	readings := slicesOf(g.readings)
+	for i, r := range l.rules {
+		if !settles(r, g.readings[i]) {
+			readings[i] = r.age(readings[i], time.Since(g.answered).Microseconds())
+			continue
+		}
+		width := r.width()
+		_, calendar := r.(*calendar)
+		if calendar = calendar && actual <= g.cost; calendar {
+			width-- // the length stays
+		}
+		if len(numbers) < width {
+			return s, false
+		}
+		var whole bool
+		if readings[i], whole = readSlice(numbers[:width]); !whole {
+			return s, false
+		}
+		if calendar {
+			readings[i].n[2] = g.readings[i].n[2]
+		}
+		numbers = numbers[width:]
+	}
+	return l.settlement(g, readings, forgiven), ok && len(numbers) == 0
+}
+
+func slicesOf(readings []reading) []reading { return append([]reading(nil), readings...) }
+
+// settlement tells readings as Peek does.
+func (l *Limiter) settlement(g *grant, readings []reading, forgiven int64) Settlement {
+	for i, r := range l.rules {
+		readings[i] = foresee(r, readings[i], 0, 1)
+	}
+	s := Settlement{Forgiven: forgiven}
+	l.judge(&s.After, readings, 1)
+	s.After.Degraded = g.local && l.remote != nil
+	s.After.grant = l.refused // it took nothing
+	return s
+}
+
+// settle is what limit_settle.lua does, in Go.
+func (b *local) settle(l *Limiter, g *grant, actual int64) Settlement {
+	readings := make([]reading, len(l.rules))
+	forgiven := int64(0)
+	b.change(l, g, func(cells []*cell, now int64) {
+		forgiven = settleModel(l.rules, cells, now, g, actual, moment{g.at, g.at}, readings)
+		subject := l.space.Subject(g.subject)
+		for i, r := range l.rules {
+			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
+		}
+	})
+	return l.settlement(g, readings, forgiven)
+}
+
+// settleModel charges or gives back to each rule, and returns the most that one forgave.
+func settleModel(rules []rule, cells []*cell, now int64, g *grant, actual int64, at moment, into []reading) (forgiven int64) {
+	for i, r := range rules {
+		r.advance(cells[i], now)
+		if settles(r, g.readings[i]) {
+			if more := actual - g.cost; more > 0 {
+				forgiven = max(forgiven, r.owe(cells[i], more))
+			} else if more < 0 {
+				r.refund(cells[i], r.term(g.readings[i]), g.cost, -more, at)
+			}
+		}
+		into[i] = r.read(cells[i], 0)
+	}
+	return forgiven
+}

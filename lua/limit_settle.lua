@@ -1,0 +1,240 @@
+-- Makes of what a decision took what it should have taken: less is given back as
+-- far as it is left, more is charged now. A refund settles to nothing. What the state of
+-- each kind means is told in limit_bucket.lua, limit_bucket_fast.lua,
+-- limit_window.lua, limit_sliding.lua, limit_log.lua and limit_calendar.lua.
+--
+-- KEYS[i]  the i-th policy's state
+-- KEYS[count + 1]  a marker, if it is done once however often it is asked for; or nothing
+-- ARGV[1]  how many permits it should have taken
+-- ARGV[2]  TIME at which they were taken, at the soonest, in microseconds
+-- ARGV[3]  the same at the latest
+-- ARGV[4]  TIME now at the soonest: if it is earlier, the caller knows another
+--          clock than this one
+-- ARGV[5]  count, how many policies there are; 0 only asks for the time
+-- ARGV[6]  how long the marker lives, in milliseconds
+-- ARGV[9 * i - 2]  kind: bucket, fast, window, sliding, log or calendar
+-- ARGV[9 * i - 1]  capacity in units, or limit
+-- ARGV[9 * i]      drain, or window; of calendar this and those that follow are TIME at
+--                  which three windows begin and the last ends, in milliseconds
+-- ARGV[9 * i + 1]  units a permit
+-- ARGV[9 * i + 2]  the longest time to live, in milliseconds
+-- ARGV[9 * i + 3]  tick of the clock, in microseconds
+-- ARGV[9 * i + 4]  the most that it can hold, in units: what is beyond is forgiven
+-- ARGV[9 * i + 5]  how many permits were taken
+-- ARGV[9 * i + 6]  what the decision told: of bucket and fast the debt
+--                  afterwards, of window and sliding the rest of the window in
+--                  milliseconds, of log the mark; none is needed to charge more
+-- returns  without a marker TIME in microseconds, negative if nothing changed or
+--          only the time was asked for; with one {TIME, permits that were forgiven}
+--          and for each policy the numbers of its state as limit_set.lua tells them,
+--          of log none; {TIME}, negative, if the caller knows another clock, and
+--          {0, TIME in milliseconds} if that is in no window of a calendar
+-- effects  SET of the marker with PX, first; SET with PX, INCRBY, LREM, and DEL of what is
+--          empty then; with a marker that is there, nothing
+local actual, soonest, latest, sent, count = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0
+
+local call = redis.call
+local clock = call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+local marker, lives = KEYS[count + 1], ARGV[6]
+if count == 0 or now < sent then
+  return marker and {-now} or -now
+end
+local settled = marker and call('GET', marker)
+
+local function ticks(time, tick)
+  return (time - time % tick) / tick
+end
+
+-- Windows are a length apart at least; one is found a millisecond short where
+-- the clock moves within a script.
+local function same(ends, rest, length)
+  local first, last = ticks(soonest, 1000) + rest, ticks(latest, 1000) + rest
+  return last - first + 1 < length and first - 1 <= ends and ends <= last
+end
+
+local writes, reply, forgiven = {}, {now, 0}, 0
+local function later(...)
+  writes[#writes + 1] = {...}
+end
+local function tell(number)
+  reply[#reply + 1] = number
+end
+
+-- How many of so many permits find room; the others are forgiven.
+local function charged(room, permits)
+  local fit = math.max(math.min(room, permits), 0)
+  forgiven = math.max(forgiven, permits - fit)
+  return fit
+end
+
+for i = 1, count do
+  local key, kind, capacity, pace = KEYS[i], ARGV[9 * i - 2], ARGV[9 * i - 1] + 0, ARGV[9 * i] + 0
+  local unit, longest, tick = ARGV[9 * i + 1] + 0, ARGV[9 * i + 2], ARGV[9 * i + 3] + 0
+  local most, cost, told = ARGV[9 * i + 4] + 0, ARGV[9 * i + 5] + 0, ARGV[9 * i + 6]
+  local more = settled and 0 or actual - cost -- below 0 it is given back
+
+  if kind == 'log' then
+    if told + pace > now then
+      later('LREM', key, more, told)
+    end
+  else
+    local stored = call('GET', key)
+    local left = stored and call('PTTL', key) or 0
+
+    if kind == 'bucket' or kind == 'fast' then
+      local time = ticks(now, tick)
+      local debt = 0
+      if stored and kind == 'bucket' then
+        debt = left * pace - stored
+        if left == -1 then
+          debt = most
+        end
+      elseif stored then
+        local colon = string.find(stored, ':', 1, true) or #stored + 1
+        local slack = string.sub(stored, colon + 1)
+        debt = (string.sub(stored, 1, colon - 1) - time) * pace - (slack == '' and 0 or slack)
+      end
+      debt = math.max(math.min(debt, most), 0)
+      local change = 0
+      if more > 0 then
+        change = math.max(math.min(most - debt, more * unit), 0)
+        local missing = more * unit - change
+        forgiven = math.max(forgiven, (missing - missing % -unit) / unit)
+      else
+        -- The oldest drains first: what was taken after this cost is there as a
+        -- whole while any of this cost is.
+        local whole, own = cost * unit, told - math.max(time - ticks(soonest, tick), 0) * pace
+        if own > 0 and debt > 0 then
+          if own < whole then
+            local at_most = told - math.max(time - ticks(latest, tick), 0) * pace
+            if at_most - own < unit then
+              -- What is younger are whole permits, which tells how much has drained
+              -- better than the caller's idea of this clock does.
+              local younger = math.max(debt - math.min(at_most, whole), 0)
+              own = math.max(debt - younger - -younger % unit, own)
+            end
+          end
+          change = -math.min(own, -more * unit, whole)
+        end
+      end
+      if change ~= 0 then
+        debt = debt + change
+        if debt <= 0 then
+          debt = 0
+          later('DEL', key)
+        else
+          local slack = -debt % pace
+          local lives = (debt + slack) / pace
+          local value = kind == 'bucket' and slack or time + lives
+          if kind == 'bucket' and slack == 0 then
+            value = '0'
+          elseif kind == 'fast' then
+            lives = longest
+            if pace > 1 then
+              value = string.format('%.0f:%.0f', value, slack)
+            end
+          end
+          later('SET', key, value, 'PX', lives)
+        end
+      end
+      tell(debt)
+
+    elseif kind == 'window' or kind == 'calendar' then
+      local length = pace
+      if kind == 'calendar' then
+        local time = ticks(now, 1000)
+        if time < pace or time >= tick then
+          return {0, time}
+        end
+        local from, till = pace, unit
+        if time >= longest + 0 then
+          from, till = longest + 0, tick
+        elseif time >= unit then
+          from, till = unit, longest + 0
+        end
+        longest, length = till - time, till - from
+      end
+      if more > 0 and stored and (left < 0 or left > longest + 0) then
+        left = longest + 0
+      end
+      local used = left > 0 and stored + 0 or 0
+      local change = 0
+      if more > 0 then
+        change = charged(most - used, more)
+      elseif left > 0 and same(ticks(now, 1000) + left, told, pace) then
+        change = math.max(more, -used)
+      end
+      used = used + change
+      if change ~= 0 and used == 0 then
+        later('DEL', key)
+        left = 0
+      elseif change ~= 0 and left > 0 then
+        later('INCRBY', key, change)
+      elseif change > 0 then
+        later('SET', key, used, 'PX', longest)
+        left = longest + 0
+      end
+      tell(used)
+      tell(used > 0 and math.max(left, 0) or 0)
+      if kind == 'calendar' then
+        tell(length)
+      end
+
+    else
+      local state = left > 0 and stored + 0 or 0
+      local current = state % (capacity + 1)
+      local last, rest = (state - current) / (capacity + 1), left - pace
+      local rolled = rest <= 0
+      if rolled then
+        last, current, rest = current, 0, left
+      end
+      local ends, back, change = ticks(now, 1000) + rest, 0, 0
+      if more > 0 then
+        local room = capacity * pace - last * rest
+        change = charged((room - room % pace) / pace - current, more)
+        current = current + change
+      elseif left > 0 and same(ends - pace, told, pace) then
+        back = math.min(-more, last)
+        last = last - back
+        if not rolled then
+          back = back * (capacity + 1)
+        end
+      elseif left > 0 and same(ends, told, pace) then
+        back = math.min(-more, current)
+        current = current - back
+      end
+      if change > 0 and rolled then
+        if rest <= 0 then
+          rest = pace
+        end
+        later('SET', key, last * (capacity + 1) + current, 'PX', rest + pace)
+      elseif change > 0 then
+        later('INCRBY', key, change)
+      elseif back > 0 and current == 0 and last == 0 then
+        later('DEL', key)
+      elseif back > 0 and current == 0 and not rolled then
+        -- as it stood before this window's first request
+        later('SET', key, last, 'PX', rest)
+      elseif back > 0 then
+        later('INCRBY', key, -back)
+      end
+      tell(last)
+      tell(current)
+      tell(rest)
+    end
+  end
+end
+
+if marker and not settled then
+  call('SET', marker, forgiven, 'PX', lives)
+end
+local changed = false
+for i = 1, #writes do
+  changed = call(unpack(writes[i])) ~= 0 or changed
+end
+if marker then
+  reply[2] = settled and settled + 0 or forgiven
+  return reply
+end
+return changed and now or -now
