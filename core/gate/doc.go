@@ -3,7 +3,7 @@
 // the answer is when it may not.
 //
 // A [Gate] is made once, at wiring, and mounted with the Middleware of an
-// adapter (nethttp, ginlimit, echolimit, fiberlimit):
+// adapter (nethttp, ginlimit, echolimit, echo5limit, fiberlimit, fiber3limit):
 //
 //	perIP := gate.RateLimit(limiter, gate.ByIP(nil), nil)
 //

@@ -55,7 +55,8 @@ func ByHeader(name string) Key {
 // Where the framework does not know the route yet, as in middleware that runs
 // before the router, the answer is a 500 and the hook is told ([ErrWiring]).
 // So is a path that no route matches, where the gate stands around them all:
-// mount a gate by route on the routes or their group.
+// mount a gate by route on the routes themselves, or on their group where the
+// framework knows the route there: Gin and Echo do, Fiber does not.
 func ByRoute() Key {
 	return func(r Request) (string, error) {
 		route := r.Route()
@@ -67,7 +68,7 @@ func ByRoute() Key {
 }
 
 func noRoute(key string) error {
-	return fmt.Errorf("%w: %s is mounted where the framework does not know the route yet; mount the gate on the route or its group", ErrWiring, key)
+	return fmt.Errorf("%w: %s is mounted where the framework does not know the route yet; mount the gate on the route itself", ErrWiring, key)
 }
 
 // ByPath is the path of the request, without the query. Spellings that differ

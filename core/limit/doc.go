@@ -16,7 +16,9 @@
 // In any time t a [TokenBucket] admits Burst + Rate·t. A [FixedWindow] admits
 // up to twice its limit across the end of a window, and costs least. A
 // [SlidingWindow] evens that out as far as two counters can. A [SlidingLog]
-// never admits more than its limit in any window, and keeps every permit.
+// never admits more than its limit in any window, and keeps every permit. A
+// [CalendarWindow] is a fixed window of an hour, a day, a week or a month that
+// begins by the clocks of a place.
 //
 // # Waiting, giving back, watching
 //
