@@ -3,6 +3,8 @@ package quickstart
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,4 +165,21 @@ type writer func(string)
 func (w writer) Write(text []byte) (int, error) {
 	w(string(text))
 	return len(text), nil
+}
+
+// TestAPartThatServesSaysItsName, since nobody says it before its words.
+func TestAPartThatServesSaysItsName(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	var stderr strings.Builder
+	code := Quickstart{Frameworks: []Framework{NetHTTP}}.Run(t.Context(),
+		[]string{part, "-serve", "-addr", taken.Addr().String()}, io.Discard, &stderr)
+	if said := stderr.String(); code != 1 || !strings.HasPrefix(said, "quickstart: listen tcp ") ||
+		!strings.HasSuffix(said, "; choose another address with -addr\n") {
+		t.Errorf("got the exit status %d and %q, want 1, the name, the cause and -addr", code, said)
+	}
 }

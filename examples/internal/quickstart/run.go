@@ -59,7 +59,7 @@ func (q Quickstart) Run(ctx context.Context, args []string, stdout, stderr io.Wr
 		err = q.run(ctx, cfg, stdout, stderr)
 	}
 	if err != nil {
-		if !cfg.part {
+		if !cfg.part || cfg.serve {
 			err = fmt.Errorf("quickstart: %w", err)
 		}
 		fmt.Fprintln(stderr, err)
