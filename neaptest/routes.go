@@ -25,6 +25,10 @@ type RoutesOptions struct {
 // behind no guard, unless the options list it. It fails too for what they list without need. A route is a method and a
 // path, such as "POST /orders/{id}"; parameters may be written as those of net/http, Gin, Echo or Fiber.
 //
+// Take the routes from the router, and the test knows those that you add later: from Routes of Gin's engine,
+// of an Echo v4 or of an Echo v5's Router, without those whose Method is echo.RouteNotFound; from
+// GetRoutes(true) of a Fiber app. An http.ServeMux does not tell its routes.
+//
 // It sends one request to each route and looks which of neap's scripts Redis is asked to run
 // meanwhile, for a limit on rates or on requests in flight, and for gate.Idempotent or an endpoint of
 // core/callback. So the handlers run, and what it does not see fails:

@@ -11,10 +11,12 @@ import (
 )
 
 // Send sends a request to an instance of your application and returns its response. [Handler] makes one of
-// net/http, Gin and Echo; with Fiber it is
+// net/http, Gin and Echo; with Fiber v2 and v3 it is
 //
 //	func(r *http.Request) (*http.Response, error) { return app.Test(r, -1) }
+//	func(r *http.Request) (*http.Response, error) { return app.Test(r, fiber.TestConfig{}) }
 //
+// Without the second argument Fiber waits a second for the answer, and no longer.
 // An assert calls it from several goroutines.
 type Send func(*http.Request) (*http.Response, error)
 

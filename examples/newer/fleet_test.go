@@ -59,6 +59,7 @@ func listening(tb testing.TB, app *fiber.App) (address string) {
 }
 
 func TestMain(m *testing.M) {
+	warmFiber()
 	maps.Copy(six, fleet.Four)
 	six.Main(m)
 }
