@@ -12,6 +12,15 @@
 // route. A group with middleware has a route of its own for paths unknown in it,
 // "/group/{...}".
 //
+// # From Echo v4
+//
+// In the place of package echolimit import this one; Middleware, Handler, Key and
+// Context have the same names here, and their functions take an *echo.Context. The
+// keys in Redis stay the same, so instances on v4 and on v5 share their limits,
+// locks and records while you move. Echo's own Start is different: on SIGINT and
+// SIGTERM it returns nil, so log.Fatal(e.Start(addr)) ends with "<nil>" and exit
+// status 1.
+//
 // # Errors
 //
 // Behind a gate that wants to see the response, an error that a handler returns

@@ -12,6 +12,14 @@
 // for the route yet, and Route is "". Strings that a gate is given are copies:
 // Fiber uses the memory of its own again.
 //
+// # From Fiber v2
+//
+// In the place of package fiberlimit import this one; Middleware, Handler, Key,
+// Context and DropTrailers have the same names here, and their functions take a
+// fiber.Ctx. The context in which a handler finds its decision, lock or claim is
+// c.Context(), which in v2 was c.UserContext(). The keys in Redis stay the same, so
+// instances on v2 and on v3 share their limits, locks and records while you move.
+//
 // # Errors
 //
 // Behind a gate that wants to see the response, an error that a handler returns
