@@ -110,7 +110,8 @@ type CalendarWindow struct {
 	Limit int64
 	Every Period
 	// Location is an IANA zone, as time.LoadLocation makes it; nil is UTC. time.Local
-	// and a time.FixedZone are refused: each process must find the same.
+	// and a time.FixedZone are refused: each process must find the same. Where the
+	// machine has no zones, as in an empty image, import time/tzdata.
 	Location *time.Location
 	MaxDebt  int64 // beyond the Limit, of costs that are settled: see Decision.Settle
 	Unit     string
