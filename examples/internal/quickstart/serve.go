@@ -36,6 +36,13 @@ A payment, told of twice and booked once:
 
   for i in 1 2; do curl -si URL/callbacks/alipay -H '` + signatureHeader + `: ok' \
     -d 'notify_id=1&out_trade_no=17&trade_status=TRADE_SUCCESS'; echo; done; curl -s URL/ledger
+
+Stripe and WeChat Pay, whose resource is in the clear here:
+
+  curl -si URL/callbacks/stripe -H '` + signatureHeader + `: ok' \
+    --json '{"id":"evt_1","type":"charge.succeeded","data":{"object":{"id":"18"}}}'
+  curl -si URL/callbacks/wechat -H '` + signatureHeader + `: ok' \
+    --json '{"event_type":"TRANSACTION.SUCCESS","resource":{"mchid":"1","out_trade_no":"19"}}'
 `
 
 // serve serves the routes until ctx ends. All that serve on one Redis share
