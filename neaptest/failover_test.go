@@ -57,15 +57,19 @@ func TestFailoverAtWork(t *testing.T) {
 	})
 }
 
-// TestFailoverKeepsTheScene has the new primary be as full as the old one.
-func TestFailoverKeepsTheScene(t *testing.T) {
+// TestFailoverKeepsTheScenes has the new primary be as full as the old one, and lose the same reply.
+func TestFailoverKeepsTheScenes(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
 		rdb := r.Client()
 		r.Fill()
+		r.LoseReply("")
 		r.Failover()
 		if err := rdb.Set(t.Context(), "k", "v", 0).Err(); err == nil || err.Error() != errFull {
 			t.Errorf("got %v, want %s", err, errFull)
+		}
+		if _, err := limiter(t, rdb, 1, limit.FailClosed).Take(t.Context(), "ann"); !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Errorf("the next script: got %v, want ErrMaybeExecuted, since its reply is lost", err)
 		}
 	})
 }

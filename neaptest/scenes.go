@@ -9,50 +9,47 @@ import (
 )
 
 // Lose has the clients lose Redis: their connections break, and each attempt to connect is
-// refused at once. Without clients named all clients lose it, those that are yet to be made too. For a
-// Redis that is silent instead, call Slow with an hour.
+// refused at once. If you name no client, all lose it, and so does each that is made later. For a
+// Redis that is silent instead, call [Redis.Slow] with an hour.
 func (r *Redis) Lose(clients ...*redis.Client) {
 	r.tb.Helper()
 	r.play(clients, func(i *instance) { i.lost = true }, true)
 }
 
-// Slow has each reply reach the clients that much later than Redis wrote it; 0 ends that.
-// Without clients named it is so for all. Redis itself is as fast as before: a call whose
-// caller has given up has run. Pub/sub messages are late too.
+// Slow delays each reply on its way to the clients by so much; 0 ends that. If you name no client, it
+// is so for all, and for each that is made later. Redis itself is as fast as before: a call has run even
+// if its caller has given up. Pub/sub messages are late too.
 func (r *Redis) Slow(by time.Duration, clients ...*redis.Client) {
 	r.tb.Helper()
 	r.play(clients, func(i *instance) { i.slow = by }, false)
 }
 
 // Pause stops the process of a client as far as Redis can tell: what the process writes is
-// held, and so are the replies to it. [Redis.Restore] sends all of it, also what callers have given up
-// meanwhile. Unlike those of a process that stands still, its goroutines and timers run on: it notices
-// that Redis is silent, and that its leases end, when they do and not when it resumes.
+// held, and so are the replies to it. [Redis.Restore] lets all of it go on, also calls whose callers have
+// given up meanwhile. A process that really stands still notices nothing until it resumes. Here its goroutines and
+// timers run on, so it notices at once that Redis is silent and that its leases end.
 func (r *Redis) Pause(client *redis.Client) {
 	r.tb.Helper()
 	r.play([]*redis.Client{client}, func(i *instance) { i.paused = true }, false)
 }
 
-// Fill has Redis refuse commands that would take memory, as one that is full and evicts
-// nothing: with an error that begins with OOM. A script is refused at its first write if that takes memory,
-// and never later, so those of neap that renew, conclude and give back still run.
+// Fill has Redis refuse each command that would take memory, with an error that begins with OOM, as a server
+// does that is full and evicts nothing. A script is refused at its first write if that takes memory,
+// and never later, so neap's scripts that renew, conclude and give back still run.
 func (r *Redis) Fill() { r.serve().full.Store(true) }
 
-// LoseReply has the next script run and its reply lost: the connection breaks in its place. The
-// replies to calls behind it on the same connection are lost as well. With the beginning of
-// a file's name in neap's directory lua, such as "guard_begin", it is the next script of such a
-// file; "" is any. Calls add up: two lose two replies.
+// LoseReply loses the reply of a script: the next one of that name runs, and then the connection breaks.
+// The replies to calls behind it on the same connection are lost as well. The name is that of a file in
+// neap's directory lua, or its beginning, such as "guard_begin"; "" is any script. Two calls lose two replies.
 func (r *Redis) LoseReply(script string) { r.serve().loseReply(script) }
 
 // Failover has a replica take over that has none of the data: all connections break, the scripts are unknown, and
-// every key is gone. A replica of yours lags by less, so this is the worst that a
-// failover does.
+// every key is gone. No failover loses more than that. The other scenes go on.
 func (r *Redis) Failover() {
 	r.tb.Helper()
 	r.mu.Lock()
 	old := r.server
-	r.server = newServer()
-	r.server.full.Store(old.full.Load())
+	r.server = old.successor()
 	r.mu.Unlock()
 	r.play(nil, func(*instance) {}, true)
 	old.end()
@@ -75,8 +72,8 @@ func (r *Redis) serve() *server {
 	return r.server
 }
 
-// play changes the scene of some clients or, if none is named, of all that are and will be,
-// and may break their connections.
+// play changes the scene of the named clients or, if none is named, of all that there are and will be. With cut
+// it breaks their connections.
 func (r *Redis) play(clients []*redis.Client, change func(*instance), cut bool) {
 	r.tb.Helper()
 	r.mu.Lock()
@@ -110,8 +107,8 @@ func (r *Redis) play(clients []*redis.Client, change func(*instance), cut bool) 
 	r.changed = make(chan struct{})
 }
 
-// holds says how long what goes up to Redis, or down to the client, is held, and what is closed when
-// that changes.
+// holds returns the wait of one direction, up to Redis or down to the client: how much longer is a chunk of that moment
+// held, and which channel is closed when that changes.
 func (r *Redis) holds(i *instance, down bool) func(since time.Time) (time.Duration, <-chan struct{}) {
 	return func(since time.Time) (time.Duration, <-chan struct{}) {
 		r.mu.Lock()

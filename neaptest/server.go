@@ -27,13 +27,13 @@ type server struct {
 	commands *redisserver.Server
 	full     atomic.Bool
 
-	running sync.Mutex  // one script or transaction runs at a time, as on any Redis
+	running sync.Mutex  // held while a script or transaction runs: one at a time, as on any Redis
 	closed  bool        // under running
-	refuses atomic.Bool // its next write that takes memory
+	refuses atomic.Bool // whether it refuses the running script's first write
 
 	mu     sync.Mutex
 	peers  map[*redisserver.Peer]struct{} // connections
-	losing []string                       // names of scripts whose next reply is lost, or how they begin
+	losing []string                       // names, or their beginnings, of scripts whose next reply is lost
 	asked  []string                       // names of neap's scripts, "" for others
 }
 
@@ -48,7 +48,17 @@ func newServer() *server {
 	return s
 }
 
-// end closes the server, but not while a script runs: that would panic.
+// successor returns a server without the data, in the same scenes.
+func (s *server) successor() *server {
+	next := newServer()
+	next.full.Store(s.full.Load())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next.losing = slices.Clone(s.losing)
+	return next
+}
+
+// end closes the server when no script runs: miniredis panics if one does.
 func (s *server) end() {
 	s.running.Lock()
 	s.closed = true
@@ -56,7 +66,7 @@ func (s *server) end() {
 	s.Close()
 }
 
-// hook comes before each command, also before those that a script calls. It is true if the command is done.
+// hook is called before each command, also before those that a script calls. It returns true if the command is done.
 func (s *server) hook(c *redisserver.Peer, command string, args ...string) bool {
 	switch {
 	case !s.connected(c):
@@ -83,7 +93,7 @@ func (s *server) connected(c *redisserver.Peer) bool {
 	return is
 }
 
-// called is a command that a script calls.
+// called is the hook of a command that a script calls.
 func (s *server) called(c *redisserver.Peer, command string) bool {
 	grows := slices.Contains(growing, command)
 	if grows && s.refuses.Load() {
@@ -138,7 +148,7 @@ func shaOf(command string, args []string) string {
 // errFull is what a full Redis says, outside of a script.
 const errFull = "OOM command not allowed when used memory > 'maxmemory'."
 
-// raised is how miniredis tells that a command in a script was refused.
+// raised matches what miniredis replies if a command in a script was refused.
 var raised = regexp.MustCompile(`(?s)^-ERR Error compiling script \(new function\): (?:<string>)?:(\d+): (OOM [^\n]*?'maxmemory'\.).*$`)
 
 func (s *server) loseReply(name string) {
