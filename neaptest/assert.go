@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// AssertLimited fails the test unless n requests pass, one after the other and by each instance in
-// its turn, and the next one is refused with a 429 and a Retry-After of a second at least. What passes is any
-// answer but 429 and 5xx: your handler may refuse a login, and the login still counts.
+// AssertLimited sends n requests, one after the other, to the instances in turn, and then one more. It fails the test
+// unless the n pass, and the last is refused with a 429 and a Retry-After of a second at least. A request passes with
+// any answer but 429 and 5xx: your handler may refuse a login, and the login still counts.
 func AssertLimited(tb testing.TB, n int, newRequest func() *http.Request, instances ...Send) {
 	tb.Helper()
 	if !some(tb, "AssertLimited", instances) {
@@ -33,11 +33,11 @@ func AssertLimited(tb testing.TB, n int, newRequest func() *http.Request, instan
 	}
 }
 
-// AssertRunsOnce sends the same request many times, to all instances at once and then once more to each. It fails the
-// test unless the work runs once, each of the later requests gets one and the same result, and those at once get that result or
-// a refusal that tells them to come back: a 503, or a 409, 425 or 429 with a Retry-After. Results are
-// the same if their status and body are. newRequest makes the same request each time, such
-// as one with the same Idempotency-Key or the same signed event. The handler counts with work.
+// AssertRunsOnce sends the same request many times: eight times at once, or twice to each instance if that is more, and
+// then once more to each. It fails the test unless the work runs once, all the later requests get the same result, and
+// each of those at once gets that result or a refusal that tells it to come back: a 503, or a 409, 425 or 429 with a
+// Retry-After. Results are the same if their status and body are. newRequest makes the same request each time, such as
+// one with the same Idempotency-Key or the same signed event. The handler counts with work.
 func AssertRunsOnce(tb testing.TB, work *Work, newRequest func() *http.Request, instances ...Send) {
 	tb.Helper()
 	if !some(tb, "AssertRunsOnce", instances) {
@@ -68,9 +68,9 @@ func AssertRunsOnce(tb testing.TB, work *Work, newRequest func() *http.Request, 
 	}
 }
 
-// AssertOneAtATime sends many requests at once to the instances, in turn, and fails the test if two runs of the
-// work overlap, or if there is none. Requests may wait or be refused. newRequest makes requests about one and the same
-// thing. The handler counts with work.
+// AssertOneAtATime sends eight requests at once, or two to each instance if that is more, and fails the test if two runs
+// of the work overlap, or if there is no run. Requests may wait or be refused. newRequest makes requests about one and the same
+// thing, such as one order. The handler counts with work.
 func AssertOneAtATime(tb testing.TB, work *Work, newRequest func() *http.Request, instances ...Send) {
 	tb.Helper()
 	if !some(tb, "AssertOneAtATime", instances) {
@@ -93,7 +93,7 @@ func some(tb testing.TB, assert string, instances []Send) bool {
 	return len(instances) > 0
 }
 
-// volley sends requests at once, eight or two to each instance.
+// volley sends requests at once: eight, or two to each instance if that is more.
 func volley(newRequest func() *http.Request, instances []Send) []answer {
 	answers := make([]answer, max(8, 2*len(instances)))
 	var all sync.WaitGroup
@@ -105,7 +105,7 @@ func volley(newRequest func() *http.Request, instances []Send) []answer {
 	return answers
 }
 
-// list tells each answer once, in their order, with how often it came.
+// list has each answer once, in their order, with how often it came.
 func list(answers []answer) string {
 	var texts []string
 	count := map[string]int{}

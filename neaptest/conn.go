@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// conn is what a client gets. As of a socket, go-redis finds out that the other end is closed before it writes.
+// conn is what a client gets. Before go-redis writes, it finds out that the other end is closed, as it does of a socket.
 type conn struct {
 	net.Conn
 
 	gone <-chan struct{} // closed with the other end
 }
 
-// SyscallConn is by what go-redis looks whether an idle connection is still alive.
+// SyscallConn is how go-redis finds out whether an idle connection is still alive.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	select {
 	case <-c.gone:
@@ -31,7 +31,7 @@ func (alive) Control(func(uintptr)) error    { return nil }
 func (alive) Read(func(uintptr) bool) error  { return nil }
 func (alive) Write(func(uintptr) bool) error { return nil }
 
-// noted is the other end.
+// noted is the other end. It notes that it was closed.
 type noted struct {
 	net.Conn
 

@@ -1,5 +1,5 @@
-// Package neaptest is for unit tests of what uses neap: a lock that is lost at work, an order that comes twice or a
-// Redis that is gone takes a test of a few lines, no server and no time.
+// Package neaptest is for unit tests of what uses neap. It takes a few lines, no server and no time to test what
+// becomes of a lock that is lost at work, of an order that comes twice, or of a process whose Redis is gone.
 //
 //	func TestOrdersRunOnce(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -13,19 +13,20 @@
 // # The clock
 //
 // [New] starts an embedded miniredis, and [Redis.Client] makes go-redis clients of it, for limits, slots, locks,
-// guards, stock and callbacks alike. They reach it without sockets, so in a bubble of testing/synctest time is that of
-// the bubble, for Redis, for neap and for your handlers. time.Sleep(10 * time.Minute) takes no time and ends what ten minutes end. While
-// anything can run, time stands still there. So a budget never ends because the machine is slow. Outside of a bubble all
-// works by the clock of the machine, budgets included.
+// guards, stock and callbacks alike. They reach it without sockets. So in a bubble of testing/synctest Redis, neap and
+// your handlers all have the bubble's clock: time.Sleep(10 * time.Minute) takes no time, and afterwards every key, lease
+// and window of ten minutes is over. The clock stands still while a goroutine of the bubble can run, so a budget never
+// ends because the machine is slow. Outside of a bubble everything has the clock of the machine, budgets included.
 //
-// Make the Redis, its clients and your application in the bubble. With Fiber, send one request outside of
-// a bubble first: fasthttp starts a goroutine for the process then, and a bubble waits for those that began in it.
+// Make the Redis, its clients and your application in the bubble. With Fiber, send one request outside of any
+// bubble first: with its first request fasthttp starts a goroutine that never ends, and a bubble waits for each
+// goroutine that was started in it.
 //
 // # Scenes
 //
 // [Redis.Lose], [Redis.Slow], [Redis.Fill], [Redis.LoseReply], [Redis.Pause] and [Redis.Failover] are a line each; [Redis.Restore] ends
-// them all. They happen on the connections and in the server, so what you test is the client, the queue, the breaker and
-// what is taken back in the background as they are in production. neap logs lost servers as ever.
+// them all. They happen on the connections and in the server, so the client, neap's queue, its breaker and its work in
+// the background are those of production. neap logs a lost server here too.
 //
 // # Asserts
 //
@@ -34,9 +35,9 @@
 //
 // # What it does not prove
 //
-// miniredis is not Redis. It runs Lua with other numbers and other errors, it uses no memory and has no ACL, and there is no
-// cluster. neap's own tests run its scripts on real servers; for a script of yours
-// there is core/script/scripttest. Nor does a Redis in the same process prove that your budgets and pools suffice.
+// miniredis is not Redis. Its Lua has other numbers and other errors, it counts no memory, and it has no ACL and no
+// cluster. neap's own tests run its scripts on real servers; for a script of yours there is core/script/scripttest. Nor
+// does a Redis in the same process prove that your budgets and pools suffice.
 //
 // Only tests import this package: it compiles miniredis.
 package neaptest

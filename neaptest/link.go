@@ -41,7 +41,7 @@ func carry(from, to net.Conn, wait func(since time.Time) (time.Duration, <-chan 
 	}
 }
 
-// await waits until what was written then may go on.
+// await waits until what was written at that moment may go on.
 func await(since time.Time, wait func(time.Time) (time.Duration, <-chan struct{})) {
 	for {
 		left, changed := wait(since)
@@ -90,7 +90,7 @@ func (q *queue) fill(from net.Conn) {
 	}
 }
 
-// next waits for the next chunk. It is false if there will be none.
+// next waits for the next chunk. It returns false if there will be none.
 func (q *queue) next() (chunk, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

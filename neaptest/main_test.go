@@ -33,7 +33,7 @@ func play(t *testing.T, scene func(t *testing.T, r *Redis)) {
 	synctest.Test(t, func(t *testing.T) { scene(t, New(t)) })
 }
 
-// recorder is a testing.TB that keeps what a test would fail with.
+// recorder is a testing.TB that keeps failures, and does not fail.
 type recorder struct {
 	testing.TB
 	mu   sync.Mutex
@@ -48,7 +48,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.said = append(r.said, fmt.Sprintf(format, args...))
 }
 
-// says expects the failures to have these words, one each.
+// says fails the test unless the failures have these words in them, one after the other.
 func (r *recorder) says(t *testing.T, want ...string) {
 	t.Helper()
 	if !slices.EqualFunc(r.said, want, strings.Contains) {

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis is an embedded Redis without a socket, and the scenes that a test plays on it. Make
-// it with [New]. Its methods may be called from several goroutines.
+// Redis is an embedded Redis without a socket, and the scenes that a test plays on it. Make it with [New]: the zero
+// Redis is of no use. Its methods may be called from several goroutines.
 type Redis struct {
 	tb testing.TB
 
@@ -43,8 +43,8 @@ type instance struct {
 // its clock is the bubble's, so that time.Sleep ends keys: call New with the bubble's own t,
 // inside of it. Outside of a bubble its clock is that of the machine.
 //
-// When the test has returned, Redis is restored. In a bubble another minute passes then, so that what goes on in
-// the background can end: a bubble must not end before its goroutines.
+// When the test has returned, New restores Redis. In a bubble it then lets a minute of the bubble's clock pass, in
+// which work in the background ends: a bubble must not end before its goroutines.
 func New(tb testing.TB) *Redis {
 	tb.Helper()
 	r := &Redis{tb: tb, server: newServer(), changed: make(chan struct{}), instances: map[*redis.Client]*instance{}}
@@ -55,9 +55,8 @@ func New(tb testing.TB) *Redis {
 // address looks like one in the logs. Nobody dials it, and it needs no resolver.
 const address = "127.0.0.1:6379"
 
-// Client is a client of one process: each call returns another, with connections and, since
-// neap keeps a store for each client, with breakers of its own. So two clients are two
-// instances of your application. It is closed when the test ends.
+// Client returns a new client for each call, with connections of its own. neap keeps a store for each client, with
+// breakers of its own, so two clients are two instances of your application. Clients are closed when the test ends.
 func (r *Redis) Client() *redis.Client {
 	own := &instance{redis: r, links: map[*link]struct{}{}}
 	rdb := redis.NewClient(&redis.Options{
@@ -94,7 +93,7 @@ func (i *instance) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 // end closes the clients and the server. A bubble must not end before its goroutines, and neap and
-// go-redis have some in the background; there, waiting for them takes no time.
+// go-redis have some in the background. In a bubble it takes no time to wait for them.
 func (r *Redis) end() {
 	r.Restore()
 	bubble := bubbled()

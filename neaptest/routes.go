@@ -11,34 +11,34 @@ import (
 
 // RoutesOptions are the options of [Routes].
 type RoutesOptions struct {
-	// Request changes each request before it is sent: it adds credentials, a body, a
-	// signature. The request has an Idempotency-Key and, if its method has a body, an empty JSON object.
+	// Request, unless nil, changes each request before it is sent: it adds credentials, a body, a
+	// signature. The request has an Idempotency-Key and, if it is a POST, PUT or PATCH, an empty JSON object.
 	Request func(*http.Request)
-	// Unguarded are routes of POST or PATCH that may be without a guard, each as it
-	// stands among the routes.
+	// Unguarded are routes of POST or PATCH that need no guard, each written as among the
+	// routes. The zero value is none.
 	Unguarded []string
-	// Unlimited are routes that may be without a limit, as above.
+	// Unlimited are routes that need no limit, written alike. The zero value is none.
 	Unlimited []string
 }
 
-// Routes fails the test for each route that stands behind no limit, and for each of POST and PATCH that stands
-// behind no guard, unless the options list it. It fails too for what they list without need. A route is a method and a
-// path, such as "POST /orders/{id}"; parameters may be written as those of net/http, Gin, Echo or Fiber.
+// Routes fails the test for each route that stands behind no limit, and for each route of POST or PATCH that stands
+// behind no guard, unless the options list it. It also fails the test for a route that they list without need. A route
+// is a method and a path, such as "POST /orders/{id}". Write parameters as in net/http, Gin, Echo or Fiber.
 //
 // Take the routes from the router, and the test knows those that you add later: from Routes of Gin's engine,
 // of an Echo v4 or of an Echo v5's Router, without those whose Method is echo.RouteNotFound; from
 // GetRoutes(true) of a Fiber app. An http.ServeMux does not tell its routes.
 //
-// It sends one request to each route and looks which of neap's scripts Redis is asked to run
-// meanwhile, for a limit on rates or on requests in flight, and for gate.Idempotent or an endpoint of
-// core/callback. So the handlers run, and what it does not see fails:
+// Routes sends one request to each route, so the handlers run. It looks which of neap's scripts Redis is asked to run
+// meanwhile: those of a limit on rates or on requests in flight, and those of gate.Idempotent or of an endpoint of
+// core/callback. So it fails the test, though there is a gate, in two cases:
 //
-//   - a route whose request is refused before it comes to the gate, by a login or an outer limit: the
-//     failure tells the status, and Request helps;
-//   - a limit that decides in this process, of limit.NewLocal or by permits that were prepaid.
+//   - A login or an outer limit refuses the request before the gate sees it. The failure tells the status; let
+//     opts.Request add what is missing.
+//   - A limit decides in this process: one of limit.NewLocal, or one by permits that were prepaid.
 //
-// It believes what it sees: that a script ran does not prove that its key or its numbers are
-// right. Send must serve an application on a client of this Redis, and nothing else may use that meanwhile.
+// That a script ran does not prove that its key or its numbers are right. send must serve an application on a client of
+// this Redis, and nothing else may use this Redis meanwhile.
 func Routes(tb testing.TB, r *Redis, send Send, opts *RoutesOptions, routes ...string) {
 	tb.Helper()
 	var own RoutesOptions
@@ -78,7 +78,7 @@ func Routes(tb testing.TB, r *Redis, send Send, opts *RoutesOptions, routes ...s
 	}
 }
 
-// check compares what was asked for with what is listed.
+// check fails the test unless either a gate of this kind was asked or the route is listed.
 func check(tb testing.TB, route string, a answer, what string, asked bool, field string, listed []string) {
 	tb.Helper()
 	switch excepted := slices.Contains(listed, route); {
@@ -97,7 +97,7 @@ func limits(script string) bool {
 		strings.HasPrefix(script, "limit_") && script != "limit_settle.lua" && script != "limit_reset.lua"
 }
 
-// requestTo makes a request to a route, as no other that was made.
+// requestTo makes a request to a route, under an Idempotency-Key of its own.
 func requestTo(tb testing.TB, method, host, path string) (*http.Request, error) {
 	tb.Helper()
 	body := ""
@@ -113,7 +113,7 @@ func requestTo(tb testing.TB, method, host, path string) (*http.Request, error) 
 	return r, nil
 }
 
-// filled has 1 in the place of each parameter: {id}, {path...}, :id, *path and +.
+// filled puts 1 in the place of each parameter: {id}, {path...}, :id, *path and +.
 func filled(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

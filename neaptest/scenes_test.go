@@ -35,7 +35,7 @@ func TestTheClockIsTheBubbles(t *testing.T) {
 	})
 }
 
-// TestOutsideOfABubble uses sockets' stand-ins by the clock of the machine.
+// TestOutsideOfABubble has calls take the machine's time.
 func TestOutsideOfABubble(t *testing.T) {
 	t.Parallel()
 	r := New(t)
@@ -94,7 +94,7 @@ func TestBubblesShareNothing(t *testing.T) {
 	}
 }
 
-// TestTheEndWaits has something go on when the test has returned, without Redis.
+// TestTheEndWaits loses Redis, and has a goroutine ask it half a minute after the test has returned.
 func TestTheEndWaits(t *testing.T) {
 	t.Parallel()
 	var got string
@@ -197,8 +197,7 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// TestASlowRedisDecides has a decision fall back to this process, and count in Redis
-// nonetheless.
+// TestASlowRedisDecides has the process decide by itself, and Redis count the request nonetheless.
 func TestASlowRedisDecides(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
@@ -247,7 +246,7 @@ func TestLoseReply(t *testing.T) {
 	})
 }
 
-// TestScenesOfAnotherClient name a client that is none of this Redis.
+// TestScenesOfAnotherClient has scenes name a client that another Redis has made.
 func TestScenesOfAnotherClient(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, other *Redis) {
@@ -260,7 +259,7 @@ func TestScenesOfAnotherClient(t *testing.T) {
 	})
 }
 
-// TestOrderWhoseReplyIsLost is the whole way: handler, adapter, gate, guard, client.
+// TestOrderWhoseReplyIsLost goes the whole way: handler, adapter, gate, guard, client.
 func TestOrderWhoseReplyIsLost(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {
@@ -269,6 +268,9 @@ func TestOrderWhoseReplyIsLost(t *testing.T) {
 		r.LoseReply("guard_begin")
 		r.LoseReply("guard_complete")
 		AssertRunsOnce(t, &work, order, shop)
+		if got := r.serve().losing; len(got) != 0 {
+			t.Errorf("got %q yet to be lost, want none", got)
+		}
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"runtime/debug"
 )
 
-// Send sends a request to an instance of your application and returns its response. [Handler] makes one of
-// net/http, Gin and Echo; with Fiber v2 and v3 it is
+// Send sends a request to an instance of your application and returns its response. [Handler] makes one of a
+// handler of net/http, Gin or Echo. With Fiber v2 and v3 it is
 //
 //	func(r *http.Request) (*http.Response, error) { return app.Test(r, -1) }
 //	func(r *http.Request) (*http.Response, error) { return app.Test(r, fiber.TestConfig{}) }
@@ -20,9 +20,8 @@ import (
 // An assert calls it from several goroutines.
 type Send func(*http.Request) (*http.Response, error)
 
-// Handler is a Send to a handler, without a socket. Requests may be those of
-// httptest.NewRequest or of http.NewRequest. If the handler panics, there is no response but an
-// error that has its stack.
+// Handler returns a Send that calls a handler, without a socket. Requests may be those of
+// httptest.NewRequest or of http.NewRequest. If the handler panics, the Send returns an error with the stack.
 func Handler(h http.Handler) Send {
 	return func(r *http.Request) (response *http.Response, err error) {
 		defer func() {
@@ -33,13 +32,13 @@ func Handler(h http.Handler) Send {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, served(r))
 		response = w.Result()
-		// What has no line is not sent. neap marks refusals by such a field.
+		// A field without a line is not sent. neap marks a refusal by one.
 		maps.DeleteFunc(response.Header, func(_ string, lines []string) bool { return len(lines) == 0 })
 		return response, nil
 	}
 }
 
-// served is a request as a server has it.
+// served returns a copy of the request, with what a server fills in.
 func served(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
 	r.Host = cmp.Or(r.Host, r.URL.Host)
@@ -70,7 +69,7 @@ func (s Send) ask(r *http.Request) answer {
 	return answer{status: response.StatusCode, body: string(body), retryAfter: response.Header.Get("Retry-After"), err: err}
 }
 
-// String is the answer as the failure of a test has it.
+// String is how the failure of a test shows the answer.
 func (a answer) String() string {
 	if a.err != nil {
 		return fmt.Sprintf("no answer (%v)", a.err)
@@ -83,15 +82,15 @@ func (a answer) String() string {
 	return text
 }
 
-// same reports whether the answers are one result.
+// same reports whether two answers are one and the same result.
 func (a answer) same(b answer) bool {
 	return a.err == nil && b.err == nil && a.status == b.status && a.body == b.body
 }
 
-// again reports whether the answer is a refusal that tells its caller to come back.
+// again reports whether the answer is a refusal that tells the caller to come back.
 func (a answer) again() bool {
 	switch a.status {
-	case http.StatusServiceUnavailable: // what callback answers a provider, which knows when
+	case http.StatusServiceUnavailable: // what callback answers a provider, which sends again by itself
 		return a.err == nil
 	case http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
 		return a.err == nil && a.retryAfter != ""

@@ -56,13 +56,13 @@ func TestCommandsAreAsTheServerHasThem(t *testing.T) {
 	}
 }
 
-// TestAFullRedisRefusesAsAServerDoes makes the same calls of a full server: of each script that
+// TestAFullRedisRefusesAsAServerDoes makes the same calls to a full server: of each script that
 // Redis may refuse, and of plain commands.
 func TestAFullRedisRefusesAsAServerDoes(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory-policy", "noeviction")
 	admin := srv.Admin(t)
-	play7 := func(rdb *redis.Client, fill func()) (said []string) {
+	outcomes := func(rdb *redis.Client, fill func()) (said []string) {
 		ctx := context.Background()
 		rdb.Eval(ctx, source("guard_begin.lua"), []string{"{done}"}, "o", "print", "60000 90000 retry")
 		rdb.Set(ctx, "{plain}", "v", 0)
@@ -98,10 +98,10 @@ func TestAFullRedisRefusesAsAServerDoes(t *testing.T) {
 		}
 		return said
 	}
-	want := play7(admin, func() { must(admin.ConfigSet(t.Context(), "maxmemory", "1").Result())(t) })
+	want := outcomes(admin, func() { must(admin.ConfigSet(t.Context(), "maxmemory", "1").Result())(t) })
 	refused := 0
 	play(t, func(t *testing.T, r *Redis) {
-		got := play7(r.Client(), r.Fill)
+		got := outcomes(r.Client(), r.Fill)
 		for i := range want {
 			if got[i] != want[i] {
 				t.Errorf("got %s, want %s as a server says", got[i], want[i])
@@ -118,7 +118,7 @@ func TestAFullRedisRefusesAsAServerDoes(t *testing.T) {
 
 func source(file string) string { return script.FromFS(lua.FS, file).Source() }
 
-// TestFill is how a limiter takes it: refused, and not in doubt.
+// TestFill has a full Redis refuse a limiter: the call is known not to have run.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, r *Redis) {

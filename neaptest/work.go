@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Work counts how often something is done and how much of it at one time. A handler under
+// Work counts how often something is done, and how many times at once at most. A handler under
 // test begins with
 //
 //	defer work.Begin()()
@@ -17,9 +17,10 @@ type Work struct {
 	takes               time.Duration
 }
 
-// Begin counts a run, until the function that it returns is called. While an assert of this
-// package runs, it takes 50 ms, so that runs which may overlap do: in a bubble always, and outside of one unless the
-// machine is slower than that. Lock no mutex around it: in a bubble, time stands still while a goroutine waits for a mutex.
+// Begin begins a run, which lasts until you call the function that it returns. While an assert of this package runs,
+// Begin takes 50 ms. So two runs overlap if nothing keeps them apart: always in a bubble, and outside of one unless the
+// machine is slower than that. Call Begin before you lock a mutex: in a bubble, the clock stands still while a goroutine
+// waits for one.
 func (w *Work) Begin() (end func()) {
 	w.mu.Lock()
 	w.runs++
@@ -42,14 +43,14 @@ func (w *Work) Runs() int {
 	return w.runs
 }
 
-// AtOnce is how many runs there were at one time at most.
+// AtOnce is the largest number of runs that there were at one time.
 func (w *Work) AtOnce() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.most
 }
 
-// watched returns how many runs there were, and how many at one time at most, while do ran.
+// watched returns how many runs began while do ran, and the largest number of them at one time.
 func (w *Work) watched(do func()) (runs, atOnce int) {
 	w.mu.Lock()
 	before, most := w.runs, w.most

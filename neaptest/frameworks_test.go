@@ -16,7 +16,7 @@ import (
 	"github.com/neap-go/neap/ginlimit"
 )
 
-// warmFiber has fasthttp start its goroutine for the process outside of any bubble.
+// warmFiber has fasthttp start the goroutine that never ends, outside of any bubble.
 func warmFiber() {
 	response, err := fiber.New().Test(httptest.NewRequest("GET", "/", nil), -1)
 	if err != nil {
@@ -54,8 +54,7 @@ var frameworks = map[string]func(limited, guarded gate.Gate, work *Work) Send{
 	},
 }
 
-// TestEachFramework has two instances on each framework run an order once, within their
-// limit.
+// TestEachFramework has two instances on each framework run an order once, within their limit.
 func TestEachFramework(t *testing.T) {
 	t.Parallel()
 	for name, serve := range frameworks {
@@ -71,7 +70,7 @@ func TestEachFramework(t *testing.T) {
 				}
 				AssertRunsOnce(t, &work, order, instances...)
 				Routes(t, r, instances[0], nil, "POST /orders")
-				AssertLimited(t, 1, order, instances...) // after ten requests and one
+				AssertLimited(t, 1, order, instances...) // eleven of twelve are taken
 			})
 		})
 	}
