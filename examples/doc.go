@@ -2,6 +2,8 @@
 //
 //   - nethttp, gin, echo, fiber: the smallest program, a limit for each address
 //   - newer: the same for Echo v5 and Fiber v3, a module of its own, for their versions
+//   - neighbours: recipes beside other libraries and proxies, a module of its own, for
+//     their sake; docs/neighbours.md shows them
 //   - quickstart: a demo, or a server to poke at, with every kind of limit
 //   - cron: five processes that run a job once a tick; one is killed, another takes over
 //   - cacherebuild: a hot entry of a cache that one of a thousand requests rebuilds

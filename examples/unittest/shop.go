@@ -54,7 +54,7 @@ func Routes(rdb redis.UniversalClient, secret string, do Do) (http.Handler, erro
 	return mux, nil
 }
 
-// does answers with a status when the database has done its part.
+// does answers with the status when the database has done its part, and with 500 when it has not.
 func does(do Do, what string, status int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := do(r.Context(), what); err != nil {

@@ -28,7 +28,7 @@ func TestLoginsAreLimited(t *testing.T) {
 	})
 }
 
-// Logins are limited in the process itself, and nothing is booked.
+// The process limits logins by itself, and books nothing.
 func TestRedisIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestACallbackCountsOnce(t *testing.T) {
 	})
 }
 
-// Whatever holds in one process holds in two.
+// What holds for one instance holds for two.
 func TestTwoInstances(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,21 +71,21 @@ func TestTwoInstances(t *testing.T) {
 	})
 }
 
-// Whoever packs loses the lock, and so must not say that it is done.
+// A process loses the lock while it packs, so it must not answer that the parcel is packed.
 func TestALockLostAtWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		redis := neaptest.New(t)
 		shop := open(t, redis, func(ctx context.Context, _ string) error {
 			redis.Lose()
-			time.Sleep(time.Minute) // the lease is half of it
-			return ctx.Err()        // as a query returns
+			time.Sleep(time.Minute) // twice the lease
+			return ctx.Err()        // as a query does
 		})
 		expect(t, shop, parcel(), http.StatusInternalServerError)
 	})
 }
 
-// Each route stands behind a limit, and each POST behind a guard, but for those that are listed.
+// Each route stands behind a limit, and each POST behind a guard, unless the options list it.
 func TestRoutesAreGuarded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func counting(work *neaptest.Work) Do {
 	}
 }
 
-// expect sends a request.
+// expect sends a request, and fails the test unless the answer has the status.
 func expect(t *testing.T, shop neaptest.Send, r *http.Request, want int) {
 	t.Helper()
 	response, err := shop(r)
