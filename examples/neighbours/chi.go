@@ -25,9 +25,8 @@ func Chi(clients, orders *limit.Limiter, show http.HandlerFunc) http.Handler {
 	return r
 }
 
-// ChiParam is gate.ByParam where the route has a pattern for the parameter, as in
-// {order:[0-9]+}, or is a wildcard, "*". There ByParam finds no such name and
-// answers 500.
+// ChiParam is for a parameter with a pattern, as in {order:[0-9]+}, and for a wildcard,
+// "*". gate.ByParam does not find these, and answers 500.
 func ChiParam(name string) gate.Key {
 	return gate.Tag(name, nethttp.Key(func(r *http.Request) (string, error) {
 		if value := chi.URLParam(r, name); value != "" {

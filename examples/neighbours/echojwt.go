@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/echolimit"
 )
 
-// TokenSubject is the subject of the token that echo-jwt has verified. Do not key
+// TokenSubject is the key by the subject of the token that echo-jwt has verified. Do not key
 // by the Authorization header: each new token of a user would have a limit of its
 // own, and outside of echo-jwt anybody can write any subject into one.
 func TokenSubject() gate.Key {
@@ -29,7 +29,7 @@ func TokenSubject() gate.Key {
 	}))
 }
 
-// EchoJWT limits each subject, whichever tokens it has. Where several issuers
+// EchoJWT limits each subject, whichever tokens it has. If several issuers
 // sign, join the issuer with the subject: each may have a subject 17.
 func EchoJWT(limiter *limit.Limiter, secret []byte, show echo.HandlerFunc) *echo.Echo {
 	perSubject := gate.RateLimit(limiter, TokenSubject(), nil)

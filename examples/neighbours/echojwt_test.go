@@ -13,9 +13,9 @@ import (
 	"github.com/neap-go/neap/echolimit"
 )
 
-var tokenSecret = []byte("known to who signs")
+var tokenSecret = []byte("known to the issuer")
 
-// bearer signs a token; its id keeps two of one subject apart.
+// bearer signs a token. The id tells two tokens of one subject apart.
 func bearer(t *testing.T, secret, subject, id string) http.Header {
 	t.Helper()
 	claims := jwt.RegisteredClaims{Subject: subject, ID: id, ExpiresAt: jwt.NewNumericDate(time.Now().Add(time.Hour))}
@@ -43,7 +43,7 @@ func TestEchoJWT(t *testing.T) {
 	)
 }
 
-// What the recipe warns of.
+// Other keys, and TokenSubject outside of echo-jwt, do what the recipe warns of.
 func TestEchoJWTWrongly(t *testing.T) {
 	t.Parallel()
 	ours := string(tokenSecret)

@@ -14,10 +14,10 @@ import (
 	"github.com/neap-go/neap/fiberlimit"
 )
 
-// Prefixed is a storage of Fiber whose keys stand apart from those of others on
-// the same Redis. Without a prefix a cookie chooses the key: any of neap's too.
-// Reset of the storage, and so of a session.Store, is FLUSHDB, which deletes all
-// limits, locks and guards. Close closes the client, which is neap's as well.
+// Prefixed keeps the keys of a storage of Fiber apart from others on the same Redis.
+// Without a prefix a cookie can name any key, those of neap too. Reset of the storage,
+// and so that of a session.Store, is FLUSHDB, which would delete all limits, locks and
+// guards. Close of the storage would close the client, which neap uses as well.
 type Prefixed struct {
 	fiber.Storage
 	Prefix string
@@ -34,15 +34,15 @@ func (s Prefixed) Set(key string, value []byte, ttl time.Duration) error {
 // Delete deletes a key.
 func (s Prefixed) Delete(key string) error { return s.Storage.Delete(s.Prefix + key) }
 
-// Reset refuses.
+// Reset returns an error, and deletes nothing.
 func (s Prefixed) Reset() error { return errors.New("Prefixed: Reset would delete the keys of others") }
 
-// Close leaves the client to who made it.
+// Close leaves the client open: its maker closes it.
 func (s Prefixed) Close() error { return nil }
 
 // FiberSessions has the sessions of Fiber and the limits of neap on one client,
-// and limits each user. Make the client yourself, with ContextTimeoutEnabled; the
-// one that storage.New makes, and Conn returns, is without.
+// and limits each user. Make the client yourself, with ContextTimeoutEnabled: the
+// client that storage.New makes, and that Conn returns, lacks it.
 func FiberSessions(rdb *redis.Client, limiter *limit.Limiter, login, show fiber.Handler) *fiber.App {
 	sessions := session.New(session.Config{
 		Storage: Prefixed{Storage: storage.NewFromConnection(rdb), Prefix: "session:"},

@@ -31,7 +31,7 @@ func sharedRedis(t *testing.T, most int64) (*miniredis.Miniredis, *redis.Client,
 	return m, rdb, limiter
 }
 
-// onFiber makes an app a handler.
+// onFiber makes a handler of an app.
 func onFiber(t *testing.T, app *fiber.App) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		response, err := app.Test(r, -1)
@@ -76,7 +76,7 @@ func TestFiberSessions(t *testing.T) {
 	}
 }
 
-// A bare storage takes the key that a cookie names: a counter of neap here, which is no session.
+// A bare storage reads the key that a cookie names: here a counter of neap, which is no session.
 func TestFiberStorageWithoutPrefix(t *testing.T) {
 	t.Parallel()
 	m, rdb, limiter := sharedRedis(t, 1)
@@ -100,7 +100,7 @@ func TestFiberStorageWithoutPrefix(t *testing.T) {
 	}
 }
 
-// Whatever resets the sessions of a bare storage resets the limits.
+// Reset of a bare storage deletes the limits too.
 func TestFiberStorageReset(t *testing.T) {
 	t.Parallel()
 	_, rdb, limiter := sharedRedis(t, 1)

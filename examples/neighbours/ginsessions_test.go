@@ -50,7 +50,7 @@ func TestGinSessions(t *testing.T) {
 	)
 }
 
-// A key by the cookie is as many keys as a client can make up.
+// If the cookie is the key, each cookie that a client makes up is a new key.
 func TestGinSessionsByCookie(t *testing.T) {
 	t.Parallel()
 	byCookie := gate.Tag("session", ginlimit.Key(func(c *gin.Context) (string, error) {
@@ -67,8 +67,8 @@ func TestGinSessionsByCookie(t *testing.T) {
 	)
 }
 
-// The cookie store names no session, so a key by its id is refused.
-func TestGinSessionsByID(t *testing.T) {
+// The cookie store has no ids of sessions, so a key by id is a 500. A gate outside of the sessions panics.
+func TestGinSessionsWrongly(t *testing.T) {
 	t.Parallel()
 	byID := ginlimit.Key(func(c *gin.Context) (string, error) { return sessions.Default(c).ID(), nil })
 	r := gin.New()

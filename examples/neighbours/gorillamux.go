@@ -11,9 +11,9 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// MuxRoute is gate.ByRoute of gorilla/mux, and MuxVar is ByParam. gorilla/mux
-// does not tell net/http its route, so ByRoute and ByParam themselves answer 500;
-// in a router that stands in an http.ServeMux at "/", ByRoute is one key for all.
+// MuxRoute is the key by the route of gorilla/mux. gorilla/mux does not tell net/http
+// its route, so gate.ByRoute and gate.ByParam answer 500. If the router stands in an
+// http.ServeMux at "/", gate.ByRoute is one key for all routes.
 func MuxRoute() gate.Key {
 	return gate.Tag("route", nethttp.Key(func(r *http.Request) (string, error) {
 		route := mux.CurrentRoute(r)
@@ -24,7 +24,7 @@ func MuxRoute() gate.Key {
 	}))
 }
 
-// MuxVar is a variable of the route's template.
+// MuxVar is the key by a variable of the route, as gate.ByParam is elsewhere.
 func MuxVar(name string) gate.Key {
 	return gate.Tag(name, nethttp.Key(func(r *http.Request) (string, error) {
 		if value := mux.Vars(r)[name]; value != "" {
@@ -35,8 +35,8 @@ func MuxVar(name string) gate.Key {
 }
 
 // Mux limits each client on each route. The router calls the middleware of Use
-// only for requests that match a route: what would be answered 404 or 405 is
-// limited by the gate around the router alone.
+// only for requests that match a route. Only the gate around the router limits what
+// is answered 404 or 405.
 func Mux(all, each *limit.Limiter, show http.HandlerFunc) http.Handler {
 	router := mux.NewRouter()
 	perRoute := gate.RateLimit(each, gate.Join(MuxRoute(), gate.ByIP(nil)), nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// Huma makes middleware of huma of a gate, for one operation or for an API on
-// humago; for another router take that adapter's Unwrap and NewContext. WithContext
+// Huma turns a gate into middleware of huma, for one operation or for a whole API on
+// humago. For another router take that adapter's Unwrap and NewContext. WithContext
 // hands on what huma's middleware has stored: without it ByValue finds nothing.
 func Huma(g gate.Gate) func(huma.Context, func(huma.Context)) {
 	limited := nethttp.Middleware(g)
@@ -32,17 +32,17 @@ type NewOrder struct {
 	}
 }
 
-// Placed is its output.
+// Placed is the output of PlaceOrder.
 type Placed struct {
 	Body struct {
 		Item string `json:"item"`
 	}
 }
 
-// PlaceOrder is an operation that runs once a key. huma checks the input behind
-// the gate, so its 422 is stored under the key as any answer: a client that
-// corrects its order sends it under a new key. Errors writes what the gates
-// answer into the OpenAPI document.
+// PlaceOrder adds an operation that runs once for each key. huma checks the input
+// inside of the gate, so the gate stores huma's 422 under the key, as it stores any
+// answer: a client that corrects its order sends it under a new key. Errors writes
+// the statuses of the gates into the OpenAPI document.
 func PlaceOrder(api huma.API, limited, once gate.Gate, place func(context.Context, *NewOrder) (*Placed, error)) {
 	huma.Register(api, huma.Operation{
 		OperationID: "place-order", Method: http.MethodPost, Path: "/orders",

@@ -13,10 +13,11 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// OnLambda answers the events of an API Gateway HTTP API and of a function URL: give
-// it to lambda.Start, the store of your limiters, locks and guards with it. Between
-// two events Lambda freezes the process, and what neap does in the background with
-// it: so it waits until that is done, for as long as patience says at most.
+// OnLambda answers the events of an API Gateway HTTP API and of a function URL. Give
+// it the store of your limiters, locks and guards, and give its result to
+// lambda.Start. Between two events Lambda freezes the process. So before it answers,
+// OnLambda waits until neap's work in the background is done, but no longer than
+// patience.
 func OnLambda(h http.Handler, st *store.Store, patience time.Duration) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	adapter := httpadapter.NewV2(WrittenFields(h))
 	return func(ctx context.Context, event events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
@@ -30,8 +31,8 @@ func OnLambda(h http.Handler, st *store.Store, patience time.Duration) func(cont
 	}
 }
 
-// WrittenFields leaves out fields without a line, which no server sends. neap
-// marks a refusal by one, and the adapter would make it an empty field, or a null.
+// WrittenFields leaves out fields without a line, which no server sends. neap marks a
+// refusal by one, of which the adapter would make an empty field, or a null.
 func WrittenFields(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r)
@@ -39,9 +40,9 @@ func WrittenFields(h http.Handler) http.Handler {
 	})
 }
 
-// SortedQuery is for the events of a REST API and of a load balancer: from these
-// the adapter writes the query in another order each time, and gate.Idempotent
-// would refuse a repetition as another request.
+// SortedQuery is for the events of a REST API and of a load balancer. The adapter
+// writes the query of these in another order each time, and gate.Idempotent would
+// take a repetition for another request and refuse it.
 func SortedQuery(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.RawQuery = r.URL.Query().Encode()

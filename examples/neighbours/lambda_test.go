@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,7 +83,7 @@ func TestLambdaBehindALoadBalancer(t *testing.T) {
 			HTTPMethod: "GET", Path: "/orders",
 			Headers: map[string]string{"host": "api.example.com", "x-forwarded-for": "203.0.113.9, 192.0.2.7"},
 		})
-		if err != nil || len(got.Body) < len(want) || got.Body[:len(want)] != want {
+		if err != nil || !strings.HasPrefix(got.Body, want) {
 			t.Errorf("got the key %q, %v; want %q", got.Body, err, want)
 		}
 	}
@@ -92,19 +93,15 @@ func TestLambdaBehindALoadBalancer(t *testing.T) {
 func TestLambdaRefusal(t *testing.T) {
 	t.Parallel()
 	limited := nethttp.Middleware(gate.RateLimit(atMost(t, 1), gate.ByIP(nil), nil))(http.HandlerFunc(ok))
+	exchange(t, limited, call{"the one that passes", "/orders", nil, "192.0.2.7", 200})
 	const mark = "Neap-Refused-429"
 	for what, c := range map[string]struct {
 		h      http.Handler
 		marked bool
 	}{"bare": {limited, true}, "WrittenFields": {WrittenFields(limited), false}} {
-		for range 2 {
-			got, err := httpadapter.NewV2(c.h).ProxyWithContext(t.Context(), event("192.0.2.7", ""))
-			if err != nil || got.StatusCode == http.StatusOK {
-				continue
-			}
-			if _, marked := got.Headers[mark]; marked != c.marked || got.StatusCode != http.StatusTooManyRequests || got.Headers["Retry-After"] == "" {
-				t.Errorf("%s: got %d with the fields %v, want a 429 with Retry-After, and %s: %t", what, got.StatusCode, got.Headers, mark, c.marked)
-			}
+		answer, err := httpadapter.NewV2(c.h).ProxyWithContext(t.Context(), event("192.0.2.7", ""))
+		if _, marked := answer.Headers[mark]; err != nil || marked != c.marked || answer.StatusCode != http.StatusTooManyRequests || answer.Headers["Retry-After"] == "" {
+			t.Errorf("%s: got %d with the fields %v, %v, want a 429 with Retry-After, and %s: %t", what, answer.StatusCode, answer.Headers, err, mark, c.marked)
 		}
 		rest := events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/orders"}
 		rest.RequestContext.Identity.SourceIP = "192.0.2.7"
@@ -119,7 +116,7 @@ func TestLambdaRefusal(t *testing.T) {
 	}
 }
 
-// A REST API's event has the query in a map.
+// A REST API's event has its query in a map, which the adapter writes in any order.
 func TestLambdaQuery(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// atMost admits so many requests of each subject.
+// atMost is a limit of so many requests for each subject.
 func atMost(t *testing.T, most int64) *limit.Limiter {
 	t.Helper()
 	l, err := limit.NewLocal("test", []limit.Policy{limit.FixedWindow{Limit: most, Window: time.Hour}}, nil)

@@ -36,7 +36,7 @@ func newGuard(t *testing.T) gate.Gate {
 	return gate.Idempotent(guard, BehindProxies(nginxAlone), &gate.IdempotentOptions{Methods: []string{"POST"}})
 }
 
-// What gates ask and say passes nginx.
+// nginx passes on the fields that gates read and write.
 func TestFieldsThroughNginx(t *testing.T) {
 	t.Parallel()
 	requireNginx(t)
@@ -116,8 +116,8 @@ func TestNginxSendsAgain(t *testing.T) {
 	}
 }
 
-// The first instance takes longer than nginx waits. The guard answers the next one
-// that it still runs, and then with the result.
+// The first instance takes longer than nginx waits. In the next one the guard answers
+// 409 while the first still runs, and with the result afterwards.
 func TestNginxTimesOut(t *testing.T) {
 	t.Parallel()
 	requireNginx(t)
@@ -150,8 +150,8 @@ func TestNginxTimesOut(t *testing.T) {
 	}
 }
 
-// nginx takes an instance out that has answered 429 or 503 when it is told to
-// send such requests on: then one client's refusals are everybody's outage.
+// If nginx is told to send a request again that was answered 429, it takes the
+// instance for failed: the refusals of one client are an outage for all.
 func TestNginxTakesRefusalsForFailures(t *testing.T) {
 	t.Parallel()
 	requireNginx(t)
@@ -165,8 +165,14 @@ func TestNginxTakesRefusalsForFailures(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			url := instances(t, nethttp.Middleware(gate.RateLimit(atMost(t, 5), BehindProxies(nginxAlone), nil))(http.HandlerFunc(ok)), clientLine, c.line)
+			refused := 0
 			for range 10 {
-				send(t, "127.0.0.2", "GET", url, nil)
+				if response, _ := send(t, "127.0.0.2", "GET", url, nil); response.StatusCode != 200 {
+					refused++
+				}
+			}
+			if refused != 5 {
+				t.Errorf("got %d of 10 calls refused, want the 5 beyond the limit", refused)
 			}
 			want := 200
 			if c.outage {

@@ -7,9 +7,10 @@ import (
 )
 
 // BehindProxies is the key by the client's address behind nginx, Traefik and
-// others that append to X-Forwarded-For. List the proxies' own addresses: with
-// none, all clients share the proxy's key, and of a client in a network that is
-// listed, what it writes into X-Forwarded-For is believed.
+// others that append to X-Forwarded-For. List the networks of the proxies alone, such
+// as "192.0.2.1/32". If you list none, all clients share the proxy's key. A client in
+// a network that you list chooses its own key, by what it writes into X-Forwarded-For.
+// BehindProxies panics if an address is no such prefix.
 func BehindProxies(addrs ...string) gate.Key {
 	proxies := make([]netip.Prefix, len(addrs))
 	for i, addr := range addrs {
