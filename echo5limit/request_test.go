@@ -1,8 +1,8 @@
 package echo5limit_test
 
 import (
+	"context"
 	"fmt"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/labstack/echo/v5"
@@ -70,19 +70,22 @@ func TestWhereTheRouteIsKnown(t *testing.T) {
 	}
 }
 
+type contextKey struct{}
+
 func TestValueOfTheContextToo(t *testing.T) {
 	t.Parallel()
 	e := echo.New()
 	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			c.Set("name", "stored")
+			c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), contextKey{}, "kept")))
 			return next(c)
 		}
 	})
-	e.GET("/", told(func(q gate.Request) string { return fmt.Sprint(q.Value("name"), " ", q.Value(7)) }))
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	if got := w.Body.String(); got != "stored <nil>" {
-		t.Errorf("got %q, want \"stored <nil>\"", got)
+	e.GET("/", told(func(q gate.Request) string {
+		return fmt.Sprint(q.Value("name"), " ", q.Value(contextKey{}), " ", q.Value(7))
+	}))
+	if got := request(e, "/").Body.String(); got != "stored kept <nil>" {
+		t.Errorf("got %q, want \"stored kept <nil>\"", got)
 	}
 }

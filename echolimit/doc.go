@@ -1,4 +1,4 @@
-// Package echolimit puts gates in front of Echo handlers.
+// Package echolimit puts gates in front of handlers of Echo v4. Package echo5limit is for Echo v5.
 //
 //	e.GET("/detail", handler, echolimit.Middleware(g))
 //

@@ -39,8 +39,8 @@
 // got its 408. A gate outside of the timeout is left at that moment, and is not told
 // how the handler ends: gate.Idempotent takes the run for one in doubt, and
 // gate.Exclusive releases its lock. Put the gate inside, as in
-// timeout.New(fiber3limit.Middleware(g)), and it is left when the handler is; of a
-// handler that came too late it is told no more.
+// timeout.New(fiber3limit.Middleware(g)), and it is left when the handler returns. If
+// the handler was too late, the gate is not told how it ended.
 //
 // The server refuses a request whose trailer declares or has a field that no trailer
 // may have, such as Content-Type, Cookie and X-Forwarded-For, with a 400 before any

@@ -46,15 +46,15 @@ func Handler(e gate.Endpoint) fiber.Handler {
 	}
 }
 
-// lent is the request, with a context that reads c no longer than until end is
-// called: Fiber uses c for other requests later.
+// lent returns the request, with a context that reads c only until end is called: Fiber
+// uses c for other requests later.
 func lent(c fiber.Ctx) (q gate.Request, end func()) {
 	whole := requestOf(c)
 	return whole.Lend(whole)
 }
 
-// swapContext makes ctx the request's context until restore is called. A handler that
-// was abandoned still reads its own.
+// swapContext makes ctx the request's context until restore is called. An abandoned
+// handler, which may run on, keeps ctx.
 func swapContext(ctx context.Context, c fiber.Ctx) (restore func()) {
 	outer := c.Context()
 	c.SetContext(ctx)
@@ -65,8 +65,8 @@ func swapContext(ctx context.Context, c fiber.Ctx) (restore func()) {
 	}
 }
 
-// guarded runs the handler and tells the gate how it ended, but for one that was
-// abandoned: that may run on, while the client has its answer.
+// guarded runs the handler and tells the gate how it ended. Of an abandoned handler it
+// tells the gate nothing: that may run on, while the client has an answer.
 func guarded(c fiber.Ctx, pass gate.Pass) (err error) {
 	gatehttp.Leave(pass.Leave, func() *gate.Reply {
 		if err = c.Next(); c.IsAbandoned() {

@@ -13,9 +13,9 @@ import (
 // as a Key does, and may return strings as Fiber hands them out: they are
 // copied. [gate.Tag] makes what it returns safe beside other keys. While the
 // function runs, the header of a chunked request lacks each field that its trailer
-// may have brought a line of; see [DropTrailers]. A trailer behind a streamed body that is
-// still to be read reaches no header, also not the handler's. Key panics when f is
-// nil.
+// may have brought a line of; see [DropTrailers]. The trailer of a streamed body that is
+// still to be read reaches no header, not even that of the handler. Key panics when f
+// is nil.
 func Key(f func(fiber.Ctx) (string, error)) gate.Key {
 	native := f
 	if f != nil {

@@ -45,9 +45,9 @@ func (q request) Param(name string) string {
 	return strings.Clone(q.c.Params(name))
 }
 
-// isMiddleware says that a route is one of app.Use, whose path is a prefix and
-// not where the request goes. IsMiddleware of the fiber.Ctx says so of a route's own
-// handlers, too, but for its last.
+// isMiddleware reports whether a route is one of app.Use, whose path is a prefix and
+// not where the request goes. The method IsMiddleware of the fiber.Ctx does not serve:
+// it is also true in a route's own handlers, except in the last.
 var isMiddleware = gatefiber.OfUse[fiber.Route]()
 
 var _ gate.Request = request{}

@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// routeAndID tells where a gate is, and what it takes for the id.
+// routeAndID is what a gate knows of the route and of its parameter id.
 func routeAndID(q gate.Request) string { return q.Route() + " " + q.Param("id") }
 
 func TestWhereTheRouteIsKnown(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // own is a key of the context that a gate makes.
 type own struct{}
 
-// A handler that runs on behind a timeout is not told of as ended, whatever the client got.
+// A gate is not told how a handler ended that ran on behind a timeout, whatever the client got.
 func TestHandlerThatRunsOn(t *testing.T) {
 	t.Parallel()
 	for name, inside := range map[string]bool{"GateOutside": false, "GateInside": true} {
@@ -47,7 +47,7 @@ func TestHandlerThatRunsOn(t *testing.T) {
 				t.Fatalf("got %v, %v, want %d", response, err, fiber.StatusRequestTimeout)
 			}
 			if got := len(left); got > 0 == inside {
-				t.Errorf("while the handler runs, the gate is left %d times, want it to be left: %t", got, !inside)
+				t.Errorf("while the handler runs, the gate was left %d times, want it to be left: %t", got, !inside)
 			}
 			close(proceed)
 			<-ended

@@ -1,4 +1,4 @@
-// Package fiberlimit puts gates in front of Fiber handlers.
+// Package fiberlimit puts gates in front of handlers of Fiber v2. Package fiber3limit is for Fiber v3.
 //
 //	app.Get("/detail", fiberlimit.Middleware(g), handler)
 //

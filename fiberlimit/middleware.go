@@ -27,8 +27,8 @@ func Handler(e gate.Endpoint) fiber.Handler {
 	}
 }
 
-// lent is the request, with a context that reads c no longer than until end is
-// called: Fiber uses c for other requests later.
+// lent returns the request, with a context that reads c only until end is called: Fiber
+// uses c for other requests later.
 func lent(c *fiber.Ctx) (q gate.Request, end func()) {
 	whole := requestOf(c)
 	return whole.Lend(whole)

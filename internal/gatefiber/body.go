@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Body returns the bytes on the wire, which that of Fiber does not: it undoes the
-// Content-Encoding.
+// Body returns the bytes as they were sent. It does not use Fiber's own Body, which
+// undoes the Content-Encoding.
 func (q Request) Body(max int64) ([]byte, error) {
 	if q.Ctx.Request.IsBodyStream() {
 		return q.streamed(max)
@@ -44,7 +44,7 @@ func (q Request) streamed(max int64) ([]byte, error) {
 	src := sourceOf(native)
 	r.Body = src
 	body, err := gatehttp.Request{HTTP: r}.Body(max)
-	if r.Body == src { // it says that it is too long, and was not read
+	if r.Body == src { // its Content-Length is too long, so nothing was read
 		return body, err
 	}
 	src.Reader = detached(src.Reader)
@@ -52,11 +52,12 @@ func (q Request) streamed(max int64) ([]byte, error) {
 	return body, err
 }
 
-// replayed is what a gate has put in the place of a stream.
+// replayed is the stream that begins anew.
 type replayed struct{ io.ReadCloser }
 
-// source is a stream of fasthttp's, whose early end is an io.EOF like any other.
-// With the last of its chunks fasthttp would put a trailer into the header.
+// source reads a stream of fasthttp's, and reports an early end as
+// io.ErrUnexpectedEOF, where fasthttp has an io.EOF as at any other end. It also keeps
+// fasthttp from putting the trailer into the header with the last chunk.
 type source struct {
 	io.Reader
 	header        *fasthttp.RequestHeader
@@ -71,8 +72,8 @@ func sourceOf(native *fasthttp.Request) *source {
 	return &source{Reader: native.BodyStream(), header: &native.Header, missing: native.Header.ContentLength()}
 }
 
-// keepTrailerAway puts a source in the place of a body of chunks that is still to
-// be read.
+// keepTrailerAway puts a source in the place of a streamed body that is still to be
+// read.
 func (q Request) keepTrailerAway() {
 	native := &q.Ctx.Request
 	if _, ok := native.BodyStream().(replayed); ok || !native.IsBodyStream() {

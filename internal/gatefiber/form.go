@@ -13,16 +13,17 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// multipartBody is the body of a request that says it is a multipart form. If
-// fasthttp has parsed it before any handler ran, its bytes are gone, and it is
-// written anew: the same form always alike, and other forms otherwise.
+// multipartBody returns the body of a request whose Content-Type is that of a
+// multipart form. If fasthttp has parsed it before any handler ran, its bytes are
+// gone, and it is written anew: one form always has the same bytes, and another form
+// has others.
 func multipartBody(native *fasthttp.Request, max int64) ([]byte, error) {
 	length := native.Header.ContentLength()
 	if int64(length) > max {
 		return nil, gate.ErrBodyTooLarge
 	}
 	var sent fasthttp.Request
-	native.CopyTo(&sent) // which leaves a form out, where Body makes one up
+	native.CopyTo(&sent) // without a parsed form, of which Body would make bytes up
 	if body := sent.Body(); len(body) > 0 {
 		if int64(len(body)) > max {
 			return nil, gate.ErrBodyTooLarge
@@ -39,8 +40,8 @@ func multipartBody(native *fasthttp.Request, max int64) ([]byte, error) {
 	return nil, nil
 }
 
-// writtenAnew fails with [gate.ErrBodyBroken] where a gate would find other
-// parts than a handler does.
+// writtenAnew writes a parsed form. It fails with [gate.ErrBodyBroken] if a gate would
+// find other parts in it than a handler does.
 func writtenAnew(form *multipart.Form, header *fasthttp.RequestHeader, max int64) ([]byte, error) {
 	boundary := string(header.MultipartFormBoundary())
 	_, params, err := mime.ParseMediaType(string(header.ContentType()))
@@ -70,13 +71,13 @@ func writtenAnew(form *multipart.Form, header *fasthttp.RequestHeader, max int64
 		return nil, gate.ErrBodyConsumed
 	}
 	if bytes.Count(body, []byte("\r\n--"+boundary)) != parts(form) {
-		return nil, gate.ErrBodyBroken // one of them was decoded, and then has a delimiter within
+		return nil, gate.ErrBodyBroken // a part that was decoded has a delimiter inside
 	}
 	return body, nil
 }
 
-// pieces gives away a form as it is written: texts, and files to stand behind
-// theirs. Values are told from files by their lack of a filename.
+// pieces calls give with the pieces of the written form in order: a text, and the file
+// that follows it, if any. A value has no filename, unlike a file.
 func pieces(form *multipart.Form, boundary string, give func(text string, file *multipart.FileHeader)) {
 	delimiter := "--" + boundary
 	for _, name := range slices.Sorted(maps.Keys(form.Value)) {
@@ -112,7 +113,7 @@ func parts(form *multipart.Form) (n int) {
 	return n
 }
 
-// contents fills into with a file, unless others have moved it away.
+// contents reads a file into the slice. It returns false if others have moved it away.
 func contents(file *multipart.FileHeader, into []byte) bool {
 	opened, err := file.Open()
 	if err != nil {

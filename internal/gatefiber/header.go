@@ -15,8 +15,7 @@ import (
 // unlisted are fields that net/http takes out of a request's header.
 var unlisted = []string{fasthttp.HeaderHost, fasthttp.HeaderTrailer, fasthttp.HeaderTransferEncoding}
 
-// merged are fields that fasthttp keeps in one piece: the last line, or all of
-// them.
+// merged are fields of which fasthttp keeps one line: the last, or all of them joined.
 var merged = []string{fasthttp.HeaderContentType, fasthttp.HeaderUserAgent, fasthttp.HeaderCookie}
 
 // Header returns the lines of a field that a gate may see.
@@ -49,7 +48,7 @@ func (q Request) Unsure(name string) bool {
 	return told < all
 }
 
-// Headers is every field that a gate may see, in the order of gates.
+// Headers yields every field that a gate may see, sorted by name.
 func (q Request) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, f := range gatehttp.Fields(q.header()) {
@@ -60,7 +59,7 @@ func (q Request) Headers() iter.Seq2[string, string] {
 	}
 }
 
-// header is every field but those that are unsure.
+// header returns every line that a gate may see.
 func (q Request) header() http.Header {
 	h, trailed := &q.Ctx.Request.Header, q.trailed()
 	header := all(h.VisitAll)
@@ -117,8 +116,8 @@ func believed(h *fasthttp.RequestHeader, name string, sent, now []string, traile
 	return nil
 }
 
-// unmerged is a field of which fasthttp keeps the last line, apart from those of
-// a trailer.
+// unmerged returns the lines of a field of which fasthttp keeps only the last, without
+// those of a trailer.
 func unmerged(sent []string, kept []byte) []string {
 	switch n := len(sent); {
 	case n > 1 && sent[n-1] == string(kept):
@@ -129,8 +128,8 @@ func unmerged(sent []string, kept []byte) []string {
 	return []string{string(kept)}
 }
 
-// cookies tells the lines of Cookie from the one that fasthttp makes of them,
-// and of those of a trailer behind them.
+// cookies returns the lines of Cookie that a gate may see. fasthttp makes one line of
+// them and of those of a trailer behind them.
 func cookies(sent, now []string, trailed bool) []string {
 	if len(now) == 0 {
 		return nil
@@ -152,12 +151,12 @@ func cookies(sent, now []string, trailed bool) []string {
 	return now
 }
 
-// inNoTrailer asks fasthttp for the fields that it takes from no trailer.
+// inNoTrailer reports whether fasthttp takes a field of this name from no trailer.
 func inNoTrailer(name string) bool {
 	return errors.Is(new(fasthttp.RequestHeader).AddTrailer(name), fasthttp.ErrBadTrailer)
 }
 
-// shuffles says that fasthttp may change the order of a field's lines when another
+// shuffles reports whether fasthttp may change the order of a field's lines when another
 // field is taken out of the header, as v1.69 does.
 var shuffles = func() bool {
 	var h fasthttp.RequestHeader
@@ -168,7 +167,8 @@ var shuffles = func() bool {
 	return string(h.Peek("B")) != "1"
 }()
 
-// asSent is the lines of a field with those first that were sent, in their order.
+// asSent returns the lines of a field: first those that were sent, in their order, and
+// then the others.
 func asSent(sent, now []string) []string {
 	first, rest := make([]string, 0, len(now)), slices.Clone(now)
 	for _, line := range sent {

@@ -48,15 +48,16 @@ func Pattern(path string) string {
 	return out.String()
 }
 
-// isParam says that path begins with a parameter. Of two characters that start
-// one, Fiber takes the first as it is: "color::color".
+// isParam reports whether path begins with a parameter. If two characters in a row
+// could start one, Fiber takes the first literally: "color::color".
 func isParam(path string) bool {
 	starts := func(i int) bool { return i < len(path) && strings.IndexByte(startsParam, path[i]) >= 0 }
 	return starts(0) && (path[0] == '*' || !starts(1))
 }
 
-// afterConstraint takes "<int>" off; a regular expression in it may hold any of
-// the characters that otherwise end a parameter.
+// afterConstraint returns path without the constraint, such as "<int>", that it begins
+// with. A regular expression in a constraint may have any of the characters that
+// otherwise end a parameter.
 func afterConstraint(path string) string {
 	if !strings.HasPrefix(path, "<") {
 		return path

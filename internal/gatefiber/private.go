@@ -8,11 +8,11 @@ import (
 )
 
 // This file reads private fields: those of Fiber v2.52 and v3.1, and of fasthttp
-// v1.51 and v1.69. The tests of the adapters fail where one is gone.
+// v1.51 and v1.69. The tests of the adapters fail if one is gone.
 
-// OfUse returns a function that says whether a route, a fiber.Route, is one of
-// app.Use. Fiber tells that to its router alone. Without the field all of them are,
-// so that no route is known.
+// OfUse returns a function that reports whether a route, a fiber.Route, is one of
+// app.Use. Fiber tells that to its router alone. If a version of Fiber lacks the field,
+// the function is true for every route, so gates know no route.
 func OfUse[Route any]() func(*Route) bool {
 	use, known := reflect.TypeFor[Route]().FieldByName("use")
 	return func(route *Route) bool {
@@ -20,20 +20,21 @@ func OfUse[Route any]() func(*Route) bool {
 	}
 }
 
-// fasthttp does not say whether a chunked body came whole, nor whether somebody
-// has read of it. Its streams know. Without their fields a body that ended early
+// fasthttp does not say whether a chunked body came whole, nor whether others have
+// read a part of it. Its streams know. Without their fields a body that ended early
 // passes for a whole one.
 
-// hungUp says of a chunked stream that has ended that its connection did, where
-// a chunk was to begin: fasthttp takes that for the end of the body. Its reader
-// then holds nothing, while behind a last chunk it holds what that was read of.
+// hungUp reports whether a chunked stream has ended because its connection did, where a
+// chunk was to begin: fasthttp takes that for the end of the body. The stream's reader
+// then holds nothing. Behind a last chunk it still holds the bytes of that chunk.
 func hungUp(stream io.Reader) bool {
 	taken, known := buffered(stream)
 	return known && len(taken) == 0
 }
 
-// readBefore says of a chunked stream that others have read of it. To ask one
-// that has ended would wait for what the client says next.
+// readBefore reports whether others have read a part of a chunked stream. It does not
+// read to find out: at the end of the stream that would wait for what the client sends
+// next.
 func readBefore(stream io.Reader) bool {
 	if src, ok := stream.(*source); ok {
 		return src.read > 0 || src.ended
@@ -45,15 +46,17 @@ func readBefore(stream io.Reader) bool {
 	if read := v.FieldByName("totalBytesRead"); read.IsValid() && read.CanInt() && read.Int() > 0 {
 		return true
 	}
-	// Nothing, or a body of no chunks: before it stands the request's header, of
-	// whose last line there is a colon or a space ahead.
+	// Others have read nothing, or a body of no chunks. In the first case the reader
+	// holds the header of the request, whose last line has a colon or a space. In the
+	// second case the last line is that of the last chunk.
 	taken, _ := buffered(stream)
 	last := bytes.TrimRight(taken, "\r\n")
 	last = last[bytes.LastIndexByte(last, '\n')+1:]
 	return len(taken) > 0 && !bytes.ContainsAny(last, ": \t")
 }
 
-// buffered is what a stream's reader still holds of what was taken from it.
+// buffered returns the bytes that were taken from a stream's reader and that it still
+// holds.
 func buffered(stream io.Reader) (taken []byte, known bool) {
 	v := reflect.Indirect(reflect.ValueOf(stream))
 	if v.Kind() != reflect.Struct {
@@ -70,8 +73,8 @@ func buffered(stream io.Reader) (taken []byte, known bool) {
 	return buf.Bytes()[:read.Int()], true
 }
 
-// detached is stream, to go on with after SetBodyStream has taken its place:
-// fasthttp then empties its own reader to use it again, but not a copy.
+// detached returns a copy of stream, which can be read after SetBodyStream has replaced
+// stream: fasthttp then empties its own reader, to use it again.
 func detached(stream io.Reader) io.Reader {
 	v := reflect.ValueOf(stream)
 	if v.Kind() != reflect.Pointer {

@@ -18,9 +18,8 @@ import (
 // returned.
 type Request struct{ Ctx *fasthttp.RequestCtx }
 
-// Host is not that of Fiber, which may believe X-Forwarded-Host. A target in
-// absolute form names the host before the Host field does (RFC 9112 section
-// 3.2.2).
+// Host does not use that of Fiber, which may believe X-Forwarded-Host. The host of a
+// target in absolute form comes before the Host field (RFC 9112 section 3.2.2).
 func (q Request) Host() string {
 	if header := &q.Ctx.Request.Header; bytes.HasPrefix(header.RequestURI(), []byte("/")) {
 		return string(header.Host())
@@ -70,8 +69,8 @@ func (q Request) Stored(ctx context.Context, key any) any {
 	return value
 }
 
-// Lend returns q with a context that reads the RequestCtx no longer than until
-// end is called: fasthttp uses it for other requests later.
+// Lend returns whole with a context that reads the RequestCtx only until end is
+// called: fasthttp uses the RequestCtx for other requests later.
 func (q Request) Lend(whole gate.Request) (lent gate.Request, end func()) {
 	if q.pooled(whole.Context()) {
 		return gatehttp.Borrow(whole)
@@ -79,8 +78,8 @@ func (q Request) Lend(whole gate.Request) (lent gate.Request, end func()) {
 	return whole, func() {}
 }
 
-// pooled says that a context reads values of the RequestCtx, as the RequestCtx
-// itself does where middleware makes it the request's context.
+// pooled reports whether a context reads values of the RequestCtx, as the RequestCtx
+// itself does if middleware makes it the request's context.
 func (q Request) pooled(ctx context.Context) bool {
 	if ctx == context.Background() {
 		return false

@@ -11,12 +11,12 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// fasthttp writes what Add is given as it is, line breaks too.
+// oneLine replaces line breaks in a value, which fasthttp would write as they are.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
-// Apply puts fields on a response, without those whose name is none, which
-// net/http leaves out too. Set of fasthttp replaces only the first of several
-// lines, and no Set-Cookie at all.
+// Apply puts fields on a response. It leaves out those whose name is not valid, as
+// net/http does. It does not use fasthttp's Set, which replaces only the first of
+// several lines, and no Set-Cookie at all.
 func Apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
 	for _, f := range fields {
 		if strings.ContainsAny(f.Name, "\r\n\t :") {
@@ -74,15 +74,16 @@ func Send(c *fasthttp.RequestCtx, reply *gate.Reply) {
 	}
 }
 
-// Admit says that the request was let through: a handler outside may have been
-// refused a part before.
+// Admit notes that a gate let the request through. A handler outside may have sent
+// several requests of its own through the application, and an earlier one may have
+// been refused.
 func Admit(c *fasthttp.RequestCtx) {
 	if c.UserValue(refusedKey{}) != nil {
 		c.SetUserValue(refusedKey{}, nil)
 	}
 }
 
-// Captured is what the client will see of the response.
+// Captured returns what the client will see of the response.
 func Captured(c *fasthttp.RequestCtx, capture int64) *gate.Reply {
 	if c.Hijacked() {
 		return &gate.Reply{Partial: true}
@@ -103,8 +104,8 @@ func Captured(c *fasthttp.RequestCtx, capture int64) *gate.Reply {
 	return reply
 }
 
-// carries says that a response is still the refusal, compressed perhaps, and no
-// answer that a handler has put in its place.
+// carries reports whether a response is still the refusal, perhaps compressed, and not
+// an answer that a handler has put in its place.
 func carries(response *fasthttp.Response, refusal gate.Reply) bool {
 	if response.StatusCode() != refusal.Status || response.IsBodyStream() {
 		return false

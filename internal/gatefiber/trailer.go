@@ -18,10 +18,11 @@ import (
 // RawHeaders tells. A field that differs from that is unsure: a trailer may have
 // made it, or middleware outside the gate. It is left out, and keys refuse it.
 
-// trailed says that the header may have fields of a trailer. One that middleware
-// has made anew has lost its raw header. Its length then says what it can: fasthttp
-// has -1 for chunks, and 0 for chunks without a byte in them too. A request that no
-// server of fasthttp's has read, such as one of net/http handed on, has no trailer.
+// trailed reports whether the header may have fields of a trailer. If middleware has
+// made the header anew, the raw header is gone, and only the length is left to tell:
+// fasthttp has -1 for chunks, and 0 also for chunks without a byte in them. A request
+// that no server of fasthttp's has read, such as one that net/http hands on, has no
+// trailer.
 func (q Request) trailed() bool {
 	if q.Ctx.UserValue(trailerDropped{}) != nil {
 		return false

@@ -58,7 +58,7 @@ func bodyReadByOthers(t *testing.T, d Driver) {
 	}
 }
 
-// bodyBegunByOthers: so is one that middleware has read a part of.
+// bodyBegunByOthers: a streamed body that middleware has read a part of is consumed.
 func bodyBegunByOthers(t *testing.T, d Driver) {
 	address := d.Serve(t, streaming, gated(bodies(1<<20), d.before(func(rc *fasthttp.RequestCtx) {
 		if _, err := io.ReadFull(rc.RequestBodyStream(), make([]byte, 4)); err != nil {
@@ -102,7 +102,8 @@ func bodyRefused(t *testing.T, d Driver) {
 	}
 }
 
-// bodyRefusedBefore: what the adapters' documentation says of Expect: 100-continue.
+// bodyRefusedBefore: with the HeaderReceived of the adapters' documentation the server
+// refuses a body that is too long, and does not ask for it with a 100.
 func bodyRefusedBefore(t *testing.T, d Driver) {
 	const maxBody = 1000
 	limited := func(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {

@@ -21,8 +21,8 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// formSentAgain: a form that fasthttp has parsed is told from another and known when
-// it comes again, whatever its boundary.
+// formSentAgain: a guard knows a form that fasthttp has parsed when it comes again,
+// whatever its boundary, and tells it from another.
 func formSentAgain(t *testing.T, d Driver) {
 	sent := []part{
 		{"amount", "", "1"}, {"item", "", "tea"}, {"item", "", "cup"}, {"note", "", "two\r\nlines -- "}, {"na\"me", "", ""},
@@ -98,7 +98,7 @@ func (d Driver) sendOrder(x gatetest.Exchange) error {
 	return x.Send(201, fmt.Sprintf("%q %q %v", form.Value["item"], content, err))
 }
 
-// formGate answers with Body, or why there is none; asked twice it says the same.
+// formGate answers with the body, or why there is none, and asks for it twice.
 func formGate(max int64) gate.Gate {
 	return told(func(q gate.Request) string {
 		body, err := q.Body(max)
@@ -143,7 +143,7 @@ func formWrittenAnew(t *testing.T, d Driver) {
 	}
 }
 
-// formWithItsBytes: a form whose bytes are there is told of as it was sent.
+// formWithItsBytes: a gate gets a form as it was sent if its bytes are there.
 func formWithItsBytes(t *testing.T, d Driver) {
 	sent := strings.Replace(form("x", part{"b", "", "1"}, part{"a", "", "2"}), "Content-Disposition", "content-DISPOSITION", 1)
 	replacing := d.before(func(rc *fasthttp.RequestCtx) { rc.Request.SetBodyString(sent) })

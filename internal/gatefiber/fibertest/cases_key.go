@@ -48,8 +48,8 @@ func keySeesNoTrailer(t *testing.T, d Driver) {
 	}
 }
 
-// keyOfTheBody: a key of Fiber's own may read the body, with whose last chunk fasthttp
-// takes the trailer.
+// keyOfTheBody: a key of Fiber's own that reads the body sees no trailer, though
+// fasthttp reads that with the last chunk.
 func keyOfTheBody(t *testing.T, d Driver) {
 	for stream, want := range map[bool]string{false: "200 a [][] <nil>", true: "200 a [1][] <nil>"} {
 		t.Run(fmt.Sprintf("Stream=%t", stream), func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// errorHandlerFails: an ErrorHandler that fails makes what Fiber makes of it: a 500.
+// errorHandlerFails: if the ErrorHandler fails too, the answer is Fiber's own 500.
 func errorHandlerFails(t *testing.T, d Driver) {
 	l := &gatefake.Leaving{T: t}
 	config := Config{ErrorHandler: func(error) error { return errors.New("the error handler's own") }}
@@ -29,8 +29,8 @@ func errorHandlerFails(t *testing.T, d Driver) {
 	l.Saw(500, text, false)
 }
 
-// replyReplaces: a body that middleware outside has sent as it is, which fasthttp
-// keeps apart, does not stand in the place of a reply's.
+// replyReplaces: the body of a reply replaces one that middleware outside has set by
+// SetBodyRaw, which fasthttp keeps apart.
 func replyReplaces(t *testing.T, d Driver) {
 	address := d.Serve(t, Config{}, gated(told(func(gate.Request) string { return "of the gate" }),
 		d.before(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw([]byte("of middleware")) })))
@@ -51,7 +51,8 @@ func refusing(body string) gate.Gate {
 
 var refused = refusing(strings.Repeat("refused ", 100))
 
-// serveOwn serves a request of the handler's own, as a batch does.
+// serveOwn sends a request of the handler's own through the application, as a handler
+// does for the parts of a batch.
 func (d Driver) serveOwn(x gatetest.Exchange, path string) {
 	rc := d.RequestCtx(x)
 	whole := string(rc.Request.Header.RequestURI())
@@ -60,8 +61,8 @@ func (d Driver) serveOwn(x gatetest.Exchange, path string) {
 	rc.Request.SetRequestURI(whole)
 }
 
-// refusalOrAnswer: a refusal is told from an answer of a handler that was refused
-// something itself, though the two have one status.
+// refusalOrAnswer: a gate outside tells a refusal from the answer of a handler one of
+// whose own requests was refused, though both have the same status.
 func refusalOrAnswer(t *testing.T, d Driver) {
 	const again = "the same answer"
 	compress := fasthttp.CompressHandler(func(*fasthttp.RequestCtx) {})
@@ -126,8 +127,8 @@ func refusalOrAnswer(t *testing.T, d Driver) {
 	}
 }
 
-// refusalOfAPart: a handler that has worked, and was refused a part of it, does not
-// run again under its key.
+// refusalOfAPart: a handler that has worked does not run again under its key, though
+// one of its own requests was refused.
 func refusalOfAPart(t *testing.T, d Driver) {
 	guard, err := idempotency.New(gatefake.Redis(t), "batch", &idempotency.Options{Budget: 30 * time.Second})
 	if err != nil {

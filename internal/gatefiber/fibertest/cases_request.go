@@ -52,9 +52,9 @@ func headerNames(t *testing.T, d Driver) {
 	}
 }
 
-// headerOrder: the lines of a field are told in the order in which they came, though
+// headerOrder: a gate sees the lines of a field in the order in which they came, though
 // fasthttp may put the last of all lines in the place of one that middleware takes out.
-// The last address of X-Forwarded-For would be another then.
+// In that order another address of X-Forwarded-For would be the last.
 func headerOrder(t *testing.T, d Driver) {
 	key := gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {
@@ -73,7 +73,7 @@ func headerOrder(t *testing.T, d Driver) {
 	}
 }
 
-// fragments: what is behind a "#" is no part of the target for a handler.
+// fragments: what is behind a "#" is no part of the target for a gate, as for a handler.
 func fragments(t *testing.T, d Driver) {
 	address := d.Serve(t, Config{}, answering("/detail", func(q gate.Request) string { return q.Path() + " " + q.RawQuery() }))
 	for target, want := range map[string]string{

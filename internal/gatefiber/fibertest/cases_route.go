@@ -8,8 +8,8 @@ import (
 	"github.com/neap-go/neap/core/gate/gatetest"
 )
 
-// patterns: every parameter that Fiber knows of stands in Route under its name, or a
-// gate would refuse to key by it.
+// patterns: Route has every parameter that Fiber knows under its name. A gate refuses to
+// key by one that Route lacks.
 func patterns(t *testing.T, d Driver) {
 	for _, c := range []struct{ path, target, want string }{
 		{"/", "/", "/"},
@@ -56,8 +56,8 @@ func patterns(t *testing.T, d Driver) {
 	}
 }
 
-// unescapedParams: under UnescapePath Fiber makes a space of a plus sign, and the
-// handler knows no difference.
+// unescapedParams: under UnescapePath Fiber makes a space of a plus sign, for a gate as
+// for the handler.
 func unescapedParams(t *testing.T, d Driver) {
 	var id string
 	address := d.Serve(t, Config{UnescapePath: true}, answering("/users/{id}", func(q gate.Request) string {

@@ -20,8 +20,8 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// trailerNotTold: what stands in the header of a chunked request is told of, however
-// it was sent, and nothing of the trailer.
+// trailerNotTold: a gate sees what stands in the header of a chunked request, however it
+// was sent, and nothing of the trailer.
 func trailerNotTold(t *testing.T, d Driver) {
 	for name, c := range map[string]struct {
 		raw, want string
@@ -75,8 +75,8 @@ func trailerNotTold(t *testing.T, d Driver) {
 	}
 }
 
-// refusedByFasthttp says that this version of fasthttp takes no such request, so that
-// no gate need be asked.
+// refusedByFasthttp reports whether this version of fasthttp refuses such a request by
+// itself, before any gate.
 func refusedByFasthttp(raw string) bool {
 	return new(fasthttp.Request).Read(bufio.NewReader(strings.NewReader(raw))) != nil
 }
@@ -170,8 +170,8 @@ func trailerAddress(t *testing.T, d Driver) {
 	}
 }
 
-// trailerNoMissingKey: a field that a trailer may have brought is not there for a
-// function of yours, and no key passes over it to the next.
+// trailerNoMissingKey: a gate does not see a field that a trailer may have brought, and
+// FirstOf does not take it for missing and go on to the next key.
 func trailerNoMissingKey(t *testing.T, d Driver) {
 	address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {
 		key, err := gate.FirstOf(gate.ByHeader("X-Key"), gate.ByIP(nil))(q)

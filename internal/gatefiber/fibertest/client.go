@@ -43,8 +43,8 @@ func exchanged(t testing.TB, address, raw string) (answers []string) {
 	}
 }
 
-// answered is like exchanged, of one request that comes in pieces, and the
-// connection stays open.
+// answered writes one request in pieces, leaves the connection open, and returns the
+// status and body of the response.
 func answered(t testing.TB, address, raw string) string {
 	t.Helper()
 	conn := dial(t, address)
@@ -95,7 +95,8 @@ func form(boundary string, parts ...part) string {
 // http.DefaultClient, also for a request that is about to be sent.
 var client = &http.Client{Transport: &http.Transport{}}
 
-// sentForm is answered with a status, whether it was replayed, and a body.
+// sentForm sends a form and returns the status, whether the answer was replayed, and the
+// body of a success.
 func sentForm(t testing.TB, address, boundary string, body io.Reader) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address+"/orders", body)

@@ -9,14 +9,14 @@ import (
 	"github.com/neap-go/neap/core/gate/gatetest"
 )
 
-// Driver is an adapter of Fiber under test. It has every function.
+// Driver is an adapter of Fiber under test. [Run] needs all of its functions.
 type Driver struct {
 	// Serve is that of a [gatetest.Driver], with an application of this config. What
 	// a route's pattern has besides {...} and the {name}s of gatetest is Fiber's own
 	// syntax, and stays as it is.
 	Serve func(t testing.TB, config Config, app gatetest.App) (address string)
 
-	// RequestCtx is what Fiber has the request of x in.
+	// RequestCtx returns the fasthttp.RequestCtx of x.
 	RequestCtx func(x gatetest.Exchange) *fasthttp.RequestCtx
 	// Again has the whole application of x serve its RequestCtx, as a handler does
 	// for the parts of a batch.
