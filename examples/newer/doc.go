@@ -6,5 +6,5 @@
 //   - quickstart: the part of examples/quickstart that these frameworks serve, which
 //     builds and runs it
 //
-// Its tests have all six frameworks beside each other, and unit tests by neaptest on these two.
+// Its tests have all six frameworks beside each other, and neaptest on these two.
 package newer

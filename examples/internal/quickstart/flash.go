@@ -36,8 +36,8 @@ func flashRoutes(w *wiring) []Route {
 	}
 }
 
-// open puts the phones in, unless they are there. A shop does that once, and not
-// whenever a process begins, or what was sold is sold again when Redis lost it.
+// open puts the phones in, unless they are there. A shop does that once, and not at
+// each start of a process: if Redis had lost its data, that would sell phones again.
 func (w *wiring) open(ctx context.Context) error {
 	s, err := stock.New(w.redis, flashName, &stock.Options{Budget: demoBudget})
 	if err != nil {

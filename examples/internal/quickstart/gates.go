@@ -16,8 +16,8 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// wiring makes the gates of the routes. What a limit decides in the process when
-// Redis does not answer in the budget, locks, guards and stock refuse: theirs is
+// wiring makes the gates of the routes. If Redis does not answer within the budget, a
+// limit decides in the process, but locks, guards and stock refuse: so their budget is
 // longer.
 type wiring struct {
 	redis    script.Client // a store of neap, or a client

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Build makes a program in an empty directory. The program is a [Quickstart] of the
-// frameworks that the one with this Build does not serve by itself: those whose
-// requirements would raise the versions of its own.
+// Build makes a program in an empty directory, and returns its path. The program is a
+// [Quickstart] of the frameworks that have no Serve: what they require would raise the
+// versions of the module that has this Build.
 type Build func(ctx context.Context, dir string) (program string, err error)
 
-// part is the first argument of a program that another quickstart runs. A demo then
-// is part of the other's: it has no first and no last line, and says what is off
-// and nothing else on stderr. The program ends when its standard input does, so that
-// it does not outlive the other, whatever ends that.
+// part is the first argument of a program that another quickstart runs. Its demo is then
+// a part of the other's: it has no first and no last line, and says nothing on stderr
+// but what is off. The program ends when its standard input does, so that it never
+// outlives the other.
 const part = "part"
 
 func isPart(args []string) bool { return len(args) > 0 && args[0] == part }
@@ -40,7 +40,7 @@ type elsewhere struct {
 	dir, program string
 }
 
-// build makes the program. Who calls it removes it.
+// build makes the program. The caller removes it.
 func (q Quickstart) build(ctx context.Context) (_ elsewhere, err error) {
 	dir, err := os.MkdirTemp("", "quickstart")
 	if err != nil {
@@ -58,8 +58,9 @@ func (q Quickstart) build(ctx context.Context) (_ elsewhere, err error) {
 
 func (e elsewhere) remove() { _ = os.RemoveAll(e.dir) }
 
-// run runs the program until it ends, or ctx does: then it has the time to end its
-// requests and to remove its keys. The error says that it has no exit status.
+// run runs the program until it ends. When ctx ends, so does the program's standard
+// input, and it has time to end its requests and to remove its keys. There is an error
+// if the program has no exit status.
 func (e elsewhere) run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int, err error) {
 	cmd := exec.CommandContext(ctx, e.program, append([]string{part}, args...)...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -76,7 +77,8 @@ func (e elsewhere) run(ctx context.Context, args []string, stdout, stderr io.Wri
 	return 0, err
 }
 
-// serveElsewhere serves as the arguments say. What the program cannot do, it says.
+// serveElsewhere has the program serve as the arguments say. The program itself reports
+// what it cannot do.
 func (q Quickstart) serveElsewhere(ctx context.Context, args []string, stdout, stderr io.Writer) (code int, err error) {
 	e, err := q.build(ctx)
 	if err != nil {

@@ -40,8 +40,8 @@ func scripted(script string) (q Quickstart, dir *string) {
 	}, dir
 }
 
-// TestThePartsOfAnotherProgram are shown in their place, and what they say is
-// off is among what is off in the end.
+// TestThePartsOfAnotherProgram: the demo shows them in their place, and its error has
+// what they say is off.
 func TestThePartsOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	const asked = `test "$1 $2 $4 $6 $7" = "part -framework -redis -addr 127.0.0.1:0" || exit 9; `

@@ -42,7 +42,7 @@ func (q Quickstart) Main() {
 	os.Exit(code)
 }
 
-// Run is Main with all that it touches, and returns the exit status.
+// Run is Main with its arguments, streams and end given. It returns the exit status.
 func (q Quickstart) Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := q.parseFlags(args, stderr)
 	switch {

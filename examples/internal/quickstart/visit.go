@@ -45,7 +45,7 @@ func (v *visit) run(ctx context.Context, steps []step) error {
 	return errors.Join(v.faults...)
 }
 
-// failed ends the visit when err is one: nothing more is sent, shown or checked.
+// failed ends the visit if err is not nil: nothing more is sent, shown or checked.
 // A step goes on to its end as if there were answers.
 func (v *visit) failed(err error) bool {
 	if err != nil && v.unanswered == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// TestALostLockEndsTheRequest: with its context, the lock's, ends the work.
+// TestALostLockEndsTheRequest: the work ends with the context of the lock.
 func TestALostLockEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	l, err := lock.New(embedded(t), "exclusive", &lock.Options{Budget: 5 * time.Second})
@@ -30,7 +30,7 @@ func TestALostLockEndsTheRequest(t *testing.T) {
 	}
 }
 
-// TestALostClaimEndsTheOrder: with its context, the claim's, ends the work.
+// TestALostClaimEndsTheOrder: the work ends with the context of the claim.
 func TestALostClaimEndsTheOrder(t *testing.T) {
 	t.Parallel()
 	g, err := idempotency.New(embedded(t), "orders", &idempotency.Options{Budget: 5 * time.Second})
