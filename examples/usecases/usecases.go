@@ -104,9 +104,8 @@ func ThreeLevels(rdb script.Client) (gate.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	everybody := func(gate.Request) (string, error) { return "everybody", nil }
 	return gate.RateLimits(
-		gate.RateLimit(all, everybody, nil),
+		gate.RateLimit(all, gate.Everyone, nil),
 		gate.RateLimit(plans, gate.ByParam("plan"), nil),
 		gate.RateLimit(users, gate.ByParam("user"), nil),
 	), nil
