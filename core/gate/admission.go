@@ -11,13 +11,13 @@ import (
 // and above counts: failed logins, not the others.
 func OnlyFailures(status int) bool { return status >= 400 }
 
-// admission is what an admitted request took of a limiter that has a Count.
+// admission is what an admitted request took of a limiter, if the gate has a Count or a Settle.
 type admission struct {
 	gate     *rateLimit
 	limiter  *limit.Limiter
 	decision limit.Decision
 	ending   *ending
-	asked    Request // for the hook, after the handler
+	asked    Request // for the hook and for Settle, after the handler
 }
 
 // leave settles the permit by the outcome. An unseen outcome counts, and so does a
@@ -33,6 +33,21 @@ func (a *admission) leave(reply *Reply) {
 	}
 	err := a.limiter.Refund(context.WithoutCancel(a.ending.ctx), a.decision)
 	if err != nil && !errors.Is(err, limit.ErrRefund) {
+		a.gate.answers.tell(a.asked, err)
+	}
+}
+
+// settle makes of the estimate what the request cost. It leaves the estimate of an unseen outcome.
+func (a *admission) settle(reply *Reply) {
+	if reply == nil || reply.Status == 0 {
+		return
+	}
+	actual := a.gate.opts.Settle(a.asked, reply)
+	if actual < 0 {
+		return
+	}
+	_, err := a.decision.Settle(context.WithoutCancel(a.ending.ctx), actual)
+	if err != nil && !errors.Is(err, limit.ErrSettle) {
 		a.gate.answers.tell(a.asked, err)
 	}
 }

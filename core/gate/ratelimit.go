@@ -56,6 +56,17 @@ type RateLimitOptions struct {
 	// compresses answers outside too: it writes a footer for a handler that gives up,
 	// which looks like a body.
 	Count func(status int) bool
+	// Settle returns what an admitted request cost in the end, such as the tokens that a model
+	// used: what it took was an estimate, and is settled to that, as [limit.Decision.Settle] says, when
+	// the handler has returned. It is given the request, with no more than its context, method, host,
+	// path, query, route and peer, and the answer without its body. A number below 0 leaves the estimate, and so does an
+	// outcome that the gate does not see, such as a panic: then Settle is not called. The client's going away ends nothing: return
+	// what was delivered. An error goes to OnError, but for one of a decision that the handler has settled by
+	// itself: with InContext it finds the decision. It costs a second round trip and a copy of the request.
+	Settle func(Request, *Reply) int64
+	// Clamp lowers a cost to what the limiter can grant at most, in the place of a
+	// 400: for estimates that may be too high.
+	Clamp bool
 	// Headers are the fields to send; the zero value is [HeadersIETF]. Their
 	// figures are those of the moment when the request was let in: nothing was
 	// given back then.
@@ -95,8 +106,8 @@ type RateLimitOptions struct {
 // refund that fails is not repeated: OnError is told, and the permits stay taken.
 // One that comes when the permits are free again by themselves changes nothing.
 //
-// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, a negative Wait, Choose beside Policies, and Count beside
-// a limiter that is limit.Prepaid; nil options are the defaults, and options are copied.
+// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, a negative Wait, Choose beside Policies, Count beside Settle, Count beside
+// a limiter that is limit.Prepaid, and Settle beside one that cannot be settled; nil options are the defaults, and options are copied.
 func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {
 		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
@@ -116,15 +127,23 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if g.opts.Wait < 0 {
 		panic(fmt.Sprintf("gate.RateLimit: RateLimitOptions.Wait is %v: use a positive duration, or 0 to wait for none", g.opts.Wait))
 	}
-	if err := g.checkPrepaid(limiter); err != nil {
+	if g.opts.Count != nil && g.opts.Settle != nil {
+		panic("gate.RateLimit: RateLimitOptions has Count and Settle: leave out one of them; a Settle that returns 0 gives all back")
+	}
+	if err := g.check(limiter); err != nil {
 		panic("gate.RateLimit: " + err.Error())
 	}
 	g.answers = answers{render: g.opts.Render, onError: g.opts.OnError}
 	return g
 }
 
-// checkPrepaid refuses what cannot be given back one by one.
-func (g *rateLimit) checkPrepaid(limiter *limit.Limiter) error {
+// check refuses what cannot be given back one by one, and what cannot be settled.
+func (g *rateLimit) check(limiter *limit.Limiter) error {
+	if g.opts.Settle != nil {
+		if err := limiter.CanSettle(); err != nil {
+			return fmt.Errorf("%w: RateLimitOptions.Settle of limiter %q: %w", ErrWiring, limiter.Name(), err)
+		}
+	}
 	if g.opts.Count != nil && limiter.IsPrepaid() {
 		return fmt.Errorf("%w: RateLimitOptions.Count gives a request's permit back after the response, and a Prepaid limiter (%q) keeps none for each request: leave out one of them", ErrWiring, limiter.Name())
 	}
@@ -171,6 +190,9 @@ func (g *rateLimit) ask(r Request) (limit.Ask, error) {
 		return limit.Ask{}, err
 	}
 	limiter, cost, err := g.terms(r)
+	if err == nil && g.opts.Clamp {
+		cost = min(cost, limiter.MaxCost())
+	}
 	return limit.Ask{Limiter: limiter, Subject: subject, Cost: cost}, err
 }
 
@@ -188,16 +210,19 @@ func (g *rateLimit) admitted(r Request, ask limit.Ask, d limit.Decision) Pass {
 	if g.opts.InContext {
 		pass.Context = limit.NewContext(r.Context(), d)
 	}
-	if ask.Cost > 0 && g.opts.Count != nil {
+	if g.opts.Settle != nil || ask.Cost > 0 && g.opts.Count != nil {
 		a := &admission{gate: g, limiter: ask.Limiter, decision: d}
 		if pass.Context == nil {
 			pass.Context = r.Context()
 		}
 		pass.Context, a.ending = watch(pass.Context)
-		if g.opts.OnError != nil {
+		if g.opts.OnError != nil || g.opts.Settle != nil {
 			a.asked = snapshotOf(r)
 		}
 		pass.Leave = a.leave
+		if g.opts.Settle != nil {
+			pass.Leave = a.settle
+		}
 	}
 	return pass
 }
@@ -218,7 +243,7 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 			return nil, 0, err
 		}
 		if chosen != nil {
-			if err := g.checkPrepaid(chosen); err != nil {
+			if err := g.check(chosen); err != nil {
 				return nil, 0, err
 			}
 			limiter = chosen
@@ -232,6 +257,9 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 		if len(policies) > 0 {
 			if limiter, err = limiter.With(policies...); err != nil {
 				return nil, 0, fmt.Errorf("%w: RateLimitOptions.Policies: %w", ErrWiring, err)
+			}
+			if err := g.check(limiter); err != nil {
+				return nil, 0, err
 			}
 		}
 	}
