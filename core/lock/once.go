@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
-	"github.com/neap-go/neap/core/internal/token"
-	"github.com/neap-go/neap/core/script"
 )
 
 // Rerun is what to do about a run of [Locker.Once] that was begun and did not
@@ -102,10 +100,9 @@ func (l *Locker) Once(
 	b.run = &run{tick: tick.UnixMilli(), rerun: rerun}
 	b.key = l.space.Key(job, number(b.run.tick))
 	b.queue = ""
-	if outer, ok := FromContext(ctx); ok && outer.key == b.key && outer.Err() == nil {
-		return false, ErrHeld // by its own caller: it would wait for ever
+	if b.within(ctx) {
+		return false, ErrHeld
 	}
-
 	if fn == nil {
 		return false, errFn
 	}
@@ -132,28 +129,17 @@ func (l *Locker) Once(
 	return true, err
 }
 
-// start begins a run. With Again, while Redis is down, it asks again with the same hold,
-// and so learns what was granted without a reply.
+// start begins a run.
 func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
 	if b.run.rerun == Never {
 		held, _, err := l.attempt(ctx, b, "")
 		return held, err
 	}
-	var away error
-	for {
-		held, err := l.await(ctx, b, 0)
-		switch {
-		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
-			away = err
-		case errors.Is(err, ErrExpired): // the hold may yet have to be ended
-			b.hold, b.doubt = token.New(), ask.Doubt{}
-		case err != nil && ask.IsCallers(err) && away != nil:
-			return nil, errors.Join(err, away)
-		default:
-			return held, err
-		}
-		ask.Pause(ctx, l.opts.RetryDelay)
+	held, away, err := l.persist(ctx, b)
+	if err != nil && away != nil && ask.IsCallers(err) {
+		err = errors.Join(err, away)
 	}
+	return held, err
 }
 
 // complete ends a run as Release ends a lock. If the lock is released already, fn has done

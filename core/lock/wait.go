@@ -2,8 +2,13 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/token"
+	"github.com/neap-go/neap/core/script"
 )
 
 // await asks until the bid gets the lock or the limit has passed; 0 means no limit.
@@ -32,6 +37,32 @@ func (s *shared) await(ctx context.Context, b *bid, limit time.Duration) (held *
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// persist awaits the lock without a limit, also while Redis is down; away is the last
+// error of that. It asks again with the same hold, and so learns what was granted without
+// a reply.
+func (s *shared) persist(ctx context.Context, b *bid) (held *Lock, away, err error) {
+	for {
+		held, err = s.await(ctx, b, 0)
+		switch {
+		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
+			away = err
+		case errors.Is(err, ErrExpired): // the hold may yet have to be ended
+			b.hold, b.doubt = token.New(), ask.Doubt{}
+			b.owner = b.hold
+		default:
+			return held, away, err
+		}
+		ask.Pause(ctx, s.opts.RetryDelay)
+	}
+}
+
+// within says whether ctx is that of a holder of the key: its caller would wait for
+// itself.
+func (b *bid) within(ctx context.Context) bool {
+	outer, ok := FromContext(ctx)
+	return ok && outer.key == b.key && outer.Err() == nil
 }
 
 // contend is what the first of a queue does. While this process holds the lock, it
