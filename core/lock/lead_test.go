@@ -286,6 +286,33 @@ func TestLeadWhileRedisIsAway(t *testing.T) {
 	}
 }
 
+// A grant that comes when its lease is over is given back, and asked for under another
+// name: the first may come again.
+func TestLeadIsGrantedTooLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, l := fakeLocker(t, &lock.Options{Lease: time.Second, Budget: 100 * time.Millisecond})
+		f.answer(func(n int, c call) (any, error) {
+			if c.script == "acquire" && n == 1 { // the first contact may take longer than a lease
+				time.Sleep(time.Second - time.Millisecond)
+			}
+			return yes(n, c)
+		})
+		if err := l.Lead(t.Context(), "key", nothing); err != nil {
+			t.Errorf("Lead: got %v, want no error", err)
+		}
+		asked, released := f.of("acquire"), f.of("release")
+		if len(asked) != 2 || len(released) != 2 || asked[0].args[1] == asked[1].args[1] || released[0].args[0] != asked[0].args[1] {
+			t.Fatalf("got the questions %v and the releases %v, want two of each, the first of the first hold", asked, released)
+		}
+		for _, c := range asked {
+			if c.args[0] != c.args[1] {
+				t.Errorf("got the owner %v of the hold %v, want the hold", c.args[0], c.args[1])
+			}
+		}
+	})
+}
+
 // What waiting does not mend ends it.
 func TestLeadIsRefused(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis tells of every dial that an outage fails
-	redistest.RunChild(map[string]func(words []string){"once": onceChild, "sleeper": sleeper, "writer": writer})
+	redistest.RunChild(map[string]func(words []string){"once": onceChild, "leader": leaderChild, "sleeper": sleeper, "writer": writer})
 	redistest.Main(m)
 }

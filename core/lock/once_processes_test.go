@@ -70,6 +70,7 @@ type said struct {
 // crew are the processes of one job.
 type crew struct {
 	t     *testing.T
+	child string
 	words []string
 	rng   *rand.Rand
 	says  chan said
@@ -81,7 +82,7 @@ type crew struct {
 // hire starts a process, which is ready when it says so.
 func (c *crew) hire() {
 	c.coming++
-	p := redistest.StartChild(c.t, "once", append(slices.Clip(c.words), strconv.FormatUint(c.rng.Uint64(), 10))...)
+	p := redistest.StartChild(c.t, c.child, append(slices.Clip(c.words), strconv.FormatUint(c.rng.Uint64(), 10))...)
 	go func() {
 		for {
 			text, err := p.Next()
@@ -213,7 +214,7 @@ func TestOnceInManyProcesses(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Standalone(t)
 			admin, prefix := srv.Admin(t), srv.Prefix(t)
-			c := &crew{t: t, words: []string{srv.Addr(), prefix, rerun.String()}, rng: redistest.Rand(t), says: make(chan said)}
+			c := &crew{t: t, child: "once", words: []string{srv.Addr(), prefix, rerun.String()}, rng: redistest.Rand(t), says: make(chan said)}
 			first, ticks := aTick(), redistest.Ops(1000)
 			var all tally
 			for i := range ticks {

@@ -1,0 +1,121 @@
+package lock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// leaderTTL is short, since a leader that is killed costs as much.
+const leaderTTL = 2 * time.Second
+
+// leaderChild says "leads <fence>" when it does, "ends" when its function's context has
+// ended, and "over" when it was told a line and Lead has returned.
+func leaderChild(words []string) {
+	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: leaderTTL})
+	if err != nil {
+		panic(err)
+	}
+	ctx, shutdown := context.WithCancel(context.Background())
+	go func() {
+		bufio.NewScanner(os.Stdin).Scan()
+		shutdown()
+	}()
+	fmt.Println("ready")
+	err = l.Lead(ctx, "key", func(ctx context.Context) error {
+		held, _ := lock.FromContext(ctx)
+		fmt.Println("leads", held.Fence())
+		<-ctx.Done()
+		fmt.Println("ends")
+		return context.Cause(ctx)
+	})
+	fmt.Println("over", errors.Is(err, context.Canceled))
+}
+
+// TestLeadInManyProcesses takes one leader of three away after the other. The next one
+// leads within a second when it is shut down, and when its lease is over when it is
+// killed or stopped.
+func TestLeadInManyProcesses(t *testing.T) {
+	t.Parallel()
+	stood := redistest.Witness(t)
+	srv := redistest.Standalone(t)
+	c := &crew{
+		t: t, child: "leader", words: []string{srv.Addr(), srv.Prefix(t)}, rng: redistest.Rand(t), says: make(chan said),
+	}
+	for range 3 {
+		c.hire()
+	}
+	fence, ends := int64(0), map[string]int{}
+	// next waits for a process to lead that is none of those, and for what the others say of
+	// themselves, if anything.
+	next := func(not ...*redistest.Child) *redistest.Child {
+		for bound := time.After(time.Minute); ; {
+			select {
+			case s := <-c.says:
+				ends[s.words[0]]++
+				if s.words[0] != "leads" {
+					continue
+				}
+				n, err := strconv.ParseInt(s.words[1], 10, 64)
+				if err != nil || n <= fence {
+					t.Fatalf("a leader: got the fence %d, %v, want one above %d", n, err, fence)
+				}
+				fence = n
+				if slices.Contains(not, s.by) {
+					t.Fatal("who was taken away leads, want another")
+				}
+				return s.by
+			case <-bound:
+				t.Fatal("got no leader within a minute, want one")
+			}
+		}
+	}
+	leader := next()
+	for i := range 3 * redistest.Ops(3) {
+		began := time.Now()
+		most := time.Second
+		switch i % 3 {
+		case 0:
+			leader.Tell(t, "shut down")
+			c.hire()
+			leader = next(leader)
+		case 1:
+			most = leaderTTL + time.Second
+			_ = leader.Process.Kill()
+			c.hire()
+			leader = next(leader)
+		case 2:
+			most = leaderTTL + time.Second
+			stopped := leader
+			_ = stopped.Process.Signal(syscall.SIGSTOP)
+			leader = next(stopped)
+			_ = stopped.Process.Signal(syscall.SIGCONT)
+		}
+		if took := time.Since(began); took > most+4*stood() {
+			t.Errorf("round %d: the next one led after %v, want within %v", i, took, most)
+		}
+	}
+	redistest.Await(t, 10*time.Second, "those that were shut down or stopped to say so", func() bool {
+		select {
+		case s := <-c.says:
+			ends[s.words[0]]++
+			if s.words[0] == "leads" {
+				t.Fatal("got a second leader, want one")
+			}
+		default:
+		}
+		return ends["over"] >= redistest.Ops(3) && ends["ends"] >= 2*redistest.Ops(3)
+	})
+	t.Logf("got %v", ends)
+}
