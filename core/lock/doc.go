@@ -1,5 +1,5 @@
-// Package lock gives out locks on Redis, leased, renewed and fenced, and runs
-// jobs once.
+// Package lock gives out locks on Redis, leased, renewed and fenced, has one process
+// lead, and runs jobs once.
 //
 //	locker, err := lock.New(rdb, "orders", nil)
 //	if err != nil {
@@ -27,6 +27,11 @@
 //
 // A lock belongs to its hold. No caller gets it a second time, not even the same
 // goroutine, unless [Locker.As] made the Locker: all its holds have one owner.
+//
+// # Leadership
+//
+// [Locker.Lead] runs a function in one process at a time, and in the next one when that
+// process is gone.
 //
 // # Jobs
 //

@@ -83,6 +83,25 @@ func ExampleLocker_As() {
 	// <nil>
 }
 
+func ExampleLocker_Lead() {
+	ctx, shutDown := context.WithCancel(context.Background()) // a real one ends with a signal
+	locker, err := lock.New(connect(), "roles", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = locker.Lead(ctx, "rebalance", func(ctx context.Context) error {
+		held, _ := lock.FromContext(ctx)
+		fmt.Println("leading", held.Fence() > 0)
+		shutDown()
+		<-ctx.Done() // the leadership is lost, or the process is shut down
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// leading true
+	// context canceled
+}
+
 func ExampleLocker_Once() {
 	locker, err := lock.New(connect(), "jobs", nil)
 	if err != nil {

@@ -17,24 +17,24 @@ import (
 
 // candidate is a call of Lead.
 type candidate struct {
-	terms    chan term
+	led      chan leadership
 	returned chan error
 }
 
-// term is one run of its function, which returns what it is told to.
-type term struct {
+// leadership is one run of its function, which returns what it is told to.
+type leadership struct {
 	ctx  context.Context
 	held *lock.Lock
 	end  chan<- error
 }
 
 func stand(ctx context.Context, l *lock.Locker) *candidate {
-	c := &candidate{make(chan term, 1), make(chan error, 1)}
+	c := &candidate{make(chan leadership, 1), make(chan error, 1)}
 	go func() {
 		c.returned <- l.Lead(ctx, "key", func(ctx context.Context) error {
 			held, _ := lock.FromContext(ctx)
 			end := make(chan error)
-			c.terms <- term{ctx, held, end}
+			c.led <- leadership{ctx, held, end}
 			return <-end
 		})
 	}()
@@ -42,10 +42,10 @@ func stand(ctx context.Context, l *lock.Locker) *candidate {
 }
 
 // leads is the run that begins within the bound.
-func (c *candidate) leads(t *testing.T, bound time.Duration) term {
+func (c *candidate) leads(t *testing.T, bound time.Duration) leadership {
 	t.Helper()
 	select {
-	case run := <-c.terms:
+	case run := <-c.led:
 		return run
 	case err := <-c.returned:
 		t.Fatalf("Lead: got %v, want a run", err)
@@ -59,7 +59,7 @@ func (c *candidate) leads(t *testing.T, bound time.Duration) term {
 func (c *candidate) waits(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
-	case <-c.terms:
+	case <-c.led:
 		t.Fatal("Lead: got a run, want none")
 	case err := <-c.returned:
 		t.Fatalf("Lead: got %v, want it to wait", err)
@@ -321,10 +321,12 @@ func TestLeadIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := locker(t, rdb, "neap", nil)
-		if err := l.Lead(t.Context(), "key", nothing); !errors.Is(err, script.ErrFailed) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := l.Lead(ctx, "key", nothing); !errors.Is(err, script.ErrFailed) {
 			t.Errorf("Lead of a key of another type: got %v, want ErrFailed", err)
 		}
-		if err := l.Lead(t.Context(), "", nothing); !errors.Is(err, lock.ErrKey) {
+		if err := l.Lead(ctx, "", nothing); !errors.Is(err, lock.ErrKey) {
 			t.Errorf("Lead without a key: got %v, want ErrKey", err)
 		}
 	})
@@ -353,7 +355,9 @@ func TestLeadWithin(t *testing.T) {
 		l := locker(t, rdb, "neap", nil)
 		leader := stand(t.Context(), l.As("me"))
 		run := leader.leads(t, time.Second)
-		if err := l.Lead(run.ctx, "key", nothing); !errors.Is(err, lock.ErrHeld) {
+		ctx, cancel := context.WithTimeout(run.ctx, time.Minute)
+		defer cancel()
+		if err := l.Lead(ctx, "key", nothing); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("Lead of the key that ctx leads: got %v, want ErrHeld", err)
 		}
 		if err := l.Lead(run.ctx, "another", nothing); err != nil {
@@ -366,8 +370,8 @@ func TestLeadWithin(t *testing.T) {
 		leader.returns(t, nil)
 		for range 2 {
 			select {
-			case run = <-mine.terms:
-			case run = <-elsewhere.terms:
+			case run = <-mine.led:
+			case run = <-elsewhere.led:
 			case <-time.After(time.Minute):
 				t.Fatal("got no leader within a minute, want one")
 			}

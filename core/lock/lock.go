@@ -72,7 +72,7 @@ func (l *Lock) Context() context.Context {
 type contextKey struct{}
 
 // FromContext returns the lock whose context ctx descends from: that of
-// [Locker.Do], of [Locker.Once] or of a gate.
+// [Locker.Do], of [Locker.Lead], of [Locker.Once] or of a gate.
 func FromContext(ctx context.Context) (*Lock, bool) {
 	misuse.Context(ctx)
 	l, ok := ctx.Value(contextKey{}).(*Lock)

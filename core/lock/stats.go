@@ -48,7 +48,7 @@ type Stats struct {
 	Lost     uint64 // locks that ended before their release
 
 	Holding int // locks and runs of Once that are held now
-	Waiting int // callers that wait now in Acquire, Do and Once, and runs that are being begun
+	Waiting int // callers that wait now in Acquire, Do, Lead and Once, and runs that are being begun
 
 	Undoing int    // grants whose caller was not told, and which are looked for now
 	Undone  uint64 // such grants that were found and given back
