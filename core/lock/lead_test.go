@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/lock"
-	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -72,7 +71,7 @@ func (c *candidate) returns(t *testing.T, want error) {
 	t.Helper()
 	select {
 	case err := <-c.returned:
-		if err != want { //nolint:errorlint // it is the error itself
+		if err != want {
 			t.Errorf("Lead: got %v, want %v itself", err, want)
 		}
 	case <-time.After(time.Minute):
@@ -231,7 +230,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 			cancel()
 			<-run.ctx.Done()
 			follower.returns(t, context.Canceled)
-			if cause := context.Cause(run.ctx); cause != context.Canceled { //nolint:errorlint // it is the error itself
+			if cause := context.Cause(run.ctx); cause != context.Canceled {
 				t.Errorf("the context: got the cause %v, want Canceled", cause)
 			}
 			another.waits(t, 10*ttl)
@@ -262,83 +261,13 @@ func TestLeadIsLostAtItsEnd(t *testing.T) {
 	})
 }
 
-// TestLeadWhileRedisIsAway from before the beginning on.
-func TestLeadWhileRedisIsAway(t *testing.T) {
-	t.Parallel()
-	for _, how := range []string{"refused", "silent"} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
-				rdb.Cut(how)
-				ctx, cancel := context.WithCancel(t.Context())
-				other := stand(ctx, locker(t, rdb, "neap", nil))
-				leader := stand(t.Context(), locker(t, rdb, "neap", nil))
-				leader.waits(t, 10*time.Minute)
-				cancel()
-				other.returns(t, context.Canceled)
-				rdb.Mend()
-				leader.leads(t, 5*time.Second).end <- nil
-				leader.returns(t, nil)
-				time.Sleep(time.Minute)
-				release(t, try(t, locker(t, rdb, "neap", nil)))
-			})
-		})
-	}
-}
-
-// A grant that comes when its lease is over is given back, and asked for under another
-// name: the first may come again.
-func TestLeadIsGrantedTooLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f, l := fakeLocker(t, &lock.Options{Lease: time.Second, Budget: 100 * time.Millisecond})
-		f.answer(func(n int, c call) (any, error) {
-			if c.script == "acquire" && n == 1 { // the first contact may take longer than a lease
-				time.Sleep(time.Second - time.Millisecond)
-			}
-			return yes(n, c)
-		})
-		if err := l.Lead(t.Context(), "key", nothing); err != nil {
-			t.Errorf("Lead: got %v, want no error", err)
-		}
-		asked, released := f.of("acquire"), f.of("release")
-		if len(asked) != 2 || len(released) != 2 || asked[0].args[1] == asked[1].args[1] || released[0].args[0] != asked[0].args[1] {
-			t.Fatalf("got the questions %v and the releases %v, want two of each, the first of the first hold", asked, released)
-		}
-		for _, c := range asked {
-			if c.args[0] != c.args[1] {
-				t.Errorf("got the owner %v of the hold %v, want the hold", c.args[0], c.args[1])
-			}
-		}
-	})
-}
-
-// What waiting does not mend ends it.
-func TestLeadIsRefused(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redistest.CutClient) {
-		if err := m.Set("neap:lock:test:{key}", "of another type"); err != nil {
-			t.Fatal(err)
-		}
-		l := locker(t, rdb, "neap", nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := l.Lead(ctx, "key", nothing); !errors.Is(err, script.ErrFailed) {
-			t.Errorf("Lead of a key of another type: got %v, want ErrFailed", err)
-		}
-		if err := l.Lead(ctx, "", nothing); !errors.Is(err, lock.ErrKey) {
-			t.Errorf("Lead without a key: got %v, want ErrKey", err)
-		}
-	})
-}
-
 func TestLeadPanics(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
 		l := locker(t, rdb, "neap", nil)
 		func() {
 			defer func() {
-				if p := recover(); p != errJob { //nolint:errorlint // it is the error itself
+				if p := recover(); p != errJob {
 					t.Errorf("Lead of a function that panics: got the panic %v, want %v", p, errJob)
 				}
 			}()
