@@ -97,8 +97,8 @@ func (q *queues) place(w *waiter) place {
 	return p
 }
 
-// saw notes how a waiter's request was decided. After a denial the others wait longer than they
-// expected.
+// saw notes how a waiter's request was decided. The others hear of the first answer, and of a denial, after which they
+// wait longer than they expected.
 func (q *queues) saw(w *waiter, d *Decision, err error) {
 	if err != nil {
 		return
@@ -106,9 +106,12 @@ func (q *queues) saw(w *waiter, d *Decision, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lines[w.subject]
+	first := l.seen == nil
 	l.seen = &sight{*d, time.Now()}
 	if d.Allowed {
 		w.cost = 0
+	}
+	if d.Allowed && !first {
 		return
 	}
 	for _, other := range l.waiters {

@@ -40,39 +40,41 @@ func (l *Limiter) WaitN(ctx context.Context, subject string, n int64) (Decision,
 // When MaxWaiting callers of the limiter wait already, it decides as TakeN does for a subject
 // that nobody waits for, and otherwise returns ErrQueue.
 func (l *Limiter) WaitFor(ctx context.Context, subject string, n int64, most time.Duration) (Decision, error) {
-	until := time.Now().Add(most)
-	return l.wait(ctx, subject, n, &until)
+	return l.wait(ctx, subject, n, &most)
 }
 
-// wait waits for ever if until is nil.
-func (l *Limiter) wait(ctx context.Context, subject string, n int64, until *time.Time) (Decision, error) {
+// wait waits for ever if most is nil.
+func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.Duration) (Decision, error) {
 	if err := l.check(ctx, subject, n); err != nil {
 		return Decision{}, err
 	}
 	w, queued := l.queues.join(subject, n)
 	switch {
-	case w == nil && (queued || until == nil):
+	case w == nil && (queued || most == nil):
 		return Decision{}, ErrQueue
 	case w == nil:
 		return l.TakeN(ctx, subject, n)
 	}
 	defer l.queues.leave(w)
-	grace := time.Duration(0) // of those that were not denied when they came
+	began, known := time.Now(), false // known is set at the first answer to one of the queue
 	for {
 		at := l.queues.place(w)
 		var d Decision
 		rest, denied := at.rest(l, &d, n)
-		left := forever
-		if until != nil {
-			left = time.Until(*until) + grace
+		if !known && at.seen != nil { // from now on it waits for permits, and not for an answer
+			began = time.Now()
 		}
-		if denied && rest > left {
+		left := forever
+		if most != nil {
+			left = *most - time.Since(began)
+		}
+		if denied && rest > left && (!known || rest > left+l.opts.Budget) { // clocks and turns may make it late by less
 			l.tell(ctx, n, &d, nil, 0)
 			return d, nil
 		}
-		if until != nil && grace == 0 {
-			grace = l.opts.Budget
-			left += grace
+		known = known || at.seen != nil
+		if most != nil {
+			left += l.opts.Budget // of the last call
 		}
 		if rest <= 0 && (at.first || left <= 0) {
 			d, took, err := l.ask(ctx, subject, n, false)
@@ -86,7 +88,7 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, until *time
 		if !at.first {
 			rest = forever
 		}
-		if err := w.sleep(ctx, min(rest, left)); err != nil {
+		if err := w.sleep(ctx, min(rest, max(left, leastRest))); err != nil {
 			return Decision{}, err
 		}
 	}

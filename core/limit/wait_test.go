@@ -370,3 +370,30 @@ func TestWaitForAfterOneHasLeft(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitForTogether: those that come before the first answer are told when it is there.
+func TestWaitForTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := &counting{UniversalClient: redistest.BubbleClient(t, bubble(t)), before: func() { time.Sleep(5 * time.Millisecond) }}
+		l := must(New(client, "wait", []Policy{TokenBucket{Rate: 2, Per: time.Second, Burst: 1}}, closed(time.Minute)))(t)
+		must(0, l.Warm(t.Context()))(t)
+		var served, denied atomic.Int64
+		together(20, func(int) {
+			began := time.Now()
+			switch d, err := l.WaitFor(t.Context(), "s", 1, 2*time.Second); {
+			case err != nil:
+				t.Error(err)
+			case d.Allowed:
+				served.Add(1)
+			default:
+				if denied.Add(1); time.Since(began) > 10*time.Millisecond {
+					t.Errorf("got a denial after %v, want it with the first answer", time.Since(began))
+				}
+			}
+		})
+		if served.Load() != 5 || denied.Load() != 15 {
+			t.Errorf("got %d served and %d denied, want 5 and 15", served.Load(), denied.Load())
+		}
+	})
+}

@@ -44,6 +44,14 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 		{"/login", logins},
 		{"/shadow", nil},
 		{"/shadow", shadow},
+		{"/tokens", nil},
+		{"/tokens", tokens}, // each 1
+		{"/daily", nil},
+		{"/daily", hourly(daily.Limit)}, // no midnight
+		{"/three/{plan}/{user}", nil},
+		{"/three/{plan}/{user}", threeUser}, // by address
+		{"/queue", nil},
+		{"/queue", queue}, // without waiting
 		{"/inflight", hourly(inflight - 1)},
 		{"/inflight", hourly(inflight)},
 		{"/exclusive", hourly(1)},

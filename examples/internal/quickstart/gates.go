@@ -44,6 +44,17 @@ func (w *wiring) rateLimit(
 	return gate.RateLimit(l, key, &opts)
 }
 
+// rateLimits are limits by several keys at once, with a policy each.
+func (w *wiring) rateLimits(name string, keys []gate.Key, policies ...limit.Policy) gate.Gate {
+	limits := make([]gate.Gate, len(keys))
+	for i, key := range keys {
+		if limits[i] = w.rateLimit(name, key, gate.RateLimitOptions{}, policies[i]); limits[i] == nil {
+			return nil
+		}
+	}
+	return gate.RateLimits(limits...)
+}
+
 func (w *wiring) observe(_ context.Context, e store.Event) {
 	if e.Outcome == store.ShadowDenied {
 		w.shadowed(e.Name, e.Policy)

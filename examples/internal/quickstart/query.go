@@ -29,6 +29,18 @@ func costOf(r gate.Request) (int64, error) {
 	return n, nil
 }
 
+// mostTokens is how many tokens a request may say that it used.
+const mostTokens = 1_000_000
+
+// estimateOf is the estimate of the query. Only in a demo does a request say what it will use.
+func estimateOf(r gate.Request) (int64, error) {
+	n, ok := number(r.RawQuery(), "estimate", 0, mostTokens)
+	if !ok {
+		return 0, gate.Refuse(400, "The query has no whole number estimate of at least 0")
+	}
+	return n, nil
+}
+
 // asking is a key for requests whose query has a number up to most. What it
 // refuses has taken nothing.
 func asking(key gate.Key, name string, most int64) gate.Key {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	_ "time/tzdata" // a machine without zones can serve /daily
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
@@ -23,7 +24,26 @@ var (
 	cost       = limit.TokenBucket{Rate: 1, Per: time.Second, Burst: 10}
 	shadow     = limit.FixedWindow{Limit: 2, Window: 10 * time.Second}
 	logins     = limit.FixedWindow{Limit: 3, Window: 30 * time.Second}
+	tokens     = limit.TokenBucket{Rate: 1000, Per: time.Minute, Burst: 1000, MaxDebt: 1000, Unit: "tokens"}
+	daily      = limit.CalendarWindow{Limit: 5, Every: limit.Day, Location: shanghai}
+	queue      = limit.TokenBucket{Rate: 2, Per: time.Second, Burst: 1}
+
+	// Of /three, for all requests, a plan and a user.
+	threeAll  = limit.FixedWindow{Name: "all", Limit: 10, Window: 10 * time.Second}
+	threePlan = limit.FixedWindow{Name: "plan", Limit: 6, Window: 10 * time.Second}
+	threeUser = limit.FixedWindow{Name: "user", Limit: 3, Window: 10 * time.Second}
 )
+
+// queueWait is how long a request to /queue may wait.
+const queueWait = 2 * time.Second
+
+var shanghai = func() *time.Location {
+	in, err := time.LoadLocation("Asia/Shanghai")
+	if err != nil {
+		panic(err) // time/tzdata has it
+	}
+	return in
+}()
 
 // inflight is how many requests may be in flight at once.
 const inflight = 2
@@ -80,6 +100,22 @@ func routes(w *wiring) []Route {
 			says: describe(logins) + ", failures alone",
 		},
 		{
+			method: "POST", Path: "/tokens", query: "?estimate=N&used=M", Work: useTokens,
+			Gate: w.rateLimit("tokens", asking(gate.ByHeader(apiKeyHeader), "used", mostTokens), gate.RateLimitOptions{Cost: estimateOf, InContext: true}, tokens),
+			says: describe(tokens) + ", debt of up to 1000: takes N, settles to M",
+		},
+		limited(w, "/daily", byIP, daily),
+		{
+			Path: "/three/{plan}/{user}", Work: ok,
+			Gate: w.rateLimits("three", []gate.Key{gate.Everyone, gate.ByParam("plan"), gate.ByParam("user")}, threeAll, threePlan, threeUser),
+			says: "10 for all, 6 a plan, 3 a user in 10 s, all or nothing",
+		},
+		{
+			Path: "/queue", Work: ok,
+			Gate: w.rateLimit("queue", byIP, gate.RateLimitOptions{Wait: queueWait}, queue),
+			says: describe(queue) + ", waits up to " + span(queueWait),
+		},
+		{
 			Path: "/inflight", query: "?ms=N", Work: takeTime,
 			Gate: w.concurrency("inflight", asking(everyone, "ms", ms), inflight),
 			says: fmt.Sprintf("at most %d in flight, all clients together", inflight),
@@ -130,6 +166,8 @@ func terms(p limit.Policy) (algorithm, numbers string) {
 		return "fixed window", fmt.Sprintf("%d in %s", p.Limit, span(p.Window))
 	case limit.SlidingWindow:
 		return "sliding window", fmt.Sprintf("%d in %s", p.Limit, span(p.Window))
+	case limit.CalendarWindow:
+		return "calendar window", fmt.Sprintf("%d a day in %s", p.Limit, p.Location)
 	case limit.SlidingLog:
 		return "sliding log", fmt.Sprintf("%d in %s", p.Limit, span(p.Window))
 	}

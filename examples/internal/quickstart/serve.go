@@ -22,6 +22,7 @@ const serveBudget = 250 * time.Millisecond
 const hints = `
 By client IP; /users/{id} by id, /key by the header ` + apiKeyHeader + `, /exclusive by ` + orderHeader + `, ` +
 	`/inflight all together.
+/tokens by ` + apiKeyHeader + `: takes N, and settles to M when it is done. /three takes of all three limits or of none.
 /cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight, /exclusive and /orders
 take N ms. What a shadow policy would have denied is logged. An order, twice:
 

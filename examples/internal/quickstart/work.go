@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 )
 
@@ -59,6 +60,21 @@ func login(_ context.Context, r Asked) Result {
 		return text(200, body)
 	}
 	return text(401, "wrong password\n")
+}
+
+// useTokens settles the estimate that was taken to what the query says was used, and answers what
+// is left then.
+func useTokens(ctx context.Context, r Asked) Result {
+	d, found := limit.FromContext(ctx)
+	used, asked := number(r.Query, "used", 0, mostTokens)
+	if !found || !asked {
+		return text(500, "the estimate was not taken\n")
+	}
+	settled, err := d.Settle(ctx, used)
+	if err != nil {
+		return text(503, "the estimate could not be settled\n")
+	}
+	return page(200, map[string]int64{"remaining": settled.After.Remaining})
 }
 
 // takeTime takes as many milliseconds as the query says, or until the client
