@@ -42,6 +42,10 @@
 // timeout.New(fiber3limit.Middleware(g)), and it is left when the handler returns. If
 // the handler was too late, the gate is not told how it ended.
 //
+// Of a request that the server could not read, such as one whose body is longer than
+// BodyLimit, Fiber v3 runs the middleware of app.Use, no route, and then its ErrorHandler. A gate of
+// app.Use decides about it too, finds its body broken and is not told of the answer.
+//
 // The server refuses a request whose trailer declares or has a field that no trailer
 // may have, such as Content-Type, Cookie and X-Forwarded-For, with a 400 before any
 // handler runs. A body that is streamed fails when it is read.

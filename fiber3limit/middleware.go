@@ -65,18 +65,23 @@ func swapContext(ctx context.Context, c fiber.Ctx) (restore func()) {
 	}
 }
 
-// guarded runs the handler and tells the gate how it ended. Of an abandoned handler it
-// tells the gate nothing: that may run on, while the client has an answer.
+// guarded runs the handler and tells the gate how it ended, unless that is not what the
+// client gets: a handler that was abandoned may run on, and what Fiber could not read is
+// answered by its error handler afterwards.
 func guarded(c fiber.Ctx, pass gate.Pass) (err error) {
 	gatehttp.Leave(pass.Leave, func() *gate.Reply {
-		if err = c.Next(); c.IsAbandoned() {
+		if err = c.Next(); c.IsAbandoned() || gatefiber.Unread(c) {
 			return nil
 		}
 		if err != nil {
 			render(c, err)
 			err = nil
 		}
-		return gatefiber.Captured(c.RequestCtx(), pass.Capture)
+		reply := gatefiber.Captured(c.RequestCtx(), pass.Capture)
+		if c.IsAbandoned() { // meanwhile, and it may be the answer of the timeout that was captured
+			return nil
+		}
+		return reply
 	})
 	return err
 }

@@ -26,6 +26,15 @@ func (q request) Context() context.Context { return q.c.Context() }
 // Method is one of those that the application was made with.
 func (q request) Method() string { return q.c.Method() }
 
+// Body is broken where Fiber could not read the request: its error handler answers then,
+// but middleware runs before that.
+func (q request) Body(max int64) ([]byte, error) {
+	if gatefiber.Unread(q.c) {
+		return nil, gate.ErrBodyBroken
+	}
+	return q.Request.Body(max)
+}
+
 func (q request) Value(key any) any { return q.Stored(q.Context(), key) }
 
 func (q request) Route() string {

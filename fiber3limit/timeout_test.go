@@ -2,6 +2,7 @@ package fiber3limit_test
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -57,3 +58,32 @@ func TestHandlerThatRunsOn(t *testing.T) {
 		})
 	}
 }
+
+// The time may be over while the application's ErrorHandler answers for a handler: what the
+// client got by then is no answer to what the handler has done.
+func TestTimeIsOverBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	proceed, left := make(chan struct{}), make(chan *gate.Reply, 1)
+	app := fiber.New(fiber.Config{ErrorHandler: func(c fiber.Ctx, err error) error {
+		if errors.Is(err, errOfHandler) {
+			<-proceed
+			return nil
+		}
+		return c.SendStatus(fiber.StatusRequestTimeout)
+	}})
+	guarded := fiber3limit.Middleware(gatefake.Func(func(gate.Request) gate.Pass {
+		return gate.Pass{Leave: func(r *gate.Reply) { left <- r }}
+	}))
+	failing := func(fiber.Ctx) error { return errOfHandler }
+	app.Get("/", timeout.New(guarded, timeout.Config{Timeout: time.Millisecond}), failing)
+	response, err := app.Test(httptest.NewRequest("GET", "/", nil), fiber.TestConfig{Timeout: time.Minute})
+	if err != nil || response.StatusCode != fiber.StatusRequestTimeout {
+		t.Fatalf("got %v, %v, want %d", response, err, fiber.StatusRequestTimeout)
+	}
+	close(proceed)
+	if reply := <-left; reply != nil {
+		t.Errorf("the gate was told of %+v, want nothing", reply)
+	}
+}
+
+var errOfHandler = errors.New("the handler's error")

@@ -20,6 +20,18 @@ func OfUse[Route any]() func(*Route) bool {
 	}
 }
 
+// Unread reports whether the server could not read the request of a fiber.Ctx. Fiber v3 runs
+// the middleware of app.Use then, and no route. Only its router knows. Without
+// the field each request passes for one that was read.
+func Unread(c any) bool {
+	v := reflect.Indirect(reflect.ValueOf(c))
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	unread, known := v.Type().FieldByName("skipNonUseRoutes")
+	return known && v.FieldByIndex(unread.Index).Bool()
+}
+
 // fasthttp does not say whether a chunked body came whole, nor whether others have
 // read a part of it. Its streams know. Without their fields a body that ended early
 // passes for a whole one.
