@@ -3,6 +3,7 @@ package neaptest
 import (
 	"math"
 	"net"
+	"regexp"
 	"sync"
 	"time"
 )
@@ -15,7 +16,13 @@ const forever = time.Duration(math.MaxInt64)
 type link struct {
 	near *noted   // to the client
 	far  net.Conn // to the server
+
+	greeted bool // the client has sent more than its greeting; under the mutex of the Redis
 }
+
+// greeting is what go-redis sends before the first command. It holds a mutex of its Pub/Sub until it has
+// the answer. So no scene may hold that: in a bubble, time stands still while a goroutine waits for a mutex.
+var greeting = regexp.MustCompile(`^\*\d+\r\n\$\d+\r\n(?i:HELLO|CLIENT)\r\n`)
 
 // end has both ends find the connection closed. What is on its way is dropped.
 func (l *link) end() {
@@ -26,7 +33,7 @@ func (l *link) end() {
 // carry hands on what one end writes to the other, in its order. It reads without pause, as
 // the kernels between two processes do, so that neither end waits for the other. What was
 // written before an end was closed still arrives.
-func carry(from, to net.Conn, wait func(since time.Time) (time.Duration, <-chan struct{})) {
+func carry(from, to net.Conn, wait func(chunk) (time.Duration, <-chan struct{})) {
 	var q queue
 	q.some = sync.NewCond(&q.mu)
 	go q.fill(from)
@@ -36,15 +43,15 @@ func carry(from, to net.Conn, wait func(since time.Time) (time.Duration, <-chan 
 			_ = to.Close()
 			return
 		}
-		await(c.since, wait)
+		await(c, wait)
 		_, _ = to.Write(c.bytes) // if that end is closed, what is behind is read and dropped
 	}
 }
 
-// await waits until what was written at that moment may go on.
-func await(since time.Time, wait func(time.Time) (time.Duration, <-chan struct{})) {
+// await waits until a chunk may go on.
+func await(c chunk, wait func(chunk) (time.Duration, <-chan struct{})) {
 	for {
-		left, changed := wait(since)
+		left, changed := wait(c)
 		if left <= 0 {
 			return
 		}

@@ -87,8 +87,8 @@ func (i *instance) dial(context.Context, string, string) (net.Conn, error) {
 	client, near := net.Pipe()
 	l := &link{near: &noted{Conn: near, closed: make(chan struct{})}, far: far}
 	i.links[l] = struct{}{}
-	go carry(l.near, far, i.redis.holds(i, false))
-	go carry(far, l.near, i.redis.holds(i, true))
+	go carry(l.near, far, i.redis.holds(i, l, false))
+	go carry(far, l.near, i.redis.holds(i, l, true))
 	return &conn{Conn: client, gone: l.near.closed}, nil
 }
 

@@ -18,7 +18,8 @@ func (r *Redis) Lose(clients ...*redis.Client) {
 
 // Slow delays each reply on its way to the clients by so much; 0 ends that. If you name no client, it
 // is so for all, and for each that is made later. Redis itself is as fast as before: a call has run even
-// if its caller has given up. Pub/sub messages are late too.
+// if its caller has given up. Pub/sub messages are late too. What a client sends
+// when it connects, before its first command, is answered at once.
 func (r *Redis) Slow(by time.Duration, clients ...*redis.Client) {
 	r.tb.Helper()
 	r.play(clients, func(i *instance) { i.slow = by }, false)
@@ -27,7 +28,7 @@ func (r *Redis) Slow(by time.Duration, clients ...*redis.Client) {
 // Pause stops the process of a client as far as Redis can tell: what the process writes is
 // held, and so are the replies to it. [Redis.Restore] lets all of it go on, also calls whose callers have
 // given up meanwhile. A process that really stands still notices nothing until it resumes. Here its goroutines and
-// timers run on, so it notices at once that Redis is silent and that its leases end.
+// timers run on, so it notices at once that Redis is silent and that its leases end. It can still connect.
 func (r *Redis) Pause(client *redis.Client) {
 	r.tb.Helper()
 	r.play([]*redis.Client{client}, func(i *instance) { i.paused = true }, false)
@@ -107,17 +108,19 @@ func (r *Redis) play(clients []*redis.Client, change func(*instance), cut bool) 
 	r.changed = make(chan struct{})
 }
 
-// holds returns the wait of one direction, up to Redis or down to the client: how much longer is a chunk of that moment
+// holds returns the wait of one direction, up to Redis or down to the client: how much longer is a chunk
 // held, and which channel is closed when that changes.
-func (r *Redis) holds(i *instance, down bool) func(since time.Time) (time.Duration, <-chan struct{}) {
-	return func(since time.Time) (time.Duration, <-chan struct{}) {
+func (r *Redis) holds(i *instance, l *link, down bool) func(chunk) (time.Duration, <-chan struct{}) {
+	return func(c chunk) (time.Duration, <-chan struct{}) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		l.greeted = l.greeted || !down && !greeting.Match(c.bytes)
 		switch {
+		case !l.greeted:
 		case i.paused:
 			return forever, r.changed
 		case down && i.slow > 0:
-			return time.Until(since.Add(i.slow)), r.changed
+			return time.Until(c.since.Add(i.slow)), r.changed
 		}
 		return 0, r.changed
 	}
