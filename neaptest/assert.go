@@ -34,7 +34,7 @@ func AssertLimited(tb testing.TB, n int, newRequest func() *http.Request, instan
 }
 
 // AssertRunsOnce sends the same request many times: eight times at once, or twice to each instance if that is more, and
-// then once more to each. It fails the test unless the work runs once, all the later requests get the same result, and
+// then once more to each; a limit before the guard must let as many pass. It fails the test unless the work runs once, all the later requests get the same result, and
 // each of those at once gets that result or a refusal that tells it to come back: a 503, or a 409, 425 or 429 with a
 // Retry-After. Results are the same if their status and body are. newRequest makes the same request each time, such as
 // one with the same Idempotency-Key or the same signed event. The handler counts with work.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -113,15 +114,27 @@ func requestTo(tb testing.TB, method, host, path string) (*http.Request, error) 
 	return r, nil
 }
 
-// filled puts 1 in the place of each parameter: {id}, {path...}, :id, *path and +.
+// parameter is one of net/http, Gin, Echo, Fiber and chi, such as {id}, {id:[0-9]{2}}, :id, :id<int>, :id? and *path, or what
+// Echo and Fiber have behind a backslash.
+var parameter = regexp.MustCompile(`\\.|\{([^{}]|\{[^{}]*\})*\}|[:*]\w*(<[^<>]*>)?\??`)
+
+// filled puts 1 in the place of each parameter. A segment that begins with one may have more of them. In any other segment
+// a colon stays: to net/http it is none, and what is there matches any parameter.
 func filled(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		switch {
 		case s == "{$}":
 			segments[i] = ""
-		case strings.HasPrefix(s, "{"), strings.HasPrefix(s, ":"), strings.HasPrefix(s, "*"), s == "+":
+		case s == "+":
 			segments[i] = "1"
+		case s != "" && strings.Contains("{:*", s[:1]):
+			segments[i] = parameter.ReplaceAllStringFunc(s, func(p string) string {
+				if literal, is := strings.CutPrefix(p, `\`); is {
+					return literal
+				}
+				return "1"
+			})
 		}
 	}
 	return strings.Join(segments, "/")

@@ -125,6 +125,8 @@ func TestFilled(t *testing.T) {
 	for path, want := range map[string]string{
 		"orders/{id}": "orders/1", "files/{path...}": "files/1", "shop/{$}": "shop/", ":a/b/:c?": "1/b/1", "files/*path": "files/1",
 		"*": "1", "+": "1", "": "", "a/": "a/",
+		"flights/:from-:to": "flights/1-1", ":name.:ext?": "1.1", ":id<int>/:on<regex(^[0-9]{2}$)>": "1/1", `:id\:cancel`: "1:cancel",
+		"{from}-{to}": "1-1", "{id:[0-9]{2}}": "1", "orders:batch": "orders:batch", "*.js": "1.js", ":user-id": "1-id",
 	} {
 		if got := filled(path); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
