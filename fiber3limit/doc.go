@@ -32,8 +32,8 @@
 // A gate decides and answers behind this adapter what it does behind the others:
 // all of them pass the contract of core/gate/gatetest. Where Fiber and fasthttp do
 // not let it, both adapters are alike: package fiberlimit says what becomes of
-// streams, of forms that Fiber has parsed, of trailers, of Expect: 100-continue and
-// of UnescapePath. What is different here:
+// streams, of TimeoutError, of forms that Fiber has parsed, of trailers, of
+// Expect: 100-continue and of UnescapePath. What is different here:
 //
 // Behind the timeout middleware of Fiber v3 a handler runs on when the client has
 // got its 408. A gate outside of the timeout is left at that moment, and is not told
@@ -41,6 +41,9 @@
 // gate.Exclusive releases its lock. Put the gate inside, as in
 // timeout.New(fiber3limit.Middleware(g)), and it is left when the handler returns. If
 // the handler was too late, the gate is not told how it ended.
+//
+// A handler that closes the connection by c.Drop has answered with an empty 200 as far as
+// a gate can tell. Call c.Status(500).Drop() if the work may not be done.
 //
 // Of a request that the server could not read, such as one whose body is longer than
 // BodyLimit, Fiber v3 runs the middleware of app.Use, no route, and then its ErrorHandler. A gate of

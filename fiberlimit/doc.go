@@ -28,6 +28,9 @@
 // not end with the client: behind gate.Exclusive a handler runs on until it
 // returns, or its lock is lost or reaches MaxHold.
 //
+// Of a handler that gives up by TimeoutError of fasthttp a gate is told no answer, since
+// it may have left work that goes on: gate.Idempotent takes the run for one in doubt.
+//
 // Fiber parses a multipart form before any handler runs, and its bytes are gone.
 // Body then returns the form written anew, always alike: fields sorted by name,
 // then files with their headers. What a gate cannot tell of such a form is the

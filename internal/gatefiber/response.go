@@ -83,9 +83,13 @@ func Admit(c *fasthttp.RequestCtx) {
 	}
 }
 
-// Captured returns what the client will see of the response.
+// Captured returns what the client will see of the response, and nil if the handler has given up by TimeoutError: it may
+// have left work that goes on.
 func Captured(c *fasthttp.RequestCtx, capture int64) *gate.Reply {
-	if c.Hijacked() {
+	switch {
+	case c.LastTimeoutErrorResponse() != nil:
+		return nil
+	case c.Hijacked():
 		return &gate.Reply{Partial: true}
 	}
 	response := &c.Response

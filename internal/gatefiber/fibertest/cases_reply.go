@@ -39,6 +39,23 @@ func replyReplaces(t *testing.T, d Driver) {
 	}
 }
 
+// replyOfATimeout: a handler that has given up by fasthttp's TimeoutError may have left work that goes on.
+// How that ends is not known, and what is in the response does not reach the client.
+func replyOfATimeout(t *testing.T, d Driver) {
+	l := &gatefake.Leaving{T: t}
+	address := d.Serve(t, Config{}, gatetest.App{Routes: []gatetest.Route{{
+		Method: "GET", Pattern: "/detail", Gates: []gate.Gate{l},
+		Handler: func(x gatetest.Exchange) error {
+			d.RequestCtx(x).TimeoutErrorWithCode("too late", 503)
+			return x.Send(200, "done")
+		},
+	}}})
+	if got := get(t, address, "/detail"); got != "503 too late" {
+		t.Errorf("got %q, want \"503 too late\"", got)
+	}
+	l.SawNil()
+}
+
 // refusing is a gate that refuses with a 409, and a body that is worth compressing.
 func refusing(body string) gate.Gate {
 	return gatefake.Func(func(gate.Request) gate.Pass {

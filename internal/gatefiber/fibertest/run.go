@@ -35,6 +35,7 @@ var cases = []struct {
 	{"Body/RefusedBeforeItComes", bodyRefusedBefore},
 	{"Reply/ErrorHandlerFails", errorHandlerFails},
 	{"Reply/ReplacesABody", replyReplaces},
+	{"Reply/OfATimeout", replyOfATimeout},
 	{"Refusal/OrAnswer", refusalOrAnswer},
 	{"Refusal/OfAPart", refusalOfAPart},
 	{"Form/SentAgain", formSentAgain},
