@@ -16,8 +16,10 @@
 // Behind a gate that wants to see the response, an error that a handler returns
 // is rendered at once by the application's HTTPErrorHandler, as with Echo's own
 // logger. It is returned as well, for middleware outside to see, but what is
-// then written to the response is dropped. Behind any other gate it is returned,
-// nothing more.
+// then written to the response is dropped. Middleware outside that takes its writer
+// away, as Gzip does with a body below its MinLength, undoes that: have the
+// HTTPErrorHandler look at Committed, as Echo asks. Behind any other gate the error is
+// returned, nothing more.
 //
 // # The promise, and where it ends
 //

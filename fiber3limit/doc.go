@@ -57,6 +57,9 @@
 // which the lines of another field stand. A gate sees the lines that were sent in
 // their order, and behind them those that middleware has added.
 //
+// In Fiber v3 a fiber.Ctx is a context as well, but it is not the one that a gate makes: it
+// does not end with a lock, and FromContext finds nothing in it. Hand on c.Context().
+//
 // After c.SetContext(c) or c.SetContext(c.RequestCtx()) the context that a gate makes
 // has their values only until the gate is left: then Fiber uses both for another
 // request. A fiber.Ctx, or a string of Fiber's, that middleware puts as a value into

@@ -10,6 +10,11 @@
 // server it does when it is wrapped directly around the http.ServeMux, which is
 // asked where the request will go; further out Route is "".
 //
+// Another router that writes its route into the Pattern of the request, as chi does,
+// is known by that. gorilla/mux does not: a gate within it has no Route, or inside of a
+// http.ServeMux that of the ServeMux, so that [gate.ByRoute] is one key for all routes of the
+// router. docs/neighbours.md has a key that knows them.
+//
 // # The promise, and where it ends
 //
 // A gate decides and answers behind this adapter what it does behind the others:
