@@ -128,7 +128,7 @@ func filled(path string) string {
 			segments[i] = ""
 		case s == "+":
 			segments[i] = "1"
-		case s != "" && strings.Contains("{:*", s[:1]):
+		case strings.IndexAny(s, "{:*") == 0:
 			segments[i] = parameter.ReplaceAllStringFunc(s, func(p string) string {
 				if literal, is := strings.CutPrefix(p, `\`); is {
 					return literal
