@@ -59,30 +59,37 @@ func TestHandlerThatRunsOn(t *testing.T) {
 	}
 }
 
-// The time may be over while the application's ErrorHandler answers for a handler: what the
-// client got by then is no answer to what the handler has done.
+// The time may be over while the application's ErrorHandler answers for a handler: what there is
+// of the answer to the client is no answer to what the handler has done.
 func TestTimeIsOverBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
-	proceed, left := make(chan struct{}), make(chan *gate.Reply, 1)
-	app := fiber.New(fiber.Config{ErrorHandler: func(c fiber.Ctx, err error) error {
-		if errors.Is(err, errOfHandler) {
-			<-proceed
-			return nil
-		}
-		return c.SendStatus(fiber.StatusRequestTimeout)
+	ctx, over := context.WithCancel(t.Context()) // which the timeout takes for its own
+	defer over()
+	proceed, left := make(chan struct{}), make(chan *gate.Reply)
+	app := fiber.New(fiber.Config{ErrorHandler: func(fiber.Ctx, error) error {
+		over()
+		<-proceed
+		return nil
 	}})
+	app.Use(func(c fiber.Ctx) error {
+		c.SetContext(ctx)
+		return c.Next()
+	})
 	guarded := fiber3limit.Middleware(gatefake.Func(func(gate.Request) gate.Pass {
 		return gate.Pass{Leave: func(r *gate.Reply) { left <- r }}
 	}))
-	failing := func(fiber.Ctx) error { return errOfHandler }
-	app.Get("/", timeout.New(guarded, timeout.Config{Timeout: time.Millisecond}), failing)
+	limits := timeout.Config{Timeout: time.Hour, OnTimeout: func(c fiber.Ctx) error {
+		err := c.SendStatus(fiber.StatusRequestTimeout)
+		close(proceed)
+		if reply := <-left; reply != nil {
+			t.Errorf("the gate was told of %+v, want nothing", reply)
+		}
+		return err
+	}}
+	app.Get("/", timeout.New(guarded, limits), func(fiber.Ctx) error { return errOfHandler })
 	response, err := app.Test(httptest.NewRequest("GET", "/", nil), fiber.TestConfig{Timeout: time.Minute})
 	if err != nil || response.StatusCode != fiber.StatusRequestTimeout {
 		t.Fatalf("got %v, %v, want %d", response, err, fiber.StatusRequestTimeout)
-	}
-	close(proceed)
-	if reply := <-left; reply != nil {
-		t.Errorf("the gate was told of %+v, want nothing", reply)
 	}
 }
 
