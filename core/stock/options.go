@@ -59,6 +59,11 @@ type ReserveOptions struct {
 	Confirm bool
 	// Renew renews the lease, each time that a third of it has passed, until the
 	// reservation is confirmed, cancelled or lost. Without Renew the reservation lapses
-	// although its process lives: leave it out if you hold units until a payment is due.
+	// although its process lives.
 	Renew bool
+	// Keep holds the units for a payment, which another process may be told of: that one
+	// confirms or cancels what Resume returns. The lease is not renewed, also if Renew is
+	// set, and this process does not watch it: Err does not know of its end, Stats and
+	// the observers of the store are not told of it. Units that are sold need no Keep.
+	Keep bool
 }

@@ -42,8 +42,11 @@ const (
 	lapsed
 )
 
-// errSold ends the lease of what is sold.
-var errSold = errors.New("stock: the reservation is confirmed")
+// What a lease is ended by where nothing is lost.
+var (
+	errSold = errors.New("stock: the reservation is confirmed")
+	errKept = errors.New("stock: the reservation is kept for whoever confirms it")
+)
 
 // Item is the item that was given to Reserve.
 func (r *Reservation) Item() string {
@@ -115,8 +118,9 @@ func (r *Reservation) becomes(s state) {
 
 // Err returns nil while the reservation lasts; a confirmed one lasts for good. Otherwise
 // it returns [ErrLapsed], [ErrCancelled], or what Renew has found. It compares clocks
-// and sends nothing. It does not know the lease of a reservation that Resume made. A
-// lapsed reservation can still be confirmed while there are units.
+// and sends nothing. It does not know the lease of a reservation that Resume made, or
+// of one with ReserveOptions.Keep. A lapsed reservation can still be confirmed while
+// there are units.
 func (r *Reservation) Err() error {
 	if !r.made() {
 		return errReservation

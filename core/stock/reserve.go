@@ -137,6 +137,10 @@ func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOption
 		_ = r.Cancel(ctx)
 		return ErrLapsed
 	}
+	if opts != nil && opts.Keep {
+		r.ended(errKept)
+		r.leased = false // from here on it is as one that Resume made
+	}
 	return nil
 }
 

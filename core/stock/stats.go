@@ -71,7 +71,7 @@ type Stats struct {
 	Refused       uint64 // reservations that were to be confirmed when the units were another's
 	Unconfirmed   uint64 // times that Redis did not say that it was confirmed or cancelled
 
-	Holding    int    // reservations on a lease now
+	Holding    int    // reservations on a lease now, without those of ReserveOptions.Keep
 	Concluding int    // confirmations and cancellations that are being repeated now
 	Concluded  uint64 // confirmations and cancellations that Redis answered late
 	Dropped    uint64 // confirmations and cancellations that were repeated once and no more, since 100,000 are being repeated

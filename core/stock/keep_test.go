@@ -1,0 +1,75 @@
+package stock_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
+)
+
+// TestWhatIsKeptLapses: the units are held for one lease, whoever lives, and are
+// anybody's then. The process that has reserved them calls that no loss.
+func TestWhatIsKeptLapses(t *testing.T) {
+	t.Parallel()
+	for name, renew := range map[string]bool{"alone": false, "with Renew": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				o := newObserved(t)
+				r := reserve(t, o.Stock, "item", "ann", "1", &stock.ReserveOptions{Keep: true, Renew: renew})
+				if n := o.Stats(); n.Holding != 0 || n.Reserved != 1 {
+					t.Errorf("got stats %+v, want 1 reserved and none holding", n)
+				}
+				time.Sleep(time.Hour - time.Millisecond)
+				refused(t, o.other, "item", "bob", "1", atOnce, stock.ErrSoldOut)
+				time.Sleep(time.Millisecond)
+				reserve(t, o.other, "item", "bob", "1", atOnce)
+				o.Are(t, "a lease later", store.Granted)
+				if n := o.Stats(); n.Holding != 0 || n.Lapsed != 0 || r.Err() != nil {
+					t.Errorf("got stats %+v and the error %v, want none holding, none lapsed, and no error", n, r.Err())
+				}
+				if err := r.Renew(t.Context()); !errors.Is(err, stock.ErrLapsed) {
+					t.Errorf("Renew of what has lapsed: got %v, want %v", err, stock.ErrLapsed)
+				}
+				if err := r.Confirm(t.Context()); !errors.Is(err, stock.ErrLapsed) || !errors.Is(r.Err(), stock.ErrLapsed) {
+					t.Errorf("Confirm when the unit is another's: got %v and then the error %v, want %v", err, r.Err(), stock.ErrLapsed)
+				}
+				o.Are(t, "Confirm", store.Lost)
+			})
+		})
+	}
+}
+
+// TestWhatIsKeptIsItsMakersToo: the process that has reserved it can renew, confirm
+// and cancel it as any other reservation.
+func TestWhatIsKeptIsItsMakersToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, s := t.Context(), newStock(t, inBubble(t), "neap", &stock.Options{Lease: time.Minute})
+		open(t, s, "item", 2)
+		keep := &stock.ReserveOptions{Keep: true}
+		ann, bob := reserve(t, s, "item", "ann", "1", keep), reserve(t, s, "item", "bob", "1", keep)
+		time.Sleep(40 * time.Second)
+		if err := ann.Renew(ctx); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(40 * time.Second)
+		counts(t, s, "item", 1, 1, 0)
+		if err := errors.Join(ann.Confirm(ctx), bob.Cancel(ctx)); err != nil || !ann.Confirmed() {
+			t.Errorf("Confirm and Cancel: got %v, and confirmed %t, want no error and true", err, ann.Confirmed())
+		}
+		counts(t, s, "item", 1, 0, 1)
+		if n := s.Stats(); n.Holding != 0 || n.Lapsed != 0 {
+			t.Errorf("got stats %+v, want none holding and none lapsed", n)
+		}
+		sold := reserve(t, s, "item", "cid", "1", &stock.ReserveOptions{Keep: true, Confirm: true})
+		time.Sleep(2 * time.Minute)
+		if !sold.Confirmed() {
+			t.Error("Keep with Confirm: it is not sold, want it sold")
+		}
+		counts(t, s, "item", 0, 0, 2)
+	})
+}
