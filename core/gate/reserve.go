@@ -28,6 +28,10 @@ type ReserveOptions struct {
 	// fails: one round trip instead of two. Nothing can lapse then; but when the
 	// process dies, the units stay sold.
 	Confirm bool
+	// Keep leaves the units held, for a payment, when the handler succeeds: see
+	// [Reserve]. They come back a lease after the request was admitted, so give the
+	// stock an Options.Lease that is longer than a payment may take. It excludes Confirm.
+	Keep bool
 
 	// Render makes the answer to a request that may not run, as that of
 	// [RateLimitOptions] does.
@@ -77,11 +81,33 @@ type ReserveOptions struct {
 // answer with what came of it. The handler's context is the request's, and does
 // not end with the lease.
 //
-// It costs a round trip before the handler and one after it, another for each
-// third of the lease that the handler takes, and those of stock.Stock.Reserve.
+// With Keep an answer below 400 leaves the units held for a payment, and all else is as
+// above. The handler stores the reservation's Item, Buyer, ID and Quantity with the
+// order. Whoever is told of the payment, in any process, calls Confirm of what
+// stock.Stock.Resume makes of these: see package callback. The units are held for the
+// stock's Options.Lease from when the request was admitted; then they come back by
+// themselves. The lease is not renewed, and the gate sends nothing when the handler
+// succeeds: what becomes of the process, the client and Redis then changes nothing. A
+// process that dies before leaves the units to the lease as well.
 //
-// It panics at wiring on a nil or zero s, and on a nil item or buyer; nil options are the defaults, and
-// options are copied.
+//   - Confirm of a payment that comes later takes the units anew while there are any.
+//     Otherwise it returns stock.ErrLapsed: refund the payment. If the item's time is over
+//     too, it returns stock.ErrUnknown, so open the item for longer than the last lease.
+//   - A second Confirm changes nothing. A Confirm after a Cancel is like one that comes
+//     later.
+//   - An order that will not be paid need not be cancelled: the lease ends. Cancel of what
+//     Resume returns gives the units back at once, but also those that are sold: ask
+//     first whether the order is paid.
+//   - A buyer who comes again under the same ID has the same reservation, for a lease from
+//     then on. Under another id, and without an ID, the buyer is refused until the units
+//     are back.
+//
+// It costs a round trip before the handler and one after it, another for each
+// third of the lease that the handler takes, and those of stock.Stock.Reserve. With Keep
+// it costs one, and another when the handler fails.
+//
+// It panics at wiring on a nil or zero s, on a nil item or buyer, and on Keep with
+// Confirm; nil options are the defaults, and options are copied.
 func Reserve(s *stock.Stock, item, buyer Key, opts *ReserveOptions) Gate {
 	if s == nil {
 		panic("gate.Reserve: the stock is nil; make one with stock.New")
@@ -96,6 +122,9 @@ func Reserve(s *stock.Stock, item, buyer Key, opts *ReserveOptions) Gate {
 	g := &reserve{stock: s, item: item, buyer: buyer}
 	if opts != nil {
 		g.opts = *opts
+	}
+	if g.opts.Keep && g.opts.Confirm {
+		panic("gate.Reserve: Keep and Confirm: a unit is held for a payment, or sold before the handler runs; use one of them")
 	}
 	g.answers = answers{render: g.opts.Render, onError: g.opts.OnError}
 	return g
@@ -117,7 +146,7 @@ func (g *reserve) Enter(r Request) Pass {
 		return g.answers.refuse(r, err)
 	}
 	own, err := g.stock.Reserve(r.Context(), o.item, o.buyer, o.id,
-		&stock.ReserveOptions{Quantity: o.quantity, Confirm: g.opts.Confirm, Renew: true})
+		&stock.ReserveOptions{Quantity: o.quantity, Confirm: g.opts.Confirm, Keep: g.opts.Keep, Renew: true})
 	if err != nil {
 		return g.refused(r, err)
 	}
@@ -183,7 +212,7 @@ func (g *reserve) refused(r Request, err error) Pass {
 	return g.answers.deny(r, d)
 }
 
-// leaving keeps the units or gives them back, whatever became of the client.
+// leaving settles for what the answer says, whatever became of the client.
 func (g *reserve) leaving(ending *ending, r Request, own *stock.Reservation) func(*Reply) {
 	client, asked := r.Context(), Request(nil)
 	if g.answers.onError != nil {
@@ -197,8 +226,11 @@ func (g *reserve) leaving(ending *ending, r Request, own *stock.Reservation) fun
 			return
 		}
 		conclude := own.Confirm
-		if reply == nil || reply.Status >= 400 || reply.Refused || gaveUp {
+		switch {
+		case reply == nil || reply.Status >= 400 || reply.Refused || gaveUp:
 			conclude = own.Cancel
+		case g.opts.Keep:
+			return
 		}
 		if err := conclude(client); err != nil {
 			g.answers.tell(asked, err)

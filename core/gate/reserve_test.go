@@ -545,6 +545,7 @@ func TestReservePanics(t *testing.T) {
 		"no stock": func() { gate.Reserve(nil, everyone, everyone, nil) },
 		"no item":  func() { gate.Reserve(s, nil, everyone, nil) },
 		"no buyer": func() { gate.Reserve(s, everyone, nil, nil) },
+		"both":     func() { gate.Reserve(s, everyone, everyone, &gate.ReserveOptions{Keep: true, Confirm: true}) },
 	} {
 		if v, ok := panics(t, wire).(string); !ok || !strings.HasPrefix(v, "gate.Reserve: ") {
 			t.Errorf("%s: got the panic %v, want one that begins with gate.Reserve", name, v)
