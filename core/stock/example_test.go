@@ -65,7 +65,7 @@ func ExampleStock_Resume() {
 		log.Fatal(err)
 	}
 	// The order is made, and has to be paid within a quarter of an hour.
-	if _, err := sale.Reserve(ctx, "phone", "ann", "order-17", nil); err != nil {
+	if _, err := sale.Reserve(ctx, "phone", "ann", "order-17", &stock.ReserveOptions{Keep: true}); err != nil {
 		log.Fatal(err)
 	}
 	// In the payment's callback, in another process:
