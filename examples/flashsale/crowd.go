@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,11 @@ import (
 )
 
 // crowd is who comes to a sale.
-type crowd struct{ units, buyers, requests, connections int }
+type crowd struct {
+	units, buyers, requests, connections int
+
+	pay bool // by a callback, for what was held
+}
 
 // buy sends the requests, in no order, each connection its next one as soon as it
 // has an answer. Its error is a request that got none.
@@ -56,33 +61,57 @@ func (c crowd) buy(ctx context.Context, url string, p *progress) (*tally, error)
 
 // What a buyer may be told.
 const (
-	created = "201"
+	created = "201" // or 202, and acknowledged when it was paid
 	soldOut = "409 " + gate.TypeStock + "sold-out"
 	yours   = "409 " + gate.TypeStock + "already-yours"
 )
 
-// ask sends a request, and returns status and problem type of its answer.
+// ask sends a request, pays for the order that it may be answered with, and returns
+// status and problem type of the answer.
 func ask(ctx context.Context, client *http.Client, url, buyer string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	status, body, err := post(ctx, client, url+"/flash/"+item, buyerHeader, buyer, nil)
 	if err != nil {
 		return "", err
 	}
-	r.Header.Set(buyerHeader, buyer)
-	answer, err := client.Do(r)
-	if err != nil {
-		return "", err
+	if status == http.StatusAccepted {
+		return created, pay(ctx, client, url, string(body))
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return "", err
-	}
-	what := strconv.Itoa(answer.StatusCode)
+	what := strconv.Itoa(status)
 	var problem struct {
 		Type string `json:"type"`
 	}
-	if answer.StatusCode >= 400 && json.Unmarshal(body, &problem) == nil && problem.Type != "" {
+	if status >= 400 && json.Unmarshal(body, &problem) == nil && problem.Type != "" {
 		what += " " + problem.Type
 	}
 	return what, nil
+}
+
+// pay tells twice that an order is paid, as a provider may.
+func pay(ctx context.Context, client *http.Client, url, number string) error {
+	form := "notify_id=" + number + "&out_trade_no=" + number + "&trade_status=TRADE_SUCCESS"
+	for range 2 {
+		status, body, err := post(ctx, client, url+"/paid", signature, "ok", strings.NewReader(form))
+		if err != nil {
+			return err
+		}
+		if status != http.StatusOK || string(body) != "success" {
+			return fmt.Errorf("a payment was answered with %d %s", status, body)
+		}
+	}
+	return nil
+}
+
+func post(ctx context.Context, client *http.Client, url, field, value string, body io.Reader) (status int, answer []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set(field, value)
+	a, err := client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer a.Body.Close()
+	answer, err = io.ReadAll(a.Body)
+	return a.StatusCode, answer, err
 }

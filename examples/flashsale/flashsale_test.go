@@ -35,8 +35,10 @@ func TestTheProgram(t *testing.T) {
 	sale := fmt.Sprintf("-units=20 -buyers=100 -connections=50 -requests=%d", redistest.Ops(5_000))
 	for name, args := range map[string]string{
 		"embedded":   "-units=20 -buyers=100 -connections=50 -requests=200",
+		"paid":       "-units=20 -buyers=100 -connections=50 -requests=200 -pay",
 		"standalone": sale + " -redis " + redistest.Standalone(t).AdminURL(),
 		"cluster":    sale + " -redis " + redistest.Cluster(t).Nodes()[1].AdminURL(),
+		"paid there": sale + " -pay -redis " + redistest.Standalone(t).AdminURL(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +171,11 @@ func TestABadSaleIsFound(t *testing.T) {
 			if _, err := phones.Open(t.Context(), item, int64(small.units), time.Now().Add(lasts)); err != nil {
 				t.Fatal(err)
 			}
-			err = play(t.Context(), phones, c.gate(t, phones), frameworks[0], small, io.Discard)
+			shop, err := newShop(s.Redis, phones, c.gate(t, phones))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = play(t.Context(), shop, frameworks[0], small, io.Discard)
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%v\nwant %q", err, want)

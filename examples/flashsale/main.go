@@ -3,8 +3,9 @@
 //
 // The program sends real HTTP over loopback, reckons from the answers what must
 // have been sold to whom, and fails when the stock has it otherwise, when a phone
-// was sold twice or not at all, and when a buyer has two. Without -redis it does
-// so in an embedded Redis.
+// was sold twice or not at all, and when a buyer has two. With -pay a phone is held
+// for its buyer, and sold when the payment's callback comes, which it does twice.
+// Without -redis all is in an embedded Redis.
 package main
 
 import (
@@ -45,6 +46,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&c.buyers, "buyers", 1_000, "how many want one, no fewer than there are phones")
 	flags.IntVar(&c.requests, "requests", 20_000, "how many requests they send, together")
 	flags.IntVar(&c.connections, "connections", 200, "over how many connections, all at once")
+	flags.BoolVar(&c.pay, "pay", false, "have each phone held for its buyer, and sold when a callback says that it is paid")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -27,37 +27,53 @@ const (
 	item        = "phone"
 	buyerHeader = "X-Buyer" // a shop takes the buyer from its authentication
 	lasts       = time.Hour
+	payWithin   = 15 * time.Minute
 )
 
-// framework serves POST /flash/{item} behind a gate.
+// framework serves a shop: POST /flash/{item} behind its gate, and POST /paid.
 type framework struct {
 	name  string // as -framework takes it
 	title string
-	serve func(gate.Gate) host.Server
+	serve func(*shop) host.Server
 }
 
 var frameworks = []framework{
-	{"nethttp", "net/http", func(g gate.Gate) host.Server {
+	{"nethttp", "net/http", func(s *shop) host.Server {
 		mux := http.NewServeMux()
-		mux.Handle("POST /flash/{item}", nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusCreated)
+		mux.Handle("POST /flash/{item}", nethttp.Middleware(s.gate)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			status, order := s.buy(r.Context())
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, order)
 		})))
+		mux.Handle("POST /paid", nethttp.Handler(s.paid))
 		return host.HTTP(mux)
 	}},
-	{"gin", "Gin", func(g gate.Gate) host.Server {
+	{"gin", "Gin", func(s *shop) host.Server {
 		gin.SetMode(gin.ReleaseMode)
 		r := gin.New()
-		r.POST("/flash/:item", ginlimit.Middleware(g), func(c *gin.Context) { c.Status(http.StatusCreated) })
+		r.POST("/flash/:item", ginlimit.Middleware(s.gate), func(c *gin.Context) {
+			status, order := s.buy(c.Request.Context())
+			c.String(status, "%s", order)
+		})
+		r.POST("/paid", ginlimit.Handler(s.paid))
 		return host.HTTP(r)
 	}},
-	{"echo", "Echo", func(g gate.Gate) host.Server {
+	{"echo", "Echo", func(s *shop) host.Server {
 		e := echo.New()
-		e.POST("/flash/:item", func(c echo.Context) error { return c.NoContent(http.StatusCreated) }, echolimit.Middleware(g))
+		e.POST("/flash/:item", func(c echo.Context) error {
+			status, order := s.buy(c.Request().Context())
+			return c.String(status, order)
+		}, echolimit.Middleware(s.gate))
+		e.POST("/paid", echolimit.Handler(s.paid))
 		return host.HTTP(e)
 	}},
-	{"fiber", "Fiber", func(g gate.Gate) host.Server {
+	{"fiber", "Fiber", func(s *shop) host.Server {
 		app := fiber.New(fiber.Config{DisableStartupMessage: true})
-		app.Post("/flash/:item", fiberlimit.Middleware(g), func(c *fiber.Ctx) error { return c.SendStatus(http.StatusCreated) })
+		app.Post("/flash/:item", fiberlimit.Middleware(s.gate), func(c *fiber.Ctx) error {
+			status, order := s.buy(c.UserContext())
+			return c.Status(status).SendString(order)
+		})
+		app.Post("/paid", fiberlimit.Handler(s.paid))
 		return host.By(app.Listener, app.ShutdownWithContext)
 	}},
 }
@@ -77,27 +93,31 @@ func sell(ctx context.Context, rdb script.Client, prefix string, f framework, c 
 	if err != nil {
 		return err
 	}
-	phones, err := stock.New(st, f.name, nil)
+	phones, err := stock.New(st, f.name, &stock.Options{Lease: payWithin})
 	if err != nil {
 		return err
 	}
 	if _, err := phones.Open(ctx, item, int64(c.units), time.Now().Add(lasts)); err != nil {
 		return err
 	}
-	g := gate.Reserve(phones, gate.ByParam("item"), gate.ByHeader(buyerHeader), &gate.ReserveOptions{Confirm: true})
-	return play(ctx, phones, g, f, c, out)
-}
-
-// play has the crowd come, and holds the sale to what it was told.
-func play(ctx context.Context, phones *stock.Stock, g gate.Gate, f framework, c crowd, out io.Writer) error {
-	h, err := host.Listen(ctx, "127.0.0.1:0", f.serve(g))
+	g := gate.Reserve(phones, gate.ByParam("item"), gate.ByHeader(buyerHeader), &gate.ReserveOptions{Confirm: !c.pay, Keep: c.pay})
+	s, err := newShop(st, phones, g)
 	if err != nil {
 		return err
 	}
-	t, err := c.buy(ctx, h.URL+"/flash/"+item, newProgress(out, f.title, c.requests))
+	return play(ctx, s, f, c, out)
+}
+
+// play has the crowd come, and holds the sale to what it was told.
+func play(ctx context.Context, s *shop, f framework, c crowd, out io.Writer) error {
+	h, err := host.Listen(ctx, "127.0.0.1:0", f.serve(s))
+	if err != nil {
+		return err
+	}
+	t, err := c.buy(ctx, h.URL, newProgress(out, f.title, c.requests))
 	if err := errors.Join(err, h.Stop(ctx, time.Minute)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%-9s %s\n", f.title, t)
-	return c.judge(ctx, phones, t)
+	return c.judge(ctx, s.phones, t)
 }
