@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -50,4 +51,68 @@ func ExampleReserve() {
 	// ann 402
 	// bob 201
 	// ann 409
+}
+
+// A unit is held for a quarter of an hour, and sold when the payment's callback comes.
+func ExampleReserve_keep() {
+	ctx := context.Background()
+	server, err := miniredis.Run()
+	if err != nil {
+		log.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	sale, err := stock.New(rdb, "sale", &stock.Options{Lease: 15 * time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := sale.Open(ctx, "phone", 1, time.Now().Add(time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	orders := map[string]*stock.Reservation{} // a shop's database has item, buyer, id and quantity
+	hold := nethttp.Middleware(gate.Reserve(sale, gate.ByParam("item"), gate.ByHeader("X-Buyer"), &gate.ReserveOptions{Keep: true}))
+	mux := http.NewServeMux()
+	mux.Handle("POST /flash/{item}", hold(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own, ok := stock.FromContext(r.Context())
+		if !ok {
+			http.Error(w, "not reserved", http.StatusInternalServerError)
+			return
+		}
+		orders["order of "+r.Header.Get("X-Buyer")] = own
+		w.WriteHeader(http.StatusAccepted) // with the order's number, and until when to pay
+	})))
+	buy := func(buyer string) {
+		r := httptest.NewRequest("POST", "/flash/phone", nil)
+		r.Header.Set("X-Buyer", buyer)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		fmt.Println(buyer, w.Code)
+	}
+	paid := func(number string) { // a callback's handler, in any process
+		order := orders[number]
+		own, err := sale.Resume(order.Item(), order.Buyer(), order.ID(), nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch err := own.Confirm(ctx); {
+		case errors.Is(err, stock.ErrLapsed):
+			fmt.Println(number, "is too late: refund it")
+		case err != nil:
+			log.Fatal(err)
+		default:
+			fmt.Println(number, "is sold")
+		}
+	}
+
+	buy("ann")
+	buy("bob")
+	server.SetTime(time.Now().Add(16 * time.Minute)) // ann has not paid
+	buy("bob")
+	paid("order of bob")
+	paid("order of ann")
+	// Output:
+	// ann 202
+	// bob 409
+	// bob 202
+	// order of bob is sold
+	// order of ann is too late: refund it
 }

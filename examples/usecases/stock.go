@@ -2,10 +2,13 @@ package usecases
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
 
+	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/stock"
@@ -46,5 +49,71 @@ func Sell(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "try again", http.StatusServiceUnavailable) // the gate cancels
 	default:
 		w.WriteHeader(http.StatusCreated)
+	}
+}
+
+// payWithin is how long a buyer has to pay.
+const payWithin = 15 * time.Minute
+
+// SaleOnAccount has a unit held for a payment.
+func SaleOnAccount(rdb script.Client) (*stock.Stock, gate.Gate, error) {
+	sale, err := stock.New(rdb, "sale", &stock.Options{Lease: payWithin + time.Minute}) // a callback takes a while
+	if err != nil {
+		return nil, nil, err
+	}
+	hold := gate.Reserve(sale, gate.ByParam("item"), gate.ByValue(tenantKey{}), &gate.ReserveOptions{Keep: true})
+	return sale, hold, nil
+}
+
+// Order is what a shop's database has of an order for one unit. The payment's provider
+// is given its number.
+type Order struct {
+	Number          string
+	Item, Buyer, ID string // of the reservation
+	PayUntil        time.Time
+}
+
+// OrderTable is the table of a shop's orders, in its database.
+type OrderTable interface {
+	Add(context.Context, Order) error
+	Find(ctx context.Context, number string) (Order, error)
+	Refund(context.Context, Order) error // once, however often it is called
+}
+
+// PlaceOrder answers what is to be paid, and until when.
+func PlaceOrder(orders OrderTable) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		own, ok := stock.FromContext(r.Context())
+		if !ok {
+			http.Error(w, "not reserved", http.StatusInternalServerError)
+			return
+		}
+		order := Order{rand.Text(), own.Item(), own.Buyer(), own.ID(), time.Now().Add(payWithin)}
+		if err := orders.Add(r.Context(), order); err != nil {
+			http.Error(w, "try again", http.StatusServiceUnavailable) // the unit is back
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(map[string]any{"order": order.Number, "pay_until": order.PayUntil})
+	}
+}
+
+// Paid is the handler of the payments' callbacks.
+func Paid(sale *stock.Stock, orders OrderTable) callback.Handler {
+	return func(ctx context.Context, e *callback.Event) error {
+		order, err := orders.Find(ctx, e.Order)
+		if err != nil {
+			return err
+		}
+		own, err := sale.Resume(order.Item, order.Buyer, order.ID, nil)
+		if err != nil {
+			return err
+		}
+		err = own.Confirm(ctx)
+		if errors.Is(err, stock.ErrLapsed) { // too late, and all are sold
+			return orders.Refund(ctx, order)
+		}
+		return err // if it is not nil, the provider sends the event again
 	}
 }

@@ -2,11 +2,14 @@ package usecases
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
+	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/gatefake"
 	"github.com/neap-go/neap/nethttp"
@@ -87,5 +90,106 @@ func TestSellWhatIsGone(t *testing.T) {
 	}
 	if got := sell(t.Context()); got != 500 {
 		t.Errorf("without a gate: got %d, want 500", got)
+	}
+}
+
+// table is a shop's orders, and those that were refunded.
+type table struct {
+	orders   map[string]Order
+	refunded []string
+	away     error
+}
+
+func (o *table) Add(_ context.Context, order Order) error {
+	if o.away == nil {
+		o.orders[order.Number] = order
+	}
+	return o.away
+}
+
+func (o *table) Find(_ context.Context, number string) (Order, error) {
+	order, ok := o.orders[number]
+	if !ok {
+		return Order{}, errors.New("there is no such order")
+	}
+	return order, nil
+}
+
+func (o *table) Refund(_ context.Context, order Order) error {
+	o.refunded = append(o.refunded, order.Buyer)
+	return nil
+}
+
+// A unit is held until it is paid. A payment that comes when its hold has ended and
+// another has the unit is refunded.
+func TestSaleOnAccount(t *testing.T) {
+	t.Parallel()
+	rdb := gatefake.Redis(t)
+	if err := OpenSale(t.Context(), rdb, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	sale, hold, err := SaleOnAccount(rdb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := &table{orders: map[string]Order{}}
+	mux := http.NewServeMux()
+	mux.Handle("POST /flash/{item}", nethttp.Middleware(hold)(PlaceOrder(orders)))
+	ask := func(tenant string) (int, string) {
+		r := httptest.NewRequest("POST", "/flash/phone", nil)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), tenantKey{}, Tenant{ID: tenant})))
+		var placed struct{ Order string }
+		_ = json.Unmarshal(w.Body.Bytes(), &placed)
+		return w.Code, placed.Order
+	}
+	has := func(left, held, sold int64) {
+		t.Helper()
+		if l, err := sale.Left(t.Context(), "phone"); err != nil || l.Left != left || l.Held != held || l.Sold != sold {
+			t.Errorf("got %+v, %v, want %d left, %d held and %d sold", l, err, left, held, sold)
+		}
+	}
+	paid := func(number string) error {
+		return Paid(sale, orders)(t.Context(), &callback.Event{Item: callback.Item{Order: number}})
+	}
+
+	orders.away = errors.New("no database")
+	if status, _ := ask("ann"); status != 503 {
+		t.Errorf("without a database: got %d, want 503", status)
+	}
+	has(100, 0, 0)
+	orders.away = nil
+	_, anns := ask("ann")
+	status, bobs := ask("bob")
+	if again, _ := ask("bob"); status != 202 || bobs == "" || again != 409 {
+		t.Errorf("got %d with the order %q, and then %d, want 202 with an order, and 409", status, bobs, again)
+	}
+	has(98, 2, 0)
+	if err := errors.Join(paid(anns), paid(anns)); err != nil {
+		t.Error(err)
+	}
+	has(98, 1, 1)
+
+	// As if bob's hold had ended, and others had come.
+	own, err := sale.Resume("phone", orders.orders[bobs].Buyer, orders.orders[bobs].ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sale.Reserve(t.Context(), "phone", "cid", "1", &stock.ReserveOptions{Quantity: 99, Confirm: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := paid(bobs); err != nil || len(orders.refunded) != 1 || orders.refunded[0] != orders.orders[bobs].Buyer {
+		t.Errorf("a payment that is too late: got %v and the refunds %q, want one of bob's", err, orders.refunded)
+	}
+	if err := paid("17"); err == nil {
+		t.Error("a payment of no order: got no error, want one")
+	}
+	has(0, 0, 100)
+	w := httptest.NewRecorder()
+	if PlaceOrder(orders)(w, httptest.NewRequest("POST", "/flash/phone", nil)); w.Code != 500 {
+		t.Errorf("without a gate: got %d, want 500", w.Code)
 	}
 }
