@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -58,6 +59,45 @@ func TestFlashOnEveryFramework(t *testing.T) {
 			}
 			if a := ask(t, http.MethodHead, url+"phone"); a.status != 200 || a.body != "" {
 				t.Errorf("got %d %q, want 200 and no body for HEAD", a.status, a.body)
+			}
+		})
+	}
+}
+
+// TestFlashOnAccount: a phone is held for its order, and sold when that is paid,
+// which is told twice.
+func TestFlashOnAccount(t *testing.T) {
+	t.Parallel()
+	for _, f := range frameworks {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			url := serving(t, "-framework", f.Name, "-budget", patient)
+			a := purchase(t.Context(), url+"/flash/phone/orders", "ann")
+			var placed struct {
+				Order string    `json:"order"`
+				Until time.Time `json:"pay_until"`
+			}
+			if err := json.Unmarshal([]byte(a.body), &placed); err != nil || a.status != 202 ||
+				placed.Order == "" || !placed.Until.After(time.Now()) {
+				t.Fatalf("got %d %q (%v), want 202 with an order and until when to pay", a.status, a.body, err)
+			}
+			for _, path := range []string{"/flash/phone", "/flash/phone/orders"} {
+				if a := purchase(t.Context(), url+path, "ann"); a.status != 409 || !strings.Contains(a.body, "#already-yours") {
+					t.Errorf("%s again: got %d %q, want 409 already-yours", path, a.status, a.body)
+				}
+			}
+			pay := func(status string) {
+				t.Helper()
+				form := "notify_id=" + status + "&out_trade_no=" + placed.Order + "&trade_status=" + status
+				if a := tell(t, url+"/callbacks/alipay", form, "ok"); a.status != 200 || a.body != "success" {
+					t.Errorf("got %d %q, want 200 success", a.status, a.body)
+				}
+			}
+			pay("WAIT_BUYER_PAY")
+			assertShelf(t, url+"/flash/phone", flashUnits-1, 0)
+			for range 2 {
+				pay("TRADE_SUCCESS")
+				assertShelf(t, url+"/flash/phone", flashUnits-1, 1)
 			}
 		})
 	}

@@ -13,18 +13,23 @@ import (
 )
 
 // callbackRoutes receive what payment providers send, and tell what was booked.
-func callbackRoutes(w *wiring) []Route {
+func callbackRoutes(w *wiring, a *account) []Route {
 	b := &books{booked: map[string]int{}}
-	receive := func(name string, p callback.Preset) Route {
+	receive := func(name string, p callback.Preset, handle callback.Handler) Route {
 		return Route{
-			method: "POST", Path: "/callbacks/" + name, Gate: w.callback("callbacks-"+name, p, b.book),
+			method: "POST", Path: "/callbacks/" + name, Gate: w.callback("callbacks-"+name, p, handle),
 			says: "each event is booked once, and acknowledged then",
 		}
 	}
 	return []Route{
-		receive("alipay", callback.Alipay()),
-		receive("wechat", callback.WeChatPay()),
-		receive("stripe", callback.Stripe()),
+		receive("alipay", callback.Alipay(), func(ctx context.Context, e *callback.Event) error {
+			if err := a.settle(ctx, e); err != nil {
+				return err
+			}
+			return b.book(ctx, e)
+		}),
+		receive("wechat", callback.WeChatPay(), b.book),
+		receive("stripe", callback.Stripe(), b.book),
 		{Path: "/ledger", Gate: gate.Chain(), Work: b.ledger, says: "how often each order was booked by this process"},
 	}
 }

@@ -2,11 +2,15 @@ package quickstart
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"sync"
 	"time"
 
+	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/stock"
 )
@@ -17,20 +21,30 @@ const (
 	flashItem   = "phone"
 	flashUnits  = 100
 	flashLasts  = 24 * time.Hour
+	payWithin   = 15 * time.Minute
 )
 
-// flashRoutes sell, and tell what is left.
-func flashRoutes(w *wiring) []Route {
-	s, err := stock.New(w.redis, flashName, &stock.Options{Budget: 4 * w.budget})
+// flashRoutes sell at once, hold for a payment, and tell what is left.
+func flashRoutes(w *wiring, a *account) []Route {
+	s, err := stock.New(w.redis, flashName, &stock.Options{
+		Budget: 4 * w.budget, Lease: payWithin + time.Minute, // a callback takes a while
+	})
 	if w.failed(err) {
 		return nil
 	}
+	a.stock = s
 	buy := gate.Reserve(s, gate.ByParam("item"), gate.ByHeader(buyerHeader),
 		&gate.ReserveOptions{Confirm: true, OnError: report(slog.Default())})
 	return []Route{
 		{
 			method: "POST", Path: "/flash/{item}", Gate: buy, Work: sold,
 			says: fmt.Sprintf("%d of the item %s, one for each %s", flashUnits, flashItem, buyerHeader),
+		},
+		{
+			method: "POST", Path: "/flash/{item}/orders", Work: a.order,
+			Gate: gate.Reserve(s, gate.ByParam("item"), gate.ByHeader(buyerHeader),
+				&gate.ReserveOptions{Keep: true, OnError: report(slog.Default())}),
+			says: "the same, held until Alipay's callback says that it is paid",
 		},
 		{Path: "/flash/{item}", Gate: whole{shelf{s}}, says: "how many are left, and sold"},
 	}
@@ -56,6 +70,46 @@ func sold(ctx context.Context, _ Asked) Result {
 		return text(500, "nothing was reserved\n")
 	}
 	return page(201, map[string]any{"item": own.Item(), "quantity": own.Quantity()})
+}
+
+// account has the orders of this process. A shop has them in its database, and so
+// knows of those that another process made.
+type account struct {
+	stock  *stock.Stock
+	orders sync.Map // *stock.Reservation by the order's number
+}
+
+// order answers what is to be paid, and until when.
+func (a *account) order(ctx context.Context, _ Asked) Result {
+	own, ok := stock.FromContext(ctx)
+	if !ok {
+		return text(500, "nothing was reserved\n")
+	}
+	number := rand.Text()
+	a.orders.Store(number, own)
+	return page(202, map[string]any{"order": number, "pay_until": time.Now().Add(payWithin)})
+}
+
+// settle sells what an order holds, when Alipay says that it is paid.
+func (a *account) settle(ctx context.Context, e *callback.Event) error {
+	form, err := url.ParseQuery(string(e.Payload))
+	if err != nil {
+		return err
+	}
+	found, ok := a.orders.Load(e.Order)
+	if !ok || form.Get("trade_status") != "TRADE_SUCCESS" {
+		return nil
+	}
+	o := found.(*stock.Reservation)
+	own, err := a.stock.Resume(o.Item(), o.Buyer(), o.ID(), nil)
+	if err != nil {
+		return err
+	}
+	err = own.Confirm(ctx)
+	if errors.Is(err, stock.ErrLapsed) {
+		return callback.Reject(err) // a shop refunds it
+	}
+	return err
 }
 
 // shelf shows an item.

@@ -33,6 +33,10 @@ One of UNITS phones, and what is left:
 
   curl -si -X POST URL/flash/` + flashItem + ` -H '` + buyerHeader + `: me'; curl -s URL/flash/` + flashItem + `
 
+One that is held for a payment: what is answered as "order" is the out_trade_no below.
+
+  curl -si -X POST URL/flash/` + flashItem + `/orders -H '` + buyerHeader + `: you'
+
 A payment, told of twice and booked once:
 
   for i in 1 2; do curl -si URL/callbacks/alipay -H '` + signatureHeader + `: ok' \
@@ -54,7 +58,8 @@ func serve(ctx context.Context, stdout io.Writer, s *backend.Backend, cfg config
 	if err := w.open(ctx); err != nil {
 		return err
 	}
-	menu := slices.Concat(routes(w), flashRoutes(w), callbackRoutes(w))
+	sales := &account{}
+	menu := slices.Concat(routes(w), flashRoutes(w, sales), callbackRoutes(w, sales))
 	if w.err != nil {
 		return w.err
 	}
