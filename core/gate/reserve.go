@@ -83,9 +83,9 @@ type ReserveOptions struct {
 //
 // With Keep an answer below 400 leaves the units held for a payment, and all else is as
 // above. The handler stores the reservation's Item, Buyer, ID and Quantity with the
-// order. Whoever is told of the payment, in any process, calls Confirm of what
-// stock.Stock.Resume makes of these: see package callback. The units are held for the
-// stock's Options.Lease from when the request was admitted; then they come back by
+// order. The payment's callback (package callback), in any process, passes them to
+// stock.Stock.Resume, and calls Confirm. The units are held for the stock's
+// Options.Lease from when the request was admitted; then they come back by
 // themselves. The lease is not renewed, and the gate sends nothing when the handler
 // succeeds: what becomes of the process, the client and Redis then changes nothing. A
 // process that dies before leaves the units to the lease as well.
@@ -226,10 +226,9 @@ func (g *reserve) leaving(ending *ending, r Request, own *stock.Reservation) fun
 			return
 		}
 		conclude := own.Confirm
-		switch {
-		case reply == nil || reply.Status >= 400 || reply.Refused || gaveUp:
+		if reply == nil || reply.Status >= 400 || reply.Refused || gaveUp {
 			conclude = own.Cancel
-		case g.opts.Keep:
+		} else if g.opts.Keep {
 			return
 		}
 		if err := conclude(client); err != nil {
