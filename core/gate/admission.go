@@ -31,7 +31,7 @@ func (a *admission) leave(reply *Reply) {
 	if reply == nil || reply.Status == 0 || reply.Refused || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status) {
 		return
 	}
-	err := a.limiter.Refund(context.WithoutCancel(a.ending.ctx), a.decision)
+	err := a.limiter.Refund(a.outliving(), a.decision)
 	if err != nil && !errors.Is(err, limit.ErrRefund) {
 		a.gate.answers.tell(a.asked, err)
 	}
@@ -46,8 +46,11 @@ func (a *admission) settle(reply *Reply) {
 	if actual < 0 {
 		return
 	}
-	_, err := a.decision.Settle(context.WithoutCancel(a.ending.ctx), actual)
+	_, err := a.decision.Settle(a.outliving(), actual)
 	if err != nil && !errors.Is(err, limit.ErrSettle) {
 		a.gate.answers.tell(a.asked, err)
 	}
 }
+
+// outliving is the context of calls that the client's going away does not end.
+func (a *admission) outliving() context.Context { return context.WithoutCancel(a.ending.ctx) }

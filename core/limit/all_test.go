@@ -94,8 +94,9 @@ func TestAllIsExactUnderContention(t *testing.T) {
 		var total atomic.Int64
 		var ofPlan [3]atomic.Int64
 		var ofUser [6]atomic.Int64
+		seed := redistest.Seed(t)
 		together(64, func(n int) {
-			rng := rand.New(rand.NewPCG(1, uint64(n)))
+			rng := rand.New(rand.NewPCG(seed, uint64(n)))
 			for range 40 {
 				user := rng.IntN(6)
 				plan := user / 2

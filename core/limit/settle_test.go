@@ -163,8 +163,9 @@ func TestSettlesAreExactWithLostReplies(t *testing.T) {
 		} {
 			l := must(New(storetest.At(t, client, prefix), "lost", []Policy{policy}, closed(20*time.Second)))(t)
 			var used atomic.Int64
+			seed := redistest.Seed(t)
 			together(64, func(n int) {
-				rng := rand.New(rand.NewPCG(2, uint64(n)))
+				rng := rand.New(rand.NewPCG(seed, uint64(n)))
 				for range 20 {
 					d := must(l.TakeN(t.Context(), "s", 1+rng.Int64N(100)))(t)
 					actual := rng.Int64N(200)
