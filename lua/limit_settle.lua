@@ -36,7 +36,7 @@ local actual, soonest, latest, sent, count = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] +
 local call = redis.call
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local marker, lives = KEYS[count + 1], ARGV[6]
+local marker, remembered = KEYS[count + 1], ARGV[6]
 if count == 0 or now < sent then
   return marker and {-now} or -now
 end
@@ -227,7 +227,7 @@ for i = 1, count do
 end
 
 if marker and not settled then
-  call('SET', marker, forgiven, 'PX', lives)
+  call('SET', marker, forgiven, 'PX', remembered)
 end
 local changed = false
 for i = 1, #writes do

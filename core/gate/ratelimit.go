@@ -250,17 +250,8 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 		}
 	}
 	if g.opts.Policies != nil {
-		policies, err := g.opts.Policies(r)
-		if err != nil {
+		if limiter, err = g.planned(r, limiter); err != nil {
 			return nil, 0, err
-		}
-		if len(policies) > 0 {
-			if limiter, err = limiter.With(policies...); err != nil {
-				return nil, 0, fmt.Errorf("%w: RateLimitOptions.Policies: %w", ErrWiring, err)
-			}
-			if err := g.check(limiter); err != nil {
-				return nil, 0, err
-			}
 		}
 	}
 	if g.opts.Cost != nil {
@@ -269,6 +260,19 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 		}
 	}
 	return limiter, cost, nil
+}
+
+// planned is the limiter with the policies of the request's plan.
+func (g *rateLimit) planned(r Request, limiter *limit.Limiter) (*limit.Limiter, error) {
+	policies, err := g.opts.Policies(r)
+	if err != nil || len(policies) == 0 {
+		return limiter, err
+	}
+	with, err := limiter.With(policies...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: RateLimitOptions.Policies: %w", ErrWiring, err)
+	}
+	return with, g.check(with)
 }
 
 func (g *rateLimit) exceeded(r Request, d limit.Decision) Pass {

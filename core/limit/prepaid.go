@@ -109,7 +109,7 @@ func owed(p Policy) int64 {
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return 0
 	}
-	pointed, _ := v.Elem().Interface().(Policy)
+	pointed, _ := reflect.TypeAssert[Policy](v.Elem())
 	return owed(pointed)
 }
 

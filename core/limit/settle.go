@@ -82,7 +82,7 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	}
 	l.memory.changed(g.subject)
 	l.count.settled.Add(1)
-	l.count.forgiven.Add(uint64(s.Forgiven))
+	l.count.forgiven.Add(s.Forgiven)
 	return s, nil
 }
 

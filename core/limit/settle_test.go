@@ -244,10 +244,10 @@ func TestSettledOnce(t *testing.T) {
 			for what, err := range map[string]error{
 				"again":     second(copied.Settle(t.Context(), 90)),
 				"a refund":  l.Refund(t.Context(), d),
-				"a peek":    second(settled1(must(l.Peek(t.Context(), "s"))(t)).Settle(t.Context(), 1)),
+				"a peek":    second(new(must(l.Peek(t.Context(), "s"))(t)).Settle(t.Context(), 1)),
 				"no grant":  second((&Decision{}).Settle(t.Context(), 1)),
-				"below 0":   second(settled1(must(l.TakeN(t.Context(), "s", 0))(t)).Settle(t.Context(), -1)),
-				"a denial":  second(settled1(must(l.TakeN(t.Context(), "s", 100))(t)).Settle(t.Context(), 1)),
+				"below 0":   second(new(must(l.TakeN(t.Context(), "s", 0))(t)).Settle(t.Context(), -1)),
+				"a denial":  second(new(must(l.TakeN(t.Context(), "s", 100))(t)).Settle(t.Context(), 1)),
 				"a nil one": second((*Decision)(nil).Settle(t.Context(), 1)),
 			} {
 				if !errors.Is(err, ErrSettle) && !errors.Is(err, ErrRefund) {
@@ -276,8 +276,6 @@ func TestSettledOnce(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func settled1(d Decision) *Decision { return &d }
-
 // TestWhatCannotBeSettled says so, with the remedy.
 func TestWhatCannotBeSettled(t *testing.T) {
 	t.Parallel()
@@ -285,7 +283,7 @@ func TestWhatCannotBeSettled(t *testing.T) {
 	if err := log.CanSettle(); !errors.Is(err, ErrSettle) || !strings.Contains(err.Error(), "PerRequest") {
 		t.Errorf("a log: got %v, want ErrSettle and the remedy", err)
 	}
-	if _, err := settled1(must(log.Take(t.Context(), "s"))(t)).Settle(t.Context(), 2); !errors.Is(err, ErrSettle) {
+	if _, err := new(must(log.Take(t.Context(), "s"))(t)).Settle(t.Context(), 2); !errors.Is(err, ErrSettle) {
 		t.Errorf("a decision of a log: got %v, want ErrSettle", err)
 	}
 	beside := newTestLocal(t, nil, FixedWindow{Limit: 9, Window: time.Hour, Unit: "tokens"}, PerRequest(SlidingLog{Limit: 9, Window: time.Hour}))

@@ -16,7 +16,7 @@ type Stats struct {
 	Degraded uint64 // decided without Redis
 	Refunded uint64 // decisions whose permits were given back
 	Settled  uint64 // decisions that were settled
-	Forgiven uint64 // permits that a Settle did not charge, beyond MaxDebt
+	Forgiven int64  // permits that a Settle did not charge, beyond MaxDebt
 	// Waiting is how many callers are in Wait now.
 	Waiting int
 	// LocalStates is how many states are kept in process now.
@@ -52,7 +52,8 @@ type ConcurrencyStats struct {
 type counters struct {
 	stripes            [8]stripe
 	degraded, refunded atomic.Uint64
-	settled, forgiven  atomic.Uint64
+	settled            atomic.Uint64
+	forgiven           atomic.Int64
 	waiting            atomic.Int64
 }
 
