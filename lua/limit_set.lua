@@ -4,34 +4,43 @@
 -- limit_bucket.lua, limit_bucket_fast.lua, limit_window.lua, limit_sliding.lua,
 -- limit_log.lua and limit_calendar.lua.
 --
--- KEYS[i]  the i-th policy's state
+-- A ban stands behind its policy. Its record is when the last ban ends, in TIME in
+-- milliseconds, how long it was, when the denials that are counted began, and how many
+-- they are: end:length:from:count. A ban that begins no longer than the longest one after
+-- the last ended is twice as long as that.
+--
+-- KEYS[i]  the i-th policy's state, or the record of a ban
 -- ARGV[1]  cost; above a capacity it is denied; -n asks about a cost of n and takes
 --          nothing
--- ARGV[2]  how many policies are enforced: the first; the others are shadows
--- ARGV[6 * i - 3]  kind: bucket, fast, window, sliding, log or calendar
--- ARGV[6 * i - 2]  capacity in units, or limit
+-- ARGV[2]  how many policies and bans are enforced: the first; the others are shadows
+-- ARGV[6 * i - 3]  kind: bucket, fast, window, sliding, log, calendar or ban
+-- ARGV[6 * i - 2]  capacity in units, or limit; of ban the denials that begin one
 -- ARGV[6 * i - 1]  drain, or window; of calendar this and those that follow are TIME
---                  at which three windows begin and the last ends, in milliseconds
--- ARGV[6 * i]      units a permit
--- ARGV[6 * i + 1]  the longest time to live, in milliseconds
--- ARGV[6 * i + 2]  tick of the clock, in microseconds
+--                  at which three windows begin and the last ends, in milliseconds;
+--                  of ban how long denials are counted, in milliseconds
+-- ARGV[6 * i]      units a permit; of ban how long the first lasts, in milliseconds
+-- ARGV[6 * i + 1]  the longest time to live, in milliseconds; of ban how long one lasts
+--                  at most
+-- ARGV[6 * i + 2]  tick of the clock, in microseconds; of ban 0
 -- returns  for each policy in turn, the first number -1 - n when it denies:
 --          bucket and fast {debt}, window {used, left},
 --          sliding {last, current, rest}, log {used, next, retry, reset}, calendar
---          {used, left, length of the window};
+--          {used, left, length of the window}, ban {how long it still lasts, in
+--          milliseconds};
 --          afterwards when it was charged, otherwise as it was. For retry a
 --          log that was charged has the mark, and one whose limit is below the
 --          cost what its limit would have to wait. {TIME in milliseconds}
 --          instead, if it is in no window of a calendar: then nothing was done
 -- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH,
 --          LTRIM and PEXPIRE; denied: what a kind repairs of a state that is
---          larger or lives longer than it can
+--          larger or lives longer than it can, and of a ban SET with PX if its policy
+--          denies and no enforced ban lasts: if Redis refuses that, it is not counted
 local asked, enforced, count = math.abs(ARGV[1]), ARGV[2] + 0, #KEYS
 local cost = math.max(ARGV[1], 0)
 
 local call = redis.call
 local now
-local granted = true
+local granted, banned = true, false
 local logs = 0 -- the last one's place
 local states = {}
 
@@ -61,7 +70,30 @@ for i = 1, count do
     state.kind, state.longest, state.length, state.cost = 'window', longest, till - from, cost
   end
 
-  if kind == 'log' then
+  if kind == 'ban' then
+    local stored, last, length, from, denials = call('GET', key), nil, nil, nil, nil
+    if stored then
+      last, length, from, denials = string.match(stored, '^(%d+):(%d+):(%d+):(%d+)$')
+    end
+    state.last, state.length, state.from, state.denials = 0, 0, 0, 0
+    state.left, state.first = 0, unit
+    if denials then
+      if now == nil then
+        local clock = call('TIME')
+        now = clock[1] * 1000000 + clock[2]
+      end
+      state.last, state.length, state.from, state.denials = last + 0, length + 0, from + 0, denials + 0
+      local left = last - (now - now % 1000) / 1000
+      state.broken = left > state.length or call('PTTL', key) == -1
+      state.left = math.max(math.min(left, state.length), 0)
+      if state.left > 0 then
+        states[i - 1].banned = true
+        if i <= enforced then
+          granted, banned = false, true
+        end
+      end
+    end
+  elseif kind == 'log' then
     logs = i
     state.size = call('LLEN', key)
     local pivot = asked > 0 and call('LINDEX', key, math.min(asked - capacity, 0) - 1)
@@ -160,7 +192,7 @@ for i = 1, logs do
       call('LTRIM', key, state.size, '-1')
       call('PEXPIRE', key, state.longest)
     end
-    if charged and not state.denied then
+    if charged and not state.denied and not state.banned then
       local entries = {}
       for n = 1, cost do
         entries[n] = now
@@ -179,7 +211,7 @@ end
 for i = 1, count do
   local state = states[i]
   local key, kind, longest, denied = state.key, state.kind, state.longest, state.denied
-  local charge = charged and not denied
+  local charge = charged and not denied and not state.banned
   local repair = cost > 0 and not charge
 
   if kind == 'bucket' or kind == 'fast' then
@@ -229,6 +261,38 @@ for i = 1, count do
     end
     reply[#reply + 1] = state.rest
     reply[#reply + 1] = state.length
+
+  elseif kind == 'ban' then
+    local counts = cost > 0 and states[i - 1].denied and state.left == 0 and not banned
+    if counts or cost > 0 and state.broken then
+      if now == nil then
+        local clock = call('TIME')
+        now = clock[1] * 1000000 + clock[2]
+      end
+      local time = (now - now % 1000) / 1000
+      local last, length, from, denials, left = state.last, state.length, state.from, state.denials, state.left
+      last, from = math.min(last, time + length), math.min(from, time)
+      if counts then
+        if denials == 0 or time - from >= state.pace then
+          from, denials = time, 0
+        end
+        if time - last >= longest then
+          last, length = 0, 0
+        end
+        denials = denials + 1
+        if denials >= state.capacity then
+          left = length > 0 and math.min(2 * length, longest) or state.first
+          last, length, from, denials = time + left, left, 0, 0
+        end
+      end
+      local live = math.max(last + longest - time, from + state.pace - time, 1)
+      local record = string.format('%.0f:%.0f:%.0f:%.0f', last, length, from, denials)
+      local set = redis.pcall('SET', key, record, 'PX', live)
+      if not set.err then
+        state.left = left
+      end
+    end
+    reply[#reply + 1] = state.left
 
   else
     if charge then

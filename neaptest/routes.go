@@ -90,7 +90,7 @@ func guards(script string) bool { return script == "guard_begin.lua" }
 
 func limits(script string) bool {
 	return script == "inflight_acquire.lua" ||
-		strings.HasPrefix(script, "limit_") && script != "limit_refund.lua" && script != "limit_reset.lua"
+		strings.HasPrefix(script, "limit_") && !slices.Contains([]string{"limit_refund.lua", "limit_reset.lua", "limit_ban.lua"}, script)
 }
 
 // requestTo makes a request to a route, as no other that was made.

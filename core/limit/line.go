@@ -206,6 +206,7 @@ func beyond(r rule, s *State, over int64) time.Duration {
 // permit of the log is free.
 func foresee(r rule, was reading, passed, cost int64) reading {
 	aged := r.age(was, passed/int64(time.Microsecond))
+	aged.ban = agedBan(was.ban, passed)
 	if _, log := r.(*slidingLog); !log {
 		aged.denied = cost > r.state(aged, 0).Remaining
 		return aged

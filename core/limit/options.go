@@ -34,7 +34,8 @@ type Options struct {
 	Fail FailMode
 	// MaxLocal is how many states, one for each subject and policy, are kept
 	// in process before the one longest unused is forgotten, which then starts
-	// afresh; 0 means DefaultMaxLocal. It must be at least one for each policy.
+	// afresh; 0 means DefaultMaxLocal. It must be at least one for each policy
+	// and for each Ban.
 	// Together they take less than 512 bytes for each of MaxLocal, whatever the
 	// subjects are: of sliding logs, which keep every permit, fewer are kept.
 	MaxLocal int
@@ -94,8 +95,8 @@ func (o *Options) compile(policies []Policy) ([]rule, error) {
 // checkLocal refuses room for less than one subject: its policies would forget
 // each other.
 func checkLocal(most int, rules []rule) error {
-	if most >= len(rules) {
+	if most >= states(rules) {
 		return nil
 	}
-	return fmt.Errorf("MaxLocal is %d: it must be at least %d, a state for each policy", most, len(rules))
+	return fmt.Errorf("MaxLocal is %d: it must be at least %d, a state for each policy and for each Ban", most, states(rules))
 }

@@ -135,7 +135,7 @@ func (l *Limiter) longest(g *grant) (longest time.Duration, took bool) {
 		return 0, false
 	}
 	for i, r := range l.rules {
-		if !g.readings[i].denied {
+		if !g.readings[i].refused() {
 			took = true
 			longest = max(longest, r.state(g.readings[i], g.cost).ResetAfter)
 		}
@@ -186,7 +186,7 @@ const later = 2 * time.Millisecond
 // arguments.
 func (r *remote) charged(l *Limiter, g *grant) (keys []string, args []any) {
 	for i, rule := range l.rules {
-		if reading := g.readings[i]; !reading.denied {
+		if reading := g.readings[i]; !reading.refused() {
 			entry := rule.entry()
 			if w, is := rule.(*calendar); is {
 				entry = w.refundEntry(reading)

@@ -46,7 +46,7 @@ var remoteCalls = sync.Pool{New: func() any { return new(remoteCall) }}
 
 func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 	r := &remote{asker: at, space: space, script: setScript}
-	if len(rules) == 1 && !rules[0].id().shadow && rules[0].alone() != nil {
+	if len(rules) == 1 && !rules[0].id().shadow && !hasBan(rules[0]) && rules[0].alone() != nil {
 		r.alone = true
 		r.script = rules[0].alone()
 	}
@@ -69,11 +69,15 @@ func (r *remote) argsOf(rules []rule, cost int64) []any {
 	enforced := 0
 	args := []any{integer(cost), nil}
 	for _, rule := range rules {
-		if !rule.id().shadow {
-			enforced++
-		}
 		entry := rule.entry()
 		args = append(args, entry[:]...)
+		if b := rule.id().ban; b != nil {
+			entry = b.entry()
+			args = append(args, entry[:]...)
+		}
+		if !rule.id().shadow {
+			enforced = (len(args) - 2) / len(entry)
+		}
 	}
 	args[1] = strconv.Itoa(enforced)
 	return args
@@ -96,6 +100,9 @@ func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
 	keys := q.keys[:0]
 	for _, rule := range l.rules {
 		keys = append(keys, r.space.Key(subject, rule.id().tail))
+		if b := rule.id().ban; b != nil {
+			keys = append(keys, r.space.Key(subject, b.tail))
+		}
 	}
 	return keys
 }
@@ -165,6 +172,15 @@ func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool)
 			return false
 		}
 		numbers = numbers[rule.width():]
+		if hasBan(rule) {
+			if len(numbers) == 0 {
+				return false
+			}
+			if into[i].ban, ok = numbers[0].(int64); !ok {
+				return false
+			}
+			numbers = numbers[1:]
+		}
 	}
 	return len(numbers) == 0
 }
