@@ -25,12 +25,12 @@
 -- returns  for each policy in turn, the first number -1 - n when it denies:
 --          bucket and fast {debt}, window {used, left},
 --          sliding {last, current, rest}, log {used, next, retry, reset}, calendar
---          {used, left, length of the window}, ban {how long it still lasts, in
---          milliseconds};
+--          {used, left, length of the window};
 --          afterwards when it was charged, otherwise as it was. For retry a
 --          log that was charged has the mark, and one whose limit is below the
 --          cost what its limit would have to wait. {TIME in milliseconds}
---          instead, if it is in no window of a calendar: then nothing was done
+--          instead, if it is in no window of a calendar: then nothing was done. Behind
+--          those of all policies how long each ban still lasts, in milliseconds
 -- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH,
 --          LTRIM and PEXPIRE; denied: what a kind repairs of a state that is
 --          larger or lives longer than it can, and of a ban SET with PX if its policy
@@ -41,7 +41,7 @@ local cost = math.max(ARGV[1], 0)
 local call = redis.call
 local now
 local granted, banned = true, false
-local logs = 0 -- the last one's place
+local logs, bans = 0, 0 -- the last one's place
 local states = {}
 
 for i = 1, count do
@@ -71,6 +71,7 @@ for i = 1, count do
   end
 
   if kind == 'ban' then
+    bans = i
     local stored, last, length, from, denials = call('GET', key), nil, nil, nil, nil
     if stored then
       last, length, from, denials = string.match(stored, '^(%d+):(%d+):(%d+):(%d+)$')
@@ -262,39 +263,7 @@ for i = 1, count do
     reply[#reply + 1] = state.rest
     reply[#reply + 1] = state.length
 
-  elseif kind == 'ban' then
-    local counts = cost > 0 and states[i - 1].denied and state.left == 0 and not banned
-    if counts or cost > 0 and state.broken then
-      if now == nil then
-        local clock = call('TIME')
-        now = clock[1] * 1000000 + clock[2]
-      end
-      local time = (now - now % 1000) / 1000
-      local last, length, from, denials, left = state.last, state.length, state.from, state.denials, state.left
-      last, from = math.min(last, time + length), math.min(from, time)
-      if counts then
-        if denials == 0 or time - from >= state.pace then
-          from, denials = time, 0
-        end
-        if time - last >= longest then
-          last, length = 0, 0
-        end
-        denials = denials + 1
-        if denials >= state.capacity then
-          left = length > 0 and math.min(2 * length, longest) or state.first
-          last, length, from, denials = time + left, left, 0, 0
-        end
-      end
-      local live = math.max(last + longest - time, from + state.pace - time, 1)
-      local record = string.format('%.0f:%.0f:%.0f:%.0f', last, length, from, denials)
-      local set = redis.pcall('SET', key, record, 'PX', live)
-      if not set.err then
-        state.left = left
-      end
-    end
-    reply[#reply + 1] = state.left
-
-  else
+  elseif kind == 'log' then
     if charge then
       if state.gone > 0 then
         call('LTRIM', key, state.gone, '-1')
@@ -308,6 +277,43 @@ for i = 1, count do
     reply[#reply + 1] = state.next or 0
     reply[#reply + 1] = state.retry or 0
     reply[#reply + 1] = state.reset or 0
+  end
+end
+-- Bans are counted when all else is done: whatever Redis refuses of it changes no answer.
+for i = 2, bans do
+  local state = states[i]
+  if state.kind == 'ban' then
+    local most = state.longest
+    local counts = cost > 0 and states[i - 1].denied and state.left == 0 and not banned
+    if counts or cost > 0 and state.broken then
+      if now == nil then
+        local clock = call('TIME')
+        now = clock[1] * 1000000 + clock[2]
+      end
+      local time = (now - now % 1000) / 1000
+      local last, length, from, denials, left = state.last, state.length, state.from, state.denials, state.left
+      last, from = math.min(last, time + length), math.min(from, time)
+      if counts then
+        if denials == 0 or time - from >= state.pace then
+          from, denials = time, 0
+        end
+        if time - last >= most then
+          last, length = 0, 0
+        end
+        denials = denials + 1
+        if denials >= state.capacity then
+          left = length > 0 and math.min(2 * length, most) or state.first
+          last, length, from, denials = time + left, left, 0, 0
+        end
+      end
+      local live = math.max(last + most - time, from + state.pace - time, 1)
+      local record = string.format('%.0f:%.0f:%.0f:%.0f', last, length, from, denials)
+      local set = redis.pcall('SET', state.key, record, 'PX', live)
+      if not set.err then
+        state.left = left
+      end
+    end
+    reply[#reply + 1] = state.left
   end
 end
 

@@ -139,3 +139,20 @@ func (b *local) keepRecords(subject string, rules []rule, cells []*cell) {
 		}
 	}
 }
+
+// readBans reads the numbers of bans, which are behind those of all policies.
+func readBans(rules []rule, numbers []any, into []reading) (ok bool) {
+	for i, r := range rules {
+		if !hasBan(r) {
+			continue
+		}
+		if len(numbers) == 0 {
+			return false
+		}
+		if into[i].ban, ok = numbers[0].(int64); !ok {
+			return false
+		}
+		numbers = numbers[1:]
+	}
+	return len(numbers) == 0
+}

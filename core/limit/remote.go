@@ -172,17 +172,8 @@ func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool)
 			return false
 		}
 		numbers = numbers[rule.width():]
-		if hasBan(rule) {
-			if len(numbers) == 0 {
-				return false
-			}
-			if into[i].ban, ok = numbers[0].(int64); !ok {
-				return false
-			}
-			numbers = numbers[1:]
-		}
 	}
-	return len(numbers) == 0
+	return readBans(rules, numbers, into)
 }
 
 // readSlice reads the numbers of one policy.
