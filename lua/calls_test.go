@@ -56,9 +56,10 @@ type made struct {
 }
 
 var (
-	one  = []string{"{ann}"}
-	many = []string{"{ann}:1", "{ann}:2", "{ann}:1", "{ann}:3"}
-	all  = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
+	one    = []string{"{ann}"}
+	many   = []string{"{ann}:1", "{ann}:2", "{ann}:1", "{ann}:3"}
+	banned = []string{"{ann}:banned", "{ann}:ban"}
+	all    = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
 
 	acquired = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"o", "h", 60_000, 90_000, ""}}
 	alone    = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"p", "p", 60_000, 90_000, ""}}
@@ -88,7 +89,9 @@ var calls = map[string][]scripttest.Call{
 	"limit_set.lua": {
 		on(all, append([]any{1, 5}, set...)...), on(all, append([]any{1, 3}, set...)...), on(all, append([]any{1, 5}, set...)...),
 		on(all, append([]any{9, 5}, set...)...), on(one, 1, 1, "fast", 1, 2, 1, 60_000, 1000),
-		on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 9_000_000_000_000), on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 3)},
+		on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 9_000_000_000_000), on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 3),
+		on(banned, bans...), on(banned, bans...), on(banned, bans...), on(banned, bans...)},
+	"limit_ban.lua": {on(banned[1:], -1, 60_000), on(banned[1:], 60_000, 60_000), on(banned[1:], -1, 60_000), on(banned[1:], 0, 60_000)},
 	"limit_refund.lua": {
 		on(all[2:3], 0, 1, 2, 3, "window", 3, 60_000, 1, 60_000, 1000, 60_000),
 		{Keys: all[2:3], Args: []any{1, 1, 9e15, 1, "window", 3, 60_000, 1, 60_000, 1000, 60_000}, Prepare: counted},
@@ -125,6 +128,9 @@ var set = []any{
 	"bucket", 3, 1, 1, 60_000, 1000, "fast", 3, 2, 1, 60_000, 1000, "window", 3, 60_000, 1, 60_000, 1000,
 	"sliding", 3, 60_000, 1, 120_000, 1000, "log", 3, 60_000_000, 1, 120_000, 1000,
 }
+
+// bans are of a window that bans after two denials.
+var bans = []any{1, 2, "window", 1, 60_000, 1, 60_000, 1000, "ban", 2, 60_000, 60_000, 90_000, 0}
 
 // counted has a window with two permits taken.
 func counted(tb testing.TB, rdb redis.UniversalClient, keys []string) {
