@@ -130,7 +130,7 @@ var set = []any{
 }
 
 // bans are of a window that bans after two denials.
-var bans = []any{1, 2, "window", 1, 60_000, 1, 60_000, 1000, "ban", 2, 60_000, 60_000, 90_000, 0}
+var bans = []any{1, 1, "window", 1, 60_000, 1, 60_000, 1000, 1, "2:60000:60000:90000"}
 
 // counted has a window with two permits taken.
 func counted(tb testing.TB, rdb redis.UniversalClient, keys []string) {

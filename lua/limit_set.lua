@@ -4,24 +4,26 @@
 -- limit_bucket.lua, limit_bucket_fast.lua, limit_window.lua, limit_sliding.lua,
 -- limit_log.lua and limit_calendar.lua.
 --
--- A ban stands behind its policy. Its record is when the last ban ends, in TIME in
--- milliseconds, how long it was, when the denials that are counted began, and how many
--- they are: end:length:from:count. A ban that begins no longer than the longest one after
--- the last ended is twice as long as that.
+-- Bans of the policies stand behind all of them. The record of one is when the last ban
+-- ends, in TIME in milliseconds, how long it was, when the denials that are counted began,
+-- and how many they are: end:length:from:count. A ban that begins sooner after the last one
+-- ended than one lasts at most is twice as long as that.
 --
--- KEYS[i]  the i-th policy's state, or the record of a ban
+-- KEYS[i]  the i-th policy's state; behind all of them, for i > count, a ban's record
 -- ARGV[1]  cost; above a capacity it is denied; -n asks about a cost of n and takes
 --          nothing
--- ARGV[2]  how many policies and bans are enforced: the first; the others are shadows
--- ARGV[6 * i - 3]  kind: bucket, fast, window, sliding, log, calendar or ban
--- ARGV[6 * i - 2]  capacity in units, or limit; of ban the denials that begin one
+-- ARGV[2]  how many policies are enforced: the first; the others are shadows
+-- ARGV[6 * i - 3]  kind: bucket, fast, window, sliding, log or calendar
+-- ARGV[6 * i - 2]  capacity in units, or limit
 -- ARGV[6 * i - 1]  drain, or window; of calendar this and those that follow are TIME
---                  at which three windows begin and the last ends, in milliseconds;
---                  of ban how long denials are counted, in milliseconds
--- ARGV[6 * i]      units a permit; of ban how long the first lasts, in milliseconds
--- ARGV[6 * i + 1]  the longest time to live, in milliseconds; of ban how long one lasts
---                  at most
--- ARGV[6 * i + 2]  tick of the clock, in microseconds; of ban 0
+--                  at which three windows begin and the last ends, in milliseconds
+-- ARGV[6 * i]      units a permit
+-- ARGV[6 * i + 1]  the longest time to live, in milliseconds
+-- ARGV[6 * i + 2]  tick of the clock, in microseconds
+-- ARGV[4 * count + 2 * i + 1]  of a ban which policy bans
+-- ARGV[4 * count + 2 * i + 2]  of a ban after:within:first:most: how many denials begin
+--                  it, and in milliseconds how long they are counted, how long the first
+--                  ban lasts, and how long one lasts at most
 -- returns  for each policy in turn, the first number -1 - n when it denies:
 --          bucket and fast {debt}, window {used, left},
 --          sliding {last, current, rest}, log {used, next, retry, reset}, calendar
@@ -35,13 +37,13 @@
 --          LTRIM and PEXPIRE; denied: what a kind repairs of a state that is
 --          larger or lives longer than it can, and of a ban SET with PX if its policy
 --          denies and no enforced ban lasts: if Redis refuses that, it is not counted
-local asked, enforced, count = math.abs(ARGV[1]), ARGV[2] + 0, #KEYS
+local asked, enforced, count = math.abs(ARGV[1]), ARGV[2] + 0, (#ARGV - 2 * #KEYS - 2) / 4
 local cost = math.max(ARGV[1], 0)
 
 local call = redis.call
 local now
 local granted, banned = true, false
-local logs, bans = 0, 0 -- the last one's place
+local logs = 0 -- the last one's place
 local states = {}
 
 for i = 1, count do
@@ -70,31 +72,7 @@ for i = 1, count do
     state.kind, state.longest, state.length, state.cost = 'window', longest, till - from, cost
   end
 
-  if kind == 'ban' then
-    bans = i
-    local stored, last, length, from, denials = call('GET', key), nil, nil, nil, nil
-    if stored then
-      last, length, from, denials = string.match(stored, '^(%d+):(%d+):(%d+):(%d+)$')
-    end
-    state.last, state.length, state.from, state.denials = 0, 0, 0, 0
-    state.left, state.first = 0, unit
-    if denials then
-      if now == nil then
-        local clock = call('TIME')
-        now = clock[1] * 1000000 + clock[2]
-      end
-      state.last, state.length, state.from, state.denials = last + 0, length + 0, from + 0, denials + 0
-      local left = last - (now - now % 1000) / 1000
-      state.broken = left > state.length or call('PTTL', key) == -1
-      state.left = math.max(math.min(left, state.length), 0)
-      if state.left > 0 then
-        states[i - 1].banned = true
-        if i <= enforced then
-          granted, banned = false, true
-        end
-      end
-    end
-  elseif kind == 'log' then
+  if kind == 'log' then
     logs = i
     state.size = call('LLEN', key)
     local pivot = asked > 0 and call('LINDEX', key, math.min(asked - capacity, 0) - 1)
@@ -165,6 +143,32 @@ for i = 1, count do
   end
   if state.denied and i <= enforced then
     granted = false
+  end
+end
+
+local records = {}
+for i = count + 1, #KEYS do
+  local key, of = KEYS[i], ARGV[4 * count + 2 * i + 1] + 0
+  local stored = call('GET', key)
+  if stored then
+    if now == nil then
+      local clock = call('TIME')
+      now = clock[1] * 1000000 + clock[2]
+    end
+    local last, length, from, denials = string.match(stored, '^(%d+):(%d+):(%d+):(%d+)$')
+    last, length = (last or 0) + 0, (length or 0) + 0
+    local rest = last - (now - now % 1000) / 1000
+    local left = math.max(math.min(rest, length), 0)
+    records[i] = {
+      last = last, length = length, from = (from or 0) + 0, denials = (denials or 0) + 0, left = left,
+      broken = rest > length or call('PTTL', key) == -1,
+    }
+    if left > 0 then
+      states[of].banned = true
+      if of <= enforced then
+        granted, banned = false, true
+      end
+    end
   end
 end
 
@@ -279,42 +283,45 @@ for i = 1, count do
     reply[#reply + 1] = state.reset or 0
   end
 end
--- Bans are counted when all else is done: whatever Redis refuses of it changes no answer.
-for i = 2, bans do
-  local state = states[i]
-  if state.kind == 'ban' then
-    local most = state.longest
-    local counts = cost > 0 and states[i - 1].denied and state.left == 0 and not banned
-    if counts or cost > 0 and state.broken then
-      if now == nil then
-        local clock = call('TIME')
-        now = clock[1] * 1000000 + clock[2]
+
+-- Denials are counted when all else is done: whatever Redis refuses of it changes no answer.
+for i = count + 1, #KEYS do
+  local record, of = records[i], ARGV[4 * count + 2 * i + 1] + 0
+  local left = record and record.left or 0
+  local counts = cost > 0 and states[of].denied and left == 0 and not banned
+  if counts or cost > 0 and record and record.broken then
+    local after, within, first, most = string.match(ARGV[4 * count + 2 * i + 2], '(%d+):(%d+):(%d+):(%d+)')
+    after, within, first, most = after + 0, within + 0, first + 0, most + 0
+    if now == nil then
+      local clock = call('TIME')
+      now = clock[1] * 1000000 + clock[2]
+    end
+    local time = (now - now % 1000) / 1000
+    local last, length, from, denials, begun = 0, 0, time, 0, left
+    if record then
+      length, denials = record.length, record.denials
+      last, from = math.min(record.last, time + length), math.min(record.from, time)
+    end
+    if counts then
+      if denials == 0 or time - from >= within then
+        from, denials = time, 0
       end
-      local time = (now - now % 1000) / 1000
-      local last, length, from, denials, left = state.last, state.length, state.from, state.denials, state.left
-      last, from = math.min(last, time + length), math.min(from, time)
-      if counts then
-        if denials == 0 or time - from >= state.pace then
-          from, denials = time, 0
-        end
-        if time - last >= most then
-          last, length = 0, 0
-        end
-        denials = denials + 1
-        if denials >= state.capacity then
-          left = length > 0 and math.min(2 * length, most) or state.first
-          last, length, from, denials = time + left, left, 0, 0
-        end
+      if time - last >= most then
+        last, length = 0, 0
       end
-      local live = math.max(last + most - time, from + state.pace - time, 1)
-      local record = string.format('%.0f:%.0f:%.0f:%.0f', last, length, from, denials)
-      local set = redis.pcall('SET', state.key, record, 'PX', live)
-      if not set.err then
-        state.left = left
+      denials = denials + 1
+      if denials >= after then
+        begun = length > 0 and math.min(2 * length, most) or first
+        last, length, from, denials = time + begun, begun, 0, 0
       end
     end
-    reply[#reply + 1] = state.left
+    local text = string.format('%.0f:%.0f:%.0f:%.0f', last, length, from, denials)
+    local set = redis.pcall('SET', KEYS[i], text, 'PX', math.max(last + most - time, from + within - time, 1))
+    if not set.err then
+      left = begun
+    end
   end
+  reply[#reply + 1] = left
 end
 
 return reply

@@ -82,19 +82,22 @@ func (p banning) compile() (rule, error) {
 	if !fits(b.After, 2) {
 		return nil, errInexact("Ban.After", "use an After below 2^52")
 	}
-	r.id().ban = &ban{
+	own := &ban{
 		tail:   fmt.Sprintf("%s!ban-%d-%s-%s-%s", r.id().tail, b.After, span(b.Within), span(b.For), span(longest)),
 		after:  b.After,
 		within: b.Within.Milliseconds(),
 		first:  b.For.Milliseconds(),
 		most:   longest.Milliseconds(),
 	}
+	own.numbers = fmt.Sprintf("%d:%d:%d:%d", own.after, own.within, own.first, own.most)
+	r.id().ban = own
 	return r, nil
 }
 
 // ban is a Ban made ready, in milliseconds.
 type ban struct {
 	tail                       string // of a Redis key
+	numbers                    string // for limit_set.lua
 	after, within, first, most int64
 }
 
@@ -103,11 +106,6 @@ type ban struct {
 type record struct {
 	last, length  int64 // when the last ban ends, and how long it was
 	from, denials int64 // when the denials that are counted began, and how many they are
-}
-
-// entry is the ban's part of the arguments of limit_set.lua.
-func (b *ban) entry() [6]any {
-	return [6]any{"ban", integer(b.after), integer(b.within), integer(b.first), integer(b.most), "0"}
 }
 
 // left is how long a ban still lasts.

@@ -78,15 +78,22 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 	return max(left, there), err
 }
 
+// bansOf are the keys of the records of a subject.
+func (r *remote) bansOf(rules []rule, subject string) (keys []string) {
+	for _, rule := range rules {
+		if b := rule.id().ban; b != nil {
+			keys = append(keys, r.space.Key(subject, b.tail))
+		}
+	}
+	return keys
+}
+
 func (r *remote) bans(ctx context.Context, rules []rule, subject string, duration int64) (left int64, err error) {
-	var keys []string
 	args := []any{integer(duration)}
 	for _, rule := range rules {
-		b := rule.id().ban
-		keys = append(keys, r.space.Key(subject, b.tail))
-		args = append(args, integer(b.most))
+		args = append(args, integer(rule.id().ban.most))
 	}
-	reply, err := r.Run(ctx, banScript, keys, args...)
+	reply, err := r.Run(ctx, banScript, r.bansOf(rules, subject), args...)
 	if err != nil {
 		return 0, err
 	}

@@ -69,14 +69,15 @@ func (r *remote) argsOf(rules []rule, cost int64) []any {
 	enforced := 0
 	args := []any{integer(cost), nil}
 	for _, rule := range rules {
+		if !rule.id().shadow {
+			enforced++
+		}
 		entry := rule.entry()
 		args = append(args, entry[:]...)
+	}
+	for i, rule := range rules {
 		if b := rule.id().ban; b != nil {
-			entry = b.entry()
-			args = append(args, entry[:]...)
-		}
-		if !rule.id().shadow {
-			enforced = (len(args) - 2) / len(entry)
+			args = append(args, strconv.Itoa(i+1), b.numbers)
 		}
 	}
 	args[1] = strconv.Itoa(enforced)
@@ -100,11 +101,8 @@ func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
 	keys := q.keys[:0]
 	for _, rule := range l.rules {
 		keys = append(keys, r.space.Key(subject, rule.id().tail))
-		if b := rule.id().ban; b != nil {
-			keys = append(keys, r.space.Key(subject, b.tail))
-		}
 	}
-	return keys
+	return append(keys, r.bansOf(l.rules, subject)...)
 }
 
 // take asks once more, within the same budget, if the clock of Redis is in none of a calendar's windows.
