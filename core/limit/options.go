@@ -46,10 +46,10 @@ type Options struct {
 	// to a minute; 0 repeats none, and the least is 2 ms. Use 100 ms if unsure. A denial covers its cost and
 	// larger ones. It ends 1 ms and a thousandth of its RetryAfter before that cost could be granted, so that a
 	// denial of less than 2 ms is not repeated. If another process, or another
-	// limiter that New made, refunds or resets, this process may deny for up to
+	// limiter that New made, refunds, resets or lifts a ban, this process may deny for up to
 	// RememberDenials longer. A repeated denial costs no round trip; its figures are those
 	// of the last answer, aged. At most MaxLocal denials are kept. Peek, requests of cost 0
-	// and decisions without Redis neither use denials nor add any.
+	// and decisions without Redis neither use denials nor add any. Of a limiter with a [Ban] bans alone are repeated.
 	RememberDenials time.Duration
 	// Prepaid charges several permits at once; the zero value charges each by itself.
 	Prepaid Prepaid

@@ -320,6 +320,43 @@ func TestLogins(t *testing.T) {
 	}
 }
 
+func TestBans(t *testing.T) {
+	t.Parallel()
+	guesses, err := Bans(redistest.Standalone(t).Unhurried(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob := redistest.Prefix(t)
+	g := gate.RateLimit(guesses, gate.ByForm("email", nil), &gate.RateLimitOptions{Count: gate.OnlyFailures})
+	h := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }))
+	login := func(status int, least, most int) {
+		t.Helper()
+		r := httptest.NewRequest("POST", "/login", strings.NewReader(url.Values{"email": {bob}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if after, _ := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != status || after < least || after > most {
+			t.Errorf("got %d and Retry-After %d, want %d and %d to %d", w.Code, after, status, least, most)
+		}
+	}
+	for range 5 {
+		login(401, 0, 0)
+	}
+	for range 2 {
+		login(429, 1, 600)
+	}
+	login(429, 601, 900) // the third denial
+	login(429, 601, 900)
+	subject, err := gate.Subject(gate.ByForm("email", nil), gate.Values{Form: map[string]string{"email": bob}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := guesses.Unban(t.Context(), subject); err != nil || !found {
+		t.Errorf("the ban lifted: got found %t, %v, want it found", found, err)
+	}
+	login(429, 1, 600)
+}
+
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	g, err := InFlight(away{})
