@@ -191,6 +191,15 @@ func Bans(rdb script.Client) (*limit.Limiter, error) {
 	}, nil)
 }
 
+// Listed refuses the addresses of one list, and limits all but those of the other.
+func Listed(limiter *limit.Limiter, blocked, allowed *gate.List) gate.Gate {
+	client := gate.ByIP(&gate.IPOptions{IPv6Prefix: 128})
+	return gate.Chain(
+		gate.Block(blocked, client, nil),
+		gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{Skip: allowed.Skip(client)}),
+	)
+}
+
 // InFlight has at most two exports of a tenant run at once.
 func InFlight(rdb script.Client) (gate.Gate, error) {
 	exports, err := limit.NewConcurrency(rdb, "exports", 2, nil)

@@ -357,6 +357,36 @@ func TestBans(t *testing.T) {
 	login(429, 1, 600)
 }
 
+func TestListed(t *testing.T) {
+	t.Parallel()
+	limiter, err := limit.NewLocal("listed", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocked, allowed gate.List
+	h := nethttp.Middleware(Listed(limiter, &blocked, &allowed))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	ask := func() int {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = "[2001:db8::1]:1234"
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, c := range []struct {
+		list *gate.List
+		want int
+	}{{nil, 200}, {nil, 429}, {&allowed, 200}, {&blocked, 403}} {
+		if c.list != nil {
+			if err := c.list.Swap(nil, []netip.Prefix{netip.MustParsePrefix("2001:db8::1/128")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := ask(); got != c.want {
+			t.Errorf("got %d, want %d", got, c.want)
+		}
+	}
+}
+
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	g, err := InFlight(away{})
