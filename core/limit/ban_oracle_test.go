@@ -116,14 +116,15 @@ func (c *clocked) foreseen(t *testing.T, last *Decision, cost int64, step time.D
 	if last.Allowed || cost == 0 || rng.IntN(3) > 0 || c.now.Add(last.RetryAfter).Year() >= 2200 {
 		return
 	}
+	ends := (last.RetryAfter + step - 1) / step * step // a log and a fast bucket count in less
 	if step == time.Millisecond && last.RetryAfter > step {
-		c.pause(last.RetryAfter - 2*step) // a log and a fast bucket count in less
+		c.pause(ends - 2*step)
 		if d := must(c.PeekN(t.Context(), "s", cost))(t); d.Allowed {
 			t.Fatalf("%s: cost %d before its RetryAfter of %v: got %s, want a denial", c.policies, cost, last.RetryAfter, describe(d))
 		}
 		c.pause(2 * step)
 	} else {
-		c.pause((last.RetryAfter + step - 1) / step * step)
+		c.pause(ends)
 	}
 	was := *last
 	if *last = c.take(t, cost); !last.Allowed {
