@@ -56,9 +56,10 @@ type made struct {
 }
 
 var (
-	one  = []string{"{ann}"}
-	many = []string{"{ann}:1", "{ann}:2", "{ann}:1", "{ann}:3"}
-	all  = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
+	one    = []string{"{ann}"}
+	many   = []string{"{ann}:1", "{ann}:2", "{ann}:1", "{ann}:3"}
+	banned = []string{"{ann}:banned", "{ann}:ban"}
+	all    = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
 
 	acquired = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"o", "h", 60_000, 90_000, ""}}
 	alone    = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"p", "p", 60_000, 90_000, ""}}
@@ -86,9 +87,11 @@ var calls = map[string][]scripttest.Call{
 	"limit_log.lua": {on(one, 1, 3, 60_000_000, 120_000, -3), on(one, 2, 3, 60_000_000, 120_000, -2),
 		on(one, 1, 3, 60_000_000, 120_000, -3), on(one, 3, 3, 1, 120_000, -1)},
 	"limit_set.lua": {
-		on(all, append([]any{1, 5}, set...)...), on(all, append([]any{1, 3}, set...)...), on(all, append([]any{1, 5}, set...)...),
-		on(all, append([]any{9, 5}, set...)...), on(one, 1, 1, "fast", 1, 2, 1, 60_000, 1000),
-		on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 9_000_000_000_000), on(all[:1], 1, 1, "calendar", 3, 0, 1, 2, 3)},
+		on(all, append([]any{1, 5, 5}, set...)...), on(all, append([]any{1, 3, 5}, set...)...), on(all, append([]any{1, 5, 5}, set...)...),
+		on(all, append([]any{9, 5, 5}, set...)...), on(one, 1, 1, 1, "fast", 1, 2, 1, 60_000, 1000),
+		on(all[:1], 1, 1, 1, "calendar", 3, 0, 1, 2, 9_000_000_000_000), on(all[:1], 1, 1, 1, "calendar", 3, 0, 1, 2, 3),
+		on(banned, bans...), on(banned, bans...), on(banned, bans...), on(banned, append(bans, 5, 1)...)},
+	"limit_ban.lua": {on(banned[1:], -1, 60_000), on(banned[1:], 60_000, 60_000), on(banned[1:], -1, 60_000), on(banned[1:], 0, 60_000)},
 	"limit_settle.lua": {
 		on(all[2:3], 0, 1, 2, 3, 0, 0),
 		{Keys: all[2:3], Args: []any{0, 1, 9e15, 1, 1, 0, "window", 3, 60_000, 1, 60_000, 1000, 3, 1, 60_000}, Prepare: counted},
@@ -136,6 +139,9 @@ var settled = []any{
 	"bucket", 3, 1, 1, 60_000, 1000, 5, 2, 2, "fast", 3, 2, 1, 60_000, 1000, 5, 2, 2, "window", 3, 60_000, 1, 60_000, 1000, 5, 2, 60_000,
 	"sliding", 3, 60_000, 1, 120_000, 1000, 3, 2, 60_000,
 }
+
+// bans are of a window that bans after two denials.
+var bans = []any{1, 1, 1, "window", 1, 60_000, 1, 60_000, 1000, 1, "2:60000:60000:90000"}
 
 // counted has a window with two permits taken.
 func counted(tb testing.TB, rdb redis.UniversalClient, keys []string) {

@@ -4,20 +4,30 @@
 -- limit_bucket.lua, limit_bucket_fast.lua, limit_window.lua, limit_sliding.lua,
 -- limit_log.lua and limit_calendar.lua.
 --
--- KEYS[i]  the i-th policy's state
+-- Bans of the policies stand behind all of them. The record of one is when the last ban
+-- ends, in TIME in milliseconds, how long it was, when the denials that are counted began,
+-- and how many they are: end:length:from:count. A ban that begins sooner after the last one
+-- ended than one lasts at most is twice as long as that.
+--
+-- KEYS[i]  the i-th policy's state; behind all of them, for i > count, a ban's record
 -- ARGV[1]  cost; above a capacity it is denied; -n asks about a cost of n and takes
 --          nothing
 -- ARGV[2]  how many policies are enforced: the first; the others are shadows
--- ARGV[6 * i - 3]  kind: bucket, fast, window, sliding, log or calendar
--- ARGV[6 * i - 2]  capacity in units, or limit
--- ARGV[6 * i - 1]  drain, or window; of calendar this and those that follow are TIME
+-- ARGV[3]  count, how many policies there are
+-- ARGV[6 * i - 2]  kind: bucket, fast, window, sliding, log or calendar
+-- ARGV[6 * i - 1]  capacity in units, or limit
+-- ARGV[6 * i]      drain, or window; of calendar this and those that follow are TIME
 --                  at which three windows begin and the last ends, in milliseconds
--- ARGV[6 * i]      units a permit
--- ARGV[6 * i + 1]  the longest time to live, in milliseconds
--- ARGV[6 * i + 2]  tick of the clock, in microseconds
--- ARGV[6 * count + 1 + 2 * i]  the most that the i-th of count policies can hold, in
---                  units, if not the capacity; or nothing
--- ARGV[6 * count + 2 + 2 * i]  1 if a request costs it 1, whatever its cost is; or nothing
+-- ARGV[6 * i + 1]  units a permit
+-- ARGV[6 * i + 2]  the longest time to live, in milliseconds
+-- ARGV[6 * i + 3]  tick of the clock, in microseconds
+-- ARGV[4 * count + 2 * i + 2]  of a ban which policy bans
+-- ARGV[4 * count + 2 * i + 3]  of a ban after:within:first:most: how many denials begin
+--                  it, and in milliseconds how long they are counted, how long the first
+--                  ban lasts, and how long one lasts at most
+-- ARGV[4 * count + 2 * keys + 2 * i + 2]  with keys in all, the most that the i-th policy can
+--                  hold, in units, if not the capacity; or nothing
+-- ARGV[4 * count + 2 * keys + 2 * i + 3]  1 if a request costs it 1, whatever its cost is; or nothing
 -- returns  for each policy in turn, the first number -1 - n when it denies:
 --          bucket and fast {debt}, window {used, left},
 --          sliding {last, current, rest}, log {used, next, retry, reset}, calendar
@@ -25,28 +35,30 @@
 --          afterwards when it was charged, otherwise as it was. For retry a
 --          log that was charged has the mark, and one whose limit is below the
 --          cost what its limit would have to wait. {TIME in milliseconds}
---          instead, if it is in no window of a calendar: then nothing was done
+--          instead, if it is in no window of a calendar: then nothing was done. Behind
+--          those of all policies how long each ban still lasts, in milliseconds
 -- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH,
 --          LTRIM and PEXPIRE; denied: what a kind repairs of a state that is
---          larger or lives longer than it can
-local asked, enforced, count = math.abs(ARGV[1]), ARGV[2] + 0, #KEYS
+--          larger or lives longer than it can, and of a ban SET with PX if its policy
+--          denies and no enforced ban lasts: if Redis refuses that, it is not counted
+local asked, enforced, count, keys = math.abs(ARGV[1]), ARGV[2] + 0, ARGV[3] + 0, #KEYS
 local cost = math.max(ARGV[1], 0)
 
 local call = redis.call
 local now
-local granted = true
+local granted, banned = true, false
 local logs = 0 -- the last one's place
 local states = {}
 
 for i = 1, count do
-  local key, kind, capacity = KEYS[i], ARGV[6 * i - 3], ARGV[6 * i - 2] + 0
-  local pace, unit, longest, tick = ARGV[6 * i - 1] + 0, ARGV[6 * i] + 0, ARGV[6 * i + 1] + 0, ARGV[6 * i + 2] + 0
+  local key, kind, capacity = KEYS[i], ARGV[6 * i - 2], ARGV[6 * i - 1] + 0
+  local pace, unit, longest, tick = ARGV[6 * i] + 0, ARGV[6 * i + 1] + 0, ARGV[6 * i + 2] + 0, ARGV[6 * i + 3] + 0
   local state = {
     key = key, kind = kind, capacity = capacity, pace = pace, longest = longest, tick = tick,
   }
   states[i] = state
-  local most = (ARGV[6 * count + 1 + 2 * i] or capacity) + 0
-  local once = ARGV[6 * count + 2 + 2 * i]
+  local most = (ARGV[4 * count + 2 * keys + 2 * i + 2] or capacity) + 0
+  local once = ARGV[4 * count + 2 * keys + 2 * i + 3]
   local permits, about = cost, asked
   if once == '1' then
     permits, about = math.min(cost, 1), math.min(asked, 1)
@@ -145,6 +157,32 @@ for i = 1, count do
   end
 end
 
+local records = {}
+for i = count + 1, keys do
+  local key, of = KEYS[i], ARGV[4 * count + 2 * i + 2] + 0
+  local stored = call('GET', key)
+  if stored then
+    if now == nil then
+      local clock = call('TIME')
+      now = clock[1] * 1000000 + clock[2]
+    end
+    local last, length, from, denials = string.match(stored, '^(%d+):(%d+):(%d+):(%d+)$')
+    last, length = (last or 0) + 0, (length or 0) + 0
+    local rest = last - (now - now % 1000) / 1000
+    local left = math.max(math.min(rest, length), 0)
+    records[i] = {
+      last = last, length = length, from = (from or 0) + 0, denials = (denials or 0) + 0, left = left,
+      broken = rest > length or call('PTTL', key) == -1,
+    }
+    if left > 0 then
+      states[of].banned = true
+      if of <= enforced then
+        granted, banned = false, true
+      end
+    end
+  end
+end
+
 local reply = {}
 local charged = granted and cost > 0
 
@@ -170,7 +208,7 @@ for i = 1, logs do
       call('LTRIM', key, state.size, '-1')
       call('PEXPIRE', key, state.longest)
     end
-    if charged and not state.denied then
+    if charged and not state.denied and not state.banned then
       local entries, permits = {}, state.permits
       for n = 1, permits do
         entries[n] = now
@@ -189,7 +227,7 @@ end
 for i = 1, count do
   local state = states[i]
   local key, kind, longest, denied = state.key, state.kind, state.longest, state.denied
-  local charge = charged and not denied
+  local charge = charged and not denied and not state.banned
   local repair = cost > 0 and not charge
 
   if kind == 'bucket' or kind == 'fast' then
@@ -240,7 +278,7 @@ for i = 1, count do
     reply[#reply + 1] = state.rest
     reply[#reply + 1] = state.length
 
-  else
+  elseif kind == 'log' then
     if charge then
       if state.gone > 0 then
         call('LTRIM', key, state.gone, '-1')
@@ -255,6 +293,46 @@ for i = 1, count do
     reply[#reply + 1] = state.retry or 0
     reply[#reply + 1] = state.reset or 0
   end
+end
+
+-- Denials are counted when all else is done: whatever Redis refuses of it changes no answer.
+for i = count + 1, keys do
+  local record, of = records[i], ARGV[4 * count + 2 * i + 2] + 0
+  local left = record and record.left or 0
+  local counts = cost > 0 and states[of].denied and left == 0 and not banned
+  if counts or cost > 0 and record and record.broken then
+    local after, within, first, most = string.match(ARGV[4 * count + 2 * i + 3], '(%d+):(%d+):(%d+):(%d+)')
+    after, within, first, most = after + 0, within + 0, first + 0, most + 0
+    if now == nil then
+      local clock = call('TIME')
+      now = clock[1] * 1000000 + clock[2]
+    end
+    local time = (now - now % 1000) / 1000
+    local last, length, from, denials, begun = 0, 0, time, 0, left
+    if record then
+      length, denials = record.length, record.denials
+      last, from = math.min(record.last, time + length), math.min(record.from, time)
+    end
+    if counts then
+      if denials == 0 or time - from >= within then
+        from, denials = time, 0
+      end
+      if time - last >= most then
+        last, length = 0, 0
+      end
+      denials = denials + 1
+      if denials >= after then
+        begun = length > 0 and math.min(2 * length, most) or first
+        last, length, from, denials = time + begun, begun, 0, 0
+      end
+    end
+    local text = string.format('%.0f:%.0f:%.0f:%.0f', last, length, from, denials)
+    local set = redis.pcall('SET', KEYS[i], text, 'PX', math.max(last + most - time, from + within - time, 1))
+    if not set.err then
+      left = begun
+    end
+  end
+  reply[#reply + 1] = left
 end
 
 return reply

@@ -124,19 +124,28 @@ type proxies struct {
 func mustProxies(opts *IPOptions) proxies {
 	p := proxies{trusted: slices.Clone(opts.TrustedProxies), unix: opts.TrustUnixSocket}
 	for i, prefix := range p.trusted {
-		// Addresses are compared in their plain form, so a prefix takes it too.
-		if addr := plain(prefix.Addr()); addr.Is4() && prefix.Bits() >= 96 {
-			if prefix.Bits() == 96 {
-				panic(fmt.Sprintf("gate.ByIP: IPOptions.TrustedProxies[%d] is %s, which is every IPv4 address; list the proxies' own, or 0.0.0.0/0 if all are meant", i, prefix))
-			}
-			prefix = netip.PrefixFrom(addr, prefix.Bits()-96)
+		plain, fault := plainPrefix(prefix)
+		if fault != "" {
+			panic(fmt.Sprintf("gate.ByIP: IPOptions.TrustedProxies[%d] is %s, %s", i, prefix, fault))
 		}
-		if !prefix.IsValid() || prefix.Addr().Is4In6() {
-			panic(fmt.Sprintf("gate.ByIP: IPOptions.TrustedProxies[%d] is %s, no prefix of IPv4 or IPv6 addresses; write one like 10.0.0.0/8", i, prefix))
-		}
-		p.trusted[i] = prefix
+		p.trusted[i] = plain
 	}
 	return p
+}
+
+// plainPrefix is a prefix in the plain form of its addresses, in which they are compared, or what is
+// wrong with it.
+func plainPrefix(prefix netip.Prefix) (_ netip.Prefix, fault string) {
+	if addr := plain(prefix.Addr()); addr.Is4() && prefix.Bits() >= 96 {
+		if prefix.Bits() == 96 {
+			return prefix, "which is every IPv4 address; list those that are meant, or 0.0.0.0/0 if all are"
+		}
+		prefix = netip.PrefixFrom(addr, prefix.Bits()-96)
+	}
+	if !prefix.IsValid() || prefix.Addr().Is4In6() {
+		return prefix, "no prefix of IPv4 or IPv6 addresses; write one like 10.0.0.0/8"
+	}
+	return prefix, ""
 }
 
 // client is the zero Addr when nobody trusted names one.

@@ -49,6 +49,8 @@ type State struct {
 	Shadow bool
 	// Allowed says whether this policy alone would have granted the permits.
 	Allowed bool
+	// Banned says that the subject is banned under this policy ([WithBan]).
+	Banned bool
 	// Limit is the most that can be taken at once: the Burst or the Limit.
 	Limit int64
 	// Remaining is how much could be taken right now.
@@ -64,6 +66,17 @@ type State struct {
 	NextAfter time.Duration
 	// ResetAfter is how long until nothing is in use any more.
 	ResetAfter time.Duration
+}
+
+// Banned says whether the subject is banned under a policy that is enforced: for how long,
+// RetryAfter tells.
+func (d *Decision) Banned() bool {
+	for s := range d.States() {
+		if s.Banned && !s.Shadow {
+			return true
+		}
+	}
+	return false
 }
 
 // States yields the state of every policy, the enforced ones first, in the

@@ -29,6 +29,11 @@ func attempts(l *Limiter, subject string, costs ...int64) (all []attempt) {
 	for _, cost := range costs {
 		all = append(all, attempt{l.remote.script, keys, l.remote.argsOf(l.rules, cost)})
 	}
+	if slices.ContainsFunc(l.rules, hasBan) {
+		for _, duration := range []string{"-1", "0", "1000"} {
+			all = append(all, attempt{banScript, keys[len(keys)-1:], []any{duration, "1000"}})
+		}
+	}
 	return append(all, attempt{resetScript, keys, nil})
 }
 
@@ -55,6 +60,8 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		{[]Policy{CalendarWindow{Limit: 5, Every: Month}}, []int64{0, 1, 3}},
 		{[]Policy{CalendarWindow{Limit: 5, Every: Month}, FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
 		{oneOfEach, []int64{0, 1, 3}},
+		{[]Policy{WithBan(FixedWindow{Limit: 5, Window: time.Hour}, Ban{After: 2, Within: time.Hour, For: time.Hour})}, []int64{0, 1, 3}},
+		{withBans, []int64{0, 1, 3}},
 		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}},
 	} {
 		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, closed(10*time.Second)))(t)
@@ -159,6 +166,17 @@ var spoils = map[string]func(t *testing.T, admin *redis.Client, l *Limiter, subj
 	"fresh":  func(*testing.T, *redis.Client, *Limiter, string, int64) {},
 	"in use": use,
 	"full":   fill,
+	"denied": deny,
+	"denied, immortal": func(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64) {
+		deny(t, admin, l, subject, cost)
+		for _, key := range l.remote.keys(l, subject) {
+			admin.Persist(t.Context(), key)
+		}
+	},
+	"denied, from the future": func(t *testing.T, a *redis.Client, l *Limiter, s string, n int64) {
+		deny(t, a, l, s, n)
+		shift(t, a, l, s, 24*time.Hour)
+	},
 	"immortal": func(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64) {
 		use(t, admin, l, subject, cost)
 		for _, key := range l.remote.keys(l, subject) {
@@ -197,13 +215,29 @@ func fill(t *testing.T, admin *redis.Client, l *Limiter, subject string, _ int64
 	use(t, admin, l, subject, must(l.Peek(t.Context(), subject))(t).Remaining)
 }
 
-// shift moves what stands in a log or a fast bucket in time, as if
+// deny takes all there is, and asks for more.
+func deny(t *testing.T, admin *redis.Client, l *Limiter, subject string, cost int64) {
+	t.Helper()
+	fill(t, admin, l, subject, cost)
+	must(l.TakeN(t.Context(), subject, mostOf(l)))(t)
+}
+
+// shift moves what stands in a log, a fast bucket or a ban's record in time, as if
 // the server's clock had been set.
 func shift(t *testing.T, admin *redis.Client, l *Limiter, subject string, by time.Duration) {
 	t.Helper()
 	ctx := t.Context()
-	for i, key := range l.remote.keys(l, subject) {
-		switch r := l.rules[i].(type) {
+	for _, rule := range l.rules {
+		key := l.remote.space.Key(subject, rule.id().tail)
+		if hasBan(rule) {
+			of := l.remote.space.Key(subject, rule.id().ban.tail)
+			var last, length, from, denials int64
+			if n, _ := fmt.Sscanf(admin.Get(ctx, of).Val(), "%d:%d:%d:%d", &last, &length, &from, &denials); n == 4 {
+				last, from = last+by.Milliseconds(), from+by.Milliseconds()
+				admin.Set(ctx, of, fmt.Sprintf("%d:%d:%d:%d", last, length, from, denials), redis.KeepTTL)
+			}
+		}
+		switch r := rule.(type) {
 		case *slidingLog:
 			for at, entry := range admin.LRange(ctx, key, 0, -1).Val() {
 				admin.LSet(ctx, key, int64(at), must(strconv.ParseInt(entry, 10, 64))(t)+by.Microseconds())

@@ -99,6 +99,9 @@ func (l *Limiter) sign() *Limiter {
 	for _, r := range l.rules {
 		id := r.id()
 		l.signature += fmt.Sprintf("%d:%s:%t ", len(id.tail), id.tail, id.shadow)
+		if id.ban != nil {
+			l.signature += id.ban.tail + " "
+		}
 	}
 	l.refused = &grant{of: l, denied: true}
 	return l
@@ -291,6 +294,7 @@ func (l *Limiter) judge(d *Decision, readings []reading, cost int64) {
 	}
 	for i, r := range l.rules {
 		s := r.state(readings[i], min(r.id().costs(cost), r.id().limit))
+		readings[i].bar(&s)
 		s.Unit, s.Shadow = r.id().quotaUnit, r.id().shadow
 		if i == 0 {
 			d.first = s

@@ -210,6 +210,7 @@ func beyond(r rule, s *State, over int64) time.Duration {
 func foresee(r rule, was reading, passed, cost int64) reading {
 	aged := r.age(was, passed/int64(time.Microsecond))
 	cost = r.id().costs(cost)
+	aged.ban = agedBan(was.ban, passed)
 	if _, log := r.(*slidingLog); !log {
 		aged.denied = cost > r.state(aged, 0).Remaining
 		return aged

@@ -50,11 +50,12 @@ func (b *local) take(l *Limiter, g *grant) {
 	charged := takeModel(l.rules, cells, g.at, g.asks(), g.readings)
 	b.entries += entries(cells) - before
 	for i, r := range l.rules {
-		if charged && !g.readings[i].denied {
+		if charged && !g.readings[i].refused() {
 			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
 		}
 	}
-	for b.entries > b.most*entriesPerState && b.cells.Len() > len(l.rules) {
+	b.keepRecords(subject, l.rules, cells)
+	for b.entries > b.most*entriesPerState && b.cells.Len() > states(l.rules) {
 		b.cells.RemoveOldest()
 	}
 }
@@ -66,6 +67,7 @@ func (b *local) cellsOf(l *Limiter, subject string, few []*cell) []*cell {
 		if !ok {
 			c = new(cell)
 		}
+		c.ban = b.recordOf(subject, r)
 		few = append(few, c)
 	}
 	return few
@@ -93,11 +95,11 @@ func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) boo
 			granted = granted && r.id().shadow
 		}
 	}
-	if !granted || cost <= 0 {
+	if banModel(rules, cells, now, cost, into) || !granted || cost <= 0 {
 		return false
 	}
 	for i, r := range rules {
-		if !into[i].denied {
+		if !into[i].refused() {
 			into[i] = r.charge(cells[i], r.id().costs(cost))
 		}
 	}
@@ -125,7 +127,7 @@ func (b *local) change(l *Limiter, g *grant, by func(cells []*cell, now int64)) 
 // refundModel is what limit_settle.lua does without a marker, in Go.
 func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (given bool) {
 	for i, r := range rules {
-		if reading := g.readings[i]; !reading.denied {
+		if reading := g.readings[i]; !reading.refused() {
 			r.advance(cells[i], now)
 			cost := r.id().costs(g.cost)
 			given = r.refund(cells[i], r.term(reading), cost, cost, at) || given

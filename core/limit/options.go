@@ -34,7 +34,8 @@ type Options struct {
 	Fail FailMode
 	// MaxLocal is how many states, one for each subject and policy, are kept
 	// in process before the one longest unused is forgotten, which then starts
-	// afresh; 0 means DefaultMaxLocal. It must be at least one for each policy.
+	// afresh; 0 means DefaultMaxLocal. It must be at least one for each policy
+	// and for each Ban.
 	// Together they take less than 512 bytes for each of MaxLocal, whatever the
 	// subjects are: of sliding logs, which keep every permit, fewer are kept.
 	MaxLocal int
@@ -45,10 +46,10 @@ type Options struct {
 	// to a minute; 0 repeats none, and the least is 2 ms. Use 100 ms if unsure. A denial covers its cost and
 	// larger ones. It ends 1 ms and a thousandth of its RetryAfter before that cost could be granted, so that a
 	// denial of less than 2 ms is not repeated. If another process, or another
-	// limiter that New made, refunds or resets, this process may deny for up to
+	// limiter that New made, refunds, resets or lifts a ban, this process may deny for up to
 	// RememberDenials longer. A repeated denial costs no round trip; its figures are those
 	// of the last answer, aged. At most MaxLocal denials are kept. Peek, requests of cost 0
-	// and decisions without Redis neither use denials nor add any.
+	// and decisions without Redis neither use denials nor add any. Of a limiter with a [Ban] bans alone are repeated.
 	RememberDenials time.Duration
 	// Prepaid charges several permits at once; the zero value charges each by itself.
 	Prepaid Prepaid
@@ -94,8 +95,8 @@ func (o *Options) compile(policies []Policy) ([]rule, error) {
 // checkLocal refuses room for less than one subject: its policies would forget
 // each other.
 func checkLocal(most int, rules []rule) error {
-	if most >= len(rules) {
+	if most >= states(rules) {
 		return nil
 	}
-	return fmt.Errorf("MaxLocal is %d: it must be at least %d, a state for each policy", most, len(rules))
+	return fmt.Errorf("MaxLocal is %d: it must be at least %d, a state for each policy and for each Ban", most, states(rules))
 }

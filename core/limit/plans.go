@@ -74,6 +74,8 @@ func valueOf(p Policy) Policy {
 		return *p
 	case shadowed:
 		return shadowed{valueOf(p.Policy)}
+	case banning:
+		return banning{valueOf(p.Policy), p.ban}
 	}
 	return p
 }

@@ -136,7 +136,7 @@ func (l *Limiter) longest(g *grant) (longest time.Duration, took bool) {
 		return 0, false
 	}
 	for i, r := range l.rules {
-		if !g.readings[i].denied {
+		if !g.readings[i].refused() {
 			took = true
 			longest = max(longest, r.state(g.readings[i], g.cost).ResetAfter)
 		}
@@ -207,7 +207,7 @@ const later = 2 * time.Millisecond
 // arguments.
 func (r *remote) charged(l *Limiter, g *grant) (keys []string, args []any) {
 	for i, rule := range l.rules {
-		if reading := g.readings[i]; !reading.denied {
+		if reading := g.readings[i]; !reading.refused() {
 			keys = append(keys, r.space.Key(g.subject, rule.id().tail))
 			args = append(args, settlingArgs(rule, reading, g.cost, 0)...)
 		}

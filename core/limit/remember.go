@@ -129,8 +129,13 @@ func (m *memory) epoch(subject string) (now int64, epoch uint32) {
 // keep remembers a denial that was asked for at that time.
 func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 	holds := int64(0)
+	bans := slices.ContainsFunc(l.rules, hasBan) // of those no other denial is remembered: each counts
 	for i, r := range l.rules {
-		if g.readings[i].denied && !r.id().shadow {
+		switch {
+		case r.id().shadow:
+		case bans:
+			holds = max(holds, g.readings[i].ban*int64(time.Millisecond))
+		case g.readings[i].denied:
 			wait := r.state(g.readings[i], r.id().costs(g.cost)).RetryAfter
 			if b, is := r.(*bucket); is {
 				wait -= b.tick // the clock that it is rounded up to

@@ -46,7 +46,7 @@ var remoteCalls = sync.Pool{New: func() any { return new(remoteCall) }}
 
 func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 	r := &remote{asker: at, space: space, script: setScript}
-	if len(rules) == 1 && !rules[0].id().shadow && rules[0].alone() != nil {
+	if len(rules) == 1 && !rules[0].id().shadow && !hasBan(rules[0]) && rules[0].alone() != nil {
 		r.alone = true
 		r.script = rules[0].alone()
 	}
@@ -67,7 +67,7 @@ func (r *remote) argsOf(rules []rule, cost int64) []any {
 		return append([]any{integer(cost)}, r.args[1:]...)
 	}
 	enforced, plain := 0, true
-	args, more := []any{integer(cost), nil}, []any(nil)
+	args, more := []any{integer(cost), nil, strconv.Itoa(len(rules))}, []any(nil)
 	for _, rule := range rules {
 		id := rule.id()
 		if !id.shadow {
@@ -79,6 +79,11 @@ func (r *remote) argsOf(rules []rule, cost int64) []any {
 		}
 		plain = plain && !id.once && rule.most() == id.limit*id.unit
 		args, more = append(args, entry[:]...), append(more, integer(rule.most()), once)
+	}
+	for i, rule := range rules {
+		if b := rule.id().ban; b != nil {
+			args = append(args, strconv.Itoa(i+1), b.numbers)
+		}
 	}
 	args[1] = strconv.Itoa(enforced)
 	if !plain {
@@ -105,7 +110,7 @@ func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
 	for _, rule := range l.rules {
 		keys = append(keys, r.space.Key(subject, rule.id().tail))
 	}
-	return keys
+	return append(keys, r.bansOf(l.rules, subject)...)
 }
 
 // take asks once more, within the same budget, if the clock of Redis is in none of a calendar's windows.
@@ -170,7 +175,7 @@ func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool)
 		}
 		numbers = numbers[rule.width():]
 	}
-	return len(numbers) == 0
+	return readBans(rules, numbers, into)
 }
 
 // readSlice reads the numbers of one policy.

@@ -11,7 +11,8 @@ var resetScript = script.FromFS(lua.FS, "limit_reset.lua").Batched()
 
 // Reset forgets what the subject has taken under every policy of the limiter, in
 // Redis and in this process, and reports whether there was anything to forget.
-// If there was not, the subject may be misspelled. It costs one round trip.
+// If there was not, the subject may be misspelled. It costs one round trip. It lifts no ban
+// ([Limiter.Unban]).
 //
 // A sliding log in Redis may keep permits for a while after they stopped to
 // count; found is true for them too.
@@ -38,7 +39,11 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 }
 
 func (r *remote) reset(ctx context.Context, l *Limiter, subject string) (found bool, err error) {
-	reply, err := r.Run(ctx, resetScript, r.keys(l, subject))
+	var keys []string
+	for _, rule := range l.rules {
+		keys = append(keys, r.space.Key(subject, rule.id().tail))
+	}
+	reply, err := r.Run(ctx, resetScript, keys)
 	if err != nil {
 		return false, err
 	}

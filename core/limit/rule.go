@@ -68,6 +68,7 @@ type identity struct {
 	quotaUnit string
 	// shadow says that the policy is watched and not enforced.
 	shadow bool
+	ban    *ban // nil if it has none
 	// once says that a request costs 1, whatever its cost is.
 	once bool
 }
@@ -106,12 +107,14 @@ type cell struct {
 	from int64 // when what is counted began
 	n, m int64
 	log  []int64
-	room int // of the array that log is in, at most
+	room int     // of the array that log is in, at most
+	ban  *record // of the rule's ban; nil if it has none
 }
 
 // reading is the state of a policy after a decision, in the script's numbers.
 type reading struct {
-	denied bool
+	denied bool  // by what was taken
+	ban    int64 // how many milliseconds a ban still lasts
 	n      [4]int64
 }
 

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,14 +15,18 @@ import (
 func BenchmarkScripts(b *testing.B) {
 	srv := redistest.NewStandalone(b)
 	rdb := srv.Admin(b)
-	measure := func(name, source string, keys int, words func(i int) (key string, args []any)) {
+	measure := func(name, source string, keys int, words func(i int) (keys []string, args []any)) {
 		sha := rdb.ScriptLoad(b.Context(), source).Val()
 		b.Run(fmt.Sprintf("%s/%d", name, keys), func(b *testing.B) {
 			all := make([][]any, keys)
 			pipe := rdb.Pipeline()
 			for i := range all {
-				key, args := words(i * 7919 % keys)
-				all[i] = append([]any{"evalsha", sha, "1", key}, args...)
+				names, args := words(i * 7919 % keys)
+				all[i] = []any{"evalsha", sha, strconv.Itoa(len(names))}
+				for _, key := range names {
+					all[i] = append(all[i], key)
+				}
+				all[i] = append(all[i], args...)
 				pipe.Do(b.Context(), all[i]...) // each has a state
 			}
 			must(pipe.Exec(b.Context()))(b)
@@ -37,10 +42,11 @@ func BenchmarkScripts(b *testing.B) {
 		{"commands of a bucket", "call('PTTL', key) call('SET', key, '0', 'PX', 3600000)"},
 		{"commands of a fast bucket", "call('TIME') call('GET', key) call('SET', key, '0', 'PX', '3600000')"},
 	} {
-		measure(c.name, "local key, call = KEYS[1], redis.call "+c.commands+" return 1", 1000, func(i int) (string, []any) {
-			return fmt.Sprintf("neap:limit:cost:{user%d}:%s", i, strings.ReplaceAll(c.name, " ", "-")), []any{"1", "1000000000", "100", "3600000"} // as many as a policy has
+		measure(c.name, "local key, call = KEYS[1], redis.call "+c.commands+" return 1", 1000, func(i int) ([]string, []any) {
+			return []string{fmt.Sprintf("neap:limit:cost:{user%d}:%s", i, strings.ReplaceAll(c.name, " ", "-"))}, []any{"1", "1000000000", "100", "3600000"} // as many as a policy has
 		})
 	}
+	rare := Ban{After: 1e9, Within: time.Hour, For: time.Hour}
 	for _, c := range []struct {
 		name   string
 		policy Policy
@@ -57,11 +63,20 @@ func BenchmarkScripts(b *testing.B) {
 		{"calendar denied", CalendarWindow{Limit: 1, Every: Month}},
 		{"sliding", SlidingWindow{Limit: 1e4, Window: time.Hour}},
 		{"log", SlidingLog{Limit: 1000, Window: time.Millisecond}},
+		{"bucket with a ban", WithBan(TokenBucket{Rate: 100, Per: time.Second, Burst: 1e9}, rare)},
+		{"fast with a ban", WithBan(TokenBucket{Rate: 5000, Per: time.Second, Burst: 1e9}, rare)},
+		{"window with a ban", WithBan(FixedWindow{Limit: 1e9, Window: time.Hour}, rare)},
+		{"window denied and counted", WithBan(FixedWindow{Limit: 1, Window: time.Hour}, rare)},
+		{"window banned", WithBan(FixedWindow{Limit: 1, Window: time.Hour}, Ban{After: 1, Within: time.Hour, For: time.Hour})},
+		{"sliding with a ban", WithBan(SlidingWindow{Limit: 1e4, Window: time.Hour}, rare)},
+		{"calendar with a ban", WithBan(CalendarWindow{Limit: 1e6, Every: Month}, rare)},
+		{"log with a ban", WithBan(SlidingLog{Limit: 1000, Window: time.Millisecond}, rare)},
+		{"window by limit_set", Shadow(FixedWindow{Limit: 1e9, Window: time.Hour})},
 	} {
 		l := must(New(rdb, "cost", []Policy{c.policy}, nil))(b)
 		for _, keys := range []int{1000, 100_000} {
-			measure(c.name, l.remote.script.Source(), keys, func(i int) (string, []any) {
-				return l.remote.keys(l, fmt.Sprint("user", i))[0], l.remote.argsOf(l.rules, 1)
+			measure(c.name, l.remote.script.Source(), keys, func(i int) ([]string, []any) {
+				return l.remote.keys(l, fmt.Sprint("user", i)), l.remote.argsOf(l.rules, 1)
 			})
 		}
 	}

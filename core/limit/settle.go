@@ -136,7 +136,7 @@ func (g *grant) settleOnce() (*settling, error) {
 }
 
 // settles says whether a rule took of a decision and is settled.
-func settles(r rule, told reading) bool { return !told.denied && !r.id().once }
+func settles(r rule, told reading) bool { return !told.refused() && !r.id().once }
 
 func (r *remote) settle(ctx context.Context, l *Limiter, g *grant, actual int64, once *settling) (Settlement, error) {
 	began := time.Now()

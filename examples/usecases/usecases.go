@@ -180,6 +180,25 @@ func Logins(rdb script.Client) (gate.Gate, error) {
 	), nil
 }
 
+// Bans keeps out whoever goes on guessing: for 15 minutes, and for longer each time.
+func Bans(rdb script.Client) (*limit.Limiter, error) {
+	return limit.New(rdb, "guesses", []limit.Policy{
+		limit.WithBan(
+			limit.FixedWindow{Limit: 5, Window: 10 * time.Minute},
+			limit.Ban{After: 3, Within: 10 * time.Minute, For: 15 * time.Minute, Max: 24 * time.Hour},
+		),
+	}, nil)
+}
+
+// Listed refuses the addresses of one list, and limits all but those of the other.
+func Listed(limiter *limit.Limiter, blocked, allowed *gate.List) gate.Gate {
+	client := gate.ByIP(&gate.IPOptions{IPv6Prefix: 128})
+	return gate.Chain(
+		gate.Block(blocked, client, nil),
+		gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{Skip: allowed.Skip(client)}),
+	)
+}
+
 // InFlight has at most two exports of a tenant run at once.
 func InFlight(rdb script.Client) (gate.Gate, error) {
 	exports, err := limit.NewConcurrency(rdb, "exports", 2, nil)

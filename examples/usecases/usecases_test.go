@@ -320,6 +320,73 @@ func TestLogins(t *testing.T) {
 	}
 }
 
+func TestBans(t *testing.T) {
+	t.Parallel()
+	guesses, err := Bans(redistest.Standalone(t).Unhurried(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob := redistest.Prefix(t)
+	g := gate.RateLimit(guesses, gate.ByForm("email", nil), &gate.RateLimitOptions{Count: gate.OnlyFailures})
+	h := nethttp.Middleware(g)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }))
+	login := func(status int, least, most int) {
+		t.Helper()
+		r := httptest.NewRequest("POST", "/login", strings.NewReader(url.Values{"email": {bob}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if after, _ := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != status || after < least || after > most {
+			t.Errorf("got %d and Retry-After %d, want %d and %d to %d", w.Code, after, status, least, most)
+		}
+	}
+	for range 5 {
+		login(401, 0, 0)
+	}
+	for range 2 {
+		login(429, 1, 600)
+	}
+	login(429, 601, 900) // the third denial
+	login(429, 601, 900)
+	subject, err := gate.Subject(gate.ByForm("email", nil), gate.Values{Form: map[string]string{"email": bob}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := guesses.Unban(t.Context(), subject); err != nil || !found {
+		t.Errorf("the ban lifted: got found %t, %v, want it found", found, err)
+	}
+	login(429, 1, 600)
+}
+
+func TestListed(t *testing.T) {
+	t.Parallel()
+	limiter, err := limit.NewLocal("listed", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocked, allowed gate.List
+	h := nethttp.Middleware(Listed(limiter, &blocked, &allowed))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	ask := func() int {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = "[2001:db8::1]:1234"
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, c := range []struct {
+		list *gate.List
+		want int
+	}{{nil, 200}, {nil, 429}, {&allowed, 200}, {&blocked, 403}} {
+		if c.list != nil {
+			if err := c.list.Swap(nil, []netip.Prefix{netip.MustParsePrefix("2001:db8::1/128")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := ask(); got != c.want {
+			t.Errorf("got %d, want %d", got, c.want)
+		}
+	}
+}
+
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	g, err := InFlight(away{})

@@ -44,7 +44,7 @@ var (
 		reflect.TypeFor[script.Error](), reflect.TypeFor[limit.Slot](), reflect.TypeFor[limit.Decision](), reflect.TypeFor[limit.Joint](),
 		reflect.TypeFor[limit.CostError](), reflect.TypeFor[limit.FailMode](),
 		reflect.TypeFor[limit.TokenBucket](), reflect.TypeFor[limit.FixedWindow](), reflect.TypeFor[limit.CalendarWindow](), reflect.TypeFor[limit.SlidingWindow](),
-		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](),
+		reflect.TypeFor[limit.SlidingLog](), reflect.TypeFor[lock.Rerun](), reflect.TypeFor[gate.Reply](), reflect.TypeFor[gate.List](),
 		reflect.TypeFor[callback.EventError](), reflect.TypeFor[script.Merger](), reflect.TypeFor[store.Store](), reflect.TypeFor[store.Observer](),
 	}
 )
@@ -145,7 +145,7 @@ func call(m reflect.Value, ctx context.Context, fn bool) (o outcome) { //nolint:
 			o.returns = true
 			o.err, _ = reflect.TypeAssert[error](out)
 		}
-		if out.Kind() == reflect.Func { // an iterator
+		if out.Kind() == reflect.Func && out.Type().In(0).Kind() == reflect.Func { // an iterator
 			o.returns = true
 			yield := reflect.MakeFunc(out.Type().In(0), func(in []reflect.Value) []reflect.Value {
 				o.err, _ = reflect.TypeAssert[error](in[len(in)-1])

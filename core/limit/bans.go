@@ -1,0 +1,165 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var banScript = script.FromFS(lua.FS, "limit_ban.lua").Batched()
+
+var errNoBan = errors.New("limit: no policy of the limiter has a Ban: give one by limit.WithBan")
+
+// Ban bans a subject for so long from now, under every policy of the limiter that has a [Ban], in
+// Redis and in this process. It takes the place of a ban that lasts, be that longer or shorter,
+// and of the denials that were counted. The next ban that the policy begins is twice as long,
+// as after any ban. A d is a millisecond at least, and is rounded up to whole ones.
+//
+// It costs one round trip. The error is [ErrSubject] for an empty subject, ctx.Err() when the
+// caller's context ended, and otherwise a [*script.Error]; the ban then holds in this
+// process alone, for decisions without Redis, and may hold in Redis. A limiter without a Ban is an error that says so.
+func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) error {
+	if l.made() && d <= 0 {
+		return fmt.Errorf("limit: d is %v: a ban lasts at least a millisecond; use Unban to lift one", d)
+	}
+	_, err := l.bans(ctx, subject, ceilDiv(int64(d), int64(time.Millisecond)))
+	return err
+}
+
+// Unban lifts the subject's bans under every policy of the limiter, in Redis and in this process,
+// and forgets the denials and bans before. It reports whether the subject was banned. What the policies
+// themselves have counted stays: Reset forgets that. Another process that remembers the ban
+// (Options.RememberDenials) denies for up to that long. Cost and errors are those of
+// [Limiter.Ban].
+func (l *Limiter) Unban(ctx context.Context, subject string) (found bool, err error) {
+	left, err := l.bans(ctx, subject, 0)
+	return left > 0, err
+}
+
+// Banned is how long the subject is still banned, by the longest ban of the policies that are
+// enforced; 0 if it is not. It asks Redis, and costs one round trip. Its errors are those of [Limiter.Ban].
+func (l *Limiter) Banned(ctx context.Context, subject string) (time.Duration, error) {
+	left, err := l.bans(ctx, subject, -1)
+	return time.Duration(left) * time.Millisecond, err
+}
+
+// bans bans for so many milliseconds, lifts bans with 0, and asks with -1. It is how long one lasted before.
+func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (left int64, err error) {
+	if err := l.check(ctx, subject, 0); err != nil {
+		return 0, err
+	}
+	if !slices.ContainsFunc(l.rules, hasBan) {
+		return 0, errNoBan
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	var rules []rule
+	for _, r := range l.rules {
+		if hasBan(r) && (duration >= 0 || !r.id().shadow) {
+			rules = append(rules, r)
+		}
+	}
+	if l.remote == nil || duration >= 0 {
+		left = l.local.bans(l, rules, subject, duration)
+	}
+	if l.remote == nil || len(rules) == 0 {
+		return left, nil
+	}
+	there, err := l.remote.bans(ctx, rules, subject, duration)
+	if duration == 0 {
+		l.memory.changed(subject)
+	}
+	return max(left, there), err
+}
+
+// bansOf are the keys of the records of a subject.
+func (r *remote) bansOf(rules []rule, subject string) (keys []string) {
+	for _, rule := range rules {
+		if b := rule.id().ban; b != nil {
+			keys = append(keys, r.space.Key(subject, b.tail))
+		}
+	}
+	return keys
+}
+
+func (r *remote) bans(ctx context.Context, rules []rule, subject string, duration int64) (left int64, err error) {
+	args := []any{integer(duration)}
+	for _, rule := range rules {
+		args = append(args, integer(rule.id().ban.most))
+	}
+	reply, err := r.Run(ctx, banScript, r.bansOf(rules, subject), args...)
+	if err != nil {
+		return 0, err
+	}
+	left, ok := reply.(int64)
+	if !ok || left < 0 {
+		return 0, &script.Error{Script: banScript.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	return left, nil
+}
+
+// bans is what limit_ban.lua does, in Go.
+func (b *local) bans(l *Limiter, rules []rule, subject string, duration int64) (left int64) {
+	subject = l.space.Subject(subject)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now() / 1000
+	for _, r := range rules {
+		key := localKey{subject, r.id().ban.tail}
+		if c, ok := b.cells.Peek(key); ok {
+			left = max(left, c.ban.left(now))
+		}
+		switch {
+		case duration > 0:
+			b.cells.Add(key, &cell{ban: &record{last: now + duration, length: duration}})
+		case duration == 0:
+			b.cells.Remove(key)
+		}
+	}
+	return left
+}
+
+// recordOf is that of a subject, a new one if nothing is kept; nil of a rule without a ban.
+func (b *local) recordOf(subject string, r rule) *record {
+	if !hasBan(r) {
+		return nil
+	}
+	if c, ok := b.cells.Get(localKey{subject, r.id().ban.tail}); ok {
+		return c.ban
+	}
+	return new(record)
+}
+
+// keepRecords keeps those of denials that were counted.
+func (b *local) keepRecords(subject string, rules []rule, cells []*cell) {
+	for i, r := range rules {
+		if hasBan(r) && *cells[i].ban != (record{}) {
+			if key := (localKey{subject, r.id().ban.tail}); !b.cells.Contains(key) {
+				b.cells.Add(key, &cell{ban: cells[i].ban})
+			}
+		}
+	}
+}
+
+// readBans reads the numbers of bans, which are behind those of all policies.
+func readBans(rules []rule, numbers []any, into []reading) (ok bool) {
+	for i, r := range rules {
+		if !hasBan(r) {
+			continue
+		}
+		if len(numbers) == 0 {
+			return false
+		}
+		if into[i].ban, ok = numbers[0].(int64); !ok {
+			return false
+		}
+		numbers = numbers[1:]
+	}
+	return len(numbers) == 0
+}

@@ -1,0 +1,30 @@
+-- Bans a subject by hand, lifts its bans, or tells of them. What a record means is told
+-- in limit_set.lua.
+--
+-- KEYS[i]  the record of the i-th ban
+-- ARGV[1]  how long to ban for, in milliseconds; 0 lifts, -1 only asks
+-- ARGV[i + 1]  how long one of the i-th lasts at most, in milliseconds
+-- returns  how long the longest still lasted, in milliseconds; 0 if none did
+-- effects  to ban SET with PX, to lift DEL
+local duration = ARGV[1] + 0
+
+local call = redis.call
+local clock = call('TIME')
+local now = clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000
+local longest = 0
+for i = 1, #KEYS do
+  local key, most = KEYS[i], ARGV[i + 1]
+  local stored = call('GET', key)
+  if stored then
+    local last, length = string.match(stored, '^(%d+):(%d+):%d+:%d+$')
+    if last then
+      longest = math.max(longest, math.min(last - now, length))
+    end
+  end
+  if duration > 0 then
+    call('SET', key, string.format('%.0f:%.0f:0:0', now + duration, duration), 'PX', duration + most)
+  elseif duration == 0 and stored then
+    call('DEL', key)
+  end
+end
+return longest
