@@ -183,7 +183,7 @@ func (b *bucket) state(r reading, cost int64) State {
 		Policy:     b.name,
 		Allowed:    !r.denied,
 		Limit:      b.limit,
-		Remaining:  (b.capacity - debt) / b.unit,
+		Remaining:  max(b.capacity-debt, 0) / b.unit,
 		Window:     b.whole,
 		ResetAfter: b.drained(debt),
 	}

@@ -159,7 +159,7 @@ func (p *place) rest(l *Limiter, d *Decision, cost int64) (rest time.Duration, d
 
 // expected says whether a request is expected to be denied, and makes d that denial.
 func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, cost int64) bool {
-	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil { // decided in process
+	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil || unshared(l.rules, s.grant.readings, cost) { // the readings do not tell
 		*d = s.Decision
 		d.RetryAfter = max(d.RetryAfter-passed, 0)
 		return !d.Allowed
@@ -206,13 +206,14 @@ func beyond(r rule, s *State, over int64) time.Duration {
 // permit of the log is free.
 func foresee(r rule, was reading, passed, cost int64) reading {
 	aged := r.age(was, passed/int64(time.Microsecond))
+	aged.instances = was.instances
 	if _, log := r.(*slidingLog); !log {
-		aged.denied = cost > r.state(aged, 0).Remaining
+		aged.denied = cost > stateOf(r, aged, 0).Remaining
 		return aged
 	}
 	if !was.denied {
 		aged.n[2] = 0 // it is the mark of what was granted
-		if aged.n[0]+cost > r.id().limit {
+		if all, fits := room(r, cost, int64(was.instances)); !fits || aged.n[0]+all > r.id().limit {
 			aged.n[2] = aged.n[1]
 		}
 	}

@@ -47,10 +47,12 @@ func (b *local) take(l *Limiter, g *grant) {
 	cells := b.cellsOf(l, subject, few[:0])
 	before := entries(cells)
 	g.at = b.now()
-	charged := takeModel(l.rules, cells, g.at, g.asks(), g.readings)
+	n := l.among()
+	resumed := n > 0 && l.seeds.resume(l, g.subject, cells, g.at)
+	charged := takeShare(l.rules, cells, n, g.at, g.asks(), g.readings)
 	b.entries += entries(cells) - before
 	for i, r := range l.rules {
-		if charged && !g.readings[i].denied {
+		if resumed || charged && !g.readings[i].denied {
 			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
 		}
 	}
@@ -83,25 +85,7 @@ func entries(cells []*cell) (n int) {
 // all that are enforced grant, it charges each that does. It says whether it
 // charged any. A cost of -n asks about n permits and takes none.
 func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) bool {
-	granted, asked := true, max(cost, -cost)
-	for i, r := range rules {
-		most := r.id().limit
-		r.advance(cells[i], now)
-		into[i] = r.read(cells[i], min(asked, most))
-		if asked > 0 && (asked > most || !r.admits(cells[i], asked)) {
-			into[i].denied = true
-			granted = granted && r.id().shadow
-		}
-	}
-	if !granted || cost <= 0 {
-		return false
-	}
-	for i, r := range rules {
-		if !into[i].denied {
-			into[i] = r.charge(cells[i], cost)
-		}
-	}
-	return true
+	return takeShare(rules, cells, 1, now, cost, into)
 }
 
 // refund says whether anything was given back.
@@ -122,7 +106,7 @@ func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (g
 	for i, r := range rules {
 		if reading := g.readings[i]; !reading.denied {
 			r.advance(cells[i], now)
-			given = r.refund(cells[i], r.term(reading), g.cost, at) || given
+			given = r.refund(cells[i], r.term(reading), counts(r, g.cost, int64(reading.instances)), at) || given
 		}
 	}
 	return given

@@ -46,6 +46,9 @@ type rule interface {
 	// age is a reading after so many microseconds without a request.
 	age(r reading, passed int64) reading
 
+	// resume makes an empty cell of a reading that was told at that time, in microseconds. It leaves no more than was left.
+	resume(c *cell, r reading, at int64)
+
 	// lasts is how many nanoseconds a window has left in which permits were just taken; ends is false of what drains.
 	lasts(r reading) (left int64, ends bool)
 
@@ -94,7 +97,8 @@ type cell struct {
 
 // reading is the state of a policy after a decision, in the script's numbers.
 type reading struct {
-	denied bool
+	denied    bool
+	instances int32 // of how many this process is one; 0 and 1 are the same
 	n      [4]int64
 }
 
