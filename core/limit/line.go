@@ -213,7 +213,7 @@ func foresee(r rule, was reading, passed, cost int64) reading {
 	}
 	if !was.denied {
 		aged.n[2] = 0 // it is the mark of what was granted
-		if all, fits := room(r, cost, int64(was.instances)); !fits || aged.n[0]+all > r.id().limit {
+		if aged.n[0]+cost > r.id().limit {
 			aged.n[2] = aged.n[1]
 		}
 	}

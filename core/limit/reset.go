@@ -28,7 +28,6 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 	}
 	found = l.local.reset(l, subject)
 	l.accounts.drop(subject)
-	l.seeds.drop(l, subject)
 	if l.remote == nil {
 		return found, nil
 	}

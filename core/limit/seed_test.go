@@ -312,6 +312,25 @@ func TestADeniedSubjectStaysDenied(t *testing.T) {
 	}
 }
 
+// TestAResetForgetsTheSeed, and no other.
+func TestAResetForgetsTheSeed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := instances(t, bubble(t), 1, Options{Instances: 10}, FixedWindow{Limit: 100, Window: time.Hour})
+		l := all[0]
+		for _, subject := range []string{"s", "kept"} {
+			must(l.TakeN(t.Context(), subject, 50))(t)
+		}
+		must(l.Reset(t.Context(), "s"))(t)
+		cut(all)
+		for subject, want := range map[string]int64{"s": 10, "kept": 5} {
+			if d := must(l.Peek(t.Context(), subject))(t); d.Remaining != want || !d.Degraded {
+				t.Errorf("%s: got %+v, want %d remaining", subject, d, want)
+			}
+		}
+	})
+}
+
 // BenchmarkSeeds is what a decision of Redis costs more with Instances: a subject that is known, and ever new ones.
 func BenchmarkSeeds(b *testing.B) {
 	for name, policies := range map[string][]Policy{
