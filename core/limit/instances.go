@@ -90,7 +90,10 @@ func (b *bucket) heaviest() int64 {
 	return b.limit * max(min(1<<61/b.capacity, math.MaxInt64/2/int64(b.whole)), 1)
 }
 
-// takeShare is takeModel for one of n instances.
+// takeShare is what the scripts do, in Go: it reads every rule's cell, and when
+// all that are enforced grant, it charges each that does. It says whether it
+// charged any. A cost of -n asks about n permits and takes none. It decides for one of n instances; of
+// 0 or 1 as the scripts do.
 func takeShare(rules []rule, cells []*cell, n, now, cost int64, into []reading) bool {
 	granted, asked := true, max(cost, -cost)
 	for i, r := range rules {

@@ -178,6 +178,12 @@ func TestALimitBelowTheInstances(t *testing.T) {
 					if got := takeAll(t, all[0], true); got != 1 {
 						t.Errorf("when a tenth of the rate gave one back: got %d granted, want one", got)
 					}
+					if err := all[0].SetInstances(1); err != nil {
+						t.Fatal(err)
+					}
+					if d := must(all[0].Peek(t.Context(), "s"))(t); d.Allowed || d.Remaining != 0 {
+						t.Errorf("alone, with ten in debt: got %+v, want none remaining", d)
+					}
 				}
 			})
 		}

@@ -61,7 +61,7 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 
 // NewLocal makes a limiter that keeps its state in this process: for tests,
 // for development, for a single instance. It decides by the same arithmetic
-// as New; N instances admit N times the limit.
+// as New; N instances admit N times the limit, whatever Options.Instances is.
 func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 	l, err := newLimiter(nil, name, policies, opts)
 	if err != nil {

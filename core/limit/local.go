@@ -81,13 +81,6 @@ func entries(cells []*cell) (n int) {
 	return n
 }
 
-// takeModel is what the scripts do, in Go: it reads every rule's cell, and when
-// all that are enforced grant, it charges each that does. It says whether it
-// charged any. A cost of -n asks about n permits and takes none.
-func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) bool {
-	return takeShare(rules, cells, 1, now, cost, into)
-}
-
 // refund says whether anything was given back.
 func (b *local) refund(l *Limiter, g *grant) bool {
 	subject := l.space.Subject(g.subject)

@@ -32,21 +32,23 @@ type Options struct {
 	Budget time.Duration
 	// Fail is how to decide when Redis cannot; the zero value is FailLocal.
 	Fail FailMode
-	// Instances is how many processes ask for the same subjects, if the load is spread over them: 1 to 1,000,000.
-	// SetInstances changes it. While Redis does not decide, with FailLocal, a process then grants its share: what is left, by
-	// what Redis last told this process of the subject, divided by Instances and rounded down. It comes back as the
-	// policy says, a bucket at Rate / Instances. Together they exceed a limit by no more than what was taken before the outage
-	// and a process did not see, on average over the processes; so at most twice the limit is admitted.
+	// Instances is how many processes the requests are spread over: 1 to 1,000,000, or 0 if that is not known.
+	// SetInstances changes it. It counts with FailLocal, while Redis does not decide. Then a process begins with
+	// what Redis last told it of the subject and divides what is left by Instances, rounded down. Permits come
+	// back to it as the policy says: of a bucket at Rate / Instances. Of a SlidingLog it does not know when each
+	// permit was taken, so all but the oldest count for as long as the youngest. Together the processes exceed a
+	// limit by what was taken before and a process did not see, on average over the processes. So in a window they
+	// and Redis admit at most twice the limit.
 	//
-	// A process of a limit below Instances grants one permit at a time when nothing is known to be taken, so that all
-	// of them may admit as many as there are Instances; if something is, it grants none. A cost above Limit /
-	// Instances, which is at least 1, is denied until Redis decides, with a RetryAfter of a second. Remaining is the share's; Limit
-	// stays the policy's. When Redis decides again, its own state counts: what was admitted without it is not added.
+	// If a limit is below Instances, a process grants one permit when none is known to be taken, and otherwise
+	// none: all processes together then admit up to Instances. A cost above Limit / Instances, which is rounded
+	// down and at least 1, is no error. It is denied until Redis decides, each time with a RetryAfter of a second.
+	// In such a decision Limit is the policy's, and Remaining is what this process grants. When Redis decides
+	// again, its own state counts: what was admitted without it is not added.
 	//
-	// 0 means that the number is not known: nothing is kept of what Redis says, and each process begins an outage with
-	// nothing taken and grants the whole limit. With 1 it grants all that is left. From 1 on, each decision of Redis
-	// costs a few hundred nanoseconds more, and memory: of the last MaxLocal subjects and policies, less than
-	// 512 bytes each.
+	// With 0 a process begins with nothing taken and grants the whole limit, and keeps nothing of what Redis
+	// tells. With 1 it grants all that is left. From 1 on each decision of Redis costs some 200 ns more, and
+	// memory: what was told of the last MaxLocal subjects and policies is kept, in less than 512 bytes each.
 	Instances int
 	// MaxLocal is how many states, one for each subject and policy, are kept
 	// in process before the one longest unused is forgotten, which then starts

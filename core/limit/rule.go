@@ -99,7 +99,7 @@ type cell struct {
 type reading struct {
 	denied    bool
 	instances int32 // of how many this process is one; 0 and 1 are the same
-	n      [4]int64
+	n         [4]int64
 }
 
 // readSigned reads a script's first number, which is -1 - n when denied.

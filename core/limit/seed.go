@@ -11,7 +11,7 @@ import (
 // seeds are what Redis last said of the subjects that this process asked for lately. In an outage the local state of a
 // subject begins with it.
 type seeds struct {
-	seed   maphash.Seed
+	hash   maphash.Seed
 	room   int // seeds in a shard
 	shards []seedShard
 }
@@ -35,14 +35,14 @@ const (
 )
 
 func newSeeds(most int) *seeds {
-	s := &seeds{seed: maphash.MakeSeed(), shards: make([]seedShard, max(min(mostShards, most/leastSeeds), 1))}
+	s := &seeds{hash: maphash.MakeSeed(), shards: make([]seedShard, max(min(mostShards, most/leastSeeds), 1))}
 	s.room = most / len(s.shards)
 	return s
 }
 
 // lock returns the shard of a subject, locked.
 func (s *seeds) lock(subject string) *seedShard {
-	shard := &s.shards[maphash.String(s.seed, subject)%uint64(len(s.shards))]
+	shard := &s.shards[maphash.String(s.hash, subject)%uint64(len(s.shards))]
 	shard.mu.Lock()
 	if shard.last == nil {
 		last, err := simplelru.NewLRU[localKey, *seed](s.room, nil)
