@@ -174,14 +174,20 @@ func (b *bucket) refund(c *cell, term, cost, part int64, at moment) bool {
 		}
 		back = left
 	}
-	c.n = max(c.n-min(back, part*b.unit), 0)
+	if part <= back/b.unit {
+		back = part * b.unit
+	}
+	c.n = max(c.n-back, 0)
 	return true
 }
 
 func (b *bucket) owe(c *cell, permits int64) (forgiven int64) {
-	more := max(min(b.largest-c.n, permits*b.unit), 0)
+	more := max(b.largest-c.n, 0)
+	if permits <= more/b.unit {
+		more = permits * b.unit
+	}
 	c.n += more
-	return ceilDiv(permits*b.unit-more, b.unit)
+	return permits - more/b.unit
 }
 
 // left is what remains of a debt after some ticks.
@@ -207,7 +213,7 @@ func (b *bucket) state(r reading, cost int64) State {
 		Policy:     b.name,
 		Allowed:    !r.denied,
 		Limit:      b.limit,
-		Remaining:  max((b.capacity-debt)/b.unit, 0),
+		Remaining:  max(b.capacity-debt, 0) / b.unit,
 		Window:     b.whole,
 		ResetAfter: b.drained(debt),
 	}

@@ -53,5 +53,6 @@
 // to one millisecond less with an admitted request, never more. A call whose
 // reply was lost has taken its permits or not, and is not sent again. While
 // decisions are degraded N processes admit up to N times the limit with
-// FailLocal, beside what Redis had admitted before.
+// FailLocal, beside what Redis had admitted before. If Options.Instances tells them how
+// many they are, they divide what was left, and stay close to the limit.
 package limit

@@ -9,7 +9,8 @@ type FailMode uint8
 
 const (
 	// FailLocal decides by the same policies in this process, beginning with
-	// nothing taken: N instances together then admit up to N times the limit.
+	// nothing taken: N instances together then admit up to N times the limit. With
+	// Options.Instances they begin with what Redis said last, and divide what is left.
 	FailLocal FailMode = iota
 	// FailOpen admits every request. The figures of the decision are unknown
 	// and zero.

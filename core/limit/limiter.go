@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
@@ -30,6 +31,8 @@ type Limiter struct {
 	queues    *queues
 	memory    *memory        // of denials; nil if none are remembered
 	accounts  *accounts      // of prepaid permits; nil if there are none
+	instances *atomic.Int64  // Options.Instances, or the last SetInstances
+	seeds     *seeds         // nil if the state in process begins with nothing
 	signature string         // of the rules
 	refused   *grant         // of denials that were remembered
 	plans     *plans         // of all that With made
@@ -58,7 +61,7 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 
 // NewLocal makes a limiter that keeps its state in this process: for tests,
 // for development, for a single instance. It decides by the same arithmetic
-// as New; N instances admit N times the limit.
+// as New; N instances admit N times the limit, whatever Options.Instances is.
 func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 	l, err := newLimiter(nil, name, policies, opts)
 	if err != nil {
@@ -83,8 +86,13 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 		count:     count,
 		observers: observers{store: st, own: own.Observer, primitive: store.Limit, name: name},
 		queues:    newQueues(own.MaxWaiting, &count.waiting),
+		instances: new(atomic.Int64),
 		plans:     newPlans(mostPlans),
 		denials:   sync.OnceValue(func() *memory { return newMemory(mostRemembered, own.MaxLocal) }),
+	}
+	l.instances.Store(int64(own.Instances))
+	if st != nil && own.Fail == FailLocal {
+		l.seeds = newSeeds(own.MaxLocal)
 	}
 	if st != nil {
 		l.memory = newMemory(own.RememberDenials, own.MaxLocal)
@@ -243,7 +251,11 @@ func (l *Limiter) take(ctx context.Context, g *grant) error {
 	if l.remote == nil {
 		return l.takeLocal(ctx, g)
 	}
-	return l.remote.take(ctx, l, g)
+	err := l.remote.take(ctx, l, g)
+	if err == nil && l.among() > 0 {
+		l.seeds.saw(l, g)
+	}
+	return err
 }
 
 // resolve returns the decision. If Redis made none, the failure mode does.
@@ -293,7 +305,7 @@ func (l *Limiter) judge(d *Decision, readings []reading, cost int64) {
 		d.rest = make([]State, 0, len(l.rules)-1)
 	}
 	for i, r := range l.rules {
-		s := r.state(readings[i], min(r.id().costs(cost), r.id().limit))
+		s := stateOf(r, readings[i], cost)
 		readings[i].bar(&s)
 		s.Unit, s.Shadow = r.id().quotaUnit, r.id().shadow
 		if i == 0 {

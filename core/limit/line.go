@@ -162,7 +162,7 @@ func (p *place) rest(l *Limiter, d *Decision, cost int64) (rest time.Duration, d
 
 // expected says whether a request is expected to be denied, and makes d that denial.
 func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, cost int64) bool {
-	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil { // decided in process
+	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil || unshared(l.rules, s.grant.readings, cost) { // the readings do not tell
 		*d = s.Decision
 		d.RetryAfter = max(d.RetryAfter-passed, 0)
 		return !d.Allowed
@@ -211,8 +211,9 @@ func foresee(r rule, was reading, passed, cost int64) reading {
 	aged := r.age(was, passed/int64(time.Microsecond))
 	cost = r.id().costs(cost)
 	aged.ban = agedBan(was.ban, passed)
+	aged.instances = was.instances
 	if _, log := r.(*slidingLog); !log {
-		aged.denied = cost > r.state(aged, 0).Remaining
+		aged.denied = cost > stateOf(r, aged, 0).Remaining
 		return aged
 	}
 	if !was.denied {

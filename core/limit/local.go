@@ -47,10 +47,12 @@ func (b *local) take(l *Limiter, g *grant) {
 	cells := b.cellsOf(l, subject, few[:0])
 	before := entries(cells)
 	g.at = b.now()
-	charged := takeModel(l.rules, cells, g.at, g.asks(), g.readings)
+	n := l.among()
+	resumed := n > 0 && l.seeds.resume(l, g.subject, cells, g.at)
+	charged := takeShare(l.rules, cells, n, g.at, g.asks(), g.readings)
 	b.entries += entries(cells) - before
 	for i, r := range l.rules {
-		if charged && !g.readings[i].refused() {
+		if resumed || charged && !g.readings[i].refused() {
 			b.cells.Add(localKey{subject, r.id().tail}, cells[i])
 		}
 	}
@@ -81,31 +83,6 @@ func entries(cells []*cell) (n int) {
 	return n
 }
 
-// takeModel is what the scripts do, in Go: it reads every rule's cell, and when
-// all that are enforced grant, it charges each that does. It says whether it
-// charged any. A cost of -n asks about n permits and takes none.
-func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) bool {
-	granted := true
-	for i, r := range rules {
-		most, asked := r.id().limit, r.id().costs(max(cost, -cost))
-		r.advance(cells[i], now)
-		into[i] = r.read(cells[i], min(asked, most))
-		if asked > 0 && (asked > most || !r.admits(cells[i], asked)) {
-			into[i].denied = true
-			granted = granted && r.id().shadow
-		}
-	}
-	if banModel(rules, cells, now, cost, into) || !granted || cost <= 0 {
-		return false
-	}
-	for i, r := range rules {
-		if !into[i].refused() {
-			into[i] = r.charge(cells[i], r.id().costs(cost))
-		}
-	}
-	return true
-}
-
 // refund says whether anything was given back.
 func (b *local) refund(l *Limiter, g *grant) (given bool) {
 	b.change(l, g, func(cells []*cell, now int64) { given = refundModel(l.rules, cells, now, g, moment{g.at, g.at}) })
@@ -129,7 +106,7 @@ func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (g
 	for i, r := range rules {
 		if reading := g.readings[i]; !reading.refused() {
 			r.advance(cells[i], now)
-			cost := r.id().costs(g.cost)
+			cost := counts(r, r.id().costs(g.cost), int64(reading.instances))
 			given = r.refund(cells[i], r.term(reading), cost, cost, at) || given
 		}
 	}

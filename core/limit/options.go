@@ -22,8 +22,8 @@ const (
 )
 
 // Options are a limiter's options. The zero value is ready to use; it is
-// copied by the constructors. A local limiter has no use for Budget, Fail
-// and RememberDenials, and charges nothing ahead; it checks Prepaid, and keeps buckets as small.
+// copied by the constructors. A local limiter has no use for Budget, Fail,
+// Instances and RememberDenials, and charges nothing ahead; it checks Prepaid, and keeps buckets as small.
 type Options struct {
 	// Budget is the most time a decision takes, whatever the client's own timeouts
 	// are. A millisecond to an hour; 0 means the store's, or DefaultBudget.
@@ -32,6 +32,24 @@ type Options struct {
 	Budget time.Duration
 	// Fail is how to decide when Redis cannot; the zero value is FailLocal.
 	Fail FailMode
+	// Instances is how many processes the requests are spread over: 1 to 1,000,000, or 0 if that is not known.
+	// SetInstances changes it. It counts with FailLocal, while Redis does not decide. Then a process begins with
+	// what Redis last told it of the subject and divides what is left by Instances, rounded down. Permits come
+	// back to it as the policy says: of a bucket at Rate / Instances. Of a SlidingLog it does not know when each
+	// permit was taken, so all but the oldest count for as long as the youngest. Together the processes exceed a
+	// limit by what was taken before and a process did not see, on average over the processes. So in a window they
+	// and Redis admit at most twice the limit.
+	//
+	// If a limit is below Instances, a process grants one permit when none is known to be taken, and otherwise
+	// none: all processes together then admit up to Instances. A cost above Limit / Instances, which is rounded
+	// down and at least 1, is no error. It is denied until Redis decides, each time with a RetryAfter of a second.
+	// In such a decision Limit is the policy's, and Remaining is what this process grants. When Redis decides
+	// again, its own state counts: what was admitted without it is not added.
+	//
+	// With 0 a process begins with nothing taken and grants the whole limit, and keeps nothing of what Redis
+	// tells. With 1 it grants all that is left. From 1 on each decision of Redis costs some 200 ns more, and
+	// memory: what was told of the last MaxLocal subjects and policies is kept, in less than 512 bytes each.
+	Instances int
 	// MaxLocal is how many states, one for each subject and policy, are kept
 	// in process before the one longest unused is forgotten, which then starts
 	// afresh; 0 means DefaultMaxLocal. It must be at least one for each policy
@@ -69,7 +87,7 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	c.Positive("MaxWaiting", &own.MaxWaiting, DefaultMaxWaiting)
 	prepaid, fault := own.Prepaid.withDefaults()
 	own.Prepaid = prepaid
-	return own, errors.Join(c.Err(), own.Fail.check(), checkRemember(own.RememberDenials), fault)
+	return own, errors.Join(c.Err(), own.Fail.check(), checkInstances(own.Instances), checkRemember(own.RememberDenials), fault)
 }
 
 // The shortest and the longest RememberDenials: nothing of a shorter one is left by the margins for clocks.

@@ -95,6 +95,11 @@ func describe(d Decision) string {
 	return fmt.Sprintf("%+v", d)
 }
 
+// takeModel takes of the whole limit, as the scripts do.
+func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) {
+	takeShare(rules, cells, 0, now, cost, into)
+}
+
 // TestScriptsEqualModels is exactness on a clock that the test sets: every
 // decision of every algorithm is the model's, and RetryAfter is neither early
 // nor late.

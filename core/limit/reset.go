@@ -35,6 +35,7 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 	there, err := l.remote.reset(ctx, l, subject)
 	l.memory.changed(subject)
 	l.accounts.drop(subject) // of charges that were on their way
+	l.seeds.drop(l, subject)
 	return found || there, err
 }
 

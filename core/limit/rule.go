@@ -51,6 +51,9 @@ type rule interface {
 	// age is a reading after so many microseconds without a request.
 	age(r reading, passed int64) reading
 
+	// resume makes an empty cell of a reading that was told at that time, in microseconds. It leaves no more than was left.
+	resume(c *cell, r reading, at int64)
+
 	// lasts is how many nanoseconds a window has left in which permits were just taken; ends is false of what drains.
 	lasts(r reading) (left int64, ends bool)
 
@@ -113,9 +116,10 @@ type cell struct {
 
 // reading is the state of a policy after a decision, in the script's numbers.
 type reading struct {
-	denied bool  // by what was taken
-	ban    int64 // how many milliseconds a ban still lasts
-	n      [4]int64
+	denied    bool  // by what was taken
+	instances int32 // of how many this process is one; 0 and 1 are the same
+	ban       int64 // how many milliseconds a ban still lasts
+	n         [4]int64
 }
 
 // readSigned reads a script's first number, which is -1 - n when denied.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -50,8 +51,8 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 		return Settlement{}, unsettled("it is no decision of a limiter")
 	case d.permits != nil:
 		return Settlement{}, unsettled("its permit was charged ahead (Prepaid)")
-	case actual < 0:
-		return Settlement{}, unsettled(fmt.Sprintf("the actual cost is %d: use 0 or more", actual))
+	case actual < 0 || actual > exact:
+		return Settlement{}, unsettled(fmt.Sprintf("the actual cost is %d: use 0 to 2^53", actual))
 	}
 	g := d.grant
 	l := g.of
@@ -270,13 +271,15 @@ func settleModel(rules []rule, cells []*cell, now int64, g *grant, actual int64,
 	for i, r := range rules {
 		r.advance(cells[i], now)
 		if settles(r, g.readings[i]) {
+			n := max(int64(g.readings[i].instances), 1) // each permit counts as often
 			if more := actual - g.cost; more > 0 {
-				forgiven = max(forgiven, r.owe(cells[i], more))
+				forgiven = max(forgiven, r.owe(cells[i], min(more, math.MaxInt64/n)*n)/n)
 			} else if more < 0 {
-				r.refund(cells[i], r.term(g.readings[i]), g.cost, -more, at)
+				r.refund(cells[i], r.term(g.readings[i]), counts(r, g.cost, n), min(-more, math.MaxInt64/n)*n, at)
 			}
 		}
 		into[i] = r.read(cells[i], 0)
+		into[i].instances = g.readings[i].instances
 	}
 	return forgiven
 }

@@ -68,7 +68,7 @@ func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiv
 			same = same && describe(got.After) == describe(told.After)
 		}
 		for i, r := range c.rules { // what is not settled is not read
-			same = same && (!settles(r, p.grant.readings[i]) || stateOf(&got.After, i) == stateOf(&told.After, i))
+			same = same && (!settles(r, p.grant.readings[i]) || stateAt(&got.After, i) == stateAt(&told.After, i))
 		}
 		if !same {
 			tb.Fatalf("%s: call %d that settles %d taken %d µs ago as %+v to %d:\n got %s, %d forgiven, %t\nwant %s, %d forgiven",
@@ -79,7 +79,7 @@ func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiv
 	return want
 }
 
-func stateOf(d *Decision, i int) State { return append([]State{d.first}, d.rest...)[i] }
+func stateAt(d *Decision, i int) State { return append([]State{d.first}, d.rest...)[i] }
 
 // TestSettlesEqualModels mixes takes, pauses and settlements to more and to less, of decisions just
 // made and late ones.

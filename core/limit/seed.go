@@ -1,0 +1,141 @@
+package limit
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// seeds are what Redis last said of the subjects that this process asked for lately. In an outage the local state of a
+// subject begins with it.
+type seeds struct {
+	hash   maphash.Seed
+	room   int // seeds in a shard
+	shards []seedShard
+}
+
+type seedShard struct {
+	mu   sync.Mutex
+	last *simplelru.LRU[localKey, *seed] // nil until it is needed
+	_    [cacheLine - 16]byte
+}
+
+// seed is a reading, and when it was told by the local clock.
+type seed struct {
+	at int64
+	reading
+}
+
+// The most shards there are, and the least seeds in each of several: a subject's are all in one.
+const (
+	mostShards = 64
+	leastSeeds = 64
+)
+
+func newSeeds(most int) *seeds {
+	s := &seeds{hash: maphash.MakeSeed(), shards: make([]seedShard, max(min(mostShards, most/leastSeeds), 1))}
+	s.room = most / len(s.shards)
+	return s
+}
+
+// lock returns the shard of a subject, locked.
+func (s *seeds) lock(subject string) *seedShard {
+	shard := &s.shards[maphash.String(s.hash, subject)%uint64(len(s.shards))]
+	shard.mu.Lock()
+	if shard.last == nil {
+		last, err := simplelru.NewLRU[localKey, *seed](s.room, nil)
+		if err != nil {
+			panic("limit: " + err.Error()) // only of a size below 1, which is refused before
+		}
+		shard.last = last
+	}
+	return shard
+}
+
+// saw keeps what Redis said of a subject.
+func (s *seeds) saw(l *Limiter, g *grant) {
+	subject, at := shortened(g.subject), l.local.now()
+	shard := s.lock(subject)
+	defer shard.mu.Unlock()
+	for i, r := range l.rules {
+		key := localKey{subject, r.id().tail}
+		if last, known := shard.last.Get(key); known {
+			*last = seed{at, g.readings[i]}
+			continue
+		}
+		key.subject = strings.Clone(subject) // it may be a part of something large
+		shard.last.Add(key, &seed{at, g.readings[i]})
+	}
+}
+
+// resume has cells go on from what Redis said last, if less is left there: a cell may know of takes in an outage before.
+// A seed is used once. It says whether any was.
+func (s *seeds) resume(l *Limiter, subject string, cells []*cell, now int64) (used bool) {
+	subject = shortened(subject)
+	shard := s.lock(subject)
+	defer shard.mu.Unlock()
+	for i, r := range l.rules {
+		key := localKey{subject, r.id().tail}
+		last, known := shard.last.Peek(key)
+		if !known {
+			continue
+		}
+		shard.last.Remove(key)
+		var seeded cell
+		r.resume(&seeded, last.reading, last.at)
+		r.advance(&seeded, now)
+		r.advance(cells[i], now)
+		if remains(r, &seeded) < remains(r, cells[i]) {
+			*cells[i] = seeded
+			used = true
+		}
+	}
+	return used
+}
+
+func remains(r rule, c *cell) int64 { return r.state(r.read(c, 0), 0).Remaining }
+
+// drop forgets what Redis said of a subject, which was reset. It is nothing on nil seeds.
+func (s *seeds) drop(l *Limiter, subject string) {
+	if s == nil {
+		return
+	}
+	subject = shortened(subject)
+	shard := s.lock(subject)
+	defer shard.mu.Unlock()
+	for _, r := range l.rules {
+		shard.last.Remove(localKey{subject, r.id().tail})
+	}
+}
+
+func (b *bucket) resume(c *cell, r reading, at int64) {
+	c.now, c.n = at/b.tick.Microseconds(), r.n[0]
+}
+
+func (w *window) resume(c *cell, r reading, at int64) {
+	c.n, c.from = r.n[0], at/1000+r.n[1]-w.length
+}
+
+func (s *sliding) resume(c *cell, r reading, at int64) {
+	c.m, c.n, c.from = r.n[0], r.n[1], at/1000+r.n[2]-s.length
+}
+
+func (w *calendar) resume(c *cell, r reading, at int64) {
+	c.n, c.m = r.n[0], at/1000+r.n[1]
+}
+
+// resume has all permits but the oldest leave with the youngest: when each of them does is not in a reading.
+func (l *slidingLog) resume(c *cell, r reading, at int64) {
+	used := r.n[0]
+	if used == 0 {
+		return
+	}
+	c.log = make([]int64, used)
+	for i := range c.log {
+		c.log[i] = at + r.n[3] - l.length
+	}
+	c.log[0] = at + r.n[1] - l.length
+	c.room = cap(c.log)
+}
