@@ -89,3 +89,46 @@ func TestANegativeWaitPanics(t *testing.T) {
 		t.Errorf("got the panic %q, want one that names the field and the remedy", got)
 	}
 }
+
+// TestWaitsForASettlement: while a request of the subject runs, another waits for what it settles to, though the
+// window lasts longer. One that is not served is denied when its Wait has passed, or at once if none runs.
+func TestWaitsForASettlement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate.RateLimit(local(t, limit.FixedWindow{Limit: 100, Window: time.Hour}), everyone, &gate.RateLimitOptions{
+			Wait:   2 * time.Second,
+			Cost:   func(gate.Request) (int64, error) { return 60, nil },
+			Settle: func(gate.Request, *gate.Reply) int64 { return 30 },
+		})
+		var all sync.WaitGroup
+		for i, want := range []struct {
+			status int
+			after  time.Duration
+		}{{0, 0}, {0, 1500}, {429, 2000}} {
+			all.Go(func() {
+				began := time.Now()
+				p := g.Enter(&request{})
+				status := 0
+				if p.Reply != nil {
+					status = p.Reply.Status
+				}
+				if took := time.Since(began).Round(time.Millisecond); status != want.status || took != want.after*time.Millisecond {
+					t.Errorf("request %d: got %d after %v, want %d after %d ms", i, status, took, want.status, want.after)
+				}
+				if status == 429 && fmt.Sprint(lines(p.Reply.Header, "Retry-After")) != "[3598]" {
+					t.Errorf("request %d: got Retry-After %v, want 3598: the rest of the window", i, lines(p.Reply.Header, "Retry-After"))
+				}
+				if p.Leave != nil {
+					time.Sleep(1500 * time.Millisecond)
+					p.Leave(answered(200))
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		began := time.Now()
+		if p := g.Enter(&request{}); p.Reply == nil || p.Reply.Status != 429 || time.Since(began) > 0 {
+			t.Errorf("when none runs: got %+v after %v, want a 429 at once", p.Reply, time.Since(began))
+		}
+	})
+}
