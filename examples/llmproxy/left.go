@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/neap-go/neap/core/gate"
@@ -30,7 +31,7 @@ func left(ctx context.Context, out io.Writer, l *limit.Limiter, key gate.Key, ki
 		}
 		var tokens limit.State
 		for s := range d.States() {
-			if s.Policy == "tokens" {
+			if strings.HasSuffix(s.Policy, "-tokens") {
 				tokens = s
 			}
 		}

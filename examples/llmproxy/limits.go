@@ -14,15 +14,15 @@ import (
 type limits struct{ users, models *limit.Limiter }
 
 func newLimits(rdb script.Client) (limits, error) {
-	users, err1 := limit.New(rdb, "llm-users", aMinute(1_000, 20), nil)
-	models, err2 := limit.New(rdb, "llm-models", aMinute(2_000, 100), nil)
+	users, err1 := limit.New(rdb, "llm-users", aMinute("user", 1_000, 20), nil)
+	models, err2 := limit.New(rdb, "llm-models", aMinute("model", 2_000, 100), nil)
 	return limits{users, models}, errors.Join(err1, err2)
 }
 
-func aMinute(tokens, requests int64) []limit.Policy {
+func aMinute(of string, tokens, requests int64) []limit.Policy {
 	return []limit.Policy{
-		limit.TokenBucket{Name: "tokens", Rate: tokens, Per: time.Minute, MaxDebt: tokens, Unit: "tokens"},
-		limit.PerRequest(limit.TokenBucket{Name: "requests", Rate: requests, Per: time.Minute}),
+		limit.TokenBucket{Name: of + "-tokens", Rate: tokens, Per: time.Minute, MaxDebt: tokens, Unit: "tokens"},
+		limit.PerRequest(limit.TokenBucket{Name: of + "-requests", Rate: requests, Per: time.Minute}),
 	}
 }
 

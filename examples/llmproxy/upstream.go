@@ -16,6 +16,7 @@ import (
 //   - thinks=100 uses so many tokens more than max_tokens allows
 //   - held=1 waits for release before the last word
 //   - stalls=1 never says the last word
+//   - breaks=1 breaks the connection off before it
 //   - fails=1 answers 502
 type upstream struct {
 	pace     time.Duration // from word to word
@@ -67,6 +68,8 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case last && says.Get("held") != "":
 			wait = u.released
 		case last && says.Get("stalls") != "":
+		case last && says.Get("breaks") != "":
+			panic(http.ErrAbortHandler)
 		default:
 			wait = after(u.pace)
 		}
