@@ -48,17 +48,18 @@ func (u *unsettled) add(subject string, n int) {
 
 // waitUnsettled waits for the whole Wait while other requests of the subject run in this process: when they
 // settle, there may be room sooner than the limit says.
-func (g *rateLimit) waitUnsettled(r Request, ask limit.Ask) (limit.Decision, error) {
+func (g *rateLimit) waitUnsettled(r Request, ask limit.Ask) (d limit.Decision, err error) {
 	if g.unsettled.first(ask.Subject) {
-		d, err := ask.Limiter.WaitFor(r.Context(), ask.Subject, ask.Cost, g.opts.Wait)
-		if !d.Allowed {
-			g.unsettled.end(ask.Subject)
-		}
-		return d, err
+		defer func() {
+			if !d.Allowed {
+				g.unsettled.end(ask.Subject)
+			}
+		}()
+		return ask.Limiter.WaitFor(r.Context(), ask.Subject, ask.Cost, g.opts.Wait)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), g.opts.Wait)
 	defer cancel()
-	d, err := ask.Limiter.WaitN(ctx, ask.Subject, ask.Cost)
+	d, err = ask.Limiter.WaitN(ctx, ask.Subject, ask.Cost)
 	if late := ctx.Err() != nil && r.Context().Err() == nil; err != nil && (late || errors.Is(err, limit.ErrQueue)) {
 		d, err = ask.Limiter.WaitFor(r.Context(), ask.Subject, ask.Cost, 0)
 	}

@@ -253,7 +253,7 @@ func (s *stage) judge(ctx context.Context, all []outcome, began, released time.T
 	for _, o := range all {
 		c := o.call
 		if c == nil || o.err != nil {
-			wrong("%s: the proxy did not hear of it, or %w", o.asks.id(), o.err)
+			wrong("%s: heard of by the proxy: %t, error: %w", o.id(), c != nil, o.err)
 			continue
 		}
 		waited, want := time.Duration(0), int64(0)
@@ -266,13 +266,13 @@ func (s *stage) judge(ctx context.Context, all []outcome, began, released time.T
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%v\t%s\n", o.user, o.model, o.status, c.prompt+c.most, c.used(), waited, o.what)
 		switch {
 		case o.status != o.asks.status:
-			wrong("%s: the answer is %d, want %d", o.asks.id(), o.status, o.asks.status)
+			wrong("%s: the answer is %d, want %d", o.id(), o.status, o.asks.status)
 		case c.used() != want:
-			wrong("%s: used %d, want %d", o.asks.id(), c.used(), want)
+			wrong("%s: used %d, want %d", o.id(), c.used(), want)
 		case (o.status == http.StatusTooManyRequests) != (o.retryAfter != ""):
-			wrong("%s: a %d has the Retry-After %q", o.asks.id(), o.status, o.retryAfter)
+			wrong("%s: a %d has the Retry-After %q", o.id(), o.status, o.retryAfter)
 		case strings.HasPrefix(o.what, "waited") && c.began.Before(released):
-			wrong("%s: did not wait", o.asks.id())
+			wrong("%s: did not wait", o.id())
 		}
 		users[o.user] += want
 		models[o.model] += want

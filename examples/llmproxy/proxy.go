@@ -62,7 +62,9 @@ func askForUsage(r *http.Request) {
 	}
 	if string(fields["stream"]) == "true" {
 		fields["stream_options"] = json.RawMessage(`{"include_usage":true}`)
-		body, _ = json.Marshal(fields) // it was JSON
+		if asking, err := json.Marshal(fields); err == nil {
+			body = asking
+		}
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.ContentLength = int64(len(body))
