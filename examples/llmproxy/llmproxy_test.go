@@ -275,6 +275,31 @@ func TestTwoStreamsAtOnce(t *testing.T) {
 	})
 }
 
+// TestTheModelIsFull: whom the model's limit denies is charged no tokens of the user's own.
+func TestTheModelIsFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, up := newStage(t, false)
+		began := time.Now()
+		var others []<-chan outcome
+		for _, user := range []string{"bob", "cat"} {
+			others = append(others, s.send(t.Context(), []asks{{user: user, model: "small", most: 900, says: "words=1&held=1"}})...)
+			synctest.Wait()
+		}
+		if o := collect(s.send(t.Context(), []asks{{user: "ann", model: "small", most: 900, says: "words=2"}}))[0]; o.status != 429 || o.retryAfter == "" {
+			t.Errorf("got %d with Retry-After %q, want a 429", o.status, o.retryAfter)
+		}
+		if waited := time.Since(began).Round(time.Millisecond); waited != 2*time.Second {
+			t.Errorf("got an answer after %v, want it after 2 s", waited)
+		}
+		if err := left(t.Context(), io.Discard, s.users, byUser, "user", map[string]int64{"ann": 0}, 1_000, began); err != nil {
+			t.Error(err)
+		}
+		up.release()
+		collect(others)
+	})
+}
+
 // TestHangsUpInTheQueue: who was not served is charged nothing, and leaves its place.
 func TestHangsUpInTheQueue(t *testing.T) {
 	t.Parallel()
