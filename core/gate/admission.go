@@ -15,6 +15,7 @@ func OnlyFailures(status int) bool { return status >= 400 }
 type admission struct {
 	gate     *rateLimit
 	limiter  *limit.Limiter
+	subject  string
 	decision limit.Decision
 	ending   *ending
 	asked    Request // for the hook and for Settle, after the handler
@@ -37,10 +38,10 @@ func (a *admission) leave(reply *Reply) {
 	}
 }
 
-// settle makes of the estimate what the request cost. It leaves the estimate of an unseen outcome.
+// settle makes of the estimate what the request cost.
 func (a *admission) settle(reply *Reply) {
-	if reply == nil || reply.Status == 0 {
-		return
+	if a.gate.opts.Wait > 0 {
+		defer a.gate.unsettled.end(a.subject)
 	}
 	actual := a.gate.opts.Settle(a.asked, reply)
 	if actual < 0 {

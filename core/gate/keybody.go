@@ -2,7 +2,6 @@ package gate
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -69,12 +68,7 @@ func ByForm(name string, opts *BodyOptions) Key {
 
 func readBody(r Request, limit int64) ([]byte, error) {
 	body, err := r.Body(limit)
-	switch {
-	case errors.Is(err, ErrBodyTooLarge):
-		return nil, Refuse(413, "The body of the request is too large")
-	case errors.Is(err, ErrBodyBroken):
-		return nil, Refuse(400, "The body of the request could not be read")
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("gate: the body could not be read: %w", err)
 	}
 	return body, nil

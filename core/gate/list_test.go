@@ -185,7 +185,7 @@ func TestListsBeforeALimit(t *testing.T) {
 // BenchmarkLists is a limit in process behind a list of those refused and one of those let pass, beside
 // the limit alone.
 func BenchmarkLists(b *testing.B) {
-	rng := rand.New(rand.NewPCG(1, 1))
+	rng := redistest.Rand(b)
 	const many = 100_000
 	entries := make([]netip.Prefix, many)
 	subjects := make([]string, many)

@@ -31,7 +31,8 @@ type RateLimitOptions struct {
 	// Wait is how long a request may wait for its permits before it is admitted, as
 	// [limit.Limiter.WaitFor] says: in the order in which the requests of a subject came to
 	// this process, and denied at once if they cannot be there in time. Retry-After is then that of
-	// its cost, behind those that wait. No more than the limiter's MaxWaiting wait. A client that
+	// its cost, behind those that wait. With Settle it is denied at once only if no other of its subject runs in
+	// this process: those that run may settle to less, and then the first in the queue asks again. No more than the limiter's MaxWaiting wait. A client that
 	// goes away leaves the queue, but on Fiber, which does not tell. Give the server a
 	// WriteTimeout that is longer. 0 waits for none; a negative one panics at wiring.
 	Wait time.Duration
@@ -59,9 +60,10 @@ type RateLimitOptions struct {
 	// Settle returns what an admitted request cost in the end, such as the tokens that a model
 	// used: what it took was an estimate, and is settled to that, as [limit.Decision.Settle] says, when
 	// the handler has returned. It is given the request, with no more than its context, method, host,
-	// path, query, route and peer, and the answer without its body. A number below 0 leaves the estimate, and so does an
-	// outcome that the gate does not see, such as a panic: then Settle is not called. The client's going away ends nothing: return
-	// what was delivered. An error goes to OnError, but for one of a decision that the handler has settled by
+	// path, query, route and peer, and the answer without its body. The answer is nil if the gate does not see it, after a
+	// panic say: httputil.ReverseProxy panics when the client goes away or the upstream breaks off, so return what was
+	// delivered, and never 0 for a nil. A number below 0 leaves the estimate. If a gate further in refuses the
+	// request ([Reply.Refused]), nothing was used. An error goes to OnError, but for one of a decision that the handler has settled by
 	// itself: with InContext it finds the decision. It costs a second round trip and a copy of the request.
 	Settle func(Request, *Reply) int64
 	// Clamp lowers a cost to what the limiter can grant at most, in the place of a
@@ -155,6 +157,8 @@ type rateLimit struct {
 	key     Key
 	opts    RateLimitOptions
 	answers answers
+
+	unsettled unsettled // of a gate with Settle and Wait
 }
 
 func (g *rateLimit) Enter(r Request) Pass {
@@ -211,7 +215,7 @@ func (g *rateLimit) admitted(r Request, ask limit.Ask, d limit.Decision) Pass {
 		pass.Context = limit.NewContext(r.Context(), d)
 	}
 	if g.opts.Settle != nil || ask.Cost > 0 && g.opts.Count != nil {
-		a := &admission{gate: g, limiter: ask.Limiter, decision: d}
+		a := &admission{gate: g, limiter: ask.Limiter, subject: ask.Subject, decision: d}
 		if pass.Context == nil {
 			pass.Context = r.Context()
 		}
@@ -228,7 +232,10 @@ func (g *rateLimit) admitted(r Request, ask limit.Ask, d limit.Decision) Pass {
 }
 
 func (g *rateLimit) take(r Request, ask limit.Ask) (limit.Decision, error) {
-	if g.opts.Wait > 0 {
+	switch {
+	case g.opts.Wait > 0 && g.opts.Settle != nil:
+		return g.waitUnsettled(r, ask)
+	case g.opts.Wait > 0:
 		return ask.Limiter.WaitFor(r.Context(), ask.Subject, ask.Cost, g.opts.Wait)
 	}
 	return ask.Limiter.TakeN(r.Context(), ask.Subject, ask.Cost)

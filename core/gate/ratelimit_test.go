@@ -140,6 +140,8 @@ func TestRateLimitAnswers(t *testing.T) {
 		{"costs more than all", hourly(t, 3), key, cost(4, nil), ok, 400, "The cost of the request is not one that can be granted", nil},
 		{"a negative cost", hourly(t, 3), key, cost(-1, nil), ok, 400, "The cost of the request is not one that can be granted", nil},
 		{"a refused cost", three, key, cost(1, gate.Refuse(422, "n is no number")), ok, 422, "n is no number", nil},
+		{"a cost of too large a body", three, key, cost(1, errors.Join(boom, gate.ErrBodyTooLarge)), ok, 413, "The body of the request is too large", nil},
+		{"a cost of a broken body", three, key, cost(1, gate.ErrBodyBroken), ok, 400, "The body of the request could not be read", nil},
 		{"a cost that fails", three, key, cost(1, boom), ok, 500, "Internal Server Error", boom},
 		{"an unknown plan", three, key, choose(nil, gate.Refuse(402, "Pay first")), ok, 402, "Pay first", nil},
 		{"a choice that fails", three, key, choose(nil, boom), ok, 500, "Internal Server Error", boom},

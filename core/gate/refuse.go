@@ -17,7 +17,8 @@ var ErrWiring = errors.New("gate: wrong wiring")
 
 // Refuse makes the error with which a [Key], or a Cost or Choose function of a
 // gate's options, refuses a request: it is answered with status and title, as
-// said, and no hook is told. The title reaches the client.
+// said, and no hook is told. The title reaches the client. What [Request.Body] fails with they
+// can return as it is: [ErrBodyTooLarge] is answered with a 413, [ErrBodyBroken] with a 400.
 //
 // A status outside 400 to 499 is no refusal: it is answered with a 500 and
 // goes to the OnError hook, like any other error.
@@ -45,8 +46,13 @@ func asRefusal(err error) (*refusal, bool) {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r, r.status >= 400 && r.status <= 499
 	}
-	if errors.Is(err, ErrMissing) {
+	switch {
+	case errors.Is(err, ErrMissing):
 		return &refusal{status: 400, title: "The request does not say whom it is for", missing: true}, true
+	case errors.Is(err, ErrBodyTooLarge):
+		return &refusal{status: 413, title: "The body of the request is too large"}, true
+	case errors.Is(err, ErrBodyBroken):
+		return &refusal{status: 400, title: "The body of the request could not be read"}, true
 	}
 	return nil, false
 }

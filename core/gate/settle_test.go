@@ -24,8 +24,8 @@ func TestSettle(t *testing.T) {
 		"beyond debt":   {answered(200), 200, 150},
 		"nothing":       {answered(502), 0, 0},
 		"left as it is": {answered(200), -1, 40},
-		"not seen":      {nil, 15, 40},
-		"taken over":    {answered(0), 15, 40},
+		"not seen":      {nil, 15, 15},
+		"taken over":    {answered(0), 15, 15},
 	} {
 		l := local(t, limit.FixedWindow{Name: "tokens", Limit: 100, Window: time.Hour, MaxDebt: 50})
 		ctx, gone := context.WithCancel(t.Context())

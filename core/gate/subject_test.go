@@ -147,7 +147,7 @@ func TestSubjectFails(t *testing.T) {
 		{gate.ByForm("email", nil), gate.Values{Form: some}, "form field email"},
 		{gate.ByForm("user", nil), gate.Values{Form: some, Query: some}, "user is in the query"},
 		{gate.ByForm("user", nil), gate.Values{JSON: some}, "not a form"},
-		{gate.ByForm("user", &gate.BodyOptions{MaxBody: 3}), gate.Values{Form: some}, "too large"},
+		{gate.ByForm("user", &gate.BodyOptions{MaxBody: 3}), gate.Values{Form: some}, "larger than the limit"},
 		{gate.ByJSON("/id", nil), gate.Values{JSON: some}, "lacks /id"},
 		{gate.ByJSON("/id", nil), gate.Values{Form: some}, "not JSON"},
 		{gate.ByJSON("/id", nil), gate.Values{}, "no body"},

@@ -89,3 +89,78 @@ func TestANegativeWaitPanics(t *testing.T) {
 		t.Errorf("got the panic %q, want one that names the field and the remedy", got)
 	}
 }
+
+// TestWaitsForASettlement: while a request of the subject runs, another waits for what it settles to, though the
+// window lasts longer. One that is not served is denied when its Wait has passed, or at once if none runs.
+func TestWaitsForASettlement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate.RateLimit(local(t, limit.FixedWindow{Limit: 100, Window: time.Hour}), everyone, &gate.RateLimitOptions{
+			Wait:   2 * time.Second,
+			Cost:   func(gate.Request) (int64, error) { return 60, nil },
+			Settle: func(gate.Request, *gate.Reply) int64 { return 20 },
+		})
+		var all sync.WaitGroup
+		for i, want := range []struct {
+			comes  time.Duration
+			status int
+			after  time.Duration
+		}{{0, 0, 0}, {0, 0, 1500}, {0, 429, 2000}, {2500, 0, 500}, {5000, 429, 0}, {5000, 429, 0}} {
+			all.Go(func() {
+				time.Sleep(want.comes * time.Millisecond)
+				began := time.Now()
+				p := g.Enter(&request{})
+				status := 0
+				if p.Reply != nil {
+					status = p.Reply.Status
+				}
+				if took := time.Since(began).Round(time.Millisecond); status != want.status || took != want.after*time.Millisecond {
+					t.Errorf("request %d: got %d after %v, want %d after %d ms", i, status, took, want.status, want.after)
+				}
+				rest := fmt.Sprint("[", 3600-int(want.comes+want.after)/1000, "]")
+				if status == 429 && fmt.Sprint(lines(p.Reply.Header, "Retry-After")) != rest {
+					t.Errorf("request %d: got Retry-After %v, want %s: the rest of the window", i, lines(p.Reply.Header, "Retry-After"), rest)
+				}
+				if p.Leave != nil {
+					time.Sleep(1500 * time.Millisecond)
+					p.Leave(answered(200))
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+	})
+}
+
+// TestWaitsForASettlementWithoutAPlace: where MaxWaiting wait, one for whom there is room is admitted.
+func TestWaitsForASettlementWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := limit.NewLocal("test", []limit.Policy{limit.FixedWindow{Limit: 2, Window: time.Hour}}, &limit.Options{MaxWaiting: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := gate.RateLimit(limiter, gate.ByHeader("X-Api-Key"), &gate.RateLimitOptions{
+			Wait:   2 * time.Second,
+			Settle: func(gate.Request, *gate.Reply) int64 { return 1 },
+		})
+		status := func(key string) int {
+			if p := g.Enter(with("X-Api-Key", key)); p.Reply != nil {
+				return p.Reply.Status
+			}
+			return 0
+		}
+		got := []int{status("ann"), status("ann"), status("bob")}
+		var waits sync.WaitGroup
+		waits.Go(func() {
+			if got := status("ann"); got != 429 {
+				t.Errorf("the one that waits: got %d, want a 429 in the end", got)
+			}
+		})
+		synctest.Wait()
+		if got = append(got, status("bob"), status("bob")); fmt.Sprint(got) != "[0 0 0 0 429]" {
+			t.Errorf("got %v, want two of each admitted", got)
+		}
+		waits.Wait()
+	})
+}

@@ -22,6 +22,7 @@ type queues struct {
 type line struct {
 	waiters []*waiter
 	seen    *sight // the last answer of Redis to one of them; nil if there is none
+	freed   int    // how often permits were given back in this process
 }
 
 type waiter struct {
@@ -42,6 +43,7 @@ type place struct {
 	first bool
 	ahead int64 // the cost of those before it
 	seen  *sight
+	freed int
 }
 
 func newQueues(most int, sum *atomic.Int64) *queues {
@@ -87,7 +89,7 @@ func (q *queues) place(w *waiter) place {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lines[w.subject]
-	p := place{first: l.waiters[0] == w, seen: l.seen}
+	p := place{first: l.waiters[0] == w, seen: l.seen, freed: l.freed}
 	for _, other := range l.waiters {
 		if other == w {
 			break
@@ -98,14 +100,17 @@ func (q *queues) place(w *waiter) place {
 }
 
 // saw notes how a waiter's request was decided. The others hear of the first answer, and of a denial, after which they
-// wait longer than they expected.
-func (q *queues) saw(w *waiter, d *Decision, err error) {
+// wait longer than they expected. A denial is not noted if permits were given back since the request: it may hold no more.
+func (q *queues) saw(w *waiter, d *Decision, err error, freed int) {
 	if err != nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lines[w.subject]
+	if !d.Allowed && l.freed != freed {
+		return
+	}
 	first := l.seen == nil
 	l.seen = &sight{*d, time.Now()}
 	if d.Allowed {
@@ -116,6 +121,17 @@ func (q *queues) saw(w *waiter, d *Decision, err error) {
 	}
 	for _, other := range l.waiters {
 		other.hear()
+	}
+}
+
+// changed has the first of a subject ask again, since permits were given back.
+func (q *queues) changed(subject string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.lines[subject]; l != nil {
+		l.seen = nil
+		l.freed++
+		l.waiters[0].hear()
 	}
 }
 

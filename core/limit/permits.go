@@ -99,7 +99,7 @@ func (p *permits) giveBack(ctx context.Context) error {
 	rest.of, rest.asked, rest.answered = l, p.g.asked, p.g.answered
 	copy(rest.readings, p.g.readings)
 	_, err := l.giveBack(ctx, rest)
-	l.memory.changed(p.g.subject)
+	l.changed(p.g.subject)
 	return err
 }
 

@@ -101,7 +101,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 		if err := d.permits.refund(d.index, d.cost); err != nil {
 			return err
 		}
-		l.memory.changed(g.subject)
+		l.changed(g.subject)
 		l.count.refunded.Add(1)
 		return nil
 	}
@@ -116,7 +116,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 		return refuse("its ResetAfter has passed")
 	}
 	given, err := l.giveBack(ctx, g)
-	l.memory.changed(g.subject)
+	l.changed(g.subject)
 	switch {
 	case err != nil:
 		return err

@@ -30,10 +30,11 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 	found = l.local.reset(l, subject)
 	l.accounts.drop(subject)
 	if l.remote == nil {
+		l.changed(subject)
 		return found, nil
 	}
 	there, err := l.remote.reset(ctx, l, subject)
-	l.memory.changed(subject)
+	l.changed(subject)
 	l.accounts.drop(subject) // of charges that were on their way
 	l.seeds.drop(l, subject)
 	return found || there, err

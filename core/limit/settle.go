@@ -81,10 +81,16 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	if once.done.Swap(true) {
 		return Settlement{}, unsettled("it was settled before")
 	}
-	l.memory.changed(g.subject)
+	l.changed(g.subject)
 	l.count.settled.Add(1)
 	l.count.forgiven.Add(s.Forgiven)
 	return s, nil
+}
+
+// changed ends what is remembered of a subject, of which permits were given back.
+func (l *Limiter) changed(subject string) {
+	l.memory.changed(subject)
+	l.queues.changed(subject)
 }
 
 func unsettled(why string) error { return fmt.Errorf("%w: %s", ErrSettle, why) }

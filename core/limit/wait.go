@@ -12,7 +12,8 @@ var ErrQueue = errors.New("limit: too many callers wait")
 // Wait asks for one permit and waits until it is granted or ctx ends. Callers
 // of one subject in this process are admitted in the order of their calls; of
 // several processes that wait, any may be first. It asks Redis when the limit says that
-// a permit should be there, and again if others have taken it meanwhile.
+// a permit should be there, again if others have taken it meanwhile, and when this process gives
+// permits back by a Refund, a Reset or a Settle.
 //
 // The error is ctx.Err(), [ErrQueue] when Options.MaxWaiting callers of the
 // limiter wait already, [ErrSubject], or, with FailClosed, that of Redis. What
@@ -78,7 +79,7 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 		}
 		if rest <= 0 && (at.first || left <= 0) {
 			d, took, err := l.ask(ctx, subject, n, false)
-			l.queues.saw(w, &d, err)
+			l.queues.saw(w, &d, err, at.freed)
 			if err != nil || d.Allowed {
 				l.tell(ctx, n, &d, err, took)
 				return d, err

@@ -397,3 +397,53 @@ func TestWaitForTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitHearsOfWhatIsGivenBack: the first in the queue is admitted when a decision of this process is settled to
+// less or given back, or when the subject is reset.
+func TestWaitHearsOfWhatIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, free := range map[string]func(l *Limiter, d *Decision) error{
+		"settle": func(_ *Limiter, d *Decision) error { _, err := d.Settle(context.Background(), 1); return err },
+		"refund": func(l *Limiter, d *Decision) error { return l.Refund(context.Background(), *d) },
+		"reset":  func(l *Limiter, _ *Decision) error { _, err := l.Reset(context.Background(), "s"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				policy := FixedWindow{Limit: 10, Window: time.Hour}
+				for _, l := range []*Limiter{newTestLocal(t, nil, policy), inBubble(t, bubble(t), "wait", policy)} {
+					first := must(l.TakeN(t.Context(), "s", 8))(t)
+					time.AfterFunc(time.Second, func() {
+						if err := free(l, &first); err != nil {
+							t.Errorf("got %v, want the permits given back", err)
+						}
+					})
+					began := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+					d, err := l.WaitN(ctx, "s", 5)
+					cancel()
+					if took := time.Since(began).Round(time.Millisecond); err != nil || !d.Allowed || took != time.Second {
+						t.Errorf("got %+v, %v after %v, want it allowed after 1 s", d, err, took)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestWaitIgnoresAnOldDenial, which was asked for before permits were given back and arrives afterwards.
+func TestWaitIgnoresAnOldDenial(t *testing.T) {
+	t.Parallel()
+	l := newTestLocal(t, nil, FixedWindow{Limit: 10, Window: time.Hour})
+	w, _ := l.queues.join("s", 1)
+	before := l.queues.place(w).freed
+	l.changed("s")
+	l.queues.saw(w, &Decision{}, nil, before)
+	if seen := l.queues.place(w).seen; seen != nil {
+		t.Errorf("got %+v, want the denial left out", seen)
+	}
+	l.queues.saw(w, &Decision{}, nil, l.queues.place(w).freed)
+	if l.queues.place(w).seen == nil {
+		t.Error("the next denial is left out too, want it noted")
+	}
+}

@@ -1,0 +1,27 @@
+package usecases
+
+import (
+	"context"
+	"time"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+)
+
+// KnownAfterwards limits the tokens of a model: an estimate until the handler has returned, then what was used.
+func KnownAfterwards(rdb script.Client, estimate func(gate.Request) (int64, error), used func(context.Context) int64) (gate.Gate, error) {
+	tokens, err := limit.New(rdb, "models", []limit.Policy{
+		limit.TokenBucket{Name: "tokens", Rate: 20_000, Per: time.Minute, MaxDebt: 20_000, Unit: "tokens"},
+		limit.PerRequest(limit.TokenBucket{Name: "requests", Rate: 60, Per: time.Minute}),
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return gate.RateLimit(tokens, gate.ByValue(tenantKey{}), &gate.RateLimitOptions{
+		Cost:   estimate, // the prompt and max_tokens
+		Clamp:  true,
+		Wait:   2 * time.Second,
+		Settle: func(r gate.Request, _ *gate.Reply) int64 { return used(r.Context()) },
+	}), nil
+}
