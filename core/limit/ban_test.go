@@ -335,6 +335,12 @@ func TestBansAloneAreRemembered(t *testing.T) {
 			ask(false, 1, 0)
 			ask(true, 1, 10*time.Second)
 			ask(true, 0, 10*time.Second)
+			longer := short
+			longer.For = 6 * time.Second
+			other := must(l.With(WithBan(set[0], longer)))(t)
+			if d := must(other.Take(t.Context(), "s"))(t); d.Banned() {
+				t.Errorf("under another ban: got %+v, want what is remembered of the first to say nothing", d)
+			}
 			if !must(l.Unban(t.Context(), "s"))(t) {
 				t.Error("a ban that was remembered: got nothing lifted, want it lifted")
 			}
