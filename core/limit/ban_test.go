@@ -221,7 +221,7 @@ func TestDenialStandsUncounted(t *testing.T) {
 			must(srv.Admin(t).ACLSetUser(t.Context(), user, "-set").Result())(t)
 		},
 		"a replica": func(t *testing.T, srv *redistest.Server, _ string) {
-			must(srv.Admin(t).SlaveOf(t.Context(), "127.0.0.1", "1").Result())(t)
+			must(srv.Admin(t).ReplicaOf(t.Context(), "127.0.0.1", "1").Result())(t)
 		},
 		"too few replicas": func(t *testing.T, srv *redistest.Server, _ string) {
 			must(srv.Admin(t).ConfigSet(t.Context(), "min-replicas-to-write", "1").Result())(t)

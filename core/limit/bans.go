@@ -48,7 +48,8 @@ func (l *Limiter) Banned(ctx context.Context, subject string) (time.Duration, er
 	return time.Duration(left) * time.Millisecond, err
 }
 
-// bans bans for so many milliseconds, lifts bans with 0, and asks with -1. It is how long one lasted before.
+// bans makes a ban of so many milliseconds, lifts those there are with 0, and asks with -1. It returns how long one still
+// lasted before.
 func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (left int64, err error) {
 	if err := l.check(ctx, subject, 0); err != nil {
 		return 0, err
@@ -89,7 +90,7 @@ func (r *remote) bansOf(rules []rule, subject string) (keys []string) {
 }
 
 func (r *remote) bans(ctx context.Context, rules []rule, subject string, duration int64) (left int64, err error) {
-	args := []any{integer(duration)}
+	args := append(make([]any, 0, 1+len(rules)), integer(duration))
 	for _, rule := range rules {
 		args = append(args, integer(rule.id().ban.most))
 	}

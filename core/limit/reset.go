@@ -41,7 +41,7 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 }
 
 func (r *remote) reset(ctx context.Context, l *Limiter, subject string) (found bool, err error) {
-	var keys []string
+	keys := make([]string, 0, len(l.rules))
 	for _, rule := range l.rules {
 		keys = append(keys, r.space.Key(subject, rule.id().tail))
 	}
