@@ -1,7 +1,7 @@
 -- Makes of what a decision took what it should have taken: less is given back as
 -- far as it is left, more is charged now. A refund settles to nothing. What the state of
 -- each kind means is told in limit_bucket.lua, limit_bucket_fast.lua,
--- limit_window.lua, limit_sliding.lua, limit_log.lua and limit_calendar.lua.
+-- limit_bucket_kept.lua, limit_window.lua, limit_sliding.lua, limit_log.lua and limit_calendar.lua.
 --
 -- KEYS[i]  the i-th policy's state
 -- KEYS[count + 1]  a marker, if it is done once however often it is asked for; or nothing
@@ -12,16 +12,17 @@
 --          clock than this one
 -- ARGV[5]  count, how many policies there are; 0 only asks for the time
 -- ARGV[6]  how long the marker lives, in milliseconds
--- ARGV[9 * i - 2]  kind: bucket, fast, window, sliding, log or calendar
+-- ARGV[9 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
 -- ARGV[9 * i - 1]  capacity in units, or limit
 -- ARGV[9 * i]      drain, or window; of calendar this and those that follow are TIME at
 --                  which three windows begin and the last ends, in milliseconds
 -- ARGV[9 * i + 1]  units a permit
 -- ARGV[9 * i + 2]  the longest time to live, in milliseconds
--- ARGV[9 * i + 3]  tick of the clock, in microseconds
+-- ARGV[9 * i + 3]  tick of the clock, in microseconds; of kept the time in which the drain
+--                  drains
 -- ARGV[9 * i + 4]  the most that it can hold, in units: what is beyond is forgiven
 -- ARGV[9 * i + 5]  how many permits were taken
--- ARGV[9 * i + 6]  what the decision told: of bucket and fast the debt
+-- ARGV[9 * i + 6]  what the decision told: of bucket, fast and kept the debt
 --                  afterwards, of window and sliding the rest of the window in
 --                  milliseconds, of log the mark; none is needed to charge more
 -- returns  without a marker TIME in microseconds, negative if nothing changed or

@@ -74,6 +74,10 @@ func valueOf(p Policy) Policy {
 		return *p
 	case shadowed:
 		return shadowed{valueOf(p.Policy)}
+	case perRequest:
+		return perRequest{valueOf(p.Policy)}
+	case keptOnChange:
+		return keptOnChange{valueOf(p.Policy)}
 	}
 	return p
 }
