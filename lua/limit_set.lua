@@ -96,7 +96,8 @@ for i = 1, count do
     end
     state.gone, state.used = gone, state.size - gone
     if state.used > capacity then
-      oldest, state.used = call('LINDEX', key, -capacity), capacity
+      oldest = call('LINDEX', key, -capacity)
+      state.used = capacity
     end
     if state.used > 0 then
       local newest = call('LINDEX', key, '-1') + 0
@@ -125,26 +126,24 @@ for i = 1, count do
       state.debt = math.max(debt, 0)
       state.denied = state.debt + state.cost > capacity and cost > 0
     elseif kind == 'kept' then
-      local debt, charged, since, by, per, limit = 0, 0, now, pace, tick, most
+      local debt, taken, since, by, per, limit = 0, 0, now, pace, tick, most
       if stored then
-        charged, since, by, per, limit = string.match(stored, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
-        charged, since, by, per, limit = charged + 0, since + 0, by + 0, per + 0, limit + 0
+        taken, since, by, per, limit = string.match(stored, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+        taken, since, by, per, limit = taken + 0, since + 0, by + 0, per + 0, limit + 0
         local drained = (now - since) * by
-        if drained < charged * per then
-          debt = charged - (drained - drained % per) / per
+        if drained < taken * per then
+          debt = taken - (drained - drained % per) / per
         end
         if drained < 0 or debt > limit then
-          debt, state.broken = math.min(charged, limit), true
+          debt, state.broken = math.min(taken, limit), true
         end
         if debt == 0 or state.broken then
-          charged, since = debt, now
+          taken, since = debt, now
         end
         state.broken = state.broken or left < 0 or left > limit * per / by / 1000 + 2
-        if debt == 0 or by ~= pace or per ~= tick or limit ~= most or drained > 4503599627370496 then
-          state.anew = true
-        end
+        state.anew = by ~= pace or per ~= tick or limit ~= most or drained > 4503599627370496
       end
-      state.debt, state.charged, state.since = debt, charged, since
+      state.debt, state.taken, state.since = debt, taken, since
       state.by, state.per, state.limit, state.most = by, per, limit, most
       state.denied = debt + state.cost > capacity and cost > 0
     else
@@ -241,24 +240,24 @@ for i = 1, count do
     reply[#reply + 1] = denied and -1 - debt or debt
 
   elseif kind == 'kept' then
-    local debt, charged, since = state.debt, state.charged, state.since
+    local debt, taken, since = state.debt, state.taken, state.since
     local by, per, limit = state.by, state.per, state.limit
     if charge then
       if state.anew then
-        charged, since = debt, now
+        taken, since = debt, now
       end
-      charged, by, per, limit = charged + state.cost, state.pace, state.tick, state.most
+      taken, by, per, limit = taken + state.cost, state.pace, state.tick, state.most
     end
     if charge or repair and state.broken then
-      local lives = math.ceil((charged * per / by - (now - since)) / 1000) + 1
-      call('SET', key, string.format('%.0f:%.0f:%.0f:%.0f:%.0f', charged, since, by, per, limit), 'PX', lives)
+      local lives = math.ceil((taken * per / by - (now - since)) / 1000) + 1
+      call('SET', key, string.format('%.0f:%.0f:%.0f:%.0f:%.0f', taken, since, by, per, limit), 'PX', lives)
     end
     if charge then
-      charged, since = debt + state.cost, now
+      taken, since = debt + state.cost, now
     elseif debt == 0 then
       by, per = state.pace, state.tick
     end
-    reply[#reply + 1] = denied and -1 - charged or charged
+    reply[#reply + 1] = denied and -1 - taken or taken
     reply[#reply + 1] = now - since
     reply[#reply + 1] = by
     reply[#reply + 1] = per

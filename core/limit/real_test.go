@@ -55,6 +55,8 @@ func quick(rng *rand.Rand, k kind) Policy {
 		return SlidingWindow{Limit: limit, Window: length}
 	case kindCalendar:
 		return quickCalendar{CalendarWindow{Name: "quick", Limit: limit, Every: Hour}, length}
+	case kindKept:
+		return KeepOnChange(TokenBucket{Name: "quick", Rate: 1 + rng.Int64N(20_000), Per: time.Second, Burst: limit})
 	default:
 		return SlidingLog{Limit: limit, Window: length}
 	}
@@ -216,8 +218,10 @@ func takeAt(rules []rule, cells []cell, nows []int64, cost int64) (readings []re
 		return readings, false
 	}
 	for i, r := range rules {
-		r.charge(&cells[i], cost)
-		readings[i] = r.read(&cells[i], 0)
+		readings[i] = r.charge(&cells[i], cost)
+		if _, log := r.(*slidingLog); log {
+			readings[i] = r.read(&cells[i], 0)
+		}
 	}
 	return readings, true
 }
