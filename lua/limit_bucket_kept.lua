@@ -14,9 +14,10 @@
 -- ARGV[3]  drain, in units
 -- ARGV[4]  micros: the time in which they drain, in microseconds
 -- ARGV[5]  the largest debt that it can have, in units
--- returns  granted with a cost: the debt afterwards; otherwise {charged, now - since,
---          drain, micros} as the bucket has them, its first -1 - charged when
---          denied, and {0, 0, drain, micros} of the arguments if there is no debt
+-- returns  {charged, now - since, drain, micros} as the bucket has them afterwards, its
+--          first -1 - charged when denied, and {0, 0, drain, micros} of the arguments if
+--          there is no debt; granted with a cost: the debt alone, if no part of a unit
+--          has drained
 -- effects  granted with a cost: SET with PX; denied: nothing, or one SET with
 --          PX that cuts a debt or a time to live which is larger than it can be
 local key = KEYS[1]
@@ -54,7 +55,10 @@ if cost > 0 and not denied then
   charged = charged + cost
   local lives = math.ceil((charged * micros / drain - (now - since)) / 1000) + 1
   call('SET', key, string.format('%.0f:%.0f:%s:%s:%s', charged, since, drain, micros, most), 'PX', lives)
-  return after
+  if (now - since) * drain % micros == 0 then
+    return after
+  end
+  return {charged, now - since, drain + 0, micros + 0}
 end
 if denied and stored then
   local left = broken and 0 or call('PTTL', key)

@@ -21,7 +21,7 @@
 -- ARGV[6 * count + 2 + 2 * i]  1 if a request costs it 1, whatever its cost is; or nothing
 -- returns  for each policy in turn, the first number -1 - n when it denies:
 --          bucket and fast {debt}, kept {charged, now - since, drain, micros},
---          when it was charged {debt, 0, drain, micros}, window {used, left},
+--          window {used, left},
 --          sliding {last, current, rest}, log {used, next, retry, reset}, calendar
 --          {used, left, length of the window};
 --          afterwards when it was charged, otherwise as it was. For retry a
@@ -252,9 +252,7 @@ for i = 1, count do
       local lives = math.ceil((taken * per / by - (now - since)) / 1000) + 1
       call('SET', key, string.format('%.0f:%.0f:%.0f:%.0f:%.0f', taken, since, by, per, limit), 'PX', lives)
     end
-    if charge then
-      taken, since = debt + state.cost, now
-    elseif debt == 0 then
+    if taken == 0 then
       by, per = state.pace, state.tick
     end
     reply[#reply + 1] = denied and -1 - taken or taken

@@ -26,9 +26,11 @@ type keptOnChange struct{ Policy }
 // microseconds. Its largest debt in permits, times 10^6, times the microseconds in which a whole number of millionths
 // drains, is at most 2^51: 10 a day have a Burst of at most 260,000.
 //
-// A SlidingWindow has a Limit below 2^26, and below 2^51 divided by the milliseconds of its Window. KeepOnChange cannot be
-// [Prepaid]. Calls of several callers are sent together, and not merged into one: a busy key costs more CPU of
-// Redis than without it. The KeepOnChange of a KeepOnChange is the same.
+// A SlidingWindow has a Limit below 2^26. KeepOnChange cannot be [Prepaid]. A denial that is remembered
+// (Options.RememberDenials) can outlast a larger Rate of another process, until its time is over. Calls of several
+// callers are sent together and not merged into one, so a busy key costs Redis more CPU than without KeepOnChange; each
+// decision of a TokenBucket up to a permit a millisecond costs it half as much again, and each of the others the same.
+// The KeepOnChange of a KeepOnChange is the same.
 func KeepOnChange(p Policy) Policy {
 	if isNil(p) {
 		return p

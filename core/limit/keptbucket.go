@@ -18,8 +18,7 @@ const mostDrained = exact / 2
 
 // keptBucket is a token bucket whose numbers may change: a debt in millionths of a permit that
 // drains by the numbers of the policy that charged it last. A cell has in n what was charged and in from since when,
-// as limit_bucket_kept.lua tells it. A reading is {charged, microseconds since, drain, per};
-// after a charge it is {debt, 0, drain, per}.
+// as limit_bucket_kept.lua tells it. A reading is {charged, microseconds since, drain, per}.
 type keptBucket struct {
 	identity
 	capacity int64
@@ -100,9 +99,8 @@ func (c *cell) owes() int64 {
 func (b *keptBucket) admits(c *cell, cost int64) bool { return c.owes()+cost*micro <= b.capacity }
 
 func (b *keptBucket) charge(c *cell, cost int64) reading {
-	debt := c.owes() + cost*micro
 	b.add(c, cost*micro)
-	return reading{n: [4]int64{debt, 0, b.drain, b.per}}
+	return b.read(c, 0)
 }
 
 // charged says whether a policy with the same numbers charged the cell last.
@@ -118,7 +116,7 @@ func (b *keptBucket) add(c *cell, units int64) {
 	c.by = b
 }
 
-func (*keptBucket) term(r reading) int64 { return r.n[0] }
+func (b *keptBucket) term(r reading) int64 { return b.owed(r) }
 
 // refund gives back what has not drained yet, as that of a bucket does, if no policy with other numbers
 // has charged since.
@@ -179,11 +177,16 @@ func (*keptBucket) until(r reading, debt int64) int64 {
 	return max(gone(r.n[0]-debt, r.n[2], r.n[3])-r.n[1], 0)
 }
 
-func (b *keptBucket) state(r reading, cost int64) State {
-	debt := int64(0)
-	if b.until(r, 0) > 0 {
-		debt = r.n[0] - drained(r.n[1], r.n[2], r.n[3])
+// owed is the debt that a reading tells.
+func (b *keptBucket) owed(r reading) int64 {
+	if b.until(r, 0) == 0 {
+		return 0
 	}
+	return r.n[0] - drained(r.n[1], r.n[2], r.n[3])
+}
+
+func (b *keptBucket) state(r reading, cost int64) State {
+	debt := b.owed(r)
 	after := func(debt int64) time.Duration { return time.Duration(b.until(r, debt)) * time.Microsecond }
 	s := State{
 		Policy:     b.name,

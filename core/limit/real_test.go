@@ -218,10 +218,8 @@ func takeAt(rules []rule, cells []cell, nows []int64, cost int64) (readings []re
 		return readings, false
 	}
 	for i, r := range rules {
-		readings[i] = r.charge(&cells[i], cost)
-		if _, log := r.(*slidingLog); log {
-			readings[i] = r.read(&cells[i], 0)
-		}
+		r.charge(&cells[i], cost)
+		readings[i] = r.read(&cells[i], 0)
 	}
 	return readings, true
 }
@@ -272,6 +270,9 @@ func sameReadings(rules []rule, model, got []reading) bool {
 		m := model[i]
 		if _, ok := r.(*slidingLog); ok && !m.denied {
 			m.n[2] = got[i].n[2]
+		}
+		if b, ok := r.(*keptBucket); ok && m.denied == got[i].denied && b.state(m, 1) == b.state(got[i], 1) {
+			continue // the same debt may be told in two ways
 		}
 		if m != got[i] {
 			return false
