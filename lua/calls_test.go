@@ -74,11 +74,13 @@ var (
 var calls = map[string][]scripttest.Call{
 	"limit_bucket.lua":      {on(one, 1, 3, 1, 60_000), on(one, 2, 3, 1, 60_000), on(one, 9, 3, 1, 60_000), on(one, 0, 3, 1, 60_000)},
 	"limit_bucket_fast.lua": {on(one, 1, 3, 2, 1000, 60_000), on(one, 9, 3, 2, 1000, 60_000), on(all[1:2], 1, 3, 1, 1000, 60_000)},
+	"limit_bucket_kept.lua": {on(one, 1, 3, 1, 1000, 3), on(one, 2, 3, 1, 1000, 9), on(one, 9, 3, 1, 1000, 3), on(one, 0, 3, 1, 1000, 3), on(all[1:2], 9, 3, 1, 1000, 3)},
 	"limit_window.lua":      {on(one, 1, 2, 60_000, 9), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 0, 2, 60_000)},
 	"limit_calendar.lua": {
 		on(one, 1, 2, 0, 1, 2, 9_000_000_000_000), on(one, 1, 2, 0, 9_000_000_000_000, 9_000_000_000_001, 9_000_000_000_002),
 		on(one, 1, 2, 0, 1, 9_000_000_000_000, 9_000_000_000_001), on(one, 0, 2, 0, 1, 2, 9_000_000_000_000), on(one, 1, 2, 0, 1, 2, 3)},
-	"limit_sliding.lua": {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000)},
+	"limit_sliding.lua": {on(one, 1, 2, 60_000), on(one, 1, 2, 60_000), on(one, 1, 2, 60_000),
+		on(all[1:2], 9, 9, 60_000, 99), on(all[1:2], 1, 2, 60_000, 99), on(all[1:2], 0, 2, 60_000, 99)},
 	"limit_many.lua": {
 		on(many, "bucket", 3, 1, 60_000, 0, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "bucket", 3, 2, 60_000, 0, 1, 5, 2, 1, 1, 3, 0, 1),
 		on(many, "bucket_fast", 3, 2, 1000, 60_000, 1, 2, 2, 1, 1, 3, 0, 1), on(many, "bucket_fast", 3, 1, 1000, 60_000, 1, 2, 2, 1, 1, 3, 0, 1),
@@ -90,6 +92,7 @@ var calls = map[string][]scripttest.Call{
 		on(all, append([]any{1, 5, 5}, set...)...), on(all, append([]any{1, 3, 5}, set...)...), on(all, append([]any{1, 5, 5}, set...)...),
 		on(all, append([]any{9, 5, 5}, set...)...), on(one, 1, 1, 1, "fast", 1, 2, 1, 60_000, 1000),
 		on(all[:1], 1, 1, 1, "calendar", 3, 0, 1, 2, 9_000_000_000_000), on(all[:1], 1, 1, 1, "calendar", 3, 0, 1, 2, 3),
+		on([]string{"{ann}:kept"}, 1, 1, 1, "kept", 3, 1, 1, 0, 1000, 9, 0), on([]string{"{ann}:kept"}, 9, 1, 1, "kept", 3, 1, 1, 0, 1000, 9, 0),
 		on(banned, bans...), on(banned, bans...), on(banned, bans...), on(banned, append(bans, 5, 1)...)},
 	"limit_ban.lua": {on(banned[1:], -1, 60_000), on(banned[1:], 60_000, 60_000), on(banned[1:], -1, 60_000), on(banned[1:], 0, 60_000)},
 	"limit_settle.lua": {
@@ -98,6 +101,8 @@ var calls = map[string][]scripttest.Call{
 		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000}, settled...)...),
 		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000}, settled...)...),
 		on(append(all[:4:4], "{ann}:again"), append([]any{1, 1, 9e15, 1, 4, 60_000}, settled...)...),
+		on([]string{"{ann}:kept", "{ann}:kept-settled"}, 9, 0, 0, 0, 1, 60_000, "kept", 3, 1, 1, 0, 1000, 9, 1, 3),
+		on([]string{"{ann}:kept", "{ann}:kept-again"}, 1, 1, 9e15, 1, 1, 60_000, "kept", 3, 1, 1, 0, 1000, 9, 5, 9),
 		on([]string{all[2], "{ann}:other"}, 9, 0, 0, 0, 1, 60_000, "calendar", 3, 0, 1, 2, 9_000_000_000_000, 5, 1, 0),
 		on([]string{all[2], "{ann}:none"}, 9, 0, 0, 0, 1, 60_000, "calendar", 3, 0, 1, 2, 3, 5, 1, 0),
 	},

@@ -11,9 +11,9 @@
 -- ARGV[5]  the same of the third
 -- ARGV[6]  TIME at which the third ends
 -- ARGV[7]  the most that can be used, if not the limit; or nothing
--- returns  3 * (used + (most + 1) * rest of the window in milliseconds) and 0 to 2
---          for the first to the third window, as r: granted: r afterwards; denied:
---          -1 - r; {TIME in milliseconds} if it is in none of the windows
+-- returns  3 * (used, at most the most, + (most + 1) * rest of the window in
+--          milliseconds) and 0 to 2 for the first to the third window, as r: granted: r
+--          afterwards; denied: -1 - r; {TIME in milliseconds} if it is in none of the windows
 -- effects  granted with a cost: SET with PX, or INCRBY; a time to live beyond the
 --          window's end, or none, is cut by PEXPIRE
 local key = KEYS[1]
@@ -53,11 +53,9 @@ if stored then
 end
 
 local after = used + cost
-if cost == '0' then
-  return 3 * (left * base + used) + which
-end
-if after > limit then
-  return -1 - 3 * (left * base + used) - which
+if cost == '0' or after > limit then
+  local state = 3 * (left * base + math.min(used, base - 1)) + which
+  return cost == '0' and state or -1 - state
 end
 if left > 0 then
   call('INCRBY', key, cost)

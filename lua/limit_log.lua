@@ -11,13 +11,14 @@
 -- ARGV[4]  time to live of the log, in milliseconds: two windows, so that it
 --          is set anew once a window and not with every entry
 -- ARGV[5]  index of the pivot, cost - limit - 1; the cost is the one asked about
---          if nothing is taken
+--          if nothing is taken. For a cost of 0 it is beyond any log
 -- returns  granted with a cost: used + (limit + 1) * next and now, as a string
 --          of two numbers; otherwise {used, next, retry, reset}, its first
---          -1 - used when denied. used is the count afterwards; now is the mark
---          of the entries, in microseconds; next, retry and reset are how many
---          microseconds until the oldest entry leaves, until the same request
---          is granted, until all have left
+--          -1 - used when denied. used is the count afterwards, of the newest
+--          entries up to the limit; now is the mark of the entries, in
+--          microseconds; next, retry and reset are how many microseconds until
+--          the oldest of those leaves, until the same request is granted, until
+--          all have left
 -- effects  granted with a cost: RPUSH, PEXPIRE (undone by LTRIM where it
 --          fails), and LPOP or LTRIM of what left; denied: nothing, or PEXPIRE
 --          where the time to live is too long; in both, entries later than now
@@ -106,6 +107,9 @@ if granted then
 end
 if used == 0 then
   return {0, 0, 0, 0}
+end
+if used > limit then
+  oldest, used = call('LINDEX', key, -limit), limit
 end
 local next, reset = math.min(oldest, now) + window - now, newest + window - now
 if not denied then

@@ -1,8 +1,8 @@
 -- Several policies on one subject, all or nothing: each is read first, and
 -- only when every one that is enforced grants is any of them charged, and then
 -- each that grants. What the state of each kind means is told in
--- limit_bucket.lua, limit_bucket_fast.lua, limit_window.lua, limit_sliding.lua,
--- limit_log.lua and limit_calendar.lua.
+-- limit_bucket.lua, limit_bucket_fast.lua, limit_bucket_kept.lua, limit_window.lua,
+-- limit_sliding.lua, limit_log.lua and limit_calendar.lua.
 --
 -- Bans of the policies stand behind all of them. The record of one is when the last ban
 -- ends, in TIME in milliseconds, how long it was, when the denials that are counted began,
@@ -14,13 +14,14 @@
 --          nothing
 -- ARGV[2]  how many policies are enforced: the first; the others are shadows
 -- ARGV[3]  count, how many policies there are
--- ARGV[6 * i - 2]  kind: bucket, fast, window, sliding, log or calendar
+-- ARGV[6 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
 -- ARGV[6 * i - 1]  capacity in units, or limit
 -- ARGV[6 * i]      drain, or window; of calendar this and those that follow are TIME
 --                  at which three windows begin and the last ends, in milliseconds
 -- ARGV[6 * i + 1]  units a permit
 -- ARGV[6 * i + 2]  the longest time to live, in milliseconds
--- ARGV[6 * i + 3]  tick of the clock, in microseconds
+-- ARGV[6 * i + 3]  tick of the clock, in microseconds; of kept the time in which the drain
+--                  drains
 -- ARGV[4 * count + 2 * i + 2]  of a ban which policy bans
 -- ARGV[4 * count + 2 * i + 3]  of a ban after:within:first:most: how many denials begin
 --                  it, and in milliseconds how long they are counted, how long the first
@@ -29,7 +30,8 @@
 --                  hold, in units, if not the capacity; or nothing
 -- ARGV[4 * count + 2 * keys + 2 * i + 3]  1 if a request costs it 1, whatever its cost is; or nothing
 -- returns  for each policy in turn, the first number -1 - n when it denies:
---          bucket and fast {debt}, window {used, left},
+--          bucket and fast {debt}, kept {charged, now - since, drain, micros},
+--          window {used, left},
 --          sliding {last, current, rest}, log {used, next, retry, reset}, calendar
 --          {used, left, length of the window};
 --          afterwards when it was charged, otherwise as it was. For retry a
@@ -64,7 +66,7 @@ for i = 1, count do
     permits, about = math.min(cost, 1), math.min(asked, 1)
   end
   state.permits, state.cost = permits, permits * unit
-  if now == nil and (kind == 'fast' or kind == 'log' or kind == 'calendar') then
+  if now == nil and (kind == 'fast' or kind == 'kept' or kind == 'log' or kind == 'calendar') then
     local clock = call('TIME')
     now = clock[1] * 1000000 + clock[2]
   end
@@ -105,6 +107,10 @@ for i = 1, count do
       end
     end
     state.gone, state.used = gone, state.size - gone
+    if state.used > capacity then
+      oldest = call('LINDEX', key, -capacity)
+      state.used = capacity
+    end
     if state.used > 0 then
       local newest = call('LINDEX', key, '-1') + 0
       state.later = newest > now
@@ -131,6 +137,27 @@ for i = 1, count do
       end
       state.debt = math.max(debt, 0)
       state.denied = state.debt + state.cost > capacity and cost > 0
+    elseif kind == 'kept' then
+      local debt, taken, since, by, per, limit = 0, 0, now, pace, tick, most
+      if stored then
+        taken, since, by, per, limit = string.match(stored, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+        taken, since, by, per, limit = taken + 0, since + 0, by + 0, per + 0, limit + 0
+        local drained = (now - since) * by
+        if drained < taken * per then
+          debt = taken - (drained - drained % per) / per
+        end
+        if drained < 0 or debt > limit then
+          debt, state.broken = math.min(taken, limit), true
+        end
+        if debt == 0 or state.broken then
+          taken, since = debt, now
+        end
+        state.broken = state.broken or left < 0 or left > limit * per / by / 1000 + 2
+        state.anew = by ~= pace or per ~= tick or limit ~= most or drained > 4503599627370496
+      end
+      state.debt, state.taken, state.since = debt, taken, since
+      state.by, state.per, state.limit, state.most = by, per, limit, most
+      state.denied = debt + state.cost > capacity and cost > 0
     else
       if left < 0 or left > longest then
         left, state.broken = longest, true
@@ -140,14 +167,14 @@ for i = 1, count do
         state.used, state.rest = used, left
         state.denied = used + permits > capacity and cost > 0
       else
-        local current = used % (capacity + 1)
-        local last = (used - current) / (capacity + 1)
+        local current = used % (most + 1)
+        local last = (used - current) / (most + 1)
         local rest = left - pace
         state.rolled = rest <= 0
         if state.rolled then
           last, current, rest = current, 0, left
         end
-        state.last, state.current, state.rest = last, current, rest
+        state.last, state.current, state.rest, state.most = last, current, rest, most
         state.denied = cost > 0 and last * rest + (current + permits) * pace > capacity * pace
       end
     end
@@ -250,6 +277,27 @@ for i = 1, count do
     end
     reply[#reply + 1] = denied and -1 - debt or debt
 
+  elseif kind == 'kept' then
+    local debt, taken, since = state.debt, state.taken, state.since
+    local by, per, limit = state.by, state.per, state.limit
+    if charge then
+      if state.anew then
+        taken, since = debt, now
+      end
+      taken, by, per, limit = taken + state.cost, state.pace, state.tick, state.most
+    end
+    if charge or repair and state.broken then
+      local lives = math.ceil((taken * per / by - (now - since)) / 1000) + 1
+      call('SET', key, string.format('%.0f:%.0f:%.0f:%.0f:%.0f', taken, since, by, per, limit), 'PX', lives)
+    end
+    if taken == 0 then
+      by, per = state.pace, state.tick
+    end
+    reply[#reply + 1] = denied and -1 - taken or taken
+    reply[#reply + 1] = now - since
+    reply[#reply + 1] = by
+    reply[#reply + 1] = per
+
   elseif kind == 'window' or kind == 'sliding' then
     if state.broken and cost > 0 then
       call('PEXPIRE', key, longest)
@@ -268,7 +316,7 @@ for i = 1, count do
         if state.rest == 0 then
           state.rest = state.pace
         end
-        call('SET', key, state.last * (state.capacity + 1) + state.permits, 'PX', state.rest + state.pace)
+        call('SET', key, state.last * (state.most + 1) + state.permits, 'PX', state.rest + state.pace)
       elseif charge then
         call('INCRBY', key, state.permits)
       end

@@ -1,6 +1,6 @@
 -- Makes of what a decision took what it should have taken: less is given back as
 -- far as it is left, more is charged now. A refund settles to nothing. What the state of
--- each kind means is told in limit_bucket.lua, limit_bucket_fast.lua,
+-- each kind means is told in limit_bucket.lua, limit_bucket_fast.lua, limit_bucket_kept.lua,
 -- limit_window.lua, limit_sliding.lua, limit_log.lua and limit_calendar.lua.
 --
 -- KEYS[i]  the i-th policy's state
@@ -12,16 +12,17 @@
 --          clock than this one
 -- ARGV[5]  count, how many policies there are; 0 only asks for the time
 -- ARGV[6]  how long the marker lives, in milliseconds
--- ARGV[9 * i - 2]  kind: bucket, fast, window, sliding, log or calendar
+-- ARGV[9 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
 -- ARGV[9 * i - 1]  capacity in units, or limit
 -- ARGV[9 * i]      drain, or window; of calendar this and those that follow are TIME at
 --                  which three windows begin and the last ends, in milliseconds
 -- ARGV[9 * i + 1]  units a permit
 -- ARGV[9 * i + 2]  the longest time to live, in milliseconds
--- ARGV[9 * i + 3]  tick of the clock, in microseconds
+-- ARGV[9 * i + 3]  tick of the clock, in microseconds; of kept the time in which the drain
+--                  drains
 -- ARGV[9 * i + 4]  the most that it can hold, in units: what is beyond is forgiven
 -- ARGV[9 * i + 5]  how many permits were taken
--- ARGV[9 * i + 6]  what the decision told: of bucket and fast the debt
+-- ARGV[9 * i + 6]  what the decision told: of bucket, fast and kept the debt
 --                  afterwards, of window and sliding the rest of the window in
 --                  milliseconds, of log the mark; none is needed to charge more
 -- returns  without a marker TIME in microseconds, negative if nothing changed or
@@ -68,6 +69,22 @@ local function charged(room, permits)
   return fit
 end
 
+-- What is left of a cost in a debt, from at least own to at_most. The oldest
+-- drains first: what was taken after this cost is there as a whole while any of
+-- this cost is.
+local function remains(own, at_most, whole, debt, unit)
+  if own <= 0 or debt <= 0 then
+    return 0
+  end
+  if own < whole and at_most - own < unit then
+    -- What is younger are whole permits, which tells how much has drained
+    -- better than the caller's idea of this clock does.
+    local younger = math.max(debt - math.min(at_most, whole), 0)
+    own = math.max(debt - younger - -younger % unit, own)
+  end
+  return math.min(own, whole)
+end
+
 for i = 1, count do
   local key, kind, capacity, pace = KEYS[i], ARGV[9 * i - 2], ARGV[9 * i - 1] + 0, ARGV[9 * i] + 0
   local unit, longest, tick = ARGV[9 * i + 1] + 0, ARGV[9 * i + 2], ARGV[9 * i + 3] + 0
@@ -96,27 +113,15 @@ for i = 1, count do
         debt = (string.sub(stored, 1, colon - 1) - time) * pace - (slack == '' and 0 or slack)
       end
       debt = math.max(math.min(debt, most), 0)
-      local change = 0
+      local change
       if more > 0 then
         change = math.max(math.min(most - debt, more * unit), 0)
         local missing = more * unit - change
         forgiven = math.max(forgiven, (missing - missing % -unit) / unit)
       else
-        -- The oldest drains first: what was taken after this cost is there as a
-        -- whole while any of this cost is.
-        local whole, own = cost * unit, told - math.max(time - ticks(soonest, tick), 0) * pace
-        if own > 0 and debt > 0 then
-          if own < whole then
-            local at_most = told - math.max(time - ticks(latest, tick), 0) * pace
-            if at_most - own < unit then
-              -- What is younger are whole permits, which tells how much has drained
-              -- better than the caller's idea of this clock does.
-              local younger = math.max(debt - math.min(at_most, whole), 0)
-              own = math.max(debt - younger - -younger % unit, own)
-            end
-          end
-          change = -math.min(own, -more * unit, whole)
-        end
+        local own = told - math.max(time - ticks(soonest, tick), 0) * pace
+        local at_most = told - math.max(time - ticks(latest, tick), 0) * pace
+        change = -math.min(remains(own, at_most, cost * unit, debt, unit), -more * unit)
       end
       if change ~= 0 then
         debt = debt + change
@@ -125,20 +130,65 @@ for i = 1, count do
           later('DEL', key)
         else
           local slack = -debt % pace
-          local lives = (debt + slack) / pace
-          local value = kind == 'bucket' and slack or time + lives
+          local drains = (debt + slack) / pace
+          local value = kind == 'bucket' and slack or time + drains
           if kind == 'bucket' and slack == 0 then
             value = '0'
           elseif kind == 'fast' then
-            lives = longest
+            drains = longest
             if pace > 1 then
               value = string.format('%.0f:%.0f', value, slack)
             end
           end
-          later('SET', key, value, 'PX', lives)
+          later('SET', key, value, 'PX', drains)
         end
       end
       tell(debt)
+
+    elseif kind == 'kept' then
+      local debt, taken, since, by, per, limit = 0, 0, now, pace, tick, most
+      if stored then
+        taken, since, by, per, limit = string.match(stored, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+        taken, since, by, per, limit = taken + 0, since + 0, by + 0, per + 0, limit + 0
+      end
+      local function drained(time)
+        return ticks((time - since) * by, per)
+      end
+      if drained(now) < taken then
+        debt = taken - drained(now)
+      end
+      if since > now or debt > limit then
+        debt = math.min(taken, limit)
+        taken, since = debt, now
+      end
+      local unchanged = by == pace and per == tick and limit == most
+      local change = 0
+      if more > 0 then
+        change = math.max(math.min(most - debt, more * unit), 0)
+        local missing = more * unit - change
+        forgiven = math.max(forgiven, (missing - missing % -unit) / unit)
+        if change > 0 and (not unchanged or debt == 0 or (now - since) * by > 4503599627370496) then
+          taken, since, by, per, limit = debt, now, pace, tick, most
+        end
+      elseif unchanged and since <= latest then
+        local own = told + drained(math.min(soonest, now)) - drained(now)
+        local at_most = told + drained(math.min(latest, now)) - drained(now)
+        change = -math.min(remains(own, at_most, cost * unit, debt, unit), -more * unit, debt)
+      end
+      debt, taken = debt + change, taken + change
+      if debt == 0 then
+        taken, since, by, per = 0, now, pace, tick
+      end
+      if change ~= 0 and debt == 0 then
+        later('DEL', key)
+      elseif change ~= 0 then
+        local value = string.format('%.0f:%.0f:%.0f:%.0f:%.0f', taken, since, by, per, limit)
+        later('SET', key, value, 'PX', math.ceil((taken * per / by - (now - since)) / 1000) + 1)
+      end
+      tell(taken)
+      tell(now - since)
+      tell(by)
+      tell(per)
 
     elseif kind == 'window' or kind == 'calendar' then
       local length = pace
@@ -183,8 +233,8 @@ for i = 1, count do
 
     else
       local state = left > 0 and stored + 0 or 0
-      local current = state % (capacity + 1)
-      local last, rest = (state - current) / (capacity + 1), left - pace
+      local current = state % (most + 1)
+      local last, rest = (state - current) / (most + 1), left - pace
       local rolled = rest <= 0
       if rolled then
         last, current, rest = current, 0, left
@@ -198,7 +248,7 @@ for i = 1, count do
         back = math.min(-more, last)
         last = last - back
         if not rolled then
-          back = back * (capacity + 1)
+          back = back * (most + 1)
         end
       elseif left > 0 and same(ends, told, pace) then
         back = math.min(-more, current)
@@ -208,7 +258,7 @@ for i = 1, count do
         if rest <= 0 then
           rest = pace
         end
-        later('SET', key, last * (capacity + 1) + current, 'PX', rest + pace)
+        later('SET', key, last * (most + 1) + current, 'PX', rest + pace)
       elseif change > 0 then
         later('INCRBY', key, change)
       elseif back > 0 and current == 0 and last == 0 then

@@ -6,8 +6,8 @@
 -- ARGV[2]  limit
 -- ARGV[3]  window, in milliseconds
 -- ARGV[4]  the most that can be used, if not the limit; or nothing
--- returns  used + (most + 1) * rest of the window in milliseconds, as r:
---          granted: r afterwards; denied: -1 - r
+-- returns  used, at most the most, + (most + 1) * rest of the window in milliseconds,
+--          as r: granted: r afterwards; denied: -1 - r
 -- effects  granted with a cost: SET with PX, or INCRBY; a time to live that
 --          is longer than the window, or none, is cut by PEXPIRE
 local key = KEYS[1]
@@ -31,11 +31,9 @@ if stored then
 end
 
 local after = used + cost
-if cost == '0' then
-  return left * base + used
-end
-if after > limit then
-  return -1 - (left * base + used)
+if cost == '0' or after > limit then
+  local state = left * base + math.min(used, base - 1)
+  return cost == '0' and state or -1 - state
 end
 if left > 0 then
   call('INCRBY', key, cost)

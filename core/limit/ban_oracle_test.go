@@ -103,9 +103,10 @@ func TestBansEqualModel(t *testing.T) {
 			c.byHand(t, rng)
 		}
 	}
-	for _, what := range []string{"banned", "doubled", "counted", "forgotten"} {
-		if met[what] < redistest.Steps(100_000)/each {
-			t.Errorf("got %d %s, want one a set of policies at least: %v", met[what], what, met)
+	sets := redistest.Steps(100_000) / each
+	for what, least := range map[string]int{"banned": sets, "doubled": sets / 20, "counted": sets, "forgotten": sets} { // few bans are met twice
+		if met[what] < least {
+			t.Errorf("got %d %s of %d sets of policies, want %d at least: %v", met[what], what, sets, least, met)
 		}
 	}
 }

@@ -34,11 +34,7 @@ type bucket struct {
 }
 
 func (p TokenBucket) compile() (rule, error) {
-	err := errors.Join(checkPositive("Rate", p.Rate), checkLeast("Per", p.Per), checkDebt(p.MaxDebt))
-	if p.Burst < 0 {
-		err = errors.Join(err, fmt.Errorf("Burst is %d: use a positive number, or 0 for the Rate", p.Burst))
-	}
-	if err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
 	// The key's PTTL is a millisecond clock, too coarse for more than a permit
@@ -57,6 +53,14 @@ func (p TokenBucket) compile() (rule, error) {
 	}
 	return nil, errInexact("Rate, Per, Burst and MaxDebt",
 		"use a smaller Burst or MaxDebt, or a Rate and Per with a common divisor, and at most 290 years to refill")
+}
+
+func (p TokenBucket) check() error {
+	err := errors.Join(checkPositive("Rate", p.Rate), checkLeast("Per", p.Per), checkDebt(p.MaxDebt))
+	if p.Burst < 0 {
+		err = errors.Join(err, fmt.Errorf("Burst is %d: use a positive number, or 0 for the Rate", p.Burst))
+	}
+	return err
 }
 
 // scale finds the smallest whole units for a tick: in Per, Rate permits drain.

@@ -236,5 +236,10 @@ func (p CalendarWindow) zone() string {
 }
 
 func (p CalendarWindow) signature() string {
-	return fmt.Sprintf("calendar-%d-%s-%s", p.Limit, periods[p.Every], strings.NewReplacer("/", ".", "+", "_").Replace(p.zone())) + debt(p.MaxDebt)
+	return fmt.Sprintf("calendar-%d-%s", p.Limit, p.place()) + debt(p.MaxDebt)
+}
+
+// place is the part of a signature that no change of the Limit changes.
+func (p CalendarWindow) place() string {
+	return periods[p.Every] + "-" + strings.NewReplacer("/", ".", "+", "_").Replace(p.zone())
 }

@@ -58,6 +58,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		{[]Policy{SlidingLog{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
 		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}}, []int64{many}},
 		{[]Policy{CalendarWindow{Limit: 5, Every: Month}}, []int64{0, 1, 3}},
+		{[]Policy{KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 5})}, []int64{0, 1, 3}},
 		{[]Policy{CalendarWindow{Limit: 5, Every: Month}, FixedWindow{Limit: 5, Window: time.Hour}}, []int64{0, 1, 3}},
 		{oneOfEach, []int64{0, 1, 3}},
 		{[]Policy{WithBan(FixedWindow{Limit: 5, Window: time.Hour}, Ban{After: 2, Within: time.Hour, For: time.Hour})}, []int64{0, 1, 3}},
@@ -241,6 +242,12 @@ func shift(t *testing.T, admin *redis.Client, l *Limiter, subject string, by tim
 		case *slidingLog:
 			for at, entry := range admin.LRange(ctx, key, 0, -1).Val() {
 				admin.LSet(ctx, key, int64(at), must(strconv.ParseInt(entry, 10, 64))(t)+by.Microseconds())
+			}
+		case *keptBucket:
+			parts := strings.SplitN(admin.Get(ctx, key).Val(), ":", 3)
+			if len(parts) == 3 { // or else it has drained
+				since := must(strconv.ParseInt(parts[1], 10, 64))(t)
+				admin.Set(ctx, key, parts[0]+":"+integer(since+by.Microseconds()).(string)+":"+parts[2], redis.KeepTTL)
 			}
 		case *bucket:
 			if !r.fast {

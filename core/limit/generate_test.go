@@ -17,9 +17,10 @@ const (
 	kindLog     kind = "sliding log"
 
 	kindCalendar kind = "calendar window"
+	kindKept     kind = "kept bucket"
 )
 
-var kinds = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindLog, kindCalendar}
+var kinds = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindLog, kindCalendar, kindKept}
 
 // notable are the policies that are tried before any random one.
 var notable = map[kind][]Policy{
@@ -60,6 +61,12 @@ var notable = map[kind][]Policy{
 		CalendarWindow{Limit: 3, Every: Week, Location: mustZone("America/New_York")},
 		CalendarWindow{Limit: 1 << 51, Every: Month},
 	},
+	kindKept: {
+		KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: 24 * time.Hour, Burst: 260_000}),
+		KeepOnChange(TokenBucket{Name: "kept", Rate: 1, Per: 24 * time.Hour, Burst: 2}),
+		KeepOnChange(TokenBucket{Name: "kept", Rate: 1_000_000, Per: time.Second}),
+		KeepOnChange(TokenBucket{Name: "kept", Rate: 1_000_000_000, Per: time.Millisecond, Burst: 7}),
+	},
 }
 
 func mustZone(name string) *time.Location {
@@ -92,6 +99,10 @@ func randomPolicy(rng *rand.Rand, k kind) Policy {
 		return SlidingWindow{Limit: limit, Window: length}
 	case kindCalendar:
 		return CalendarWindow{Limit: limit, Every: Period(1 + rng.IntN(4)), Location: zones[rng.IntN(len(zones))]}
+	case kindKept:
+		p := TokenBucket{Rate: 1 + rng.Int64N([]int64{10, 1000, 2_000_000}[rng.IntN(3)]), Per: length, Burst: 1 + limit%5000}
+		p.Name = p.signature()
+		return KeepOnChange(p)
 	default:
 		return SlidingLog{Limit: 1 + limit%80, Window: length + time.Duration(rng.IntN(1000))*time.Microsecond}
 	}
@@ -102,7 +113,7 @@ func grain(r rule) time.Duration {
 	switch r := r.(type) {
 	case *bucket:
 		return r.tick
-	case *slidingLog:
+	case *slidingLog, *keptBucket:
 		return time.Microsecond
 	default:
 		return time.Millisecond

@@ -106,7 +106,7 @@ func (l *Limiter) sign() *Limiter {
 	l.signature = ""
 	for _, r := range l.rules {
 		id := r.id()
-		l.signature += fmt.Sprintf("%d:%s:%t ", len(id.tail), id.tail, id.shadow)
+		l.signature += fmt.Sprintf("%d:%s:%t:%s ", len(id.tail), id.tail, id.shadow, id.kept)
 		if id.ban != nil {
 			l.signature += id.ban.tail + " "
 		}

@@ -25,6 +25,7 @@ var oneOfEach = []Policy{
 	FixedWindow{Name: "window", Limit: 7, Window: time.Hour},
 	SlidingWindow{Name: "sliding", Limit: 9, Window: time.Hour},
 	SlidingLog{Name: "log", Limit: 11, Window: time.Hour},
+	KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 13}),
 }
 
 // closed are options by which Redis alone decides, within the budget.

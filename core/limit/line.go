@@ -207,6 +207,8 @@ func beyond(r rule, s *State, over int64) time.Duration {
 	switch r := r.(type) {
 	case *bucket:
 		wait = float64(over) * float64(r.unit) / float64(r.drain) * float64(r.tick)
+	case *keptBucket:
+		wait = float64(over) * micro / float64(r.drain) * float64(r.per) * float64(time.Microsecond)
 	case *calendar: // windows differ in length
 	case *sliding: // two windows overlap
 		wait = float64(over/s.Limit) * float64(s.Window)

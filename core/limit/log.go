@@ -62,7 +62,11 @@ func (l *slidingLog) alone() *script.Script {
 func (l *slidingLog) longest() any { return integer(ceilDiv(2*l.length, 1000) + 1) }
 
 func (l *slidingLog) args(cost int64) []any {
-	return []any{integer(max(cost, 0)), integer(l.limit), integer(l.length), l.longest(), integer(max(cost, -cost) - l.limit - 1)}
+	pivot := max(cost, -cost) - l.limit - 1
+	if cost == 0 {
+		pivot = -maxLog - 1 // no log is so long that this one denies
+	}
+	return []any{integer(max(cost, 0)), integer(l.limit), integer(l.length), l.longest(), integer(pivot)}
 }
 
 func (l *slidingLog) entry() [6]any {
@@ -132,11 +136,12 @@ func (l *slidingLog) refund(c *cell, mark, _, back int64, _ moment) bool {
 func (*slidingLog) owe(_ *cell, permits int64) (forgiven int64) { return permits }
 
 func (l *slidingLog) read(c *cell, cost int64) reading {
-	used := int64(len(c.log))
+	counted := c.log[max(int64(len(c.log))-l.limit, 0):] // there are more if another limit was larger
+	used := int64(len(counted))
 	if used == 0 {
 		return reading{}
 	}
-	leaves := func(i int64) int64 { return c.log[i] + l.length - c.now }
+	leaves := func(i int64) int64 { return counted[i] + l.length - c.now }
 	r := reading{n: [4]int64{used, leaves(0), 0, leaves(used - 1)}}
 	if over := used + cost - l.limit; over > 0 && cost > 0 {
 		r.n[2] = leaves(over - 1)

@@ -76,6 +76,10 @@ func valueOf(p Policy) Policy {
 		return shadowed{valueOf(p.Policy)}
 	case banning:
 		return banning{valueOf(p.Policy), p.ban}
+	case perRequest:
+		return perRequest{valueOf(p.Policy)}
+	case keptOnChange:
+		return keptOnChange{valueOf(p.Policy)}
 	}
 	return p
 }

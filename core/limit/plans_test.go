@@ -17,6 +17,7 @@ func TestWithMakesALimiterOnce(t *testing.T) {
 	fixed := FixedWindow{Limit: 2, Window: time.Hour}
 	sliding := SlidingWindow{Limit: 3, Window: time.Hour}
 	log := SlidingLog{Limit: 4, Window: time.Hour}
+	named := FixedWindow{Name: "named", Limit: 2, Window: time.Hour}
 	many := []Policy{bucket, fixed, sliding, log, FixedWindow{Limit: 9, Window: time.Minute}}
 	for name, same := range map[string][2]*Limiter{
 		"bucket":  {with(bucket), with(&bucket)},
@@ -24,6 +25,8 @@ func TestWithMakesALimiterOnce(t *testing.T) {
 		"sliding": {with(sliding), with(&sliding)},
 		"log":     {with(log), with(&log)},
 		"shadow":  {with(Shadow(log)), with(Shadow(&log))},
+		"request": {with(PerRequest(log)), with(PerRequest(&log))},
+		"kept":    {with(KeepOnChange(named)), with(KeepOnChange(&named))},
 		"many":    {with(many...), with(slices.Clone(many)...)},
 	} {
 		if same[0] != same[1] {
@@ -34,8 +37,9 @@ func TestWithMakesALimiterOnce(t *testing.T) {
 	other := slices.Clone(many)
 	other[4] = FixedWindow{Limit: 10, Window: time.Minute}
 	distinct = append(distinct, with(other...))
-	bucket.Rate = 2
-	distinct = append(distinct, with(&bucket))
+	distinct = append(distinct, with(named), with(KeepOnChange(&named)))
+	named.Limit, bucket.Rate = 3, 2
+	distinct = append(distinct, with(&bucket), with(KeepOnChange(&named)))
 	seen := map[*Limiter]bool{}
 	for i, one := range distinct {
 		if seen[one] {

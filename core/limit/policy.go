@@ -15,7 +15,7 @@ import (
 // A policy's name stands in the RateLimit fields and in Redis keys: up to 64
 // letters, digits, dots, dashes and underscores; empty means one made of the
 // numbers. Changing a policy's numbers starts a fresh state, so that instances
-// of two versions never misread each other.
+// of two versions never misread each other; [KeepOnChange] keeps the state.
 //
 // A policy's Unit says what a permit is, for clients that read the RateLimit
 // fields: "content-bytes", for example, where the cost of a request is the length

@@ -29,7 +29,7 @@ import (
 // what it has charged, for up to one Term. So it does after its machine was suspended.
 //
 // Permits that are charged count as taken: in figures, in Peek and for other processes. They are granted
-// even while Redis does not answer. A [SlidingLog], a policy with a [Ban] and shadow policies cannot be prepaid.
+// even while Redis does not answer. A [SlidingLog], a policy with a [Ban], shadow policies and those of [KeepOnChange] cannot be prepaid.
 type Prepaid struct {
 	// Most is how many permits are charged at once at most, from 2 to 1,000,000.
 	Most int64
@@ -88,6 +88,8 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 			faults = append(faults, fmt.Errorf("policies[%d]: a Shadow cannot be Prepaid, since it would count permits that were not requested: enforce the policy, or leave out Prepaid", i))
 		case banning:
 			faults = append(faults, fmt.Errorf("policies[%d]: a policy with a Ban cannot be Prepaid, since a process would grant to a banned subject what it had charged before: leave out the Ban, or Prepaid", i))
+		case keptOnChange:
+			faults = append(faults, fmt.Errorf("policies[%d]: a KeepOnChange cannot be Prepaid, since another process may have smaller numbers than permits were charged by: leave out one of them", i))
 		default:
 			if !isNil(one) {
 				faults = append(faults, fmt.Errorf("policies[%d] (%T): it cannot be Prepaid: use a TokenBucket, or a window", i, one))

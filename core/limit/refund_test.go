@@ -191,7 +191,7 @@ func sideBySide(t *testing.T, rng *rand.Rand, far, near *Limiter) (given, late i
 	for _, r := range far.rules {
 		most, step = min(most, r.id().limit), max(step, grain(r))
 		switch r.(type) {
-		case *bucket:
+		case *bucket, *keptBucket:
 			exact = false
 		case *window, *sliding:
 			windowed = true

@@ -18,6 +18,9 @@ var (
 	settleScript = script.FromFS(lua.FS, "limit_settle.lua").Batched()
 )
 
+// listing are the scripts of one policy that may answer with a list.
+var listing = []*script.Script{logScript, keptBucketScript, keptSlidingScript}
+
 var (
 	errReply = errors.New("the reply is not a decision: is the client really connected to Redis?")
 	errMoves = errors.New("the clock of Redis left three windows of the calendar between two calls: is it being set?")
@@ -163,7 +166,7 @@ func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool)
 		return ok
 	}
 	numbers, _ := reply.([]any)
-	if r.alone && r.script != logScript {
+	if r.alone && !slices.Contains(listing, r.script) {
 		return false
 	}
 	for i, rule := range rules {

@@ -74,6 +74,8 @@ type identity struct {
 	ban    *ban // nil if it has none
 	// once says that a request costs 1, whatever its cost is.
 	once bool
+	// kept are the numbers of a policy whose state keeps its key when they change.
+	kept string
 }
 
 // costs is what a request of that cost costs the policy; below 0 it is a question.
@@ -110,8 +112,9 @@ type cell struct {
 	from int64 // when what is counted began
 	n, m int64
 	log  []int64
-	room int     // of the array that log is in, at most
-	ban  *record // of the rule's ban; nil if it has none
+	room int         // of the array that log is in, at most
+	ban  *record     // of the rule's ban; nil if it has none
+	by   *keptBucket // that charged it last, of such a bucket
 }
 
 // reading is the state of a policy after a decision, in the script's numbers.

@@ -72,6 +72,13 @@ func BenchmarkScripts(b *testing.B) {
 		{"calendar with a ban", WithBan(CalendarWindow{Limit: 1e6, Every: Month}, rare)},
 		{"log with a ban", WithBan(SlidingLog{Limit: 1000, Window: time.Millisecond}, rare)},
 		{"window by limit_set", Shadow(FixedWindow{Limit: 1e9, Window: time.Hour})},
+		{"kept bucket", KeepOnChange(TokenBucket{Name: "kept", Rate: 100, Per: time.Second, Burst: 1e9})},
+		{"kept bucket denied", KeepOnChange(TokenBucket{Name: "kept", Rate: 1, Per: time.Hour})},
+		{"kept window", KeepOnChange(FixedWindow{Name: "kept", Limit: 1e9, Window: time.Hour})},
+		{"kept window denied", KeepOnChange(FixedWindow{Name: "kept", Limit: 1, Window: time.Hour})},
+		{"kept calendar", KeepOnChange(CalendarWindow{Name: "kept", Limit: 1e6, Every: Month})},
+		{"kept sliding", KeepOnChange(SlidingWindow{Name: "kept", Limit: 1e4, Window: time.Hour})},
+		{"kept log", KeepOnChange(SlidingLog{Name: "kept", Limit: 1000, Window: time.Millisecond})},
 	} {
 		l := must(New(rdb, "cost", []Policy{c.policy}, nil))(b)
 		for _, keys := range []int{1000, 100_000} {

@@ -20,7 +20,7 @@ import (
 )
 
 // settlable are the kinds of policies that can be settled.
-var settlable = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindCalendar}
+var settlable = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindCalendar, kindKept}
 
 // indebted is a random policy with a MaxDebt, if it can have one.
 func indebted(rng *rand.Rand, k kind) Policy {
@@ -35,6 +35,10 @@ func indebted(rng *rand.Rand, k kind) Policy {
 	case CalendarWindow:
 		p.MaxDebt = most
 		return p
+	case keptOnChange:
+		b := p.Policy.(TokenBucket)
+		b.MaxDebt = most
+		return KeepOnChange(b)
 	default:
 		return p
 	}
@@ -95,14 +99,17 @@ func TestSettlesEqualModels(t *testing.T) {
 			for i := range max(redistest.Steps(100_000)/perPolicy, 1) {
 				policies := []Policy{indebted(rng, k)}
 				if k == "set" {
-					policies = []Policy{indebted(rng, settlable[rng.IntN(5)]), PerRequest(SlidingLog{Name: "log", Limit: 50, Window: time.Minute}), Shadow(indebted(rng, settlable[rng.IntN(5)]))}
+					policies = []Policy{indebted(rng, settlable[rng.IntN(len(settlable))]), PerRequest(SlidingLog{Name: "log", Limit: 50, Window: time.Minute}), Shadow(indebted(rng, settlable[rng.IntN(len(settlable))]))}
 					if policies[0].PolicyName() == policies[2].PolicyName() {
 						continue
 					}
 				}
 				c := newClocked(t, m, rdb, fmt.Sprintf("m%d", i), policies...)
 				r := c.rules[0]
-				step := max(grain(r), time.Microsecond)
+				step := time.Microsecond
+				for _, r := range c.rules {
+					step = max(step, grain(r))
+				}
 				var taken []past
 				last := c.take(t, 0)
 				for range perPolicy {

@@ -10,15 +10,19 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-var slidingScript = script.FromFS(lua.FS, "limit_sliding.lua").MergedBy(slidingMerging)
+var (
+	slidingScript     = script.FromFS(lua.FS, "limit_sliding.lua").MergedBy(slidingMerging)
+	keptSlidingScript = script.FromFS(lua.FS, "limit_sliding.lua").Batched()
+)
 
 // sliding is a sliding window of two counters. A reading is {last, current,
 // rest of the running window in ms}: what is in use is last·rest/length +
 // current, compared in permits times milliseconds, which are whole.
 type sliding struct {
 	identity
-	length int64 // in milliseconds
-	packed bool
+	length  int64 // in milliseconds
+	largest int64 // that a counter can hold: the limit, or that of other processes
+	packed  bool
 }
 
 func (p SlidingWindow) compile() (rule, error) {
@@ -38,19 +42,29 @@ func (p SlidingWindow) compile() (rule, error) {
 	return &sliding{
 		identity: newIdentity(p, p.Limit, 1),
 		length:   length,
+		largest:  p.Limit,
 		packed:   fits(p.Limit+1, p.Limit+1, length+1),
 	}, nil
 }
 
 func (s *sliding) alone() *script.Script {
-	if s.packed {
-		return slidingScript
+	switch {
+	case !s.packed:
+		return nil
+	case s.kept != "":
+		return keptSlidingScript
 	}
-	return nil
+	return slidingScript
 }
 
+func (s *sliding) most() int64 { return s.largest }
+
 func (s *sliding) args(cost int64) []any {
-	return []any{integer(max(cost, 0)), integer(s.limit), integer(s.length)}
+	args := []any{integer(max(cost, 0)), integer(s.limit), integer(s.length)}
+	if s.kept != "" {
+		args = append(args, integer(s.largest))
+	}
+	return args
 }
 
 func (s *sliding) entry() [6]any {

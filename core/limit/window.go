@@ -10,7 +10,7 @@ import (
 
 var (
 	windowScript      = script.FromFS(lua.FS, "limit_window.lua").MergedBy(windowMerging)
-	owingWindowScript = script.FromFS(lua.FS, "limit_window.lua").Batched() // of windows that can owe more than their limit
+	owingWindowScript = script.FromFS(lua.FS, "limit_window.lua").Batched() // of windows that can hold more than their limit
 )
 
 // window is a fixed window. A reading is {used, rest of the window in ms}.
@@ -54,7 +54,7 @@ func (w *window) alone() *script.Script {
 	switch {
 	case !w.packed:
 		return nil
-	case w.largest > w.limit:
+	case w.largest > w.limit || w.kept != "":
 		return owingWindowScript
 	}
 	return windowScript

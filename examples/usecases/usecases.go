@@ -123,6 +123,14 @@ func Quota(rdb script.Client) (*limit.Limiter, error) {
 	}, nil)
 }
 
+// Changing keeps what was used when daily is another number, as after a deployment.
+func Changing(rdb script.Client, daily int64) (*limit.Limiter, error) {
+	return limit.New(rdb, "reports", []limit.Policy{
+		limit.KeepOnChange(limit.CalendarWindow{Name: "daily", Limit: daily, Every: limit.Day}),
+		limit.KeepOnChange(limit.TokenBucket{Name: "burst", Rate: daily, Per: time.Hour, Burst: 100}),
+	}, nil)
+}
+
 // Expensive makes exports cost ten times as much.
 func Expensive(limiter *limit.Limiter) gate.Gate {
 	return gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{

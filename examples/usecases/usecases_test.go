@@ -225,6 +225,32 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+func TestChanging(t *testing.T) {
+	t.Parallel()
+	day := time.Now().UTC().Day()
+	rdb := redistest.Standalone(t).Unhurried(t)
+	subject := redistest.Prefix(t)
+	take := func(daily, n int64, want bool) {
+		t.Helper()
+		limiter, err := Changing(rdb, daily)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := limiter.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d, err := limiter.TakeN(t.Context(), subject, n)
+		if midnight := time.Now().UTC().Day() != day; err != nil || d.Allowed != want && !midnight {
+			t.Errorf("%d of %d a day: got %+v, %v, want allowed %t", n, daily, d, err, want)
+		}
+	}
+	take(10, 10, true)
+	take(10, 1, false)
+	take(20, 10, true)
+	take(20, 1, false)
+	take(15, 1, false)
+}
+
 func TestSeveral(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)

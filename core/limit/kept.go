@@ -1,0 +1,98 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// keptOnChange is a policy whose state is the same whatever its numbers are.
+type keptOnChange struct{ Policy }
+
+// KeepOnChange makes a policy whose Limit, Rate, Per, Burst and MaxDebt may change while its state is kept: if 10 a
+// day become 20, a subject has 20 that day, and not 10 and then 20; if 20 become 10, a subject that has used 15
+// is denied until the day ends. The policy needs a Name. The name, the kind of policy, its Window, and the
+// Every and Location of a calendar stand in the key: if one of these changes, a fresh state begins. So it does
+// when you put an existing policy into KeepOnChange.
+//
+// Processes with different numbers share the state, also while you deploy a change, and so do limiters that
+// [Limiter.With] makes. Each decides by its own numbers, and together they admit no more than the largest
+// of them allow: if one has the larger Burst and another the larger Rate, than that Burst and that Rate. What
+// others have used beyond a process's own Limit leaves 0 remaining there.
+//
+// The debt of a TokenBucket drains at the Rate of the policy that charged it last. A larger Rate thus takes effect with
+// the first request that is granted, and RetryAfter tells when that can be. A Refund, or a Settle to less, gives nothing back
+// of a bucket that a policy with other numbers has charged since. The bucket counts in millionths of a permit, by
+// microseconds. Its largest debt in permits, times 10^6, times the microseconds in which a whole number of millionths
+// drains, is at most 2^51: 10 a day have a Burst of at most 260,000.
+//
+// A SlidingWindow has a Limit below 2^26. KeepOnChange cannot be [Prepaid]. A denial that is remembered
+// (Options.RememberDenials) can outlast a larger Rate of another process, until its time is over. Calls of several
+// callers are sent together and not merged into one, so a busy key costs Redis more CPU than without KeepOnChange; each
+// decision of a TokenBucket up to a permit a millisecond costs it half as much again, and each of the others the same.
+// The KeepOnChange of a KeepOnChange is the same.
+func KeepOnChange(p Policy) Policy {
+	if isNil(p) {
+		return p
+	}
+	switch p := p.(type) {
+	case keptOnChange:
+		return p
+	case shadowed:
+		return shadowed{KeepOnChange(p.Policy)}
+	case perRequest:
+		return perRequest{KeepOnChange(p.Policy)}
+	case banning:
+		return banning{KeepOnChange(p.Policy), p.ban}
+	}
+	return keptOnChange{p}
+}
+
+func (k keptOnChange) compile() (rule, error) {
+	var name, form string
+	var numbers interface{ signature() string }
+	compile := k.Policy.compile
+	switch p := valueOf(k.Policy).(type) {
+	case TokenBucket:
+		name, form, numbers, compile = p.Name, "bucket", p, p.compileKept
+	case FixedWindow:
+		name, form, numbers = p.Name, "window-"+span(p.Window), p
+	case SlidingWindow:
+		name, form, numbers, compile = p.Name, "sliding-"+span(p.Window), p, p.compileKept
+	case SlidingLog:
+		name, form, numbers = p.Name, "log-"+span(p.Window), p
+	case CalendarWindow:
+		name, form, numbers = p.Name, "calendar-"+p.place(), p
+	default:
+		return nil, fmt.Errorf("KeepOnChange does not know a %T: use one of the policies of this package", p)
+	}
+	var nameless error
+	if name == "" {
+		nameless = errors.New("Name is empty: KeepOnChange needs one, since the numbers are no part of the key")
+	}
+	r, err := compile()
+	if err := errors.Join(nameless, err); err != nil {
+		return nil, err
+	}
+	r.id().tail = name + "!kept-" + form
+	r.id().kept = numbers.signature()
+	return r, nil
+}
+
+// mostKeptCount is the most that a counter of a SlidingWindow can hold: the square of one more is exact.
+const mostKeptCount = 1<<26 - 1
+
+// compileKept makes counters that stand in one number in the same way whatever the Limit is.
+func (p SlidingWindow) compileKept() (rule, error) {
+	r, err := p.compile()
+	if err != nil {
+		return nil, err
+	}
+	s := r.(*sliding)
+	s.largest = min(mostKeptCount, exact/4/s.length-1)
+	if p.Limit > s.largest {
+		return nil, fmt.Errorf("Limit is %d: KeepOnChange keeps at most %d in a SlidingWindow of %v; use a smaller Limit, or a FixedWindow",
+			p.Limit, s.largest, time.Duration(s.length)*time.Millisecond)
+	}
+	return s, nil
+}

@@ -1,0 +1,218 @@
+package limit
+
+import (
+	"math"
+	"time"
+
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+var keptBucketScript = script.FromFS(lua.FS, "limit_bucket_kept.lua").Batched()
+
+// micro is what a permit is, in the units of a keptBucket.
+const micro = 1_000_000
+
+// mostDrained is how much drains of what was charged before the count begins anew.
+const mostDrained = exact / 2
+
+// keptBucket is a token bucket whose numbers may change: a debt in millionths of a permit that
+// drains by the numbers of the policy that charged it last. A cell has in n what was charged and in from since when,
+// as limit_bucket_kept.lua tells it. A reading is {charged, microseconds since, drain, per}.
+type keptBucket struct {
+	identity
+	capacity int64
+	largest  int64 // debt, of costs that were settled: the capacity and MaxDebt
+	drain    int64 // units that drain
+	per      int64 // in so many microseconds
+}
+
+func (p TokenBucket) compileKept() (rule, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	const perMicrosecond = micro * int64(time.Microsecond) // units a permit times nanoseconds a microsecond
+	burst := p.burst()
+	if p.Rate <= math.MaxInt64/perMicrosecond && burst <= exact && p.MaxDebt <= exact {
+		per, drain := int64(p.Per), p.Rate*perMicrosecond
+		shared := gcd(per, drain)
+		per, drain = per/shared, drain/shared
+		if most := burst + p.MaxDebt; fits(micro, most, per, 4) && fits(drain, 4) {
+			return &keptBucket{
+				identity: newIdentity(p, burst, micro),
+				capacity: burst * micro,
+				largest:  most * micro,
+				drain:    drain,
+				per:      per,
+			}, nil
+		}
+	}
+	return nil, errInexact("Rate, Per, Burst and MaxDebt in millionths of a permit",
+		"use a smaller Burst or MaxDebt, a Per of whole microseconds, or a Rate and Per with a common divisor; or leave out KeepOnChange")
+}
+
+func (*keptBucket) alone() *script.Script { return keptBucketScript }
+
+func (b *keptBucket) most() int64 { return b.largest }
+
+func (b *keptBucket) args(cost int64) []any {
+	return []any{integer(max(cost, 0) * micro), integer(b.capacity), integer(b.drain), integer(b.per), integer(b.largest)}
+}
+
+func (b *keptBucket) entry() [6]any {
+	return [6]any{"kept", integer(b.capacity), integer(b.drain), integer(micro), "0", integer(b.per)}
+}
+
+func (b *keptBucket) unpack(n int64) (reading, bool) {
+	return reading{n: [4]int64{n, 0, b.drain, b.per}}, n >= 0
+}
+
+func (*keptBucket) width() int { return 4 }
+
+func (*keptBucket) advance(c *cell, now int64) {
+	if c.now = now; c.owes() == 0 {
+		c.n, c.from = 0, now
+	}
+}
+
+// gone is after how many microseconds nothing is left of so many units.
+func gone(units, drain, per int64) int64 { return ceilDiv(units*per, drain) }
+
+// drained is how much of what was charged has drained when that time has passed.
+func drained(passed, drain, per int64) int64 {
+	whole := passed * drain
+	if rest := whole % per; rest < 0 { // rounded down
+		return (whole-rest)/per - 1
+	}
+	return whole / per
+}
+
+// owes is the debt of a keptBucket.
+func (c *cell) owes() int64 {
+	passed := max(c.now-c.from, 0)
+	if c.n == 0 || passed >= gone(c.n, c.by.drain, c.by.per) {
+		return 0
+	}
+	return c.n - drained(passed, c.by.drain, c.by.per)
+}
+
+func (b *keptBucket) admits(c *cell, cost int64) bool { return c.owes()+cost*micro <= b.capacity }
+
+func (b *keptBucket) charge(c *cell, cost int64) reading {
+	b.add(c, cost*micro)
+	return b.read(c, 0)
+}
+
+// charged says whether a policy with the same numbers charged the cell last.
+func (b *keptBucket) charged(c *cell) bool {
+	return c.by != nil && c.by.drain == b.drain && c.by.per == b.per && c.by.largest == b.largest
+}
+
+func (b *keptBucket) add(c *cell, units int64) {
+	if debt := c.owes(); debt == 0 || !b.charged(c) || (c.now-c.from)*b.drain > mostDrained {
+		c.n, c.from = debt, c.now
+	}
+	c.n += units
+	c.by = b
+}
+
+func (b *keptBucket) term(r reading) int64 { return b.owed(r) }
+
+// refund gives back what has not drained yet, as that of a bucket does, if no policy with other numbers
+// has charged since.
+func (b *keptBucket) refund(c *cell, told, cost, part int64, at moment) bool {
+	debt := c.owes()
+	if debt == 0 || !b.charged(c) || c.from > at.latest || c.now-at.soonest > gone(told, b.drain, b.per) {
+		return false
+	}
+	left := func(taken int64) int64 {
+		return told + drained(min(taken, c.now)-c.from, b.drain, b.per) - drained(c.now-c.from, b.drain, b.per)
+	}
+	back, whole := left(at.soonest), cost*micro
+	if back <= 0 {
+		return false
+	}
+	if back < whole {
+		if most := left(at.latest); most-back < micro {
+			// What is younger are whole permits, which tells how much has drained
+			// better than the clock of another machine does.
+			younger := ceilDiv(debt-min(most, whole), micro) * micro
+			back = max(debt-younger, back)
+		}
+	}
+	if part <= whole/micro {
+		whole = part * micro
+	}
+	if c.n -= min(back, whole, debt); c.owes() == 0 {
+		c.n, c.from = 0, c.now
+	}
+	return true
+}
+
+func (b *keptBucket) owe(c *cell, permits int64) (forgiven int64) {
+	more := max(b.largest-c.owes(), 0)
+	if permits <= more/micro {
+		more = permits * micro
+	}
+	if more > 0 {
+		b.add(c, more)
+	}
+	return permits - more/micro
+}
+
+func (b *keptBucket) resume(c *cell, r reading, at int64) {
+	by := *b
+	by.drain, by.per = r.n[2], r.n[3]
+	c.n, c.from, c.by = r.n[0], at-r.n[1], &by
+}
+
+func (b *keptBucket) read(c *cell, _ int64) reading {
+	if c.n == 0 {
+		return reading{n: [4]int64{0, 0, b.drain, b.per}}
+	}
+	return reading{n: [4]int64{c.n, c.now - c.from, c.by.drain, c.by.per}}
+}
+
+func (b *keptBucket) age(r reading, passed int64) reading {
+	if passed >= b.until(r, 0) {
+		r.n = [4]int64{0, 0, b.drain, b.per}
+		return r
+	}
+	r.n[1] += passed
+	return r
+}
+
+func (*keptBucket) lasts(reading) (left int64, ends bool) { return 0, false }
+
+// until is how many microseconds it takes, if nobody charges, until no more than that is owed.
+func (*keptBucket) until(r reading, debt int64) int64 {
+	return max(gone(r.n[0]-debt, r.n[2], r.n[3])-r.n[1], 0)
+}
+
+// owed is the debt that a reading tells.
+func (b *keptBucket) owed(r reading) int64 {
+	if b.until(r, 0) == 0 {
+		return 0
+	}
+	return r.n[0] - drained(r.n[1], r.n[2], r.n[3])
+}
+
+func (b *keptBucket) state(r reading, cost int64) State {
+	debt := b.owed(r)
+	after := func(debt int64) time.Duration { return time.Duration(b.until(r, debt)) * time.Microsecond }
+	s := State{
+		Policy:     b.name,
+		Allowed:    !r.denied,
+		Limit:      b.limit,
+		Remaining:  max((b.capacity-debt)/micro, 0),
+		Window:     time.Duration(gone(b.capacity, b.drain, b.per)) * time.Microsecond,
+		ResetAfter: after(0),
+	}
+	if s.Remaining < s.Limit {
+		s.NextAfter = after(b.capacity - (s.Remaining+1)*micro)
+	}
+	if r.denied {
+		s.RetryAfter = after(b.capacity - cost*micro)
+	}
+	return s
+}
