@@ -50,6 +50,8 @@ func TestTheDemoNamesARouteThatIsOff(t *testing.T) {
 		{"/daily", hourly(daily.Limit)}, // no midnight
 		{"/three/{plan}/{user}", nil},
 		{"/three/{plan}/{user}", threeUser}, // by address
+		{"/ban", nil},
+		{"/ban", strict}, // without a ban
 		{"/queue", nil},
 		{"/queue", queue}, // without waiting
 		{"/inflight", hourly(inflight - 1)},

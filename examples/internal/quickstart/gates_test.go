@@ -33,8 +33,6 @@ func TestTheLogNamesNoKeyAndNoAddress(t *testing.T) {
 		{&script.Error{Class: script.ErrNotExecuted, Err: errors.New(text)}, "not executed"},
 		{&script.Error{Class: script.ErrMaybeExecuted, Err: errors.New(text)}, "maybe executed"},
 		{fmt.Errorf("%w: %s", gate.ErrWiring, text), "wrong wiring"},
-		{fmt.Errorf("%w: %s", gate.ErrBodyTooLarge, text), "larger than the limit"},
-		{fmt.Errorf("%w: %s", gate.ErrBodyBroken, text), "ended early"},
 		{fmt.Errorf("%s: %w", text, context.DeadlineExceeded), "deadline exceeded"},
 		{errors.New(text), "another error"},
 	} {

@@ -56,3 +56,16 @@ func (v *visit) queue(ctx context.Context) {
 		v.checkf(false, "/queue: a 429 came after %s (expected at once)", early)
 	}
 }
+
+// ban has a client denied until it is banned, for longer than its policy would deny it.
+func (v *visit) ban(ctx context.Context) {
+	began := time.Now()
+	answers := v.row(ctx, int(strict.Limit+ban.After)+1, get("/ban"))
+	most := strict.Limit * (1 + int64(time.Since(began)/strict.Window))
+	admitted, last := count(answers, 200), answers[len(answers)-1]
+	v.checkf(admitted >= strict.Limit && admitted <= most && last.status == 429,
+		"%-24s %s", "/ban", v.statuses(answers))
+	if wait, ok := v.retryAfter("/ban", last, ban.For); ok && admitted == strict.Limit && wait <= strict.Window {
+		v.checkf(false, "/ban: Retry-After is %s (expected more than the window of %s)", span(wait), span(strict.Window))
+	}
+}

@@ -27,6 +27,8 @@ var (
 	tokens     = limit.TokenBucket{Rate: 1000, Per: time.Minute, Burst: 1000, MaxDebt: 1000, Unit: "tokens"}
 	daily      = limit.CalendarWindow{Limit: 5, Every: limit.Day, Location: shanghai}
 	queue      = limit.TokenBucket{Rate: 2, Per: time.Second, Burst: 1}
+	strict     = limit.SlidingLog{Limit: 3, Window: 2 * time.Second}
+	ban        = limit.Ban{After: 3, Within: 10 * time.Second, For: 5 * time.Second}
 
 	// Of /three, for all requests, a plan and a user.
 	threeAll  = limit.FixedWindow{Name: "all", Limit: 10, Window: 10 * time.Second}
@@ -114,6 +116,11 @@ func routes(w *wiring) []Route {
 			Path: "/queue", Work: ok,
 			Gate: w.rateLimit("queue", byIP, gate.RateLimitOptions{Wait: queueWait}, queue),
 			says: describe(queue) + ", waits up to " + span(queueWait),
+		},
+		{
+			Path: "/ban", Work: ok,
+			Gate: w.rateLimit("ban", byIP, gate.RateLimitOptions{}, limit.WithBan(strict, ban)),
+			says: fmt.Sprintf("%s; denied %d times in %s, banned for %s", describe(strict), ban.After, span(ban.Within), span(ban.For)),
 		},
 		{
 			Path: "/inflight", query: "?ms=N", Work: takeTime,

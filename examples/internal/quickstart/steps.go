@@ -54,6 +54,7 @@ func allSteps() []step {
 			row{target: "/three/tin/eve", want: upTo(threeAll.Limit - threePlan.Limit - threeUser.Limit)},
 		)},
 		{"/queue", (*visit).queue},
+		{"/ban", (*visit).ban},
 		{"/shadow", (*visit).shadow},
 		{"/inflight", (*visit).inflight},
 		{"/exclusive", (*visit).exclusive},
