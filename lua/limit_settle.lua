@@ -55,8 +55,8 @@ local function same(ends, rest, length)
 end
 
 local writes, reply, forgiven = {}, {now, 0}, 0
-local function later(...)
-  writes[#writes + 1] = {...}
+local function later(write)
+  writes[#writes + 1] = write
 end
 local function tell(number)
   reply[#reply + 1] = number
@@ -93,7 +93,7 @@ for i = 1, count do
 
   if kind == 'log' then
     if told + pace > now then
-      later('LREM', key, more, told)
+      later(function() return call('LREM', key, more, told) end)
     end
   else
     local stored = call('GET', key)
@@ -127,7 +127,7 @@ for i = 1, count do
         debt = debt + change
         if debt <= 0 then
           debt = 0
-          later('DEL', key)
+          later(function() return call('DEL', key) end)
         else
           local slack = -debt % pace
           local drains = (debt + slack) / pace
@@ -140,7 +140,7 @@ for i = 1, count do
               value = string.format('%.0f:%.0f', value, slack)
             end
           end
-          later('SET', key, value, 'PX', drains)
+          later(function() return call('SET', key, value, 'PX', drains) end)
         end
       end
       tell(debt)
@@ -180,10 +180,11 @@ for i = 1, count do
         taken, since, by, per = 0, now, pace, tick
       end
       if change ~= 0 and debt == 0 then
-        later('DEL', key)
+        later(function() return call('DEL', key) end)
       elseif change ~= 0 then
         local value = string.format('%.0f:%.0f:%.0f:%.0f:%.0f', taken, since, by, per, limit)
-        later('SET', key, value, 'PX', math.ceil((taken * per / by - (now - since)) / 1000) + 1)
+        local lives = math.ceil((taken * per / by - (now - since)) / 1000) + 1
+        later(function() return call('SET', key, value, 'PX', lives) end)
       end
       tell(taken)
       tell(now - since)
@@ -217,12 +218,12 @@ for i = 1, count do
       end
       used = used + change
       if change ~= 0 and used == 0 then
-        later('DEL', key)
+        later(function() return call('DEL', key) end)
         left = 0
       elseif change ~= 0 and left > 0 then
-        later('INCRBY', key, change)
+        later(function() return call('INCRBY', key, change) end)
       elseif change > 0 then
-        later('SET', key, used, 'PX', longest)
+        later(function() return call('SET', key, used, 'PX', longest) end)
         left = longest + 0
       end
       tell(used)
@@ -258,16 +259,16 @@ for i = 1, count do
         if rest <= 0 then
           rest = pace
         end
-        later('SET', key, last * (most + 1) + current, 'PX', rest + pace)
+        later(function() return call('SET', key, last * (most + 1) + current, 'PX', rest + pace) end)
       elseif change > 0 then
-        later('INCRBY', key, change)
+        later(function() return call('INCRBY', key, change) end)
       elseif back > 0 and current == 0 and last == 0 then
-        later('DEL', key)
+        later(function() return call('DEL', key) end)
       elseif back > 0 and current == 0 and not rolled then
         -- as it stood before this window's first request
-        later('SET', key, last, 'PX', rest)
+        later(function() return call('SET', key, last, 'PX', rest) end)
       elseif back > 0 then
-        later('INCRBY', key, -back)
+        later(function() return call('INCRBY', key, -back) end)
       end
       tell(last)
       tell(current)
@@ -281,7 +282,7 @@ if marker and not settled then
 end
 local changed = false
 for i = 1, #writes do
-  changed = call(unpack(writes[i])) ~= 0 or changed
+  changed = writes[i]() ~= 0 or changed
 end
 if marker then
   reply[2] = settled and settled + 0 or forgiven

@@ -76,7 +76,11 @@ func Save(t *testing.T, admin *redis.Client, keys []string) (all []Saved) {
 		if err != nil && !errors.Is(err, redis.Nil) {
 			t.Fatal(err)
 		}
-		all = append(all, Saved{key, value, admin.PTTL(t.Context(), key).Val()})
+		ttl := admin.PTTL(t.Context(), key).Val()
+		if ttl == 0 || ttl == -2 { // it has ended meanwhile
+			value = ""
+		}
+		all = append(all, Saved{key, value, ttl})
 	}
 	return all
 }
