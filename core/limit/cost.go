@@ -1,0 +1,34 @@
+package limit
+
+import (
+	"math"
+
+	"github.com/neap-go/neap/core/internal/misuse"
+)
+
+func (l *Limiter) checkCost(cost int64) error {
+	capacity, policy := l.capacity()
+	if cost < 0 || cost > capacity {
+		return &CostError{Cost: cost, Capacity: capacity, Policy: policy}
+	}
+	return nil
+}
+
+// capacity is that of the tightest policy, and its name.
+func (l *Limiter) capacity() (capacity int64, policy string) {
+	capacity, policy = math.MaxInt64, l.rules[0].id().name
+	for _, r := range l.rules {
+		if id := r.id(); !id.shadow && !id.once && id.limit < capacity {
+			capacity, policy = id.limit, id.name
+		}
+	}
+	return capacity, policy
+}
+
+// MaxCost is the highest cost that the limiter can ever grant: the smallest Limit or Burst of its
+// policies. It sends nothing, and panics on a nil or zero Limiter.
+func (l *Limiter) MaxCost() int64 {
+	misuse.Made(l.made(), errLimiter)
+	capacity, _ := l.capacity()
+	return capacity
+}
