@@ -51,7 +51,7 @@ func (v *visit) queue(ctx context.Context) {
 	served, last := count(answers, 200), answers[atOnce-1]
 	v.checkf(served >= least && served <= most && served+count(answers, 429) == atOnce,
 		"%-24s %d of %d at once, and the others at once 429 (expected %s)", "/queue", served, atOnce, fromTo(least, most))
-	v.retryAfter("/queue", last, queueWait+2*time.Second)
+	v.retryAfter("/queue", last, time.Duration(atOnce)*queue.Per/time.Duration(queue.Rate)+time.Second) // behind all that came with it
 	if early := last.received.Sub(last.sent); served < atOnce && early > queueWait/2 {
 		v.checkf(false, "/queue: a 429 came after %s (expected at once)", early)
 	}
