@@ -62,12 +62,13 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 		at := l.queues.place(w)
 		var d Decision
 		rest, denied := at.rest(l, &d, n)
+		passed := time.Since(began)
 		if !known && at.seen != nil { // from now on it waits for permits, and not for an answer
-			began = time.Now()
+			began, passed = time.Now(), 0
 		}
 		left := forever
 		if most != nil {
-			left = *most - time.Since(began)
+			left = *most - passed
 		}
 		if denied && rest > left && (!known || rest > left+l.opts.Budget) { // clocks and turns may make it late by less
 			l.tell(ctx, n, &d, nil, 0)
