@@ -68,7 +68,7 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 	if own.InDoubt != Retry {
 		keep = own.DoubtRetention
 	}
-	return &Guard{wait: own.Wait, shared: &shared{
+	s := &shared{
 		name: name, opts: own, space: space, store: st, seals: seals,
 		keep:   milliseconds(keep),
 		begins: strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " "),
@@ -76,7 +76,9 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 		terms:  lease.Terms{Lease: own.Lease, Expired: ErrExpired},
 		undo:   undo.Undoer{Total: st.Pending()},
 		late:   undo.Undoer{Room: concluding, Total: st.Pending()},
-	}}, nil
+	}
+	store.Register(st, s, (*shared).gauge)
+	return &Guard{shared: s, wait: own.Wait}, nil
 }
 
 // WithWait returns a Guard that shares everything with g, but whose Await and Do wait

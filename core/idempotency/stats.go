@@ -92,3 +92,11 @@ func (g *Guard) Stats() Stats {
 		Undoing: undo.Pending, Undone: undo.Undone, Lapsing: undo.Overflowed,
 	}
 }
+
+// gauge is what the store tells of the Guard.
+func (s *shared) gauge() store.Gauge {
+	return store.Gauge{
+		Primitive: store.Guard, Name: s.name,
+		Active: int(s.count.running.Load()), Background: s.undo.Stats().Pending + s.late.Stats().Pending,
+	}
+}

@@ -71,6 +71,7 @@ func NewConcurrency(rdb script.Client, name string, limit int64, opts *Concurren
 		return nil, fmt.Errorf("limit.NewConcurrency: %w", err)
 	}
 	c.lease = newLeases(at, limit, c.opts.Lease)
+	store.Register(st, c, (*Concurrency).gauge)
 	return c, nil
 }
 
@@ -293,4 +294,10 @@ func (c *Concurrency) Stats() ConcurrencyStats {
 		Undoing:  u.Pending, Undone: u.Undone, Lapsing: u.Overflowed,
 		Open: c.lease != nil && c.lease.open(),
 	}
+}
+
+// gauge is what the store tells of it.
+func (c *Concurrency) gauge() store.Gauge {
+	s := c.Stats()
+	return store.Gauge{Primitive: store.InFlight, Name: c.name, Policies: []string{inflightPolicy}, Active: s.InFlight, Background: s.Undoing, Open: s.Open}
 }

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type Limiter struct {
 	refused   *grant         // of denials that were remembered
 	plans     *plans         // of all that With made
 	denials   func() *memory // that All asks about first
+	first     *Limiter       // the one of New, which those of With keep in use
 }
 
 // New makes a limiter on Redis, of a go-redis client or a [store.Store]. The name is 1 to
@@ -55,6 +57,7 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 		return nil, fmt.Errorf("limit.New: %w", err)
 	}
 	l.remote = newRemote(at, l.space, l.rules)
+	store.Register(st, l, (*Limiter).gauge)
 	return l, nil
 }
 
@@ -132,7 +135,7 @@ func (l *Limiter) with(policies []Policy) (*Limiter, error) {
 		return nil, fmt.Errorf("limit.With: %w", err)
 	}
 	other := *l
-	other.rules = rules
+	other.rules, other.first = rules, cmp.Or(l.first, l)
 	other.queues = newQueues(l.opts.MaxWaiting, &l.count.waiting)
 	if l.remote != nil {
 		other.remote = newRemote(l.remote.asker, l.space, rules)
@@ -335,14 +338,4 @@ func binds(s *State, d *Decision) bool {
 func (l *Limiter) Name() string {
 	misuse.Made(l.made(), errLimiter)
 	return l.name
-}
-
-// Stats count what was decided in this process, by this limiter and by all that
-// With has made from the same one. Reading them sends nothing.
-func (l *Limiter) Stats() Stats {
-	misuse.Made(l.made(), errLimiter)
-	s := l.count.stats()
-	s.LocalStates = l.local.size()
-	s.Open = l.remote != nil && l.remote.open()
-	return s
 }

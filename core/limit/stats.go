@@ -3,6 +3,9 @@ package limit
 import (
 	"math/rand/v2"
 	"sync/atomic"
+
+	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/store"
 )
 
 // Stats count what a limiter, and those that With made of it, decided in this
@@ -91,4 +94,23 @@ func (c *counters) stats() Stats {
 		Forgiven: c.forgiven.Load(),
 		Waiting:  int(c.waiting.Load()),
 	}
+}
+
+// Stats count what was decided in this process, by this limiter and by all that
+// With has made from the same one. Reading them sends nothing.
+func (l *Limiter) Stats() Stats {
+	misuse.Made(l.made(), errLimiter)
+	s := l.count.stats()
+	s.LocalStates = l.local.size()
+	s.Open = l.remote != nil && l.remote.open()
+	return s
+}
+
+// gauge is what the store tells of the limiter.
+func (l *Limiter) gauge() store.Gauge {
+	g := store.Gauge{Primitive: store.Limit, Name: l.name, Waiting: int(l.count.waiting.Load()), Open: l.remote.open()}
+	for _, r := range l.rules {
+		g.Policies = append(g.Policies, r.id().name)
+	}
+	return g
 }

@@ -81,6 +81,7 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 		Lease: own.Lease, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold, Expired: ErrExpired, MaxHeld: ErrMaxHold,
 	}
 	s.notifier = newNotifier(st.Client(), s.queues.notify)
+	store.Register(st, s, (*shared).gauge)
 	return &Locker{shared: s, wait: own.Wait}, nil
 }
 

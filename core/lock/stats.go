@@ -67,3 +67,9 @@ func (l *Locker) Stats() Stats {
 		Undoing: u.Pending, Undone: u.Undone, Lapsing: u.Overflowed,
 	}
 }
+
+// gauge is what the store tells of the Locker.
+func (s *shared) gauge() store.Gauge {
+	waiting, holding := s.queues.size()
+	return store.Gauge{Primitive: store.Lock, Name: s.name, Active: holding, Waiting: waiting, Background: s.undo.Stats().Pending}
+}

@@ -95,3 +95,11 @@ func (s *Stock) Stats() Stats {
 		Undoing: undo.Pending, Undone: undo.Undone, Lapsing: undo.Overflowed,
 	}
 }
+
+// gauge is what the store tells of the Stock.
+func (s *Stock) gauge() store.Gauge {
+	return store.Gauge{
+		Primitive: store.Stock, Name: s.name,
+		Active: int(s.count.holding.Load()), Background: s.undo.Stats().Pending + s.late.Stats().Pending,
+	}
+}

@@ -83,14 +83,16 @@ func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stock.New: %w", err)
 	}
-	return &Stock{
+	s := &Stock{
 		name: name, opts: own, lease: milliseconds(own.Lease), space: space, store: st,
 		asker: ask.Asker{Runner: run, Budget: own.Budget},
 		plain: lease.Terms{Lease: own.Lease, NoRenewal: true, Expired: ErrLapsed},
 		kept:  lease.Terms{Lease: own.Lease, Expired: ErrLapsed},
 		undo:  undo.Undoer{Room: doubted, Total: st.Pending()},
 		late:  undo.Undoer{Room: doubted, Total: st.Pending()},
-	}, nil
+	}
+	store.Register(st, s, (*Stock).gauge)
+	return s, nil
 }
 
 // Name is the name that was given to New.

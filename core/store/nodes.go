@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/sony/gobreaker/v2"
 
 	"github.com/neap-go/neap/core/script"
 )
@@ -176,7 +175,7 @@ func (n *nodes) open(budget time.Duration) bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	for l, b := range n.breakers {
-		if l.budget == budget && b.State() != gobreaker.StateClosed && n.now()-b.failed.Load() < int64(forgotten) {
+		if l.budget == budget && n.holdsBack(b) {
 			return true
 		}
 	}

@@ -23,6 +23,7 @@ type Store struct {
 	nodes     nodes
 	pending   atomic.Int64
 	observers observers
+	gauges    gauges
 }
 
 func newStore(rdb script.Client, opts Options) *Store {

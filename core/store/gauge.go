@@ -1,0 +1,144 @@
+package store
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+// Gauge is what a primitive or a server of a store does at the moment, as far as this process
+// knows. It is for metrics and dashboards, beside [Event]. It carries no key and no subject.
+type Gauge struct {
+	// Primitive says what it is about.
+	Primitive Primitive
+	// Name is that of the limiter, locker, guard or stock. Of a server it is the address,
+	// or the addresses of the client while the servers of a cluster are not known.
+	Name string
+	// Policies are those that a limiter was made with, as [Event.Policy] names them.
+	Policies []string
+	// Active is how many slots, locks, claims or reservations this process holds.
+	Active int
+	// Waiting is how many callers wait for permits or for a lock.
+	Waiting int
+	// Background is how many grants and conclusions the primitive takes back or repeats in the
+	// background, since Redis did not answer.
+	Background int
+	// Open reports whether calls are held back, since Redis does not answer: those
+	// of a limit or of requests in flight, or any to that server.
+	Open bool
+	// Failing is the time since the first of the calls that a server did not answer. It is 0 if
+	// the server answers.
+	Failing time.Duration
+}
+
+// Gauges returns a gauge for each limiter, locker, guard and stock that was made on the store and is
+// still in use, in the order in which they were made, and then one for each server that was asked,
+// by address. What With, As and WithWait return is part of what it was made from. A primitive that
+// decides in process has none.
+//
+// It is safe for concurrent use and sends nothing. The figures are read one after the other, so that they may be a call
+// apart. A nil or zero store has none.
+func (s *Store) Gauges() []Gauge {
+	if !s.made() {
+		return nil
+	}
+	return append(s.gauges.read(), s.nodes.gauges()...)
+}
+
+// Register has Gauges call read for as long as anything uses of, which read must not keep
+// alive. The library's own packages use it. A nil store registers nothing.
+func Register[T any](s *Store, of *T, read func(*T) Gauge) {
+	if !s.made() {
+		return
+	}
+	own := weak.Make(of)
+	number := s.gauges.add(func() (g Gauge, used bool) {
+		if of := own.Value(); of != nil {
+			return read(of), true
+		}
+		return Gauge{}, false
+	})
+	runtime.AddCleanup(of, s.gauges.remove, number)
+}
+
+// gauges are the primitives of a store, by the order in which they were made.
+type gauges struct {
+	mu   sync.Mutex
+	last int
+	all  map[int]func() (g Gauge, used bool)
+}
+
+func (g *gauges) add(read func() (Gauge, bool)) (number int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all == nil {
+		g.all = map[int]func() (Gauge, bool){}
+	}
+	g.last++
+	g.all[g.last] = read
+	return g.last
+}
+
+func (g *gauges) remove(number int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.all, number)
+}
+
+// read calls the primitives without the mutex, since they take their own.
+func (g *gauges) read() (all []Gauge) {
+	type entry struct {
+		number int
+		read   func() (Gauge, bool)
+	}
+	g.mu.Lock()
+	entries := make([]entry, 0, len(g.all))
+	for number, read := range g.all {
+		entries = append(entries, entry{number, read})
+	}
+	g.mu.Unlock()
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
+	for _, e := range entries {
+		if one, used := e.read(); used {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// gauges are those of the servers that were asked.
+func (n *nodes) gauges() []Gauge {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	all := make([]Gauge, 0, len(n.all))
+	for _, one := range n.all {
+		g := Gauge{Primitive: Server, Name: one.name, Failing: one.failing()}
+		for _, b := range n.breakers {
+			g.Open = g.Open || b.node == one && n.holdsBack(b)
+		}
+		all = append(all, g)
+	}
+	slices.SortFunc(all, func(a, b Gauge) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// holdsBack reports whether a breaker holds calls back, and had one within the last minute.
+func (n *nodes) holdsBack(b *breaker) bool {
+	return b.State() != gobreaker.StateClosed && n.now()-b.failed.Load() < int64(forgotten)
+}
+
+// failing is the time since the first of the calls without an answer, unless the last was more than a minute ago.
+func (n *node) failing() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now, first := n.now(), n.first.Load()
+	if first == 0 || now-n.latest >= int64(forgotten) {
+		return 0
+	}
+	return time.Duration(now - first)
+}
