@@ -59,6 +59,7 @@ var (
 	one    = []string{"{ann}"}
 	many   = []string{"{ann}:1", "{ann}:2", "{ann}:1", "{ann}:3"}
 	banned = []string{"{ann}:banned", "{ann}:ban"}
+	leased = []string{"{ann}:leased", "{ann}:estimates"}
 	all    = []string{"{ann}:bucket", "{ann}:fast", "{ann}:window", "{ann}:sliding", "{ann}:log"}
 
 	acquired = made{script.FromFS(lua.FS, "lock_acquire.lua").Source(), []any{"o", "h", 60_000, 90_000, ""}}
@@ -93,19 +94,24 @@ var calls = map[string][]scripttest.Call{
 		on(all, append([]any{9, 5, 5}, set...)...), on(one, 1, 1, 1, "fast", 1, 2, 1, 60_000, 1000),
 		on(all[:1], 1, 1, 1, "calendar", 3, 0, 1, 2, 9_000_000_000_000), on(all[:1], 1, 1, 1, "calendar", 3, 0, 1, 2, 3),
 		on([]string{"{ann}:kept"}, 1, 1, 1, "kept", 3, 1, 1, 0, 1000, 9, 0), on([]string{"{ann}:kept"}, 9, 1, 1, "kept", 3, 1, 1, 0, 1000, 9, 0),
-		on(banned, bans...), on(banned, bans...), on(banned, bans...), on(banned, append(bans, 5, 1)...)},
+		on(banned, bans...), on(banned, bans...), on(banned, bans...), on(banned, append(bans, 5, 1)...),
+		on(leased, estimated("0/a")...), on(leased, estimated("60000/b")...), on(leased, estimated("60000/c")...)},
 	"limit_ban.lua": {on(banned[1:], -1, 60_000), on(banned[1:], 60_000, 60_000), on(banned[1:], -1, 60_000), on(banned[1:], 0, 60_000)},
 	"limit_settle.lua": {
-		on(all[2:3], 0, 1, 2, 3, 0, 0),
-		{Keys: all[2:3], Args: []any{0, 1, 9e15, 1, 1, 0, "window", 3, 60_000, 1, 60_000, 1000, 3, 1, 60_000}, Prepare: counted},
-		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000}, settled...)...),
-		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000}, settled...)...),
-		on(append(all[:4:4], "{ann}:again"), append([]any{1, 1, 9e15, 1, 4, 60_000}, settled...)...),
-		on([]string{"{ann}:kept", "{ann}:kept-settled"}, 9, 0, 0, 0, 1, 60_000, "kept", 3, 1, 1, 0, 1000, 9, 1, 3),
-		on([]string{"{ann}:kept", "{ann}:kept-again"}, 1, 1, 9e15, 1, 1, 60_000, "kept", 3, 1, 1, 0, 1000, 9, 5, 9),
-		on([]string{all[2], "{ann}:other"}, 9, 0, 0, 0, 1, 60_000, "calendar", 3, 0, 1, 2, 9_000_000_000_000, 5, 1, 0),
-		on([]string{all[2], "{ann}:none"}, 9, 0, 0, 0, 1, 60_000, "calendar", 3, 0, 1, 2, 3, 5, 1, 0),
+		on(all[2:3], 0, 1, 2, 3, 0, 0, ""),
+		{Keys: all[2:3], Args: []any{0, 1, 9e15, 1, 1, 0, "", "window", 3, 60_000, 1, 60_000, 1000, 3, 1, 60_000, 0}, Prepare: counted},
+		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000, ""}, settled...)...),
+		on(append(all[:4:4], "{ann}:settled"), append([]any{9, 0, 0, 0, 4, 60_000, ""}, settled...)...),
+		on(append(all[:4:4], "{ann}:again"), append([]any{1, 1, 9e15, 1, 4, 60_000, ""}, settled...)...),
+		on([]string{"{ann}:kept", "{ann}:kept-settled"}, 9, 0, 0, 0, 1, 60_000, "", "kept", 3, 1, 1, 0, 1000, 9, 1, 3, 0),
+		on([]string{"{ann}:kept", "{ann}:kept-again"}, 1, 1, 9e15, 1, 1, 60_000, "", "kept", 3, 1, 1, 0, 1000, 9, 5, 9, 0),
+		on([]string{all[2], "{ann}:other"}, 9, 0, 0, 0, 1, 60_000, "", "calendar", 3, 0, 1, 2, 9_000_000_000_000, 5, 1, 0, 0),
+		on([]string{all[2], "{ann}:none"}, 9, 0, 0, 0, 1, 60_000, "", "calendar", 3, 0, 1, 2, 3, 5, 1, 0, 0),
+		{Keys: []string{leased[0], "{ann}:marker", leased[1]}, Args: []any{2, 1, 9e15, 1, 1, 60_000, "d", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 3}, Prepare: estimate},
+		{Keys: []string{leased[0], "{ann}:mark", leased[1]}, Args: []any{2, 1, 9e15, 1, 1, 60_000, "gone", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 3}, Prepare: estimate},
+		{Keys: []string{leased[0], leased[1]}, Args: []any{0, 1, 9e15, 1, 1, 0, "d", "window", 1, 60_000, 1, 60_000, 1000, 5, 1, 60_000, 2}, Prepare: estimate},
 	},
+	"limit_renew.lua": {{Keys: leased[1:], Args: []any{60_000, "d:1"}, Prepare: estimate}, {Keys: leased[1:], Args: []any{60_000, "gone:1"}, Prepare: estimate}},
 	"limit_reset.lua": {on(all)},
 	"inflight_acquire.lua": {on(one, "a", 2, 30_000_000, 60_000, "", ""), on(one, "b", 2, 30_000_000, 60_000, "lost", "a"),
 		on(one, "c", 3, 30_000_000, 60_000, "lost", "gone"), on(one, "d", 3, 30_000_000, 60_000, "", "")},
@@ -141,12 +147,25 @@ var set = []any{
 
 // settled is a policy of each kind that can be settled, with what a decision took of it.
 var settled = []any{
-	"bucket", 3, 1, 1, 60_000, 1000, 5, 2, 2, "fast", 3, 2, 1, 60_000, 1000, 5, 2, 2, "window", 3, 60_000, 1, 60_000, 1000, 5, 2, 60_000,
-	"sliding", 3, 60_000, 1, 120_000, 1000, 3, 2, 60_000,
+	"bucket", 3, 1, 1, 60_000, 1000, 5, 2, 2, 0, "fast", 3, 2, 1, 60_000, 1000, 5, 2, 2, 0, "window", 3, 60_000, 1, 60_000, 1000, 5, 2, 60_000, 0,
+	"sliding", 3, 60_000, 1, 120_000, 1000, 3, 2, 60_000, 0,
 }
 
 // bans are of a window that bans after two denials.
 var bans = []any{1, 1, 1, "window", 1, 60_000, 1, 60_000, 1000, 1, "2:60000:60000:90000"}
+
+// estimated takes the one permit of a window, on a lease.
+func estimated(lease string) []any {
+	return []any{1, 1, 1, "window", 1, 60_000, 1, 60_000, 1000, 1, lease}
+}
+
+// estimate has that permit taken.
+func estimate(tb testing.TB, rdb redis.UniversalClient, _ []string) {
+	tb.Helper()
+	if err := rdb.Eval(tb.Context(), script.FromFS(lua.FS, "limit_set.lua").Source(), leased, estimated("60000/d")...).Err(); err != nil {
+		tb.Fatal(err)
+	}
+}
 
 // counted has a window with two permits taken.
 func counted(tb testing.TB, rdb redis.UniversalClient, keys []string) {

@@ -1,6 +1,6 @@
 -- Forgets a subject: every policy's state at once.
 --
--- KEYS[i]  the i-th policy's state
+-- KEYS[i]  a policy's state, or the estimates of a window
 -- returns  how many there were
 -- effects  DEL
 return redis.call('DEL', unpack(KEYS))

@@ -9,7 +9,12 @@
 -- and how many they are: end:length:from:count. A ban that begins sooner after the last one
 -- ended than one lasts at most is twice as long as that.
 --
--- KEYS[i]  the i-th policy's state; behind all of them, for i > count, a ban's record
+-- Estimates are costs that a window gives back if their leases end before they are settled. They
+-- stand in a sorted set, token:cost by TIME in milliseconds at which the lease ends, which ends just
+-- before the window. A window that has no room takes back up to 100 whose lease has ended.
+--
+-- KEYS[i]  the i-th policy's state; behind all of them, for i > count, a ban's record or
+--          a window's estimates
 -- ARGV[1]  cost; above a capacity it is denied; -n asks about a cost of n and takes
 --          nothing
 -- ARGV[2]  how many policies are enforced: the first; the others are shadows
@@ -22,10 +27,11 @@
 -- ARGV[6 * i + 2]  the longest time to live, in milliseconds
 -- ARGV[6 * i + 3]  tick of the clock, in microseconds; of kept the time in which the drain
 --                  drains
--- ARGV[4 * count + 2 * i + 2]  of a ban which policy bans
+-- ARGV[4 * count + 2 * i + 2]  of a ban or of estimates whose policy it is
 -- ARGV[4 * count + 2 * i + 3]  of a ban after:within:first:most: how many denials begin
 --                  it, and in milliseconds how long they are counted, how long the first
---                  ban lasts, and how long one lasts at most
+--                  ban lasts, and how long one lasts at most; of estimates lease/token, the
+--                  lease in milliseconds
 -- ARGV[4 * count + 2 * keys + 2 * i + 2]  with keys in all, the most that the i-th policy can
 --                  hold, in units, if not the capacity; or nothing
 -- ARGV[4 * count + 2 * keys + 2 * i + 3]  1 if a request costs it 1, whatever its cost is; or nothing
@@ -40,17 +46,48 @@
 --          instead, if it is in no window of a calendar: then nothing was done. Behind
 --          those of all policies how long each ban still lasts, in milliseconds
 -- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH,
---          LTRIM and PEXPIRE; denied: what a kind repairs of a state that is
---          larger or lives longer than it can, and of a ban SET with PX if its policy
---          denies and no enforced ban lasts: if Redis refuses that, it is not counted
+--          LTRIM and PEXPIRE, and before these ZADD and PEXPIRE of an estimate, or ZREM; denied:
+--          what a kind repairs of a state that is larger or lives longer than it can, and of a ban
+--          SET with PX if its policy denies and no enforced ban lasts: if Redis refuses that,
+--          it is not counted; of a window without room INCRBY and ZREM of estimates, and
+--          INCRBY again if Redis refuses the ZREM
 local asked, enforced, count, keys = math.abs(ARGV[1]), ARGV[2] + 0, ARGV[3] + 0, #KEYS
-local cost = math.max(ARGV[1], 0)
+local given, cost = ARGV[1], math.max(ARGV[1], 0)
 
 local call = redis.call
 local now
 local granted, banned = true, false
 local logs = 0 -- the last one's place
 local states = {}
+
+local leases, noted = {}, {} -- of a policy; of a key whether it has estimates
+for i = count + 1, keys do
+  local of, numbers = ARGV[4 * count + 2 * i + 2] + 0, ARGV[4 * count + 2 * i + 3]
+  local length, token = string.match(numbers, '^(%d+)/(.+)$')
+  if length then
+    leases[of] = {key = KEYS[i], length = length + 0, token = token}
+    noted[i] = true
+  end
+end
+
+-- Takes back estimates whose lease ended, unless it is only asked. How many permits they are of those in use.
+local function lapsed(key, estimates, used, only_asked)
+  local over = call('ZRANGEBYSCORE', estimates, '-inf', (now - now % 1000) / 1000, 'LIMIT', '0', '100')
+  local permits = 0
+  for n = 1, #over do
+    permits = permits + string.match(over[n], '%d+$')
+  end
+  permits = math.min(permits, used)
+  if permits > 0 and not only_asked then
+    if type(redis.pcall('INCRBY', key, -permits)) ~= 'number' then
+      return 0
+    elseif type(redis.pcall('ZREM', estimates, unpack(over))) ~= 'number' then
+      call('INCRBY', key, permits)
+      return 0
+    end
+  end
+  return permits
+end
 
 for i = 1, count do
   local key, kind, capacity = KEYS[i], ARGV[6 * i - 2], ARGV[6 * i - 1] + 0
@@ -66,7 +103,7 @@ for i = 1, count do
     permits, about = math.min(cost, 1), math.min(asked, 1)
   end
   state.permits, state.cost = permits, permits * unit
-  if now == nil and (kind == 'fast' or kind == 'kept' or kind == 'log' or kind == 'calendar') then
+  if now == nil and (kind == 'fast' or kind == 'kept' or kind == 'log' or kind == 'calendar' or leases[i]) then
     local clock = call('TIME')
     now = clock[1] * 1000000 + clock[2]
   end
@@ -164,6 +201,9 @@ for i = 1, count do
       end
       local used = left > 0 and stored + 0 or 0
       if state.kind == 'window' then
+        if leases[i] and used + about > capacity then
+          used = used - lapsed(key, leases[i].key, used, cost == 0)
+        end
         state.used, state.rest = used, left
         state.denied = used + permits > capacity and cost > 0
       else
@@ -187,7 +227,7 @@ end
 local records = {}
 for i = count + 1, keys do
   local key, of = KEYS[i], ARGV[4 * count + 2 * i + 2] + 0
-  local stored = call('GET', key)
+  local stored = not noted[i] and call('GET', key)
   if stored then
     if now == nil then
       local clock = call('TIME')
@@ -212,6 +252,22 @@ end
 
 local reply = {}
 local charged = granted and cost > 0
+
+-- An estimate is noted before it is charged: whatever Redis refuses of it leaves all uncharged.
+for i, lease in pairs(leases) do
+  local state = states[i]
+  if charged and not state.denied and not state.banned then
+    local rest = state.rest > 0 and state.rest or state.longest
+    local ends, estimate = (now - now % 1000) / 1000 + lease.length, lease.token .. ':' .. given
+    call('ZADD', lease.key, ends, estimate)
+    -- before Redis 7.2 the clock moves within a script
+    local set = redis.pcall('PEXPIRE', lease.key, math.max(rest - 2, 1))
+    if set ~= 1 then
+      call('ZREM', lease.key, estimate)
+      return set
+    end
+  end
+end
 
 local function push(key, entries, from, size)
   -- unpack takes no more than 8,000
@@ -347,7 +403,7 @@ end
 for i = count + 1, keys do
   local record, of = records[i], ARGV[4 * count + 2 * i + 2] + 0
   local left = record and record.left or 0
-  local counts = cost > 0 and states[of].denied and left == 0 and not banned
+  local counts = not noted[i] and cost > 0 and states[of].denied and left == 0 and not banned
   if counts or cost > 0 and record and record.broken then
     local after, within, first, most = string.match(ARGV[4 * count + 2 * i + 3], '(%d+):(%d+):(%d+):(%d+)')
     after, within, first, most = after + 0, within + 0, first + 0, most + 0
@@ -380,7 +436,9 @@ for i = count + 1, keys do
       left = begun
     end
   end
-  reply[#reply + 1] = left
+  if not noted[i] then
+    reply[#reply + 1] = left
+  end
 end
 
 return reply

@@ -4,40 +4,45 @@
 -- limit_window.lua, limit_sliding.lua, limit_log.lua and limit_calendar.lua.
 --
 -- KEYS[i]  the i-th policy's state
--- KEYS[count + 1]  a marker, if it is done once however often it is asked for; or nothing
+-- KEYS[count + 1]  a marker, if it is done once however often it is asked for; behind it are
+--          the estimates of windows, as limit_set.lua tells them; or nothing
 -- ARGV[1]  how many permits it should have taken
 -- ARGV[2]  TIME at which they were taken, at the soonest, in microseconds
 -- ARGV[3]  the same at the latest
 -- ARGV[4]  TIME now at the soonest: if it is earlier, the caller knows another
 --          clock than this one
 -- ARGV[5]  count, how many policies there are; 0 only asks for the time
--- ARGV[6]  how long the marker lives, in milliseconds
--- ARGV[9 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
--- ARGV[9 * i - 1]  capacity in units, or limit
--- ARGV[9 * i]      drain, or window; of calendar this and those that follow are TIME at
+-- ARGV[6]  how long the marker lives, in milliseconds; 0 without a marker
+-- ARGV[7]  token of the estimates; or nothing
+-- ARGV[10 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
+-- ARGV[10 * i - 1]  capacity in units, or limit
+-- ARGV[10 * i]     drain, or window; of calendar this and those that follow are TIME at
 --                  which three windows begin and the last ends, in milliseconds
--- ARGV[9 * i + 1]  units a permit
--- ARGV[9 * i + 2]  the longest time to live, in milliseconds
--- ARGV[9 * i + 3]  tick of the clock, in microseconds; of kept the time in which the drain
+-- ARGV[10 * i + 1]  units a permit
+-- ARGV[10 * i + 2]  the longest time to live, in milliseconds
+-- ARGV[10 * i + 3]  tick of the clock, in microseconds; of kept the time in which the drain
 --                  drains
--- ARGV[9 * i + 4]  the most that it can hold, in units: what is beyond is forgiven
--- ARGV[9 * i + 5]  how many permits were taken
--- ARGV[9 * i + 6]  what the decision told: of bucket, fast and kept the debt
+-- ARGV[10 * i + 4]  the most that it can hold, in units: what is beyond is forgiven
+-- ARGV[10 * i + 5]  how many permits were taken
+-- ARGV[10 * i + 6]  what the decision told: of bucket, fast and kept the debt
 --                  afterwards, of window and sliding the rest of the window in
---                  milliseconds, of log the mark; none is needed to charge more
+--                  milliseconds, of log the mark; none is needed to charge more, but of
+--                  estimates
+-- ARGV[10 * i + 7]  which of KEYS has the window's estimates; 0 if none has
 -- returns  without a marker TIME in microseconds, negative if nothing changed or
 --          only the time was asked for; with one {TIME, permits that were forgiven}
 --          and for each policy the numbers of its state as limit_set.lua tells them,
 --          of log none; {TIME}, negative, if the caller knows another clock, and
 --          {0, TIME in milliseconds} if that is in no window of a calendar
--- effects  SET of the marker with PX, first; SET with PX, INCRBY, LREM, and DEL of what is
---          empty then; with a marker that is there, nothing
+-- effects  SET of the marker with PX, first; SET with PX, INCRBY, LREM, ZREM of an estimate,
+--          and DEL of what is empty then; with a marker that is there, nothing
 local actual, soonest, latest, sent, count = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0
 
 local call = redis.call
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local marker, remembered = KEYS[count + 1], ARGV[6]
+local remembered, token = ARGV[6], ARGV[7]
+local marker = remembered ~= '0' and KEYS[count + 1]
 if count == 0 or now < sent then
   return marker and {-now} or -now
 end
@@ -86,10 +91,12 @@ local function remains(own, at_most, whole, debt, unit)
 end
 
 for i = 1, count do
-  local key, kind, capacity, pace = KEYS[i], ARGV[9 * i - 2], ARGV[9 * i - 1] + 0, ARGV[9 * i] + 0
-  local unit, longest, tick = ARGV[9 * i + 1] + 0, ARGV[9 * i + 2], ARGV[9 * i + 3] + 0
-  local most, cost, told = ARGV[9 * i + 4] + 0, ARGV[9 * i + 5] + 0, ARGV[9 * i + 6]
+  local key, kind, capacity, pace = KEYS[i], ARGV[10 * i - 2], ARGV[10 * i - 1] + 0, ARGV[10 * i] + 0
+  local unit, longest, tick = ARGV[10 * i + 1] + 0, ARGV[10 * i + 2], ARGV[10 * i + 3] + 0
+  local most, cost, told = ARGV[10 * i + 4] + 0, ARGV[10 * i + 5] + 0, ARGV[10 * i + 6]
   local more = settled and 0 or actual - cost -- below 0 it is given back
+  local place, estimate = ARGV[10 * i + 7] + 0, token .. ':' .. ARGV[10 * i + 5]
+  local estimates = KEYS[place]
 
   if kind == 'log' then
     if told + pace > now then
@@ -192,7 +199,7 @@ for i = 1, count do
       tell(per)
 
     elseif kind == 'window' or kind == 'calendar' then
-      local length = pace
+      local length, apart = pace, pace
       if kind == 'calendar' then
         local time = ticks(now, 1000)
         if time < pace or time >= tick then
@@ -205,6 +212,13 @@ for i = 1, count do
           from, till = unit, longest + 0
         end
         longest, length = till - time, till - from
+        apart = length / 2
+      end
+      local ours = left > 0 and same(ticks(now, 1000) + left, told, apart)
+      if estimates and not settled and call('ZSCORE', estimates, estimate) then
+        later(function() return call('ZREM', estimates, estimate) end)
+      elseif estimates and not settled and ours then -- it was taken back when its lease had ended
+        more = actual
       end
       if more > 0 and stored and (left < 0 or left > longest + 0) then
         left = longest + 0
@@ -213,7 +227,7 @@ for i = 1, count do
       local change = 0
       if more > 0 then
         change = charged(most - used, more)
-      elseif left > 0 and same(ticks(now, 1000) + left, told, pace) then
+      elseif ours then
         change = math.max(more, -used)
       end
       used = used + change

@@ -27,12 +27,15 @@ type attempt struct {
 func attempts(l *Limiter, subject string, costs ...int64) (all []attempt) {
 	keys := l.remote.keys(l, subject)
 	for _, cost := range costs {
-		all = append(all, attempt{l.remote.script, keys, l.remote.argsOf(l.rules, cost)})
+		all = append(all, attempt{l.remote.script, keys, l.remote.argsOf(l.rules, cost, "token")})
 	}
 	if slices.ContainsFunc(l.rules, hasBan) {
 		for _, duration := range []string{"-1", "0", "1000"} {
 			all = append(all, attempt{banScript, keys[len(keys)-1:], []any{duration, "1000"}})
 		}
+	}
+	if slices.ContainsFunc(l.rules, hasLease) {
+		all = append(all, attempt{renewEstimatesScript, keys[len(keys)-1:], []any{"60000", "token:1"}})
 	}
 	return append(all, attempt{resetScript, keys, nil})
 }
@@ -63,6 +66,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		{oneOfEach, []int64{0, 1, 3}},
 		{[]Policy{WithBan(FixedWindow{Limit: 5, Window: time.Hour}, Ban{After: 2, Within: time.Hour, For: time.Hour})}, []int64{0, 1, 3}},
 		{withBans, []int64{0, 1, 3}},
+		{withLeases, []int64{0, 1, 3}},
 		{[]Policy{SlidingLog{Limit: 2 * many, Window: time.Hour}, FixedWindow{Limit: 1e6, Window: time.Hour}}, []int64{many}},
 	} {
 		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, closed(10*time.Second)))(t)
@@ -81,7 +85,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		}
 	}
 	failLeases(t, admin, prefix, seen)
-	for i, policies := range setsOf(oneOfEach) {
+	for i, policies := range append(setsOf(oneOfEach), withLeases) {
 		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", policies, closed(10*time.Second)))(t)
 		for _, others := range []int64{0, 2} { // they leave something there
 			subject := fmt.Sprintf("refund-%d-%d", i, others)
@@ -90,10 +94,9 @@ func TestEachCommandMadeToFail(t *testing.T) {
 			if at.latest = serverTime(t, admin).UnixMicro(); others > 0 {
 				use(t, admin, l, subject, others)
 			}
-			keys, args := l.remote.charged(l, d.grant)
-			args = append([]any{"0", integer(at.soonest), integer(at.latest), "0", len(keys), "0"}, args...)
+			keys, args := l.remote.toSettle(l, d.grant, 0, nil)
 			seen[settleScript.Name()] = true
-			failEach(t, admin, attempt{settleScript, keys, args}, redistest.Save(t, admin, keys), fmt.Sprintf("refund, set %d", i))
+			failEach(t, admin, attempt{settleScript, keys, args([]any{integer(at.soonest), integer(at.latest), "0"})}, redistest.Save(t, admin, keys), fmt.Sprintf("refund, set %d", i))
 			for _, actual := range []int64{1, 4} {
 				keys, args := l.remote.toSettle(l, d.grant, actual, &settling{token: "token"})
 				at := []any{integer(at.soonest), integer(at.latest), "0"}

@@ -42,6 +42,8 @@ func KeepOnChange(p Policy) Policy {
 		return shadowed{KeepOnChange(p.Policy)}
 	case perRequest:
 		return perRequest{KeepOnChange(p.Policy)}
+	case leased:
+		return leased{KeepOnChange(p.Policy), p.lease}
 	case banning:
 		return banning{KeepOnChange(p.Policy), p.ban}
 	}

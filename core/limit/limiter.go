@@ -234,12 +234,15 @@ func (l *Limiter) ask(ctx context.Context, subject string, cost int64, peek bool
 		at, epoch = l.memory.epoch(subject)
 	}
 	g := newGrant(subject, cost, len(l.rules))
-	g.of, g.peek, g.asked = l, peek, time.Now()
+	g.of, g.peek, g.asked, g.token = l, peek, time.Now(), l.newToken()
 	if cause == nil {
 		cause = l.take(ctx, g)
 	}
 	d, err = l.resolve(ctx, g, cause)
 	g.answered = time.Now()
+	if g.token != "" && cause == nil && err == nil {
+		l.remote.keep(l, g)
+	}
 	if one != nil && err == nil && !d.Degraded {
 		one.note(&d)
 	}

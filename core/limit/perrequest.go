@@ -19,6 +19,9 @@ func (p perRequest) compile() (rule, error) {
 	if err != nil {
 		return nil, err
 	}
+	if hasLease(r) {
+		return nil, errLeasedRequests
+	}
 	r.id().once = true
 	return r, nil
 }

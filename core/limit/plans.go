@@ -76,6 +76,8 @@ func valueOf(p Policy) Policy {
 		return shadowed{valueOf(p.Policy)}
 	case banning:
 		return banning{valueOf(p.Policy), p.ban}
+	case leased:
+		return leased{valueOf(p.Policy), p.lease}
 	case perRequest:
 		return perRequest{valueOf(p.Policy)}
 	case keptOnChange:

@@ -88,6 +88,8 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 			faults = append(faults, fmt.Errorf("policies[%d]: a Shadow cannot be Prepaid, since it would count permits that were not requested: enforce the policy, or leave out Prepaid", i))
 		case banning:
 			faults = append(faults, fmt.Errorf("policies[%d]: a policy with a Ban cannot be Prepaid, since a process would grant to a banned subject what it had charged before: leave out the Ban, or Prepaid", i))
+		case leased:
+			faults = append(faults, fmt.Errorf("policies[%d]: a WithLease cannot be Prepaid, since permits that were charged ahead are not settled: leave out one of them", i))
 		case keptOnChange:
 			faults = append(faults, fmt.Errorf("policies[%d]: a KeepOnChange cannot be Prepaid, since another process may have smaller numbers than permits were charged by: leave out one of them", i))
 		default:

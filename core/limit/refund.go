@@ -16,7 +16,8 @@ type grant struct {
 	of              *Limiter
 	subject         string
 	cost            int64
-	at              int64 // by the local clock, where it is local
+	token           string // of its estimates
+	at              int64  // by the local clock, where it is local
 	peek            bool
 	open            bool // let through by FailOpen
 	denied          bool
@@ -154,11 +155,8 @@ func (l *Limiter) giveBack(ctx context.Context, g *grant) (given bool, err error
 // refund says whether anything was given back. A script told the server's clock
 // of the take gives nothing back too late, however late it runs itself.
 func (r *remote) refund(ctx context.Context, l *Limiter, g *grant) (given bool, err error) {
-	keys, policies := r.charged(l, g)
-	result, err := r.atItsTime(ctx, g, keys, func(clock []any) []any {
-		args := append([]any{"0"}, clock...)
-		return append(append(args, integer(int64(len(keys))), "0"), policies...)
-	})
+	keys, args := r.toSettle(l, g, 0, nil)
+	result, err := r.atItsTime(ctx, g, keys, args)
 	if result.untouched {
 		g.spent.Store(false)
 	}
@@ -181,7 +179,7 @@ func (r *remote) atItsTime(ctx context.Context, g *grant, keys []string, args fu
 	known, fresh := r.clocks.last(node), false
 	if known == nil || known.vague(g) {
 		fresh = true
-		asked, err := r.runAt(ctx, node, keys[:1], "0", "0", "0", "0", "0", "0")
+		asked, err := r.runAt(ctx, node, keys[:1], "0", "0", "0", "0", "0", "0", "")
 		if err != nil {
 			return settled{untouched: true}, err // it only asked for the time
 		}
@@ -202,27 +200,6 @@ func (r *remote) atItsTime(ctx context.Context, g *grant, keys []string, args fu
 // later is how much later than it read the clock a decision may have dated its
 // keys: before Redis 7.2 the clock moves within a script.
 const later = 2 * time.Millisecond
-
-// charged are the keys of the policies that the decision took from, and their
-// arguments.
-func (r *remote) charged(l *Limiter, g *grant) (keys []string, args []any) {
-	for i, rule := range l.rules {
-		if reading := g.readings[i]; !reading.refused() {
-			keys = append(keys, r.space.Key(g.subject, rule.id().tail))
-			args = append(args, settlingArgs(rule, reading, g.cost, 0)...)
-		}
-	}
-	return keys, args
-}
-
-// settlingArgs are a policy's part of the arguments of limit_settle.lua.
-func settlingArgs(r rule, told reading, cost, actual int64) []any {
-	entry := r.entry()
-	if w, is := r.(*calendar); is && actual <= cost {
-		entry = w.refundEntry(told)
-	}
-	return append(entry[:], integer(r.most()), integer(r.id().costs(cost)), integer(r.term(told)))
-}
 
 // runAt runs the script once, and sees the server's clock.
 func (r *remote) runAt(ctx context.Context, node string, keys []string, args ...any) (settled, error) {

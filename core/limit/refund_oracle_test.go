@@ -19,12 +19,11 @@ type past struct {
 // refund gives back on both sides and fails the test where they differ.
 func (c *clocked) refund(tb testing.TB, p past, at moment) bool {
 	tb.Helper()
-	keys, policies := c.remote.charged(c.Limiter, p.grant)
+	keys, args := c.remote.toSettle(c.Limiter, p.grant, 0, nil)
 	if len(keys) == 0 {
 		return false
 	}
-	args := append([]any{"0", integer(at.soonest), integer(at.latest), "0", len(keys), "0"}, policies...)
-	result, err := c.remote.runAt(tb.Context(), c.remote.store.Node(tb.Context(), keys[0]), keys, args...)
+	result, err := c.remote.runAt(tb.Context(), c.remote.store.Node(tb.Context(), keys[0]), keys, args([]any{integer(at.soonest), integer(at.latest), "0"})...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,9 @@ type remote struct {
 	space  keyspace.Space
 	script *script.Script
 	alone  bool
-	args   []any // for a cost of one permit; nil where they change with the time
+	moves  bool  // the arguments change with the time
+	leased bool  // they name the decision's estimates
+	args   []any // for a cost of one permit; nil where they change
 }
 
 // remoteCall is the memory of a decision until Redis has answered it.
@@ -49,18 +52,19 @@ var remoteCalls = sync.Pool{New: func() any { return new(remoteCall) }}
 
 func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 	r := &remote{asker: at, space: space, script: setScript}
-	if len(rules) == 1 && !rules[0].id().shadow && !hasBan(rules[0]) && rules[0].alone() != nil {
+	r.moves, r.leased = slices.ContainsFunc(rules, isCalendar), slices.ContainsFunc(rules, hasLease)
+	if len(rules) == 1 && !rules[0].id().shadow && !hasBan(rules[0]) && !r.leased && rules[0].alone() != nil {
 		r.alone = true
 		r.script = rules[0].alone()
 	}
-	if !slices.ContainsFunc(rules, isCalendar) {
-		r.args = r.argsOf(rules, 1)
+	if !r.moves && !r.leased {
+		r.args = r.argsOf(rules, 1, "")
 	}
 	return r
 }
 
-// argsOf are the arguments of the script for a cost.
-func (r *remote) argsOf(rules []rule, cost int64) []any {
+// argsOf are the arguments of the script for a cost. The token names the estimates.
+func (r *remote) argsOf(rules []rule, cost int64, token string) []any {
 	switch {
 	case cost == 1 && r.args != nil:
 		return r.args
@@ -88,6 +92,11 @@ func (r *remote) argsOf(rules []rule, cost int64) []any {
 			args = append(args, strconv.Itoa(i+1), b.numbers)
 		}
 	}
+	for i, rule := range rules {
+		if hasLease(rule) {
+			args = append(args, strconv.Itoa(i+1), fmt.Sprintf("%d/%s", rule.id().lease.Milliseconds(), token))
+		}
+	}
 	args[1] = strconv.Itoa(enforced)
 	if !plain {
 		args = append(args, more...)
@@ -113,7 +122,15 @@ func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
 	for _, rule := range l.rules {
 		keys = append(keys, r.space.Key(subject, rule.id().tail))
 	}
-	return append(keys, r.bansOf(l.rules, subject)...)
+	keys = append(keys, r.bansOf(l.rules, subject)...)
+	if r.leased {
+		for _, rule := range l.rules {
+			if hasLease(rule) {
+				keys = append(keys, r.estimatesOf(rule, subject))
+			}
+		}
+	}
+	return keys
 }
 
 // take asks once more, within the same budget, if the clock of Redis is in none of a calendar's windows.
@@ -121,7 +138,7 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	for again := false; ; again = true {
 		q := remoteCalls.Get().(*remoteCall)
 		q.Asked = g.asked
-		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.asks())...); err != nil {
+		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.asks(), g.token)...); err != nil {
 			return err // a client may hold the call
 		}
 		now, outside := r.outside(&q.Call)
@@ -144,7 +161,7 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 
 // outside is what the clock of Redis shows if it is in none of a calendar's windows.
 func (r *remote) outside(call *script.Call) (now int64, outside bool) {
-	if r.args != nil {
+	if !r.moves {
 		return 0, false
 	}
 	one, _ := call.Reply().([]any)

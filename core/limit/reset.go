@@ -44,6 +44,10 @@ func (r *remote) reset(ctx context.Context, l *Limiter, subject string) (found b
 	keys := make([]string, 0, len(l.rules))
 	for _, rule := range l.rules {
 		keys = append(keys, r.space.Key(subject, rule.id().tail))
+		switch rule.(type) {
+		case *window, *calendar: // another process may have a lease
+			keys = append(keys, r.estimatesOf(rule, subject))
+		}
 	}
 	reply, err := r.Run(ctx, resetScript, keys)
 	if err != nil {

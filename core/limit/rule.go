@@ -2,6 +2,7 @@ package limit
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/neap-go/neap/core/script"
 )
@@ -72,6 +73,8 @@ type identity struct {
 	// shadow says that the policy is watched and not enforced.
 	shadow bool
 	ban    *ban // nil if it has none
+	// lease is how long an estimate outlives its process; 0 is until the window ends.
+	lease time.Duration
 	// once says that a request costs 1, whatever its cost is.
 	once bool
 	// kept are the numbers of a policy whose state keeps its key when they change.

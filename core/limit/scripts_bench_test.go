@@ -83,7 +83,7 @@ func BenchmarkScripts(b *testing.B) {
 		l := must(New(rdb, "cost", []Policy{c.policy}, nil))(b)
 		for _, keys := range []int{1000, 100_000} {
 			measure(c.name, l.remote.script.Source(), keys, func(i int) ([]string, []any) {
-				return l.remote.keys(l, fmt.Sprint("user", i)), l.remote.argsOf(l.rules, 1)
+				return l.remote.keys(l, fmt.Sprint("user", i)), l.remote.argsOf(l.rules, 1, "token")
 			})
 		}
 	}

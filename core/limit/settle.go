@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ type Settlement struct {
 // one.
 //
 // A decision is settled once: the first actual wins, whatever copies there are. Settle and Refund exclude each
-// other. A decision that is never settled keeps its estimate: after a crash nothing is given back. What FailOpen let through
+// other. A decision that is never settled keeps its estimate, also
+// after a crash, unless its policy is [WithLease]. What FailOpen let through
 // took nothing, and nothing is charged. A [PerRequest] policy stays as it is. A [SlidingLog] cannot be settled, since it promises never to
 // hold more than its limit; put it into PerRequest.
 //
@@ -130,7 +132,7 @@ func (g *grant) settleOnce() (*settling, error) {
 	s := g.settling.Load()
 	switch {
 	case s == nil && g.spent.CompareAndSwap(false, true):
-		s = &settling{token: token.New(), began: time.Now()}
+		s = &settling{token: cmp.Or(g.token, token.New()), began: time.Now()}
 		g.settling.Store(s)
 	case s == nil:
 		return nil, unsettled("it was given back or settled before")
@@ -163,7 +165,7 @@ func (r *remote) trySettle(ctx context.Context, l *Limiter, g *grant, actual int
 		}
 		var result settled
 		var err error
-		if actual < g.cost {
+		if actual < g.cost || g.token != "" {
 			result, err = r.atItsTime(ctx, g, keys, args)
 		} else { // it is charged now, whatever the time is
 			result, err = r.runAt(ctx, r.store.Node(ctx, keys[0]), keys, args([]any{"0", "0", "0"})...)
@@ -186,19 +188,36 @@ func (r *remote) trySettle(ctx context.Context, l *Limiter, g *grant, actual int
 	}
 }
 
-// toSettle are the keys and, by what is known of the clock, the arguments of limit_settle.lua.
+// toSettle are the keys and, by what is known of the clock, the arguments of limit_settle.lua. once is nil for a refund.
 func (r *remote) toSettle(l *Limiter, g *grant, actual int64, once *settling) (keys []string, args func(clock []any) []any) {
-	var policies []any
+	var behind []string // the policies' keys
+	lives := time.Duration(0)
+	if once != nil {
+		behind, lives = append(behind, r.space.Key(g.subject, "settled:"+once.token)), markerLives
+	}
+	charged := make([]int, 0, len(l.rules))
 	for i, rule := range l.rules {
-		if settles(rule, g.readings[i]) {
-			keys = append(keys, r.space.Key(g.subject, rule.id().tail))
-			policies = append(policies, settlingArgs(rule, g.readings[i], g.cost, actual)...)
+		if told := g.readings[i]; !told.refused() && (once == nil || settles(rule, told)) {
+			keys, charged = append(keys, r.space.Key(g.subject, rule.id().tail)), append(charged, i)
 		}
 	}
-	count := integer(int64(len(keys)))
-	return append(keys, r.space.Key(g.subject, "settled:"+once.token)), func(clock []any) []any {
+	count := len(keys)
+	var policies []any
+	for _, i := range charged {
+		rule, told, estimates := l.rules[i], g.readings[i], 0
+		if hasLease(rule) {
+			behind = append(behind, r.estimatesOf(rule, g.subject))
+			estimates = count + len(behind)
+		}
+		entry := rule.entry()
+		if w, is := rule.(*calendar); is && actual <= g.cost {
+			entry = w.refundEntry(told)
+		}
+		policies = append(append(policies, entry[:]...), integer(rule.most()), integer(rule.id().costs(g.cost)), integer(rule.term(told)), integer(int64(estimates)))
+	}
+	return append(keys, behind...), func(clock []any) []any {
 		head := append([]any{integer(actual)}, clock...)
-		return append(append(head, count, integer(markerLives.Milliseconds())), policies...)
+		return append(append(head, integer(int64(count)), integer(lives.Milliseconds()), g.token), policies...)
 	}
 }
 
@@ -216,6 +235,7 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 	if len(numbers) < 2 {
 		return s, false
 	}
+	now, _ := numbers[0].(int64)
 	forgiven, ok := numbers[1].(int64)
 	numbers = numbers[2:]
 	readings := slicesOf(g.readings)
@@ -225,9 +245,9 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 			continue
 		}
 		width := r.width()
-		_, calendar := r.(*calendar)
+		w, calendar := r.(*calendar)
 		if calendar = calendar && actual <= g.cost; calendar {
-			width-- // the length stays
+			width-- // the script was told no boundaries
 		}
 		if len(numbers) < width {
 			return s, false
@@ -237,7 +257,8 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 			return s, false
 		}
 		if calendar {
-			readings[i].n[2] = g.readings[i].n[2]
+			at := w.boundsAt(now / 1000).at
+			readings[i].n[2] = at[2] - at[1]
 		}
 		numbers = numbers[width:]
 	}

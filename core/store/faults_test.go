@@ -38,11 +38,11 @@ type attempt struct {
 // attempts are one of each primitive.
 func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
 	t.Helper()
-	const name, lease = "faults", time.Hour
+	const name, lease = "faults", 24 * time.Hour // nothing is renewed however long the test takes
 	var errs [6]error
 	runner, err := script.NewRunner(st, nil)
 	errs[0] = err
-	limiter, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}},
+	limiter, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: 1000, Window: lease}},
 		&limit.Options{Fail: limit.FailClosed})
 	errs[1] = err
 	slots, err := limit.NewConcurrency(st, name, 10, &limit.ConcurrencyOptions{Lease: lease, Fail: limit.FailClosed})
@@ -73,7 +73,7 @@ func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
 		}
 		return err
 	}
-	window := attempt{key: prefix + ":limit:faults:{NAME}:window-1000-1h", ask: take, count: counter}
+	window := attempt{key: prefix + ":limit:faults:{NAME}:window-1000-24h", ask: take, count: counter}
 	own := attempt{
 		key: prefix + ":own:{NAME}", count: counter,
 		ask: func(ctx context.Context, name string) error {
@@ -94,7 +94,7 @@ func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
 			return err
 		},
 	}, {
-		key: prefix + ":inflight:faults:{NAME}:1h", repeats: true,
+		key: prefix + ":inflight:faults:{NAME}:24h", repeats: true,
 		ask: func(ctx context.Context, name string) error {
 			_, err := slots.Try(ctx, name)
 			return err

@@ -1,0 +1,247 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/internal/storetest"
+)
+
+// withLeases are the policies that can have one, beside one that cannot.
+var withLeases = []Policy{
+	WithLease(FixedWindow{Limit: 5, Window: time.Hour}, time.Minute),
+	TokenBucket{Rate: 10, Per: time.Hour, Burst: 5},
+	WithLease(CalendarWindow{Limit: 5, Every: Month}, time.Minute),
+}
+
+// leasedIn is a limiter of 10 an hour in a bubble, on a lease of 10 s.
+func leasedIn(t *testing.T) (*miniredis.Miniredis, *Limiter) {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	policy := WithLease(FixedWindow{Limit: 10, Window: time.Hour}, 10*time.Second)
+	return m, must(New(redistest.BubbleClient(t, m), "leased", []Policy{policy}, closed(time.Second)))(t)
+}
+
+// TestAnEstimateIsRenewedWhileItIsHeld, and comes back when nothing refers to it any more.
+func TestAnEstimateIsRenewedWhileItIsHeld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, l := leasedIn(t)
+		held := tried(t, l, "s", 6)
+		for range 30 {
+			time.Sleep(time.Minute + time.Second)
+			if d := tried(t, l, "s", 5); d.Allowed {
+				t.Fatal("beside an estimate that is held: got 5 more, want a denial")
+			}
+		}
+		if d := tried(t, l, "s", 4); !d.Allowed {
+			t.Fatal("beside an estimate of 6: got no 4 more, want them")
+		} else if _, err := d.Settle(t.Context(), 4); err != nil {
+			t.Fatal(err)
+		}
+		runtime.KeepAlive(held.grant)
+		held = Decision{}
+		runtime.GC()
+		if d := tried(t, l, "s", 6); d.Allowed {
+			t.Error("before its lease ends: got an estimate back, want a denial")
+		}
+		time.Sleep(11 * time.Second)
+		if d, err := l.PeekN(t.Context(), "s", 6); err != nil || !d.Allowed {
+			t.Errorf("a Peek when its lease has ended: got %v, %v, want it allowed", d.Allowed, err)
+		}
+		d := tried(t, l, "s", 6)
+		if !d.Allowed {
+			t.Fatal("when its lease has ended: got a denial, want the estimate back")
+		}
+		if _, err := d.Settle(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if d := tried(t, l, "s", 7); d.Allowed {
+			t.Error("with 4 used: got 7 more of 10, want a denial")
+		}
+	})
+}
+
+// TestNothingRenewsWhatIsSettled, given back, denied, asked about or free.
+func TestNothingRenewsWhatIsSettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, l := leasedIn(t)
+		settled, refunded, free := tried(t, l, "s", 3), tried(t, l, "s", 3), tried(t, l, "s", 0)
+		denied := tried(t, l, "s", 9)
+		asked, err := l.Peek(t.Context(), "s")
+		if _, fault := settled.Settle(t.Context(), 1); errors.Join(err, fault, l.Refund(t.Context(), refunded)) != nil {
+			t.Fatal(err, fault)
+		}
+		before := m.CommandCount()
+		time.Sleep(30 * time.Minute)
+		if sent := m.CommandCount() - before; sent != 0 {
+			t.Errorf("got %d commands in half an hour, want none", sent)
+		}
+		runtime.KeepAlive([]*grant{free.grant, denied.grant, asked.grant})
+		if left := m.Keys(); slices.ContainsFunc(left, func(key string) bool { return strings.HasSuffix(key, "!estimates") }) {
+			t.Errorf("got the keys %q, want no estimates", left)
+		}
+	})
+}
+
+// TestAnEstimateThatWasTakenBackIsChargedAsPlainUse, once.
+func TestAnEstimateThatWasTakenBackIsChargedAsPlainUse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, l := leasedIn(t)
+		d, refunded := tried(t, l, "s", 5), tried(t, l, "s", 3)
+		m.SetError("LOADING Redis is loading the dataset in memory") // no renewal reaches it
+		time.Sleep(11 * time.Second)
+		m.SetError("")
+		if all := tried(t, l, "s", 10); !all.Allowed {
+			t.Fatal("when the leases have ended: got a denial, want all 10")
+		} else if _, err := all.Settle(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		s, err := d.Settle(t.Context(), 3)
+		if err != nil || s.After.Remaining != 5 {
+			t.Errorf("Settle to 3 beside 2: got %d remaining, %v, want 5", s.After.Remaining, err)
+		}
+		if err := l.Refund(t.Context(), refunded); !errors.Is(err, ErrRefund) {
+			t.Errorf("a refund of what was taken back: got %v, want ErrRefund", err)
+		}
+		if left := tried(t, l, "s", 0).Remaining; left != 5 {
+			t.Errorf("got %d remaining, want 5", left)
+		}
+	})
+}
+
+// TestResetForgetsEstimates, whether the policy of the limiter has a lease or not.
+func TestResetForgetsEstimates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, l := leasedIn(t)
+		plain := must(l.With(FixedWindow{Limit: 10, Window: time.Hour}))(t)
+		for _, by := range []*Limiter{l, plain} {
+			_ = tried(t, l, "s", 5)
+			if found, err := by.Reset(t.Context(), "s"); err != nil || !found || len(m.Keys()) != 0 {
+				t.Errorf("Reset: got %t, %v and the keys %q, want all forgotten", found, err, m.Keys())
+			}
+		}
+	})
+}
+
+// TestEstimatesOfManyCallersComeBack: 64 callers settle estimates or leave them behind, and lose every third reply of a
+// settlement. When the leases have ended, what is charged is what was used.
+func TestEstimatesOfManyCallersComeBack(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		const limit, callers, each = 1_000_000, 64, 10
+		client := &forgetful{UniversalClient: rdb}
+		policies := []Policy{
+			WithLease(FixedWindow{Name: "w", Limit: limit, Window: time.Hour, MaxDebt: limit}, 200*time.Millisecond),
+			WithLease(CalendarWindow{Name: "c", Limit: limit, Every: Month, MaxDebt: limit}, 100*time.Millisecond),
+		}
+		l := must(New(storetest.At(t, client, prefix), "many", policies, closed(10*time.Second)))(t)
+		rng := redistest.Rand(t)
+		costs := make([][each][2]int64, callers)
+		used := int64(0)
+		for i := range costs {
+			for j := range costs[i] {
+				costs[i][j] = [2]int64{1 + rng.Int64N(100), rng.Int64N(200) - 50}
+				used += max(costs[i][j][1], 0)
+			}
+		}
+		var wg sync.WaitGroup
+		for _, own := range costs {
+			wg.Go(func() {
+				for _, c := range own {
+					d, err := l.TakeN(context.Background(), "s", c[0])
+					if err != nil || !d.Allowed {
+						t.Errorf("got %v, %v, want a grant", d.Allowed, err)
+						return
+					}
+					if c[1] < 0 {
+						continue // a crash
+					}
+					if _, err := d.Settle(context.Background(), c[1]); err != nil {
+						t.Errorf("Settle: %v", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		redistest.Await(t, 60*time.Second, "the estimates to come back", func() bool {
+			runtime.GC() // ends the renewals
+			d := tried(t, l, "s", limit)
+			return !d.Allowed && stateAt(&d, 0).Remaining == limit-used && stateAt(&d, 1).Remaining == limit-used
+		})
+		if client.lost.Load() == 0 {
+			t.Error("got no lost reply, want some")
+		}
+	})
+}
+
+// tried asks once, whatever the answer is.
+func tried(t *testing.T, l *Limiter, subject string, cost int64) Decision {
+	t.Helper()
+	d, err := l.TakeN(t.Context(), subject, cost)
+	if err != nil {
+		t.Fatalf("a take of %d permits by %s: got %v, want a decision", cost, subject, err)
+	}
+	return d
+}
+
+// TestWhatHasNoLease names the policy and the remedy.
+func TestWhatHasNoLease(t *testing.T) {
+	t.Parallel()
+	window := FixedWindow{Name: "w", Limit: 10, Window: time.Hour}
+	for want, p := range map[string]Policy{
+		`use a FixedWindow or a CalendarWindow`:            WithLease(TokenBucket{Rate: 1, Per: time.Second}, time.Minute),
+		`policy "sw": use a FixedWindow`:                   WithLease(SlidingWindow{Name: "sw", Limit: 1, Window: time.Second}, time.Minute),
+		`policy "l": use a FixedWindow`:                    WithLease(SlidingLog{Name: "l", Limit: 1, Window: time.Second}, time.Minute),
+		`the lease of policy "w" is 0s: use 10ms to 24h`:   WithLease(window, 0),
+		`the lease of policy "w" is 25h0m0s: use 10ms`:     WithLease(WithLease(window, time.Minute), 25*time.Hour),
+		`leave out PerRequest or WithLease`:                WithLease(PerRequest(window), time.Minute),
+		`A PerRequest is not settled`:                      PerRequest(WithLease(window, time.Minute)),
+		`Limit is 0`:                                       WithLease(FixedWindow{Window: time.Hour}, time.Minute),
+		`the lease of policy "w" is 1ms: use 10ms to 24h0`: Shadow(WithBan(KeepOnChange(WithLease(window, time.Millisecond)), Ban{After: 1, Within: time.Hour, For: time.Hour})),
+	} {
+		if _, err := NewLocal("n", []Policy{p}, nil); err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if _, err := New(redis.NewClient(&redis.Options{}), "n", []Policy{WithLease(window, time.Minute)}, &Options{Prepaid: Prepaid{Most: 10, Term: time.Second}}); err == nil || !strings.Contains(err.Error(), "WithLease cannot be Prepaid") {
+		t.Errorf("Prepaid: got %v, want it refused", err)
+	}
+	if WithLease(nil, time.Minute) != nil {
+		t.Error("WithLease(nil): got a policy, want nil, which New refuses")
+	}
+}
+
+// TestLeasesKeepTheirPlace: whatever is around a policy, its lease is that which was given last.
+func TestLeasesKeepTheirPlace(t *testing.T) {
+	t.Parallel()
+	window := FixedWindow{Name: "w", Limit: 10, Window: time.Hour}
+	ban := Ban{After: 1, Within: time.Hour, For: time.Hour}
+	for i, p := range []Policy{
+		WithLease(Shadow(WithBan(KeepOnChange(window), ban)), time.Minute),
+		Shadow(WithBan(KeepOnChange(WithLease(window, time.Minute)), ban)),
+		WithLease(WithBan(Shadow(KeepOnChange(WithLease(window, time.Hour))), ban), time.Minute),
+		WithBan(Shadow(WithLease(KeepOnChange(&window), time.Minute)), ban),
+	} {
+		r := must(NewLocal("n", []Policy{p}, nil))(t).rules[0].id()
+		if r.lease != time.Minute || !r.shadow || r.ban == nil || r.kept == "" {
+			t.Errorf("policy %d: got %+v, want a lease of a minute, a shadow, a ban, and kept", i, r)
+		}
+	}
+}
