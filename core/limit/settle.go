@@ -66,6 +66,10 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	if err != nil {
 		return Settlement{}, err
 	}
+	here := g.open || g.local // where nothing fails
+	if here && once.done.Swap(true) {
+		return Settlement{}, unsettled("it was settled before")
+	}
 	var s Settlement
 	switch {
 	case g.open:
@@ -78,7 +82,7 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	if err != nil {
 		return Settlement{}, err
 	}
-	if once.done.Swap(true) {
+	if !here && once.done.Swap(true) {
 		return Settlement{}, unsettled("it was settled before")
 	}
 	l.changed(g.subject)
