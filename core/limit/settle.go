@@ -237,7 +237,7 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 			return s, false
 		}
 		var whole bool
-		if readings[i], whole = readSlice(numbers[:width]); !whole {
+		if readings[i], whole = readSlice(numbers[:width]); !whole || !plausible(r, readings[i]) {
 			return s, false
 		}
 		if calendar {
@@ -256,7 +256,7 @@ func (l *Limiter) settlement(g *grant, readings []reading, forgiven int64) Settl
 		readings[i] = foresee(r, readings[i], 0, 1)
 	}
 	s := Settlement{Forgiven: forgiven}
-	l.judge(&s.After, readings, 1)
+	l.judge(&s.After, readings, aRequest(1))
 	s.After.Degraded = g.local && l.remote != nil
 	s.After.grant = l.refused // it took nothing
 	return s

@@ -221,9 +221,21 @@ func waitFor(t *testing.T, most time.Duration, costs []int64, in func(i int) *Li
 // TestWaitForTellsAtOnce has more callers than can be served in time.
 func TestWaitForTellsAtOnce(t *testing.T) {
 	t.Parallel()
+	bucket := TokenBucket{Rate: 2, Per: time.Second, Burst: 1}
+	for cost, policies := range map[int64][]Policy{
+		1: {bucket},
+		7: {PerRequest(bucket), FixedWindow{Limit: 1000, Window: time.Hour}},
+	} {
+		tellsAtOnce(t, cost, policies)
+	}
+}
+
+// tellsAtOnce has one of the policies grant two requests a second.
+func tellsAtOnce(t *testing.T, cost int64, policies []Policy) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestLocal(t, nil, TokenBucket{Rate: 2, Per: time.Second, Burst: 1})
-		got := waitFor(t, 2*time.Second, slices.Repeat([]int64{1}, 8), func(int) *Limiter { return l })
+		l := newTestLocal(t, nil, policies...)
+		got := waitFor(t, 2*time.Second, slices.Repeat([]int64{cost}, 8), func(int) *Limiter { return l })
 		for i, w := range got {
 			came := time.Duration(i) * time.Millisecond
 			served := time.Duration(i)*time.Second/2 - came
@@ -260,6 +272,9 @@ func TestWaitForForesees(t *testing.T) {
 			for range 100 {
 				p := randomPolicy(rng, k)
 				limit := must(p.compile())(t).id().limit
+				if rng.IntN(3) == 0 {
+					p = PerRequest(p)
+				}
 				costs := make([]int64, 2+rng.IntN(12))
 				for i := range costs {
 					costs[i] = max(1, randomCost(rng, limit))
