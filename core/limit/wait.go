@@ -13,7 +13,7 @@ var ErrQueue = errors.New("limit: too many callers wait")
 // of one subject in this process are admitted in the order of their calls; of
 // several processes that wait, any may be first. It asks Redis when the limit says that
 // a permit should be there, again if others have taken it meanwhile, and when this process gives
-// permits back by a Refund, a Reset or a Settle.
+// permits back by a Refund, a Reset or a Settle, or lifts a ban.
 //
 // The error is ctx.Err(), [ErrQueue] when Options.MaxWaiting callers of the
 // limiter wait already, [ErrSubject], or, with FailClosed, that of Redis. What
