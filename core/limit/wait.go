@@ -68,7 +68,7 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 		}
 		left := forever
 		if most != nil {
-			left = *most - passed
+			left = min(*most, forever/2) - passed
 		}
 		if denied && rest > left && (!known || rest > left+l.opts.Budget) { // clocks and turns may make it late by less
 			l.tell(ctx, n, &d, nil, 0)

@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -409,6 +410,25 @@ func TestWaitForTogether(t *testing.T) {
 		})
 		if served.Load() != 5 || denied.Load() != 15 {
 			t.Errorf("got %d served and %d denied, want 5 and 15", served.Load(), denied.Load())
+		}
+	})
+}
+
+// TestWaitForAsLongAsItTakes: the longest time there is leaves the order as it is, and the first alone asks.
+func TestWaitForAsLongAsItTakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := &counting{UniversalClient: redistest.BubbleClient(t, bubble(t)), before: func() { time.Sleep(5 * time.Millisecond) }}
+		l := must(New(client, "wait", []Policy{TokenBucket{Rate: 2, Per: time.Second, Burst: 1}}, closed(time.Minute)))(t)
+		must(0, l.Warm(t.Context()))(t)
+		client.calls.Store(0)
+		together(20, func(int) {
+			if d, err := l.WaitFor(t.Context(), "s", 1, math.MaxInt64); err != nil || !d.Allowed {
+				t.Errorf("got %+v, %v, want it allowed", d, err)
+			}
+		})
+		if n := client.calls.Load(); n > 22 {
+			t.Errorf("got %d calls of Redis for 20 permits, want one each, or two more", n)
 		}
 	})
 }
