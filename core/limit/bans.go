@@ -71,6 +71,7 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 		}
 	}
 	if duration >= 0 {
+		l.seeds.lift(l, subject)
 		defer l.changed(subject)
 	}
 	if l.remote == nil || duration >= 0 {
