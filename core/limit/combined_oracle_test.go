@@ -159,7 +159,7 @@ func TestOutagesOfSetsEqualModels(t *testing.T) {
 	const each = 200
 	rng := redistest.Rand(t)
 	met := map[string]int{}
-	rounds := max(redistest.Steps(20_000)/each, 1)
+	rounds := max(redistest.Steps(100_000)/each, 1)
 	for i := range rounds {
 		synctest.Test(t, func(t *testing.T) {
 			all := combined(t, bubble(t), rng, fmt.Sprint("o", i))
