@@ -198,7 +198,7 @@ func TestBanForGood(t *testing.T) {
 		l := newTestLocal(t, nil, WithBan(FixedWindow{Limit: 2, Window: time.Hour}, short))
 		must(0, l.Ban(t.Context(), "s", math.MaxInt64))(t)
 		left, d := must(l.Banned(t.Context(), "s"))(t), must(l.Take(t.Context(), "s"))(t)
-		if least := time.Duration(math.MaxInt64 - time.Millisecond); left < least || d.Allowed || d.RetryAfter != left {
+		if least := math.MaxInt64 - time.Millisecond; left < least || d.Allowed || d.RetryAfter != left {
 			t.Errorf("got banned for %v, and %+v, want a denial for %v at least", left, d, least)
 		}
 	})

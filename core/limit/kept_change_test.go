@@ -283,7 +283,7 @@ func TestKeptBucketOfNoPolicy(t *testing.T) {
 		for _, beside := range [][]Policy{nil, {Shadow(FixedWindow{Name: "beside", Limit: 100, Window: time.Hour})}} {
 			m, rdb := newServer(t)
 			c := newClocked(t, m, rdb, "odd", append([]Policy{KeepOnChange(numbered["bucket"](10))}, beside...)...)
-			taken := must(c.Limiter.Take(t.Context(), "s"))(t)
+			taken := must(c.Take(t.Context(), "s"))(t)
 			key := c.remote.keys(c.Limiter, "s")[0]
 			rdb.Set(t.Context(), key, record, time.Hour)
 			d, err := c.Peek(t.Context(), "s")
@@ -291,7 +291,7 @@ func TestKeptBucketOfNoPolicy(t *testing.T) {
 				t.Errorf("%s: a peek: got %+v, %v, want an error: %t", record, d, err, fails)
 			}
 			_, _ = taken.Settle(t.Context(), 0)
-			_, _ = c.Limiter.TakeN(t.Context(), "s", 10)
+			_, _ = c.TakeN(t.Context(), "s", 10)
 		}
 	}
 }
