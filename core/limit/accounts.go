@@ -162,7 +162,7 @@ func (one *account) take(l *Limiter, d *Decision, cost int64) bool {
 	for i, r := range l.rules {
 		readings[i] = r.age(readings[i], (now-p.at)/int64(time.Microsecond))
 	}
-	l.judge(d, readings, cost)
+	l.judge(d, readings, aRequest(cost))
 	d.grant, d.permits, d.index, d.cost = p.g, p, index, cost
 	return true
 }
@@ -228,7 +228,7 @@ func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject
 		return
 	}
 	var d Decision
-	l.judge(&d, g.readings, size)
+	l.judge(&d, g.readings, aRequest(size))
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.remaining = d.Remaining

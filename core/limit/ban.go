@@ -45,7 +45,8 @@ type banning struct {
 // denials of a limiter that has a Ban, since each of those is counted; [Prepaid] is refused.
 //
 // A denial stands though it cannot be counted, as where the memory of Redis is full. A process
-// that decides without Redis ([FailLocal]) bans by what it has seen itself.
+// that decides without Redis ([FailLocal]) bans by what it has seen itself, and with Options.Instances
+// goes on with a ban that Redis last told it of.
 //
 // The ban of a policy that has one replaces that.
 func WithBan(p Policy, b Ban) Policy {

@@ -1,8 +1,10 @@
 package limit
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -186,6 +188,46 @@ func TestBanByHandIsChecked(t *testing.T) {
 	d := must(watched.Take(t.Context(), "s"))(t)
 	if left := must(watched.Banned(t.Context(), "s"))(t); left != 0 || !d.Allowed || !d.first.Banned {
 		t.Errorf("the ban of a shadow: got %+v, and banned for %v, want it reported alone", d, left)
+	}
+}
+
+// TestBanForGood: the longest time there is has no overflow.
+func TestBanForGood(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLocal(t, nil, WithBan(FixedWindow{Limit: 2, Window: time.Hour}, short))
+		must(0, l.Ban(t.Context(), "s", math.MaxInt64))(t)
+		left, d := must(l.Banned(t.Context(), "s"))(t), must(l.Take(t.Context(), "s"))(t)
+		if least := math.MaxInt64 - time.Millisecond; left < least || d.Allowed || d.RetryAfter != left {
+			t.Errorf("got banned for %v, and %+v, want a denial for %v at least", left, d, least)
+		}
+	})
+}
+
+// TestWaitHearsOfBansByHand: who waits for the end of a ban asks again when the ban is lifted in this process, or another
+// takes its place, also if denials are remembered.
+func TestWaitHearsOfBansByHand(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(l *Limiter) error{
+		"lifted":  func(l *Limiter) error { return second(l.Unban(context.Background(), "s")) },
+		"shorter": func(l *Limiter) error { return l.Ban(context.Background(), "s", time.Millisecond) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := WithBan(FixedWindow{Limit: 2, Window: time.Hour}, short)
+			far := must(New(redistest.BubbleClient(t, bubble(t)), "wait", []Policy{policy},
+				&Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: time.Minute}))(t)
+			for _, l := range []*Limiter{newTestLocal(t, nil, policy), far} {
+				must(0, l.Ban(t.Context(), "s", time.Hour))(t)
+				began := time.Now()
+				time.AfterFunc(time.Second, func() { must(0, change(l))(t) })
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				d, err := l.Wait(ctx, "s")
+				cancel()
+				if took := time.Since(began).Round(10 * time.Millisecond); err != nil || !d.Allowed || took != time.Second {
+					t.Errorf("%s: got %+v, %v after %v, want it allowed after 1 s", what, d, err, took)
+				}
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 )
 
 var banScript = script.FromFS(lua.FS, "limit_ban.lua").Batched()
+
+// mostBan is how many milliseconds a ban lasts at most: a time.Duration has room for no more.
+const mostBan = int64(math.MaxInt64 / time.Millisecond)
 
 var errNoBan = errors.New("limit: no policy of the limiter has a Ban: give one by limit.WithBan")
 
@@ -27,7 +31,7 @@ func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) erro
 	if l.made() && d <= 0 {
 		return fmt.Errorf("limit: d is %v: a ban lasts at least a millisecond; use Unban to lift one", d)
 	}
-	_, err := l.bans(ctx, subject, ceilDiv(int64(d), int64(time.Millisecond)))
+	_, err := l.bans(ctx, subject, min(ceilDiv(int64(d), int64(time.Millisecond)), mostBan))
 	return err
 }
 
@@ -66,6 +70,10 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 			rules = append(rules, r)
 		}
 	}
+	if duration >= 0 {
+		l.seeds.lift(l, subject)
+		defer l.changed(subject)
+	}
 	if l.remote == nil || duration >= 0 {
 		left = l.local.bans(l, rules, subject, duration)
 	}
@@ -73,9 +81,6 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 		return left, nil
 	}
 	there, err := l.remote.bans(ctx, rules, subject, duration)
-	if duration == 0 {
-		l.memory.changed(subject)
-	}
 	return max(left, there), err
 }
 
@@ -99,7 +104,7 @@ func (r *remote) bans(ctx context.Context, rules []rule, subject string, duratio
 		return 0, err
 	}
 	left, ok := reply.(int64)
-	if !ok || left < 0 {
+	if !ok || left < 0 || left > mostBan {
 		return 0, &script.Error{Script: banScript.Name(), Class: script.ErrFailed, Err: errReply}
 	}
 	return left, nil
@@ -157,7 +162,7 @@ func readBans(rules []rule, numbers []any, into []reading) (ok bool) {
 		if len(numbers) == 0 {
 			return false
 		}
-		if into[i].ban, ok = numbers[0].(int64); !ok {
+		if into[i].ban, ok = numbers[0].(int64); !ok || into[i].ban < 0 || into[i].ban > mostBan {
 			return false
 		}
 		numbers = numbers[1:]

@@ -32,3 +32,17 @@ func (l *Limiter) MaxCost() int64 {
 	capacity, _ := l.capacity()
 	return capacity
 }
+
+// wanted is what is asked for: so many permits, by so many requests.
+type wanted struct{ permits, requests int64 }
+
+// aRequest is what one of that cost wants.
+func aRequest(cost int64) wanted { return wanted{cost, min(cost, 1)} }
+
+// of is what a policy counts of it.
+func (w wanted) of(r rule) int64 {
+	if r.id().once {
+		return w.requests
+	}
+	return w.permits
+}

@@ -119,10 +119,9 @@ func takeShare(rules []rule, cells []*cell, n, now, cost int64, into []reading) 
 	return charged
 }
 
-// stateOf is what a reading means to who asks this process for a cost. The Limit stays that of the policy.
+// stateOf is what a reading means to who asks this process for what costs the policy that. The Limit stays that of the policy.
 func stateOf(r rule, was reading, cost int64) State {
 	n, limit := int64(was.instances), r.id().limit
-	cost = r.id().costs(cost)
 	if n <= 1 {
 		return r.state(was, min(cost, limit))
 	}
@@ -140,11 +139,11 @@ func stateOf(r rule, was reading, cost int64) State {
 	return s
 }
 
-// unshared says that a cost is above the share that some of the readings tell of, so that they cannot tell when it would be granted.
-func unshared(rules []rule, readings []reading, cost int64) bool {
+// unshared says that what is wanted is above the share that some of the readings tell of, so that they cannot tell when it would be granted.
+func unshared(rules []rule, readings []reading, w wanted) bool {
 	for i, r := range rules {
 		if n := int64(readings[i].instances); n > 1 {
-			if _, fits := room(r, r.id().costs(cost), n); !fits {
+			if _, fits := room(r, w.of(r), n); !fits {
 				return true
 			}
 		}

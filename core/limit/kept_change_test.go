@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -255,6 +257,41 @@ func TestKeptBucketHeals(t *testing.T) {
 				t.Errorf("%s: the key is there when the debt is gone, want it gone", name)
 			}
 			take(t, ten.Limiter, "s", 10)
+		}
+	}
+}
+
+// A record that no policy writes is an error and no panic. A charge heals some.
+func TestKeptBucketOfNoPolicy(t *testing.T) {
+	t.Parallel()
+	const huge = "99999999999999999999999"
+	for record, fails := range map[string]bool{
+		"5000000:1:0:5:5000000":            true,
+		"5000000:1:5:0:5000000":            false,
+		"5000000:1:0:0:5000000":            false,
+		"5000000:" + huge + ":1:1:5000000": false,
+		huge + ":1:5:5:" + huge:            true,
+		"5000000:1:" + huge + ":5:5000000": false,
+		"5000000:1:5:" + huge + ":5000000": true,
+		huge + ":" + huge + ":1:1:" + huge: true,
+		"-5:1:1:1:1":                       true,
+		"nan":                              true,
+		"":                                 true,
+		"5000000:1:5:5:0":                  false,
+		"00:00:00:00:00":                   false,
+	} {
+		for _, beside := range [][]Policy{nil, {Shadow(FixedWindow{Name: "beside", Limit: 100, Window: time.Hour})}} {
+			m, rdb := newServer(t)
+			c := newClocked(t, m, rdb, "odd", append([]Policy{KeepOnChange(numbered["bucket"](10))}, beside...)...)
+			taken := must(c.Take(t.Context(), "s"))(t)
+			key := c.remote.keys(c.Limiter, "s")[0]
+			rdb.Set(t.Context(), key, record, time.Hour)
+			d, err := c.Peek(t.Context(), "s")
+			if errors.Is(err, script.ErrFailed) != fails || err == nil && (d.RetryAfter < 0 || d.ResetAfter < 0 || d.Remaining < 0) {
+				t.Errorf("%s: a peek: got %+v, %v, want an error: %t", record, d, err, fails)
+			}
+			_, _ = taken.Settle(t.Context(), 0)
+			_, _ = c.TakeN(t.Context(), "s", 10)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (l *Limiter) sign() *Limiter {
 	l.signature = ""
 	for _, r := range l.rules {
 		id := r.id()
-		l.signature += fmt.Sprintf("%d:%s:%t:%s ", len(id.tail), id.tail, id.shadow, id.kept)
+		l.signature += fmt.Sprintf("%d:%s:%t:%t:%s ", len(id.tail), id.tail, id.shadow, id.once, id.kept)
 		if id.ban != nil {
 			l.signature += id.ban.tail + " "
 		}
@@ -295,22 +295,22 @@ func (l *Limiter) decision(g *grant) Decision {
 	var d Decision
 	if g.peek {
 		for i, r := range l.rules {
-			g.readings[i] = foresee(r, g.readings[i], 0, g.cost)
+			g.readings[i] = foresee(r, g.readings[i], 0, aRequest(g.cost).of(r))
 		}
 	}
-	l.judge(&d, g.readings, g.cost)
+	l.judge(&d, g.readings, aRequest(g.cost))
 	d.grant, g.denied = g, !d.Allowed
 	return d
 }
 
 // judge turns readings into what the caller sees.
-func (l *Limiter) judge(d *Decision, readings []reading, cost int64) {
+func (l *Limiter) judge(d *Decision, readings []reading, w wanted) {
 	*d = Decision{Allowed: true}
 	if len(l.rules) > 1 {
 		d.rest = make([]State, 0, len(l.rules)-1)
 	}
 	for i, r := range l.rules {
-		s := stateOf(r, readings[i], cost)
+		s := stateOf(r, readings[i], w.of(r))
 		readings[i].bar(&s)
 		s.Unit, s.Shadow = r.id().quotaUnit, r.id().shadow
 		if i == 0 {

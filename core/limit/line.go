@@ -40,10 +40,11 @@ type sight struct {
 
 // place is where a waiter stands.
 type place struct {
-	first bool
-	ahead int64 // the cost of those before it
-	seen  *sight
-	freed int
+	first    bool
+	ahead    int64 // the cost of those before it
+	requests int64 // how many they are
+	seen     *sight
+	freed    int
 }
 
 func newQueues(most int, sum *atomic.Int64) *queues {
@@ -95,6 +96,7 @@ func (q *queues) place(w *waiter) place {
 			break
 		}
 		p.ahead += other.cost
+		p.requests += min(other.cost, 1)
 	}
 	return p
 }
@@ -170,15 +172,15 @@ func (p *place) rest(l *Limiter, d *Decision, cost int64) (rest time.Duration, d
 	if !p.seen.Allowed {
 		rest = leastRest - passed
 	}
-	if p.seen.expected(l, d, passed, p.ahead+cost) {
+	if p.seen.expected(l, d, passed, wanted{p.ahead + cost, p.requests + min(cost, 1)}) {
 		return max(rest, d.RetryAfter), true
 	}
 	return rest, false
 }
 
 // expected says whether a request is expected to be denied, and makes d that denial.
-func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, cost int64) bool {
-	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil || unshared(l.rules, s.grant.readings, cost) { // the readings do not tell
+func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, w wanted) bool {
+	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil || unshared(l.rules, s.grant.readings, w) { // the readings do not tell
 		*d = s.Decision
 		d.RetryAfter = max(d.RetryAfter-passed, 0)
 		return !d.Allowed
@@ -186,13 +188,13 @@ func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, cost int
 	var few [fewRules]reading
 	readings := append(few[:0], s.grant.readings...)
 	for i, r := range l.rules {
-		readings[i] = foresee(r, readings[i], int64(passed), cost)
+		readings[i] = foresee(r, readings[i], int64(passed), w.of(r))
 	}
-	l.judge(d, readings, cost)
+	l.judge(d, readings, w)
 	d.grant, d.Degraded, d.Cause = l.refused, s.Degraded, s.Cause
 	i := 0
 	for state := range d.States() {
-		if over := l.rules[i].id().costs(cost) - state.Limit; over > 0 && !state.Shadow {
+		if over := w.of(l.rules[i]) - state.Limit; over > 0 && !state.Shadow {
 			d.RetryAfter = max(d.RetryAfter, state.RetryAfter+beyond(l.rules[i], &state, over))
 		}
 		i++
@@ -222,12 +224,11 @@ func beyond(r rule, s *State, over int64) time.Duration {
 	return time.Duration(min(wait, float64(forever/4)))
 }
 
-// foresee is what a rule would answer to a request of that cost, so many nanoseconds after a
+// foresee is what a rule would answer to what costs it that, so many nanoseconds after a
 // reading. If the reading does not tell when a log would grant it, the time is when the next
 // permit of the log is free.
 func foresee(r rule, was reading, passed, cost int64) reading {
 	aged := r.age(was, passed/int64(time.Microsecond))
-	cost = r.id().costs(cost)
 	aged.ban = agedBan(was.ban, passed)
 	aged.instances = was.instances
 	if _, log := r.(*slidingLog); !log {

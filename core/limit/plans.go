@@ -1,7 +1,7 @@
 package limit
 
 import (
-	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -16,10 +16,10 @@ type plans struct {
 	made *simplelru.LRU[plan, *Limiter]
 }
 
-// plan is the values of policies, as a key. Those behind the first few are a text.
+// plan is the values of policies, as a key. Those behind the first few are another plan.
 type plan struct {
 	few  [fewRules]Policy
-	rest string
+	rest any
 }
 
 func newPlans(most int) *plans {
@@ -30,9 +30,13 @@ func newPlans(most int) *plans {
 	return &plans{made: made}
 }
 
-// of returns the limiter for a plan, which is made if there is none. Faults are not kept.
+// of returns the limiter for a plan, which is made if there is none. Faults are not kept, nor are policies that a caller
+// has embedded in what cannot be a key.
 func (p *plans) of(policies []Policy, make func() (*Limiter, error)) (*Limiter, error) {
-	key := planOf(policies)
+	key, ok := planOf(policies)
+	if !ok {
+		return make()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l, ok := p.made.Get(key); ok {
@@ -45,15 +49,33 @@ func (p *plans) of(policies []Policy, make func() (*Limiter, error)) (*Limiter, 
 	return l, err
 }
 
-func planOf(policies []Policy) (p plan) {
+// planOf is not ok if a policy can be no key.
+func planOf(policies []Policy) (p plan, ok bool) {
 	for i, policy := range policies {
-		if policy = valueOf(policy); i < len(p.few) {
-			p.few[i] = policy
-		} else {
-			p.rest += fmt.Sprintf("%#v ", policy)
+		if i == len(p.few) {
+			p.rest, ok = planOf(policies[i:])
+			return p, ok
+		}
+		p.few[i] = valueOf(policy)
+		if !isKey(p.few[i]) {
+			return p, false
 		}
 	}
-	return p
+	return p, true
+}
+
+func isKey(p Policy) bool {
+	switch p := p.(type) {
+	case shadowed:
+		return isKey(p.Policy)
+	case banning:
+		return isKey(p.Policy)
+	case perRequest:
+		return isKey(p.Policy)
+	case keptOnChange:
+		return isKey(p.Policy)
+	}
+	return p == nil || reflect.TypeOf(p).Comparable()
 }
 
 // valueOf is a policy without the pointers, behind which its numbers may change.

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -51,6 +52,46 @@ func TestWithMakesALimiterOnce(t *testing.T) {
 		if _, err := l.With(FixedWindow{}); err == nil {
 			t.Error("a policy without numbers: got no error, want one")
 		}
+	}
+}
+
+// TestPlansKnowTheirZones: a zone that is loaded anew may have the address of one that nobody holds any more.
+func TestPlansKnowTheirZones(t *testing.T) {
+	t.Parallel()
+	l := must(NewLocal("plans", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(t)
+	var policies []Policy
+	for i := range 5 {
+		policies = append(policies, FixedWindow{Limit: 1, Window: time.Duration(1+i) * time.Hour})
+	}
+	for i := range 60 {
+		name := []string{"Asia/Shanghai", "Europe/Berlin", "America/Havana"}[i%3]
+		last := CalendarWindow{Limit: 1, Every: Day, Location: zone(t, name)}
+		want := last.PolicyName()
+		if got := must(l.With(append(policies, last)...))(t).rules[5].id().name; got != want {
+			t.Fatalf("round %d: got the policy %s, want %s", i, got, want)
+		}
+		last.Location = nil
+		runtime.GC()
+	}
+}
+
+// TestPlansOfOthersAreNoKeys: a policy that is embedded in what cannot be compared makes a limiter each time.
+func TestPlansOfOthersAreNoKeys(t *testing.T) {
+	t.Parallel()
+	type tagged struct {
+		FixedWindow
+
+		tags []string
+	}
+	window := FixedWindow{Limit: 1, Window: time.Hour}
+	l := must(NewLocal("plans", []Policy{window}, nil))(t)
+	for _, p := range []Policy{tagged{window, []string{"a"}}, &tagged{FixedWindow: window}, Shadow(tagged{FixedWindow: window})} {
+		if d, err := must(l.With(p))(t).Take(t.Context(), "s"); err != nil || len(l.plans.made.Keys()) > 1 {
+			t.Errorf("%T: got %+v, %v, want a decision", p, d, err)
+		}
+	}
+	if _, err := l.With(window, window, window, window, tagged{FixedWindow: window}); err == nil {
+		t.Error("a name that is used twice: got no error, want one")
 	}
 }
 

@@ -87,9 +87,9 @@ func (m *memory) recall(d *Decision, l *Limiter, subject string, cost int64) (kn
 		if _, log := r.(*slidingLog); log && cost > was.cost {
 			return false // when the larger cost would be granted is not in the reading
 		}
-		readings[i] = foresee(r, readings[i], now-was.at, cost)
+		readings[i] = foresee(r, readings[i], now-was.at, aRequest(cost).of(r))
 	}
-	l.judge(d, readings, cost)
+	l.judge(d, readings, aRequest(cost))
 	d.grant = l.refused
 	return !d.Allowed
 }

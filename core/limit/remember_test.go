@@ -367,3 +367,18 @@ func (h *countingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return next(ctx, cmd)
 	}
 }
+
+// TestDenialsOfRequestsAreTheirOwn: a policy and its PerRequest share their state, and remember no denial of each other.
+func TestDenialsOfRequestsAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	_, rdb := newServer(t)
+	log := SlidingLog{Limit: 10, Window: time.Hour}
+	l := must(New(rdb, "n", []Policy{log}, &Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: time.Minute}))(t)
+	take(t, l, "s", 6)
+	if d := must(l.TakeN(t.Context(), "s", 5))(t); d.Allowed {
+		t.Errorf("5 more than 6 of 10: got %+v, want a denial", d)
+	}
+	if d := must(must(l.With(PerRequest(log)))(t).TakeN(t.Context(), "s", 5))(t); !d.Allowed || d.Remaining != 3 {
+		t.Errorf("a request of that cost: got %+v, want it allowed and 3 remaining", d)
+	}
+}

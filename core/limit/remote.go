@@ -190,12 +190,18 @@ func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool)
 		if len(numbers) < rule.width() {
 			return false
 		}
-		if into[i], ok = readSlice(numbers[:rule.width()]); !ok {
+		if into[i], ok = readSlice(numbers[:rule.width()]); !ok || !plausible(rule, into[i]) {
 			return false
 		}
 		numbers = numbers[rule.width():]
 	}
 	return readBans(rules, numbers, into)
+}
+
+// plausible says whether a state can be told of a reading: that of a keptBucket divides by numbers of its record.
+func plausible(r rule, told reading) bool {
+	_, kept := r.(*keptBucket)
+	return !kept || told.n[2] > 0 && told.n[3] > 0 && fits(max(told.n[0], 1), told.n[3])
 }
 
 // readSlice reads the numbers of one policy.

@@ -83,7 +83,8 @@ func (s *seeds) resume(l *Limiter, subject string, cells []*cell, now int64) (us
 			continue
 		}
 		shard.last.Remove(key)
-		var seeded cell
+		cells[i].ban.resume(last.ban, last.at/1000)
+		seeded := cell{ban: cells[i].ban}
 		r.resume(&seeded, last.reading, last.at)
 		r.advance(&seeded, now)
 		r.advance(cells[i], now)
@@ -107,6 +108,28 @@ func (s *seeds) drop(l *Limiter, subject string) {
 	defer shard.mu.Unlock()
 	for _, r := range l.rules {
 		shard.last.Remove(localKey{subject, r.id().tail})
+	}
+}
+
+// lift forgets the bans that Redis told of a subject, since they were lifted or changed. It is nothing on nil seeds.
+func (s *seeds) lift(l *Limiter, subject string) {
+	if s == nil {
+		return
+	}
+	subject = shortened(subject)
+	shard := s.lock(subject)
+	defer shard.mu.Unlock()
+	for _, r := range l.rules {
+		if last, known := shard.last.Peek(localKey{subject, r.id().tail}); known {
+			last.ban = 0
+		}
+	}
+}
+
+// resume goes on with a ban that was told at that time, in milliseconds, if it lasts longer. It is nothing on a nil record.
+func (rec *record) resume(left, at int64) {
+	if left > 0 && at+left > rec.last {
+		*rec = record{last: at + left, length: left}
 	}
 }
 

@@ -68,6 +68,10 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	if err != nil {
 		return Settlement{}, err
 	}
+	here := g.open || g.local // where nothing fails
+	if here && once.done.Swap(true) {
+		return Settlement{}, unsettled("it was settled before")
+	}
 	var s Settlement
 	switch {
 	case g.open:
@@ -80,7 +84,7 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	if err != nil {
 		return Settlement{}, err
 	}
-	if once.done.Swap(true) {
+	if !here && once.done.Swap(true) {
 		return Settlement{}, unsettled("it was settled before")
 	}
 	l.changed(g.subject)
@@ -253,7 +257,7 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 			return s, false
 		}
 		var whole bool
-		if readings[i], whole = readSlice(numbers[:width]); !whole {
+		if readings[i], whole = readSlice(numbers[:width]); !whole || !plausible(r, readings[i]) {
 			return s, false
 		}
 		if calendar {
@@ -273,7 +277,7 @@ func (l *Limiter) settlement(g *grant, readings []reading, forgiven int64) Settl
 		readings[i] = foresee(r, readings[i], 0, 1)
 	}
 	s := Settlement{Forgiven: forgiven}
-	l.judge(&s.After, readings, 1)
+	l.judge(&s.After, readings, aRequest(1))
 	s.After.Degraded = g.local && l.remote != nil
 	s.After.grant = l.refused // it took nothing
 	return s

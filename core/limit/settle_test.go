@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -279,6 +281,37 @@ func TestSettledOnce(t *testing.T) {
 			left(97)
 		}
 	})
+}
+
+// TestSettledOnceByMany at the same time, in process: they meet at its mutex.
+func TestSettledOnceByMany(t *testing.T) {
+	t.Parallel()
+	l := newTestLocal(t, nil, FixedWindow{Limit: 100, Window: time.Hour, MaxDebt: 50})
+	for range 20 {
+		must(l.Reset(t.Context(), "s"))(t)
+		d := must(l.Take(t.Context(), "s"))(t)
+		var came, settled atomic.Int64
+		l.local.mu.Lock()
+		unlock := sync.OnceFunc(l.local.mu.Unlock)
+		go func() {
+			for came.Load() < 64 {
+				runtime.Gosched()
+			}
+			time.Sleep(time.Millisecond) // until they wait; one that comes later finds that it was settled
+			unlock()
+		}()
+		together(64, func(int) {
+			came.Add(1)
+			if _, err := d.Settle(t.Context(), 2); err == nil {
+				settled.Add(1)
+			} else if !errors.Is(err, ErrSettle) {
+				t.Error(err)
+			}
+		})
+		if p := must(l.Peek(t.Context(), "s"))(t); p.Remaining != 98 || settled.Load() != 1 {
+			t.Fatalf("got %d left and %d settlements, want 98 and 1", p.Remaining, settled.Load())
+		}
+	}
 }
 
 func second[T any](_ T, err error) error { return err }

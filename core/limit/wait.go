@@ -13,7 +13,7 @@ var ErrQueue = errors.New("limit: too many callers wait")
 // of one subject in this process are admitted in the order of their calls; of
 // several processes that wait, any may be first. It asks Redis when the limit says that
 // a permit should be there, again if others have taken it meanwhile, and when this process gives
-// permits back by a Refund, a Reset or a Settle.
+// permits back by a Refund, a Reset or a Settle, or lifts a ban.
 //
 // The error is ctx.Err(), [ErrQueue] when Options.MaxWaiting callers of the
 // limiter wait already, [ErrSubject], or, with FailClosed, that of Redis. What
@@ -31,8 +31,8 @@ func (l *Limiter) WaitN(ctx context.Context, subject string, n int64) (Decision,
 // WaitFor is WaitN for a caller that waits no longer than most. If the permits cannot be
 // there by then, it is denied at once: RetryAfter is how long it would have to wait at
 // least, behind those of this process that wait already. One that waits is denied as soon as
-// other processes have taken what it waited for. The last call to Redis may end a Budget
-// after most. With a most of 0 or less nobody waits.
+// other processes have taken what it waited for. The last call to Redis may begin a Budget
+// after most, and takes a Budget at most. With a most of 0 or less nobody waits.
 //
 // A grant costs one round trip, and one more for each time that other processes were
 // faster; a denial that is foreseen in this process costs none. Callers of Take do not queue:
@@ -68,7 +68,7 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 		}
 		left := forever
 		if most != nil {
-			left = *most - passed
+			left = min(*most, forever/2) - passed
 		}
 		if denied && rest > left && (!known || rest > left+l.opts.Budget) { // clocks and turns may make it late by less
 			l.tell(ctx, n, &d, nil, 0)

@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -221,9 +222,21 @@ func waitFor(t *testing.T, most time.Duration, costs []int64, in func(i int) *Li
 // TestWaitForTellsAtOnce has more callers than can be served in time.
 func TestWaitForTellsAtOnce(t *testing.T) {
 	t.Parallel()
+	bucket := TokenBucket{Rate: 2, Per: time.Second, Burst: 1}
+	for cost, policies := range map[int64][]Policy{
+		1: {bucket},
+		7: {PerRequest(bucket), FixedWindow{Limit: 1000, Window: time.Hour}},
+	} {
+		tellsAtOnce(t, cost, policies)
+	}
+}
+
+// tellsAtOnce has one of the policies grant two requests a second.
+func tellsAtOnce(t *testing.T, cost int64, policies []Policy) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestLocal(t, nil, TokenBucket{Rate: 2, Per: time.Second, Burst: 1})
-		got := waitFor(t, 2*time.Second, slices.Repeat([]int64{1}, 8), func(int) *Limiter { return l })
+		l := newTestLocal(t, nil, policies...)
+		got := waitFor(t, 2*time.Second, slices.Repeat([]int64{cost}, 8), func(int) *Limiter { return l })
 		for i, w := range got {
 			came := time.Duration(i) * time.Millisecond
 			served := time.Duration(i)*time.Second/2 - came
@@ -260,6 +273,9 @@ func TestWaitForForesees(t *testing.T) {
 			for range 100 {
 				p := randomPolicy(rng, k)
 				limit := must(p.compile())(t).id().limit
+				if rng.IntN(3) == 0 {
+					p = PerRequest(p)
+				}
 				costs := make([]int64, 2+rng.IntN(12))
 				for i := range costs {
 					costs[i] = max(1, randomCost(rng, limit))
@@ -394,6 +410,25 @@ func TestWaitForTogether(t *testing.T) {
 		})
 		if served.Load() != 5 || denied.Load() != 15 {
 			t.Errorf("got %d served and %d denied, want 5 and 15", served.Load(), denied.Load())
+		}
+	})
+}
+
+// TestWaitForAsLongAsItTakes: the longest time there is leaves the order as it is, and the first alone asks.
+func TestWaitForAsLongAsItTakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := &counting{UniversalClient: redistest.BubbleClient(t, bubble(t)), before: func() { time.Sleep(5 * time.Millisecond) }}
+		l := must(New(client, "wait", []Policy{TokenBucket{Rate: 2, Per: time.Second, Burst: 1}}, closed(time.Minute)))(t)
+		must(0, l.Warm(t.Context()))(t)
+		client.calls.Store(0)
+		together(20, func(int) {
+			if d, err := l.WaitFor(t.Context(), "s", 1, math.MaxInt64); err != nil || !d.Allowed {
+				t.Errorf("got %+v, %v, want it allowed", d, err)
+			}
+		})
+		if n := client.calls.Load(); n > 22 {
+			t.Errorf("got %d calls of Redis for 20 permits, want one each, or two more", n)
 		}
 	})
 }

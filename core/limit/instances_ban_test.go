@@ -1,0 +1,38 @@
+package limit
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestABanOutlivesRedis: a process that is one of several goes on with the ban that Redis last told it of.
+func TestABanOutlivesRedis(t *testing.T) {
+	t.Parallel()
+	for _, p := range slices.Concat(oneOfEach[:1], oneOfEach[2:]) { // but for what drains at once
+		synctest.Test(t, func(t *testing.T) {
+			ban := Ban{After: 2, Within: time.Hour, For: 30 * time.Minute}
+			all := instances(t, bubble(t), 2, Options{Instances: 2}, WithBan(p, ban), FixedWindow{Name: "beside", Limit: 1 << 40, Window: time.Hour})
+			takeAll(t, all[0], false)
+			if d := must(all[0].Take(t.Context(), "s"))(t); !d.Banned() {
+				t.Errorf("%+v: the second denial begins no ban, want one", p)
+			}
+			must(all[1].Peek(t.Context(), "s"))(t) // it hears of the ban
+			time.Sleep(10 * time.Minute)
+			cut(all)
+			for i, one := range all {
+				if d := must(one.Take(t.Context(), "s"))(t); !d.Banned() || !d.Degraded || d.RetryAfter.Round(time.Second) < 20*time.Minute {
+					t.Errorf("%+v: process %d: got %+v, want a ban for 20 minutes more", p, i, d)
+				}
+			}
+			mend(t, all)
+			must(all[0].Peek(t.Context(), "s"))(t)
+			must(all[0].Unban(t.Context(), "s"))(t)
+			cut(all)
+			if d := must(all[0].Peek(t.Context(), "s"))(t); d.Banned() || !d.Degraded {
+				t.Errorf("%+v: after it was lifted: got %+v, want no ban", p, d)
+			}
+		})
+	}
+}
