@@ -20,7 +20,7 @@ const titleBlocked = "Forbidden"
 // It panics at wiring on a nil list and a nil key; nil options are the defaults, and options are copied.
 func Block(list *List, key Key, opts *BlockOptions) Gate {
 	list.must("Block")
-	mustKeys("Block", key)
+	mustKey("Block", key)
 	g := &block{list: list, key: key}
 	if opts != nil {
 		g.answers = answers{render: opts.Render, onError: opts.OnError}

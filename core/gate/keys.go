@@ -41,7 +41,7 @@ func ask(r Request, key Key) (string, error) {
 // It panics on an empty kind and on a nil key.
 func Tag(kind string, key Key) Key {
 	mustName("Tag", "kind", kind)
-	mustKeys("Tag", key)
+	mustKey("Tag", key)
 	tag := tagFor("key", kind)
 	return func(r Request) (string, error) {
 		s, err := ask(r, key)
@@ -105,11 +105,19 @@ func mustKeys(constructor string, keys ...Key) []Key {
 	}
 	for i, key := range keys {
 		if key == nil {
-			panic("gate." + constructor + ": key " + strconv.Itoa(i) + " is nil; make one with ByIP, ByHeader and their like")
+			panic("gate." + constructor + ": keys[" + strconv.Itoa(i) + "]" + nilKey)
 		}
 	}
 	return append([]Key(nil), keys...)
 }
+
+func mustKey(constructor string, key Key) {
+	if key == nil {
+		panic("gate." + constructor + ": the key" + nilKey)
+	}
+}
+
+const nilKey = " is nil; make one with ByIP, ByHeader and their like"
 
 func mustName(constructor, what, name string) {
 	if strings.TrimSpace(name) == "" {

@@ -122,7 +122,7 @@ func (l *listed) holds(of netip.Prefix) bool {
 // key is on the list. A request that the key fails for is not skipped. It panics on a nil List and a nil key.
 func (l *List) Skip(key Key) func(Request) bool {
 	l.must("List.Skip")
-	mustKeys("List.Skip", key)
+	mustKey("List.Skip", key)
 	return func(r Request) bool {
 		s, err := subject(r, key)
 		return err == nil && l.Has(s)

@@ -172,9 +172,9 @@ func TestListsBeforeALimit(t *testing.T) {
 	}
 	for says, wire := range map[string]func(){
 		"gate.Block: the list is nil":     func() { gate.Block(nil, everyone, nil) },
-		"gate.Block: key 0 is nil":        func() { gate.Block(&foes, nil, nil) },
+		"gate.Block: the key is nil":      func() { gate.Block(&foes, nil, nil) },
 		"gate.List.Skip: the list is nil": func() { (*gate.List)(nil).Skip(everyone) },
-		"gate.List.Skip: key 0 is nil":    func() { foes.Skip(nil) },
+		"gate.List.Skip: the key is nil":  func() { foes.Skip(nil) },
 	} {
 		if got := fmt.Sprint(panics(t, wire)); !strings.Contains(got, says) {
 			t.Errorf("got the panic %q, want %q", got, says)

@@ -115,7 +115,7 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
 	}
 	limiter.Name() // panics on one that nothing made
-	mustKeys("RateLimit", key)
+	mustKey("RateLimit", key)
 	g := &rateLimit{limiter: limiter, key: key}
 	if opts != nil {
 		g.opts = *opts
