@@ -58,7 +58,7 @@ func Tag(kind string, key Key) Key {
 // the limit that suits him by breaking his own key. When all are missing, the
 // first key's refusal is the answer.
 //
-// A caller chooses among the keys by what he leaves out, so the later ones
+// A caller chooses among the keys by what it leaves out, so the later ones
 // should not be the more generous. A key of one's own belongs into [Tag] here.
 //
 // It panics on no keys and on a nil one.
