@@ -218,6 +218,7 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 	if len(numbers) < 2 {
 		return s, false
 	}
+	now, timed := numbers[0].(int64)
 	forgiven, ok := numbers[1].(int64)
 	numbers = numbers[2:]
 	readings := slicesOf(g.readings)
@@ -227,9 +228,9 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 			continue
 		}
 		width := r.width()
-		_, calendar := r.(*calendar)
-		if calendar = calendar && actual <= g.cost; calendar {
-			width-- // the length stays
+		w, one := r.(*calendar)
+		if one = one && actual <= g.cost; one {
+			width-- // the script knows no window but that of the decision
 		}
 		if len(numbers) < width {
 			return s, false
@@ -238,12 +239,13 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 		if readings[i], whole = readSlice(numbers[:width]); !whole {
 			return s, false
 		}
-		if calendar {
-			readings[i].n[2] = g.readings[i].n[2]
+		if one {
+			b := w.boundsAt(now / 1000)
+			readings[i].n[2] = b.at[2] - b.at[1]
 		}
 		numbers = numbers[width:]
 	}
-	return l.settlement(g, readings, forgiven), ok && len(numbers) == 0
+	return l.settlement(g, readings, forgiven), ok && timed && len(numbers) == 0
 }
 
 func slicesOf(readings []reading) []reading { return append([]reading(nil), readings...) }
