@@ -14,7 +14,7 @@ var (
 	bucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").MergedBy(bucketMerging)
 	fastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").MergedBy(fastBucketMerging)
 
-	// for buckets that can owe more than their capacity
+	// These are for buckets that can owe more than their capacity.
 	owingBucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").Batched()
 	owingFastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").Batched()
 )
