@@ -12,7 +12,32 @@ import (
 // g is nil.
 func Middleware(g gate.Gate) fiber.Handler {
 	gatehttp.RequireGate("fiberlimit.Middleware", g)
-	return guard(g, (*fiber.Ctx).Next)
+	return func(c *fiber.Ctx) error {
+		q, end := lent(c)
+		defer end()
+		pass := g.Enter(q)
+		gatefiber.Apply(&c.Response().Header, pass.Header)
+		if pass.Reply != nil {
+			gatefiber.Send(c.Context(), pass.Reply)
+			return nil
+		}
+		gatefiber.Admit(c.Context())
+		if pass.Context != nil {
+			outer := c.UserContext()
+			c.SetUserContext(pass.Context)
+			defer c.SetUserContext(outer)
+		}
+		if pass.Leave == nil {
+			return c.Next()
+		}
+		gatehttp.Leave(pass.Leave, func() *gate.Reply {
+			if err := c.Next(); err != nil {
+				render(c, err)
+			}
+			return gatefiber.Captured(c.Context(), pass.Capture)
+		})
+		return nil
+	}
 }
 
 // Handler serves an endpoint. It panics if e is nil.
@@ -32,35 +57,6 @@ func Handler(e gate.Endpoint) fiber.Handler {
 func lent(c *fiber.Ctx) (q gate.Request, end func()) {
 	whole := requestOf(c)
 	return whole.Lend(whole)
-}
-
-func guard(g gate.Gate, next fiber.Handler) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		q, end := lent(c)
-		defer end()
-		pass := g.Enter(q)
-		gatefiber.Apply(&c.Response().Header, pass.Header)
-		if pass.Reply != nil {
-			gatefiber.Send(c.Context(), pass.Reply)
-			return nil
-		}
-		gatefiber.Admit(c.Context())
-		if pass.Context != nil {
-			outer := c.UserContext()
-			c.SetUserContext(pass.Context)
-			defer c.SetUserContext(outer)
-		}
-		if pass.Leave == nil {
-			return next(c)
-		}
-		gatehttp.Leave(pass.Leave, func() *gate.Reply {
-			if err := next(c); err != nil {
-				render(c, err)
-			}
-			return gatefiber.Captured(c.Context(), pass.Capture)
-		})
-		return nil
-	}
 }
 
 // render does what Fiber does with an error that reaches it.

@@ -16,6 +16,10 @@ func AssertLimited(tb testing.TB, n int, newRequest func() *http.Request, instan
 	if !some(tb, "AssertLimited", instances) {
 		return
 	}
+	if n < 0 {
+		tb.Errorf("AssertLimited: got the limit %d, want 0 or more", n)
+		return
+	}
 	for i := range n + 1 {
 		a := instances[i%len(instances)].ask(newRequest())
 		switch {

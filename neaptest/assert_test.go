@@ -224,6 +224,13 @@ func TestEachInstanceHasItsTurn(t *testing.T) {
 	})
 }
 
+func TestAssertLimitedWantsALimit(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{TB: t}
+	AssertLimited(rec, -1, plain, statuses("1", 200))
+	rec.says(t, "got the limit -1, want 0 or more")
+}
+
 func TestAssertsWantAnInstance(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{TB: t}

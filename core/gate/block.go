@@ -6,21 +6,21 @@ type BlockOptions struct {
 	// Render makes the answer to a request that is refused, as that of
 	// [RateLimitOptions]; nil is problem details.
 	Render func(Denial) Reply
-	// OnError is told why a key failed that is no refusal; nil tells nobody.
+	// OnError hears of an error of the key that is no refusal; nil hears nothing.
 	OnError func(Request, error)
 }
 
 const titleBlocked = "Forbidden"
 
-// Block refuses the requests whose subject by the key is on the list, with a 403. It asks no Redis. A
-// request that the key fails for is answered as by the other gates: an error made by [Refuse] as that
-// says, [ErrMissing] with a 400, any other with a 500. Mount it outside of the limits, so that what it
-// refuses counts for none.
+// Block refuses the requests whose subject by the key is on the list, with a 403. It sends nothing to
+// Redis. An error of the key is answered as other gates do: one that [Refuse] made as it says,
+// [ErrMissing] with a 400, any other with a 500. Mount Block outside of the limits, so that what it
+// refuses counts for none of them.
 //
 // It panics at wiring on a nil list and a nil key; nil options are the defaults, and options are copied.
 func Block(list *List, key Key, opts *BlockOptions) Gate {
 	list.must("Block")
-	mustKeys("Block", key)
+	mustKey("Block", key)
 	g := &block{list: list, key: key}
 	if opts != nil {
 		g.answers = answers{render: opts.Render, onError: opts.OnError}

@@ -88,6 +88,9 @@ func ByIP(opts *IPOptions) Key {
 			if addr = plain(addr); addr.IsValid() {
 				return writeIP(addr, bits), nil
 			}
+			if err := lacks(r, "ByIP", "Addr"); err != nil {
+				return "", err
+			}
 			return "", fmt.Errorf("%w: ByIP: IPOptions.FromContext found no address; mount the middleware that stores it outside the gate", ErrWiring)
 		}
 	}
@@ -100,6 +103,9 @@ func ByIP(opts *IPOptions) Key {
 			return writeIP(addr, bits), nil
 		case from.unix && len(r.Header(forwardedFor)) > 0:
 			return "", Refuse(400, "The request's X-Forwarded-For names no address")
+		}
+		if err := lacks(r, "ByIP", "Addr"); err != nil {
+			return "", err
 		}
 		return "", fmt.Errorf("%w: ByIP: the peer of the request has no IP address, and nobody trusted says for whom it asks; either it called over a unix socket (see IPOptions.TrustUnixSocket), or middleware replaced its address with something else", ErrWiring)
 	}

@@ -49,7 +49,7 @@ func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
 		panic("gate.Concurrency: the limit is nil; make one with limit.NewConcurrency")
 	}
 	c.Name() // panics on one that nothing made
-	mustKeys("Concurrency", key)
+	mustKey("Concurrency", key)
 	g := &concurrency{limit: c, key: key}
 	if opts != nil {
 		if opts.Headers != HeadersIETF && opts.Headers != HeadersNone {

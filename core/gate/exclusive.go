@@ -74,7 +74,7 @@ func Exclusive(locker *lock.Locker, key Key, opts *ExclusiveOptions) Gate {
 	if _, named := locker.Owner(); named {
 		panic("gate.Exclusive: the locker was made by As, and all requests would be one owner's; use the one that lock.New made")
 	}
-	mustKeys("Exclusive", key)
+	mustKey("Exclusive", key)
 	g := &exclusive{acquire: locker.Try, key: key}
 	if opts != nil {
 		if opts.Wait != 0 {

@@ -21,7 +21,7 @@ import (
 // [Join] too. Put a key of your own into [Tag] first. [ByPath] escapes the letters
 // beyond ASCII, and Fold does not fold those. Fold panics on a nil key.
 func Fold(key Key) Key {
-	mustKeys("Fold", key)
+	mustKey("Fold", key)
 	return func(r Request) (string, error) {
 		s, err := subject(r, key)
 		if err != nil {

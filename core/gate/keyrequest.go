@@ -61,13 +61,16 @@ func ByRoute() Key {
 	return func(r Request) (string, error) {
 		route := r.Route()
 		if route == "" {
-			return "", noRoute("ByRoute")
+			return "", noRoute(r, "ByRoute")
 		}
 		return "route=" + route, nil
 	}
 }
 
-func noRoute(key string) error {
+func noRoute(r Request, key string) error {
+	if err := lacks(r, key, "Route"); err != nil {
+		return err
+	}
 	return fmt.Errorf("%w: %s is mounted where the framework does not know the route yet; mount the gate on the route itself", ErrWiring, key)
 }
 
@@ -136,7 +139,7 @@ func ByParam(name string) Key {
 	return func(r Request) (string, error) {
 		route := r.Route()
 		if route == "" {
-			return "", noRoute("ByParam")
+			return "", noRoute(r, "ByParam")
 		}
 		if !strings.Contains(route, "{"+name+"}") {
 			return "", fmt.Errorf("%w: ByParam: the route %s has no parameter %q", ErrWiring, route, name)

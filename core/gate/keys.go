@@ -41,7 +41,7 @@ func ask(r Request, key Key) (string, error) {
 // It panics on an empty kind and on a nil key.
 func Tag(kind string, key Key) Key {
 	mustName("Tag", "kind", kind)
-	mustKeys("Tag", key)
+	mustKey("Tag", key)
 	tag := tagFor("key", kind)
 	return func(r Request) (string, error) {
 		s, err := ask(r, key)
@@ -55,10 +55,10 @@ func Tag(kind string, key Key) Key {
 // FirstOf is the first key that the request carries, such as an API key, else
 // the address. It passes over a key that is missing ([ErrMissing]), and over
 // nothing else: a doubled or malformed one is refused, or a caller could choose
-// the limit that suits him by breaking his own key. When all are missing, the
+// the limit that suits it by breaking its own key. When all are missing, the
 // first key's refusal is the answer.
 //
-// A caller chooses among the keys by what he leaves out, so the later ones
+// A caller chooses among the keys by what it leaves out, so the later ones
 // should not be the more generous. A key of one's own belongs into [Tag] here.
 //
 // It panics on no keys and on a nil one.
@@ -105,11 +105,19 @@ func mustKeys(constructor string, keys ...Key) []Key {
 	}
 	for i, key := range keys {
 		if key == nil {
-			panic("gate." + constructor + ": key " + strconv.Itoa(i) + " is nil; make one with ByIP, ByHeader and their like")
+			panic("gate." + constructor + ": keys[" + strconv.Itoa(i) + "]" + nilKey)
 		}
 	}
 	return append([]Key(nil), keys...)
 }
+
+func mustKey(constructor string, key Key) {
+	if key == nil {
+		panic("gate." + constructor + ": the key" + nilKey)
+	}
+}
+
+const nilKey = " is nil; make one with ByIP, ByHeader and their like"
 
 func mustName(constructor, what, name string) {
 	if strings.TrimSpace(name) == "" {

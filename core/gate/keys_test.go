@@ -229,9 +229,9 @@ func (f gateFunc) Enter(r gate.Request) gate.Pass { return f(r) }
 func TestPanicsNameTheCulprit(t *testing.T) {
 	t.Parallel()
 	for want, wire := range map[string]func(){
-		"gate.Chain: gates[1] is nil": func() { gate.Chain(gate.Chain(), nil) },
-		"gate.Join: key 2 is nil":     func() { gate.Join(fixed("a"), fixed("b"), nil) },
-		"gate.FirstOf: key 0 is nil":  func() { gate.FirstOf(nil, fixed("b")) },
+		"gate.Chain: gates[1] is nil":  func() { gate.Chain(gate.Chain(), nil) },
+		"gate.Join: keys[2] is nil":    func() { gate.Join(fixed("a"), fixed("b"), nil) },
+		"gate.FirstOf: keys[0] is nil": func() { gate.FirstOf(nil, fixed("b")) },
 		"TrustedProxies[1] is 64:ff9b::/96, which is every IPv4 address": func() {
 			gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{
 				netip.MustParsePrefix("64:ff9b::7f00:1/128"), netip.MustParsePrefix("64:ff9b::/96"),

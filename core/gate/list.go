@@ -27,9 +27,9 @@ type listed struct {
 
 // Swap puts new entries in the place of all that are there. A request sees the old ones or the new
 // ones. A subject is what a key makes of a request ([Subject]). A prefix holds for the subjects of [ByIP]
-// that lie in it. Each is an address at least: netip.PrefixFrom(addr, addr.BitLen()). ByIP makes an
-// IPv6 address the network of 64 bits, which lies in no longer prefix. If the list has such, give its
-// ByIP an IPv6Prefix of 128.
+// that lie in it; that of a single address is netip.PrefixFrom(addr, addr.BitLen()). ByIP makes of an
+// IPv6 address its network of 64 bits, which lies in no longer prefix. If the list has longer ones, give
+// its ByIP an IPv6Prefix of 128.
 //
 // The error joins every fault of the entries, and leaves the list as it was. It takes some 50 ms for
 // 100,000 prefixes. Swap copies what it is given.
@@ -122,7 +122,7 @@ func (l *listed) holds(of netip.Prefix) bool {
 // key is on the list. A request that the key fails for is not skipped. It panics on a nil List and a nil key.
 func (l *List) Skip(key Key) func(Request) bool {
 	l.must("List.Skip")
-	mustKeys("List.Skip", key)
+	mustKey("List.Skip", key)
 	return func(r Request) bool {
 		s, err := subject(r, key)
 		return err == nil && l.Has(s)

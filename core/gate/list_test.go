@@ -83,17 +83,20 @@ func TestListHasWhatItsPrefixesContain(t *testing.T) {
 func TestListIsSwappedWhole(t *testing.T) {
 	t.Parallel()
 	var l gate.List
-	ann, bob := "header=X-Account:ann", "ip=192.0.2.1"
+	ann, bob, cid := "header=X-Account:ann", "ip=192.0.2.1", "header=X-Account:cid"
 	if l.Has(ann) || (*gate.List)(nil).Has(ann) {
 		t.Error("an empty list and a nil one: got a subject on it, want none")
 	}
-	one, other := []string{ann}, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	one, other := []string{ann, cid}, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	if err := l.Swap(one, nil); err != nil {
+		t.Fatal(err)
+	}
 	var all sync.WaitGroup
 	stop := make(chan struct{})
 	all.Go(func() {
 		defer close(stop)
 		for range 500 {
-			if err := errors.Join(l.Swap(one, nil), l.Swap(nil, other), l.Swap(one, other)); err != nil {
+			if err := errors.Join(l.Swap(one, nil), l.Swap([]string{cid}, other), l.Swap(one, other)); err != nil {
 				t.Error(err)
 				return
 			}
@@ -107,6 +110,10 @@ func TestListIsSwappedWhole(t *testing.T) {
 			default:
 				l.Has(ann)
 				l.Has(bob)
+				if !l.Has(cid) {
+					t.Error("got a subject gone that is in the list before and after each swap, want it there")
+					return
+				}
 			}
 		}
 	})
@@ -172,9 +179,9 @@ func TestListsBeforeALimit(t *testing.T) {
 	}
 	for says, wire := range map[string]func(){
 		"gate.Block: the list is nil":     func() { gate.Block(nil, everyone, nil) },
-		"gate.Block: key 0 is nil":        func() { gate.Block(&foes, nil, nil) },
+		"gate.Block: the key is nil":      func() { gate.Block(&foes, nil, nil) },
 		"gate.List.Skip: the list is nil": func() { (*gate.List)(nil).Skip(everyone) },
-		"gate.List.Skip: key 0 is nil":    func() { foes.Skip(nil) },
+		"gate.List.Skip: the key is nil":  func() { foes.Skip(nil) },
 	} {
 		if got := fmt.Sprint(panics(t, wire)); !strings.Contains(got, says) {
 			t.Errorf("got the panic %q, want %q", got, says)

@@ -30,9 +30,10 @@ type RateLimitOptions struct {
 	Policies func(Request) ([]limit.Policy, error)
 	// Wait is how long a request may wait for its permits before it is admitted, as
 	// [limit.Limiter.WaitFor] says: in the order in which the requests of a subject came to
-	// this process, and denied at once if they cannot be there in time. Retry-After is then that of
-	// its cost, behind those that wait. With Settle it is denied at once only if no other of its subject runs in
-	// this process: those that run may settle to less, and then the first in the queue asks again. No more than the limiter's MaxWaiting wait. A client that
+	// this process, and denied at once if the permits cannot be there in time. Retry-After is then
+	// that of its cost, behind those that wait. With Settle a request is denied at once only if no
+	// other of its subject runs in this process: those that run may settle to less, and then the
+	// first in the queue asks again. The limiter's MaxWaiting is the most that wait. A client that
 	// goes away leaves the queue, but on Fiber, which does not tell. Give the server a
 	// WriteTimeout that is longer. 0 waits for none; a negative one panics at wiring.
 	Wait time.Duration
@@ -58,13 +59,15 @@ type RateLimitOptions struct {
 	// which looks like a body.
 	Count func(status int) bool
 	// Settle returns what an admitted request cost in the end, such as the tokens that a model
-	// used: what it took was an estimate, and is settled to that, as [limit.Decision.Settle] says, when
-	// the handler has returned. It is given the request, with no more than its context, method, host,
-	// path, query, route and peer, and the answer without its body. The answer is nil if the gate does not see it, after a
-	// panic say: httputil.ReverseProxy panics when the client goes away or the upstream breaks off, so return what was
-	// delivered, and never 0 for a nil. A number below 0 leaves the estimate. If a gate further in refuses the
-	// request ([Reply.Refused]), nothing was used. An error goes to OnError, but for one of a decision that the handler has settled by
-	// itself: with InContext it finds the decision. It costs a second round trip and a copy of the request.
+	// used: what it took was an estimate. When the handler has returned, the decision is settled to
+	// that, as [limit.Decision.Settle] says. Settle is given the request, with no more than its
+	// context, method, host, path, query, route and peer, and the answer without its body. The answer
+	// is nil if the gate does not see it, after a panic say: httputil.ReverseProxy panics when the
+	// client goes away or the upstream breaks off, so return what was delivered, and never 0 for a
+	// nil. A number below 0 leaves the estimate. If a gate further in refuses the request
+	// ([Reply.Refused]), nothing was used: return 0. OnError hears of an error, unless the handler has settled
+	// the decision by itself: with InContext it finds the decision. Settle costs a second round trip
+	// and a copy of the request.
 	Settle func(Request, *Reply) int64
 	// Clamp lowers a cost to what the limiter can grant at most, in the place of a
 	// 400: for estimates that may be too high.
@@ -104,18 +107,20 @@ type RateLimitOptions struct {
 // An admitted request has taken its permits, whatever a gate further in decides:
 // a flood that is refused inside is limited outside. Where several limits of one
 // subject should be charged all together or not at all, make them the policies
-// of one limiter, and where several limits of different subjects should, use [RateLimits]. Only Count gives permits back, each decision's at most once. A
-// refund that fails is not repeated: OnError is told, and the permits stay taken.
-// One that comes when the permits are free again by themselves changes nothing.
+// of one limiter; for several limits of different subjects, use [RateLimits]. Only Count and Settle
+// give permits back, each decision's at most once. A refund that fails is not repeated:
+// OnError is told, and the permits stay taken. One that comes when the permits are free
+// again by themselves changes nothing.
 //
-// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, a negative Wait, Choose beside Policies, Count beside Settle, Count beside
-// a limiter that is limit.Prepaid, and Settle beside one that cannot be settled; nil options are the defaults, and options are copied.
+// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, a negative Wait, Choose
+// beside Policies, Count beside Settle, Count beside a limiter that is limit.Prepaid, and Settle beside
+// one that cannot be settled; nil options are the defaults, and options are copied.
 func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {
 		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
 	}
 	limiter.Name() // panics on one that nothing made
-	mustKeys("RateLimit", key)
+	mustKey("RateLimit", key)
 	g := &rateLimit{limiter: limiter, key: key}
 	if opts != nil {
 		g.opts = *opts

@@ -11,11 +11,11 @@ import (
 // [limit.All] says: they are asked at the same time, and what is granted beside a denial is given back before
 // the request is answered. In a [Chain] a request that an inner limit denies has taken a permit of the outer ones.
 //
-// Each gate keeps its options, but for Wait. One that skips a request, or for which it costs 0, is left out. The
-// gate that denies answers, if several deny the one with the longest wait; the first of the gates answers errors. Those of permits
-// that could not be given back go to the OnError of the gate that denies. An admitted request
-// has one list of each IETF field, with the policies of all, so give these names of their own. The older
-// fields, and a denial's, are those of the limit that binds.
+// Each gate keeps its options, but for Wait. A gate that skips a request, or for which it costs 0, is
+// left out. The gate that denies makes the answer; if several deny, the one with the longest wait. The first
+// of the gates that are not left out answers an error of Redis. If permits could not be given back, the OnError
+// of the gate that denies hears of it. An admitted request has one list of each IETF field, with the policies
+// of all, so give these names of their own. The older fields, and a denial's, are those of the limit that binds.
 //
 // RateLimits panics at wiring on no gates, on a gate that RateLimit did not make and on one with a Wait.
 func RateLimits(limits ...Gate) Gate {

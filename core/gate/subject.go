@@ -44,7 +44,7 @@ type Values struct {
 // marshaled. A Key of an adapter fails, because there is no request of the
 // framework. Subject panics on a nil key.
 func Subject(key Key, v Values) (string, error) {
-	mustKeys("Subject", key)
+	mustKey("Subject", key)
 	r := &valued{v: v}
 	if err := r.write(); err != nil {
 		return "", fmt.Errorf("gate.Subject: %w", err)
@@ -64,6 +64,14 @@ type valued struct {
 	v      Values
 	body   []byte
 	header map[string]string // in canonical form
+}
+
+// lacks is what a key says if [Subject] asks it and the values lack a field; nil if a gate asks.
+func lacks(r Request, key, field string) error {
+	if _, values := r.(*valued); !values {
+		return nil
+	}
+	return fmt.Errorf("%w: %s reads Values.%s, which is empty: set it", ErrWiring, key, field)
 }
 
 func (r *valued) write() (err error) {

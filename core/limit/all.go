@@ -25,7 +25,7 @@ type Joint struct {
 	// given back, and one that was not asked is the zero Decision.
 	Decisions []Decision
 	// Binds is the index of the decision that binds: of a denial the one that makes the caller wait
-	// longest, otherwise the one with the least left.
+	// longest, otherwise the one that admits the fewest more of such requests.
 	Binds int
 	// Kept is why permits that were granted beside a denial may still be taken: they could not be
 	// given back. It is nil if there are none. Its text may name keys.
@@ -40,20 +40,20 @@ func (j *Joint) Decision() Decision {
 	return j.Decisions[j.Binds]
 }
 
-// All asks several limiters, each for a subject of its own, and takes from all or from none: 1,000 a second
-// for everybody, 100 for a plan, 10 for a user. For several limits of one subject, a limiter of
+// All asks several limiters, each for a subject of its own, and takes from all or from none: 1,000 a
+// second for everybody, 100 for a plan, 10 for a user. For several limits of one subject, a limiter of
 // several policies is better: it decides by one script.
 //
 // The limiters are asked at the same time, so that a grant takes as long as one round trip. If one
 // denies, what the others granted is given back by [Limiter.Refund] before All returns. Until then
-// they may deny others for it; of a bucket what drains in that time and 2 ms more is not given back, since
-// it has drained then. No limiter admits more than it does by itself. A subject that denied is asked alone for its RetryAfter, a minute at most, so that
-// a flood of requests that one limiter denies takes nothing of the others and costs one round
-// trip each.
+// they may deny other requests for it. A bucket does not get back what drains in that time and in 2 ms
+// more. No limiter admits more than it does by itself. A subject that was denied is asked for alone until
+// its RetryAfter has passed, for a minute at most. So a flood of requests that one limiter denies takes
+// nothing of the others, and each request costs one round trip.
 //
 // Each limiter decides by its own failure mode. The errors are those of TakeN, joined, each with the
-// index of its ask; then what others granted was given back. An ask that is wrong is an error
-// before anything is sent. All is safe for concurrent use.
+// index of its ask. If there is one, what the other limiters granted was given back. An ask that is wrong
+// is an error before anything is sent. All is safe for concurrent use.
 func All(ctx context.Context, asks ...Ask) (Joint, error) {
 	misuse.Context(ctx)
 	if len(asks) == 0 {
@@ -154,6 +154,8 @@ func bindsMore(d, than *Decision) bool {
 		return than.Policy == "" || than.Allowed
 	case !d.Allowed:
 		return d.RetryAfter > than.RetryAfter
+	case d.more != than.more:
+		return d.more < than.more
 	}
 	return d.Remaining < than.Remaining
 }

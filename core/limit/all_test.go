@@ -53,7 +53,7 @@ func TestAllEqualsAsking(t *testing.T) {
 				}
 				for i, o := range oracle {
 					if want {
-						tightest = min(tightest, must(o.Limiter.TakeN(t.Context(), o.Subject, o.Cost))(t).Remaining)
+						tightest = min(tightest, must(o.Limiter.TakeN(t.Context(), o.Subject, o.Cost))(t).Remaining/o.Cost)
 					}
 					a, b := must(asks[i].Limiter.Peek(t.Context(), o.Subject))(t), must(o.Limiter.Peek(t.Context(), o.Subject))(t)
 					if a.Remaining != b.Remaining {
@@ -61,8 +61,8 @@ func TestAllEqualsAsking(t *testing.T) {
 					}
 				}
 				binding := got.Decision()
-				if got.Allowed != want || want && binding.Remaining != tightest || !want && (binding.Allowed || binding.RetryAfter > longest) {
-					t.Fatalf("%v: got %+v, want allowed: %t, for %v, %d left", asks, got, want, longest, tightest)
+				if got.Allowed != want || want && binding.Remaining/asks[got.Binds].Cost != tightest || !want && (binding.Allowed || binding.RetryAfter > longest) {
+					t.Fatalf("%v: got %+v, want allowed: %t, for %v, %d more such requests", asks, got, want, longest, tightest)
 				}
 				if !want {
 					denied++

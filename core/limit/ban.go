@@ -6,20 +6,22 @@ import (
 	"time"
 )
 
-// Ban denies a subject for a while that was denied too often. [WithBan] gives a policy one.
+// Ban says when a subject that was denied too often is banned, and for how long. [WithBan] gives a
+// policy one.
 //
-// A subject whom the policy has denied After times within Within, is denied For long, whatever
-// it asks for. The time begins with the first of those denials, as that of a [FixedWindow] does.
-// After a ban they are counted anew. A ban that begins no later than Max after the last one
-// ended is twice as long as that, up to Max; after a longer while it is For long again.
+// When the policy has denied a subject After times within Within, it bans the subject: it denies
+// whatever the subject asks for, and the ban lasts as long as For says. Within begins with the first
+// of those denials, as the window of a [FixedWindow] does. After a ban denials are counted anew. A
+// ban that begins no later than Max after the last one ended is twice as long as that, up to Max. One
+// that begins later is as long as For again.
 //
 // After is at least 1. Within and For are required and whole numbers of milliseconds, as Max
 // is. A zero Max means For, so that no ban is longer than another.
 //
-// A request that is denied by a ban counts for none, also not for that of another policy, and
-// does not extend it. What counts is a denial by the policy itself, whatever the limiter's
+// A request that a ban denies is not counted, not even for the ban of another policy, and does
+// not extend the ban. What counts is a denial by the policy itself, whatever the limiter's
 // other policies say. Peek, requests of cost 0 and denials that a [Limiter.WaitFor] foresees in
-// process count for nothing; a [Limiter.Wait] that asks again counts each time. While the
+// process are not counted; a [Limiter.Wait] that asks again counts each time. While the
 // ban lasts, Peek and requests of cost 0 are denied too.
 type Ban struct {
 	After  int64
@@ -35,20 +37,21 @@ type banning struct {
 	ban Ban
 }
 
-// WithBan makes a policy that bans who is denied too often. It keeps what the policy counts in
-// the same key as without a ban, and a second key beside it of some 150 bytes, if the subject
-// was denied. Other numbers of the Ban are another such key: a change of them lifts the bans.
+// WithBan makes a policy that bans a subject which it denies too often. It keeps what the policy
+// counts in the same key as without a ban. If the subject was denied, it keeps a second key beside it,
+// of some 150 bytes. The numbers of the Ban are a part of that key: a change of them lifts the bans.
 //
 // In a [State], Banned says that it is a ban; RetryAfter is the longer of the policy's and the
-// ban's, and Remaining is 0. The limiter bans and lifts bans by [Limiter.Ban] and [Limiter.Unban]; Reset lifts none.
-// The ban of a [Shadow] is reported alone. Options.RememberDenials remembers bans, and no other
-// denials of a limiter that has a Ban, since each of those is counted; [Prepaid] is refused.
+// ban's, and Remaining is 0. [Limiter.Ban] and [Limiter.Unban] ban a subject and lift its bans; Reset
+// lifts none. The ban of a [Shadow] is reported and denies nothing. Options.RememberDenials remembers
+// bans, and no other denials of a limiter that has a Ban, since each of those is counted. A policy with a
+// Ban cannot be [Prepaid].
 //
-// A denial stands though it cannot be counted, as where the memory of Redis is full. A process
-// that decides without Redis ([FailLocal]) bans by what it has seen itself, and with Options.Instances
-// goes on with a ban that Redis last told it of.
+// A denial stands even if it cannot be counted, for example because the memory of Redis is full. A
+// process that decides without Redis ([FailLocal]) bans by what it has seen itself. With Options.Instances
+// it also keeps to a ban that Redis last told it of.
 //
-// The ban of a policy that has one replaces that.
+// WithBan of a policy that has a ban replaces that ban.
 func WithBan(p Policy, b Ban) Policy {
 	switch of := p.(type) {
 	case shadowed:
@@ -131,8 +134,8 @@ func (b *ban) count(rec *record, now int64) (left int64) {
 	return left
 }
 
-// banModel notes the bans that last in readings of rules, counts denials by policies if none that is enforced does,
-// and says whether one is enforced. A cost of 0 or less counts nothing.
+// banModel notes in the readings how long each ban still lasts, and says whether one that is enforced does. If none
+// does, it counts the denials. A cost of 0 or less counts nothing.
 func banModel(rules []rule, cells []*cell, now, cost int64, into []reading) (banned bool) {
 	now /= 1000
 	for i, r := range rules {
@@ -155,7 +158,7 @@ func (r *reading) refused() bool { return r.denied || r.ban > 0 }
 // agedBan is how long a ban still lasts after so many nanoseconds.
 func agedBan(ban, passed int64) int64 { return max(ban-passed/int64(time.Millisecond), 0) }
 
-// bar makes a state that of a subject that is banned, if it is.
+// bar makes the state that of a banned subject, if the reading has a ban.
 func (r *reading) bar(s *State) {
 	left := time.Duration(r.ban) * time.Millisecond
 	if left == 0 {

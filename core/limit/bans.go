@@ -19,14 +19,15 @@ const mostBan = int64(math.MaxInt64 / time.Millisecond)
 
 var errNoBan = errors.New("limit: no policy of the limiter has a Ban: give one by limit.WithBan")
 
-// Ban bans a subject for so long from now, under every policy of the limiter that has a [Ban], in
+// Ban bans a subject for d from now, under every policy of the limiter that has a [Ban], in
 // Redis and in this process. It takes the place of a ban that lasts, be that longer or shorter,
 // and of the denials that were counted. The next ban that the policy begins is twice as long,
-// as after any ban. A d is a millisecond at least, and is rounded up to whole ones.
+// as after any ban. A d above 0 is rounded up to whole milliseconds.
 //
 // It costs one round trip. The error is [ErrSubject] for an empty subject, ctx.Err() when the
-// caller's context ended, and otherwise a [*script.Error]; the ban then holds in this
-// process alone, for decisions without Redis, and may hold in Redis. A limiter without a Ban is an error that says so.
+// caller's context ended, and otherwise a [*script.Error]. After an error of Redis the ban holds in
+// this process, for decisions without Redis, and it may hold in Redis. Ban of a limiter without a
+// policy that has a Ban is an error that says so.
 func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) error {
 	if l.made() && d <= 0 {
 		return fmt.Errorf("limit: d is %v: a ban lasts at least a millisecond; use Unban to lift one", d)
@@ -37,9 +38,8 @@ func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) erro
 
 // Unban lifts the subject's bans under every policy of the limiter, in Redis and in this process,
 // and forgets the denials and bans before. It reports whether the subject was banned. What the policies
-// themselves have counted stays: Reset forgets that. Another process that remembers the ban
-// (Options.RememberDenials) denies for up to that long. Cost and errors are those of
-// [Limiter.Ban].
+// themselves have counted stays: Reset forgets that. Another process that remembers the ban may
+// deny for up to Options.RememberDenials longer. Cost and errors are those of [Limiter.Ban].
 func (l *Limiter) Unban(ctx context.Context, subject string) (found bool, err error) {
 	left, err := l.bans(ctx, subject, 0)
 	return left > 0, err
@@ -52,8 +52,8 @@ func (l *Limiter) Banned(ctx context.Context, subject string) (time.Duration, er
 	return time.Duration(left) * time.Millisecond, err
 }
 
-// bans makes a ban of so many milliseconds, lifts those there are with 0, and asks with -1. It returns how long one still
-// lasted before.
+// bans makes a ban of so many milliseconds, lifts those there are with 0, and only asks with -1. It returns how long the
+// longest still lasted before.
 func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (left int64, err error) {
 	if err := l.check(ctx, subject, 0); err != nil {
 		return 0, err

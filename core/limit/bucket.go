@@ -14,7 +14,7 @@ var (
 	bucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").MergedBy(bucketMerging)
 	fastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").MergedBy(fastBucketMerging)
 
-	// Of buckets that can owe more than their capacity.
+	// These are for buckets that can owe more than their capacity.
 	owingBucketScript     = script.FromFS(lua.FS, "limit_bucket.lua").Batched()
 	owingFastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").Batched()
 )
@@ -159,30 +159,33 @@ func (b *bucket) charge(c *cell, cost int64) reading {
 
 func (b *bucket) term(r reading) int64 { return r.n[0] }
 
-// refund gives back what has not drained yet. The oldest drains first: what
-// was taken after this cost is still there as a whole while any of it is.
+// refund gives back what has not drained yet.
 func (b *bucket) refund(c *cell, term, cost, part int64, at moment) bool {
 	tick := b.tick.Microseconds()
-	left := b.left(term, c.now-at.soonest/tick)
-	if left <= 0 || c.n <= 0 {
+	back := undrained(b.left(term, c.now-at.soonest/tick), b.left(term, c.now-at.latest/tick), cost*b.unit, c.n, b.unit)
+	if back == 0 {
 		return false
-	}
-	back := cost * b.unit
-	if left < back {
-		most := b.left(term, c.now-at.latest/tick)
-		if most-left < b.unit {
-			// What is younger are whole permits, which tells how much has drained
-			// better than the clock of another machine does.
-			younger := ceilDiv(c.n-min(most, back), b.unit) * b.unit
-			left = max(c.n-younger, left)
-		}
-		back = left
 	}
 	if part <= back/b.unit {
 		back = part * b.unit
 	}
 	c.n = max(c.n-back, 0)
 	return true
+}
+
+// undrained is what is left of a cost in a debt, from least to most by what is known of the clock. The
+// oldest drains first: what was taken after this cost is there as a whole while any of this cost is.
+func undrained(least, most, cost, debt, unit int64) int64 {
+	if least <= 0 || debt <= 0 {
+		return 0
+	}
+	if least < cost && most-least < unit {
+		// What is younger are whole permits, which tells how much has drained
+		// better than the clock of another machine does.
+		younger := ceilDiv(debt-min(most, cost), unit) * unit
+		least = max(debt-younger, least)
+	}
+	return min(least, cost)
 }
 
 func (b *bucket) owe(c *cell, permits int64) (forgiven int64) {

@@ -32,7 +32,8 @@ type ConcurrencyOptions struct {
 	// Fail is how to decide when Redis cannot; the zero value is FailLocal,
 	// which counts the slots that this process holds, those that Redis granted
 	// among them. What is in flight when Redis answers again soon counts there.
-	// Each process then admits up to the whole limit: Options.Instances is of a Limiter, and divides no limit on requests in flight.
+	// Each process then admits up to the whole limit: the Instances of a Limiter's Options divide no
+	// limit on requests in flight.
 	Fail FailMode
 	// Observer, if set, is told of every Try, beside the observers of the store.
 	Observer store.Observer

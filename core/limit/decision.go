@@ -7,8 +7,9 @@ import (
 
 // Decision is the answer to one request for permits. Policy, Limit, Remaining
 // and the durations are those of the policy that binds: of a denied request
-// the one that makes the caller wait longest, of an allowed one the one with
-// the least left. They are zero where no policy is enforced.
+// the one that makes the caller wait longest, of an allowed one the one that
+// admits the fewest more of such requests. They are zero where no policy is
+// enforced.
 type Decision struct {
 	// Allowed says whether the permits were granted. A denied request took
 	// nothing from any policy.
@@ -31,6 +32,7 @@ type Decision struct {
 	// keys and is for operators.
 	Cause error
 
+	more  int64 // how many such requests the policy that binds admits now
 	first State
 	rest  []State
 	grant *grant

@@ -16,9 +16,9 @@ type keptOnChange struct{ Policy }
 // when you put an existing policy into KeepOnChange.
 //
 // Processes with different numbers share the state, also while you deploy a change, and so do limiters that
-// [Limiter.With] makes. Each decides by its own numbers, and together they admit no more than the largest
-// of them allow: if one has the larger Burst and another the larger Rate, than that Burst and that Rate. What
-// others have used beyond a process's own Limit leaves 0 remaining there.
+// [Limiter.With] makes. Each decides by its own numbers. Together they admit no more than the largest numbers
+// allow: if one has the larger Burst and another the larger Rate, that Burst and that Rate. If others have used
+// more than a process's own Limit, it tells 0 remaining.
 //
 // The debt of a TokenBucket drains at the Rate of the policy that charged it last. A larger Rate thus takes effect with
 // the first request that is granted, and RetryAfter tells when that can be. A Refund, or a Settle to less, gives nothing back

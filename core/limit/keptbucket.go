@@ -128,22 +128,14 @@ func (b *keptBucket) refund(c *cell, told, cost, part int64, at moment) bool {
 	left := func(taken int64) int64 {
 		return told + drained(min(taken, c.now)-c.from, b.drain, b.per) - drained(c.now-c.from, b.drain, b.per)
 	}
-	back, whole := left(at.soonest), cost*micro
-	if back <= 0 {
+	back := undrained(left(at.soonest), left(at.latest), cost*micro, debt, micro)
+	if back == 0 {
 		return false
 	}
-	if back < whole {
-		if most := left(at.latest); most-back < micro {
-			// What is younger are whole permits, which tells how much has drained
-			// better than the clock of another machine does.
-			younger := ceilDiv(debt-min(most, whole), micro) * micro
-			back = max(debt-younger, back)
-		}
+	if part <= back/micro {
+		back = part * micro
 	}
-	if part <= whole/micro {
-		whole = part * micro
-	}
-	if c.n -= min(back, whole, debt); c.owes() == 0 {
+	if c.n -= min(back, debt); c.owes() == 0 {
 		c.n, c.from = 0, c.now
 	}
 	return true

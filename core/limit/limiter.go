@@ -322,17 +322,22 @@ func (l *Limiter) judge(d *Decision, readings []reading, w wanted) {
 			continue
 		}
 		d.Allowed = d.Allowed && s.Allowed
-		if i == 0 || binds(&s, d) {
+		if more := s.Remaining / max(w.of(r), 1); i == 0 || binds(&s, more, d) {
+			d.more = more
 			d.Policy, d.Limit, d.Remaining = s.Policy, s.Limit, s.Remaining
 			d.RetryAfter, d.ResetAfter = s.RetryAfter, s.ResetAfter
 		}
 	}
 }
 
-// binds says whether a state binds more than the one the decision tells of.
-func binds(s *State, d *Decision) bool {
-	if s.RetryAfter != d.RetryAfter {
+// binds says whether a state, which admits so many more of such requests, binds more than the one that
+// the decision tells of. What is left does not tell by itself: one policy counts requests, and another tokens.
+func binds(s *State, more int64, d *Decision) bool {
+	switch {
+	case s.RetryAfter != d.RetryAfter:
 		return s.RetryAfter > d.RetryAfter
+	case more != d.more:
+		return more < d.more
 	}
 	return s.Remaining < d.Remaining
 }

@@ -102,7 +102,7 @@ func (q *queues) place(w *waiter) place {
 }
 
 // saw notes how a waiter's request was decided. The others hear of the first answer, and of a denial, after which they
-// wait longer than they expected. A denial is not noted if permits were given back since the request: it may hold no more.
+// wait longer than they expected. A denial is not noted if permits were given back since the request: it may be over.
 func (q *queues) saw(w *waiter, d *Decision, err error, freed int) {
 	if err != nil {
 		return

@@ -29,7 +29,8 @@ import (
 // what it has charged, for up to one Term. So it does after its machine was suspended.
 //
 // Permits that are charged count as taken: in figures, in Peek and for other processes. They are granted
-// even while Redis does not answer. A [SlidingLog], a policy with a [Ban], shadow policies and those of [KeepOnChange] cannot be prepaid.
+// even while Redis does not answer. A [SlidingLog], a policy with a [Ban], one of [KeepOnChange] and a
+// [Shadow] cannot be prepaid.
 type Prepaid struct {
 	// Most is how many permits are charged at once at most, from 2 to 1,000,000.
 	Most int64

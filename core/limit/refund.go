@@ -11,7 +11,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// grant is what a decision remembers of itself, for Refund.
+// grant is what a decision remembers of itself, for Refund and Settle.
 type grant struct {
 	of              *Limiter
 	subject         string

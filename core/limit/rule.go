@@ -24,9 +24,8 @@ type rule interface {
 	// numbers of the policy, as in the reply of limit_set.lua.
 	unpack(n int64) (reading, bool)
 	unpackText(text string) (reading, bool)
-	// entry is the policy's part of the arguments of limit_set.lua and
-	// limit_settle.lua, most the most that its state can hold, in units, and width how many numbers
-	// of the reply are its.
+	// entry is the policy's part of the arguments of limit_set.lua and limit_settle.lua, and width
+	// how many numbers it has in their replies. most is the most that its state can hold, in units.
 	entry() [6]any
 	most() int64
 	width() int

@@ -25,27 +25,28 @@ type Settlement struct {
 	Forgiven int64
 }
 
-// Settle makes of the cost that was taken what was used: of an estimate of tokens the
-// tokens, of an announced length the bytes. Until then every caller sees the estimate as taken.
+// Settle replaces the cost that a decision took by what was used: an estimate of tokens by the tokens, an
+// announced length by the bytes. Until then every caller sees the estimate as taken.
 //
-// If more was used, it charges the difference now, although the limit is reached: a policy can
-// owe up to its MaxDebt beyond its Limit or Burst, and admits nothing until it is below. The debt of a bucket
-// drains, that of a window ends with it. What is beyond MaxDebt is forgiven. So requests exceed a limit by at most what those in flight use
-// beyond their estimates, and a policy that no cost exceeds by more than MaxDebt admits on average no more than its rate. If
-// less was used, it gives the difference back as [Limiter.Refund] does: while the window lasts, of a bucket what has
-// not drained. If the window has ended meanwhile, the estimate stays in it, and what was used beyond it charges the current
-// one.
+// If more was used, Settle charges the difference now, although the limit is reached: a policy can owe up to
+// its MaxDebt beyond its Limit or Burst, and admits nothing until it is below. The debt of a bucket drains,
+// that of a window ends with it. What is beyond MaxDebt is forgiven. So requests exceed a limit by at most
+// what those in flight use beyond their estimates. A policy that forgives nothing admits on average no more
+// than its rate.
+//
+// If less was used, Settle gives the difference back as [Limiter.Refund] does: while the window lasts, of a
+// bucket what has not drained. If the window has ended meanwhile, the estimate stays in it, and what was used
+// beyond it charges the current one.
 //
 // A decision is settled once: the first actual wins, whatever copies there are. Settle and Refund exclude each
-// other. A decision that is never settled keeps its estimate, also
-// after a crash, unless its policy is [WithLease]. What FailOpen let through
-// took nothing, and nothing is charged. A [PerRequest] policy stays as it is. A [SlidingLog] cannot be settled, since it promises never to
-// hold more than its limit; put it into PerRequest.
+// other. A decision that is never settled keeps its estimate, also after
+// a crash, unless its policy is [WithLease]. What FailOpen let through took nothing, and nothing is charged. A [PerRequest] policy stays as it is. A
+// [SlidingLog] cannot be settled, since it promises never to hold more than its limit; put it into PerRequest.
 //
-// The error is [ErrSettle] where there is nothing to settle, ctx.Err(), or a [*script.Error]. After an error of
-// Redis call it again, within five minutes of the first call: a marker in Redis keeps it from being charged twice.
-// It costs one round trip, and one more the first time a difference is given back; a call whose reply is lost is made again, for
-// up to four times the Budget.
+// The error is [ErrSettle] if there is nothing to settle, ctx.Err(), or a [*script.Error]. After an error of
+// Redis call Settle again, within five minutes of the first call: a marker in Redis keeps the difference from
+// being charged twice. Settle costs one round trip, and one more the first time a difference is given back. A
+// call whose reply is lost is made again, for up to four times the Budget.
 func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error) {
 	misuse.Context(ctx)
 	switch {
@@ -93,7 +94,7 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	return s, nil
 }
 
-// changed ends what is remembered of a subject, of which permits were given back.
+// changed ends the denials that are remembered of a subject, and has the first that waits for it ask again.
 func (l *Limiter) changed(subject string) {
 	l.memory.changed(subject)
 	l.queues.changed(subject)
@@ -239,7 +240,7 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 	if len(numbers) < 2 {
 		return s, false
 	}
-	now, _ := numbers[0].(int64)
+	now, timed := numbers[0].(int64)
 	forgiven, ok := numbers[1].(int64)
 	numbers = numbers[2:]
 	readings := slicesOf(g.readings)
@@ -249,9 +250,9 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 			continue
 		}
 		width := r.width()
-		w, calendar := r.(*calendar)
-		if calendar = calendar && actual <= g.cost; calendar {
-			width-- // the script was told no boundaries
+		w, one := r.(*calendar)
+		if one = one && actual <= g.cost; one {
+			width-- // the script knows no window but that of the decision
 		}
 		if len(numbers) < width {
 			return s, false
@@ -260,13 +261,13 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 		if readings[i], whole = readSlice(numbers[:width]); !whole || !plausible(r, readings[i]) {
 			return s, false
 		}
-		if calendar {
-			at := w.boundsAt(now / 1000).at
-			readings[i].n[2] = at[2] - at[1]
+		if one {
+			b := w.boundsAt(now / 1000)
+			readings[i].n[2] = b.at[2] - b.at[1]
 		}
 		numbers = numbers[width:]
 	}
-	return l.settlement(g, readings, forgiven), ok && len(numbers) == 0
+	return l.settlement(g, readings, forgiven), ok && timed && len(numbers) == 0
 }
 
 func slicesOf(readings []reading) []reading { return append([]reading(nil), readings...) }

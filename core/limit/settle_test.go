@@ -356,8 +356,11 @@ func TestPerRequestCountsRequests(t *testing.T) {
 			PerRequest(SlidingLog{Name: "log", Limit: 4, Window: time.Hour}),
 		}
 		for _, l := range []*Limiter{newTestLocal(t, nil, policies...), inBubble(t, bubble(t), "once", policies...)} {
-			used := func(d Decision, tokens, requests int64) {
+			used := func(d Decision, binding string, tokens, requests int64) {
 				t.Helper()
+				if d.Policy != binding {
+					t.Errorf("with %d tokens and %d requests: %q binds, want %q", tokens, requests, d.Policy, binding)
+				}
 				for s := range d.States() {
 					want := map[string]int64{"tokens": 1000 - tokens, "requests": 3 - requests, "log": 4 - requests}[s.Policy]
 					if s.Remaining != want {
@@ -366,15 +369,15 @@ func TestPerRequestCountsRequests(t *testing.T) {
 				}
 			}
 			d := must(l.TakeN(t.Context(), "s", 200))(t)
-			used(d, 200, 1)
-			used(must(d.Settle(t.Context(), 300))(t).After, 300, 1)
-			used(must(l.TakeN(t.Context(), "s", 0))(t), 300, 1)
+			used(d, "requests", 200, 1)
+			used(must(d.Settle(t.Context(), 300))(t).After, "requests", 300, 1)
+			used(must(l.TakeN(t.Context(), "s", 0))(t), "requests", 300, 1)
 			d = must(l.TakeN(t.Context(), "s", 500))(t)
-			used(d, 800, 2)
+			used(d, "tokens", 800, 2) // 200 tokens admit no more of 500, though 1 request is left
 			if err := l.Refund(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
-			used(must(l.Peek(t.Context(), "s"))(t), 300, 1)
+			used(must(l.Peek(t.Context(), "s"))(t), "requests", 300, 1)
 			for range 2 {
 				must(l.TakeN(t.Context(), "s", 100))(t)
 			}

@@ -30,9 +30,11 @@ func (l *Limiter) WaitN(ctx context.Context, subject string, n int64) (Decision,
 
 // WaitFor is WaitN for a caller that waits no longer than most. If the permits cannot be
 // there by then, it is denied at once: RetryAfter is how long it would have to wait at
-// least, behind those of this process that wait already. One that waits is denied as soon as
-// other processes have taken what it waited for. The last call to Redis may begin a Budget
-// after most, and takes a Budget at most. With a most of 0 or less nobody waits.
+// least, behind those of this process that wait already. It is longer for callers that come
+// together while Redis has not answered any of them: each counts all that came before it, also
+// those that are denied with it. One that waits is denied as soon as
+// other processes have taken what it waited for. The last call to Redis may begin a
+// Budget after most, and takes a Budget at most. With a most of 0 or less nobody waits.
 //
 // A grant costs one round trip, and one more for each time that other processes were
 // faster; a denial that is foreseen in this process costs none. Callers of Take do not queue:

@@ -9,13 +9,13 @@ import (
 // guarded and is not should not start. where names the call.
 func RequireGate(where string, g gate.Gate) {
 	if isnil.Value(g) {
-		panic(where + ": the gate is nil")
+		panic(where + ": the gate is nil; make one with gate.RateLimit and its like")
 	}
 }
 
 // RequireEndpoint does the same for an endpoint.
 func RequireEndpoint(where string, e gate.Endpoint) {
 	if isnil.Value(e) {
-		panic(where + ": the endpoint is nil")
+		panic(where + ": the endpoint is nil; make one with callback.New")
 	}
 }

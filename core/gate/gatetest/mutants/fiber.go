@@ -5,7 +5,7 @@ import "slices"
 var fiberBugs = slices.Concat(fasthttpBugs, []source{
 	{"fiberlimit/middleware.go", []bug{
 		{"the handler runs although the gate has replied",
-			"Send(c.Context(), pass.Reply)\n\t\t\treturn nil", "Send(c.Context(), pass.Reply)\n\t\t\treturn next(c)"},
+			"Send(c.Context(), pass.Reply)\n\t\t\treturn nil", "Send(c.Context(), pass.Reply)\n\t\t\treturn c.Next()"},
 		{"gates and handlers inside do not get the gate's context",
 			"\t\t\tc.SetUserContext(pass.Context)\n", ""},
 		{"the gate's context stays on the request",
