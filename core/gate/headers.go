@@ -7,7 +7,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// Headers chooses the fields in which a rate limit tells a client where he
+// Headers chooses the fields in which a rate limit tells a client where it
 // stands, on admitted and denied requests alike. Every number of seconds is
 // rounded up. The zero value is [HeadersIETF].
 type Headers uint8

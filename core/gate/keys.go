@@ -55,10 +55,10 @@ func Tag(kind string, key Key) Key {
 // FirstOf is the first key that the request carries, such as an API key, else
 // the address. It passes over a key that is missing ([ErrMissing]), and over
 // nothing else: a doubled or malformed one is refused, or a caller could choose
-// the limit that suits him by breaking his own key. When all are missing, the
+// the limit that suits it by breaking its own key. When all are missing, the
 // first key's refusal is the answer.
 //
-// A caller chooses among the keys by what he leaves out, so the later ones
+// A caller chooses among the keys by what it leaves out, so the later ones
 // should not be the more generous. A key of one's own belongs into [Tag] here.
 //
 // It panics on no keys and on a nil one.

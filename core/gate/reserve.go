@@ -47,7 +47,7 @@ type ReserveOptions struct {
 }
 
 // Reserve is a gate that has a request's buyer have units of an item of s while
-// its handler runs, and keeps them for him when that succeeds. It answers
+// its handler runs, and keeps them for the buyer when that succeeds. It answers
 //
 //   - 409 when there are not as many left, and, with other problem types, when
 //     the buyer has the item already, or eight requests have it under one id,

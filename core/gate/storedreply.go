@@ -25,8 +25,8 @@ var storedFields = []string{
 	"Content-Location", "Etag", "Last-Modified", "Link", fieldCacheControl, "Vary",
 }
 
-// secretFields are for the one who asked at the time and nobody else, were it
-// only that Redis can be read by more than he can.
+// secretFields are for the client that asked at the time and for nobody else:
+// others can read Redis too.
 var secretFields = []string{"Set-Cookie", "Authorization", "Www-Authenticate", "Proxy-Authenticate"}
 
 var errStoredReply = errors.New("gate: a stored response cannot be read")

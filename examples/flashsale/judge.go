@@ -39,7 +39,7 @@ func (t *tally) add(buyer, what string) {
 	t.told[buyer] = b
 }
 
-// sum counts what was sold and refused, and what a buyer got beside his first.
+// sum counts what was sold and refused, and what buyers got beside their first.
 func (t *tally) sum() (sum told, duplicates int) {
 	for _, b := range t.told {
 		sum.got += b.got
