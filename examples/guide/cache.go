@@ -43,7 +43,7 @@ func PriceInTurn(ctx context.Context, rdb redis.Cmdable, locks *lock.Locker, key
 	return price, err
 }
 
-// PriceByOne has one ask the source, and the others take what he was told.
+// PriceByOne has one caller ask the source, and the others take what it was told.
 func PriceByOne(ctx context.Context, rdb redis.Cmdable, locks *lock.Locker, key string, ask source) (string, error) {
 	price, err := rdb.Get(ctx, key).Result()
 	if !errors.Is(err, redis.Nil) {

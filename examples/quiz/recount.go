@@ -92,7 +92,7 @@ func (c *Campaign) compare(ctx context.Context, t tally) error {
 }
 
 // mortal says which key never expires, whether the days' expire at once, and
-// whether a player's may go before his days': it knows what was counted already.
+// whether a player's may go before those of the days: it knows what was counted already.
 func (c *Campaign) mortal(ctx context.Context) error {
 	keys, err := c.all(ctx)
 	if err != nil {
