@@ -14,8 +14,8 @@ type Headers uint8
 
 const (
 	// HeadersIETF sends RateLimit-Policy, with every enforced policy, and
-	// RateLimit, with the one that binds, as in
-	// draft-ietf-httpapi-ratelimit-headers-11:
+	// RateLimit, with the one that binds and, of each other unit ([limit.PerRequest]),
+	// the one with the least left, as in draft-ietf-httpapi-ratelimit-headers-11:
 	//
 	//	RateLimit-Policy: "burst";q=10;w=1
 	//	RateLimit: "burst";r=9;t=1
@@ -103,13 +103,34 @@ func ietfFields(d *limit.Decision, spare int) []Field {
 		}
 	}
 	cut := len(text)
-	text = appendItem(text, binding.Policy, ";r=", binding.Remaining)
-	text = append(text, ";t="...)
-	text = strconv.AppendInt(text, seconds(binding.NextAfter), 10)
+	text = appendLeft(text, &binding)
+	for s := range d.States() {
+		if s.Unit != binding.Unit && s.Policy == leastOf(s.Unit, d).Policy {
+			text = append(text, ", "...)
+			text = appendLeft(text, &s)
+		}
+	}
 	all := string(text)
 	return append(make([]Field, 0, 2+spare),
 		Field{Name: fieldPolicy, Value: all[:cut], Add: true},
 		Field{Name: fieldRateLimit, Value: all[cut:], Add: true})
+}
+
+// appendLeft says what is left of a policy.
+func appendLeft(text []byte, s *limit.State) []byte {
+	text = appendItem(text, s.Policy, ";r=", s.Remaining)
+	text = append(text, ";t="...)
+	return strconv.AppendInt(text, seconds(s.NextAfter), 10)
+}
+
+// leastOf is the enforced policy of a unit with the least left, of several the first.
+func leastOf(unit string, d *limit.Decision) (least limit.State) {
+	for s := range d.States() {
+		if !s.Shadow && s.Unit == unit && (least.Policy == "" || s.Remaining < least.Remaining) {
+			least = s
+		}
+	}
+	return least
 }
 
 // appendItem quotes as Go does, which for the printable characters that a

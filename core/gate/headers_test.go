@@ -61,6 +61,8 @@ func TestHeaderForms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bucket := limit.TokenBucket{Name: "burst", Rate: 10, Per: time.Second}
 		window := limit.FixedWindow{Name: "hourly", Limit: 3, Window: time.Hour}
+		tokens := limit.FixedWindow{Name: "tokens", Limit: 100, Window: time.Minute, Unit: "tokens"}
+		shadowed := limit.FixedWindow{Name: "shadowed", Limit: 10, Window: time.Minute, Unit: "tokens"}
 		add := func(name, value string) gate.Field { return gate.Field{Name: name, Value: value, Add: true} }
 		set := func(name, value string) gate.Field { return gate.Field{Name: name, Value: value} }
 		for _, c := range []struct {
@@ -76,6 +78,11 @@ func TestHeaderForms(t *testing.T) {
 				add("Ratelimit-Policy", `"bytes";q=65535;w=10`), add("Ratelimit", `"bytes";r=65534;t=10`)}},
 			{gate.HeadersIETF, []limit.Policy{bytesOf("content-bytes")}, []gate.Field{
 				add("Ratelimit-Policy", `"bytes";q=65535;qu="content-bytes";w=10`), add("Ratelimit", `"bytes";r=65534;t=10`)}},
+			{gate.HeadersIETF, []limit.Policy{bytesOf("tokens"), tokens, limit.Shadow(shadowed), limit.PerRequest(bucket)}, []gate.Field{
+				add("Ratelimit-Policy", `"bytes";q=65535;qu="tokens";w=10, "tokens";q=100;qu="tokens";w=60, "burst";q=10;w=1`),
+				add("Ratelimit", `"burst";r=9;t=1, "tokens";r=99;t=60`)}},
+			{gate.HeadersIETF, []limit.Policy{limit.Shadow(tokens), limit.PerRequest(bucket)}, []gate.Field{
+				add("Ratelimit-Policy", `"burst";q=10;w=1`), add("Ratelimit", `"burst";r=9;t=1`)}},
 			{gate.HeadersLegacy, []limit.Policy{bucket, window}, []gate.Field{
 				set("Ratelimit-Limit", "3"), set("Ratelimit-Remaining", "2"), set("Ratelimit-Reset", "3600")}},
 			{gate.HeadersX, []limit.Policy{window, bucket}, []gate.Field{

@@ -91,7 +91,8 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 	return g
 }
 
-// Everyone is a principal for [Idempotent] where there are no principals: who
+// Everyone is one key for all requests, as of a limit for all clients together.
+// As the principal of [Idempotent] it is for where there are no principals: who
 // knows or guesses a key gets the answer that is stored under it.
 func Everyone(Request) (string, error) { return "everyone", nil }
 

@@ -15,6 +15,10 @@ import (
 // ban that begins no later than Max after the last one ended is twice as long as that, up to Max. One
 // that begins later is as long as For again.
 //
+// The policy denies beside its ban. A ban that ends before the policy admits again changes
+// nothing for a subject that waits, and one that does not wait can begin the next: make For at
+// least as long as the policy's window. With an After of 1 the first denial bans.
+//
 // After is at least 1. Within and For are required and whole numbers of milliseconds, as Max
 // is. A zero Max means For, so that no ban is longer than another.
 //

@@ -66,8 +66,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer s.Close()
-	fmt.Fprintf(out, "%d phones, %d buyers, %d requests over %d connections; the stock is in %s\n\n",
+	fmt.Fprintf(out, "%d phones, %d buyers, %d requests over %d connections; the stock is in %s\n",
 		c.units, c.buyers, c.requests, c.connections, s.Where)
+	if c.pay {
+		fmt.Fprintln(out, "a phone is held for its buyer, and sold when the payment's callback comes, which it does twice")
+	}
+	fmt.Fprintln(out)
 	prefix := "neap-flashsale-" + strings.ToLower(rand.Text()[:8]) // of this run alone
 	for _, f := range places {
 		if err := sell(ctx, s.Redis, prefix, f, c, out); err != nil {

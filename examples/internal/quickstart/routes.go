@@ -124,7 +124,7 @@ func routes(w *wiring) []Route {
 		},
 		{
 			Path: "/inflight", query: "?ms=N", Work: takeTime,
-			Gate: w.concurrency("inflight", asking(everyone, "ms", ms), inflight),
+			Gate: w.concurrency("inflight", asking(gate.Everyone, "ms", ms), inflight),
 			says: fmt.Sprintf("at most %d in flight, all clients together", inflight),
 		},
 		{
@@ -151,9 +151,6 @@ func limited(w *wiring, path string, key gate.Key, policies ...limit.Policy) Rou
 		says: describe(policies...),
 	}
 }
-
-// everyone is the key of a limit on all clients together.
-func everyone(gate.Request) (string, error) { return "all", nil }
 
 // describe says in words what policies limit.
 func describe(policies ...limit.Policy) string {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/neap-go/neap/examples/internal/backend"
@@ -20,11 +21,16 @@ const serveBudget = 250 * time.Millisecond
 // hints tell how to try the routes. URL stands for the address of the server, and
 // UNITS for how many phones there are.
 const hints = `
-By client IP; /users/{id} by id, /key by the header ` + apiKeyHeader + `, /exclusive by ` + orderHeader + `, ` +
+By client IP; /users/{id} by id, /key and /tokens by the header ` + apiKeyHeader + `, /exclusive by ` + orderHeader + `, ` +
 	`/inflight all together.
-/tokens by ` + apiKeyHeader + `: takes N, and settles to M when it is done. /three takes of all three limits or of none.
-/cost costs N; /login answers 200 or 401, and 200 takes nothing; /inflight, /exclusive and /orders
-take N ms. What a shadow policy would have denied is logged. An order, twice:
+/three takes of all three limits or of none. /cost costs N. /login answers 200 or 401, and 200 takes nothing.
+/inflight, /exclusive and /orders take N ms. What a shadow policy would have denied is logged.
+
+A model that was to use 600 tokens and used 100, so that 900 of 1000 are left:
+
+  curl -si -X POST 'URL/tokens?estimate=600&used=100' -H '` + apiKeyHeader + `: me'
+
+An order, twice:
 
   for i in 1 2; do curl -si URL/orders -H '` + apiKeyHeader + `: me' -H '` + keyHeader + `: 1' \
     --json '{"item":"tea"}'; echo; done
@@ -69,9 +75,11 @@ func serve(ctx context.Context, stdout io.Writer, s *backend.Backend, cfg config
 	}
 	fmt.Fprintf(stdout, "%s on %s, limits kept in %s. Try it:\n\n", f.Title, h.URL, s.Where)
 	fmt.Fprintf(stdout, "  for i in 1 2 3 4 5 6; do curl -si %s/detail; echo; done\n\n", h.URL)
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, r := range menu {
-		fmt.Fprintf(stdout, "  %-22s %s\n", strings.TrimSpace(r.method+" "+r.Path+r.query), r.says)
+		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(r.method+" "+r.Path+r.query), r.says)
 	}
+	_ = table.Flush() // what cannot be printed is no reason not to serve
 	fmt.Fprint(stdout, strings.NewReplacer("URL", h.URL, "UNITS", strconv.Itoa(flashUnits)).Replace(hints))
 
 	select {
