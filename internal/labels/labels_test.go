@@ -77,6 +77,18 @@ func TestClasses(t *testing.T) {
 			t.Errorf("the class of %v: got %q, want %q", class, got, want)
 		}
 	}
+	for _, c := range []struct {
+		outcome store.Outcome
+		class   error
+		want    bool
+	}{
+		{store.Granted, script.ErrMaybeExecuted, true}, {store.Denied, script.ErrNotExecuted, true}, {store.Granted, nil, false},
+		{store.Failed, script.ErrNotExecuted, false}, {store.Canceled, context.Canceled, false},
+	} {
+		if got := labels.Of(&store.Event{Outcome: c.outcome, Class: c.class}).Degraded(); got != c.want {
+			t.Errorf("%s with the class %v: got degraded %t, want %t", c.outcome, c.class, got, c.want)
+		}
+	}
 	if got := labels.Of(&store.Event{Outcome: store.Failed}).Class; got != labels.Unknown {
 		t.Errorf("an answer that came too late: got the class %q, want _OTHER", got)
 	}
