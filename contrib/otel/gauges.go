@@ -2,8 +2,6 @@ package otel
 
 import (
 	"errors"
-	"maps"
-	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -15,13 +13,14 @@ import (
 type gauges struct {
 	active, waiting              map[store.Primitive]metric.Int64ObservableUpDownCounter
 	background, status, heldBack metric.Int64ObservableUpDownCounter
+	all                          []metric.Observable
 }
 
 func (g *gauges) make(m metric.Meter) error {
 	var faults []error
 	gauge := func(name, unit, help string) metric.Int64ObservableUpDownCounter {
 		made, err := m.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
-		faults = append(faults, err)
+		faults, g.all = append(faults, err), append(g.all, made)
 		return made
 	}
 	g.active = map[store.Primitive]metric.Int64ObservableUpDownCounter{
@@ -38,14 +37,6 @@ func (g *gauges) make(m metric.Meter) error {
 	g.status = gauge("neap.redis.status", "1", "1 if the server answers, 0 during an outage.")
 	g.heldBack = gauge("neap.redis.held_back", "1", "1 while a breaker holds calls to the server back.")
 	return errors.Join(faults...)
-}
-
-func (g *gauges) all() []metric.Observable {
-	all := []metric.Observable{g.background, g.status, g.heldBack}
-	for _, each := range slices.Concat(slices.Collect(maps.Values(g.active)), slices.Collect(maps.Values(g.waiting))) {
-		all = append(all, each)
-	}
-	return all
 }
 
 func (o *observer) observeGauges(to metric.Observer) {

@@ -84,7 +84,7 @@ func (o *observer) start(m metric.Meter) (stop func(), err error) {
 	registered, err := m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		o.observeGauges(to)
 		return nil
-	}, o.gauges.all()...)
+	}, o.gauges.all...)
 	if err != nil {
 		return nil, err
 	}

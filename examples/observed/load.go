@@ -54,7 +54,7 @@ func (c *crowd) play(ctx context.Context) {
 	all.Wait()
 }
 
-// pays pays under a new key, and again, since the first answer may be lost. One provider in ten is silent.
+// pays sends a payment under a new key, and again, since the first answer may be lost. One provider in ten is silent.
 func (c *crowd) pays(ctx context.Context) func(int) {
 	return func(n int) {
 		header := []string{"X-User", "user-1", "Idempotency-Key", rand.Text()}

@@ -37,8 +37,9 @@ func main() {
 	print := flag.Bool("otel", false, "print the metrics of OpenTelemetry every ten seconds")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *url, *addr, *load, *print); err != nil {
+	err := run(ctx, *url, *addr, *load, *print)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "observed:", err)
 		os.Exit(1)
 	}
