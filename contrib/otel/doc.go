@@ -52,4 +52,6 @@
 // No attribute has a key, a subject, an item or the text of an error. There is a neap.policy for each policy that a limiter was
 // made with, and for the first 20 others of each name, such as those of With and of a gate's Policies; the rest share
 // the policy "_other". So do the names of a primitive after the first 200.
+//
+// An event costs 0.7 to 1.8 µs and no memory (BenchmarkEvent).
 package otel
