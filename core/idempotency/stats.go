@@ -41,7 +41,7 @@ func (n *counters) finished(r Run, err error) store.Outcome {
 
 // notify tells the observers of the store what became of a claim.
 func (g *Guard) notify(ctx context.Context, outcome store.Outcome) {
-	g.store.Notify(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome})
+	g.store.Notify(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome, Change: true})
 }
 
 // loss counts a claim that ended before it was concluded, and tells of it.

@@ -36,7 +36,7 @@ func (s *shared) loss(ctx context.Context) {
 }
 
 func (s *shared) notifyLost(ctx context.Context) {
-	s.store.Notify(ctx, store.Event{Primitive: store.Lock, Name: s.name, Outcome: store.Lost})
+	s.store.Notify(ctx, store.Event{Primitive: store.Lock, Name: s.name, Outcome: store.Lost, Change: true})
 }
 
 // Stats are what a Locker, and those made of it by As, did in this process.

@@ -119,8 +119,10 @@ func (r *Reservation) confirm(ctx context.Context) (ask.Doubt, error) {
 			r.notify(ctx, store.Lost)
 		}
 		err = ErrLapsed
-	case errors.Is(err, ErrUnknown), errors.Is(err, ErrQuantity), errors.Is(err, ErrDisagrees):
+	case errors.Is(err, ErrUnknown), errors.Is(err, ErrQuantity):
 		r.notify(ctx, store.Refused)
+	case errors.Is(err, ErrDisagrees):
+		r.notify(ctx, store.Disagreed)
 	}
 	return in, err
 }

@@ -35,7 +35,7 @@ func (n *counters) finished(r *Reservation, err error) store.Outcome {
 	case errors.Is(err, ErrUnknown):
 		count, outcome = &n.unknown, store.Refused
 	case errors.Is(err, ErrDisagrees):
-		count, outcome = &n.disagreed, store.Refused
+		count, outcome = &n.disagreed, store.Disagreed
 	case errors.Is(err, ErrQuantity), errors.Is(err, ErrCalls):
 		outcome = store.Refused
 	case ask.IsCanceled(err):
@@ -47,7 +47,7 @@ func (n *counters) finished(r *Reservation, err error) store.Outcome {
 
 // notify tells the observers of the store what became of a reservation.
 func (r *Reservation) notify(ctx context.Context, outcome store.Outcome) {
-	r.of.store.Notify(ctx, store.Event{Primitive: store.Stock, Name: r.of.name, Outcome: outcome, Cost: r.quantity})
+	r.of.store.Notify(ctx, store.Event{Primitive: store.Stock, Name: r.of.name, Outcome: outcome, Change: true, Cost: r.quantity})
 }
 
 // isScripts says of an error that it is no answer.

@@ -103,15 +103,16 @@ func TestALossIsToldOnce(t *testing.T) {
 func TestAConfirmThatIsRefusedIsTold(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[error]struct {
+		told   store.Outcome
 		opts   *stock.ReserveOptions // of Resume
 		spoils func(t *testing.T, o *observed) error
 	}{
-		stock.ErrUnknown: {nil, func(t *testing.T, o *observed) error {
+		stock.ErrUnknown: {store.Refused, nil, func(t *testing.T, o *observed) error {
 			_, err := o.other.Forget(t.Context(), "item")
 			return err
 		}},
-		stock.ErrQuantity: {&stock.ReserveOptions{Quantity: 2}, func(*testing.T, *observed) error { return nil }},
-		stock.ErrDisagrees: {nil, func(t *testing.T, o *observed) error {
+		stock.ErrQuantity: {store.Refused, &stock.ReserveOptions{Quantity: 2}, func(*testing.T, *observed) error { return nil }},
+		stock.ErrDisagrees: {store.Disagreed, nil, func(t *testing.T, o *observed) error {
 			return o.rdb.HSet(t.Context(), nameOf("neap", "item"), "left", 9).Err()
 		}},
 	} {
@@ -128,7 +129,7 @@ func TestAConfirmThatIsRefusedIsTold(t *testing.T) {
 					if err := r.Confirm(t.Context()); !errors.Is(err, want) {
 						t.Errorf("Confirm: got %v, want %v", err, want)
 					}
-					o.Are(t, "Confirm", store.Refused)
+					o.Are(t, "Confirm", c.told)
 				}
 
 				late := resumed(t, o.Stock, c.opts)
@@ -139,7 +140,14 @@ func TestAConfirmThatIsRefusedIsTold(t *testing.T) {
 				o.Are(t, "Confirm without Redis")
 				o.rdb.Mend()
 				time.Sleep(time.Minute)
-				o.Are(t, "the answer to a Confirm that goes on in the background", store.Refused)
+				o.Are(t, "the answer to a Confirm that goes on in the background", c.told)
+				if want == stock.ErrDisagrees {
+					_, err := o.Reserve(t.Context(), "item", "ben", "1", nil)
+					if !errors.Is(err, want) {
+						t.Errorf("Reserve: got %v, want %v", err, want)
+					}
+					o.Are(t, "Reserve", c.told)
+				}
 			})
 		})
 	}

@@ -94,7 +94,7 @@ func (n *node) unanswered(err error, calls int) (now int64) {
 	n.slots.failed(now, since, failed)
 	if lost {
 		n.log(slog.LevelWarn, "neap: Redis does not answer", "class", classOf(err), "failed", failed, "for", span(since, now))
-		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Lost, Class: ClassOf(err), Duration: span(since, now)})
+		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Lost, Change: true, Class: ClassOf(err), Duration: span(since, now)})
 		if n.dialer != nil {
 			go n.diagnose(since)
 		}
@@ -131,7 +131,7 @@ func (n *node) back(after int64, text string) {
 	n.mu.Unlock()
 	if lost {
 		n.log(slog.LevelInfo, text, "failed", failed, "for", span(since, now))
-		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Back, Duration: span(since, now)})
+		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Back, Change: true, Duration: span(since, now)})
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Event is one call of a primitive, or a change that no caller asked for: a lock is lost, a
+// Event is one call that asked a primitive, or a change: a claim or a reservation is concluded, a lock is lost, a
 // server does not answer any more, or it answers again. It is for metrics and traces. It carries no key, no
 // subject and no text of an error.
 type Event struct {
@@ -25,6 +25,9 @@ type Event struct {
 	Policy string
 	// Outcome is what became of it.
 	Outcome Outcome
+	// Change tells a change from a call that asked: a claim that ends in doubt from a Begin that
+	// finds one in doubt.
+	Change bool
 	// Cost is how many permits or units it is about; 0 if the primitive has none.
 	Cost int64
 	// Class is one of the four classes of core/script if Redis did not answer as it
@@ -82,6 +85,7 @@ const (
 	Completed Outcome = "completed" // the work is done, or the units are sold
 	Abandoned Outcome = "abandoned" // a claim ended without the work, or a reservation was cancelled
 	Refused   Outcome = "refused"   // the item or the id is unusable, or a confirmation finds it so
+	Disagreed Outcome = "disagreed" // the record of the item disagrees with itself, so nothing of it is sold
 
 	Lost      Outcome = "lost"      // the lock, claim or reservation ended before its holder was done, or the server does not answer
 	Overtaken Outcome = "overtaken" // another caller had taken over when the work was done: it may have run twice

@@ -18,15 +18,22 @@ import (
 
 // recorded is an observer that keeps what it is told.
 type recorded struct {
-	mu  sync.Mutex
-	all []store.Event
+	mu       sync.Mutex
+	all      []store.Event
+	mistaken []store.Event // a call for a change, or a change for a call
 }
 
 func (r *recorded) observe(_ context.Context, e store.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, e)
+	if e.Change != slices.Contains(changes, e.Outcome) {
+		r.mistaken = append(r.mistaken, e)
+	}
 }
+
+// changes are the outcomes that no call has here.
+var changes = []store.Outcome{store.Completed, store.Abandoned, store.Lost, store.Back}
 
 // take returns the outcomes of each primitive since the last call.
 func (r *recorded) take() map[store.Primitive][]store.Outcome {
@@ -52,6 +59,9 @@ func (r *recorded) are(t *testing.T, when string, want map[store.Primitive][]sto
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%s: got %v, want %v", when, got, want)
+	}
+	if len(r.mistaken) > 0 {
+		t.Errorf("%s: got the changes and calls mistaken in %+v", when, r.mistaken)
 	}
 }
 
@@ -168,7 +178,7 @@ func TestObserversHearOfAnOutage(t *testing.T) {
 				server = append(server, e)
 			}
 		}
-		if len(server) != 2 || server[0].Outcome != store.Lost || server[0].Class != script.ErrMaybeExecuted ||
+		if len(server) != 2 || server[0].Outcome != store.Lost || server[0].Class != script.ErrMaybeExecuted || !server[0].Change || !server[1].Change ||
 			server[1].Outcome != store.Back || server[1].Class != nil || server[1].Duration < 2*time.Second || server[0].Name != server[1].Name {
 			t.Errorf("got %+v, want that the server is lost, and back after some seconds", server)
 		}

@@ -1,0 +1,163 @@
+package labels
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/neap-go/neap/core/store"
+)
+
+// What there is room for.
+const (
+	MostPolicies = 20  // of each limiter, beside those that it was made with
+	MostNames    = 200 // of each primitive
+)
+
+// Table has what counts events of equal labels. It is safe for concurrent use. To find what was made
+// before takes no lock and no memory.
+type Table[T any] struct {
+	make func(Labels) T
+	now  atomic.Pointer[contents[T]]
+	mu   sync.Mutex // of those that replace the contents
+}
+
+// contents are never changed, but replaced.
+type contents[T any] struct {
+	made     map[Labels]T
+	names    map[name]bool
+	policies map[policy]bool
+	taken    map[store.Primitive]int // names
+	filled   map[name]int            // policies that the limiter was not made with
+}
+
+type name struct {
+	primitive store.Primitive
+	name      string
+}
+
+type policy struct {
+	of   name
+	name string
+}
+
+// NewTable makes a table whose entries make makes, one at a time and once for each labels.
+func NewTable[T any](make func(Labels) T) *Table[T] {
+	t := &Table[T]{make: make}
+	t.now.Store(&contents[T]{
+		made: map[Labels]T{}, names: map[name]bool{}, policies: map[policy]bool{},
+		taken: map[store.Primitive]int{}, filled: map[name]int{},
+	})
+	return t
+}
+
+// Of is the entry of an event.
+func (t *Table[T]) Of(e *store.Event) T {
+	l := Of(e)
+	now := t.now.Load()
+	if one, is := now.made[l]; is {
+		return one
+	}
+	if now.place(&l) {
+		if one, is := now.made[l]; is {
+			return one
+		}
+	}
+	return t.add(Of(e))
+}
+
+// place puts Other where there is no room, and reports whether all else is known.
+func (c *contents[T]) place(l *Labels) (known bool) {
+	of := name{l.Primitive, l.Name}
+	if !c.names[of] {
+		if c.taken[l.Primitive] < MostNames {
+			return false
+		}
+		l.Name = Other
+		of.name = Other
+	}
+	if l.Policy == "" || c.policies[policy{of, l.Policy}] {
+		return true
+	}
+	if c.filled[of] < MostPolicies {
+		return false
+	}
+	l.Policy = Other
+	return true
+}
+
+func (t *Table[T]) add(l Labels) T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := t.now.Load().clone()
+	if !next.place(&l) {
+		of := next.admit(l.Primitive, l.Name)
+		l.Name = of.name
+		if !next.place(&l) {
+			next.policies[policy{of, l.Policy}] = true
+			next.filled[of]++
+		}
+	}
+	one, is := next.made[l]
+	if !is {
+		one = t.make(l)
+		next.made[l] = one
+	}
+	t.now.Store(next)
+	return one
+}
+
+// admit gives a name room, if there is any, and returns it or Other.
+func (c *contents[T]) admit(of store.Primitive, called string) name {
+	own := name{of, called}
+	switch {
+	case c.names[own]:
+		return own
+	case c.taken[of] >= MostNames:
+		return name{of, Other}
+	}
+	c.names[own] = true
+	c.taken[of]++
+	return own
+}
+
+func (c *contents[T]) clone() *contents[T] {
+	return &contents[T]{
+		made: maps.Clone(c.made), names: maps.Clone(c.names), policies: maps.Clone(c.policies),
+		taken: maps.Clone(c.taken), filled: maps.Clone(c.filled),
+	}
+}
+
+// Read are the gauges of a store, where several primitives of one name are one, and so are those without
+// room. The policies that limiters were made with have room from then on. Servers are all there.
+func (t *Table[T]) Read(st *store.Store) []store.Gauge {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := t.now.Load().clone()
+	var all []store.Gauge
+	at := map[name]int{}
+	for _, g := range st.Gauges() {
+		of := name{g.Primitive, g.Name}
+		if g.Primitive != store.Server {
+			of = next.admit(g.Primitive, g.Name)
+			g.Name = of.name
+		}
+		for _, p := range g.Policies {
+			next.policies[policy{of, p}] = true
+		}
+		i, is := at[of]
+		if !is {
+			at[of] = len(all)
+			all = append(all, g)
+			continue
+		}
+		sum := &all[i]
+		sum.Active += g.Active
+		sum.Waiting += g.Waiting
+		sum.Background += g.Background
+		sum.Open = sum.Open || g.Open
+		sum.Failing = max(sum.Failing, g.Failing)
+	}
+	t.now.Store(next)
+	return all
+}
