@@ -1,0 +1,9 @@
+package main
+
+type completion struct{}
+
+func (completion) Run() error { return nil }
+
+type complete struct{}
+
+func (complete) Run() error { return nil }
