@@ -48,16 +48,20 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 		check  string // that is broken; none if empty
 		detail string
 	}{
-		"nothing":       {},
-		"a policy":      {plant: set("maxmemory-policy", "allkeys-lru"), check: "maxmemory", detail: "allkeys-lru"},
-		"volatile":      {plant: set("maxmemory-policy", "volatile-ttl"), check: "maxmemory", detail: "volatile-ttl"},
-		"a maxmemory":   {plant: set("maxmemory", "100mb")},
-		"a replica":     {args: []string{"--replicaof", "127.0.0.1 1"}, check: "cluster", detail: "refuses writes"},
-		"snapshots":     {args: []string{"--save", "3600 1"}},
-		"append only":   {args: []string{"--appendonly", "yes"}},
-		"another's key": {plant: func(t *testing.T, srv *redistest.Server) []string { return plantKeys(t, srv, "neap:mine", "other:limit:api:{a}:p") }},
+		"nothing":     {},
+		"a policy":    {plant: set("maxmemory-policy", "allkeys-lru"), check: "maxmemory", detail: "allkeys-lru"},
+		"volatile":    {plant: set("maxmemory-policy", "volatile-ttl"), check: "maxmemory", detail: "volatile-ttl"},
+		"a maxmemory": {plant: set("maxmemory", "100mb")},
+		"a replica":   {args: []string{"--replicaof", "127.0.0.1 1"}, check: "cluster", detail: "refuses writes"},
+		"snapshots":   {args: []string{"--save", "3600 1"}},
+		"append only": {args: []string{"--appendonly", "yes"}},
+		"another's key": {plant: func(t *testing.T, srv *redistest.Server) []string {
+			return plantKeys(t, srv, "neap:mine", "other:limit:api:{a}:p")
+		}},
 		"a key": {
-			plant: func(t *testing.T, srv *redistest.Server) []string { return plantKeys(t, srv, "neap:limit:api:{ip=1}:window-5-1h") },
+			plant: func(t *testing.T, srv *redistest.Server) []string {
+				return plantKeys(t, srv, "neap:limit:api:{ip=1}:window-5-1h")
+			},
 			check: "ttl", detail: "1 key of neap without a TTL, such as neap:limit:api:{ip=1}:window-5-1h",
 		},
 		"a key of another prefix": {
@@ -89,7 +93,7 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 			check: "acl", detail: "not found",
 		},
 		"a replay that drops": {
-			args:  []string{"--appendonly", "yes"},
+			args: []string{"--appendonly", "yes"},
 			plant: func(t *testing.T, srv *redistest.Server) []string {
 				must(t, srv.Admin(t).ACLSetUser(t.Context(), "default", "-pexpireat", "-hset").Err())
 				return nil

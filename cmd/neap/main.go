@@ -19,6 +19,13 @@ type commands struct {
 	options
 
 	Doctor     doctor     `cmd:"" help:"Tell whether this Redis keeps what neap promises."`
+	Peek       peek       `cmd:"" help:"Show what a subject has taken of a limit."`
+	Reset      reset      `cmd:"" help:"Forget what a subject has taken of a limit."`
+	Ban        ban        `cmd:"" help:"Ban a subject for a while."`
+	Unban      unban      `cmd:"" help:"Lift a subject's ban."`
+	Lock       lockGroup  `cmd:"" help:"Show or end a lock."`
+	Guard      guardGroup `cmd:"" help:"Show, resolve or forget what an idempotency guard knows of a key."`
+	Stock      stockGroup `cmd:"" help:"Show or restock an item."`
 	Completion completion `cmd:"" help:"Print the completions of a shell."`
 	Complete   complete   `cmd:"" hidden:"" name:"__complete" help:"Print what may come next on a command line."`
 }
