@@ -1,9 +1,82 @@
 package main
 
-type completion struct{}
+import (
+	"fmt"
+	"strings"
 
-func (completion) Run() error { return nil }
+	"github.com/alecthomas/kong"
+)
 
-type complete struct{}
+type completion struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"One of ${enum}."`
+}
 
-func (complete) Run() error { return nil }
+// shells have the words of a command line completed by what the command itself prints.
+var shells = map[string]string{
+	"bash": `_neap() {
+	local IFS=$'\n'
+	COMPREPLY=($(compgen -W "$(neap __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}")" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _neap neap
+`,
+	"zsh": `#compdef neap
+_neap() {
+	local -a found
+	found=("${(@f)$(neap __complete -- "${(@)words[2,CURRENT]}")}")
+	compadd -a found
+}
+compdef _neap neap
+`,
+	"fish": `complete -c neap -f -a '(neap __complete -- (commandline -opc)[2..-1] (commandline -ct))'
+`,
+}
+
+func (c *completion) Run(a *app) error {
+	_, err := fmt.Fprint(a.out, shells[c.Shell])
+	return err
+}
+
+type complete struct {
+	Words []string `arg:"" optional:"" passthrough:""`
+}
+
+// Run prints the commands, or for a word with a dash the flags, that may stand where the last word does.
+func (c *complete) Run(a *app) error {
+	words := c.Words
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	last := ""
+	if len(words) > 0 {
+		last, words = words[len(words)-1], words[:len(words)-1]
+	}
+	at := a.model.Node
+	for _, word := range words {
+		for _, child := range at.Children {
+			if child.Type == kong.CommandNode && child.Name == word {
+				at = child
+				break
+			}
+		}
+	}
+	for _, child := range at.Children {
+		if child.Type == kong.CommandNode && !child.Hidden && strings.HasPrefix(child.Name, last) {
+			fmt.Fprintln(a.out, child.Name)
+		}
+	}
+	for _, group := range at.AllFlags(true) {
+		for _, flag := range group {
+			if name := "--" + flag.Name; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) {
+				fmt.Fprintln(a.out, name)
+			}
+		}
+	}
+	for _, argument := range at.Positional {
+		for _, word := range argument.EnumSlice() {
+			if word != "" && strings.HasPrefix(word, last) {
+				fmt.Fprintln(a.out, word)
+			}
+		}
+	}
+	return nil
+}

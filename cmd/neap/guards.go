@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
@@ -162,6 +164,8 @@ func (g *guardResolve) outcome(a *app) (idempotency.Outcome, string, error) {
 		return idempotency.Outcome{}, "", usagef("--result: %w", err)
 	case g.Status != 0 && (g.Status < 200 || g.Status > 599):
 		return idempotency.Outcome{}, "", usagef("--status is %d: use 200 to 599", g.Status)
+	case strings.ContainsFunc(g.ContentType, unicode.IsControl):
+		return idempotency.Outcome{}, "", usagef("--content-type is %q: use a media type", g.ContentType)
 	case g.Status != 0:
 		result = gate.StoredReply(gate.Reply{Status: g.Status, Header: []gate.Field{{Name: "Content-Type", Value: g.ContentType}}, Body: result})
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// page is about how many keys one SCAN looks at.
+// scanned is about how many keys one SCAN looks at.
 const scanned = 1000
 
 // scan walks over the keys of a server that begin so, by SCAN, until about most were looked at. It says how many those
@@ -27,6 +27,11 @@ func (a *app) scan(ctx context.Context, rdb *redis.Client, begin string, most in
 			return looked, false, err
 		}
 		if cursor = next; cursor == 0 {
+			within, cancel := a.within(ctx)
+			defer cancel()
+			if size, err := rdb.DBSize(within).Result(); err == nil {
+				looked = int(size)
+			}
 			return looked, true, nil
 		}
 	}
