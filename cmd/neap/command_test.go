@@ -35,13 +35,7 @@ func TestRedisIsAway(t *testing.T) {
 			got.wants(t, exitAway, "neap: ")
 			inJSON := neap(t, append(with, "--json")...)
 			inJSON.wants(t, exitAway)
-			var told struct {
-				Error struct {
-					Exit    int
-					Message string
-				}
-			}
-			told = decode[struct {
+			told := decode[struct {
 				Error struct {
 					Exit    int
 					Message string

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"io"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -32,7 +32,7 @@ compdef _neap neap
 }
 
 func (c *completion) Run(a *app) error {
-	_, err := fmt.Fprint(a.out, shells[c.Shell])
+	_, err := io.WriteString(a.out, shells[c.Shell])
 	return err
 }
 
@@ -59,24 +59,29 @@ func (c *complete) Run(a *app) error {
 			}
 		}
 	}
+	var found strings.Builder
+	add := func(word string) {
+		if word != "" && strings.HasPrefix(word, last) {
+			found.WriteString(word + "\n")
+		}
+	}
 	for _, child := range at.Children {
-		if child.Type == kong.CommandNode && !child.Hidden && strings.HasPrefix(child.Name, last) {
-			fmt.Fprintln(a.out, child.Name)
+		if child.Type == kong.CommandNode && !child.Hidden {
+			add(child.Name)
 		}
 	}
 	for _, group := range at.AllFlags(true) {
 		for _, flag := range group {
-			if name := "--" + flag.Name; strings.HasPrefix(last, "-") && strings.HasPrefix(name, last) {
-				fmt.Fprintln(a.out, name)
+			if strings.HasPrefix(last, "-") {
+				add("--" + flag.Name)
 			}
 		}
 	}
 	for _, argument := range at.Positional {
 		for _, word := range argument.EnumSlice() {
-			if word != "" && strings.HasPrefix(word, last) {
-				fmt.Fprintln(a.out, word)
-			}
+			add(word)
 		}
 	}
-	return nil
+	_, err := io.WriteString(a.out, found.String())
+	return err
 }

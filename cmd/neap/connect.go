@@ -82,7 +82,7 @@ func (a *app) connect(ctx context.Context) (*fleet, error) {
 	single.AddHook(&a.spent)
 	within, cancel := a.within(ctx)
 	defer cancel()
-	err = single.ClusterSlots(within).Err()
+	err = single.Do(within, "cluster", "slots").Err()
 	if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) || isLogin(err) {
 		return nil, fmt.Errorf("%s: %w", o.Addr, err)
 	}

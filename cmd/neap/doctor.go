@@ -93,7 +93,7 @@ func (d *doctor) Run(ctx context.Context, a *app) error {
 				w.row("", "", "-> "+f.Remedy)
 			}
 		}
-		w.line("%s: %s broken.", count(len(findings), "check"), count(broken, "promise"))
+		w.linef("%s: %s broken.", count(len(findings), "check"), count(broken, "promise"))
 	})
 	if err == nil && broken > 0 {
 		err = not

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -37,7 +38,7 @@ func (g *guarded) text() (string, error) {
 	case g.Principal == "" || g.Path == "":
 		return "", usage(errors.New("--principal and --path go together: give both, or the whole key"))
 	}
-	principal, err := part1(g.Principal)
+	principal, err := written(g.Principal)
 	if err != nil {
 		return "", usagef("--principal %q: %w", g.Principal, err)
 	}
@@ -97,11 +98,11 @@ func (g *guardShow) Run(ctx context.Context, a *app) error {
 	}
 	err = a.show(r, func(w *page) {
 		if !r.known() {
-			w.line("Nothing is known of %s.", r.Key)
+			w.linef("Nothing is known of %s.", r.Key)
 			return
 		}
 		w.row("STATE", "ATTEMPT", "LAPSES IN", "FORGOTTEN IN", "RESULT", "FENCE")
-		w.row(r.says(), r.Attempt, duration(r.Lease), duration(r.Expires), size(int64(r.Size)), fmt.Sprint(r.Fence))
+		w.row(r.says(), r.Attempt, duration(r.Lease), duration(r.Expires), size(int64(r.Size)), strconv.FormatInt(r.Fence, 10))
 	})
 	if err == nil && !r.known() {
 		err = not

@@ -79,7 +79,7 @@ func (c *counted) peek(ctx context.Context, cost int64) (result tally, used bool
 
 func (t tally) tell(w *page) {
 	if len(t.Policies) == 0 {
-		w.line("%s has counted nothing of %s.", t.Name, t.Subject)
+		w.linef("%s has counted nothing of %s.", t.Name, t.Subject)
 		return
 	}
 	w.row("POLICY", "LEFT", "OF", "MORE AFTER", "ALL AFTER", "")
@@ -94,12 +94,12 @@ func (t tally) tell(w *page) {
 		w.row(p.Policy, p.Remaining, p.Limit, duration(p.NextAfter), duration(p.ResetAfter), mark)
 	}
 	if t.Allowed {
-		w.line("%s may go on.", t.Subject)
+		w.linef("%s may go on.", t.Subject)
 	} else {
-		w.line("%s is denied for %s.", t.Subject, span(duration(t.RetryAfter)))
+		w.linef("%s is denied for %s.", t.Subject, span(duration(t.RetryAfter)))
 	}
 	for _, end := range t.Unread {
-		w.line("There is also %s, of KeepOnChange: its numbers are not in the key. Give --policy to see it.", end)
+		w.linef("There is also %s, of KeepOnChange: its numbers are not in the key. Give --policy to see it.", end)
 	}
 }
 
@@ -151,7 +151,7 @@ func (a *app) told(err error, result any, found bool, yes, no string) error {
 	if !found {
 		yes = no
 	}
-	if err := a.show(result, func(w *page) { w.line("%s", yes) }); err != nil || found {
+	if err := a.show(result, func(w *page) { w.linef("%s", yes) }); err != nil || found {
 		return err
 	}
 	return not

@@ -111,7 +111,7 @@ func TestPeekTellsWhatTheAPIDoes(t *testing.T) {
 		neap(t, p.with("peek", "api", "ip=203.0.113.9")...).wants(t, exitNot, "api has counted nothing of ip=203.0.113.9.")
 		neap(t, p.with("peek", "web", "ip=203.0.113.7")...).wants(t, exitNot)
 		neap(t, p.with("peek", "api", "ip=203.0.113.9", "--policy", "window 5/1h")...).wants(t, exitNot, "may go on")
-		neap(t, p.with("peek", "api", "ip=203.0.113.8")...).wants(t, exitFound, "denied for", "bucket 10/1h burst 20", "is denied for 5m")
+		neap(t, p.with("peek", "api", "ip=203.0.113.8")...).wants(t, exitFound, "denied for", "bucket 10/1h burst 20", "ip=203.0.113.8 is denied for ")
 	})
 }
 

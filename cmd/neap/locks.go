@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/neap-go/neap/core/lock"
 )
@@ -56,11 +57,11 @@ func (l *lockShow) Run(ctx context.Context, a *app) error {
 	}
 	err = a.show(s, func(w *page) {
 		if !s.Held {
-			w.line("%s is free.%s", s.Key, s.lastFence())
+			w.linef("%s is free.%s", s.Key, s.lastFence())
 			return
 		}
 		w.row("OWNER", "HOLDS", "LAPSES IN", "FENCE")
-		w.row(s.Owner, s.Holds, duration(s.Lease), fmt.Sprint(s.Fence))
+		w.row(s.Owner, s.Holds, duration(s.Lease), strconv.FormatInt(s.Fence, 10))
 	})
 	if err == nil && !s.Held {
 		err = not

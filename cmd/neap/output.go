@@ -77,8 +77,8 @@ func (w *page) row(cells ...any) {
 	fmt.Fprintln(w.tabs, strings.TrimRight(strings.Join(texts, "\t"), "\t"))
 }
 
-// line ends the table before it.
-func (w *page) line(format string, args ...any) {
+// linef ends the table before it.
+func (w *page) linef(format string, args ...any) {
 	_ = w.tabs.Flush()
 	fmt.Fprintln(w.tabs, plain(fmt.Sprintf(format, args...)))
 	_ = w.tabs.Flush()

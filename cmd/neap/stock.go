@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/neap-go/neap/core/stock"
 )
@@ -124,9 +126,10 @@ func (s *stockBuyers) Run(ctx context.Context, a *app) error {
 		}
 		result.Buyers = append(result.Buyers, buyerLine{b.Buyer, b.ID, b.Quantity, b.Sold, b.Lease.Milliseconds()})
 	}
+	slices.SortFunc(result.Buyers, func(a, b buyerLine) int { return cmp.Or(cmp.Compare(a.Buyer, b.Buyer), cmp.Compare(a.ID, b.ID)) })
 	return a.show(result, func(w *page) {
 		if len(result.Buyers) == 0 {
-			w.line("Nobody has any of %s.", s.Item)
+			w.linef("Nobody has any of %s.", s.Item)
 			return
 		}
 		w.row("BUYER", "ID", "QUANTITY", "", "LAPSES IN")
@@ -138,7 +141,7 @@ func (s *stockBuyers) Run(ctx context.Context, a *app) error {
 			w.row(b.Buyer, b.ID, b.Quantity, state, duration(b.Lease))
 		}
 		if !result.All {
-			w.line("There are more: see --most.")
+			w.linef("There are more: see --most.")
 		}
 	})
 }

@@ -24,7 +24,7 @@ func (w *whom) text() (string, error) {
 			continue
 		}
 		var err error
-		if parts[i], err = part1(part); err != nil {
+		if parts[i], err = written(part); err != nil {
 			return "", usagef("%q: %w; give --as-is if it stands so in Redis", part, err)
 		}
 	}
@@ -42,17 +42,17 @@ func (w *whom) text() (string, error) {
 	return joined, nil
 }
 
-// part1 is a part as the key of its kind writes it. What has no kind of a gate stands for itself.
-func part1(written string) (subject string, err error) {
+// written is a part as the key of its kind writes it. What has no kind of a gate stands for itself.
+func written(part string) (subject string, err error) {
 	defer func() { // a key of a gate panics on a name that it cannot have
 		if why := recover(); why != nil {
 			err = fmt.Errorf("%v", why)
 		}
 	}()
-	tag, value, tagged := strings.Cut(written, "=")
+	tag, value, tagged := strings.Cut(part, "=")
 	kind, name, _ := strings.Cut(tag, ":")
 	if !tagged {
-		return written, nil
+		return part, nil
 	}
 	name = strings.NewReplacer("%3D", "=", "%25", "%").Replace(name)
 	switch kind {
@@ -65,7 +65,7 @@ func part1(written string) (subject string, err error) {
 	case "param":
 		return gate.Subject(gate.ByParam(name), gate.Values{Route: "/{" + name + "}", Params: map[string]string{name: value}})
 	}
-	return written, nil
+	return part, nil
 }
 
 var errAddress = errors.New("that is no IP address: write ip=203.0.113.7, or ip=2001:db8::1/56 where IPOptions.IPv6Prefix is 56")

@@ -233,7 +233,7 @@ func nearestOf(ctx context.Context, s *seen, limiters []asked) (line topLine, er
 	return line, nil
 }
 
-func (t topPage) tell(w *page) {
+func (t *topPage) tell(w *page) {
 	hashed := false
 	if len(t.Subjects) > 0 {
 		w.row("LIMITER", "SUBJECT", "POLICY", "LEFT", "OF", "DENIED FOR", "")
@@ -250,12 +250,12 @@ func (t topPage) tell(w *page) {
 	if !t.Cost.AllKeys {
 		keys = "about " + count(t.Cost.Keys, "key") + " of more"
 	}
-	w.line("%s asked about, %s of them denied.", count(t.Cost.Subjects, "subject"), thousands(int64(t.Denied)))
+	w.linef("%s asked about, %s of them denied.", count(t.Cost.Subjects, "subject"), thousands(int64(t.Denied)))
 	if hashed {
-		w.line("A subject that begins with # is a hash: of a long or unusual one, or of any where the service has a SubjectSecret. Commands take it as it is.")
+		w.linef("A subject that begins with # is a hash: of a long or unusual one, or of any where the service has a SubjectSecret. Commands take it as it is.")
 	}
 	if t.Unread > 0 {
-		w.line("%s left out, whose keys do not have the numbers (KeepOnChange): name the limiter and give --policy.", count(t.Unread, "subject"))
+		w.linef("%s left out, whose keys do not have the numbers (KeepOnChange): name the limiter and give --policy.", count(t.Unread, "subject"))
 	}
-	w.line("Cost: %s looked at, %s to %s (%s), %v.", keys, count(int(t.Cost.Commands), "command"), count(t.Cost.Servers, "server"), count(t.Cost.Replicas, "replica"), duration(t.Cost.Took))
+	w.linef("Cost: %s looked at, %s to %s (%s), %v.", keys, count(int(t.Cost.Commands), "command"), count(t.Cost.Servers, "server"), count(t.Cost.Replicas, "replica"), duration(t.Cost.Took))
 }

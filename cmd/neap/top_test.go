@@ -52,7 +52,7 @@ func TestTopHasTheNearestFirst(t *testing.T) {
 		if got := read[topPage](t, exitFound, p.with("top", "--rows", "2")...); len(got.Subjects) != 2 {
 			t.Errorf("got %+v, want 2 rows", got)
 		}
-		kept := read[topPage](t, exitFound, p.with("top", "api", "--policy", "window 1/1h name kept kept")...)
+		kept := read[topPage](t, exitFound, p.with("top", "api", "--policy", "window 1/1h kept name kept")...)
 		if kept.Subjects[0].Subject != "ann" || kept.Subjects[0].Allowed || kept.Unread != 0 {
 			t.Errorf("got %+v, want ann denied", kept)
 		}
