@@ -180,6 +180,8 @@ func TestDoctorKnowsEveryRight(t *testing.T) {
 			}
 		}
 	}
+	user := redistest.NewUser(t, strings.Replace(redistest.Without(t, "+set"), "+del ", "", 1), srv)
+	neap(t, "doctor", "redis://"+user+":"+redistest.Password+"@"+srv.Addr()).wants(t, exitNot, "+del +set")
 	redistest.AssertNoImmortalKeys(t, srv.Admin(t), "neap")
 }
 
