@@ -91,7 +91,7 @@ func (p banning) compile() (rule, error) {
 		return nil, errInexact("Ban.After", "use an After below 2^52")
 	}
 	own := &ban{
-		tail:   fmt.Sprintf("%s!ban-%d-%s-%s-%s", r.id().tail, b.After, span(b.Within), span(b.For), span(longest)),
+		tail:   r.id().tail + "!" + b.key(),
 		after:  b.After,
 		within: b.Within.Milliseconds(),
 		first:  b.For.Milliseconds(),
@@ -100,6 +100,15 @@ func (p banning) compile() (rule, error) {
 	own.numbers = fmt.Sprintf("%d:%d:%d:%d", own.after, own.within, own.first, own.most)
 	r.id().ban = own
 	return r, nil
+}
+
+// key is its part of a key.
+func (b *Ban) key() string {
+	longest := b.Max
+	if longest == 0 {
+		longest = b.For
+	}
+	return fmt.Sprintf("ban-%d-%s-%s-%s", b.After, span(b.Within), span(b.For), span(longest))
 }
 
 // ban is a Ban made ready, in milliseconds.

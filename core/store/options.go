@@ -47,6 +47,10 @@ type Options struct {
 	// buyer stands there as its HMAC-SHA-256 under this secret of at least 16 bytes.
 	// Another secret means other keys, so all state starts afresh.
 	SubjectSecret []byte
+	// StoredSubjects is for tools of operators: a subject, an owner or an item that is a hash as Redis
+	// has it (# and 43 letters, digits, dashes or underscores) stands for whoever has that hash, also without the secret. Do not
+	// set it where a request says what its subject is: it could say another's hash.
+	StoredSubjects bool
 	// Budget is the most time that one call takes, for whatever has no Budget of
 	// its own, and whatever the client's timeouts are. It is from a millisecond to an
 	// hour; 0 means limit.DefaultBudget (50 ms) for limits and script.DefaultBudget

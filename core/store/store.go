@@ -102,7 +102,21 @@ func (s *Store) Space(kind, name string) (keyspace.Space, error) {
 	if !s.made() {
 		return keyspace.New(kind, name, DefaultPrefix, nil)
 	}
-	return keyspace.New(kind, name, s.opts.Prefix, s.opts.SubjectSecret)
+	space, err := keyspace.New(kind, name, s.opts.Prefix, s.opts.SubjectSecret)
+	if s.opts.StoredSubjects {
+		space = space.Stored()
+	}
+	return space, err
+}
+
+// ParseKey reads a key that something on the store has made, and says whether it is one. The
+// parts are its kind (such as limit), the name, the subject as Redis has it, and what stands
+// behind. It sends nothing, and is for tools of operators.
+func (s *Store) ParseKey(key string) (parts keyspace.Parts, ok bool) {
+	if !s.made() {
+		return keyspace.Parse(DefaultPrefix, key)
+	}
+	return keyspace.Parse(s.opts.Prefix, key)
 }
 
 // Budget is Options.Budget, or otherwise if that is 0 or the store is nil or zero.

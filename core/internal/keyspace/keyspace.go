@@ -37,6 +37,7 @@ const (
 type Space struct {
 	head   string
 	secret []byte
+	stored bool
 }
 
 // New makes a space. The kind is the caller's own word and is not checked.
@@ -46,6 +47,9 @@ type Space struct {
 func New(kind, name, prefix string, secret []byte) (Space, error) {
 	return Space{head: prefix + ":" + kind + ":" + name + ":{", secret: secret}, CheckName("name", name)
 }
+
+// Stored is a space that takes a subject which is a hash as it is.
+func (k *Space) Stored() Space { return Space{k.head, k.secret, true} }
 
 // CheckPrefix says what is wrong with a prefix.
 func CheckPrefix(prefix string) error {
@@ -119,7 +123,7 @@ func (k *Space) KeyIn(b *strings.Builder, subject, tail string) string {
 
 // Subject is the subject as it stands in a key.
 func (k *Space) Subject(subject string) string {
-	if k.secret == nil && readable(subject) {
+	if k.secret == nil && readable(subject) || k.stored && hashed.MatchString(subject) {
 		return subject
 	}
 	text := k.hash(subject)

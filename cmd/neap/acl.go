@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/lua"
+)
+
+// need is a right, and who needs it.
+type need struct {
+	right string
+	kinds []string // of primitives
+	must  bool     // without it a promise does not hold; otherwise something takes longer
+}
+
+var everyKind = []string{"limit", "inflight", "lock", "guard", "stock"}
+
+// needs are the rights of docs/operations.md. What scripts call is read from the scripts.
+func needs(cluster bool) []need {
+	all := []need{
+		{"evalsha", everyKind, true},
+		{"eval", everyKind, false}, // the check eval says whether that breaks anything
+		{"script|load", everyKind, false},
+		{"ping", everyKind, false},
+		{"subscribe", []string{"lock"}, false},
+	}
+	if cluster {
+		all = append(all, need{"cluster|slots", everyKind, true}, need{"asking", everyKind, true},
+			need{"command", everyKind, false}, need{"ssubscribe", []string{"lock"}, false})
+	}
+	for _, command := range slices.Sorted(maps.Keys(called)) {
+		if sharded := command == "spublish"; !sharded || cluster {
+			all = append(all, need{command, called[command], !strings.HasSuffix(command, "publish")}) // who is not woken asks again
+		}
+	}
+	return all
+}
+
+// kindOf says whose a script is, by what its name begins with.
+var kindOf = map[string]string{
+	"limit": "limit", "inflight": "inflight", "lock": "lock", "once": "lock", "guard": "guard", "stock": "stock",
+}
+
+var call = regexp.MustCompile(`call\('([A-Z]+)'`)
+
+// called are the primitives whose scripts call a command.
+var called = func() map[string][]string {
+	all := map[string][]string{}
+	for _, name := range scriptNames() {
+		text, _ := fs.ReadFile(lua.FS, name)
+		family, _, _ := strings.Cut(name, "_")
+		for _, m := range call.FindAllSubmatch(text, -1) {
+			command := strings.ToLower(string(m[1]))
+			if kind := kindOf[family]; !slices.Contains(all[command], kind) {
+				all[command] = append(all[command], kind)
+			}
+		}
+	}
+	return all
+}()
+
+// form is a call of a command that does no harm: a server that allows it refuses it for what it is, or it changes nothing
+// on a key that is a string and ends by itself. Only RPUSH would write, on a key that is not there.
+func form(right, key, channel string) []any {
+	args, ok := map[string][]any{
+		"evalsha": {strings.Repeat("0", 40), "1", key}, "eval": {"return 1", "1", key}, "load": {"return 1"},
+		"ping": {}, "slots": {}, "asking": {}, "command": {}, "time": {}, "select": {"0"},
+		"subscribe": {channel}, "ssubscribe": {channel}, "publish": {channel, ""}, "spublish": {channel, ""},
+		"set": {key, "", "px", "10000"}, "hset": {key, "f", "v"}, "hdel": {key, "f"}, "hmget": {key, "f"}, "hscan": {key, "0"},
+		"incrby": {key, "none"}, "lindex": {key, "0"}, "lrange": {key, "0", "0"}, "lrem": {key, "0", "v"}, "ltrim": {key, "0", "-1"},
+		"rpush": {key, "v"}, "pexpire": {key, "10000"}, "pexpireat": {key, "1"},
+		"zadd": {key, "nx", "xx", "1", "m"}, "zcount": {key, "0", "1"}, "zrangebyscore": {key, "0", "1"}, "zrem": {key, "m"},
+		"zremrangebyscore": {key, "0", "1"}, "zscore": {key, "m"},
+	}[right[strings.LastIndex(right, "|")+1:]]
+	if !ok {
+		args = []any{key} // DEL, GET, HKEYS, HLEN, LLEN, LPOP, PTTL, ZCARD
+	}
+	var words []any
+	for word := range strings.SplitSeq(right, "|") {
+		words = append(words, word)
+	}
+	return append(words, args...)
+}
+
+// object is what a user lacks a right to.
+type object int
+
+const (
+	nothing object = iota
+	theCommand
+	theKey
+	theChannel
+)
+
+// refusal reads what ACL DRYRUN says, or a refusal.
+func refusal(text string) object {
+	switch {
+	case !strings.Contains(text, "permissions"):
+		return nothing
+	case strings.Contains(text, " to run "):
+		return theCommand
+	case strings.HasSuffix(text, " channel") || strings.Contains(text, "of the channels"):
+		return theChannel
+	}
+	return theKey
+}
+
+var errDryRun = errors.New("not looked at: this user may not ask ACL DRYRUN, or the server is older than Redis 7")
+
+// ask says what the user lacks for each of the rights, by ACL DRYRUN.
+func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (lacks []object, err error) {
+	within, cancel := x.within(ctx)
+	defer cancel()
+	key, channel := x.Prefix+":doctor:{"+rand.Text()+"}", x.Prefix+":doctor"
+	replies := make([]*redis.Cmd, len(rights))
+	_, _ = n.rdb.Pipelined(within, func(p redis.Pipeliner) error {
+		for i, right := range rights {
+			replies[i] = p.Do(within, append([]any{"acl", "dryrun", user}, form(right, key, channel)...)...)
+		}
+		return nil
+	})
+	lacks = make([]object, len(rights))
+	for i, reply := range replies {
+		text, err := reply.Text()
+		switch {
+		case err == nil:
+			lacks[i] = refusal(text)
+		case strings.Contains(err.Error(), "Command '"): // of a later version
+		case strings.Contains(err.Error(), "User '"):
+			return nil, err
+		default:
+			return nil, errDryRun
+		}
+	}
+	return lacks, nil
+}
+
+// try says the same of the user that doctor is, by the calls themselves.
+func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object, err error) {
+	key, channel := x.Prefix+":doctor:{"+rand.Text()+"}", x.Prefix+":doctor"
+	send := func(right string) error {
+		within, cancel := x.within(ctx)
+		defer cancel()
+		words := form(right, key, channel)
+		switch right {
+		case "subscribe", "ssubscribe":
+			subscription := n.rdb.Subscribe(within)
+			defer subscription.Close()
+			ask := subscription.Subscribe
+			if right == "ssubscribe" {
+				ask = subscription.SSubscribe
+			}
+			if err := ask(within, channel); err != nil {
+				return err
+			}
+			_, err := subscription.ReceiveTimeout(within, x.Timeout)
+			return err
+		case "command":
+			words = append(words, "count") // the same right, and a short answer
+		}
+		return n.rdb.Do(within, words...).Err()
+	}
+	lacks = make([]object, len(rights))
+	// RPUSH finds the string that SET leaves, and DEL deletes it.
+	order := slices.Clone(rights)
+	slices.SortStableFunc(order, func(a, b string) int { return rank(a) - rank(b) })
+	there := false
+	for _, right := range order {
+		if right == "rpush" && !there {
+			continue
+		}
+		err := send(right)
+		if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) {
+			return nil, err
+		}
+		if err != nil {
+			lacks[slices.Index(rights, right)] = refusal(err.Error())
+		} else if right == "set" {
+			there = true
+		}
+	}
+	return lacks, nil
+}
+
+func rank(right string) int {
+	switch right {
+	case "set":
+		return -1
+	case "del":
+		return 1
+	}
+	return 0
+}
+
+// rights compares what a user may do with what neap needs.
+func rights(ctx context.Context, x *exam, n node, info map[string]string) verdict {
+	wanted := slices.DeleteFunc(needs(info["cluster_enabled"] == "1" || x.isCluster()), func(want need) bool {
+		return !slices.ContainsFunc(want.kinds, func(kind string) bool { return slices.Contains(x.For, kind) })
+	})
+	names := make([]string, len(wanted))
+	for i, want := range wanted {
+		names[i] = want.right
+	}
+	user := x.ForUser
+	if user == "" {
+		user = x.whoami(ctx, n)
+	}
+	lacks, err := x.ask(ctx, n, user, names)
+	if err != nil && x.ForUser == "" {
+		lacks, err = x.try(ctx, n, names)
+	}
+	if err != nil {
+		return verdict{broken: !errors.Is(err, errDryRun), detail: err.Error(), remedy: "run doctor as the user of the service, or as a user who may ask ACL DRYRUN"}
+	}
+	return judge(x, user, wanted, lacks)
+}
+
+// judge says what it means that a user lacks rights.
+func judge(x *exam, user string, wanted []need, lacks []object) verdict {
+	var must, may, rules []string
+	add := func(to *[]string, what, rule string) {
+		if !slices.Contains(*to, what) {
+			*to = append(*to, what)
+			rules = append(rules, rule)
+		}
+	}
+	for i, want := range wanted {
+		to := &may
+		if want.must {
+			to = &must
+		}
+		switch lacks[i] {
+		case theCommand:
+			what := want.right
+			if len(want.kinds) < len(everyKind) {
+				what += " (" + strings.Join(want.kinds, ", ") + ")"
+			}
+			add(to, what, "+"+want.right)
+		case theKey:
+			add(&must, "keys "+x.Prefix+":*", "~"+x.Prefix+":*")
+		case theChannel:
+			add(&may, "channels "+x.Prefix+":*", "&"+x.Prefix+":*")
+		}
+	}
+	v := verdict{detail: "the user " + user + " may do all that neap does"}
+	if len(must)+len(may) > 0 {
+		v.broken = len(must) > 0
+		v.detail = "the user " + user + " lacks " + strings.Join(append(must, may...), ", ")
+		v.remedy = "ACL SETUSER " + user + " " + strings.Join(rules, " ")
+		if !v.broken {
+			v.detail += ": neap works without, and more slowly"
+		}
+		return v
+	}
+	if user == "default" {
+		v.remedy = "give neap a user of its own, who may do no more than it does (docs/operations.md, Least privilege)"
+	}
+	return v
+}
+
+// lacks are the rights that a user lacks; none where that cannot be asked.
+func (x *exam) lacks(ctx context.Context, n node, user string, rights []string) (lacking []string) {
+	lacks, _ := x.ask(ctx, n, user, rights)
+	for i, what := range lacks {
+		if what != nothing {
+			lacking = append(lacking, rights[i])
+		}
+	}
+	return lacking
+}
+
+// replayed are the commands that an append-only file has of the scripts.
+var replayed = []string{
+	"del", "hdel", "hset", "incrby", "lpop", "lrem", "ltrim", "pexpireat", "rpush", "select", "set", "zadd", "zrem", "zremrangebyscore",
+}
+
+// whoami is the user that doctor is.
+func (x *exam) whoami(ctx context.Context, n node) string {
+	within, cancel := x.within(ctx)
+	defer cancel()
+	if name, err := n.rdb.Do(within, "acl", "whoami").Text(); err == nil {
+		return name
+	}
+	if name := n.rdb.Options().Username; name != "" {
+		return name
+	}
+	return "default"
+}
+
+func (x *exam) isCluster() bool {
+	_, is := x.fleet.client.(*redis.ClusterClient)
+	return is
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // the name that Redis gives a script
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/lua"
+)
+
+// checks are what doctor looks at, in the order in which it tells.
+var checks = []check{
+	{name: "version", look: version},
+	{name: "eval", look: evaluates},
+	{name: "maxmemory", look: maxmemory, info: true},
+	{name: "persistence", look: persistence, info: true},
+	{name: "acl", look: rights},
+	{name: "latency", look: latency},
+	{name: "cluster", look: clustered, info: true},
+	{name: "ttl", look: immortal},
+	{name: "clock", look: clock},
+	{name: "memory", look: memory},
+}
+
+// version asks HELLO, which every user may.
+func version(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
+	within, cancel := x.within(ctx)
+	defer cancel()
+	hello, err := n.rdb.Do(within, "hello").Result()
+	if err != nil {
+		return verdict{broken: true, detail: "HELLO: " + err.Error(), remedy: "use Redis 6.2 or later, or Valkey"}
+	}
+	said := pairs(hello)
+	server, version := fmt.Sprint(said["server"]), fmt.Sprint(said["version"])
+	v := verdict{detail: server + " " + version}
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	first, _ := strconv.Atoi(major)
+	second, _ := strconv.Atoi(minor)
+	if first < 6 || first == 6 && second < 2 {
+		v.broken, v.remedy = true, "use Redis 6.2 or later, or Valkey: the scripts call what this version lacks"
+	}
+	return v
+}
+
+// pairs is a map of either protocol.
+func pairs(reply any) map[string]any {
+	all := map[string]any{}
+	switch reply := reply.(type) {
+	case map[any]any:
+		for name, value := range reply {
+			all[fmt.Sprint(name)] = value
+		}
+	case []any:
+		for i := 0; i+1 < len(reply); i += 2 {
+			all[fmt.Sprint(reply[i])] = reply[i+1]
+		}
+	}
+	return all
+}
+
+// evaluates tries EVAL. A user without that right needs the scripts loaded.
+func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
+	within, cancel := x.within(ctx)
+	defer cancel()
+	err := n.rdb.Eval(within, "return 1", nil).Err()
+	switch {
+	case err == nil:
+		return verdict{detail: "scripts run"}
+	case !strings.HasPrefix(err.Error(), "NOPERM"):
+		return verdict{
+			broken: true, detail: "EVAL: " + err.Error(),
+			remedy: "install the server's Lua engine, which some packages have apart, or use a server that has EVAL: neap decides by scripts alone",
+		}
+	}
+	var lacking []string
+	for _, name := range scriptNames() {
+		text, _ := fs.ReadFile(lua.FS, name)
+		sum := sha1.Sum(text) //nolint:gosec // as above
+		// Without a key a script of neap ends with an error before it has written.
+		err := n.rdb.EvalSha(within, hex.EncodeToString(sum[:]), nil).Err()
+		if err != nil && (strings.HasPrefix(err.Error(), "NOSCRIPT") || refusal(err.Error()) == theCommand) {
+			lacking = append(lacking, strings.TrimSuffix(name, ".lua"))
+		}
+	}
+	if len(lacking) == 0 {
+		return verdict{detail: "this user may not EVAL, and all scripts are loaded"}
+	}
+	return verdict{
+		broken: true, detail: "this user may not EVAL, and " + count(len(lacking), "script") + " cannot run, such as " + lacking[0],
+		remedy: "give the user +eval, or load the scripts of this version at each deploy (docs/operations.md, Without EVAL)",
+	}
+}
+
+func scriptNames() []string {
+	names, _ := fs.Glob(lua.FS, "*.lua")
+	return names
+}
+
+func maxmemory(_ context.Context, _ *exam, _ node, info map[string]string) verdict {
+	policy, most, used := info["maxmemory_policy"], number(info["maxmemory"]), number(info["used_memory"])
+	room := "no maxmemory"
+	if most > 0 {
+		room = fmt.Sprintf("%s of %s used", size(used), size(most))
+	}
+	v := verdict{detail: "maxmemory-policy " + policy + ", " + room}
+	switch {
+	case policy != "" && policy != "noeviction":
+		v.broken = true
+		v.detail += ": when the memory is full, Redis deletes keys that still count"
+		v.remedy = "CONFIG SET maxmemory-policy noeviction, and in redis.conf"
+	case most > 0 && used > most/10*9:
+		v.remedy = "give Redis more memory: when it is full, limits are decided by their failure mode, and nobody gets a lock or a claim"
+	}
+	return v
+}
+
+// persistence is a promise of nobody's but a server's whose writes fail: it refuses all others too.
+func persistence(ctx context.Context, x *exam, n node, info map[string]string) verdict {
+	aof, rdb := info["aof_enabled"] == "1", false
+	within, cancel := x.within(ctx)
+	defer cancel()
+	if save, err := n.rdb.ConfigGet(within, "save").Result(); err == nil {
+		rdb = save["save"] != ""
+	}
+	switch {
+	case aof && info["aof_last_write_status"] == "err", rdb && info["rdb_last_bgsave_status"] == "err":
+		return verdict{broken: true, detail: "the last write to disk failed, and Redis may refuse all writes (MISCONF)", remedy: "see the log of Redis: the disk may be full, or not writable"}
+	case aof:
+		if lacking := x.lacks(ctx, n, "default", replayed); len(lacking) > 0 {
+			return verdict{
+				broken: true, detail: "an append-only file, which Redis replays as the user default, who may not: " + strings.Join(lacking, ", "),
+				remedy: "ACL SETUSER default off ~* &* +@all: otherwise a restart loses what that user may not write (docs/operations.md, Least privilege)",
+			}
+		}
+		return verdict{detail: "an append-only file"}
+	case rdb:
+		return verdict{detail: "snapshots, no append-only file", remedy: "CONFIG SET appendonly yes where locks, guards or stock are kept: a crash forgets what came after the last snapshot"}
+	}
+	return verdict{detail: "none: a restart forgets everything", remedy: "CONFIG SET appendonly yes where locks, guards or stock are kept; a Redis of limits alone needs none"}
+}
+
+// latency compares round trips with the budgets.
+func latency(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
+	const asked = 21
+	took := make([]time.Duration, 0, asked)
+	for range asked {
+		within, cancel := x.within(ctx)
+		began := time.Now()
+		err := n.rdb.Ping(within).Err()
+		cancel()
+		if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) { // a refusal takes as long
+			return verdict{broken: true, detail: "PING: " + err.Error(), remedy: "see why Redis stops to answer"}
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	usual, worst := took[asked/2], took[asked-1]
+	v := verdict{detail: fmt.Sprintf("a round trip takes %v, and %v at worst of %d", fine(usual), fine(worst), asked)}
+	switch {
+	case usual > script.DefaultBudget:
+		v.broken, v.remedy = true, "move Redis nearer, or set a longer Budget: each primitive waits no longer than 250 ms"
+	case usual > limit.DefaultBudget:
+		v.broken, v.remedy = true, "move Redis nearer, or set a longer limit.Options.Budget: a decision waits no longer than 50 ms"
+	case usual > limit.DefaultBudget/5:
+		v.remedy = "set MinIdleConns of the client, or a longer Budget: a new connection takes some four round trips, and a decision waits no longer than 50 ms"
+	case worst > limit.DefaultBudget:
+		v.remedy = "look for slow commands (SLOWLOG) and for what pauses the machine: a decision waits no longer than 50 ms"
+	}
+	return v
+}
+
+func fine(d time.Duration) time.Duration {
+	if d < 10*time.Millisecond {
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+func clustered(ctx context.Context, x *exam, n node, info map[string]string) verdict {
+	if info["role"] != "" && info["role"] != "master" {
+		return verdict{broken: true, detail: "a replica: it refuses writes", remedy: "ask the master, by its address or by the sentinels"}
+	}
+	state := "no cluster"
+	if info["cluster_enabled"] == "1" {
+		state = "a cluster"
+		within, cancel := x.within(ctx)
+		defer cancel()
+		text, err := n.rdb.ClusterInfo(within).Result()
+		switch {
+		case err != nil:
+			state += ", whose state this user may not ask"
+		case !strings.Contains(text, "cluster_state:ok") || !strings.Contains(text, "cluster_slots_ok:16384"):
+			return verdict{broken: true, detail: "a cluster that does not serve all slots", remedy: "redis-cli --cluster check, and see which master is down: what its slots hold cannot be decided"}
+		}
+	}
+	replicas := len(replicasOf(info))
+	v := verdict{detail: state + ", " + count(replicas, "replica")}
+	if replicas == 0 {
+		v.detail = state + ", no replicas"
+		v.remedy = "add a replica, and sentinels or a cluster, if an outage of this server is longer than you can bear"
+	}
+	return v
+}
+
+// mostOff is how far a clock may be wrong before calendar windows end at the wrong time for people.
+const mostOff = time.Minute
+
+func clock(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
+	within, cancel := x.within(ctx)
+	defer cancel()
+	began := time.Now()
+	there, err := n.rdb.Time(within).Result()
+	if err != nil {
+		return verdict{detail: "not looked at: TIME: " + err.Error(), remedy: "give this user +time"}
+	}
+	took := time.Since(began)
+	off := there.Sub(began.Add(took / 2)).Abs()
+	if off = max(off-took/2, 0); off < time.Second {
+		return verdict{detail: "within a second of this machine's"}
+	}
+	return verdict{
+		broken: off > mostOff, detail: fmt.Sprintf("%s away from this machine's", off.Round(time.Second)),
+		remedy: "set both by NTP: a calendar window ends by the clock of Redis",
+	}
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// size is a number of bytes as people read it.
+func size(n int64) string {
+	const k = 1024
+	for _, unit := range []struct {
+		name string
+		of   int64
+	}{{"GiB", k * k * k}, {"MiB", k * k}, {"KiB", k}} {
+		if n >= unit.of {
+			return strconv.FormatFloat(float64(n)/float64(unit.of), 'f', 1, 64) + " " + unit.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + " B"
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/store"
+)
+
+// app is one run of a command.
+type app struct {
+	options
+	system
+
+	model   *kong.Application
+	secrets []string // that no output may have
+	clients []redis.UniversalClient
+	spent   spending
+}
+
+func (a *app) close() {
+	for _, client := range a.clients {
+		_ = client.Close()
+	}
+}
+
+// hide takes passwords out of a text.
+func (a *app) hide(text string) string {
+	for _, secret := range a.secrets {
+		text = strings.ReplaceAll(text, secret, "***")
+	}
+	return text
+}
+
+var (
+	errNoURL = usage(errors.New("there is no Redis to ask: give --url redis://host:port, or set REDIS_URL"))
+	// What go-redis says of a URL may have a part of the password, so none of it is shown.
+	errURL = usage(errors.New("--url is no URL that go-redis can read: write redis://user:password@host:port/db, and a password's /, @, :, ? and # as %2F, %40, %3A, %3F and %23"))
+)
+
+// connect makes the client that the URL asks for. A server that is a node of a cluster gets a cluster's client.
+func (a *app) connect(ctx context.Context) (*fleet, error) {
+	address := a.URL
+	if address == "" {
+		address = a.env("REDIS_URL")
+	}
+	if address == "" {
+		return nil, errNoURL
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, errURL
+	}
+	query := u.Query()
+	inURL, _ := u.User.Password()
+	a.keepSecret(inURL, query.Get("password"), a.env("REDISCLI_AUTH"))
+	switch {
+	case query.Has("master_name"):
+		return a.sentinels(address)
+	case query.Has("addr"):
+		return a.cluster(address)
+	}
+	o, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, errURL
+	}
+	a.logIn(&o.Username, &o.Password)
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = a.Timeout, a.Timeout, a.Timeout, a.Timeout
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	single := redis.NewClient(o)
+	a.clients = append(a.clients, single)
+	single.AddHook(&a.spent)
+	within, cancel := a.within(ctx)
+	defer cancel()
+	err = single.Do(within, "cluster", "slots").Err()
+	if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) || isLogin(err) {
+		return nil, fmt.Errorf("%s: %w", o.Addr, err)
+	}
+	if err != nil { // it has no cluster, or does not tell
+		return &fleet{app: a, client: single}, nil
+	}
+	return a.manyNodes(&redis.ClusterOptions{
+		Addrs: []string{o.Addr}, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, Protocol: o.Protocol,
+	}), nil
+}
+
+// isLogin says whether Redis has turned the user away.
+func isLogin(err error) bool {
+	return err != nil && (strings.HasPrefix(err.Error(), "WRONGPASS") || strings.HasPrefix(err.Error(), "NOAUTH"))
+}
+
+func (a *app) cluster(address string) (*fleet, error) {
+	o, err := redis.ParseClusterURL(address)
+	if err != nil {
+		return nil, errURL
+	}
+	a.logIn(&o.Username, &o.Password)
+	return a.manyNodes(o), nil
+}
+
+func (a *app) manyNodes(o *redis.ClusterOptions) *fleet {
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = a.Timeout, a.Timeout, a.Timeout, a.Timeout
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	client := redis.NewClusterClient(o)
+	client.OnNewNode(func(node *redis.Client) { node.AddHook(&a.spent) })
+	a.clients = append(a.clients, client)
+	return &fleet{app: a, client: client}
+}
+
+// sentinels has the sentinels' user and password in the URL, and those of Redis in its query.
+func (a *app) sentinels(address string) (*fleet, error) {
+	o, err := redis.ParseFailoverURL(address)
+	if err != nil {
+		return nil, errURL
+	}
+	a.logIn(&o.Username, &o.Password)
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = a.Timeout, a.Timeout, a.Timeout, a.Timeout
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	client := redis.NewFailoverClient(o)
+	client.AddHook(&a.spent)
+	a.clients = append(a.clients, client)
+	return &fleet{app: a, client: client}, nil
+}
+
+// logIn takes the user that the command line names, and the password of the environment if the URL has none.
+func (a *app) logIn(user, password *string) {
+	if a.User != "" {
+		*user = a.User
+	}
+	if own := a.env("REDISCLI_AUTH"); own != "" && (*password == "" || a.User != "") {
+		*password = own
+	}
+}
+
+func (a *app) keepSecret(all ...string) {
+	for _, secret := range all {
+		if secret != "" {
+			a.secrets = append(a.secrets, secret, url.QueryEscape(secret), url.PathEscape(secret))
+		}
+	}
+}
+
+// within is a context for one call.
+func (a *app) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, a.Timeout)
+}
+
+// open is the store that the service has, for tools: it takes hashes for subjects, and tells no log.
+func (a *app) open(client redis.UniversalClient) (*store.Store, error) {
+	o := &store.Options{
+		Prefix: a.Prefix, Budget: a.Timeout, FirstContact: min(max(a.Timeout, time.Millisecond), time.Minute),
+		StoredSubjects: true, Logger: slog.New(slog.DiscardHandler),
+	}
+	if a.Secret != "" {
+		text, err := os.ReadFile(a.Secret)
+		if err != nil {
+			return nil, usagef("--secret-file: %w", err)
+		}
+		o.SubjectSecret = bytes.TrimRight(text, "\r\n")
+	}
+	st, err := store.Open(client, o)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return st, nil
+}
+
+// begin connects, and opens the store.
+func (a *app) begin(ctx context.Context) (*fleet, *store.Store, error) {
+	if a.Timeout < time.Millisecond || a.Timeout > time.Hour {
+		return nil, nil, usagef("--timeout is %v: use 1ms to 1h", a.Timeout)
+	}
+	f, err := a.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := a.open(f.client)
+	return f, st, err
+}

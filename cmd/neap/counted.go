@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/store"
+)
+
+// limited is a limiter's subject on the command line.
+type limited struct {
+	Name string `arg:"" help:"The limiter's name."`
+	whom
+
+	Policy []string `sep:"none" placeholder:"POLICY" help:"A policy of the limiter, such as 'bucket 10/1s burst 20': one flag for each. Without it, policies are read from keys in Redis."`
+	Keys   int      `default:"1000000" help:"How many keys of Redis to look at for policies."`
+}
+
+// counted is what is known of a limiter and its subject.
+type counted struct {
+	app     *app
+	store   *store.Store
+	name    string
+	subject string
+
+	own    []policy // the subject's: what was given, or what it has keys of
+	others []policy // what further subjects have keys of
+	unread []string // keys' ends whose policies were not found, since KeepOnChange made them
+	looked int      // keys, for policies
+	all    bool     // of them
+}
+
+// find connects, and finds the policies.
+func (l *limited) find(ctx context.Context, a *app) (*counted, error) {
+	c := &counted{app: a, name: l.Name, all: true}
+	var err error
+	if c.subject, err = l.text(); err != nil {
+		return nil, err
+	}
+	for _, text := range l.Policy {
+		p, err := readPolicy(text)
+		if err != nil {
+			return nil, err
+		}
+		c.own = append(c.own, p)
+	}
+	if l.Keys < 1 {
+		return nil, usagef("--keys is %d: use 1 or more", l.Keys)
+	}
+	f, st, err := a.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.store = st
+	if len(c.own) > 0 {
+		_, err := c.limiters(c.own) // whether they are policies
+		return c, err
+	}
+	return c, c.scan(ctx, f, l.Keys)
+}
+
+// scan reads policies from the keys of the server that has the subject.
+func (c *counted) scan(ctx context.Context, f *fleet, most int) error {
+	space, err := c.store.Space("limit", c.name)
+	if err != nil {
+		return usage(err)
+	}
+	n, err := f.owner(ctx, space.Key(c.subject, ""))
+	if err != nil {
+		return err
+	}
+	stored := space.Subject(c.subject)
+	own, others := map[string]bool{}, map[string]bool{}
+	c.looked, c.all, err = c.app.scan(ctx, n.rdb, begins(c.app.Prefix, "limit", c.name), most, func(keys []string) error {
+		for _, key := range keys {
+			switch parts, ok := c.store.ParseKey(key); {
+			case !ok:
+			case parts.Subject == stored:
+				own[parts.Tail] = true
+			case len(others) < 10_000: // plans of many tenants
+				others[parts.Tail] = true
+			}
+		}
+		return nil
+	})
+	if err != nil && refusal(err.Error()) == theCommand {
+		return fmt.Errorf("%w: give the policies by --policy, or log in as a user who may SCAN", err)
+	}
+	if err != nil {
+		return err
+	}
+	c.own, c.unread = policiesOf(slices.Sorted(maps.Keys(own)))
+	c.others, _ = policiesOf(slices.Sorted(maps.Keys(others)))
+	return nil
+}
+
+// policiesOf reads the ends of keys. Those that KeepOnChange made have no numbers.
+func policiesOf(ends []string) (all []policy, unread []string) {
+	for _, end := range ends {
+		of, b, err := limit.PolicyOfKey(end)
+		p := policy{of: of, ban: b, bans: b != limit.Ban{}}
+		at := slices.IndexFunc(all, func(have policy) bool { return of != nil && policy{of: have.of}.String() == policy{of: of}.String() })
+		switch {
+		case errors.Is(err, limit.ErrKeyNumbers):
+			unread = append(unread, end)
+		case err != nil: // of a settlement
+		case at >= 0 && !all[at].bans:
+			all[at] = p
+		case at < 0 || p.bans:
+			all = append(all, p)
+		}
+	}
+	return all, unread
+}
+
+// asked is a limiter, with its policies in their order.
+type asked struct {
+	*limit.Limiter
+
+	policies []policy
+}
+
+// limiters are as few as have all the policies: two of one name stand in two limiters.
+func (c *counted) limiters(policies []policy) (all []asked, err error) {
+	for _, p := range policies {
+		at := slices.IndexFunc(all, func(l asked) bool {
+			return !slices.ContainsFunc(l.policies, func(other policy) bool { return other.of.PolicyName() == p.of.PolicyName() })
+		})
+		if at < 0 {
+			at = len(all)
+			all = append(all, asked{})
+		}
+		all[at].policies = append(all[at].policies, p)
+	}
+	for i, l := range all {
+		group := make([]limit.Policy, len(l.policies))
+		for j, p := range l.policies {
+			group[j] = p.limits()
+		}
+		if all[i].Limiter, err = limit.New(c.store, c.name, group, &limit.Options{Fail: limit.FailClosed}); err != nil {
+			return nil, usage(err)
+		}
+	}
+	return all, nil
+}
+
+// bans are the policies with a ban: the subject's, and those of others, since a ban may be its first.
+func (c *counted) bans() (all []policy) {
+	for _, p := range slices.Concat(c.own, c.others) {
+		if p.bans && !slices.ContainsFunc(all, func(have policy) bool { return have.String() == p.String() }) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// needs is the error about what no key says.
+func (c *counted) needs(what string) error {
+	where := "all keys of the server were looked at"
+	if !c.all {
+		where = "about " + count(c.looked, "key") + " were looked at, and there are more: see --keys"
+	}
+	return usagef("%s; %s. Give the policy by --policy: %s", what, where, policyForm)
+}
+
+// unreadable is the error about policies of KeepOnChange.
+func (c *counted) unreadable() error {
+	return usagef("%s: KeepOnChange made these keys, which do not have the numbers. Give the policy by --policy: %s", strings.Join(c.unread, ", "), policyForm)
+}

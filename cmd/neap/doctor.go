@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/store"
+)
+
+type doctor struct {
+	Redis   string   `arg:"" optional:"" name:"url" help:"The Redis, as --url."`
+	ForUser string   `name:"for-user" placeholder:"NAME" help:"Whose rights to look at, if it is not the user that doctor logs in as. It needs the right acl|dryrun, from Redis 7 on."`
+	For     []string `enum:"limit,inflight,lock,guard,stock" default:"limit,inflight,lock,guard,stock" help:"The primitives that the service uses: it needs no rights of others. One or more of ${enum}."`
+	Keys    int      `default:"100000" help:"How many keys of each server to look at, for those without a TTL and for memory."`
+}
+
+// finding is what one check has found.
+type finding struct {
+	Check  string `json:"check"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy"`
+}
+
+// mark is how people see a finding. What breaks nothing and has a remedy is a note.
+func (f finding) mark() string {
+	switch {
+	case !f.OK:
+		return "BROKEN"
+	case f.Remedy != "":
+		return "note"
+	}
+	return "ok"
+}
+
+// exam is what the checks look at.
+type exam struct {
+	*app
+	doctor
+
+	fleet *fleet
+	store *store.Store
+	nodes []node
+	infos []map[string]string // of the nodes, nil where the user may not ask
+	walks []*walk             // over the keys of the nodes, once a check has asked
+}
+
+func (d *doctor) Run(ctx context.Context, a *app) error {
+	if d.Redis != "" {
+		a.URL = d.Redis
+	}
+	if d.Keys < 1 {
+		return usagef("--keys is %d: use 1 or more", d.Keys)
+	}
+	f, st, err := a.begin(ctx)
+	if err != nil {
+		return err
+	}
+	x := &exam{app: a, doctor: *d, fleet: f, store: st}
+	if x.nodes, err = f.masters(ctx); err != nil {
+		return err
+	}
+	for _, n := range x.nodes {
+		within, cancel := a.within(ctx)
+		err := n.rdb.Time(within).Err() // any answer is one
+		cancel()
+		if reply := redis.Error(nil); isLogin(err) || err != nil && !errors.As(err, &reply) {
+			return fmt.Errorf("%s: %w", n.addr, err)
+		}
+		x.infos = append(x.infos, infoOf(ctx, a, n.rdb))
+	}
+	findings := make([]finding, 0, len(checks))
+	broken := 0
+	for _, c := range checks {
+		found := x.run(ctx, c)
+		if !found.OK {
+			broken++
+		}
+		findings = append(findings, found)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err = a.show(map[string]any{"findings": findings}, func(w *page) {
+		for _, f := range findings {
+			w.row(f.mark(), f.Check, f.Detail)
+			if f.Remedy != "" {
+				w.row("", "", "-> "+f.Remedy)
+			}
+		}
+		w.linef("%s: %s broken.", count(len(findings), "check"), count(broken, "promise"))
+	})
+	if err == nil && broken > 0 {
+		err = not
+	}
+	return err
+}
+
+// verdict is what a check says of one server.
+type verdict struct {
+	broken         bool
+	detail, remedy string
+}
+
+// check looks at one server.
+type check struct {
+	name string
+	look func(ctx context.Context, x *exam, n node, info map[string]string) verdict
+	info bool // that it reads INFO
+}
+
+var unasked = verdict{
+	detail: "not looked at: this user may not ask INFO",
+	remedy: "run doctor as a user who may do everything, and name neap's by --for-user",
+}
+
+// run is what a check says of all servers.
+func (x *exam) run(ctx context.Context, c check) finding {
+	all := make([]verdict, len(x.nodes))
+	for i, n := range x.nodes {
+		if c.info && x.infos[i] == nil {
+			all[i] = unasked
+			continue
+		}
+		all[i] = c.look(ctx, x, n, x.infos[i])
+	}
+	found := finding{Check: c.name, OK: !slices.ContainsFunc(all, func(v verdict) bool { return v.broken })}
+	var details, remedies []string
+	for i, v := range all {
+		detail := v.detail
+		if slices.ContainsFunc(all, func(other verdict) bool { return other.detail != detail }) {
+			detail = x.nodes[i].addr + ": " + detail
+		}
+		if !slices.Contains(details, detail) {
+			details = append(details, detail)
+		}
+		if v.broken == !found.OK && v.remedy != "" && !slices.Contains(remedies, v.remedy) {
+			remedies = append(remedies, v.remedy)
+		}
+	}
+	found.Detail, found.Remedy = x.hide(strings.Join(details, "; ")), x.hide(strings.Join(remedies, "; "))
+	return found
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+)
+
+// The exit statuses.
+const (
+	exitFound   = 0
+	exitNot     = 1
+	exitUsage   = 2
+	exitAway    = 3
+	exitRefused = 4
+	exitLeft    = 5
+)
+
+const exitStatuses = "0 found, or done; 1 not found, or of doctor: a promise does not hold; 2 the command line is wrong; " +
+	"3 Redis does not answer; 4 Redis refuses; 5 nothing was changed: you did not say yes, or what is there does not allow it"
+
+// failure is an error with an exit status of its own.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+func usage(err error) error { return &failure{exitUsage, err} }
+
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+// errSilent is an error that the output has told already.
+var errSilent = errors.New("told already")
+
+// not is what a command returns that has shown that there is nothing.
+var not = &failure{exitNot, errSilent}
+
+// statuses are the exit statuses of the library's errors, the first that matches.
+var statuses = []struct {
+	err  error
+	code int
+}{
+	{limit.ErrSubject, exitUsage},
+	{lock.ErrKey, exitUsage},
+	{idempotency.ErrKey, exitUsage},
+	{stock.ErrItem, exitUsage},
+	{stock.ErrID, exitUsage},
+	{stock.ErrUnits, exitUsage},
+	{stock.ErrUnknown, exitNot},
+	{stock.ErrQuantity, exitLeft},
+	{idempotency.ErrInFlight, exitLeft},
+	{idempotency.ErrNotInDoubt, exitLeft},
+	{script.ErrConfiguration, exitRefused},
+	{script.ErrFailed, exitRefused},
+	{script.ErrNotExecuted, exitAway},
+	{script.ErrMaybeExecuted, exitAway},
+	{context.DeadlineExceeded, exitAway},
+	{context.Canceled, exitLeft},
+}
+
+// status is the exit status of an error.
+func status(err error) int {
+	var own *failure
+	var reply redis.Error
+	var network net.Error
+	switch {
+	case err == nil:
+		return exitFound
+	case errors.As(err, &own):
+		return own.code
+	}
+	for _, s := range statuses {
+		if errors.Is(err, s.err) {
+			return s.code
+		}
+	}
+	switch {
+	case errors.As(err, &network):
+		return exitAway
+	case errors.As(err, &reply):
+		return exitRefused
+	}
+	return exitAway // what go-redis says of a connection has no type
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/neap-go/neap/core/lock"
+)
+
+type lockGroup struct {
+	Show  lockShow  `cmd:"" help:"Show who has a lock."`
+	Force lockForce `cmd:"" help:"End a lock whose holder is gone."`
+}
+
+// locked is a lock on the command line.
+type locked struct {
+	Name string `arg:"" help:"The locker's name."`
+	whom
+}
+
+// lockLine is what is known of a lock.
+type lockLine struct {
+	Name  string `json:"name"`
+	Key   string `json:"key"`
+	Held  bool   `json:"held"`
+	Owner string `json:"owner"`
+	Holds int    `json:"holds"`
+	Fence int64  `json:"fence"`
+	Lease int64  `json:"lease_ms"`
+}
+
+// open is the locker, and what it knows of the lock.
+func (l *locked) open(ctx context.Context, a *app) (*lock.Locker, lockLine, error) {
+	key, err := l.text()
+	if err != nil {
+		return nil, lockLine{}, err
+	}
+	_, st, err := a.begin(ctx)
+	if err != nil {
+		return nil, lockLine{}, err
+	}
+	locker, err := lock.New(st, l.Name, nil)
+	if err != nil {
+		return nil, lockLine{}, usage(err)
+	}
+	s, err := locker.Inspect(ctx, key)
+	return locker, lockLine{l.Name, key, s.Held, s.Owner, s.Holds, s.Fence, s.Lease.Milliseconds()}, err
+}
+
+type lockShow struct{ locked }
+
+func (l *lockShow) Run(ctx context.Context, a *app) error {
+	_, s, err := l.open(ctx, a)
+	if err != nil {
+		return err
+	}
+	err = a.show(s, func(w *page) {
+		if !s.Held {
+			w.linef("%s is free.%s", s.Key, s.lastFence())
+			return
+		}
+		w.row("OWNER", "HOLDS", "LAPSES IN", "FENCE")
+		w.row(s.Owner, s.Holds, duration(s.Lease), strconv.FormatInt(s.Fence, 10))
+	})
+	if err == nil && !s.Held {
+		err = not
+	}
+	return err
+}
+
+func (s lockLine) lastFence() string {
+	if s.Fence == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Its last fence was %d.", s.Fence)
+}
+
+type lockForce struct {
+	locked
+
+	Yes bool `short:"y" help:"Do not ask."`
+}
+
+func (l *lockForce) Run(ctx context.Context, a *app) error {
+	locker, s, err := l.open(ctx, a)
+	if err != nil {
+		return err
+	}
+	if s.Held {
+		if err := a.confirm(l.Yes, fmt.Sprintf(
+			"%s is held by %s, %s, which lapses in %s unless it is renewed. A holder that lives works on beside the next one. End it?",
+			s.Key, s.Owner, count(s.Holds, "hold"), span(duration(s.Lease)))); err != nil {
+			return err
+		}
+	}
+	found, err := locker.ForceRelease(ctx, s.Key)
+	return a.told(err, done{l.Name, s.Key, found}, found, s.Key+" is free.", s.Key+" was free already.")
+}

@@ -1,0 +1,88 @@
+// Command neap shows operators what the library keeps in Redis, changes it as the library's API does, and
+// tells whether a Redis keeps what the library promises. docs/command.md has each command and what it prints.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// commands are what kong reads the command line into.
+type commands struct {
+	options
+
+	Doctor     doctor     `cmd:"" help:"Tell whether this Redis keeps what neap promises."`
+	Top        top        `cmd:"" help:"Show whom the limits deny now, and who is near."`
+	Peek       peek       `cmd:"" help:"Show what a subject has taken of a limit."`
+	Reset      reset      `cmd:"" help:"Forget what a subject has taken of a limit."`
+	Ban        ban        `cmd:"" help:"Ban a subject for a while."`
+	Unban      unban      `cmd:"" help:"Lift a subject's ban."`
+	Lock       lockGroup  `cmd:"" help:"Show or end a lock."`
+	Guard      guardGroup `cmd:"" help:"Show, resolve or forget what an idempotency guard knows of a key."`
+	Stock      stockGroup `cmd:"" help:"Show or restock an item."`
+	Completion completion `cmd:"" help:"Print the completions of a shell."`
+	Complete   complete   `cmd:"" hidden:"" name:"__complete" help:"Print what may come next on a command line."`
+}
+
+// options are those of every command.
+type options struct {
+	URL     string        `name:"url" placeholder:"URL" help:"The Redis: redis://user:password@host:port/db; rediss:// for TLS, with ?addr=host:port for more nodes of a cluster, with ?master_name=… for sentinels. Otherwise what REDIS_URL says."`
+	User    string        `placeholder:"NAME" help:"Log in as this user of Redis, not as the one of the URL. REDISCLI_AUTH may have the password."`
+	Prefix  string        `default:"neap" help:"What the keys begin with (store.Options.Prefix)."`
+	Secret  string        `name:"secret-file" type:"path" placeholder:"FILE" help:"A file with store.Options.SubjectSecret, if the service has one."`
+	Timeout time.Duration `default:"5s" help:"The most time that one call to Redis takes."`
+	JSON    bool          `name:"json" help:"Print JSON."`
+}
+
+// system is what a run has of the world.
+type system struct {
+	in        io.Reader
+	out, errs io.Writer
+	env       func(name string) string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.Getenv})
+	stop()
+	os.Exit(code)
+}
+
+// quit is what kong ends with when it has printed help.
+type quit int
+
+// run is the command, and returns its exit status.
+func run(ctx context.Context, args []string, sys system) (code int) {
+	logging.Disable() // what go-redis would write comes back as an error
+	var cli commands
+	defer func() {
+		if asked, is := recover().(quit); is {
+			code = int(asked)
+		}
+	}()
+	parser, err := kong.New(&cli, kong.Name("neap"),
+		kong.Description("Look after what neap keeps in Redis. Exit status: "+exitStatuses+"."),
+		kong.Writers(sys.out, sys.errs),
+		kong.Exit(func(code int) { panic(quit(code)) }),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		return (&app{options: cli.options, system: sys}).fail(err)
+	}
+	parsed, err := parser.Parse(args)
+	a := &app{options: cli.options, system: sys, model: parser.Model}
+	if err != nil {
+		return a.fail(usage(err))
+	}
+	defer a.close()
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return a.fail(parsed.Run(a))
+}

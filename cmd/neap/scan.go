@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/store"
+)
+
+// scanned is about how many keys one SCAN looks at.
+const scanned = 1000
+
+// scan walks over the keys of a server that begin so, by SCAN, until about most were looked at. It says how many those
+// were, matching or not, and whether they were all.
+func (a *app) scan(ctx context.Context, rdb *redis.Client, begin string, most int, found func(keys []string) error) (looked int, all bool, err error) {
+	for cursor := uint64(0); looked < most; {
+		within, cancel := a.within(ctx)
+		keys, next, err := rdb.Scan(within, cursor, globbed(begin)+"*", scanned).Result()
+		cancel()
+		if err != nil {
+			return looked, false, err
+		}
+		looked += scanned
+		if err := found(keys); err != nil {
+			return looked, false, err
+		}
+		if cursor = next; cursor == 0 {
+			within, cancel := a.within(ctx)
+			defer cancel()
+			if size, err := rdb.DBSize(within).Result(); err == nil {
+				looked = int(size)
+			}
+			return looked, true, nil
+		}
+	}
+	return looked, false, nil
+}
+
+// globbed is a pattern that matches the text alone.
+func globbed(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
+
+// begins is what the keys of a kind and a name begin with; of all names if that is empty, of all kinds if both are.
+func begins(prefix, kind, name string) string {
+	switch {
+	case kind == "":
+		return prefix + ":"
+	case name == "":
+		return prefix + ":" + kind + ":"
+	}
+	return prefix + ":" + kind + ":" + name + ":{"
+}
+
+// kinds are the primitives by what their keys say.
+var kinds = map[string]string{
+	"limit": "limits", "inflight": "requests in flight", "lock": "locks", "guard": "guards", "stock": "stock",
+}
+
+// ours says whether a key is neap's.
+func ours(st *store.Store, key string) (kind string, is bool) {
+	parts, ok := st.ParseKey(key)
+	return parts.Kind, ok && kinds[parts.Kind] != ""
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/neap-go/neap/core/gate"
+)
+
+// whom is the subject, key or item of a command.
+type whom struct {
+	Subject []string `arg:"" help:"As keys of a gate write it: ip=203.0.113.7, header:x-api-key=…, user or all; several for a gate.Join. A hash as Redis has it (#…) is taken as it is."`
+	AsIs    bool     `name:"as-is" help:"Take SUBJECT as it is, and make no address, header name or path of it."`
+}
+
+// text is the subject as the library's calls want it.
+func (w *whom) text() (string, error) {
+	parts := make([]string, len(w.Subject))
+	for i, part := range w.Subject {
+		parts[i] = part
+		if w.AsIs {
+			continue
+		}
+		var err error
+		if parts[i], err = written(part); err != nil {
+			return "", usagef("%q: %w; give --as-is if it stands so in Redis", part, err)
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	keys := make([]gate.Key, len(parts))
+	for i, part := range parts {
+		keys[i] = func(gate.Request) (string, error) { return part, nil }
+	}
+	joined, err := gate.Subject(gate.Join(keys...), gate.Values{})
+	if err != nil {
+		return "", usage(err)
+	}
+	return joined, nil
+}
+
+// written is a part as the key of its kind writes it. What has no kind of a gate stands for itself.
+func written(part string) (subject string, err error) {
+	defer func() { // a key of a gate panics on a name that it cannot have
+		if why := recover(); why != nil {
+			err = fmt.Errorf("%v", why)
+		}
+	}()
+	tag, value, tagged := strings.Cut(part, "=")
+	kind, name, _ := strings.Cut(tag, ":")
+	if !tagged {
+		return part, nil
+	}
+	name = strings.NewReplacer("%3D", "=", "%25", "%").Replace(name)
+	switch kind {
+	case "ip":
+		return address(value)
+	case "path":
+		return gate.Subject(gate.ByPath(), gate.Values{Path: value})
+	case "header":
+		return gate.Subject(gate.ByHeader(name), gate.Values{Header: map[string]string{name: value}, Host: value})
+	case "param":
+		return gate.Subject(gate.ByParam(name), gate.Values{Route: "/{" + name + "}", Params: map[string]string{name: value}})
+	}
+	return part, nil
+}
+
+var errAddress = errors.New("that is no IP address: write ip=203.0.113.7, or ip=2001:db8::1/56 where IPOptions.IPv6Prefix is 56")
+
+// address is that of a key by IP. An IPv6 address is the network of 64 bits that it is in, if it does not say another.
+func address(text string) (string, error) {
+	var o gate.IPOptions
+	addr, err := netip.ParseAddr(text)
+	if network, fault := netip.ParsePrefix(text); fault == nil {
+		addr, err, o.IPv6Prefix = network.Addr(), nil, network.Bits()
+	}
+	if err != nil || o.IPv6Prefix != 0 && addr.Is4() {
+		return "", errAddress
+	}
+	return gate.Subject(gate.ByIP(&o), gate.Values{Addr: addr})
+}

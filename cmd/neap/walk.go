@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// samples is how many keys of a primitive are weighed.
+const samples = 100
+
+// walk is what the keys of one server are: counted, some of them weighed.
+type walk struct {
+	err      error
+	looked   int
+	all      bool
+	immortal int
+	shown    []string // some of those without a TTL
+	keys     map[string]int
+	weighed  map[string]int
+	bytes    map[string]int64
+}
+
+// walkOf walks once for all checks.
+func (x *exam) walkOf(ctx context.Context, n node) *walk {
+	if x.walks == nil {
+		x.walks = make([]*walk, len(x.nodes))
+	}
+	i := slices.Index(x.nodes, n)
+	if x.walks[i] == nil {
+		w := &walk{keys: map[string]int{}, weighed: map[string]int{}, bytes: map[string]int64{}}
+		w.looked, w.all, w.err = x.scan(ctx, n.rdb, begins(x.Prefix, "", ""), x.Keys, func(keys []string) error { return w.look(ctx, x, n.rdb, keys) })
+		x.walks[i] = w
+	}
+	return x.walks[i]
+}
+
+func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []string) error {
+	keys = slices.DeleteFunc(keys, func(key string) bool { _, is := ours(x.store, key); return !is })
+	if len(keys) == 0 {
+		return nil
+	}
+	within, cancel := x.within(ctx)
+	defer cancel()
+	lives := make([]*redis.Cmd, len(keys))
+	weights := make([]*redis.IntCmd, len(keys))
+	_, _ = rdb.Pipelined(within, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			lives[i] = p.Do(within, "pttl", key)
+			if kind, _ := ours(x.store, key); w.keys[kind] < samples {
+				weights[i] = p.MemoryUsage(within, key)
+			}
+			kind, _ := ours(x.store, key)
+			w.keys[kind]++
+		}
+		return nil
+	})
+	for i, key := range keys {
+		left, err := lives[i].Int64()
+		if err != nil {
+			return fmt.Errorf("PTTL: %w", err)
+		}
+		if left == -1 {
+			if w.immortal++; len(w.shown) < 3 {
+				w.shown = append(w.shown, key)
+			}
+		}
+		if kind, _ := ours(x.store, key); weights[i] != nil && weights[i].Err() == nil {
+			w.weighed[kind]++
+			w.bytes[kind] += weights[i].Val()
+		}
+	}
+	return nil
+}
+
+// seen is how much of the keys was looked at.
+func (w *walk) seen() string {
+	if w.all {
+		return "all keys looked at"
+	}
+	return fmt.Sprintf("about %s looked at, and there are more: see --keys", count(w.looked, "key"))
+}
+
+func (w *walk) unlooked() verdict {
+	return verdict{
+		detail: "not looked at: " + w.err.Error(),
+		remedy: "run doctor as a user who may do everything, and name neap's by --for-user",
+	}
+}
+
+// immortal finds keys of neap without a TTL.
+func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
+	w := x.walkOf(ctx, n)
+	switch {
+	case w.err != nil:
+		return w.unlooked()
+	case w.immortal == 0:
+		return verdict{detail: "every key of neap has one; " + w.seen()}
+	}
+	return verdict{
+		broken: true,
+		detail: fmt.Sprintf("%s of neap without a TTL, such as %s; %s", count(w.immortal, "key"), strings.Join(w.shown, ", "), w.seen()),
+		remedy: "find out what has run PERSIST or restored a dump. The next call that uses a key gives it one; PEXPIRE those that nobody uses",
+	}
+}
+
+// memory tells what neap's keys take.
+func memory(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
+	w := x.walkOf(ctx, n)
+	if w.err != nil {
+		return w.unlooked()
+	}
+	var parts []string
+	for _, kind := range []string{"limit", "inflight", "lock", "guard", "stock"} {
+		if w.keys[kind] == 0 {
+			continue
+		}
+		part := count(w.keys[kind], kind+" key")
+		if w.weighed[kind] > 0 {
+			part += " of about " + size(w.bytes[kind]*int64(w.keys[kind])/int64(w.weighed[kind]))
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		parts = []string{"no keys of neap"}
+	}
+	return verdict{detail: strings.Join(parts, ", ") + "; " + w.seen()}
+}

@@ -1,0 +1,132 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/keyspace"
+)
+
+var (
+	// ErrKeyNumbers says that a key does not have its policy's numbers: [KeepOnChange] made it.
+	ErrKeyNumbers = errors.New("limit: the key of a policy of KeepOnChange does not have its numbers")
+	// ErrKeyPolicy says that a text is not what stands behind the subject in the key of a policy.
+	ErrKeyPolicy = errors.New("limit: no key of a policy ends so")
+)
+
+// PolicyOfKey returns the policy whose keys end like this, behind the subject and a colon: "bucket-10-1s-20", for
+// example, or "login!window-5-1h". Of the key of a [WithBan] it is the policy without the ban, and the ban. A
+// limiter of the policy, and of its WithBan if there is a ban, has the same keys. [Shadow], [PerRequest] and a Unit
+// are no part of a key.
+//
+// The error matches ErrKeyPolicy or ErrKeyNumbers. It sends nothing, and is for tools of operators.
+func PolicyOfKey(end string) (p Policy, b Ban, err error) {
+	rest, ban, bans := strings.Cut(end, "!ban-")
+	name, signature, named := strings.Cut(rest, "!")
+	if !named {
+		name, signature = "", rest
+	}
+	if named && strings.HasPrefix(signature, "kept-") {
+		return nil, Ban{}, fmt.Errorf("%w: %.80q", ErrKeyNumbers, end)
+	}
+	if bans {
+		b = banOfKey(ban)
+	}
+	p = policyOfSignature(name, signature)
+	// What is not written as compile writes it belongs to another key.
+	if p == nil || written(p, b, bans) != end {
+		return nil, Ban{}, fmt.Errorf("%w: %.80q", ErrKeyPolicy, end)
+	}
+	return p, b, nil
+}
+
+// written is how the key of the policy ends, or of its ban. It is empty if there is none.
+func written(p Policy, b Ban, bans bool) string {
+	if bans {
+		p = WithBan(p, b)
+	}
+	switch r, err := p.compile(); {
+	case err != nil || keyspace.CheckName("Name", p.PolicyName()) != nil:
+		return ""
+	case bans:
+		return r.id().ban.tail
+	default:
+		return r.id().tail
+	}
+}
+
+// signed are the forms of signatures.
+var signed = regexp.MustCompile(`^(bucket|window|sliding|log|calendar)-(\d+)-([a-z0-9.]+)(?:-(.+?))??(?:-debt-(\d+))?$`)
+
+// policyOfSignature is nil if there is none.
+func policyOfSignature(name, signature string) Policy {
+	m := signed.FindStringSubmatch(signature)
+	if m == nil {
+		return nil
+	}
+	limit, faulty := whole(m[2])
+	debt, faulty2 := whole(m[5])
+	length, noLength := time.ParseDuration(m[3])
+	if faulty != nil || faulty2 != nil || noLength != nil && m[1] != "calendar" {
+		return nil
+	}
+	switch m[1] {
+	case "bucket":
+		burst, err := whole(m[4])
+		if err != nil {
+			return nil
+		}
+		return TokenBucket{Name: name, Rate: limit, Per: length, Burst: burst, MaxDebt: debt}
+	case "window":
+		return FixedWindow{Name: name, Limit: limit, Window: length, MaxDebt: debt}
+	case "sliding":
+		return SlidingWindow{Name: name, Limit: limit, Window: length}
+	case "log":
+		return SlidingLog{Name: name, Limit: limit, Window: length}
+	}
+	calendar := CalendarWindow{Name: name, Limit: limit, MaxDebt: debt}
+	for every, word := range periods {
+		if word == m[3] {
+			calendar.Every = every
+		}
+	}
+	calendar.Location = zoneOfKey(m[4])
+	if calendar.Location == nil {
+		return nil
+	}
+	return calendar
+}
+
+// zoneOfKey is the zone that place wrote, and nil if there is none. An underscore stands for itself or, as in
+// Etc/GMT+5, for a plus sign.
+func zoneOfKey(text string) *time.Location {
+	text = strings.ReplaceAll(text, ".", "/")
+	for _, name := range []string{text, strings.ReplaceAll(text, "_", "+")} {
+		if in, err := time.LoadLocation(name); name != "" && err == nil {
+			return in
+		}
+	}
+	return nil
+}
+
+// whole reads a number of a key; none is 0.
+func whole(digits string) (int64, error) {
+	if digits == "" {
+		return 0, nil
+	}
+	return strconv.ParseInt(digits, 10, 64)
+}
+
+// banOfKey reads what stands behind "ban-". What it cannot read is 0, which no ban has.
+func banOfKey(text string) (b Ban) {
+	parts := append(strings.Split(text, "-"), "", "", "")
+	b.After, _ = strconv.ParseInt(parts[0], 10, 64)
+	b.Within, _ = time.ParseDuration(parts[1])
+	b.For, _ = time.ParseDuration(parts[2])
+	b.Max, _ = time.ParseDuration(parts[3])
+	return b
+}

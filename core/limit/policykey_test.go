@@ -1,0 +1,106 @@
+package limit
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestPolicyOfKeyReadsWhatCompileWrites has generated policies come back from the ends of their keys: what is
+// compiled of them then is the same rule.
+func TestPolicyOfKeyReadsWhatCompileWrites(t *testing.T) {
+	t.Parallel()
+	rng := redistest.Rand(t)
+	zones := append(zones, mustZone("Etc/GMT+5"), mustZone("Etc/GMT-5"), mustZone("America/Port-au-Prince"), mustZone("America/Argentina/Buenos_Aires"))
+	for range redistest.Steps(20_000) {
+		p := randomPolicy(rng, kinds[rng.IntN(len(kinds))])
+		name := []string{"", "", "api", "a-b.c_d", "bucket-10-1s-20", "ban-1", "kept-bucket"}[rng.IntN(7)]
+		debt := rng.Int64N(2) * rng.Int64N(1000)
+		switch q := p.(type) {
+		case TokenBucket:
+			q.Name, q.MaxDebt = name, debt
+			if own, err := (Prepaid{Most: 10, Term: time.Millisecond}).bucket(q); err == nil && name == "" && debt == 0 {
+				q = own
+			}
+			p = q
+		case FixedWindow:
+			q.Name, q.MaxDebt = name, debt
+			p = q
+		case SlidingWindow:
+			q.Name = name
+			p = q
+		case SlidingLog:
+			q.Name = name
+			p = q
+		case CalendarWindow:
+			q.Name, q.MaxDebt, q.Location = name, debt, zones[rng.IntN(len(zones))]
+			p = q
+		}
+		ban := Ban{After: 1 + rng.Int64N(9), Within: time.Duration(1+rng.Int64N(90_000)) * time.Millisecond, For: time.Minute}
+		if rng.IntN(2) == 0 {
+			ban.Max = time.Duration(60_000+rng.Int64N(100_000)) * time.Millisecond
+		}
+		r, err := p.compile()
+		if err != nil {
+			continue // beyond exact arithmetic
+		}
+		banned, err := WithBan(p, ban).compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, kept := p.(keptOnChange); kept {
+			for _, end := range []string{r.id().tail, banned.id().ban.tail} {
+				if _, _, err := PolicyOfKey(end); !errors.Is(err, ErrKeyNumbers) {
+					t.Fatalf("%q: got %v, want ErrKeyNumbers", end, err)
+				}
+			}
+			continue
+		}
+		got, none, err := PolicyOfKey(r.id().tail)
+		if err != nil || none != (Ban{}) {
+			t.Fatalf("%#v: %q: got %+v, %v, want no ban and no error", p, r.id().tail, none, err)
+		}
+		sameRule(t, r, got)
+		got, of, err := PolicyOfKey(banned.id().ban.tail)
+		if err != nil {
+			t.Fatalf("%#v: %q: got %v, want no error", p, banned.id().ban.tail, err)
+		}
+		sameRule(t, banned, WithBan(got, of))
+	}
+}
+
+// sameRule holds a policy to what its rule decides and where.
+func sameRule(t *testing.T, want rule, p Policy) {
+	t.Helper()
+	got, err := p.compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := *got.id(), *want.id()
+	if (a.ban == nil) != (b.ban == nil) || a.ban != nil && *a.ban != *b.ban {
+		t.Errorf("got the ban %+v, want %+v", a.ban, b.ban)
+	}
+	a.ban, b.ban = nil, nil
+	if a != b || got.most() != want.most() {
+		t.Errorf("got the rule %+v, %d, want %+v, %d", a, got.most(), b, want.most())
+	}
+	if _, calendar := got.(*calendar); !calendar && got.entry() != want.entry() {
+		t.Errorf("got the arguments %v, want %v", got.entry(), want.entry())
+	}
+}
+
+func TestPolicyOfKeyRefusesWhatIsNoPolicy(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{
+		"", "!", "settled:abc", "bucket-10-1s", "bucket-10-1s-20-30", "bucket-0-1s-20", "bucket-10-1000ms-20", "bucket-10-1s-20-debt-0",
+		"bucket-010-1s-20", "window-5-1h-20", "window-99999999999999999999-1h", "window-5-1d", "sliding-5-1m-debt-2", "calendar-5-day-Nowhere",
+		"calendar-5-day-Local", "calendar-5-year-UTC", "calendar-5-day-", "calendar-5-day-..etc", "a!b!window-5-1h", "a b!window-5-1h", "a!bucket-10-1s-20!ban-5",
+		"window-5-1h!ban-0-1m-1m-1m", "window-5-1h!ban-1-1m-1m-1s", "window-5-1h!ban-1-1m-1m-1m-1m", "window-5-1h!ban-1-60s-1m-1m", "30s", "kept-bucket", "window-5-1h\x1b[2J",
+	} {
+		if p, b, err := PolicyOfKey(end); !errors.Is(err, ErrKeyPolicy) || p != nil || b != (Ban{}) {
+			t.Errorf("%q: got %#v, %+v, %v, want ErrKeyPolicy", end, p, b, err)
+		}
+	}
+}
