@@ -303,45 +303,6 @@ func (l *Limiter) decision(g *grant) Decision {
 	return d
 }
 
-// judge turns readings into what the caller sees.
-func (l *Limiter) judge(d *Decision, readings []reading, w wanted) {
-	*d = Decision{Allowed: true}
-	if len(l.rules) > 1 {
-		d.rest = make([]State, 0, len(l.rules)-1)
-	}
-	for i, r := range l.rules {
-		s := stateOf(r, readings[i], w.of(r))
-		readings[i].bar(&s)
-		s.Unit, s.Shadow = r.id().quotaUnit, r.id().shadow
-		if i == 0 {
-			d.first = s
-		} else {
-			d.rest = append(d.rest, s)
-		}
-		if s.Shadow {
-			continue
-		}
-		d.Allowed = d.Allowed && s.Allowed
-		if more := s.Remaining / max(w.of(r), 1); i == 0 || binds(&s, more, d) {
-			d.more = more
-			d.Policy, d.Limit, d.Remaining = s.Policy, s.Limit, s.Remaining
-			d.RetryAfter, d.ResetAfter = s.RetryAfter, s.ResetAfter
-		}
-	}
-}
-
-// binds says whether a state, which admits so many more of such requests, binds more than the one that
-// the decision tells of. What is left does not tell by itself: one policy counts requests, and another tokens.
-func binds(s *State, more int64, d *Decision) bool {
-	switch {
-	case s.RetryAfter != d.RetryAfter:
-		return s.RetryAfter > d.RetryAfter
-	case more != d.more:
-		return more < d.more
-	}
-	return s.Remaining < d.Remaining
-}
-
 // Name is the limiter's name.
 func (l *Limiter) Name() string {
 	misuse.Made(l.made(), errLimiter)
