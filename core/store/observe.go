@@ -25,6 +25,8 @@ type Event struct {
 	Policy string
 	// Outcome is what became of it.
 	Outcome Outcome
+	// Banned says of a denial that the subject is banned (limit.WithBan).
+	Banned bool
 	// Cost is how many permits or units it is about; 0 if the primitive has none.
 	Cost int64
 	// Class is one of the four classes of core/script if Redis did not answer as it
