@@ -1,0 +1,140 @@
+// Browsertest makes the screenshots of docs/pictures, with a headless Chromium; its tests use the page of package console
+// and that of examples/play as people do.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+const (
+	root = "../.." // the module that this one stands in
+	home = "/tmp/h/b3/shots"
+)
+
+func main() {
+	log.SetFlags(0)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	if err := draw(ctx, home); err != nil {
+		cancel()
+		log.Fatal(err) //nolint:gocritic // it is canceled
+	}
+}
+
+// picture is one screenshot.
+type picture struct {
+	file          string
+	of            string // the path of a page
+	colours       string
+	width, height int64
+}
+
+var pictures = []picture{
+	{"console-light.png", "/console/", "light", 1200, 1000},
+	{"console-dark.png", "/console/", "dark", 1200, 1000},
+	{"console-phone-light.png", "/console/", "light", 390, 844},
+	{"console-phone-dark.png", "/console/", "dark", 390, 844},
+	{"play-light.png", "/", "light", 1200, 1000},
+	{"play-dark.png", "/", "dark", 1200, 1000},
+	{"play-phone-light.png", "/", "light", 390, 844},
+}
+
+// draw takes the pictures while the play program runs, after half a minute of traffic in which Redis was stopped for a while.
+func draw(ctx context.Context, dir string) error {
+	url, end, err := startPlay(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	b, leave, err := start(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	err = b.do(
+		chromedp.EmulateViewport(1200, 1000), chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#algorithms article")),
+		click("#work"), chromedp.Sleep(20*time.Second), click("#burst"), click("#repeat"), chromedp.Sleep(6*time.Second),
+		click("#redis"), chromedp.Sleep(4*time.Second), click("#redis"), chromedp.Sleep(4*time.Second),
+		click("#sell"), chromedp.Sleep(6*time.Second),
+	)
+	if err != nil {
+		return err
+	}
+	for _, p := range pictures {
+		var viewport []chromedp.EmulateViewportOption
+		if p.width < 500 {
+			viewport = append(viewport, chromedp.EmulateMobile, chromedp.EmulateScale(2))
+		}
+		colours := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: p.colours}}}
+		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, colours); err != nil {
+			return err
+		}
+		err := b.do(
+			chromedp.EmulateViewport(p.width, p.height, viewport...), chromedp.Navigate(url+p.of),
+			chromedp.WaitVisible(chromedp.CSS("#limits tbody tr")), chromedp.Sleep(3*time.Second),
+		)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.file, err)
+		}
+		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.file, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, p.file), png, 0o644); err != nil { //nolint:gosec // for everyone to read
+			return err
+		}
+	}
+	said, strange := b.heard(url)
+	for _, s := range append(said, strange...) {
+		log.Print(s)
+	}
+	return nil
+}
+
+// startPlay builds and starts the play program.
+func startPlay(ctx context.Context) (url string, end func(), err error) {
+	dir, err := os.MkdirTemp("", "play")
+	if err != nil {
+		return "", nil, err
+	}
+	binary := filepath.Join(dir, "play")
+	build := exec.CommandContext(ctx, "go", "build", "-C", root, "-o", binary, "./examples/play")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return "", nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, binary, "-addr", "127.0.0.1:0")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	end = func() {
+		stop()
+		_ = cmd.Wait()
+		_ = os.RemoveAll(dir)
+	}
+	if err != nil {
+		end()
+		return "", nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	words := strings.Fields(line)
+	if err != nil || len(words) < 2 {
+		end()
+		return "", nil, fmt.Errorf("the play program said %q: %w", line, err)
+	}
+	return words[1], end, nil
+}
