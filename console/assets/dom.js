@@ -31,7 +31,7 @@ export function table(element, columns, rows) {
   const signature = columns.map((c) => c.head).join('\n');
   if (element.dataset.columns !== signature) {
     element.dataset.columns = signature;
-    const heads = columns.map((c) => make('th', { scope: 'col', role: 'columnheader', className: c.kind === 'words' ? 'words' : '' }, c.head));
+    const heads = columns.map((c) => make('th', { scope: 'col', role: 'columnheader', className: c.kind ?? '' }, c.head));
     element.role = 'table';
     element.replaceChildren(make('thead', { role: 'rowgroup' }, make('tr', { role: 'row' }, ...heads)), make('tbody', { role: 'rowgroup' }));
   }

@@ -52,7 +52,7 @@ function tiles(state, limits) {
   const all = [
     ['t.rate', number(total(last))],
     ['t.denied', total(sum) ? new Intl.NumberFormat(document.documentElement.lang, { style: 'percent', maximumFractionDigits: 1 }).format(denied / total(sum)) : '–'],
-    ['t.without', number(without), without ? 'bad' : ''],
+    ['t.without', number(without), without ? 'warn' : ''],
     ['t.servers', `${well}/${servers.length}`, well < servers.length ? 'bad' : ''],
     has('lock') && ['t.locks', number(state.gauge('lock').active)],
     has('guard') && ['t.guards', number(state.gauge('guard').active)],
@@ -109,7 +109,7 @@ function limitTable(state, limits) {
   table(element, [
     { head: say('h.limiter'), of: (r) => (r.gauge.open ? tagged(title(r), say('heldTag'), 'bad') : title(r)) },
     { head: say('h.policy'), kind: 'words', of: (r) => {
-      const policy = r.primitive === 'inflight' && !r.other ? say('inflight') : r.policy;
+      const policy = r.primitive === 'inflight' && !r.other ? say('inflight') : r.policy || (r.other ? '' : say('noPolicy'));
       return r.sum['shadow denied'] ? tagged(policy, say('shadow', { n: number(r.sum['shadow denied']) }), 'warn') : policy;
     } },
     { head: say('h.minute'), kind: 'cell', of: (r, old) => bars(r.bySecond, scale(Math.max(...r.bySecond.map(total))), describe(`${title(r)} ${r.policy}`, r.sum), old) },

@@ -43,7 +43,7 @@ func newPlay() (*play, error) {
 	p := &play{backend: embedded, wire: newWire(), done: make(chan struct{})}
 	opts.ContextTimeoutEnabled, opts.Dialer = true, p.wire.dial
 	p.redis = redis.NewClient(opts)
-	st, err := store.Open(p.redis, nil)
+	st, err := store.Open(p.redis, &store.Options{Budget: 250 * time.Millisecond}) // more than the default, for a machine that is busy drawing
 	if err != nil {
 		return nil, err
 	}

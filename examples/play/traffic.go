@@ -51,34 +51,38 @@ type traffic struct {
 
 func newTraffic(st *store.Store) (*traffic, error) {
 	t := &traffic{began: time.Now()}
-	add := func(name string, fail limit.FailMode) error {
-		l, err := limit.New(st, name, []limit.Policy{limit.TokenBucket{Rate: 1, Per: time.Second}}, &limit.Options{Fail: fail})
+	first := rules{Limit: 10, Window: 5, Rate: 3}
+	for i, policy := range first.policies() {
+		name, fail := "", limit.FailLocal
+		if i < len(algorithms) {
+			name = algorithms[i]
+		} else {
+			name, fail = modes[i-len(algorithms)].name, modes[i-len(algorithms)].fail
+		}
+		l, err := limit.New(st, name, []limit.Policy{policy}, &limit.Options{Fail: fail})
+		if err != nil {
+			return nil, err
+		}
 		t.made = append(t.made, l)
-		return err
 	}
-	for _, name := range algorithms {
-		if err := add(name, limit.FailLocal); err != nil {
-			return nil, err
-		}
+	return t, t.choose(first)
+}
+
+// policies are those of the limiters.
+func (r rules) policies() []limit.Policy {
+	window := time.Duration(r.Window) * time.Second
+	bucket := limit.TokenBucket{Name: "bucket", Rate: r.Limit, Per: window}
+	return []limit.Policy{
+		bucket, limit.FixedWindow{Name: "fixed", Limit: r.Limit, Window: window},
+		limit.SlidingWindow{Name: "sliding", Limit: r.Limit, Window: window}, limit.SlidingLog{Name: "log", Limit: r.Limit, Window: window},
+		bucket, bucket, bucket,
 	}
-	for _, mode := range modes {
-		if err := add(mode.name, mode.fail); err != nil {
-			return nil, err
-		}
-	}
-	return t, t.choose(rules{Limit: 10, Window: 5, Rate: 3})
 }
 
 // choose makes the policies. Those that differ from the ones before begin afresh.
 func (t *traffic) choose(r rules) error {
 	r.Limit, r.Window, r.Rate = min(max(r.Limit, 1), 50), min(max(r.Window, 1), 60), min(max(r.Rate, 0), most)
-	window := time.Duration(r.Window) * time.Second
-	bucket := limit.TokenBucket{Name: "bucket", Rate: r.Limit, Per: window}
-	policies := []limit.Policy{
-		bucket, limit.FixedWindow{Name: "fixed", Limit: r.Limit, Window: window},
-		limit.SlidingWindow{Name: "sliding", Limit: r.Limit, Window: window}, limit.SlidingLog{Name: "log", Limit: r.Limit, Window: window},
-		bucket, bucket, bucket,
-	}
+	policies := r.policies()
 	var limiters []*limit.Limiter
 	for i, made := range t.made {
 		l, err := made.With(policies[i])
