@@ -3,14 +3,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"log"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -19,12 +16,12 @@ import (
 
 const (
 	root = "../.." // the module that this one stands in
-	home = "/tmp/h/b3/shots"
+	home = root + "/docs/pictures"
 )
 
 func main() {
 	log.SetFlags(0)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if err := draw(ctx, home); err != nil {
 		cancel()
@@ -52,7 +49,12 @@ var pictures = []picture{
 
 // draw takes the pictures while the play program runs, after half a minute of traffic in which Redis was stopped for a while.
 func draw(ctx context.Context, dir string) error {
-	url, end, err := startPlay(ctx)
+	binary, remove, err := build(ctx)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	url, end, err := startPlay(ctx, binary, "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -100,41 +102,4 @@ func draw(ctx context.Context, dir string) error {
 		log.Print(s)
 	}
 	return nil
-}
-
-// startPlay builds and starts the play program.
-func startPlay(ctx context.Context) (url string, end func(), err error) {
-	dir, err := os.MkdirTemp("", "play")
-	if err != nil {
-		return "", nil, err
-	}
-	binary := filepath.Join(dir, "play")
-	build := exec.CommandContext(ctx, "go", "build", "-C", root, "-o", binary, "./examples/play")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return "", nil, err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, binary, "-addr", "127.0.0.1:0")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	end = func() {
-		stop()
-		_ = cmd.Wait()
-		_ = os.RemoveAll(dir)
-	}
-	if err != nil {
-		end()
-		return "", nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	words := strings.Fields(line)
-	if err != nil || len(words) < 2 {
-		end()
-		return "", nil, fmt.Errorf("the play program said %q: %w", line, err)
-	}
-	return words[1], end, nil
 }
