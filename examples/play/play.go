@@ -123,8 +123,9 @@ func (p *play) stream(w http.ResponseWriter, r *http.Request) {
 	defer tick.Stop()
 	var next int64
 	for {
-		f := frame{Now: p.traffic.now(), Up: p.wire.up(), Levels: p.traffic.levels(r.Context()), seen: p.scenes.look()}
+		f := frame{Levels: p.traffic.levels(r.Context()), seen: p.scenes.look()}
 		f.rules, _ = p.traffic.chosen()
+		f.Now, f.Up = p.traffic.now(), p.wire.up() // now that the levels are known, which may have taken a while
 		f.Requests, next = p.traffic.since(next)
 		f.Next = next
 		text, err := json.Marshal(f)

@@ -173,17 +173,25 @@ func (t *traffic) since(n int64) (all []request, next int64) {
 }
 
 // levels is what each algorithm has left, of a bucket with the part of a token that has dripped in.
-func (t *traffic) levels(ctx context.Context) (all []float64) {
+func (t *traffic) levels(ctx context.Context) []float64 {
 	r, limiters := t.chosen()
-	for _, l := range limiters[:len(algorithms)] {
-		d, err := l.Peek(ctx, subject)
-		level := float64(d.Remaining)
-		for s := range d.States() {
-			if drip := time.Duration(r.Window) * time.Second / time.Duration(r.Limit); err == nil && l == limiters[0] && s.NextAfter > 0 && s.NextAfter <= drip {
-				level += 1 - float64(s.NextAfter)/float64(drip)
+	drip := time.Duration(r.Window) * time.Second / time.Duration(r.Limit)
+	levels := make([]float64, len(algorithms))
+	var all sync.WaitGroup
+	for i, l := range limiters[:len(algorithms)] {
+		all.Go(func() {
+			d, err := l.Peek(ctx, subject)
+			if err != nil {
+				return
 			}
-		}
-		all = append(all, level)
+			levels[i] = float64(d.Remaining)
+			for s := range d.States() {
+				if i == 0 && s.NextAfter > 0 && s.NextAfter <= drip {
+					levels[i] += 1 - float64(s.NextAfter)/float64(drip)
+				}
+			}
+		})
 	}
-	return all
+	all.Wait()
+	return levels
 }
