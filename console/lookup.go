@@ -66,7 +66,7 @@ func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client has gone, or gets it
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // of texts and numbers alone; the client has gone, or gets it
 }
 
 // What is found, as the page is told of it. Durations are in milliseconds.

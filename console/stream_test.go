@@ -172,7 +172,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	open := func() (*httptest.Server, *bufio.Reader) {
 		server := httptest.NewServer(h)
 		t.Cleanup(server.Close)
-		r := must(server.Client().Get(server.URL + "/events"))(t) //nolint:noctx // it ends with the server, which is what is tested
+		r := must(server.Client().Get(server.URL + "/events"))(t)
 		t.Cleanup(func() { r.Body.Close() })
 		body := bufio.NewReader(r.Body)
 		must(body.ReadString('\n'))(t)

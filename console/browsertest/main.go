@@ -37,14 +37,14 @@ type picture struct {
 	width, height int64
 }
 
+// pictures are in the order in which they are taken: those of play first, while its page has seen all of the traffic.
 var pictures = []picture{
+	{"play-light.png", "/", "light", 1200, 1000},
+	{"play-dark.png", "/", "dark", 1200, 1000},
 	{"console-light.png", "/console/", "light", 1200, 1000},
 	{"console-dark.png", "/console/", "dark", 1200, 1000},
 	{"console-phone-light.png", "/console/", "light", 390, 844},
 	{"console-phone-dark.png", "/console/", "dark", 390, 844},
-	{"play-light.png", "/", "light", 1200, 1000},
-	{"play-dark.png", "/", "dark", 1200, 1000},
-	{"play-phone-light.png", "/", "light", 390, 844},
 }
 
 // draw takes the pictures while the play program runs, after half a minute of traffic in which Redis was stopped for a while.
@@ -68,24 +68,27 @@ func draw(ctx context.Context, dir string) error {
 		chromedp.EmulateViewport(1200, 1000), chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#algorithms article")),
 		click("#work"), chromedp.Sleep(20*time.Second), click("#burst"), click("#repeat"), chromedp.Sleep(6*time.Second),
 		click("#redis"), chromedp.Sleep(4*time.Second), click("#redis"), chromedp.Sleep(4*time.Second),
-		click("#sell"), chromedp.Sleep(6*time.Second),
+		click("#sell"), chromedp.Sleep(6*time.Second), click("#reset"), chromedp.Sleep(4*time.Second),
 	)
 	if err != nil {
 		return err
 	}
+	on := "/"
 	for _, p := range pictures {
 		var viewport []chromedp.EmulateViewportOption
 		if p.width < 500 {
-			viewport = append(viewport, chromedp.EmulateMobile, chromedp.EmulateScale(2))
+			viewport = append(viewport, chromedp.EmulateMobile)
 		}
 		colours := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: p.colours}}}
 		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, colours); err != nil {
 			return err
 		}
-		err := b.do(
-			chromedp.EmulateViewport(p.width, p.height, viewport...), chromedp.Navigate(url+p.of),
-			chromedp.WaitVisible(chromedp.CSS("#limits tbody tr")), chromedp.Sleep(3*time.Second),
-		)
+		steps := []chromedp.Action[chromedp.Void]{chromedp.EmulateViewport(p.width, p.height, viewport...)}
+		if p.of != on {
+			on = p.of
+			steps = append(steps, chromedp.Navigate(url+p.of))
+		}
+		err := b.do(append(steps, chromedp.WaitVisible(chromedp.CSS("#limits tbody tr")), chromedp.Sleep(2*time.Second))...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.file, err)
 		}

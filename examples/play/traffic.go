@@ -18,11 +18,13 @@ const (
 // algorithms and modes are the limiters that decide each request, in the order of the page.
 var (
 	algorithms = []string{"bucket", "fixed", "sliding", "log"}
-	modes      = []struct {
-		name string
-		fail limit.FailMode
-	}{{"local", limit.FailLocal}, {"open", limit.FailOpen}, {"closed", limit.FailClosed}}
+	modes      = []mode{{"local", limit.FailLocal}, {"open", limit.FailOpen}, {"closed", limit.FailClosed}}
 )
+
+type mode struct {
+	name string
+	fail limit.FailMode
+}
 
 // request is one that all limiters have decided. Got is granted, denied or failed, by limiter.
 type request struct {
@@ -53,13 +55,13 @@ func newTraffic(st *store.Store) (*traffic, error) {
 	t := &traffic{began: time.Now()}
 	first := rules{Limit: 10, Window: 5, Rate: 3}
 	for i, policy := range first.policies() {
-		name, fail := "", limit.FailLocal
+		as := mode{fail: limit.FailLocal}
 		if i < len(algorithms) {
-			name = algorithms[i]
+			as.name = algorithms[i]
 		} else {
-			name, fail = modes[i-len(algorithms)].name, modes[i-len(algorithms)].fail
+			as = modes[i-len(algorithms)]
 		}
-		l, err := limit.New(st, name, []limit.Policy{policy}, &limit.Options{Fail: fail})
+		l, err := limit.New(st, as.name, []limit.Policy{policy}, &limit.Options{Fail: as.fail})
 		if err != nil {
 			return nil, err
 		}

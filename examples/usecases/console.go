@@ -11,13 +11,13 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Watch mounts the console, where those look whom isOperator lets in.
+// Watch mounts the console for those whom isOperator lets in.
 func Watch(mux *http.ServeMux, st *store.Store, isOperator func(*http.Request) bool) {
 	mux.Handle("/debug/neap/", console.Handler(st, isOperator, nil))
 }
 
-// Operate mounts one on which they may act, too.
-func Operate(mux *http.ServeMux, st *store.Store, isAdmin func(*http.Request) bool, api *limit.Limiter, jobs *lock.Locker, payments *idempotency.Guard) {
+// Administer mounts one on which they may act, too.
+func Administer(mux *http.ServeMux, st *store.Store, isAdmin func(*http.Request) bool, api *limit.Limiter, jobs *lock.Locker, payments *idempotency.Guard) {
 	mux.Handle("/admin/neap/", console.Handler(st, isAdmin, &console.Options{
 		Actions: console.Primitives{
 			Limiters: []*limit.Limiter{api},
