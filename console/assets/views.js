@@ -1,5 +1,5 @@
 // How the page shows what it knows.
-import { bars, describe, parts, scale, swatch } from './chart.js';
+import { bars, describe, scale, swatch } from './chart.js';
 import { make, set, table } from './dom.js';
 import { total } from './state.js';
 import { duration, number, say } from './words.js';
@@ -164,5 +164,3 @@ function leases(state) {
     })), rows);
   }
 }
-
-export { parts };
