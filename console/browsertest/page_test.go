@@ -189,7 +189,7 @@ func TestTheKeyboardAlone(t *testing.T) {
 	p.wants(`document.querySelector("#verdict").dataset.level === "good"`)
 	p.tab("#language")
 	p.press(kb.Enter)
-	p.wants(`document.documentElement.lang === "zh" && document.querySelector("#verdict").textContent.includes("一切正常") && location.search === "?lang=zh"`)
+	p.wants(`document.documentElement.lang === "zh" && document.querySelector("#verdict").textContent.includes("\u4e00\u5207\u6b63\u5e38") && location.search === "?lang=zh"`)
 	p.press(kb.Enter)
 	p.wants(`document.documentElement.lang === "en"`)
 	p.tab("summary")

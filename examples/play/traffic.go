@@ -129,7 +129,7 @@ func (t *traffic) send(done <-chan struct{}) {
 			return
 		case <-time.After(wait):
 		}
-		if r.Rate > 0 {
+		if r, _ = t.chosen(); r.Rate > 0 { // also now
 			go t.ask(context.Background())
 		}
 	}
