@@ -16,6 +16,10 @@ help: ## list the targets
 demo: ## send real HTTP to all six frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
 	@go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
 
+.PHONY: play
+play: ## serve a page on which to try limits, locks, guards and stock, with the console below it
+	@go run ./examples/play
+
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.
 # Most tests wait for something, so more of them run at once than there are cores.
 # The modules of bench and examples are in soak alone: their databases and other
@@ -36,7 +40,7 @@ nightly: ## run what takes long: soak, direct, mutants, fuzz and servers; each o
 .PHONY: soak
 soak: export NEAP_TEST_SCALE := 1
 soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
-soak: redis nginx ## run every test at its full count of generated operations, from a fresh seed
+soak: redis nginx chromium ## run every test at its full count of generated operations, from a fresh seed
 	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
 	scripts/each-module.sh go test $(TESTFLAGS) -count=1 -timeout 60m ./...
 	go test -vet=off -count=1 -timeout 60m ./core/limit ./core/stock ./core/idempotency
@@ -64,8 +68,13 @@ bench-peers: redis ## measure neap beside its peers for some minutes, into bench
 	cd bench && go run .
 
 .PHONY: pictures
-pictures: ## draw docs/pictures from the scripts, on an embedded miniredis
+pictures: chromium ## draw docs/pictures from the scripts, on an embedded miniredis, and take screenshots of the console
 	go run ./internal/pictures
+	cd console/browsertest && go run .
+
+.PHONY: browser
+browser: chromium ## use the pages of the console and of play in a headless Chromium
+	cd console/browsertest && go test -count=1 -timeout 20m ./...
 
 .PHONY: mutants
 mutants: redis ## make mutants of the adapters; the contract must catch each
@@ -87,6 +96,10 @@ redis:
 .PHONY: nginx
 nginx:
 	@PATH="$$PATH:/usr/sbin" scripts/need.sh nginx nginx nginx
+
+.PHONY: chromium
+chromium:
+	@scripts/need.sh chromium chromium chromium
 
 .PHONY: luacheck
 luacheck:

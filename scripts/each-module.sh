@@ -4,7 +4,7 @@
 # if it fails in one.
 set -u
 failed=0
-for mod in go.mod $(find echo5limit fiber3limit examples bench contrib cmd -name go.mod 2>/dev/null); do
+for mod in go.mod $(find echo5limit fiber3limit console contrib cmd examples bench -name go.mod 2>/dev/null); do
 	dir=$(dirname "$mod")
 	[ "$dir" = . ] || echo "--- $dir"
 	(cd "$dir" && "$@") || failed=1

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/internal/storetest"
 )
@@ -444,4 +445,32 @@ func TestBanKeepsWhatWasCounted(t *testing.T) {
 	if other := must(l.With(WithBan(p, once)))(t); other == with || must(other.Banned(t.Context(), "s"))(t) != 0 {
 		t.Error("another ban: got the limiter or the record of the first, want its own")
 	}
+}
+
+// TestEventsTellOfBans: the denial that begins one, those that it denies, also from memory and without Redis, and those that a shadow would have.
+func TestEventsTellOfBans(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
+		var heard observations
+		window := FixedWindow{Name: "w", Limit: 1, Window: time.Hour}
+		opts := &Options{Budget: 5 * time.Second, Observer: heard.hear, RememberDenials: time.Minute}
+		l := must(New(storetest.At(t, rdb, prefix), "seen", []Policy{WithBan(window, short)}, opts))(t)
+		local := must(NewLocal("local", []Policy{WithBan(window, short)}, opts))(t)
+		shadow := must(New(storetest.At(t, rdb, prefix), "shadow", []Policy{WithBan(Shadow(window), short)}, opts))(t)
+		for _, asked := range []*Limiter{l, local, shadow} {
+			for i, banned := range []bool{false, false, false, true, true, true} {
+				must(asked.Take(t.Context(), "s"))(t)
+				outcome := store.Denied
+				switch {
+				case i == 0:
+					outcome = store.Granted
+				case asked == shadow:
+					outcome = store.ShadowDenied
+				}
+				if e := heard.last(t); e.Banned != banned || e.Outcome != outcome {
+					t.Errorf("%s: request %d of a limit of 1, banned after three denials: got the event %+v, want %s and banned %t", asked.Name(), i+1, e, outcome, banned)
+				}
+			}
+		}
+	})
 }

@@ -51,13 +51,16 @@ func (o *observers) notify(ctx context.Context, cost int64, d *Decision, err err
 		Primitive: o.primitive, Name: o.name, Policy: d.Policy, Cost: cost,
 		Outcome: outcomes[outcomeOf(d, err)], Class: store.ClassOf(err), Duration: took,
 	}
+	if e.Outcome == store.Denied {
+		e.Banned = d.Banned()
+	}
 	if d.Degraded {
 		e.Class = store.ClassOf(d.Cause)
 	}
 	o.send(ctx, e)
 	for s := range d.States() {
 		if s.Shadow && !s.Allowed {
-			e.Policy, e.Outcome, e.Class = s.Policy, store.ShadowDenied, nil
+			e.Policy, e.Outcome, e.Class, e.Banned = s.Policy, store.ShadowDenied, nil, s.Banned
 			o.send(ctx, e)
 		}
 	}

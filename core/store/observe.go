@@ -28,6 +28,8 @@ type Event struct {
 	// Change tells a change from a call that asked: a claim that ends in doubt from a Begin that
 	// finds one in doubt.
 	Change bool
+	// Banned says of a denial that the subject is banned (limit.WithBan).
+	Banned bool
 	// Cost is how many permits or units it is about; 0 if the primitive has none.
 	Cost int64
 	// Class is one of the four classes of core/script if Redis did not answer as it

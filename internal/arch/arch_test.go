@@ -37,6 +37,7 @@ var layers = [][]string{
 	{"internal/iptable", "internal/gatefake"},
 	{"internal/gatehttp", "core/gate/gatetest", "core/callback"},
 	{"internal/gatefiber"},
+	{"console"}, // a page about what the process does; no other room needs it
 	{"nethttp", "ginlimit", "echolimit", "fiberlimit", "internal/gatefiber/fibertest"},
 	{"examples", "internal"}, // no library package imports these
 }
@@ -54,6 +55,7 @@ var forbidden = map[string][]string{
 	"core/stock":         {"net/http", "testing"},
 	"internal/gatehttp":  {gin, echo, fiber, fasthttp, miniredis, "testing"},
 	"internal/gatefiber": {gin, echo, fiber, miniredis, "testing"},
+	"console":            {gin, echo, fiber, fasthttp, miniredis, "testing", module + "/core/gate"},
 	"neaptest":           {gin, echo, fiber, fasthttp},
 	"nethttp":            {gin, echo, fiber, fasthttp, miniredis, "testing"},
 	"ginlimit":           {echo, fiber, fasthttp, miniredis, "testing"},
@@ -71,7 +73,7 @@ var permitted = map[string][]string{
 // rule holds of nothing.
 var must = []string{
 	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/repanic", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
-	"nethttp", "ginlimit", "echolimit", "fiberlimit", "neaptest", "internal/gatefiber/fibertest",
+	"nethttp", "ginlimit", "echolimit", "fiberlimit", "neaptest", "internal/gatefiber/fibertest", "console",
 }
 
 type pkg struct {

@@ -1,0 +1,114 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/core/store"
+)
+
+// Action is what an operator asked for, and had confirmed.
+type Action struct {
+	// Primitive and Name say what was acted upon.
+	Primitive store.Primitive
+	Name      string
+	// Key is the subject, key or item. Keep it out of logs that others read.
+	Key string
+	// Do is one of reset, ban, unban; force; nothing done, done (of a guard that is to resolve), forget; restock.
+	Do string
+	// For is how long a ban lasts.
+	For time.Duration
+	// Units and ID are those of a restock.
+	Units int64
+	ID    string
+}
+
+// act carries an action out, and reports whether there was anything to act upon.
+type act func(ctx context.Context, a *Action) (found bool, err error)
+
+// order is an Action as the page asks for it.
+type order struct {
+	query
+
+	Do        string `json:"do"`
+	Confirmed bool   `json:"confirmed"`
+	Seconds   int64  `json:"seconds"`
+	Units     int64  `json:"units"`
+	ID        string `json:"id"`
+}
+
+// done answers an action.
+type done struct {
+	Found bool `json:"found"`
+}
+
+const longestBan = 366 * 24 * 60 * 60 // seconds
+
+// act carries out an action that the Options allow and the operator has confirmed.
+func (c *console) act(w http.ResponseWriter, r *http.Request) {
+	var o order
+	if !decode(w, r, &o) {
+		return
+	}
+	do, is := c.things.all[o.id].actions[o.Do]
+	switch {
+	case !is:
+		answer(w, http.StatusNotFound, failure{"unknown action"})
+		return
+	case !o.Confirmed:
+		answer(w, http.StatusBadRequest, failure{"not confirmed"})
+		return
+	case o.Do == "ban" && (o.Seconds < 1 || o.Seconds > longestBan):
+		answer(w, http.StatusBadRequest, failure{"seconds"})
+		return
+	}
+	a := Action{
+		Primitive: o.Primitive, Name: o.Name, Key: o.Key, Do: o.Do,
+		For: time.Duration(o.Seconds) * time.Second, Units: o.Units, ID: o.ID,
+	}
+	found, err := do(r.Context(), &a)
+	if c.acted != nil {
+		c.acted(r, a, err)
+	}
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	answer(w, http.StatusOK, done{found})
+}
+
+func limiterThing(l *limit.Limiter) thing {
+	return thing{look: lookLimit(l), order: []string{"reset", "ban", "unban"}, actions: map[string]act{
+		"reset": func(ctx context.Context, a *Action) (bool, error) { return l.Reset(ctx, a.Key) },
+		"ban":   func(ctx context.Context, a *Action) (bool, error) { return true, l.Ban(ctx, a.Key, a.For) },
+		"unban": func(ctx context.Context, a *Action) (bool, error) { return l.Unban(ctx, a.Key) },
+	}}
+}
+
+func lockerThing(l *lock.Locker) thing {
+	return thing{look: lookLock(l), order: []string{"force"}, actions: map[string]act{
+		"force": func(ctx context.Context, a *Action) (bool, error) { return l.ForceRelease(ctx, a.Key) },
+	}}
+}
+
+func guardThing(g *idempotency.Guard) thing {
+	resolve := func(as func() idempotency.Outcome) act {
+		return func(ctx context.Context, a *Action) (bool, error) { return true, g.Resolve(ctx, a.Key, as()) }
+	}
+	return thing{look: lookRecord(g), order: []string{"nothing done", "done", "forget"}, actions: map[string]act{
+		"nothing done": resolve(idempotency.NothingDone),
+		"done":         resolve(idempotency.DoneWithout),
+		"forget":       func(ctx context.Context, a *Action) (bool, error) { return g.Forget(ctx, a.Key) },
+	}}
+}
+
+func stockThing(s *stock.Stock) thing {
+	return thing{look: lookLevel(s), order: []string{"restock"}, actions: map[string]act{
+		"restock": func(ctx context.Context, a *Action) (bool, error) { return true, s.Restock(ctx, a.Key, a.ID, a.Units) },
+	}}
+}

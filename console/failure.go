@@ -1,0 +1,52 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/stock"
+)
+
+// failure is what the page is told of an error: which one of those it has words for. The text of an error may name keys.
+type failure struct {
+	Error string `json:"error"`
+}
+
+// failures are the errors that the page has words for.
+var failures = []struct {
+	err    error
+	name   string
+	status int
+}{
+	{limit.ErrSubject, "empty", http.StatusBadRequest},
+	{lock.ErrKey, "empty", http.StatusBadRequest},
+	{idempotency.ErrKey, "empty", http.StatusBadRequest},
+	{stock.ErrItem, "empty", http.StatusBadRequest},
+	{stock.ErrID, "id", http.StatusBadRequest},
+	{stock.ErrUnits, "units", http.StatusBadRequest},
+	{stock.ErrQuantity, "quantity", http.StatusConflict},
+	{stock.ErrUnknown, "unknown item", http.StatusConflict},
+	{stock.ErrDisagrees, "disagrees", http.StatusConflict},
+	{idempotency.ErrInFlight, "in flight", http.StatusConflict},
+	{idempotency.ErrNotInDoubt, "not in doubt", http.StatusConflict},
+	{script.ErrNotExecuted, "not executed", http.StatusServiceUnavailable},
+	{script.ErrMaybeExecuted, "maybe executed", http.StatusServiceUnavailable},
+	{script.ErrConfiguration, "configuration", http.StatusServiceUnavailable},
+	{context.Canceled, "canceled", http.StatusServiceUnavailable},
+	{context.DeadlineExceeded, "canceled", http.StatusServiceUnavailable},
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	for _, f := range failures {
+		if errors.Is(err, f.err) {
+			answer(w, f.status, failure{f.name})
+			return
+		}
+	}
+	answer(w, http.StatusInternalServerError, failure{"failed"})
+}

@@ -1,0 +1,109 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/neap-go/neap/core/store"
+)
+
+const (
+	each     = 500 * time.Millisecond // so that an event is seen within a second
+	lasts    = time.Minute            // a stream; then the page opens another, and allow is asked
+	patience = 10 * time.Second       // with a client that does not read
+)
+
+// frame is what an open page is told: what has happened since the last frame, and the gauges.
+type frame struct {
+	// From is the first second that the frame is about, and Now the one under way. The first frame of a
+	// stream is about all that are shown.
+	From  int64 `json:"from"`
+	Now   int64 `json:"now"`
+	Shown int64 `json:"shown"`
+	// Things are those that may be looked up and acted upon: in the first frame of a stream.
+	Things []offer `json:"things,omitempty"`
+	Lines  []line  `json:"lines"`
+	Gauges []gauge `json:"gauges"`
+}
+
+// gauge is a store.Gauge as the page is told of it.
+type gauge struct {
+	Primitive  store.Primitive `json:"primitive"`
+	Name       string          `json:"name"`
+	Policies   []string        `json:"policies,omitempty"`
+	Active     int             `json:"active"`
+	Waiting    int             `json:"waiting"`
+	Background int             `json:"background"`
+	Open       bool            `json:"open,omitempty"`
+	Failing    int64           `json:"failing,omitempty"` // milliseconds
+}
+
+func (c *console) frame(from, now int64) frame {
+	f := frame{From: from, Now: now, Shown: shown, Lines: c.timeline.read(from, now), Gauges: []gauge{}}
+	for _, g := range c.store.Gauges() {
+		f.Gauges = append(f.Gauges, gauge{
+			Primitive: g.Primitive, Name: g.Name, Policies: g.Policies,
+			Active: g.Active, Waiting: g.Waiting, Background: g.Background, Open: g.Open, Failing: g.Failing.Milliseconds(),
+		})
+	}
+	return f
+}
+
+// stream sends frames as server-sent events, on the goroutine of the request.
+func (c *console) stream(w http.ResponseWriter, r *http.Request) {
+	if !reads(w, r) {
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold frames back
+	if r.Method == http.MethodHead {
+		return
+	}
+	control := http.NewResponseController(w)
+	tick := time.NewTicker(each)
+	defer tick.Stop()
+	end := time.NewTimer(lasts)
+	defer end.Stop()
+	shutdown := c.shutdown(r)
+	from := c.timeline.now() - shown + 1
+	f := c.frame(from, c.timeline.now())
+	f.Things = c.things.offers()
+	fmt.Fprint(w, "retry: 1000\n\n")
+	for {
+		text, err := json.Marshal(f)
+		if err != nil {
+			return
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(patience)) // the server's may be shorter than a stream
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil || control.Flush() != nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return
+		case <-r.Context().Done():
+			return
+		case <-shutdown:
+			return
+		}
+		from = f.Now // which was not over
+		f = c.frame(from, c.timeline.now())
+	}
+}
+
+// shutdown is closed when the server of the request shuts down, which waits for requests.
+func (c *console) shutdown(r *http.Request) <-chan struct{} {
+	server, is := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !is {
+		return nil
+	}
+	begins := make(chan struct{})
+	first, loaded := c.servers.LoadOrStore(server, begins)
+	if !loaded {
+		server.RegisterOnShutdown(func() { close(begins) })
+	}
+	return first.(chan struct{})
+}

@@ -1,0 +1,31 @@
+// What the controls say, in English and Chinese.
+export const words = {
+  en: {
+    'p.title': 'Try it', 'p.rate': 'Requests a second', 'p.limit': 'Limit', 'p.window': 'in seconds', 'p.burst': 'Send 10 at once', 'p.reset': 'Give all back', 'p.stop': 'Stop Redis', 'p.start2': 'Start Redis',
+    'p.same': 'Each request is decided four times, by four algorithms. The upper marks are what was admitted, the lower ones what was denied; the area is what is left.',
+    'p.bucket': 'Token bucket', 'p.fixed': 'Fixed window', 'p.sliding': 'Sliding window', 'p.log': 'Sliding log',
+    'p.bucketHow': 'The bucket holds {n} tokens. One drips in each {drip} s, and each request takes one. No token, no entry.',
+    'p.fixedHow': 'The first request opens a window of {s} s, in which {n} are admitted. Then all {n} are there again at once.',
+    'p.slidingHow': 'What was taken in the window before counts in part, less and less: permits come back gradually.',
+    'p.logHow': 'Each permit comes back exactly {s} s after it was taken. Never more than {n} in any {s} s.',
+    'p.left': '{n} of {of}', 'p.modes': 'Without Redis: three failure modes', 'p.modesNote': 'The same requests under a token bucket. While Redis is stopped, the mode decides.',
+    'p.local': 'FailLocal', 'p.open': 'FailOpen', 'p.closed': 'FailClosed', 'p.localHow': 'The process limits by itself, as well as it knows.', 'p.openHow': 'Everything is admitted.', 'p.closedHow': 'Nothing is admitted: requests get a 503.',
+    'p.work': 'Ten workers, one lock', 'p.start': 'Start', 'p.rest': 'Stop', 'p.resting': 'resting', 'p.waiting': 'waiting', 'p.holding': 'holding', 'p.holders': '{n} of them holds the lock. {sum} turns so far; each has a larger fence.',
+    'p.repeat': 'One key, sent five times', 'p.pay': 'Pay five times', 'p.c.': '–', 'p.c.asked': 'asked …', 'p.c.ran': 'did the work', 'p.c.again': 'got its result', 'p.c.failed': 'failed', 'p.charged': 'Five requests, charged {n} time.',
+    'p.sell': 'A hundred buyers, ten chairs', 'p.open2': 'Open the sale', 'p.b.': 'not there', 'p.b.asked': 'asks', 'p.b.sold': 'has one', 'p.b.refused': 'sold out', 'p.b.failed': 'failed', 'p.soldOut': '{n} chairs are sold, {no} buyers were refused.',
+  },
+  zh: {
+    'p.title': '动手试试', 'p.rate': '每秒请求数', 'p.limit': '上限', 'p.window': '每(秒)', 'p.burst': '同时发送 10 个', 'p.reset': '全部归还', 'p.stop': '停止 Redis', 'p.start2': '启动 Redis',
+    'p.same': '每个请求由四种算法各判定一次。上排标记为放行,下排为拒绝;面积为剩余量。',
+    'p.bucket': '令牌桶', 'p.fixed': '固定窗口', 'p.sliding': '滑动窗口', 'p.log': '滑动日志',
+    'p.bucketHow': '桶里最多 {n} 个令牌,每 {drip} 秒滴入一个,每个请求取走一个。没有令牌就不放行。',
+    'p.fixedHow': '第一个请求打开 {s} 秒的窗口,其中放行 {n} 个;窗口结束后 {n} 个一次全部恢复。',
+    'p.slidingHow': '上一个窗口的用量按比例递减计入:许可逐渐恢复。',
+    'p.logHow': '每个许可在取走 {s} 秒后准时恢复。任意 {s} 秒内绝不超过 {n} 个。',
+    'p.left': '{n} / {of}', 'p.modes': '没有 Redis 时:三种降级模式', 'p.modesNote': '同样的请求,令牌桶限流。Redis 停止时由降级模式判定。',
+    'p.local': 'FailLocal', 'p.open': 'FailOpen', 'p.closed': 'FailClosed', 'p.localHow': '进程按自己所知继续限流。', 'p.openHow': '全部放行。', 'p.closedHow': '全部不放行:请求得到 503。',
+    'p.work': '十个工人,一把锁', 'p.start': '开始', 'p.rest': '停止', 'p.resting': '休息', 'p.waiting': '等待', 'p.holding': '持有', 'p.holders': '{n} 个工人持有锁。已轮换 {sum} 次,每次的 fence 都更大。',
+    'p.repeat': '同一个键发送五次', 'p.pay': '支付五次', 'p.c.': '–', 'p.c.asked': '已请求…', 'p.c.ran': '执行了', 'p.c.again': '拿到结果', 'p.c.failed': '失败', 'p.charged': '五个请求,扣款 {n} 次。',
+    'p.sell': '一百个买家,十把椅子', 'p.open2': '开售', 'p.b.': '未到', 'p.b.asked': '请求中', 'p.b.sold': '买到', 'p.b.refused': '售罄', 'p.b.failed': '失败', 'p.soldOut': '售出 {n} 把椅子,{no} 个买家被拒。',
+  },
+};
