@@ -8,6 +8,10 @@ REDIS_URL ?=
 GOTESTFLAGS ?=
 FUZZTIME ?= 20s
 
+# The modules that users import or run. The others are in nightly alone: their databases
+# and other people's libraries take longer to compile than they are worth in each run.
+LIBRARY := . echo5limit fiber3limit contrib/prometheus contrib/otel cmd/neap
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,20 +26,17 @@ play: ## serve a page on which to try limits, locks, guards and stock, with the 
 
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.
 # Most tests wait for something, so more of them run at once than there are cores.
-# The modules of bench and examples are in soak alone: their databases and other
-# people's libraries take longer to compile than their tests are worth in each run.
 TESTFLAGS := -race -vet=off -ldflags=-w -parallel 8
 
 .PHONY: test
+test: export MODULES := $(LIBRARY)
 test: redis ## run every test of the library, on miniredis, a real redis-server and a real cluster; GOTESTFLAGS for go test
 	@echo "NEAP_TEST_SEED=$${NEAP_TEST_SEED:-1}"
-	go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
-	cd echo5limit && go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
-	cd fiber3limit && go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
+	scripts/each-module.sh go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
-nightly: ## run what takes long: soak, direct, mutants, fuzz and servers; each of them even if another fails
-	@$(MAKE) --no-print-directory --keep-going soak direct mutants fuzz servers
+nightly: ## run what takes long: soak, direct, mutants, fuzz, servers and check-all; each of them even if another fails
+	@$(MAKE) --no-print-directory --keep-going soak direct mutants fuzz servers check-all
 
 .PHONY: soak
 soak: export NEAP_TEST_SCALE := 1
@@ -52,12 +53,17 @@ direct: redis ## run every test of this module without the queue
 # With -race it reads what test compiles, so that CI compiles all of it once.
 .PHONY: check
 check: export GOFLAGS := $(GOFLAGS) -race
+check: export MODULES := $(LIBRARY)
 check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-lint and luacheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt -w these:"; gofmt -l .; exit 1; }
 	scripts/each-module.sh go vet ./...
 	scripts/each-module.sh go mod tidy -diff
 	scripts/each-module.sh $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...
 	luacheck --quiet lua examples
+
+.PHONY: check-all
+check-all: ## check the modules of examples, bench and console too
+	@$(MAKE) --no-print-directory check MODULES=
 
 .PHONY: bench
 bench: redis ## measure decisions and the net/http middleware

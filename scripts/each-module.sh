@@ -1,11 +1,10 @@
 #!/bin/sh
 # each-module.sh COMMAND...
-# Runs a command in this module and in each one nested in it, in all of them even
-# if it fails in one.
+# Runs a command in each of the modules that MODULES names, or else in this module and
+# all that are nested in it; in each of them even if it fails in one.
 set -u
 failed=0
-for mod in go.mod $(find echo5limit fiber3limit console contrib cmd examples bench -name go.mod 2>/dev/null); do
-	dir=$(dirname "$mod")
+for dir in ${MODULES:-. $(find echo5limit fiber3limit console contrib cmd examples bench -name go.mod -exec dirname {} \;)}; do
 	[ "$dir" = . ] || echo "--- $dir"
 	(cd "$dir" && "$@") || failed=1
 done
