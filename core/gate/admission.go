@@ -16,6 +16,7 @@ type admission struct {
 	gate     *rateLimit
 	limiter  *limit.Limiter
 	subject  string
+	cost     int64
 	decision limit.Decision
 	ending   *ending
 	asked    Request // for the hook and for Settle, after the handler
@@ -44,8 +45,11 @@ func (a *admission) settle(reply *Reply) {
 		defer a.gate.unsettled.end(a.subject)
 	}
 	actual := a.gate.opts.Settle(a.asked, reply)
-	if actual < 0 {
+	if actual < 0 && !a.limiter.HasLease() {
 		return
+	}
+	if actual < 0 { // or it would be given back
+		actual = a.cost
 	}
 	_, err := a.decision.Settle(a.outliving(), actual)
 	if err != nil && !errors.Is(err, limit.ErrSettle) {

@@ -113,8 +113,8 @@ type RateLimitOptions struct {
 // again by themselves changes nothing.
 //
 // It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, a negative Wait, Choose
-// beside Policies, Count beside Settle, Count beside a limiter that is limit.Prepaid, and Settle beside
-// one that cannot be settled; nil options are the defaults, and options are copied.
+// beside Policies, Count beside Settle, Count beside a limiter that is limit.Prepaid, Settle beside
+// one that cannot be settled, and neither Settle nor InContext beside one with a limit.WithLease; nil options are the defaults, and options are copied.
 func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {
 		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
@@ -150,6 +150,9 @@ func (g *rateLimit) check(limiter *limit.Limiter) error {
 		if err := limiter.CanSettle(); err != nil {
 			return fmt.Errorf("%w: RateLimitOptions.Settle of limiter %q: %w", ErrWiring, limiter.Name(), err)
 		}
+	}
+	if g.opts.Settle == nil && !g.opts.InContext && limiter.HasLease() {
+		return fmt.Errorf("%w: limiter %q has a policy WithLease, and nothing settles what it takes: set RateLimitOptions.Settle, or InContext and settle in the handler", ErrWiring, limiter.Name())
 	}
 	if g.opts.Count != nil && limiter.IsPrepaid() {
 		return fmt.Errorf("%w: RateLimitOptions.Count gives a request's permit back after the response, and a Prepaid limiter (%q) keeps none for each request: leave out one of them", ErrWiring, limiter.Name())
@@ -220,7 +223,7 @@ func (g *rateLimit) admitted(r Request, ask limit.Ask, d limit.Decision) Pass {
 		pass.Context = limit.NewContext(r.Context(), d)
 	}
 	if g.opts.Settle != nil || ask.Cost > 0 && g.opts.Count != nil {
-		a := &admission{gate: g, limiter: ask.Limiter, subject: ask.Subject, decision: d}
+		a := &admission{gate: g, limiter: ask.Limiter, subject: ask.Subject, cost: ask.Cost, decision: d}
 		if pass.Context == nil {
 			pass.Context = r.Context()
 		}

@@ -3,12 +3,17 @@ package gate_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // TestSettle: what an admitted request took is settled to what its Settle says of the answer.
@@ -100,10 +105,13 @@ func TestSettleIsCheckedAtWiring(t *testing.T) {
 	t.Parallel()
 	settle := func(gate.Request, *gate.Reply) int64 { return 1 }
 	log := local(t, limit.SlidingLog{Name: "strict", Limit: 5, Window: time.Hour})
+	leased := local(t, limit.WithLease(limit.FixedWindow{Limit: 5, Window: time.Hour}, time.Minute))
+	gate.RateLimit(leased, everyone, &gate.RateLimitOptions{InContext: true}) // the handler settles
 	for want, wire := range map[string]func(){
 		"has Count and Settle: leave": func() {
 			gate.RateLimit(hourly(t, 1), everyone, &gate.RateLimitOptions{Settle: settle, Count: gate.OnlyFailures})
 		},
+		`nothing settles what it takes: set RateLimitOptions.Settle, or InContext`: func() { gate.RateLimit(leased, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}) },
 		`policy "strict" is a SlidingLog`: func() { gate.RateLimit(log, everyone, &gate.RateLimitOptions{Settle: settle}) },
 	} {
 		if got := fmt.Sprint(panics(t, wire)); !strings.Contains(got, want) {
@@ -120,4 +128,35 @@ func TestSettleIsCheckedAtWiring(t *testing.T) {
 	if p := g.Enter(&request{}); p.Reply == nil || p.Reply.Status != 500 || len(told.errs) != 1 {
 		t.Errorf("a log of a request's own: got %+v and %v for the hook, want a 500 and the reason", p.Reply, told.errs)
 	}
+}
+
+// TestAnEstimateOnALease that Settle leaves as it is stays when its lease has ended. One whose request nobody leaves comes back.
+func TestAnEstimateOnALease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		t.Cleanup(m.Close)
+		policy := limit.WithLease(limit.FixedWindow{Limit: 100, Window: time.Hour}, 10*time.Second)
+		l, err := limit.New(redistest.BubbleClient(t, m), "leased", []limit.Policy{policy}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := gate.RateLimit(l, everyone, &gate.RateLimitOptions{
+			Cost:   func(gate.Request) (int64, error) { return 40, nil },
+			Settle: func(gate.Request, *gate.Reply) int64 { return -1 },
+		})
+		stays, crashes := g.Enter(&request{}), g.Enter(&request{})
+		stays.Leave(answered(200))
+		if crashes.Reply != nil {
+			t.Fatalf("got %+v, want it admitted", crashes.Reply)
+		}
+		runtime.GC() // nothing refers to the second one's decision any more
+		time.Sleep(11 * time.Second)
+		for n, want := range map[int64]bool{61: false, 60: true} {
+			if d, err := l.PeekN(t.Context(), "everyone", n); err != nil || d.Allowed != want {
+				t.Errorf("%d more beside 40 that stay: got allowed %t, %v, want %t", n, d.Allowed, err, want)
+			}
+		}
+	})
 }

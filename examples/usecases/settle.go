@@ -14,6 +14,7 @@ func KnownAfterwards(rdb script.Client, estimate func(gate.Request) (int64, erro
 	tokens, err := limit.New(rdb, "models", []limit.Policy{
 		limit.TokenBucket{Name: "tokens", Rate: 20_000, Per: time.Minute, MaxDebt: 20_000, Unit: "tokens"},
 		limit.PerRequest(limit.TokenBucket{Name: "requests", Rate: 60, Per: time.Minute}),
+		limit.WithLease(limit.CalendarWindow{Name: "month", Limit: 50_000_000, Every: limit.Month, Unit: "tokens"}, time.Minute),
 	}, nil)
 	if err != nil {
 		return nil, err
