@@ -31,6 +31,7 @@ const (
 
 type service struct {
 	limiter *limit.Limiter
+	running *limit.Concurrency
 	locker  *lock.Locker
 	guard   *idempotency.Guard
 	sale    *stock.Stock
@@ -38,7 +39,7 @@ type service struct {
 
 func newService(ctx context.Context, rdb script.Client) (*service, error) {
 	var s service
-	var errs [4]error
+	var errs [5]error
 	s.limiter, errs[0] = limit.New(rdb, "api", []limit.Policy{
 		limit.TokenBucket{Name: "burst", Rate: 20, Per: time.Second, Burst: 20},
 		limit.FixedWindow{Name: "minute", Limit: 300, Window: time.Minute},
@@ -47,6 +48,7 @@ func newService(ctx context.Context, rdb script.Client) (*service, error) {
 	s.locker, errs[1] = lock.New(rdb, "reports", &lock.Options{Lease: lease})
 	s.guard, errs[2] = idempotency.New(rdb, "payments", &idempotency.Options{InDoubt: idempotency.Reject})
 	s.sale, errs[3] = stock.New(rdb, "sale", nil)
+	s.running, errs[4] = limit.NewConcurrency(rdb, "running", 2, nil)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -61,11 +63,12 @@ func newService(ctx context.Context, rdb script.Client) (*service, error) {
 func (s *service) routes(mux *http.ServeMux) {
 	user := gate.ByHeader("X-User")
 	limited := nethttp.Middleware(gate.RateLimit(s.limiter, user, nil))
+	running := nethttp.Middleware(gate.Concurrency(s.running, gate.ByParam("name"), nil))
 	alone := nethttp.Middleware(gate.Exclusive(s.locker, gate.ByParam("name"), nil))
 	once := nethttp.Middleware(gate.Idempotent(s.guard, user, nil))
 	reserved := nethttp.Middleware(gate.Reserve(s.sale, gate.ByParam("item"), user, nil))
 	mux.Handle("GET /hello", limited(http.HandlerFunc(hello)))
-	mux.Handle("POST /reports/{name}", alone(http.HandlerFunc(report)))
+	mux.Handle("POST /reports/{name}", running(alone(http.HandlerFunc(report))))
 	mux.Handle("POST /payments", once(http.HandlerFunc(pay)))
 	mux.Handle("POST /sale/{item}", reserved(http.HandlerFunc(sell)))
 }
