@@ -25,8 +25,9 @@ const (
 
 // lease is how long a lock outlives a process that is gone, or a Redis that is away; a report takes longer.
 const (
-	lease       = 2 * time.Second
-	reportTakes = 8 * time.Second
+	lease        = 2 * time.Second
+	reportTakes  = 8 * time.Second
+	paymentTakes = 20 * time.Millisecond // a sale too
 )
 
 type service struct {
@@ -43,7 +44,7 @@ func newService(ctx context.Context, rdb script.Client) (*service, error) {
 	s.limiter, errs[0] = limit.New(rdb, "api", []limit.Policy{
 		limit.TokenBucket{Name: "burst", Rate: 20, Per: time.Second, Burst: 20},
 		limit.FixedWindow{Name: "minute", Limit: 300, Window: time.Minute},
-		limit.Shadow(limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour}),
+		limit.Shadow(limit.FixedWindow{Name: "hourly", Limit: 200, Window: time.Hour}),
 	}, nil)
 	s.locker, errs[1] = lock.New(rdb, "reports", &lock.Options{Lease: lease})
 	s.guard, errs[2] = idempotency.New(rdb, "payments", &idempotency.Options{InDoubt: idempotency.Reject})
@@ -87,6 +88,7 @@ func report(w http.ResponseWriter, r *http.Request) {
 
 // pay does not know what became of a payment if its provider says nothing: a 5xx leaves it in doubt.
 func pay(w http.ResponseWriter, r *http.Request) {
+	<-time.After(paymentTakes)
 	if r.Header.Get("X-Provider") == "silent" {
 		http.Error(w, "no answer from the provider", http.StatusGatewayTimeout)
 		return
@@ -94,4 +96,7 @@ func pay(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "paid")
 }
 
-func sell(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "sold") }
+func sell(w http.ResponseWriter, _ *http.Request) {
+	<-time.After(paymentTakes)
+	fmt.Fprintln(w, "sold")
+}
