@@ -177,23 +177,23 @@ func (s server) over(expr string, from, to time.Time) []series {
 }
 
 // fired are the alerts that have fired so far.
-func (s server) fired() string {
+func (s server) fired() []string {
 	s.Helper()
 	return s.alerts(`max_over_time(ALERTS{alertstate="firing"}[1h])`)
 }
 
 // firing are those that fire.
-func (s server) firing() string {
+func (s server) firing() []string {
 	s.Helper()
 	return s.alerts(`ALERTS{alertstate="firing"}`)
 }
 
-func (s server) alerts(expr string) string {
+func (s server) alerts(expr string) []string {
 	s.Helper()
 	var all []string
 	for _, one := range s.now("group by (alertname) (" + expr + ")") {
 		all = append(all, one.Metric["alertname"])
 	}
 	slices.Sort(all)
-	return strings.Join(all, " ")
+	return all
 }

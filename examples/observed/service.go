@@ -25,8 +25,8 @@ const (
 
 // lease is how long a lock outlives a process that is gone, or a Redis that is away; a report takes longer.
 const (
-	lease        = 2 * time.Second
-	reportTakes  = 8 * time.Second
+	lease        = 5 * time.Second
+	reportTakes  = 15 * time.Second
 	paymentTakes = 20 * time.Millisecond // a sale too
 )
 
