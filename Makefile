@@ -41,7 +41,7 @@ nightly: ## run what takes long: soak, direct, mutants, fuzz, servers and check-
 .PHONY: soak
 soak: export NEAP_TEST_SCALE := 1
 soak: export NEAP_TEST_SEED := $(or $(NEAP_TEST_SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
-soak: redis nginx chromium ## run every test at its full count of generated operations, from a fresh seed
+soak: redis nginx chromium prometheus ## run every test at its full count of generated operations, from a fresh seed
 	@echo "NEAP_TEST_SEED=$$NEAP_TEST_SEED"
 	scripts/each-module.sh go test $(TESTFLAGS) -count=1 -timeout 60m ./...
 	go test -vet=off -count=1 -timeout 60m ./core/limit ./core/stock ./core/idempotency
@@ -78,6 +78,10 @@ pictures: chromium ## draw docs/pictures from the scripts, on an embedded minire
 	go run ./internal/pictures
 	cd console/browsertest && go run .
 
+.PHONY: observed
+observed: redis prometheus ## ask a real Prometheus for the dashboard and the alerts, through an outage, and draw docs/pictures/observed.svg
+	cd examples/observed && go test -count=1 -run TestTheDashboardAndTheAlerts . -draw $(CURDIR)/docs/pictures/observed.svg
+
 .PHONY: browser
 browser: chromium ## use the pages of the console and of play in a headless Chromium
 	cd console/browsertest && go test -count=1 -timeout 20m ./...
@@ -106,6 +110,10 @@ nginx:
 .PHONY: chromium
 chromium:
 	@scripts/need.sh chromium chromium chromium
+
+.PHONY: prometheus
+prometheus:
+	@scripts/need.sh promtool prometheus prometheus
 
 .PHONY: luacheck
 luacheck:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +15,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	neapprometheus "github.com/neap-go/neap/contrib/prometheus"
+	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
+	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/labels"
 	"github.com/neap-go/neap/internal/labels/labelstest"
@@ -141,6 +145,32 @@ func TestEveryMetric(t *testing.T) {
 	if text := seen.text(t); strings.Contains(text, labelstest.Shows) {
 		t.Errorf("a subject, key, item, buyer or id is exposed:\n%s", text)
 	}
+}
+
+// TestWhatIsRareIsThereBefore it happens, of what is made before or after the collector.
+func TestWhatIsRareIsThereBefore(t *testing.T) {
+	t.Parallel()
+	st := storetest.Open(t, redistest.Embedded(), store.Options{})
+	locker, err := lock.New(st, "l", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, seen := collect(t, st)
+	guard, err := idempotency.New(st, "g", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sale, err := stock.New(st, "s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labelstest.Compare(t, seen.values(t, "neap_changes_total", "neap_decisions_total"), map[string]int{
+		`neap_changes_total{name="l",outcome="lost",primitive="lock"}`:                                    0,
+		`neap_changes_total{name="g",outcome="in_doubt",primitive="guard"}`:                               0,
+		`neap_decisions_total{degraded="false",name="g",outcome="in_doubt",policy="",primitive="guard"}`:  0,
+		`neap_decisions_total{degraded="false",name="s",outcome="disagreed",policy="",primitive="stock"}`: 0,
+	})
+	runtime.KeepAlive([]any{locker, guard, sale}) // a store keeps none of them alive
 }
 
 // TestSeconds are the unit of the histograms, whose buckets may be given.

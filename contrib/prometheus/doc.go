@@ -39,6 +39,8 @@
 //
 // # What to watch
 //
+// contrib/dashboards has a dashboard for Grafana and alerts for Prometheus, and docs/observe.md says what to do about each. In short:
+//
 //	rate(neap_decisions_total{degraded="true"}[5m])                               decisions without Redis
 //	sum by (name, policy) (rate(neap_decisions_total{outcome="denied"}[5m]))      denials of each policy
 //	histogram_quantile(0.99, sum by (le) (rate(neap_decision_duration_seconds_bucket{primitive="limit"}[5m])))

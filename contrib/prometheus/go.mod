@@ -6,6 +6,7 @@ require (
 	github.com/neap-go/neap v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/common v0.72.0
+	go.yaml.in/yaml/v3 v3.0.5
 )
 
 require (

@@ -27,6 +27,7 @@ import (
 	neapotel "github.com/neap-go/neap/contrib/otel"
 	neapprometheus "github.com/neap-go/neap/contrib/prometheus"
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/examples/internal/backend"
 )
 
@@ -34,10 +35,11 @@ func main() {
 	url := flag.String("redis", "", "URL of a Redis (default an embedded one)")
 	addr := flag.String("addr", "localhost:8080", "where to listen")
 	load := flag.Bool("load", false, "be the clients of the service, too")
+	budget := flag.Duration("budget", 0, "how long a call to Redis may take (default 50ms for limits, 250ms for the others)")
 	print := flag.Bool("otel", false, "print the metrics of OpenTelemetry every ten seconds")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *url, *addr, *load, *print)
+	err := run(ctx, *url, *addr, *budget, *load, *print)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "observed:", err)
@@ -45,7 +47,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, url, addr string, load, print bool) error {
+func run(ctx context.Context, url, addr string, budget time.Duration, load, print bool) error {
 	redis, err := backend.Connect(ctx, url)
 	if err != nil {
 		return err
@@ -55,18 +57,22 @@ func run(ctx context.Context, url, addr string, load, print bool) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, redis, l, load, print)
+	return serve(ctx, redis, budget, l, load, print)
 }
 
 // serve serves until ctx ends.
-func serve(ctx context.Context, redis *backend.Backend, l net.Listener, load, print bool) error {
+func serve(ctx context.Context, redis *backend.Backend, budget time.Duration, l net.Listener, load, print bool) error {
+	st, err := store.Open(redis.Redis, &store.Options{Budget: budget})
+	if err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
-	unobserve, err := observe(redis.Redis, registry, print)
+	unobserve, err := observe(st, registry, print)
 	if err != nil {
 		return err
 	}
 	defer unobserve()
-	s, err := newService(ctx, redis.Redis)
+	s, err := newService(ctx, st)
 	if err != nil {
 		return err
 	}

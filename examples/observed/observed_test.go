@@ -78,7 +78,7 @@ func TestAllThatIsToBeWatched(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, redis, l, true, false) }()
+	go func() { ended <- serve(ctx, redis, 0, l, true, false) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

@@ -25,12 +25,14 @@ const (
 
 // lease is how long a lock outlives a process that is gone, or a Redis that is away; a report takes longer.
 const (
-	lease       = 2 * time.Second
-	reportTakes = 8 * time.Second
+	lease        = 5 * time.Second
+	reportTakes  = 15 * time.Second
+	paymentTakes = 20 * time.Millisecond // a sale too
 )
 
 type service struct {
 	limiter *limit.Limiter
+	running *limit.Concurrency
 	locker  *lock.Locker
 	guard   *idempotency.Guard
 	sale    *stock.Stock
@@ -38,15 +40,16 @@ type service struct {
 
 func newService(ctx context.Context, rdb script.Client) (*service, error) {
 	var s service
-	var errs [4]error
+	var errs [5]error
 	s.limiter, errs[0] = limit.New(rdb, "api", []limit.Policy{
 		limit.TokenBucket{Name: "burst", Rate: 20, Per: time.Second, Burst: 20},
 		limit.FixedWindow{Name: "minute", Limit: 300, Window: time.Minute},
-		limit.Shadow(limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour}),
+		limit.Shadow(limit.FixedWindow{Name: "hourly", Limit: 200, Window: time.Hour}),
 	}, nil)
 	s.locker, errs[1] = lock.New(rdb, "reports", &lock.Options{Lease: lease})
 	s.guard, errs[2] = idempotency.New(rdb, "payments", &idempotency.Options{InDoubt: idempotency.Reject})
 	s.sale, errs[3] = stock.New(rdb, "sale", nil)
+	s.running, errs[4] = limit.NewConcurrency(rdb, "running", 2, nil)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -61,11 +64,12 @@ func newService(ctx context.Context, rdb script.Client) (*service, error) {
 func (s *service) routes(mux *http.ServeMux) {
 	user := gate.ByHeader("X-User")
 	limited := nethttp.Middleware(gate.RateLimit(s.limiter, user, nil))
+	running := nethttp.Middleware(gate.Concurrency(s.running, gate.ByParam("name"), nil))
 	alone := nethttp.Middleware(gate.Exclusive(s.locker, gate.ByParam("name"), nil))
 	once := nethttp.Middleware(gate.Idempotent(s.guard, user, nil))
 	reserved := nethttp.Middleware(gate.Reserve(s.sale, gate.ByParam("item"), user, nil))
 	mux.Handle("GET /hello", limited(http.HandlerFunc(hello)))
-	mux.Handle("POST /reports/{name}", alone(http.HandlerFunc(report)))
+	mux.Handle("POST /reports/{name}", running(alone(http.HandlerFunc(report))))
 	mux.Handle("POST /payments", once(http.HandlerFunc(pay)))
 	mux.Handle("POST /sale/{item}", reserved(http.HandlerFunc(sell)))
 }
@@ -84,6 +88,7 @@ func report(w http.ResponseWriter, r *http.Request) {
 
 // pay does not know what became of a payment if its provider says nothing: a 5xx leaves it in doubt.
 func pay(w http.ResponseWriter, r *http.Request) {
+	<-time.After(paymentTakes)
 	if r.Header.Get("X-Provider") == "silent" {
 		http.Error(w, "no answer from the provider", http.StatusGatewayTimeout)
 		return
@@ -91,4 +96,7 @@ func pay(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "paid")
 }
 
-func sell(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "sold") }
+func sell(w http.ResponseWriter, _ *http.Request) {
+	<-time.After(paymentTakes)
+	fmt.Fprintln(w, "sold")
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// requirePrometheus ends the test where it cannot run: as a failure under CI and in make soak,
+// which installs Prometheus, and otherwise skipped.
+func requirePrometheus(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"prometheus", "promtool"} {
+		if _, err := exec.LookPath(name); err == nil {
+			continue
+		}
+		why := name + " is not installed: apt-get install prometheus, or make prometheus"
+		if os.Getenv("CI") == "true" || os.Getenv("NEAP_TEST_SCALE") != "" {
+			t.Fatal(why)
+		}
+		if tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0); err == nil { // seen without -v too
+			fmt.Fprintf(tty, "\n*** neap: %s; the dashboard and the alerts are NOT TESTED\n\n", why)
+			tty.Close()
+		}
+		t.Skip(why)
+	}
+}
+
+// server is a Prometheus.
+type server struct {
+	*testing.T
+
+	url string
+}
+
+// startPrometheus starts one that scrapes a target each second, and evaluates rules as often.
+func startPrometheus(t *testing.T, target, rules string) server {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"neap.rules.yml": rules,
+		"prometheus.yml": `
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
+rule_files: [neap.rules.yml]
+scrape_configs: [{job_name: shop, static_configs: [{targets: ["` + target + `"]}]}]
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 5 { // another process may take the port before Prometheus does
+		if s, ok := tryPrometheus(t, dir); ok {
+			return s
+		}
+	}
+	t.Fatal("Prometheus found no free port in five tries")
+	return server{}
+}
+
+func tryPrometheus(t *testing.T, dir string) (s server, ok bool) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	var said strings.Builder
+	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // it is killed, or has said why it ended
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		if <-ended; t.Failed() {
+			t.Logf("Prometheus said:\n%s", said.String())
+		}
+	})
+	s = server{t, "http://" + addr}
+	redistest.Await(t, time.Minute, "Prometheus to be ready", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+		}
+		response, err := http.Get(s.url + "/-/ready")
+		if err == nil {
+			response.Body.Close()
+			ok = response.StatusCode == http.StatusOK
+		}
+		return ok
+	})
+	if !ok && !strings.Contains(said.String(), "address already in use") {
+		t.Fatal("Prometheus did not start")
+	}
+	return s, ok
+}
+
+// series is one of an answer: its labels, and a value for each second that has one.
+type series struct {
+	Metric map[string]string
+	Value  point
+	Values []point
+}
+
+type point struct {
+	at    time.Time
+	value float64
+}
+
+// UnmarshalJSON reads [seconds, "value"].
+func (p *point) UnmarshalJSON(text []byte) error {
+	var seconds float64
+	var value string
+	if err := json.Unmarshal(text, &[]any{&seconds, &value}); err != nil {
+		return err
+	}
+	var err error
+	p.at = time.UnixMilli(int64(math.Round(seconds * 1000)))
+	p.value, err = strconv.ParseFloat(value, 64)
+	return err
+}
+
+func (s server) api(path string, form url.Values) (all []series) {
+	s.Helper()
+	response, err := http.PostForm(s.url+"/api/v1/"+path, form)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          struct{ Result []series }
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		s.Fatal(err)
+	}
+	if answer.Status != "success" {
+		s.Fatalf("%s: Prometheus answers %s: %s", form.Get("query"), answer.Status, answer.Error)
+	}
+	return answer.Data.Result
+}
+
+// now is what an expression is at the moment.
+func (s server) now(expr string) []series {
+	s.Helper()
+	return s.api("query", url.Values{"query": {expr}})
+}
+
+// over is what an expression was each second of a time.
+func (s server) over(expr string, from, to time.Time) []series {
+	s.Helper()
+	return s.api("query_range", url.Values{
+		"query": {expr}, "start": {from.UTC().Format(time.RFC3339Nano)}, "end": {to.UTC().Format(time.RFC3339Nano)}, "step": {"1"},
+	})
+}
+
+// fired are the alerts that have fired so far.
+func (s server) fired() []string {
+	s.Helper()
+	return s.alerts(`max_over_time(ALERTS{alertstate="firing"}[1h])`)
+}
+
+// firing are those that fire.
+func (s server) firing() []string {
+	s.Helper()
+	return s.alerts(`ALERTS{alertstate="firing"}`)
+}
+
+func (s server) alerts(expr string) []string {
+	s.Helper()
+	var all []string
+	for _, one := range s.now("group by (alertname) (" + expr + ")") {
+		all = append(all, one.Metric["alertname"])
+	}
+	slices.Sort(all)
+	return all
+}
