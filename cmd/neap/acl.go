@@ -218,6 +218,9 @@ func rights(ctx context.Context, x *exam, n node, info map[string]string) verdic
 	if err != nil && x.ForUser == "" {
 		lacks, err = x.try(ctx, n, names)
 	}
+	if err != nil && strings.Contains(err.Error(), "User '") {
+		return verdict{broken: true, detail: "there is no user " + user, remedy: "ACL SETUSER, with the line of docs/operations.md, Least privilege"}
+	}
 	if err != nil {
 		return verdict{broken: !errors.Is(err, errDryRun), detail: err.Error(), remedy: "run doctor as the user of the service, or as a user who may ask ACL DRYRUN"}
 	}

@@ -90,7 +90,7 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 		},
 		"nobody": {
 			plant: func(*testing.T, *redistest.Server) []string { return []string{"--for-user", "nobody"} },
-			check: "acl", detail: "not found",
+			check: "acl", detail: "there is no user nobody",
 		},
 		"a replay that drops": {
 			args: []string{"--appendonly", "yes"},

@@ -60,6 +60,7 @@ var statuses = []struct {
 	{stock.ErrUnits, exitUsage},
 	{stock.ErrUnknown, exitNot},
 	{stock.ErrQuantity, exitLeft},
+	{stock.ErrDisagrees, exitLeft},
 	{idempotency.ErrInFlight, exitLeft},
 	{idempotency.ErrNotInDoubt, exitLeft},
 	{script.ErrConfiguration, exitRefused},

@@ -63,8 +63,12 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	logging.Disable() // what go-redis would write comes back as an error
 	var cli commands
 	defer func() {
-		if asked, is := recover().(quit); is {
-			code = int(asked)
+		switch p := recover().(type) {
+		case nil:
+		case quit:
+			code = int(p)
+		default:
+			panic(p) // a fault of neap, which is not status 0
 		}
 	}()
 	parser, err := kong.New(&cli, kong.Name("neap"),

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -67,4 +68,16 @@ func decode[T any](t *testing.T, text string) (result T) {
 		t.Fatalf("it printed %s: %v", text, err)
 	}
 	return result
+}
+
+// TestAFaultOfNeapIsNoSuccess: a panic comes through, and does not end as status 0.
+func TestAFaultOfNeapIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if got := recover(); got != "a fault" {
+			t.Errorf("got the panic %v, want that of the command", got)
+		}
+	}()
+	code := run(t.Context(), []string{"top"}, system{strings.NewReader(""), io.Discard, io.Discard, func(string) string { panic("a fault") }})
+	t.Errorf("got the status %d, want a panic", code)
 }

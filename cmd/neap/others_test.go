@@ -194,7 +194,10 @@ func TestHostileTexts(t *testing.T) {
 	// Somebody has edited records.
 	must(t, admin.HSet(t.Context(), prefix+":lock:orders:{x}", "fence", "7", "keep", "1000", "owner", "\x1b[2Jme", "h:1", "1").Err())
 	must(t, admin.PExpire(t.Context(), prefix+":lock:orders:{x}", time.Hour).Err())
-	for _, args := range [][]string{{"lock", "show", "orders", "x"}, {"lock", "show", "orders", "x", "--json"}, {"lock", "force", "orders", "x"}} {
+	must(t, admin.HSet(t.Context(), prefix+":stock:sale:{x}", "left", "\x1b[2J").Err())
+	must(t, admin.PExpire(t.Context(), prefix+":stock:sale:{x}", time.Hour).Err())
+	neap(t, p.with("stock", "buyers", "sale", "x")...).wants(t, exitLeft, "disagrees")
+	for _, args := range [][]string{{"lock", "show", "orders", "x"}, {"lock", "show", "orders", "x", "--json"}, {"lock", "force", "orders", "x"}, {"stock", "left", "sale", "x"}} {
 		unharmed(t, fmt.Sprintf("%q of an edited record", args), neap(t, p.with(args...)...))
 	}
 }

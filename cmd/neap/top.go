@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 )
 
@@ -25,8 +27,9 @@ const atOnce = 64
 // topPage is what top prints.
 type topPage struct {
 	Subjects []topLine `json:"subjects"`
-	Denied   int       `json:"denied"` // of those asked about
-	Unread   int       `json:"unread"` // subjects of policies whose keys do not have the numbers
+	Denied   int       `json:"denied"`  // of those asked about
+	Unread   int       `json:"unread"`  // subjects of policies whose keys do not have the numbers
+	Foreign  []whose   `json:"foreign"` // subjects with a record that a script of neap cannot read
 	Cost     topCost   `json:"cost"`
 }
 
@@ -41,6 +44,12 @@ type topLine struct {
 	Remaining  int64  `json:"remaining"`
 	Limit      int64  `json:"limit"`
 	RetryAfter int64  `json:"retry_after_ms"`
+}
+
+// whose is a subject of a limiter.
+type whose struct {
+	Name    string `json:"name"`
+	Subject string `json:"subject"`
 }
 
 // topCost is what the answer has cost Redis.
@@ -81,7 +90,7 @@ func (t *top) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	result := topPage{Subjects: []topLine{}, Cost: topCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
+	result := topPage{Subjects: []topLine{}, Foreign: []whose{}, Cost: topCost{Servers: len(servers), Replicas: replicas, AllKeys: true}}
 	for _, n := range servers {
 		if err := t.read(ctx, a, n, given, &result); err != nil {
 			return err
@@ -174,7 +183,7 @@ func (q *questions) of(s *seen) (*counted, []asked, error) {
 	return q.known[ends], q.asked[ends], nil
 }
 
-// ask asks about the subjects, some at a time, and ends with the first error.
+// ask asks about the subjects, some at a time, and ends with the first error that is not about one subject's record alone.
 func ask(ctx context.Context, q *questions, subjects []*seen, result *topPage) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -189,20 +198,21 @@ func ask(ctx context.Context, q *questions, subjects []*seen, result *topPage) (
 				return
 			}
 			c, limiters, err := q.of(s)
+			var line topLine
 			if err == nil && len(limiters) > 0 {
-				var line topLine
-				if line, err = nearestOf(ctx, s, limiters); err == nil {
-					mu.Lock()
-					defer mu.Unlock()
-					result.add(line)
-				}
-			} else if err == nil && len(c.unread) > 0 {
-				mu.Lock()
-				defer mu.Unlock()
-				result.Unread++
+				line, err = nearestOf(ctx, s, limiters)
 			}
-			if err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, script.ErrFailed):
+				result.Foreign = append(result.Foreign, whose{s.name, s.subject})
+			case err != nil:
 				cancel(err)
+			case len(limiters) > 0:
+				result.add(line)
+			case len(c.unread) > 0:
+				result.Unread++
 			}
 		})
 	}
@@ -256,6 +266,9 @@ func (t *topPage) tell(w *page) {
 	}
 	if t.Unread > 0 {
 		w.linef("%s left out, whose keys do not have the numbers (KeepOnChange): name the limiter and give --policy.", count(t.Unread, "subject"))
+	}
+	if n := len(t.Foreign); n > 0 {
+		w.linef("%s left out, with a record that neap cannot read, such as that of %s under %s: neap reset forgets it.", count(n, "subject"), t.Foreign[0].Subject, t.Foreign[0].Name)
 	}
 	w.linef("Cost: %s looked at, %s to %s (%s), %v.", keys, count(int(t.Cost.Commands), "command"), count(t.Cost.Servers, "server"), count(t.Cost.Replicas, "replica"), duration(t.Cost.Took))
 }

@@ -62,6 +62,27 @@ func TestTopHasTheNearestFirst(t *testing.T) {
 	})
 }
 
+// TestTopLeavesOutWhatIsNotNeaps: a record that something else has written takes nobody the view of the others.
+func TestTopLeavesOutWhatIsNotNeaps(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	p := at(t, srv.Client(t), srv.AdminURL(), "neap", nil)
+	take(t, p.limiter(t, limit.FixedWindow{Limit: 10, Window: time.Hour}), "ann", 3)
+	text, list := "neap:limit:api:{bob}:window-10-1h", "neap:limit:api:{cid}:window-10-1h"
+	must(t, srv.Admin(t).Set(t.Context(), text, "not a number", time.Hour).Err())
+	neap(t, p.with("top")...).wants(t, exitFound, "ann", "1 subject left out", "bob under api", "neap reset")
+	must(t, srv.Admin(t).LPush(t.Context(), list, "1").Err())
+	if got := read[topPage](t, exitFound, p.with("top")...); len(got.Subjects) != 1 || len(got.Foreign) != 2 {
+		t.Errorf("got %+v, want ann, and two subjects left out", got)
+	}
+	for _, subject := range []string{"bob", "cid"} {
+		neap(t, p.with("reset", "api", subject, "-y")...).wants(t, exitFound)
+	}
+	if got := read[topPage](t, exitFound, p.with("top")...); len(got.Subjects) != 1 || len(got.Foreign) != 0 {
+		t.Errorf("got %+v after a reset, want ann alone", got)
+	}
+}
+
 // TestTopAsksReplicas has a replica answer all, and the master be asked only where its replicas are.
 func TestTopAsksReplicas(t *testing.T) {
 	t.Parallel()

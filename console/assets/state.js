@@ -38,7 +38,7 @@ export class State {
   of(...primitives) {
     const all = new Map();
     for (const g of this.gauges.filter((g) => primitives.includes(g.primitive))) {
-      for (const policy of g.policies?.length && g.primitive === 'limit' ? g.policies : ['']) {
+      for (const policy of g.policies?.length ? g.policies : ['']) {
         const key = JSON.stringify([g.primitive, g.name, policy, false]);
         all.set(key, { key, primitive: g.primitive, name: g.name, policy, seconds: new Map() });
       }

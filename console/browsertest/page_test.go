@@ -105,6 +105,11 @@ func TestThePageDraws(t *testing.T) {
 	p.wants(`document.querySelector("#timeline path.granted.solid").getAttribute("d").length > 20`)
 	p.wants(`[...document.querySelectorAll("#limits tbody th")].map((e) => e.textContent).join() .includes("bucket")`)
 	p.wants(`document.querySelector("#servers tbody").textContent.includes("answers")`)
+	p.tell(`{"do":"sell"}`)
+	p.wants(`[...document.querySelectorAll("#limits tbody tr")].some((r) => r.cells[0].textContent === "checkout" && r.cells[3].textContent !== "0")`)
+	if got := p.is(`[...document.querySelectorAll("#limits tbody th")].filter((e) => e.textContent === "checkout").length`); got != "1" {
+		t.Errorf("got %s lines of one limit on requests in flight, want 1", got)
+	}
 	for _, expression := range []string{
 		`[...document.querySelectorAll("table:not([hidden])")].every((t) => t.rows.length === 0 || t.querySelector("thead th[scope=col]") && t.querySelector("tbody th[scope=row]"))`,
 		`[...document.querySelectorAll("input,select")].every((e) => e.labels.length === 1 && e.labels[0].textContent.trim() !== "")`,
@@ -268,12 +273,29 @@ func TestOnAPhoneAndInTheDark(t *testing.T) {
 	if got := p.is(`getComputedStyle(document.body).backgroundColor`); got == light || light != "rgb(255, 255, 255)" {
 		t.Errorf("got %s in the light and %s in the dark, want white and another", light, got)
 	}
-	for _, path := range []string{"/", "/console/"} {
-		p.must(p.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile), chromedp.Navigate(p.url+path)))
-		p.wants(`document.querySelector("#limits tbody tr") !== null`)
-		if got := p.is(`document.documentElement.scrollWidth <= 360 ? "fits" : [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > 360).map((e) => e.outerHTML.slice(0, 80)).join("; ")`); got != "fits" {
-			t.Errorf("%s on 360 pixels: got what is wider: %s", path, got)
+	p.narrow(360, "/", chromedp.EmulateMobile)
+	p.narrow(360, "/console/", chromedp.EmulateMobile)
+}
+
+// TestInAWindowOfAnyWidth: nothing is wider than the window, and no name is broken up.
+func TestInAWindowOfAnyWidth(t *testing.T) {
+	t.Parallel()
+	p := open(t, "/console/")
+	for _, width := range []int64{700, 740, 840, 900, 1024, 1100, 1200, 1280} {
+		p.narrow(width, "/console/")
+		if got := p.is(`[...document.querySelectorAll("tbody th")].filter((e) => { const r = document.createRange(); r.selectNodeContents(e); return r.getClientRects().length > 1; }).map((e) => e.textContent)`); got != "" {
+			t.Errorf("on %d pixels: got the names %s broken up, want each on one line", width, got)
 		}
+	}
+}
+
+// narrow opens a page in a window, and looks that nothing is wider.
+func (p *page) narrow(width int64, path string, opts ...chromedp.EmulateViewportOption) {
+	p.t.Helper()
+	p.must(p.do(chromedp.EmulateViewport(width, 740, opts...), chromedp.Navigate(p.url+path)))
+	p.wants(`document.querySelector("#limits tbody tr") !== null`)
+	if got := p.is(fmt.Sprintf(`document.documentElement.scrollWidth <= %[1]d ? "fits" : [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > %[1]d).map((e) => e.outerHTML.slice(0, 80)).join("; ")`, width)); got != "fits" {
+		p.t.Errorf("%s on %d pixels: got what is wider: %s", path, width, got)
 	}
 }
 
