@@ -19,7 +19,8 @@ type Action struct {
 	Name      string
 	// Key is the subject, key or item. Keep it out of logs that others read.
 	Key string
-	// Do is one of reset, ban, unban; force; nothing done, done (of a guard that is to resolve), forget; restock.
+	// Do is "reset", "ban" or "unban" of a limiter; "force" of a locker; "nothing done", "done" (Resolve has these two) or
+	// "forget" of a guard; "restock" of a stock.
 	Do string
 	// For is how long a ban lasts.
 	For time.Duration

@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/core/stock"
 )
 
-// failure is what the page is told of an error: which one of those it has words for. The text of an error may name keys.
+// failure names an error to the page, which has words for each name. It is not the error's text, which may have keys.
 type failure struct {
 	Error string `json:"error"`
 }

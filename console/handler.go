@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/neap-go/neap/core/script"
@@ -123,8 +124,8 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // mounted is the path before anything was stripped.
 func mounted(r *http.Request) string {
-	target, _, _ := bytes.Cut([]byte(r.RequestURI), []byte("?"))
-	return string(target)
+	target, _, _ := strings.Cut(r.RequestURI, "?")
+	return target
 }
 
 // reads reports whether the method is one that reads, and answers what is not.

@@ -60,25 +60,25 @@ func (o *Options) things() (things, error) {
 	return t, errors.Join(err, fault)
 }
 
-// addAll adds those of a field. Those that an other field has too are left out.
+// addAll adds those of a field. Those that another field has too are left out.
 func (t *things) addAll(field string, p Primitives, acts bool, others map[any]bool) (added map[any]bool, err error) {
 	added = map[any]bool{}
 	var faults []error
-	add := func(part string, i int, primitive store.Primitive, of interface{ Name() string }, made thing) {
+	add := func(part string, i int, primitive store.Primitive, of interface{ Name() string }, own thing) {
 		where := fmt.Sprintf("%s.%s[%d]", field, part, i)
-		name, fault := nameOf(of)
+		name, made := nameOf(of)
 		which := id{primitive, name}
 		switch _, twice := t.all[which]; {
-		case fault != nil:
+		case !made:
 			faults = append(faults, fmt.Errorf("%s is nil or zero: pass one that its constructor has made", where))
 		case others[of] || added[of]:
 		case twice:
 			faults = append(faults, fmt.Errorf("%s: another %s is named %q too, and the page could not tell them apart: pass one of them", where, primitive, name))
 		default:
 			if !acts {
-				made.actions, made.order = nil, nil
+				own.actions, own.order = nil, nil
 			}
-			t.all[which], added[of] = made, true
+			t.all[which], added[of] = own, true
 			t.order = append(t.order, which)
 		}
 	}
@@ -100,14 +100,8 @@ func (t *things) addAll(field string, p Primitives, acts bool, others map[any]bo
 	return added, errors.Join(faults...)
 }
 
-// nameOf is the name of a primitive; that of a nil or zero one panics.
-func nameOf(of interface{ Name() string }) (name string, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errNotMade
-		}
-	}()
-	return of.Name(), nil
+// nameOf is the name of a primitive that its constructor has made: Name panics on any other.
+func nameOf(of interface{ Name() string }) (name string, made bool) {
+	defer func() { _ = recover() }()
+	return of.Name(), true
 }
-
-var errNotMade = errors.New("not made")

@@ -67,8 +67,8 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request) {
 	end := time.NewTimer(lasts)
 	defer end.Stop()
 	shutdown := c.shutdown(r)
-	from := c.timeline.now() - shown + 1
-	f := c.frame(from, c.timeline.now())
+	now := c.timeline.now()
+	f := c.frame(now-shown+1, now)
 	f.Things = c.things.offers()
 	fmt.Fprint(w, "retry: 1000\n\n")
 	for {
@@ -89,8 +89,7 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request) {
 		case <-shutdown:
 			return
 		}
-		from = f.Now // which was not over
-		f = c.frame(from, c.timeline.now())
+		f = c.frame(f.Now, c.timeline.now()) // that second was not over
 	}
 }
 

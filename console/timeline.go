@@ -146,8 +146,8 @@ func (t *timeline) observe(_ context.Context, e store.Event) {
 	r.add(now, s)
 }
 
-// make makes a row, if there is room. Once a second it looks whether those without an event
-// in all the time that is shown leave some.
+// make makes a row, and returns nil if there is no room. Once a second it makes room: it drops the rows without an event
+// in the time that is shown.
 func (t *timeline) make(key rowKey, now int64) *row {
 	if len(*t.rows.Load()) >= maxRows && t.swept.Load() == now {
 		return nil

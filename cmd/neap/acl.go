@@ -22,9 +22,7 @@ type need struct {
 	must  bool     // without it a promise does not hold; otherwise something takes longer
 }
 
-var everyKind = []string{"limit", "inflight", "lock", "guard", "stock"}
-
-// needs are the rights of docs/operations.md. What scripts call is read from the scripts.
+// needs are the rights of docs/operations.md. Those of the commands that scripts call are read from the scripts.
 func needs(cluster bool) []need {
 	all := []need{
 		{"evalsha", everyKind, true},
@@ -45,8 +43,8 @@ func needs(cluster bool) []need {
 	return all
 }
 
-// kindOf says whose a script is, by what its name begins with.
-var kindOf = map[string]string{
+// families are the primitives of scripts, by what the scripts' names begin with.
+var families = map[string]string{
 	"limit": "limit", "inflight": "inflight", "lock": "lock", "once": "lock", "guard": "guard", "stock": "stock",
 }
 
@@ -60,7 +58,7 @@ var called = func() map[string][]string {
 		family, _, _ := strings.Cut(name, "_")
 		for _, m := range call.FindAllSubmatch(text, -1) {
 			command := strings.ToLower(string(m[1]))
-			if kind := kindOf[family]; !slices.Contains(all[command], kind) {
+			if kind := families[family]; !slices.Contains(all[command], kind) {
 				all[command] = append(all[command], kind)
 			}
 		}

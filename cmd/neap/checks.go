@@ -81,7 +81,7 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 	case !strings.HasPrefix(err.Error(), "NOPERM"):
 		return verdict{
 			broken: true, detail: "EVAL: " + err.Error(),
-			remedy: "install the server's Lua engine, which some packages have apart, or use a server that has EVAL: neap decides by scripts alone",
+			remedy: "install the server's Lua engine, which some distributions have in a package of its own, or use a server that has EVAL: neap decides by scripts alone",
 		}
 	}
 	var lacking []string
@@ -126,7 +126,8 @@ func maxmemory(_ context.Context, _ *exam, _ node, info map[string]string) verdi
 	return v
 }
 
-// persistence is a promise of nobody's but a server's whose writes fail: it refuses all others too.
+// persistence finds a promise broken if writes to disk fail, since Redis then refuses all others too, or if a
+// restart cannot replay the append-only file. To have no persistence breaks none.
 func persistence(ctx context.Context, x *exam, n node, info map[string]string) verdict {
 	aof, rdb := info["aof_enabled"] == "1", false
 	within, cancel := x.within(ctx)
@@ -161,7 +162,7 @@ func latency(ctx context.Context, x *exam, n node, _ map[string]string) verdict 
 		err := n.rdb.Ping(within).Err()
 		cancel()
 		if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) { // a refusal takes as long
-			return verdict{broken: true, detail: "PING: " + err.Error(), remedy: "see why Redis stops to answer"}
+			return verdict{broken: true, detail: "PING: " + err.Error(), remedy: "see why Redis stops answering"}
 		}
 		took = append(took, time.Since(began))
 	}

@@ -14,8 +14,8 @@ import (
 
 type doctor struct {
 	Redis   string   `arg:"" optional:"" name:"url" help:"The Redis, as --url."`
-	ForUser string   `name:"for-user" placeholder:"NAME" help:"Whose rights to look at, if it is not the user that doctor logs in as. It needs the right acl|dryrun, from Redis 7 on."`
-	For     []string `enum:"limit,inflight,lock,guard,stock" default:"limit,inflight,lock,guard,stock" help:"The primitives that the service uses: it needs no rights of others. One or more of ${enum}."`
+	ForUser string   `name:"for-user" placeholder:"NAME" help:"The user whose rights doctor looks at, if it is not the one that doctor logs in as. That one needs the right acl|dryrun, from Redis 7 on."`
+	For     []string `enum:"limit,inflight,lock,guard,stock" default:"limit,inflight,lock,guard,stock" help:"The primitives that the service uses: it does not need the rights of the others. One or more of ${enum}."`
 	Keys    int      `default:"100000" help:"How many keys of each server to look at, for those without a TTL and for memory."`
 }
 
@@ -116,8 +116,10 @@ type check struct {
 
 var unasked = verdict{
 	detail: "not looked at: this user may not ask INFO",
-	remedy: "run doctor as a user who may do everything, and name neap's by --for-user",
+	remedy: asAdmin,
 }
+
+const asAdmin = "run doctor as a user who may do everything, and name the service's user by --for-user"
 
 // run is what a check says of all servers.
 func (x *exam) run(ctx context.Context, c check) finding {

@@ -79,6 +79,7 @@ var varying = []struct {
 	as   string
 }{
 	{regexp.MustCompile(`redis \d\S*|valkey \d\S*`), "SERVER"},
+	{regexp.MustCompile(`the user \S+ may do all`), "the user ADMIN may do all"},
 	{regexp.MustCompile(`\b\d{16}\b`), "FENCE"},
 	{regexp.MustCompile(`[\d.]+( [KMG]i)? ?B\b`), "BYTES"},
 	{regexp.MustCompile(`\d+ commands`), "COMMANDS"},

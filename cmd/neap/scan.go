@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -54,13 +55,14 @@ func begins(prefix, kind, name string) string {
 	return prefix + ":" + kind + ":" + name + ":{"
 }
 
-// kinds are the primitives by what their keys say.
-var kinds = map[string]string{
-	"limit": "limits", "inflight": "requests in flight", "lock": "locks", "guard": "guards", "stock": "stock",
-}
+// everyKind is the primitives, as their keys name them.
+var everyKind = []string{"limit", "inflight", "lock", "guard", "stock"}
 
-// ours says whether a key is neap's.
-func ours(st *store.Store, key string) (kind string, is bool) {
+// kindOf is the primitive that a key is of. It is empty if the key is not neap's.
+func kindOf(st *store.Store, key string) string {
 	parts, ok := st.ParseKey(key)
-	return parts.Kind, ok && kinds[parts.Kind] != ""
+	if !ok || !slices.Contains(everyKind, parts.Kind) {
+		return ""
+	}
+	return parts.Kind
 }

@@ -12,7 +12,7 @@ import (
 // samples is how many keys of a primitive are weighed.
 const samples = 100
 
-// walk is what the keys of one server are: counted, some of them weighed.
+// walk is what was found of the keys of one server: how many there are, and what some of them weigh.
 type walk struct {
 	err      error
 	looked   int
@@ -39,22 +39,23 @@ func (x *exam) walkOf(ctx context.Context, n node) *walk {
 }
 
 func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []string) error {
-	keys = slices.DeleteFunc(keys, func(key string) bool { _, is := ours(x.store, key); return !is })
+	keys = slices.DeleteFunc(keys, func(key string) bool { return kindOf(x.store, key) == "" })
 	if len(keys) == 0 {
 		return nil
 	}
 	within, cancel := x.within(ctx)
 	defer cancel()
+	kinds := make([]string, len(keys))
 	lives := make([]*redis.Cmd, len(keys))
 	weights := make([]*redis.IntCmd, len(keys))
 	_, _ = rdb.Pipelined(within, func(p redis.Pipeliner) error {
 		for i, key := range keys {
+			kinds[i] = kindOf(x.store, key)
 			lives[i] = p.Do(within, "pttl", key)
-			if kind, _ := ours(x.store, key); w.keys[kind] < samples {
+			if w.keys[kinds[i]] < samples {
 				weights[i] = p.MemoryUsage(within, key)
 			}
-			kind, _ := ours(x.store, key)
-			w.keys[kind]++
+			w.keys[kinds[i]]++
 		}
 		return nil
 	})
@@ -68,9 +69,9 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 				w.shown = append(w.shown, key)
 			}
 		}
-		if kind, _ := ours(x.store, key); weights[i] != nil && weights[i].Err() == nil {
-			w.weighed[kind]++
-			w.bytes[kind] += weights[i].Val()
+		if weights[i] != nil && weights[i].Err() == nil {
+			w.weighed[kinds[i]]++
+			w.bytes[kinds[i]] += weights[i].Val()
 		}
 	}
 	return nil
@@ -87,7 +88,7 @@ func (w *walk) seen() string {
 func (w *walk) unlooked() verdict {
 	return verdict{
 		detail: "not looked at: " + w.err.Error(),
-		remedy: "run doctor as a user who may do everything, and name neap's by --for-user",
+		remedy: asAdmin,
 	}
 }
 
@@ -103,7 +104,7 @@ func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict
 	return verdict{
 		broken: true,
 		detail: fmt.Sprintf("%s of neap without a TTL, such as %s; %s", count(w.immortal, "key"), strings.Join(w.shown, ", "), w.seen()),
-		remedy: "find out what has run PERSIST or restored a dump. The next call that uses a key gives it one; PEXPIRE those that nobody uses",
+		remedy: "find out what has run PERSIST or restored a dump. The next call that uses a key gives it a TTL; give one by PEXPIRE to those that nobody uses",
 	}
 }
 
@@ -114,7 +115,7 @@ func memory(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 		return w.unlooked()
 	}
 	var parts []string
-	for _, kind := range []string{"limit", "inflight", "lock", "guard", "stock"} {
+	for _, kind := range everyKind {
 		if w.keys[kind] == 0 {
 			continue
 		}

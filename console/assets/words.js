@@ -39,6 +39,7 @@ const en = {
   'e.unknown item': 'There is no such item.', 'e.disagrees': 'The record of the item disagrees with itself.', 'e.in flight': 'The work is still running.', 'e.not in doubt': 'The key is not in doubt.',
   'e.not executed': 'Redis did not do it.', 'e.maybe executed': 'Redis did not answer: it may have done it, or may do it yet.', 'e.configuration': 'Redis refuses it by its configuration: a right or a password is missing.',
   'e.canceled': 'It took too long.', 'e.failed': 'It failed.', 'e.forbidden': 'You may not do that.', 'e.unreachable': 'The service could not be reached.',
+  'e.unknown primitive': 'The service does not offer that any more. Load the page again.', 'e.unknown action': 'The service does not offer that action any more. Load the page again.', 'e.request': 'That is too long.',
 };
 const zh = {
   skip: '跳到数据', connecting: '正在连接…', pause: '暂停', go: '继续', paused: '已暂停',
@@ -80,6 +81,7 @@ const zh = {
   'e.unknown item': '没有该商品。', 'e.disagrees': '该商品的记录自相矛盾。', 'e.in flight': '任务仍在运行。', 'e.not in doubt': '该键的结果并非未知。',
   'e.not executed': 'Redis 没有执行。', 'e.maybe executed': 'Redis 未响应:可能已执行,也可能稍后执行。', 'e.configuration': 'Redis 的配置拒绝了操作:缺少权限或密码。',
   'e.canceled': '耗时过长。', 'e.failed': '操作失败。', 'e.forbidden': '没有操作权限。', 'e.unreachable': '无法连接服务。',
+  'e.unknown primitive': '服务已不再提供此项,请重新加载页面。', 'e.unknown action': '服务已不再提供此操作,请重新加载页面。', 'e.request': '内容过长。',
 };
 const all = { en, zh };
 const root = document.documentElement;

@@ -14,10 +14,10 @@
 //
 // # Metrics
 //
-//	neap.decision.duration   histogram, s                  calls that asked for something, but for locks
-//	neap.lock.wait.duration  histogram, s                  how long callers waited for a lock
-//	neap.shadow_denials      counter, {denial}             what a shadow policy would have denied
-//	neap.changes             counter, {change}             what became of what was granted, and of servers
+//	neap.decision.duration   histogram, s                    calls that asked for something, but for locks
+//	neap.lock.wait.duration  histogram, s                    how long callers waited for a lock
+//	neap.shadow_denials      counter, {denial}               what a shadow policy would have denied
+//	neap.changes             counter, {change}               what became of what was granted, and of servers
 //	neap.inflight.active     up-down counter, {slot}         slots that this process holds
 //	neap.lock.active         up-down counter, {lock}         locks that this process holds
 //	neap.guard.active        up-down counter, {claim}        claims that this process holds

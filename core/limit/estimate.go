@@ -34,10 +34,10 @@ type leased struct {
 // is decided then; a [Limiter.Wait] does not foresee that. Settle of an estimate that was taken back charges all that
 // was used, once.
 //
-// It keeps what the policy counts in the same key as without a lease, and a second key of some 100 bytes for each estimate that is
+// The policy counts in the same key as without a lease. A second key has some 100 bytes for each estimate that is
 // not settled. A denial writes what it takes back; if Redis refuses that, the estimates stay. A decision that was
 // made in process, by NewLocal or FailLocal, has no lease: its estimates end with the process, or with the window.
-// [PerRequest] and [Prepaid] are refused, since they are not settled. The lease of a policy that has one replaces that.
+// [PerRequest] and [Prepaid] are refused, since they are not settled. If the policy has a lease already, this one replaces it.
 func WithLease(p Policy, lease time.Duration) Policy {
 	if isNil(p) {
 		return p

@@ -59,7 +59,7 @@ func written(p Policy, b Ban, bans bool) string {
 	}
 }
 
-// signed are the forms of signatures.
+// signed is the form of every signature: kind, limit, length, burst or zone, debt.
 var signed = regexp.MustCompile(`^(bucket|window|sliding|log|calendar)-(\d+)-([a-z0-9.]+)(?:-(.+?))??(?:-debt-(\d+))?$`)
 
 // policyOfSignature is nil if there is none.
@@ -68,16 +68,17 @@ func policyOfSignature(name, signature string) Policy {
 	if m == nil {
 		return nil
 	}
-	limit, faulty := whole(m[2])
-	debt, faulty2 := whole(m[5])
-	length, noLength := time.ParseDuration(m[3])
-	if faulty != nil || faulty2 != nil || noLength != nil && m[1] != "calendar" {
+	kind, every, last := m[1], m[3], m[4] // last is a burst or a zone
+	limit, noLimit := whole(m[2])
+	debt, noDebt := whole(m[5])
+	length, noLength := time.ParseDuration(every)
+	if noLimit != nil || noDebt != nil || noLength != nil && kind != "calendar" {
 		return nil
 	}
-	switch m[1] {
+	switch kind {
 	case "bucket":
-		burst, err := whole(m[4])
-		if err != nil {
+		burst, noBurst := whole(last)
+		if noBurst != nil {
 			return nil
 		}
 		return TokenBucket{Name: name, Rate: limit, Per: length, Burst: burst, MaxDebt: debt}
@@ -89,12 +90,12 @@ func policyOfSignature(name, signature string) Policy {
 		return SlidingLog{Name: name, Limit: limit, Window: length}
 	}
 	calendar := CalendarWindow{Name: name, Limit: limit, MaxDebt: debt}
-	for every, word := range periods {
-		if word == m[3] {
-			calendar.Every = every
+	for period, word := range periods {
+		if word == every {
+			calendar.Every = period
 		}
 	}
-	calendar.Location = zoneOfKey(m[4])
+	calendar.Location = zoneOfKey(last)
 	if calendar.Location == nil {
 		return nil
 	}
@@ -113,7 +114,7 @@ func zoneOfKey(text string) *time.Location {
 	return nil
 }
 
-// whole reads a number of a key; none is 0.
+// whole reads a number of a key. A number that is missing is 0.
 func whole(digits string) (int64, error) {
 	if digits == "" {
 		return 0, nil

@@ -127,7 +127,7 @@ func (n *nodes) gauges() []Gauge {
 	return all
 }
 
-// holdsBack reports whether a breaker holds calls back, and had one within the last minute.
+// holdsBack reports whether a breaker holds calls back, and a call of its has failed within the last minute.
 func (n *nodes) holdsBack(b *breaker) bool {
 	return b.State() != gobreaker.StateClosed && n.now()-b.failed.Load() < int64(forgotten)
 }

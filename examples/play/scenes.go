@@ -102,8 +102,8 @@ func (s *scenes) work(start bool) {
 func (s *scenes) worker(ctx context.Context, i int) {
 	set := func(state string) { s.note(func(seen *seen) { seen.Workers[i].State = state }) }
 	defer set("resting")
+	set("waiting")
 	for ctx.Err() == nil {
-		set("waiting")
 		err := s.locker.Do(ctx, "printer", func(ctx context.Context) error {
 			l, _ := lock.FromContext(ctx)
 			s.note(func(seen *seen) {
@@ -111,10 +111,10 @@ func (s *scenes) worker(ctx context.Context, i int) {
 				w.State, w.Fence = "holding", l.Fence()
 				w.Times++
 			})
+			defer set("waiting") // before the next one holds it
 			return sleep(ctx, held)
 		})
 		if err != nil && ctx.Err() == nil {
-			set("waiting")
 			_ = sleep(ctx, 200*time.Millisecond) // Redis is stopped, or a release is in doubt
 		}
 	}
@@ -145,7 +145,11 @@ func (s *scenes) repeat() {
 			var ran atomic.Bool
 			_, err := s.guard.Do(context.Background(), key, func(ctx context.Context) ([]byte, error) {
 				ran.Store(true)
-				s.note(func(seen *seen) { seen.Charges++ })
+				s.note(func(seen *seen) {
+					if s.round == round {
+						seen.Charges++
+					}
+				})
 				return []byte("receipt"), sleep(ctx, time.Second)
 			})
 			s.mu.Lock()
