@@ -131,8 +131,9 @@ func TestTheDashboardAndTheAlerts(t *testing.T) {
 	p := startPrometheus(t, l.Addr().String(), scaled(t, string(rules)))
 
 	var at course
-	at.calm = time.Now()
 	go calm(ctx, clients)
+	p.seconds(1)
+	at.calm = time.Now()
 	p.seconds(20)
 	if fired := p.fired(); len(fired) > 0 {
 		t.Fatalf("in a calm service: the alerts %q have fired, want none", fired)
@@ -152,17 +153,18 @@ func TestTheDashboardAndTheAlerts(t *testing.T) {
 	at.away = time.Now()
 	srv.Stop(t)
 	p.fires("in the outage", slices.Concat(byLoad, byEither, byOutage)...)
+	p.seconds(8)
 
 	at.back = time.Now()
 	srv.Start(t)
 	redistest.Await(t, time.Minute, "the alerts of the outage to end", func() bool {
 		return !slices.ContainsFunc(p.firing(), func(alert string) bool { return slices.Contains(byOutage, alert) })
 	})
-	p.seconds(5)
+	p.seconds(10)
 	at.end = time.Now()
 	p.showsAll(at)
 	if *drawTo != "" {
-		if err := os.WriteFile(*drawTo, []byte(picture(p, at)), 0o600); err != nil {
+		if err := os.WriteFile(*drawTo, []byte(picture(p, at)), 0o644); err != nil { //nolint:gosec // for everyone to read
 			t.Error(err)
 		}
 	}

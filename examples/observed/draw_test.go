@@ -22,13 +22,13 @@ var rows = []row{
 	{"Decided without Redis", "{{primitive}} {{name}}", "/s", "NeapDegraded", false},
 	{"Not decided", "{{primitive}} {{name}}", "/s", "NeapFailed", false},
 	{"Denied by policy", "{{name}} {{policy}}", "%", "NeapDenied", true},
-	{"How long a decision takes", "{{name}} p99", "ms", "NeapSlow", true},
+	{"How long a decision takes", "{{name}} p99", "s", "NeapSlow", true},
 	{"Locks lost", "{{name}}", "", "NeapLocksLost", false},
 	{"Runs in doubt", "{{name}} ended", "", "NeapInDoubt", false},
 	{"Stock that disagrees", "{{name}}", "", "NeapStockDisagrees", false},
 }
 
-var scales = map[string]float64{"": 1, "/s": 1, "%": 100, "ms": 1000}
+var scales = map[string]float64{"": 1, "/s": 1, "%": 100, "s": 1}
 
 // sheet is the picture of a run.
 type sheet struct {
@@ -50,22 +50,23 @@ func picture(p server, at course) string {
 	if err != nil {
 		p.Fatal(err)
 	}
-	bottom := first + step*float64(len(rows))
+	bottom := first + step*float64(len(rows)-1)
 	desc := "A service is calm, then under load, then without Redis, and then with it again. Below each panel a line says when its alert fires."
-	s := sheet{svg.New(720, bottom+34, title, desc), at}
+	s := sheet{svg.New(720, bottom+50, title, desc), at}
 	s.Text(16, 30, svg.Title, title)
 	for _, part := range []struct {
 		name     string
 		from, to time.Time
 	}{{"calm", at.calm, at.load}, {"load", at.load, at.away}, {"no Redis", at.away, at.back}, {"back", at.back, at.end}} {
 		s.Text((s.x(part.from)+s.x(part.to))/2, 62, svg.Small+" middle", part.name)
-		s.Line("edge", svg.At(s.x(part.to), 50), svg.At(s.x(part.to), bottom-10))
+		s.Line("edge", svg.At(s.x(part.to), 50), svg.At(s.x(part.to), bottom))
 	}
 	for i, r := range rows {
 		s.row(p, d, r, first+step*float64(i))
 	}
-	s.Line("no", svg.At(left, bottom+12), svg.At(left+24, bottom+12))
-	s.Text(left+32, bottom+17, svg.Small, "its alert fires")
+	s.Line("no", svg.At(left, bottom+29), svg.At(left+24, bottom+29))
+	s.Text(left+32, bottom+34, svg.Small, "its alert fires")
+	s.Text(right, bottom+34, svg.Small+" end", fmt.Sprintf("%.0f s", at.end.Sub(at.calm).Seconds()))
 	return s.String()
 }
 

@@ -27,7 +27,7 @@ const (
 const (
 	lease        = 5 * time.Second
 	reportTakes  = 15 * time.Second
-	paymentTakes = 20 * time.Millisecond // a sale too
+	paymentTakes = 100 * time.Millisecond // a sale too
 )
 
 type service struct {

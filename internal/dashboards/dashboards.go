@@ -9,40 +9,46 @@ import (
 
 // Panel is a panel that asks Prometheus. Its description says what it shows.
 type Panel struct {
-	Title       string
-	Description string
-	Type        string
-	Datasource  Datasource
-	FieldConfig struct{ Defaults struct{ Unit string } }
-	Targets     []Query
+	Title       string     `json:"title"`
+	Description string     `json:"description"`
+	Type        string     `json:"type"`
+	Datasource  Datasource `json:"datasource"`
+	FieldConfig struct {
+		Defaults struct {
+			Unit string `json:"unit"`
+		} `json:"defaults"`
+	} `json:"fieldConfig"`
+	Targets []Query `json:"targets"`
 }
 
 // Query is one of a panel's.
 type Query struct {
-	Datasource   Datasource
-	Expr         string
-	LegendFormat string
+	Datasource   Datasource `json:"datasource"`
+	Expr         string     `json:"expr"`
+	LegendFormat string     `json:"legendFormat"`
 }
 
 // Datasource is where a panel or a query asks.
-type Datasource struct{ Type, UID string }
+type Datasource struct {
+	Type string `json:"type"`
+	UID  string `json:"uid"`
+}
 
 // Dashboard is what a file of Grafana has.
 type Dashboard struct {
-	SchemaVersion int
+	SchemaVersion int `json:"schemaVersion"`
 	Templating    struct {
 		List []struct {
-			Name       string
-			Type       string
-			Definition string
-		}
-	}
-	Panels []Panel // but for the rows
+			Name string `json:"name"`
+			Type string `json:"type"`
+		} `json:"list"`
+	} `json:"templating"`
+	Panels []Panel `json:"panels"` // but for the rows
 }
 
 // Read reads a dashboard of Grafana.
 func Read(file string) (*Dashboard, error) {
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // a test names it
 	if err != nil {
 		return nil, err
 	}
