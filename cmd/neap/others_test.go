@@ -221,7 +221,7 @@ func TestSubjectsAreReadAsGatesWriteThem(t *testing.T) {
 	if got, err := (&whom{Subject: []string{"header:x-tenant=a", "route=/{id}"}}).text(); err != nil || got != joined {
 		t.Errorf("got %q, %v, want %q", got, err, joined)
 	}
-	for _, wrong := range []string{"ip=", "ip=1.2.3", "ip=1.2.3.4/24", "ip=a.example", "header:=a", "header:a b=c", "header:x=", "param:=a", "param:id="} {
+	for _, wrong := range []string{"203.0.113.7", "2001:db8::7", "ip=", "ip=1.2.3", "ip=1.2.3.4/24", "ip=a.example", "header:=a", "header:a b=c", "header:x=", "param:=a", "param:id="} {
 		if got, err := (&whom{Subject: []string{wrong}}).text(); status(err) != exitUsage {
 			t.Errorf("%q: got %q, %v, want the command line to be wrong", wrong, got, err)
 		}

@@ -39,6 +39,14 @@ func (a *app) scan(ctx context.Context, rdb *redis.Client, begin string, most in
 	return looked, false, nil
 }
 
+// sight says how much of the keys was looked at.
+func sight(looked int, all bool) string {
+	if all {
+		return "all keys looked at"
+	}
+	return "about " + count(looked, "key") + " looked at, and there are more: see --keys"
+}
+
 // globbed is a pattern that matches the text alone.
 func globbed(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)

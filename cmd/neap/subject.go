@@ -52,7 +52,10 @@ func written(part string) (subject string, err error) {
 	tag, value, tagged := strings.Cut(part, "=")
 	kind, name, _ := strings.Cut(tag, ":")
 	if !tagged {
-		return part, nil
+		if _, fault := netip.ParseAddr(part); fault == nil { // to ban it would ban nobody
+			err = errors.New("a gate writes an address as ip=" + part)
+		}
+		return part, err
 	}
 	name = strings.NewReplacer("%3D", "=", "%25", "%").Replace(name)
 	switch kind {

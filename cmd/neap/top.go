@@ -256,10 +256,6 @@ func (t *topPage) tell(w *page) {
 		hashed = hashed || l.Hashed
 		w.row(l.Name, l.Subject, l.Policy, l.Remaining, l.Limit, duration(l.RetryAfter), mark)
 	}
-	keys := "all keys"
-	if !t.Cost.AllKeys {
-		keys = "about " + count(t.Cost.Keys, "key") + " of more"
-	}
 	w.linef("%s asked about, %s of them denied.", count(t.Cost.Subjects, "subject"), thousands(int64(t.Denied)))
 	if hashed {
 		w.linef("A subject that begins with # is a hash: of a long or unusual one, or of any where the service has a SubjectSecret. Commands take it as it is.")
@@ -270,5 +266,5 @@ func (t *topPage) tell(w *page) {
 	if n := len(t.Foreign); n > 0 {
 		w.linef("%s left out, with a record that neap cannot read, such as that of %s under %s: neap reset forgets it.", count(n, "subject"), t.Foreign[0].Subject, t.Foreign[0].Name)
 	}
-	w.linef("Cost: %s looked at, %s to %s (%s), %v.", keys, count(int(t.Cost.Commands), "command"), count(t.Cost.Servers, "server"), count(t.Cost.Replicas, "replica"), duration(t.Cost.Took))
+	w.linef("Cost: %s; %s to %s (%s), %v.", sight(t.Cost.Keys, t.Cost.AllKeys), count(int(t.Cost.Commands), "command"), count(t.Cost.Servers, "server"), count(t.Cost.Replicas, "replica"), duration(t.Cost.Took))
 }

@@ -151,7 +151,7 @@ func TestTopIsBounded(t *testing.T) {
 	if c := got.Cost; c.Keys != 3000 || c.AllKeys || c.Subjects < 1000 || c.Subjects > 6000 || c.Commands > int64(2*c.Subjects) {
 		t.Errorf("got the cost %+v, want that of some 3,000 keys", c)
 	}
-	neap(t, "top", "--keys", "3000", "--url", srv.AdminURL()).wants(t, exitFound, "about 3,000 keys of more looked at")
+	neap(t, "top", "--keys", "3000", "--url", srv.AdminURL()).wants(t, exitFound, "about 3,000 keys looked at, and there are more: see --keys")
 	got = read[topPage](t, exitFound, "top", "--keys", "100000", "--url", srv.AdminURL())
 	if c := got.Cost; c.Keys != 20_000 || !c.AllKeys || c.Subjects != 20_000 {
 		t.Errorf("got the cost %+v, want that of all keys", c)

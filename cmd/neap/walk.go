@@ -77,14 +77,6 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 	return nil
 }
 
-// seen is how much of the keys was looked at.
-func (w *walk) seen() string {
-	if w.all {
-		return "all keys looked at"
-	}
-	return fmt.Sprintf("about %s looked at, and there are more: see --keys", count(w.looked, "key"))
-}
-
 func (w *walk) unlooked() verdict {
 	return verdict{
 		detail: "not looked at: " + w.err.Error(),
@@ -99,11 +91,11 @@ func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict
 	case w.err != nil:
 		return w.unlooked()
 	case w.immortal == 0:
-		return verdict{detail: "every key of neap has one; " + w.seen()}
+		return verdict{detail: "every key of neap has one; " + sight(w.looked, w.all)}
 	}
 	return verdict{
 		broken: true,
-		detail: fmt.Sprintf("%s of neap without a TTL, such as %s; %s", count(w.immortal, "key"), strings.Join(w.shown, ", "), w.seen()),
+		detail: fmt.Sprintf("%s of neap without a TTL, such as %s; %s", count(w.immortal, "key"), strings.Join(w.shown, ", "), sight(w.looked, w.all)),
 		remedy: "find out what has run PERSIST or restored a dump. The next call that uses a key gives it a TTL; give one by PEXPIRE to those that nobody uses",
 	}
 }
@@ -128,5 +120,5 @@ func memory(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	if len(parts) == 0 {
 		parts = []string{"no keys of neap"}
 	}
-	return verdict{detail: strings.Join(parts, ", ") + "; " + w.seen()}
+	return verdict{detail: strings.Join(parts, ", ") + "; " + sight(w.looked, w.all)}
 }

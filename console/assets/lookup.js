@@ -5,7 +5,8 @@ import { duration, number, say } from './words.js';
 const $ = (id) => document.getElementById(id);
 const form = $('lookup-form');
 let things = [];
-let shown = null; // what was found last: {thing, key, found}
+let shown = null; // what was looked up last: {thing, key, found}, once it is found
+let asked = 0;
 
 // offer fills in what may be looked up.
 export function offer(all) {
@@ -40,7 +41,11 @@ async function send(to, body) {
 async function look(thing, key) {
   set($('found'), say('looking'));
   $('actions').replaceChildren();
-  shown = { thing, key, found: await send('lookup', { primitive: thing.primitive, name: thing.name, key }) };
+  shown = null;
+  const mine = ++asked;
+  const found = await send('lookup', { primitive: thing.primitive, name: thing.name, key });
+  if (mine !== asked) return; // something else was looked up since
+  shown = { thing, key, found };
   draw();
 }
 

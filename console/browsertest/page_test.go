@@ -235,6 +235,30 @@ func TestHostileNamesStayText(t *testing.T) {
 	}
 }
 
+// TestALateAnswerIsNotAnothers: what is shown and acted upon is what was looked up last, in whatever order answers come.
+func TestALateAnswerIsNotAnothers(t *testing.T) {
+	t.Parallel()
+	p := open(t, "/console/")
+	p.is(`(() => { const ask = fetch; window.fetch = async (to, what) => {
+		const answer = await ask(to, what);
+		if (what.body.includes('"slow"')) await new Promise((go) => { window.arrive = go; });
+		return answer;
+	}; })()`)
+	const key, find = `input[name=key]`, `#lookup-form button`
+	p.must(p.do(chromedp.SendKeys(chromedp.CSS(key), "slow"), click(find)))
+	p.wants(`window.arrive !== undefined`)
+	p.is(`document.querySelector("input[name=key]").value = ""`)
+	p.must(p.do(chromedp.SendKeys(chromedp.CSS(key), "quick"), click(find)))
+	p.wants(`document.querySelector("#found table tbody") !== null`)
+	p.is(`(() => { window.found = document.querySelector("#found table"); window.arrive(); })()`)
+	time.Sleep(time.Second) // the page has no sign of an answer that it drops
+	if got := p.is(`document.querySelector("#found table") === window.found`); got != "true" {
+		t.Error("the answer about the key before is shown, want that about the last")
+	}
+	p.must(p.do(click("#actions form[data-action=reset] button")))
+	p.wants(`document.querySelector("#confirm-text").textContent.includes("quick")`)
+}
+
 // TestItComesBack: the page says that the service is gone, and goes on when it is there again.
 func TestItComesBack(t *testing.T) {
 	t.Parallel()
