@@ -64,11 +64,14 @@ func planOf(policies []Policy) (p plan, ok bool) {
 	return p, true
 }
 
+// isKey looks into each policy that has another within, as valueOf does.
 func isKey(p Policy) bool {
 	switch p := p.(type) {
 	case shadowed:
 		return isKey(p.Policy)
 	case banning:
+		return isKey(p.Policy)
+	case leased:
 		return isKey(p.Policy)
 	case perRequest:
 		return isKey(p.Policy)

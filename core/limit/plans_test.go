@@ -85,12 +85,16 @@ func TestPlansOfOthersAreNoKeys(t *testing.T) {
 	}
 	window := FixedWindow{Limit: 1, Window: time.Hour}
 	l := must(NewLocal("plans", []Policy{window}, nil))(t)
-	for _, p := range []Policy{tagged{window, []string{"a"}}, &tagged{FixedWindow: window}, Shadow(tagged{FixedWindow: window})} {
+	odd := tagged{window, []string{"a"}}
+	for _, p := range []Policy{
+		odd, &odd, Shadow(odd), PerRequest(odd), WithLease(odd, time.Minute),
+		Shadow(WithBan(WithLease(odd, time.Minute), Ban{After: 1, Within: time.Hour, For: time.Hour})),
+	} {
 		if d, err := must(l.With(p))(t).Take(t.Context(), "s"); err != nil || len(l.plans.made.Keys()) > 1 {
 			t.Errorf("%T: got %+v, %v, want a decision", p, d, err)
 		}
 	}
-	if _, err := l.With(window, window, window, window, tagged{FixedWindow: window}); err == nil {
+	if _, err := l.With(window, window, window, window, odd); err == nil {
 		t.Error("a name that is used twice: got no error, want one")
 	}
 }
