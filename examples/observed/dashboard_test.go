@@ -164,7 +164,7 @@ func TestTheDashboardAndTheAlerts(t *testing.T) {
 	at.end = time.Now()
 	p.showsAll(at)
 	if *drawTo != "" {
-		if err := os.WriteFile(*drawTo, []byte(picture(p, at)), 0o644); err != nil { //nolint:gosec // for everyone to read
+		if err := os.WriteFile(*drawTo, []byte(picture(p, at)), 0o644); err != nil {
 			t.Error(err)
 		}
 	}
