@@ -120,6 +120,17 @@ func TestLookingUpAndActing(t *testing.T) {
 	})
 }
 
+// TestLookingUpWithoutBansAndWithoutRedis: the page offers no ban that a limiter does not have, and says who decides.
+func TestLookingUpWithoutBansAndWithoutRedis(t *testing.T) {
+	t.Parallel()
+	plain := must(limit.New(away(t), "plain", []limit.Policy{limit.FixedWindow{Limit: 2, Window: time.Hour}}, nil))(t)
+	h := Handler(away(t), everyone, &Options{LookUp: Primitives{Limiters: []*limit.Limiter{plain}}})
+	status, text := post(h, "lookup", `{"primitive":"limit","name":"plain","key":"alice"}`)
+	if status != 200 || !strings.HasSuffix(text, `"degraded":true,"canBan":false,"banned":0}`) {
+		t.Errorf("got %d %s, want it degraded, and no ban", status, text)
+	}
+}
+
 // TestWhatMayBeLookedUpMayNotBeActedUpon.
 func TestWhatMayBeLookedUpMayNotBeActedUpon(t *testing.T) {
 	t.Parallel()

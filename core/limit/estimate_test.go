@@ -124,6 +124,68 @@ func TestAnEstimateThatWasTakenBackIsChargedAsPlainUse(t *testing.T) {
 	})
 }
 
+// TestTheShortestLeaseSaysWhenToRenew, whichever policy has it.
+func TestTheShortestLeaseSaysWhenToRenew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		t.Cleanup(m.Close)
+		short := WithLease(FixedWindow{Name: "short", Limit: 10, Window: time.Hour}, 10*time.Second)
+		long := WithLease(FixedWindow{Name: "long", Limit: 100, Window: time.Hour}, time.Hour)
+		l := must(New(redistest.BubbleClient(t, m), "leased", []Policy{short, long}, closed(time.Second)))(t)
+		held := tried(t, l, 6)
+		time.Sleep(time.Minute)
+		if d := tried(t, l, 5); d.Allowed {
+			t.Error("beside an estimate that is held: got 5 more, want a denial")
+		}
+		if _, err := held.Settle(t.Context(), 6); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestNoMoreComesBackThanIsUsed, and of 100 estimates at a time. A time to live that somebody has taken away is given again.
+func TestNoMoreComesBackThanIsUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, l := leasedIn(t)
+		rdb := redistest.BubbleClient(t, m)
+		window := l.remote.space.Key("s", l.rules[0].id().tail)
+		_ = tried(t, l, 6)
+		runtime.GC()
+		must(rdb.Set(t.Context(), window, "1", time.Hour).Result())(t) // somebody has edited it
+		time.Sleep(11 * time.Second)
+		if d := tried(t, l, 10); !d.Allowed || d.Remaining != 0 {
+			t.Errorf("an estimate of 6 beside 1 that is used: got %t and %d remaining, want all 10 and none", d.Allowed, d.Remaining)
+		}
+
+		many := must(l.With(WithLease(FixedWindow{Name: "many", Limit: 150, Window: time.Hour}, 10*time.Second)))(t)
+		for range 150 {
+			_ = tried(t, many, 1)
+		}
+		runtime.GC()
+		time.Sleep(11 * time.Second)
+		if d := tried(t, many, 150); d.Allowed || d.Remaining != 100 {
+			t.Errorf("of 150 estimates: got %t and %d remaining, want 100 back at first", d.Allowed, d.Remaining)
+		}
+		if d := tried(t, many, 150); !d.Allowed {
+			t.Error("of 150 estimates: got a denial again, want the others back too")
+		}
+
+		held := tried(t, must(l.With(WithLease(FixedWindow{Name: "held", Limit: 1, Window: time.Hour}, 10*time.Second)))(t), 1)
+		estimates := l.remote.space.Key("s", "held!window-1-1h!estimates")
+		if !must(rdb.Persist(t.Context(), estimates).Result())(t) {
+			t.Fatal("got no estimates with a time to live, want them")
+		}
+		time.Sleep(5 * time.Second)
+		if left := must(rdb.PTTL(t.Context(), estimates).Result())(t); left <= 0 {
+			t.Errorf("after a renewal: got estimates with %v to live, want a time", left)
+		}
+		runtime.KeepAlive(held.grant)
+	})
+}
+
 // TestResetForgetsEstimates, whether the policy of the limiter has a lease or not.
 func TestResetForgetsEstimates(t *testing.T) {
 	t.Parallel()

@@ -85,6 +85,27 @@ func TestGaugesOfAnOutage(t *testing.T) {
 	})
 }
 
+// TestGaugesForgetAnOutage in which nobody has asked for a minute: the server may be back.
+func TestGaugesForgetAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t)
+		s.open(t)
+		server := func() store.Gauge {
+			all := s.store.Gauges()
+			return all[len(all)-1]
+		}
+		if g := server(); !g.Open || g.Failing == 0 {
+			t.Errorf("in the outage: got %+v, want it open and failing", g)
+		}
+		time.Sleep(5 * time.Minute) // in which every lease ends, and nothing is asked
+		if g := server(); g.Open || g.Failing != 0 {
+			t.Errorf("after minutes without a call: got %+v, want nothing known", g)
+		}
+		s.finish(t)
+	})
+}
+
 // TestGaugesOfWhoWaits count callers in line for a lock and for permits.
 func TestGaugesOfWhoWaits(t *testing.T) {
 	t.Parallel()
