@@ -142,7 +142,7 @@ func TestEstimatesEqualModel(t *testing.T) {
 				}
 				var all []taken
 				for range perPolicy {
-					l.pause([]time.Duration{0, 0, 0, time.Millisecond, 20 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute}[rng.IntN(8)])
+					l.pause([]time.Duration{0, 0, 0, time.Millisecond, 20 * time.Second, 20 * time.Second, time.Minute, time.Minute, 5 * time.Minute}[rng.IntN(9)])
 					var one taken
 					at := 0
 					if len(all) > 0 {
