@@ -103,6 +103,9 @@ func TestInstancesShareALimit(t *testing.T) {
 				most += b.Burst
 				befores = []int64{0, min(10, b.Burst), b.Burst}
 			}
+			if redistest.Race { // which has nothing to find here; soak runs all without it
+				befores = befores[1:2]
+			}
 			for _, before := range befores {
 				synctest.Test(t, func(t *testing.T) {
 					got := aMinute(t, p, 10, before)
