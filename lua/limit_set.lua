@@ -67,7 +67,8 @@ for i = keys, count + 1, -1 do
   bans, leases[of] = i - 1, {key = KEYS[i], length = length + 0, token = token}
 end
 
--- Takes back estimates whose lease has ended, and returns how many of the used permits they have. If it is only asked, it
+-- Takes back estimates whose lease has ended, and returns how many
+-- of the used permits they have. If it is only asked, it
 -- takes nothing back.
 local function lapsed(key, estimates, used, only_asked)
   local over = call('ZRANGEBYSCORE', estimates, '-inf', (now - now % 1000) / 1000, 'LIMIT', '0', '100')
