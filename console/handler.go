@@ -18,7 +18,7 @@ import (
 
 // Options are the options of [Handler]. The zero value is a page that shows figures alone.
 type Options struct {
-	// LookUp are the primitives of which a subject, key or item may be looked up. Each look-up
+	// LookUp are the primitives whose subjects, keys or items may be looked up. Each look-up
 	// costs what Peek, InFlight, Inspect or Left cost, and changes nothing.
 	LookUp Primitives
 	// Actions are the primitives that may be acted upon: reset, ban and unban a subject of a

@@ -261,7 +261,7 @@ func TestAHandlerThatIsGoneObservesNothing(t *testing.T) {
 	func() { ask(Handler(st, everyone, nil), "GET", "/") }()
 	for began := time.Now(); st.Observed(); runtime.GC() {
 		if time.Since(began) > 30*time.Second {
-			t.Fatal("a handler that nobody has any more: got it observing, want it gone")
+			t.Fatal("a handler that nothing refers to any more: got it observing, want it gone")
 		}
 		time.Sleep(time.Millisecond)
 	}

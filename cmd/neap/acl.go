@@ -37,7 +37,7 @@ func needs(cluster bool) []need {
 	}
 	for _, command := range slices.Sorted(maps.Keys(called)) {
 		if sharded := command == "spublish"; !sharded || cluster {
-			all = append(all, need{command, called[command], !strings.HasSuffix(command, "publish")}) // who is not woken asks again
+			all = append(all, need{command, called[command], !strings.HasSuffix(command, "publish")}) // a waiter that is not woken asks again
 		}
 	}
 	return all

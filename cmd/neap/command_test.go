@@ -55,7 +55,7 @@ func TestRedisIsAway(t *testing.T) {
 	}
 }
 
-// TestRedisRefuses has a user who may do nothing, and one who is nobody.
+// TestRedisRefuses has a user without rights, and a user that is not there.
 func TestRedisRefuses(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

@@ -19,7 +19,7 @@ type commands struct {
 	options
 
 	Doctor     doctor     `cmd:"" help:"Tell whether this Redis keeps what neap promises."`
-	Top        top        `cmd:"" help:"Show whom the limits deny now, and who is near."`
+	Top        top        `cmd:"" help:"Show the subjects that the limits deny now or soon."`
 	Peek       peek       `cmd:"" help:"Show what a subject has taken of a limit."`
 	Reset      reset      `cmd:"" help:"Forget what a subject has taken of a limit."`
 	Ban        ban        `cmd:"" help:"Ban a subject for a while."`

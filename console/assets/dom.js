@@ -1,6 +1,6 @@
 // The only way in which this page makes elements: text is set as text, never as markup.
 
-// make makes an element with properties, of which "data" and "aria" are objects of attributes, and children: elements or text.
+// make makes an element with properties and children. The properties "data" and "aria" are objects of attributes; children are elements or text.
 export function make(tag, properties = {}, ...children) {
   const e = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {

@@ -34,7 +34,7 @@ export class State {
     return this.lines.get(key);
   }
 
-  // of is the lines of some primitives: those of which there is a gauge, also silent ones, then the others.
+  // of is the lines of some primitives: first those with a gauge, also silent ones, then the others.
   of(...primitives) {
     const all = new Map();
     for (const g of this.gauges.filter((g) => primitives.includes(g.primitive))) {

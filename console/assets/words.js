@@ -98,7 +98,7 @@ export function say(key, values = {}) {
 
 export const number = (n) => n.toLocaleString(root.lang);
 
-// duration is how long milliseconds are, in the largest unit of which there are two at least.
+// duration is how long milliseconds are, in the largest unit that gives two at least.
 export function duration(ms) {
   const units = [['day', 864e5], ['hour', 36e5], ['minute', 6e4], ['second', 1e3]];
   const [unit, size] = units.find(([, size]) => ms >= 2 * size) ?? ['second', 1e3];

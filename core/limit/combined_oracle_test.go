@@ -115,7 +115,7 @@ func (p *modeled) byHand(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// combined are processes with sets of KeepOnChange policies, of which some ban, are shadows, or count requests. Each has
+// combined are processes with sets of KeepOnChange policies. Some of these ban, are shadows, or count requests. Each has
 // numbers of its own.
 func combined(t *testing.T, m *miniredis.Miniredis, rng *rand.Rand, name string) (all []*modeled) {
 	t.Helper()

@@ -85,7 +85,7 @@ func TestGaugesOfAnOutage(t *testing.T) {
 	})
 }
 
-// TestGaugesForgetAnOutage in which nobody has asked for a minute: the server may be back.
+// TestGaugesForgetAnOutage without a call for a minute: the server may be back.
 func TestGaugesForgetAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

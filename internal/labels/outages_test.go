@@ -8,7 +8,7 @@ import (
 	"github.com/neap-go/neap/internal/labels"
 )
 
-// TestOutages begin lost and end back, of each server. A breaker that is open tells of one too, and a server that nobody has asked for a
+// TestOutages begin lost and end back, of each server. A breaker that is open tells of one too, and a server without a call for a
 // minute is not failing.
 func TestOutages(t *testing.T) {
 	t.Parallel()

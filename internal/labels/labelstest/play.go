@@ -331,7 +331,7 @@ func (a *player) outage(p Play) {
 	a.fails("Reserve", second(a.stock.Reserve(a.Context(), Hostile, Hostile, Hostile, nil)))
 	a.without(store.Stock, "units", "", store.Failed)
 
-	peek := func() error { return second(a.closed.Peek(a.Context(), Hostile)) } // of which no observer is told
+	peek := func() error { return second(a.closed.Peek(a.Context(), Hostile)) } // no observer is told of it
 	redistest.Await(a, 20*time.Second, "a breaker to open", func() bool {
 		a.fails("Peek", peek())
 		return a.server().Open
