@@ -297,7 +297,6 @@ func TestSettledOnceByMany(t *testing.T) {
 			for came.Load() < 64 {
 				runtime.Gosched()
 			}
-			time.Sleep(time.Millisecond) // until they wait; one that comes later finds that it was settled
 			unlock()
 		}()
 		together(64, func(int) {
