@@ -1,18 +1,18 @@
--- Order numbers: takes numbers that follow each other, from 1 on each day. When
--- it is, the server's clock says; which day that is in the shop, the caller, for
--- a span of time. Days never go back: where the clock was set back over midnight,
--- the numbers go on in the later day.
+-- Order numbers: takes consecutive numbers, which begin at 1 each day. The time
+-- is the server's. The caller says which day it is in the shop, and from when
+-- until when. Days never go back: if the clock was set back over midnight, the
+-- numbers go on in the later day.
 --
 -- KEYS[1]  the last number that was taken: <day> <number>
 -- ARGV[1]  day, as yyyymmdd
--- ARGV[2]  the time from which it is that day, in seconds since 1970
--- ARGV[3]  the time until which it is
+-- ARGV[2]  when the span of that day begins, in seconds since 1970
+-- ARGV[3]  when it ends
 -- ARGV[4]  how many numbers, 1 or more
 -- ARGV[5]  the largest number of a day
 -- ARGV[6]  keep, in milliseconds: how long the record outlives this call
--- returns  {day, first number, TIME in milliseconds}. A first number of 0: the
---          day has no more; a day of 0: it is not the time that was said
--- effects  SET with PX, where numbers were taken
+-- returns  {day, first number, TIME in milliseconds}. The first number is 0 if
+--          the day has no more; the day is 0 if the time is not in its span
+-- effects  SET with PX, if numbers were taken
 local key, day, from, till = KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3] + 0
 local count, most, keep = ARGV[4] + 0, ARGV[5] + 0, ARGV[6]
 assert(count >= 1, 'fewer than one number is asked for')
