@@ -185,12 +185,24 @@ func (g *rateLimit) Enter(r Request) Pass {
 		return g.failed(r, err)
 	}
 	if d.Degraded {
-		g.answers.tell(r, d.Cause)
+		g.tellDegraded(r, ask, d)
 	}
 	if !d.Allowed {
 		return g.exceeded(r, d)
 	}
 	return g.admitted(r, ask, d)
+}
+
+// tellDegraded calls OnError. If that panics, the request does not run, and no other waits for it to settle.
+func (g *rateLimit) tellDegraded(r Request, ask limit.Ask, d limit.Decision) {
+	panics := true
+	defer func() {
+		if panics && d.Allowed && g.waitsUnsettled() {
+			g.unsettled.end(ask.Subject)
+		}
+	}()
+	g.answers.tell(r, d.Cause)
+	panics = false
 }
 
 func (g *rateLimit) skips(r Request) bool { return g.opts.Skip != nil && g.opts.Skip(r) }
@@ -241,7 +253,7 @@ func (g *rateLimit) admitted(r Request, ask limit.Ask, d limit.Decision) Pass {
 
 func (g *rateLimit) take(r Request, ask limit.Ask) (limit.Decision, error) {
 	switch {
-	case g.opts.Wait > 0 && g.opts.Settle != nil:
+	case g.waitsUnsettled():
 		return g.waitUnsettled(r, ask)
 	case g.opts.Wait > 0:
 		return ask.Limiter.WaitFor(r.Context(), ask.Subject, ask.Cost, g.opts.Wait)

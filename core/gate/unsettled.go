@@ -46,6 +46,8 @@ func (u *unsettled) add(subject string, n int) {
 	u.of[subject] += n
 }
 
+func (g *rateLimit) waitsUnsettled() bool { return g.opts.Wait > 0 && g.opts.Settle != nil }
+
 // waitUnsettled waits for the whole Wait while other requests of the subject run in this process: when they
 // settle, there may be room sooner than the limit says.
 func (g *rateLimit) waitUnsettled(r Request, ask limit.Ask) (d limit.Decision, err error) {

@@ -164,3 +164,34 @@ func TestWaitsForASettlementWithoutAPlace(t *testing.T) {
 		waits.Wait()
 	})
 }
+
+// TestWaitsForNoRequestThatDidNotRun: an OnError that panics at a decision without Redis ends its request, so the
+// next one of the subject is denied at once and does not wait for it to settle.
+func TestWaitsForNoRequestThatDidNotRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := limit.New(deadRedis{errNoPerm}, "test", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		breaks := true
+		g := gate.RateLimit(limiter, everyone, &gate.RateLimitOptions{
+			Wait:   2 * time.Second,
+			Settle: func(gate.Request, *gate.Reply) int64 { return 1 },
+			OnError: func(gate.Request, error) {
+				if breaks {
+					panic("a broken hook")
+				}
+			},
+		})
+		if got := panics(t, func() { g.Enter(&request{}) }); got != "a broken hook" {
+			t.Fatalf("got the panic %v, want that of the hook", got)
+		}
+		breaks = false
+		began := time.Now()
+		p := g.Enter(&request{})
+		if p.Reply == nil || p.Reply.Status != 429 || time.Since(began) != 0 {
+			t.Errorf("a request after it: got refused %t after %v, want a 429 at once", p.Reply != nil, time.Since(began))
+		}
+	})
+}
