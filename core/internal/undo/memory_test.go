@@ -27,7 +27,7 @@ func (lost) Process(ctx context.Context, cmd redis.Cmder) error {
 	return ctx.Err()
 }
 
-// TestMemoryOfAGrantInDoubt: each takes less than 1 kB, as docs/design.md says, and
+// TestMemoryOfAGrantInDoubt: each takes less than 1 kB, as docs/design/doubt.md says, and
 // the attempts of the moment take memory too. The callers give up early, which opens no
 // breaker: that would let few calls be lost.
 func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measures the heap
