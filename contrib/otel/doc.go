@@ -28,6 +28,8 @@
 //	neap.redis.status        up-down counter, 1              1 if the server answers, 0 during an outage
 //	neap.redis.held_back     up-down counter, 1              1 while a breaker holds calls back
 //
+// neap.changes is 0 before the first lock is lost and before the first claim is in doubt, so that the first one is an increase.
+//
 // There is no semantic convention for rate limits and locks yet. The names follow OpenTelemetry's naming rules and
 // the metrics of ASP.NET Core (aspnetcore.rate_limiting.*).
 //

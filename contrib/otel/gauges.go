@@ -1,12 +1,14 @@
 package otel
 
 import (
+	"context"
 	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/labels"
 )
 
 // gauges are read when the metrics are.
@@ -39,13 +41,18 @@ func (g *gauges) make(m metric.Meter) error {
 	return errors.Join(faults...)
 }
 
-func (o *observer) observeGauges(to metric.Observer) {
+func (o *observer) observeGauges(ctx context.Context, to metric.Observer) {
 	tell := func(of metric.Int64ObservableUpDownCounter, n int64, by ...attribute.KeyValue) {
 		if of != nil {
 			to.ObserveInt64(of, n, metric.WithAttributes(by...))
 		}
 	}
 	for _, g := range o.events.Read(o.store) {
+		for _, e := range labels.Rare(&g) {
+			if s := o.events.Of(&e); s.count != nil { // a histogram has no zero
+				s.count.Add(ctx, 0, s.add...)
+			}
+		}
 		if g.Primitive == store.Server {
 			at := server(g.Name)
 			tell(o.gauges.status, number(o.outages.Answers(&g)), at...)

@@ -81,8 +81,8 @@ func (o *observer) instruments(m metric.Meter) error {
 // start begins to observe the store, and its gauges whenever they are read.
 func (o *observer) start(m metric.Meter) (stop func(), err error) {
 	o.events.Read(o.store)
-	registered, err := m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		o.observeGauges(to)
+	registered, err := m.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
+		o.observeGauges(ctx, to)
 		return nil
 	}, o.gauges.all...)
 	if err != nil {

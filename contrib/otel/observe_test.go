@@ -3,6 +3,7 @@ package otel_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	neapotel "github.com/neap-go/neap/contrib/otel"
+	"github.com/neap-go/neap/core/idempotency"
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/store"
@@ -278,11 +280,35 @@ func TestStopEnds(t *testing.T) {
 		if st.Observed() {
 			t.Error("after stop: the store has an observer, want none")
 		}
-		if got := all.values(t, ""); len(got) != 0 {
-			t.Errorf("after stop: got %v, want nothing", got)
+		if got := all.values(t, ofGauges...); len(got) != 0 {
+			t.Errorf("after stop: got %v, want no gauge", got)
 		}
 	}
 	_ = locker.Name()
+}
+
+// TestRareChangesAreZeroBeforeTheyHappen, so that the first one is an increase.
+func TestRareChangesAreZeroBeforeTheyHappen(t *testing.T) {
+	t.Parallel()
+	st := storetest.Open(t, redistest.Embedded(), store.Options{})
+	locker, err := lock.New(st, "n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := idempotency.New(st, "n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := observe(t, st)
+	all.values(t, "")
+	want := map[string]int{
+		"neap.changes neap.name=n neap.outcome=lost neap.primitive=lock":      0,
+		"neap.changes neap.name=n neap.outcome=in_doubt neap.primitive=guard": 0,
+	}
+	if got := all.values(t, "neap.changes"); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	_, _ = locker.Name(), guard.Name()
 }
 
 // TestFaults are told, and nothing is observed then.

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/neap-go/neap/core/store"
+	"github.com/neap-go/neap/internal/labels"
 )
 
 // The gauges, which are read when Prometheus asks.
@@ -43,23 +44,13 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	to <- heldBack
 }
 
-// rare is what alerts wait for. It is exposed as 0 before it happens: Prometheus takes the first value of a series for no increase.
-var rare = []store.Event{
-	{Primitive: store.Lock, Outcome: store.Lost, Change: true},
-	{Primitive: store.Guard, Outcome: store.InDoubt, Change: true},
-	{Primitive: store.Guard, Outcome: store.InDoubt},
-	{Primitive: store.Stock, Outcome: store.Disagreed},
-}
-
 // Collect is of prometheus.Collector. It sends nothing to Redis.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	c.made()
 	gauges := c.events.Read(c.store)
 	for _, g := range gauges {
-		for _, e := range rare {
-			if e.Name = g.Name; e.Primitive == g.Primitive {
-				c.events.Of(&e)
-			}
+		for _, e := range labels.Rare(&g) {
+			c.events.Of(&e)
 		}
 	}
 	for _, each := range c.counted() {
