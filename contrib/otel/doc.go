@@ -14,17 +14,17 @@
 //
 // # Metrics
 //
-//	neap.decision.duration   histogram, s                    calls that asked for something, but for locks
+//	neap.decision.duration   histogram, s                    calls that asked for permits, a slot, a run or units
 //	neap.lock.wait.duration  histogram, s                    how long callers waited for a lock
-//	neap.shadow_denials      counter, {denial}               what a shadow policy would have denied
-//	neap.changes             counter, {change}               what became of what was granted, and of servers
+//	neap.shadow_denials      counter, {denial}               requests that a shadow policy would have denied
+//	neap.changes             counter, {change}               how grants ended; servers that were lost or came back
 //	neap.inflight.active     up-down counter, {slot}         slots that this process holds
 //	neap.lock.active         up-down counter, {lock}         locks that this process holds
 //	neap.guard.active        up-down counter, {claim}        claims that this process holds
 //	neap.stock.active        up-down counter, {reservation}  reservations that this process holds
 //	neap.limit.waiting       up-down counter, {caller}       callers that wait for permits
 //	neap.lock.waiting        up-down counter, {caller}       callers that wait for a lock
-//	neap.background.active   up-down counter, {call}         calls that are repeated or taken back, since Redis did not answer
+//	neap.background.active   up-down counter, {call}         calls that are repeated or taken back, because Redis did not answer
 //	neap.redis.status        up-down counter, 1              1 if the server answers, 0 during an outage
 //	neap.redis.held_back     up-down counter, 1              1 while a breaker holds calls back
 //
@@ -53,7 +53,7 @@
 //
 // No attribute has a key, a subject, an item or the text of an error. There is a neap.policy for each policy that a limiter was
 // made with, and for the first 20 others of each name, such as those of With and of a gate's Policies; the rest share
-// the policy "_other". So do the names of a primitive after the first 200.
+// the policy "_other". The names of a primitive after the first 200 share "_other" too.
 //
 // An event costs 0.7 to 1.8 µs and no memory (BenchmarkEvent).
 package otel

@@ -35,9 +35,9 @@ func (g *gauges) make(m metric.Meter) error {
 		store.Limit: gauge("neap.limit.waiting", "{caller}", "Callers that wait for permits."),
 		store.Lock:  gauge("neap.lock.waiting", "{caller}", "Callers that wait for a lock."),
 	}
-	g.background = gauge("neap.background.active", "{call}", "Calls that are repeated or taken back, since Redis did not answer.")
+	g.background = gauge("neap.background.active", "{call}", "Calls that this process repeats or takes back in the background, because Redis did not answer.")
 	g.status = gauge("neap.redis.status", "1", "1 if the server answers, 0 during an outage.")
-	g.heldBack = gauge("neap.redis.held_back", "1", "1 while a breaker holds calls to the server back.")
+	g.heldBack = gauge("neap.redis.held_back", "1", "1 while a breaker holds back calls to the server.")
 	return errors.Join(faults...)
 }
 

@@ -65,7 +65,7 @@ type observer struct {
 func (o *observer) instruments(m metric.Meter) error {
 	var errs [5]error
 	o.decisions, errs[0] = m.Float64Histogram("neap.decision.duration", metric.WithUnit("s"),
-		metric.WithDescription("How long calls that asked for something took, but for locks."),
+		metric.WithDescription("How long calls took that asked for permits, a slot, a run or units."),
 		metric.WithExplicitBucketBoundaries(.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10))
 	o.waits, errs[1] = m.Float64Histogram("neap.lock.wait.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long callers waited for a lock."),
@@ -73,7 +73,7 @@ func (o *observer) instruments(m metric.Meter) error {
 	o.shadows, errs[2] = m.Int64Counter("neap.shadow_denials", metric.WithUnit("{denial}"),
 		metric.WithDescription("Requests that a shadow policy would have denied."))
 	o.changes, errs[3] = m.Int64Counter("neap.changes", metric.WithUnit("{change}"),
-		metric.WithDescription("What became of what was granted, and of servers."))
+		metric.WithDescription("How grants ended, and servers that were lost or came back."))
 	errs[4] = o.gauges.make(m)
 	return errors.Join(errs[:]...)
 }

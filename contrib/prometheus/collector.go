@@ -58,10 +58,10 @@ func New(rdb script.Client, opts *Options) (*Collector, error) {
 	}
 	c := &Collector{
 		store:     st,
-		decisions: counters("neap_decisions_total", "Calls that asked for something.", "primitive", "name", "policy", "outcome", "degraded"),
+		decisions: counters("neap_decisions_total", "Calls that asked for permits, a slot, a lock, a run or units.", "primitive", "name", "policy", "outcome", "degraded"),
 		shadows:   counters("neap_shadow_denials_total", "Requests that a shadow policy would have denied.", "name", "policy"),
-		changes:   counters("neap_changes_total", "What became of what was granted, and of servers.", "primitive", "name", "outcome"),
-		durations: histograms("neap_decision_duration_seconds", "How long calls that asked for something took, but for locks.", own.Buckets, "primitive", "name", "outcome"),
+		changes:   counters("neap_changes_total", "How grants ended, and servers that were lost or came back.", "primitive", "name", "outcome"),
+		durations: histograms("neap_decision_duration_seconds", "How long calls took that asked for permits, a slot, a run or units.", own.Buckets, "primitive", "name", "outcome"),
 		waits:     histograms("neap_lock_wait_duration_seconds", "How long callers waited for a lock.", own.WaitBuckets, "name", "outcome"),
 	}
 	c.events = labels.NewTable(c.series)

@@ -19,9 +19,9 @@ var (
 		store.Limit: gauge("neap_limit_waiting", "Callers that wait for permits.", "name"),
 		store.Lock:  gauge("neap_lock_waiting", "Callers that wait for a lock.", "name"),
 	}
-	background = gauge("neap_background_active", "Calls that are repeated or taken back, since Redis did not answer.", "primitive", "name")
+	background = gauge("neap_background_active", "Calls that this process repeats or takes back in the background, because Redis did not answer.", "primitive", "name")
 	up         = gauge("neap_redis_up", "1 if the server answers, 0 during an outage.", "server")
-	heldBack   = gauge("neap_redis_held_back", "1 while a breaker holds calls to the server back.", "server")
+	heldBack   = gauge("neap_redis_held_back", "1 while a breaker holds back calls to the server.", "server")
 )
 
 func gauge(name, help string, by ...string) *prometheus.Desc {

@@ -25,11 +25,11 @@ type Gauge struct {
 	Active int
 	// Waiting is how many callers wait for permits or for a lock.
 	Waiting int
-	// Background is how many grants and conclusions the primitive takes back or repeats in the
-	// background, since Redis did not answer.
+	// Background is how many grants the primitive takes back and how many conclusions it repeats
+	// in the background, because Redis did not answer.
 	Background int
-	// Open reports whether calls are held back, since Redis does not answer: those
-	// of a limit or of requests in flight, or any to that server.
+	// Open reports whether a breaker holds calls back, because Redis does not answer: the calls
+	// of a limit or of requests in flight, or any calls to that server.
 	Open bool
 	// Failing is the time since the first of the calls that a server did not answer. It is 0 if
 	// the server answers.
@@ -41,8 +41,8 @@ type Gauge struct {
 // by address. What With, As and WithWait return is part of what it was made from. A primitive that
 // decides in process has none.
 //
-// It is safe for concurrent use and sends nothing. The figures are read one after the other, so that they may be a call
-// apart. A nil or zero store has none.
+// It is safe for concurrent use and sends nothing. The figures are read one after the other, so two of them may differ
+// by a call. A nil or zero store has none.
 func (s *Store) Gauges() []Gauge {
 	if !s.made() {
 		return nil
