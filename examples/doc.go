@@ -20,6 +20,6 @@
 //     user and for each model: estimated, waited for, and settled to what was used
 //   - sequence: order numbers that only grow, by a script of one's own, taken by eight
 //     processes one at a time and in blocks
-//   - usecases: proxies, API keys, plans, costs and more, as the README has them
+//   - usecases: proxies, API keys, plans, costs and more, as docs/recipes.md shows them
 //   - unittest: tests of routes of one's own, without a server: limits, orders, callbacks, locks
 package examples

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// TestPagesAreTrue finds every Go block of the README and of the pages for
-// operators, about locks, idempotency, stock, neighbours, callbacks and scripts,
-// line by line, in a file that compiles.
+// TestPagesAreTrue finds every Go block of the README, of the recipes, and of the
+// pages for operators, about locks, idempotency, stock, neighbours, callbacks and
+// scripts, line by line, in a file that compiles.
 func TestPagesAreTrue(t *testing.T) {
 	t.Parallel()
 	code := compiled(t)
-	for page, least := range map[string]int{"README.md": 8, "docs/operations.md": 2, "docs/locks.md": 1, "docs/idempotency.md": 9, "docs/own-scripts.md": 5, "docs/stock.md": 3, "docs/console.md": 2, "docs/neighbours.md": 7,
+	for page, least := range map[string]int{"README.md": 1, "docs/recipes.md": 30, "docs/operations.md": 2, "docs/locks.md": 1, "docs/idempotency.md": 9, "docs/own-scripts.md": 5, "docs/stock.md": 3, "docs/console.md": 2, "docs/neighbours.md": 7,
 		"docs/callbacks/README.md": 5, "docs/callbacks/alipay.md": 2, "docs/callbacks/wechatpay.md": 2, "docs/callbacks/adyen.md": 3,
 		"docs/callbacks/paypal.md": 2, "docs/callbacks/square.md": 1} {
 		text, err := os.ReadFile("../" + page)

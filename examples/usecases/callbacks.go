@@ -34,8 +34,7 @@ func StripeCallbacks(rdb script.Client, secret string, book callback.Handler) (*
 	return callback.New(callback.Stripe(), guard, verify, book, nil)
 }
 
-// AnyProvider has a guard that remembers for as long as the slowest of them sends
-// again.
+// AnyProvider remembers events for as long as the slowest provider sends them again.
 func AnyProvider(rdb script.Client) (*idempotency.Guard, error) {
 	return idempotency.New(rdb, "callbacks", &idempotency.Options{
 		Retention: 31 * 24 * time.Hour, // Adyen sends again for 30

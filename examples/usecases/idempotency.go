@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/ginlimit"
 )
 
-// Orders books what a client sends several times once.
+// Orders books an order once, however often a client sends it.
 func Orders(rdb script.Client) (gate.Gate, error) {
 	guard, err := idempotency.New(rdb, "orders", nil)
 	if err != nil {
@@ -23,7 +23,7 @@ func Orders(rdb script.Client) (gate.Gate, error) {
 	return gate.Idempotent(guard, gate.ByValue(tenantKey{}), nil), nil
 }
 
-// InOrder has each middleware where it belongs.
+// InOrder mounts each middleware where it belongs.
 func InOrder(r *gin.Engine, authenticate gin.HandlerFunc, limited, once gate.Gate, place gin.HandlerFunc) {
 	r.Use(gin.Recovery(), authenticate)
 	r.POST("/orders", ginlimit.Middleware(limited), ginlimit.Middleware(once), place)

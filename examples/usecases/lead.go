@@ -8,7 +8,8 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// SendOutbox has one process send what all have put into the outbox, until ctx ends.
+// SendOutbox lets one process send what all processes put into the outbox, until ctx
+// ends.
 func SendOutbox(ctx context.Context, roles *lock.Locker, send func(ctx context.Context, fence int64) error) error {
 	return roles.Lead(ctx, "outbox", func(ctx context.Context) error {
 		held, _ := lock.FromContext(ctx)

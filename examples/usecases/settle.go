@@ -9,7 +9,8 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// KnownAfterwards limits the tokens of a model: an estimate until the handler has returned, then what was used.
+// KnownAfterwards limits the tokens of a model. A request takes an estimate, and is
+// charged what it used when the handler has returned.
 func KnownAfterwards(rdb script.Client, estimate func(gate.Request) (int64, error), used func(context.Context) int64) (gate.Gate, error) {
 	tokens, err := limit.New(rdb, "models", []limit.Policy{
 		limit.TokenBucket{Name: "tokens", Rate: 20_000, Per: time.Minute, MaxDebt: 20_000, Unit: "tokens"},

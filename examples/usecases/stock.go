@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/core/stock"
 )
 
-// OpenSale is a deploy's, once.
+// OpenSale opens the item. A deploy runs it once.
 func OpenSale(ctx context.Context, rdb script.Client, ends time.Time) error {
 	phones, err := stock.New(rdb, "sale", nil)
 	if err != nil {
@@ -26,7 +26,7 @@ func OpenSale(ctx context.Context, rdb script.Client, ends time.Time) error {
 	return nil
 }
 
-// Sale has each tenant have one of an item, while there are any.
+// Sale gives each tenant one unit of an item, while there are any.
 func Sale(rdb script.Client) (gate.Gate, error) {
 	sale, err := stock.New(rdb, "sale", nil)
 	if err != nil {
@@ -35,7 +35,7 @@ func Sale(rdb script.Client) (gate.Gate, error) {
 	return gate.Reserve(sale, gate.ByParam("item"), gate.ByValue(tenantKey{}), nil), nil
 }
 
-// Sell answers what is so: the unit is sold, or it is not.
+// Sell confirms the sale before it answers, so the answer is true.
 func Sell(w http.ResponseWriter, r *http.Request) {
 	own, ok := stock.FromContext(r.Context())
 	if !ok {
@@ -55,7 +55,7 @@ func Sell(w http.ResponseWriter, r *http.Request) {
 // payWithin is how long a buyer has to pay.
 const payWithin = 15 * time.Minute
 
-// SaleOnAccount has a unit held for a payment.
+// SaleOnAccount holds a unit until it is paid.
 func SaleOnAccount(rdb script.Client) (*stock.Stock, gate.Gate, error) {
 	sale, err := stock.New(rdb, "sale", &stock.Options{Lease: payWithin + time.Minute}) // a callback takes a while
 	if err != nil {
@@ -65,8 +65,8 @@ func SaleOnAccount(rdb script.Client) (*stock.Stock, gate.Gate, error) {
 	return sale, hold, nil
 }
 
-// Order is what a shop's database has of an order for one unit. The payment's provider
-// is given its number.
+// Order is a row of a shop's database: an order for one unit. The payment provider gets
+// its number.
 type Order struct {
 	Number          string
 	Item, Buyer, ID string // of the reservation
@@ -80,7 +80,7 @@ type OrderTable interface {
 	Refund(context.Context, Order) error // once, however often it is called
 }
 
-// PlaceOrder answers what is to be paid, and until when.
+// PlaceOrder stores the order, and answers with its number and until when to pay.
 func PlaceOrder(orders OrderTable) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		own, ok := stock.FromContext(r.Context())
@@ -99,7 +99,7 @@ func PlaceOrder(orders OrderTable) http.HandlerFunc {
 	}
 }
 
-// Paid is the handler of the payments' callbacks.
+// Paid handles the callbacks of payments.
 func Paid(sale *stock.Stock, orders OrderTable) callback.Handler {
 	return func(ctx context.Context, e *callback.Event) error {
 		order, err := orders.Find(ctx, e.Order)

@@ -1,4 +1,4 @@
-// Package usecases holds the code that the README shows.
+// Package usecases holds the code that the recipes of docs/recipes.md show.
 package usecases
 
 import (
@@ -45,7 +45,8 @@ func Frameworks(limiter *limit.Limiter, r *gin.Engine, e *echo.Echo, app *fiber.
 	app.Get("/hello", fiberlimit.Middleware(perIP), hello.fiber)
 }
 
-// BehindProxy believes the load balancers of one network.
+// BehindProxy takes the client's address from X-Forwarded-For if the load balancers
+// of one network have sent the request.
 func BehindProxy(limiter *limit.Limiter) gate.Gate {
 	perIP := gate.ByIP(&gate.IPOptions{
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
@@ -82,7 +83,7 @@ func ByPlan(free *limit.Limiter) gate.Gate {
 	})
 }
 
-// Several are limits on the same subject, all or nothing.
+// Several enforces two limits on the same subject, all or nothing.
 func Several(rdb script.Client) (*limit.Limiter, error) {
 	return limit.New(rdb, "api", []limit.Policy{
 		limit.TokenBucket{Name: "burst", Rate: 10, Per: time.Second, Burst: 20},
@@ -111,7 +112,7 @@ func ThreeLevels(rdb script.Client) (gate.Gate, error) {
 	), nil
 }
 
-// Quota is by the calendar of a place.
+// Quota counts by the calendar of a place.
 func Quota(rdb script.Client) (*limit.Limiter, error) {
 	shanghai, err := time.LoadLocation("Asia/Shanghai")
 	if err != nil {
@@ -123,7 +124,7 @@ func Quota(rdb script.Client) (*limit.Limiter, error) {
 	}, nil)
 }
 
-// Changing keeps what was used when daily is another number, as after a deployment.
+// Changing keeps what was used if daily changes, as after a deployment.
 func Changing(rdb script.Client, daily int64) (*limit.Limiter, error) {
 	return limit.New(rdb, "reports", []limit.Policy{
 		limit.KeepOnChange(limit.CalendarWindow{Name: "daily", Limit: daily, Every: limit.Day}),
@@ -144,7 +145,7 @@ func Expensive(limiter *limit.Limiter) gate.Gate {
 	})
 }
 
-// Patient has requests wait for their turn.
+// Patient lets requests wait for their turn.
 func Patient(limiter *limit.Limiter) gate.Gate {
 	return gate.RateLimit(limiter, gate.ByHeader("X-Api-Key"), &gate.RateLimitOptions{
 		Wait: 2 * time.Second,
@@ -166,10 +167,11 @@ func OwnAnswer(limiter *limit.Limiter) gate.Gate {
 	})
 }
 
-// account names whom a login is for and where it comes from.
+// account names the account that a login is for, and the client's address.
 var account = gate.Join(gate.Fold(gate.ByForm("email", nil)), gate.ByIP(nil))
 
-// Logins counts the failed ones at an account from an address, and all of an address.
+// Logins counts failed logins: those of an account from one address, and all of an
+// address.
 func Logins(rdb script.Client) (gate.Gate, error) {
 	guesses, err := limit.New(rdb, "logins", []limit.Policy{
 		limit.SlidingLog{Name: "account", Limit: 5, Window: 10 * time.Minute},
@@ -188,7 +190,7 @@ func Logins(rdb script.Client) (gate.Gate, error) {
 	), nil
 }
 
-// Bans keeps out whoever goes on guessing: for 15 minutes, and for longer each time.
+// Bans shuts out clients that keep guessing: for 15 minutes, and for longer each time.
 func Bans(rdb script.Client) (*limit.Limiter, error) {
 	return limit.New(rdb, "guesses", []limit.Policy{
 		limit.WithBan(
@@ -198,7 +200,7 @@ func Bans(rdb script.Client) (*limit.Limiter, error) {
 	}, nil)
 }
 
-// Listed refuses the addresses of one list, and limits all but those of the other.
+// Listed refuses the addresses of one list, and does not limit those of the other.
 func Listed(limiter *limit.Limiter, blocked, allowed *gate.List) gate.Gate {
 	client := gate.ByIP(&gate.IPOptions{IPv6Prefix: 128})
 	return gate.Chain(
@@ -207,7 +209,7 @@ func Listed(limiter *limit.Limiter, blocked, allowed *gate.List) gate.Gate {
 	)
 }
 
-// InFlight has at most two exports of a tenant run at once.
+// InFlight lets at most two exports of a tenant run at once.
 func InFlight(rdb script.Client) (gate.Gate, error) {
 	exports, err := limit.NewConcurrency(rdb, "exports", 2, nil)
 	if err != nil {
@@ -216,7 +218,7 @@ func InFlight(rdb script.Client) (gate.Gate, error) {
 	return gate.Concurrency(exports, gate.ByValue(tenantKey{}), nil), nil
 }
 
-// OneAtATime has one request for an order run at a time.
+// OneAtATime runs one request for an order at a time.
 func OneAtATime(rdb script.Client) (gate.Gate, error) {
 	locker, err := lock.New(rdb, "orders", nil)
 	if err != nil {
@@ -227,7 +229,7 @@ func OneAtATime(rdb script.Client) (gate.Gate, error) {
 
 var errOvertaken = errors.New("a later holder of the lock has written")
 
-// Pay writes once for a lock that its handler holds.
+// Pay writes only if no later holder of the lock has written.
 func Pay(ctx context.Context, db *sql.DB, order string) error {
 	held, ok := lock.FromContext(ctx)
 	if !ok {
@@ -249,7 +251,7 @@ func PublishLocks(locker *lock.Locker) {
 	expvar.Publish("lock."+locker.Name(), expvar.Func(func() any { return locker.Stats() }))
 }
 
-// OpenByForce ends the hold of a process that is gone for good.
+// OpenByForce opens a lock whose holder is gone for good.
 func OpenByForce(ctx context.Context, locker *lock.Locker) error {
 	state, err := locker.Inspect(ctx, "param:order=17")
 	if err != nil || !state.Held {
@@ -274,7 +276,8 @@ func Trial(rdb script.Client) (*limit.Limiter, error) {
 	})
 }
 
-// WhenRedisIsDown chooses what happens then, logs it, and finds out at start.
+// WhenRedisIsDown admits everything without Redis, logs each such decision, and checks
+// Redis at start.
 func WhenRedisIsDown(ctx context.Context, rdb script.Client, policies []limit.Policy) (*limit.Limiter, error) {
 	limiter, err := limit.New(rdb, "api", policies, &limit.Options{
 		Fail: limit.FailOpen, // FailClosed answers 503; the default, FailLocal, limits in this process
@@ -296,8 +299,8 @@ func WhenRedisIsDown(ctx context.Context, rdb script.Client, policies []limit.Po
 	return limiter, nil
 }
 
-// Crowded sends together what many requests at once decide. The pipe is for the
-// caller to close, before rdb.
+// Crowded sends the decisions of many concurrent requests together. The caller closes
+// the pipe, before rdb.
 func Crowded(rdb *redis.Client, policies []limit.Policy) (*limit.Limiter, *redis.AutoPipeliner, error) {
 	pipe, err := rdb.AsyncAutoPipelineWithOptions(&redis.AutoPipelineOptions{
 		MaxBatchSize: 32, MaxConcurrentBatches: 4, Unordered: true,
@@ -314,8 +317,8 @@ func Publish(limiter *limit.Limiter) {
 	expvar.Publish("limit."+limiter.Name(), expvar.Func(func() any { return limiter.Stats() }))
 }
 
-// Operate tells where the logins at an account from an address stand, and forgets
-// those that failed.
+// Operate returns how many logins an account has left from an address, and forgets the
+// failed ones.
 func Operate(ctx context.Context, limiter *limit.Limiter, email string, addr netip.Addr) (standing limit.Decision, found bool, err error) {
 	subject, err := gate.Subject(account, gate.Values{Form: map[string]string{"email": email}, Addr: addr})
 	if err != nil {
