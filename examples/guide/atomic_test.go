@@ -14,7 +14,7 @@ import (
 func TestADeniedRequestIsCharged(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "the minute's counter after 5 were admitted and the day denied 10",
+		asks: "the minute's counter after 5 requests were admitted and the day's limit denied 10",
 		usual: func(s scene) int {
 			for range 15 {
 				_, err := AllowTwo(s.Context(), s.rdb, s.key)
@@ -37,17 +37,17 @@ func TestADeniedRequestIsCharged(t *testing.T) {
 
 func TestNothingIsRolledBack(t *testing.T) {
 	t.Parallel()
-	// Somebody has put a list where the day's counter belongs.
+	// A list stands where the day's counter belongs.
 	list := func(s scene, key string) {
 		s.must(s.admin.RPush(s.Context(), key, "x").Err())
 		s.must(s.admin.Expire(s.Context(), key, time.Minute).Err())
 	}
 	pitfall[int]{
-		asks: "the minute's counter after a call that failed at the day's",
+		asks: "the minute's counter after a call that failed at the day's counter",
 		usual: func(s scene) int {
 			list(s, "{"+s.key+"}:day")
 			if _, err := AllowTwo(s.Context(), s.rdb, s.key); err == nil {
-				s.Error("the call got no error, want one")
+				s.Error("the call that met a list: got no error, want one")
 			}
 			return s.number("{" + s.key + "}:minute")
 		},
@@ -55,7 +55,7 @@ func TestNothingIsRolledBack(t *testing.T) {
 		neap: func(s scene) int {
 			list(s, s.key+":limit:guide:{alice}:day!window-5-24h")
 			if _, err := s.limiter(twoPolicies...).Take(s.Context(), "alice"); err == nil {
-				s.Error("the call got no error, want one")
+				s.Error("the call that met a list: got no error, want one")
 			}
 			return s.number(s.key + ":limit:guide:{alice}:minute!window-100-1m")
 		},
@@ -74,8 +74,8 @@ func TestAScriptThatDoesNotEnd(t *testing.T) {
 	}.run(t, redistest.OnStandalone)
 }
 
-// takeEleven takes a seat too many of a server of its own, and kills the script
-// that is at it once the server says BUSY. Redis says so after 5 s, here 50 ms.
+// takeEleven takes one seat too many, on a server of its own. Once the server says
+// BUSY it kills the script that runs. Redis says BUSY after 5 s, here after 50 ms.
 func takeEleven(s scene, script *redis.Script) (killed string) {
 	srv := redistest.NewStandalone(s.T, "--lua-time-limit", "50")
 	rdb := srv.Admin(s.T, func(o *redis.Options) { o.MaxRetries = -1 })

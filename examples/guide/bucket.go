@@ -21,7 +21,7 @@ var (
 	floatBucket = redis.NewScript(floatLua)
 )
 
-// AllowByBucket takes a token of a bucket that holds one.
+// AllowByBucket takes a token from a bucket that holds one.
 func AllowByBucket(ctx context.Context, rdb redis.Scripter, bucket *redis.Script, key string, perSecond float64, now time.Time) (bool, error) {
 	seconds := strconv.FormatFloat(float64(now.UnixMilli())/1000, 'f', 3, 64)
 	return bucket.Run(ctx, rdb, []string{key}, perSecond, 1, seconds).Bool()

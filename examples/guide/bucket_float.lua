@@ -1,4 +1,4 @@
--- A token bucket in fractions. KEYS[1] the bucket; ARGV[1] tokens a second, ARGV[2] the burst, ARGV[3] now in seconds
+-- A token bucket with fractions. KEYS[1] the bucket; ARGV[1] tokens a second, ARGV[2] the burst, ARGV[3] now in seconds
 local rate, burst, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local state = redis.call('HMGET', KEYS[1], 'tokens', 'at')
 local tokens = tonumber(state[1]) or burst

@@ -15,7 +15,7 @@ func TestAFractionIsLost(t *testing.T) {
 	t.Parallel()
 	const pause = 600 * time.Millisecond
 	pitfall[bool]{
-		asks: "whether who asks every 0.6 s gets a token that comes every second",
+		asks: "whether a client that asks every 0.6 s gets a token that comes every second",
 		usual: func(s scene) bool {
 			now := begin
 			return s.admitted(100, s.key, func(key string) (bool, error) {
@@ -39,7 +39,7 @@ func TestAFractionIsLost(t *testing.T) {
 func TestFractionsDrift(t *testing.T) {
 	t.Parallel()
 	pitfall[time.Duration]{
-		asks: "time until the next token of one in 100 seconds, asked for every ten",
+		asks: "how long a client that asks every ten seconds waits for a token that comes every 100 seconds",
 		usual: func(s scene) time.Duration {
 			return s.until(func(passed time.Duration) (bool, error) {
 				return AllowByBucket(s.Context(), s.rdb, floatBucket, s.key, 0.01, begin.Add(passed))
@@ -61,7 +61,7 @@ func TestFractionsDrift(t *testing.T) {
 func TestBucketsStay(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "keys that a hundred clients leave behind for ever",
+		asks: "keys without a time to live that a hundred clients leave behind",
 		usual: func(s scene) int {
 			for i := range 100 {
 				_, err := AllowByBucket(s.Context(), s.rdb, usualBucket, s.key+strconv.Itoa(i), 1, begin)
@@ -82,7 +82,8 @@ func TestBucketsStay(t *testing.T) {
 	}.run(t)
 }
 
-// until takes a token, and asks every ten seconds for the next.
+// until takes a token, asks every ten seconds for the next one, and returns how long
+// that took.
 func (s scene) until(ask func(passed time.Duration) (bool, error)) (passed time.Duration) {
 	s.Helper()
 	if allowed, err := ask(0); err != nil || !allowed {

@@ -10,10 +10,10 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-const fourDays = 4 * 24 * time.Hour // Stripe sends again for three
+const fourDays = 4 * 24 * time.Hour // Stripe sends an event again for three days
 
-// BookIfNew looks whether the event was booked, and books it. A nil error is
-// answered with 200, any other with 503.
+// BookIfNew looks whether the event was booked, and books it if not. Its endpoint
+// answers 200 for a nil error, and 503 for any other.
 func BookIfNew(ctx context.Context, rdb redis.Cmdable, event string, book func() error) error {
 	n, err := rdb.Exists(ctx, event).Result()
 	if err != nil || n == 1 {
@@ -25,7 +25,7 @@ func BookIfNew(ctx context.Context, rdb redis.Cmdable, event string, book func()
 	return rdb.Set(ctx, event, "done", fourDays).Err()
 }
 
-// BookMarked marks the event, and books it.
+// BookMarked marks the event, and then books it.
 func BookMarked(ctx context.Context, rdb redis.Cmdable, event string, book func() error) error {
 	first, err := rdb.SetNX(ctx, event, "done", fourDays).Result()
 	if err != nil || !first {

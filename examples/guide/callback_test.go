@@ -18,7 +18,7 @@ import (
 func TestTwoDeliveriesAtOnce(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how often a payment is booked that two processes hear of at once",
+		asks: "how often a payment is booked that is delivered to two processes at once",
 		usual: func(s scene) int {
 			s.rdb.AddHook(&meeting{at: "exists", of: 2})
 			var booked atomic.Int64
@@ -41,7 +41,7 @@ func TestTwoDeliveriesAtOnce(t *testing.T) {
 func TestMarkedBeforeItIsDone(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how often a payment is booked whose first booking failed, when it is delivered three times",
+		asks: "how often a payment is booked that is delivered three times, if the first booking failed",
 		usual: func(s scene) int {
 			var booked atomic.Int64
 			book := failingFirst(&booked)
@@ -66,7 +66,7 @@ func TestMarkedBeforeItIsDone(t *testing.T) {
 func TestAcknowledgedTooEarly(t *testing.T) {
 	t.Parallel()
 	pitfall[string]{
-		asks: "what a delivery is told while another is at the event",
+		asks: "what a delivery is told while another one of the same event is in progress",
 		usual: func(s scene) string {
 			return duringTheFirst(func(book func() error) string {
 				if err := BookMarked(s.Context(), s.rdb, s.key, book); err != nil {
@@ -95,7 +95,8 @@ func once(booked *atomic.Int64) func() error {
 	}
 }
 
-// failingFirst books from the second time on: at first the database is away.
+// failingFirst fails the first time, since the database is away, and books from then
+// on.
 func failingFirst(booked *atomic.Int64) func() error {
 	var tried atomic.Bool
 	return func() error {
@@ -107,8 +108,8 @@ func failingFirst(booked *atomic.Int64) func() error {
 	}
 }
 
-// duringTheFirst has a second delivery come while the first is being booked, in
-// vain as it turns out.
+// duringTheFirst delivers a second time while the first delivery is being booked,
+// which then fails. It returns the answer to the second.
 func duringTheFirst(deliver func(book func() error) string) (second string) {
 	began, answered, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	slow := func() error {
@@ -127,7 +128,8 @@ func duringTheFirst(deliver func(book func() error) string) (second string) {
 	return second
 }
 
-// endpoint is neap's, to which Stripe delivers the same event each time.
+// endpoint makes neap's endpoint. Each call of deliver sends it the same event of
+// Stripe.
 func (s scene) endpoint(book func() error) (deliver func() string) {
 	s.Helper()
 	guard, err := idempotency.New(storetest.At(s, s.rdb, s.key), "callbacks", &idempotency.Options{

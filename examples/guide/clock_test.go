@@ -16,7 +16,7 @@ func TestTwoClocks(t *testing.T) {
 	}, limit.SlidingLog{Limit: 10, Window: time.Minute}).run(t, redistest.OnStandalone)
 }
 
-// TestTwoMinutes is the same, of counters that are named by the minute.
+// TestTwoMinutes asks the same of counters that have the minute in their names.
 func TestTwoMinutes(t *testing.T) {
 	t.Parallel()
 	apart(func(s scene, now time.Time) (bool, error) {
@@ -26,7 +26,7 @@ func TestTwoMinutes(t *testing.T) {
 
 func apart(allow func(scene, time.Time) (bool, error), policy limit.Policy) pitfall[int] {
 	return pitfall[int]{
-		asks: "how many are admitted, of ten a minute, by two instances whose clocks are 90 s apart",
+		asks: "how many requests two instances admit whose clocks are 90 s apart, if the limit is ten a minute",
 		usual: func(s scene) int {
 			here, there := time.Now(), time.Now().Add(90*time.Second)
 			return s.admitted(20, s.key, func(string) (bool, error) { return allow(s, here) }) +
@@ -39,7 +39,7 @@ func apart(allow func(scene, time.Time) (bool, error), policy limit.Policy) pitf
 }
 
 // inTwoYears asks twenty times by this process's clock, and twenty times in a
-// bubble, whose clock stands in the year 2000.
+// bubble, in which it is the year 2000.
 func (s scene) inTwoYears(policy limit.Policy) (admitted int) {
 	s.Helper()
 	ask := func(s scene) int {
@@ -53,8 +53,8 @@ func (s scene) inTwoYears(policy limit.Policy) (admitted int) {
 	synctest.Test(s.T, func(t *testing.T) {
 		rdb := redistest.Standalone(t).Client(t)
 		admitted += ask(scene{t, rdb, s.admin, s.key})
-		if time.Now().Year() != 2000 {
-			t.Error("it is not the year 2000")
+		if year := time.Now().Year(); year != 2000 {
+			t.Errorf("the clock of the bubble: got the year %d, want 2000", year)
 		}
 	})
 	return admitted

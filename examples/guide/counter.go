@@ -26,7 +26,7 @@ func AllowByGet(ctx context.Context, rdb redis.Cmdable, key string, limit int) (
 	return true, rdb.Incr(ctx, key).Err()
 }
 
-// AllowByIncr counts first, and has the first caller start the minute.
+// AllowByIncr counts first. The first caller starts the minute.
 func AllowByIncr(ctx context.Context, rdb redis.Cmdable, key string, limit int64) (bool, error) {
 	n, err := rdb.Incr(ctx, key).Result()
 	if err != nil {

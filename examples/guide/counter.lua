@@ -1,4 +1,4 @@
--- Counts to a limit. KEYS[1] the counter, ARGV[1] the limit, ARGV[2] time to live
+-- Counts up to a limit. KEYS[1] the counter, ARGV[1] the limit, ARGV[2] time to live
 local n = tonumber(redis.call('GET', KEYS[1]) or 0)
 if n >= tonumber(ARGV[1]) then
   return 0

@@ -18,7 +18,7 @@ func tenAMinute(s scene) *limit.Limiter {
 func TestGetOfAMissingKey(t *testing.T) {
 	t.Parallel()
 	pitfall[string]{
-		asks: "what the first request of all is told",
+		asks: "what the very first request is told",
 		usual: func(s scene) string {
 			return verdict(usualCounter.Run(s.Context(), s.rdb, []string{s.key}, 10).Bool())
 		},
@@ -34,7 +34,7 @@ func TestGetOfAMissingKey(t *testing.T) {
 func TestCheckThenAct(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how many of twenty at once are admitted, where ten may be",
+		asks: "how many of twenty simultaneous requests are admitted, if the limit is ten",
 		usual: func(s scene) int {
 			s.rdb.AddHook(&meeting{at: "get", of: 20})
 			return s.together(20, func() (bool, error) { return AllowByGet(s.Context(), s.rdb, s.key, 10) })
@@ -54,22 +54,22 @@ func TestCheckThenAct(t *testing.T) {
 func TestExpireIsLost(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "keys that never expire, once a process died behind its first command",
+		asks: "keys that never expire, after a process died behind its first command",
 		usual: func(s scene) int {
 			ctx, die := context.WithCancel(s.Context())
 			s.rdb.AddHook(&death{behind: "incr", die: die})
-			_, _ = AllowByIncr(ctx, s.rdb, s.key, 10) // it died
+			_, _ = AllowByIncr(ctx, s.rdb, s.key, 10) // the process died between its two commands
 			return s.immortal()
 		},
 		breaks: 1,
 		neap: func(s scene) int {
 			limiter := tenAMinute(s)
-			s.must(limiter.Warm(s.Context())) // so that it is EVALSHA that counts
+			s.must(limiter.Warm(s.Context())) // so that Take sends EVALSHA at once
 			ctx, die := context.WithCancel(s.Context())
 			s.rdb.AddHook(&death{behind: "evalsha", die: die})
 			_, _ = limiter.Take(ctx, "alice")
 			if len(s.keys()) != 1 {
-				s.Error("it was not counted, want one key")
+				s.Errorf("a process that died behind its script: got %d keys, want one that was counted", len(s.keys()))
 			}
 			return s.immortal()
 		},
@@ -80,7 +80,7 @@ func TestExpireIsLost(t *testing.T) {
 func TestNoTimeToLive(t *testing.T) {
 	t.Parallel()
 	pitfall[string]{
-		asks: "what a request is told that comes a day after ten others",
+		asks: "what a request is told a day after ten others",
 		usual: func(s scene) string {
 			for range 10 {
 				_, err := AllowByGet(s.Context(), s.rdb, s.key, 10)
@@ -104,7 +104,7 @@ func TestNoTimeToLive(t *testing.T) {
 	}.run(t)
 }
 
-// meeting has callers wait behind a command until all have made it.
+// meeting makes callers wait behind a command until all of them have sent it.
 type meeting struct {
 	at string
 	of int
@@ -141,7 +141,7 @@ func (*meeting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// death has a process make one command and none behind it.
+// death lets a process send one command and none behind it.
 type death struct {
 	behind string
 	die    context.CancelFunc

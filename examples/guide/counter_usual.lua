@@ -1,4 +1,4 @@
--- Counts to a limit. KEYS[1] the counter, ARGV[1] the limit
+-- Counts up to a limit. KEYS[1] the counter, ARGV[1] the limit
 local n = redis.call('GET', KEYS[1])
 if n == nil then
   n = 0

@@ -60,7 +60,7 @@ func (s scene) runner() *script.Runner {
 	return runner
 }
 
-// scripts is how many of them the server keeps, none of whom it had before.
+// scripts returns how many scripts the server keeps, and then flushes them.
 func (s scene) scripts() int {
 	s.Helper()
 	info := s.admin.Info(s.Context(), "memory").Val()

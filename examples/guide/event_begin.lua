@@ -1,4 +1,4 @@
--- Begins an event, unless it is done or somebody is at it.
+-- Begins an event, unless it is done or another delivery is at work on it.
 -- KEYS[1] the event, ARGV[1] a random token of this delivery, ARGV[2] lease in milliseconds
 local state = redis.call('GET', KEYS[1])
 if state == 'done' or state == ARGV[1] then

@@ -1,4 +1,4 @@
--- Notes that the event is done, if it is still this delivery's.
+-- Notes that the event is done, if it still belongs to this delivery.
 -- KEYS[1] the event, ARGV[1] the token of event_begin.lua, ARGV[2] how long to remember, in milliseconds
 local state = redis.call('GET', KEYS[1])
 if state == 'done' then

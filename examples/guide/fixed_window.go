@@ -20,7 +20,8 @@ var (
 	window      = redis.NewScript(windowLua)
 )
 
-// AllowInWindow admits ten in each window, which begins as the script says.
+// AllowInWindow admits ten requests in each window. The script decides when a window
+// begins.
 func AllowInWindow(ctx context.Context, rdb redis.Scripter, script *redis.Script, key string, length time.Duration) (bool, error) {
 	return script.Run(ctx, rdb, []string{key}, 10, length.Milliseconds()).Bool()
 }

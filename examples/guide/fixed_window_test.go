@@ -11,7 +11,7 @@ import (
 func TestTheWindowNeverEnds(t *testing.T) {
 	t.Parallel()
 	pitfall[time.Duration]{
-		asks: "how much is left of the minute when a request was denied in its last ten seconds",
+		asks: "how much of the minute is left after a request was denied in its last ten seconds",
 		usual: func(s scene) time.Duration {
 			for asked := range 11 {
 				if asked == 10 {
@@ -41,7 +41,7 @@ func TestTheWindowNeverEnds(t *testing.T) {
 func TestTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	pitfall[time.Duration]{
-		asks: "how much is left of a minute when the server's clock was set back by a day",
+		asks: "how much of a minute is left after the server's clock was set back by a day",
 		usual: func(s scene) time.Duration {
 			_, err := AllowInWindow(s.Context(), s.rdb, window, s.key, time.Minute)
 			s.must(err)
@@ -68,7 +68,7 @@ func TestTheEdge(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
 	pitfall[int]{
-		asks: "how many are admitted within a second across a window's end, of ten a second",
+		asks: "how many requests are admitted within a second across a window's end, if the limit is ten a second",
 		usual: func(s scene) int {
 			return s.acrossTheEdge(second, func(key string) (bool, error) {
 				return AllowInWindow(s.Context(), s.rdb, window, key, second)
@@ -87,8 +87,8 @@ func TestTheEdge(t *testing.T) {
 }
 
 // acrossTheEdge asks once, nine times shortly before the window is over, and ten
-// times when it is. It counts what was admitted before and after the end, and
-// does it again where a busy machine took longer for either than there is.
+// times when it is over. It returns how many of the last nineteen were admitted. If a
+// busy machine took too long for that, it tries again with another key.
 func (s scene) acrossTheEdge(window time.Duration, ask func(key string) (bool, error)) (most int) {
 	s.Helper()
 	for attempt := range 20 {
@@ -110,11 +110,11 @@ func (s scene) acrossTheEdge(window time.Duration, ask func(key string) (bool, e
 			return n
 		}
 	}
-	s.Fatal("the machine was too slow in each of 20 windows, want one in which it was not")
+	s.Fatal("the machine was too slow in each of 20 windows, want one window in time")
 	return 0
 }
 
-// admitted asks n times in a row.
+// admitted asks n times in a row, and returns how many were admitted.
 func (s scene) admitted(n int, key string, ask func(key string) (bool, error)) (admitted int) {
 	s.Helper()
 	for range n {

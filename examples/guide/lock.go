@@ -22,7 +22,7 @@ var (
 	leave = redis.NewScript(leaveLua)
 )
 
-// LockByExpire sets the key, and then how long it lives.
+// LockByExpire sets the key, and then its time to live.
 func LockByExpire(ctx context.Context, rdb redis.Cmdable, key string) (bool, error) {
 	got, err := rdb.SetNX(ctx, key, "locked", 0).Result()
 	if err != nil || !got {
@@ -41,7 +41,7 @@ func UnlockByDel(ctx context.Context, rdb redis.Cmdable, key string) error {
 	return rdb.Del(ctx, key).Err()
 }
 
-// LockBySpinning asks until it gets the lock.
+// LockBySpinning asks again and again until it gets the lock.
 func LockBySpinning(ctx context.Context, rdb redis.Cmdable, key, token string) error {
 	for {
 		got, err := LockBySet(ctx, rdb, key, token)
@@ -56,7 +56,7 @@ func LockBySpinning(ctx context.Context, rdb redis.Cmdable, key, token string) e
 	}
 }
 
-// Ship has an order shipped by one at a time.
+// Ship ships an order, one caller at a time.
 func Ship(ctx context.Context, locker *lock.Locker, order string, write func(ctx context.Context, fence int64) error) error {
 	return locker.Do(ctx, order, func(ctx context.Context) error {
 		held, _ := lock.FromContext(ctx)

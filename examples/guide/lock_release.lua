@@ -1,4 +1,4 @@
--- Gives a lock back, if it is the caller's. KEYS[1] the lock, ARGV[1] his token
+-- Gives a lock back, if it is the caller's. KEYS[1] the lock, ARGV[1] the caller's token
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   return redis.call('DEL', KEYS[1])
 end

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// runs counts how often a job was run to its end.
+// runs counts how often a job has run to its end.
 type runs int
 
 func (n *runs) job() error {
@@ -19,7 +19,7 @@ var errDatabase = errors.New("the database is away")
 func TestTheLockIsFreeAgain(t *testing.T) {
 	t.Parallel()
 	pitfall[runs]{
-		asks: "runs when the second process comes after the first has finished",
+		asks: "runs of the job if the second process comes after the first has finished",
 		usual: func(s scene) (n runs) {
 			for range 2 {
 				s.must(RunByLock(s.Context(), s.rdb, s.key, n.job))
@@ -41,7 +41,7 @@ func TestTheLockIsFreeAgain(t *testing.T) {
 func TestMarkedAndNotDone(t *testing.T) {
 	t.Parallel()
 	pitfall[runs]{
-		asks: "runs to the end when the first process to begin has failed",
+		asks: "completed runs of the job if the first process to begin has failed",
 		usual: func(s scene) (n runs) {
 			now := time.Now()
 			err := RunByMark(s.Context(), s.rdb, s.key, now, func() error { return errDatabase })
@@ -64,9 +64,9 @@ func TestMarkedAndNotDone(t *testing.T) {
 func TestWhichTick(t *testing.T) {
 	t.Parallel()
 	noon := time.Now().Truncate(time.Minute)
-	woke := []time.Time{noon.Add(-20 * time.Millisecond), noon.Add(300 * time.Millisecond)} // by their own clocks
+	woke := []time.Time{noon.Add(-20 * time.Millisecond), noon.Add(300 * time.Millisecond)} // each by the clock of its machine
 	pitfall[runs]{
-		asks: "runs for one tick of two processes, one of which woke before it by its clock",
+		asks: "runs of one tick's job if one of two processes woke before the tick by its own clock",
 		usual: func(s scene) (n runs) {
 			for _, now := range woke {
 				s.must(RunByMark(s.Context(), s.rdb, s.key, now, n.job))

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// pitfall asks the usual form and neap's the same thing of the same server. The
-// usual one has to break as its chapter says, and neap's has to hold.
+// pitfall asks the usual form and neap's form the same question, on the same server.
+// The usual form must break as its chapter says, and neap's form must hold.
 type pitfall[T comparable] struct {
 	asks   string
 	usual  func(scene) T
@@ -26,15 +26,15 @@ type pitfall[T comparable] struct {
 	holds  T
 }
 
-// scene is what one of the two forms is given.
+// scene is what each of the two forms gets.
 type scene struct {
 	*testing.T
 	rdb   redis.UniversalClient
-	admin redis.UniversalClient // who may do everything; the usual form needs it as its rdb
-	key   string                // that nobody else uses
+	admin redis.UniversalClient // a user that may do everything; the usual form needs it as its rdb
+	key   string                // no other test uses it
 }
 
-// run asks on miniredis and on a server, or on the targets that are named.
+// run asks on miniredis and on a server, or on the given targets.
 func (p pitfall[T]) run(t *testing.T, on ...redistest.Target) {
 	t.Helper()
 	if len(on) == 0 {
@@ -52,7 +52,7 @@ func (p pitfall[T]) alone(t *testing.T, args ...string) {
 	p.sideBySide(t, srv.Client(t), srv.Admin(t), srv.Prefix(t))
 }
 
-// sideBySide gives neap's form the key that must not outlive the test.
+// sideBySide gives neap's form the key that must be gone when the test ends.
 func (p pitfall[T]) sideBySide(t *testing.T, rdb, admin redis.UniversalClient, key string) {
 	t.Helper()
 	t.Run("usual", func(t *testing.T) {
@@ -71,7 +71,7 @@ func (p pitfall[T]) compare(t *testing.T, got, want T) {
 	}
 }
 
-// limiter is one of neap's, whose keys begin with the scene's.
+// limiter makes a neap limiter whose keys begin with the scene's key.
 func (s scene) limiter(policies ...limit.Policy) *limit.Limiter {
 	s.Helper()
 	limiter, err := limit.New(storetest.At(s, s.rdb, s.key), "guide", policies, &limit.Options{Budget: patience, Fail: limit.FailClosed})
@@ -79,7 +79,7 @@ func (s scene) limiter(policies ...limit.Policy) *limit.Limiter {
 	return limiter
 }
 
-// keys are those of the scene that there are.
+// keys returns the keys of the scene that exist.
 func (s scene) keys() []string {
 	s.Helper()
 	keys, err := s.admin.Keys(s.Context(), "*"+s.key+"*").Result()
@@ -87,7 +87,7 @@ func (s scene) keys() []string {
 	return keys
 }
 
-// number is what a counter says; 0 where there is none.
+// number returns the value of a counter, or 0 if there is none.
 func (s scene) number(key string) int {
 	s.Helper()
 	n, err := s.admin.Get(s.Context(), key).Int()
@@ -97,7 +97,7 @@ func (s scene) number(key string) int {
 	return n
 }
 
-// immortal is how many of the keys never expire.
+// immortal returns how many of the scene's keys never expire.
 func (s scene) immortal() (n int) {
 	s.Helper()
 	for _, key := range s.keys() {
@@ -108,7 +108,8 @@ func (s scene) immortal() (n int) {
 	return n
 }
 
-// left is for how long the one key lives, in ten seconds: a machine can be busy.
+// left returns how long the scene's only key still lives. It rounds up to ten
+// seconds, because the machine can be busy.
 func (s scene) left() time.Duration {
 	s.Helper()
 	keys := s.keys()
@@ -118,8 +119,8 @@ func (s scene) left() time.Duration {
 	return (s.admin.PTTL(s.Context(), keys[0]).Val() + 10*time.Second - time.Millisecond).Truncate(10 * time.Second)
 }
 
-// pass has time pass for the keys: they live for so much less, or longer where
-// a clock was set back.
+// pass makes time pass for the keys: it shortens their time to live by d. A negative
+// d stands for a clock that was set back.
 func (s scene) pass(d time.Duration) {
 	s.Helper()
 	for _, key := range s.keys() {
@@ -129,7 +130,7 @@ func (s scene) pass(d time.Duration) {
 	}
 }
 
-// together makes n calls at once, and counts those that were admitted.
+// together makes n calls at once, and returns how many were admitted.
 func (s scene) together(n int, call func() (bool, error)) int {
 	var admitted atomic.Int64
 	var callers sync.WaitGroup
@@ -147,7 +148,7 @@ func (s scene) together(n int, call func() (bool, error)) int {
 	return int(admitted.Load())
 }
 
-// verdict is what a request is told.
+// verdict says in a word what a request is told.
 func verdict(admitted bool, err error) string {
 	switch {
 	case err != nil:
@@ -158,7 +159,7 @@ func verdict(admitted bool, err error) string {
 	return "denied"
 }
 
-// unless is err, if it is not the expected one.
+// unless returns err, or nil if err is the expected error.
 func unless(err, expected error) error {
 	if errors.Is(err, expected) {
 		return nil
@@ -166,8 +167,8 @@ func unless(err, expected error) error {
 	return err
 }
 
-// lossy is a client that loses its reply to the next call of a command, once
-// lose was called.
+// lossy returns a client behind a proxy. After a call of lose the proxy drops the
+// reply to the next call of that command.
 func (s scene) lossy(connect func(testing.TB, ...func(*redis.Options)) *redis.Client) (rdb *redis.Client, lose func(command string)) {
 	s.Helper()
 	proxy := redistest.Standalone(s.T).Proxy(s.T)
@@ -175,10 +176,10 @@ func (s scene) lossy(connect func(testing.TB, ...func(*redis.Options)) *redis.Cl
 	return rdb, func(command string) { proxy.Lose(redistest.EOF, 1, command) }
 }
 
-// patience is a budget for machines that are busy with other tests.
+// patience is a budget that also suits a machine that is busy with other tests.
 const patience = 10 * time.Second
 
-// must ends the test where a call fails that has nothing to do with the pitfall.
+// must ends the test if a call fails that has nothing to do with the pitfall.
 func (s scene) must(err error) {
 	s.Helper()
 	if err != nil {
@@ -186,7 +187,7 @@ func (s scene) must(err error) {
 	}
 }
 
-// said is the text of an error, or nothing.
+// said returns the text of an error, or "" if there is none.
 func said(err error) string {
 	if err == nil {
 		return ""

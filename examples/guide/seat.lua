@@ -1,4 +1,4 @@
--- Takes the next free seat of the house, or 0.
+-- Takes the next free seat of the house and returns it, or 0 if all are taken.
 -- KEYS[1] the seats taken, ARGV[1] where to begin, ARGV[2] how many there are
 local first, all = tonumber(ARGV[1]), tonumber(ARGV[2])
 for i = first, first + all - 1 do

@@ -22,12 +22,12 @@ var (
 	listLog = redis.NewScript(listLua)
 )
 
-// AllowByLog admits ten in any minute of the caller's clock.
+// AllowByLog admits ten requests in any minute of the caller's clock.
 func AllowByLog(ctx context.Context, rdb redis.Scripter, log *redis.Script, key string, now time.Time) (bool, error) {
 	return log.Run(ctx, rdb, []string{key}, now.UnixMilli(), time.Minute.Milliseconds(), 10).Bool()
 }
 
-// AllowByMulti is a sorted set without a script.
+// AllowByMulti keeps a sorted set without a script.
 func AllowByMulti(ctx context.Context, rdb redis.Cmdable, key string, now time.Time) (bool, error) {
 	var size *redis.IntCmd
 	_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {

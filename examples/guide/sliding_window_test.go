@@ -11,7 +11,7 @@ import (
 func TestMembersCollide(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how many of twenty within a millisecond are admitted, of ten a minute",
+		asks: "how many of twenty requests within a millisecond are admitted, if the limit is ten a minute",
 		usual: func(s scene) int {
 			now := time.Now()
 			return s.together(20, func() (bool, error) { return AllowByLog(s.Context(), s.rdb, zsetLog, s.key, now) })
@@ -31,7 +31,7 @@ func TestMembersCollide(t *testing.T) {
 func TestDeniedRequestsStay(t *testing.T) {
 	t.Parallel()
 	pitfall[int64]{
-		asks: "entries after ten were admitted and ninety denied",
+		asks: "entries of the log after ten requests were admitted and ninety denied",
 		usual: func(s scene) int64 {
 			s.admitted(100, s.key, func(key string) (bool, error) {
 				return AllowByMulti(s.Context(), s.rdb, key, time.Now())
@@ -75,7 +75,7 @@ func TestWhatALogCosts(t *testing.T) {
 	}.run(t, redistest.OnStandalone)
 }
 
-// The list is right about what the sorted set is wrong about.
+// TestAListHasNoMembers: the list counts equal times, which the sorted set does not.
 func TestAListHasNoMembers(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -83,15 +83,15 @@ func TestAListHasNoMembers(t *testing.T) {
 	now := time.Now()
 	ask := func() (bool, error) { return AllowByLog(s.Context(), s.rdb, listLog, s.key, now) }
 	if n := s.together(20, ask); n != 10 {
-		t.Errorf("%d were admitted, want 10", n)
+		t.Errorf("twenty requests within a millisecond: got %d admitted, want 10", n)
 	}
 	now = now.Add(time.Minute)
 	if n := s.together(11, ask); n != 10 {
-		t.Errorf("%d were admitted a minute later, want 10", n)
+		t.Errorf("eleven requests a minute later: got %d admitted, want 10", n)
 	}
 }
 
-// bytes is what the one key takes in memory.
+// bytes returns how much memory the scene's only key takes.
 func (s scene) bytes() int64 {
 	s.Helper()
 	n, err := s.admin.MemoryUsage(s.Context(), s.keys()[0], 0).Result()

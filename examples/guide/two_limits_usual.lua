@@ -1,5 +1,5 @@
--- So many a minute and so many a day.
--- KEYS: the minute's counter, the day's; ARGV: limit and time to live of each
+-- Allows so many calls a minute and so many a day.
+-- KEYS: the minute's counter, the day's counter; ARGV: the limit and the time to live of each
 for i, key in ipairs(KEYS) do
   local n = redis.call('INCR', key)
   if n == 1 then
