@@ -119,7 +119,7 @@ func (s *server) env(opened *scope, kind clientKind, db int) (*env, error) {
 		return &env{opened, s.addr, db, rdb, store.Direct}, nil
 	case pipelined:
 	}
-	// As docs/operations.md advises for the calls of many goroutines. With one batch
+	// It is set up for the calls of many goroutines. With one batch
 	// under way at a time, go-redis' default, the client and Redis wait in turn.
 	pipe, err := rdb.AsyncAutoPipelineWithOptions(&redis.AutoPipelineOptions{
 		MaxBatchSize: 32, MaxConcurrentBatches: 4, Unordered: true,
