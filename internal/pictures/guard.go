@@ -30,7 +30,7 @@ var guard = &diagram{
 		{asking, "Reconcile, then run", 2, 1},
 		{free, "the next one runs", 0, 2},
 		{done, "result or tombstone", 1, 2},
-		{inDoubt, "nobody knows", 2, 2},
+		{inDoubt, "outcome not known", 2, 2},
 	},
 	group: group{begun, begunStates, svg.Box{Left: 16, Top: 173, Right: 744, Bottom: 327}},
 	arrows: []arrow{
@@ -66,11 +66,11 @@ var guard = &diagram{
 			moves{"resolve": {inDoubt}}},
 	},
 	notes: []note{
-		{text: "An abandoned run is free when it did nothing, or with Retry; otherwise it is in doubt."},
-		{text: "Of what is begun, resolve ends only a run whose lease is over."},
-		{"Forget, and the end of the retention, lead from everywhere to no record.",
+		{text: "An abandoned run is free if it did nothing, or with Retry. Otherwise it is in doubt."},
+		{text: "Resolve ends a begun run only if its lease is over."},
+		{"Forget leads from every state to no record, and so does the end of the retention.",
 			moves{"forget": recorded, "retention": recorded}, noRecord},
-		{"Who has run it may complete it although the record is gone: it is done then.",
+		{"An owner may complete its run even if the record is gone. Then the run is done.",
 			moves{"complete": {noRecord}}, done},
 	},
 }

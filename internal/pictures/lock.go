@@ -44,11 +44,11 @@ var lock = &diagram{
 			moves{"force": takenStates}},
 	},
 	notes: []note{
-		{text: "A grant has a larger fence than any before it; its owner's next holds have the same one."},
-		{text: "To hand on is to release what has not lapsed to who waits in the same process."},
-		{"A hold that is not the owner's last is released alone; the lock stays as it is.",
+		{text: "Each grant has a larger fence than all before it. The owner's later holds share it."},
+		{text: "Hand on: release a lock, before it lapses, to the next caller in the same process."},
+		{"Releasing a hold that is not the owner's last one leaves the lock as it is.",
 			moves{"release": takenStates}, ""},
-		{"A record without a request for FenceRetention is gone.",
+		{"A record is gone after FenceRetention without a request.",
 			moves{"retention": {held, lapsed, free, forced}}, noRecord},
 	},
 }

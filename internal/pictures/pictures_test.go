@@ -139,13 +139,13 @@ func TestTheTrafficTellsThemApart(t *testing.T) {
 		}
 	}
 	for says, name := range map[string]string{
-		"pictures/README.md:4 requests before it and 5 behind it make %d within": "Fixed window",
-		"pictures/README.md: %d within a second here, and some refused":          "Sliding window of two counters",
-		"pictures/README.md:never more than %d within":                           "Sliding log",
-		"pictures/README.md:its rate holds: %d within":                           "Token bucket",
-		"guide/04-fixed-window.md:lets %d of them through within one second":     "Fixed window",
-		"guide/05-sliding-window.md:up to %d within one second":                  "Sliding window of two counters",
-		"guide/05-sliding-window.md:never more than %d within":                   "Sliding log",
+		"pictures/README.md:4 requests before it and 5 after it make %d within": "Fixed window",
+		"pictures/README.md: %d within a second here, and some refused":         "Sliding window of two counters",
+		"pictures/README.md:never more than %d within":                          "Sliding log",
+		"pictures/README.md:its rate holds: %d within":                          "Token bucket",
+		"guide/04-fixed-window.md:lets %d of them through within one second":    "Fixed window",
+		"guide/05-sliding-window.md:up to %d within one second":                 "Sliding window of two counters",
+		"guide/05-sliding-window.md:never more than %d within":                  "Sliding log",
 	} {
 		page, says, _ := strings.Cut(says, ":")
 		text, err := os.ReadFile(filepath.Join(root, "docs", page))
