@@ -30,7 +30,7 @@ func (c *cache) get(ctx context.Context, name string) (string, error) {
 	var held *lock.Lock
 	if found {
 		held, err = c.locks.Try(ctx, name)
-		if err != nil { // another rebuilds it, or cannot be asked: the old one will do
+		if err != nil { // another request rebuilds it, or Redis gives no lock: the old value will do
 			return value, nil
 		}
 	} else {

@@ -10,10 +10,10 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// source is what takes long to answer: a report, a query over a large table.
+// source takes long to answer: a report, or a query over a large table.
 type source func(ctx context.Context) (price string, err error)
 
-// PriceByGet asks the source for what is not in the cache.
+// PriceByGet asks the source if the price is not in the cache.
 func PriceByGet(ctx context.Context, rdb redis.Cmdable, key string, ask source) (string, error) {
 	price, err := rdb.Get(ctx, key).Result()
 	if !errors.Is(err, redis.Nil) {
@@ -30,7 +30,7 @@ func rebuild(ctx context.Context, rdb redis.Cmdable, key string, ask source) (st
 	return price, rdb.Set(ctx, key, price, time.Minute).Err()
 }
 
-// PriceInTurn has one at a time ask the source.
+// PriceInTurn lets the callers ask the source one at a time.
 func PriceInTurn(ctx context.Context, rdb redis.Cmdable, locks *lock.Locker, key string, ask source) (string, error) {
 	price, err := rdb.Get(ctx, key).Result()
 	if !errors.Is(err, redis.Nil) {
@@ -43,7 +43,7 @@ func PriceInTurn(ctx context.Context, rdb redis.Cmdable, locks *lock.Locker, key
 	return price, err
 }
 
-// PriceByOne has one caller ask the source, and the others take what that one was told.
+// PriceByOne lets one caller ask the source. The others take that caller's answer.
 func PriceByOne(ctx context.Context, rdb redis.Cmdable, locks *lock.Locker, key string, ask source) (string, error) {
 	price, err := rdb.Get(ctx, key).Result()
 	if !errors.Is(err, redis.Nil) {
@@ -56,7 +56,7 @@ func PriceByOne(ctx context.Context, rdb redis.Cmdable, locks *lock.Locker, key 
 	return price, err
 }
 
-// SetPrice changes what the source says, and then what the cache does.
+// SetPrice changes the price in the source, and then deletes it from the cache.
 func SetPrice(ctx context.Context, rdb redis.Cmdable, key string, change func()) error {
 	change()
 	return rdb.Del(ctx, key).Err()

@@ -10,7 +10,7 @@ import (
 func TestEverybodyRebuilds(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how often the source is asked by twenty at once",
+		asks: "how often twenty simultaneous requests ask the source",
 		usual: func(s scene) int {
 			return s.twenty(func(ask source) (string, error) {
 				return PriceByGet(s.Context(), s.rdb, s.key, ask)
@@ -25,7 +25,7 @@ func TestEverybodyRebuilds(t *testing.T) {
 func TestOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how often the source is asked by twenty at once, under a lock",
+		asks: "how often twenty simultaneous requests ask the source, under a lock",
 		usual: func(s scene) int {
 			locks := s.locker(s.rdb)
 			return s.twenty(func(ask source) (string, error) {
@@ -48,7 +48,7 @@ func rebuiltByOne(s scene) int {
 func TestTheOldPriceComesBack(t *testing.T) {
 	t.Parallel()
 	pitfall[string]{
-		asks: "the price that is read when it has changed from 17 to 18 during a rebuild",
+		asks: "the price that a reader gets after it has changed from 17 to 18 during a rebuild",
 		usual: func(s scene) string {
 			price := "17"
 			ask := func(context.Context) (string, error) {
@@ -83,7 +83,8 @@ func TestTheOldPriceComesBack(t *testing.T) {
 	}.run(t)
 }
 
-// twenty find nothing in the cache, all of them before any asks the source.
+// twenty sends twenty requests that find nothing in the cache, all of them before any
+// asks the source. It returns how often the source was asked.
 func (s scene) twenty(read func(source) (string, error)) (asked int) {
 	s.rdb.AddHook(&meeting{at: "get", of: 20})
 	var queries atomic.Int64
@@ -94,7 +95,7 @@ func (s scene) twenty(read func(source) (string, error)) (asked int) {
 		return price != "", err
 	})
 	if got != 20 {
-		s.Errorf("%d of twenty have a price, want all", got)
+		s.Errorf("requests with a price: got %d, want all twenty", got)
 	}
 	return int(queries.Load())
 }

@@ -37,7 +37,7 @@ func TransferBetween(ctx context.Context, rdb redis.Scripter, from, to string, p
 	return redis.NewScript(transferLua).Run(ctx, rdb, []string{from, to}, points, day).Int()
 }
 
-// Transfer sends it through neap's door.
+// Transfer sends the script through neap's runner.
 func Transfer(ctx context.Context, runner *script.Runner, from, to string, points int) (left int, err error) {
 	reply, err := runner.Run(ctx, transfer, []string{from, to}, points, day)
 	if err != nil {

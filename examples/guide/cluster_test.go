@@ -34,7 +34,7 @@ func TestCrossSlot(t *testing.T) {
 func TestALaptopDoesNotTell(t *testing.T) {
 	t.Parallel()
 	pitfall[string]{
-		asks: "what is said on a laptop of keys that a cluster will refuse",
+		asks: "what a laptop says of keys that a cluster will refuse",
 		usual: func(s scene) string {
 			_, err := TransferBetween(s.Context(), s.rdb, s.key+":{alice}", s.key+":{bob}", 10)
 			return refusal(err)
@@ -65,7 +65,7 @@ func TestAKeyOutsideOfKEYS(t *testing.T) {
 			s.rdb = s.admin // neap's own user may not HGET
 			points, err := s.runner().Run(s.Context(), leader, []string{s.key})
 			if points != "120" {
-				s.Errorf("got %v points, want 120", points)
+				s.Errorf("points of the leader: got %v, want 120", points)
 			}
 			return refusal(err)
 		},
@@ -113,12 +113,12 @@ func TestPointsAreMoved(t *testing.T) {
 	have := func(want ...any) func(testing.TB, redis.UniversalClient, []string, any) {
 		return func(tb testing.TB, rdb redis.UniversalClient, keys []string, _ any) {
 			if got, err := rdb.MGet(tb.Context(), keys...).Result(); err != nil || !slices.Equal(got, want) {
-				tb.Errorf("they have %v, %v, want %v", got, err, want)
+				tb.Errorf("points afterwards: got %v, %v, want %v", got, err, want)
 			}
 		}
 	}
 	scripttest.Run(t, transfer,
-		scripttest.Call{Name: "to himself", Keys: []string{alice, alice}, Args: []any{20, day}, Prepare: fifty, Want: int64(-1), Check: have("50", "50")},
+		scripttest.Call{Name: "to the giver", Keys: []string{alice, alice}, Args: []any{20, day}, Prepare: fifty, Want: int64(-1), Check: have("50", "50")},
 		scripttest.Call{Name: "a theft", Keys: []string{alice, bob}, Args: []any{-20, day}, Want: int64(-1), Check: have("50", nil)},
 		scripttest.Call{Name: "twenty", Keys: []string{alice, bob}, Args: []any{20, day}, Want: int64(30), Check: have("30", "20")},
 	)
@@ -134,7 +134,8 @@ func TestLeaderLua(t *testing.T) {
 	scripttest.Run(t, leader, scripttest.Call{Name: "no leader", Keys: []string{"game:{spring}"}, Check: none})
 }
 
-// refusal is the text of an error up to where it names a script, or its class.
+// refusal returns the class of neap's error, or the text of another one up to where it
+// names a script.
 func refusal(err error) string {
 	if failed, ok := errors.AsType[*script.Error](err); ok {
 		return failed.Class.Error()

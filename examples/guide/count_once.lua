@@ -1,4 +1,4 @@
--- Counts a call once, however often it is sent, and says how many there were.
+-- Counts a call once, however often it is sent, and returns how many calls there were.
 -- KEYS[1] the calls of this minute, ARGV[1] the call's own random name, ARGV[2] time to live in milliseconds
 local new = redis.call('SADD', KEYS[1], ARGV[1])
 local n = redis.call('SCARD', KEYS[1])

@@ -1,4 +1,4 @@
--- Notes an event under the microsecond in which it came. KEYS[1] the events, ARGV[1] time to live in milliseconds
+-- Notes an event under the microsecond at which it came. KEYS[1] the events, ARGV[1] time to live in milliseconds
 local time = redis.call('TIME')
 local name = string.format('at-%.0f', time[1] * 1000000 + time[2])
 redis.call('SADD', KEYS[1], name)

@@ -1,4 +1,4 @@
--- How many points the leader has.
+-- Returns how many points the leader has.
 --
 -- KEYS[1]  the game: a field for each player, and one that names the leader
 -- returns  the points, or nil while there is no leader

@@ -28,7 +28,7 @@ func VisitOnce(ctx context.Context, rdb redis.Scripter, key string) (int, error)
 	return countOnce.Run(ctx, rdb, []string{key}, rand.Text(), 60_000).Int()
 }
 
-// ExportByCounter counts up while it works, and down when it is through.
+// ExportByCounter counts up before it works, and down when it is done.
 func ExportByCounter(ctx context.Context, rdb redis.Cmdable, key string, work func()) error {
 	n, err := rdb.Incr(ctx, key).Result()
 	if err != nil {
@@ -41,7 +41,7 @@ func ExportByCounter(ctx context.Context, rdb redis.Cmdable, key string, work fu
 	return nil
 }
 
-// Export is one of two at a time.
+// Export does the work if fewer than two exports of the tenant are running.
 func Export(ctx context.Context, exports *limit.Concurrency, tenant string, work func()) error {
 	slot, err := exports.Try(ctx, tenant)
 	if err != nil {
@@ -54,5 +54,6 @@ func Export(ctx context.Context, exports *limit.Concurrency, tenant string, work
 	return nil
 }
 
-// twoExports forget who has died after half a minute.
+// twoExports are the options of a limit that gives back the slot of a dead process
+// after half a minute.
 var twoExports = limit.ConcurrencyOptions{Fail: limit.FailClosed, Lease: 30 * time.Second}

@@ -33,7 +33,7 @@ func TestALostReplyCountsTwice(t *testing.T) {
 			s.must(runner.Load(s.Context(), count))
 			lose("evalsha")
 			if _, err := Visit(s.Context(), runner, s.key, 1); !errors.Is(err, script.ErrMaybeExecuted) {
-				s.Error(err)
+				s.Errorf("a visit whose reply was lost: got %v, want ErrMaybeExecuted", err)
 			}
 			return s.number(s.key)
 		},
@@ -41,7 +41,7 @@ func TestALostReplyCountsTwice(t *testing.T) {
 	}.run(t, redistest.OnStandalone)
 }
 
-// TestACallWithAName has both sent by go-redis, retries and all.
+// TestACallWithAName sends both scripts by go-redis, with its retries.
 func TestACallWithAName(t *testing.T) {
 	t.Parallel()
 	visits := func(s scene, script *redis.Script, visit func(redis.Scripter) (int, error)) int {
@@ -55,7 +55,7 @@ func TestACallWithAName(t *testing.T) {
 		return n
 	}
 	pitfall[int]{
-		asks: "which visit the second was, says a reply that came when it was sent again",
+		asks: "the number that the second visit gets, after its first reply was lost",
 		usual: func(s scene) int {
 			return visits(s, usualCount, func(rdb redis.Scripter) (int, error) { return VisitByScript(s.Context(), rdb, s.key) })
 		},
@@ -70,15 +70,15 @@ func TestACallWithAName(t *testing.T) {
 func TestWhatNobodyGivesBack(t *testing.T) {
 	t.Parallel()
 	pitfall[int64]{
-		asks: "how many exports are running, after the one that asked was told nothing and has gone",
+		asks: "how many exports are running, after the only caller got no reply and gave up",
 		usual: func(s scene) int64 {
 			rdb, lose := s.lossy(func(tb testing.TB, change ...func(*redis.Options)) *redis.Client {
 				sentOnce := func(o *redis.Options) { o.MaxRetries = -1 }
 				return redistest.Standalone(tb).Admin(tb, append(change, sentOnce)...)
 			})
 			lose("incr")
-			if err := ExportByCounter(s.Context(), rdb, s.key, func() { s.Error("it ran") }); err == nil {
-				s.Error("it was told")
+			if err := ExportByCounter(s.Context(), rdb, s.key, s.mustNotRun); err == nil {
+				s.Error("an export whose reply was lost: got no error, want one")
 			}
 			return int64(s.number(s.key))
 		},
@@ -88,8 +88,8 @@ func TestWhatNobodyGivesBack(t *testing.T) {
 			exports := s.exports(rdb)
 			s.must(exports.Warm(s.Context()))
 			lose("evalsha")
-			if err := Export(s.Context(), exports, "tenant-17", func() { s.Error("it ran") }); err == nil {
-				s.Error("it was told")
+			if err := Export(s.Context(), exports, "tenant-17", s.mustNotRun); err == nil {
+				s.Error("an export whose reply was lost: got no error, want one")
 			}
 			redistest.Await(s.T, patience, "the slot to be taken back", func() bool { return exports.Stats().Undone == 1 })
 			running, err := exports.InFlight(s.Context(), "tenant-17")
@@ -116,16 +116,21 @@ func TestExport(t *testing.T) {
 		}
 		export(1)
 		if !slices.Equal(ran, []int{1, 2}) {
-			t.Errorf("of calls inside each other %d ran, want [1 2]", ran)
+			t.Errorf("exports inside each other: got %d run, want [1 2]", ran)
 		}
 		running, err := exports.InFlight(s.Context(), "tenant-17")
 		if s.must(err); running != 0 {
-			t.Errorf("%d are running when all are through, want 0", running)
+			t.Errorf("running exports after all are done: got %d, want 0", running)
 		}
 	})
 }
 
-// exports are two at a time.
+// mustNotRun is the work of an export that got no slot.
+func (s scene) mustNotRun() {
+	s.Error("an export whose reply was lost has run, want an error and no export")
+}
+
+// exports makes a limit of two exports at a time.
 func (s scene) exports(rdb redis.UniversalClient) *limit.Concurrency {
 	s.Helper()
 	opts := twoExports

@@ -15,7 +15,7 @@ var usualStockLua string
 
 var usualStock = redis.NewScript(usualStockLua)
 
-// SellByGet looks what is left, and takes one.
+// SellByGet looks how many units are left, and takes one.
 func SellByGet(ctx context.Context, rdb redis.Cmdable, key string) (bool, error) {
 	left, err := rdb.Get(ctx, key).Int()
 	if err != nil || left == 0 {

@@ -14,13 +14,13 @@ import (
 func TestBelowZero(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how many of twenty at once are sold a phone, of ten that there are",
+		asks: "how many of twenty simultaneous buyers are sold a phone, if there are ten",
 		usual: func(s scene) int {
 			s.must(s.rdb.Set(s.Context(), s.key, 10, 0).Err())
 			s.rdb.AddHook(&meeting{at: "get", of: 20})
 			sold := s.together(20, func() (bool, error) { return SellByGet(s.Context(), s.rdb, s.key) })
 			if left := s.number(s.key); left != -10 {
-				s.Errorf("%d are left; the chapter says -10", left)
+				s.Errorf("phones left: got %d, want -10, as the chapter says", left)
 			}
 			return sold
 		},
@@ -40,7 +40,7 @@ func TestBelowZero(t *testing.T) {
 func TestSoldAgainAfterAnEviction(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how many phones are sold of ten, when the key was evicted on the way",
+		asks: "how many of ten phones are sold before and after the key was evicted",
 		usual: func(s scene) int {
 			return s.selling(20, func(string) (bool, error) { return SellByScript(s.Context(), s.rdb, s.key, 10) })
 		},
@@ -56,7 +56,7 @@ func TestSoldAgainAfterAnEviction(t *testing.T) {
 func TestABuyerTwice(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how many phones are gone when one buyer has pressed the button three times",
+		asks: "how many phones are gone after one buyer has pressed the button three times",
 		usual: func(s scene) int {
 			for range 3 {
 				_, err := SellByScript(s.Context(), s.rdb, s.key, 10)
@@ -82,7 +82,7 @@ func TestABuyerTwice(t *testing.T) {
 func TestAProcessDiesWithAUnit(t *testing.T) {
 	t.Parallel()
 	pitfall[int]{
-		asks: "how many of ten phones are left, when a process died between taking one and the payment",
+		asks: "how many of ten phones are left after a process died between taking one and the payment",
 		usual: func(s scene) int {
 			_, err := SellByScript(s.Context(), s.rdb, s.key, 10)
 			s.must(err)
@@ -107,7 +107,8 @@ func TestAProcessDiesWithAUnit(t *testing.T) {
 	}.run(t)
 }
 
-// selling has so many buyers come, and the key be evicted behind the fifth.
+// selling lets the buyers buy one after the other. The key is evicted after the fifth
+// one.
 func (s scene) selling(buyers int, sell func(buyer string) (bool, error)) (sold int) {
 	for i := range buyers {
 		if i == 5 {
@@ -122,7 +123,7 @@ func (s scene) selling(buyers int, sell func(buyer string) (bool, error)) (sold 
 	return sold
 }
 
-// phones are ten, for an hour.
+// phones opens a sale of ten phones, for an hour.
 func (s scene) phones(opts *stock.Options) *stock.Stock {
 	s.Helper()
 	if opts == nil {

@@ -1,5 +1,5 @@
--- Sells a unit, and returns 1, or 0 when there is none left.
--- KEYS[1] how many are left, ARGV[1] how many there were at first
+-- Sells a unit and returns 1, or returns 0 if there is none left.
+-- KEYS[1] the number that is left, ARGV[1] the number at first
 local left = tonumber(redis.call('GET', KEYS[1]) or ARGV[1])
 if left == 0 then
   return 0

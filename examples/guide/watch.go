@@ -10,17 +10,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Health is what a server tells about its scripts, since it was started.
+// Health has the figures of a server about its scripts, since the server was started.
 type Health struct {
 	Calls   int64         // of EVALSHA
-	EachFor time.Duration // of the server's time
-	Refused int64         // EVALSHA of scripts that it did not know
-	Full    int64         // commands, since the memory was full
-	Evicted int64         // keys, for others to have room
-	Scripts int64         // that it keeps
+	EachFor time.Duration // the server's time for each call
+	Refused int64         // EVALSHA of scripts that the server did not know
+	Full    int64         // commands that were refused because memory was full
+	Evicted int64         // keys that were removed to make room
+	Scripts int64         // that the server keeps
 }
 
-// Watch asks a server how its scripts do. It costs one round trip.
+// Watch asks a server for the figures of its scripts. It costs one round trip.
 func Watch(ctx context.Context, rdb *redis.Client) (h Health, err error) {
 	info, err := rdb.InfoMap(ctx, "everything").Result()
 	if err != nil {
@@ -41,7 +41,7 @@ func Watch(ctx context.Context, rdb *redis.Client) (h Health, err error) {
 	return h, nil
 }
 
-// number is 0 of what the server does not tell.
+// number returns 0 for a figure that the server does not have.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

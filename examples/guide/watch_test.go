@@ -14,7 +14,7 @@ import (
 func TestMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	pitfall[string]{
-		asks: "what a client that is over its limit is told by a server that is full",
+		asks: "what a client over its limit is told while the server is full",
 		usual: func(s scene) string {
 			return s.whenFull("noeviction", func() (bool, error) {
 				return AllowInWindow(s.Context(), s.rdb, window, s.key, time.Minute)
@@ -32,7 +32,7 @@ func TestMemoryIsFull(t *testing.T) {
 	}.alone(t)
 }
 
-func TestWhoIsEvictedIsNew(t *testing.T) {
+func TestAnEvictedClientIsNew(t *testing.T) {
 	t.Parallel()
 	ask := func(s scene, policy string) string {
 		limiter := tenAMinute(s)
@@ -44,7 +44,7 @@ func TestWhoIsEvictedIsNew(t *testing.T) {
 		return verdict(take())
 	}
 	pitfall[string]{
-		asks:   "what a client that is over its limit is told when the server was full for a moment",
+		asks:   "what a client over its limit is told after the server was full for a moment",
 		usual:  func(s scene) string { return ask(s, "volatile-lru") },
 		breaks: "admitted",
 		neap:   func(s scene) string { return ask(s, "noeviction") },
@@ -54,7 +54,7 @@ func TestWhoIsEvictedIsNew(t *testing.T) {
 
 func TestARedisThatHangs(t *testing.T) {
 	t.Parallel()
-	// hanging is whether a call takes longer than two seconds.
+	// hanging reports whether a call takes longer than two seconds.
 	hanging := func(s scene, call func(ctx context.Context, rdb *redis.Client) error) bool {
 		srv := redistest.NewStandalone(s.T)
 		rdb := srv.Client(s.T)
@@ -64,7 +64,7 @@ func TestARedisThatHangs(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if err := call(ctx, rdb); err == nil {
-			s.Error("a server that hangs: got no error, want one")
+			s.Error("a call to a server that hangs: got no error, want one")
 		}
 		return time.Since(began) > 2*time.Second
 	}
@@ -110,8 +110,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// whenFull asks eleven times, of which ten are admitted, and once again while
-// the server has no memory left.
+// whenFull asks eleven times. The limit admits ten of them. Then it asks once more while
+// the server has no memory left, and returns that answer.
 func (s scene) whenFull(policy string, ask func() (bool, error)) string {
 	s.Helper()
 	for range 11 {
