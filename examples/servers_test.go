@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestTheREADMEClaimsWhatServersRuns holds the versions in the README and in its
-// translation to those that `make servers` asks for. No Debian has Redis 6.2, so
-// the READMEs must say that it was not tested.
+// TestTheREADMEClaimsWhatServersRuns holds the versions in the README, in the recipes
+// and in their translations to those that `make servers` asks for. No Debian has Redis
+// 6.2, so the pages must say that it was not tested.
 func TestTheREADMEClaimsWhatServersRuns(t *testing.T) {
 	t.Parallel()
 	const untested = "redis-6.2"
@@ -34,15 +34,17 @@ func TestTheREADMEClaimsWhatServersRuns(t *testing.T) {
 		return strings.Join(all[:last], ", ") + " and " + all[last]
 	}
 	chinese := func(all []string) string { return strings.Join(all, "、") }
+	inEnglish := []string{
+		fmt.Sprintf("on Redis %s and on Valkey %s", english(versions["redis"]), english(versions["valkey"])),
+		"Redis 6.2 was not tested",
+	}
+	inChinese := []string{
+		fmt.Sprintf("在 Redis %s 和 Valkey %s 上", chinese(versions["redis"]), chinese(versions["valkey"])), //nolint:gosmopolitan // those pages are Chinese
+		"Redis 6.2 没有测试过", //nolint:gosmopolitan // as above
+	}
 	for name, sentences := range map[string][]string{
-		"../README.md": {
-			fmt.Sprintf("on Redis %s and on Valkey %s.", english(versions["redis"]), english(versions["valkey"])),
-			"Redis 6.2 was not tested",
-		},
-		"../README.zh-CN.md": {
-			fmt.Sprintf("在 Redis %s 和 Valkey %s 上", chinese(versions["redis"]), chinese(versions["valkey"])), //nolint:gosmopolitan // that README is Chinese
-			"Redis 6.2 没有测试过", //nolint:gosmopolitan // as above
-		},
+		"../README.md": inEnglish, "../docs/recipes.md": inEnglish,
+		"../README.zh-CN.md": inChinese, "../docs/recipes.zh-CN.md": inChinese,
 	} {
 		text := strings.Join(strings.Fields(page(t, name)), " ")
 		for _, sentence := range sentences {

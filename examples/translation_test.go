@@ -2,75 +2,131 @@ package examples_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
 )
 
-// TestTheChineseREADMEIsWhole finds each section, block of code, row of a table
-// and link of the README in its translation, in the same order.
-func TestTheChineseREADMEIsWhole(t *testing.T) {
+// TestChinesePagesAreWhole finds each section, block of code, row of a table, item of a
+// list and link of a page in its translation, in the same order.
+func TestChinesePagesAreWhole(t *testing.T) {
 	t.Parallel()
-	english, chinese := page(t, "../README.md"), page(t, "../README.zh-CN.md")
-	for _, of := range []struct {
-		name  string
-		least int
-		parts func(string) []string
-	}{
-		{"sections", 20, func(text string) []string { return levels.FindAllString(prose(text), -1) }},
-		{"blocks of code", 25, func(text string) []string { return fenced.FindAllString(text, -1) }},
-		{"rows of tables", 15, func(text string) []string { return firstBars.FindAllString(prose(text), -1) }},
-		{"items of lists", 15, func(text string) []string { return bullets.FindAllString(prose(text), -1) }},
-		{"links", 30, targets},
-	} {
-		want, got := of.parts(english), of.parts(chinese)
-		if len(want) < of.least {
-			t.Errorf("the README has %d %s, want %d at least", len(want), of.name, of.least)
+	found := map[string]int{}
+	for _, name := range markdown(t) {
+		translation := inChinese(name)
+		if _, err := os.Stat(translation); err != nil || translation == name {
+			continue
 		}
-		for i := range max(len(want), len(got)) {
-			if i >= len(want) || i >= len(got) || want[i] != got[i] {
-				t.Errorf("%s, number %d: the translation has %q, want %q as in the README",
-					of.name, i+1, at(got, i), at(want, i))
-				break
+		english, chinese := page(t, name), page(t, translation)
+		for what, parts := range map[string]func(string) []string{
+			"sections":       func(text string) []string { return levels.FindAllString(prose(text), -1) },
+			"blocks of code": func(text string) []string { return fenced.FindAllString(text, -1) },
+			"rows of tables": func(text string) []string { return firstBars.FindAllString(prose(text), -1) },
+			"items of lists": func(text string) []string { return bullets.FindAllString(prose(text), -1) },
+			"links":          func(text string) []string { return targets(text, filepath.Base(name), filepath.Base(translation)) },
+		} {
+			want, got := parts(english), parts(chinese)
+			found[what] += len(want)
+			if what == "links" {
+				for i := range want {
+					want[i] = translated(t, name, want[i])
+				}
+			}
+			for i := range max(len(want), len(got)) {
+				if at(want, i) != at(got, i) {
+					t.Errorf("%s, number %d: %s has %q, want %q as in %s", what, i+1, translation, at(got, i), at(want, i), name)
+					break
+				}
+			}
+		}
+		for from, to := range map[string]string{name: translation, translation: name} {
+			if !strings.Contains(page(t, from), "]("+filepath.Base(to)+")") {
+				t.Errorf("%s has no link to its other language, want one to %s", from, filepath.Base(to))
 			}
 		}
 	}
-	for text, other := range map[string]string{english: "README.zh-CN.md", chinese: "README.md"} {
-		if !strings.Contains(text, "]("+other+")") {
-			t.Errorf("a README has no link to %s, want one", other)
+	for what, least := range map[string]int{"sections": 50, "blocks of code": 40, "rows of tables": 30, "items of lists": 100, "links": 80} {
+		if found[what] < least {
+			t.Errorf("the pages with a translation have %d %s, want %d at least", found[what], what, least)
 		}
 	}
 }
 
-// TestAnchorsLeadSomewhere has each link within a README lead to a section.
-func TestAnchorsLeadSomewhere(t *testing.T) {
+// TestChineseLinksToEnglishAreMarked has each link of a Chinese page that leads to a page
+// without a translation say so.
+func TestChineseLinksToEnglishAreMarked(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"../README.md", "../README.zh-CN.md"} {
-		text := page(t, name)
-		var anchors []string
-		for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(prose(text), -1) {
-			anchors = append(anchors, anchor(m[1]))
+	const mark = "（英文）" //nolint:gosmopolitan // those pages are Chinese
+	marks := 0
+	for _, name := range markdown(t) {
+		if !strings.HasSuffix(name, chineseSuffix) {
+			continue
 		}
-		within := regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(text, -1)
-		if len(within) < 3 {
-			t.Errorf("%s has %d links within, want 3 at least", name, len(within))
-		}
-		for _, m := range within {
-			if !slices.Contains(anchors, m[1]) {
-				t.Errorf("%s has no section #%s, want one", name, m[1])
+		text := prose(page(t, name))
+		for _, m := range linked.FindAllStringSubmatchIndex(text, -1) {
+			link := text[m[2]:m[3]]
+			file, _, _ := strings.Cut(link, "#")
+			if elsewhere.MatchString(link) || filepath.Ext(file) != ".md" || inChinese(file) == filepath.Base(name) {
+				continue
+			}
+			_, err := os.Stat(filepath.Join(filepath.Dir(name), inChinese(file)))
+			switch marked := strings.HasPrefix(text[m[1]:], mark); {
+			case marked:
+				if marks++; err == nil {
+					t.Errorf("%s says that %s is English, want no %s", name, link, mark)
+				}
+			case err != nil:
+				t.Errorf("%s has a link to %s, want %s behind it", name, link, mark)
 			}
 		}
 	}
+	if marks < 15 {
+		t.Errorf("got %d links that are marked as English, want 15 at least", marks)
+	}
+}
+
+const chineseSuffix = ".zh-CN.md"
+
+// inChinese is the name of a page's translation.
+func inChinese(name string) string {
+	if strings.HasSuffix(name, chineseSuffix) {
+		return name
+	}
+	return strings.TrimSuffix(name, ".md") + chineseSuffix
+}
+
+// translated is where the translation of a page leads to with the translation of a link:
+// to the same place, or to its translation if there is one.
+func translated(t *testing.T, name, link string) string {
+	t.Helper()
+	file, heading, _ := strings.Cut(link, "#")
+	target := name
+	if file != "" {
+		target = filepath.Join(filepath.Dir(name), file)
+	}
+	if _, err := os.Stat(inChinese(target)); err != nil || elsewhere.MatchString(link) || filepath.Ext(target) != ".md" {
+		return link
+	}
+	if file != "" {
+		file = inChinese(file)
+	}
+	if heading == "" {
+		return file
+	}
+	if i := slices.Index(anchors(page(t, target)), heading); i >= 0 {
+		heading = at(anchors(page(t, inChinese(target))), i)
+	}
+	return file + "#" + heading
 }
 
 var (
 	levels    = regexp.MustCompile(`(?m)^#+ `)
-	fenced    = regexp.MustCompile("(?ms)^```.*?^```$")
+	fenced    = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```$")
 	firstBars = regexp.MustCompile(`(?m)^\|`)
-	bullets   = regexp.MustCompile(`(?m)^- `)
-	linked    = regexp.MustCompile(`\]\(([^#)][^)]*)\)`)
+	bullets   = regexp.MustCompile(`(?m)^ *(?:-|\d+\.) `)
+	linked    = regexp.MustCompile(`\]\(([^)]+)\)`)
 )
 
 func page(t *testing.T, path string) string {
@@ -85,9 +141,9 @@ func page(t *testing.T, path string) string {
 func prose(markdown string) string { return fenced.ReplaceAllString(markdown, "") }
 
 // targets is where a page leads to, but for its other language.
-func targets(markdown string) (all []string) {
-	for _, m := range linked.FindAllStringSubmatch(prose(markdown), -1) {
-		if !strings.HasPrefix(m[1], "README") {
+func targets(text string, languages ...string) (all []string) {
+	for _, m := range linked.FindAllStringSubmatch(prose(text), -1) {
+		if !slices.Contains(languages, m[1]) {
 			all = append(all, m[1])
 		}
 	}
@@ -99,18 +155,4 @@ func at(all []string, i int) string {
 		return all[i]
 	}
 	return "nothing"
-}
-
-// anchor is the name that a heading goes by in a link, as GitHub has it.
-func anchor(heading string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
-			return unicode.ToLower(r)
-		default:
-			return -1
-		}
-	}, heading)
 }

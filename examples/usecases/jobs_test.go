@@ -37,12 +37,13 @@ func TestRunReports(t *testing.T) {
 		}
 		ctx, shutDown := context.WithCancel(t.Context())
 		var processes sync.WaitGroup
-		for range 5 {
+		for i := range 5 {
 			jobs, err := lock.New(redis.Client(), "jobs", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			processes.Go(func() {
+				time.Sleep(time.Duration(i) * 7 * time.Minute) // they start at different times
 				if err := RunReports(ctx, jobs, time.Hour, report); !errors.Is(err, context.Canceled) {
 					t.Errorf("got %v, want Canceled", err)
 				}
