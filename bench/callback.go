@@ -33,7 +33,7 @@ const (
 func callbacks() []contestant {
 	return []contestant{
 		{name: bareCallback, kind: floor, group: behindGin, guard: openCallback(bareEndpoint, true),
-			what:   "verifies Stripe's signature, reads the event and books it, as often as it comes",
+			what:   "verifies Stripe's signature, reads the event and books it, each time that it comes",
 			module: "github.com/gin-gonic/gin"},
 		{name: neapCallback, kind: ours, group: behindGin, guard: openCallback(neapEndpoint, false),
 			what: "callback.New with the Stripe preset, its verification and that handler"},
@@ -149,16 +149,19 @@ func callbacksReport(r *results) report {
 	return report{
 		title: "Payment callbacks with neap and without",
 		prose: `
-A delivery is an event of Stripe's, signed, to a handler that books it, behind Gin, over HTTP. A first one was never
-sent before, and a replayed one was, and acknowledged. Client and server have one core together (GOMAXPROCS=1), and
-Redis has the rest.
-` + r.inRounds() + `Ratios are to the handler alone, in the same round. A run in which a handler runs more or
-less often than it must ends with an error.`,
+This page compares an endpoint of core/callback with the handler alone.
+
+A delivery is a signed event of Stripe's to a handler that books it, behind Gin, over HTTP. A first delivery was never
+sent before. A replayed one was sent and acknowledged before. Client and server share one core (GOMAXPROCS=1), and Redis
+has the rest.
+
+` + r.inRounds() + `Ratios are to the handler alone, in the same round. If a handler runs more or less often than it must,
+the run ends with an error.`,
 		sections: []section{
 			targets(all),
 			r.kept(behindGin, `
-Redis CPU is that of the whole server (INFO cpu), of one caller. Commands are those that the endpoint sends and waits
-for. Bytes are MEMORY USAGE of one event that is done, its key included.`),
+Redis CPU is that of the whole server (INFO cpu), with one caller. Commands are those that the endpoint sends and waits
+for. Bytes are MEMORY USAGE of one event that is done, including its key.`),
 			r.who(""),
 		},
 	}

@@ -127,11 +127,13 @@ func (r *results) summary(all []comparison) section {
 		}
 	}
 	s := table("Where a peer wins", comparedGroups, columns,
-		"From here on ahead and behind are said from the peer's side: a peer that is ahead beats neap.")
+		"From here on, ahead and behind are from the peer's side: a peer that is ahead beats neap.")
 	s.before = fmt.Sprintf(`
-Each is compared with neap's own of the same algorithm. A figure wins when its quartiles and the other's do not
-overlap; all else is even. A peer that takes part in everything has %d figures. One that is there for many callers
-takes part from %d goroutines on, and has fewer. First from neap's side:`, len(r.compared()), manyCallers)
+Each peer is compared with neap's own limiter of the same algorithm. A figure is ahead if its quartiles and the other's
+do not overlap. Everything else is even.
+
+A peer that takes part in everything has %d figures. A peer for many callers takes part from %d goroutines on, and has
+fewer. This table is from neap's side: "ahead" counts the figures in which neap wins.`, len(r.compared()), manyCallers)
 	return s
 }
 
@@ -141,7 +143,7 @@ func (r *results) perPeer(all []comparison) section {
 		if own, ok := r.ownOf(c); ok {
 			of := func(other comparison) bool { return other.peer.name == c.name }
 			won, lost, same := count(all, behind, of), count(all, ahead, of), count(all, even, of)
-			lines = append(lines, fmt.Sprintf("- **%s** beside %s: of %d figures ahead in %d, behind in %d, even in %d",
+			lines = append(lines, fmt.Sprintf("- **%s** beside %s: of %d figures, ahead in %d, behind in %d, even in %d",
 				c.name, own.name, won+lost+same, won, lost, same))
 		}
 	}

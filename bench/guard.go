@@ -53,7 +53,7 @@ func guards() []contestant {
 		{name: guardScript, kind: floor, group: direct, guard: openGuardScript,
 			what: "the least that a script costs"},
 		{name: guardByLua, kind: floor, group: direct, guard: openGuardByLua,
-			what: "the least that a script costs which returns the answer, or takes it"},
+			what: "the least that a script costs that returns the answer, or stores it"},
 		{name: neapGuard, kind: ours, group: direct, guard: openGuard(),
 			what: "core/idempotency: Begin and Complete, or Begin"},
 		{name: neapSealed, kind: ours, group: direct, what: "the same with a key of AES-256",

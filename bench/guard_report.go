@@ -16,15 +16,19 @@ func guardReport(r *results) report {
 	return report{
 		title: "neap's guard beside others",
 		prose: `
-A first request is one whose key was never used, and a replay one that was done before; the answer has 1 KB.
-` + r.inRounds() + `Ratios are to the first line of the table, in the same round. A run in which a handler runs more
-or less often than it must ends with an error.`,
+This page compares neap's idempotency guard with the least that a guard must ask Redis, and with Fiber's own middleware.
+
+A first request has a key that was never used. A replay has the key of a request that was done before. The answer has
+1 KB.
+
+` + r.inRounds() + `Ratios are to the first line of the table, in the same round. If a handler runs more or less often than
+it must, the run ends with an error.`,
 		sections: []section{
 			targets(r.guardTargets()),
 			r.kept(direct, ""),
 			r.kept(overHTTP, `
-Redis CPU is that of the whole server (INFO cpu), of one caller. Commands are those that the client sends and waits for.
-Bytes are MEMORY USAGE of one answered request, its key included.`),
+Redis CPU is that of the whole server (INFO cpu), with one caller. Commands are those that the client sends and waits
+for. Bytes are MEMORY USAGE of one answered request, including its key.`),
 			r.promised(),
 			r.who(""),
 		},
@@ -36,11 +40,11 @@ func (r *results) guardTargets() []target {
 	script := target{format: "%.2f", unit: costs.unit, direction: noTarget}
 	times := target{format: "%.2f", unit: " times as many as Fiber's own middleware", direction: noTarget}
 	return slices.Concat(r.trips(neapGuard, "request"), []target{{
-		fmt.Sprintf("an answer of %d bytes is kept in", len(answer)), exactly(r.facts[neapGuard].bytes),
+		fmt.Sprintf("memory that an answer of %d bytes takes", len(answer)), exactly(r.facts[neapGuard].bytes),
 		"%.0f", " bytes", atMost, targetKept,
 	}}, r.cellTargets("at once",
 		cellTarget{"what a replay costs", rate, replayed, guardGET, neapGuard, costs},
-		cellTarget{"what a script costs that does nothing but GET", rate, replayed, guardGET, guardByLua, script},
+		cellTarget{"what a script costs that only calls GET", rate, replayed, guardGET, guardByLua, script},
 		cellTarget{"first requests that neap serves behind Fiber", rate, first, neapFiber, fibersOwn, times},
 		cellTarget{"replays that neap serves behind Fiber", rate, replayed, neapFiber, fibersOwn, times},
 	))
@@ -58,7 +62,7 @@ func (r *results) promised() section {
 			columns = append(columns, column{c.name, "%s", func(text string) any { return outcomes[slices.Index(texts, text)] }})
 		}
 	}
-	return table("What they promise: tried over HTTP in this run", texts, columns, "")
+	return table("What they promise, tried over HTTP in this run", texts, columns, "")
 }
 
 // cost is a figure of a request.

@@ -161,15 +161,20 @@ const (
 func locksReport(r *results) report {
 	return report{
 		title: "neap's locks beside others",
-		prose: r.inRounds() + "A run in which two have the lock at once ends with an error.",
+		prose: `
+This page compares neap's locks with other Go libraries: how fast a lock that many want is handed over, how long they
+wait, and how many pairs of acquire and release fit into a second.
+
+` + r.inRounds() + "If two have the lock at once, the run ends with an error.",
 		sections: []section{
 			targets(r.lockTargets()),
 			r.handOverTable(handOver, fmt.Sprintf("Hand-over: %d goroutines of one process, one lock, %v hold, %v think time",
 				workers, hold, think), ""),
 			r.handOverTable(handOverFar, fmt.Sprintf("The same between processes: %d clients, a goroutine each", workers),
 				`
-Held is the share of the time in which a worker had the lock. A worker's share is in fair shares, of the worst and of
-the best. Redis CPU is that of the whole server (INFO cpu), idle time's work included.`),
+Held is the share of the time in which a worker had the lock. The smallest share is that of the worker that got the lock
+least often, and the largest that of the worker that got it most often; 1 is a fair share. Redis CPU is that of the whole
+server (INFO cpu), including its work while it is idle.`),
 			r.uncontended(),
 			r.who(""),
 		},
@@ -209,7 +214,7 @@ func (r *results) lockTargets() []target {
 		{"99 % of the waits are within", of(p99, neapLock), "%.1f", " ms", atMost, targetWait},
 		{"the smallest share of a worker", of(smallest, neapLock), "%.2f", " of a fair one", atLeast, targetSmallest},
 		{"the largest share of a worker", of(largest, neapLock), "%.2f", " of a fair one", atMost, targetLargest},
-		{"Redis CPU a hand-over, the bound being the poll's", of(serverCPU, neapLock), "%.0f", " µs", atMost, polls},
+		{"Redis CPU a hand-over (the target is that of the 1 ms poll)", of(serverCPU, neapLock), "%.0f", " µs", atMost, polls},
 		{"round trips of acquire and release", exactly(trips), "%.3g", "", atMost, targetTrips},
 	}
 	times := func(name string) cellTarget {

@@ -20,15 +20,19 @@ func limitsReport(r *results) report {
 		title: "neap beside its peers",
 		prose: fmt.Sprintf(`![Decisions a second and Redis CPU](RESULTS.svg)
 
-All call one redis-server over loopback, each with its own client, %d connections (go-redis' default) and database.
-The floor is EVALSHA of `+"`return 1`"+` through plain go-redis with the same options. In each of %d rounds every
-contestant is asked for %s, in shuffled order, with the floor again and again in between; a figure is a ratio
-to the floor of its own round, and the tables have the median of the rounds with its quartiles. Every answer is
-checked: a contestant that denies where it must admit, or admits where it must deny, ends the run. neap fails closed,
-so that an outage is never counted as decisions; its budget is %s, because no peer has any. The columns of remembered
-denials and prepaid permits count decisions that neap makes in process, from what Redis answered before.
-Within the rounds of one column the floor itself moved by a factor of up to %.1f, which is what others did on the
-machine.`,
+This page compares neap's rate limiters with other Go libraries, and with the forms that tutorials teach: decisions a
+second, CPU of Redis, allocations and memory.
+
+- All contestants call one redis-server over loopback. Each has its own client, its own database and %d connections,
+  which is go-redis' default.
+- The floor is EVALSHA of `+"`return 1`"+` through plain go-redis with the same options.
+- In each of %d rounds every contestant is asked for %s, in shuffled order. The floor is asked again and again in
+  between. A figure is a ratio to the floor of its own round. The tables have the median of the rounds with its quartiles.
+- Every answer is checked. A contestant that denies where it must admit, or admits where it must deny, ends the run.
+- neap fails closed, so an outage is never counted as decisions. Its budget is %s, because no peer has one.
+- The figures of remembered denials and prepaid permits count decisions that neap makes in process, from what Redis
+  answered before.
+- Within the rounds of one column the floor itself moved by a factor of up to %.1f, because of other load on the machine.`,
 			conns(), r.plan.rounds, r.plan.slice, budget, r.floorRange()),
 		sections: slices.Concat(r.wherePeersWin(), []section{
 			targets(r.limitTargets()), r.millions(), r.who("algorithm"), r.throughputs(admitted), r.throughputs(denied),
@@ -125,7 +129,7 @@ func (r *results) millions() section {
 			}
 			return nil
 		}},
-	}, fmt.Sprintf("By %d callers of one process. Sliding logs are sent in batches, and not merged.", callers))
+	}, fmt.Sprintf("With %d callers in one process. Sliding logs are sent in batches, but not merged.", callers))
 }
 
 // busiest is the cell of the most keys and goroutines, where all is admitted.
@@ -210,10 +214,12 @@ func (r *results) costs() section {
 	}
 	return table("Redis CPU a decision, in microseconds (and floors), and allocations beyond the floor's",
 		namesOf(r.contestants), columns,
-		`The CPU is Redis' own count of the time in commands (INFO commandstats), over all numbers of goroutines. Reading,
-parsing and answering are not in it: of two round trips it shows less than they cost. The ratio in brackets is the
-median of the rounds' own ratios, and so is not the quotient of the medians beside it. Allocations are those of one
-goroutine on the hot key; a contestant below 0 does not use go-redis, or uses it for plain commands.`)
+		`The CPU is Redis' own count of the time in commands (INFO commandstats), over all numbers of goroutines. It does not
+include reading, parsing and answering, so two round trips cost more than it shows. The ratio in brackets is the median
+of the rounds' own ratios. Therefore it is not the quotient of the medians beside it.
+
+Allocations are those of one goroutine on the hot key. A contestant below 0 allocates less than the floor: it does not
+use go-redis, or uses it for plain commands, or builds the command itself, as neap does.`)
 }
 
 // conduct is what a decision does. A limiter that was not asked to deny has dashes.
@@ -249,16 +255,16 @@ func (r *results) conduct() section {
 		{"admitted of a limit of 1,000", "%s", most},
 		{"a denied request writes", "%s", writes},
 		{"leaves keys without a TTL", "%s", func(name string) any { return yes(r.facts[name].limiter.withoutTTL) }},
-	}, fmt.Sprintf("The limit of 1,000 was asked by %d callers on %d instances at once; the figure is the worst of "+
-		"%d tries.", processes*callers, processes, r.plan.tries))
+	}, fmt.Sprintf("%d callers on %d instances asked the limit of 1,000 at once. The figure is the worst of %d tries.",
+		processes*callers, processes, r.plan.tries))
 }
 
 func (r *results) memory() section {
 	return table("Memory of a subject", r.withFacts(func(f facts) bool { return f.keys > 0 }), []column{
 		{"bytes (MEMORY USAGE)", "%.0f", func(name string) any { return r.facts[name].bytes }},
 		{"keys", "%.0f", func(name string) any { return r.facts[name].keys }},
-	}, fmt.Sprintf("A subject as short as `%s`, after %d requests; a bucket of 20, a window of 1,000 an hour, a log of 5 "+
-		"in 10 minutes.", subject, keptRequests))
+	}, fmt.Sprintf("The subject is as short as `%s`, and has made %d requests. The bucket is one of 20, the window one of "+
+		"1,000 an hour, the log one of 5 in 10 minutes.", subject, keptRequests))
 }
 
 func (r *results) withFacts(wanted func(facts) bool) []string {

@@ -33,8 +33,8 @@ const (
 func lockers() []contestant {
 	return []contestant{
 		{name: boundName, kind: floor, locker: bound(),
-			what: "locks nothing: a queue in this process, and EVALSHA of `return 1` for each of its two questions, " +
-				"or for one hand-over"},
+			what: "locks nothing: a queue in this process, and EVALSHA of `return 1` for acquire and for release, " +
+				"or once for a hand-over"},
 		{name: neapLock, kind: ours, what: "core/lock with its defaults", locker: openNeapLock},
 		{name: pollName, kind: floor, what: "SET NX PX every millisecond, compare and delete", locker: openPoll},
 		{name: redsyncIs, kind: peer, what: "defaults, one pool", locker: openRedsync,

@@ -21,7 +21,7 @@ var promises = []struct {
 	{"the key again, with another body", tryAgain(user, otherBody, answerOf)},
 	{"the key again, by another user", tryAgain("mallory", orderBody, answerOf)},
 	{"the first's Set-Cookie in a replay", tryAgain(user, orderBody, cookieOf)},
-	{"Redis full when the handler has run, and one repetition", tryOutOfMemory},
+	{"Redis is full when the handler has run, and the request is repeated once", tryOutOfMemory},
 }
 
 const otherBody = `{"item":"a yacht","quantity":1,"amount":"4990000.00","currency":"EUR"}`

@@ -25,7 +25,7 @@ type section struct {
 
 // inRounds is how most reports tell that they measure.
 func (r *results) inRounds() string {
-	return fmt.Sprintf(`Each contestant was measured in %d rounds of %s, in shuffled order, with the first of its table
+	return fmt.Sprintf(`Each contestant was measured in %d rounds of %s, in shuffled order. The first of its table was measured
 again and again in between. A figure is the median of the rounds, with its quartiles in brackets.
 `, r.plan.rounds, r.plan.slice)
 }
@@ -33,8 +33,8 @@ again and again in between. A figure is the median of the rounds, with its quart
 // files are the page, under a name that ends with .md, and its picture.
 func (p report) files(name string, r *results) map[string]string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\nWritten by `make bench-peers` on %s: %s. Every sentence and figure below is computed from "+
-		"that run.\n\n%s\n", p.title, r.when.UTC().Format("2 January 2006"), r.host, strings.TrimSpace(p.prose))
+	fmt.Fprintf(&b, "# %s\n\nWritten by `make bench-peers` on %s: %s. Every figure below is computed from that "+
+		"run.\n\n%s\n", p.title, r.when.UTC().Format("2 January 2006"), r.host, strings.TrimSpace(p.prose))
 	for _, s := range p.sections {
 		s.write(&b)
 	}
@@ -131,7 +131,7 @@ const (
 	noTarget direction = "no target" // a figure that the reader compares
 )
 
-func (t target) held() bool {
+func (t target) met() bool {
 	return t.direction == atLeast && t.figure.median >= t.bound || t.direction == atMost && t.figure.median <= t.bound ||
 		t.figure.median == t.bound
 }
@@ -141,14 +141,14 @@ func (t target) line() string {
 	if t.figure.rounds > 1 {
 		figure = t.figure.text(t.format)
 	}
-	line, verdict := fmt.Sprintf("- %s: %s%s", t.text, figure, t.unit), "**not held**"
+	line, verdict := fmt.Sprintf("- %s: %s%s", t.text, figure, t.unit), "**not met**"
 	if t.direction == noTarget {
 		return line
 	}
-	if t.held() {
-		verdict = "held"
+	if t.met() {
+		verdict = "met"
 	}
-	return line + fmt.Sprintf(", to be %s"+t.format+": %s", t.direction, t.bound, verdict)
+	return line + fmt.Sprintf(", target %s"+t.format+": %s", t.direction, t.bound, verdict)
 }
 
 // cellTarget is a target in each cell of a way: a figure, or its ratio to that of base.
@@ -180,12 +180,12 @@ func targets(all []target) section {
 	for i, t := range all {
 		lines[i] = t.line()
 	}
-	return section{title: "What neap set itself", before: strings.Join(lines, "\n")}
+	return section{title: "neap's own targets", before: strings.Join(lines, "\n")}
 }
 
 // who tells what each contestant is. Its group has a column where that has a heading.
 func (r *results) who(group string) section {
-	s := section{title: "Who", rows: [][]string{{"", group, "what it is"}}}
+	s := section{title: "The contestants", rows: [][]string{{"", group, "what it is"}}}
 	for _, c := range r.contestants {
 		what := c.what
 		if c.module != "" {

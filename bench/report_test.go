@@ -97,7 +97,7 @@ func TestTheReportSaysWhoWins(t *testing.T) {
 		"| memory of a subject |": "| 1 | 0 | 1 | 5 | 0 | 0 | 4 |",
 		"| ulule/limiter | decisions a second, 1,000 keys, 256 goroutines, admitted |": "| 0.925 | 0.8 | floors |",
 		"| throttled | memory of a subject |":                                          "| 72 | 100 | bytes |",
-		"overlap; all else is even.":                                                   "has 15 figures",
+		"A peer that takes part in everything":                                         "has 15 figures",
 		"- **httprate** beside neap sliding window":                                    "behind in 1",
 	})
 	if rows := strings.Count(page, "| ulule/limiter | decisions"); rows != 1 {
@@ -112,10 +112,10 @@ func TestTheReportSaysWhatIsNotHeld(t *testing.T) {
 	r.measured[cell{admitted, 1, 256, false}]["throttled"] = []figures{{failedShare: 0.5}}
 	r.measured[cell{denied, 1, 1, false}][floorName][2][rate] = 4000
 	has(t, text(t, limitsReport, r), map[string]string{
-		"- " + bucketName + ":":   "129 bytes a key, to be at most 128: **not held**",
-		"- neap fixed window:":    ": held",
-		"- " + pipedName + ", 1,": "0.80 (0.80–0.80) floors, to be at least 1.70: **not held**",
-		"Within the rounds":       "a factor of up to 4.0,",
+		"- " + bucketName + ":":   "129 bytes a key, target at most 128: **not met**",
+		"- neap fixed window:":    ": met",
+		"- " + pipedName + ", 1,": "0.80 (0.80–0.80) floors, target at least 1.70: **not met**",
+		"- Within the rounds":     "a factor of up to 4.0,",
 		"- throttled, one hot":    "50.0 % of the calls failed",
 	})
 }
@@ -123,12 +123,12 @@ func TestTheReportSaysWhatIsNotHeld(t *testing.T) {
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	for want, one := range map[string]target{
-		"- a: 2, to be 2: held":                    {"a", exactly(2), "%.0f", "", exact, 2},
-		"- a: 3, to be 2: **not held**":            {"a", exactly(3), "%.0f", "", exact, 2},
-		"- a: 2 ms, to be at most 2: held":         {"a", exactly(2), "%.0f", " ms", atMost, 2},
-		"- a: 3 ms, to be at most 2: **not held**": {"a", exactly(3), "%.0f", " ms", atMost, 2},
-		"- a: 2, to be at least 2: held":           {"a", exactly(2), "%.0f", "", atLeast, 2},
-		"- a: 1, to be at least 2: **not held**":   {"a", exactly(1), "%.0f", "", atLeast, 2},
+		"- a: 2, target 2: met":                    {"a", exactly(2), "%.0f", "", exact, 2},
+		"- a: 3, target 2: **not met**":            {"a", exactly(3), "%.0f", "", exact, 2},
+		"- a: 2 ms, target at most 2: met":         {"a", exactly(2), "%.0f", " ms", atMost, 2},
+		"- a: 3 ms, target at most 2: **not met**": {"a", exactly(3), "%.0f", " ms", atMost, 2},
+		"- a: 2, target at least 2: met":           {"a", exactly(2), "%.0f", "", atLeast, 2},
+		"- a: 1, target at least 2: **not met**":   {"a", exactly(1), "%.0f", "", atLeast, 2},
 		"- a: 1.5 (1.0–2.0) times":                 {"a", spread{1.5, 1, 2, 3}, "%.1f", " times", noTarget, 2},
 	} {
 		if got := one.line(); got != want {

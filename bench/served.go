@@ -102,11 +102,13 @@ func servedReport(r *results) report {
 	return report{
 		title: "What a limit leaves of net/http",
 		prose: `
-The same handler answers 200 behind net/http, over HTTP, and one limit for all requests stands before it. A request
-that is admitted gets the limit's header fields; one that is denied gets a 429 and a problem document. neap fails closed.
+This page shows how much of a handler's throughput is left behind a limit.
 
-` + r.inRounds() + `Ratios are to the handler alone, in the same round. Client, server and Redis share the cores. A run in
-which the handler runs more or less often than it must ends with an error.`,
+The same handler answers 200 behind net/http, over HTTP. One limit for all requests stands before it. An admitted request
+gets the limit's header fields. A denied one gets a 429 and a problem document. neap fails closed.
+
+` + r.inRounds() + `Ratios are to the handler alone, in the same round. Client, server and Redis share the cores. If the
+handler runs more or less often than it must, the run ends with an error.`,
 		sections: []section{
 			targets(r.cellTargets("connections",
 				cellTarget{"admitted by Redis", rate, admitted, servedExact, servedAlone, share(targetExact)},

@@ -37,11 +37,11 @@ func sales() []contestant {
 		{name: saleByLua, kind: floor, group: behindHTTP, guard: openSale(byLua),
 			what: "the same count, by EVALSHA: the least that any script costs"},
 		{name: saleAtOnce, kind: ours, group: behindHTTP, guard: openSale(byStock(true)),
-			what: "gate.Reserve with Confirm: one trip, and another where the handler fails"},
+			what: "gate.Reserve with Confirm: one round trip, and another one if the handler fails"},
 		{name: saleConfirmed, kind: ours, group: behindHTTP, guard: openSale(byStock(false)),
 			what: "gate.Reserve: a lease, and a confirmation when the handler has answered"},
 		{name: saleAlone, kind: floor, group: behindHTTP, guard: openSale(withoutStock),
-			what: "what of it is net/http, the handler and the client"},
+			what: "what net/http, the handler and the client cost by themselves"},
 	}
 }
 
@@ -147,18 +147,21 @@ func salesReport(r *results) report {
 	return report{
 		title: "A flash sale with neap and with DECR",
 		prose: `
-The same handler answers 201 behind net/http, over HTTP, and before it stands what the line says. A buyer that is sold
-to has nothing yet. A buyer that is refused asks for an item that is sold out, and gets a 409. DECR counts and no more:
-a buyer that asks again buys twice, and a handler that fails leaves its unit sold.
+This page compares gate.Reserve with a counter that calls DECR.
 
-` + r.inRounds() + `Ratios are to DECR, in the same round. The client has the cores that the handler and Redis have;
-what it and net/http cost, the last line, is part of both sides of a ratio. A run in which the handler runs more or
-less often than it must ends with an error.`,
+The same handler answers 201 behind net/http, over HTTP. Each line of the table says what stands before the handler. A
+buyer that gets a unit has none yet. A buyer that is refused asks for an item that is sold out, and gets a 409. DECR only
+counts: a buyer that asks again buys twice, and a handler that fails leaves its unit sold.
+
+` + r.inRounds() + `Ratios are to DECR, in the same round. The client shares the cores with the handler and Redis. What the
+client and net/http cost, the last line, is part of both sides of a ratio. If the handler runs more or less often than it
+must, the run ends with an error.`,
 		sections: []section{
 			targets(r.saleTargets()),
 			r.requestTable(behindHTTP, "connections", `
-Script CPU is what Redis counts for EVALSHA or DECR (INFO commandstats), and Redis CPU that of the whole server (INFO
-cpu). The process is the handler, its server and its client. All of these are a request's, by the fewest connections.`,
+Script CPU is what Redis counts for EVALSHA or DECR (INFO commandstats). Redis CPU is that of the whole server (INFO
+cpu). The process is the handler, its server and its client. All of these are for one request, with the fewest
+connections.`,
 				[]cost{
 					r.cost("script CPU, µs", "%.1f", commandCPU),
 					r.cost("Redis CPU, µs", "%.0f", serverCPU),
@@ -180,7 +183,7 @@ func (r *results) saleTargets() []target {
 	ofScript := target{format: "%.2f", unit: " of what a script takes", direction: noTarget}
 	return r.cellTargets("connections",
 		cellTarget{"sold at once", rate, sold, saleAtOnce, saleByDECR, bound},
-		cellTarget{"a script that does nothing but DECR", rate, sold, saleByLua, saleByDECR, rates},
+		cellTarget{"a script that only calls DECR", rate, sold, saleByLua, saleByDECR, rates},
 		cellTarget{"reserved and confirmed", rate, sold, saleConfirmed, saleByDECR, rates},
 		cellTarget{"refused, since it is sold out", rate, refused, saleAtOnce, saleByDECR, rates},
 		cellTarget{together, totalCPU, sold, saleByDECR, saleAtOnce, ofSale},

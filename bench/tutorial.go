@@ -16,13 +16,13 @@ func tutorials() []contestant {
 	return []contestant{
 		{name: "tutorial HMGET/HMSET bucket", kind: tutorial, group: bucket,
 			limiter: scripted(hashBucket, bucket, hashBucketArgs),
-			what:    "tokens in floats by the caller's clock, a script on a hash that never expires"},
+			what:    "tokens in floats, by the caller's clock; a script on a hash that never expires"},
 		{name: "tutorial GET/INCR/SETEX window", kind: tutorial, group: window, limiter: openCounter,
 			what: "fixed window: reads, compares, then increments"},
 		{name: "tutorial sorted-set log", kind: tutorial, group: history, limiter: scripted(setLog, history, setLogArgs),
-			what: "a member a request by the caller's clock, a script"},
+			what: "a member for each request, by the caller's clock; a script"},
 		{name: "tutorial list log", kind: tutorial, group: history, limiter: scripted(listLog, history, listLogArgs),
-			what: "the last times by the caller's clock, a script on a list"},
+			what: "the times of the last requests, by the caller's clock; a script on a list"},
 	}
 }
 
