@@ -1,10 +1,12 @@
-// Ten requests a second and address, twenty at once.
+// Ten requests a second for each address, and up to twenty at once.
 package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -27,10 +29,16 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	limited := nethttp.Middleware(gate.RateLimit(limiter, gate.ByIP(nil), nil))
+	warm, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := limiter.Warm(warm); err != nil { // connect before the first request
+		slog.Error("starting without Redis", "err", err)
+	}
 
+	limited := nethttp.Middleware(gate.RateLimit(limiter, gate.ByIP(nil), nil))
 	http.Handle("GET /hello", limited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "hello")
 	})))
-	log.Fatal(http.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "localhost:8080"), nil))
+	err = http.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "localhost:8080"), nil)
+	slog.Error("the server stopped", "err", err)
 }
