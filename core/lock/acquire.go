@@ -8,8 +8,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Try asks for the lock once and does not wait. It costs one round trip, and so does
-// Release. In between, the lease costs another for each third of it.
+// Try asks for the lock once and does not wait.
 //
 //	held, err := locker.Try(ctx, "order-17")
 //	if err != nil {
@@ -17,18 +16,26 @@ import (
 //	}
 //	defer held.Release(ctx)
 //
-// Any key but the empty one will do; Redis stores a long or unusual key as its hash.
-// What Release returns says whether the lock was held to the end; Do checks it.
+// Any key but the empty one will do. Redis stores a long or unusual key as its hash. The
+// error of Release says whether the lock was held to the end; Do checks it for you.
 //
-// It returns [ErrHeld] if another holder has the lock, [ErrKey] or [ErrOwner],
-// ctx.Err() if the caller's context ended, a [*script.Error] if Redis could not
-// answer within the budget, and [ErrExpired] if the lease was over when the answer came:
-// the process slept, or the first connection took longer.
+// Try returns
+//
+//   - [ErrHeld] if another holder has the lock;
+//   - [ErrKey] for an empty key, and [ErrOwner] for an empty owner of [Locker.As];
+//   - ctx.Err() if the caller's context ended;
+//   - a [*script.Error] if Redis could not answer within the budget;
+//   - [ErrExpired] if the lease was over when the answer came: the process slept, or the
+//     first connection took longer.
 //
 // Redis may grant a lock although its answer is lost. Such a lock is released in the
-// background. A Locker looks for 100,000 such locks at a time, in some 60 MB. Beyond
-// that it tries once; if that does not find the lock, nobody can get it until its
-// lease is over. Stats counts them as Undoing and Lapsing.
+// background. A Locker looks for up to 100,000 such locks at a time, in some 60 MB of
+// memory. It looks for a lock beyond that once at most. If that does not find the lock,
+// no caller can get it until its lease is over. Stats counts these locks as Undoing and
+// Lapsing.
+//
+// Try costs one round trip, and so does Release. In between, each third of the lease
+// costs another round trip, for the renewal.
 func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {
@@ -41,23 +48,23 @@ func (l *Locker) Try(ctx context.Context, key string) (*Lock, error) {
 	return l.finish(ctx, b, held, err)
 }
 
-// Acquire is Try, but waits for a lock that is held: for Options.Wait at most, and no
-// longer than ctx. It returns [ErrHeld] if the wait was in vain, and ctx.Err() if ctx
-// ended first.
+// Acquire waits for a lock that is held. Otherwise it is like Try. It waits for
+// Options.Wait at most, and no longer than ctx. It returns [ErrHeld] if the wait was in
+// vain, and ctx.Err() if ctx ended first.
 //
-// Callers in one process queue per key and owner (see [Locker.As]); only the first
-// in each queue asks Redis, and the queue is served in order. A release wakes the
-// waiting callers, also those of other processes if Redis lets the client subscribe.
-// Without that they ask again after each RetryDelay.
+// Callers in one process queue per key and owner (see [Locker.As]). Only the first in
+// each queue asks Redis, and each queue is served in order. A release wakes the waiting
+// callers. It also wakes those of other processes, if Redis lets their client subscribe.
+// Without that permission they ask again after each RetryDelay.
 //
-// A release hands the lock to the first in the queue of its own process, so that the
-// lock is not free in between. That happens 7 times in a row at most, only while no
-// other process is known to wait, and not for holds of a named owner.
+// A release hands the lock to the first caller in the queue of its own process, so the
+// lock is not free in between. This happens at most 7 times in a row, only while no other
+// process is known to wait, and not for holds of a named owner.
 //
-// Acquire costs one round trip if the lock is free, and none if a release hands it
-// over. If the lock is held, the first in the queue asks again whenever it is woken or
-// a RetryDelay has passed, and the others once when their wait is over. While it waits,
-// the process has one more connection to each server that has the locks.
+// Acquire costs one round trip if the lock is free, and none if a release hands the lock
+// over. If the lock is held, the first in the queue asks again when it is woken and when
+// a RetryDelay has passed. The others ask once, when their wait is over. While callers
+// wait, the process has one more connection to each server that has their locks.
 func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {
@@ -67,8 +74,8 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*Lock, error) {
 	return l.finish(ctx, b, held, err)
 }
 
-// attempt asks once. If another holder has the lock, it returns neither a lock nor
-// an error, and the time until the lease of that holder ends.
+// attempt asks once. If another holder has the lock, it returns no lock and no error, but
+// the time until the lease of that holder ends.
 func (s *shared) attempt(ctx context.Context, b *bid, wake string) (*Lock, time.Duration, error) {
 	n, asked, in, err := s.bring(ctx, b, wake)
 	b.doubt.Add(in)
@@ -96,7 +103,7 @@ func (s *shared) bring(ctx context.Context, b *bid, wake string) (int64, time.Ti
 	return s.ask(ctx, acquireScript, b.key, b.owner, b.hold, s.ttl, s.keep, wake)
 }
 
-// finish counts the result. If the bid failed, it takes back what Redis may have
+// finish counts the result. If the bid failed, finish takes back what Redis may have
 // granted.
 func (s *shared) finish(ctx context.Context, b *bid, held *Lock, err error) (*Lock, error) {
 	outcome := s.count.finished(err)

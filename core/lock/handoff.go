@@ -8,13 +8,13 @@ import (
 	"github.com/neap-go/neap/core/internal/token"
 )
 
-// maxHandoffs is how many times in a row a lock goes to the next caller of the same
-// process without being free in between. Other processes, which ask again only
-// after a while, then find it free at times.
+// maxHandoffs is how many times in a row a release may hand the lock on in its process.
+// After that the lock becomes free, so that other processes, which ask only now and then,
+// can get it.
 const maxHandoffs = 7
 
-// handoff is a lock that a release has granted to its successor, the first in the
-// queue of its process.
+// handoff is a hold that a release has granted to the first caller in the queue of its
+// process.
 type handoff struct {
 	hold  any
 	fence int64
@@ -22,8 +22,8 @@ type handoff struct {
 	last  uint64 // the number of the last waiter that may get it
 }
 
-// handOff ends the hold and grants the lock to the first in the queue, in one call.
-// If Redis knows of a waiter in another process, the call only ends the hold.
+// handOff ends the hold and grants the lock to the first in the queue, in one call. If
+// Redis knows of a waiter in another process, the call only ends the hold.
 func (l *Lock) handOff(ctx context.Context, last uint64) (n int64, doubted bool, err error) {
 	s := l.of
 	successor := bid{key: l.key, hold: token.New()}
@@ -42,8 +42,8 @@ func (l *Lock) handOff(ctx context.Context, last uint64) (n int64, doubted bool,
 	return n, in.Calls > 0, err
 }
 
-// late is called with a lock that was handed to a waiter which has stopped waiting.
-// The waiter accepts it if it got no other lock and its caller is still there.
+// late is called with a lock that was handed to a waiter after it stopped waiting. The
+// waiter accepts the lock if it got no other and its caller is still there.
 func (s *shared) late(ctx context.Context, b *bid, h handoff, held *Lock, err error) (*Lock, error) {
 	if held == nil && ctx.Err() == nil {
 		return s.accept(ctx, b, h)
@@ -52,7 +52,8 @@ func (s *shared) late(ctx context.Context, b *bid, h handoff, held *Lock, err er
 	return held, err
 }
 
-// decline releases a handed lock in the background, for whoever waits then.
+// decline releases a handed lock in the background, so that the current waiters can get
+// it.
 func (s *shared) decline(ctx context.Context, key string, h handoff) {
 	s.store.Pending().Add(1)
 	go func() {
@@ -63,8 +64,8 @@ func (s *shared) decline(ctx context.Context, key string, h handoff) {
 	}()
 }
 
-// accept makes a Lock of a handoff. Redis may yet grant what the bid itself has
-// asked for, so that is taken back.
+// accept makes a Lock of a handoff. Redis may still grant what the bid itself has asked
+// for, so accept takes that back.
 func (s *shared) accept(ctx context.Context, b *bid, h handoff) (*Lock, error) {
 	if b.doubt.Calls > 0 {
 		s.takeBack(b.doubt, false, b.ending(s, 0, failed))

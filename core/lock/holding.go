@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// holding is a Lock as its lease sees it.
+// holding is a Lock seen by its lease.
 type holding Lock
 
-// begin notes that the lock was granted, and says whether it still is.
+// begin notes that the lock was granted, and reports whether its lease is still running.
 func (l *Lock) begin(granted time.Time, ttl time.Duration) bool {
 	return l.lease.Begin((*holding)(l), &l.of.terms, granted, ttl)
 }

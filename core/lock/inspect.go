@@ -7,19 +7,22 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// State is what Redis knows about a lock.
+// State is what Redis knows about a lock. The zero State is that of a key that was never
+// locked.
 type State struct {
 	Held bool
-	// Owner is the owner as Redis stores it: the name that was given to As, hashed if
-	// it is long or unusual, or a random one; "" if the lock is not held.
+	// Owner is the owner as Redis stores it. It is the name that was given to As (hashed
+	// if it is long or unusual), or a random name if there is none. It is "" if the lock
+	// is not held.
 	Owner string
 	Holds int           // how many holds the owner has
 	Fence int64         // the last fencing number; 0 if none is remembered
-	Lease time.Duration // until the lock lapses, unless it is renewed
+	Lease time.Duration // until the lock lapses if it is not renewed
 }
 
-// Inspect reports who has a lock at the moment of the call. It is for operators. It costs
-// one round trip and changes nothing. The errors are those of Try, without ErrHeld.
+// Inspect reports who has a lock at the moment of the call. It is for operators. It
+// returns the errors of Try, without ErrHeld. It costs one round trip and changes
+// nothing.
 func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {
@@ -45,11 +48,12 @@ func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {
 }
 
 // ForceRelease ends all holds of a lock, and reports whether there was one. It is for
-// operators who know that the holder is gone: a holder that is alive learns of it only
-// when it renews its lease, and until then two may work side by side. It costs one round
-// trip. The errors are those of Inspect. With [script.ErrMaybeExecuted] the lock may have
-// been ended, or may be ended yet: ForceRelease does not ask again, because that could end
-// the lock of the next holder.
+// operators who know that the holder is gone. A holder that is alive learns of it only
+// when it renews its lease, and until then two holders may work side by side.
+//
+// It returns the errors of Inspect. After [script.ErrMaybeExecuted] the lock may have
+// been ended, or may still be ended. ForceRelease does not ask a second time, because
+// that could end the lock of the next holder. It costs one round trip.
 func (l *Locker) ForceRelease(ctx context.Context, key string) (bool, error) {
 	b, err := l.bid(ctx, key)
 	if err != nil {

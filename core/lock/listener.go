@@ -1,13 +1,13 @@
 package lock
 
-// listener is one caller's share in a channel. A nil listener receives nothing.
+// listener is one caller's share of a channel. A nil listener receives nothing.
 type listener struct {
 	of *notifier
 	ch *channel
 }
 
-// wake returns the command by which a release should be announced, or "" if the
-// listener cannot receive it now.
+// wake returns the command that a release should use to wake this listener, or "" if the
+// listener cannot be woken now.
 func (l *listener) wake() string {
 	if l == nil {
 		return ""
@@ -20,7 +20,7 @@ func (l *listener) wake() string {
 	return l.ch.subscription.wake
 }
 
-// dead reports that the listener will receive nothing.
+// dead reports whether the listener will receive nothing any more.
 func (l *listener) dead() bool {
 	if l == nil {
 		return true

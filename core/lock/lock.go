@@ -12,35 +12,38 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Lock is a lock that was granted. It is safe for concurrent use. The zero Lock
-// is not usable.
+// Lock is a lock that was granted. It is safe for concurrent use. The zero Lock is not
+// usable.
 //
-// It is held until Release, until MaxHold, or until it is lost: Redis could not be
-// reached for a lease, the process slept for as long, or the lock was deleted or
-// forced open. Err and Context report the loss. A write that must not happen twice
-// should carry the Fence.
+// A lock is held until Release, until MaxHold is over, or until it is lost. It is lost if
+// Redis could not be reached for a lease, if the process slept for that long, or if the
+// lock was deleted or forced open. Err and Context report the loss. A write that must not
+// happen twice should carry the Fence.
 type Lock struct {
 	of *shared
 	bid
 	fence  int64
 	parent context.Context
-	handed bool // by another caller of this process, for which the queues note it already
+	handed bool // another caller of this process handed it over, and the queues already count it
 	lease  lease.Lease
 
 	release sync.Once
 	outcome error
 }
 
-// Fence returns the fencing number, which grows with each grant of the key: across
-// release, expiry, ForceRelease and restarts of Redis, and when its clock is
-// set back by less than FenceRetention. Overlapping holds of one owner have
-// the same number. A database that rejects numbers smaller than the largest it has
-// seen rejects writes from a stale holder:
+// Fence returns the fencing number of the lock. It grows with each grant of the key: across
+// Release, expiry, ForceRelease and restarts of Redis, with two exceptions. One is a clock
+// of Redis that is set back by FenceRetention or more. The other is a lost record while the
+// clock of Redis is before the last grant. Overlapping holds of one owner have the same
+// number.
+//
+// A database that rejects numbers smaller than the largest it has seen rejects writes
+// from a stale holder:
 //
 //	UPDATE orders SET state = $2, fence = $1 WHERE id = $3 AND fence < $1
 //
-// The idea is Martin Kleppmann's, "How to do distributed locking" (2016). It
-// costs nothing.
+// The idea is Martin Kleppmann's, "How to do distributed locking" (2016). Fence sends
+// nothing.
 func (l *Lock) Fence() int64 {
 	misuse.Made(l.made(), errLock)
 	return l.fence
@@ -48,12 +51,13 @@ func (l *Lock) Fence() int64 {
 
 func (l *Lock) made() bool { return l != nil && l.of != nil }
 
-// Err returns nil while the lock is held and [ErrReleased] once Release was called.
-// Otherwise it says how the lock was lost: [ErrExpired], [ErrMaxHold],
-// [ErrTakenByOther] or [ErrLost]. It compares clocks and sends nothing, so it is
-// right immediately after the process was paused. A lock that was deleted, forced
-// open or taken over is found lost after a third of the lease and the budget; with
-// NoRenewal, only Extend and Release find it.
+// Err returns nil while the lock is held, and [ErrReleased] once Release was called.
+// Otherwise it says how the lock was lost: [ErrExpired], [ErrMaxHold], [ErrTakenByOther]
+// or [ErrLost].
+//
+// Err compares clocks and sends nothing, so it is right immediately after the process was
+// paused. If the lock was deleted, forced open or taken over, a renewal finds out within
+// a third of the lease plus the budget. With NoRenewal, only Extend and Release find out.
 func (l *Lock) Err() error {
 	if !l.made() {
 		return errLock
@@ -61,9 +65,9 @@ func (l *Lock) Err() error {
 	return l.lease.Err()
 }
 
-// Context returns a child of the context that the lock was asked for with. It ends
-// when the lock is lost or released, and its cause is what Err returns. If Redis
-// cannot be reached, it ends before the lease can lapse there.
+// Context returns a child of the context that was passed when the lock was asked for. It
+// ends when the lock is lost or released, and its cause is what Err returns. If Redis
+// cannot be reached, it ends before the lease can lapse in Redis.
 func (l *Lock) Context() context.Context {
 	misuse.Made(l.made(), errLock)
 	return l.lease.Context()
@@ -71,22 +75,27 @@ func (l *Lock) Context() context.Context {
 
 type contextKey struct{}
 
-// FromContext returns the lock whose context ctx descends from: that of
-// [Locker.Do], of [Locker.Lead], of [Locker.Once] or of a gate.
+// FromContext returns the lock that ctx belongs to. ctx is, or descends from, the context
+// that [Locker.Do], [Locker.Lead], [Locker.Once] or a gate passes to its function, or
+// that of [Lock.Context].
 func FromContext(ctx context.Context) (*Lock, bool) {
 	misuse.Context(ctx)
 	l, ok := ctx.Value(contextKey{}).(*Lock)
 	return l, ok
 }
 
-// Extend prolongs the lease to at least the given duration from now, MinLease to
-// MaxLease in whole milliseconds. It never shortens the lease and never prolongs it
-// beyond MaxHold. It is of use with NoRenewal; other locks are renewed anyway. It
-// costs one round trip.
+// Extend prolongs the lease to at least the given duration from now: MinLease to MaxLease
+// in whole milliseconds. It never shortens the lease, and never prolongs it beyond
+// MaxHold. You need it only with NoRenewal, because neap renews all other locks. It costs
+// one round trip.
 //
-// It returns what Err returns if the lock is lost or released, [ErrLease], ctx.Err()
-// if the caller's context ended, or a [*script.Error] if Redis could not answer.
-// In that case the lease may have been prolonged or not, and Err is still right.
+// Extend returns
+//
+//   - what Err returns, if the lock is lost or released;
+//   - [ErrLease] if the duration is out of range;
+//   - ctx.Err() if the caller's context ended;
+//   - a [*script.Error] if Redis could not answer. Redis may then have prolonged the
+//     lease or not, and Err is still right.
 func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 	if lease < MinLease || lease > MaxLease {
 		return ErrLease
@@ -97,15 +106,16 @@ func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 	return l.lease.Extend(ctx, lease)
 }
 
-// Release gives the lock back and ends its Context. You may call it any number of
-// times, also concurrently; every call returns what the first one returns. It uses
-// only the values of ctx: it ends within the budget, and not with ctx. It costs one
-// round trip.
+// Release gives the lock back and ends its Context. You may call it any number of times,
+// also concurrently; every call returns what the first one returns. Release ends within
+// the budget and does not end early with ctx: it uses only the values of ctx. It costs
+// one round trip.
 //
-// It returns nil if the lock was held until then. If the lock was lost, it returns
-// the loss, which Err need not have known. It returns a [*script.Error] if Redis did
-// not confirm the release. The release then goes on in the background, unless Redis
-// answered a second call that the hold was gone: the reason cannot be known then.
+// Release returns nil if the lock was held until then. If the lock was lost, it returns
+// the loss, even one that Err had not found yet. It returns a [*script.Error] if Redis
+// did not confirm the release; the release then goes on in the background. It does not go
+// on if Redis answered a second call that the hold was gone. It cannot be known then
+// whether the first call or something else ended the hold.
 func (l *Lock) Release(ctx context.Context) error {
 	if !l.made() {
 		return errLock
@@ -115,7 +125,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	return l.outcome
 }
 
-// endless is ctx without its end.
+// endless returns ctx without its deadline and cancellation.
 func endless(ctx context.Context) context.Context {
 	misuse.Context(ctx)
 	if ctx.Done() == nil {
@@ -145,8 +155,8 @@ func (l *Lock) end(ctx context.Context) error {
 	return verdict
 }
 
-// conclude ends the hold, here and in Redis; lost says how it had ended before. A
-// conclusion that Redis does not confirm is repeated in the background.
+// conclude ends the hold here and in Redis; lost says how it had ended before. If Redis
+// does not confirm the end, conclude repeats it in the background.
 func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted bool, lost, err error) {
 	lost = l.lease.End(ErrReleased)
 	end := l.ending(l.of, l.fence, how)
@@ -172,8 +182,9 @@ func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted b
 	return n, doubted, lost, err
 }
 
-// errGone: this release may have ended the hold, or something else did before it.
+// errGone: the hold is gone. This release may have ended it, or something else did
+// before.
 var errGone error = &script.Error{
 	Script: releaseScript.Name(), Class: script.ErrMaybeExecuted,
-	Err: errors.New("no answer, and when asked again Redis had the hold no more"),
+	Err: errors.New("no answer; when asked again, Redis no longer had the hold"),
 }

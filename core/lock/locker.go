@@ -17,23 +17,23 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Locker gives out locks. It is immutable and safe for concurrent use. It needs no
-// Close: a connection that it opens for waiting callers is closed soon after the last of
-// them. The zero Locker is not usable.
+// Locker gives out locks. It is immutable and safe for concurrent use. It needs no Close:
+// the connection that it opens for waiting callers is closed soon after the last of them
+// has left. The zero Locker is not usable.
 type Locker struct {
 	*shared
 	wait  time.Duration
-	owner string // "" gives every hold an owner of its own
+	owner string // "" means that each hold has an owner of its own
 	named bool
 }
 
-// shared is what a Locker and those made by As and WithWait have in common.
+// shared is what a Locker shares with those that As and WithWait make of it.
 type shared struct {
 	name  string
 	opts  Options
-	lasts time.Duration // what a grant does at first
+	lasts time.Duration // the lease of a new grant
 
-	ttl, keep any // the same and FenceRetention, made into arguments once
+	ttl, keep any // lasts and FenceRetention as arguments of scripts, made once
 
 	space    keyspace.Space
 	store    *store.Store
@@ -42,18 +42,19 @@ type shared struct {
 	terms    lease.Terms
 	undo     undo.Undoer
 	queues   queues
-	notifier *notifier // nil where the client cannot subscribe
+	notifier *notifier // nil if the client cannot subscribe
 	count    counters
 }
 
-// New makes a Locker. The name, 1 to 64 letters, digits, dots, dashes and
-// underscores, sets its keys apart from those of others; Lockers of one name and
-// prefix share their locks, in one process or in many. Nil opts are the zero
-// Options. It sends nothing.
+// New makes a Locker. It sends nothing.
 //
-// New refuses a Ring, or a struct that embeds one: each client of a Ring chooses a server
-// among those that it can reach, so two clients can hold one lock. The error joins every
-// fault, each with its field and the remedy.
+// The name has 1 to 64 letters, digits, dots, dashes and underscores, and sets the keys
+// of this Locker apart from others. Lockers with the same name and prefix share their
+// locks, in one process or in many. Nil opts mean the zero Options.
+//
+// New refuses a Ring, and a struct that embeds one. Each client of a Ring chooses a
+// server among those that it can reach, so two clients could hold one lock. The error
+// joins all faults, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	st, unusable := store.Of(rdb)
 	own, err := opts.withDefaults(st)
@@ -86,16 +87,20 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 }
 
 // As returns a Locker whose locks all belong to one owner, in any process. The owner may
-// take a lock that it already has. The lock is free for others once each hold has been
-// released, in any order. All holds have the same fence. An owner should be one activity, such as
-// the checkout of an order: activities that share an owner do not exclude each other.
+// take a lock that it already has. The lock is free for others when all holds have been
+// released, in any order. Overlapping holds have the same fence.
+//
+// An owner should be one activity, such as the checkout of an order: activities that
+// share an owner do not exclude each other. If the owner is "", every call that takes a
+// key returns [ErrOwner].
 func (l *Locker) As(owner string) *Locker {
 	misuse.Made(l.made(), errLocker)
 	return &Locker{shared: l.shared, wait: l.wait, owner: owner, named: true}
 }
 
-// WithWait returns a Locker that shares everything with l, but whose Acquire and Do
-// wait for the given duration instead of Options.Wait: a millisecond to 24 h.
+// WithWait returns a Locker that shares everything with l, except that its Acquire and Do
+// wait for the given duration instead of Options.Wait. The duration is a millisecond to
+// 24 h; WithWait returns an error for any other.
 func (l *Locker) WithWait(wait time.Duration) (*Locker, error) {
 	if !l.made() {
 		return nil, errLocker
@@ -106,13 +111,14 @@ func (l *Locker) WithWait(wait time.Duration) (*Locker, error) {
 	return &Locker{shared: l.shared, wait: wait, owner: l.owner, named: l.named}, nil
 }
 
-// Name is the name that was given to New.
+// Name returns the name that was given to New.
 func (l *Locker) Name() string {
 	misuse.Made(l.made(), errLocker)
 	return l.name
 }
 
-// Owner is the owner that was given to As, if this Locker was made by As.
+// Owner returns the owner that was given to As. ok is false if As did not make this
+// Locker.
 func (l *Locker) Owner() (owner string, ok bool) {
 	misuse.Made(l.made(), errLocker)
 	return l.owner, l.named
@@ -120,13 +126,14 @@ func (l *Locker) Owner() (owner string, ok bool) {
 
 func (l *Locker) made() bool { return l != nil && l.shared != nil }
 
-// Do runs fn while it holds the lock, for which it waits as Acquire does. The context of
-// fn is that of [Lock.Context]: it ends when the lock is lost. Do costs what Acquire and
-// Release cost.
+// Do runs fn while it holds the lock. It waits for the lock as Acquire does. fn gets
+// [Lock.Context], which ends when the lock is lost. Do costs what Acquire and Release
+// cost.
 //
 // Do returns Acquire's error if fn did not run. Otherwise it returns fn's error, joined
-// with the loss if the lock was lost before fn returned. It returns nil only if fn
-// returned nil and held the lock to its end. A panic of fn propagates, after the release.
+// with the loss if the lock was lost before fn returned. So it returns nil only if fn
+// returned nil and held the lock to its end. If fn panics, Do releases the lock, and the
+// panic propagates.
 func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context) error) (err error) {
 	if fn == nil {
 		return errFn
@@ -146,9 +153,9 @@ func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context
 // bid is one caller's attempt to get a lock.
 type bid struct {
 	key         string
-	queue       string // the queue that it waits in: the owner's, or "" if it has no named owner
-	owner, hold any    // strings, made into arguments once
-	run         *run   // nil for a lock
+	queue       string // the queue that it waits in: that of its named owner, or "" if it has none
+	owner, hold any    // strings, converted to any once
+	run         *run   // the run of Once that it asks for, or nil
 	began       time.Time
 	doubt       ask.Doubt
 }

@@ -17,19 +17,19 @@ const (
 	// subscribeTimeout is the most time that one attempt to subscribe takes.
 	subscribeTimeout = 5 * time.Second
 	// failedBackoff and refusedBackoff are how long the notifier waits after a
-	// failed subscription, and after one that Redis refused.
+	// subscription failed, and after Redis refused one.
 	failedBackoff, refusedBackoff = time.Second, time.Minute
 )
 
-// The commands by which a release is announced.
+// These commands publish a release.
 const (
 	publish  = "PUBLISH"
 	spublish = "SPUBLISH"
 )
 
-// notifier receives the releases that callers of this process wait for, on one
-// connection to each server. A notification is a hint: if one is lost, the caller
-// asks again after its RetryDelay.
+// notifier receives the releases that callers of this process wait for, on one connection
+// to each server. A notification is a hint: if one is lost, the caller asks again after
+// its RetryDelay.
 type notifier struct {
 	notify func(key string)
 	client subscriber
@@ -38,9 +38,9 @@ type notifier struct {
 	channels      map[string]*channel
 	subscriptions map[subscriber]*subscription
 	plain         bool      // the server has no sharded channels
-	backoff       time.Time // the notifier does not subscribe before
+	backoff       time.Time // the notifier does not subscribe before this time
 	proven        bool      // Redis lets this client subscribe and publish
-	trial         *channel  // the first subscription, which proves it
+	trial         *channel  // the first subscription, which proves that the client may
 }
 
 type subscriber interface {
@@ -53,8 +53,8 @@ type channel struct {
 	key          string
 	subscription *subscription
 	state        state
-	known        chan struct{} // closed when the state is
-	begun        bool          // it does not wait for the trial
+	known        chan struct{} // closed when the state is known
+	begun        bool          // it does not wait for the trial any more
 	listeners    int
 	idle         *time.Timer
 }
@@ -74,7 +74,7 @@ func newNotifier(rdb script.Client, notify func(key string)) *notifier {
 	}
 	_, cluster := rdb.(*redis.ClusterClient)
 	if !cluster {
-		client = &struct{ subscriber }{client} // what was passed by value may not be comparable
+		client = &struct{ subscriber }{client} // a client that was passed by value may not be comparable
 	}
 	return &notifier{
 		notify: notify, client: client, plain: !cluster,
@@ -82,8 +82,7 @@ func newNotifier(rdb script.Client, notify func(key string)) *notifier {
 	}
 }
 
-// attach listens to a subscription that is there already. It returns nil if there
-// is none.
+// attach listens to a channel that exists already. It returns nil if there is none.
 func (n *notifier) attach(key string) *listener {
 	if n == nil {
 		return nil
@@ -93,8 +92,8 @@ func (n *notifier) attach(key string) *listener {
 	return n.share(n.channels[key])
 }
 
-// listen subscribes to the releases of a key, in the background. It returns nil
-// during a backoff.
+// listen subscribes to the releases of a key, in the background. It returns nil during a
+// backoff.
 func (n *notifier) listen(key string) *listener {
 	if n == nil {
 		return nil
@@ -113,7 +112,7 @@ func (n *notifier) listen(key string) *listener {
 	return n.share(ch)
 }
 
-// begin subscribes to a channel. The first one is a trial; the others wait until
+// begin subscribes to a channel. The first subscription is a trial. The others wait until
 // it has succeeded.
 func (n *notifier) begin(ch *channel) {
 	if !n.proven {
@@ -143,8 +142,8 @@ func (n *notifier) share(ch *channel) *listener {
 	return &listener{of: n, ch: ch}
 }
 
-// leave ends one listener's share. The channel is unsubscribed a while after the
-// last one.
+// leave ends one listener's share. Some time after the last listener has left, the
+// channel is unsubscribed.
 func (n *notifier) leave(ch *channel) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -210,8 +209,8 @@ func (n *notifier) subscribe(ch *channel) {
 	}
 }
 
-// server returns the server that publishes the releases of a key, and the command.
-// A cluster sends a message to all of its nodes, unless the channel is sharded.
+// server returns the server that publishes the releases of a key, and the command that it
+// uses. A cluster sends a message to all of its nodes, unless the channel is sharded.
 func (n *notifier) server(ctx context.Context, key string) (subscriber, string, error) {
 	n.mu.Lock()
 	plain := n.plain
@@ -224,8 +223,8 @@ func (n *notifier) server(ctx context.Context, key string) (subscriber, string, 
 	return node, spublish, err
 }
 
-// fail sets the backoff by what the error says, and drops the channels that wait
-// for a trial.
+// fail sets the backoff that fits the error, and drops the channels that wait for a
+// trial.
 func (n *notifier) fail(err error) {
 	n.proven = false
 	switch {
@@ -243,7 +242,7 @@ func (n *notifier) fail(err error) {
 	}
 }
 
-// drop ends a channel. Its listeners notice before they ask next.
+// drop ends a channel. Its listeners notice that before they ask Redis again.
 func (n *notifier) drop(ch *channel) {
 	if ch.state == unknown {
 		close(ch.known)

@@ -8,17 +8,18 @@ import (
 	"github.com/neap-go/neap/core/internal/ask"
 )
 
-// Rerun is what to do about a run of [Locker.Once] that was begun and did not
-// complete: its process died, or its function failed.
+// Rerun says what [Locker.Once] does about a run that began and did not complete because
+// its process died or its function failed. The zero Rerun is not usable.
 type Rerun uint8
 
 const (
-	// Never begins no other run: each tick starts at most once.
+	// Never starts no other run: each tick starts at most once.
 	Never Rerun = iota + 1
-	// Again begins another run: each tick completes at most once.
+	// Again starts another run: each tick completes at most once.
 	Again
 )
 
+// String returns "never" or "again".
 func (r Rerun) String() string {
 	switch r {
 	case Never:
@@ -33,7 +34,7 @@ func (r Rerun) String() string {
 type run struct {
 	tick  int64 // milliseconds since 1970
 	rerun Rerun
-	begun bool // fn was, or is about to be
+	begun bool // fn has begun, or is about to begin
 }
 
 type conclusion string
@@ -44,7 +45,7 @@ const (
 	undone    conclusion = "undone"
 )
 
-// without is how a run ends that is not completed.
+// without is how a run ends that has not completed.
 func (r *run) without() conclusion {
 	if r.rerun == Never && !r.begun {
 		return undone
@@ -52,41 +53,55 @@ func (r *run) without() conclusion {
 	return failed
 }
 
-// errDone: the tick has run in another process.
+// errDone says that the tick has run in another process.
 var errDone = errors.New("lock: the tick has run")
 
-// Once runs fn for one tick of a job in one of the processes that call it, and reports
+// Once runs fn for one tick of a job, in one of the processes that call it. It reports
 // whether it was this process. The tick is the instant that the run is scheduled for, in
-// whole milliseconds, and not the time of the call: all processes must pass the same.
+// whole milliseconds, and not the time of the call. All processes must pass the same
+// instant. Do not mix Never and Again for one job.
 //
-// With Never, fn starts at most once, whatever happens to the process that starts it; the
-// others return immediately. With Again, fn completes at most once: the others wait for
-// it as long as ctx allows, also while Redis is down. One of them takes over if the
-// process that runs fn has been gone for a lease, or if fn failed or panicked. A run that
-// was taken over may still be at work when the next one begins, although its context has
-// ended. What it writes should carry the fence of [FromContext].
+//	tick := time.Now().Truncate(time.Hour) // the same in every process
+//	ran, err := locker.Once(ctx, "report", tick, lock.Again, report)
+//
+// With Never, fn starts at most once, whatever happens to the process that starts it. The
+// other processes return immediately.
+//
+// With Again, fn completes at most once. The other processes wait for it as long as ctx
+// allows, also while Redis is down. One of them takes over if the process that runs fn
+// has been gone for a lease, or if fn failed or panicked. When the next run begins, the
+// one that was taken over may still be at work, although its context has ended. What fn
+// writes should carry the fence of [FromContext].
 //
 // Once returns nil if fn completed here and Redis has noted it, also after the end of the
-// lease, or if fn ran elsewhere. Otherwise, if fn has begun, it returns
+// lease. It also returns nil if fn ran elsewhere. Otherwise, if fn has begun, it returns
 //
 //   - what fn returned, joined with the loss if the lock was lost;
 //   - [ErrTakenByOther] if another run has begun since, [ErrLost] if Redis has no record
 //     of this run, or [ErrReleased] if fn released its own lock. In each case fn did not
 //     complete;
-//   - a [*script.Error] if Redis did not confirm that fn completed. That is repeated in
-//     the background until Redis answers, and it counts unless another run has taken over.
+//   - a [*script.Error] if Redis could not confirm that fn completed. neap repeats that
+//     in the background until Redis answers, and it counts unless another run has taken
+//     over.
 //
-// If fn has not begun, Once returns ctx.Err(), joined with the last error of Redis if that
-// was down; [ErrKey] for an empty job; [ErrTick]; [ErrLate] for a tick that is longer ago
-// than FenceRetention; a [*script.Error]; or, with Never, [ErrExpired] if the lease was over
-// when the answer came. You may then call Once again. Redis may grant a start although its
-// answer is lost. Such a start is taken back in the background; until then, the other
-// callers of a Never learn that it ran, so it is possible that no process runs it. If fn
-// calls Once for its own tick, it gets [ErrHeld].
+// If fn panics, Once releases the lock, and the panic propagates.
 //
-// Do not mix Never and Again for one job. Once costs one round trip to begin and one to
-// end. The record of a tick has the key neap:lock:<name>:{<job>}:<milliseconds since 1970>
-// and lives for twice FenceRetention, counted from the tick or the run.
+// If fn has not begun, you may call Once again. Once then returns
+//
+//   - ctx.Err(), joined with the last error of Redis if Redis was down;
+//   - [ErrKey] for an empty job, [ErrOwner] for an empty owner, and [ErrTick];
+//   - [ErrLate] for a tick that is longer ago than FenceRetention;
+//   - [ErrHeld] if fn calls Once for its own tick;
+//   - a [*script.Error];
+//   - with Never, [ErrExpired] if the lease was over when the answer came.
+//
+// Redis may grant a start although its answer is lost. neap takes such a start back in
+// the background. Until then, the other callers with Never are told that the tick ran. So
+// it is possible that no process runs it.
+//
+// Once costs one round trip to begin and one to end. The record of a tick has the key
+// neap:lock:<name>:{<job>}:<milliseconds since 1970>. It lives for twice FenceRetention,
+// counted from the tick or the run, whichever is later.
 func (l *Locker) Once(
 	ctx context.Context, job string, tick time.Time, rerun Rerun, fn func(ctx context.Context) error,
 ) (ran bool, err error) {
@@ -142,8 +157,8 @@ func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
 	return held, err
 }
 
-// complete ends a run as Release ends a lock. If the lock is released already, fn has done
-// it.
+// complete ends a run as Release ends a lock. If the lock is released already, fn has
+// released it.
 func (l *Lock) complete(ctx context.Context) error {
 	verdict := ErrReleased
 	l.release.Do(func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// The defaults of Options, and the range of a lease.
+// These are the defaults of Options, and the range of a lease.
 const (
 	DefaultLease          = 30 * time.Second
 	DefaultWait           = 10 * time.Second
@@ -24,45 +24,48 @@ const (
 	maxFenceRetention = 366 * 24 * time.Hour
 )
 
-// Options are a Locker's options. The zero value is ready to use; it is copied
-// by New.
+// Options are the options of a Locker. The zero value is ready to use. New copies it.
 type Options struct {
-	// Budget is the most time that one call to Redis takes, whatever the client's
-	// own timeouts are. It is never more than a third of Lease or MaxHold.
-	// A millisecond to an hour; 0 means the store's, or script.DefaultBudget, 250 ms.
-	// Only until a server has first answered may a call take longer: the store's FirstContact,
-	// even if Lease is shorter. The lock may then be over when it is granted: [ErrExpired].
+	// Budget is the most time that one call to Redis takes, whatever the client's own
+	// timeouts are: a millisecond to an hour. 0 means the store's budget, or else
+	// script.DefaultBudget, 250 ms. It is never more than a third of Lease or MaxHold.
+	//
+	// A call may take longer only until a server has first answered: up to the store's
+	// FirstContact, even if Lease is shorter. The lease may then be over when the lock is
+	// granted, and the call returns [ErrExpired].
 	Budget time.Duration
-	// Lease is how long a lock outlives a holder that is gone: MinLease to MaxLease,
-	// 0 means DefaultLease. It is renewed when a third of it has passed.
+	// Lease is how long a lock outlives its holder if the holder disappears: MinLease to
+	// MaxLease. 0 means DefaultLease. neap renews a lease when a third of it has passed.
 	Lease time.Duration
-	// NoRenewal ends the lock when its lease is over, unless Extend prolongs it. The
-	// holder learns of an earlier loss only from Extend and Release.
+	// NoRenewal ends the lock when its lease is over, unless Extend prolongs it. If the
+	// lock is lost earlier, only Extend and Release find out.
 	NoRenewal bool
-	// MaxHold is the most time for which a lock is held, even by a holder that is
-	// alive but hangs. At least MinLease; 0 means no such end.
+	// MaxHold is the longest time for which a lock is held, even if its holder is alive
+	// but hangs. It is at least MinLease; 0 means no limit.
 	MaxHold time.Duration
 
-	// Wait is how long Acquire waits for a lock that is held, a millisecond to
-	// 24 h; 0 means DefaultWait. It is independent of the lease.
+	// Wait is how long Acquire waits for a lock that is held: a millisecond to 24 h. 0
+	// means DefaultWait. It is independent of the lease.
 	Wait time.Duration
-	// RetryDelay is the longest time between two calls to Redis by a caller that
-	// waits for a lock of another process, MinRetryDelay to 24 h; 0 means
-	// DefaultRetryDelay. The first in the queue asks after half to all of it, and
-	// immediately when it is woken.
+	// RetryDelay is the longest time between two calls to Redis by a caller that waits
+	// for a lock of another process: MinRetryDelay to 24 h. 0 means DefaultRetryDelay.
+	// The first in the queue asks again after half to all of it, and immediately when it
+	// is woken.
 	RetryDelay time.Duration
 
-	// FenceRetention is how long the fence of a lock is remembered in Redis
-	// after its release, a minute to a year; 0 means DefaultFenceRetention.
-	// It must be longer than the server's clock may ever be set back. A record takes
-	// some 180 bytes for as long. Once runs no tick that is longer ago, and remembers
-	// for twice as long which ticks have run. A change does not affect records that
-	// were written before: give all processes the same value, and do not let Once
-	// run ticks from before it was raised.
+	// FenceRetention is how long Redis remembers the fence of a lock after its release: a
+	// minute to a year (366 days). 0 means DefaultFenceRetention. It must be longer than
+	// the server's clock may ever be set back. For that time a record takes some 180
+	// bytes.
+	//
+	// Once refuses a tick that is longer ago than FenceRetention, and remembers for twice
+	// as long which ticks have run. A change does not affect records that were written
+	// before. So give all processes the same value. If you raise it, do not let Once run
+	// ticks from before the change.
 	FenceRetention time.Duration
 }
 
-// withDefaults is a checked copy of the options with the defaults filled in.
+// withDefaults returns a checked copy of the options with the defaults filled in.
 func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {

@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// queues are the callers of this process that wait for a key, and the locks that
-// this process holds. The callers of one owner form one queue, and only the first
-// of a queue asks Redis. A caller that waits for a lock of its own process does
-// not ask at all.
+// queues knows the callers of this process that wait for a key, and the locks that this
+// process holds. The callers of one owner form one queue, and only the first of a queue
+// asks Redis. A caller that waits for a lock of its own process does not ask at all.
 type queues struct {
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -36,7 +35,7 @@ type waiter struct {
 	number     uint64        // the waiter's position among all that have joined
 }
 
-// now is the turn of a waiter with nobody before it.
+// now is the turn of a waiter that is the first of its queue when it joins.
 var now = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -59,7 +58,8 @@ func (q *queues) join(key, queue string) *waiter {
 	return w
 }
 
-// leave returns a lock that was handed to the waiter and that it did not take.
+// leave takes the waiter out of its queue. It returns a lock that was handed to the
+// waiter and that the waiter did not take.
 func (w *waiter) leave() (h handoff, ok bool) {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
@@ -78,9 +78,9 @@ func (w *waiter) leave() (h handoff, ok bool) {
 	}
 }
 
-// successor reports whether a release may hand the lock to the first in the queue.
-// last is the number of the last waiter that may get it: one that joins later has
-// not asked yet when the lock is granted to it.
+// successor reports whether a release may hand the lock to the first in the queue. last
+// is the number of the last waiter that may get it. A waiter that joins later asks only
+// after the lock was granted to it, and must not get it.
 func (q *queues) successor(key string) (last uint64, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,7 +112,7 @@ func (q *queues) hand(key string, h handoff) bool {
 	}
 }
 
-// changed returns a channel that is closed when it makes sense to ask again.
+// changed returns a channel that is closed when asking Redis again makes sense.
 func (w *waiter) changed() <-chan struct{} {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()

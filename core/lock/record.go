@@ -23,14 +23,14 @@ var (
 	errReply = errors.New("the reply is not about a lock: is the client really connected to Redis?")
 )
 
-// What the scripts answer about a hold where they do not say yes.
+// These are the replies of the scripts if a hold is not held.
 const (
 	lapsed = 0
 	taken  = -1
-	ended  = -3 // by an earlier call, since nobody else knows the hold
+	ended  = -3 // by an earlier call, because only this process knows the hold
 )
 
-// ask runs a script whose reply is a number. Each of these scripts may safely run again.
+// ask runs a script whose reply is a number. Each of these scripts can safely run twice.
 func (s *shared) ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (n int64, asked time.Time, in ask.Doubt, err error) {
@@ -65,7 +65,7 @@ func (b *bid) ending(s *shared, fence int64, how conclusion) ending {
 	}
 }
 
-// verdict is what a script's answer says about a hold.
+// verdict returns what a script's reply says about a hold: nil, or how it was lost.
 func verdict(n int64, doubted bool) error {
 	switch {
 	case n > 0 || n == ended && doubted:
@@ -78,7 +78,7 @@ func verdict(n int64, doubted bool) error {
 	return ErrLost
 }
 
-// takeBack goes on ending a hold until it is gone.
+// takeBack repeats end in the background until the hold is gone.
 func (s *shared) takeBack(in ask.Doubt, granted bool, end ending) {
 	in.TakeBack(s.undo.Start, s.opts.Lease, granted, func() (found bool, err error) {
 		n, _, err := end(context.Background())

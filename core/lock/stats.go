@@ -14,7 +14,7 @@ type counters struct {
 	granted, held, canceled, failed, lost atomic.Uint64
 }
 
-// finished counts an attempt to get a lock, and says what became of it.
+// finished counts an attempt to get a lock, and returns its outcome.
 func (c *counters) finished(err error) store.Outcome {
 	count, outcome := &c.failed, store.Failed
 	switch {
@@ -39,23 +39,24 @@ func (s *shared) notifyLost(ctx context.Context) {
 	s.store.Notify(ctx, store.Event{Primitive: store.Lock, Name: s.name, Outcome: store.Lost, Change: true})
 }
 
-// Stats are what a Locker, and those made of it by As, did in this process.
+// Stats are counts of what a Locker, and the Lockers that As and WithWait made of it, did
+// in this process.
 type Stats struct {
 	Granted  uint64 // locks, and runs of Once
-	Held     uint64 // times that another had the lock for all of the wait, or had run the tick
-	Canceled uint64 // times that the caller's context ended first
-	Failed   uint64 // times that Redis did not answer, or too late, or that a tick was too long ago
+	Held     uint64 // calls that found another holder, for all of their wait, or a tick that had run
+	Canceled uint64 // calls whose context ended first
+	Failed   uint64 // calls that Redis did not answer in time, and calls with a tick too long ago
 	Lost     uint64 // locks that ended before their release
 
-	Holding int // locks and runs of Once that are held now
-	Waiting int // callers that wait now in Acquire, Do, Lead and Once, and runs that are being begun
+	Holding int // locks and runs of Once that are held at the moment
+	Waiting int // callers that wait in Acquire, Do, Lead and Once, and runs that are about to begin
 
-	Undoing int    // grants whose caller was not told, and which are looked for now
-	Undone  uint64 // such grants that were found and given back
-	Lapsing uint64 // such grants that are left to lapse: beside 100,000 others there was room for one try at most
+	Undoing int    // grants that no caller was told of, and that neap is looking for at the moment
+	Undone  uint64 // such grants that neap found and gave back
+	Lapsing uint64 // such grants that are left to lapse after one try at most, because neap looks for 100,000 others
 }
 
-// Stats tells what the Locker does and has done in this process. It sends nothing.
+// Stats reports what the Locker does and has done in this process. It sends nothing.
 func (l *Locker) Stats() Stats {
 	misuse.Made(l.made(), errLocker)
 	u := l.undo.Stats()
@@ -68,7 +69,7 @@ func (l *Locker) Stats() Stats {
 	}
 }
 
-// gauge is what the store tells of the Locker.
+// gauge is what the store reports about the Locker.
 func (s *shared) gauge() store.Gauge {
 	waiting, holding := s.queues.size()
 	return store.Gauge{Primitive: store.Lock, Name: s.name, Active: holding, Waiting: waiting, Background: s.undo.Stats().Pending}

@@ -11,24 +11,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// idleTimeout is how long a connection may be silent before it is pinged, and how
-// long the answer may take.
+// idleTimeout is how long a connection may be silent before it is pinged, and how long
+// the answer to the ping may take.
 const idleTimeout = 30 * time.Second
 
-// probe is the message that a client publishes once to see whether it may.
+// probe is the message that a client publishes once to see whether it may publish.
 const probe = "probe"
 
-// subscription is one connection and the channels that it receives. The notifier's
-// mutex guards all fields but sending and conn.
+// subscription is one connection and the channels that it receives. The notifier's mutex
+// guards all fields but sending and conn.
 type subscription struct {
 	server   subscriber
 	wake     string
 	conn     *redis.PubSub
 	channels map[string]*channel // the channels that have listeners
 
-	sending sync.Mutex      // keeps commands in the order of the decisions to send them
+	sending sync.Mutex      // sends the commands in the order in which they were decided
 	asked   map[string]bool // the channels that were subscribed to, and whether Redis confirmed it
-	leaving map[string]int  // unsubscriptions that Redis has not confirmed yet
+	leaving map[string]int  // the number of unsubscriptions that Redis has not confirmed yet
 }
 
 func newSubscription(ctx context.Context, server subscriber, wake string) *subscription {
@@ -38,8 +38,8 @@ func newSubscription(ctx context.Context, server subscriber, wake string) *subsc
 	}
 }
 
-// update subscribes to a channel that has listeners, and unsubscribes from one
-// that has none.
+// update subscribes to a channel that has listeners, and unsubscribes from one that has
+// none.
 func (n *notifier) update(ctx context.Context, sub *subscription, key string) error {
 	sub.sending.Lock()
 	defer sub.sending.Unlock()
@@ -120,15 +120,16 @@ func (n *notifier) confirmed(sub *subscription, key string) {
 	}
 }
 
-// probe publishes a message of its own before any caller relies on notifications:
-// Redis logs each PUBLISH in a script that it refuses.
+// probe publishes a message of its own before any caller relies on notifications. If the
+// client had no permission to publish, Redis would log each PUBLISH of a script as
+// refused.
 func (n *notifier) probe(sub *subscription, ch *channel) {
 	ctx, cancel := context.WithTimeout(context.Background(), subscribeTimeout)
 	defer cancel()
 	cmd := redis.NewIntCmd(ctx, strings.ToLower(sub.wake), ch.key, probe)
 	err := sub.server.Process(ctx, cmd)
 	if err == nil {
-		err = cmd.Err() // of a client whose Process does not wait
+		err = cmd.Err() // the client's Process may not wait for the reply
 	}
 	if err != nil {
 		n.disconnect(sub, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// await asks until the bid gets the lock or the limit has passed; 0 means no limit.
+// await asks until the bid gets the lock or the limit has passed. A limit of 0 is none.
 func (s *shared) await(ctx context.Context, b *bid, limit time.Duration) (held *Lock, err error) {
 	w := s.queues.join(b.key, b.queue)
 	defer func() {
@@ -28,7 +28,7 @@ func (s *shared) await(ctx context.Context, b *bid, limit time.Duration) (held *
 	select {
 	case <-w.turn:
 		return s.contend(ctx, b, w, &deadline)
-	case <-over: // ask once: the callers before it may have had no answer
+	case <-over: // ask once: the callers before it may have got no answer
 		held, _, err := s.attempt(ctx, b, "")
 		if held == nil && err == nil {
 			err = ErrHeld
@@ -39,16 +39,16 @@ func (s *shared) await(ctx context.Context, b *bid, limit time.Duration) (held *
 	}
 }
 
-// persist awaits the lock without a limit, also while Redis is down; away is the last
-// error of that. It asks again with the same hold, and so learns what was granted without
-// a reply.
+// persist waits for the lock without a limit, also while Redis is down. away is the last
+// error of Redis. persist asks again with the same hold, so it finds a grant whose reply
+// was lost.
 func (s *shared) persist(ctx context.Context, b *bid) (held *Lock, away, err error) {
 	for {
 		held, err = s.await(ctx, b, 0)
 		switch {
 		case errors.Is(err, script.ErrNotExecuted), errors.Is(err, script.ErrMaybeExecuted):
 			away = err
-		case errors.Is(err, ErrExpired): // the hold may yet have to be ended
+		case errors.Is(err, ErrExpired): // the hold may still have to be ended, so ask with another
 			b.hold, b.doubt = token.New(), ask.Doubt{}
 			b.owner = b.hold
 		default:
@@ -58,22 +58,22 @@ func (s *shared) persist(ctx context.Context, b *bid) (held *Lock, away, err err
 	}
 }
 
-// within says whether ctx is that of a holder of the key: its caller would wait for
-// itself.
+// within reports whether ctx is the context of a holder of the key. Its caller would wait
+// for itself.
 func (b *bid) within(ctx context.Context) bool {
 	outer, ok := FromContext(ctx)
 	return ok && outer.key == b.key && outer.Err() == nil
 }
 
-// contend is what the first of a queue does. While this process holds the lock, it
-// waits for the release and asks only once a RetryDelay, since the lock may have
-// been forced open.
+// contend asks for the lock on behalf of the first in a queue. While this process holds
+// the lock, it waits for the release. It then asks only once a RetryDelay, because the
+// lock may have been forced open.
 func (s *shared) contend(ctx context.Context, b *bid, w *waiter, deadline *deadline) (*Lock, error) {
 	listener := s.notifier.attach(b.key)
 	defer func() { listener.close() }()
 	var poll *time.Timer
 	for due, last := false, false; ; {
-		changed := w.changed() // before the question, so that no release in between is missed
+		changed := w.changed() // before asking, so that no release in between is missed
 		wake := listener.wake()
 		delay := s.retry(wake)
 		if due || !w.busy() {
@@ -112,9 +112,9 @@ func (s *shared) contend(ctx context.Context, b *bid, w *waiter, deadline *deadl
 	}
 }
 
-// retry is how long to wait before asking again: half to all of RetryDelay. A
-// caller that is notified of releases asks late, and at an instant at which other
-// callers of this process ask too, since that costs the process least.
+// retry returns how long to wait before asking again: half to all of RetryDelay. A caller
+// that is notified of releases asks late. It asks at an instant at which other callers of
+// this process ask too, because that costs the process least.
 func (s *shared) retry(wake string) time.Duration {
 	most := s.opts.RetryDelay
 	if wake == "" {
@@ -127,7 +127,7 @@ func (s *shared) retry(wake string) time.Duration {
 // phase keeps processes from asking at the same instants.
 var phase = rand.Int64N(int64(time.Hour))
 
-// deadline passes once, limit after it was set, and never if limit is 0. Its timer
+// deadline passes once, limit after it was set. It never passes if limit is 0. Its timer
 // is made when a caller is about to wait.
 type deadline struct {
 	limit time.Duration
