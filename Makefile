@@ -54,10 +54,11 @@ direct: redis ## run every test of this module without the queue
 .PHONY: check
 check: export GOFLAGS := $(GOFLAGS) -race
 check: export MODULES := $(LIBRARY)
-check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-lint and luacheck
+check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, the API since the last tag, golangci-lint and luacheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt -w these:"; gofmt -l .; exit 1; }
 	scripts/each-module.sh go vet ./...
 	scripts/each-module.sh go mod tidy -diff
+	scripts/api-check.sh
 	scripts/each-module.sh $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...
 	luacheck --quiet lua examples
 
