@@ -35,8 +35,8 @@ test: redis ## run every test of the library, on miniredis, a real redis-server 
 	scripts/each-module.sh go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
-nightly: ## run what takes long: soak, direct, mutants, fuzz, servers and check-all; each of them even if another fails
-	@$(MAKE) --no-print-directory --keep-going soak direct mutants fuzz servers check-all
+nightly: ## run what takes long: soak, direct, mutants, fuzz, servers, check-all and release-check; each of them even if another fails
+	@$(MAKE) --no-print-directory --keep-going soak direct mutants fuzz servers check-all release-check
 
 .PHONY: soak
 soak: export NEAP_TEST_SCALE := 1
@@ -65,6 +65,12 @@ check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, the API si
 .PHONY: check-all
 check-all: ## check the modules of examples, bench and console too
 	@$(MAKE) --no-print-directory check MODULES=
+
+VERSION ?=
+
+.PHONY: release-check
+release-check: ## rehearse a release of the commit that is checked out, in a clone: VERSION=v0.1.0
+	scripts/release-check.sh $(VERSION)
 
 .PHONY: bench
 bench: redis ## measure decisions and the net/http middleware
