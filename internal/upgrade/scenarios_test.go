@@ -1,0 +1,146 @@
+//go:build neap_upgrade
+
+package upgrade
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// pair are two processes of two versions and a name for keys that no other scenario has.
+// What one stores, two reads.
+type pair struct {
+	judge
+
+	one, two *process
+	key      string
+	spare    func() *process // another process of the version of one, which may be killed
+}
+
+// scenario is what one version stores and the other goes on with.
+type scenario struct {
+	name string
+	run  func(p *pair)
+}
+
+func scenarios() []scenario {
+	return slices.Concat(limitScenarios, lockScenarios, guardScenarios, stockScenarios)
+}
+
+// TestEachVersionGoesOnWithTheOthersRecords runs each scenario in both directions: what
+// the baseline stored is the tree's to go on with, as in an upgrade, and the other way
+// around, as in a rollback.
+func TestEachVersionGoesOnWithTheOthersRecords(t *testing.T) {
+	t.Parallel()
+	for _, way := range []struct{ name, one, two string }{{"upgrade", baseline, tree}, {"rollback", tree, baseline}} {
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			places(t, func(t *testing.T, at place) {
+				one, two := start(t, way.one, at), start(t, way.two, at)
+				for _, s := range scenarios() {
+					t.Run(s.name, func(t *testing.T) {
+						t.Parallel()
+						s.run(&pair{
+							judge: t, one: one, two: two, key: keyOf(way.name, s.name),
+							spare: func() *process { return start(t, way.one, at) },
+						})
+					})
+				}
+			})
+		})
+	}
+}
+
+// keyOf has a space in it, so that half of the scenarios have hashed subjects.
+func keyOf(way, name string) string {
+	if len(name)%2 == 0 {
+		return way + " " + name
+	}
+	return way + "-" + name
+}
+
+// TestAnotherFormatFailsEachScenario is the control: every scenario must notice that the
+// other version has other formats and keys.
+func TestAnotherFormatFailsEachScenario(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t)
+	at := place{server.Addr(), server.Prefix(t)}
+	one, two := start(t, planted, at), start(t, tree, at)
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			said := accuse(func(j judge) {
+				s.run(&pair{
+					judge: j, one: one, two: two, key: keyOf("control", s.name),
+					spare: func() *process { return startFor(t, j, planted, at) },
+				})
+			})
+			if len(said) == 0 {
+				t.Error("got no complaint about a version with other formats and keys, want one")
+			}
+		})
+	}
+}
+
+// accused is a judge that notes what a scenario complains of.
+type accused struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (a *accused) Helper() {}
+
+func (a *accused) Errorf(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = append(a.said, fmt.Sprintf(format, args...))
+}
+
+func (a *accused) Fatalf(format string, args ...any) {
+	a.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// accuse runs a scenario and returns what it complains of.
+func accuse(run func(j judge)) []string {
+	a := &accused{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(a)
+	}()
+	<-done
+	return a.said
+}
+
+// awaits waits until cond is true, and ends the scenario if it is not within a minute.
+func (p *pair) awaits(what string, cond func() bool) {
+	p.Helper()
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.Fatalf("got no %s within a minute, want it", what)
+		}
+	}
+}
+
+// some is binary text of that length.
+func some(length int) []byte {
+	b := make([]byte, length)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return b
+}
+
+const (
+	second = 1000
+	hour   = 3600 * second
+	day    = 24 * hour
+)
