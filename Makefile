@@ -35,8 +35,8 @@ test: redis ## run every test of the library, on miniredis, a real redis-server 
 	scripts/each-module.sh go test $(TESTFLAGS) -timeout 20m $(GOTESTFLAGS) ./...
 
 .PHONY: nightly
-nightly: ## run what takes long: soak, direct, upgrade, mutants, fuzz, servers and check-all; each of them even if another fails
-	@$(MAKE) --no-print-directory --keep-going soak direct upgrade mutants fuzz servers check-all
+nightly: ## run what takes long: soak, direct, upgrade, mutants, fuzz, servers, check-all and release-check; each of them even if another fails
+	@$(MAKE) --no-print-directory --keep-going soak direct upgrade mutants fuzz servers check-all release-check
 
 .PHONY: soak
 soak: export NEAP_TEST_SCALE := 1
@@ -59,16 +59,23 @@ upgrade: redis ## have processes of this tree and of the last release share one 
 .PHONY: check
 check: export GOFLAGS := $(GOFLAGS) -race
 check: export MODULES := $(LIBRARY)
-check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, golangci-lint and luacheck
+check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, the API since the last tag, golangci-lint and luacheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt -w these:"; gofmt -l .; exit 1; }
 	scripts/each-module.sh go vet ./...
 	scripts/each-module.sh go mod tidy -diff
+	scripts/api-check.sh
 	scripts/each-module.sh $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...
 	luacheck --quiet lua examples
 
 .PHONY: check-all
 check-all: ## check the modules of examples, bench and console too
 	@$(MAKE) --no-print-directory check MODULES=
+
+VERSION ?=
+
+.PHONY: release-check
+release-check: ## rehearse a release of the commit that is checked out, in a clone: VERSION=v0.1.0
+	scripts/release-check.sh $(VERSION)
 
 .PHONY: bench
 bench: redis ## measure decisions and the net/http middleware

@@ -11,17 +11,17 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Run is the answer to [Guard.Begin]: a run to make, or the result of one that was
-// made.
+// Run is what [Guard.Begin] returns: a claim to do the work, or the result of work that
+// was done. After an error it is the zero Run, which has neither.
 type Run struct {
-	Done   bool   // the work was done before, with this Result
+	Done   bool   // the work was done before, and this is its Result
 	Result []byte // nil unless Done
 	Claim  *Claim // the right to do the work now; nil if Done
 }
 
 // Begin asks once whether the work behind a key is this caller's to do, and does not
-// wait. If the work was done before, Begin returns its result. Otherwise the caller
-// gets a claim, does the work and says by [Claim.Conclude] how it ended:
+// wait. If the work was done before, Begin returns its result. Otherwise the caller gets
+// a claim, does the work, and says by [Claim.Conclude] how it ended:
 //
 //	run, err := guard.Begin(ctx, "order-17", "")
 //	if err != nil {
@@ -31,26 +31,28 @@ type Run struct {
 //		return reply(run.Result)
 //	}
 //
-// With an error the work must not be done:
+// After an error the caller must not do the work. The error is
 //
 //   - [ErrInFlight], [ErrMismatch], [ErrInDoubt], [ErrNoResult] or [ErrUnreadable];
 //   - [ErrKey] or [ErrFingerprint];
 //   - ctx.Err() if the caller's context ended;
 //   - a [*script.Error] if Redis could not answer within the budget;
-//   - [ErrExpired] if the process slept until the lease was over, or [ErrLost] if that
-//     happened while [Reconcile] was asked.
+//   - [ErrExpired] if the process slept until the lease was over, or [ErrLost] if the
+//     claim was lost while [Reconcile] was asked.
 //
-// Redis may grant a claim although its answer is lost. Such a claim is given back in
-// the background. A Guard looks for 100,000 such claims at a time, in some 45 MB.
-// Beyond that it tries once; if that does not find the claim, the key stays in flight
-// until the lease is over. Stats counts them as Undoing and Lapsing.
-//
-// The fingerprint, up to 128 printable ASCII characters without spaces, tells apart
-// requests that have the same key and are not the same. "" means none: it matches
+// The fingerprint tells apart requests that have the same key and are not the same. It
+// has up to 128 printable ASCII characters without spaces. "" means none: it matches
 // every record, and a record without a fingerprint matches every request.
 //
-// Any key but the empty one will do; Redis stores a long or unusual key as its hash.
-// Begin costs one round trip, and with [Reconcile] what that takes.
+// Any key but the empty one will do. Redis stores a long or unusual key as its hash.
+//
+// Redis may grant a claim although its answer is lost. Such a claim is given back in the
+// background. A Guard looks for up to 100,000 such claims at a time, in some 45 MB of
+// memory. It looks for a claim beyond that once at most. If that does not find the claim,
+// the key stays in flight until the lease is over. Stats counts these claims as Undoing
+// and Lapsing.
+//
+// Begin costs one round trip, and the time that Options.Reconcile takes if it is asked.
 func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (Run, error) {
 	q, err := g.question(key, fingerprint)
 	if err != nil {
@@ -60,7 +62,7 @@ func (g *Guard) Begin(ctx context.Context, key, fingerprint string) (Run, error)
 	return g.finish(ctx, &q, r, err)
 }
 
-// question is one caller's wish to run something.
+// question is one caller's attempt to run something.
 type question struct {
 	key    string // the caller's name for it
 	record string // the name in Redis
@@ -130,7 +132,7 @@ func (g *Guard) begin(ctx context.Context, q *question) (Run, error) {
 	return Run{}, broken(beginScript)
 }
 
-// finish counts the answer. Without a claim, it takes back what Redis may have
+// finish counts the answer. If there is no claim, it takes back what Redis may have
 // granted.
 func (g *Guard) finish(ctx context.Context, q *question, r Run, err error) (Run, error) {
 	outcome := g.count.finished(r, err)
@@ -152,10 +154,10 @@ func (g *Guard) takeBack(q *question) {
 	})
 }
 
-// errReconciled is why the context of a Reconcile ends with it.
+// errReconciled is the cause with which the context of a Reconcile ends.
 var errReconciled = errors.New("idempotency: Reconcile has returned")
 
-// reconcile asks what became of the run before this claim.
+// reconcile asks Options.Reconcile what became of the run before this claim.
 func (g *Guard) reconcile(c *Claim) (Run, error) {
 	outcome, concluded := Unknown(), false
 	defer func() {
@@ -184,5 +186,5 @@ func (g *Guard) reconcile(c *Claim) (Run, error) {
 	case found.state == gone:
 		return Run{}, ErrNoResult
 	}
-	return Run{Done: true, Result: found.result}, nil // whether Redis has noted it or not: it was done
+	return Run{Done: true, Result: found.result}, nil // even if Redis has not noted it: it was done
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Claim is the right to run what a key stands for. It is renewed by itself until
-// it is concluded. It is safe for concurrent use. The zero Claim is not usable.
+// Claim is the right to do the work behind a key. neap renews it until it is concluded.
+// It is safe for concurrent use. The zero Claim is not usable.
 type Claim struct {
 	of *Guard
 	question
 	fence   int64
 	attempt int64
-	given   context.Context    // of Begin: its values go with a loss
+	given   context.Context    // the context of Begin, whose values go with an event about a loss
 	parent  context.Context    // of Context; Detach replaces it
 	release context.CancelFunc // of parent's deadline; nil if it has none
 	lease   lease.Lease
 
 	conclusion sync.Once
-	lost       bool // before the conclusion
+	lost       bool // the claim was lost before the conclusion
 	outcome    error
 }
 
 func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Time) (Run, error) {
 	c := &Claim{of: g, question: *q, fence: r.fence, attempt: r.attempt, given: ctx, parent: ctx}
-	q.doubt = ask.Doubt{} // the claim takes care of it
+	q.doubt = ask.Doubt{} // the claim takes care of it now
 	if !c.lease.Begin((*holding)(c), &g.terms, asked, g.opts.Lease) {
 		_ = c.Conclude(ctx, Outcome{state: undone})
 		return Run{}, ErrExpired
@@ -41,34 +41,36 @@ func (g *Guard) claim(ctx context.Context, q *question, r record, asked time.Tim
 	return Run{Claim: c}, nil
 }
 
-// Key is the key that was given to Begin.
+// Key returns the key that was given to Begin.
 func (c *Claim) Key() string {
 	misuse.Made(c.made(), errClaim)
 	return c.key
 }
 
-// Fence returns the fencing number, which grows with each claim of the key, even if
-// the record was deleted or forgotten in between, unless the clock of Redis, or of a new
-// primary, is set back before the last claim. A database that rejects numbers smaller
-// than the largest it has seen rejects writes from a stale holder.
+// Fence returns the fencing number of the claim. It grows with each claim of the key,
+// even if the record was deleted or forgotten in between. The exception is a clock of
+// Redis, or of a new primary, that is set back before the last claim. A database that
+// rejects numbers smaller than the largest it has seen rejects writes from a stale
+// holder. Fence sends nothing.
 func (c *Claim) Fence() int64 {
 	misuse.Made(c.made(), errClaim)
 	return c.fence
 }
 
-// Attempt says how many times the work was begun, this time included. Above 1, an
-// earlier run said that it had done nothing, or it did not end, and how far it came is
-// not known. It counts for as long as the record is remembered.
+// Attempt returns how many times the work was begun, this time included. If it is above
+// 1, an earlier run said that it had done nothing, or an earlier run did not end. How far
+// that one came is not known. Attempt counts for as long as the record is remembered.
 func (c *Claim) Attempt() int64 {
 	misuse.Made(c.made(), errClaim)
 	return c.attempt
 }
 
-// Err returns nil while the claim lasts and [ErrConcluded] once it was concluded.
-// Otherwise it says how the claim was lost: [ErrExpired] or [ErrLost]. It compares
-// clocks and sends nothing, so it is right immediately after the process was paused. A
-// claim that was taken over or deleted is found lost after a third of the lease and
-// the budget.
+// Err returns nil while the claim lasts, and [ErrConcluded] once it was concluded.
+// Otherwise it says how the claim was lost: [ErrExpired] or [ErrLost].
+//
+// Err compares clocks and sends nothing, so it is right immediately after the process was
+// paused. If the claim was taken over or deleted, a renewal finds out within a third of
+// the lease plus the budget.
 func (c *Claim) Err() error {
 	if !c.made() {
 		return errClaim
@@ -85,8 +87,8 @@ func (c *Claim) Context() context.Context {
 	return c.lease.Context()
 }
 
-// Detach lets Context outlive the context that was given to Begin: it keeps only the
-// values and the deadline of that context. Call it before Context.
+// Detach lets Context outlive the context that was given to Begin. Context then keeps
+// only the values and the deadline of that context. Call Detach before Context.
 func (c *Claim) Detach() {
 	misuse.Made(c.made(), errClaim)
 	deadline, ok := c.parent.Deadline()
@@ -96,7 +98,8 @@ func (c *Claim) Detach() {
 	}
 }
 
-// By reports whether g has given the claim out.
+// By reports whether g, or a Guard that shares its records in this process through
+// [Guard.WithWait], has given the claim out.
 func (c *Claim) By(g *Guard) bool {
 	misuse.Made(c.made(), errClaim)
 	return g != nil && c.of.shared == g.shared
@@ -104,17 +107,20 @@ func (c *Claim) By(g *Guard) bool {
 
 type contextKey struct{}
 
-// FromContext returns the claim whose context ctx descends from: that of [Guard.Do] or
-// of a gate.
+// FromContext returns the claim that ctx belongs to. ctx is, or descends from, the
+// context that [Guard.Do] or a gate passes to its function, or that of [Claim.Context].
 func FromContext(ctx context.Context) (*Claim, bool) {
 	misuse.Context(ctx)
 	c, ok := ctx.Value(contextKey{}).(*Claim)
 	return c, ok
 }
 
-// Renew prolongs the lease to Options.Lease from now, which also happens by itself. It
-// costs one round trip. It returns what Err returns if the claim is lost or concluded,
-// ctx.Err(), or a [*script.Error] if Redis could not answer; Err is still right then.
+// Renew prolongs the lease to Options.Lease from now. neap does that by itself, so you
+// rarely need it. It costs one round trip.
+//
+// Renew returns what Err returns if the claim is lost or concluded, ctx.Err() if the
+// caller's context ended, or a [*script.Error] if Redis could not answer. Err is still
+// right then.
 func (c *Claim) Renew(ctx context.Context) error {
 	if err := c.Err(); err != nil {
 		return err
@@ -122,16 +128,17 @@ func (c *Claim) Renew(ctx context.Context) error {
 	return c.lease.Extend(ctx, c.of.opts.Lease)
 }
 
-// Complete is Conclude of [DoneWith].
+// Complete concludes the claim with [DoneWith]: see [Claim.Conclude].
 func (c *Claim) Complete(ctx context.Context, result []byte) error {
 	return c.Conclude(ctx, DoneWith(result))
 }
 
-// Abandon is Conclude of [NothingDone]. A run that another has found to be in
-// doubt meanwhile stays so, and the error is nil.
+// Abandon concludes the claim with [NothingDone]: see [Claim.Conclude]. If another caller
+// has found the run to be in doubt in the meantime, it stays in doubt, and the error is
+// nil.
 func (c *Claim) Abandon(ctx context.Context) error { return c.Conclude(ctx, NothingDone()) }
 
-// holding is a Claim as its lease sees it.
+// holding is a Claim seen by its lease.
 type holding Claim
 
 func (h *holding) Parent() context.Context {

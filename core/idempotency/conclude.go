@@ -11,20 +11,24 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// undone is how a claim ends that no caller got.
+// undone is how a claim ends that no caller was told of.
 const undone state = "undo"
 
 // Conclude says how the run ended, and ends the claim and its Context. Only the first
-// call counts, and every call returns what the first one returns. It uses only the values
-// of ctx: it ends within the budget, and not with ctx. It costs one round trip.
+// call counts, and every call returns what the first one returns. Conclude ends within
+// the budget and does not end early with ctx: it uses only the values of ctx. It costs
+// one round trip.
 //
 // A claim that was lost can still be concluded while no other caller has taken over,
-// since what was done was done. Conclude returns nil if Redis has noted it. It returns
-// [ErrLost] if another caller has taken over, if the claim was resolved, or if the work
-// should be in doubt and there is no record left to say so. It returns a [*script.Error]
-// if Redis did not confirm the conclusion. The conclusion then goes on in the background,
-// for a lease and longer while Redis does not answer, unless Redis answered a second
-// call that an abandoned claim was another's: the reason cannot be known then.
+// because the work was done all the same. Conclude returns
+//
+//   - nil if Redis has noted the conclusion;
+//   - [ErrLost] if another caller has taken over, if the run was resolved, or if the work
+//     should be in doubt and there is no record left to say so;
+//   - a [*script.Error] if Redis did not confirm the conclusion. neap then repeats it in
+//     the background for a lease, and for longer while Redis does not answer. It does not
+//     repeat it if Redis answered a second call that an abandoned claim was another
+//     caller's. It cannot be known then whether the first call gave the claim up.
 func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
 	if !c.made() {
 		return errClaim
@@ -60,17 +64,17 @@ func (c *Claim) conclude(ctx context.Context, o Outcome) error {
 	return err
 }
 
-// concluded is what follows from Redis' answer; doubted says that there may have
-// been one before, which is lost.
+// concluded acts on the reply of Redis. doubted says that there may have been an earlier
+// reply, which was lost.
 func (c *Claim) concluded(ctx context.Context, o Outcome, n int64, doubted bool) error {
 	if !o.isDone() {
-		c.of.takeBack(&c.question) // what was begun may be yet, once more
+		c.of.takeBack(&c.question) // a call that was lost may still begin the work once more
 	}
 	c.of.watch.notify(c.record)
 	return c.verdict(ctx, o, n, doubted)
 }
 
-// ending is the question that concludes a claim.
+// ending returns the call that concludes a claim.
 func (c *Claim) ending(o Outcome) func(ctx context.Context) (n int64, in ask.Doubt, err error) {
 	if !o.isDone() {
 		return func(ctx context.Context) (int64, ask.Doubt, error) { return c.of.abandon(ctx, &c.question, o.state) }
@@ -85,13 +89,13 @@ func (c *Claim) ending(o Outcome) func(ctx context.Context) (n int64, in ask.Dou
 	}
 }
 
-// abandon gives up a run that is not done.
+// abandon ends a run that is not done.
 func (g *Guard) abandon(ctx context.Context, q *question, how state) (int64, ask.Doubt, error) {
 	return g.number(ctx, abandonScript, q.record, q.owner, string(g.becomes(how)),
 		milliseconds(g.opts.Retention), milliseconds(g.opts.DoubtRetention))
 }
 
-// becomes is what becomes of a run that is not done.
+// becomes returns the state of a run that ends without being done.
 func (g *Guard) becomes(how state) state {
 	switch {
 	case how != "":
@@ -102,7 +106,7 @@ func (g *Guard) becomes(how state) state {
 	return doubt
 }
 
-// number asks what is answered with a number.
+// number runs a script whose reply is a number.
 func (g *Guard) number(ctx context.Context, sc *script.Script, key string, args ...any) (int64, ask.Doubt, error) {
 	reply, _, in, err := g.asker.Ask(ctx, sc, key, args...)
 	if err != nil {
@@ -115,23 +119,23 @@ func (g *Guard) number(ctx context.Context, sc *script.Script, key string, args 
 	return n, in, err
 }
 
-// errGone: either this call gave the run up, or another process took it over. Which one
-// is not known.
+// errGone says that either this call gave the run up, or another process took it over.
+// Which one is not known.
 var errGone error = &script.Error{
 	Script: abandonScript.Name(), Class: script.ErrMaybeExecuted,
-	Err: errors.New("no answer, and when asked again it was another's"),
+	Err: errors.New("no answer; when asked again, the claim was another caller's"),
 }
 
-// verdict counts, and is what a script's answer says about a conclusion.
+// verdict counts a conclusion, and returns what the script's reply says about it.
 func (c *Claim) verdict(ctx context.Context, o Outcome, n int64, doubted bool) error {
 	g := c.of
 	switch {
-	case o.state == undone: // who was told of nothing has nothing to lose
+	case o.state == undone: // the caller was not told of the claim, so it cannot lose it
 		return nil
 	case n == absent:
 		g.count.abandoned.Add(1)
-		if g.becomes(o.state) != free { // free is what was wanted
-			if !c.lost { // otherwise the loss was told
+		if g.becomes(o.state) != free { // a free key was the aim
+			if !c.lost { // otherwise the loss was reported before
 				g.loss(ctx)
 			}
 			return ErrLost

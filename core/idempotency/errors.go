@@ -7,49 +7,53 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Why a key is not this caller's to run. A call that Redis could not answer
-// fails with a [*script.Error] instead.
+// These errors say why the work behind a key is not this caller's to do. If Redis could
+// not answer, the error is a [*script.Error] instead.
 var (
-	// ErrInFlight: another call runs it now.
+	// ErrInFlight says that another caller is doing the work.
 	ErrInFlight = errors.New("idempotency: in flight")
-	// ErrMismatch: the key was used for something with another fingerprint.
+	// ErrMismatch says that the key was used with another fingerprint.
 	ErrMismatch = errors.New("idempotency: the key was used for something else")
-	// ErrInDoubt: it was begun, and whether it was done is not known.
+	// ErrInDoubt says that the work was begun, and that it is not known whether it was
+	// done.
 	ErrInDoubt = errors.New("idempotency: in doubt")
-	// ErrNoResult: it was done, and its result was not kept.
-	ErrNoResult = errors.New("idempotency: done, and there is no result to give")
-	// ErrUnreadable: it was done, and its result cannot be read: its key is gone, or it
-	// was changed.
-	ErrUnreadable = errors.New("idempotency: done, and its result cannot be read")
+	// ErrNoResult says that the work was done, and that its result was not kept.
+	ErrNoResult = errors.New("idempotency: done, but its result was not kept")
+	// ErrUnreadable says that the work was done, and that its result cannot be read: the
+	// encryption key is gone, or the result was changed.
+	ErrUnreadable = errors.New("idempotency: done, but its result cannot be read")
 )
 
-// What became of a claim.
+// These errors say what became of a claim.
 var (
-	// ErrLost: another has taken over, or the record is gone.
+	// ErrLost says that another caller has taken over, or that the record is gone.
 	ErrLost = errors.New("idempotency: the claim is lost")
-	// ErrExpired is an [ErrLost] that this process finds out by itself: Redis
-	// did not confirm the claim for a lease, or the process slept.
+	// ErrExpired says that the lease was over: Redis did not confirm the claim for a
+	// lease, or the process slept. This process finds that out by itself. It wraps
+	// [ErrLost].
 	ErrExpired = fmt.Errorf("%w: its lease is over", ErrLost)
-	// ErrConcluded: its own holder has ended it.
+	// ErrConcluded says that the holder has concluded the claim.
 	ErrConcluded = errors.New("idempotency: the claim is concluded")
 )
 
-// What a call was given that it cannot use, or an operator wants of a key.
+// These errors report an argument that cannot be used, or that there is nothing to
+// resolve.
 var (
-	// ErrKey: the key is empty.
+	// ErrKey says that the key is empty.
 	ErrKey = errors.New("idempotency: the key is empty: say what is to run once")
-	// ErrFingerprint: the fingerprint cannot stand in the record.
+	// ErrFingerprint says that the fingerprint is too long, or has characters that cannot
+	// stand in the record.
 	ErrFingerprint = errors.New(`idempotency: the fingerprint is out of range: use up to 128 printable ASCII characters without spaces, "" for none`)
-	// ErrUnresolved: Resolve was told Unknown.
+	// ErrUnresolved says that Resolve was called with Unknown.
 	ErrUnresolved = errors.New("idempotency: say what became of it: NothingDone, DoneWith or DoneWithout")
-	// ErrNotInDoubt: there is nothing to resolve.
+	// ErrNotInDoubt says that there is nothing to resolve.
 	ErrNotInDoubt = errors.New("idempotency: not in doubt")
 )
 
-// What the program has to mend.
+// These errors report a bug in the calling program.
 var (
 	errGuard = errors.New("idempotency: a nil or zero Guard: make one with New, and check its error first")
-	errClaim = errors.New("idempotency: a nil or zero Claim: Begin and Await return one only where there is something to run")
+	errClaim = errors.New("idempotency: a nil or zero Claim: Begin and Await return one only if there is work to do")
 	errFn    = errors.New("idempotency: fn is nil: say what to run")
 )
 

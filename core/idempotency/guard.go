@@ -17,38 +17,39 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Guard runs the work behind a key once. It is immutable and safe for
-// concurrent use, and needs no Close. The zero Guard is not usable.
+// Guard runs the work behind a key once. It is immutable and safe for concurrent use, and
+// needs no Close. The zero Guard is not usable.
 type Guard struct {
 	*shared
 	wait time.Duration
 }
 
-// shared is what a Guard and those made by WithWait have in common.
+// shared is what a Guard shares with those that WithWait makes of it.
 type shared struct {
 	name   string
 	opts   Options
-	keep   any // in milliseconds, the record of a run that was begun; boxed once, so that a call does not
-	begins any // the terms on which a run is begun
+	keep   any // how long Redis keeps the record of a run that was begun, in milliseconds; converted to any once
+	begins any // the lease, keep and policy of a run, as the script wants them
 	space  keyspace.Space
 	store  *store.Store
 	asker  ask.Asker
 	terms  lease.Terms
 	seals  *seals
 	watch  watchers
-	undo   undo.Undoer // of claims that no caller got
-	late   undo.Undoer // of conclusions that Redis did not confirm
+	undo   undo.Undoer // takes back claims that no caller got
+	late   undo.Undoer // repeats conclusions that Redis did not confirm
 	count  counters
 }
 
-// New makes a Guard. The name, 1 to 64 letters, digits, dots, dashes and
-// underscores, sets its keys apart from those of others; Guards of one name and
-// prefix share their records, in one process or in many. Nil opts are the zero
-// Options. It sends nothing.
+// New makes a Guard. It sends nothing.
 //
-// New refuses a Ring, or a struct that embeds one: each client of a Ring chooses a server
-// among those that it can reach, so two clients can run one key. The error joins every
-// fault, each with its field and the remedy.
+// The name has 1 to 64 letters, digits, dots, dashes and underscores, and sets the keys
+// of this Guard apart from others. Guards with the same name and prefix share their
+// records, in one process or in many. Nil opts mean the zero Options.
+//
+// New refuses a Ring, and a struct that embeds one. Each client of a Ring chooses a
+// server among those that it can reach, so two clients could run the work behind one key.
+// The error joins all faults, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 	st, unusable := store.Of(rdb)
 	own, err := opts.withDefaults(st)
@@ -81,8 +82,9 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 	return &Guard{shared: s, wait: own.Wait}, nil
 }
 
-// WithWait returns a Guard that shares everything with g, but whose Await and Do wait
-// for the given duration instead of Options.Wait: a millisecond to 24 h.
+// WithWait returns a Guard that shares everything with g, except that its Await and Do
+// wait for the given duration instead of Options.Wait. The duration is a millisecond to
+// 24 h; WithWait returns an error for any other.
 func (g *Guard) WithWait(wait time.Duration) (*Guard, error) {
 	if !g.made() {
 		return nil, errGuard
@@ -93,11 +95,11 @@ func (g *Guard) WithWait(wait time.Duration) (*Guard, error) {
 	return &Guard{shared: g.shared, wait: wait}, nil
 }
 
-// concluding is how many conclusions are repeated at a time: each of them holds a
-// result, which may be long.
+// concluding is how many conclusions are repeated at a time. It is small because each of
+// them holds a result, which may be long.
 const concluding = 1000
 
-// Name is the name that was given to New.
+// Name returns the name that was given to New.
 func (g *Guard) Name() string {
 	misuse.Made(g.made(), errGuard)
 	return g.name
@@ -105,7 +107,7 @@ func (g *Guard) Name() string {
 
 func (g *Guard) made() bool { return g != nil && g.shared != nil }
 
-// record is what a key is in Redis.
+// record returns the name of a key's record in Redis.
 func (g *Guard) record(key string) (string, error) {
 	switch {
 	case !g.made():
@@ -116,19 +118,21 @@ func (g *Guard) record(key string) (string, error) {
 	return g.space.Key(key, ""), nil
 }
 
-// Do runs fn and returns its result. If fn was done before under this key, Do returns
-// the result that fn returned then. If another caller runs it now, Do waits as Await
-// does. The context of fn ends when the claim is lost; FromContext finds the claim in
-// it, with its fence and attempt. A fn that has nothing to do for now calls
+// Do runs fn and returns its result. If fn was done before under this key, Do returns the
+// result that fn returned then. If another caller is running it, Do waits as Await does.
+//
+// The context of fn ends when the claim is lost. FromContext finds the claim in it, with
+// its fence and attempt. If fn finds that it has nothing to do yet, it calls
 // Claim.Abandon.
 //
-// Options.InDoubt says what comes next if fn returns an error or panics: with Retry it
-// runs again, otherwise it is in doubt.
+// If fn returns an error or panics, Options.InDoubt says what happens next. With Retry
+// the work runs again; otherwise it is in doubt. A panic propagates.
 //
 // Do returns Await's error if fn did not run. Otherwise it returns fn's error, joined
-// with that of [Claim.Conclude]; if only the latter failed, the result is fn's.
+// with the error of [Claim.Conclude]. If only Conclude failed, Do also returns fn's
+// result.
 //
-// It costs two round trips if fn runs, one if it was done before, and another for each
+// Do costs two round trips if fn runs, one if it was done before, and another for each
 // third of the lease that fn takes.
 func (g *Guard) Do(ctx context.Context, key string, fn func(ctx context.Context) ([]byte, error)) (result []byte, err error) {
 	if fn == nil {
@@ -153,7 +157,7 @@ func (g *Guard) Retention() time.Duration {
 	return g.opts.Retention
 }
 
-// InDoubt returns what the guard does if it is not known how far an earlier run came.
+// InDoubt returns what the guard does with a run if it is not known how far the run came.
 func (g *Guard) InDoubt() InDoubt {
 	misuse.Made(g.made(), errGuard)
 	return g.opts.InDoubt

@@ -7,10 +7,10 @@ import (
 	"github.com/neap-go/neap/core/internal/token"
 )
 
-// State is what the record of a key says.
+// State is what the record of a key says. The zero State is [None].
 type State string
 
-// The states.
+// These are the states of a record.
 const (
 	None     State = ""         // nothing is known about the key
 	Pending  State = "pending"  // the work runs, or its process is gone
@@ -22,19 +22,20 @@ const (
 
 var states = map[state]State{pending: Pending, asking: Pending, free: Free, done: Done, gone: NoResult, doubt: Doubtful}
 
-// Record is what is known about a key, without what is private: the result, the
+// Record is what Redis knows about a key, without what is private: the result, the
 // fingerprint and the owner.
 type Record struct {
 	State   State
 	Attempt int64         // how many times the work was begun
 	Fence   int64         // the last fencing number
-	Lease   time.Duration // until a Pending run counts as gone, unless it is renewed; 0 if it does
-	Expires time.Duration // until the record is forgotten; negative: never, which the next Begin mends
+	Lease   time.Duration // until a Pending run counts as gone if it is not renewed; 0 if it is gone
+	Expires time.Duration // until the record is forgotten; negative if never, which the next Begin mends
 	Size    int           // bytes of the result as it is stored
 }
 
-// Inspect returns what is known about a key. It is for operators. It costs one round trip
-// and changes nothing. The errors are [ErrKey], ctx.Err() and a [*script.Error].
+// Inspect returns what Redis knows about a key; an unknown key has the zero Record. It is
+// for operators. It returns [ErrKey], ctx.Err() or a [*script.Error]. It costs one round
+// trip and changes nothing.
 func (g *Guard) Inspect(ctx context.Context, key string) (Record, error) {
 	record, err := g.record(key)
 	if err != nil {
@@ -63,12 +64,17 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Record, error) {
 }
 
 // Resolve says how a run ended that is in doubt, or whose lease is over: [NothingDone],
-// [DoneWith] or [DoneWithout]. The claim of that run cannot be concluded any more. It
-// costs one round trip, and you may repeat it until it returns nil.
+// [DoneWith] or [DoneWithout]. The claim of that run cannot be concluded any more. You
+// may repeat Resolve until it returns nil. It costs one round trip.
 //
-// It returns [ErrInFlight] while the work runs, [ErrNotInDoubt] if the key is unknown,
-// free or done; [ErrUnresolved], [ErrKey], ctx.Err(); or a [*script.Error]. With
-// [script.ErrMaybeExecuted] Redis may have noted it.
+// Resolve returns
+//
+//   - [ErrInFlight] while the work runs;
+//   - [ErrNotInDoubt] if the key is unknown, free or done;
+//   - [ErrUnresolved] for [Unknown], and [ErrKey];
+//   - ctx.Err() if the caller's context ended;
+//   - a [*script.Error] if Redis could not answer. After [script.ErrMaybeExecuted] Redis
+//     may have noted the outcome.
 func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 	record, err := g.record(key)
 	switch {
@@ -94,12 +100,14 @@ func (g *Guard) Resolve(ctx context.Context, key string, o Outcome) error {
 	return ErrNotInDoubt
 }
 
-// Forget deletes what is known about a key, and reports whether there was anything. The
-// next caller runs, even beside a run in progress, which learns of it when it renews its
-// lease. It is for operators, and for deleting what is known about a person. It costs one
-// round trip. The errors are those of Inspect. With [script.ErrMaybeExecuted] the record may
-// have been deleted, or may be deleted yet: Forget does not ask again, because that could
-// delete the claim of the next caller.
+// Forget deletes what Redis knows about a key, and reports whether there was anything. It
+// is for operators, and for deleting what is known about a person. The next caller does
+// the work, even beside a run in progress. That run learns of it when it renews its
+// lease.
+//
+// Forget returns the errors of Inspect. After [script.ErrMaybeExecuted] the record may
+// have been deleted, or may still be deleted. Forget does not ask a second time, because
+// that could delete the claim of the next caller. It costs one round trip.
 func (g *Guard) Forget(ctx context.Context, key string) (bool, error) {
 	record, err := g.record(key)
 	if err != nil {

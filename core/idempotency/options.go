@@ -11,7 +11,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// What Options mean where they say 0, and the range of a lease.
+// These are the defaults of Options, and the range of a lease.
 const (
 	DefaultLease          = 30 * time.Second
 	DefaultRetention      = 24 * time.Hour
@@ -27,71 +27,74 @@ const (
 	maxRetention = 366 * 24 * time.Hour
 )
 
-// InDoubt says what to do if it is not known how far an earlier run came: its process
-// is gone, or it ended with [Unknown].
+// InDoubt says what to do with a run if it is not known how far it came: its process is
+// gone, or it ended with [Unknown]. The zero InDoubt is [Retry].
 type InDoubt uint8
 
 const (
-	// Retry runs it again, and Claim.Attempt says so.
+	// Retry runs the work again. Claim.Attempt is then above 1.
 	Retry InDoubt = iota
-	// Reject refuses it with [ErrInDoubt] until [Guard.Resolve], or until
-	// DoubtRetention has passed.
+	// Reject refuses the work with [ErrInDoubt] until [Guard.Resolve] was called, or
+	// until DoubtRetention has passed.
 	Reject
-	// Reconcile asks Options.Reconcile what became of it.
+	// Reconcile asks Options.Reconcile what became of the run.
 	Reconcile
 )
 
 var policies = map[InDoubt]string{Retry: "retry", Reject: "reject", Reconcile: "reconcile"}
 
-// Options are a Guard's options. The zero value is ready to use; it is copied by
-// New. Guards of one name and prefix should have the same.
+// Options are the options of a Guard. The zero value is ready to use. New copies it.
+// Guards with the same name and prefix should have the same Options.
 type Options struct {
-	// Keys, if set, encrypt the results: the first key encrypts, and each of them
-	// decrypts. A result whose key is gone, or that was stored before there were Keys,
-	// is [ErrUnreadable].
+	// Keys, if there are any, encrypt the results. The first key encrypts, and each of
+	// them decrypts. A result is [ErrUnreadable] if its key is gone, or if it was stored
+	// before there were Keys.
 	Keys []Key
 
-	// Budget is the most time that one call to Redis takes, whatever the client's
-	// own timeouts are. It is never more than a third of Lease. A millisecond to an
-	// hour; 0 means the store's, or script.DefaultBudget, 250 ms.
-	// Only until a server has first answered may a call take longer: the store's FirstContact.
+	// Budget is the most time that one call to Redis takes, whatever the client's own
+	// timeouts are: a millisecond to an hour. 0 means the store's budget, or else
+	// script.DefaultBudget, 250 ms. It is never more than a third of Lease. A call may
+	// take longer only until a server has first answered: up to the store's FirstContact.
 	Budget time.Duration
-	// Lease is how long a claim outlives a process that is gone: MinLease to
-	// MaxLease, 0 means DefaultLease. It is renewed when a third of it has
+	// Lease is how long a claim outlives its process if the process disappears: MinLease
+	// to MaxLease. 0 means DefaultLease. neap renews a lease when a third of it has
 	// passed, so a run may take longer.
 	Lease time.Duration
-	// Retention is how long a result is remembered: a second to a year, and no less
-	// than Lease; 0 means DefaultRetention. A repetition that comes later runs again,
-	// so choose a time after which no client repeats. With Retry, a run that its
-	// process did not end is remembered for as long.
+	// Retention is how long a result is remembered: a second to a year (366 days), and no
+	// less than Lease. 0 means DefaultRetention. A repetition that comes later runs
+	// again. So choose a time after which no client repeats. With Retry, a run that its
+	// process did not conclude is remembered for as long.
 	Retention time.Duration
-	// DoubtRetention is how long work in doubt is remembered, and, with Reject and
-	// Reconcile, work that has begun. It is no less than Retention; 0 means
-	// DefaultDoubtRetention, or Retention if that is longer.
+	// DoubtRetention is how long work in doubt is remembered. With Reject and Reconcile
+	// it is also how long work that has begun is remembered. It is no less than
+	// Retention, and a year (366 days) at most. 0 means DefaultDoubtRetention, or
+	// Retention if that is longer.
 	DoubtRetention time.Duration
 
-	// InDoubt says what to do about work that was begun and not concluded; the zero
-	// value is Retry.
+	// InDoubt says what to do about work that was begun and not concluded. The zero value
+	// is Retry.
 	InDoubt InDoubt
 	// Reconcile finds out what became of an earlier run, for example by asking the
-	// payment provider or the database that did the work. It gets the claim of the
-	// caller and that claim's context, so that no other caller asks at the same time;
-	// ctx ends with the call, or when the claim is lost. With [NothingDone] the caller
-	// runs. [DoneWith] and [DoneWithout] conclude as if the earlier run had said so.
-	// An error or [Unknown] leaves the work in doubt, and the next caller asks again.
-	// It must be safe for concurrent use, for different keys.
+	// payment provider, or the database in which the work was done. It gets the claim of
+	// the caller and that claim's context, so no other caller asks at the same time. ctx
+	// ends with the call, or when the claim is lost.
+	//
+	// If it returns [NothingDone], the caller does the work. If it returns [DoneWith] or
+	// [DoneWithout], the run is concluded as if the earlier run had said so. If it
+	// returns an error or [Unknown], the work stays in doubt, and the next caller asks
+	// again. It must be safe for concurrent use, for different keys.
 	Reconcile func(ctx context.Context, c *Claim) (Outcome, error)
 
-	// Wait is how long Await and Do wait for the run of another caller, a millisecond
-	// to 24 h; 0 means DefaultWait.
+	// Wait is how long Await and Do wait for the run of another caller: a millisecond to
+	// 24 h. 0 means DefaultWait.
 	Wait time.Duration
-	// RetryDelay is the longest time between two calls to Redis by a caller that
-	// waits, MinRetryDelay to 24 h; 0 means DefaultRetryDelay. In each process one
-	// caller asks for all that wait for a key.
+	// RetryDelay is the longest time between two calls to Redis by a caller that waits:
+	// MinRetryDelay to 24 h. 0 means DefaultRetryDelay. In each process one caller asks
+	// for all that wait for a key.
 	RetryDelay time.Duration
 }
 
-// withDefaults is a checked copy of the options with the defaults filled in.
+// withDefaults returns a checked copy of the options with the defaults filled in.
 func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {

@@ -8,22 +8,22 @@ type Outcome struct {
 	result []byte
 }
 
-// NothingDone says that the run has had no effect: the next caller may run.
+// NothingDone says that the run has had no effect. The next caller may do the work.
 func NothingDone() Outcome { return Outcome{state: free} }
 
-// DoneWith says that the work was done, and with which result: later callers get it.
-// The result is copied; nil and empty are the same.
+// DoneWith says that the work was done, with this result, which later callers get. The
+// result is copied; nil and empty are the same.
 func DoneWith(result []byte) Outcome { return Outcome{state: done, result: bytes.Clone(result)} }
 
-// DoneWithout says that the work was done, and that its result is not kept: it is too
-// large, say, or went elsewhere. Later callers get [ErrNoResult].
+// DoneWithout says that the work was done and that its result is not kept, for example
+// because it is too large or went elsewhere. Later callers get [ErrNoResult].
 func DoneWithout() Outcome { return Outcome{state: gone} }
 
 // Unknown says that the run may have had an effect, or a part of it. [InDoubt] says what
 // happens next.
 func Unknown() Outcome { return Outcome{} }
 
-// isDone says that it must not run again.
+// isDone reports whether the work must not run again.
 func (o Outcome) isDone() bool { return o.state == done || o.state == gone }
 
 // state is the first word of a record.

@@ -22,18 +22,18 @@ var (
 	errReply = errors.New("the reply is not about a record: is the client really connected to Redis?")
 )
 
-// What the scripts answer where they do not say yes.
+// These are the replies of the scripts that mean no, or yes with a reservation.
 const (
-	finished = 0  // renew, abandon: it is done
+	finished = 0  // renew, abandon: the work is done
 	running  = -1 // resolve
 	absent   = -2 // there is no record
-	flushed  = 2  // complete: it is noted, and there was no record
+	flushed  = 2  // complete: Redis has noted it, and there was no record
 )
 
 // noPrint stands for a fingerprint that was not given.
 const noPrint = "-"
 
-// record is what Redis has of a key, as guard_begin.lua writes it.
+// record is what Redis stores for a key, as guard_begin.lua writes it.
 type record struct {
 	state   state
 	fence   int64
@@ -58,12 +58,12 @@ func parse(text string) (r record, ok bool) {
 	if err1 != nil || err2 != nil {
 		return record{}, false
 	}
-	_, _ = word(), word() // of the lease
+	_, _ = word(), word() // these two are about the lease
 	r.fence, r.attempt, r.owner, r.print, r.result = fence, attempt, word(), line, result
 	return r, true
 }
 
-// broken is the error about an answer that no script of neap gives.
+// broken returns the error for a reply that no script of neap gives.
 func broken(sc *script.Script) error {
 	return &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
 }

@@ -12,21 +12,22 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
-// Key encrypts results with AES-GCM. A result is bound to its record: changed,
-// or moved to another one, it cannot be read.
+// Key encrypts results with AES-GCM. A result is bound to its record: it cannot be read
+// if it was changed, or moved to another record.
 type Key struct {
-	// ID stands beside each result: 1 to 64 letters, digits, dots, dashes and
-	// underscores, another for each key.
+	// ID is stored beside each result: 1 to 64 letters, digits, dots, dashes and
+	// underscores. Each key needs an ID of its own.
 	ID string
-	// Secret is 16, 24 or 32 random bytes; New copies them. It is good for four
-	// thousand million results: put another in front of it before.
+	// Secret is 16, 24 or 32 random bytes. New copies them. It is good for four thousand
+	// million results, because each nonce is random (NIST SP 800-38D, section 8.3). Put
+	// another key in front of it before then.
 	Secret []byte
 }
 
-// A stored result begins with how it is stored.
+// The first byte of a stored result says how it is stored.
 const (
 	plain  = 'p' // as it is
-	sealed = 's' // the key's ID, a colon, the nonce, and what GCM made
+	sealed = 's' // the key's ID, a colon, the nonce, and the output of GCM
 )
 
 var (
@@ -35,7 +36,7 @@ var (
 	errPlain  = errors.New("idempotency: the result is not encrypted, so anybody may have written it")
 )
 
-// seals are the keys of a Guard.
+// seals holds the keys of a Guard.
 type seals struct {
 	current string // "" encrypts nothing
 	ciphers map[string]cipher.AEAD
@@ -57,7 +58,7 @@ func newSeals(keys []Key) (*seals, error) {
 			faults = append(faults, fmt.Errorf("%s.Secret has %d bytes: use 16, 24 or 32 random ones", field, len(key.Secret)))
 			continue
 		}
-		s.ciphers[key.ID], _ = cipher.NewGCM(block) // AES has blocks of the size that it wants
+		s.ciphers[key.ID], _ = cipher.NewGCM(block) // AES has the block size that GCM wants
 	}
 	if len(keys) > 0 {
 		s.current = keys[0].ID
@@ -65,7 +66,7 @@ func newSeals(keys []Key) (*seals, error) {
 	return s, errors.Join(faults...)
 }
 
-// seal makes what is stored as the result of a record.
+// seal returns what is stored as the result of a record.
 func (s *seals) seal(record string, result []byte) []byte {
 	if s.current == "" {
 		return append(append(make([]byte, 0, 1+len(result)), plain), result...)
@@ -80,8 +81,8 @@ func (s *seals) seal(record string, result []byte) []byte {
 	return aead.Seal(stored[:len(stored)+len(nonce)], nonce, result, []byte(record))
 }
 
-// open is the result of a record from what was stored. With keys it takes nothing
-// for a result that was not sealed with one of them.
+// open returns the result of a record from what was stored. If there are keys, open
+// accepts only what was sealed with one of them.
 func (s *seals) open(record, stored string) ([]byte, error) {
 	if rest, ok := strings.CutPrefix(stored, string(plain)); ok {
 		if s.current != "" {
@@ -110,10 +111,10 @@ func (s *seals) open(record, stored string) ([]byte, error) {
 	return result, nil
 }
 
-// bytesOf is a part of a reply without a copy of it, which would cost a replay
-// as much as all else that the process does for it. go-redis reads each reply
-// into bytes of its own, makes a string of them in the same way, and keeps
-// neither.
+// bytesOf returns the bytes of a part of a reply without copying them. A copy would cost
+// a replay as much as everything else that the process does for it. It is safe because
+// go-redis reads each reply into bytes of its own, makes a string of them in the same
+// way, and keeps neither.
 func bytesOf(reply string) []byte {
 	if reply == "" {
 		return []byte{}

@@ -16,7 +16,7 @@ type counters struct {
 	running                                                                    atomic.Int64
 }
 
-// finished counts the answer of Begin or Await, and says what it was.
+// finished counts the answer of Begin or Await, and returns its outcome.
 func (n *counters) finished(r Run, err error) store.Outcome {
 	count, outcome := &n.failed, store.Failed
 	switch {
@@ -44,41 +44,42 @@ func (g *Guard) notify(ctx context.Context, outcome store.Outcome) {
 	g.store.Notify(ctx, store.Event{Primitive: store.Guard, Name: g.name, Outcome: outcome, Change: true})
 }
 
-// loss counts a claim that ended before it was concluded, and tells of it.
+// loss counts a claim that ended before it was concluded, and tells the observers.
 func (g *Guard) loss(ctx context.Context) {
 	g.count.lost.Add(1)
 	g.notify(ctx, store.Lost)
 }
 
-// Stats are what a Guard did in this process.
+// Stats are counts of what a Guard, and the Guards that WithWait made of it, did in this
+// process.
 type Stats struct {
-	Begun      uint64 // claims
-	Replayed   uint64 // times that a result was given
-	InFlight   uint64 // times that another was at it, for all of the wait
-	Mismatched uint64 // times that the key was used for something else
-	InDoubt    uint64 // times that it was in doubt
-	NoResult   uint64 // times that it was done without a result that could be given
-	Canceled   uint64 // times that the caller's context ended first
-	Failed     uint64 // times that Redis did not answer, or too late
+	Begun      uint64 // claims that were granted
+	Replayed   uint64 // calls that got a result
+	InFlight   uint64 // calls that found another caller at work, for all of their wait
+	Mismatched uint64 // calls whose key was used with another fingerprint
+	InDoubt    uint64 // calls that found the work in doubt
+	NoResult   uint64 // calls that found the work done, without a result that could be returned
+	Canceled   uint64 // calls whose context ended first
+	Failed     uint64 // calls that Redis did not answer in time
 
 	Completed   uint64 // claims that were concluded as done
 	Flushed     uint64 // completed claims whose record was gone from Redis
 	Abandoned   uint64 // claims that were concluded otherwise
-	Doubted     uint64 // abandoned claims that are in doubt since
-	Overtaken   uint64 // claims that another had taken over when they were concluded: it may have run twice
+	Doubted     uint64 // abandoned claims whose work was then in doubt
+	Overtaken   uint64 // claims that another caller had taken over when they were concluded: the work may have run twice
 	Unconfirmed uint64 // conclusions that Redis did not confirm at once
 	Lost        uint64 // claims that ended before they were concluded
 
-	Running    int    // claims now
-	Concluding int    // conclusions that are being repeated now
+	Running    int    // claims that are held at the moment
+	Concluding int    // conclusions that neap is repeating at the moment
 	Concluded  uint64 // conclusions that Redis confirmed late
-	Dropped    uint64 // conclusions that were repeated once and no more, since 1,000 are being repeated
-	Undoing    int    // claims whose caller was not told, and that are looked for now
-	Undone     uint64 // such claims that were found, and given back
-	Lapsing    uint64 // such claims that are left to lapse, since 100,000 are looked for
+	Dropped    uint64 // conclusions that were repeated once and no more, because neap is repeating 1,000 others
+	Undoing    int    // claims that no caller was told of, and that neap is looking for at the moment
+	Undone     uint64 // such claims that neap found and gave back
+	Lapsing    uint64 // such claims that are left to lapse after one try at most, because neap looks for 100,000 others
 }
 
-// Stats tells what the Guard does and has done in this process. It sends nothing.
+// Stats reports what the Guard does and has done in this process. It sends nothing.
 func (g *Guard) Stats() Stats {
 	misuse.Made(g.made(), errGuard)
 	n, undo, late := &g.count, g.undo.Stats(), g.late.Stats()
@@ -93,7 +94,7 @@ func (g *Guard) Stats() Stats {
 	}
 }
 
-// gauge is what the store tells of the Guard.
+// gauge is what the store reports about the Guard.
 func (s *shared) gauge() store.Gauge {
 	return store.Gauge{
 		Primitive: store.Guard, Name: s.name,

@@ -10,13 +10,13 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Await is Begin, but waits while another caller does the work: for Options.Wait at
-// most, and no longer than ctx. When that run ends, Await returns its result, or a
-// claim if it has done nothing. It returns [ErrInFlight] if the wait was in vain, and
-// ctx.Err() if ctx ended first.
+// Await waits while another caller does the work. Otherwise it is like Begin. It waits
+// for Options.Wait at most, and no longer than ctx. When the other run ends, Await
+// returns its result, or a claim if that run has done nothing. It returns [ErrInFlight]
+// if the wait was in vain, and ctx.Err() if ctx ended first.
 //
-// It costs one round trip if no other caller does the work. Otherwise one caller of
-// each process asks again after each RetryDelay, and the others when that one has an
+// Await costs one round trip if no other caller does the work. Otherwise one caller of
+// each process asks again after each RetryDelay, and the others ask when that one has an
 // answer. A run that ends in this process wakes them immediately.
 func (g *Guard) Await(ctx context.Context, key, fingerprint string) (Run, error) {
 	misuse.Context(ctx)
@@ -33,7 +33,7 @@ func (g *Guard) await(ctx context.Context, q *question) (Run, error) {
 	defer w.leave()
 	var alarm *time.Timer
 	for over := false; ; {
-		w.join() // before the question, so that no answer to it is missed
+		w.join() // before asking, so that no answer is missed
 		r, err := g.begin(ctx, q)
 		switch {
 		case r.Done, errors.Is(err, ErrNoResult), errors.Is(err, ErrUnreadable), errors.Is(err, ErrInDoubt):
@@ -55,7 +55,7 @@ func (g *Guard) await(ctx context.Context, q *question) (Run, error) {
 	}
 }
 
-// watchers are the callers of this process that wait for runs.
+// watchers are the callers of this process that wait for runs to end.
 type watchers struct {
 	mu     sync.Mutex
 	groups map[string]*group
@@ -64,11 +64,11 @@ type watchers struct {
 // group is the callers that wait for one key.
 type group struct {
 	waiters int
-	changed chan struct{} // closed when it makes sense to ask
+	changed chan struct{} // closed when asking Redis again makes sense
 	leader  chan struct{} // holds an element while no caller asks for the others
 }
 
-// notify makes all callers that wait for a key ask.
+// notify makes all callers that wait for a key ask again.
 func (w *watchers) notify(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *waiter) leave() {
 	}
 }
 
-// notify makes the callers ask for which this waiter has asked.
+// notify makes the callers for which this waiter has asked ask again.
 func (w *waiter) notify() {
 	if w.leads {
 		w.of.notify(w.key)

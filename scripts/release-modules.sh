@@ -1,0 +1,41 @@
+#!/bin/sh
+# release-modules.sh raise VERSION
+# release-modules.sh replace
+#
+# raise makes the nested modules that users import or run ready for their tags: each
+# requires VERSION of the main module, which must be tagged and pushed, and has no
+# replace. `go install …/cmd/neap@latest` refuses a module that has one.
+#
+# replace undoes the second half in the next commit, so that a checkout builds as a
+# whole again. What users see of a nested module is what its tag has.
+set -eu
+cd "$(dirname "$0")/.."
+module=github.com/neap-go/neap
+nested=$(sed -n 's/^LIBRARY := \. //p' Makefile)
+
+case "${1:-} ${2:-}" in
+"raise v"*)
+	for dir in $nested; do
+		(
+			cd "$dir"
+			go mod edit -dropreplace=$module -require=$module@"$2"
+			go mod tidy
+		)
+	done
+	;;
+"replace ")
+	for dir in $nested; do
+		(
+			cd "$dir"
+			go mod edit -replace=$module="$(echo "$dir" | sed 's|[^/]*|..|g')"
+			go mod tidy
+		)
+	done
+	# Other modules that require those have a new version of the main module in their go.mod.
+	MODULES= scripts/each-module.sh go mod tidy
+	;;
+*)
+	sed -n '2,3s/^# /usage: /p' "$0" >&2
+	exit 2
+	;;
+esac
