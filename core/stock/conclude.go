@@ -12,15 +12,19 @@ import (
 
 // Confirm sells the units. If the reservation has lapsed, Confirm reserves the units
 // again while there are any. If there are none, it returns [ErrLapsed] for good, and you
-// must undo what was done for the buyer. You may call it again. It uses only the values
-// of ctx: it ends within the budget, and not with ctx. It costs what Reserve does, and
-// nothing if the units are sold already.
+// must undo what was done for the buyer. You may call Confirm again. It ends within the
+// budget and does not end early with ctx: it uses only the values of ctx. It costs what
+// Reserve does, and nothing if the units are sold already.
 //
-// It returns [ErrLapsed], also if the buyer has another reservation by now;
-// [ErrCancelled]; [ErrUnknown] if the item is gone; [ErrQuantity]; [ErrDisagrees]; or a
-// [*script.Error] if Redis did not confirm it. The confirmation then goes on in the
-// background, for a lease and longer while Redis does not answer, unless Cancel is
-// called.
+// Confirm returns
+//
+//   - [ErrLapsed] as above, and also if the buyer has another reservation by now;
+//   - [ErrCancelled] if the reservation was cancelled;
+//   - [ErrUnknown] if the item is gone, [ErrQuantity] if the id has another quantity, and
+//     [ErrDisagrees] if the record disagrees with itself;
+//   - a [*script.Error] if Redis did not confirm it. neap then repeats the confirmation
+//     in the background for a lease, and for longer while Redis does not answer, unless
+//     Cancel is called.
 func (r *Reservation) Confirm(ctx context.Context) error {
 	if !r.made() {
 		return errReservation
@@ -32,16 +36,17 @@ func (r *Reservation) Confirm(ctx context.Context) error {
 	return r.conclude(context.WithoutCancel(ctx), sold, r.confirm)
 }
 
-// Cancel gives the units back, whether they are held or sold. You may call it again.
-// Like Confirm, it does not end with ctx. It costs one round trip.
+// Cancel gives the units back, whether they are held or sold. You may call it again. Like
+// Confirm, it does not end early with ctx. It costs one round trip.
 //
-// It leaves alone what another call of Reserve was granted under the same id, unless
-// Resume made the reservation. If a call has confirmed beside eight others, as one of
-// Resume may, only Resume can cancel.
+// If another call of Reserve has the reservation under the same id, Cancel leaves the
+// part of that call alone, unless Resume made this reservation. If a call has confirmed
+// beside eight others, as a call of Resume may, only Resume can cancel.
 //
-// It returns nil also if there is nothing to give back. Otherwise it returns
-// [ErrUnknown], [ErrDisagrees] or a [*script.Error] if Redis did not confirm it. Unless
-// Resume made the reservation, the cancellation then goes on in the background.
+// Cancel returns nil also if there is nothing to give back. Otherwise it returns
+// [ErrUnknown] if the item is gone, [ErrDisagrees], or a [*script.Error] if Redis did not
+// confirm it. After a *script.Error the cancellation goes on in the background, unless
+// Resume made the reservation.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if !r.made() {
 		return errReservation
@@ -54,17 +59,18 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	return r.conclude(context.WithoutCancel(ctx), cancelled, r.cancel)
 }
 
-// isToBe notes what is wanted, and says whether it is so already.
+// isToBe notes the wanted state, and reports whether the reservation has it already.
 func (r *Reservation) isToBe(to state) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.wants != cancelled { // which is final
+	if r.wants != cancelled { // cancelled is final
 		r.wants = to
 	}
 	return r.state == to && r.wants == to
 }
 
-// conclude confirms or cancels, and repeats that in the background if Redis does not answer.
+// conclude confirms or cancels. If Redis does not answer, conclude repeats that in the
+// background.
 func (r *Reservation) conclude(ctx context.Context, to state, say func(context.Context) (ask.Doubt, error)) error {
 	asked := time.Now()
 	in, err := r.say(ctx, to, say)
@@ -83,7 +89,8 @@ func (r *Reservation) conclude(ctx context.Context, to state, say func(context.C
 	return err
 }
 
-// say asks unless it was said, or something else is wanted by now.
+// say asks Redis, unless Redis has confirmed that already, or something else is wanted by
+// now.
 func (r *Reservation) say(ctx context.Context, to state, say func(context.Context) (ask.Doubt, error)) (ask.Doubt, error) {
 	r.asking <- struct{}{}
 	defer func() { <-r.asking }()
@@ -115,7 +122,7 @@ func (r *Reservation) confirm(ctx context.Context) (ask.Doubt, error) {
 		over := r.ended(ErrLapsed)
 		r.takeBack()
 		r.of.count.refused.Add(1)
-		if !over { // otherwise the loss was told, or Cancel tells its own end
+		if !over { // otherwise the loss was reported, or Cancel reports its own end
 			r.notify(ctx, store.Lost)
 		}
 		err = ErrLapsed

@@ -7,47 +7,47 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Why there is nothing for a buyer, and what became of a reservation. A call that
-// Redis could not answer fails with a [*script.Error] instead.
+// These errors say why a buyer gets nothing, or what became of a reservation. If Redis
+// could not answer, the error is a [*script.Error] instead.
 var (
-	// ErrSoldOut: there are not as many units left.
+	// ErrSoldOut says that fewer units are left than were asked for.
 	ErrSoldOut = errors.New("stock: sold out")
-	// ErrYours: the buyer has the item already, under another id.
+	// ErrYours says that the buyer has the item already, under another id.
 	ErrYours = errors.New("stock: the buyer has it already")
-	// ErrUnknown: there is no such item. It was never opened, its sale is over, or
-	// its record is gone.
+	// ErrUnknown says that there is no such item. It was never opened, its sale is over,
+	// or its record is gone.
 	ErrUnknown = errors.New("stock: no such item")
-	// ErrDisagrees: the record was changed by something else, and its counts do
-	// not add up. The item is not sold until you Forget it and Open it again.
+	// ErrDisagrees says that something else changed the record, and its counts do not add
+	// up. The item is not sold until you Forget it and Open it again.
 	ErrDisagrees = errors.New("stock: the record disagrees with itself")
-	// ErrQuantity: the id stands for another number of units.
+	// ErrQuantity says that the id stands for another number of units.
 	ErrQuantity = errors.New("stock: the id has another quantity")
-	// ErrCalls: eight calls have the reservation already, under the same id. Redis
-	// does not tell more than eight apart, so a ninth could not give its part back.
+	// ErrCalls says that eight calls have the reservation already, under the same id.
+	// Redis does not tell more than eight apart, so a ninth could not give its part back.
 	// When one of the eight has cancelled, another call can have it.
 	ErrCalls = errors.New("stock: eight calls have the reservation already: cancel one, or Resume it")
-	// ErrLapsed: the reservation is over. If Confirm returns it, there are no units for
-	// it any more: undo what was done for the buyer.
+	// ErrLapsed says that the reservation is over. If Confirm returns it, there are no
+	// units left for it: undo what was done for the buyer.
 	ErrLapsed = errors.New("stock: the reservation has lapsed")
-	// ErrCancelled: the reservation was cancelled by its holder.
+	// ErrCancelled says that the holder cancelled the reservation.
 	ErrCancelled = errors.New("stock: the reservation is cancelled")
 )
 
-// What a call was given that it cannot use.
+// These errors report an argument that cannot be used.
 var (
-	// ErrItem: the item is empty.
+	// ErrItem says that the item is empty.
 	ErrItem = errors.New("stock: the item is empty: say what is sold")
-	// ErrBuyer: the buyer is empty.
+	// ErrBuyer says that the buyer is empty.
 	ErrBuyer = errors.New("stock: the buyer is empty: say who buys")
-	// ErrID: the id is empty.
-	ErrID = errors.New("stock: the id is empty: say what asking again is known by, such as an order's number")
-	// ErrUnits: the number of units is out of range.
+	// ErrID says that the id is empty.
+	ErrID = errors.New("stock: the id is empty: use what stays the same when the request is repeated, such as an order's number")
+	// ErrUnits says that the number of units is out of range.
 	ErrUnits = fmt.Errorf("stock: units out of range: use 1 to %d, in all", MaxUnits)
-	// ErrUntil: the end of the item is out of range.
+	// ErrUntil says that the end of the sale is out of range.
 	ErrUntil = errors.New("stock: until is out of range: use a time in the future, no further away than 366 days")
 )
 
-// What the program has to mend.
+// These errors report a bug in the calling program.
 var (
 	errStock       = errors.New("stock: a nil or zero Stock: make one with New, and check its error first")
 	errReservation = errors.New("stock: a nil or zero Reservation: Reserve or Resume returned an error, check it first")

@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// Level says how many units of an item there are.
+// Level says how many units of an item there are. Units is the sum of Left, Held and
+// Sold.
 type Level struct {
-	Units    int64         // put in: those left, held and sold
+	Units    int64         // put in by Open and Restock
 	Left     int64         // for sale
-	Held     int64         // reserved on a lease
+	Held     int64         // reserved, on a lease
 	Sold     int64         // confirmed
 	Lifetime time.Duration // until the record is deleted
 }
 
-// Left returns how many units there are at the moment of the call. It costs one round
-// trip; if leases have ended, it costs as many more as Reserve does then. The errors are
-// [ErrItem], [ErrUnknown], [ErrDisagrees], ctx.Err() and a [*script.Error].
+// Left returns how many units there are at the moment of the call. It returns [ErrItem],
+// [ErrUnknown], [ErrDisagrees], ctx.Err() or a [*script.Error]. It costs one round trip;
+// if leases have ended, it costs as many more as Reserve does then.
 func (s *Stock) Left(ctx context.Context, item string) (Level, error) {
 	key, err := s.key(item)
 	if err != nil {
@@ -69,12 +70,13 @@ type Buyer struct {
 	Lease    time.Duration // what is left of the lease; 0 if the units are sold
 }
 
-// page is about how many fields of a record are looked at by one call.
+// page is about how many fields of a record one call looks at.
 const page = 250
 
 // Buyers iterates over the reservations of an item, in no order. It costs a round trip
-// for each hundred or so. A reservation that is made or ends meanwhile may be missing or
-// come twice. The iteration ends with the first error; the errors are those of Left.
+// for each hundred or so. A reservation that is made or ends during the iteration may be
+// missing or come twice. The iteration ends with the first error; the errors are those of
+// Left.
 func (s *Stock) Buyers(ctx context.Context, item string) iter.Seq2[Buyer, error] {
 	return func(yield func(Buyer, error) bool) {
 		key, err := s.key(item)

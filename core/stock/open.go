@@ -7,18 +7,23 @@ import (
 	"github.com/neap-go/neap/core/internal/token"
 )
 
-// Open puts 1 to [MaxUnits] units of an item up for sale, until a time no more than 366
-// days away by the server's clock. It reports false if the item is open already; the
-// item then keeps its units and its end. It costs one round trip.
+// Open puts 1 to [MaxUnits] units of an item up for sale until a given time, which is at
+// most 366 days away by the server's clock. It reports false if the item is open already.
+// The item then keeps its units and its end. It costs one round trip.
 //
-// An item that Redis has lost, by a flush or an eviction, looks like one that was never
-// opened. If you open it again, open only the units that are not sold yet. The record is
-// deleted at until, and later confirmations fail: choose the time of the last
-// confirmation, not of the last order.
+// Redis deletes the record at until, and later confirmations fail. So choose the time of
+// the last confirmation, not of the last order.
 //
-// The errors are [ErrItem], [ErrUnits], [ErrUntil]; [ErrDisagrees] if the key holds
-// something else; ctx.Err(); and a [*script.Error]. With [script.ErrMaybeExecuted] the
-// item may be open: call Open again.
+// If Redis has lost an item, by a flush or an eviction, it looks as if it had never been
+// opened. If you open it again, open only the units that are not sold yet.
+//
+// Open returns
+//
+//   - [ErrItem], [ErrUnits] or [ErrUntil];
+//   - [ErrDisagrees] if the key holds something else;
+//   - ctx.Err() if the caller's context ended;
+//   - a [*script.Error] if Redis could not answer. After [script.ErrMaybeExecuted] the
+//     item may be open: call Open again.
 func (s *Stock) Open(ctx context.Context, item string, units int64, until time.Time) (opened bool, err error) {
 	key, err := s.key(item)
 	switch {
@@ -26,7 +31,7 @@ func (s *Stock) Open(ctx context.Context, item string, units int64, until time.T
 		return false, err
 	case units < 1 || units > MaxUnits:
 		return false, ErrUnits
-	case time.Until(until) > 2*longest: // its milliseconds may be no number for Redis
+	case time.Until(until) > 2*longest: // Redis could not compute with its milliseconds
 		return false, ErrUntil
 	}
 	n, _, _, err := s.number(ctx, openScript, key,
@@ -38,12 +43,17 @@ func (s *Stock) Open(ctx context.Context, item string, units int64, until time.T
 }
 
 // Restock adds units, once for each id, such as the number of a delivery. If you do not
-// know whether it was done, call it again under the same id. To remove units, reserve
-// them with Confirm. It costs one round trip.
+// know whether they were added, call Restock again under the same id. To remove units,
+// reserve them with ReserveOptions.Confirm. Restock costs one round trip.
 //
-// The errors are [ErrItem], [ErrID]; [ErrUnits], also if there would be more than
-// [MaxUnits] in all; [ErrUnknown]; [ErrDisagrees]; [ErrQuantity] if the id was used for
-// another number; ctx.Err(); and a [*script.Error].
+// Restock returns
+//
+//   - [ErrItem] or [ErrID];
+//   - [ErrUnits], also if there would be more than [MaxUnits] in all;
+//   - [ErrUnknown] or [ErrDisagrees];
+//   - [ErrQuantity] if the id was used for another number of units;
+//   - ctx.Err() if the caller's context ended;
+//   - a [*script.Error] if Redis could not answer.
 func (s *Stock) Restock(ctx context.Context, item, id string, units int64) error {
 	key, err := s.key(item)
 	switch {
@@ -61,10 +71,11 @@ func (s *Stock) Restock(ctx context.Context, item, id string, units int64) error
 	return either(err, fault(restockScript, n))
 }
 
-// Forget deletes an item and all that is known about it, its buyers included, and
-// reports whether there was one. It is for operators and for tests. It costs one round
-// trip. With [script.ErrMaybeExecuted] the item may have been deleted, or may be deleted
-// yet: Forget does not ask again, because that could delete the next sale.
+// Forget deletes an item and everything that Redis knows about it, its buyers included.
+// It reports whether there was such an item. It is for operators and for tests. It costs
+// one round trip. After [script.ErrMaybeExecuted] the item may have been deleted, or may
+// still be deleted. Forget does not ask a second time, because that could delete the next
+// sale.
 func (s *Stock) Forget(ctx context.Context, item string) (bool, error) {
 	key, err := s.key(item)
 	if err != nil {

@@ -9,34 +9,34 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// The defaults of Options, and the range of a lease.
+// These are the defaults of Options, and the range of a lease.
 const (
 	DefaultLease = 30 * time.Second
 	MinLease     = 50 * time.Millisecond
 	MaxLease     = 24 * time.Hour
 
-	// MaxUnits is how many units of an item there may be in all.
+	// MaxUnits is the largest number of units of an item, in all.
 	MaxUnits = 1_000_000_000_000
 
 	longest = 366 * 24 * time.Hour // of an item
 )
 
-// Options are a Stock's options. The zero value is ready to use; it is copied by
-// New. Stocks of one name and prefix should have the same.
+// Options are the options of a Stock. The zero value is ready to use. New copies it.
+// Stocks with the same name and prefix should have the same Options.
 type Options struct {
-	// Budget is the most time that one call to Redis takes, whatever the client's
-	// own timeouts are. It is never more than a third of Lease. A millisecond to an
-	// hour; 0 means the store's, or script.DefaultBudget, 250 ms.
-	// Only until a server has first answered may a call take longer: the store's FirstContact.
+	// Budget is the most time that one call to Redis takes, whatever the client's own
+	// timeouts are: a millisecond to an hour. 0 means the store's budget, or else
+	// script.DefaultBudget, 250 ms. It is never more than a third of Lease. A call may
+	// take longer only until a server has first answered: up to the store's FirstContact.
 	Budget time.Duration
 	// Lease is how long a reservation lasts if it is neither confirmed nor renewed:
-	// MinLease to MaxLease; 0 means DefaultLease. If processes use different leases,
-	// the units of a short one may return as late as those of a longer one that was
-	// made before it.
+	// MinLease to MaxLease. 0 means DefaultLease. If processes use different leases, the
+	// units of a short lease may return only with those of a longer one that was made
+	// before it.
 	Lease time.Duration
 }
 
-// withDefaults is a checked copy of the options with the defaults filled in.
+// withDefaults returns a checked copy of the options with the defaults filled in.
 func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	var own Options
 	if o != nil {
@@ -49,21 +49,23 @@ func (o *Options) withDefaults(st *store.Store) (Options, error) {
 	return own, c.Err()
 }
 
-// ReserveOptions are those of one reservation. The zero value, and nil, mean one unit on
-// a lease.
+// ReserveOptions are the options of one reservation. The zero value, and nil, mean one
+// unit on a lease.
 type ReserveOptions struct {
-	// Quantity is the number of units; 0 means 1, and the most is MaxUnits.
+	// Quantity is the number of units: 1 to MaxUnits. 0 means 1.
 	Quantity int64
-	// Confirm sells the units immediately, without a lease: one round trip in all, and
-	// another to cancel.
+	// Confirm sells the units immediately, without a lease. That costs one round trip in
+	// all, and another to cancel.
 	Confirm bool
-	// Renew renews the lease, each time that a third of it has passed, until the
+	// Renew renews the lease each time that a third of it has passed, until the
 	// reservation is confirmed, cancelled or lost. Without Renew the reservation lapses
-	// although its process lives.
+	// even while its process lives.
 	Renew bool
-	// Keep holds the units for a payment, which another process may be told of: that one
-	// confirms or cancels what Resume returns. The lease is not renewed, also if Renew is
-	// set, and this process does not watch it: Err does not know of its end, Stats and
-	// the observers of the store are not told of it. Units that are sold need no Keep.
+	// Keep holds the units for a payment of which another process may be notified. That
+	// process confirms or cancels what Resume returns.
+	//
+	// Keep overrides Renew: the lease is not renewed. This process does not watch the
+	// lease either. So Err does not know when it ends, and neither Stats nor the
+	// observers of the store report it. Units that are sold immediately need no Keep.
 	Keep bool
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Reservation is what a buyer has of an item. It is safe for concurrent use. The
-// zero Reservation is not usable.
+// Reservation is what a buyer has of an item. It is safe for concurrent use. The zero
+// Reservation is not usable.
 type Reservation struct {
 	of              *Stock
 	item, buyer, id string
@@ -24,13 +24,13 @@ type Reservation struct {
 	leased          bool
 	lease           lease.Lease
 
-	asking chan struct{} // has an element while a question is asked: one at a time
-	doubt  ask.Doubt     // of what was asked and may grant it; under asking
-	lasts  bool          // what that grants may have no lease
+	asking chan struct{} // has an element while Redis is asked: one call at a time
+	doubt  ask.Doubt     // calls that may grant the units yet; guarded by asking
+	lasts  bool          // such a call may grant the units without a lease
 
 	mu    sync.Mutex
 	state state
-	wants state // what was asked for last: sold or cancelled
+	wants state // the last request: sold or cancelled
 }
 
 type state uint8
@@ -42,38 +42,38 @@ const (
 	lapsed
 )
 
-// What a lease is ended by where nothing is lost.
+// These reasons end a lease although nothing is lost.
 var (
 	errSold = errors.New("stock: the reservation is confirmed")
 	errKept = errors.New("stock: the reservation is kept for whoever confirms it")
 )
 
-// Item is the item that was given to Reserve.
+// Item returns the item that was given to Reserve.
 func (r *Reservation) Item() string {
 	misuse.Made(r.made(), errReservation)
 	return r.item
 }
 
-// Buyer is the buyer that was given to Reserve.
+// Buyer returns the buyer that was given to Reserve.
 func (r *Reservation) Buyer() string {
 	misuse.Made(r.made(), errReservation)
 	return r.buyer
 }
 
-// ID is the id that was given to Reserve.
+// ID returns the id that was given to Reserve.
 func (r *Reservation) ID() string {
 	misuse.Made(r.made(), errReservation)
 	return r.id
 }
 
-// Quantity is the number of units.
+// Quantity returns the number of units.
 func (r *Reservation) Quantity() int64 {
 	misuse.Made(r.made(), errReservation)
 	return r.quantity
 }
 
-// Again reports that an earlier call made the same reservation. One Confirm confirms it
-// for all calls; the units return to stock once each call has cancelled.
+// Again reports whether an earlier call made the same reservation. One Confirm confirms
+// it for all calls. The units return to stock when every call has cancelled.
 func (r *Reservation) Again() bool {
 	misuse.Made(r.made(), errReservation)
 	return r.again
@@ -93,8 +93,8 @@ func (r *Reservation) Confirmed() bool {
 	return r.is() == sold
 }
 
-// Concluded reports whether Confirm was called and is done, or Cancel was called: a
-// Cancel is final, also if Redis has not confirmed it. ReserveOptions.Confirm sells
+// Concluded reports whether Confirm was called and has succeeded, or Cancel was called. A
+// Cancel is final, even if Redis has not confirmed it. ReserveOptions.Confirm sells
 // without concluding.
 func (r *Reservation) Concluded() bool {
 	misuse.Made(r.made(), errReservation)
@@ -117,10 +117,11 @@ func (r *Reservation) becomes(s state) {
 }
 
 // Err returns nil while the reservation lasts; a confirmed one lasts for good. Otherwise
-// it returns [ErrLapsed], [ErrCancelled], or what Renew has found. It compares clocks
-// and sends nothing. It does not know the lease of a reservation that Resume made, or
-// of one with ReserveOptions.Keep. A lapsed reservation can still be confirmed while
-// there are units.
+// it returns [ErrLapsed], [ErrCancelled], or the loss that Renew has found. A lapsed
+// reservation can still be confirmed while there are units.
+//
+// Err compares clocks and sends nothing. It does not know the lease of a reservation that
+// Resume made, or of one with ReserveOptions.Keep.
 func (r *Reservation) Err() error {
 	if !r.made() {
 		return errReservation
@@ -143,11 +144,16 @@ func (r *Reservation) Err() error {
 	return nil
 }
 
-// Renew prolongs the lease to Options.Lease from now; sold units need none. It waits for
-// a Confirm or Cancel in progress, and costs one round trip. It returns [ErrLapsed] if
-// the lease is over or the units were given back, by this process or another;
-// [ErrCancelled]; [ErrUnknown]; [ErrDisagrees]; ctx.Err(); or a [*script.Error] if Redis
-// could not answer. Err is still right then.
+// Renew prolongs the lease to Options.Lease from now; sold units need no lease. It waits
+// for a Confirm or Cancel in progress, and costs one round trip.
+//
+// Renew returns
+//
+//   - [ErrLapsed] if the lease is over, or if this process or another gave the units
+//     back;
+//   - [ErrCancelled], [ErrUnknown] or [ErrDisagrees];
+//   - ctx.Err() if the caller's context ended;
+//   - a [*script.Error] if Redis could not answer. Err is still right then.
 func (r *Reservation) Renew(ctx context.Context) error {
 	misuse.Context(ctx)
 	if err := r.Err(); err != nil || r.Confirmed() {
@@ -166,8 +172,8 @@ func (r *Reservation) Renew(ctx context.Context) error {
 	return either(err, lost)
 }
 
-// renew says when it was asked, and how the reservation was lost, which it was too
-// when it is sold.
+// renew returns when it asked, and how the reservation was lost. errSold counts as lost,
+// too: it ends the lease.
 func (r *Reservation) renew(ctx context.Context, ttl any) (since time.Time, lost, err error) {
 	select {
 	case r.asking <- struct{}{}:
@@ -193,8 +199,8 @@ func (r *Reservation) renew(ctx context.Context, ttl any) (since time.Time, lost
 	return since, nil, broken(renewScript)
 }
 
-// claim is whose part in the reservation is renewed and cancelled: "" is
-// everybody's.
+// claim names the call whose part in the reservation is renewed and cancelled. "" means
+// the parts of all calls.
 func (r *Reservation) claim() any {
 	if r.resumed {
 		return ""
@@ -202,7 +208,7 @@ func (r *Reservation) claim() any {
 	return r.question.token
 }
 
-// holding is a Reservation as its lease sees it.
+// holding is a Reservation seen by its lease.
 type holding Reservation
 
 // Parent is not used: no caller has the lease's context.
@@ -227,7 +233,7 @@ func (h *holding) Renew(ctx context.Context, ttl time.Duration) (left time.Durat
 	return ttl, since, lost, err
 }
 
-// ended ends the lease, for no loss, and says whether the lease was over before.
+// ended ends the lease although nothing is lost, and reports whether it was over before.
 func (r *Reservation) ended(reason error) (over bool) {
 	if !r.leased {
 		return false
@@ -241,27 +247,26 @@ func (r *Reservation) ended(reason error) (over bool) {
 
 type contextKey struct{}
 
-// NewContext is ctx with the reservation in it.
+// NewContext returns a child of ctx that carries the reservation.
 func NewContext(ctx context.Context, r *Reservation) context.Context {
 	misuse.Context(ctx)
 	return context.WithValue(ctx, contextKey{}, r)
 }
 
-// FromContext is the reservation that ctx was given by NewContext, or by a gate.
+// FromContext returns the reservation that NewContext or a gate put into ctx.
 func FromContext(ctx context.Context) (*Reservation, bool) {
 	misuse.Context(ctx)
 	r, ok := ctx.Value(contextKey{}).(*Reservation)
 	return r, ok
 }
 
-// doubts notes calls that Redis may have executed without an answer.
+// doubts notes calls that Redis may have executed although their answer was lost.
 func (r *Reservation) doubts(in ask.Doubt, forGood bool) {
 	r.doubt.Add(in)
 	r.lasts = r.lasts || forGood && in.Calls > 0
 }
 
-// takeBack gives back, in the background, what calls without an answer may have
-// granted.
+// takeBack gives back, in the background, what calls without an answer may have granted.
 func (r *Reservation) takeBack() {
 	if r.doubt.Calls == 0 {
 		return

@@ -11,27 +11,35 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Reserve gives a buyer units of an item, until a lease ends or, with
+// Reserve gives a buyer units of an item: until a lease ends or, with
 // ReserveOptions.Confirm, for good. Nil opts mean one unit on a lease.
 //
-// The id makes the call repeatable. Under the same id the buyer has the same
-// reservation: it lasts for a lease from now, or it is sold, as before, and
-// [Reservation.Again] reports it. Up to eight calls can have it at a time; a ninth
-// gets [ErrCalls] until one of them has cancelled. Under another id the buyer gets
-// [ErrYours] while the first reservation lasts. Any item, buyer and id but the empty
-// one will do; Redis stores a long or unusual one as its hash.
+// The id makes the call repeatable. Under the same id the buyer has the same reservation:
+// it lasts for a lease from now, or it is sold, as before. [Reservation.Again] reports
+// that. Up to eight calls can have a reservation at a time. A ninth gets [ErrCalls] until
+// one of them has cancelled. Under another id the buyer gets [ErrYours] while the first
+// reservation lasts. Any item, buyer and id but the empty one will do. Redis stores a
+// long or unusual one as its hash.
 //
-// Reserve costs one round trip. If too few units are left and leases have ended, it
-// costs two more, and another for each 256 of these leases and of later ones that were
-// confirmed or cancelled. If the budget ends before, Reserve returns an error.
+// Reserve returns
 //
-// It returns [ErrSoldOut], [ErrYours], [ErrCalls] or [ErrUnknown]; [ErrQuantity] if the
-// id has another quantity; [ErrDisagrees]; [ErrItem], [ErrBuyer], [ErrID] or [ErrUnits];
-// ctx.Err() if the caller's context ended; [ErrLapsed] if the lease was over when the
-// answer came; or a [*script.Error] if Redis could not answer within the budget, or
-// if 100,000 reservations of this process are in doubt, so that no other is sold at
-// once. Redis may reserve units although its answer is lost; those are given back in the
+//   - [ErrSoldOut], [ErrYours], [ErrCalls] or [ErrUnknown];
+//   - [ErrQuantity] if the id has another quantity, and [ErrDisagrees] if the record
+//     disagrees with itself;
+//   - [ErrItem], [ErrBuyer], [ErrID] or [ErrUnits];
+//   - ctx.Err() if the caller's context ended;
+//   - [ErrLapsed] if the lease was over when the answer came;
+//   - a [*script.Error] if Redis could not answer within the budget.
+//     ReserveOptions.Confirm also gets one while 100,000 reservations of this process are
+//     in doubt.
+//
+// Redis may reserve units although its answer is lost. These units are given back in the
 // background.
+//
+// Reserve costs one round trip. If too few units are left and leases have ended, it costs
+// two more. It costs another for each 256 of these leases, and of later leases that were
+// confirmed or cancelled. If the budget ends before that is done, Reserve returns an
+// error.
 func (s *Stock) Reserve(ctx context.Context, item, buyer, id string, opts *ReserveOptions) (*Reservation, error) {
 	r, err := s.reservation(item, buyer, id, opts)
 	if err != nil {
@@ -47,13 +55,13 @@ func (s *Stock) Reserve(ctx context.Context, item, buyer, id string, opts *Reser
 	return r, nil
 }
 
-// Resume returns a reservation that was made elsewhere, to confirm or cancel it: in the
-// callback of a payment, say, which another process may serve. Opts give the quantity,
-// which must be that of the reservation, and nothing else. Resume sends nothing, so
-// only Confirm or Cancel finds out whether the reservation exists.
+// Resume returns a reservation that was made elsewhere, to confirm or cancel it. For
+// example, another process may serve the callback of a payment. Opts give the quantity,
+// which must be that of the reservation, and nothing else. Resume sends nothing, so only
+// Confirm or Cancel finds out whether the reservation exists.
 //
-// Its Cancel gives back the units of every call under the id. The errors are [ErrItem],
-// [ErrBuyer], [ErrID] and [ErrUnits].
+// Cancel of a resumed reservation gives back the units of every call under the id. Resume
+// returns [ErrItem], [ErrBuyer], [ErrID] or [ErrUnits].
 func (s *Stock) Resume(item, buyer, id string, opts *ReserveOptions) (*Reservation, error) {
 	r, err := s.reservation(item, buyer, id, opts)
 	if err != nil {
@@ -89,23 +97,23 @@ func (s *Stock) reservation(item, buyer, id string, opts *ReserveOptions) (*Rese
 	return r, nil
 }
 
-// single is the usual quantity, boxed once.
+// single is the usual quantity, converted to any once.
 var single any = "1"
 
 // question is a reservation as the scripts know it.
 type question struct {
 	key                        string
-	buyer, id, quantity, token any // strings, made into arguments once
+	buyer, id, quantity, token any // strings, converted to any once
 }
 
-// doubted is how many reservations whose caller was not told are looked for at a time,
-// and how many conclusions are repeated at a time.
+// doubted is how many reservations that no caller was told of neap looks for at a time.
+// It is also how many conclusions it repeats at a time.
 const doubted = 100_000
 
-var errFull = errors.New("too many reservations are in doubt: nothing is sold at once until Redis has told of some of them")
+var errFull = errors.New("too many reservations are in doubt: ReserveOptions.Confirm sells nothing until Redis has answered about some of them")
 
-// The leases of what is sold: by Reserve, and by Confirm, which is refused to no
-// call.
+// These are the leases of what is sold: by Reserve, and by Confirm, which is refused to
+// no call.
 const (
 	forGood   = "0"
 	confirmed = ""
@@ -139,13 +147,13 @@ func (s *Stock) reserve(ctx context.Context, r *Reservation, opts *ReserveOption
 	}
 	if opts != nil && opts.Keep {
 		r.ended(errKept)
-		r.leased = false // from here on it is as one that Resume made
+		r.leased = false // from here on it is like one that Resume made
 	}
 	return nil
 }
 
-// take asks for the units until it is said whether there are any: what has
-// lapsed comes back first. n is 1 to 4 where there are.
+// take asks for the units until it learns whether there are any. If leases have lapsed,
+// it first makes their units return. n is 1 to 4 if it got the units.
 func (s *Stock) take(ctx context.Context, q *question, term any) (n int64, asked time.Time, in ask.Doubt, err error) {
 	asks := reserveScript
 	if term == confirmed {

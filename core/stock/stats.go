@@ -16,7 +16,7 @@ type counters struct {
 	holding                                                                       atomic.Int64
 }
 
-// finished counts the answer of Reserve, and says what it was.
+// finished counts the answer of Reserve, and returns its outcome.
 func (n *counters) finished(r *Reservation, err error) store.Outcome {
 	count, outcome := &n.failed, store.Failed
 	switch {
@@ -50,37 +50,37 @@ func (r *Reservation) notify(ctx context.Context, outcome store.Outcome) {
 	r.of.store.Notify(ctx, store.Event{Primitive: store.Stock, Name: r.of.name, Outcome: outcome, Change: true, Cost: r.quantity})
 }
 
-// isScripts says of an error that it is no answer.
+// isScripts reports whether err says that Redis did not answer.
 func isScripts(err error) bool { return err != nil && !ask.IsCallers(err) }
 
-// Stats are what a Stock did in this process.
+// Stats are counts of what a Stock did in this process.
 type Stats struct {
 	Reserved  uint64 // reservations
-	AtOnce    uint64 // of these, those that were sold when they were made
-	Again     uint64 // of these, those that another call had already
-	SoldOut   uint64 // times that there were too few units
-	Yours     uint64 // times that the buyer had another reservation
-	Unknown   uint64 // times that there was no such item
-	Disagreed uint64 // times that the record disagreed with itself
-	Canceled  uint64 // times that the caller's context ended first
-	Failed    uint64 // times that Redis did not answer, or too late, or the id had another quantity or eight calls
+	AtOnce    uint64 // of these, the ones that were sold when they were made
+	Again     uint64 // of these, the ones that another call had already
+	SoldOut   uint64 // calls that found too few units
+	Yours     uint64 // calls whose buyer had another reservation
+	Unknown   uint64 // calls that found no such item
+	Disagreed uint64 // calls that found a record that disagrees with itself
+	Canceled  uint64 // calls whose context ended first
+	Failed    uint64 // calls that Redis did not answer in time, and calls whose id had another quantity or eight calls
 
 	Confirmed     uint64 // reservations that Confirm has sold
 	Cancellations uint64 // reservations that were cancelled
 	Lapsed        uint64 // reservations that ended by themselves, as far as this process knows
-	Refused       uint64 // reservations that were to be confirmed when the units were another's
-	Unconfirmed   uint64 // times that Redis did not say that it was confirmed or cancelled
+	Refused       uint64 // reservations that could not be confirmed because their units were gone
+	Unconfirmed   uint64 // confirmations and cancellations that Redis did not confirm at once
 
-	Holding    int    // reservations on a lease now, without those of ReserveOptions.Keep
-	Concluding int    // confirmations and cancellations that are being repeated now
+	Holding    int    // reservations on a lease at the moment, without those of ReserveOptions.Keep
+	Concluding int    // confirmations and cancellations that neap is repeating at the moment
 	Concluded  uint64 // confirmations and cancellations that Redis answered late
-	Dropped    uint64 // confirmations and cancellations that were repeated once and no more, since 100,000 are being repeated
-	Undoing    int    // grants whose caller was not told, and that are looked for now
-	Undone     uint64 // such grants that were found, and given back
-	Lapsing    uint64 // such grants on a lease that are left to it, since 100,000 are looked for
+	Dropped    uint64 // confirmations and cancellations that were repeated once and no more, because neap is repeating 100,000 others
+	Undoing    int    // grants that no caller was told of, and that neap is looking for at the moment
+	Undone     uint64 // such grants that neap found and gave back
+	Lapsing    uint64 // such grants on a lease that are left to lapse, because neap looks for 100,000 others
 }
 
-// Stats tells what the Stock does and has done in this process. It sends nothing.
+// Stats reports what the Stock does and has done in this process. It sends nothing.
 func (s *Stock) Stats() Stats {
 	misuse.Made(s.made(), errStock)
 	n, undo, late := &s.count, s.undo.Stats(), s.late.Stats()
@@ -96,7 +96,7 @@ func (s *Stock) Stats() Stats {
 	}
 }
 
-// gauge is what the store tells of the Stock.
+// gauge is what the store reports about the Stock.
 func (s *Stock) gauge() store.Gauge {
 	return store.Gauge{
 		Primitive: store.Stock, Name: s.name,

@@ -33,7 +33,7 @@ var (
 	errReply = errors.New("the reply is not about an item: is the client really connected to Redis?")
 )
 
-// What the scripts answer where they do not say yes.
+// These are the replies of the scripts that mean no.
 const (
 	none      = -1 // reserve: sold out; renew: lapsed; restock: too many
 	yours     = -2
@@ -41,34 +41,35 @@ const (
 	disagrees = -4
 	differs   = -5
 	due       = -6
-	outside   = -7 // open: until
-	crowded   = -8 // reserve: as many calls as can be told apart
+	outside   = -7 // open: until is out of range
+	crowded   = -8 // reserve: eight calls have it, and no more can be told apart
 )
 
-// Stock sells items. It is immutable and safe for concurrent use, and needs no
-// Close. The zero Stock is not usable.
+// Stock sells items. It is immutable and safe for concurrent use, and needs no Close. The
+// zero Stock is not usable.
 type Stock struct {
 	name  string
 	opts  Options
-	lease any // in milliseconds; boxed once, so that a call does not
+	lease any // in milliseconds; converted to any once
 	space keyspace.Space
 	store *store.Store
 	asker ask.Asker
 	plain lease.Terms
-	kept  lease.Terms // of what is renewed
-	undo  undo.Undoer // of grants whose caller was not told
-	late  undo.Undoer // of what was confirmed or cancelled, and Redis did not say so
+	kept  lease.Terms // for reservations that are renewed
+	undo  undo.Undoer // takes back grants that no caller was told of
+	late  undo.Undoer // repeats conclusions that Redis did not confirm
 	count counters
 }
 
-// New makes a Stock. The name, 1 to 64 letters, digits, dots, dashes and
-// underscores, sets its keys apart from those of others; Stocks of one name and
-// prefix share their items, in one process or in many. Nil opts are the zero
-// Options. It sends nothing.
+// New makes a Stock. It sends nothing.
 //
-// New refuses a Ring, or a struct that embeds one: each client of a Ring chooses a server
-// among those that it can reach, so two clients can sell one unit. The error joins every
-// fault, each with its field and the remedy.
+// The name has 1 to 64 letters, digits, dots, dashes and underscores, and sets the keys
+// of this Stock apart from others. Stocks with the same name and prefix share their
+// items, in one process or in many. Nil opts mean the zero Options.
+//
+// New refuses a Ring, and a struct that embeds one. Each client of a Ring chooses a
+// server among those that it can reach, so two clients could sell one unit. The error
+// joins all faults, each with its field and the remedy.
 func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 	st, unusable := store.Of(rdb)
 	own, err := opts.withDefaults(st)
@@ -95,7 +96,7 @@ func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 	return s, nil
 }
 
-// Name is the name that was given to New.
+// Name returns the name that was given to New.
 func (s *Stock) Name() string {
 	misuse.Made(s.made(), errStock)
 	return s.name
@@ -103,7 +104,7 @@ func (s *Stock) Name() string {
 
 func (s *Stock) made() bool { return s != nil && s.store != nil }
 
-// key is what an item is in Redis.
+// key returns the name of an item's record in Redis.
 func (s *Stock) key(item string) (string, error) {
 	switch {
 	case !s.made():
@@ -114,13 +115,13 @@ func (s *Stock) key(item string) (string, error) {
 	return s.space.Key(item, ""), nil
 }
 
-// Lease is for how long a reservation lasts.
+// Lease returns how long a reservation lasts if it is neither confirmed nor renewed.
 func (s *Stock) Lease() time.Duration {
 	misuse.Made(s.made(), errStock)
 	return s.opts.Lease
 }
 
-// number asks what is answered with a number.
+// number runs a script whose reply is a number.
 func (s *Stock) number(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (n int64, asked time.Time, in ask.Doubt, err error) {
@@ -132,7 +133,7 @@ func (s *Stock) number(
 	return n, asked, in, err
 }
 
-// once is number for what must not be asked again.
+// once is number for a script that must not run twice.
 func (s *Stock) once(ctx context.Context, sc *script.Script, key string, args ...any) (int64, error) {
 	reply, err := s.asker.Runner.Run(ctx, sc, []string{key}, args...)
 	if err != nil {
@@ -149,7 +150,7 @@ func count(sc *script.Script, reply any) (int64, error) {
 	return n, nil
 }
 
-// fault is what an answer below 0 means to any call.
+// fault returns what a reply below 0 means, whatever the call.
 func fault(sc *script.Script, n int64) error {
 	switch n {
 	case yours:
@@ -171,7 +172,7 @@ func fault(sc *script.Script, n int64) error {
 	return broken(sc)
 }
 
-// broken is the error about an answer that no script of neap gives.
+// broken returns the error for a reply that no script of neap gives.
 func broken(sc *script.Script) error {
 	return &script.Error{Script: sc.Name(), Class: script.ErrFailed, Err: errReply}
 }

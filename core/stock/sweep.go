@@ -8,13 +8,13 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-var errTooMany = errors.New("more has lapsed than the budget was enough for: what was swept stays so, ask again")
+var errTooMany = errors.New("more leases have ended than could be handled within the budget: those that were handled stay so, ask again")
 
-// sweeping is what a call does between its questions, as long as the answer is
-// that something may have lapsed. It takes no longer than a budget.
+// sweeping makes the units of ended leases return between the questions of one call. It
+// takes no longer than a budget.
 type sweeping struct{ until time.Time }
 
-// sweep has the units of leases that have ended come back.
+// sweep makes the units of leases that have ended return.
 func (w *sweeping) sweep(ctx context.Context, s *Stock, key string) error {
 	if w.until.IsZero() {
 		w.until = time.Now().Add(s.opts.Budget)
