@@ -9,21 +9,21 @@ import (
 	"github.com/neap-go/neap/core/internal/jsonptr"
 )
 
-// Adyen is for Adyen's standard webhooks. One delivery may have several items. Each item
-// is an event of its own; its key is its Transition, made of eventCode, pspReference and
-// success. A delivery is acknowledged when each of its items is done, or, with
-// Options.AckRejected, done or rejected. Set AckRejected: an item that fails holds up all
-// that come after it.
+// Adyen returns the preset of Adyen's standard webhooks. One delivery may have several
+// items. Each item is an event of its own. Its key is its Transition, made of eventCode,
+// pspReference and success. A delivery is acknowledged when each of its items is done,
+// or, with Options.AckRejected, done or rejected. Set AckRejected: otherwise an item that
+// fails holds up all items that come after it.
 //
-// Adyen signs eight fields with colons between them and escapes none: with a colon
-// inside a field, one signature would prove several events. Only merchantReference may
-// have colons. An item with a colon in another of these fields is malformed, and so the
+// Adyen signs eight fields with colons between them, and escapes none. So if a field had
+// a colon in it, one signature would prove several events. Only merchantReference may
+// have colons. An item with a colon in another of these fields is malformed. So the
 // signature proves one event and one merchantReference
 // (https://docs.adyen.com/development-resources/webhooks/secure-webhooks/verify-hmac-signatures).
 //
 // Adyen waits for 10 seconds
-// (https://docs.adyen.com/development-resources/webhooks/handle-webhook-events)
-// and sends again for up to 30 days until a 2xx
+// (https://docs.adyen.com/development-resources/webhooks/handle-webhook-events) and sends
+// again for up to 30 days until a 2xx
 // (https://docs.adyen.com/development-resources/webhooks/troubleshoot).
 func Adyen() Preset {
 	items := pointer("/notificationItems")
@@ -34,7 +34,7 @@ func Adyen() Preset {
 	return p
 }
 
-// adyenItems are the items of a standard webhook.
+// adyenItems returns the items of a standard webhook.
 func adyenItems(list jsonptr.Pointer, payload []byte) ([]Item, error) {
 	if err := valid(payload); err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ var (
 	adyenReference = pointer("/pspReference")
 	adyenSuccess   = pointer("/success")
 	adyenOrder     = pointer("/merchantReference")
-	// adyenJoined are the signed fields but for merchantReference, which a shop
-	// chooses: without a colon in the others nothing can move from one to the next.
+	// adyenJoined are the signed fields except merchantReference, which a shop chooses.
+	// If the others have no colon, no text can move from one field to the next.
 	adyenJoined = []jsonptr.Pointer{
 		adyenReference, pointer("/originalReference"), pointer("/merchantAccountCode"),
 		pointer("/amount/value"), pointer("/amount/currency"), adyenCode, adyenSuccess,

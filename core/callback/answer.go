@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Endpoint serves the deliveries of one provider. It is a [gate.Endpoint]: mount it
-// with the Handler of an adapter. It is immutable and safe for concurrent use. The zero
+// Endpoint serves the deliveries of one provider. It is a [gate.Endpoint]: mount it with
+// the Handler of an adapter. It is immutable and safe for concurrent use. The zero
 // Endpoint is not usable.
 type Endpoint struct {
 	preset Preset
@@ -24,7 +24,7 @@ type Endpoint struct {
 
 var errEndpoint = errors.New("callback: a nil or zero Endpoint: make one with New, and check its error first")
 
-// Serve answers one delivery, as [New] says.
+// Serve answers one delivery, as [New] describes.
 func (e *Endpoint) Serve(r gate.Request) gate.Reply {
 	misuse.Made(e != nil && e.guard != nil, errEndpoint)
 	arrived := time.Now()
@@ -50,8 +50,8 @@ func (e *Endpoint) Serve(r gate.Request) gate.Reply {
 	return e.reply(v)
 }
 
-// within has f run in a goroutine of its own, and waits for it until ctx ends, or
-// the goroutine without a result.
+// within runs f in a goroutine of its own. It waits until f returns, until its goroutine
+// ends without a result, or until ctx ends.
 func within[T any](ctx context.Context, f func() T) (result T, through bool) {
 	ended := make(chan T, 1)
 	go func() {
@@ -66,7 +66,7 @@ func within[T any](ctx context.Context, f func() T) (result T, through bool) {
 	}
 }
 
-// unread answers a delivery whose body could not be had.
+// unread answers a delivery whose body could not be read.
 func (e *Endpoint) unread(err error) gate.Reply {
 	switch {
 	case errors.Is(err, gate.ErrBodyTooLarge):
@@ -77,20 +77,20 @@ func (e *Endpoint) unread(err error) gate.Reply {
 	return e.preset.Later
 }
 
-// late is told by the deadline, to a client that is gone, or when somebody ended
-// the goroutine: only the first is still to be told of, and no answer waits for
-// the hook.
+// late answers after the deadline, to a client that is gone, or when the goroutine ended
+// without a result. Only the deadline must still be reported to the hook. The answer does
+// not wait for the hook.
 func (e *Endpoint) late(limited context.Context, who string) gate.Reply {
 	if errors.Is(limited.Err(), context.DeadlineExceeded) {
-		go e.tell(limited, fmt.Errorf("%w before %s was through", ErrDeadline, who))
+		go e.tell(limited, fmt.Errorf("%w before %s returned", ErrDeadline, who))
 	}
 	return e.preset.Later
 }
 
-// proof is what Verify and the preset make of a delivery.
+// proof is the result of Verify and of the preset's Items.
 type proof struct {
 	events    []*Event
-	otherwise gate.Reply // where there are none
+	otherwise gate.Reply // the answer if there are no events
 }
 
 func (e *Endpoint) prove(ctx context.Context, d *Delivery) (p proof) {
@@ -109,7 +109,7 @@ func (e *Endpoint) prove(ctx context.Context, d *Delivery) (p proof) {
 func (e *Endpoint) proved(ctx context.Context, d *Delivery) proof {
 	payload, err := e.verify(ctx, d)
 	switch {
-	case ctx.Err() != nil: // nobody waits for it
+	case ctx.Err() != nil: // the provider is no longer waiting
 		return proof{otherwise: e.preset.Later}
 	case errors.Is(err, ErrCannotVerify):
 		e.tell(ctx, err)
@@ -126,7 +126,7 @@ func (e *Endpoint) proved(ctx context.Context, d *Delivery) proof {
 	return proof{events: events}
 }
 
-// events are those of a delivery, each with its key.
+// events returns the events of a delivery, each with its key.
 func (e *Endpoint) events(d *Delivery, payload []byte) ([]*Event, error) {
 	items, err := e.preset.Items(d, payload)
 	switch {
@@ -148,7 +148,7 @@ func (e *Endpoint) events(d *Delivery, payload []byte) ([]*Event, error) {
 	return events, nil
 }
 
-// refused is Refused with another status.
+// refused is Preset.Refused with another status.
 func (e *Endpoint) refused(status int) gate.Reply {
 	reply := e.preset.Refused
 	reply.Status = status
@@ -165,8 +165,8 @@ func (e *Endpoint) reply(v verdict) gate.Reply {
 	return e.preset.Later
 }
 
-// tell survives a hook that panics: it runs in goroutines in which nobody else
-// recovers, for deliveries of anybody.
+// tell calls OnError and recovers from its panic. It runs in goroutines in which no other
+// function recovers, and anybody can send a delivery that leads to it.
 func (e *Endpoint) tell(ctx context.Context, err error) {
 	if e.opts.OnError == nil {
 		return

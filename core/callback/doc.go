@@ -1,6 +1,6 @@
-// Package callback receives the events of payment providers and others, which send each
-// event until it is acknowledged. It handles each event once, and acknowledges it only
-// after that is done.
+// Package callback makes endpoints for payment providers and other senders that send each
+// event until it is acknowledged. An endpoint handles each event once, and acknowledges
+// it only after that is done.
 //
 //	endpoint, err := callback.New(callback.Stripe(), guard, verify, book, nil)
 //	if err != nil {
@@ -8,15 +8,24 @@
 //	}
 //	mux.Handle("POST /callbacks/stripe", nethttp.Handler(endpoint))
 //
-// # The promise, and where it ends
+// # The parts of an endpoint
 //
-// The provider is told that an event is done only after the handler has returned
-// nil and Redis has noted it. Otherwise it is told to come again, and then the
-// event is handled unless it was done by then. While Redis keeps its data, no event
-// that was done is handled again within the guard's Retention.
+//   - A [Preset], such as [Stripe], says what a provider sends and which answers it
+//     expects.
+//   - A guard of core/idempotency remembers which events are done.
+//   - A [Verify], such as that of [VerifyStripe], proves that a delivery is the
+//     provider's.
+//   - A [Handler], which is your function, does what an event asks for.
+//
+// # Where the promise ends
+//
+// The provider is told that an event is done only after the handler has returned nil and
+// Redis has noted it. Otherwise the provider is told to send the event again. It is then
+// handled, unless it was done by then. While Redis keeps its data, no event that was done
+// is handled again within the guard's Retention.
 //
 // If a process dies after the handler has booked and before Redis has noted it, it is not
-// known whether the event is done. The guard's InDoubt decides; with Retry, the default,
+// known whether the event is done. The guard's InDoubt decides. With Retry, the default,
 // the event is handled again. So the handler's own transaction should carry Event.Key
 // under a unique constraint.
 package callback

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// EventError is what Options.OnError gets about one event: what the handler returned
-// or panicked with, a rejection, a claim that was lost, a result that Redis did not
-// confirm, an event that is in doubt. errors.Is and errors.As look into Err.
+// EventError is the error about one event that Options.OnError gets. Err is an error or a
+// panic of the handler, a rejection, a claim that was lost, a result that Redis did not
+// confirm, or an event that is in doubt. errors.Is and errors.As look into Err.
 type EventError struct {
 	Provider string // Preset.Name
-	Key      string // what guard.Resolve takes
-	Order    string // "" where the event has none
+	Key      string // the key that guard.Resolve takes
+	Order    string // "" if the event has none
 	Err      error
 }
 
@@ -21,7 +21,7 @@ func (e *EventError) Error() string {
 	return fmt.Sprintf("callback: an event of %s: %v", e.Provider, e.Err)
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *EventError) Unwrap() error { return e.Err }
 
 func (e *Endpoint) tellOf(ctx context.Context, event *Event, err error) {

@@ -28,7 +28,7 @@ func valid(payload []byte) error {
 	return nil
 }
 
-// one makes an Items of a function that finds the one event of a JSON payload.
+// one makes an Items function of a function that finds the one event of a JSON payload.
 func one(find func(p *picker) Item) func(*Delivery, []byte) ([]Item, error) {
 	return func(_ *Delivery, payload []byte) ([]Item, error) {
 		if err := valid(payload); err != nil {
@@ -41,8 +41,8 @@ func one(find func(p *picker) Item) func(*Delivery, []byte) ([]Item, error) {
 	}
 }
 
-// byID finds an event that has an id of its own, and whose transition is its kind
-// and the id of its object.
+// byID finds an event that has an id of its own. Its transition is its kind and the id of
+// its object.
 func byID(id, kind, object string) func(*Delivery, []byte) ([]Item, error) {
 	idAt, kindAt, objectAt := pointer(id), pointer(kind), pointer(object)
 	return one(func(p *picker) Item {
@@ -65,7 +65,7 @@ func (p *picker) fault(name string, err error) string {
 	return ""
 }
 
-// must is a member that is there.
+// must returns a member that has to be there.
 func (p *picker) must(member jsonptr.Pointer) string {
 	value, err := member.Text(p.json)
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *picker) must(member jsonptr.Pointer) string {
 	return value
 }
 
-// maybe is a member, or "" where there is none.
+// maybe returns a member, or "" if there is none.
 func (p *picker) maybe(member jsonptr.Pointer) string {
 	value, err := member.Text(p.json)
 	if err != nil && !errors.Is(err, jsonptr.ErrMissing) {
@@ -83,8 +83,8 @@ func (p *picker) maybe(member jsonptr.Pointer) string {
 	return value
 }
 
-// apart refuses a form that shares its signature, over name=value joined by &, with
-// another form in which a named field differs. SDKs may trim values, so a named
+// apart refuses a form whose signature also fits another form in which a named field
+// differs. The signature is over name=value joined by &. SDKs may trim values, so a named
 // value must have no space around it.
 func (p *picker) apart(fields ...string) {
 	for _, name := range slices.Sorted(maps.Keys(p.form)) {
@@ -116,7 +116,7 @@ var errAmpersand = errors.New("it could be taken for several fields, or for part
 
 func short(name string) string { return fmt.Sprintf("%.80q", name) }
 
-// field is a field of a form.
+// field returns a field of a form.
 func (p *picker) field(name string, must bool) string {
 	value := p.form.Get(name)
 	if value == "" && must {

@@ -9,23 +9,24 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// Preset is what a provider sends and expects. Each call of a function such as [Stripe]
-// makes a new Preset. You may change it.
+// Preset says what a provider sends and expects. Each call of a function such as [Stripe]
+// makes a new Preset. You may change it before you give it to New.
 type Preset struct {
-	// Name begins the keys of its events, and of the locks of Options.Serialize: up
-	// to 32 letters, digits and dashes, the last no dash. Endpoints with the same Name
-	// and guard count as one: an event that one of them has done is done for all. So two
-	// accounts of one provider that number their events independently need two Names, or
+	// Name begins the keys of the events, and of the locks of Options.Serialize: 1 to 32
+	// letters, digits and dashes, the last no dash. Endpoints with the same Name and
+	// guard count as one: an event that one of them has done is done for all. So if two
+	// accounts of one provider number their events independently, give them two Names or
 	// two guards.
 	Name string
-	// Items finds the events of a delivery in the payload that Verify returned.
-	// An error says that it is malformed.
+	// Items finds the events of a delivery in the payload that Verify returned. An error
+	// says that the delivery is malformed. A delivery may have 1 to 100 events.
 	Items func(d *Delivery, payload []byte) ([]Item, error)
-	// ByTransition makes the Transition the key of an event, and not the DeliveryID. It is
-	// for a provider that does not promise to send the same DeliveryID again.
+	// ByTransition makes the Transition the key of an event, and not the DeliveryID. Set
+	// it for a provider that does not promise to send the same DeliveryID again.
 	ByTransition bool
 
-	// Done is the answer that acknowledges: the provider does not send the event again.
+	// Done is the answer that acknowledges an event, with a status from 200 to 299. The
+	// provider does not send the event again.
 	Done gate.Reply
 	// Refused is the answer to a delivery that is malformed or fails Verify, and to an
 	// event that the handler rejects.
@@ -33,11 +34,11 @@ type Preset struct {
 	// Later is the answer that makes the provider send the event again.
 	Later gate.Reply
 
-	// Deadline is the time after which Later is sent although Verify or the handler is not
-	// through. It must be shorter than the provider waits.
+	// Deadline is the time after which Later is sent although Verify or the handler has
+	// not returned: a millisecond or more. It must be shorter than the provider waits.
 	Deadline time.Duration
-	// Keep is how long an event must be remembered. It must be longer than the provider
-	// goes on sending it.
+	// Keep is how long an event must be remembered: a millisecond or more. It must be
+	// longer than the provider goes on sending the event.
 	Keep time.Duration
 }
 
@@ -82,7 +83,7 @@ func isName(s string) bool {
 	return s != "" && len(s) <= 32 && !strings.HasSuffix(s, "-")
 }
 
-// key is what an event is known by.
+// key returns the key under which an event is known.
 func (p *Preset) key(item Item) string {
 	if p.ByTransition {
 		return item.Transition

@@ -13,7 +13,8 @@ import (
 
 const day = 24 * time.Hour
 
-// plain answers with a status alone, which is all that most providers look at.
+// plain is a preset that answers with a status alone, because most providers look at
+// nothing else.
 func plain(name string, items func(d *Delivery, payload []byte) ([]Item, error)) Preset {
 	return Preset{
 		Name: name, Items: items,
@@ -22,39 +23,40 @@ func plain(name string, items func(d *Delivery, payload []byte) ([]Item, error))
 	}
 }
 
-// Stripe is for Stripe's webhooks. The key of an event is its id. Its Transition is its
-// type and the id of the object that it is about. Stripe advises to compare these two to
-// find an event that it made twice, but two refunds of one charge have the same Transition.
-// Stripe sends again for up to three days until any 2xx
+// Stripe returns the preset of Stripe's webhooks. The key of an event is its id. Its
+// Transition is its type and the id of the object that it is about. Stripe advises to
+// compare these two to find an event that Stripe made twice, but two refunds of one
+// charge have the same Transition. Stripe sends again for up to three days until any 2xx
 // (https://docs.stripe.com/webhooks).
 func Stripe() Preset {
 	return plain("stripe", byID("/id", "/type", "/data/object/id"))
 }
 
-// PayPal is for PayPal's webhooks. The key of an event is its id. Its Transition is
-// its event_type and the id of its resource. PayPal sends again up to 25 times
-// within three days until any 2xx
+// PayPal returns the preset of PayPal's webhooks. The key of an event is its id. Its
+// Transition is its event_type and the id of its resource. PayPal sends again up to 25
+// times within three days until any 2xx
 // (https://developer.paypal.com/api/rest/webhooks/rest/).
 func PayPal() Preset {
 	return plain("paypal", byID("/id", "/event_type", "/resource/id"))
 }
 
-// Square is for Square's webhooks. The key of an event is its event_id. Its
-// Transition is its type and the id of its object, which all updates of that
-// object have in common. Square waits for 10 seconds, and sends again until a 2xx:
-// for up to 24 hours as its pages have it now
-// (https://developer.squareup.com/docs/webhooks/troubleshooting), up to 72 as
-// they had it, with a schedule of 78 times
-// (https://developer.squareup.com/docs/webhooks-api/delivery-sla). Keep is longer
-// than either.
+// Square returns the preset of Square's webhooks. The key of an event is its event_id.
+// Its Transition is its type and the id of its object, which all updates of that object
+// have in common.
+//
+// Square waits for 10 seconds, and sends again until a 2xx. Its current pages say for up
+// to 24 hours (https://developer.squareup.com/docs/webhooks/troubleshooting). Earlier
+// pages said for up to 72 hours, with a schedule of 78 times
+// (https://developer.squareup.com/docs/webhooks-api/delivery-sla). Keep is longer than
+// either.
 func Square() Preset {
 	return plain("square", byID("/event_id", "/type", "/data/id"))
 }
 
-// GitHub is for GitHub's webhooks. GitHub sends a delivery again only if somebody asks for
-// it, within three days. It signs the body alone, so whoever saw a delivery could
-// send it again under another X-GitHub-Delivery. Therefore the key of an event is the hash
-// of its body. GitHub waits for 10 seconds
+// GitHub returns the preset of GitHub's webhooks. GitHub sends a delivery again only if
+// somebody asks for it, within three days. GitHub signs the body alone, so anybody who
+// saw a delivery could send it again under another X-GitHub-Delivery. Therefore the key
+// of an event is the hash of its body. GitHub waits for 10 seconds
 // (https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks).
 func GitHub() Preset {
 	repository := pointer("/repository/full_name")
@@ -65,7 +67,7 @@ func GitHub() Preset {
 			Transition: "sha256=" + base64.RawURLEncoding.EncodeToString(sum[:]),
 			Payload:    payload,
 		}
-		if valid(payload) == nil { // or a form, as may be configured
+		if valid(payload) == nil { // it may also be a form, if the webhook is configured so
 			item.Order, _ = repository.Text(payload)
 		}
 		return []Item{item}, nil
@@ -74,12 +76,13 @@ func GitHub() Preset {
 	return p
 }
 
-// StandardWebhooks is for a sender that keeps to the Standard Webhooks
-// specification; sender is your name for it. The key of an event is that name and the
-// webhook-id, which is signed: another sender may use the same id. The Name of the preset is
-// webhooks- and the sender, so the sender must be 1 to 23 letters, digits and dashes, the
-// last no dash; New refuses any other. The specification's schedule sends again for some 76
-// hours until a 2xx; it advises to wait for 15 to 30 seconds
+// StandardWebhooks returns the preset of a sender that keeps to the Standard Webhooks
+// specification. sender is your name for it: 1 to 23 letters, digits and dashes, the last
+// no dash. New refuses any other. The Name of the preset is webhooks- and the sender.
+//
+// The key of an event is that Name and the webhook-id, which is signed. The Name belongs
+// to it because another sender may use the same id. The specification's schedule sends
+// again for some 76 hours until a 2xx. It advises to wait for 15 to 30 seconds
 // (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
 func StandardWebhooks(sender string) Preset {
 	p := plain("webhooks-"+sender, func(d *Delivery, payload []byte) ([]Item, error) {
@@ -93,20 +96,24 @@ func StandardWebhooks(sender string) Preset {
 	return p
 }
 
-// WeChatPay is for the notifications of WeChat Pay API v3 about single payments
-// and their refunds. Combined payments (combine_out_trade_no) and transfers
-// (out_bill_no) have no out_trade_no in the place where this preset expects it, so they are
-// refused as malformed: give them a preset with Items of its own. Verify must return the
-// notification with the decrypted resource in place of the encrypted one:
+// WeChatPay returns the preset of WeChat Pay API v3 for notifications about single
+// payments and their refunds. Verify must return the notification with the decrypted
+// resource in place of the encrypted one:
 //
 //	{"id": "…", "event_type": "TRANSACTION.SUCCESS", "resource": {"out_trade_no": "…", …}}
+//
+// Combined payments (combine_out_trade_no) and transfers (out_bill_no) have no
+// out_trade_no in the place where this preset expects it, so they are refused as
+// malformed. Give them a preset with Items of its own.
 //
 // WeChat Pay does not document that the id stays the same when it sends a notification
 // again. So the key of an event is its Transition: event_type, mchid (or sp_mchid, of a
 // service provider), out_trade_no and, for a refund, out_refund_no. If the resource that
-// Verify returns has no mchid, give each merchant a Name of its own. WeChat Pay waits for 5
-// seconds and sends again for 24 hours and 4 minutes until a 200 or 204; it wants a failure
-// as JSON (https://pay.weixin.qq.com/doc/v3/merchant/4012791861).
+// Verify returns has no mchid, give each merchant a Name of its own.
+//
+// WeChat Pay waits for 5 seconds, and sends again for 24 hours and 4 minutes until a 200
+// or 204. It wants a failure as JSON
+// (https://pay.weixin.qq.com/doc/v3/merchant/4012791861).
 func WeChatPay() Preset {
 	id, kind := pointer("/id"), pointer("/event_type")
 	trade, refund := pointer("/resource/out_trade_no"), pointer("/resource/out_refund_no")
@@ -135,21 +142,25 @@ func fail(status int, message string) gate.Reply {
 	}
 }
 
-// Alipay is for Alipay's asynchronous notifications, a form in the body. The key of an
-// event is its notify_id. Its Transition is out_trade_no, trade_status and, for a refund,
-// out_biz_no.
+// Alipay returns the preset of Alipay's asynchronous notifications, a form in the body.
+// The key of an event is its notify_id. Its Transition is out_trade_no, trade_status and,
+// for a refund, out_biz_no.
 //
-// Alipay signs the fields as name=value with & between them and escapes nothing, so
-// that one signature may prove several forms. The preset refuses any form in which one of
-// these four fields, total_amount, gmt_refund or refund_fee could differ from what Alipay
-// signed. It refuses a field that is there twice, an & or = in a name, an & in one of the
-// seven or space around its value, and &notify_id= and the like in any value. One gap is
-// left: the text behind an & in a subject or body can be sent as a field of a refund that
-// Alipay's form did not have.
+// Alipay signs the fields as name=value with & between them and escapes nothing, so one
+// signature may prove several forms. The preset refuses any form in which one of these
+// four fields, total_amount, gmt_refund or refund_fee could differ from what Alipay
+// signed. It refuses
 //
-// Alipay sends again for 24 hours and 22 minutes until the body of the answer is the seven
-// bytes "success", and nothing else
-// (https://opendocs.alipay.com/open/270/105902).
+//   - a field that is there twice;
+//   - an & or = in a name;
+//   - an & in one of the seven fields, or space around its value;
+//   - &notify_id= and the like in any value.
+//
+// One gap is left: the text behind an & in a subject or body can be sent as a field of a
+// refund that Alipay's form did not have.
+//
+// Alipay sends again for 24 hours and 22 minutes until the body of the answer is the
+// seven bytes "success", and nothing else (https://opendocs.alipay.com/open/270/105902).
 func Alipay() Preset {
 	return Preset{
 		Name: "alipay",
@@ -173,8 +184,8 @@ func Alipay() Preset {
 	}
 }
 
-// happened is the transition of an object, or "" where the event is about none:
-// the kind alone would be the same of all such events.
+// happened returns the transition of an object, or "" if the event is about no object.
+// The kind alone would be the same for all such events.
 func happened(kind, object string) string {
 	if object == "" {
 		return ""
@@ -182,7 +193,7 @@ func happened(kind, object string) string {
 	return transition(kind, object)
 }
 
-// transition joins words so that no two lists of them make the same.
+// transition joins words so that two different lists of words give different results.
 func transition(words ...string) string {
 	for i, word := range words {
 		words[i] = url.QueryEscape(word)

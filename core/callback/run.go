@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// verdict is what became of an event. The worst of a delivery counts.
+// verdict is what became of an event. The worst verdict of a delivery counts.
 type verdict uint8
 
 const (
@@ -19,13 +19,13 @@ const (
 	later
 )
 
-// What the guard keeps as the result of an event.
+// These are the results that the guard keeps for an event.
 const (
 	resultDone     = "done"
 	resultRejected = "rejected"
 )
 
-// run goes on after an event that fails: the others do not wait for it.
+// run handles all events, also after one that fails: the others do not wait for it.
 func (e *Endpoint) run(ctx context.Context, events []*Event) verdict {
 	worst := done
 	for _, event := range events {
@@ -54,24 +54,24 @@ func (e *Endpoint) begun(ctx context.Context, event *Event) verdict {
 		return later
 	case errors.Is(err, idempotency.ErrNoResult):
 		return done
-	case err != nil: // a result that cannot be read may be a rejection
+	case err != nil: // a result that cannot be read may be that of a rejection
 		e.tellOf(ctx, event, err)
 		return later
 	case !run.Done:
 		return e.claimed(run.Claim, event)
 	}
 	switch string(run.Result) {
-	case resultDone, "": // "" by an operator, or by Reconcile
+	case resultDone, "": // an operator or Reconcile may have noted ""
 		return done
 	case resultRejected:
 		return rejected
 	}
-	e.tellOf(ctx, event, fmt.Errorf("callback: the record of an event has a result that is none of neap's: %.20q", run.Result))
+	e.tellOf(ctx, event, fmt.Errorf("callback: the record of an event has a result that neap did not write: %.20q", run.Result))
 	return later
 }
 
-// claimed handles an event, and notes what became of it: only what is noted is
-// told.
+// claimed handles an event, and notes what became of it. Only what Redis has noted is
+// reported to the provider.
 func (e *Endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	ctx := claim.Context()
 	event.Attempt, event.Fence = claim.Attempt(), claim.Fence()
@@ -93,7 +93,7 @@ func (e *Endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	}
 	defer release()
 	err = e.handle(ctx, event)
-	over := claim.Err() // lost, or the handler has concluded it: nobody knows as what
+	over := claim.Err() // the claim is lost, or the handler has concluded it with an outcome that is not known here
 	switch _, rejects := errors.AsType[*rejection](err); {
 	case err == nil:
 		outcome, v = idempotency.DoneWith([]byte(resultDone)), done
@@ -110,16 +110,16 @@ func (e *Endpoint) claimed(claim *idempotency.Claim, event *Event) (v verdict) {
 	return v
 }
 
-// stopped is called while it panics, or, without a cause, while its goroutine is
-// ended by runtime.Goexit.
+// stopped makes an error of a panic. Without a cause, it makes one of a goroutine that
+// runtime.Goexit ended.
 func stopped(cause any) error {
 	if cause == nil {
-		return errors.New("callback: it ended its goroutine, and returned nothing")
+		return errors.New("callback: it ended its goroutine without returning")
 	}
 	return fmt.Errorf("callback: it panicked: %v\n%s", cause, debug.Stack())
 }
 
-// serialized holds the lock of the event's order, where that is wanted.
+// serialized holds the lock of the event's order, if Options.Serialize is set.
 func (e *Endpoint) serialized(ctx context.Context, event *Event) (context.Context, func(), error) {
 	if e.opts.Serialize == nil || event.Order == "" {
 		return ctx, func() {}, nil

@@ -15,26 +15,26 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// tolerance is how old a signature may be, and how far ahead of this clock. The
-// libraries of Standard Webhooks have this bound in both directions. Stripe's have
-// it for the age and accept any time ahead.
+// tolerance is the largest age of a signature, and the longest that it may be ahead of
+// this clock. The libraries of Standard Webhooks have this bound in both directions.
+// Stripe's have it for the age, and accept any time ahead.
 const tolerance = 5 * time.Minute
 
 const (
-	secretPrefix = "whsec_" // of Stripe and of Standard Webhooks
-	// minStandardSecret is how many bytes the Standard Webhooks specification asks
-	// for at the least.
+	secretPrefix = "whsec_" // in secrets of Stripe and of Standard Webhooks
+	// minStandardSecret is the smallest number of bytes that the Standard Webhooks
+	// specification allows.
 	minStandardSecret = 24
 )
 
 var errSignature = errors.New("no signature fits")
 
-// VerifyStripe proves the header field Stripe-Signature by one of the endpoint's
-// secrets; there are two while one is being replaced. A signature is refused if it is more
-// than 5 minutes old, or more than 5 minutes ahead of this clock
+// VerifyStripe returns a Verify that proves the header field Stripe-Signature by one of
+// the endpoint's secrets. There are two secrets while one is being replaced. A signature
+// is refused if it is more than 5 minutes old, or more than 5 minutes ahead of this clock
 // (https://docs.stripe.com/webhooks#verify-manually).
 //
-// The error says that there is no secret, or that one is empty.
+// VerifyStripe returns an error if there is no secret, or if one is empty.
 func VerifyStripe(secrets ...string) (Verify, error) {
 	if err := checkSecrets("VerifyStripe", secrets); err != nil {
 		return nil, err
@@ -67,12 +67,12 @@ func VerifyStripe(secrets ...string) (Verify, error) {
 	}, nil
 }
 
-// VerifyGitHub proves the header field X-Hub-Signature-256 by one of the
-// webhook's secrets. The signature is of the body alone: neither the event's name
-// in X-GitHub-Event nor its X-GitHub-Delivery is proven
+// VerifyGitHub returns a Verify that proves the header field X-Hub-Signature-256 by one
+// of the webhook's secrets. The signature is of the body alone: it proves neither the
+// event's name in X-GitHub-Event nor the X-GitHub-Delivery
 // (https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries).
 //
-// The error says that there is no secret, or that one is empty.
+// VerifyGitHub returns an error if there is no secret, or if one is empty.
 func VerifyGitHub(secrets ...string) (Verify, error) {
 	if err := checkSecrets("VerifyGitHub", secrets); err != nil {
 		return nil, err
@@ -90,16 +90,17 @@ func VerifyGitHub(secrets ...string) (Verify, error) {
 	}, nil
 }
 
-// VerifyStandardWebhooks proves webhook-id, webhook-timestamp and body by the
-// header field webhook-signature and one of the endpoint's secrets, which begin
-// with whsec_. A signature is refused if it is more than 5 minutes old, or more than 5
-// minutes ahead of this clock. A webhook-id with a full stop in it is refused too; the
-// specification forbids it. The three are signed with full stops between them, so one
-// signature would prove many events. The function uses the library of the Standard
-// Webhooks specification.
+// VerifyStandardWebhooks returns a Verify that proves webhook-id, webhook-timestamp and
+// body by the header field webhook-signature and one of the endpoint's secrets, which
+// begin with whsec_. It uses the library of the Standard Webhooks specification.
 //
-// The error says that there is no secret, or that one is empty, no base64, or shorter than
-// the specification's 24 bytes.
+// A signature is refused if it is more than 5 minutes old, or more than 5 minutes ahead
+// of this clock. A webhook-id with a full stop in it is refused too, and the
+// specification forbids it. The three are signed with full stops between them, so one
+// signature would otherwise prove many events.
+//
+// VerifyStandardWebhooks returns an error if there is no secret, or if one is empty, no
+// base64, or shorter than the specification's 24 bytes.
 func VerifyStandardWebhooks(secrets ...string) (Verify, error) {
 	if err := checkSecrets("VerifyStandardWebhooks", secrets); err != nil {
 		return nil, err
@@ -159,8 +160,8 @@ func single(d *Delivery, name string) (string, error) {
 	return lines[0], nil
 }
 
-// signed says whether one of the signatures is the HMAC-SHA-256 of the parts
-// under one of the secrets. It compares in constant time.
+// signed returns nil if one of the signatures is the HMAC-SHA-256 of the parts under one
+// of the secrets. It compares in constant time.
 func signed(secrets, signatures []string, parts ...[]byte) error {
 	for _, secret := range secrets {
 		mac := hmac.New(sha256.New, []byte(secret))
