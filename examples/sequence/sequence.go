@@ -64,7 +64,7 @@ func (s *Sequence) Next(ctx context.Context) (Number, error) {
 	return Number{t.Day, t.First}, err
 }
 
-// taken is what next.lua replies.
+// taken is the reply of next.lua.
 type taken struct {
 	Day   int64
 	First int64

@@ -24,13 +24,13 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// first says what number a call is to begin with.
+// first checks the first number of a reply.
 func first(want int64) func(testing.TB, redis.UniversalClient, []string, any) {
 	return func(tb testing.TB, _ redis.UniversalClient, _ []string, reply any) {
 		tb.Helper()
 		var got taken
 		if err := next.Decode(reply, &got); err != nil || got.First != want || got.Now == 0 {
-			tb.Errorf("%+v, %v; want the number %d", got, err, want)
+			tb.Errorf("got %+v, %v, want the first number %d", got, err, want)
 		}
 	}
 }
