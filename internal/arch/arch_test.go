@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"core/store"},
 	{"core/script/scripttest", "neaptest"}, // for users' tests: what starts servers, and what does without
 	{"core/limit", "core/lock", "core/idempotency", "core/stock"},
-	{"core/gate"},
+	{"core/gate", "contrib/redis_rate"}, // the second is a limiter in another library's words
 	{"internal/iptable", "internal/gatefake"},
 	{"internal/gatehttp", "core/gate/gatetest", "core/callback"},
 	{"internal/gatefiber"},
@@ -55,6 +55,7 @@ var forbidden = map[string][]string{
 	"core/stock":         {"net/http", "testing"},
 	"internal/gatehttp":  {gin, echo, fiber, fasthttp, miniredis, "testing"},
 	"internal/gatefiber": {gin, echo, fiber, miniredis, "testing"},
+	"contrib":            {gin, echo, fiber, fasthttp, miniredis, "net/http", "testing"},
 	"console":            {gin, echo, fiber, fasthttp, miniredis, "testing", module + "/core/gate"},
 	"neaptest":           {gin, echo, fiber, fasthttp},
 	"nethttp":            {gin, echo, fiber, fasthttp, miniredis, "testing"},
@@ -73,7 +74,7 @@ var permitted = map[string][]string{
 // rule holds of nothing.
 var must = []string{
 	"lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/repanic", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
-	"nethttp", "ginlimit", "echolimit", "fiberlimit", "neaptest", "internal/gatefiber/fibertest", "console",
+	"nethttp", "ginlimit", "echolimit", "fiberlimit", "neaptest", "internal/gatefiber/fibertest", "console", "contrib/redis_rate",
 }
 
 type pkg struct {
