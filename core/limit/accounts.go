@@ -11,13 +11,13 @@ import (
 	"github.com/neap-go/neap/core/internal/repanic"
 )
 
-// accounts are what a limiter has charged ahead, by subject and policies.
+// accounts are the permits that a limiter has charged ahead, by subject and policies.
 type accounts struct {
 	opts  Prepaid
 	began time.Time
 	room  int
 
-	recent atomic.Pointer[account] // the last that was found; a busy one is found without the lock
+	recent atomic.Pointer[account] // the account found last; a busy subject needs no lock
 
 	mu sync.RWMutex
 	of map[string]map[string]*account // by subject and policies
@@ -32,30 +32,31 @@ func newAccounts(opts Prepaid, room int) *accounts {
 
 func (a *accounts) now() int64 { return int64(time.Since(a.began)) }
 
-// account is a subject's.
+// account has the permits that are charged ahead for one subject.
 type account struct {
 	subject, signature string
 
 	current atomic.Pointer[permits] // nil if there are none
-	next    atomic.Pointer[permits] // that were charged before the current ones are used up
+	next    atomic.Pointer[permits] // charged before the current ones are used up
 	taken   atomic.Int64            // costs since the rate was last computed, without those that permits count
 
 	mu        sync.Mutex
-	asking    *charging // nil if nothing is asked
-	epoch     int       // of Reset
-	since     int64     // when the rate was last looked at
-	rate      int64     // permits a Term
-	remaining int64     // of the limit, when it was last read
+	asking    *charging // nil if no charge is on its way
+	epoch     int       // counts resets
+	since     int64     // when the rate was last computed
+	rate      int64     // permits granted in a Term
+	remaining int64     // of the limit, when Redis was last asked
 }
 
 // charging is a charge that is on its way.
 type charging struct {
-	answered chan struct{} // closed
-	err      error         // that of the charge
+	answered chan struct{} // closed when the charge has ended
+	err      error         // of the charge
 	panicked *repanic.Error
 }
 
-// account is that of a subject under some policies; a new one if it has none.
+// account returns the account of a subject under some policies. If there is none, it
+// makes one.
 func (a *accounts) account(subject, signature string) *account {
 	subject = shortened(subject)
 	if one := a.recent.Load(); one != nil && one.subject == subject && one.signature == signature {
@@ -64,7 +65,7 @@ func (a *accounts) account(subject, signature string) *account {
 	a.mu.RLock()
 	one := a.of[subject][signature]
 	if one != nil {
-		a.recent.Store(one) // while it cannot be forgotten
+		a.recent.Store(one) // under the lock, so it cannot be forgotten meanwhile
 	}
 	a.mu.RUnlock()
 	if one != nil {
@@ -83,11 +84,12 @@ func (a *accounts) account(subject, signature string) *account {
 	}
 	one = &account{subject: subject, signature: signature}
 	a.of[subject][signature] = one
-	a.recent.Store(one) // which may be the one that was just forgotten
+	a.recent.Store(one) // the recent account may be the one that was just forgotten
 	return one
 }
 
-// forget makes room: it looks at a few subjects, and forgets one that has no permits, or any.
+// forget makes room. It looks at a few subjects and forgets one without live permits, or
+// else the last that it looked at.
 func (a *accounts) forget() {
 	look, looked := min(8, len(a.of)), 0
 	for subject, all := range a.of {
@@ -104,15 +106,16 @@ func (a *accounts) forget() {
 	}
 }
 
-// askFor charges permits, and grants a cost of them. If it grants nothing, the error is why permits could
-// not be charged; nil means that the limiter is to ask for this cost alone.
+// askFor charges permits, and grants a cost from them. If it grants nothing, err says why
+// permits could not be charged. If err is nil too, the limiter should ask for this cost
+// alone.
 func (one *account) askFor(ctx context.Context, l *Limiter, d *Decision, subject string, cost int64) (granted bool, err error) {
 	one.taken.Add(cost)
 	q, mine := one.ask(l.accounts, cost)
 	if q == nil {
 		return false, nil
 	}
-	if mine { // its permits are everyone's, so it does not end with this caller
+	if mine { // other callers wait for these permits too, so the charge does not end with this caller
 		go one.charge(context.WithoutCancel(ctx), q, l, subject, cost)
 	}
 	select {
@@ -126,13 +129,14 @@ func (one *account) askFor(ctx context.Context, l *Limiter, d *Decision, subject
 	case q.err != nil:
 		return false, q.err
 	}
-	if granted = one.take(l, d, cost); granted { // the permits count it
+	if granted = one.take(l, d, cost); granted { // the permits count this cost, so taken must not
 		one.taken.Add(-cost)
 	}
 	return granted, nil
 }
 
-// take grants a cost of the permits that are there. When half of them are used, it starts the next charge.
+// take grants a cost from the permits that are there. When half of them are used, it
+// starts the next charge.
 func (one *account) take(l *Limiter, d *Decision, cost int64) bool {
 	now := l.accounts.now()
 	p := one.current.Load()
@@ -167,7 +171,8 @@ func (one *account) take(l *Limiter, d *Decision, cost int64) bool {
 	return true
 }
 
-// ask reports whether permits are to be charged: by the caller, or by another that is about to.
+// ask returns the charge to wait for, or nil if none is worthwhile. If mine is true, the
+// caller must make the charge; otherwise another caller does.
 func (one *account) ask(a *accounts, least int64) (q *charging, mine bool) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
@@ -181,7 +186,7 @@ func (one *account) ask(a *accounts, least int64) (q *charging, mine bool) {
 	return one.asking, true
 }
 
-// size is how many permits are to be charged: what is granted in half a Term, and no more than an
+// size returns how many permits to charge: what is granted in half a Term, and at most an
 // eighth of what is left.
 func (one *account) size(a *accounts) int64 {
 	now, term := a.now(), int64(a.opts.Term)
@@ -197,15 +202,16 @@ func (one *account) size(a *accounts) int64 {
 	return min(max(one.rate, one.taken.Load())/2, a.opts.Most, one.remaining/8)
 }
 
-// note keeps how much of the limit was left when a decision was made without the account.
+// note stores how much of the limit was left after a decision that was made without the
+// account.
 func (one *account) note(d *Decision) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.remaining = d.Remaining
 }
 
-// charge charges permits, and then wakes those who wait for q. A hook of the client that panics here does so in
-// them.
+// charge charges permits, and then wakes the callers that wait for q. If a hook of the
+// client panics, those callers panic with the same value.
 func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject string, least int64) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -237,7 +243,8 @@ func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject
 	}
 }
 
-// keep makes charged permits available until they end. It discards them if the subject was reset meanwhile.
+// keep makes charged permits available until they end. It gives them up if the subject
+// was reset meanwhile.
 func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
 	term := int64(l.accounts.opts.Term)
 	end := at + term - term/denialDrift
@@ -246,11 +253,12 @@ func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
 			end = min(end, at+left-denialGrain-left/denialDrift)
 		}
 	}
-	// What is given back is granted again: there is room for each permit twice.
+	// Permits that are given back are granted again, so there is room for each permit
+	// twice.
 	p := &permits{g: g, at: at, end: end, size: g.cost, given: make([]atomic.Uint64, g.cost/32+1)}
 	p.add(g.cost)
 	p.timer = time.AfterFunc(time.Duration(end-l.accounts.now()), func() {
-		defer func() { _ = recover() }() // of a hook of the client
+		defer func() { _ = recover() }() // a hook of the client may panic
 		_ = p.giveBack(context.Background())
 	})
 	if !valid {
@@ -268,7 +276,7 @@ func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
 	}
 }
 
-// drop forgets the permits of a subject, which was reset. It is nothing without accounts.
+// drop forgets the permits of a subject that was reset. On nil accounts it does nothing.
 func (a *accounts) drop(subject string) {
 	if a == nil {
 		return
@@ -288,12 +296,15 @@ func (a *accounts) drop(subject string) {
 	}
 }
 
-// ReturnPrepaid gives back the permits that were charged ahead and not granted. Call it before
-// a process ends; otherwise they stay taken until their windows end. A process that goes on need not call it: it gives
-// them back when their Term ends. It costs up to two
-// round trips for each subject that has some, and more if the clock of Redis is read anew;
-// none if the limiter is not [Prepaid]. It is safe for concurrent use, but what is charged meanwhile may stay
-// until its Term ends, and store.Drain does not wait for it. The error joins those of the calls.
+// ReturnPrepaid gives back the permits that were charged ahead and not granted. Call it
+// before the process ends; otherwise they stay taken until their windows end, or until
+// they have refilled. A process that keeps running need not call it: it gives them back
+// when their Term ends.
+//
+// It costs up to two round trips for each subject with such permits, and more if the
+// clock of Redis must be read again. It costs none if the limiter is not [Prepaid]. It is
+// safe for concurrent use, but permits that are charged meanwhile may stay until their
+// Term ends. store.Drain does not wait for it. The error joins the errors of all calls.
 func (l *Limiter) ReturnPrepaid(ctx context.Context) error {
 	misuse.Context(ctx)
 	if !l.made() {
@@ -312,7 +323,7 @@ func (l *Limiter) ReturnPrepaid(ctx context.Context) error {
 	l.accounts.mu.RUnlock()
 	var errs []error
 	for _, p := range all {
-		if err := ctx.Err(); err != nil { // the others are given back when they end
+		if err := ctx.Err(); err != nil { // the other permits are given back when they end
 			return errors.Join(append(errs, err)...)
 		}
 		if p != nil {

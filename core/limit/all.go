@@ -9,30 +9,33 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Ask is a request to one limiter, of those that [All] decides together.
+// Ask is one request to one limiter, for [All].
 type Ask struct {
 	Limiter *Limiter
 	Subject string
 	Cost    int64 // how many permits; 0 means 1
 }
 
-// Joint is the answer to several requests that are granted together or not at all.
+// Joint is the answer of [All] to several requests that are granted together or not at
+// all.
 type Joint struct {
-	// Allowed says whether all of them were granted. If not, none is charged, but for
-	// what Kept tells.
+	// Allowed reports whether all requests were granted. If not, no limiter stays
+	// charged, except as Kept says.
 	Allowed bool
-	// Decisions are those of the asks, in their order. Beside a denial, one that is Allowed was
-	// given back, and one that was not asked is the zero Decision.
+	// Decisions are the decisions, in the order of the asks. If Allowed is false, a
+	// decision that is Allowed was given back, and the decision of an ask that was not
+	// sent is the zero Decision.
 	Decisions []Decision
-	// Binds is the index of the decision that binds: of a denial the one that makes the caller wait
-	// longest, otherwise the one that admits the fewest more of such requests.
+	// Binds is the index of the decision that binds. If Allowed is false, it is the
+	// denial with the longest wait. Otherwise it is the decision that admits the fewest
+	// further requests of this kind.
 	Binds int
-	// Kept is why permits that were granted beside a denial may still be taken: they could not be
-	// given back. It is nil if there are none. Its text may name keys.
+	// Kept says why permits that were granted beside a denial may still be taken: they
+	// could not be given back. It is nil if there are none. Its text may name keys.
 	Kept error
 }
 
-// Decision is the one that binds.
+// Decision returns the decision that binds.
 func (j *Joint) Decision() Decision {
 	if j == nil || j.Binds >= len(j.Decisions) {
 		return Decision{}
@@ -40,20 +43,25 @@ func (j *Joint) Decision() Decision {
 	return j.Decisions[j.Binds]
 }
 
-// All asks several limiters, each for a subject of its own, and takes from all or from none: 1,000 a
-// second for everybody, 100 for a plan, 10 for a user. For several limits of one subject, a limiter of
-// several policies is better: it decides by one script.
+// All asks several limiters, each for its own subject, and takes from all of them or from
+// none: for example 1,000 a second for everybody, 100 for a plan, and 10 for a user. If
+// all limits are for the same subject, use one limiter with several policies instead: it
+// decides with one script.
 //
-// The limiters are asked at the same time, so that a grant takes as long as one round trip. If one
-// denies, what the others granted is given back by [Limiter.Refund] before All returns. Until then
-// they may deny other requests for it. A bucket does not get back what drains in that time and in 2 ms
-// more. No limiter admits more than it does by itself. A subject that was denied is asked for alone until
-// its RetryAfter has passed, for a minute at most. So a flood of requests that one limiter denies takes
-// nothing of the others, and each request costs one round trip.
+// The limiters are asked at the same time, so a grant takes as long as one round trip. If
+// one of them denies, All gives back what the others granted, with [Limiter.Refund],
+// before it returns. Until then the others may deny other requests because of it. A
+// bucket does not get back what drains in that time and in 2 ms more. No limiter admits
+// more than it does by itself.
 //
-// Each limiter decides by its own failure mode. The errors are those of TakeN, joined, each with the
-// index of its ask. If there is one, what the other limiters granted was given back. An ask that is wrong
-// is an error before anything is sent. All is safe for concurrent use.
+// After a denial, All asks for that subject alone until its RetryAfter has passed, for a
+// minute at most. So if one limiter denies a flood of requests, the flood takes nothing
+// from the others, and each request costs one round trip.
+//
+// Each limiter decides by its own failure mode. The error joins the errors of TakeN, each
+// with the index of its ask. If there is an error, what the other limiters granted was
+// given back. An invalid ask is an error before anything is sent. All is safe for
+// concurrent use.
 func All(ctx context.Context, asks ...Ask) (Joint, error) {
 	misuse.Context(ctx)
 	if len(asks) == 0 {
@@ -79,20 +87,20 @@ func All(ctx context.Context, asks ...Ask) (Joint, error) {
 	return a.answer(ctx)
 }
 
-// deniedBefore says whether the subject's last denial has not ended.
+// deniedBefore reports whether the last denial of the subject still holds.
 func (a *Ask) deniedBefore() bool {
 	var d Decision
 	return a.Limiter.denials().recall(&d, a.Limiter, a.Subject, a.Cost)
 }
 
-// allAsks are asks and what becomes of them.
+// allAsks are the asks of one call of All, and their results.
 type allAsks struct {
 	asks      []Ask
 	decisions []Decision
 	errs      []error
 }
 
-// ask says whether it was granted.
+// ask sends one ask, and reports whether it was granted.
 func (a *allAsks) ask(ctx context.Context, i int) bool {
 	of := &a.asks[i]
 	at, epoch := of.Limiter.denials().epoch(of.Subject)
@@ -104,7 +112,7 @@ func (a *allAsks) ask(ctx context.Context, i int) bool {
 	return err == nil && d.Allowed
 }
 
-// askAll asks all but one, at the same time.
+// askAll sends all asks except one, at the same time.
 func (a *allAsks) askAll(ctx context.Context, but int) {
 	var others sync.WaitGroup
 	mine := -1
@@ -145,10 +153,11 @@ func (a *allAsks) answer(ctx context.Context) (Joint, error) {
 	return j, nil
 }
 
-// bindsMore says whether a decision binds more than another, of another subject.
+// bindsMore reports whether d binds more than another decision, which has another
+// subject.
 func bindsMore(d, than *Decision) bool {
 	switch {
-	case d.Policy == "": // not asked, or no policy is enforced
+	case d.Policy == "": // d was not asked for, or has no enforced policy
 		return false
 	case than.Policy == "" || d.Allowed != than.Allowed:
 		return than.Policy == "" || than.Allowed
@@ -160,7 +169,7 @@ func bindsMore(d, than *Decision) bool {
 	return d.Remaining < than.Remaining
 }
 
-// giveBack gives back what was granted, though the caller may have gone.
+// giveBack gives back what was granted, even if the caller's context has ended.
 func (a *allAsks) giveBack(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	kept := make([]error, len(a.asks))

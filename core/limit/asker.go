@@ -7,8 +7,8 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// asker runs the scripts of a limit, within its budget, on the store that it shares
-// with others.
+// asker runs the scripts of a limit within its budget, on a store that it shares with
+// other primitives.
 type asker struct {
 	*script.Runner
 
@@ -25,5 +25,5 @@ func newAsker(st *store.Store, budget time.Duration) (*asker, error) {
 	return &asker{Runner: runner, store: st, budget: budget, clocks: new(serverClocks)}, nil
 }
 
-// open reports whether calls are held back.
+// open reports whether the breaker holds calls back.
 func (a *asker) open() bool { return a.store.BreakerOpen(a.budget) }

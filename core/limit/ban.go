@@ -6,27 +6,34 @@ import (
 	"time"
 )
 
-// Ban says when a subject that was denied too often is banned, and for how long. [WithBan] gives a
-// policy one.
+// Ban says when a subject is banned because it was denied too often, and for how long.
+// [WithBan] gives a policy a Ban.
 //
-// When the policy has denied a subject After times within Within, it bans the subject: it denies
-// whatever the subject asks for, and the ban lasts as long as For says. Within begins with the first
-// of those denials, as the window of a [FixedWindow] does. After a ban denials are counted anew. A
-// ban that begins no later than Max after the last one ended is twice as long as that, up to Max. One
-// that begins later is as long as For again.
+// If the policy has denied a subject After times within Within, it bans the subject: it
+// denies every request of the subject until the ban ends. Within begins with the first of
+// those denials, as the window of a [FixedWindow] does. After a ban, denials are counted
+// from zero.
 //
-// The policy denies beside its ban. A ban that ends before the policy admits again changes
-// nothing for a subject that waits, and one that does not wait can begin the next: make For at
-// least as long as the policy's window. With an After of 1 the first denial bans.
+// The first ban lasts as long as For. A ban that begins no later than Max after the end
+// of the last one is twice as long as the last one, up to Max. A ban that begins later is
+// as long as For again.
 //
-// After is at least 1. Within and For are required and whole numbers of milliseconds, as Max
-// is. A zero Max means For, so that no ban is longer than another.
+// While a subject is banned, its policy's own limit applies too. So if the ban ends
+// before the policy admits again, it changes nothing for a subject that waits; a subject
+// that does not wait can cause the next ban. Make For at least as long as the policy's
+// window. With an After of 1, the first denial bans.
 //
-// A request that a ban denies is not counted, not even for the ban of another policy, and does
-// not extend the ban. What counts is a denial by the policy itself, whatever the limiter's
-// other policies say. Peek, requests of cost 0 and denials that a [Limiter.WaitFor] foresees in
-// process are not counted; a [Limiter.Wait] that asks again counts each time. While the
-// ban lasts, Peek and requests of cost 0 are denied too.
+// After is at least 1. Within and For are required. Within, For and Max are whole numbers
+// of milliseconds. A zero Max means For: no ban is longer than another.
+//
+// Only denials by the policy itself are counted, whatever the limiter's other policies
+// say. These are not counted:
+//
+//   - a request that a ban denies: it does not extend the ban, and is not counted for the
+//     ban of another policy
+//   - Peek, and requests of cost 0; while a ban lasts, they are denied too
+//   - denials that a [Limiter.WaitFor] foresees in process; but a [Limiter.Wait] that
+//     asks Redis again is counted each time
 type Ban struct {
 	After  int64
 	Within time.Duration
@@ -41,21 +48,24 @@ type banning struct {
 	ban Ban
 }
 
-// WithBan makes a policy that bans a subject which it denies too often. It keeps what the policy
-// counts in the same key as without a ban. If the subject was denied, it keeps a second key beside it,
-// of some 150 bytes. The numbers of the Ban are a part of that key: a change of them lifts the bans.
+// WithBan returns a policy that bans subjects which it denies too often. If p has a Ban
+// already, b replaces it.
 //
-// In a [State], Banned says that it is a ban; RetryAfter is the longer of the policy's and the
-// ban's, and Remaining is 0. [Limiter.Ban] and [Limiter.Unban] ban a subject and lift its bans; Reset
-// lifts none. The ban of a [Shadow] is reported and denies nothing. Options.RememberDenials remembers
-// bans, and no other denials of a limiter that has a Ban, since each of those is counted. A policy with a
-// Ban cannot be [Prepaid].
+// The policy counts in the same key as without a ban. For a subject that was denied there
+// is a second key, of some 150 bytes. The numbers of the Ban are part of that second key,
+// so a change of them lifts all bans.
 //
-// A denial stands even if it cannot be counted, for example because the memory of Redis is full. A
-// process that decides without Redis ([FailLocal]) bans by what it has seen itself. With Options.Instances
-// it also keeps to a ban that Redis last told it of.
+// In the [State] of a banned subject, Banned is true, RetryAfter is the longer of the
+// policy's and the ban's, and Remaining is 0. [Limiter.Ban] bans a subject, and
+// [Limiter.Unban] lifts its bans. Reset does not lift them. The ban of a [Shadow] is
+// reported and denies nothing. If a limiter has a Ban, Options.RememberDenials repeats
+// only bans, because every other denial must be counted. A policy with a Ban cannot be
+// [Prepaid].
 //
-// WithBan of a policy that has a ban replaces that ban.
+// A denial stands even if it cannot be counted, for example because the memory of Redis
+// is full. A process that decides without Redis ([FailLocal]) bans by the denials that it
+// has seen itself. With Options.Instances it also continues a ban that Redis has reported
+// to it.
 func WithBan(p Policy, b Ban) Policy {
 	switch of := p.(type) {
 	case shadowed:
@@ -102,7 +112,7 @@ func (p banning) compile() (rule, error) {
 	return r, nil
 }
 
-// key is its part of a key.
+// key returns the Ban's part of a Redis key.
 func (b *Ban) key() string {
 	longest := b.Max
 	if longest == 0 {
@@ -111,24 +121,24 @@ func (b *Ban) key() string {
 	return fmt.Sprintf("ban-%d-%s-%s-%s", b.After, span(b.Within), span(b.For), span(longest))
 }
 
-// ban is a Ban made ready, in milliseconds.
+// ban is a compiled Ban; its durations are in milliseconds.
 type ban struct {
-	tail                       string // of a Redis key
-	numbers                    string // for limit_set.lua
+	tail                       string // the end of a Redis key
+	numbers                    string // the numbers, as limit_set.lua reads them
 	after, within, first, most int64
 }
 
-// record is what is kept of a subject under a ban, in milliseconds. The zero record is a subject
-// never denied.
+// record is what is stored of a subject under a ban, in milliseconds. The zero record is
+// that of a subject which was never denied.
 type record struct {
 	last, length  int64 // when the last ban ends, and how long it was
-	from, denials int64 // when the denials that are counted began, and how many they are
+	from, denials int64 // when the counted denials began, and how many there are
 }
 
-// left is how long a ban still lasts.
+// left returns how long the ban still lasts.
 func (rec *record) left(now int64) int64 { return max(min(rec.last-now, rec.length), 0) }
 
-// count counts a denial, and is how long the ban lasts that begins with it.
+// count counts a denial. If a ban begins with it, it returns how long the ban lasts.
 func (b *ban) count(rec *record, now int64) (left int64) {
 	if rec.denials == 0 || now-rec.from >= b.within {
 		rec.from, rec.denials = now, 0
@@ -147,8 +157,9 @@ func (b *ban) count(rec *record, now int64) (left int64) {
 	return left
 }
 
-// banModel notes in the readings how long each ban still lasts, and says whether one that is enforced does. If none
-// does, it counts the denials. A cost of 0 or less counts nothing.
+// banModel writes into the readings how long each ban still lasts, and reports whether a
+// ban of an enforced policy does. If none does, it counts the denials. A cost of 0 or
+// less counts nothing.
 func banModel(rules []rule, cells []*cell, now, cost int64, into []reading) (banned bool) {
 	now /= 1000
 	for i, r := range rules {
@@ -165,13 +176,14 @@ func banModel(rules []rule, cells []*cell, now, cost int64, into []reading) (ban
 	return banned
 }
 
-// refused says whether the policy did not grant the request, for what was taken or by a ban.
+// refused reports whether the policy did not grant the request, because of its limit or
+// because of a ban.
 func (r *reading) refused() bool { return r.denied || r.ban > 0 }
 
-// agedBan is how long a ban still lasts after so many nanoseconds.
+// agedBan returns how long a ban still lasts after some nanoseconds have passed.
 func agedBan(ban, passed int64) int64 { return max(ban-passed/int64(time.Millisecond), 0) }
 
-// bar makes the state that of a banned subject, if the reading has a ban.
+// bar changes the state to that of a banned subject, if the reading has a ban.
 func (r *reading) bar(s *State) {
 	left := time.Duration(r.ban) * time.Millisecond
 	if left == 0 {
@@ -187,7 +199,7 @@ func (r *reading) bar(s *State) {
 
 func hasBan(r rule) bool { return r.id().ban != nil }
 
-// states is how many states in process a subject has under the rules.
+// states returns how many states a subject has in process under the rules.
 func states(rules []rule) int {
 	n := len(rules)
 	for _, r := range rules {

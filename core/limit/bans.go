@@ -14,20 +14,21 @@ import (
 
 var banScript = script.FromFS(lua.FS, "limit_ban.lua").Batched()
 
-// mostBan is how many milliseconds a ban lasts at most: a time.Duration has room for no more.
+// mostBan is the longest ban in milliseconds; a time.Duration can hold no more.
 const mostBan = int64(math.MaxInt64 / time.Millisecond)
 
 var errNoBan = errors.New("limit: no policy of the limiter has a Ban: give one by limit.WithBan")
 
-// Ban bans a subject for d from now, under every policy of the limiter that has a [Ban], in
-// Redis and in this process. It takes the place of a ban that lasts, be that longer or shorter,
-// and of the denials that were counted. The next ban that the policy begins is twice as long,
-// as after any ban. A d above 0 is rounded up to whole milliseconds.
+// Ban bans a subject for d from now, under every policy of the limiter that has a [Ban],
+// in Redis and in this process. It replaces a ban that still lasts, whether longer or
+// shorter, and the denials counted so far. If the policy itself begins the next ban, that
+// ban is twice as long, as after any ban. d must be above 0, and is rounded up to whole
+// milliseconds.
 //
-// It costs one round trip. The error is [ErrSubject] for an empty subject, ctx.Err() when the
-// caller's context ended, and otherwise a [*script.Error]. After an error of Redis the ban holds in
-// this process, for decisions without Redis, and it may hold in Redis. Ban of a limiter without a
-// policy that has a Ban is an error that says so.
+// It costs one round trip. The error is [ErrSubject] if the subject is empty, ctx.Err()
+// if the caller's context ended, and otherwise a [*script.Error]. After an error of Redis
+// the ban holds in this process, for decisions without Redis, and it may hold in Redis.
+// If no policy of the limiter has a Ban, the error says so.
 func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) error {
 	if l.made() && d <= 0 {
 		return fmt.Errorf("limit: d is %v: a ban lasts at least a millisecond; use Unban to lift one", d)
@@ -36,24 +37,26 @@ func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) erro
 	return err
 }
 
-// Unban lifts the subject's bans under every policy of the limiter, in Redis and in this process,
-// and forgets the denials and bans before. It reports whether the subject was banned. What the policies
-// themselves have counted stays: Reset forgets that. Another process that remembers the ban may
-// deny for up to Options.RememberDenials longer. Cost and errors are those of [Limiter.Ban].
+// Unban lifts the subject's bans under every policy of the limiter, in Redis and in this
+// process, and forgets its earlier denials and bans. It reports whether the subject was
+// banned. What the policies themselves have counted stays; Reset forgets that. Another
+// process that remembers the ban may deny for up to Options.RememberDenials longer. It
+// costs one round trip. Its errors are those of [Limiter.Ban].
 func (l *Limiter) Unban(ctx context.Context, subject string) (found bool, err error) {
 	left, err := l.bans(ctx, subject, 0)
 	return left > 0, err
 }
 
-// Banned is how long the subject is still banned, by the longest ban of the policies that are
-// enforced; 0 if it is not. It asks Redis, and costs one round trip. Its errors are those of [Limiter.Ban].
+// Banned returns how long the subject is still banned, by the longest ban of the enforced
+// policies; 0 means that it is not banned. It asks Redis, and costs one round trip. Its
+// errors are those of [Limiter.Ban].
 func (l *Limiter) Banned(ctx context.Context, subject string) (time.Duration, error) {
 	left, err := l.bans(ctx, subject, -1)
 	return time.Duration(left) * time.Millisecond, err
 }
 
-// bans makes a ban of so many milliseconds, lifts those there are with 0, and only asks with -1. It returns how long the
-// longest still lasted before.
+// bans makes a ban of duration milliseconds. With 0 it lifts all bans, and with -1 it
+// only asks. It returns how long the longest ban would still have lasted before.
 func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (left int64, err error) {
 	if err := l.check(ctx, subject, 0); err != nil {
 		return 0, err
@@ -84,7 +87,7 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 	return max(left, there), err
 }
 
-// bansOf are the keys of the records of a subject.
+// bansOf returns the keys of a subject's ban records.
 func (r *remote) bansOf(rules []rule, subject string) (keys []string) {
 	for _, rule := range rules {
 		if b := rule.id().ban; b != nil {
@@ -110,7 +113,7 @@ func (r *remote) bans(ctx context.Context, rules []rule, subject string, duratio
 	return left, nil
 }
 
-// bans is what limit_ban.lua does, in Go.
+// bans does in Go what limit_ban.lua does.
 func (b *local) bans(l *Limiter, rules []rule, subject string, duration int64) (left int64) {
 	subject = l.space.Subject(subject)
 	b.mu.Lock()
@@ -131,7 +134,8 @@ func (b *local) bans(l *Limiter, rules []rule, subject string, duration int64) (
 	return left
 }
 
-// recordOf is that of a subject, a new one if nothing is kept; nil of a rule without a ban.
+// recordOf returns the record of a subject. It is new if nothing is stored, and nil if
+// the rule has no ban.
 func (b *local) recordOf(subject string, r rule) *record {
 	if !hasBan(r) {
 		return nil
@@ -142,7 +146,7 @@ func (b *local) recordOf(subject string, r rule) *record {
 	return new(record)
 }
 
-// keepRecords keeps those of denials that were counted.
+// keepRecords stores the records in which a denial was counted.
 func (b *local) keepRecords(subject string, rules []rule, cells []*cell) {
 	for i, r := range rules {
 		if hasBan(r) && *cells[i].ban != (record{}) {
@@ -153,7 +157,7 @@ func (b *local) keepRecords(subject string, rules []rule, cells []*cell) {
 	}
 }
 
-// readBans reads the numbers of bans, which are behind those of all policies.
+// readBans reads the numbers of bans, which follow those of all policies.
 func readBans(rules []rule, numbers []any, into []reading) (ok bool) {
 	for i, r := range rules {
 		if !hasBan(r) {

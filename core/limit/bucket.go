@@ -19,17 +19,17 @@ var (
 	owingFastBucketScript = script.FromFS(lua.FS, "limit_bucket_fast.lua").Batched()
 )
 
-// bucket is a token bucket as a debt that drains: a permit costs unit, and
-// drain units go in every tick.
+// bucket is a token bucket, stored as a debt that drains: a permit costs unit, and drain
+// units drain in every tick.
 type bucket struct {
 	identity
 	capacity int64
-	largest  int64 // debt, of costs that were settled: the capacity and MaxDebt
+	largest  int64 // the largest debt: the capacity and MaxDebt
 	drain    int64
 	tick     time.Duration
-	fast     bool          // on TIME rather than on the key's PTTL
-	whole    time.Duration // the full capacity's drain
-	empty    time.Duration // the largest debt's drain
+	fast     bool          // uses TIME instead of the key's PTTL
+	whole    time.Duration // how long the full capacity takes to drain
+	empty    time.Duration // how long the largest debt takes to drain
 	longest  int64         // the longest time to live, in milliseconds
 }
 
@@ -37,9 +37,9 @@ func (p TokenBucket) compile() (rule, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	// The key's PTTL is a millisecond clock, too coarse for more than a permit
-	// a millisecond: before Redis 7.2 it can move within a script, and a tick
-	// of drain would be lost with every permit.
+	// The key's PTTL is a millisecond clock, too coarse for more than a permit a
+	// millisecond: before Redis 7.2 it can move within a script, and every permit would
+	// lose a tick of drain.
 	if b, ok := p.scale(time.Millisecond); ok && b.drain <= b.unit {
 		b.longest = int64(b.empty / time.Millisecond)
 		return b, nil
@@ -63,7 +63,8 @@ func (p TokenBucket) check() error {
 	return err
 }
 
-// scale finds the smallest whole units for a tick: in Per, Rate permits drain.
+// scale finds the smallest whole units for a tick, so that exactly Rate permits drain in
+// Per.
 func (p TokenBucket) scale(tick time.Duration) (*bucket, bool) {
 	if p.Rate > math.MaxInt64/int64(tick) {
 		return nil, false
@@ -173,15 +174,17 @@ func (b *bucket) refund(c *cell, term, cost, part int64, at moment) bool {
 	return true
 }
 
-// undrained is what is left of a cost in a debt, from least to most by what is known of the clock. The
-// oldest drains first: what was taken after this cost is there as a whole while any of this cost is.
+// undrained returns what is left of a cost in a debt. The clock is known only roughly, so
+// least and most bound what is left of the debt as it was after the cost. The oldest
+// units drain first: while any of this cost is left, all costs that were taken after it
+// are still there as a whole.
 func undrained(least, most, cost, debt, unit int64) int64 {
 	if least <= 0 || debt <= 0 {
 		return 0
 	}
 	if least < cost && most-least < unit {
-		// What is younger are whole permits, which tells how much has drained
-		// better than the clock of another machine does.
+		// Younger costs are whole permits. That shows how much has drained better than
+		// the clock of another machine does.
 		younger := ceilDiv(debt-min(most, cost), unit) * unit
 		least = max(debt-younger, least)
 	}
@@ -197,7 +200,7 @@ func (b *bucket) owe(c *cell, permits int64) (forgiven int64) {
 	return permits - more/b.unit
 }
 
-// left is what remains of a debt after some ticks.
+// left returns what remains of a debt after some ticks.
 func (b *bucket) left(debt, ticks int64) int64 {
 	if ticks > debt/b.drain {
 		return 0

@@ -14,26 +14,27 @@ import (
 
 var calendarScript = script.FromFS(lua.FS, "limit_calendar.lua").Batched()
 
-// longestPeriod is no shorter than any month.
+// longestPeriod is at least as long as any month.
 const longestPeriod = 32 * 24 * time.Hour
 
 // calendar is a calendar window. A reading is {used, rest of the window in ms, length
 // of the window in ms}.
 type calendar struct {
 	identity
-	around  func(time.Time) (starts [4]time.Time) // of four windows in a row, the second that of the time
-	largest int64                                 // that can be used, by costs that were settled: the limit and MaxDebt
+	around  func(time.Time) (starts [4]time.Time) // the starts of four windows in a row; the time is in the second
+	largest int64                                 // the most that can be used: the limit and MaxDebt
 	packed  bool                                  // the reply fits into one number
-	varies  bool                                  // in length, so that no two months need be alike
+	varies  bool                                  // windows differ in length: months do
 
-	ahead atomic.Int64 // how many milliseconds the clock of Redis is before this one, where it was seen far off
+	ahead atomic.Int64 // milliseconds by which the clock of Redis is ahead of this one, if it was found far off
 	known atomic.Pointer[bounds]
 }
 
-// bounds are where three windows in a row begin, and where the last ends, in milliseconds.
+// bounds are the starts of three windows in a row, and the end of the last, in
+// milliseconds.
 type bounds struct {
 	at   [4]int64
-	args []any // of limit_calendar.lua, for a cost of 1
+	args []any // the arguments of limit_calendar.lua, for a cost of 1
 }
 
 func (p CalendarWindow) compile() (rule, error) {
@@ -58,7 +59,8 @@ func (p CalendarWindow) compile() (rule, error) {
 	}, nil
 }
 
-// location is that of the zone's name, which stands in the key: every process must find the same.
+// location loads the zone by its name, because the name is part of the key and every
+// process must find the same zone.
 func (p CalendarWindow) location() (*time.Location, error) {
 	const remedy = `use time.LoadLocation("Area/City"), or nil for UTC`
 	name := p.zone()
@@ -80,7 +82,8 @@ func (p CalendarWindow) location() (*time.Location, error) {
 	return in, nil
 }
 
-// boundsAt are those around a time in milliseconds, which is in the second window.
+// boundsAt returns the bounds around a time in milliseconds, which is in the second
+// window.
 func (w *calendar) boundsAt(now int64) *bounds {
 	if b := w.known.Load(); b != nil && b.at[1] <= now && now < b.at[2] {
 		return b
@@ -99,10 +102,11 @@ func (w *calendar) boundsAt(now int64) *bounds {
 
 func (w *calendar) bounds() *bounds { return w.boundsAt(time.Now().UnixMilli() + w.ahead.Load()) }
 
-// seen notes what time it is in Redis, which is in none of the windows that were sent.
+// seen stores what time it is in Redis. It is called if that time is in none of the
+// windows that were sent.
 func (w *calendar) seen(now int64) { w.ahead.Store(now - time.Now().UnixMilli()) }
 
-// seen notes it for every calendar of the limiter.
+// seen stores the time of Redis for every calendar of the limiter.
 func (l *Limiter) seen(now int64) {
 	for _, r := range l.rules {
 		if w, is := r.(*calendar); is {
@@ -118,8 +122,8 @@ func (w *calendar) alone() *script.Script {
 	return nil
 }
 
-// unpack takes the windows for those that were sent. A boundary that has passed since changes no more than
-// the length.
+// unpack assumes that the current windows are those that were sent. If a boundary has
+// passed since, only the length can be wrong.
 func (w *calendar) unpack(n int64) (reading, bool) {
 	n, denied := readSigned(n)
 	b := w.bounds()
@@ -142,7 +146,8 @@ func (w *calendar) entry() [6]any {
 	return [6]any{"calendar", args[1], args[2], args[3], args[4], args[5]}
 }
 
-// refundEntry is that of a fixed window. Half of the length tells one from the next, which may be shorter.
+// refundEntry is the entry of a fixed window. It uses half of the length to tell two
+// windows apart, because the next window may be shorter.
 func (w *calendar) refundEntry(r reading) [6]any {
 	return [6]any{"window", integer(w.limit), integer(r.n[2] / 2), "1", integer(r.n[2]), "1000"}
 }
@@ -239,7 +244,7 @@ func (p CalendarWindow) signature() string {
 	return fmt.Sprintf("calendar-%d-%s", p.Limit, p.place()) + debt(p.MaxDebt)
 }
 
-// place is the part of a signature that no change of the Limit changes.
+// place returns the part of a signature that does not depend on the Limit.
 func (p CalendarWindow) place() string {
 	return periods[p.Every] + "-" + strings.NewReplacer("/", ".", "+", "_").Replace(p.zone())
 }

@@ -15,13 +15,13 @@ const (
 
 var periods = map[Period]string{Hour: "hour", Day: "day", Week: "week", Month: "month"}
 
-// civil finds where the periods of a place begin.
+// civil finds the instants at which the periods of a place begin.
 type civil struct {
 	every Period
 	in    *time.Location
 }
 
-// around returns four starts in a row. The second is the last one that is not after t.
+// around returns four starts in a row. The second is the last start that is not after t.
 func (c civil) around(t time.Time) (starts [4]time.Time) {
 	starts[1] = c.last(t)
 	starts[0] = c.last(starts[1].Add(-time.Second))
@@ -30,9 +30,9 @@ func (c civil) around(t time.Time) (starts [4]time.Time) {
 	return starts
 }
 
-// last is the last start that is not after t.
+// last returns the last start that is not after t.
 func (c civil) last(t time.Time) time.Time {
-	start := c.next(t.Add(-25 * time.Hour)) // of an hour; no day is longer than 25
+	start := c.next(t.Add(-25 * time.Hour)) // for hours; no day is longer than 25
 	if c.every != Hour {
 		year, month, day := c.date(t, -1)
 		start = c.first(year, month, day)
@@ -43,20 +43,20 @@ func (c civil) last(t time.Time) time.Time {
 	return start
 }
 
-// next is the first start after t.
+// next returns the first start after t.
 func (c civil) next(t time.Time) time.Time {
 	if c.every == Hour {
 		return c.nextHour(t)
 	}
 	for n := 1; ; n++ {
 		year, month, day := c.date(t, n)
-		if start := c.first(year, month, day); start.After(t) { // not so of a day that the place has left out
+		if start := c.first(year, month, day); start.After(t) { // false for a day that the place has skipped
 			return start
 		}
 	}
 }
 
-// nextHour is the next time at which the clocks show a full hour, or are set.
+// nextHour returns the next time at which the clocks show a full hour or are changed.
 func (c civil) nextHour(t time.Time) time.Time {
 	const hour = int64(time.Hour / time.Second)
 	for {
@@ -73,17 +73,18 @@ func (c civil) nextHour(t time.Time) time.Time {
 	}
 }
 
-// offset is how far the clocks are ahead of UTC, and until when they are at least; zero is for ever.
+// offset returns how far the clocks are ahead of UTC, and a time until which this holds.
+// A zero time means for ever.
 func (c civil) offset(t time.Time) (offset time.Duration, until time.Time) {
 	t = t.In(c.in)
 	_, seconds := t.Zone()
 	if _, until = t.ZoneBounds(); !until.IsZero() && !until.After(t) {
-		until = t.Add(time.Hour) // on the last day of a leap year Go may name its beginning
+		until = t.Add(time.Hour) // on the last day of a leap year, Go may return its beginning
 	}
 	return time.Duration(seconds) * time.Second, until
 }
 
-// date is the first day of the period of t, or of one that is n later.
+// date returns the first day of the period of t, or of the period that is n later.
 func (c civil) date(t time.Time, n int) (year int, month time.Month, day int) {
 	t = t.In(c.in)
 	year, month, day = t.Date()
@@ -96,8 +97,8 @@ func (c civil) date(t time.Time, n int) (year int, month time.Month, day int) {
 	return year, month, day + n
 }
 
-// first is the first instant at which the clocks show a day. If they never do, it is the
-// first of the next.
+// first returns the first instant at which the clocks show a day. If they skip the day,
+// it is the first instant of the next.
 func (c civil) first(year int, month time.Month, day int) time.Time {
 	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	t := shown.Add(-36 * time.Hour) // no clock is that far from UTC

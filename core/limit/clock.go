@@ -11,7 +11,8 @@ type serverClocks struct {
 	seen map[string]*serverClock
 }
 
-// mostClocks is how many are kept before all are read anew: servers leave a cluster.
+// mostClocks is how many readings are kept before all are discarded: servers leave a
+// cluster.
 const mostClocks = 1000
 
 func (s *serverClocks) last(address string) *serverClock {
@@ -29,31 +30,31 @@ func (s *serverClocks) note(address string, seen *serverClock) {
 	s.seen[address] = seen
 }
 
-// moment is when something happened by a clock that was seen from afar, in
-// microseconds.
+// moment is when something happened by the clock of another machine, in microseconds.
+// That clock is known only roughly, so the moment lies between two bounds.
 type moment struct{ soonest, latest int64 }
 
-// in says whether a request of that moment, which found rest milliseconds of
-// its window left, was in the one that ends at end. A moment that may lie in
-// two windows is in none. Before Redis 7.2, whose clock moves within a script,
-// rest may be told a millisecond short.
+// in reports whether a request was in the window that ends at end. The request was made
+// at this moment, and its window then had rest milliseconds left. If the moment may lie
+// in two windows, in reports false. Before Redis 7.2 the clock moves within a script, so
+// rest may be a millisecond too small.
 func (m moment) in(end, rest, length int64) bool {
 	first, last := m.soonest/1000+rest, m.latest/1000+rest
 	return last-first+1 < length && first-1 <= end && end <= last
 }
 
-// serverClock is a reading of a server's clock, made at some instant between two of
-// this process' own.
+// serverClock is a reading of a server's clock, made at some instant between two readings
+// of this process's clock.
 type serverClock struct {
 	at        int64 // in microseconds
 	sent, got time.Time
 }
 
-// drift is the part of an interval by which two clocks may differ on it, one in
-// a thousand: clocks that are being set right run up to half of it fast or slow.
+// drift says by how much two clocks may differ over an interval: one part in a thousand.
+// A clock that is being corrected runs fast or slow by up to half of that.
 const drift = 1000
 
-// between is what the server's clock shows at an instant between two.
+// between returns what the server's clock shows at an instant between from and to.
 func (s *serverClock) between(from, to time.Time) moment {
 	soonest, latest := from.Sub(s.got), to.Sub(s.sent)
 	return moment{
@@ -62,8 +63,8 @@ func (s *serverClock) between(from, to time.Time) moment {
 	}
 }
 
-// vague says that to look at the clock anew would tell better when a decision
-// was made.
+// vague reports whether a new reading of the server's clock would tell more exactly when
+// a decision was made.
 func (s *serverClock) vague(g *grant) bool {
 	return s.got.Sub(g.asked).Abs() > max(time.Since(g.answered), 10*time.Second)
 }

@@ -15,37 +15,41 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// inflightPolicy is the Policy of a Slot's decision.
+// inflightPolicy is the Policy in a Slot's decision.
 const inflightPolicy = "inflight"
 
-// retryFull is the RetryAfter of a denied Slot: when one of those in flight will end is
-// not known.
+// retryFull is the RetryAfter of a denied Slot. It is a guess: when a request in flight
+// will end is not known.
 const retryFull = time.Second
 
-// MaxConcurrency is the highest limit of a [Concurrency]: what a script walks
-// through after the clock was set back is no longer than that.
+// MaxConcurrency is the highest limit of a [Concurrency]. It bounds how many leases a
+// script reads after the server's clock was set back.
 const MaxConcurrency = 100_000
 
-// Concurrency limits how many requests of a subject are in flight at once, in
-// all processes together. Each holds a slot on a lease: what is slow renews
-// its lease, and what a process held that is gone lapses. It is immutable and
-// safe for concurrent use. The zero Concurrency is not usable.
+// Concurrency limits how many requests of a subject are in flight at once, in all
+// processes together. Each request holds a slot with a lease. The process renews the
+// lease while the request runs. If the process dies, its slots lapse. A Concurrency is
+// immutable and safe for concurrent use. The zero Concurrency is not usable; use
+// NewConcurrency or NewLocalConcurrency.
 //
-// No more slots are granted than the limit while one Redis primary keeps its data,
-// its clock does not jump ahead, and Redis makes every decision. A process that slept
-// for longer than a lease lost its slots. It takes them again where there is room, and
-// otherwise what it runs goes on uncounted.
-// When Redis comes back empty, a process has its own slots counted again before it
-// admits another request; what other processes hold counts again with their next
-// Try of the subject or renewal, after a third of the Lease at most. Until then
-// more may be in flight, by no more than they hold.
+// No more slots are granted than the limit while one Redis primary keeps its data, its
+// clock does not jump ahead, and Redis makes every decision.
+//
+// A process that slept for longer than a lease has lost its slots. It takes them again if
+// there is room. If there is none, its requests run on uncounted.
+//
+// If Redis comes back empty, each process has its own slots counted again before it
+// admits another request of the subject. The slots of other processes count again with
+// their next Try of the subject or their next renewal, after a third of the Lease at
+// most. Until then more requests may be in flight than the limit, by no more than what
+// these processes hold.
 type Concurrency struct {
 	name  string
 	limit int64
 	opts  ConcurrencyOptions
 	space keyspace.Space
 	tail  string
-	lease *leases // nil where slots are counted in this process alone
+	lease *leases // nil if slots are counted in this process alone
 	undo  undo.Undoer
 	held  tally
 	count counters
@@ -53,11 +57,13 @@ type Concurrency struct {
 	observers observers
 }
 
-// NewConcurrency makes a limit on requests in flight, of 1 to MaxConcurrency a
-// subject. The name is 1 to 64 letters, digits, dots, dashes and underscores. It sets the
-// keys apart from those of others; those of one name, prefix and lease share their slots,
-// in one process or in many, and the limit may differ between them while it is changed.
-// Nil opts are the zero ConcurrencyOptions. NewConcurrency sends nothing.
+// NewConcurrency makes a limit on requests in flight: 1 to MaxConcurrency for each
+// subject. rdb is a go-redis client or a [store.Store].
+//
+// The name sets its keys apart from those of others. It has 1 to 64 letters, digits,
+// dots, dashes and underscores. Those with the same name, prefix and lease share their
+// slots, in one process or in many; their limits may differ while you change the limit.
+// Nil opts mean the zero ConcurrencyOptions. NewConcurrency sends nothing to Redis.
 //
 // The error joins every fault, each with its field and the remedy.
 func NewConcurrency(rdb script.Client, name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
@@ -75,8 +81,8 @@ func NewConcurrency(rdb script.Client, name string, limit int64, opts *Concurren
 	return c, nil
 }
 
-// NewLocalConcurrency makes a limit on what is in flight in this process: for
-// tests, for development, for a single instance.
+// NewLocalConcurrency makes a limit on requests in flight in this process: for tests, for
+// development, or for a single instance. Its errors are those of NewConcurrency.
 func NewLocalConcurrency(name string, limit int64, opts *ConcurrencyOptions) (*Concurrency, error) {
 	c, err := newConcurrency(nil, name, limit, opts)
 	if err != nil {
@@ -95,13 +101,10 @@ func newConcurrency(st *store.Store, name string, limit int64, opts *Concurrency
 	return &Concurrency{name: name, observers: told, limit: limit, opts: own, space: space, tail: span(own.Lease), undo: undo.Undoer{Total: st.Pending()}}, errors.Join(fault, err)
 }
 
-// Try asks for a slot once and does not wait. It costs one round trip,
-// and so does Release; in between, another for each third of a lease. When Redis
-// has lost slots of the subject that this process holds, a grant costs one round
-// trip more for each 1,000 of them.
+// Try asks for a slot once and does not wait.
 //
-// A denied caller gets a Slot that is not Allowed; releasing it does nothing. A
-// Slot that is Allowed must be released, or the process holds it for ever:
+// A denied caller gets a Slot with Allowed false; releasing it does nothing. A Slot with
+// Allowed true must be released, or the process holds it for ever:
 //
 //	slot, err := c.Try(ctx, subject)
 //	if err != nil {
@@ -112,11 +115,15 @@ func newConcurrency(st *store.Store, name string, limit int64, opts *Concurrency
 //		return errBusy
 //	}
 //
-// The error is ctx.Err() when the caller's context ended, [ErrSubject] for an
-// empty subject, and with FailClosed a [*script.Error] when Redis could not
-// answer. A slot that Redis may have granted nonetheless is taken back in the
-// background: of up to 100,000 at a time, and what is beyond that is looked for
-// once, and otherwise counts until its lease ends.
+// Try costs one round trip, and so does Release. In between, each third of a lease costs
+// one for the renewal. If Redis has lost slots of the subject that this process holds, a
+// grant costs one more round trip for each 1,000 of them.
+//
+// The error is ctx.Err() if the caller's context ended, or [ErrSubject] if the subject is
+// empty. With FailClosed it is a [*script.Error] if Redis could not decide. If Redis may
+// have granted a slot although Try returned an error, the slot is taken back in the
+// background. Up to 100,000 slots are taken back at a time. Beyond that, each is released
+// once; if that fails, it counts until its lease ends.
 func (c *Concurrency) Try(ctx context.Context, subject string) (*Slot, error) {
 	if err := c.check(ctx, subject); err != nil {
 		return nil, err
@@ -161,9 +168,9 @@ func (c *Concurrency) acquire(ctx context.Context, s *Slot, subject string) erro
 	return nil
 }
 
-// take asks Redis for a slot under a new token. If no answer arrives, a background
-// task releases it. Before a slot is held, Redis counts all that this process holds
-// of the subject.
+// take asks Redis for a slot under a new token. If no answer arrives, a background task
+// releases it. Before take holds a slot, it makes sure that Redis counts all slots that
+// this process holds of the subject.
 func (c *Concurrency) take(ctx context.Context, s *Slot) (n int64, granted bool, err error) {
 	mine := token.New()
 	asked := time.Now()
@@ -178,14 +185,14 @@ func (c *Concurrency) take(ctx context.Context, s *Slot) (n int64, granted bool,
 	return n, err == nil && !denied, err
 }
 
-// unanswered says of an error that the script may have run nonetheless.
+// unanswered reports whether a call that returned err may have run nonetheless.
 func unanswered(err error) bool { return ask.IsCallers(err) || errors.Is(err, script.ErrMaybeExecuted) }
 
-// mostRestored is how many slots one call takes again.
+// mostRestored is how many slots one call restores at most.
 const mostRestored = 1000
 
-// restore asks Redis to count the slots of a subject that this process holds and
-// Redis may have lost, and to decide again about the one that it granted meanwhile.
+// restore asks Redis to count the slots of a subject that this process holds and Redis
+// may have lost. Redis then decides again about the slot that it has just granted.
 func (c *Concurrency) restore(ctx context.Context, s *Slot, mine string) (n int64, granted bool, err error) {
 	for {
 		losses, held := c.held.toCount(s.subject, mostRestored)
@@ -195,7 +202,7 @@ func (c *Concurrency) restore(ctx context.Context, s *Slot, mine string) (n int6
 			c.learn(other, asked, err == nil && there[i], err)
 		}
 		switch {
-		case err != nil && unanswered(err): // it has a slot, and may be given it again
+		case err != nil && unanswered(err): // Redis has granted the slot, and may grant it again
 			c.takeBack(s.key, mine, ask.Doubt{Last: asked, Calls: 2}, false)
 		case err != nil:
 			c.takeBack(s.key, mine, ask.Doubt{Last: asked, Calls: 1}, true)
@@ -206,8 +213,8 @@ func (c *Concurrency) restore(ctx context.Context, s *Slot, mine string) (n int6
 	}
 }
 
-// learn notes whether Redis counts a slot that it was to take again. One that was
-// released meanwhile is given back.
+// learn stores whether Redis counts a slot that was to be restored. If the slot was
+// released meanwhile, learn takes it back.
 func (c *Concurrency) learn(s *Slot, asked time.Time, there bool, err error) {
 	in := ask.Doubt{Last: asked}
 	if err != nil && unanswered(err) {
@@ -218,8 +225,8 @@ func (c *Concurrency) learn(s *Slot, asked time.Time, there bool, err error) {
 	}
 }
 
-// takeBack goes on releasing until the slot is gone. Of one that was granted
-// for sure, that it is not there is proof enough.
+// takeBack releases a slot in the background until it is gone. granted says that Redis
+// certainly granted the slot; then one answer that it is not there is proof enough.
 func (c *Concurrency) takeBack(key, token string, in ask.Doubt, granted bool) {
 	in.TakeBack(c.undo.Start, c.opts.Lease, granted, func() (found bool, err error) {
 		return c.lease.release(context.Background(), key, token)
@@ -240,9 +247,9 @@ func (c *Concurrency) decision(granted bool, n int64) Decision {
 }
 
 // InFlight returns how many requests of a subject are in flight, in all processes
-// together. It costs one round trip and changes nothing. Fail does not apply: the errors
-// are [ErrSubject], ctx.Err() and a [*script.Error]. A local Concurrency returns how many
-// it holds itself, and sends nothing.
+// together. It costs one round trip and changes nothing. The failure mode does not apply:
+// the errors are [ErrSubject], ctx.Err() and a [*script.Error]. A local Concurrency
+// returns how many slots it holds itself, and sends nothing.
 func (c *Concurrency) InFlight(ctx context.Context, subject string) (int64, error) {
 	if err := c.check(ctx, subject); err != nil {
 		return 0, err
@@ -253,7 +260,7 @@ func (c *Concurrency) InFlight(ctx context.Context, subject string) (int64, erro
 	return c.lease.count(ctx, c.space.Key(subject, c.tail))
 }
 
-// Warm is [Limiter.Warm] for a limit on requests in flight.
+// Warm prepares Redis for the first request, as [Limiter.Warm] does.
 func (c *Concurrency) Warm(ctx context.Context) error {
 	if err := c.check(ctx, "warm"); err != nil {
 		return err
@@ -264,7 +271,8 @@ func (c *Concurrency) Warm(ctx context.Context) error {
 	return c.lease.warm(ctx, c.space.Key("warm", c.tail))
 }
 
-// Name is the name that was given to NewConcurrency.
+// Name returns the name that was given to NewConcurrency. It panics on a nil or zero
+// Concurrency.
 func (c *Concurrency) Name() string {
 	misuse.Made(c.made(), errConcurrency)
 	return c.name
@@ -272,7 +280,7 @@ func (c *Concurrency) Name() string {
 
 func (c *Concurrency) made() bool { return c != nil && c.limit > 0 }
 
-// check says what is wrong with a call.
+// check returns what is wrong with a call.
 func (c *Concurrency) check(ctx context.Context, subject string) error {
 	misuse.Context(ctx)
 	switch {
@@ -284,7 +292,8 @@ func (c *Concurrency) check(ctx context.Context, subject string) error {
 	return nil
 }
 
-// Stats are what was decided in this process.
+// Stats returns counts of what was decided in this process. It sends nothing, is safe for
+// concurrent use, and panics on a nil or zero Concurrency.
 func (c *Concurrency) Stats() ConcurrencyStats {
 	misuse.Made(c.made(), errConcurrency)
 	s, u := c.count.stats(), c.undo.Stats()
@@ -296,7 +305,7 @@ func (c *Concurrency) Stats() ConcurrencyStats {
 	}
 }
 
-// gauge is what the store tells of it.
+// gauge returns what the store reports about c.
 func (c *Concurrency) gauge() store.Gauge {
 	s := c.Stats()
 	return store.Gauge{Primitive: store.InFlight, Name: c.name, Policies: []string{inflightPolicy}, Active: s.InFlight, Background: s.Undoing, Open: s.Open}

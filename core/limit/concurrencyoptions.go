@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	// DefaultLease is how long a slot outlives the process that holds it where
-	// ConcurrencyOptions.Lease is 0.
+	// DefaultLease is how long a slot outlives its process if ConcurrencyOptions.Lease is
+	// 0.
 	DefaultLease = 30 * time.Second
 
 	minLease = 10 * time.Millisecond
 	maxLease = 24 * time.Hour
 )
 
-// ConcurrencyOptions are the options of a [Concurrency]. The zero value is
-// ready to use; it is copied by the constructor. One that is local has no use
-// for Budget, Lease and Fail.
+// ConcurrencyOptions are the options of a [Concurrency]. The zero value is ready to use.
+// The constructors copy it. A local Concurrency ignores Budget, Lease and Fail.
 type ConcurrencyOptions struct {
-	// Budget is that of [Options]. When Redis has lost slots, each further call of
-	// a Try has a Budget of its own.
+	// Budget is the most time that a Try takes, as in [Options]. If Redis has lost slots,
+	// each further call of a Try has a Budget of its own.
 	Budget time.Duration
-	// Lease is how long a slot outlives the process that holds it: 10 ms to 24 h;
-	// 0 means DefaultLease. A fraction of a millisecond is dropped. It is renewed
-	// three times in that time, and so should be many times the Budget. Slots of
-	// different leases are counted apart, so a change starts all over.
+	// Lease is how long a slot outlives the process that holds it: 10 ms to 24 h; 0 means
+	// DefaultLease. A fraction of a millisecond is dropped. A lease is renewed three
+	// times in its length, so it should be many times the Budget. Slots with different
+	// leases are counted apart, so if you change the Lease, the count begins again at
+	// zero.
 	Lease time.Duration
-	// Fail is how to decide when Redis cannot; the zero value is FailLocal,
-	// which counts the slots that this process holds, those that Redis granted
-	// among them. What is in flight when Redis answers again soon counts there.
-	// Each process then admits up to the whole limit: the Instances of a Limiter's Options divide no
-	// limit on requests in flight.
+	// Fail says how to decide when Redis cannot. The zero value is FailLocal, which
+	// counts the slots that this process holds, including those that Redis granted. When
+	// Redis answers again, it soon counts the requests that are still in flight. Each
+	// process admits up to the whole limit: the Instances of a Limiter's Options do not
+	// divide a limit on requests in flight.
 	Fail FailMode
-	// Observer, if set, is told of every Try, beside the observers of the store.
+	// Observer, if set, is told of every Try, in addition to the observers of the store.
 	Observer store.Observer
 }
 

@@ -8,13 +8,15 @@ import (
 
 type contextKey struct{}
 
-// NewContext is ctx with the decision in it, in place of one that ctx may have.
+// NewContext returns ctx with the decision in it. It replaces a decision that ctx may
+// have.
 func NewContext(ctx context.Context, d Decision) context.Context {
 	misuse.Context(ctx)
 	return context.WithValue(ctx, contextKey{}, d)
 }
 
-// FromContext is the decision that ctx was given last, by NewContext or by a gate.
+// FromContext returns the decision that NewContext or a gate last put into ctx. ok is
+// false if there is none.
 func FromContext(ctx context.Context) (Decision, bool) {
 	misuse.Context(ctx)
 	d, ok := ctx.Value(contextKey{}).(Decision)

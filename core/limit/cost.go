@@ -14,7 +14,7 @@ func (l *Limiter) checkCost(cost int64) error {
 	return nil
 }
 
-// capacity is that of the tightest policy, and its name.
+// capacity returns the capacity of the tightest policy, and its name.
 func (l *Limiter) capacity() (capacity int64, policy string) {
 	capacity, policy = math.MaxInt64, l.rules[0].id().name
 	for _, r := range l.rules {
@@ -25,21 +25,23 @@ func (l *Limiter) capacity() (capacity int64, policy string) {
 	return capacity, policy
 }
 
-// MaxCost is the highest cost that the limiter can ever grant: the smallest Limit or Burst of its
-// policies. It sends nothing, and panics on a nil or zero Limiter.
+// MaxCost returns the highest cost that the limiter can ever grant: the smallest Limit or
+// Burst of its enforced policies. A [PerRequest] policy does not count, because each
+// request costs it 1. If no policy is left, MaxCost returns math.MaxInt64. It sends
+// nothing, and panics on a nil or zero Limiter.
 func (l *Limiter) MaxCost() int64 {
 	misuse.Made(l.made(), errLimiter)
 	capacity, _ := l.capacity()
 	return capacity
 }
 
-// wanted is what is asked for: so many permits, by so many requests.
+// wanted is what a caller asks for: how many permits, for how many requests.
 type wanted struct{ permits, requests int64 }
 
-// aRequest is what one of that cost wants.
+// aRequest is what one request of that cost asks for.
 func aRequest(cost int64) wanted { return wanted{cost, min(cost, 1)} }
 
-// of is what a policy counts of it.
+// of returns what a policy counts for w.
 func (w wanted) of(r rule) int64 {
 	if r.id().once {
 		return w.requests

@@ -5,73 +5,74 @@ import (
 	"time"
 )
 
-// Decision is the answer to one request for permits. Policy, Limit, Remaining
-// and the durations are those of the policy that binds: of a denied request
-// the one that makes the caller wait longest, of an allowed one the one that
-// admits the fewest more of such requests. They are zero where no policy is
-// enforced.
+// Decision is the answer to one request for permits.
+//
+// Policy, Limit, Remaining and the durations are those of the policy that binds. If the
+// request was denied, that is the policy with the longest wait. If it was allowed, it is
+// the policy that admits the fewest further requests of the same cost. They are zero if
+// no policy is enforced.
 type Decision struct {
-	// Allowed says whether the permits were granted. A denied request took
-	// nothing from any policy.
+	// Allowed reports whether the permits were granted. A denied request took nothing
+	// from any policy.
 	Allowed bool
 	// Policy is the name of the policy that binds.
 	Policy string
-	// Limit is the most that can be taken at once: the Burst or the Limit.
+	// Limit is the most that can be taken at once: the policy's Burst or Limit.
 	Limit int64
-	// Remaining is how much could be taken right now.
+	// Remaining is how many permits could be taken now.
 	Remaining int64
-	// RetryAfter is how long a lone caller waits until the same request is
-	// granted; 0 when it was.
+	// RetryAfter is how long until the same request is granted, if nobody else takes
+	// permits. It is 0 if the request was granted.
 	RetryAfter time.Duration
-	// ResetAfter is how long until nothing is in use any more.
+	// ResetAfter is how long until no permit is in use any more.
 	ResetAfter time.Duration
-	// Degraded says that Redis did not make the decision but the limiter's
-	// FailMode did.
+	// Degraded reports that the limiter's FailMode made the decision, because Redis did
+	// not.
 	Degraded bool
-	// Cause is why Redis did not decide; nil when it did. Its text may name
-	// keys and is for operators.
+	// Cause says why Redis did not decide. It is nil if Redis did. Its text may name
+	// keys, so show it to operators only.
 	Cause error
 
-	more  int64 // how many such requests the policy that binds admits now
+	more  int64 // how many further requests of this kind the policy that binds admits now
 	first State
 	rest  []State
 	grant *grant
 
-	permits     *permits // that it was granted of; nil if it was charged by itself
+	permits     *permits // from which it was granted; nil if it was charged by itself
 	index, cost int64    // which of them
 }
 
-// State is one policy's side of a decision, after it was made.
+// State is what one policy reports after a decision.
 type State struct {
 	// Policy is the policy's name.
 	Policy string
-	// Unit is what the policy counts; empty is requests.
+	// Unit is what the policy counts; empty means requests.
 	Unit string
-	// Shadow says that the policy is not enforced.
+	// Shadow reports that the policy is not enforced.
 	Shadow bool
-	// Allowed says whether this policy alone would have granted the permits.
+	// Allowed reports whether this policy alone would have granted the permits.
 	Allowed bool
-	// Banned says that the subject is banned under this policy ([WithBan]).
+	// Banned reports whether the subject is banned under this policy ([WithBan]).
 	Banned bool
-	// Limit is the most that can be taken at once: the Burst or the Limit.
+	// Limit is the most that can be taken at once: the policy's Burst or Limit.
 	Limit int64
-	// Remaining is how much could be taken right now.
+	// Remaining is how many permits could be taken now.
 	Remaining int64
-	// Window is how long an exhausted policy takes to become whole again, at most; 0 for
-	// a calendar month.
+	// Window is the longest time in which a used-up policy becomes whole again. It is 0
+	// for a calendar month.
 	Window time.Duration
-	// RetryAfter is how long a lone caller waits until this policy grants the
-	// same request; 0 when it does.
+	// RetryAfter is how long until this policy grants the same request, if nobody else
+	// takes permits. It is 0 if the policy grants it.
 	RetryAfter time.Duration
-	// NextAfter is how long until more than Remaining can be taken; 0 when
-	// nothing is in use.
+	// NextAfter is how long until more than Remaining can be taken. It is 0 if nothing is
+	// in use.
 	NextAfter time.Duration
-	// ResetAfter is how long until nothing is in use any more.
+	// ResetAfter is how long until no permit is in use any more.
 	ResetAfter time.Duration
 }
 
-// Banned says whether the subject is banned under a policy that is enforced: for how long,
-// RetryAfter tells.
+// Banned reports whether the subject is banned under an enforced policy. RetryAfter says
+// for how long.
 func (d *Decision) Banned() bool {
 	for s := range d.States() {
 		if s.Banned && !s.Shadow {
@@ -81,8 +82,8 @@ func (d *Decision) Banned() bool {
 	return false
 }
 
-// States yields the state of every policy, the enforced ones first, in the
-// order they were given to the limiter.
+// States returns an iterator over the states of all policies: the enforced ones first, in
+// the order in which they were given to the limiter.
 func (d *Decision) States() iter.Seq[State] {
 	return func(yield func(State) bool) {
 		if d == nil || d.first.Policy == "" || !yield(d.first) {
@@ -96,7 +97,7 @@ func (d *Decision) States() iter.Seq[State] {
 	}
 }
 
-// judge turns readings into what the caller sees.
+// judge fills in d from readings.
 func (l *Limiter) judge(d *Decision, readings []reading, w wanted) {
 	*d = Decision{Allowed: true}
 	if len(l.rules) > 1 {
@@ -123,8 +124,9 @@ func (l *Limiter) judge(d *Decision, readings []reading, w wanted) {
 	}
 }
 
-// binds says whether a state, which admits so many more of such requests, binds more than the one that
-// the decision tells of. What is left does not tell by itself: one policy counts requests, and another tokens.
+// binds reports whether a state binds more than the one in d. more is how many further
+// such requests the state admits. Remaining alone cannot decide it: one policy counts
+// requests, and another tokens.
 func binds(s *State, more int64, d *Decision) bool {
 	switch {
 	case s.RetryAfter != d.RetryAfter:

@@ -6,32 +6,33 @@ import (
 )
 
 var (
-	// ErrCost is matched by a [*CostError].
+	// ErrCost matches a [*CostError]: errors.Is(err, ErrCost) is true for each.
 	ErrCost = errors.New("limit: cost out of range")
-	// ErrRefund says that a decision has nothing to give back, and is wrapped
-	// with why: it was denied, a Peek, given back before, another limiter's, or
-	// what it took is gone.
+	// ErrRefund reports that there is nothing to give back. The error that wraps it says
+	// why: the decision was denied, was a Peek, was given back before, or belongs to
+	// another limiter, or what it took is gone.
 	ErrRefund = errors.New("limit: nothing to refund")
-	// ErrSettle says that a decision cannot be settled, and is wrapped with why: it was
-	// denied, a Peek, settled or given back before, or a policy does not allow it.
+	// ErrSettle reports that a decision cannot be settled. The error that wraps it says
+	// why: the decision was denied, was a Peek, or was settled or given back before, or a
+	// policy does not allow it.
 	ErrSettle = errors.New("limit: nothing to settle")
-	// ErrSubject says that the subject is empty. For one limit on all callers, use a
-	// fixed subject such as "all".
+	// ErrSubject reports that the subject is empty. If one limit is for all callers, use
+	// a fixed subject such as "all".
 	ErrSubject = errors.New("limit: the subject is empty")
 )
 
-// What the program has to mend.
+// These errors report mistakes in the calling program.
 var (
 	errLimiter     = errors.New("limit: a nil or zero Limiter: make one with New or NewLocal, and check its error first")
 	errConcurrency = errors.New("limit: a nil or zero Concurrency: make one with NewConcurrency or NewLocalConcurrency, and check its error first")
 )
 
-// CostError says that a request costs less than 0, or more than a policy can
-// ever grant: waiting would not help.
+// CostError reports that a cost is below 0 or above what a policy can ever grant. Waiting
+// would not help.
 type CostError struct {
 	Cost     int64  // what was asked for
-	Capacity int64  // of the policy, or of the tightest one
-	Policy   string // its name
+	Capacity int64  // of Policy
+	Policy   string // the name of the tightest policy
 }
 
 func (e *CostError) Error() string {

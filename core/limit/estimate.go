@@ -17,27 +17,36 @@ import (
 
 var renewEstimatesScript = script.FromFS(lua.FS, "limit_renew.lua").Essential().Batched()
 
-// leased is a policy that gives back estimates whose process is gone.
+// leased is a policy that gives back estimates of processes that have died.
 type leased struct {
 	Policy
 
 	lease time.Duration
 }
 
-// WithLease makes a [FixedWindow] or a [CalendarWindow] whose costs are estimates on a lease: one that nobody settles
-// or refunds is given back when its lease ends, so that a crash does not use up a month's quota. Without a lease such an
-// estimate stays until the window ends. The lease is 10 ms to 24 h.
+// WithLease returns a policy whose costs are estimates with a lease. p is a [FixedWindow]
+// or a [CalendarWindow]. If nobody settles or refunds an estimate, it is given back when
+// its lease ends, so a crash does not use up a month's quota. Without a lease, such an
+// estimate stays until the window ends. The lease is 10 ms to 24 h. If p has a lease
+// already, this one replaces it.
 //
-// This process renews the lease three times in its length, until [Decision.Settle], [Limiter.Refund], or until nothing refers to the
-// Decision and its copies any more. So settle every decision that was granted, also to its own cost. A lease thus ends after a crash, or
-// if Redis cannot be asked for as long as it lasts. A request that finds no room in the window takes back up to 100 such estimates and
-// is decided then; a [Limiter.Wait] does not foresee that. Settle of an estimate that was taken back charges all that
-// was used, once.
+// This process renews a lease three times in its length. It stops when [Decision.Settle]
+// or [Limiter.Refund] was called, or when nothing refers to the Decision and its copies
+// any more. So settle every decision that was granted, even if its cost was exactly the
+// estimate. A lease therefore ends only after a crash, or if Redis cannot be asked for as
+// long as the lease lasts.
 //
-// The policy counts in the same key as without a lease. A second key has some 100 bytes for each estimate that is
-// not settled. A denial writes what it takes back; if Redis refuses that, the estimates stay. A decision that was
-// made in process, by NewLocal or FailLocal, has no lease: its estimates end with the process, or with the window.
-// [PerRequest] and [Prepaid] are refused, since they are not settled. If the policy has a lease already, this one replaces it.
+// A request that finds no room in the window first takes back up to 100 estimates whose
+// lease has ended, and is then decided. A [Limiter.Wait] does not foresee that. If an
+// estimate was taken back, a later Settle charges all that was used, once.
+//
+// The policy counts in the same key as without a lease. A second key has some 100 bytes
+// for each estimate that is not settled. A denial writes only what it takes back; if
+// Redis refuses that write, the estimates stay. A decision that was made in process, by
+// NewLocal or FailLocal, has no lease: its estimates end with the process, or with the
+// window.
+//
+// [PerRequest] and [Prepaid] are refused, because they are not settled.
 func WithLease(p Policy, lease time.Duration) Policy {
 	if isNil(p) {
 		return p
@@ -61,7 +70,7 @@ func (p leased) compile() (rule, error) {
 	switch r.(type) {
 	case *window, *calendar:
 	default:
-		return nil, fmt.Errorf("WithLease does not suit policy %q: use a FixedWindow or a CalendarWindow; the others forget by and by what nobody settles", r.id().name)
+		return nil, fmt.Errorf("WithLease does not suit policy %q: use a FixedWindow or a CalendarWindow; in the others, estimates that nobody settles are forgotten with time", r.id().name)
 	}
 	if r.id().once {
 		return nil, errLeasedRequests
@@ -77,22 +86,23 @@ var errLeasedRequests = errors.New("a PerRequest is not settled, so it has no es
 
 func hasLease(r rule) bool { return r.id().lease > 0 }
 
-// HasLease reports whether a policy of the limiter is [WithLease], so that each decision that was granted is to be settled. It sends
-// nothing, is safe for concurrent use, and panics on a nil or zero Limiter.
+// HasLease reports whether a policy of the limiter is [WithLease]. If so, every decision
+// that was granted must be settled. It sends nothing, is safe for concurrent use, and
+// panics on a nil or zero Limiter.
 func (l *Limiter) HasLease() bool {
 	misuse.Made(l.made(), errLimiter)
 	return slices.ContainsFunc(l.rules, hasLease)
 }
 
-// estimatesOf is the key of a subject's estimates.
+// estimatesOf returns the key of a subject's estimates.
 func (r *remote) estimatesOf(of rule, subject string) string {
 	return r.space.Key(subject, of.id().tail+"!estimates")
 }
 
-// estimate names what a decision has taken, among the estimates.
+// estimate returns the name under which a decision's cost is stored among the estimates.
 func (g *grant) estimate() string { return fmt.Sprintf("%s:%d", g.token, g.cost) }
 
-// keep renews the estimates that a decision has taken, until it is settled or nothing refers to it.
+// keep renews the estimates of a decision until it is settled or nothing refers to it.
 func (r *remote) keep(l *Limiter, g *grant) {
 	var keys []string
 	var args []any
@@ -110,7 +120,7 @@ func (r *remote) keep(l *Limiter, g *grant) {
 	}
 }
 
-// renewal renews estimates for as long as they are to be kept.
+// renewal renews estimates while they are held.
 type renewal struct {
 	at    *remote
 	keys  []string
@@ -129,7 +139,8 @@ func (n renewal) after(pause time.Duration) {
 	})
 }
 
-// newToken names the estimates of a decision, if its policies have leases.
+// newToken returns a name for the estimates of a decision, or "" if no policy has a
+// lease.
 func (l *Limiter) newToken() string {
 	if l.remote == nil || !l.remote.leased {
 		return ""

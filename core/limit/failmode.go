@@ -2,21 +2,21 @@ package limit
 
 import "fmt"
 
-// FailMode is how a limiter decides while Redis cannot: it is slow, gone,
-// full, or refuses the client. A decision made so is marked Degraded and has
+// FailMode is how a limiter decides while Redis cannot: because it is slow, gone or full,
+// or refuses the client. A decision of FailLocal or FailOpen is marked Degraded and has
 // its Cause.
 type FailMode uint8
 
 const (
-	// FailLocal decides by the same policies in this process, beginning with
-	// nothing taken: N instances together then admit up to N times the limit. With
-	// Options.Instances they begin with what Redis said last, and divide what is left.
+	// FailLocal decides by the same policies in this process, beginning with nothing
+	// taken: N instances together then admit up to N times the limit. With
+	// Options.Instances they begin with what Redis last reported, and divide what is
+	// left.
 	FailLocal FailMode = iota
-	// FailOpen admits every request. The figures of the decision are unknown
-	// and zero.
+	// FailOpen admits every request. The figures of the decision are unknown, and zero.
 	FailOpen
-	// FailClosed admits none: the call returns the error, and HTTP clients get
-	// a 503, since the fault is not theirs.
+	// FailClosed admits no request: the call returns the error. HTTP clients get a 503,
+	// because the fault is not theirs.
 	FailClosed
 
 	failModes
@@ -29,7 +29,7 @@ func (m FailMode) check() error {
 	return fmt.Errorf("Fail is %d: use FailLocal, FailOpen or FailClosed", uint8(m))
 }
 
-// String is the mode's name.
+// String returns the mode's name.
 func (m FailMode) String() string {
 	switch m {
 	case FailLocal:

@@ -11,20 +11,22 @@ import (
 // mostInstances is the highest Options.Instances.
 const mostInstances = 1_000_000
 
-// retryShare is the RetryAfter of a cost above the share of this process: when Redis will decide again is not known.
+// retryShare is the RetryAfter of a cost above the share of this process. It is a guess:
+// when Redis will decide again is not known.
 const retryShare = time.Second
 
 func checkInstances(n int) error {
 	if n >= 0 && n <= mostInstances {
 		return nil
 	}
-	return fmt.Errorf("Instances is %d: use how many processes ask, 1 to %d, or 0 if that is not known", n, mostInstances)
+	return fmt.Errorf("Instances is %d: use how many processes share the requests, 1 to %d, or 0 if you do not know", n, mostInstances)
 }
 
-// SetInstances changes Options.Instances of this limiter and of all that With has made from the same one, for the
-// decisions from now on: call it when your service scales. It is safe for concurrent use and sends nothing. On a local
-// limiter, and with FailOpen or FailClosed, it has no effect. An error says that n is out of range; nothing is changed
-// then.
+// SetInstances changes Options.Instances for all decisions from now on, of this limiter
+// and of all limiters that With has made from the same one. Call it when your service
+// scales. It is safe for concurrent use and sends nothing. It has no effect on a local
+// limiter, and none with FailOpen or FailClosed. If n is out of range, it returns an
+// error and changes nothing.
 func (l *Limiter) SetInstances(n int) error {
 	if !l.made() {
 		return errLimiter
@@ -36,14 +38,15 @@ func (l *Limiter) SetInstances(n int) error {
 	return nil
 }
 
-// Instances is how many processes share the limit while Redis does not decide: Options.Instances, or the last
-// SetInstances. It is safe for concurrent use, and panics on a nil or zero Limiter.
+// Instances returns how many processes share the limit while Redis does not decide: the
+// argument of the last SetInstances, or else Options.Instances. It is safe for concurrent
+// use, and panics on a nil or zero Limiter.
 func (l *Limiter) Instances() int {
 	misuse.Made(l.made(), errLimiter)
 	return int(l.instances.Load())
 }
 
-// among is the number of instances that decide without Redis, if this process is one of several; 0 if that is not known.
+// among returns how many instances decide without Redis, or 0 if that is not known.
 func (l *Limiter) among() int64 {
 	if l.seeds == nil {
 		return 0
@@ -51,11 +54,13 @@ func (l *Limiter) among() int64 {
 	return l.instances.Load()
 }
 
-// A process that is one of n keeps the state of the whole limit in its cells, as if each of the others did what it does
-// itself: a permit counts n times. So what is left is divided by n, whatever it was when Redis was last asked, it comes
-// back as it does in Redis, and n may change at any time.
+// In an outage, a process that is one of n keeps the state of the whole limit in its
+// cells, as if each of the other processes did the same as this one: a permit counts n
+// times. So what is left is divided by n, whenever Redis was last asked. Permits come
+// back as they do in Redis, and n may change at any time.
 
-// share is what one of n instances may take of a limit, or of what is left of it: at least one of a whole limit.
+// share returns what one of n instances may take of left permits: at least 1 if the whole
+// limit is left.
 func share(left, limit, n int64) int64 {
 	if n <= 1 {
 		return left
@@ -66,7 +71,8 @@ func share(left, limit, n int64) int64 {
 	return left / n
 }
 
-// room is what there must be for a cost of this process, one of n. A cost above its share does not fit.
+// room returns how many permits must be free so that this process, one of n, may take a
+// cost. If the cost is above the process's share, fits is false.
 func room(r rule, cost, n int64) (all int64, fits bool) {
 	limit := r.id().limit
 	if cost > share(limit, limit, n) {
@@ -75,8 +81,8 @@ func room(r rule, cost, n int64) (all int64, fits bool) {
 	return min(cost*max(n, 1), limit), true
 }
 
-// counts is what a cost that was granted counts. If n is above the limit, a bucket counts more than it has room for:
-// its debt then takes n times as long to drain.
+// counts returns how many permits a granted cost counts as. If n is above the limit, a
+// bucket counts more than its capacity, so that its debt takes n times as long to drain.
 func counts(r rule, cost, n int64) int64 {
 	if b, is := r.(*bucket); is && n > 1 {
 		return min(cost*n, b.heaviest())
@@ -85,15 +91,15 @@ func counts(r rule, cost, n int64) int64 {
 	return all
 }
 
-// heaviest is how many permits of debt all arithmetic has room for.
+// heaviest returns the largest debt in permits for which no arithmetic overflows.
 func (b *bucket) heaviest() int64 {
 	return b.limit * max(min(1<<61/b.capacity, math.MaxInt64/2/int64(b.whole)), 1)
 }
 
-// takeShare is what the scripts do, in Go: it reads every rule's cell, and when
-// all that are enforced grant, it charges each that does. It says whether it
-// charged any. A cost of -n asks about n permits and takes none. It decides for one of n instances; of
-// 0 or 1 as the scripts do.
+// takeShare does in Go what the scripts do. It reads every rule's cell. If all enforced
+// rules grant, it charges each rule that grants. It reports whether it charged any. A
+// cost of -n asks about n permits and takes none. It decides for one of n instances; with
+// an n of 0 or 1 it decides as the scripts do.
 func takeShare(rules []rule, cells []*cell, n, now, cost int64, into []reading) bool {
 	granted := true
 	for i, r := range rules {
@@ -113,13 +119,14 @@ func takeShare(rules []rule, cells []*cell, n, now, cost int64, into []reading) 
 			into[i] = r.charge(cells[i], counts(r, r.id().costs(cost), n))
 		}
 		if n > 1 {
-			into[i].instances = int32(n) //nolint:gosec // mostInstances
+			into[i].instances = int32(n) //nolint:gosec // at most mostInstances
 		}
 	}
 	return charged
 }
 
-// stateOf is what a reading means to who asks this process for what costs the policy that. The Limit stays that of the policy.
+// stateOf returns what a reading means for a request to this process that costs the
+// policy cost permits. The Limit is always the policy's.
 func stateOf(r rule, was reading, cost int64) State {
 	n, limit := int64(was.instances), r.id().limit
 	if n <= 1 {
@@ -131,7 +138,7 @@ func stateOf(r rule, was reading, cost int64) State {
 		s.RetryAfter = retryShare
 	}
 	s.Remaining = share(s.Remaining, limit, n)
-	if _, log := r.(*slidingLog); !log && s.Remaining < share(limit, limit, n) { // when permits leave a log is not in a reading
+	if _, log := r.(*slidingLog); !log && s.Remaining < share(limit, limit, n) { // a log's reading does not say when its permits leave
 		was.denied = true
 		all, _ = room(r, s.Remaining+1, n)
 		s.NextAfter = r.state(was, all).RetryAfter
@@ -139,7 +146,8 @@ func stateOf(r rule, was reading, cost int64) State {
 	return s
 }
 
-// unshared says that what is wanted is above the share that some of the readings tell of, so that they cannot tell when it would be granted.
+// unshared reports whether a request is above the share in some of the readings. These
+// readings then cannot tell when it would be granted.
 func unshared(rules []rule, readings []reading, w wanted) bool {
 	for i, r := range rules {
 		if n := int64(readings[i].instances); n > 1 {

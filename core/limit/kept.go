@@ -6,31 +6,40 @@ import (
 	"time"
 )
 
-// keptOnChange is a policy whose state is the same whatever its numbers are.
+// keptOnChange is a policy that keeps its state when its numbers change.
 type keptOnChange struct{ Policy }
 
-// KeepOnChange makes a policy whose Limit, Rate, Per, Burst and MaxDebt may change while its state is kept: if 10 a
-// day become 20, a subject has 20 that day, and not 10 and then 20; if 20 become 10, a subject that has used 15
-// is denied until the day ends. The policy needs a Name. The name, the kind of policy, its Window, and the
-// Every and Location of a calendar stand in the key: if one of these changes, a fresh state begins. So it does
-// when you put an existing policy into KeepOnChange.
+// KeepOnChange returns a policy that keeps its state when its Limit, Rate, Per, Burst or
+// MaxDebt changes. For example, if 10 a day become 20, a subject has 20 that day, not 10
+// and then 20. If 20 become 10, a subject that has used 15 is denied until the day ends.
 //
-// Processes with different numbers share the state, also while you deploy a change, and so do limiters that
-// [Limiter.With] makes. Each decides by its own numbers. Together they admit no more than the largest numbers
-// allow: if one has the larger Burst and another the larger Rate, that Burst and that Rate. If others have used
-// more than a process's own Limit, it tells 0 remaining.
+// The policy needs a Name. The key has the name, the kind of policy, its Window, and the
+// Every and Location of a calendar. If one of these changes, a fresh state begins. A
+// fresh state also begins when you put an existing policy into KeepOnChange. The
+// KeepOnChange of a KeepOnChange is the same policy.
 //
-// The debt of a TokenBucket drains at the Rate of the policy that charged it last. A larger Rate thus takes effect with
-// the first request that is granted, and RetryAfter tells when that can be. A Refund, or a Settle to less, gives nothing back
-// of a bucket that a policy with other numbers has charged since. The bucket counts in millionths of a permit, by
-// microseconds. Its largest debt in permits, times 10^6, times the microseconds in which a whole number of millionths
-// drains, is at most 2^51: 10 a day have a Burst of at most 260,000.
+// Processes with different numbers share the state, also while you deploy a change, and
+// so do limiters that [Limiter.With] makes. Each decides by its own numbers. Together
+// they admit no more than the largest numbers allow; if one has the larger Burst and
+// another the larger Rate, that is the larger Burst with the larger Rate. If others have
+// used more than a process's own Limit, that process reports 0 remaining.
 //
-// A SlidingWindow has a Limit below 2^26. KeepOnChange cannot be [Prepaid]. A denial that is remembered
-// (Options.RememberDenials) can outlast a larger Rate of another process, until its time is over. Calls of several
-// callers are sent together and not merged into one, so a busy key costs Redis more CPU than without KeepOnChange; each
-// decision of a TokenBucket up to a permit a millisecond costs it half as much again, and each of the others the same.
-// The KeepOnChange of a KeepOnChange is the same.
+// The debt of a TokenBucket drains at the Rate of the policy that charged it last. So a
+// larger Rate takes effect with the first request that is granted, and RetryAfter says
+// when that can be. If a policy with other numbers has charged the bucket since, a
+// Refund, or a Settle to less, gives nothing back. The bucket counts in millionths of a
+// permit, by microseconds. Multiply its largest debt in permits by 10^6, and by the
+// microseconds in which a whole number of millionths drains: the product is at most 2^51.
+// For example, 10 a day can have a Burst of at most 260,000.
+//
+// A SlidingWindow must have a Limit below 2^26. KeepOnChange cannot be [Prepaid]. A
+// denial that is remembered (Options.RememberDenials) can outlast a larger Rate of
+// another process, until the time of the denial is over.
+//
+// Calls of several callers are sent together but not merged into one, so a busy key costs
+// Redis more CPU than without KeepOnChange. Each decision of a TokenBucket of up to a
+// permit a millisecond costs Redis half as much again; each decision of the other
+// policies costs the same.
 func KeepOnChange(p Policy) Policy {
 	if isNil(p) {
 		return p
@@ -66,11 +75,11 @@ func (k keptOnChange) compile() (rule, error) {
 	case CalendarWindow:
 		name, form, numbers = p.Name, "calendar-"+p.place(), p
 	default:
-		return nil, fmt.Errorf("KeepOnChange does not know a %T: use one of the policies of this package", p)
+		return nil, fmt.Errorf("KeepOnChange does not support a %T: use one of the policies of this package", p)
 	}
 	var nameless error
 	if name == "" {
-		nameless = errors.New("Name is empty: KeepOnChange needs one, since the numbers are no part of the key")
+		nameless = errors.New("Name is empty: KeepOnChange needs a Name, because the numbers are not part of the key")
 	}
 	r, err := compile()
 	if err := errors.Join(nameless, err); err != nil {
@@ -81,10 +90,12 @@ func (k keptOnChange) compile() (rule, error) {
 	return r, nil
 }
 
-// mostKeptCount is the most that a counter of a SlidingWindow can hold: the square of one more is exact.
+// mostKeptCount is the most that a counter of a SlidingWindow can hold: (mostKeptCount +
+// 1)² is still exact.
 const mostKeptCount = 1<<26 - 1
 
-// compileKept makes counters that stand in one number in the same way whatever the Limit is.
+// compileKept returns a rule whose two counters are packed into one number in the same
+// way whatever the Limit is.
 func (p SlidingWindow) compileKept() (rule, error) {
 	r, err := p.compile()
 	if err != nil {

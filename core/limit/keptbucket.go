@@ -10,28 +10,29 @@ import (
 
 var keptBucketScript = script.FromFS(lua.FS, "limit_bucket_kept.lua").Batched()
 
-// micro is what a permit is, in the units of a keptBucket.
+// micro is how many units of a keptBucket a permit costs.
 const micro = 1_000_000
 
-// mostDrained is how much drains of what was charged before the count begins anew.
+// mostDrained is how much may drain of what was charged before the count begins again.
 const mostDrained = exact / 2
 
-// keptBucket is a token bucket whose numbers may change: a debt in millionths of a permit that
-// drains by the numbers of the policy that charged it last. A cell has in n what was charged and in from since when,
-// as limit_bucket_kept.lua tells it. A reading is {charged, microseconds since, drain, per}.
+// keptBucket is a token bucket whose numbers may change. It is a debt in millionths of a
+// permit, which drains by the numbers of the policy that charged it last. In a cell, n is
+// what was charged and from is since when, as in limit_bucket_kept.lua. A reading is
+// {charged, microseconds since then, drain, per}.
 type keptBucket struct {
 	identity
 	capacity int64
-	largest  int64 // debt, of costs that were settled: the capacity and MaxDebt
-	drain    int64 // units that drain
-	per      int64 // in so many microseconds
+	largest  int64 // the largest debt: the capacity and MaxDebt
+	drain    int64 // how many units drain
+	per      int64 // in this many microseconds
 }
 
 func (p TokenBucket) compileKept() (rule, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	const perMicrosecond = micro * int64(time.Microsecond) // units a permit times nanoseconds a microsecond
+	const perMicrosecond = micro * int64(time.Microsecond) // units in a permit, times nanoseconds in a microsecond
 	burst := p.burst()
 	if p.Rate <= math.MaxInt64/perMicrosecond && burst <= exact && p.MaxDebt <= exact {
 		per, drain := int64(p.Per), p.Rate*perMicrosecond
@@ -75,19 +76,19 @@ func (*keptBucket) advance(c *cell, now int64) {
 	}
 }
 
-// gone is after how many microseconds nothing is left of so many units.
+// gone returns after how many microseconds nothing is left of some units.
 func gone(units, drain, per int64) int64 { return ceilDiv(units*per, drain) }
 
-// drained is how much of what was charged has drained when that time has passed.
+// drained returns how much drains in passed microseconds.
 func drained(passed, drain, per int64) int64 {
 	whole := passed * drain
-	if rest := whole % per; rest < 0 { // rounded down
+	if rest := whole % per; rest < 0 { // round down
 		return (whole-rest)/per - 1
 	}
 	return whole / per
 }
 
-// owes is the debt of a keptBucket.
+// owes returns the debt of a keptBucket's cell.
 func (c *cell) owes() int64 {
 	passed := max(c.now-c.from, 0)
 	if c.n == 0 || passed >= gone(c.n, c.by.drain, c.by.per) {
@@ -103,7 +104,7 @@ func (b *keptBucket) charge(c *cell, cost int64) reading {
 	return b.read(c, 0)
 }
 
-// charged says whether a policy with the same numbers charged the cell last.
+// charged reports whether a policy with the same numbers charged the cell last.
 func (b *keptBucket) charged(c *cell) bool {
 	return c.by != nil && c.by.drain == b.drain && c.by.per == b.per && c.by.largest == b.largest
 }
@@ -118,8 +119,8 @@ func (b *keptBucket) add(c *cell, units int64) {
 
 func (b *keptBucket) term(r reading) int64 { return b.owed(r) }
 
-// refund gives back what has not drained yet, as that of a bucket does, if no policy with other numbers
-// has charged since.
+// refund gives back what has not drained yet, as a bucket does, unless a policy with
+// other numbers has charged since.
 func (b *keptBucket) refund(c *cell, told, cost, part int64, at moment) bool {
 	debt := c.owes()
 	if debt == 0 || !b.charged(c) || c.from > at.latest || c.now-at.soonest > gone(told, b.drain, b.per) {
@@ -176,12 +177,13 @@ func (b *keptBucket) age(r reading, passed int64) reading {
 
 func (*keptBucket) lasts(reading) (left int64, ends bool) { return 0, false }
 
-// until is how many microseconds it takes, if nobody charges, until no more than that is owed.
+// until returns how many microseconds it takes until at most debt is owed, if nobody
+// charges.
 func (*keptBucket) until(r reading, debt int64) int64 {
 	return max(gone(r.n[0]-debt, r.n[2], r.n[3])-r.n[1], 0)
 }
 
-// owed is the debt that a reading tells.
+// owed returns the debt in a reading.
 func (b *keptBucket) owed(r reading) int64 {
 	if b.until(r, 0) == 0 {
 		return 0

@@ -17,7 +17,7 @@ var (
 	countScript   = script.FromFS(lua.FS, "inflight_count.lua").Batched()
 )
 
-// leases are the scripts on a sorted set of leases.
+// leases runs the scripts on a sorted set of leases.
 type leases struct {
 	*asker
 
@@ -29,20 +29,20 @@ func newLeases(at *asker, limit int64, lease time.Duration) *leases {
 		asker: at,
 		limit: integer(limit),
 		lease: integer(lease.Microseconds()),
-		// The set outlives the last lease in it, which ends between two milliseconds.
+		// The set outlives its last lease, which ends between two milliseconds.
 		longest: integer(lease.Milliseconds() + 1),
 	}
 }
 
-// witnesses are the tokens of two slots that the caller holds, empty where it holds
-// none, and both the same where it holds one.
+// witnesses are the tokens of two slots that the caller holds. Both are empty if it holds
+// none, and the same if it holds one.
 type witnesses [2]string
 
-// witnessesLost is what the reply of a grant has more where no witness has a slot.
+// witnessesLost is added to the reply of a grant if Redis has neither witness.
 const witnessesLost = 1_000_000
 
-// acquire asks for a slot. lost is true if the slot was granted and Redis has
-// neither witness.
+// acquire asks for a slot. lost is true if the slot was granted and Redis has neither
+// witness.
 func (l *leases) acquire(ctx context.Context, key, token string, w witnesses) (n int64, denied, lost bool, err error) {
 	n, err = l.run(ctx, acquireScript, key, token, l.limit, l.lease, l.longest, w[0], w[1])
 	n, denied = readSigned(n)
@@ -52,8 +52,8 @@ func (l *leases) acquire(ctx context.Context, key, token string, w witnesses) (n
 	return n, denied, lost, err
 }
 
-// restore asks Redis to count held slots again, and then to decide about token.
-// there[i] is false if there was no room for held[i].
+// restore asks Redis to count held slots again, and then to decide about token. there[i]
+// is false if there was no room for held[i].
 func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (n int64, denied bool, there []bool, err error) {
 	args := append(make([]any, 0, 4+len(held)), token, l.limit, l.lease, l.longest)
 	for _, s := range held {

@@ -16,15 +16,15 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Limiter decides whether a subject may take permits under one or more
-// policies, all or nothing. It is immutable and safe for concurrent use. The
-// zero Limiter is not usable: New, NewLocal and With make one.
+// Limiter decides whether a subject may take permits under one or more policies: all of
+// them grant, or none is charged. It is immutable and safe for concurrent use. The zero
+// Limiter is not usable; use New, NewLocal or With.
 type Limiter struct {
 	name      string
 	opts      Options
 	rules     []rule
 	space     keyspace.Space
-	remote    *remote // nil where the state is in process
+	remote    *remote // nil if the state is in process
 	local     *local
 	count     *counters
 	observers observers
@@ -33,17 +33,20 @@ type Limiter struct {
 	accounts  *accounts      // of prepaid permits; nil if there are none
 	instances *atomic.Int64  // Options.Instances, or the last SetInstances
 	seeds     *seeds         // nil if the state in process begins with nothing
-	signature string         // of the rules
-	refused   *grant         // of denials that were remembered
-	plans     *plans         // of all that With made
-	denials   func() *memory // that All asks about first
-	first     *Limiter       // the one of New, which those of With keep in use
+	signature string         // identifies the rules
+	refused   *grant         // the grant of remembered denials
+	plans     *plans         // all limiters that With made
+	denials   func() *memory // denials that All remembers
+	first     *Limiter       // the limiter that New made; With's limiters keep it alive
 }
 
-// New makes a limiter on Redis, of a go-redis client or a [store.Store]. The name is 1 to
-// 64 letters, digits, dots, dashes and underscores. It sets the limiter's keys apart from
-// those of others; limiters of one name, prefix and policy share their state, in one
-// process or in many. Nil opts are the zero Options. New sends nothing.
+// New makes a limiter whose state is in Redis. rdb is a go-redis client or a
+// [store.Store].
+//
+// The name sets the limiter's keys apart from those of other limiters. It has 1 to 64
+// letters, digits, dots, dashes and underscores. Limiters with the same name, prefix and
+// policy share their state, in one process or in many. Nil opts mean the zero Options.
+// New sends nothing to Redis.
 //
 // The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Limiter, error) {
@@ -61,9 +64,10 @@ func New(rdb script.Client, name string, policies []Policy, opts *Options) (*Lim
 	return l, nil
 }
 
-// NewLocal makes a limiter that keeps its state in this process: for tests,
-// for development, for a single instance. It decides by the same arithmetic
-// as New; N instances admit N times the limit, whatever Options.Instances is.
+// NewLocal makes a limiter that keeps its state in this process: for tests, for
+// development, or for a single instance. It decides by the same arithmetic as New, and
+// returns the same errors. N instances admit N times the limit, whatever
+// Options.Instances is.
 func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 	l, err := newLimiter(nil, name, policies, opts)
 	if err != nil {
@@ -72,7 +76,7 @@ func NewLocal(name string, policies []Policy, opts *Options) (*Limiter, error) {
 	return l, nil
 }
 
-// newLimiter makes a local limiter, whose keys are those of the store.
+// newLimiter makes a limiter without a remote. Its keys are those of the store.
 func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) (*Limiter, error) {
 	own, fault := opts.withDefaults(st)
 	rules, err := own.compile(policies)
@@ -103,7 +107,7 @@ func newLimiter(st *store.Store, name string, policies []Policy, opts *Options) 
 	return l.sign(), errors.Join(err, spaceFault, fault)
 }
 
-// sign notes what the rules are, for denials that are remembered.
+// sign sets the signature, by which denials are remembered.
 func (l *Limiter) sign() *Limiter {
 	l.signature = ""
 	for _, r := range l.rules {
@@ -117,11 +121,13 @@ func (l *Limiter) sign() *Limiter {
 	return l
 }
 
-// With returns a limiter with other policies on the same name, options and
-// state: a tenant's, or a plan's. A policy that two limiters have in common they
-// share. Stats are those of all of them. A limiter is made once for equal policies and
-// kept, of the last 16,384 that were asked for, so that With may be called for every
-// request. The error joins every fault of the policies, each with its field and the remedy.
+// With returns a limiter with other policies and the same name, options and state, for
+// example for one tenant or one plan. If two of these limiters have a policy in common,
+// they share its state. Stats count the decisions of all of them.
+//
+// You may call With for every request: it keeps the last 16,384 limiters that were asked
+// for, and returns the same limiter for equal policies. It sends nothing. The error joins
+// every fault of the policies, each with its field and the remedy.
 func (l *Limiter) With(policies ...Policy) (*Limiter, error) {
 	if !l.made() {
 		return nil, errLimiter
@@ -143,32 +149,32 @@ func (l *Limiter) with(policies []Policy) (*Limiter, error) {
 	return other.sign(), nil
 }
 
-// Take asks for one permit. On Redis it costs one round trip, whatever the number of
-// policies. A denial that is remembered (Options.RememberDenials) and a permit that was
-// charged ahead ([Prepaid]) cost none.
+// Take asks for one permit. It costs one round trip, whatever the number of policies. It
+// costs none if a denial is repeated (Options.RememberDenials), if the permit was charged
+// ahead ([Prepaid]), or if the limiter is local.
 //
-// A denial is a Decision, not an error. The error is ctx.Err() when the
-// caller's context ended, [ErrSubject] for an empty subject, and otherwise a
-// [*script.Error], which says that Redis could not answer.
+// A denial is a Decision, not an error. The error is ctx.Err() if the caller's context
+// ended, or [ErrSubject] if the subject is empty. With FailClosed it is a [*script.Error]
+// if Redis could not decide.
 func (l *Limiter) Take(ctx context.Context, subject string) (Decision, error) {
 	return l.TakeN(ctx, subject, 1)
 }
 
-// TakeN asks for n permits at once, all or none. TakeN(0) is allowed and
-// writes nothing. An n below 0 or above the capacity of an enforced policy is a
-// [*CostError], and nothing is sent.
+// TakeN asks for n permits at once: all or none are granted. TakeN(0) is allowed and
+// writes nothing. If n is below 0, or above the capacity of an enforced policy, the error
+// is a [*CostError] and nothing is sent. The other errors are those of Take.
 func (l *Limiter) TakeN(ctx context.Context, subject string, n int64) (Decision, error) {
 	return l.decide(ctx, subject, n, false)
 }
 
-// Peek tells whether Take would be granted, and takes nothing: its figures are
-// those before the take. On Redis it costs one round trip. The errors are those of Take;
-// without Redis the failure mode decides.
+// Peek reports whether Take would be granted, and takes nothing. Its figures are those
+// before the take. It costs one round trip, or none if the limiter is local. The errors
+// are those of Take. If Redis cannot decide, the failure mode does.
 func (l *Limiter) Peek(ctx context.Context, subject string) (Decision, error) {
 	return l.PeekN(ctx, subject, 1)
 }
 
-// PeekN is Peek for n permits at once: RetryAfter is how long until TakeN would grant
+// PeekN is Peek for n permits at once. RetryAfter is how long until TakeN would grant
 // them. The errors are those of TakeN.
 func (l *Limiter) PeekN(ctx context.Context, subject string, n int64) (Decision, error) {
 	return l.decide(ctx, subject, n, true)
@@ -176,7 +182,7 @@ func (l *Limiter) PeekN(ctx context.Context, subject string, n int64) (Decision,
 
 func (l *Limiter) made() bool { return l != nil && l.rules != nil }
 
-// check says what is wrong with a call.
+// check returns what is wrong with a call.
 func (l *Limiter) check(ctx context.Context, subject string, cost int64) error {
 	misuse.Context(ctx)
 	if !l.made() {
@@ -202,13 +208,13 @@ func (l *Limiter) decide(ctx context.Context, subject string, cost int64, peek b
 	return d, err
 }
 
-// tell counts a decision, and tells the observers of it.
+// tell counts a decision and tells the observers.
 func (l *Limiter) tell(ctx context.Context, cost int64, d *Decision, err error, took time.Duration) {
 	l.count.add(d, err)
 	l.observers.notify(ctx, cost, d, err, took)
 }
 
-// ask decides, in process if it can. took is how long Redis did.
+// ask decides, without Redis if possible. took is how long Redis took.
 func (l *Limiter) ask(ctx context.Context, subject string, cost int64, peek bool) (d Decision, took time.Duration, err error) {
 	remembers := l.memory != nil && cost > 0 && !peek
 	prepaid := l.accounts != nil && cost > 0 && !peek
@@ -218,7 +224,7 @@ func (l *Limiter) ask(ctx context.Context, subject string, cost int64, peek bool
 		known := false
 		if prepaid {
 			one = l.accounts.account(subject, l.signature)
-			known = one.take(l, &d, cost) // though Redis may deny: these are charged
+			known = one.take(l, &d, cost) // granted even if Redis would deny: these permits are charged
 		}
 		known = known || remembers && l.memory.recall(&d, l, subject, cost)
 		if !known && prepaid {
@@ -263,7 +269,7 @@ func (l *Limiter) take(ctx context.Context, g *grant) error {
 	return err
 }
 
-// resolve returns the decision. If Redis made none, the failure mode does.
+// resolve returns the decision. If Redis made none, the failure mode decides.
 func (l *Limiter) resolve(ctx context.Context, g *grant, cause error) (Decision, error) {
 	switch {
 	case cause == nil:
@@ -303,7 +309,8 @@ func (l *Limiter) decision(g *grant) Decision {
 	return d
 }
 
-// Name is the limiter's name.
+// Name returns the name that was given to New or NewLocal. It panics on a nil or zero
+// Limiter.
 func (l *Limiter) Name() string {
 	misuse.Made(l.made(), errLimiter)
 	return l.name

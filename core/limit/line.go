@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// queues are the callers that wait, by subject. The first of each asks Redis.
+// queues are the callers that wait, by subject. Only the first caller of each subject
+// asks Redis.
 type queues struct {
 	most int
-	sum  *atomic.Int64 // of the callers in all queues of one New
+	sum  *atomic.Int64 // callers in all queues of a limiter and of those that With made from it
 
 	mu    sync.Mutex
 	all   int
@@ -21,28 +22,28 @@ type queues struct {
 // line is the queue of a subject.
 type line struct {
 	waiters []*waiter
-	seen    *sight // the last answer of Redis to one of them; nil if there is none
-	freed   int    // how often permits were given back in this process
+	seen    *sight // what Redis last answered to one of them; nil if it has not answered yet
+	freed   int    // counts how often this process gave permits back
 }
 
 type waiter struct {
 	subject string
-	cost    int64         // 0 when it was granted
-	news    chan struct{} // that it is the first now, or that another answer is there
+	cost    int64         // 0 after it was granted
+	news    chan struct{} // signals that the waiter is now the first, or that there is another answer
 }
 
-// sight is what a decision told of a subject, and when.
+// sight is a decision about a subject, and when it was made.
 type sight struct {
 	Decision
 
 	at time.Time
 }
 
-// place is where a waiter stands.
+// place says where a waiter is in its queue.
 type place struct {
 	first    bool
-	ahead    int64 // the cost of those before it
-	requests int64 // how many they are
+	ahead    int64 // the sum of the costs before it
+	requests int64 // how many requests are before it
 	seen     *sight
 	freed    int
 }
@@ -51,7 +52,8 @@ func newQueues(most int, sum *atomic.Int64) *queues {
 	return &queues{most: most, sum: sum, lines: make(map[string]*line)}
 }
 
-// join is nil if there is no place. It says whether others of the subject wait.
+// join returns nil if MaxWaiting callers wait already. queued reports whether others wait
+// for the subject.
 func (q *queues) join(subject string, cost int64) (w *waiter, queued bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,8 +103,10 @@ func (q *queues) place(w *waiter) place {
 	return p
 }
 
-// saw notes how a waiter's request was decided. The others hear of the first answer, and of a denial, after which they
-// wait longer than they expected. A denial is not noted if permits were given back since the request: it may be over.
+// saw stores how a waiter's request was decided. It wakes the others after the first
+// answer, and after a denial, because they must then wait longer than they expected. If
+// permits were given back since the request was sent, a denial is not stored, because it
+// may be over.
 func (q *queues) saw(w *waiter, d *Decision, err error, freed int) {
 	if err != nil {
 		return
@@ -126,7 +130,7 @@ func (q *queues) saw(w *waiter, d *Decision, err error, freed int) {
 	}
 }
 
-// changed has the first of a subject ask again, since permits were given back.
+// changed makes the first waiter of a subject ask again, because permits were given back.
 func (q *queues) changed(subject string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -140,11 +144,11 @@ func (q *queues) changed(subject string) {
 func (w *waiter) hear() {
 	select {
 	case w.news <- struct{}{}:
-	default: // it has not looked since the last
+	default: // it has not read the last signal yet
 	}
 }
 
-// sleep waits for news, no longer than d.
+// sleep waits until there is news, but no longer than d.
 func (w *waiter) sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -158,12 +162,12 @@ func (w *waiter) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// leastRest keeps a waiter from asking more often than any clock of Redis can
-// tell apart.
+// leastRest is the shortest time between two questions of a waiter. No clock of Redis
+// tells shorter times apart.
 const leastRest = time.Millisecond
 
-// rest is how long a waiter of that cost should not ask, by what was seen last. If its request is
-// expected to be denied, d is that denial.
+// rest returns how long a waiter of that cost should not ask, by what was last seen. If
+// its request would be denied, denied is true and d is that denial.
 func (p *place) rest(l *Limiter, d *Decision, cost int64) (rest time.Duration, denied bool) {
 	if p.seen == nil {
 		return 0, false
@@ -178,9 +182,9 @@ func (p *place) rest(l *Limiter, d *Decision, cost int64) (rest time.Duration, d
 	return rest, false
 }
 
-// expected says whether a request is expected to be denied, and makes d that denial.
+// expected reports whether a request would be denied. If so, it makes d that denial.
 func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, w wanted) bool {
-	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil || unshared(l.rules, s.grant.readings, w) { // the readings do not tell
+	if s.grant == nil || len(s.grant.readings) == 0 || s.permits != nil || unshared(l.rules, s.grant.readings, w) { // the readings cannot tell
 		*d = s.Decision
 		d.RetryAfter = max(d.RetryAfter-passed, 0)
 		return !d.Allowed
@@ -202,8 +206,9 @@ func (s *sight) expected(l *Limiter, d *Decision, passed time.Duration, w wanted
 	return !d.Allowed
 }
 
-// beyond is how much longer than a request of the whole limit one has to wait, at least, that asks for
-// so many permits over it.
+// beyond returns how much longer a request must wait, at least, that asks for more than
+// the limit. over is by how many permits. The wait is measured from when a request of the
+// whole limit would be granted.
 func beyond(r rule, s *State, over int64) time.Duration {
 	var wait float64
 	switch r := r.(type) {
@@ -224,9 +229,9 @@ func beyond(r rule, s *State, over int64) time.Duration {
 	return time.Duration(min(wait, float64(forever/4)))
 }
 
-// foresee is what a rule would answer to what costs it that, so many nanoseconds after a
-// reading. If the reading does not tell when a log would grant it, the time is when the next
-// permit of the log is free.
+// foresee returns what a rule would answer to a cost, some nanoseconds after a reading.
+// If the reading of a log does not say when the cost would be granted, the time is when
+// the log's next permit is free.
 func foresee(r rule, was reading, passed, cost int64) reading {
 	aged := r.age(was, passed/int64(time.Microsecond))
 	aged.ban = agedBan(was.ban, passed)
@@ -236,7 +241,7 @@ func foresee(r rule, was reading, passed, cost int64) reading {
 		return aged
 	}
 	if !was.denied {
-		aged.n[2] = 0 // it is the mark of what was granted
+		aged.n[2] = 0 // after a grant, this number is the mark of its entries
 		if aged.n[0]+cost > r.id().limit {
 			aged.n[2] = aged.n[1]
 		}

@@ -7,29 +7,29 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// entriesPerState is how many entries of sliding logs are kept, on average,
-// for each state that may be.
+// entriesPerState is how many entries of sliding logs are kept on average for each state
+// that MaxLocal allows.
 const entriesPerState = 8
 
-// local keeps the state in this process, by the models.
+// local keeps the state in this process and decides by the models.
 type local struct {
-	began time.Time // the clock is monotonic from here on
+	began time.Time // its clock is monotonic from here on
 	most  int
 
 	mu      sync.Mutex
 	cells   *simplelru.LRU[localKey, *cell]
-	entries int // of sliding logs, all together
+	entries int // of all sliding logs together
 }
 
-// localKey is a subject and a policy as they stand in a Redis key, of bounded
-// length.
+// localKey is a subject and a policy as they appear in a Redis key, so its length is
+// bounded.
 type localKey struct{ subject, tail string }
 
 func newLocal(size int) *local {
 	b := &local{began: time.Now(), most: size}
 	cells, err := simplelru.NewLRU(size, func(_ localKey, c *cell) { b.entries -= len(c.log) })
 	if err != nil {
-		panic("limit: " + err.Error()) // only of a size below 1, which is refused before
+		panic("limit: " + err.Error()) // only if the size is below 1, which withDefaults refuses
 	}
 	b.cells = cells
 	return b
@@ -62,7 +62,7 @@ func (b *local) take(l *Limiter, g *grant) {
 	}
 }
 
-// cellsOf appends a subject's cells to few, new ones where nothing is kept.
+// cellsOf appends a subject's cells to few. A rule without a stored cell gets a new one.
 func (b *local) cellsOf(l *Limiter, subject string, few []*cell) []*cell {
 	for _, r := range l.rules {
 		c, ok := b.cells.Get(localKey{subject, r.id().tail})
@@ -75,7 +75,7 @@ func (b *local) cellsOf(l *Limiter, subject string, few []*cell) []*cell {
 	return few
 }
 
-// entries is how many entries of logs there are.
+// entries returns how many entries the logs have.
 func entries(cells []*cell) (n int) {
 	for _, c := range cells {
 		n += len(c.log)
@@ -83,13 +83,13 @@ func entries(cells []*cell) (n int) {
 	return n
 }
 
-// refund says whether anything was given back.
+// refund reports whether anything was given back.
 func (b *local) refund(l *Limiter, g *grant) (given bool) {
 	b.change(l, g, func(cells []*cell, now int64) { given = refundModel(l.rules, cells, now, g, moment{g.at, g.at}) })
 	return given
 }
 
-// change changes the cells of a grant's subject.
+// change calls by with the cells of a grant's subject.
 func (b *local) change(l *Limiter, g *grant, by func(cells []*cell, now int64)) {
 	subject := l.space.Subject(g.subject)
 	b.mu.Lock()
@@ -101,7 +101,7 @@ func (b *local) change(l *Limiter, g *grant, by func(cells []*cell, now int64)) 
 	b.entries += entries(cells) - before
 }
 
-// refundModel is what limit_settle.lua does without a marker, in Go.
+// refundModel does in Go what limit_settle.lua does without a marker.
 func refundModel(rules []rule, cells []*cell, now int64, g *grant, at moment) (given bool) {
 	for i, r := range rules {
 		if reading := g.readings[i]; !reading.refused() {

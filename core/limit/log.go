@@ -14,13 +14,13 @@ import (
 
 var logScript = script.FromFS(lua.FS, "limit_log.lua").Batched()
 
-// maxLog bounds what one subject may keep in Redis, and what one request may
-// write, to about a megabyte.
+// maxLog bounds what one subject may store in Redis, and what one request may write, to
+// about a megabyte.
 const maxLog = 100_000
 
-// slidingLog keeps the microsecond of every permit. A reading is {used, and
-// in microseconds: next, retry, reset}, as limit_log.lua tells them; of permits
-// that were granted the third is their mark, the microsecond itself.
+// slidingLog stores the microsecond of every permit. A reading is {used, next, retry,
+// reset}, the times in microseconds, as limit_log.lua reports them. After a grant the
+// third number is the mark of the granted permits: the microsecond itself.
 type slidingLog struct {
 	identity
 	length int64 // in microseconds
@@ -57,14 +57,14 @@ func (l *slidingLog) alone() *script.Script {
 	return nil
 }
 
-// longest is the time to live of a log in milliseconds: two windows, and one
-// more for the key's clock, which may be up to a millisecond behind TIME.
+// longest is the time to live of a log in milliseconds: two windows, and one millisecond
+// more because the key's clock may be up to a millisecond behind TIME.
 func (l *slidingLog) longest() any { return integer(ceilDiv(2*l.length, 1000) + 1) }
 
 func (l *slidingLog) args(cost int64) []any {
 	pivot := max(cost, -cost) - l.limit - 1
 	if cost == 0 {
-		pivot = -maxLog - 1 // no log is so long that this one denies
+		pivot = -maxLog - 1 // no log is long enough to be denied by this pivot
 	}
 	return []any{integer(max(cost, 0)), integer(l.limit), integer(l.length), l.longest(), integer(pivot)}
 }
@@ -93,8 +93,8 @@ func (l *slidingLog) advance(c *cell, now int64) {
 	c.fit()
 }
 
-// fit gives back the room that many entries have left: a state that keeps few
-// must not cost what it once did.
+// fit releases memory that the log no longer needs: a state with few entries must not use
+// as much memory as it once did.
 func (c *cell) fit() {
 	if c.room > 2*len(c.log)+8 {
 		c.log = slices.Clone(c.log)
@@ -116,8 +116,8 @@ func (l *slidingLog) charge(c *cell, cost int64) reading {
 
 func (l *slidingLog) term(r reading) int64 { return r.n[2] }
 
-// refund removes as many entries as were made, of those with the mark: entries
-// of one microsecond are alike.
+// refund removes up to back entries with the mark. Entries of one microsecond are alike,
+// so any of them will do.
 func (l *slidingLog) refund(c *cell, mark, _, back int64, _ moment) bool {
 	first, found := slices.BinarySearch(c.log, mark)
 	if !found {
@@ -132,11 +132,12 @@ func (l *slidingLog) refund(c *cell, mark, _, back int64, _ moment) bool {
 	return true
 }
 
-// owe charges nothing: a log promises never to hold more than its limit, so it is not settled.
+// owe charges nothing. A log promises never to hold more than its limit, so it is not
+// settled.
 func (*slidingLog) owe(_ *cell, permits int64) (forgiven int64) { return permits }
 
 func (l *slidingLog) read(c *cell, cost int64) reading {
-	counted := c.log[max(int64(len(c.log))-l.limit, 0):] // there are more if another limit was larger
+	counted := c.log[max(int64(len(c.log))-l.limit, 0):] // there are more entries if another process has a larger limit
 	used := int64(len(counted))
 	if used == 0 {
 		return reading{}
@@ -149,7 +150,7 @@ func (l *slidingLog) read(c *cell, cost int64) reading {
 	return r
 }
 
-// age leaves the count as it is: which permits leave when is not in a reading.
+// age does not change the count, because a reading does not say when each permit leaves.
 func (l *slidingLog) age(r reading, passed int64) reading {
 	for i := 1; i < len(r.n); i++ {
 		r.n[i] = max(r.n[i]-passed, 0)

@@ -5,10 +5,10 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// manyScript decides requests of several callers under one policy, which one process sent together.
+// manyScript decides the requests of several callers in one process under one policy.
 var manyScript = script.FromFS(lua.FS, "limit_many.lua")
 
-// manyNumbers is how many numbers of a policy the script has room for.
+// manyNumbers is how many numbers of a policy the script takes.
 const manyNumbers = 4
 
 func merging(kind string, next func(numbers []int64, state, cost int64) int64) *script.Merging {
@@ -22,10 +22,10 @@ var (
 	slidingMerging    = merging("sliding", nextSliding)
 )
 
-// signDenied is how scripts answer that they denied a cost in a state.
+// signDenied returns how a script replies that it denied a cost in a state.
 func signDenied(state int64) int64 { return -1 - state }
 
-// nextBucket answers as limit_bucket.lua and limit_bucket_fast.lua do: with the debt.
+// nextBucket replies as limit_bucket.lua and limit_bucket_fast.lua do: with the debt.
 func nextBucket(numbers []int64, debt, cost int64) int64 {
 	if capacity := numbers[0]; cost > capacity-debt {
 		return signDenied(debt)
@@ -33,7 +33,7 @@ func nextBucket(numbers []int64, debt, cost int64) int64 {
 	return debt + cost
 }
 
-// nextWindow answers as limit_window.lua does.
+// nextWindow replies as limit_window.lua does.
 func nextWindow(numbers []int64, state, cost int64) int64 {
 	limit, length := numbers[0], numbers[1]
 	switch used, rest := state%(limit+1), state/(limit+1); {
@@ -47,7 +47,7 @@ func nextWindow(numbers []int64, state, cost int64) int64 {
 	return state + cost
 }
 
-// nextSliding answers as limit_sliding.lua does.
+// nextSliding replies as limit_sliding.lua does.
 func nextSliding(numbers []int64, state, cost int64) int64 {
 	limit, length := numbers[0], numbers[1]
 	counters, rest := state/(length+1), state%(length+1)

@@ -8,7 +8,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// outcome is what became of a call, as Stats count it.
+// outcome is how a call ended, as Stats count it.
 type outcome uint8
 
 const (
@@ -33,7 +33,8 @@ func outcomeOf(d *Decision, err error) outcome {
 	return failed
 }
 
-// observers are told of the decisions of a limiter: its own, and those of the store.
+// observers are told of a limiter's decisions: the limiter's own observer, and those of
+// the store.
 type observers struct {
 	store     *store.Store // nil if the limiter is local
 	own       store.Observer

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// permits were charged together.
+// permits are permits that were charged together.
 type permits struct {
 	balance
 
-	g       *grant // that charged them
+	g       *grant // by which they were charged
 	at, end int64
 	size    int64
-	counted atomic.Int64    // how many of those that were granted demand has told
-	given   []atomic.Uint64 // a bit for each that was given back
+	counted atomic.Int64    // how many granted permits demand has returned so far
+	given   []atomic.Uint64 // one bit for each permit that was given back
 	timer   *time.Timer
 }
 
-// take takes permits, and says which of them, and how many are left.
+// take takes cost permits. It returns the index of the first, and how many are left.
 func (p *permits) take(now, cost int64) (index, left int64, ok bool) {
 	if now >= p.end {
 		return 0, 0, false
 	}
-	return p.balance.take(cost, 64*int64(len(p.given))) // what has no bit could not be given back
+	return p.balance.take(cost, 64*int64(len(p.given))) // a permit without a bit could not be given back
 }
 
-// demand is how many were granted since the last call of demand.
+// demand returns how many permits were granted since the last call of demand.
 func (p *permits) demand() int64 {
 	granted, _, _ := p.read()
 	return granted - p.counted.Swap(granted)
 }
 
-// balance is how many permits were granted and how many are left, in one word: a grant is one change of it. It has no
-// more than 2^31 of either.
+// balance is how many permits were granted and how many are left, both in one word, so
+// that a grant is one atomic change. Each is at most 2^31.
 type balance struct{ word atomic.Int64 }
 
-// ended stands in the place of what is left once permits have ended.
+// ended replaces the number of permits left when the permits have ended.
 const ended = math.MaxUint32
 
 func (b *balance) read() (granted, left, word int64) {
@@ -54,7 +54,7 @@ func (b *balance) left() int64 {
 	return left
 }
 
-// take fails if fewer are left, or if it would grant more than most in all.
+// take fails if fewer permits are left, or if more than most would be granted in all.
 func (b *balance) take(cost, most int64) (index, left int64, ok bool) {
 	for {
 		granted, left, word := b.read()
@@ -80,7 +80,7 @@ func (b *balance) add(n int64) bool {
 	}
 }
 
-// close ends the permits, and says how many were left.
+// close ends the permits and returns how many were left.
 func (b *balance) close() int64 {
 	if left := b.word.Or(ended) & ended; left != ended {
 		return left
@@ -88,7 +88,7 @@ func (b *balance) close() int64 {
 	return 0
 }
 
-// giveBack ends the permits and gives back those that are left.
+// giveBack ends the permits and gives back in Redis those that are left.
 func (p *permits) giveBack(ctx context.Context) error {
 	n := p.close()
 	if n == 0 {
@@ -103,7 +103,7 @@ func (p *permits) giveBack(ctx context.Context) error {
 	return err
 }
 
-// refund gives the permits of a decision back to those that were charged with them.
+// refund returns a decision's permits to the permits that were charged together.
 func (p *permits) refund(index, cost int64) error {
 	bit := uint64(1) << (index % 64)
 	if p.given[index/64].Or(bit)&bit != 0 {

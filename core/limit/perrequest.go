@@ -1,13 +1,16 @@
 package limit
 
-// perRequest is a policy that counts requests, whatever they cost.
+// perRequest is a policy that counts each request as 1, whatever its cost is.
 type perRequest struct{ Policy }
 
-// PerRequest makes a policy that counts each request as 1, whatever its cost is, beside others that
-// count the cost: 100,000 tokens a minute and 60 requests a minute, in one decision. TakeN(0) is no request.
-// It keeps the key that it would have by itself, is not settled, and may have another Unit than
-// the others. It cannot be [Prepaid]. Of such policies the one binds that admits the fewest more requests
-// of the same cost (see [Decision]). The PerRequest of a PerRequest is the same.
+// PerRequest returns a policy that counts each request as 1, whatever its cost is. Use it
+// beside policies that count the cost: for example 100,000 tokens a minute and 60
+// requests a minute, in one decision. TakeN(0) is not counted as a request.
+//
+// The policy has the same key as p by itself, is not settled, and may have another Unit
+// than the others. It cannot be [Prepaid]. In a [Decision], the policy that binds is the
+// one that admits the fewest further requests of the same cost. The PerRequest of a
+// PerRequest is the same policy.
 func PerRequest(p Policy) Policy {
 	if _, already := p.(perRequest); already || isNil(p) {
 		return p

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// mostPlans is how many limiters that With made are kept for the next With.
+// mostPlans is how many limiters that With made are kept for its next calls.
 const mostPlans = 16_384
 
 // plans are the limiters that With made, by the values of their policies.
@@ -16,7 +16,8 @@ type plans struct {
 	made *simplelru.LRU[plan, *Limiter]
 }
 
-// plan is the values of policies, as a key. Those behind the first few are another plan.
+// plan is a key made of the values of policies. If there are many, rest is a plan of
+// those that do not fit into few.
 type plan struct {
 	few  [fewRules]Policy
 	rest any
@@ -25,13 +26,14 @@ type plan struct {
 func newPlans(most int) *plans {
 	made, err := simplelru.NewLRU[plan, *Limiter](most, nil)
 	if err != nil {
-		panic("limit: " + err.Error()) // only of a size below 1
+		panic("limit: " + err.Error()) // only if the size is below 1
 	}
 	return &plans{made: made}
 }
 
-// of returns the limiter for a plan, which is made if there is none. Faults are not kept, nor are policies that a caller
-// has embedded in what cannot be a key.
+// of returns the limiter for a plan. If there is none, it makes one. A plan with a fault
+// is not kept. Nor is a policy that a caller has embedded in a type that cannot be a map
+// key.
 func (p *plans) of(policies []Policy, make func() (*Limiter, error)) (*Limiter, error) {
 	key, ok := planOf(policies)
 	if !ok {
@@ -49,7 +51,7 @@ func (p *plans) of(policies []Policy, make func() (*Limiter, error)) (*Limiter, 
 	return l, err
 }
 
-// planOf is not ok if a policy can be no key.
+// planOf makes a plan of policies. ok is false if a policy cannot be a key.
 func planOf(policies []Policy) (p plan, ok bool) {
 	for i, policy := range policies {
 		if i == len(p.few) {
@@ -64,7 +66,8 @@ func planOf(policies []Policy) (p plan, ok bool) {
 	return p, true
 }
 
-// isKey looks into each policy that has another within, as valueOf does.
+// isKey reports whether a policy can be a map key. It looks into each policy that wraps
+// another, as valueOf does.
 func isKey(p Policy) bool {
 	switch p := p.(type) {
 	case shadowed:
@@ -81,7 +84,8 @@ func isKey(p Policy) bool {
 	return p == nil || reflect.TypeOf(p).Comparable()
 }
 
-// valueOf is a policy without the pointers, behind which its numbers may change.
+// valueOf returns a policy without pointers, because the numbers behind a pointer may
+// change.
 func valueOf(p Policy) Policy {
 	if isNil(p) {
 		return p

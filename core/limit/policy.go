@@ -12,67 +12,70 @@ import (
 // Policy is one of [TokenBucket], [FixedWindow], [SlidingWindow], [SlidingLog] and
 // [CalendarWindow].
 //
-// A policy's name stands in the RateLimit fields and in Redis keys: up to 64
-// letters, digits, dots, dashes and underscores; empty means one made of the
-// numbers. Changing a policy's numbers starts a fresh state, so that instances
-// of two versions never misread each other; [KeepOnChange] keeps the state.
+// Name appears in the RateLimit header fields and in Redis keys. It has up to 64 letters,
+// digits, dots, dashes and underscores. If it is empty, the policy's numbers make the
+// name. If you change a policy's numbers, a fresh state begins, so that instances of two
+// versions never misread each other's state. [KeepOnChange] keeps the state.
 //
-// A policy's Unit says what a permit is, for clients that read the RateLimit
-// fields: "content-bytes", for example, where the cost of a request is the length
-// of its body. It has the same characters as a name. Empty means requests. It is a
-// word for clients alone: it is no part of the key, and a change of it keeps what
-// was counted. Every policy of a limiter has the same Unit, since each decision
-// charges all of them with the same cost. Requests in flight have a limit of their
-// own, [Concurrency], whose unit is [UnitConcurrentRequests].
+// Unit tells clients what a permit is, in the RateLimit header fields: for example
+// "content-bytes" if the cost of a request is the length of its body. The same characters
+// are allowed as in a name. Empty means requests. The Unit is not part of the key, so a
+// change of it keeps what was counted. Every policy of a limiter has the same Unit,
+// because each decision charges all of them with the same cost; [PerRequest] is the
+// exception. Requests in flight have a limit of their own, [Concurrency], whose unit is
+// [UnitConcurrentRequests].
 type Policy interface {
-	// PolicyName is the name as decisions report it.
+	// PolicyName returns the name that decisions report.
 	PolicyName() string
 
 	compile() (rule, error)
 	quotaUnit() string
 }
 
-// The units that draft-ietf-httpapi-ratelimit-headers-11 section 3.1.2 defines.
+// These units are defined by draft-ietf-httpapi-ratelimit-headers-11, section 3.1.2.
 const (
 	UnitRequests           = "requests"
 	UnitContentBytes       = "content-bytes"
 	UnitConcurrentRequests = "concurrent-requests"
 )
 
-// TokenBucket admits Rate permits per Per on average and Burst at once: at
-// most Burst + Rate·t/Per in any time t. It keeps one key of some 100 bytes a
-// subject. Rate and Per are required, Per is at least a millisecond; a zero Burst
-// means the Rate.
+// TokenBucket admits Rate permits per Per on average, and Burst at once: at most Burst +
+// Rate·t/Per in any time t. It stores one key of some 100 bytes for each subject.
 //
-// It is the generic cell rate algorithm (ITU-T I.371) kept in integers, so
-// that 3 per second and 7 per minute never drift.
+// Rate and Per are required, and Per is at least a millisecond. A zero Burst means Rate.
+// A zero MaxDebt means no debt.
+//
+// The algorithm is the generic cell rate algorithm (ITU-T I.371). It is computed in
+// integers, so that 3 per second and 7 per minute never drift.
 type TokenBucket struct {
 	Name    string
 	Rate    int64
 	Per     time.Duration
 	Burst   int64
-	MaxDebt int64 // beyond the Burst, of costs that are settled: see Decision.Settle
+	MaxDebt int64 // how far settled costs may exceed the Burst: see Decision.Settle
 	Unit    string
 }
 
-// FixedWindow admits Limit permits in each Window, which begins with its first
-// admitted request. Across the end of a window it can admit twice its Limit
-// within one Window. It is the cheapest policy and keeps one key a subject.
-// Limit and Window are required; the Window is a whole number of milliseconds.
+// FixedWindow admits Limit permits in each Window. A window begins with its first
+// admitted request. Across the end of a window, up to twice the Limit can be admitted
+// within one Window. It is the cheapest policy, and stores one key for each subject.
+//
+// Limit and Window are required. Window is a whole number of milliseconds. A zero MaxDebt
+// means no debt.
 type FixedWindow struct {
 	Name    string
 	Limit   int64
 	Window  time.Duration
-	MaxDebt int64 // beyond the Limit, of costs that are settled: see Decision.Settle
+	MaxDebt int64 // how far settled costs may exceed the Limit: see Decision.Settle
 	Unit    string
 }
 
-// SlidingWindow admits Limit permits in a Window that slides, as far as two
-// counters tell: the last window counts in proportion to how much of it is
-// still covered, as if its permits had been spread evenly. Where they were
-// not, it can admit close to twice its Limit within one Window. It keeps one
-// key a subject. Limit and Window are required; the Window is a whole number
-// of milliseconds.
+// SlidingWindow admits Limit permits in a Window that slides, as far as two counters can
+// tell. The previous window counts in proportion to how much of it the sliding window
+// still covers, as if its permits had been spread evenly. If they were not, close to
+// twice the Limit can be admitted within one Window. It stores one key for each subject.
+//
+// Limit and Window are required. Window is a whole number of milliseconds.
 type SlidingWindow struct {
 	Name   string
 	Limit  int64
@@ -80,10 +83,11 @@ type SlidingWindow struct {
 	Unit   string
 }
 
-// SlidingLog never admits more than Limit permits in any Window: it keeps the
-// time of every permit, some 10 bytes each in Redis. Limit and Window are
-// required; Limit is at most 100,000, the Window a millisecond or more and a
-// whole number of microseconds.
+// SlidingLog never admits more than Limit permits in any Window. It stores the time of
+// every permit, some 10 bytes each in Redis.
+//
+// Limit and Window are required. Limit is at most 100,000. Window is at least a
+// millisecond and a whole number of microseconds.
 type SlidingLog struct {
 	Name   string
 	Limit  int64
@@ -91,45 +95,50 @@ type SlidingLog struct {
 	Unit   string
 }
 
-// CalendarWindow admits Limit permits in each hour, day, week or month of a place:
-// 100 a day in Shanghai, 10,000 a month in UTC. Across the end of a window it can
-// admit twice its Limit. It keeps one key a subject. Limit and Every are required.
+// CalendarWindow admits Limit permits in each hour, day, week or month of a place: for
+// example 100 a day in Shanghai, or 10,000 a month in UTC. Across the end of a window, up
+// to twice the Limit can be admitted. It stores one key for each subject.
 //
-// A day begins at its first instant, which is not midnight where the clocks leave
-// midnight out, and a week begins on Monday. An hour that the clocks show twice is two windows. A day or a
-// week in which they are set is shorter or longer. RetryAfter and ResetAfter reach to
-// the end of the window exactly. The Window of its State is the length of the current
-// window, and 0 for a month, since the next one has another length.
+// Limit and Every are required. A zero MaxDebt means no debt.
 //
-// The clock of Redis decides which window it is. The process tells it three of
-// them, and which: if the clocks are more than a window apart, a decision takes a second
-// round trip within the same Budget, and the process then knows. Every process needs the same zone data: one with
-// other rules for a place ends windows at another time.
+// A day begins at its first instant. That is not midnight if the clocks skip midnight on
+// that day. A week begins on Monday. An hour that the clocks show twice is two windows.
+// If the clocks are changed in a day or a week, that window is shorter or longer.
+// RetryAfter and ResetAfter reach exactly to the end of the window. The Window of a
+// [State] is the length of the current window. For a month it is 0, because the next
+// month has another length.
+//
+// The clock of Redis decides which window it is. The process sends the boundaries of
+// three windows, by its own clock, and Redis picks one. If the clocks differ by more than
+// a window, the decision takes a second round trip within the same Budget, and the
+// process then knows the difference. Every process needs the same time zone data: a
+// process with other rules for a place ends windows at another time.
 type CalendarWindow struct {
 	Name  string
 	Limit int64
 	Every Period
-	// Location is an IANA zone, as time.LoadLocation makes it; nil is UTC. time.Local
-	// and a time.FixedZone are refused: each process must find the same. Where the
-	// machine has no zones, as in an empty image, import time/tzdata.
+	// Location is an IANA time zone, as time.LoadLocation returns it; nil means UTC.
+	// time.Local and a time.FixedZone are refused, because each process must find the
+	// same zone by its name. If the machine has no zone data, as in an empty container
+	// image, import time/tzdata.
 	Location *time.Location
-	MaxDebt  int64 // beyond the Limit, of costs that are settled: see Decision.Settle
+	MaxDebt  int64 // how far settled costs may exceed the Limit: see Decision.Settle
 	Unit     string
 }
 
-// PolicyName is Name, or a name made of the numbers.
+// PolicyName returns Name, or a name made of the numbers if it is empty.
 func (p TokenBucket) PolicyName() string { return nameOr(p.Name, p.signature()) }
 
-// PolicyName is Name, or a name made of the numbers.
+// PolicyName returns Name, or a name made of the numbers if it is empty.
 func (p FixedWindow) PolicyName() string { return nameOr(p.Name, p.signature()) }
 
-// PolicyName is Name, or a name made of the numbers.
+// PolicyName returns Name, or a name made of the numbers if it is empty.
 func (p SlidingWindow) PolicyName() string { return nameOr(p.Name, p.signature()) }
 
-// PolicyName is Name, or a name made of the numbers.
+// PolicyName returns Name, or a name made of the numbers if it is empty.
 func (p SlidingLog) PolicyName() string { return nameOr(p.Name, p.signature()) }
 
-// PolicyName is Name, or a name made of the numbers and the place.
+// PolicyName returns Name, or a name made of the numbers and the place if it is empty.
 func (p CalendarWindow) PolicyName() string { return nameOr(p.Name, p.signature()) }
 
 func (p TokenBucket) quotaUnit() string    { return p.Unit }
@@ -161,7 +170,8 @@ func (p TokenBucket) burst() int64 {
 	return p.Burst
 }
 
-// debt is its part of a signature. States with another MaxDebt would be read wrong.
+// debt returns the part of a signature that MaxDebt adds. With another MaxDebt, a stored
+// state would be misread.
 func debt(most int64) string {
 	if most == 0 {
 		return ""
@@ -202,8 +212,8 @@ func checkPositive(field string, n int64) error {
 	return fmt.Errorf("%s is %d: it must be at least 1", field, n)
 }
 
-// checkLeast refuses what is shorter than a millisecond, the number 1 read from
-// a file among it: Go takes it for a nanosecond.
+// checkLeast refuses durations below a millisecond. This catches the number 1 read from a
+// file, which Go takes for a nanosecond.
 func checkLeast(field string, d time.Duration) error {
 	if d >= time.Millisecond {
 		return nil
@@ -221,15 +231,15 @@ func checkWhole(field string, d, unit time.Duration, units string) error {
 	return nil
 }
 
-// exact is the largest integer up to which Lua's numbers have no gaps.
+// exact is 2^53: up to it, Lua's numbers represent every integer.
 const exact = 1 << 53
 
-// errInexact is joined to the fields that would have to change.
+// errInexact names the fields whose numbers are too large together.
 func errInexact(fields, remedy string) error {
 	return fmt.Errorf("%s are together beyond exact arithmetic (2^53): %s", fields, remedy)
 }
 
-// fits says whether the product of positive factors stays below 2^53.
+// fits reports whether the product of positive factors stays below 2^53.
 func fits(factors ...int64) bool {
 	left := int64(exact)
 	for _, f := range factors {
@@ -241,8 +251,8 @@ func fits(factors ...int64) bool {
 	return true
 }
 
-// compile checks the policies and their names, and reports every fault. The
-// enforced ones come first.
+// compile checks the policies and their names, and reports every fault. It returns the
+// enforced policies before the shadow policies.
 func compile(policies []Policy) ([]rule, error) {
 	if len(policies) == 0 {
 		return nil, errors.New("policies is empty: give at least one Policy")
@@ -290,7 +300,7 @@ func compile(policies []Policy) ([]rule, error) {
 	return append(rules, shadows...), nil
 }
 
-// unitOf is the unit of a policy, where empty is requests.
+// unitOf returns the unit of a policy, with "" for requests.
 func unitOf(p Policy) string {
 	if unit := p.quotaUnit(); unit != UnitRequests {
 		return unit
@@ -298,8 +308,8 @@ func unitOf(p Policy) string {
 	return ""
 }
 
-// checkUnit holds a unit to the characters of a name, which need no escaping in
-// a String of a Structured Field (RFC 9651 section 3.3.3).
+// checkUnit allows in a unit the characters of a name. They need no escaping in a String
+// of a Structured Field (RFC 9651 section 3.3.3).
 func checkUnit(unit string) error {
 	if unit == "" {
 		return nil
@@ -307,7 +317,7 @@ func checkUnit(unit string) error {
 	return keyspace.CheckName("Unit", unit)
 }
 
-// faultsOf are the faults that an error joins, or the error itself.
+// faultsOf returns the errors that err joins, or err itself.
 func faultsOf(err error) (faults []error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

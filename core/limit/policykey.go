@@ -12,18 +12,21 @@ import (
 )
 
 var (
-	// ErrKeyNumbers says that a key does not have its policy's numbers: [KeepOnChange] made it.
-	ErrKeyNumbers = errors.New("limit: the key of a policy of KeepOnChange does not have its numbers")
-	// ErrKeyPolicy says that a text is not what stands behind the subject in the key of a policy.
-	ErrKeyPolicy = errors.New("limit: no key of a policy ends so")
+	// ErrKeyNumbers reports that a key does not contain its policy's numbers, because
+	// [KeepOnChange] made it.
+	ErrKeyNumbers = errors.New("limit: KeepOnChange made the key, so it does not contain the numbers of its policy")
+	// ErrKeyPolicy reports that a text is not the end of a policy's key.
+	ErrKeyPolicy = errors.New("limit: no policy has a key with this end")
 )
 
-// PolicyOfKey returns the policy whose keys end like this, behind the subject and a colon: "bucket-10-1s-20", for
-// example, or "login!window-5-1h". Of the key of a [WithBan] it is the policy without the ban, and the ban. A
-// limiter of the policy, and of its WithBan if there is a ban, has the same keys. [Shadow], [PerRequest] and a Unit
-// are no part of a key.
+// PolicyOfKey returns the policy whose keys have this end. The end is what follows the
+// subject and a colon: for example "bucket-10-1s-20" or "login!window-5-1h". For the key
+// of a [WithBan] it returns the policy without the ban, and the ban. A limiter with that
+// policy (and with that ban, if there is one) has the same keys. [Shadow], [PerRequest]
+// and a Unit are not part of a key.
 //
-// The error matches ErrKeyPolicy or ErrKeyNumbers. It sends nothing, and is for tools of operators.
+// The error matches ErrKeyPolicy or ErrKeyNumbers. PolicyOfKey sends nothing. It is for
+// operators' tools.
 func PolicyOfKey(end string) (p Policy, b Ban, err error) {
 	rest, ban, bans := strings.Cut(end, "!ban-")
 	name, signature, named := strings.Cut(rest, "!")
@@ -37,14 +40,15 @@ func PolicyOfKey(end string) (p Policy, b Ban, err error) {
 		b = banOfKey(ban)
 	}
 	p = policyOfSignature(name, signature)
-	// What is not written as compile writes it belongs to another key.
+	// If compile would write the key differently, it belongs to something else.
 	if p == nil || written(p, b, bans) != end {
 		return nil, Ban{}, fmt.Errorf("%w: %.80q", ErrKeyPolicy, end)
 	}
 	return p, b, nil
 }
 
-// written is how the key of the policy ends, or of its ban. It is empty if there is none.
+// written returns the end of the key of the policy, or of its ban. It is empty if there
+// is none.
 func written(p Policy, b Ban, bans bool) string {
 	if bans {
 		p = WithBan(p, b)
@@ -59,10 +63,10 @@ func written(p Policy, b Ban, bans bool) string {
 	}
 }
 
-// signed is the form of every signature: kind, limit, length, burst or zone, debt.
+// signed matches every signature: kind, limit, length, burst or zone, debt.
 var signed = regexp.MustCompile(`^(bucket|window|sliding|log|calendar)-(\d+)-([a-z0-9.]+)(?:-(.+?))??(?:-debt-(\d+))?$`)
 
-// policyOfSignature is nil if there is none.
+// policyOfSignature returns the policy with that signature, or nil.
 func policyOfSignature(name, signature string) Policy {
 	m := signed.FindStringSubmatch(signature)
 	if m == nil {
@@ -102,8 +106,8 @@ func policyOfSignature(name, signature string) Policy {
 	return calendar
 }
 
-// zoneOfKey is the zone that place wrote, and nil if there is none. An underscore stands for itself or, as in
-// Etc/GMT+5, for a plus sign.
+// zoneOfKey returns the zone that place wrote into a key, or nil. An underscore stands
+// for itself or, as in Etc/GMT+5, for a plus sign.
 func zoneOfKey(text string) *time.Location {
 	text = strings.ReplaceAll(text, ".", "/")
 	for _, name := range []string{text, strings.ReplaceAll(text, "_", "+")} {
@@ -114,7 +118,7 @@ func zoneOfKey(text string) *time.Location {
 	return nil
 }
 
-// whole reads a number of a key. A number that is missing is 0.
+// whole reads a number of a key. If the number is missing, it is 0.
 func whole(digits string) (int64, error) {
 	if digits == "" {
 		return 0, nil
@@ -122,7 +126,8 @@ func whole(digits string) (int64, error) {
 	return strconv.ParseInt(digits, 10, 64)
 }
 
-// banOfKey reads what stands behind "ban-". What it cannot read is 0, which no ban has.
+// banOfKey reads what follows "ban-". A number that it cannot read becomes 0, which no
+// ban has.
 func banOfKey(text string) (b Ban) {
 	parts := append(strings.Split(text, "-"), "", "", "")
 	b.After, _ = strconv.ParseInt(parts[0], 10, 64)

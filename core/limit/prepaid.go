@@ -11,31 +11,39 @@ import (
 	"github.com/neap-go/neap/core/internal/options"
 )
 
-// Prepaid says how permits are charged ahead. A limiter then charges several permits of a subject at once, and grants them in process: a
-// busy subject then costs a round trip for many decisions. The zero Prepaid charges nothing ahead.
+// Prepaid says how permits are charged ahead. A limiter then charges several permits of a
+// subject at once and grants them in process, so a busy subject costs one round trip for
+// many decisions. The zero Prepaid charges nothing ahead.
 //
-// No policy grants more than without it. Permits of a window end with that window. The
-// Burst of a bucket is kept smaller by Rate·Term/Per, rounded up, and at least 1 must
-// remain: it is the Limit in decisions, and a cost above it is a [*CostError]. The smaller Burst is part of the key,
-// behind the policy's name (bucket-100-1s!bucket-100-1s-90): processes with another Term, or without Prepaid, count apart, and
-// together admit the limit once each, also while you deploy such a change. A process may hold permits unused for up to
-// one Term. If a process ends without ReturnPrepaid, or the reply to a charge is lost, permits stay taken until their
-// window ends, or until they have refilled. What is charged at once is about what was granted in half a Term, and an eighth of
-// what is left at most: near the limit each request is charged by itself. If a process has no permits left, a
-// decision takes up to two round trips of a Budget each. The first charges several permits. If Redis denies that, the
-// second asks for this request alone.
+// No policy grants more than without Prepaid. Permits of a window end with that window. A
+// bucket's Burst is made smaller by Rate·Term/Per, rounded up; at least 1 must remain.
+// The smaller Burst is the Limit in decisions, and a cost above it is a [*CostError]. It
+// is also part of the key, after the policy's name: bucket-100-1s!bucket-100-1s-90. So
+// processes with another Term, or without Prepaid, count apart, and together admit the
+// limit once each, also while you deploy such a change.
 //
-// If another process resets the subject, or Redis loses its keys or steps its clock forward, a process still grants
-// what it has charged, for up to one Term. So it does after its machine was suspended.
+// One charge takes about as many permits as were granted in half a Term, and at most an
+// eighth of what is left. So near the limit each request is charged by itself. If a
+// process has no permits left, a decision takes up to two round trips of a Budget each:
+// the first charges several permits, and if Redis denies that, the second asks for this
+// request alone.
 //
-// Permits that are charged count as taken: in figures, in Peek and for other processes. They are granted
-// even while Redis does not answer. A [SlidingLog], a policy with a [Ban], one of [KeepOnChange] and a
-// [Shadow] cannot be prepaid.
+// A process may hold permits unused for up to one Term. If a process ends without
+// ReturnPrepaid, or the reply to a charge is lost, permits stay taken until their window
+// ends, or until they have refilled.
+//
+// A process still grants what it has charged, for up to one Term, after another process
+// has reset the subject, after Redis has lost its keys or stepped its clock forward, and
+// after its own machine was suspended.
+//
+// Charged permits count as taken: in figures, in Peek and for other processes. They are
+// granted even while Redis does not answer. A [SlidingLog], a policy with a [Ban], a
+// [KeepOnChange] and a [Shadow] cannot be prepaid.
 type Prepaid struct {
-	// Most is how many permits are charged at once at most, from 2 to 1,000,000.
+	// Most is how many permits are charged at once at most: 2 to 1,000,000.
 	Most int64
-	// Term is how long they are kept at most, from a millisecond to a minute; 0 means
-	// DefaultTerm. What is left then is given back.
+	// Term is how long permits are kept at most: a millisecond to a minute; 0 means
+	// DefaultTerm. Permits that are left then are given back.
 	Term time.Duration
 }
 
@@ -47,7 +55,7 @@ const (
 	maxTerm     = time.Minute
 )
 
-// withDefaults is a checked copy with the default filled in.
+// withDefaults returns a checked copy with the default filled in.
 func (p Prepaid) withDefaults() (Prepaid, error) {
 	if p.Most == 0 && p.Term == 0 {
 		return p, nil
@@ -60,7 +68,7 @@ func (p Prepaid) withDefaults() (Prepaid, error) {
 	return p, check.Err()
 }
 
-// policies are the policies as they are kept if permits are charged ahead.
+// policies returns the policies as they are counted if permits are charged ahead.
 func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 	if p.Most == 0 {
 		return all, nil
@@ -102,7 +110,7 @@ func (p Prepaid) policies(all []Policy) ([]Policy, error) {
 	return kept, errors.Join(faults...)
 }
 
-// owed is the MaxDebt of a policy.
+// owed returns the MaxDebt of a policy.
 func owed(p Policy) int64 {
 	switch p := p.(type) {
 	case TokenBucket:
@@ -120,10 +128,10 @@ func owed(p Policy) int64 {
 	return owed(pointed)
 }
 
-// bucket is a bucket without what refills while permits are held.
+// bucket returns a bucket whose Burst is smaller by what refills while permits are held.
 func (p Prepaid) bucket(b TokenBucket) (TokenBucket, error) {
 	if b.Rate < 1 || b.Per < time.Millisecond {
-		return b, nil // compile says so
+		return b, nil // compile reports the fault
 	}
 	refills := math.Ceil(float64(b.Rate) * float64(p.Term) / float64(b.Per))
 	if refills > float64(b.burst()-1) {

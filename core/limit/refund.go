@@ -11,24 +11,24 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// grant is what a decision remembers of itself, for Refund and Settle.
+// grant is what a decision keeps for Refund and Settle.
 type grant struct {
 	of              *Limiter
 	subject         string
 	cost            int64
-	token           string // of its estimates
-	at              int64  // by the local clock, where it is local
+	token           string // names its estimates
+	at              int64  // when it was decided, by the local clock; for local decisions
 	peek            bool
-	open            bool // let through by FailOpen
+	open            bool // admitted by FailOpen
 	denied          bool
 	local           bool
-	spent           atomic.Bool              // given back or settled
-	settling        atomic.Pointer[settling] // since its first Settle
+	spent           atomic.Bool              // was given back or settled
+	settling        atomic.Pointer[settling] // set by the first Settle
 	asked, answered time.Time
 	readings        []reading
 }
 
-// asks is the cost as scripts and models take it.
+// asks returns the cost as scripts and models take it.
 func (g *grant) asks() int64 {
 	if g.peek {
 		return -g.cost
@@ -36,10 +36,12 @@ func (g *grant) asks() int64 {
 	return g.cost
 }
 
-// fewRules is how many policies have room in memory that is at hand.
+// fewRules is how many policies have their readings in the same piece of memory as the
+// grant.
 const fewRules = 4
 
-// newGrant is a grant and its readings, in one piece of memory unless there are many.
+// newGrant returns a grant with its readings, in one piece of memory unless there are
+// many.
 func newGrant(subject string, cost int64, rules int) *grant {
 	var g *grant
 	switch {
@@ -64,25 +66,27 @@ func newGrant(subject string, cost int64, rules int) *grant {
 	return g
 }
 
-// Refund gives back what a decision of this limiter took: of a login that
-// succeeded, of a request that was not served after all. It gives back to each
-// policy, shadow ones included, what is left there of this decision's own: the
-// permits while their window lasts, unless it is of one millisecond, of a bucket
-// what has not drained. So that nobody gains by it, a decision is refunded once,
-// whatever copies there are of it, and until its ResetAfter has passed by the
-// clock that counted it; a call that reaches Redis later changes nothing.
+// Refund gives back what a decision of this limiter took: for example for a login that
+// succeeded, or for a request that was not served after all.
 //
-// nil says that it was given back, or that nothing had been taken: by a cost of
-// 0, by FailOpen, by shadow policies that would have denied. [ErrRefund] says
-// that there is nothing to give back, and why. Other errors are ctx.Err() and,
-// of Redis, a [*script.Error]; the call is not made again. After a
-// [script.ErrNotExecuted] you may call Refund again; after any other error of
-// Redis the permits may stay taken. What was decided in process, by NewLocal or FailLocal, is given
-// back in process.
+// It gives back to each policy, shadow policies included, what is left of this decision's
+// own permits. For a window that is all of them while the window lasts, unless the window
+// is one millisecond long. For a bucket it is what has not drained yet. So that nobody
+// gains by it, a decision is refunded once, however many copies there are, and only until
+// its ResetAfter has passed by the clock that counted it. A call that reaches Redis later
+// changes nothing.
 //
-// It costs one round trip, and one more the first time or when the clock of
-// Redis has to be read anew; each takes up to the Budget. A permit that was charged ahead
-// ([Prepaid]) is given back in process, at no cost, until its Term or its window ends.
+// A nil error means that the permits were given back, or that none had been taken:
+// because the cost was 0, because FailOpen decided, or because every policy was a shadow
+// policy that would have denied. [ErrRefund] means that there is nothing to give back;
+// its text says why. Other errors are ctx.Err() and, from Redis, a [*script.Error].
+// Refund does not make a call again. After [script.ErrNotExecuted] you may call Refund
+// again. After any other error of Redis the permits may stay taken. A decision that was
+// made in process, by NewLocal or FailLocal, is given back in process.
+//
+// It costs one round trip, and one more the first time or if the clock of Redis must be
+// read again; each takes up to the Budget. A permit that was charged ahead ([Prepaid]) is
+// given back in process, at no cost, until its Term or its window ends.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	misuse.Context(ctx)
 	if !l.made() {
@@ -130,8 +134,8 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 
 func refuse(why string) error { return fmt.Errorf("%w: %s", ErrRefund, why) }
 
-// longest is how long after the decision anything of it can be left, and
-// whether it took anything.
+// longest returns how long after the decision any of its permits can be left, and whether
+// it took any.
 func (l *Limiter) longest(g *grant) (longest time.Duration, took bool) {
 	if g.open || g.cost == 0 {
 		return 0, false
@@ -152,8 +156,9 @@ func (l *Limiter) giveBack(ctx context.Context, g *grant) (given bool, err error
 	return l.remote.refund(ctx, l, g)
 }
 
-// refund says whether anything was given back. A script told the server's clock
-// of the take gives nothing back too late, however late it runs itself.
+// refund reports whether anything was given back. The script is told when, by the
+// server's clock, the permits were taken. So even if it runs late, it gives nothing back
+// too late.
 func (r *remote) refund(ctx context.Context, l *Limiter, g *grant) (given bool, err error) {
 	keys, args := r.toSettle(l, g, 0, nil)
 	result, err := r.atItsTime(ctx, g, keys, args)
@@ -163,17 +168,17 @@ func (r *remote) refund(ctx context.Context, l *Limiter, g *grant) (given bool, 
 	return result.changed, err
 }
 
-// settled is what a run of limit_settle.lua came to.
+// settled is the result of a run of limit_settle.lua.
 type settled struct {
 	reply     any
-	changed   bool // something
-	untouched bool // nothing changed, since the script did not run
+	changed   bool // something changed
+	untouched bool // nothing changed, because the script did not run
 	seen      *serverClock
 }
 
-// atItsTime runs the script with what is known of the server's clock: when the decision was made, at the soonest
-// and at the latest, and what the clock shows now. If the reply says that the server has another clock, it
-// runs the script again.
+// atItsTime runs the script with what is known of the server's clock: the soonest and the
+// latest time at which the decision was made, and what the clock shows now. If the reply
+// says that the server has another clock, it runs the script again.
 func (r *remote) atItsTime(ctx context.Context, g *grant, keys []string, args func(clock []any) []any) (settled, error) {
 	node := r.store.Node(ctx, keys[0])
 	known, fresh := r.clocks.last(node), false
@@ -181,7 +186,7 @@ func (r *remote) atItsTime(ctx context.Context, g *grant, keys []string, args fu
 		fresh = true
 		asked, err := r.runAt(ctx, node, keys[:1], "0", "0", "0", "0", "0", "0", "")
 		if err != nil {
-			return settled{untouched: true}, err // it only asked for the time
+			return settled{untouched: true}, err // the call only asked for the time
 		}
 		known = asked.seen
 	}
@@ -189,7 +194,7 @@ func (r *remote) atItsTime(ctx context.Context, g *grant, keys []string, args fu
 		now := time.Now()
 		at, sent := known.between(g.asked, g.answered.Add(later)), known.between(now, now).soonest
 		result, err := r.runAt(ctx, node, keys, args([]any{integer(at.soonest), integer(at.latest), integer(sent)})...)
-		result.untouched = errors.Is(err, script.ErrNotExecuted) // after ErrConfiguration a part of it may have been given back
+		result.untouched = errors.Is(err, script.ErrNotExecuted) // after ErrConfiguration, some may have been given back
 		if err != nil || result.changed || fresh {
 			return result, err
 		}
@@ -197,11 +202,11 @@ func (r *remote) atItsTime(ctx context.Context, g *grant, keys []string, args fu
 	}
 }
 
-// later is how much later than it read the clock a decision may have dated its
-// keys: before Redis 7.2 the clock moves within a script.
+// later is how much later than its clock reading a decision may have dated its keys:
+// before Redis 7.2 the clock moves within a script.
 const later = 2 * time.Millisecond
 
-// runAt runs the script once, and sees the server's clock.
+// runAt runs the script once and notes the server's clock.
 func (r *remote) runAt(ctx context.Context, node string, keys []string, args ...any) (settled, error) {
 	seen := &serverClock{sent: time.Now()}
 	reply, err := r.Run(ctx, settleScript, keys, args...)

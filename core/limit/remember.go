@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// memory has the denials of a limiter and of all that With has made of it.
+// memory has the denials of a limiter and of all limiters that With made from it.
 //
-// A denial holds for its RetryAfter, counted from when the request was sent, minus a margin for clocks. Until then
-// there is no room for the cost: takes of others leave less, and time frees no more. A refund or a reset can free
-// room. One in this process ends the denials of the subject when it is answered; one elsewhere takes effect within
-// the cap.
+// A denial holds for its RetryAfter, counted from when the request was sent, minus a
+// margin for clocks. Until then there is no room for the cost: the takes of others leave
+// less room, and the passing time frees no more. A refund or a reset can free room. If
+// this process makes it, the denials of the subject end when it is answered. If another
+// process makes it, it takes effect when the denial's longest time, most, has passed.
 type memory struct {
 	began  time.Time
 	most   int64 // how long a denial holds at most
@@ -23,17 +24,17 @@ type memory struct {
 	room   int   // denials in a shard
 	seed   maphash.Seed
 	shards []shard
-	epochs [4096]atomic.Uint32 // one for all subjects of a hash; a refund or reset increments it
+	epochs [4096]atomic.Uint32 // one for all subjects with the same hash; a refund or reset increments it
 }
 
 type shard struct {
-	recent atomic.Pointer[denial] // the last that was kept or found; a busy one is found without the lock
+	recent atomic.Pointer[denial] // the denial stored or found last; a busy subject needs no lock
 
 	mu      sync.Mutex
 	denials map[denialKey]*denial
 }
 
-// denialKey tells denials by subject and numbers.
+// denialKey is the key of a denial: the subject, and the numbers of the policies.
 type denialKey struct{ subject, signature string }
 
 // denial is immutable.
@@ -45,14 +46,14 @@ type denial struct {
 	readings  []reading
 }
 
-// Margins for clocks: Redis counts times to live in milliseconds, and two clocks differ by at most a thousandth of an
-// interval.
+// These are the margins for clocks: Redis counts times to live in milliseconds, and two
+// clocks differ by at most a thousandth of an interval.
 const (
 	denialGrain = int64(time.Millisecond)
 	denialDrift = 1000
 )
 
-// newMemory is nil if nothing is to be remembered.
+// newMemory returns nil if nothing is to be remembered.
 func newMemory(most time.Duration, room int) *memory {
 	if most == 0 {
 		return nil
@@ -73,7 +74,8 @@ func (m *memory) of(subject string) (s *shard, epoch *atomic.Uint32) {
 	return &m.shards[h%uint64(len(m.shards))], &m.epochs[h>>32%uint64(len(m.epochs))]
 }
 
-// recall decides by a remembered denial, if one covers the cost. It ages the figures of the last answer.
+// recall decides by a remembered denial, if one covers the cost. The figures are those of
+// the last answer, aged.
 func (m *memory) recall(d *Decision, l *Limiter, subject string, cost int64) (known bool) {
 	now := m.now()
 	s, epoch := m.of(subject)
@@ -85,7 +87,7 @@ func (m *memory) recall(d *Decision, l *Limiter, subject string, cost int64) (kn
 	readings := append(few[:0], was.readings...)
 	for i, r := range l.rules {
 		if _, log := r.(*slidingLog); log && cost > was.cost {
-			return false // when the larger cost would be granted is not in the reading
+			return false // the reading does not say when the larger cost would be granted
 		}
 		readings[i] = foresee(r, readings[i], now-was.at, aRequest(cost).of(r))
 	}
@@ -94,7 +96,7 @@ func (m *memory) recall(d *Decision, l *Limiter, subject string, cost int64) (kn
 	return !d.Allowed
 }
 
-// find returns nil if there is none.
+// find returns a denial, or nil if there is none.
 func (s *shard) find(key denialKey) *denial {
 	if d := s.recent.Load(); d != nil && d.key == key {
 		return d
@@ -108,10 +110,11 @@ func (s *shard) find(key denialKey) *denial {
 	return d
 }
 
-// mostKept is how many bytes of a subject are kept at most.
+// mostKept is how many bytes of a subject are stored at most.
 const mostKept = 64
 
-// shortened is a subject as the process keeps it. A long one is kept as its hash, which has a length of its own.
+// shortened returns a subject as the process stores it. A long subject is stored as its
+// hash, whose length no short subject has.
 func shortened(subject string) string {
 	if len(subject) <= mostKept {
 		return subject
@@ -120,16 +123,16 @@ func shortened(subject string) string {
 	return hex.EncodeToString(sum[:]) + "-"
 }
 
-// epoch returns what keep needs. Call it before Redis is asked.
+// epoch returns what keep needs. Call it before you ask Redis.
 func (m *memory) epoch(subject string) (now int64, epoch uint32) {
 	_, e := m.of(subject)
 	return m.now(), e.Load()
 }
 
-// keep remembers a denial that was asked for at that time.
+// keep remembers a denial. The request was sent at at.
 func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 	holds := int64(0)
-	bans := slices.ContainsFunc(l.rules, hasBan) // of those no other denial is remembered: each counts
+	bans := slices.ContainsFunc(l.rules, hasBan) // then only bans are remembered, because every other denial is counted
 	for i, r := range l.rules {
 		switch {
 		case r.id().shadow:
@@ -138,7 +141,7 @@ func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 		case g.readings[i].denied:
 			wait := r.state(g.readings[i], r.id().costs(g.cost)).RetryAfter
 			if b, is := r.(*bucket); is {
-				wait -= b.tick // the clock that it is rounded up to
+				wait -= b.tick // RetryAfter is rounded up to a tick
 			}
 			holds = max(holds, int64(wait))
 		}
@@ -153,7 +156,7 @@ func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 	defer s.mu.Unlock()
 	was, known := s.denials[key]
 	if known && was.cost < g.cost && was.epoch == epoch && was.until > at {
-		return // which denies this cost as well
+		return // the denial that is stored covers this cost too
 	}
 	if !known && len(s.denials) >= m.room {
 		s.forget(at)
@@ -163,7 +166,8 @@ func (m *memory) keep(l *Limiter, g *grant, at int64, epoch uint32) {
 	s.recent.Store(d)
 }
 
-// forget makes room: it looks at a few denials, and forgets those that have ended, or one.
+// forget makes room. It looks at a few denials and forgets those that have ended. If none
+// has, it forgets one.
 func (s *shard) forget(now int64) {
 	look, looked := min(8, len(s.denials)), 0
 	for key, d := range s.denials {
@@ -176,7 +180,7 @@ func (s *shard) forget(now int64) {
 	}
 }
 
-// changed ends what is remembered of a subject. It is nothing on a nil memory.
+// changed ends what is remembered of a subject. On a nil memory it does nothing.
 func (m *memory) changed(subject string) {
 	if m != nil {
 		_, epoch := m.of(subject)

@@ -19,7 +19,7 @@ var (
 	settleScript = script.FromFS(lua.FS, "limit_settle.lua").Batched()
 )
 
-// listing are the scripts of one policy that may answer with a list.
+// listing are the scripts for one policy that may reply with a list.
 var listing = []*script.Script{logScript, keptBucketScript, keptSlidingScript}
 
 var (
@@ -27,7 +27,7 @@ var (
 	errMoves = errors.New("the clock of Redis left three windows of the calendar between two calls: is it being set?")
 )
 
-// remote keeps the state in Redis: one script call a decision.
+// remote keeps the state in Redis. Each decision is one call of a script.
 type remote struct {
 	*asker
 
@@ -35,19 +35,19 @@ type remote struct {
 	script *script.Script
 	alone  bool
 	moves  bool  // the arguments change with the time
-	leased bool  // they name the decision's estimates
-	args   []any // for a cost of one permit; nil where they change
+	leased bool  // the arguments name the decision's estimates
+	args   []any // for a cost of one permit; nil if the arguments change
 }
 
-// remoteCall is the memory of a decision until Redis has answered it.
+// remoteCall is the memory that a decision needs until Redis has answered it.
 type remoteCall struct {
 	script.Call
 
 	keys [fewRules]string
-	text strings.Builder // which the keys are parts of
+	text strings.Builder // the keys are parts of it
 }
 
-// remoteCalls are those that nothing holds any more.
+// remoteCalls are calls that nothing refers to any more.
 var remoteCalls = sync.Pool{New: func() any { return new(remoteCall) }}
 
 func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
@@ -63,7 +63,7 @@ func newRemote(at *asker, space keyspace.Space, rules []rule) *remote {
 	return r
 }
 
-// argsOf are the arguments of the script for a cost. The token names the estimates.
+// argsOf returns the arguments of the script for a cost. The token names the estimates.
 func (r *remote) argsOf(rules []rule, cost int64, token string) []any {
 	switch {
 	case cost == 1 && r.args != nil:
@@ -113,7 +113,7 @@ func (r *remote) keys(l *Limiter, subject string) []string {
 	return r.keysIn(new(remoteCall), l, subject)
 }
 
-// keysIn makes the keys of a subject, in the memory of the call if that may be used again.
+// keysIn makes the keys of a subject, in the memory of q.
 func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
 	if r.alone {
 		return append(q.keys[:0], r.space.KeyIn(&q.text, subject, l.rules[0].id().tail))
@@ -133,13 +133,14 @@ func (r *remote) keysIn(q *remoteCall, l *Limiter, subject string) []string {
 	return keys
 }
 
-// take asks once more, within the same budget, if the clock of Redis is in none of a calendar's windows.
+// take decides. If the clock of Redis is in none of a calendar's windows, it asks once
+// more, within the same budget.
 func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	for again := false; ; again = true {
 		q := remoteCalls.Get().(*remoteCall)
 		q.Asked = g.asked
 		if err := r.Do(ctx, &q.Call, r.script, r.keysIn(q, l, g.subject), r.argsOf(l.rules, g.asks(), g.token)...); err != nil {
-			return err // a client may hold the call
+			return err // do not reuse q: a client may still refer to it
 		}
 		now, outside := r.outside(&q.Call)
 		switch {
@@ -159,7 +160,7 @@ func (r *remote) take(ctx context.Context, l *Limiter, g *grant) error {
 	}
 }
 
-// outside is what the clock of Redis shows if it is in none of a calendar's windows.
+// outside returns what the clock of Redis shows if it is in none of a calendar's windows.
 func (r *remote) outside(call *script.Call) (now int64, outside bool) {
 	if !r.moves {
 		return 0, false
@@ -198,7 +199,8 @@ func (r *remote) read(rules []rule, call *script.Call, into []reading) (ok bool)
 	return readBans(rules, numbers, into)
 }
 
-// plausible says whether a state can be told of a reading: that of a keptBucket divides by numbers of its record.
+// plausible reports whether state can use a reading. The state of a keptBucket divides by
+// numbers of its record.
 func plausible(r rule, told reading) bool {
 	_, kept := r.(*keptBucket)
 	return !kept || told.n[2] > 0 && told.n[3] > 0 && fits(max(told.n[0], 1), told.n[3])

@@ -9,17 +9,17 @@ import (
 
 var resetScript = script.FromFS(lua.FS, "limit_reset.lua").Batched()
 
-// Reset forgets what the subject has taken under every policy of the limiter, in
-// Redis and in this process, and reports whether there was anything to forget.
-// If there was not, the subject may be misspelled. It costs one round trip. It lifts no ban
-// ([Limiter.Unban]).
+// Reset forgets what the subject has taken under every policy of the limiter, in Redis
+// and in this process. found reports whether there was anything to forget; if not, the
+// subject may be misspelled. Reset does not lift bans; [Limiter.Unban] does. It costs one
+// round trip.
 //
-// A sliding log in Redis may keep permits for a while after they stopped to
-// count; found is true for them too.
+// A sliding log in Redis may be stored for a while after its permits no longer count;
+// found is true for such a log too.
 //
-// The error is [ErrSubject] for an empty subject, ctx.Err() when the caller's
-// context ended, and otherwise a [*script.Error]. What this process keeps is then
-// forgotten, and what Redis keeps may not be.
+// The error is [ErrSubject] if the subject is empty, ctx.Err() if the caller's context
+// ended, and otherwise a [*script.Error]. After a [*script.Error], this process has
+// forgotten its own state, and Redis may not have.
 func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err error) {
 	if err := l.check(ctx, subject, 0); err != nil {
 		return false, err
@@ -35,7 +35,7 @@ func (l *Limiter) Reset(ctx context.Context, subject string) (found bool, err er
 	}
 	there, err := l.remote.reset(ctx, l, subject)
 	l.changed(subject)
-	l.accounts.drop(subject) // of charges that were on their way
+	l.accounts.drop(subject) // again, for charges that were on their way
 	l.seeds.drop(l, subject)
 	return found || there, err
 }
@@ -45,7 +45,7 @@ func (r *remote) reset(ctx context.Context, l *Limiter, subject string) (found b
 	for _, rule := range l.rules {
 		keys = append(keys, r.space.Key(subject, rule.id().tail))
 		switch rule.(type) {
-		case *window, *calendar: // another process may have a lease
+		case *window, *calendar: // in another process the policy may have a lease
 			keys = append(keys, r.estimatesOf(rule, subject))
 		}
 	}
@@ -60,8 +60,8 @@ func (r *remote) reset(ctx context.Context, l *Limiter, subject string) (found b
 	return n > 0, nil
 }
 
-// reset reports whether anything of the subject was still in use: a cell stays
-// until its room is needed, or until it is asked for again.
+// reset reports whether anything of the subject was still in use. It must look, because a
+// cell stays until its room is needed or it is asked for again.
 func (b *local) reset(l *Limiter, subject string) (found bool) {
 	subject = l.space.Subject(subject)
 	b.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// seeds are what Redis last said of the subjects that this process asked for lately. In an outage the local state of a
-// subject begins with it.
+// seeds are what Redis last reported about the subjects that this process asked for
+// lately. In an outage, the local state of a subject begins with it.
 type seeds struct {
 	hash   maphash.Seed
 	room   int // seeds in a shard
@@ -22,13 +22,14 @@ type seedShard struct {
 	_    [cacheLine - 16]byte
 }
 
-// seed is a reading, and when it was told by the local clock.
+// seed is a reading, and when this process got it, by the local clock.
 type seed struct {
 	at int64
 	reading
 }
 
-// The most shards there are, and the least seeds in each of several: a subject's are all in one.
+// There are at most mostShards shards. If there are several, each has at least leastSeeds
+// seeds. All seeds of a subject are in one shard.
 const (
 	mostShards = 64
 	leastSeeds = 64
@@ -47,14 +48,14 @@ func (s *seeds) lock(subject string) *seedShard {
 	if shard.last == nil {
 		last, err := simplelru.NewLRU[localKey, *seed](s.room, nil)
 		if err != nil {
-			panic("limit: " + err.Error()) // only of a size below 1, which is refused before
+			panic("limit: " + err.Error()) // only if the size is below 1, which withDefaults refuses
 		}
 		shard.last = last
 	}
 	return shard
 }
 
-// saw keeps what Redis said of a subject.
+// saw stores what Redis reported about a subject.
 func (s *seeds) saw(l *Limiter, g *grant) {
 	subject, at := shortened(g.subject), l.local.now()
 	shard := s.lock(subject)
@@ -65,13 +66,14 @@ func (s *seeds) saw(l *Limiter, g *grant) {
 			*last = seed{at, g.readings[i]}
 			continue
 		}
-		key.subject = strings.Clone(subject) // it may be a part of something large
+		key.subject = strings.Clone(subject) // it may be a part of a large string
 		shard.last.Add(key, &seed{at, g.readings[i]})
 	}
 }
 
-// resume has cells go on from what Redis said last, if less is left there: a cell may know of takes in an outage before.
-// A seed is used once. It says whether any was.
+// resume makes cells continue from what Redis last reported, if less is left there than
+// in the cell. (The cell may know of takes in an outage before.) A seed is used once.
+// resume reports whether any was used.
 func (s *seeds) resume(l *Limiter, subject string, cells []*cell, now int64) (used bool) {
 	subject = shortened(subject)
 	shard := s.lock(subject)
@@ -98,7 +100,8 @@ func (s *seeds) resume(l *Limiter, subject string, cells []*cell, now int64) (us
 
 func remains(r rule, c *cell) int64 { return r.state(r.read(c, 0), 0).Remaining }
 
-// drop forgets what Redis said of a subject, which was reset. It is nothing on nil seeds.
+// drop forgets what Redis reported about a subject that was reset. On nil seeds it does
+// nothing.
 func (s *seeds) drop(l *Limiter, subject string) {
 	if s == nil {
 		return
@@ -111,7 +114,8 @@ func (s *seeds) drop(l *Limiter, subject string) {
 	}
 }
 
-// lift forgets the bans that Redis told of a subject, since they were lifted or changed. It is nothing on nil seeds.
+// lift forgets the bans that Redis reported for a subject, because they were lifted or
+// changed. On nil seeds it does nothing.
 func (s *seeds) lift(l *Limiter, subject string) {
 	if s == nil {
 		return
@@ -126,7 +130,8 @@ func (s *seeds) lift(l *Limiter, subject string) {
 	}
 }
 
-// resume goes on with a ban that was told at that time, in milliseconds, if it lasts longer. It is nothing on a nil record.
+// resume continues a ban that was reported at that time, in milliseconds, if it lasts
+// longer than the record's. On a nil record it does nothing.
 func (rec *record) resume(left, at int64) {
 	if left > 0 && at+left > rec.last {
 		*rec = record{last: at + left, length: left}
@@ -149,7 +154,8 @@ func (w *calendar) resume(c *cell, r reading, at int64) {
 	c.n, c.m = r.n[0], at/1000+r.n[1]
 }
 
-// resume has all permits but the oldest leave with the youngest: when each of them does is not in a reading.
+// resume assumes that all permits but the oldest leave with the youngest, because a
+// reading does not say when each of them leaves.
 func (l *slidingLog) resume(c *cell, r reading, at int64) {
 	used := r.n[0]
 	if used == 0 {

@@ -15,38 +15,46 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Settlement is what a Settle came to.
+// Settlement is the result of a Settle.
 type Settlement struct {
-	// After is the limiter's state afterwards, as Peek would tell it. Remaining is 0 while the
-	// subject owes more than its limit, and RetryAfter is how long until a permit is free.
+	// After is the limiter's state afterwards, as Peek would report it. While the subject
+	// owes more than its limit, Remaining is 0, and RetryAfter is how long until a permit
+	// is free.
 	After Decision
-	// Forgiven is how many permits of the actual cost were not charged, since a policy
-	// would owe more than its MaxDebt; of several policies the most.
+	// Forgiven is how many permits of the actual cost were not charged, because a policy
+	// would owe more than its MaxDebt. With several policies it is the largest such
+	// number.
 	Forgiven int64
 }
 
-// Settle replaces the cost that a decision took by what was used: an estimate of tokens by the tokens, an
-// announced length by the bytes. Until then every caller sees the estimate as taken.
+// Settle replaces the cost that a decision took by what was actually used: for example an
+// estimate of tokens by the tokens, or an announced length by the bytes. Until then the
+// estimate counts as taken for every caller.
 //
-// If more was used, Settle charges the difference now, although the limit is reached: a policy can owe up to
-// its MaxDebt beyond its Limit or Burst, and admits nothing until it is below. The debt of a bucket drains,
-// that of a window ends with it. What is beyond MaxDebt is forgiven. So requests exceed a limit by at most
-// what those in flight use beyond their estimates. A policy that forgives nothing admits on average no more
-// than its rate.
+// If more was used, Settle charges the difference now, even if the limit is reached. A
+// policy can owe up to its MaxDebt beyond its Limit or Burst. It then admits nothing
+// until it owes less. The debt of a bucket drains; the debt of a window ends with it.
+// What is beyond MaxDebt is forgiven. So requests exceed a limit by at most what those in
+// flight use beyond their estimates. A policy that forgives nothing admits on average no
+// more than its rate.
 //
-// If less was used, Settle gives the difference back as [Limiter.Refund] does: while the window lasts, of a
-// bucket what has not drained. If the window has ended meanwhile, the estimate stays in it, and what was used
-// beyond it charges the current one.
+// If less was used, Settle gives the difference back as [Limiter.Refund] does: for a
+// window while it lasts, and for a bucket what has not drained. If the window has ended
+// meanwhile, the estimate stays in it, and what was used beyond the estimate charges the
+// current window.
 //
-// A decision is settled once: the first actual wins, whatever copies there are. Settle and Refund exclude each
-// other. A decision that is never settled keeps its estimate, also after
-// a crash, unless its policy is [WithLease]. What FailOpen let through took nothing, and nothing is charged. A [PerRequest] policy stays as it is. A
-// [SlidingLog] cannot be settled, since it promises never to hold more than its limit; put it into PerRequest.
+// A decision is settled once. The first actual cost counts, however many copies of the
+// decision there are. Settle and Refund exclude each other. A decision that is never
+// settled keeps its estimate, also after a crash, unless its policy is [WithLease]. A
+// decision of FailOpen took nothing, so nothing is charged. A [PerRequest] policy is not
+// changed. A [SlidingLog] cannot be settled, because it promises never to hold more than
+// its limit; put it into PerRequest.
 //
-// The error is [ErrSettle] if there is nothing to settle, ctx.Err(), or a [*script.Error]. After an error of
-// Redis call Settle again, within five minutes of the first call: a marker in Redis keeps the difference from
-// being charged twice. Settle costs one round trip, and one more the first time a difference is given back. A
-// call whose reply is lost is made again, for up to four times the Budget.
+// The error is [ErrSettle] if there is nothing to settle, ctx.Err(), or a
+// [*script.Error]. After an error of Redis, call Settle again within five minutes of the
+// first call: a marker in Redis prevents a second charge. Settle costs one round trip,
+// and one more the first time a difference is given back. If the reply of a call is lost,
+// Settle makes it again, for up to four times the Budget.
 func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error) {
 	misuse.Context(ctx)
 	switch {
@@ -69,7 +77,7 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	if err != nil {
 		return Settlement{}, err
 	}
-	here := g.open || g.local // where nothing fails
+	here := g.open || g.local // a decision in process, where nothing can fail
 	if here && once.done.Swap(true) {
 		return Settlement{}, unsettled("it was settled before")
 	}
@@ -94,7 +102,8 @@ func (d *Decision) Settle(ctx context.Context, actual int64) (Settlement, error)
 	return s, nil
 }
 
-// changed ends the denials that are remembered of a subject, and has the first that waits for it ask again.
+// changed ends the remembered denials of a subject, and makes the first caller that waits
+// for it ask again.
 func (l *Limiter) changed(subject string) {
 	l.memory.changed(subject)
 	l.queues.changed(subject)
@@ -102,8 +111,8 @@ func (l *Limiter) changed(subject string) {
 
 func unsettled(why string) error { return fmt.Errorf("%w: %s", ErrSettle, why) }
 
-// CanSettle says why the decisions of a limiter cannot be settled: a policy is a SlidingLog, or permits are
-// Prepaid. It sends nothing.
+// CanSettle returns nil if the limiter's decisions can be settled. Otherwise the error
+// says why not: a policy is a SlidingLog, or permits are Prepaid. It sends nothing.
 func (l *Limiter) CanSettle() error {
 	if !l.made() {
 		return errLimiter
@@ -119,20 +128,20 @@ func (l *Limiter) CanSettle() error {
 	return nil
 }
 
-// How long a marker lives, and how long a settlement is tried again.
+// A marker lives for markerLives. A settlement can be tried again for settledAgain.
 const (
 	markerLives  = 10 * time.Minute
 	settledAgain = markerLives / 2
 )
 
-// settling is a decision that is being settled, under one token.
+// settling is a decision that is being settled. All its calls use one token.
 type settling struct {
 	token string
 	began time.Time
 	done  atomic.Bool
 }
 
-// settleOnce is the same for every call.
+// settleOnce returns the same settling to every call for a decision.
 func (g *grant) settleOnce() (*settling, error) {
 	s := g.settling.Load()
 	switch {
@@ -149,7 +158,7 @@ func (g *grant) settleOnce() (*settling, error) {
 	return s, nil
 }
 
-// settles says whether a rule took of a decision and is settled.
+// settles reports whether a rule took permits for a decision and can be settled.
 func settles(r rule, told reading) bool { return !told.refused() && !r.id().once }
 
 func (r *remote) settle(ctx context.Context, l *Limiter, g *grant, actual int64, once *settling) (Settlement, error) {
@@ -165,14 +174,14 @@ func (r *remote) settle(ctx context.Context, l *Limiter, g *grant, actual int64,
 func (r *remote) trySettle(ctx context.Context, l *Limiter, g *grant, actual int64, once *settling) (Settlement, error) {
 	for again := false; ; again = true {
 		keys, args := r.toSettle(l, g, actual, once)
-		if len(keys) == 1 { // of shadow policies that denied, and those that count requests
+		if len(keys) == 1 { // only the marker: all policies are shadows that denied, or PerRequest
 			return l.settlement(g, slicesOf(g.readings), 0), nil
 		}
 		var result settled
 		var err error
 		if actual < g.cost || g.token != "" {
 			result, err = r.atItsTime(ctx, g, keys, args)
-		} else { // it is charged now, whatever the time is
+		} else { // the difference is charged now, whatever the time is
 			result, err = r.runAt(ctx, r.store.Node(ctx, keys[0]), keys, args([]any{"0", "0", "0"})...)
 		}
 		if err != nil {
@@ -193,9 +202,10 @@ func (r *remote) trySettle(ctx context.Context, l *Limiter, g *grant, actual int
 	}
 }
 
-// toSettle are the keys and, by what is known of the clock, the arguments of limit_settle.lua. once is nil for a refund.
+// toSettle returns the keys of limit_settle.lua and a function that makes its arguments
+// from what is known of the clock. once is nil for a refund.
 func (r *remote) toSettle(l *Limiter, g *grant, actual int64, once *settling) (keys []string, args func(clock []any) []any) {
-	var behind []string // the policies' keys
+	var behind []string // keys that follow those of the policies: the marker, and estimates
 	lives := time.Duration(0)
 	if once != nil {
 		behind, lives = append(behind, r.space.Key(g.subject, "settled:"+once.token)), markerLives
@@ -226,7 +236,7 @@ func (r *remote) toSettle(l *Limiter, g *grant, actual int64, once *settling) (k
 	}
 }
 
-// outside is what the clock of Redis shows if it is in none of a calendar's windows.
+// outside returns what the clock of Redis shows if it is in none of a calendar's windows.
 func outside(numbers []any) (now int64, is bool) {
 	if len(numbers) != 2 || numbers[0] != int64(0) {
 		return 0, false
@@ -252,7 +262,7 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 		width := r.width()
 		w, one := r.(*calendar)
 		if one = one && actual <= g.cost; one {
-			width-- // the script knows no window but that of the decision
+			width-- // the script knows only the decision's own window
 		}
 		if len(numbers) < width {
 			return s, false
@@ -272,7 +282,7 @@ func (l *Limiter) readSettled(g *grant, numbers []any, actual int64) (s Settleme
 
 func slicesOf(readings []reading) []reading { return append([]reading(nil), readings...) }
 
-// settlement tells readings as Peek does.
+// settlement reports readings as Peek does.
 func (l *Limiter) settlement(g *grant, readings []reading, forgiven int64) Settlement {
 	for i, r := range l.rules {
 		readings[i] = foresee(r, readings[i], 0, 1)
@@ -280,11 +290,11 @@ func (l *Limiter) settlement(g *grant, readings []reading, forgiven int64) Settl
 	s := Settlement{Forgiven: forgiven}
 	l.judge(&s.After, readings, aRequest(1))
 	s.After.Degraded = g.local && l.remote != nil
-	s.After.grant = l.refused // it took nothing
+	s.After.grant = l.refused // so that it cannot be refunded: it took nothing
 	return s
 }
 
-// settle is what limit_settle.lua does, in Go.
+// settle does in Go what limit_settle.lua does.
 func (b *local) settle(l *Limiter, g *grant, actual int64) Settlement {
 	readings := make([]reading, len(l.rules))
 	forgiven := int64(0)
@@ -298,12 +308,13 @@ func (b *local) settle(l *Limiter, g *grant, actual int64) Settlement {
 	return l.settlement(g, readings, forgiven)
 }
 
-// settleModel charges or gives back to each rule, and returns the most that one forgave.
+// settleModel charges each rule or gives back to it. It returns the most that one rule
+// forgave.
 func settleModel(rules []rule, cells []*cell, now int64, g *grant, actual int64, at moment, into []reading) (forgiven int64) {
 	for i, r := range rules {
 		r.advance(cells[i], now)
 		if settles(r, g.readings[i]) {
-			n := max(int64(g.readings[i].instances), 1) // each permit counts as often
+			n := max(int64(g.readings[i].instances), 1) // each permit counts n times
 			if more := actual - g.cost; more > 0 {
 				forgiven = max(forgiven, r.owe(cells[i], min(more, math.MaxInt64/n)*n)/n)
 			} else if more < 0 {

@@ -2,19 +2,21 @@ package limit
 
 import "reflect"
 
-// shadowed is a policy that is watched and not enforced.
+// shadowed is a policy that is decided and reported, and not enforced.
 type shadowed struct{ Policy }
 
-// Shadow makes a policy that is reported and never enforced, to see what it
-// would do before it does. It is decided in the same call as the others and
-// keeps the same key as if it were enforced, so that turning it on keeps what
-// it has counted. It takes only from requests that the enforced policies admit
-// and that it would admit itself; its State says so. It changes no other
-// figure of a Decision, and a cost above its capacity is no error: it would
-// deny, with the RetryAfter of its whole capacity.
+// Shadow returns a policy that is decided and reported and never enforced, so that you
+// see what it would do before it does it. It is decided in the same call as the others.
+// It has the same key as if it were enforced, so when you enforce it, it keeps what it
+// has counted.
 //
-// A limiter with shadow policies alone admits every request, and its Decisions
-// name no Policy. The Shadow of a Shadow is the same.
+// A shadow policy is charged only if the enforced policies admit the request and it would
+// admit it too. Its State shows that. It changes no other figure of a Decision. A cost
+// above its capacity is not an error: the shadow policy would deny it, and its RetryAfter
+// is that of its whole capacity.
+//
+// A limiter with shadow policies alone admits every request, and its Decisions name no
+// Policy. The Shadow of a Shadow is the same policy.
 func Shadow(p Policy) Policy {
 	if _, already := p.(shadowed); already || isNil(p) {
 		return p

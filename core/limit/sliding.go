@@ -15,13 +15,13 @@ var (
 	keptSlidingScript = script.FromFS(lua.FS, "limit_sliding.lua").Batched()
 )
 
-// sliding is a sliding window of two counters. A reading is {last, current,
-// rest of the running window in ms}: what is in use is last·rest/length +
-// current, compared in permits times milliseconds, which are whole.
+// sliding is a sliding window of two counters. A reading is {last, current, rest of the
+// running window in ms}. In use are last·rest/length + current. They are compared in
+// permits times milliseconds, so that all numbers are whole.
 type sliding struct {
 	identity
 	length  int64 // in milliseconds
-	largest int64 // that a counter can hold: the limit, or that of other processes
+	largest int64 // the most that a counter can hold: the limit, or that of other processes
 	packed  bool
 }
 
@@ -172,9 +172,9 @@ func (s *sliding) state(r reading, cost int64) State {
 	return st
 }
 
-// wait is how long until cost is admitted, if nobody else asks: while the
-// running window lasts as the last one's share shrinks, or else in the next
-// window as the running one's does.
+// wait returns how long until cost is admitted, if nobody else asks. In the running
+// window, room comes as the last window's share shrinks; after it, as the running
+// window's share does.
 func (s *sliding) wait(r reading, cost int64) time.Duration {
 	last, current, rest := r.n[0], r.n[1], r.n[2]
 	fading, room, left, passed := last, s.limit-current-cost, rest, int64(0)

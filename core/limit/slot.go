@@ -9,31 +9,32 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Slot is the answer to one Try. Its Policy is "inflight" and its
-// RetryAfter, of a denied one, a second; it has no ResetAfter and no States,
-// since when those in flight will end is not known.
+// Slot is the answer to one Try. Its Policy is "inflight". If it was denied, its
+// RetryAfter is a second. It has no ResetAfter and no States, because it is not known
+// when the requests in flight will end.
 type Slot struct {
 	Decision
 
 	of           *Concurrency
 	key, subject string
 
-	// What follows is guarded by the mutex of of.held; the token does not change.
-	token    string    // the lease's; empty if Redis need not count the slot
-	at       int       // among the slots of the subject
+	// The mutex of of.held guards the fields below. The token does not change.
+	token    string    // of the lease; empty if Redis need not count the slot
+	at       int       // index among the slots of the subject
 	counted  bool      // Redis has it, as far as is known
-	maybe    bool      // Redis may have it nonetheless
+	maybe    bool      // not counted, but Redis may have it
 	doubt    ask.Doubt // calls without an answer that may still take the slot
 	released bool
 	timer    *time.Timer
 }
 
-// Release gives the slot back. You may call it any number of times, also
-// concurrently, and on a nil or denied Slot; only the first call does anything. It uses
-// only the values of ctx: it ends within the budget, and not with ctx.
+// Release gives the slot back. You may call it any number of times, also concurrently,
+// and on a nil or denied Slot; only the first call does anything. It uses only the values
+// of ctx: it ends within the budget, even if ctx has ended before.
 //
-// The error is a [*script.Error] when Redis did not confirm it: the slot is
-// then given back in the background, which takes no longer than a lease.
+// Release costs one round trip. The error is a [*script.Error] if Redis did not confirm
+// the release. The slot is then given back in the background, which takes no longer than
+// a lease.
 func (s *Slot) Release(ctx context.Context) error {
 	if s == nil || !s.Allowed || s.of == nil {
 		return nil
@@ -59,9 +60,9 @@ func (c *Concurrency) giveBack(ctx context.Context, key, token string, in ask.Do
 	return err
 }
 
-// renew runs on the timer. A renewal extends only what is there, so that one
-// that arrives behind a Release changes nothing. What is not there is taken again
-// under the same token.
+// renew runs on the timer. A renewal extends only a lease that exists, so a renewal that
+// arrives after a Release changes nothing. If the lease is missing, renew takes the slot
+// again under the same token.
 func (s *Slot) renew() {
 	c := s.of
 	counted, released := c.held.look(s)

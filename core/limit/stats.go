@@ -8,50 +8,49 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// Stats count what a limiter, and those that With made of it, decided in this
-// process since it was made. They are read one after the other, so that they may
-// be a call apart.
+// Stats count what a limiter, and the limiters that With made from it, decided in this
+// process since the limiter was made. The counters are read one after the other, so they
+// may differ by a call.
 type Stats struct {
-	Allowed  uint64 // degraded ones included
-	Denied   uint64 // degraded ones included
+	Allowed  uint64 // granted, degraded decisions included
+	Denied   uint64 // denied, degraded decisions included
 	Failed   uint64 // Redis could not decide, and the mode is FailClosed
 	Canceled uint64 // the caller's context ended
 	Degraded uint64 // decided without Redis
 	Refunded uint64 // decisions whose permits were given back
 	Settled  uint64 // decisions that were settled
-	Forgiven int64  // permits that a Settle did not charge, beyond MaxDebt
+	Forgiven int64  // permits beyond MaxDebt that a Settle did not charge
 	// Waiting is how many callers are in Wait now.
 	Waiting int
-	// LocalStates is how many states are kept in process now.
+	// LocalStates is how many states this process keeps now.
 	LocalStates int
-	// Open reports whether calls are held back now because Redis, or a node of
-	// the cluster, did not answer others of this budget on the same store.
+	// Open reports whether calls are held back now, because Redis or a node of the
+	// cluster did not answer other calls with this budget on the same store.
 	Open bool
 }
 
-// ConcurrencyStats count what a [Concurrency] decided in this process since it
-// was made. They are read one after the other, so that they may be a call
-// apart.
+// ConcurrencyStats count what a [Concurrency] decided in this process since it was made.
+// The counters are read one after the other, so they may differ by a call.
 type ConcurrencyStats struct {
-	Allowed  uint64 // degraded ones included
-	Denied   uint64 // degraded ones included
+	Allowed  uint64 // granted, degraded decisions included
+	Denied   uint64 // denied, degraded decisions included
 	Failed   uint64 // Redis could not decide, and the mode is FailClosed
 	Canceled uint64 // the caller's context ended
 	Degraded uint64 // decided without Redis
 	// InFlight is how many slots this process holds now.
 	InFlight int
-	// Undoing is how many slots are taken back in the background now: those
-	// that may have been granted although no reply came, and those whose
-	// Release Redis did not confirm. Undone is how many were so far, and
-	// Lapsing how many are left to lapse since 100,000 were being undone.
+	// Undoing is how many slots are being taken back in the background now: slots that
+	// may have been granted although no reply came, and slots whose Release Redis did not
+	// confirm. Undone is how many were taken back so far. Lapsing is how many were left
+	// to lapse, because 100,000 were being taken back already.
 	Undoing         int
 	Undone, Lapsing uint64
-	// Open reports whether calls are held back now because Redis, or a node of
-	// the cluster, did not answer others of this budget on the same store.
+	// Open reports whether calls are held back now, because Redis or a node of the
+	// cluster did not answer other calls with this budget on the same store.
 	Open bool
 }
 
-// counters are what Stats are read from.
+// counters are the counts behind Stats.
 type counters struct {
 	stripes            [8]stripe
 	degraded, refunded atomic.Uint64
@@ -60,7 +59,8 @@ type counters struct {
 	waiting            atomic.Int64
 }
 
-// stripe counts some of the decisions. Processors that count in different stripes seldom wait for each other.
+// stripe counts some of the decisions. Processors that count in different stripes seldom
+// wait for each other.
 type stripe struct {
 	outcomes [4]atomic.Uint64
 	_        [cacheLine - 4*8]byte
@@ -96,8 +96,9 @@ func (c *counters) stats() Stats {
 	}
 }
 
-// Stats count what was decided in this process, by this limiter and by all that
-// With has made from the same one. Reading them sends nothing.
+// Stats returns counts of what this limiter, and all limiters that With has made from the
+// same one, decided in this process. It sends nothing, is safe for concurrent use, and
+// panics on a nil or zero Limiter.
 func (l *Limiter) Stats() Stats {
 	misuse.Made(l.made(), errLimiter)
 	s := l.count.stats()
@@ -106,7 +107,7 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// gauge is what the store tells of the limiter.
+// gauge returns what the store reports about the limiter.
 func (l *Limiter) gauge() store.Gauge {
 	g := store.Gauge{Primitive: store.Limit, Name: l.name, Waiting: int(l.count.waiting.Load()), Open: l.remote.open()}
 	for _, r := range l.rules {

@@ -9,19 +9,19 @@ import (
 	"github.com/neap-go/neap/core/internal/token"
 )
 
-// tally is what this process holds, by subject. The zero tally is ready to use.
-// Its mutex guards what changes of a Slot, too.
+// tally is what this process holds, by subject. The zero tally is ready to use. Its mutex
+// also guards the fields of a Slot that change.
 type tally struct {
 	mu     sync.Mutex
 	all    int
 	n      map[string]*holding
-	losses int // how often Redis may have lost what is held
+	losses int // counts how often Redis may have lost slots that are held
 }
 
 // holding is what this process holds of one subject.
 type holding struct {
 	n         int64
-	slots     []*Slot // those that Redis is to count
+	slots     []*Slot // those that Redis should count
 	uncounted int     // how many of these Redis may not count
 }
 
@@ -31,8 +31,8 @@ func (t *tally) add(subject string) {
 	t.increment(subject)
 }
 
-// addBelow adds one unless as many as the limit are there, and tells how many
-// then are.
+// addBelow adds one to a subject, unless the limit is reached. It returns how many there
+// are then.
 func (t *tally) addBelow(subject string, limit int64) (n int64, added bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,14 +63,14 @@ func (t *tally) count(subject string) int64 {
 	return 0
 }
 
-// keep notes a slot that was added, and that Redis is to count.
+// keep stores a slot that was added and that Redis should count.
 func (t *tally) keep(s *Slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.append(s, token.New(), false)
 }
 
-// append has a slot be renewed from now on.
+// append stores a slot and starts its renewals.
 func (t *tally) append(s *Slot, token string, counted bool) {
 	h := t.n[s.subject]
 	s.token, s.counted, s.at = token, counted, len(h.slots)
@@ -81,8 +81,8 @@ func (t *tally) append(s *Slot, token string, counted bool) {
 	s.timer = time.AfterFunc(lease.Pause(s.of.opts.Lease, counted), s.renew)
 }
 
-// witnesses are slots of a subject that Redis counts, if any, and how many losses
-// there were.
+// witnesses returns slots of a subject that Redis should have, if there are any, and the
+// number of losses.
 func (t *tally) witnesses(subject string) (losses int, w witnesses) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,10 +92,11 @@ func (t *tally) witnesses(subject string) (losses int, w witnesses) {
 	return t.losses, w
 }
 
-// admit keeps a slot that Redis granted. It returns false if Redis may not count all
-// that is held of the subject: Redis has neither witness, or a loss was noted since
-// the question. The caller then restores. All that is held and counted was granted,
-// or taken again, after the last loss; so one witness that is there speaks for all.
+// admit keeps a slot that Redis granted. It returns false if Redis may not count all that
+// is held of the subject: because Redis has neither witness, or because a loss was noted
+// since the question was sent. The caller then restores. Every slot that is held and
+// counted was granted, or taken again, after the last loss. So one witness that Redis has
+// is proof for all.
 func (t *tally) admit(s *Slot, granted string, losses int, lost bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +112,7 @@ func (t *tally) admit(s *Slot, granted string, losses int, lost bool) bool {
 	return true
 }
 
-// again has a slot be renewed after a pause, unless it was released.
+// again schedules the next renewal of a slot, unless the slot was released.
 func (t *tally) again(s *Slot, pause time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,8 +121,8 @@ func (t *tally) again(s *Slot, pause time.Duration) {
 	}
 }
 
-// remove marks a slot as released. first is false if it was released before. token
-// is empty if Redis need not be told.
+// remove marks a slot as released. first is false if it was released before. token is
+// empty if Redis need not be told.
 func (t *tally) remove(s *Slot) (token string, in ask.Doubt, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +150,8 @@ func (t *tally) remove(s *Slot) (token string, in ask.Doubt, first bool) {
 	return token, s.doubt, true
 }
 
-// gone notes that Redis does not have a slot that is held: it may have lost all.
+// gone notes that Redis does not have a slot that is held. Redis may then have lost all
+// slots.
 func (t *tally) gone(s *Slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,8 +170,8 @@ func (t *tally) suspect(h *holding) {
 	t.losses++
 }
 
-// toCount are slots of a subject of which it is not known that Redis counts them,
-// and how many losses there were.
+// toCount returns up to most slots of a subject that Redis may not count, and the number
+// of losses.
 func (t *tally) toCount(subject string, most int) (losses int, some []*Slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,15 +187,15 @@ func (t *tally) toCount(subject string, most int) (losses int, some []*Slot) {
 	return t.losses, some
 }
 
-// look is what is known of a slot.
+// look returns what is known of a slot.
 func (t *tally) look(s *Slot) (counted, released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return s.counted, s.released
 }
 
-// learn stores whether Redis has the slot; if err is set, nothing is known. It
-// reports whether the slot was released meanwhile.
+// learn stores whether Redis has the slot. If err is set, nothing is known. It reports
+// whether the slot was released meanwhile.
 func (t *tally) learn(s *Slot, there bool, err error, in ask.Doubt) (released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

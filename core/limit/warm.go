@@ -8,14 +8,14 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Warm connects to Redis and has it load the limiter's scripts, on every node
-// of a cluster, and makes one decision that takes nothing: the first requests
-// are then decided within the budget. Call it at start, with a deadline of some
-// seconds; it takes up to 10 s where ctx has none.
+// Warm connects to Redis, loads the limiter's scripts on every node of a cluster, and
+// makes one decision that takes nothing. After that, the first requests are decided
+// within the budget. Call it when the process starts, with a deadline of some seconds. If
+// ctx has no deadline, it takes up to 10 s.
 //
-// Its error is that of Redis whatever the FailMode is, so that a start can
-// tell a wrong password or a missing permission. A user who may run scripts
-// but not load them is no error, as long as they are loaded.
+// If Redis fails, Warm returns the error whatever the FailMode is, so that you find out
+// at start about a wrong password or a missing permission. If the Redis user may run
+// scripts but not load them, that is not an error as long as the scripts are loaded.
 func (l *Limiter) Warm(ctx context.Context) error {
 	misuse.Context(ctx)
 	if !l.made() {

@@ -10,14 +10,14 @@ import (
 
 var (
 	windowScript      = script.FromFS(lua.FS, "limit_window.lua").MergedBy(windowMerging)
-	owingWindowScript = script.FromFS(lua.FS, "limit_window.lua").Batched() // of windows that can hold more than their limit
+	owingWindowScript = script.FromFS(lua.FS, "limit_window.lua").Batched() // for windows that can hold more than their limit
 )
 
 // window is a fixed window. A reading is {used, rest of the window in ms}.
 type window struct {
 	identity
 	length  int64 // in milliseconds
-	largest int64 // that can be used, by costs that were settled: the limit and MaxDebt
+	largest int64 // the most that can be used: the limit and MaxDebt
 	packed  bool
 }
 
@@ -42,7 +42,7 @@ func (p FixedWindow) compile() (rule, error) {
 	}, nil
 }
 
-// owing is a limit and the debt beyond it.
+// owing returns the sum of a limit and the debt beyond it.
 func owing(limit, debt int64) (largest int64, err error) {
 	if limit > exact || debt > exact || !fits(limit+debt, 2) {
 		return 0, errInexact("Limit and MaxDebt", "use a Limit and a MaxDebt that are below 2^52 together")
