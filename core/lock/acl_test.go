@@ -14,9 +14,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestWithoutEval has a user who may run nothing but what an admin has loaded,
-// by the documented line: all that a Locker does works with it. On a server that
-// has lost the scripts each call says so at once.
+// TestWithoutEval uses a Redis user that may run only the scripts that an admin has
+// loaded, with the permissions of the documented line. All calls of a Locker work for it.
+// On a server that has lost the scripts, each call returns that error at once.
 func TestWithoutEval(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -70,9 +70,9 @@ func TestWithoutEval(t *testing.T) {
 	}
 }
 
-// TestEachRightOfTheScriptsIsNeeded takes from the documented line one right
-// that the scripts of locks use: something then fails, and says what is missing.
-func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
+// TestEachScriptPermissionIsNeeded takes one permission after the other from the
+// documented line. Each time a call fails, and its error says what is missing.
+func TestEachScriptPermissionIsNeeded(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
@@ -96,7 +96,7 @@ func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
 		_, once := l.Once(past, key, time.Now(), lock.Never, func(context.Context) error { cancel(); return nil })
 		cancel()
 		all := errors.Join(forced, inspected, done, tried, once)
-		if right == "+del" { // takes back a start that nobody was told of, in the background
+		if right == "+del" { // needed only in the background, to take back a start that no caller was told of
 			if all != nil {
 				t.Errorf("without %s: got %v, want no error: only the background needs it", right, all)
 			}

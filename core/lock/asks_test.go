@@ -11,10 +11,10 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// deny is the answer that another has the lock, for an hour yet.
+// deny is the reply that another has the lock, for another hour.
 func deny() (any, error) { return -time.Hour.Milliseconds(), nil }
 
-// Who is not woken asks after between a half and the whole of a RetryDelay.
+// A waiter that is not woken asks again after half to all of a RetryDelay.
 func TestAWaiterAsksAfterARetryDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,9 +37,8 @@ func TestAWaiterAsksAfterARetryDelay(t *testing.T) {
 	})
 }
 
-// When its wait is over the first in line asks once more, however long its
-// RetryDelay.
-func TestTheEndOfAWaitIsAQuestion(t *testing.T) {
+// When its wait is over, the first waiter asks once more, however long its RetryDelay is.
+func TestTheFirstWaiterAsksOnceMoreWhenItsWaitEnds(t *testing.T) {
 	t.Parallel()
 	for _, free := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -70,7 +69,7 @@ func TestTheEndOfAWaitIsAQuestion(t *testing.T) {
 	}
 }
 
-// While Redis is away Once asks after each RetryDelay, with one hold.
+// While Redis is down, Once asks after each RetryDelay, each time with the same hold.
 func TestOnceAsksWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +87,7 @@ func TestOnceAsksWhileRedisIsAway(t *testing.T) {
 		}
 		rounds, last := 0, began.Add(-delay)
 		for _, c := range f.of("start") {
-			if c.at.Sub(last) > delay/2 { // and not a lost reply that is asked for again
+			if c.at.Sub(last) > delay/2 { // a round is not a repetition of a lost call
 				rounds++
 			}
 			last = c.at
@@ -102,9 +101,9 @@ func TestOnceAsksWhileRedisIsAway(t *testing.T) {
 	})
 }
 
-// A tick runs once: an owner in the same process waits like any other, and asks
-// Redis no more than they.
-func TestOnceKnowsNoOwner(t *testing.T) {
+// An owner does not change how often a tick runs. An owner in the same process waits like
+// any other caller, and causes no more calls.
+func TestOnceIgnoresOwners(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, l := fakeLocker(t, &lock.Options{RetryDelay: time.Hour})
@@ -114,7 +113,7 @@ func TestOnceKnowsNoOwner(t *testing.T) {
 		ran, err := l.Once(t.Context(), "job", tick, lock.Again, func(context.Context) error {
 			f.answer(func(n int, c call) (any, error) {
 				if c.script == "start" {
-					return int64(0), nil // it has run
+					return int64(0), nil // the run has begun
 				}
 				return yes(n, c)
 			})
@@ -138,8 +137,8 @@ func TestOnceKnowsNoOwner(t *testing.T) {
 	})
 }
 
-// What is left to lapse, since too much is looked for, is counted.
-func TestStatsCountWhatIsLeftToLapse(t *testing.T) {
+// Stats count the grants that are left to lapse because neap looks for too many others.
+func TestStatsCountLapsingGrants(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, l := fakeLocker(t, nil)
@@ -147,7 +146,7 @@ func TestStatsCountWhatIsLeftToLapse(t *testing.T) {
 			if c.script == "acquire" {
 				return refuse()
 			}
-			return int64(-2), nil // nothing is there
+			return int64(-2), nil // no server is there
 		})
 		const most, over = 100, 3
 		l.Room(most)

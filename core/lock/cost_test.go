@@ -16,7 +16,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// What nobody else wants costs two round trips.
+// A lock that no other caller wants costs two round trips.
 func TestAcquireAndReleaseAreTwoRoundTrips(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -48,9 +48,9 @@ func created() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// A lock that is released before it has to be renewed starts no goroutine. The queue may start one for a call, while
-// the process is short of CPU.
-func TestAShortLockStartsNoGoroutine(t *testing.T) { //nolint:paralleltest // counts those of the process
+// A lock that is released before it has to be renewed starts no goroutine. But the queue
+// may start one for a call while the process is short of CPU.
+func TestAShortLockStartsNoGoroutine(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
 	srv := redistest.NewStandalone(t)
 	rdb := srv.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
 	opts := calm(lock.Options{})
@@ -75,13 +75,12 @@ func TestAShortLockStartsNoGoroutine(t *testing.T) { //nolint:paralleltest // co
 	for range n {
 		lock()
 	}
-	if got := created() - before; got > n/10 { // what else goes on in the process
+	if got := created() - before; got > n/10 { // other goroutines of the process
 		t.Errorf("got %d goroutines for %d locks, want at most %d", got, n, n/10)
 	}
 }
 
-// BenchmarkWaiting tells what 100 waiters cost this process, in hundredths of a
-// core.
+// BenchmarkWaiting measures what 100 waiters cost this process, in hundredths of a core.
 func BenchmarkWaiting(b *testing.B) {
 	for _, keys := range []int{1, 100} {
 		b.Run(fmt.Sprintf("%d keys", keys), func(b *testing.B) {
@@ -108,7 +107,7 @@ func BenchmarkWaiting(b *testing.B) {
 			const window = 2 * time.Second
 			var busy, all time.Duration
 			for b.Loop() {
-				<-time.After(window / 4) // what they do first
+				<-time.After(window / 4) // the cost of their start
 				before, began := processor(b), time.Now()
 				<-time.After(window)
 				busy, all = busy+processor(b)-before, all+time.Since(began)
@@ -123,7 +122,7 @@ func BenchmarkWaiting(b *testing.B) {
 	}
 }
 
-// processor is the time that this process has had on the processor.
+// processor is the CPU time that this process has used.
 func processor(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

@@ -1,4 +1,4 @@
 package lock
 
-// Room sets how many grants without an answer are looked for at a time.
+// Room sets how many grants without an answer a Locker looks for at a time.
 func (l *Locker) Room(n int) { l.undo.Room = n }

@@ -13,9 +13,9 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// TestEachCommandMadeToFail has each command of each script fail in turn, in
-// every state of a record: the answer is an error, no hold is granted that its
-// caller was not told of, and no record is left without a time to live.
+// TestEachCommandMadeToFail makes each command of each script fail in turn, in every
+// state of a record. The reply is then an error, no hold is granted without its caller
+// being told, and no record is left without a TTL.
 func TestEachCommandMadeToFail(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -78,7 +78,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 		seen[c.file] = true
 		for name, s := range states {
 			if name == "forced open" && strings.HasPrefix(c.file, "once_") {
-				continue // nobody can
+				continue // a tick cannot be forced open
 			}
 			admin.Del(t.Context(), key)
 			if s.record != nil {
@@ -108,7 +108,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the scripts in ../../lua: got %v, %v, want at least one", files, err)
 	}
-	for _, file := range files { // core/limit does the others
+	for _, file := range files { // core/limit tests the other scripts
 		kind, _, _ := strings.Cut(filepath.Base(file), "_")
 		if (kind == "lock" || kind == "once") && !seen[filepath.Base(file)] {
 			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))

@@ -15,19 +15,19 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// fake answers a locker's questions within a bubble of synctest, where there is
-// no Redis. It notes when each was put.
+// fake answers a locker's calls in a bubble of synctest, where there is no Redis. It
+// notes the time of each call.
 type fake struct {
 	mu      sync.Mutex
 	calls   []call
 	counts  map[string]int
-	answers func(n int, c call) (reply any, err error) // the n-th of its kind, from 1
+	answers func(n int, c call) (reply any, err error) // the number of the call among calls of its script, from 1
 }
 
 type call struct {
 	script string
 	at     time.Time
-	args   []any // after the key
+	args   []any // the arguments after the key
 	ctx    context.Context
 }
 
@@ -67,7 +67,7 @@ func (f *fake) of(script string) (some []call) {
 	return some
 }
 
-// answer has the questions that follow answered otherwise.
+// answer sets the function that answers the calls that follow.
 func (f *fake) answer(answers func(n int, c call) (any, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *fake) answer(answers func(n int, c call) (any, error)) {
 
 const fakeFence = 7
 
-// yes grants all that is asked for.
+// yes grants everything that is asked for.
 func yes(_ int, c call) (any, error) {
 	switch c.script {
 	case "acquire":
@@ -87,7 +87,7 @@ func yes(_ int, c call) (any, error) {
 	return int64(1), nil
 }
 
-// ttl is the time to live that an acquire or extend asks for.
+// ttl is the lease that an acquire or extend asks for.
 func (c call) ttl() time.Duration {
 	ms, err := time.ParseDuration(c.args[2].(string) + "ms")
 	if err != nil {
@@ -96,7 +96,7 @@ func (c call) ttl() time.Duration {
 	return ms
 }
 
-// hang answers when the caller has given up.
+// hang answers only when the caller has given up.
 func hang(c call) (any, error) {
 	<-c.ctx.Done()
 	return nil, c.ctx.Err()

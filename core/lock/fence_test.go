@@ -20,14 +20,14 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// fences are the numbers that a key's grants have carried.
+// fences remembers the fences that the grants of a key have had.
 type fences struct {
 	locker *lock.Locker
 	last   int64
 	how    []string
 }
 
-// next takes the lock once it is free.
+// next takes the lock when it is free, and checks that its fence has grown.
 func (f *fences) next(t *testing.T) *lock.Lock {
 	t.Helper()
 	var held *lock.Lock
@@ -43,9 +43,9 @@ func (f *fences) next(t *testing.T) *lock.Lock {
 	return held
 }
 
-// TestFenceGrows ends one hold after the other in each way there is, on a
-// server whose clock was ahead by a day when it gave the first: the clock alone
-// would give smaller fences.
+// TestFenceGrows ends one hold after the other, in each possible way. The server's clock
+// was ahead by a day when it gave the first fence, so its clock alone would give smaller
+// fences.
 func TestFenceGrows(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -79,7 +79,7 @@ func TestFenceGrows(t *testing.T) {
 					f.locker = short
 				}
 				held := f.next(t)
-				if how == "expiry" || how == "restart, held" { // it is lost, or not: the next one tells
+				if how == "expiry" || how == "restart, held" { // it may be lost, so there is nothing to check before the next grant
 					defer held.Release(context.Background())
 				} else if _, err := l.Try(t.Context(), "key"); !errors.Is(err, lock.ErrHeld) {
 					t.Errorf("a second Try: got %v, want ErrHeld", err)
@@ -126,8 +126,8 @@ func TestFenceGrows(t *testing.T) {
 	}
 }
 
-// TestFenceGrowsWhenTheClockIsSetBack sets the server's clock back, by up to a
-// day in all, and forth between the grants.
+// TestFenceGrowsWhenTheClockIsSetBack sets the server's clock back and forth between the
+// grants, by up to a day in all.
 func TestFenceGrowsWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
@@ -165,8 +165,8 @@ func TestFenceGrowsWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// fenced is what the documentation asks of a store: it takes a write only with a
-// fence that is larger than any before.
+// fenced is a database as the documentation describes it. It takes a write only if its
+// fence is larger than all fences before.
 type fenced struct {
 	mu    sync.Mutex
 	fence int64
@@ -184,8 +184,8 @@ func (s *fenced) write(fence int64) bool {
 
 const writerTTL = 300 * time.Millisecond
 
-// writer holds a lock and writes with its fence at each line that it is told,
-// without a look at what became of the lock.
+// writer holds a lock in a process of its own. For each line that it reads, it writes
+// with its fence, and does not look at what became of the lock.
 func writer(words []string) {
 	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: writerTTL})
 	if err != nil {
@@ -206,9 +206,10 @@ func writer(words []string) {
 	}
 }
 
-// TestStoreRejectsWhoWasPaused stops a holder by SIGSTOP for longer than its
-// lease, and lets it write on when another has written: nothing of it arrives.
-func TestStoreRejectsWhoWasPaused(t *testing.T) {
+// TestFenceRejectsAPausedHolder stops a holder with SIGSTOP for longer than its lease.
+// When another holder has written, the first may go on and write. None of its writes is
+// taken.
+func TestFenceRejectsAPausedHolder(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
@@ -261,7 +262,7 @@ func TestStoreRejectsWhoWasPaused(t *testing.T) {
 	}
 }
 
-// No number is given twice, not even behind one that somebody else wrote.
+// No fence is given twice, even if something else wrote a fence that cannot grow.
 func TestAFenceThatCannotGrowIsRefused(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -287,8 +288,8 @@ func TestAFenceThatCannotGrowIsRefused(t *testing.T) {
 	})
 }
 
-// A record of before the last grants, as a replica has that was promoted before
-// it heard of them, gives none of their fences again.
+// After a failover, a replica may have a record from before the last grants. The new
+// primary gives none of their fences again.
 func TestFenceGrowsOnAnOldRecord(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {

@@ -17,8 +17,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// queue has so many callers stand in line for "key", in their order, and tells
-// what becomes of each.
+// queue starts one caller for each context, waits until they queue for "key" in that
+// order, and returns what becomes of each.
 func queue(t *testing.T, l *lock.Locker, ctxs ...context.Context) (got []chan *lock.Lock, failed []chan error) {
 	t.Helper()
 	for i, ctx := range ctxs {
@@ -48,7 +48,7 @@ func has(t *testing.T, one chan *lock.Lock) *lock.Lock {
 	return nil
 }
 
-// halting is a client whose first release waits at a gate behind its answer, and
+// halting is a client whose first release waits after its reply has arrived. The caller
 // may then be told that the connection broke.
 type halting struct {
 	redis.UniversalClient
@@ -81,9 +81,9 @@ func halt(rdb redis.UniversalClient, broken bool) *halting {
 	}
 }
 
-// A release has the first in line hold the lock next, in one question, and with
-// a larger fence.
-func TestALockGoesOnInOneQuestion(t *testing.T) {
+// A release hands the lock to the first in the queue, in one call and with a larger
+// fence.
+func TestHandoffTakesOneCall(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
@@ -118,8 +118,8 @@ func TestALockGoesOnInOneQuestion(t *testing.T) {
 	freeWithin(t, soon, other, "key")
 }
 
-// While another process is known to wait, the lock is free in between.
-func TestALockGoesOnOnlyWhereNobodyElseWaits(t *testing.T) {
+// While another process is known to wait, a release frees the lock and hands nothing off.
+func TestNoHandoffWhileAnotherProcessWaits(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		l := locker(t, rdb, prefix, unasking())
@@ -143,8 +143,9 @@ func TestALockGoesOnOnlyWhereNobodyElseWaits(t *testing.T) {
 	})
 }
 
-// Of a release whose reply is lost, both ends are found out by asking again.
-func TestALostReplyOfWhatGoesOn(t *testing.T) {
+// If the reply to a release with a handoff is lost, a second call tells what became of
+// both holds.
+func TestHandoffWithALostReply(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		client := halt(rdb, true)
@@ -171,9 +172,9 @@ func TestALostReplyOfWhatGoesOn(t *testing.T) {
 	})
 }
 
-// What Redis does not confirm is undone at both ends: a lock that its caller was
-// not told of is soon free.
-func TestWhatMayHaveGoneOnIsUndone(t *testing.T) {
+// If Redis does not confirm a handoff, both holds are taken back: a lock that no caller
+// was told of is soon free.
+func TestUnconfirmedHandoffIsUndone(t *testing.T) {
 	t.Parallel()
 	srv, _, proxy, prefix := behind(t)
 	l := locker(t, srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial }), prefix,
@@ -196,7 +197,7 @@ func TestWhatMayHaveGoneOnIsUndone(t *testing.T) {
 	select {
 	case next := <-got[0]:
 		_ = next.Release(t.Context())
-	case err := <-failed[0]: // 20 ms are little
+	case err := <-failed[0]: // a budget of 20 ms is short
 		if !errors.Is(err, script.ErrMaybeExecuted) && !errors.Is(err, script.ErrNotExecuted) {
 			t.Errorf("a waiter that gets no lock: got %v, want ErrMaybeExecuted or ErrNotExecuted", err)
 		}
@@ -206,10 +207,11 @@ func TestWhatMayHaveGoneOnIsUndone(t *testing.T) {
 	freeWithin(t, soon, other, "key")
 }
 
-// A waiter that goes while it is given the lock leaves it to the next, or free.
-func TestWhoIsGivenALockMayHaveGone(t *testing.T) {
+// If a waiter leaves while it is handed the lock, the next waiter gets the lock, or it is
+// free.
+func TestHandoffToAWaiterThatLeaves(t *testing.T) {
 	t.Parallel()
-	for name, next := range map[string]bool{"and another waits": true, "and nobody waits": false} {
+	for name, next := range map[string]bool{"and another waits": true, "and no other waits": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -246,9 +248,9 @@ func TestWhoIsGivenALockMayHaveGone(t *testing.T) {
 	}
 }
 
-// Who comes when the lock has been granted to the line already is given what is
-// asked for after that.
-func TestALockIsNotGivenToWhoComesLater(t *testing.T) {
+// A caller that joins after the lock was granted to the queue does not get that grant. It
+// gets one that is asked for after it joined.
+func TestNoHandoffToACallerThatJoinsLater(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		client := halt(rdb, false)
@@ -283,26 +285,26 @@ func TestALockIsNotGivenToWhoComesLater(t *testing.T) {
 	})
 }
 
-// What comes when the wait is just over is taken.
-func TestALockThatComesAtTheEndOfTheWait(t *testing.T) {
+// A waiter takes a lock that it is handed just when its wait is over.
+func TestHandoffAtTheEndOfTheWait(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		client := &stuckTwice{UniversalClient: rdb, here: make(chan struct{}), on: make(chan struct{})}
 		l := locker(t, client, prefix, &lock.Options{Wait: 100 * time.Millisecond, RetryDelay: time.Hour})
 		held := try(t, l)
 		got, _ := queue(t, l, t.Context())
-		<-client.here // asks for the last time, and will be denied by who is given the lock
+		<-client.here // it asks for the last time, and is denied because the lock is handed to it
 		release(t, held)
 		close(client.on)
 		release(t, has(t, got[0]))
 	})
 }
 
-// Who is given a lock while a question of its own has no answer, and then goes,
-// leaves it to the next, or free.
-func TestWhoIsGivenALockMayGoUnaware(t *testing.T) {
+// A waiter may be handed a lock while its own call has no answer yet, and then leave. The
+// next waiter gets the lock, or it is free.
+func TestHandoffToAWaiterWithACallInDoubt(t *testing.T) {
 	t.Parallel()
-	for name, next := range map[string]bool{"and another waits": true, "and nobody waits": false} {
+	for name, next := range map[string]bool{"and another waits": true, "and no other waits": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -332,8 +334,8 @@ func TestWhoIsGivenALockMayGoUnaware(t *testing.T) {
 	}
 }
 
-// A lock that had lapsed does not go on: its holder is told, and who waits asks.
-func TestALapsedLockDoesNotGoOn(t *testing.T) {
+// A lapsed lock is not handed off: its holder is told of the loss, and the waiter asks.
+func TestNoHandoffOfALapsedLock(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		l := locker(t, rdb, prefix, unasking())
@@ -349,7 +351,7 @@ func TestALapsedLockDoesNotGoOn(t *testing.T) {
 
 // A hold that a call in doubt may grant again is only ended. If it were handed off, a late
 // release could grant the lock to a successor that no caller knows.
-func TestWhatMayBeGrantedAgainDoesNotGoOn(t *testing.T) {
+func TestNoHandoffOfAHoldInDoubt(t *testing.T) {
 	t.Parallel()
 	srv, rdb, proxy, prefix := behind(t)
 	client := &passing{UniversalClient: rdb}
@@ -386,7 +388,7 @@ func (c *passing) Process(ctx context.Context, cmd redis.Cmder) error {
 	return c.UniversalClient.Process(ctx, cmd)
 }
 
-// stuckTwice has the second acquire wait before it is sent.
+// stuckTwice is a client whose second acquire waits before it is sent.
 type stuckTwice struct {
 	redis.UniversalClient
 	mu       sync.Mutex
@@ -408,9 +410,9 @@ func (c *stuckTwice) Process(ctx context.Context, cmd redis.Cmder) error {
 	return c.UniversalClient.Process(ctx, cmd)
 }
 
-// A release that comes late, behind one that went through, takes nothing from
-// what its successor was extended by.
-func TestAReleaseThatComesLateLeavesTheHeirItsLease(t *testing.T) {
+// A release that arrives late, after a repetition of it has succeeded, does not shorten
+// the lease of the successor.
+func TestLateReleaseKeepsTheSuccessorsLease(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		client := &lateRelease{UniversalClient: rdb}
@@ -435,7 +437,7 @@ func TestAReleaseThatComesLateLeavesTheHeirItsLease(t *testing.T) {
 	})
 }
 
-// lateRelease keeps the first release that names a successor from the server.
+// lateRelease notes the first release that names a successor, and does not send it.
 type lateRelease struct {
 	redis.UniversalClient
 	args []any
@@ -450,9 +452,9 @@ func (c *lateRelease) Process(ctx context.Context, cmd redis.Cmder) error {
 	return c.UniversalClient.Process(ctx, cmd)
 }
 
-// A release costs its caller one question, also where it is answered with a lock
-// that nobody wants any more.
-func TestAReleaseThatNobodyWaitsForAnyMore(t *testing.T) {
+// A release waits for one round trip, even if its reply hands over a lock that no caller
+// wants any more. That lock is given back in the background.
+func TestReleaseDoesNotWaitForItsHandoff(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
@@ -487,7 +489,7 @@ func TestAReleaseThatNobodyWaitsForAnyMore(t *testing.T) {
 	}
 }
 
-// stuckRelease sends no release.
+// stuckRelease is a client that sends no release.
 type stuckRelease struct {
 	redis.UniversalClient
 	on chan struct{}

@@ -11,7 +11,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// wantsWaking waits until a record says that somebody wants to be woken.
+// wantsWaking waits until a record says that a waiter wants to be woken.
 func wantsWaking(t *testing.T, admin redis.UniversalClient, record string) {
 	t.Helper()
 	redistest.Await(t, soon, "a waiter to ask to be woken", func() bool {
@@ -20,10 +20,10 @@ func wantsWaking(t *testing.T, admin redis.UniversalClient, record string) {
 	})
 }
 
-// runRecord is the record of a tick.
+// runRecord is the key of the record of a tick.
 func runRecord(prefix, job string, tick time.Time) string {
 	return fmt.Sprintf("%s:%d", recordOf(prefix, job), tick.UnixMilli())
 }
 
-// nothing is what runs under a lock where that does not matter.
+// nothing is a function to run under a lock if it does not matter what runs.
 func nothing(context.Context) error { return nil }

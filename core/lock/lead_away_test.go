@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestLeadWhileRedisIsAway from before the beginning on.
+// TestLeadWhileRedisIsAway calls Lead before Redis can be reached.
 func TestLeadWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"refused", "silent"} {
@@ -38,14 +38,14 @@ func TestLeadWhileRedisIsAway(t *testing.T) {
 	}
 }
 
-// A grant that comes when its lease is over is given back, and asked for under another
-// name: the first may come again.
+// A grant that arrives when its lease is over is given back. Lead then asks with another
+// hold, because Redis may still carry out the first call.
 func TestLeadIsGrantedTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, l := fakeLocker(t, &lock.Options{Lease: time.Second, Budget: 100 * time.Millisecond})
 		f.answer(func(n int, c call) (any, error) {
-			if c.script == "acquire" && n == 1 { // the first contact may take longer than a lease
+			if c.script == "acquire" && n == 1 { // first contact may take longer than a lease
 				time.Sleep(time.Second - time.Millisecond)
 			}
 			return yes(n, c)
@@ -65,7 +65,7 @@ func TestLeadIsGrantedTooLate(t *testing.T) {
 	})
 }
 
-// What waiting does not mend ends it.
+// Lead ends with an error that waiting does not mend.
 func TestLeadIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redistest.CutClient) {

@@ -17,11 +17,11 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// leaderTTL is short, since a leader that is killed costs as much.
+// leaderTTL is short because the test waits for it after each leader that it kills.
 const leaderTTL = 2 * time.Second
 
-// leaderChild says "leads <fence>" when it does, "ends" when its function's context has
-// ended, and "over" when it was told a line and Lead has returned.
+// leaderChild prints "leads <fence>" when it leads, and "ends" when its function's
+// context has ended. When it has read a line and Lead has returned, it prints "over".
 func leaderChild(words []string) {
 	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: leaderTTL})
 	if err != nil {
@@ -43,9 +43,9 @@ func leaderChild(words []string) {
 	fmt.Println("over", errors.Is(err, context.Canceled))
 }
 
-// TestLeadInManyProcesses takes one leader of three away after the other. The next one
-// leads within a second when it is shut down, and when its lease is over when it is
-// killed or stopped.
+// TestLeadInManyProcesses stops, kills or shuts down one leader of three after the other.
+// The next one leads within a second after a shutdown. After a kill or a SIGSTOP it leads
+// when the lease is over.
 func TestLeadInManyProcesses(t *testing.T) {
 	t.Parallel()
 	stood := redistest.Witness(t)
@@ -57,8 +57,8 @@ func TestLeadInManyProcesses(t *testing.T) {
 		c.hire()
 	}
 	fence, ends := int64(0), map[string]int{}
-	// next waits for a process to lead that is none of those, and for what the others say of
-	// themselves, if anything.
+	// next waits until a process leads that is none of those, and for what the others
+	// print, if anything.
 	next := func(not ...*redistest.Child) *redistest.Child {
 		for bound := time.After(time.Minute); ; {
 			select {

@@ -20,7 +20,7 @@ type candidate struct {
 	returned chan error
 }
 
-// leadership is one run of its function, which returns what it is told to.
+// leadership is one run of the function, which returns what the test says.
 type leadership struct {
 	ctx  context.Context
 	held *lock.Lock
@@ -40,7 +40,7 @@ func stand(ctx context.Context, l *lock.Locker) *candidate {
 	return c
 }
 
-// leads is the run that begins within the bound.
+// leads returns the run that begins within the bound.
 func (c *candidate) leads(t *testing.T, bound time.Duration) leadership {
 	t.Helper()
 	select {
@@ -54,7 +54,7 @@ func (c *candidate) leads(t *testing.T, bound time.Duration) leadership {
 	panic("not reached")
 }
 
-// waits says that for so long there is neither a run nor an end.
+// waits checks that for the given time no run begins and Lead does not return.
 func (c *candidate) waits(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
@@ -66,7 +66,7 @@ func (c *candidate) waits(t *testing.T, d time.Duration) {
 	}
 }
 
-// returns says what Lead returned.
+// returns checks what Lead returned.
 func (c *candidate) returns(t *testing.T, want error) {
 	t.Helper()
 	select {
@@ -79,7 +79,7 @@ func (c *candidate) returns(t *testing.T, want error) {
 	}
 }
 
-// inBubble runs a test with a Redis and a clock of its own.
+// inBubble runs a test in a bubble of synctest, with a Redis and a clock of its own.
 func inBubble(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, rdb *redistest.CutClient)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func inBubble(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, rdb 
 		m.ClockTTL(true)
 		defer m.Close()
 		rdb := &redistest.CutClient{Client: redistest.BubbleClient(t, m)}
-		defer func() { // what is looked for in the background is found
+		defer func() { // so that neap finds what it looks for in the background
 			rdb.Mend()
 			time.Sleep(time.Hour)
 		}()
@@ -95,7 +95,7 @@ func inBubble(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, rdb 
 	})
 }
 
-// TestLead has two processes lead, one after the other: whoever leads goes when its
+// TestLead lets two processes lead, one after the other. Each stops leading when its
 // function returns.
 func TestLead(t *testing.T) {
 	t.Parallel()
@@ -124,8 +124,8 @@ func TestLead(t *testing.T) {
 	})
 }
 
-// TestLeadIsLost ends the leadership in each way. Whatever the function returns, it is
-// run again, but not before it has returned.
+// TestLeadIsLost ends the leadership in each way. Lead runs the function again, whatever
+// it returned, but only after it has returned.
 func TestLeadIsLost(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
@@ -195,9 +195,9 @@ func TestLeadIsLost(t *testing.T) {
 	}
 }
 
-// TestLeadHearsOfALossByTheRelease: a function whose write was refused, since another has
-// led, may return before a renewal finds that out.
-func TestLeadHearsOfALossByTheRelease(t *testing.T) {
+// TestLeadLearnsOfALossFromTheRelease: the function may return before a renewal finds the
+// loss, because the database has refused its fence.
+func TestLeadLearnsOfALossFromTheRelease(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
 		leader := stand(t.Context(), locker(t, rdb, "neap", nil))
@@ -214,8 +214,7 @@ func TestLeadHearsOfALossByTheRelease(t *testing.T) {
 	})
 }
 
-// TestLeadEndsWithItsContext: whoever leads goes on doing so until its function has
-// returned.
+// TestLeadEndsWithItsContext: the process leads until its function has returned.
 func TestLeadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
@@ -245,7 +244,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestLeadIsLostAtItsEnd ends ctx, and then the leadership.
+// TestLeadIsLostAtItsEnd ends ctx first, and then the leadership.
 func TestLeadIsLostAtItsEnd(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
@@ -277,8 +276,9 @@ func TestLeadPanics(t *testing.T) {
 	})
 }
 
-// TestLeadWithin leads where it would wait for itself, and as an owner.
-func TestLeadWithin(t *testing.T) {
+// TestLeadNested calls Lead inside a Lead: for the same key, for which it would wait for
+// itself, for another key, and as an owner.
+func TestLeadNested(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redistest.CutClient) {
 		l := locker(t, rdb, "neap", nil)
@@ -311,9 +311,9 @@ func TestLeadWithin(t *testing.T) {
 	})
 }
 
-// TestLeadIsHandedOver at once, at shutdown: whoever waits asks by itself only after
-// an hour.
-func TestLeadIsHandedOver(t *testing.T) {
+// TestLeadFollowsAtShutdown: the next process leads at once. By itself it would ask only
+// after an hour.
+func TestLeadFollowsAtShutdown(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		stood := redistest.Witness(t)

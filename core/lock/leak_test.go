@@ -17,8 +17,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestNothingLeaks takes locks with and without rivals, drops some while the
-// server is away, and counts what is there before and afterwards. It runs alone.
+// TestNothingLeaks takes locks with and without rivals, drops some while the server is
+// down, and compares goroutines and connections before and after. It runs alone.
 func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	srv := redistest.NewStandalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
@@ -36,16 +36,16 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 		wg.Go(func() {
 			for j := range n / 10 {
 				switch {
-				case j%10 == 0: // rivals, of two lockers as of two processes
+				case j%10 == 0: // rivals: two lockers, like two processes
 					by := []*lock.Locker{l, second}[i%2]
 					if err := by.Do(ctx, "key", func(ctx context.Context) error { return ctx.Err() }); err != nil {
 						t.Errorf("Do among rivals: got %v, want no error", err)
 					}
-				case j%50 == 1: // dropped: it lapses
+				case j%50 == 1: // dropped, so that it lapses
 					if held, err := short.Try(ctx, fmt.Sprint(i, j)); err == nil {
 						<-held.Context().Done()
 					}
-				case j%50 == 2: // dropped by who asked
+				case j%50 == 2: // dropped by its caller
 					gone, cancel := context.WithTimeout(ctx, time.Duration(j%7)*100*time.Microsecond)
 					if held, err := l.Acquire(gone, fmt.Sprint(i, j)); err == nil {
 						_ = held.Context()
@@ -116,7 +116,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	t.Errorf("got %d goroutines, want at most %d as before:\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
 }
 
-// free awaits that nobody holds the key or waits for it.
+// free waits until the key has no holder and no waiter.
 func free(t *testing.T, l *lock.Locker, key string) {
 	t.Helper()
 	var state lock.State
@@ -127,9 +127,9 @@ func free(t *testing.T, l *lock.Locker, key string) {
 	})
 }
 
-// TestCallersWhoGo have their context end at each point of a lock's life: no
-// hold stays behind, and what is told is the caller's own error.
-func TestCallersWhoGo(t *testing.T) {
+// TestCanceledCallers ends the context of callers at each point of a lock's life. No hold
+// stays behind, and the caller gets the error of its own context.
+func TestCanceledCallers(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
@@ -192,9 +192,9 @@ func TestCallersWhoGo(t *testing.T) {
 	}
 }
 
-// TestCallersWhoGoWhileTheyHold: the Context ends, the lock is held until the
-// release, and the release does not need the context that has ended.
-func TestCallersWhoGoWhileTheyHold(t *testing.T) {
+// TestCallersCanceledWhileTheyHold: Context ends, but the lock is held until Release.
+// Release does not need the context that has ended.
+func TestCallersCanceledWhileTheyHold(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		l := locker(t, rdb, prefix, nil)
@@ -235,7 +235,8 @@ func TestCallersWhoGoWhileTheyHold(t *testing.T) {
 	})
 }
 
-// TestDoThatDoesNotReturn panics, or ends its goroutine: the lock is released.
+// TestDoThatDoesNotReturn panics, or ends its goroutine. The lock is released all the
+// same.
 func TestDoThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -276,8 +277,8 @@ func TestDoThatDoesNotReturn(t *testing.T) {
 	})
 }
 
-// TestMaxHoldFreesTheLock has a holder hang, whose lease is renewed and extended
-// all the same: another gets the lock when MaxHold has passed.
+// TestMaxHoldFreesTheLock has a holder that hangs while its lease is renewed and
+// extended. Another caller gets the lock when MaxHold is over.
 func TestMaxHoldFreesTheLock(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -321,7 +322,7 @@ func TestMaxHoldFreesTheLock(t *testing.T) {
 	})
 }
 
-// TestNoServer is what each call says when there is none.
+// TestNoServer checks the error of each call if there is no server.
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})

@@ -13,9 +13,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// What a locker has noted about a key is gone when nobody has or awaits it, and
-// a little later what it has heard by.
-func TestNothingIsRememberedOfAKey(t *testing.T) {
+// When a key has no holder and no waiter, the locker forgets it, and a little later
+// closes its subscription.
+func TestKeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		var two [2]*Locker
@@ -62,7 +62,7 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 	})
 }
 
-// heard is what a locker hears of, and by how many connections.
+// heard returns how many keys a locker listens to, and on how many connections.
 func heard(l *Locker) (channels, subscriptions int) {
 	l.notifier.mu.Lock()
 	defer l.notifier.mu.Unlock()

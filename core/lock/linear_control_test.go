@@ -18,9 +18,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// simple is the lock of the tutorials: SET NX with a token. It is known to be
-// wrong where its client sends a command again whose reply was lost, and where
-// its release does not compare the token.
+// simple is the lock of the tutorials: SET NX with a token. It is known to be wrong if
+// its client repeats a command whose reply was lost, and if its release does not compare
+// the token.
 type simple struct {
 	rdb     *redis.Client
 	compare bool
@@ -76,7 +76,7 @@ func (g simpleGrant) Release(ctx context.Context) error {
 	return g.when(ctx, `return redis.call('DEL', KEYS[1])`)
 }
 
-// when does something as long as the token is there.
+// when runs a command only while the token is there.
 func (g simpleGrant) when(ctx context.Context, do string) error {
 	n, err := g.of.rdb.Eval(ctx, `if redis.call('GET', KEYS[1]) == ARGV[1] then `+do+` end return 0`, []string{g.key}, g.token).Int()
 	switch {
@@ -88,14 +88,15 @@ func (g simpleGrant) when(ctx context.Context, do string) error {
 	return nil
 }
 
-// stage is where a schedule runs: workers that take turns.
+// stage runs a schedule: it has workers that take turns.
 type stage struct {
 	workers []*worker
 	proxy   *redistest.Proxy
 	rng     *rand.Rand
 }
 
-// chatter is what goes well: workers who get a lock, extend it and give it back.
+// chatter is the part that goes well: workers that get a lock, extend it and give it
+// back.
 func (s *stage) chatter(t *testing.T) {
 	t.Helper()
 	for range 5 + s.rng.IntN(10) {
@@ -111,7 +112,7 @@ func (s *stage) chatter(t *testing.T) {
 	}
 }
 
-// schedules each do what a lock may be wrong about.
+// schedules do the things that a lock may get wrong, each of them one.
 var schedules = map[string]func(t *testing.T, s *stage, key string){
 	"the reply of a grant is lost": func(t *testing.T, s *stage, key string) {
 		t.Helper()
@@ -132,9 +133,9 @@ var schedules = map[string]func(t *testing.T, s *stage, key string){
 	},
 }
 
-// TestCheckerFindsWhatIsWrong runs the schedules on locks that are known to be
-// wrong in one way each, on some that are not, and on the library's own. What
-// is wrong is found by each seed, and nothing else is.
+// TestCheckerFindsWhatIsWrong runs the schedules on locks that are wrong in one known way
+// each, on some that are right, and on the library's own. Each seed finds every fault,
+// and nothing else.
 func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	srv, seed := redistest.Standalone(t), redistest.Seed(t)
@@ -162,7 +163,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 			return neap{locker(t, history.Client{Client: rdb}, prefix, &lock.Options{Budget: 5 * time.Second, NoRenewal: true})}
 		}, ""},
 	} {
-		proxy := srv.Proxy(t) // what neap takes back in the background would use up the fault of another
+		proxy := srv.Proxy(t) // neap's work in the background would use up the fault that is meant for another call
 		for schedule, play := range schedules {
 			for stream := range uint64(20) {
 				m, d := c.mutex(proxy, fmt.Sprint(prefix, tokens.Add(1))), &recorder{Recorder: history.NewRecorder()}

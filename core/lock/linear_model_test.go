@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/internal/history"
 )
 
-// The model is of one key. Nothing in it expires, and so the leases of a
-// history outlive it.
+// The model describes one key. Nothing in it expires, so the leases of a history are
+// longer than the history.
 
 // verb is what an operation of a history does.
 type verb string
@@ -24,16 +24,17 @@ const (
 	forces   verb = "force"
 	inspects verb = "inspect"
 
-	// What nobody was told of, and happens at any time after the call, or never:
-	// then it comes behind the end, which is behind all that was told.
+	// These operations have no answer. Each may happen at any time after the call, or
+	// never. In the latter case the checker puts it after the operation end, which comes
+	// after all answers.
 	mayAcquire verb = "may acquire"
 	mayRelease verb = "may release"
 	mayForce   verb = "may force"
 	ends       verb = "end"
 )
 
-// asked is the operation's input; hold is the number of the acquisition that
-// it is about.
+// asked is the input of an operation; hold is the number of the acquisition that it is
+// about.
 type asked struct {
 	verb verb
 	key  string
@@ -42,17 +43,17 @@ type asked struct {
 
 func (a asked) OfKey() string { return a.key }
 
-// told is the operation's output.
+// told is the output of an operation.
 type told struct {
 	err   error // nil, ErrHeld, ErrLost or ErrTakenByOther
-	fence int64 // of acquire and inspect
-	held  bool  // of force and inspect
+	fence int64 // of acquire and inspect only
+	held  bool  // of force and inspect only
 }
 
-// standing is the model's state. The fence is the last that was seen, or one
-// more for each grant of which nobody was told the fence.
+// standing is the model's state. Its fence is the last that was reported, or one more for
+// each grant whose fence was not reported.
 type standing struct {
-	hold  int // 0 where the lock is free
+	hold  int // 0 if the lock is free
 	fence int64
 	over  bool
 }
@@ -77,7 +78,7 @@ func (s standing) step(a asked, o told) (legal bool, next standing) {
 		if o.err != nil {
 			return !free && !mine, s
 		}
-		// A hold may have been granted by the call whose reply was lost.
+		// The call whose reply was lost may have granted the hold.
 		next.hold, next.fence = a.hold, o.fence
 		return free && o.fence > s.fence || mine && o.fence >= s.fence, next
 	case extends, releases:
@@ -108,11 +109,11 @@ func (s standing) step(a asked, o told) (legal bool, next standing) {
 	return true, next
 }
 
-// isUnknown says of an error that Redis did not confirm the call.
+// isUnknown reports whether err says that Redis did not confirm the call.
 func isUnknown(err error) bool {
 	_, ok := errors.AsType[*script.Error](err)
 	return ok
 }
 
-// end stands behind all that was told of a key.
+// end adds the operation that comes after all answers about a key.
 func end(key string) (input, output any) { return asked{verb: ends, key: key}, told{} }

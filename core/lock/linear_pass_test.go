@@ -10,8 +10,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// successors is a client that notes the holds which a release may grant to a successor:
-// of one that nobody was told of, nobody knows when it ends.
+// successors is a client that notes the holds which a release may grant to a successor.
+// If no caller is told of such a hold, the history does not know when it ends.
 type successors struct {
 	history.Client
 	recorder *recorder
@@ -34,14 +34,15 @@ func (c successors) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// pass is a hold that a release may grant, and where the recorder says so.
+// pass is a hold that a release may grant. begins and ends are its operations in the
+// history.
 type pass struct {
 	key          string
 	begins, ends int
 }
 
-// passing notes a hold that is about to be granted, once; first says that it was
-// not noted before.
+// passing notes a hold that may be about to be granted. first reports whether it was not
+// noted before.
 func (d *recorder) passing(key string, successor any) (p pass, first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +60,7 @@ func (d *recorder) passing(key string, successor any) (p pass, first bool) {
 	return p, true
 }
 
-// passed notes what was answered: the fence of the hold, or that there is none.
+// passed notes the reply: the fence of the hold, or that there is none.
 func (d *recorder) passed(p pass, fence int64) {
 	if fence <= 1 {
 		d.strike(p)
@@ -70,7 +71,7 @@ func (d *recorder) passed(p pass, fence int64) {
 	d.given[grantee{p.key, fence}] = p
 }
 
-// accepted notes that somebody was told of a hold.
+// accepted notes that a caller was told of the hold.
 func (d *recorder) accepted(key string, fence int64) {
 	d.mu.Lock()
 	p, ok := d.given[grantee{key, fence}]

@@ -24,18 +24,18 @@ const (
 	linearTTL     = time.Hour // twice of what a history may take on a busy machine
 )
 
-// linearBudgets are those of the lockers: the first is over in many a pause, the
-// others outlast a busy machine.
+// linearBudgets are the budgets of the lockers. The first is shorter than many pauses;
+// the others are long enough for a busy machine.
 var linearBudgets = []time.Duration{200 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second}
 
-// grant is a lock that somebody has: a [*lock.Lock], or that of a control.
+// grant is a lock that a worker holds: a [*lock.Lock], or that of a control.
 type grant interface {
 	Fence() int64
 	Extend(ctx context.Context, ttl time.Duration) error
 	Release(ctx context.Context) error
 }
 
-// mutex is what a worker uses: a Locker, or a control.
+// mutex is what a worker locks with: a Locker, or a control.
 type mutex interface {
 	ask(ctx context.Context, key string, wait bool) (grant, error)
 	ForceRelease(ctx context.Context, key string) (bool, error)
@@ -56,17 +56,17 @@ func (l neap) ask(ctx context.Context, key string, wait bool) (grant, error) {
 	return held, nil
 }
 
-// recorder is a history that is being made.
+// recorder records a history.
 type recorder struct {
 	*history.Recorder
 	holds atomic.Int64
 
 	mu     sync.Mutex
 	passes map[any]pass     // by the successor's hold
-	given  map[grantee]pass // by what its holder is told
+	given  map[grantee]pass // by the key and the fence that its holder is told
 }
 
-// worker makes operations, one at a time.
+// worker performs operations, one at a time.
 type worker struct {
 	id       int
 	rng      *rand.Rand
@@ -124,7 +124,7 @@ func (w *worker) acquire(ctx context.Context, t *testing.T, key string, wait boo
 	if errors.Is(err, script.ErrMaybeExecuted) {
 		doubts = max(doubts, 1)
 	}
-	for range doubts { // each may be granted, and each grant taken back
+	for range doubts { // each call may be granted, and each grant may be taken back
 		w.recorder.Open(w.id, asked{mayAcquire, key, a.hold}, call, told{})
 		w.recorder.Open(w.id, asked{mayRelease, key, a.hold}, call, told{})
 	}
@@ -152,7 +152,8 @@ func (w *worker) release(ctx context.Context, t *testing.T, p possession) {
 	err := p.Release(ctx)
 	switch {
 	case p.lost && isLoss(err), isUnknown(err):
-		// Of a lock that is known to be lost, what came late may have come now.
+		// The lock is known to be lost. So a call that came late may have been carried
+		// out now.
 		w.recorder.Open(w.id, asked{mayRelease, p.key, p.hold}, call, told{})
 	case err == nil, isLoss(err):
 		w.recorder.Add(w.id, asked{releases, p.key, p.hold}, call, told{err: err, fence: p.Fence()})
@@ -178,15 +179,15 @@ func (w *worker) inspect(ctx context.Context, key string) {
 	}
 }
 
-// isLoss says that a hold is over; a lease that is does not happen here.
+// isLoss reports whether err says that a hold is over. No lease expires here.
 func isLoss(err error) bool {
 	return errors.Is(err, lock.ErrLost) || errors.Is(err, lock.ErrTakenByOther)
 }
 
-// TestLinearizable has 8 workers try, acquire, extend, release and force 4
-// locks, with replies lost, connections reset, the server paused and its
-// scripts flushed: what they were told is what one lock after the other could
-// have told them.
+// TestLinearizable runs 8 workers that try, acquire, extend, release and force 4 locks.
+// Replies are lost, connections are reset, the server is paused, and its scripts are
+// flushed. The results of the workers must be those of some order in which the operations
+// happen one after the other.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	c := history.Plan{

@@ -48,7 +48,7 @@ func TestOneHolderAtATime(t *testing.T) {
 								holding, ok, last)
 						}
 						holding, last = true, held.Fence()
-						err := rdb.Ping(ctx).Err() // the work, during which others ask
+						err := rdb.Ping(ctx).Err() // the work, during which other callers ask
 						holding = false
 						return errors.Join(err, ctx.Err())
 					})
@@ -108,7 +108,7 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// A start that warms its locker learns that Redis is away, through any client.
+// Warm reports that Redis cannot be reached, through any client.
 func TestWarmAsksWhateverTheClient(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})

@@ -19,10 +19,10 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestToldBeforeTheLeaseLapses cuts a holder off: when its Context ends, the lock
-// has not lapsed in Redis. On one clock that is exact. On a real server the machine
-// may have stood still meanwhile, so there it is a bound.
-func TestToldBeforeTheLeaseLapses(t *testing.T) {
+// TestContextEndsBeforeTheLease cuts a holder off from Redis. When its Context ends, the
+// lock has not lapsed in Redis. With one clock this is exact. With a real server the
+// machine may have stood still in the meantime, so there it is a bound.
+func TestContextEndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	for _, how := range []string{"refused", "silent"} {
@@ -53,8 +53,8 @@ func TestToldBeforeTheLeaseLapses(t *testing.T) {
 	}
 }
 
-// toldOfTheCut returns what was left of the lease when its holder was told, and the
-// error that another locker got when it asked for the lock after that.
+// toldOfTheCut returns what was left of the lease when its holder was told. It also
+// returns the error of another locker that asked for the lock after that.
 func toldOfTheCut(t *testing.T, client, admin *redis.Client, prefix, how string, plain bool) (left time.Duration, taken error) {
 	t.Helper()
 	const ttl, keep = 2 * time.Second, time.Minute
@@ -88,8 +88,9 @@ func toldOfTheCut(t *testing.T, client, admin *redis.Client, prefix, how string,
 	return left, taken
 }
 
-// TestToldOfTheLoss is when and what a holder is told whose lock another ends.
-func TestToldOfTheLoss(t *testing.T) {
+// TestHoldersLearnOfALoss checks when a holder is told that another ended its lock, and
+// what it is told.
+func TestHoldersLearnOfALoss(t *testing.T) {
 	t.Parallel()
 	const ttl, budget = 2 * time.Second, 500 * time.Millisecond
 	type end func(t *testing.T, admin redis.UniversalClient, other *lock.Locker, key string)
@@ -101,7 +102,7 @@ func TestToldOfTheLoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   end
 		want  error
-		sloth time.Duration // beyond a renewal and the budget
+		sloth time.Duration // the bound, beyond a renewal and the budget
 	}{
 		"deleted": {func(t *testing.T, admin redis.UniversalClient, _ *lock.Locker, key string) {
 			admin.Del(t.Context(), key)
@@ -144,7 +145,7 @@ func TestToldOfTheLoss(t *testing.T) {
 				ctx := held.Context()
 				c.end(t, admin, other, prefix+":lock:test:{key}")
 				began := time.Now()
-				slow := began.Sub(granted) > ttl/3 // a renewal may have come before the other
+				slow := began.Sub(granted) > ttl/3 // a renewal may have come before the other caller
 				told := func(err error) bool {
 					return errors.Is(err, c.want) || slow && c.want == lock.ErrTakenByOther && errors.Is(err, lock.ErrLost)
 				}
@@ -181,8 +182,8 @@ func TestToldOfTheLoss(t *testing.T) {
 	}
 }
 
-// sleeper holds a lock, and asks for its Err again and again on the only
-// processor that it has, so that no timer is before it.
+// sleeper holds a lock in a process of its own. It asks for Err again and again on its
+// only processor, so that no timer runs before it.
 func sleeper(words []string) {
 	runtime.GOMAXPROCS(1)
 	l, err := lock.New(storetest.Child(words[0], words[1]), "test", &lock.Options{Lease: sleeperTTL, Budget: time.Second, NoRenewal: true})
@@ -224,8 +225,8 @@ func sleeper(words []string) {
 
 const sleeperTTL = time.Second
 
-// TestErrIsRightAfterAPause stops the process of a holder (SIGSTOP) for longer
-// than its lease.
+// TestErrIsRightAfterAPause stops the process of a holder with SIGSTOP for longer than
+// its lease.
 func TestErrIsRightAfterAPause(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -270,9 +271,9 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 	}
 }
 
-// TestReleaseGoesOn stops the server before a release: the caller is told so
-// within the budget, and once the server is back the key is free.
-func TestReleaseGoesOn(t *testing.T) {
+// TestReleaseGoesOnInTheBackground stops the server before a release. The caller gets an
+// error within the budget. The key is free soon after the server runs again.
+func TestReleaseGoesOnInTheBackground(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
@@ -331,8 +332,8 @@ func TestReleaseGoesOn(t *testing.T) {
 	redistest.Await(t, 5*time.Second, "the end of it", func() bool { return l.Stats().Undoing == 0 })
 }
 
-// TestFullServer has a server without memory: no lock is granted, and none is
-// kept for that.
+// TestFullServer uses a server without free memory. It grants no lock, and keeps nothing
+// for a lock that it did not grant.
 func TestFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")

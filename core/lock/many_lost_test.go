@@ -15,8 +15,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// mute is a client whose replies never come: at first of grants, which the server
-// makes nonetheless, while nothing else reaches it.
+// mute is a client whose replies never arrive. Before back is set, the server carries out
+// its acquires, and nothing else reaches the server.
 type mute struct {
 	redis.UniversalClient
 	back atomic.Bool
@@ -38,9 +38,9 @@ func (m *mute) Process(ctx context.Context, cmd redis.Cmder) error {
 	return ctx.Err()
 }
 
-// TestManyLostTriesAreAllTakenBack has more grants be lost, before anything can be
-// taken back, than were once looked for. When the server can be reached again,
-// each lock is free long before its lease ends.
+// TestManyLostTriesAreAllTakenBack loses the replies of many grants before any of them
+// can be taken back. When the server can be reached again, each lock is free long before
+// its lease ends.
 func TestManyLostTriesAreAllTakenBack(t *testing.T) {
 	t.Parallel()
 	const many, callers, patience = 2500, 50, 50 * time.Millisecond
@@ -57,7 +57,8 @@ func TestManyLostTriesAreAllTakenBack(t *testing.T) {
 	for i := range callers {
 		all.Go(func() {
 			for j := i; j < many; j += callers {
-				// A caller who gives up opens no breaker, which would keep the others from asking.
+				// The callers give up by themselves, because that opens no breaker. An
+				// open breaker would keep the others from asking.
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				held, err := l.Try(ctx, fmt.Sprint(j))
 				cancel()
@@ -69,7 +70,8 @@ func TestManyLostTriesAreAllTakenBack(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// A machine that stands still for the whole of a caller's patience asks nothing.
+	// If the machine stands still for as long as a caller waits, that caller asks
+	// nothing.
 	if n := l.Stats(); n.Undoing < many*9/10 || n.Lapsing != 0 {
 		t.Errorf("%d grants are looked for and %d left to lapse, want most of %d and none", n.Undoing, n.Lapsing, many)
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// inner is a Redis within a bubble of synctest. It notes when a client tells it to
-// SUBSCRIBE or to PUBLISH, but not what its scripts publish; and refuses either,
-// or ends the connection on it, where told to.
+// inner is a Redis in a bubble of synctest. It notes when a client sends SUBSCRIBE or
+// PUBLISH, but not what scripts publish. A test can tell it to refuse either, or to close
+// the connection on it.
 type inner struct {
 	*miniredis.Miniredis
 	dialer *deafDialer
@@ -71,7 +71,7 @@ func (in *inner) set(refuses, hangsUp string) {
 	in.refuses, in.hangsUp = refuses, hangsUp
 }
 
-// waits has somebody wait for a key for as long as f runs.
+// waits keeps a caller waiting for a key for as long as f runs.
 func (in *inner) waits(t *testing.T, delay time.Duration, f func()) {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: in.dialer.dial, ContextTimeoutEnabled: true, Protocol: 2})
@@ -89,13 +89,13 @@ func (in *inner) waits(t *testing.T, delay time.Duration, f func()) {
 	if err := <-granted; err != nil {
 		t.Errorf("Do by the waiter: got %v, want no error", err)
 	}
-	time.Sleep(time.Minute) // until nobody subscribes any more
+	time.Sleep(time.Minute) // until no subscription is left
 	synctest.Wait()
 }
 
-// A connection on which nothing comes is asked for a sign after a silence, and
-// given up after another; one that answers stays.
-func TestADeafConnectionIsGivenUp(t *testing.T) {
+// A connection that is silent for some time is pinged. It is closed if it does not answer
+// in the same time, and kept if it answers.
+func TestASilentConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	const silence, delay = 30 * time.Second, 5 * time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestADeafConnectionIsGivenUp(t *testing.T) {
 	})
 }
 
-// Who may not subscribe, or not publish, tries again a minute later.
-func TestARefusalIsRememberedForAMinute(t *testing.T) {
+// A client that may not subscribe, or not publish, tries again a minute later.
+func TestARefusedSubscriptionBacksOff(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"SUBSCRIBE", "PUBLISH"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestARefusalIsRememberedForAMinute(t *testing.T) {
 	}
 }
 
-// A connection that fails is made again no sooner than a second later.
-func TestAFailedSubscriptionIsPutOff(t *testing.T) {
+// After a connection has failed, the next attempt comes at least a second later.
+func TestAFailedSubscriptionBacksOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInner(t)
@@ -162,8 +162,8 @@ func TestAFailedSubscriptionIsPutOff(t *testing.T) {
 	})
 }
 
-// What was proven of a connection is proven anew of the next one: rights go.
-func TestAfterAFailureAllIsProvenAnew(t *testing.T) {
+// Each new connection is proven again, because permissions can be taken away.
+func TestEachConnectionIsProvenAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInner(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// behind is a client whose replies a proxy loses.
+// behind is a client whose replies go through a proxy that loses some.
 func behind(t *testing.T) (srv *redistest.Server, rdb *redis.Client, proxy *redistest.Proxy, prefix string) {
 	t.Helper()
 	srv = redistest.Standalone(t)
@@ -22,9 +22,9 @@ func behind(t *testing.T) (srv *redistest.Server, rdb *redis.Client, proxy *redi
 	return srv, srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial }), proxy, srv.Prefix(t)
 }
 
-// TestOnceOfALostReply loses one reply, of the start or of the end: asked again,
-// Redis says what became of it.
-func TestOnceOfALostReply(t *testing.T) {
+// TestOnceWithALostReply loses one reply, of the start or of the end. Once asks again,
+// and Redis says what became of the first call.
+func TestOnceWithALostReply(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []redistest.Fault{redistest.EOF, redistest.Reset} {
 		for _, rerun := range bothWays {
@@ -57,7 +57,7 @@ func TestOnceOfALostReply(t *testing.T) {
 	}
 }
 
-// hasty is a locker that gives up on Redis soon.
+// hasty is a locker with a short budget.
 func hasty(t testing.TB, rdb redis.UniversalClient, prefix string, budget time.Duration) *lock.Locker {
 	t.Helper()
 	return locker(t, rdb, prefix, &lock.Options{
@@ -65,10 +65,10 @@ func hasty(t testing.TB, rdb redis.UniversalClient, prefix string, budget time.D
 	})
 }
 
-// TestOnceOfAStartThatNobodyHears lets a start's replies come too late: with
-// Never it is taken back, and whoever asks then runs the tick; with Again it is
-// asked for until there is an answer, and is its own grant.
-func TestOnceOfAStartThatNobodyHears(t *testing.T) {
+// TestOnceWithoutAReplyToItsStart delays the replies to a start until it is too late.
+// With Never the start is taken back, and the next caller runs the tick. With Again Once
+// asks until there is an answer, and finds its own grant.
+func TestOnceWithoutAReplyToItsStart(t *testing.T) {
 	t.Parallel()
 	t.Run("never", func(t *testing.T) {
 		t.Parallel()
@@ -120,9 +120,9 @@ func TestOnceOfAStartThatNobodyHears(t *testing.T) {
 	})
 }
 
-// TestOnceOfAnEndThatNobodyHears lets no reply to the end come in time: it is
-// unknown to the caller and yet noted.
-func TestOnceOfAnEndThatNobodyHears(t *testing.T) {
+// TestOnceWithoutAReplyToItsEnd delays all replies to the end. The caller does not know
+// whether the run has completed, and neap notes it in the background.
+func TestOnceWithoutAReplyToItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, rerun := range bothWays {
 		t.Run(rerun.String(), func(t *testing.T) {
@@ -141,15 +141,15 @@ func TestOnceOfAnEndThatNobodyHears(t *testing.T) {
 				t.Errorf("got %d ends in the background, want 1", n)
 			}
 			srv.Resume(t)
-			// With Again it waits for as long as the first has not completed.
+			// With Again, Once waits until the first run has completed.
 			assertRan(t, patient(t, srv.Client(t), prefix), "job", tick, rerun, false)
 			redistest.Await(t, 20*time.Second, "the end in the background", func() bool { return l.Stats().Undoing == 0 })
 		})
 	}
 }
 
-// TestOnceWhileRedisIsAway asks for a tick before Redis is there, and has Redis
-// die and come back while a tick runs and another process waits for it.
+// TestOnceWhileRedisIsAway asks for a tick before Redis is there. It then stops and
+// starts Redis while one process runs a tick and another waits for it.
 func TestOnceWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -162,12 +162,12 @@ func TestOnceWhileRedisIsAway(t *testing.T) {
 	brief, cancel := context.WithTimeout(t.Context(), 2*budget)
 	defer cancel()
 	ran, err := a.Once(brief, "away", tick, lock.Again, fine)
-	// The deadline may cut its last call short at any moment.
+	// The deadline may cut the last call short at any moment.
 	if _, unheard := errors.AsType[*script.Error](err); ran || !errors.Is(err, context.DeadlineExceeded) || !unheard {
 		t.Errorf("Once with Again without Redis: got ran %v, %v, want false, DeadlineExceeded and a script.Error",
 			ran, err)
 	}
-	// A busy machine may not get to say in time that the last call was not sent.
+	// On a busy machine the last call may not learn in time that it was not sent.
 	ran, err = a.Once(t.Context(), "away", tick, lock.Never, fine)
 	if _, unheard := errors.AsType[*script.Error](err); ran || !unheard {
 		t.Errorf("Once with Never without Redis: got ran %v, %v, want false and a script.Error", ran, err)
@@ -208,8 +208,8 @@ func TestOnceWhileRedisIsAway(t *testing.T) {
 	<-done
 }
 
-// TestOnceOnAFullServer leaves Redis without memory, and without scripts, while
-// a tick runs: that it completed is noted, and no other tick begins.
+// TestOnceOnAFullServer leaves Redis without memory and without scripts while a tick
+// runs. Redis still notes that it completed, and no other tick begins.
 func TestOnceOnAFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

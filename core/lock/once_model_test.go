@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// oneTick is a model of a tick's record; times are in milliseconds.
+// oneTick is a model of the record of a tick. Its times are in milliseconds.
 type oneTick struct {
 	again     bool
 	known     bool
@@ -22,15 +22,15 @@ type oneTick struct {
 	fence     int64
 	ttl, keep int64
 	tick, now int64
-	ends      int64 // of the record, or immortal
+	ends      int64 // the TTL of the record, or immortal
 }
 
 const modelRetention = 3_600_000
 
-// modelTTL is what a hold asks for.
+// modelTTL is the lease that a hold asks for.
 func modelTTL(hold string) int64 { return map[string]int64{"a": 1000, "b": 1000, "c": 3000}[hold] }
 
-// left is how long the run lasts yet, of a record that is mended if need be.
+// left returns for how long the run still has its lease. It heals a record if need be.
 func (m *oneTick) left() (left int64, mended bool) {
 	left = m.ends - m.now - m.keep
 	if m.ends != immortal && left <= m.ttl {
@@ -102,7 +102,7 @@ func (m *oneTick) end(hold, how string, fence int64) int64 {
 	return 1
 }
 
-// lives is the time to live of the record, as Redis has it.
+// lives is the TTL of the record, as Redis reports it.
 func (m *oneTick) lives() time.Duration {
 	switch {
 	case !m.known:
@@ -113,10 +113,9 @@ func (m *oneTick) lives() time.Duration {
 	return time.Duration(m.ends-m.now) * time.Millisecond
 }
 
-// TestOnceIsItsModel runs the scripts and the model side by side, in any order
-// of starts, extensions, ends and pauses, of holds that are asked for more than
-// once too; with a clock that is set back, and records that lost their time to
-// live.
+// TestOnceIsItsModel runs the scripts and the model side by side. The steps are starts,
+// extensions, ends and pauses in any order, also repeated ones of one hold. The clock is
+// set back, and records lose their TTL.
 func TestOnceIsItsModel(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
@@ -162,7 +161,7 @@ func TestOnceIsItsModel(t *testing.T) {
 				m.ends = immortal
 				err = rdb.Persist(t.Context(), key).Err()
 				said += "it lives for ever\n"
-			default: // miniredis leaves a time to live as it is
+			default: // miniredis does not change the TTL when its clock is set
 				m.now -= []int64{1, 500, 1000, 100_000}[r.IntN(4)]
 				server.SetTime(time.UnixMilli(m.now).UTC())
 				err = rdb.PExpire(t.Context(), key, m.lives()).Err()

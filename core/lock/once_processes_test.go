@@ -19,11 +19,11 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// onceTTL is short, since a run that is killed costs as much.
+// onceTTL is short because the test waits for it after each run that it kills.
 const onceTTL = 300 * time.Millisecond
 
-// onceChild says ready, then reads ticks and says "began <fence>" in its run of
-// one and "over <ran> <how>" when Once has returned.
+// onceChild prints "ready" and then reads ticks. It prints "began <fence>" in its run of
+// a tick, and "over <ran> <how>" when Once has returned.
 func onceChild(words []string) {
 	addr, prefix, rerun := words[0], words[1], lock.Never
 	if words[2] == lock.Again.String() {
@@ -44,7 +44,7 @@ func onceChild(words []string) {
 		ran, err := l.Once(context.Background(), "job", time.UnixMilli(tick), rerun, func(ctx context.Context) error {
 			held, _ := lock.FromContext(ctx)
 			fmt.Println("began", held.Fence())
-			for range 1 + rng.IntN(30) { // the job's work
+			for range 1 + rng.IntN(30) { // the work of the job
 				if _, err := l.Inspect(ctx, "work"); err != nil {
 					return err
 				}
@@ -61,13 +61,13 @@ func onceChild(words []string) {
 	}
 }
 
-// said is what one process says.
+// said is a line that one process printed.
 type said struct {
 	by    *redistest.Child
 	words []string
 }
 
-// crew are the processes of one job.
+// crew is the processes of one job.
 type crew struct {
 	t     *testing.T
 	child string
@@ -79,7 +79,7 @@ type crew struct {
 	killed, stopped int
 }
 
-// hire starts a process, which is ready when it says so.
+// hire starts a process and waits until it prints that it is ready.
 func (c *crew) hire() {
 	c.coming++
 	p := redistest.StartChild(c.t, c.child, append(slices.Clip(c.words), strconv.FormatUint(c.rng.Uint64(), 10))...)
@@ -101,14 +101,14 @@ func (c *crew) hire() {
 	}()
 }
 
-// muster has all processes ready.
+// muster waits until all processes are ready.
 func (c *crew) muster() {
 	for len(c.ready)+c.coming < 5 {
 		c.hire()
 	}
 	for c.coming > 0 {
 		select {
-		case s := <-c.says: // that it is ready
+		case s := <-c.says: // the line that it is ready
 			c.coming--
 			c.ready = append(c.ready, s.by)
 		case <-time.After(time.Minute):
@@ -117,24 +117,24 @@ func (c *crew) muster() {
 	}
 }
 
-// harm is what is done to a process in the middle of a tick.
+// harm is what is done to a process while a tick runs.
 type harm uint8
 
 const (
 	none       harm = iota
-	killRunner      // when it has begun
-	stopRunner      // when it has begun, for two leases
+	killRunner      // after it has begun
+	stopRunner      // after it has begun, for two leases
 	killAny
 )
 
-// tally is what was said of a tick.
+// tally is what the processes printed about a tick.
 type tally struct {
 	fences                    []int64
 	completed, taken, unheard int
 }
 
-// tick has all processes run a tick, and returns when each has said what became
-// of it or is gone.
+// tick lets all processes run a tick. It returns when each of them has printed the
+// outcome or is gone.
 func (c *crew) tick(tick int64, h harm) (sum tally) {
 	c.t.Helper()
 	at := slices.Clone(c.ready)
@@ -205,8 +205,8 @@ func (c *crew) tick(tick int64, h harm) (sum tally) {
 	return sum
 }
 
-// TestOnceInManyProcesses has five processes run ticks, and kills some of those
-// that run one, or stops them for longer than a lease, at any moment of it.
+// TestOnceInManyProcesses lets five processes run ticks. At random moments of a run, it
+// kills its process, or stops it for longer than a lease.
 func TestOnceInManyProcesses(t *testing.T) {
 	t.Parallel()
 	for _, rerun := range bothWays {

@@ -19,7 +19,7 @@ import (
 
 var bothWays = []lock.Rerun{lock.Never, lock.Again}
 
-// aTick is an instant that is neither late nor to come.
+// aTick is an instant that is neither too long ago nor in the future.
 func aTick() time.Time { return time.Now().Add(-time.Minute).Truncate(time.Second) }
 
 // patient is a locker for a busy machine: a call may take ten seconds.
@@ -28,10 +28,10 @@ func patient(t testing.TB, rdb redis.UniversalClient, prefix string) *lock.Locke
 	return locker(t, rdb, prefix, &lock.Options{Budget: 10 * time.Second, FenceRetention: time.Hour})
 }
 
-// fine is a job that does nothing.
+// fine is a job that does nothing and succeeds.
 func fine(context.Context) error { return nil }
 
-// assertRan runs one tick and says whether it had to run here.
+// assertRan runs one tick, and checks whether it ran here.
 func assertRan(t *testing.T, l *lock.Locker, job string, tick time.Time, rerun lock.Rerun, want bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -52,7 +52,7 @@ func TestOnceRunsATickOnce(t *testing.T) {
 		a, b := patient(t, rdb, prefix), patient(t, rdb, prefix)
 		for _, rerun := range bothWays {
 			job, tick := rerun.String(), aTick()
-			// What has the job's name is another lock.
+			// A lock whose key is the name of the job is another lock.
 			for _, key := range []string{job, fmt.Sprintf("%s}:%d", job, tick.UnixMilli()), fmt.Sprintf("%s:%d", job, tick.UnixMilli())} {
 				held, err := b.Try(t.Context(), key)
 				if err != nil {
@@ -65,7 +65,7 @@ func TestOnceRunsATickOnce(t *testing.T) {
 				if !ok || held.Fence() == 0 || held.Err() != nil {
 					t.Errorf("%v: the lock of a run: got %v, %v, want one that is held", rerun, held, ok)
 				}
-				// Neither another tick nor another job waits for this one.
+				// Another tick does not wait for this one, and neither does another job.
 				assertRan(t, b, job, tick.Add(time.Millisecond), rerun, true)
 				assertRan(t, b, job, tick.Add(time.Hour), rerun, true)
 				assertRan(t, b, job+"-other", tick, rerun, true)
@@ -86,8 +86,8 @@ func TestOnceRunsATickOnce(t *testing.T) {
 	})
 }
 
-// TestOnceAfterAFailure has the run of a tick fail in each of the ways in which
-// it can without the end of the process.
+// TestOnceAfterAFailure fails a run in each way in which it can fail without the end of
+// its process.
 func TestOnceAfterAFailure(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(ctx context.Context) error{
@@ -128,8 +128,8 @@ func TestOnceAfterAFailure(t *testing.T) {
 	})
 }
 
-// TestOnceWaits asks for a tick that runs elsewhere, in this process and in
-// another.
+// TestOnceWaits asks for a tick that is running in this process, and for one that is
+// running in another.
 func TestOnceWaits(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -172,9 +172,9 @@ func TestOnceWaits(t *testing.T) {
 
 var errJob = errors.New("the job failed")
 
-// TestOnceBeyondItsLease has runs go on after their leases, with and without
-// another that takes over.
-func TestOnceBeyondItsLease(t *testing.T) {
+// TestOnceOutlivesItsLease lets runs go on after their leases, with and without another
+// process that takes over.
+func TestOnceOutlivesItsLease(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		brief := locker(t, rdb, prefix, &lock.Options{Lease: 3 * time.Second, Budget: time.Second, NoRenewal: true, FenceRetention: time.Hour})
@@ -198,7 +198,7 @@ func lapse(ctx context.Context, t *testing.T) {
 	}
 }
 
-// runAlone has nobody take the tick over: it may still complete.
+// runAlone: no other process takes the tick over, so the run may still complete.
 func runAlone(t *testing.T, brief, other *lock.Locker, rerun lock.Rerun, end error) {
 	job, tick := fmt.Sprint("alone-", rerun, end == nil), aTick()
 	ran, err := brief.Once(t.Context(), job, tick, rerun, func(ctx context.Context) error {
@@ -212,8 +212,8 @@ func runAlone(t *testing.T, brief, other *lock.Locker, rerun lock.Rerun, end err
 	assertRan(t, other, job, tick, rerun, end != nil && rerun == lock.Again)
 }
 
-// runTakenOver has another begin the tick after the first one's lease: the
-// first does not complete, and what becomes of the other counts.
+// runTakenOver: another process begins the tick after the lease of the first. The first
+// run does not complete, and the outcome of the other counts.
 func runTakenOver(t *testing.T, brief, other *lock.Locker, end error) {
 	job, tick := fmt.Sprint("taken-", end == nil), aTick()
 	taken, firstOver := make(chan int64), make(chan struct{})
@@ -246,7 +246,7 @@ func runTakenOver(t *testing.T, brief, other *lock.Locker, end error) {
 	assertRan(t, other, job, tick, lock.Again, end != nil)
 }
 
-func TestOnceSaysWhatIsWrong(t *testing.T) {
+func TestOnceErrors(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		l := patient(t, rdb, prefix)
@@ -298,7 +298,7 @@ func TestOnceSaysWhatIsWrong(t *testing.T) {
 	})
 }
 
-// keysUnder are the keys that a test has made.
+// keysUnder returns the keys with a prefix.
 func keysUnder(t *testing.T, admin redis.UniversalClient, prefix string) (keys []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -321,10 +321,9 @@ func keysUnder(t *testing.T, admin redis.UniversalClient, prefix string) (keys [
 	return keys
 }
 
-// TestOnceRemembersLongEnough asks again for ticks, one of them to come, until
-// they are late, after the server's clock was set back by a day in the middle
-// of the runs.
-func TestOnceRemembersLongEnough(t *testing.T) {
+// TestOnceRemembersTicks asks again for ticks, one of them in the future, until they are
+// too long ago. The server's clock is set back by a day in the middle of the runs.
+func TestOnceRemembersTicks(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	for _, back := range []time.Duration{0, day, lock.DefaultFenceRetention - time.Minute} {
@@ -340,7 +339,7 @@ func TestOnceRemembersLongEnough(t *testing.T) {
 			other := locker(t, rdb, "neap:once", &lock.Options{Budget: 10 * time.Second})
 			ticks := []time.Time{now.Add(-time.Second), now, now.Add(5 * day)}
 			var runs func(n int)
-			runs = func(n int) { // each within the one before
+			runs = func(n int) { // each inside the one before
 				if n == 2*len(ticks) {
 					m.SetTime(now.Add(-back))
 					return
@@ -376,8 +375,8 @@ func TestOnceRemembersLongEnough(t *testing.T) {
 	}
 }
 
-// TestOnceHealsItsTimeToLive removes it from the records of ticks that have
-// run: who asks for one again mends it.
+// TestOnceHealsItsTimeToLive removes the TTL from records of ticks that have run. The
+// next call for such a tick restores it.
 func TestOnceHealsItsTimeToLive(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {

@@ -12,9 +12,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// Who waits for a tick and asks again only after an hour is woken by its end,
-// whether it has completed or failed.
-func TestTheEndOfARunWakesWhoWaits(t *testing.T) {
+// A process that waits for a tick, and by itself asks again only after an hour, is woken
+// when the run ends. It is woken whether the run has completed or failed.
+func TestTheEndOfARunWakesWaiters(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		l, other := patient(t, rdb, prefix), locker(t, rdb, prefix, unasking())

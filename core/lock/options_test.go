@@ -38,7 +38,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		rdb  script.Client
 		name string
 		opts *lock.Options
-		want []string // field and remedy
+		want []string // the field and its remedy
 	}{
 		"nil client":           {nil, "n", nil, []string{"rdb is nil", "pass a connected"}},
 		"typed nil client":     {none, "n", nil, []string{"rdb is a nil", "pass a connected"}},
@@ -88,14 +88,14 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 
 type wrapped struct{ script.Client }
 
-// unhurried is a miniredis and a client that waits for its replies, whatever the
-// budget is, which options of these tests leave at its default.
+// unhurried is a miniredis, and a client that waits for its replies whatever the budget
+// is. These tests leave the budget at its default.
 func unhurried(t *testing.T) (*miniredis.Miniredis, *redis.Client) {
 	t.Helper()
 	m := miniredis.RunT(t)
 	rdb := redistest.Unhurried(&redis.Options{Addr: m.Addr()})
 	t.Cleanup(func() { rdb.Close() })
-	if err := rdb.Ping(t.Context()).Err(); err != nil { // a connection is there when a budget begins
+	if err := rdb.Ping(t.Context()).Err(); err != nil { // so that the connection is made before a budget begins
 		t.Fatal(err)
 	}
 	return m, rdb
@@ -107,7 +107,7 @@ func TestOptionsAtTheirEnds(t *testing.T) {
 	const odd = 999*time.Microsecond + 999*time.Nanosecond
 	for name, c := range map[string]struct {
 		opts *lock.Options
-		ttl  time.Duration // of the record, which outlives the lease by the retention
+		ttl  time.Duration // the TTL of the record, which outlives the lease by the retention
 	}{
 		"nil":  {nil, lock.DefaultLease + lock.DefaultFenceRetention},
 		"zero": {&lock.Options{}, lock.DefaultLease + lock.DefaultFenceRetention},
@@ -202,8 +202,8 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// However large the budget, a question without an answer leaves two thirds of
-// the shortest lease that it may be granted.
+// However large the budget is, a call without an answer leaves two thirds of the shortest
+// lease that it may be granted.
 func TestTheBudgetIsAThirdOfTheLeaseAtMost(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]lock.Options{
@@ -228,7 +228,7 @@ func TestTheBudgetIsAThirdOfTheLeaseAtMost(t *testing.T) {
 				if took := time.Since(began); !errors.Is(err, script.ErrMaybeExecuted) || took != time.Second {
 					t.Errorf("Try: got %v after %v, want ErrMaybeExecuted after 1s", err, took)
 				}
-				synctest.Wait() // for what takes back a grant that nobody was told of
+				synctest.Wait() // time to take back a grant that no caller was told of
 			})
 		})
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestReentry has one owner hold a lock several times, and give the holds back
-// in another order: a second owner has no chance until the last of them.
+// TestReentry lets one owner hold a lock several times, and release the holds in another
+// order. A second owner does not get the lock before the last release.
 func TestReentry(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -87,9 +87,9 @@ func TestReentry(t *testing.T) {
 	})
 }
 
-// TestWhoHasNoNameIsAlone: a locker whose owner is what Inspect says of a hold without
-// an owner does not join that hold.
-func TestWhoHasNoNameIsAlone(t *testing.T) {
+// TestUnnamedHoldsAreNotShared: Inspect reports a random owner for a hold without an
+// owner. A locker with that name as its owner does not join the hold.
+func TestUnnamedHoldsAreNotShared(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		l := locker(t, rdb, prefix, nil)
@@ -105,7 +105,7 @@ func TestWhoHasNoNameIsAlone(t *testing.T) {
 	})
 }
 
-// TestNestedDo enters its own lock from within.
+// TestNestedDo calls Do for the same key inside Do.
 func TestNestedDo(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -133,8 +133,9 @@ func TestNestedDo(t *testing.T) {
 	})
 }
 
-// TestOwnersApart are owners that must not be taken for each other, nor appear.
-func TestOwnersApart(t *testing.T) {
+// TestOwnersAreDistinct uses owners that must not be confused with each other, and that
+// must not appear in Redis as they are.
+func TestOwnersAreDistinct(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		l := locker(t, rdb, prefix, nil)
@@ -167,7 +168,7 @@ func TestOwnersApart(t *testing.T) {
 	})
 }
 
-// Under a secret no owner can be read in Redis, nor from Inspect.
+// With a secret, owners cannot be read in Redis, and Inspect does not return them.
 func TestASecretHidesTheOwner(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -207,7 +208,7 @@ func TestASecretHidesTheOwner(t *testing.T) {
 	})
 }
 
-// owned is the model of a lock: who has it, by which holds.
+// owned is the model of a lock: its owner and its holds.
 type owned struct {
 	owner string
 	holds []*lock.Lock
@@ -215,7 +216,7 @@ type owned struct {
 	fence int64
 }
 
-// step does something, and says in what the lock is not as the model has it.
+// step does one thing, and returns an error if the lock is not as in the model.
 func (m *owned) step(t *testing.T, l *lock.Locker, r *rand.Rand) error {
 	ctx := t.Context()
 	switch n := r.IntN(10); {
@@ -277,7 +278,7 @@ func (m *owned) try(ctx context.Context, l *lock.Locker, r *rand.Rand) error {
 	return nil
 }
 
-// TestOwnersAgainstAModel takes, extends and releases at random.
+// TestOwnersAgainstAModel takes, extends and releases holds at random.
 func TestOwnersAgainstAModel(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {

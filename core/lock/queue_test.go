@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// calm has a budget that no busy machine uses up.
+// calm has a budget that is long enough for a busy machine.
 func calm(o lock.Options) *lock.Options {
 	o.Budget = 5 * time.Second
 	if o.Wait == 0 {
@@ -23,7 +23,7 @@ func calm(o lock.Options) *lock.Options {
 	return &o
 }
 
-// inLine waits until so many callers of a locker wait.
+// inLine waits until the given number of callers of a locker wait.
 func inLine(t *testing.T, l *lock.Locker, n int) {
 	t.Helper()
 	redistest.Await(t, 10*time.Second, "the callers to wait", func() bool { return l.Stats().Waiting == n })
@@ -45,8 +45,8 @@ func release(t *testing.T, held *lock.Lock) {
 	}
 }
 
-// Who waits in a process is served in the order of coming, whether the lock is
-// held in this process or in another.
+// Callers of one process get the lock in the order in which they came, whether this
+// process or another held it before.
 func TestWaitersAreServedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -80,10 +80,11 @@ func TestWaitersAreServedInTheirOrder(t *testing.T) {
 	})
 }
 
-// Of those who wait in a process for a key one asks: at first, and once it is
-// told how it hears of the release. For a lock of their own process none asks:
-// it goes on from one to the next, and is free after every seven.
-func TestOneOfAProcessAsks(t *testing.T) {
+// Only one of the callers of a process that wait for a key asks Redis. It asks at first,
+// and once more when it can be woken by the release. If their own process holds the lock,
+// no caller asks: the lock is handed from one to the next, and is free after every
+// seventh handoff.
+func TestOneCallerOfAProcessAsks(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
@@ -118,7 +119,7 @@ func TestOneOfAProcessAsks(t *testing.T) {
 	}
 }
 
-// What an owner has, it may take again at once, however many others wait.
+// An owner may take its lock again at once, however many other callers wait.
 func TestAnOwnerDoesNotWaitBehindOthers(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -156,9 +157,9 @@ func TestAnOwnerDoesNotWaitBehindOthers(t *testing.T) {
 	})
 }
 
-// Who leaves the line, because the wait is over or the caller is gone, leaves
-// the lock to the next.
-func TestWhoLeavesPassesTheTurnOn(t *testing.T) {
+// If the first caller leaves the queue, because its wait is over or its context ended,
+// the next caller gets the lock.
+func TestAWaiterThatLeavesPassesItsTurnOn(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		l := locker(t, rdb, prefix, calm(lock.Options{}))
@@ -174,7 +175,7 @@ func TestWhoLeavesPassesTheTurnOn(t *testing.T) {
 			}()
 			inLine(t, l, i+1)
 		}
-		for _, i := range []int{2, 0, 1} { // from the middle, and twice the first
+		for _, i := range []int{2, 0, 1} { // one from the middle, and twice the first
 			cancels[i]()
 			if err := <-results; !errors.Is(err, context.Canceled) {
 				t.Errorf("the caller %d that left: got %v, want context.Canceled", i, err)

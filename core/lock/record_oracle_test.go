@@ -26,20 +26,20 @@ var (
 	inspectScript = script.FromFS(lua.FS, "lock_inspect.lua")
 )
 
-// immortal is the PTTL of a key that never expires.
+// immortal is the PTTL of a key without a TTL.
 const immortal = -1
 
-// record is the model of the scripts on locks. Its times are in milliseconds.
+// record is the model of the scripts for locks. Its times are in milliseconds.
 type record struct {
 	there       bool
 	fence       int64
 	owner, wake string
-	ttl, keep   int64 // 0 of a lock that is free or was forced open
+	ttl, keep   int64 // 0 if the lock is free or was forced open
 	holds       map[string]bool
 	lives       int64
 }
 
-// left is how long the lock is held yet, as the scripts see it.
+// left returns for how long the lock is still held, as the scripts see it.
 func (r *record) left() (left int64, mend bool) {
 	left = r.lives - r.keep
 	if r.ttl == 0 || r.lives != immortal && left <= r.ttl {
@@ -116,8 +116,8 @@ func (r *record) release(hold string, mine int64) int64 {
 	return 1
 }
 
-// pass is release with a successor: granted tells that the successor has the lock,
-// and again that it had it already.
+// pass is a release with a successor. granted reports that the successor has the lock,
+// and again that it had the lock before.
 func (r *record) pass(hold string, mine int64, successor string, ttl, keep int64) (n int64, granted, again bool) {
 	switch {
 	case !r.holds[hold] && r.fence > mine && r.owner == successor && r.ttl != 0 && r.lives > r.keep:
@@ -156,7 +156,7 @@ func (r *record) inspect() []any {
 	return []any{r.fence, left, int64(len(r.holds)), r.owner}
 }
 
-// fields are what stands in Redis.
+// fields returns the fields of the record in Redis.
 func (r *record) fields() map[string]string {
 	all := map[string]string{}
 	for field, value := range map[string]string{"fence": strconv.FormatInt(r.fence, 10), "owner": r.owner, "wake": r.wake} {
@@ -173,9 +173,9 @@ func (r *record) fields() map[string]string {
 	return all
 }
 
-// oracle runs one random history on Redis and on the model. A unit is so much
-// longer than a history that time stands still on a real server too: it is the
-// test that has time pass, by the record's time to live.
+// oracle runs one random history on Redis and on the model. A unit is much longer than a
+// history takes, so time stands still even on a real server. The test lets time pass by
+// changing the TTL of the record.
 type oracle struct {
 	rng        *rand.Rand
 	rdb, admin redis.UniversalClient
@@ -184,7 +184,7 @@ type oracle struct {
 	unit       int64
 	slack      int64
 	model      record
-	granted    map[string]int64 // by hold, the fence
+	granted    map[string]int64 // the fence, by hold
 	seen       map[string]int
 	history    []string
 }
@@ -202,7 +202,7 @@ func (o *oracle) note(format string, args ...any) {
 	o.history = append(o.history, fmt.Sprintf(format, args...))
 }
 
-// near says of two numbers of milliseconds that they may be the same.
+// near reports whether two numbers of milliseconds may be the same.
 func (o *oracle) near(got, want int64) bool { return got <= want && got >= want-o.slack }
 
 func (o *oracle) step(t *testing.T) {
@@ -210,7 +210,7 @@ func (o *oracle) step(t *testing.T) {
 	owner := fmt.Sprint("owner", o.rng.IntN(3))
 	hold := fmt.Sprint(owner, "-", o.rng.IntN(3))
 	if o.rng.IntN(3) == 0 {
-		hold = owner // which then has no name
+		hold = owner // a hold without a named owner
 	}
 	ttl, keep := (1+o.rng.Int64N(5))*o.unit, (20+o.rng.Int64N(2))*o.unit
 	switch o.rng.IntN(14) {
@@ -223,7 +223,7 @@ func (o *oracle) step(t *testing.T) {
 		left, granted := o.model.acquire(owner, hold, ttl, keep, wake)
 		o.note("acquire %s %d %d %q: %d", hold, ttl, keep, wake, n)
 		switch {
-		case granted && same && n == before: // once more
+		case granted && same && n == before: // the same call once more
 			o.seen["re-entered"]++
 		case granted && !same && n > before:
 			o.model.fence = n
@@ -248,7 +248,7 @@ func (o *oracle) step(t *testing.T) {
 		o.note("extend %s %d %d: %d", hold, o.granted[hold], ttl, n)
 		o.answered(t, n, want)
 	case 6, 7, 8:
-		if len(o.model.holds) == 1 && o.rng.IntN(2) == 0 { // else few releases end the lock
+		if len(o.model.holds) == 1 && o.rng.IntN(2) == 0 { // otherwise few releases would end the lock
 			for hold = range o.model.holds {
 				owner = o.model.owner
 			}
@@ -312,8 +312,7 @@ func (o *oracle) answered(t *testing.T, n, want int64) {
 	o.seen[fmt.Sprint("answer ", min(want, 2))]++
 }
 
-// harm has time pass, or the clock set forward or back, or takes the record's
-// time to live away.
+// harm lets time pass, sets the clock forward or back, or removes the TTL of the record.
 func (o *oracle) harm(t *testing.T) {
 	t.Helper()
 	m := &o.model
@@ -327,12 +326,12 @@ func (o *oracle) harm(t *testing.T) {
 	lives := int64(immortal)
 	switch o.rng.IntN(8) {
 	case 0:
-	case 1, 2, 3: // around the lapse
+	case 1, 2, 3: // close to the end of the lease
 		lives = keep + (o.rng.Int64N(3)-1)*max(1, o.slack*2)
 		if lives == keep && o.slack > 0 {
 			lives--
 		}
-	case 4: // around the longest that the lock can live
+	case 4: // close to the longest possible life of the lock
 		lives = keep + m.ttl + (o.rng.Int64N(3)-1)*max(1, o.slack*2)
 	case 5:
 		lives = keep + 1000*o.unit
@@ -377,9 +376,9 @@ func (o *oracle) compare(t *testing.T) {
 	}
 }
 
-// TestRecordEqualsModel runs the scripts on a record and the model beside it,
-// with holds that are strange to it, lapses, clocks that are set, records that
-// never expire, and a server whose clock was ahead.
+// TestRecordEqualsModel runs the scripts on a record, and the model beside it. Holds are
+// unknown to the record, leases lapse, clocks are set, records lose their TTL, and the
+// server's clock was ahead.
 func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
 	var met redistest.Coverage
@@ -396,13 +395,13 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have 
 		"answer -3", "answer -2", "answer -1", "answer 0", "answer 1", "answer 2")
 }
 
-// recordStories compares histories of a hundred steps, and returns what they met.
+// recordStories compares histories of a hundred steps, and returns what happened in them.
 func recordStories(t *testing.T, target redistest.Target) (seen map[string]int) {
 	t.Helper()
 	var rdb, admin redis.UniversalClient
 	unit, slack := int64(100), int64(0)
 	prefix := redistest.Prefix(t)
-	if target == redistest.OnMiniredis { // without ClockTTL time stands still
+	if target == redistest.OnMiniredis { // without ClockTTL, time stands still
 		m := miniredis.RunT(t)
 		m.SetTime(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC))
 		rdb = redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
@@ -440,9 +439,9 @@ func recordStories(t *testing.T, target redistest.Target) (seen map[string]int) 
 	return seen
 }
 
-// TestWhatIsNoRecord: a key that something else wrote is not taken for a lock,
-// and stays as it is.
-func TestWhatIsNoRecord(t *testing.T) {
+// TestForeignRecordsAreRefused: a key that something else wrote is not taken for a lock,
+// and does not change.
+func TestForeignRecordsAreRefused(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()

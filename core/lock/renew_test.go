@@ -20,7 +20,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// ended waits for the end of a lock's context and says when it came.
+// ended waits for the end of a lock's context and returns when it came.
 func ended(t *testing.T, held *lock.Lock) time.Time {
 	t.Helper()
 	select {
@@ -31,7 +31,7 @@ func ended(t *testing.T, held *lock.Lock) time.Time {
 	return time.Now()
 }
 
-// outages are the ways in which Redis does not answer.
+// outages are ways in which Redis does not answer.
 var outages = map[string]func(n int, c call) (any, error){
 	"refused": func(int, call) (any, error) { return refuse() },
 	"silent":  func(_ int, c call) (any, error) { return hang(c) },
@@ -41,8 +41,9 @@ var outages = map[string]func(n int, c call) (any, error){
 	},
 }
 
-// TestEndsBeforeTheLease is the arithmetic of the design: the start of the last
-// call that Redis answered, plus the lease − 1 % − 5 ms, to the nanosecond.
+// TestEndsBeforeTheLease checks the arithmetic of the design to the nanosecond: the lock
+// ends when the lease, less 1 % and 5 ms, has passed since the start of the last call
+// that Redis answered.
 func TestEndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{lock.MinLease, 60 * time.Millisecond, time.Second, lock.DefaultLease} {
@@ -117,8 +118,8 @@ func endsBeforeTheLease(t *testing.T, ttl time.Duration, renewed int, latency ti
 	}
 }
 
-// TestRenewalFindsOut has Redis say that the lock is lost: its holder is told at
-// a third of the lease, and by Release too.
+// TestRenewalFindsOut: Redis says that the lock is lost. The holder is told after a third
+// of the lease, and by Release and Extend.
 func TestRenewalFindsOut(t *testing.T) {
 	t.Parallel()
 	const ttl = 30 * time.Second
@@ -178,8 +179,8 @@ func TestRenewalFindsOut(t *testing.T) {
 	}
 }
 
-// TestRenewalGoesOn is when Redis is asked: each third of the lease, more often
-// while it does not answer, and no more after the release.
+// TestRenewalGoesOn checks when Redis is asked: after each third of the lease, more often
+// while it does not answer, and not after the release.
 func TestRenewalGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +202,7 @@ func TestRenewalGoesOn(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		var at []string
-		for _, c := range f.of("extend") { // what gets no answer is asked again at once
+		for _, c := range f.of("extend") { // a call without an answer is repeated at once
 			if text := c.at.Sub(began).Truncate(time.Second).String(); !slices.Contains(at, text) {
 				at = append(at, text)
 			}
@@ -216,8 +217,8 @@ func TestRenewalGoesOn(t *testing.T) {
 	})
 }
 
-// TestLateRepliesChangeNothing has a renewal answered after the release, and
-// after the end of the lease.
+// TestLateRepliesChangeNothing delays the reply to a renewal until after the release, and
+// until after the end of the lease.
 func TestLateRepliesChangeNothing(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]any{"extended": int64(30_000), "taken": int64(-1), "gone": int64(-2), "an error": errors.New("ERR no")} {
@@ -285,8 +286,8 @@ func TestLateRepliesChangeNothing(t *testing.T) {
 	})
 }
 
-// TestTheAnswerCameTooLate is about a process that slept while it asked.
-func TestTheAnswerCameTooLate(t *testing.T) {
+// TestAnswersAfterTheLease is about a process that slept while it asked.
+func TestAnswersAfterTheLease(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
@@ -311,7 +312,7 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 	}
 }
 
-// TestMaxHold has a holder hang: its lock ends, in Redis too, as MaxHold says.
+// TestMaxHold has a holder that hangs. Its lock ends with MaxHold, in Redis too.
 func TestMaxHold(t *testing.T) {
 	t.Parallel()
 	const ms, s = time.Millisecond, time.Second
@@ -368,8 +369,9 @@ func TestMaxHold(t *testing.T) {
 	}
 }
 
-// TestMaxHoldIsToldOfLoss: what MaxHold ends soon is renewed nonetheless.
-func TestMaxHoldIsToldOfLoss(t *testing.T) {
+// TestMaxHoldReportsLosses: a lock is renewed even if MaxHold ends it soon, so its holder
+// learns of a loss.
+func TestMaxHoldReportsLosses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, l := fakeLocker(t, &lock.Options{Lease: 30 * time.Second, MaxHold: 30 * time.Second})
@@ -385,7 +387,8 @@ func TestMaxHoldIsToldOfLoss(t *testing.T) {
 	})
 }
 
-// TestNoRenewal asks nothing, and ends with the lease unless it is extended.
+// TestNoRenewal: neap sends no renewal, and the lock ends with its lease unless it is
+// extended.
 func TestNoRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -402,7 +405,7 @@ func TestNoRenewal(t *testing.T) {
 		if err := held.Extend(t.Context(), time.Minute); err != nil {
 			t.Errorf("Extend by a minute: got %v, want no error", err)
 		}
-		f.answer(func(int, call) (any, error) { return int64(50_000), nil }) // as the script does
+		f.answer(func(int, call) (any, error) { return int64(50_000), nil }) // the script does not shorten it either
 		if err := held.Extend(t.Context(), time.Second); err != nil {
 			t.Errorf("Extend by a second: got %v, want no error", err)
 		}
@@ -412,7 +415,7 @@ func TestNoRenewal(t *testing.T) {
 	})
 }
 
-// TestExtendWithoutAnAnswer leaves Err right.
+// TestExtendWithoutAnAnswer: Err stays right.
 func TestExtendWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -439,9 +442,9 @@ func TestExtendWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// TestReleaseOfWhichTheReplyIsLost: it is asked again. Where the second answer leaves
-// open what the first call did, its caller hears of neither a loss nor a success.
-func TestReleaseOfWhichTheReplyIsLost(t *testing.T) {
+// TestReleaseWithALostReply: Release asks a second time. If the second reply leaves open
+// what the first call did, Release reports neither a loss nor a success.
+func TestReleaseWithALostReply(t *testing.T) {
 	t.Parallel()
 	for second, want := range map[int64]error{
 		1: nil, -3: nil, 0: lock.ErrExpired, -1: script.ErrMaybeExecuted, -2: script.ErrMaybeExecuted,
@@ -468,9 +471,9 @@ func TestReleaseOfWhichTheReplyIsLost(t *testing.T) {
 	}
 }
 
-// TestAtOnce has the methods of a lock called side by side while it is renewed,
+// TestConcurrentMethods calls the methods of a lock concurrently while it is renewed,
 // lost or released.
-func TestAtOnce(t *testing.T) {
+func TestConcurrentMethods(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	for i := range 100 {

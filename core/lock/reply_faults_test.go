@@ -17,7 +17,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// faulty is a locker of a process that loses replies when it is told to.
+// faulty is a locker of a process that loses replies when the test says so.
 type faulty struct {
 	*lock.Locker
 	client *redistest.Faulty
@@ -29,8 +29,8 @@ func newFaulty(t *testing.T, srv *redistest.Server, prefix string) *faulty {
 	return &faulty{locker(t, client, prefix, &lock.Options{Lease: 15 * time.Second, NoRenewal: true, Budget: 5 * time.Second}), client}
 }
 
-// TestFaultedCalls loses the reply of every call that grants, extends and
-// releases a lock which nobody else wants: each is told what it did.
+// TestFaultedCalls loses the reply of every call that grants, extends or releases a lock
+// which no other caller wants. Each caller learns what its call did.
 func TestFaultedCalls(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -69,8 +69,9 @@ func TestFaultedCalls(t *testing.T) {
 	t.Logf("%d replies of %d calls were lost", lost.Load(), calls.Load())
 }
 
-// TestFaultedCallsForOneLock has processes want one lock and lose replies: who
-// has it is never told that another took it, and no more than one has it.
+// TestFaultedCallsForOneLock lets processes that lose replies compete for one lock. A
+// holder is never told that another took its lock, and there is never more than one
+// holder.
 func TestFaultedCallsForOneLock(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -115,13 +116,13 @@ func TestFaultedCallsForOneLock(t *testing.T) {
 	t.Logf("of %d calls, %d releases were not confirmed", calls.Load(), unconfirmed.Load())
 }
 
-// stuck is a client whose first call of a script gets nowhere until the test
-// ends.
+// stuck is a client whose first call of a script does not reach the server before the
+// test says so.
 type stuck struct {
 	redis.UniversalClient
 	sha  string
 	seen atomic.Bool
-	here chan struct{} // closed when the call is
+	here chan struct{} // closed when the call is made
 	done <-chan struct{}
 }
 
@@ -133,9 +134,9 @@ func (c *stuck) Process(ctx context.Context, cmd redis.Cmder) error {
 	return c.UniversalClient.Process(ctx, cmd)
 }
 
-// TestHeldIsNoGuess has a caller wait in line behind one whose question gets no
-// answer, while the lock is free: ErrHeld would be wrong.
-func TestHeldIsNoGuess(t *testing.T) {
+// TestErrHeldIsNotAGuess has a caller wait behind another whose call gets no answer,
+// while the lock is free. ErrHeld would be wrong.
+func TestErrHeldIsNotAGuess(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		client := &stuck{UniversalClient: rdb, sha: acquireScript.SHA(), here: make(chan struct{}), done: t.Context().Done()}

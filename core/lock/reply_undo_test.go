@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// freeWithin awaits that somebody else can have a lock.
+// freeWithin waits until another caller can get the lock.
 func freeWithin(t *testing.T, bound time.Duration, l *lock.Locker, key string) {
 	t.Helper()
 	redistest.Await(t, bound, key+" to be free", func() bool {
@@ -26,9 +26,9 @@ func freeWithin(t *testing.T, bound time.Duration, l *lock.Locker, key string) {
 	})
 }
 
-// TestAcquireInAStoppedServerIsUndone stops the server, has calls fail, and
-// lets it run on: what it grants then, too late, is free within two seconds
-// and long before its lease ends.
+// TestAcquireInAStoppedServerIsUndone stops the server, lets calls fail, and lets the
+// server run again. It then grants locks too late. They are free within two seconds, long
+// before their leases end.
 func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.EachPausedServer(t, func(t *testing.T, srv *redistest.PausedServer) {
@@ -65,8 +65,8 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	})
 }
 
-// TestAcquireThatOvertakesItsUndoIsUndone delivers an acquisition behind some
-// attempts to undo it, and once more behind one that did.
+// TestAcquireThatOvertakesItsUndoIsUndone delivers an acquisition after some attempts to
+// undo it, and once more after the attempt that undid it.
 func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -87,8 +87,8 @@ func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 	})
 }
 
-// TestAcquireThatComesAfterTheReleaseIsUndone delivers the first call of an
-// acquisition, which was made again and granted, when its lock was released.
+// TestAcquireThatComesAfterTheReleaseIsUndone: an acquisition was repeated and granted.
+// Its first call is delivered when the lock has been released.
 func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -110,9 +110,9 @@ func TestAcquireThatComesAfterTheReleaseIsUndone(t *testing.T) {
 	})
 }
 
-// TestReleaseWhoseReplyIsLostAccusesNobody: by the time that it asks again,
-// another has the lock, which was free.
-func TestReleaseWhoseReplyIsLostAccusesNobody(t *testing.T) {
+// TestReleaseWithALostReplyReportsNoLoss: the lock was free, and another has it when
+// Release asks again. Release does not report that another took the lock.
+func TestReleaseWithALostReplyReportsNoLoss(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		other := locker(t, rdb, prefix, nil)
@@ -147,8 +147,8 @@ func TestReleaseWhoseReplyIsLostAccusesNobody(t *testing.T) {
 	})
 }
 
-// TestForceReleaseIsNotAskedAgain: a second one would end the next holder's.
-func TestForceReleaseIsNotAskedAgain(t *testing.T) {
+// TestForceReleaseIsNotRepeated: a second call would end the lock of the next holder.
+func TestForceReleaseIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		other := locker(t, rdb, prefix, nil)

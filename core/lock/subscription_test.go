@@ -2,7 +2,7 @@ package lock
 
 import "testing"
 
-// aSubscription is one on which a key was subscribed to, without a connection.
+// aSubscription is a subscription without a connection, to which a key was subscribed.
 func aSubscription(key string) (*notifier, *subscription, *channel) {
 	n := &notifier{channels: map[string]*channel{}, subscriptions: map[subscriber]*subscription{}, proven: true}
 	sub := &subscription{wake: publish, channels: map[string]*channel{}, asked: map[string]bool{}, leaving: map[string]int{}}
@@ -11,9 +11,9 @@ func aSubscription(key string) (*notifier, *subscription, *channel) {
 	return n, sub, ch
 }
 
-// Redis says nothing to a second subscription to a key. The listener is live immediately,
-// if Redis has confirmed the first.
-func TestAKeyThatIsSubscribedToIsHeard(t *testing.T) {
+// Redis says nothing to a second subscription to a key. If Redis has confirmed the first,
+// the listener is live immediately.
+func TestASecondSubscriptionIsLive(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[bool]state{true: live, false: unknown} {
 		n, sub, ch := aSubscription("key")

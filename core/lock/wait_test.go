@@ -18,8 +18,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// waiting has somebody wait for a key that another client holds. release gives
-// it free, and returns how long the waiter then took to get it.
+// waiting has a caller wait for a key that another client holds. release gives it free,
+// and returns how long the waiter then took to get it.
 type waiting struct {
 	l       *lock.Locker
 	held    *lock.Lock
@@ -66,13 +66,14 @@ func (w *waiting) gets(t *testing.T) {
 	}
 }
 
-// unasking waits so long that it gets nothing by asking again: a lease is 30 s.
+// unasking has a RetryDelay so long that a waiter gets nothing by asking again. A lease
+// is 30 s.
 func unasking() *lock.Options { return calm(lock.Options{RetryDelay: time.Hour}) }
 
-// soon is less than any lease or retry of the unasking.
+// soon is shorter than any lease or RetryDelay of unasking.
 const soon = 10 * time.Second
 
-// asksWith waits until the record says how to wake who waits.
+// asksWith waits until the record says how to wake the waiter.
 func asksWith(t *testing.T, admin redis.UniversalClient, record, how string) {
 	t.Helper()
 	redistest.Await(t, soon, "the waiter to ask for "+how, func() bool {
@@ -83,7 +84,7 @@ func asksWith(t *testing.T, admin redis.UniversalClient, record, how string) {
 
 func recordOf(prefix, key string) string { return prefix + ":lock:test:{" + key + "}" }
 
-func TestAReleaseElsewhereWakesWhoWaits(t *testing.T) {
+func TestAReleaseElsewhereWakesWaiters(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		l, holder := locker(t, rdb, prefix, unasking()), locker(t, rdb, prefix, calm(lock.Options{}))
@@ -108,8 +109,8 @@ func TestAReleaseElsewhereWakesWhoWaits(t *testing.T) {
 	})
 }
 
-// Who waits behind a lock of its own process finds out that somebody else has
-// forced it open: nobody wakes it, and its holder does not know.
+// A caller that waits behind a lock of its own process finds out that another process has
+// forced it open. It is not woken, and the holder does not know.
 func TestALockOfThisProcessIsForcedOpenElsewhere(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -126,7 +127,7 @@ func TestALockOfThisProcessIsForcedOpenElsewhere(t *testing.T) {
 	})
 }
 
-// A lease that ends by itself wakes nobody: who waits asks when it is over,
+// A lease that ends by itself wakes no waiter. The waiter asks when the lease is over,
 // long before a RetryDelay has passed.
 func TestALeaseThatLapsesIsNotMissed(t *testing.T) {
 	t.Parallel()
@@ -137,11 +138,11 @@ func TestALeaseThatLapsesIsNotMissed(t *testing.T) {
 	})
 }
 
-// deafDialer makes connections on which nothing is heard any more, once they
-// have subscribed and deaf is set: what is published to them is lost.
+// deafDialer makes connections that lose all messages that are published to them, once
+// they have subscribed and deaf is set.
 type deafDialer struct {
 	deaf atomic.Bool
-	via  func(ctx context.Context, network, addr string) (net.Conn, error) // nil: to the address
+	via  func(ctx context.Context, network, addr string) (net.Conn, error) // nil means the address itself
 
 	mu    sync.Mutex
 	conns []*deafConn
@@ -169,7 +170,7 @@ func (d *deafDialer) dial(ctx context.Context, network, addr string) (net.Conn, 
 	return c, nil
 }
 
-// hangUp ends the connections that have subscribed.
+// hangUp closes the connections that have subscribed.
 func (d *deafDialer) hangUp() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -196,7 +197,8 @@ func (c *deafConn) Read(p []byte) (int, error) {
 	}
 }
 
-// Who is not told of a release, or is told in vain, asks a RetryDelay later.
+// A waiter that is not told of a release, or whose notification is lost, asks a
+// RetryDelay later.
 func TestALostWakeUpCostsARetryDelay(t *testing.T) {
 	t.Parallel()
 	still := redistest.Witness(t)
@@ -234,5 +236,5 @@ func TestALostWakeUpCostsARetryDelay(t *testing.T) {
 	}
 }
 
-// onlyProcess is a client that can do nothing else.
+// onlyProcess is a client that has no other method than Process.
 type onlyProcess struct{ script.Client }

@@ -12,9 +12,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// A holder whose user may not publish ends a lock for which somebody wants to
-// be woken: what was done is not reported as an error because of that.
-func TestAReleaseThatMayNotPublish(t *testing.T) {
+// A holder whose user may not publish releases a lock for which a waiter wants to be
+// woken. The release succeeds, and does not report the refused command.
+func TestReleaseWithoutThePublishPermission(t *testing.T) {
 	t.Parallel()
 	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
 	for name, rules := range map[string]string{
@@ -58,8 +58,7 @@ func TestAReleaseThatMayNotPublish(t *testing.T) {
 	}
 }
 
-// full is a server without memory, and the questions that it has been asked
-// since then.
+// full is a server without free memory. It counts the calls since then.
 func full(t *testing.T, srv *redistest.Server) (asked func() int64) {
 	t.Helper()
 	admin := srv.Admin(t)
@@ -70,9 +69,9 @@ func full(t *testing.T, srv *redistest.Server) (asked func() int64) {
 	return func() int64 { return redistest.CommandStats(t, admin)["evalsha"].Calls }
 }
 
-// On a full server the wish to be woken cannot be noted: who has it is denied
-// like anybody else, and waits.
-func TestWhoCannotBeWokenOnAFullServerWaits(t *testing.T) {
+// A full server cannot note how a waiter wants to be woken. It denies that waiter like
+// any other, and the waiter waits.
+func TestAcquireWaitsOnAFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
@@ -87,14 +86,15 @@ func TestWhoCannotBeWokenOnAFullServerWaits(t *testing.T) {
 		_, err := l.Acquire(t.Context(), "key")
 		result <- err
 	}()
-	// The second question is that of who can be woken, unless the wait is over.
+	// The waiter asks a second time when it can be woken, unless its wait is over by
+	// then.
 	redistest.Await(t, soon, "the second question", func() bool { return asked() >= 2 })
 	if err := <-result; !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("Acquire by the waiter: got %v, want ErrHeld", err)
 	}
 }
 
-func TestWhoCannotBeWokenOfARunWaits(t *testing.T) {
+func TestOnceWaitsOnAFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix, tick := srv.Prefix(t), aTick()

@@ -18,7 +18,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// hearers are how many clients a server tells of the releases of a key.
+// hearers reports whether a server notifies the given number of clients of a key's
+// releases.
 func hearers(t *testing.T, admin *redis.Client, key string) int64 {
 	t.Helper()
 	ctx := t.Context()
@@ -38,7 +39,7 @@ func heard(t *testing.T, admin *redis.Client, key string, n int64) {
 	redistest.Await(t, soon, fmt.Sprintf("%d to hear of %s", n, key), func() bool { return hearers(t, admin, key) == n })
 }
 
-// quietly waits until nobody subscribes to anything and the goroutines of the
+// quietly waits until no client subscribes to anything and the goroutines of the
 // subscriptions have ended.
 func quietly(t *testing.T, admin *redis.Client) {
 	t.Helper()
@@ -50,15 +51,15 @@ func quietly(t *testing.T, admin *redis.Client) {
 	})
 }
 
-// subscribers are the goroutines of this process that hear of releases.
+// subscribers returns the number of goroutines of this process that receive releases.
 func subscribers() int {
 	all := make([]byte, 1<<22)
 	return strings.Count(string(all[:runtime.Stack(all, true)]), "lock.(*notifier).receive(")
 }
 
-// What was subscribed to is left a little after the last waiter, also when the
-// waiters gave up, and taken up again for the next.
-func TestNothingIsLeftOpen(t *testing.T) { //nolint:paralleltest // counts the goroutines of the process
+// A subscription ends a little after its last waiter has left, also if the waiters gave
+// up. The next waiter subscribes again.
+func TestSubscriptionsAreClosed(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
 	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
 	nodes := append([]*redistest.Server{one}, many.Nodes()...)
 	before := subscribers()
@@ -100,7 +101,7 @@ func TestNothingIsLeftOpen(t *testing.T) { //nolint:paralleltest // counts the g
 	}
 }
 
-// A subscription that ends is made again while somebody waits.
+// A subscription that ends is made again while a caller waits.
 func TestAKilledSubscriptionIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -135,8 +136,8 @@ func TestARestartedServerWakesAgain(t *testing.T) {
 	}
 }
 
-// Where Redis does not know a command, others do: what is published in the
-// plain way reaches a cluster too, and who hears nothing asks again.
+// If Redis does not know one command, another is used. A message of plain PUBLISH reaches
+// a whole cluster, too. A waiter that receives nothing asks again.
 func TestRedisWithoutTheCommands(t *testing.T) {
 	t.Parallel()
 	still := redistest.Witness(t)
@@ -159,8 +160,8 @@ func TestRedisWithoutTheCommands(t *testing.T) {
 	}
 }
 
-// A lock is held, extended, waited for and released while its slot moves to
-// another master, and who waits hears of the release there.
+// A lock is held, extended, waited for and released while its slot moves to another
+// master. The waiter is notified of the release there.
 func TestALockMovesWithItsSlot(t *testing.T) {
 	t.Parallel()
 	many := redistest.NewCluster(t)
@@ -187,8 +188,8 @@ func TestALockMovesWithItsSlot(t *testing.T) {
 	w.release(t)
 }
 
-// A user without the rights to be woken waits as well, and a locker that tries
-// is refused once, however many wait.
+// A user without the permissions for waking can wait as well. A locker tries once and is
+// refused once, however many callers wait.
 func TestARefusalIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	one := redistest.NewStandalone(t)
@@ -232,9 +233,9 @@ func TestARefusalIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestEachRightToBeWokenIsNeeded takes one right from the documented line:
-// then a waiter is not woken, or not any more.
-func TestEachRightToBeWokenIsNeeded(t *testing.T) {
+// TestEachWakingPermissionIsNeeded takes one permission after the other from the
+// documented line. A waiter is then not woken, or not any more.
+func TestEachWakingPermissionIsNeeded(t *testing.T) {
 	t.Parallel()
 	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
 	standalone := func(user string) redis.UniversalClient {
@@ -274,7 +275,8 @@ func TestEachRightToBeWokenIsNeeded(t *testing.T) {
 					goes := wait(t, l, holder, other)
 					heard(t, server.Admin(t), recordOf(prefix, other), 1)
 					goes.release(t)
-					// Unsubscribed from the one, it hears of the other.
+					// One channel was unsubscribed. Messages of the other must still
+					// arrive.
 					redistest.Await(t, soon, "the end of a subscription", func() bool {
 						return hearers(t, server.Admin(t), recordOf(prefix, other)) == 0
 					})
@@ -298,8 +300,8 @@ func TestEachRightToBeWokenIsNeeded(t *testing.T) {
 	}
 }
 
-// Nobody who asks again only after an hour is left waiting, in whichever order
-// asking, subscribing and releasing fall: in one process and in several.
+// No waiter misses a release, in one process and in several, in whatever order it asks,
+// subscribes and is released. By itself it would ask again only after an hour.
 func TestNoReleaseIsMissed(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -312,7 +314,7 @@ func TestNoReleaseIsMissed(t *testing.T) {
 			for i := range 6 {
 				l := lockers[i%processes]
 				if i == 5 {
-					l = l.As("owner") // has a line of its own
+					l = l.As("owner") // each has a queue of its own
 				}
 				wg.Go(func() {
 					for range redistest.Ops(500) {
@@ -332,7 +334,7 @@ func TestNoReleaseIsMissed(t *testing.T) {
 	})
 }
 
-// byValue is a client that cannot be compared, as an interceptor may be.
+// byValue is a client that cannot be compared, such as an interceptor.
 type byValue struct {
 	redis.UniversalClient
 	_ []string

@@ -14,7 +14,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestWithWait: it waits as long as it says, and shares locks, owner and counts.
+// TestWithWait: the Locker waits for as long as it was told, and shares locks, owner and
+// counts.
 func TestWithWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +59,7 @@ func with(t *testing.T, l *lock.Locker, wait time.Duration) *lock.Locker {
 	return waiting
 }
 
-func TestFaultsOfWithWait(t *testing.T) {
+func TestBadWithWait(t *testing.T) {
 	t.Parallel()
 	l := locker(t, redistest.Embedded(), "neap", nil)
 	for _, wait := range []time.Duration{math.MinInt64, -1, 0, time.Millisecond - 1, lock.MaxLease + 1} {
