@@ -7,11 +7,12 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// OnlyFailures is a Count of [RateLimitOptions] under which an answer of 400
-// and above counts: failed logins, not the others.
+// OnlyFailures is a Count for [RateLimitOptions]. It counts only answers with a status of
+// 400 or above, such as failed logins.
 func OnlyFailures(status int) bool { return status >= 400 }
 
-// admission is what an admitted request took of a limiter, if the gate has a Count or a Settle.
+// admission is what an admitted request took from a limiter. It exists only if the gate
+// has a Count or a Settle.
 type admission struct {
 	gate     *rateLimit
 	limiter  *limit.Limiter
@@ -22,13 +23,14 @@ type admission struct {
 	asked    Request // for the hook and for Settle, after the handler
 }
 
-// leave settles the permit by the outcome. An unseen outcome counts, and so does a
-// handler that gave up: a panic, a connection taken over, or a client that hangs up
-// would be a way round the limit otherwise. A refusal further in counts, whatever
-// status it is rendered with.
+// leave gives the permits back if Count says that the answer does not count.
 //
-// It waits for the refund, though the client may be gone: the limiter's budget
-// bounds it. Too late for a refund is no fault.
+// An outcome that the gate did not see counts. So does a handler that gave up. Otherwise
+// a panic, a connection that was taken over, or a client that hangs up would be a way
+// around the limit. A refusal by a gate further in counts, whatever its status is.
+//
+// leave waits for the refund even if the client is gone; the limiter's budget bounds the
+// wait. A refund that comes too late is not an error.
 func (a *admission) leave(reply *Reply) {
 	if reply == nil || reply.Status == 0 || reply.Refused || a.ending.gaveUp(reply) || a.gate.opts.Count(reply.Status) {
 		return
@@ -39,7 +41,7 @@ func (a *admission) leave(reply *Reply) {
 	}
 }
 
-// settle makes of the estimate what the request cost.
+// settle replaces the estimate with what the request really cost.
 func (a *admission) settle(reply *Reply) {
 	if a.gate.opts.Wait > 0 {
 		defer a.gate.unsettled.end(a.subject)
@@ -48,7 +50,7 @@ func (a *admission) settle(reply *Reply) {
 	if actual < 0 && !a.limiter.HasLease() {
 		return
 	}
-	if actual < 0 { // or it would be given back
+	if actual < 0 { // settles to the estimate: otherwise the lease would end and give it back
 		actual = a.cost
 	}
 	_, err := a.decision.Settle(a.outliving(), actual)
@@ -57,5 +59,5 @@ func (a *admission) settle(reply *Reply) {
 	}
 }
 
-// outliving is the context of calls that the client's going away does not end.
+// outliving is a context for calls that must not end when the client goes away.
 func (a *admission) outliving() context.Context { return context.WithoutCancel(a.ending.ctx) }

@@ -1,23 +1,27 @@
 package gate
 
-// BlockOptions are the options of [Block]. Their functions must be safe for concurrent use; their
-// panics propagate to the request.
+// BlockOptions are the options of [Block]. Their functions must be safe for concurrent
+// use; their panics propagate to the request.
 type BlockOptions struct {
-	// Render makes the answer to a request that is refused, as that of
-	// [RateLimitOptions]; nil is problem details.
+	// Render makes the answer to a request that is refused, as Render of
+	// [RateLimitOptions] does. Nil sends problem details.
 	Render func(Denial) Reply
-	// OnError hears of an error of the key that is no refusal; nil hears nothing.
+	// OnError is told of an error of the key that is not a refusal. With nil, such errors
+	// are dropped.
 	OnError func(Request, error)
 }
 
 const titleBlocked = "Forbidden"
 
-// Block refuses the requests whose subject by the key is on the list, with a 403. It sends nothing to
-// Redis. An error of the key is answered as other gates do: one that [Refuse] made as it says,
-// [ErrMissing] with a 400, any other with a 500. Mount Block outside of the limits, so that what it
-// refuses counts for none of them.
+// Block returns a gate that refuses a request with a 403 if its subject is on the list.
+// It sends nothing to Redis. Mount Block outside the limits, so that what it refuses
+// counts for none of them.
 //
-// It panics at wiring on a nil list and a nil key; nil options are the defaults, and options are copied.
+// An error of the key is answered as other gates answer it: one that [Refuse] made as it
+// says, [ErrMissing] with a 400, any other with a 500.
+//
+// Block panics at wiring on a nil list and on a nil key. Nil options are the defaults;
+// options are copied.
 func Block(list *List, key Key, opts *BlockOptions) Gate {
 	list.must("Block")
 	mustKey("Block", key)

@@ -9,17 +9,18 @@ import (
 	"github.com/neap-go/neap/internal/isnil"
 )
 
-// Chain makes one gate of several, the first outermost. A request runs when
-// all of them let it; the first one that replies ends the matter, and those
-// before it are left at once: their Leave is called with that reply, or with
-// nil when a later Enter panics.
+// Chain makes one gate of several. The first gate is the outermost.
 //
-// The header fields of all of them are sent, on a refusal too. A later gate
-// sees the context that an earlier one made. Each Leave sees no more of the
-// body than its own gate asked for, is called exactly once, inner gates first,
-// and is called even when an inner one panics.
+// A request runs if all of them let it run. The first gate that replies ends the chain.
+// The gates before it are left at once: their Leave is called with that reply, or with
+// nil if Enter of a later gate panics.
 //
-// Chain panics on a nil gate. A chain of none lets everything pass.
+// The response has the header fields of all of them, also if it is a refusal. A later
+// gate sees the context that an earlier one made. Each Leave gets no more of the body
+// than its own gate asked for. Each Leave is called exactly once, inner gates first, even
+// if the Leave of an inner gate panics.
+//
+// Chain panics on a nil gate. A chain of no gates lets every request run.
 func Chain(gates ...Gate) Gate {
 	for i, g := range gates {
 		if isnil.Value(g) {
@@ -78,8 +79,8 @@ type leave struct {
 	capture int64
 }
 
-// run defers the calls rather than making them: deferred calls run last in
-// first out, and go on after one of them has panicked.
+// run defers the calls instead of making them: deferred calls run in reverse order, and
+// they go on after one of them has panicked.
 func (l leaves) run(reply *Reply) {
 	for _, one := range l {
 		defer one.run(reply)
@@ -99,8 +100,8 @@ func (l leave) run(reply *Reply) {
 	l.call(&own)
 }
 
-// appendFields appends to what a gate returned without writing into it: the
-// slice may be one that the gate keeps.
+// appendFields appends to the fields that a gate returned, without writing into that
+// slice: the gate may keep it.
 func appendFields(to, more []Field) []Field {
 	switch {
 	case len(more) == 0:
@@ -111,8 +112,8 @@ func appendFields(to, more []Field) []Field {
 	return append(to, more...)
 }
 
-// resolve drops the fields that a later one replaces, so that a Leave sees the
-// lines the client sees.
+// resolve drops each field that a later one replaces, so that a Leave sees the same lines
+// as the client.
 func resolve(fields []Field) []Field {
 	if len(fields) < 2 {
 		return fields
@@ -129,7 +130,7 @@ func resolve(fields []Field) []Field {
 	return kept
 }
 
-// nested is a request as the gates behind one that made a context see it.
+// nested is a request as seen by the gates behind one that made a context.
 type nested struct {
 	Request
 	ctx context.Context
@@ -146,9 +147,8 @@ func (n nested) Value(key any) any {
 
 func (n nested) Unwrap() Request { return n.Request }
 
-// Unwrap returns the request that the adapter made, from under what a [Chain]
-// has put around it. An adapter that looks for its own type in a Request, to
-// find the framework's, unwraps it first.
+// Unwrap returns the request that the adapter made. It removes what a [Chain] has put
+// around it. An adapter that looks for its own type in a Request must unwrap it first.
 func Unwrap(r Request) Request {
 	for {
 		w, ok := r.(interface{ Unwrap() Request })

@@ -12,58 +12,60 @@ import (
 
 // IPOptions are the options of [ByIP].
 type IPOptions struct {
-	// TrustedProxies are the addresses of the reverse proxies and load
-	// balancers in front of the server, whose X-Forwarded-For is believed. Each
-	// of them must append the address it was called from. None means that no
-	// header is believed. IPv4 and IPv6 are apart: 0.0.0.0/0 holds no IPv6
-	// address.
+	// TrustedProxies are the addresses of the reverse proxies and load balancers in front
+	// of the server. ByIP believes the X-Forwarded-For of these peers only. Each of them
+	// must append the address that it was called from. None means that no header is
+	// believed. IPv4 and IPv6 are separate: 0.0.0.0/0 contains no IPv6 address.
 	TrustedProxies []netip.Prefix
-	// TrustUnixSocket believes X-Forwarded-For from whoever calls over a unix
-	// socket, which has no address to list.
+	// TrustUnixSocket believes X-Forwarded-For from every peer on a unix socket. Such a
+	// peer has no address to list.
 	TrustUnixSocket bool
-	// FromContext returns the client's address that other middleware has found
-	// and stored in the request's context, and the zero Addr if there is none.
-	// With chi it is middleware.GetClientIPAddr. The address replaces the peer,
-	// and the gate reads no header, so that neither of the two fields above may
-	// be set beside it. Nil asks the peer and the trusted proxies.
+	// FromContext returns the client's address that other middleware has found and stored
+	// in the request's context, and the zero Addr if there is none. With chi it is
+	// middleware.GetClientIPAddr. The address replaces the peer, and the gate reads no
+	// header. So neither of the two fields above may be set together with it. With nil,
+	// ByIP uses the peer and the trusted proxies.
 	FromContext func(context.Context) netip.Addr
-	// IPv6Prefix is how many leading bits of an IPv6 address make the key, 1
-	// to 128. Zero is 64, which is what one customer is given at the least: a
-	// limit on each single address would not limit anybody.
+	// IPv6Prefix is how many leading bits of an IPv6 address make the key, 1 to 128. Zero
+	// means 64, the least that a customer gets. A customer could change its address
+	// within such a network at will, so a limit on single addresses would limit nobody.
 	IPv6Prefix int
 }
 
-// ByIP is the address of the client: the peer of the socket, what trusted
-// proxies say of it, or what other middleware has found. An IPv6 address counts
-// by its network of 64 bits. An IPv4 address counts as such however it is written:
-// as IPv6-mapped, or translated by NAT64 under 64:ff9b::/96 (RFC 6052).
+// ByIP is the key of the client's address: that of the peer, the one that trusted proxies
+// report, or the one that other middleware has found. The key is "ip=" and the address, or
+// for IPv6 its network of 64 bits (IPv6Prefix of [IPOptions]).
 //
-// When the peer is one of the trusted proxies, all lines of X-Forwarded-For
-// are read as one list, from the right, where the nearest proxy wrote, up to
-// the first address that is not trusted: that is the client. What stands to
-// the left of it, the client may have made up. When all are trusted, it is the
-// leftmost. Ports and zones are dropped, empty elements passed over. An element
-// that is no address ends the walk at the one before it, a proxy that is known
-// to have passed the request on: such requests share that proxy's key.
+// An IPv4 address counts the same in every notation: also as IPv6-mapped, and as
+// translated by NAT64 under 64:ff9b::/96 (RFC 6052).
 //
-// Middleware that overwrites the peer's address, such as chi's RealIP, may write
-// it with a port or without. ByIP believes such middleware; most of it believes
-// headers that any client can send.
+// If the peer is one of the trusted proxies, ByIP reads all lines of X-Forwarded-For as
+// one list. It reads from the right, where the nearest proxy wrote, up to the first
+// address that is not trusted: that is the client. The client may have made up everything
+// to the left of it. If all addresses are trusted, the leftmost is the client. ByIP drops
+// ports and zones and skips empty elements. If an element is not an address, the element
+// to the right of it counts as the client. That is a proxy that is known to have passed
+// the request on, so such requests share the key of this proxy.
 //
-// A request is answered with a 500 and the hook is told ([ErrWiring])
+// Middleware that overwrites the peer's address, such as chi's RealIP, may write it with
+// or without a port. ByIP believes such middleware. Most of it believes headers that any
+// client can send.
 //
-//   - when it came over a unix socket, or middleware has replaced the peer with
-//     what is no IP address, and TrustUnixSocket is not set,
-//   - when TrustUnixSocket is set and such a request has no X-Forwarded-For,
-//   - when FromContext is set and finds no address.
+// In these cases the answer is a 500 and the hook is told ([ErrWiring]):
 //
-// A request whose peer is trusted by TrustUnixSocket, and whose X-Forwarded-For
-// has no address, is refused with a 400. So is a request of a trusted peer whose
-// X-Forwarded-For a trailer may have brought.
+//   - TrustUnixSocket is not set, and the request came over a unix socket, or middleware
+//     replaced the peer with something that is no IP address.
+//   - TrustUnixSocket is set, and such a request has no X-Forwarded-For.
+//   - FromContext is set and finds no address.
 //
-// ByIP panics on an invalid prefix, on 64:ff9b::/96 and ::ffff:0:0/96, on an
-// IPv6Prefix over 128, and on FromContext beside TrustedProxies or
-// TrustUnixSocket; nil options are the defaults.
+// In these cases the request is refused with a 400:
+//
+//   - TrustUnixSocket trusts the peer, and its X-Forwarded-For has no address.
+//   - The peer is trusted, and a trailer may have brought its X-Forwarded-For.
+//
+// ByIP panics on an invalid prefix, on 64:ff9b::/96 and ::ffff:0:0/96, on an IPv6Prefix
+// over 128, and on FromContext together with TrustedProxies or TrustUnixSocket. Nil
+// options are the defaults.
 func ByIP(opts *IPOptions) Key {
 	if opts == nil {
 		opts = &IPOptions{}
@@ -107,7 +109,7 @@ func ByIP(opts *IPOptions) Key {
 		if err := lacks(r, "ByIP", "Addr"); err != nil {
 			return "", err
 		}
-		return "", fmt.Errorf("%w: ByIP: the peer of the request has no IP address, and nobody trusted says for whom it asks; either it called over a unix socket (see IPOptions.TrustUnixSocket), or middleware replaced its address with something else", ErrWiring)
+		return "", fmt.Errorf("%w: ByIP: the peer of the request has no IP address, and no trusted proxy reports the client's; either the request came over a unix socket (see IPOptions.TrustUnixSocket), or middleware replaced the peer's address with something else", ErrWiring)
 	}
 }
 
@@ -121,7 +123,7 @@ func writeIP(addr netip.Addr, bits int) string {
 
 const forwardedFor = "X-Forwarded-For"
 
-// proxies are those whose X-Forwarded-For is believed.
+// proxies are the peers whose X-Forwarded-For is believed.
 type proxies struct {
 	trusted []netip.Prefix
 	unix    bool
@@ -139,8 +141,8 @@ func mustProxies(opts *IPOptions) proxies {
 	return p
 }
 
-// plainPrefix is a prefix in the plain form of its addresses, in which they are compared, or what is
-// wrong with it.
+// plainPrefix returns a prefix in the plain form of its addresses, in which they are
+// compared. fault says what is wrong with the prefix, if anything is.
 func plainPrefix(prefix netip.Prefix) (_ netip.Prefix, fault string) {
 	if addr := plain(prefix.Addr()); addr.Is4() && prefix.Bits() >= 96 {
 		if prefix.Bits() == 96 {
@@ -154,7 +156,7 @@ func plainPrefix(prefix netip.Prefix) (_ netip.Prefix, fault string) {
 	return prefix, ""
 }
 
-// client is the zero Addr when nobody trusted names one.
+// client returns the client's address, or the zero Addr if no trusted peer reports one.
 func (p proxies) client(r Request) netip.Addr {
 	client := plain(r.RemoteAddr().Addr())
 	if !p.trust(client) {
@@ -196,7 +198,7 @@ func cutLast(list string) (rest, last string, more bool) {
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// plain is the one form in which an address is compared and written.
+// plain returns the one form in which an address is compared and written.
 func plain(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if nat64.Contains(addr) {

@@ -1,23 +1,23 @@
 package gate
 
-// conclusion is what the answer to a request says of what was done for it.
+// conclusion is what the answer to a request says about the work that was done.
 type conclusion uint8
 
 const (
-	// doneUnknown is a panic, an answer left to middleware outside, or a 5xx: any
+	// doneUnknown follows a panic, an answer left to middleware outside, or a 5xx: any
 	// part of the work may have been done.
 	doneUnknown conclusion = iota
-	// doneNothing is a refusal, by a gate or a status: the work has not begun, and
-	// the client may come again.
+	// doneNothing follows a refusal, by a gate or by a status: the work has not begun,
+	// and the client may send the request again.
 	doneNothing
-	// doneStored is an answer that stands, and is given again.
+	// doneStored follows a final answer that is stored, and sent again to later requests.
 	doneStored
-	// doneUnstored is one that stands, and is not given again.
+	// doneUnstored follows a final answer that is not stored.
 	doneUnstored
 )
 
-// concludes takes what Leave is called with. A connection that was taken over
-// before it had a status is used for something: that stands, too.
+// concludes gets what Leave is called with. If a handler took the connection over before
+// a status was sent, it uses the connection for something. That counts as done, too.
 func concludes(reply *Reply) conclusion {
 	switch {
 	case reply == nil:
@@ -32,8 +32,8 @@ func concludes(reply *Reply) conclusion {
 	return doneUnknown
 }
 
-// keeps reports whether an answer with this status stands: 200 to 499, but for the
-// statuses that depend on who asks or when, since the same request may get another answer
+// keeps reports whether an answer with this status is final. These are 200 to 499, except
+// the statuses that depend on who asks or when: the same request may get another answer
 // later.
 func keeps(status int) bool {
 	switch status {

@@ -6,44 +6,46 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// ConcurrencyOptions are the options of [Concurrency]. Their functions must be
-// safe for concurrent use; their panics propagate to the request.
+// ConcurrencyOptions are the options of [Concurrency]. Their functions must be safe for
+// concurrent use; their panics propagate to the request.
 type ConcurrencyOptions struct {
 	// Skip lets a request pass uncounted, such as a health check.
 	Skip func(Request) bool
-	// Headers are the fields to send, [HeadersIETF] or [HeadersNone]. They say how
-	// many requests may be in flight, this one among them, and how many more when
-	// this one was let in. The older fields have no unit and would be taken for
-	// those of a rate limit, so Concurrency panics on them.
+	// Headers are the fields to send: [HeadersIETF] or [HeadersNone]. They say how many
+	// requests may be in flight, which includes this one, and how many more could start
+	// when this one was admitted. Concurrency panics on the older fields: these have no
+	// unit, so a client would take them for the fields of a rate limit.
 	Headers Headers
-	// Render makes the answer to a request that may not run, as that of
+	// Render makes the answer to a request that may not run, as Render of
 	// [RateLimitOptions] does.
 	Render func(Denial) Reply
-	// OnError hears of what is answered with a 500 or 503, and of what was
-	// decided without Redis, as that of [RateLimitOptions] does.
+	// OnError is told of each request that is answered with a 500 or 503, and of each
+	// decision that was made without Redis, as OnError of [RateLimitOptions] is.
 	OnError func(Request, error)
 }
 
-// titleFull has no problem type beside it: those registered are about quotas.
+// titleFull has no problem type: the registered ones are about quotas.
 const titleFull = "Too many requests are in flight"
 
-// Concurrency is a gate that lets as many requests of a subject run at once,
-// in all processes together, as c allows. It answers
+// Concurrency returns a gate that lets as many requests of a subject run at once as c
+// allows, in all processes together. It answers
 //
-//   - 429 with Retry-After 1 when as many are in flight,
-//   - 400 to 499 when the request cannot be keyed,
-//   - 503 when Redis could not answer and c is limit.FailClosed, or when the
-//     request's context ended,
-//   - 500 when the key is wrongly wired or fails.
+//   - 429 with Retry-After 1 if that many requests are in flight,
+//   - 400 to 499 if the request has no usable key,
+//   - 503 if Redis could not answer and c is limit.FailClosed, or if the request's
+//     context ended,
+//   - 500 if the key is wired wrongly or fails.
 //
-// A request is in flight until its handler has returned or panicked, however
-// slow it is and whether or not its client still listens; its slot is free
-// before the response has ended. What a handler leaves behind is not counted: a
-// connection that was taken over and lives on, and with Fiber a response that
-// is streamed, since its stream runs after the handler has returned.
+// A request is in flight until its handler has returned or panicked, however slow the
+// handler is and whether or not the client still listens. Its slot is free before the
+// response has ended.
 //
-// It panics at wiring on a nil or zero c, a nil key and Headers that have no unit; nil
-// options are the defaults, and options are copied.
+// What a handler leaves behind is not counted. That is a connection that was taken over
+// and lives on. On Fiber it is also a response that is streamed, because its stream runs
+// after the handler has returned.
+//
+// Concurrency panics at wiring on a nil or zero c, on a nil key, and on Headers that have
+// no unit. Nil options are the defaults; options are copied.
 func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
 	if c == nil {
 		panic("gate.Concurrency: the limit is nil; make one with limit.NewConcurrency")
@@ -53,7 +55,7 @@ func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {
 	g := &concurrency{limit: c, key: key}
 	if opts != nil {
 		if opts.Headers != HeadersIETF && opts.Headers != HeadersNone {
-			panic(fmt.Sprintf("gate.Concurrency: ConcurrencyOptions.Headers is %d; only HeadersIETF can say that the unit is requests in flight, and HeadersNone sends none", opts.Headers))
+			panic(fmt.Sprintf("gate.Concurrency: ConcurrencyOptions.Headers is %d; use HeadersIETF, which can say that the unit is requests in flight, or HeadersNone", opts.Headers))
 		}
 		g.skip, g.headers = opts.Skip, opts.Headers
 		g.answers = answers{render: opts.Render, onError: opts.OnError}
@@ -91,11 +93,12 @@ func (g *concurrency) Enter(r Request) Pass {
 			Status: 429, Title: titleFull, RetryAfter: slot.RetryAfter, Header: fields, Decision: &slot.Decision,
 		})
 	}
-	// What Release cannot do at once goes on in the background.
+	// If Release cannot finish immediately, it goes on in the background.
 	return Pass{Header: fields, Leave: func(*Reply) { _ = slot.Release(ctx) }}
 }
 
-// tell gives the slot back when the hook panics: nobody will leave.
+// tell calls the hook. If the hook panics, tell gives the slot back, because no Leave
+// will.
 func (g *concurrency) tell(r Request, slot *limit.Slot) {
 	told := false
 	defer func() {

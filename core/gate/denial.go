@@ -11,34 +11,37 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// Denial is why a gate does not let a request run: a 429 of a limit, a 409 of a
-// lock, a refusal of 400 to 499 of a key, a 503 when Redis cannot answer, a 500
-// when the wiring is wrong. A Render function makes a [Reply] of it.
+// Denial says why a gate does not let a request run: a 429 of a limit, a 409 of a lock, a
+// refusal of 400 to 499 by a key, a 503 if Redis cannot answer, a 500 if the wiring is
+// wrong. A Render function makes a [Reply] from it.
 type Denial struct {
 	Status int
-	// Type is the URI of the problem type (RFC 9457 section 3.1.1); empty where
-	// the status says it all.
+	// Type is the URI of the problem type (RFC 9457 section 3.1.1). It is empty if the
+	// status says everything.
 	Type string
-	// Title is a short sentence, the same for every request so denied.
+	// Title is a short sentence, the same for every request that is denied for this
+	// reason.
 	Title string
-	// Detail is a sentence on this request; it may be empty.
+	// Detail is a sentence about this request. It may be empty.
 	Detail string
-	// RetryAfter is how long a client should wait; 0 when it is no matter of
-	// waiting. The Retry-After field has it in whole seconds, rounded up.
+	// RetryAfter is how long a client should wait. It is 0 if waiting does not help. The
+	// Retry-After field has it in whole seconds, rounded up.
 	RetryAfter time.Duration
-	// Header has the fields that belong to the denial: Retry-After,
-	// Cache-Control and those of the rate limit. A rendered Reply gets each of
-	// them that it does not set itself.
+	// Header has the fields that belong to the denial: Retry-After, Cache-Control and
+	// those of the rate limit. A rendered Reply gets each of them that it does not set
+	// itself.
 	Header []Field
-	// Decision is the limiter's, of a 429; nil otherwise. It is read-only.
+	// Decision is the limiter's decision if this is a 429, and nil otherwise. Do not
+	// change it.
 	Decision *limit.Decision
-	// Request is the request that is denied, so that an answer may carry its id or
-	// use its language. It is valid until the Render function has returned, and
-	// must not be kept; the strings that its methods return may be.
+	// Request is the request that is denied, so that an answer may carry its id or use
+	// its language. It is valid until the Render function has returned; do not keep it.
+	// You may keep the strings that its methods return.
 	Request Request
 }
 
-// answers is how a gate says no: what the options of all gates have in common.
+// answers holds what the options of all gates have in common: how a gate answers a
+// request that may not run.
 type answers struct {
 	render  func(Denial) Reply
 	onError func(Request, error)
@@ -54,8 +57,8 @@ func (a answers) deny(r Request, d Denial) Pass {
 	return Pass{Reply: reply}
 }
 
-// reply renders a denial. None may be kept by a cache: RFC 6585 section 4 says
-// so of a 429, and any other holds for this caller and moment alone.
+// reply renders a denial. No cache may keep it: RFC 6585 section 4 forbids that for a
+// 429, and every other denial is true only for this caller at this moment.
 func (a answers) reply(d Denial) *Reply {
 	if d.RetryAfter > 0 || d.Status == 429 {
 		wait := strconv.FormatInt(secondsAtLeastOne(d.RetryAfter), 10)
@@ -82,8 +85,8 @@ func missingFields(protocol, own []Field) []Field {
 	})
 }
 
-// refuse answers an error of a Key or another function of the user's: as it
-// says when it is a refusal, otherwise with a 500, and the hook is told.
+// refuse answers an error of a Key or of another function of the user's. A refusal is
+// answered as it says. Any other error is answered with a 500, and the hook is told.
 func (a answers) refuse(r Request, err error) Pass {
 	if refused, ok := asRefusal(err); ok {
 		return a.deny(r, Denial{Status: refused.status, Title: refused.title})
@@ -92,18 +95,19 @@ func (a answers) refuse(r Request, err error) Pass {
 	return a.deny(r, Denial{Status: 500, Title: titleInternal})
 }
 
-// retryUnavailable is when to come back while Redis cannot answer: not at once,
-// and nobody knows when.
+// retryUnavailable is when a client should try again while Redis cannot answer: not at
+// once, and it is unknown when Redis will be back.
 const retryUnavailable = time.Second
 
-// unavailable answers an error of what is behind the gate.
+// unavailable answers an error of the primitive behind the gate.
 func (a answers) unavailable(r Request, err error) Pass {
 	return a.away(r, err, "", "Service Unavailable")
 }
 
-// away is unavailable where the answer has a type of its own. A client that went
-// away is no outage, and the hook is not told. The answer is the same 503: who can
-// still read it is told of a server that shuts down, and may try again.
+// away is unavailable for answers that have a problem type of their own. If the client
+// went away, that is no outage, and the hook is not told. The answer is the same 503: a
+// client that can still read it learns that the server is shutting down, and may try
+// again.
 func (a answers) away(r Request, err error, problem, title string) Pass {
 	if !errors.Is(err, context.Canceled) {
 		a.tell(r, err)

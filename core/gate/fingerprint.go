@@ -10,14 +10,13 @@ import (
 	"strings"
 )
 
-// fingerprint tells requests apart by their method, path, query, media type
-// and body, of which it reads up to limit bytes: 43 characters of base64url.
-// Paths and queries count as they are spelled. Of the Content-Type its
-// parameters do not count, and multipart/form-data counts without its boundary,
-// which clients choose anew for each attempt. No other header field counts.
+// fingerprint tells requests apart by their method, path, query, media type and body. It
+// reads up to limit bytes of the body, and returns 43 characters of base64url. Paths and
+// queries count as they are spelled. Parameters of the Content-Type do not count, and
+// multipart/form-data counts without its boundary, which clients choose anew for each
+// attempt. No other header field counts.
 //
-// What it fails with is for answers.refuse: the body is too large, broken, or
-// consumed.
+// Its errors are for answers.refuse: the body is too large, broken, or consumed.
 func fingerprint(r Request, limit int64) (string, error) {
 	body, err := readBody(r, limit)
 	if err != nil {
@@ -36,16 +35,16 @@ func fingerprint(r Request, limit int64) (string, error) {
 		p.pieces(body, delimiter)
 	} else {
 		p.text("bytes")
-		p.text(boundary) // by which a lenient reader may still find parts
+		p.text(boundary) // a lenient reader may still find parts by it
 		p.bytes(body)
 	}
 	return p.sum(), nil
 }
 
-// fingerprintOf tells requests apart by their method, path and what fields, in
-// order, find in them. A field that is missing counts as such, and a request
-// that has none of them is told by method and path alone. What else a field
-// fails with is for answers.refuse.
+// fingerprintOf tells requests apart by their method, their path, and what fields, in
+// order, find in them. A missing field counts as missing. A request that has none of them
+// is told apart by method and path alone. Any other error of a field is for
+// answers.refuse.
 func fingerprintOf(r Request, fields []Key) (string, error) {
 	p := newPrint(r, "fields")
 	p.number(uint64(len(fields)))
@@ -64,18 +63,18 @@ func fingerprintOf(r Request, fields []Key) (string, error) {
 	return p.sum(), nil
 }
 
-// contentKind is the media type, or the lines themselves where they do not come
-// to one, and the boundary if it is multipart/form-data.
+// contentKind returns the media type, or the lines themselves if they have none that can
+// be parsed. It also returns the boundary if the type is multipart/form-data.
 func contentKind(lines []string) (kinds []string, boundary string) {
 	if len(lines) != 1 {
 		return lines, ""
 	}
-	kind, params, _ := mime.ParseMediaType(lines[0]) // beside broken parameters there is a kind
+	kind, params, _ := mime.ParseMediaType(lines[0]) // with broken parameters the kind is still returned
 	switch {
 	case kind == "multipart/form-data":
 		boundary = params["boundary"]
 	case kind != "":
-	case strings.TrimSpace(lines[0]) == "": // fasthttp does not tell it from none
+	case strings.TrimSpace(lines[0]) == "": // fasthttp does not tell an empty line from no line
 		return nil, ""
 	default:
 		kind = lines[0]
@@ -83,15 +82,15 @@ func contentKind(lines []string) (kinds []string, boundary string) {
 	return []string{kind}, boundary
 }
 
-// printer hashes what it is given. Everything goes in behind its length, so
-// that nothing can move from one part to the next.
+// printer hashes what it is given. It writes the length before each value, so that
+// nothing can move from one value to the next.
 type printer struct {
 	hash   hash.Hash
 	length [8]byte // here so that it is allocated once
 }
 
-// newPrint begins the fingerprint of a request, which is another for each way
-// of making one.
+// newPrint begins the fingerprint of a request. Each way of making fingerprints begins
+// differently.
 func newPrint(r Request, way string) *printer {
 	p := &printer{hash: sha256.New()}
 	p.text(way)

@@ -7,19 +7,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold returns a key whose values count alike in capital and in small letters, such
-// as e-mail addresses. Without it Bob@example.com and bob@example.com are two
-// subjects, and an attacker has as many guesses at each spelling.
+// Fold returns a key whose values count the same in capital and in small letters, such as
+// e-mail addresses. Without it Bob@example.com and bob@example.com are two subjects, and
+// an attacker has as many guesses at each spelling.
 //
-// It applies Unicode's full case folding and then NFC (The Unicode Standard,
-// section 3.13, D145): ß counts as SS, and é counts alike as one character and as
-// e with an accent behind it. Bytes that are not UTF-8 stay as they are. It ignores
-// no accents, dots or tags. If your database finds accounts more leniently than
-// that, as some collations do, limit by the account that it found.
+// Fold applies Unicode's full case folding and then NFC (The Unicode Standard, section
+// 3.13, D145). So ß counts as SS, and é counts the same whether it is one character or an
+// e with an accent after it. Bytes that are not UTF-8 stay as they are. Fold ignores no
+// accents, dots or tags. If your database finds accounts more leniently than that, as
+// some collations do, limit by the account that it found.
 //
-// Fold changes the values and leaves their kinds as they are, in each part of a
-// [Join] too. Put a key of your own into [Tag] first. [ByPath] escapes the letters
-// beyond ASCII, and Fold does not fold those. Fold panics on a nil key.
+// Fold changes values and leaves their kinds as they are, in each part of a [Join] too.
+// Put a key of your own into [Tag] first. [ByPath] escapes letters beyond ASCII, and Fold
+// does not fold those. Fold panics on a nil key.
 func Fold(key Key) Key {
 	mustKey("Fold", key)
 	return func(r Request) (string, error) {
@@ -31,10 +31,10 @@ func Fold(key Key) Key {
 	}
 }
 
-// foldSubject looks for the parts of a Join in a whole subject, and in what Tag
-// stands around. If a key of the caller's own returns what a client wrote, that may
-// look like a Join too; then its parts are folded, and two spellings that differ in
-// a part's kind stay two subjects.
+// foldSubject looks for the parts of a Join in a whole subject, and in the value of a
+// Tag. If a key of the user's own returns what a client wrote, that may look like a Join
+// too. Then its parts are folded, and two spellings that differ in the kind of a part
+// stay two subjects.
 func foldSubject(s string) string {
 	value := untagged(s)
 	tag := s[:len(s)-len(value)]
@@ -58,8 +58,8 @@ func fold(s string) string {
 	return strings.ToLower(s)
 }
 
-// cherokee writes capitals for Cherokee's small letters, as Unicode's folding does.
-// [cases.Fold] exchanges the two instead.
+// cherokee replaces Cherokee's small letters with capitals, as Unicode's folding does.
+// [cases.Fold] does the opposite.
 var cherokee = func() *strings.Replacer {
 	var pairs []string
 	for small := rune(0xab70); small <= 0xabbf; small++ {

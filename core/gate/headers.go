@@ -7,44 +7,48 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// Headers chooses the fields in which a rate limit tells a client where it
-// stands, on admitted and denied requests alike. Every number of seconds is
-// rounded up. The zero value is [HeadersIETF].
+// Headers chooses the header fields in which a rate limit reports its state to a client,
+// in admitted and denied requests alike. Every number of seconds is rounded up. The zero
+// value is [HeadersIETF].
 type Headers uint8
 
+// The names are in the form in which http.Header keeps them, so adapters need not convert
+// them. Field names are case-insensitive (RFC 9110 section 5.1).
 const (
-	// HeadersIETF sends RateLimit-Policy, with every enforced policy, and
-	// RateLimit, with the one that binds and, of each other unit ([limit.PerRequest]),
-	// the one with the least left, as in draft-ietf-httpapi-ratelimit-headers-11:
+	// HeadersIETF sends RateLimit-Policy and RateLimit, as in
+	// draft-ietf-httpapi-ratelimit-headers-11. RateLimit-Policy has every enforced
+	// policy. RateLimit has the policy that binds. For each other unit
+	// ([limit.PerRequest]) it also has the policy with the least left.
 	//
 	//	RateLimit-Policy: "burst";q=10;w=1
 	//	RateLimit: "burst";r=9;t=1
 	//
-	// q is the quota: how much can be taken at once. w is its time window: the
-	// seconds that an exhausted policy takes to become whole. r is the available
-	// quota. t is the effective window: a client that uses no more than r within
-	// t seconds is not denied by this policy, and when they are over there is more
-	// than r. It is never too short. It is longer than it needs to be by what it
-	// is rounded up, and after a burst on a [limit.SlidingWindow]. Where q counts
-	// something else than requests, qu says what:
+	//   - q is the quota: how much can be taken at once.
+	//   - w is the time window: the seconds after which an exhausted policy has its whole
+	//     quota again.
+	//   - r is the available quota.
+	//   - t is the effective window. A client that uses no more than r within t seconds
+	//     is not denied by this policy. After t seconds there is more than r. t is never
+	//     too short. It is longer than necessary by the rounding, and after a burst on a
+	//     [limit.SlidingWindow].
+	//   - qu is the unit, if q does not count requests.
 	//
 	//	RateLimit-Policy: "upload";q=65535;qu="content-bytes";w=10
 	//	RateLimit-Policy: "inflight";q=2;qu="concurrent-requests"
 	//
-	// Requests in flight have neither w nor t, since nobody knows when one ends.
-	// Both fields are lists: those of an outer and an inner gate stand side by
-	// side.
+	// Requests in flight have neither w nor t, because it is unknown when one ends. Both
+	// fields are lists: those of an outer and of an inner gate stand side by side.
 	HeadersIETF Headers = iota
-	// HeadersLegacy sends RateLimit-Limit, RateLimit-Remaining and
-	// RateLimit-Reset, as drafts up to 06 had them, for the policy that binds:
-	// q, r and t of above. They have no unit. An inner gate's replace an outer
-	// one's.
+	// HeadersLegacy sends RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset for
+	// the policy that binds, as drafts up to 06 had them. Their values are q, r and t of
+	// HeadersIETF, without a unit. The fields of an inner gate replace those of an outer
+	// one.
 	HeadersLegacy
-	// HeadersX sends X-RateLimit-Limit, X-RateLimit-Remaining and
-	// X-RateLimit-Reset, which are the legacy ones by their older name. Reset
-	// is a number of seconds from now, not a time of day.
+	// HeadersX sends X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset: the
+	// legacy fields under their older names. Reset is a number of seconds from now, not a
+	// time of day.
 	HeadersX
-	// HeadersNone sends none of them. Retry-After still comes with a 429.
+	// HeadersNone sends none of these fields. A 429 still has Retry-After.
 	HeadersNone
 
 	headersEnd
@@ -61,13 +65,13 @@ const (
 	fieldReplayed     = "Idempotent-Replayed"
 )
 
-// maxInteger is the largest of a Structured Field (RFC 9651 section 3.3.1).
+// maxInteger is the largest Integer of a Structured Field (RFC 9651 section 3.3.1).
 const maxInteger = 999_999_999_999_999
 
-// fields formats d, with room for spare more. The text of all fields is one
-// string, cut up.
+// fields formats d, and leaves room for spare more fields. All values are parts of one
+// string, which saves allocations.
 func (h Headers) fields(d *limit.Decision, spare int) []Field {
-	if d.Policy == "" { // as of a request that limit.FailOpen let through
+	if d.Policy == "" { // for example because limit.FailOpen let the request through
 		h = HeadersNone
 	}
 	switch h {
@@ -94,7 +98,7 @@ func ietfFields(d *limit.Decision, spare int) []Field {
 		}
 		text = appendItem(text, s.Policy, ";q=", s.Limit)
 		text = appendUnit(text, s.Unit)
-		if s.Window > 0 { // a calendar month has another length each time
+		if s.Window > 0 { // a calendar month has no fixed length
 			text = append(text, ";w="...)
 			text = strconv.AppendInt(text, seconds(s.Window), 10)
 		}
@@ -116,14 +120,15 @@ func ietfFields(d *limit.Decision, spare int) []Field {
 		Field{Name: fieldRateLimit, Value: all[cut:], Add: true})
 }
 
-// appendLeft says what is left of a policy.
+// appendLeft writes what is left of a policy.
 func appendLeft(text []byte, s *limit.State) []byte {
 	text = appendItem(text, s.Policy, ";r=", s.Remaining)
 	text = append(text, ";t="...)
 	return strconv.AppendInt(text, seconds(s.NextAfter), 10)
 }
 
-// leastOf is the enforced policy of a unit with the least left, of several the first.
+// leastOf returns the enforced policy of this unit that has the least left, and the first
+// one if several do.
 func leastOf(unit string, d *limit.Decision) (least limit.State) {
 	for s := range d.States() {
 		if !s.Shadow && s.Unit == unit && (least.Policy == "" || s.Remaining < least.Remaining) {
@@ -133,15 +138,15 @@ func leastOf(unit string, d *limit.Decision) (least limit.State) {
 	return least
 }
 
-// appendItem quotes as Go does, which for the printable characters that a
-// policy's name is made of is what RFC 9651 section 4.1.6 asks.
+// appendItem quotes the name as Go does. A policy's name has only printable characters,
+// and for these RFC 9651 section 4.1.6 asks for the same.
 func appendItem(text []byte, policy, parameter string, n int64) []byte {
 	text = strconv.AppendQuoteToASCII(text, policy)
 	text = append(text, parameter...)
 	return strconv.AppendInt(text, min(n, maxInteger), 10)
 }
 
-// appendUnit leaves away the default (section 3.1 of the draft).
+// appendUnit omits the default unit (section 3.1 of the draft).
 func appendUnit(text []byte, unit string) []byte {
 	if unit == "" {
 		return text
@@ -168,7 +173,7 @@ func (h Headers) inFlight(d *limit.Decision) []Field {
 func legacyFields(d *limit.Decision, spare int, total, remaining, reset string) []Field {
 	var next time.Duration
 	for s := range d.States() {
-		if s.Policy == d.Policy { // no shadow bears an enforced one's name
+		if s.Policy == d.Policy { // no shadow policy has the name of an enforced one
 			next = s.NextAfter
 		}
 	}
@@ -185,7 +190,7 @@ func legacyFields(d *limit.Decision, spare int, total, remaining, reset string) 
 		Field{Name: reset, Value: all[second:]})
 }
 
-// seconds rounds up: who waits that long has waited long enough.
+// seconds rounds up, so that a client that waits for this long has waited long enough.
 func seconds(d time.Duration) int64 {
 	whole := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -194,6 +199,5 @@ func seconds(d time.Duration) int64 {
 	return max(0, whole)
 }
 
-// secondsAtLeastOne is for Retry-After: a client that retries after 0 seconds
-// does so at once.
+// secondsAtLeastOne is for Retry-After: with 0 seconds a client would retry immediately.
 func secondsAtLeastOne(d time.Duration) int64 { return max(1, seconds(d)) }

@@ -17,11 +17,11 @@ var (
 	errKeyQuotes = Refuse(400, `The header field Idempotency-Key is not well quoted; send it bare, or in double quotes with a \ before each " and \ in it`)
 	errKeyEmpty  = Refuse(400, "The header field Idempotency-Key is empty; send 1 to 255 printable ASCII characters")
 	errKeyLong   = Refuse(400, "The header field Idempotency-Key is too long; send 1 to 255 printable ASCII characters")
-	errKeyBytes  = Refuse(400, "The header field Idempotency-Key has other characters than printable ASCII; send 1 to 255 of those")
+	errKeyBytes  = Refuse(400, "The header field Idempotency-Key has characters that are not printable ASCII; send 1 to 255 printable ASCII characters")
 )
 
-// keyParameters is RFC 9651 section 4.2.3.2, of text that is printable ASCII.
-// Byte sequences and display strings are not decoded.
+// keyParameters matches the parameters of RFC 9651 section 4.2.3.2, in text that is
+// printable ASCII. Byte sequences and display strings are not decoded.
 var keyParameters = regexp.MustCompile(`^(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:` + strings.Join([]string{
 	`-?\d{1,15}`,                      // integer
 	`-?\d{1,12}\.\d{1,3}`,             // decimal
@@ -33,16 +33,16 @@ var keyParameters = regexp.MustCompile(`^(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:` + str
 	`%"(?:[^"%]|%[0-9a-f]{2})*"`,      // display string
 }, "|") + `))?)*$`)
 
-// idempotencyKey reads the header field Idempotency-Key: a String as in
-// draft-ietf-httpapi-idempotency-key-header-07 section 2.1, whose parameters
-// are ignored (RFC 9651 section 2), or bare, as many clients send it. "abc" and
-// abc are the same key of 1 to 255 printable ASCII characters.
+// idempotencyKey reads the header field Idempotency-Key. Its value is a String, as in
+// draft-ietf-httpapi-idempotency-key-header-07 section 2.1, whose parameters are ignored
+// (RFC 9651 section 2). It may also be bare, as many clients send it. "abc" and abc are
+// the same key, of 1 to 255 printable ASCII characters.
 //
-// A bare key is taken as it is, a semicolon and what follows included. It has
-// no double quote, and no comma: that is how a proxy folds two lines into one.
+// A bare key is taken as it is, including a semicolon and what follows. It may have no
+// double quote, and no comma: with a comma a proxy folds two lines into one.
 //
-// It fails with refusals, and with ErrMissing only where there is no such line:
-// a client that sends an empty one takes itself to be safe.
+// idempotencyKey fails with refusals. It fails with ErrMissing only if there is no such
+// line: a client that sends an empty one believes that it is safe.
 func idempotencyKey(r Request) (string, error) {
 	lines := r.Header(fieldIdempotencyKey)
 	switch {
@@ -82,8 +82,8 @@ func idempotencyKey(r Request) (string, error) {
 	return key, nil
 }
 
-// unquote reads the string that s, which begins with a quote, begins with (RFC
-// 9651 section 4.2.5), and returns what comes behind it.
+// unquote reads the String at the start of s (RFC 9651 section 4.2.5) and returns what
+// follows it as rest. s begins with a quote.
 func unquote(s string) (text, rest string, ok bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {

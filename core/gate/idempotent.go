@@ -12,48 +12,65 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-// Idempotent is a gate that has requests with one Idempotency-Key run once, in
-// all processes that share the guard's name and Redis, whatever framework serves
-// them, and answers the later ones as the first was answered, marked by the header
-// field Idempotent-Replayed. The key is as in
-// draft-ietf-httpapi-idempotency-key-header-07, quoted or bare. It answers
+// Idempotent returns a gate that runs requests with the same Idempotency-Key once, in all
+// processes that share the guard's name and Redis, whatever framework serves them. Later
+// requests get the answer of the first one, with the header field Idempotent-Replayed.
+// The key is as in draft-ietf-httpapi-idempotency-key-header-07, quoted or bare. The gate
+// answers
 //
 //   - 400 without a usable key, unless it is Optional,
-//   - 401 when the principal is missing, 400 to 499 as it says otherwise,
-//   - 409 with Retry-After 1 while another is running; with Wait, if it still runs
-//     after the wait,
-//   - 409 when it was done but its answer was not stored, or is in doubt,
-//   - 413 when the body is too large, 400 when it is broken,
-//   - 422 when the key was used for another request,
-//   - 503 when Redis could not answer: the handler does not run,
-//   - 500 when a key is wrongly wired or fails,
+//   - 401 if the principal is missing; 400 to 499 if the principal's key refuses
+//     otherwise,
+//   - 409 with Retry-After 1 while another request with the key runs; with Wait, if it
+//     still runs after the wait,
+//   - 409 if the request was done but its answer was not stored, or if it is in doubt,
+//   - 413 if the body is too large, 400 if it is broken,
+//   - 422 if the key was used for another request,
+//   - 503 if Redis could not answer: the handler does not run,
+//   - 500 if a key is wired wrongly or fails,
 //
-// with problem types that begin with [TypeIdempotency]. What a key stands for is
-// that key of that principal, for that method and path: the principal, such as
-// the account of an API key, keeps one client from the answers of another, and
-// [Everyone] says aloud that there is none. The same key with another query or
-// body is refused, now and later.
+// with problem types that begin with [TypeIdempotency].
 //
-// The handler's context is that of the claim: idempotency.FromContext finds it,
-// with its fence and attempt. It ends when the claim is lost, and at a deadline
-// that was set outside, but not when the client goes away: the client will be
-// back, and finds the answer. A handler that gives up by another context, such as the
-// client's that middleware has kept, answers with a status: an empty 200 is stored. A
-// handler that has done nothing for now calls Claim.Abandon. A panic, or an answer of
-// 500 and above, is the guard's InDoubt to settle; a refusal of a gate further in
-// ([Reply.Refused]) says that nothing was done. An answer that is too long, was
-// flushed or taken over is not stored, but it was done: later ones are told so with a
-// 409 and never run.
-// Set-Cookie, Authorization and WWW-Authenticate are never stored. If Redis is down
-// when the handler finishes, the response is still sent, and recorded later.
+// # What a key stands for
 //
-// It reads the body before the handler, which can read it again, and holds up to MaxBody
-// and MaxResponse bytes a request. It belongs behind the gates that authenticate and
-// limit. It costs a round trip before the handler and one after it, another for each
-// third of the lease that the handler takes, and one for a replay.
+// A key stands for one request of one principal, with one method and path. The principal,
+// such as the account of an API key, keeps a client from getting the answers of another
+// one. Use [Everyone] to say explicitly that there are no principals. The same key with
+// another query or body is refused, now and later.
 //
-// It panics at wiring on a nil or zero guard, a nil principal, impossible options, and
-// Headers that are never stored; nil options are the defaults, and options are
+// # The handler's context
+//
+// The handler's context is that of the claim: idempotency.FromContext finds the claim,
+// with its fence and attempt. The context ends when the claim is lost, and at a deadline
+// that was set outside. It does not end when the client goes away, because the client
+// will come back for the answer. If a handler gives up because another context has ended,
+// such as the client's that middleware has kept, let it answer with a status: an empty
+// 200 is stored.
+//
+// # What is stored
+//
+//   - An answer is stored unless its status says that nothing was done, or that the
+//     outcome is unknown; see Keep of [IdempotentOptions].
+//   - An answer that is too long, was flushed or was taken over is not stored, but the
+//     request was done. Later ones get a 409 that says so, and never run.
+//   - After a panic, or an answer of 500 and above, the guard's InDoubt decides.
+//   - A refusal by a gate further in ([Reply.Refused]) means that nothing was done. A
+//     handler that has done nothing for now calls Claim.Abandon.
+//   - Set-Cookie, Authorization and WWW-Authenticate are never stored.
+//   - If Redis is down when the handler finishes, the response is still sent, and
+//     recorded later.
+//
+// # Cost
+//
+// The gate reads the body before the handler, which can read it again. It holds up to
+// MaxBody and MaxResponse bytes for each request. It costs a round trip before the
+// handler and one after it, another for each third of the lease that the handler takes,
+// and one for a replay. Mount it inside the gates that authenticate and limit.
+//
+// # Panics
+//
+// Idempotent panics at wiring on a nil or zero guard, a nil principal, impossible
+// options, and Headers that are never stored. Nil options are the defaults; options are
 // copied.
 func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions) Gate {
 	if guard == nil {
@@ -91,15 +108,15 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 	return g
 }
 
-// Everyone is one key for all requests, as of a limit for all clients together.
-// As the principal of [Idempotent] it is for where there are no principals: who
-// knows or guesses a key gets the answer that is stored under it.
+// Everyone is the same key for all requests, for example for a limit on all clients
+// together. As the principal of [Idempotent] it says that there are no principals: a
+// client that knows or guesses a key gets the answer that is stored under it.
 func Everyone(Request) (string, error) { return "everyone", nil }
 
-// IdempotencyScope is what idempotency.Guard calls a request of [Idempotent]:
-// what its Get, Resolve and Forget want. The principal and the key are what the
-// gate's keys return, of a header field Idempotency-Key without quotes; the path
-// is as it was on the wire.
+// IdempotencyScope returns the key under which idempotency.Guard knows a request of
+// [Idempotent]. It is the argument of the guard's Get, Resolve and Forget. The principal
+// and the key are what the gate's keys return; a header field Idempotency-Key is without
+// its quotes. The path is as it was sent.
 func IdempotencyScope(principal, method, path, key string) string {
 	var b strings.Builder
 	for _, part := range []string{principal, method, path} {
@@ -157,15 +174,15 @@ func (g *idempotent) Enter(r Request) Pass {
 	return Pass{Context: ctx, Capture: g.opts.MaxResponse, Leave: g.leaving(ending, r, claim)}
 }
 
-// again answers a handler that serves its own request through the gate once
-// more: it would wait for itself. What the handler has done is not known.
+// again answers a request that comes through the gate a second time from its own handler:
+// it would wait for itself. What the handler has done is unknown.
 func (g *idempotent) again(r Request) Pass {
 	g.answers.tell(r, fmt.Errorf("%w: a request came through its own gate.Idempotent a second time", ErrWiring))
 	return Pass{Reply: g.answers.reply(Denial{Status: 500, Title: titleInternal, Request: r})}
 }
 
-// keyless answers a request without a usable key, with a problem type where
-// the key is that of the header field.
+// keyless answers a request without a usable key. The answer has a problem type if the
+// key is that of the header field.
 func (g *idempotent) keyless(r Request, err error) Pass {
 	refused, ok := asRefusal(err)
 	if !ok || refused.status != 400 {
@@ -178,7 +195,8 @@ func (g *idempotent) keyless(r Request, err error) Pass {
 	return g.answers.deny(r, Denial{Status: 400, Type: problem, Title: refused.title})
 }
 
-// unknown makes a 401 of a principal that is missing without saying more.
+// unknown makes a 401 from the error of a principal that is missing and says nothing
+// more.
 func unknown(err error) error {
 	if refused, ok := asRefusal(err); ok && refused.missing && refused.status == 400 {
 		return Refuse(401, "The request does not say who sends it")
@@ -193,11 +211,10 @@ func (g *idempotent) fingerprint(r Request) (string, error) {
 	return fingerprint(r, g.opts.MaxBody)
 }
 
-// retryInFlight is the Retry-After of a request that is running: when it will end is
-// not known.
+// retryInFlight is the Retry-After while a request runs: it is unknown when it will end.
 const retryInFlight = time.Second
 
-const titleDone = "The request was done, and its answer is not there any more"
+const titleDone = "The request was done, but its answer is not available any more"
 
 func (g *idempotent) refused(r Request, err error) Pass {
 	d := Denial{Status: 409}
@@ -212,7 +229,7 @@ func (g *idempotent) refused(r Request, err error) Pass {
 		d.Type, d.Title = typeDone, titleDone
 		g.answers.tell(r, err)
 	case errors.Is(err, idempotency.ErrInDoubt):
-		d.Type, d.Title = typeInDoubt, "Nobody knows whether the request was done"
+		d.Type, d.Title = typeInDoubt, "It is unknown whether the request was done"
 		g.answers.tell(r, err)
 	default:
 		return g.answers.away(r, err, typeUnavailable, "The request was not begun")
@@ -229,7 +246,8 @@ func (g *idempotent) replay(r Request, result []byte) Pass {
 	return Pass{Reply: &reply}
 }
 
-// leaving notes what became of the request, whatever became of its client.
+// leaving returns a Leave that records the outcome of the request, whatever became of its
+// client.
 func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim) func(*Reply) {
 	asked := Request(nil)
 	if g.answers.onError != nil {
@@ -239,7 +257,7 @@ func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim
 	}
 	return func(reply *Reply) {
 		outcome, known := idempotency.Unknown(), false
-		defer func() { // when Keep panics, too
+		defer func() { // also if Keep panics
 			err := claim.Conclude(context.Background(), outcome)
 			if err == nil && !known && g.guard.InDoubt() != idempotency.Retry {
 				err = idempotency.ErrInDoubt
@@ -255,7 +273,7 @@ func (g *idempotent) leaving(ending *ending, r Request, claim *idempotency.Claim
 	}
 }
 
-// outcome is what an answer says of what was done.
+// outcome is what an answer says about the work that was done.
 func (g *idempotent) outcome(reply *Reply) (o idempotency.Outcome, known bool) {
 	stands := concludes(reply)
 	if g.opts.Keep != nil && reply != nil && reply.Status >= 200 && !reply.Refused {

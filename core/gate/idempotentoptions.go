@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// DefaultMaxResponse is how many bytes of a response are stored unless told
-// otherwise.
+// DefaultMaxResponse is the default of IdempotentOptions.MaxResponse: 256 KiB.
 const DefaultMaxResponse = 256 << 10
 
 // IdempotentOptions are the options of [Idempotent]. Their functions must be safe for
@@ -16,54 +15,58 @@ const DefaultMaxResponse = 256 << 10
 type IdempotentOptions struct {
 	// Skip lets a request pass unguarded.
 	Skip func(Request) bool
-	// Methods are those that are guarded; others pass. None is POST and PATCH,
-	// which by themselves may not be repeated (RFC 9110 section 9.2.2), and with
-	// a Key of one's own all.
+	// Methods are the methods that are guarded; requests with others pass. None means
+	// POST and PATCH, which are not idempotent by themselves (RFC 9110 section 9.2.2). If
+	// Key is set, none means all methods.
 	Methods []string
-	// Key takes the place of the header field Idempotency-Key: a parameter, a
+	// Key replaces the header field Idempotency-Key, for example with a parameter or a
 	// field of the body.
 	Key Key
-	// Optional lets a request pass unguarded that has no key. Otherwise it is
+	// Optional lets a request without a key pass unguarded. Otherwise such a request is
 	// refused with a 400.
 	Optional bool
-	// Wait is how long a request waits for another one with its key, up to 24 h, to
-	// get the same answer. 0 refuses it immediately.
+	// Wait is how long a request waits for another one with its key, up to 24 h, to get
+	// the same answer. With 0 it is refused immediately.
 	Wait time.Duration
 
-	// Fields are what makes two requests with one key the same, beside method
-	// and path, in the place of query and body: [ByJSON] of the order's number
-	// and the amount, say, where repetitions differ in a timestamp. A request
-	// that has none of them is told by method and path alone.
+	// Fields decide, together with method and path, whether two requests with one key are
+	// the same. They replace the query and the body. Use them if repetitions differ, for
+	// example in a timestamp: [ByJSON] of the order's number and of the amount. A request
+	// that has none of them is known by method and path alone.
 	Fields []Key
-	// MaxBody is the longest request body that is read, in bytes; a longer one
-	// is refused with a 413. Zero is [DefaultMaxBody]. With Fields it is their
-	// own that counts.
+	// MaxBody is the longest request body that is read, in bytes. A longer one is refused
+	// with a 413. Zero means [DefaultMaxBody]. With Fields their own limits hold instead.
 	MaxBody int64
 
-	// MaxResponse is the longest response body that is stored, in bytes; a
-	// longer one is sent, but not again. Zero is [DefaultMaxResponse].
+	// MaxResponse is the longest response body that is stored, in bytes. A longer one is
+	// sent, but not sent again later. Zero means [DefaultMaxResponse].
 	MaxResponse int64
-	// Headers are stored with a response beside those that [StoredReply] names.
+	// Headers are stored with a response, in addition to those that [StoredReply] names.
 	Headers []string
-	// Keep says which answer is given to those that come later; nil is every one
-	// from 200 to 499 but 401, 403, 408, 425 and 429. One that is not kept is
-	// taken by its status: of 200 to 399 it was done all the same, and later ones
-	// are told so; of 400 to 499 nothing was done, and the next one runs; of
-	// anything else nobody knows, and idempotency.Options.InDoubt decides.
+	// Keep reports whether an answer is stored and sent to later requests. With nil every
+	// answer from 200 to 499 is, except 401, 403, 408, 425 and 429. If an answer is not
+	// kept, its status decides:
+	//
+	//   - 200 to 399: the request was done, and later ones get a 409 that says so.
+	//   - 400 to 499: nothing was done, and the next request runs.
+	//   - Anything else: the outcome is unknown, and idempotency.Options.InDoubt decides.
 	Keep func(*Reply) bool
 
-	// Render makes the answer to a request that may not run, as that of
+	// Render makes the answer to a request that may not run, as Render of
 	// [RateLimitOptions] does.
 	Render func(Denial) Reply
-	// OnError hears of what is answered with a 500 or 503, as that of
-	// [RateLimitOptions] does. It also hears of a request that is in doubt
-	// (idempotency.ErrInDoubt); of a result that cannot be read
-	// (idempotency.ErrUnreadable); and, when the handler has run, of a claim that
-	// was lost to another (idempotency.ErrLost), of a result that Redis did not
-	// confirm, and of a request that is in doubt from then on. After the handler
-	// the Request has no more than its context, in which idempotency.FromContext
-	// finds the claim with its Key, and its method, host, path, query, route and
-	// peer.
+	// OnError is told of each request that is answered with a 500 or 503, as OnError of
+	// [RateLimitOptions] is. It is also told of
+	//
+	//   - a request that is in doubt (idempotency.ErrInDoubt),
+	//   - a result that cannot be read (idempotency.ErrUnreadable),
+	//   - after the handler: a claim that was lost to another request
+	//     (idempotency.ErrLost), a result that Redis did not confirm, and a request that
+	//     is in doubt from then on.
+	//
+	// After the handler the Request has only its context, method, host, path, query,
+	// route and peer. In the context idempotency.FromContext finds the claim with its
+	// Key.
 	OnError func(Request, error)
 }
 
@@ -77,8 +80,8 @@ func mustSize(field string, n, otherwise int64) int64 {
 	return n
 }
 
-// mustMethods panics on what no request has as its method: nothing would be
-// guarded by it.
+// mustMethods panics on what cannot be a method of a request, because it would guard
+// nothing.
 func mustMethods(methods []string) []string {
 	for i, method := range methods {
 		if !isToken(method) || method != strings.ToUpper(method) {

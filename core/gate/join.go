@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Join is the key of a request that has all the given keys, such as a tenant
-// and an address. Parts are written with their length, so that no two lists of
-// parts make the same key. What one part fails with, the whole fails with.
+// Join is the key of a request that has all the given keys, such as a tenant and an
+// address. Each part is written with its length, so that no two lists of parts make the
+// same key. If a part fails, Join fails with the same error.
 //
-// It panics on no keys and on a nil one.
+// Join panics on no keys and on a nil one.
 func Join(keys ...Key) Key {
 	keys = mustKeys("Join", keys...)
 	return func(r Request) (string, error) {
@@ -28,8 +28,8 @@ func Join(keys ...Key) Key {
 
 const joinTag = "join="
 
-// join writes the parts with their lengths, so that no two lists of parts make the
-// same subject.
+// join writes the parts with their lengths, so that no two lists of parts make the same
+// subject.
 func join(parts []string) string {
 	text := append(make([]byte, 0, 128), joinTag...)
 	for _, part := range parts {
@@ -40,7 +40,7 @@ func join(parts []string) string {
 	return string(text)
 }
 
-// joined reads what join wrote, and nothing else.
+// joined reads only what join wrote.
 func joined(s string) (parts []string, ok bool) {
 	rest, ok := strings.CutPrefix(s, joinTag)
 	for ok && rest != "" {

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// DefaultMaxBody is how many bytes of a body [ByForm] and [ByJSON] read unless
-// told otherwise.
+// DefaultMaxBody is the default of BodyOptions.MaxBody and IdempotentOptions.MaxBody: 1
+// MiB.
 const DefaultMaxBody = 1 << 20
 
 // BodyOptions are the options of [ByForm] and [ByJSON].
 type BodyOptions struct {
-	// MaxBody is the longest body that is read, in bytes; a longer one is
-	// refused with a 413. Zero is [DefaultMaxBody].
+	// MaxBody is the longest body that is read, in bytes. A longer one is refused with a
+	// 413. Zero means [DefaultMaxBody].
 	MaxBody int64
 }
 
@@ -31,17 +31,18 @@ func (o *BodyOptions) max(constructor string) int64 {
 	return o.MaxBody
 }
 
-// ByForm is a field of a form in the body, urlencoded or multipart. It must be
-// there exactly once and not be empty, the body must be a well-encoded form,
-// and the query must have no parameter of that name, which some frameworks'
-// FormValue prefers: otherwise the request is refused with a 400, and with a
-// 415 when its Content-Type is no form's. The handler can read the body again.
+// ByForm is a field of a form in the body, urlencoded or multipart. The handler can read
+// the body again.
 //
-// A body that middleware has read before is answered with a 500, and the hook
-// receives [ErrBodyConsumed].
+// The field must be there exactly once and not be empty. The body must be a well-encoded
+// form. The query must have no parameter of that name, because the FormValue of some
+// frameworks prefers it. Otherwise the request is refused with a 400. If its Content-Type
+// is not that of a form, it is refused with a 415.
 //
-// It panics on an empty name or impossible options; nil options are the
-// defaults.
+// If middleware has read the body before, the answer is a 500, and the hook gets
+// [ErrBodyConsumed].
+//
+// ByForm panics on an empty name and on impossible options. Nil options are the defaults.
 func ByForm(name string, opts *BodyOptions) Key {
 	mustName("ByForm", "name", name)
 	limit := opts.max("ByForm")
@@ -104,7 +105,7 @@ func multipartValues(body []byte, boundary, name string) ([]string, error) {
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
 		part, err := parts.NextPart()
-		if err == io.EOF { // a wrapped one is a body that was cut short
+		if err == io.EOF { // a wrapped io.EOF means that the body was cut short
 			return values, nil
 		}
 		if err != nil {
@@ -120,8 +121,8 @@ func multipartValues(body []byte, boundary, name string) ([]string, error) {
 	}
 }
 
-// mediaType insists on one Content-Type: a handler that takes forms and JSON
-// decides by it which of two readings of the body holds.
+// mediaType insists on one Content-Type. A handler that takes both forms and JSON decides
+// by it how to read the body.
 func mediaType(r Request) (string, map[string]string, error) {
 	lines := r.Header("Content-Type")
 	if len(lines) > 1 {

@@ -7,23 +7,25 @@ import (
 	"github.com/neap-go/neap/core/internal/jsonptr"
 )
 
-// ByJSON is a member of a JSON body, named by a JSON Pointer (RFC 6901):
-// "/account" or "/payer/id" or "/items/0/sku". A pointer rather than a dotted
-// path, because member names may hold dots and pointers name them without
-// guessing. The handler can read the body again.
+// ByJSON is a member of a JSON body, named by a JSON Pointer (RFC 6901): "/account",
+// "/payer/id" or "/items/0/sku". It is a pointer and not a dotted path because member
+// names may contain dots. The handler can read the body again.
 //
-// The member is a string, an integer or a boolean. An integer counts as
-// written, and as much as a string of the same digits, so that quoting it makes
-// no second key; a number with a fraction or an exponent is refused, since it
-// has many spellings. Refused with a 400 are a missing, null or compound member,
-// a body that is not JSON, and a member on the way there that comes twice or in
-// another case: encoding/json decodes "id" and "ID" into the same field, and
-// takes the last. A Content-Type that is not JSON's is refused with a 415.
+// The member is a string, an integer or a boolean. An integer counts as written, and the
+// same as a string of the same digits, so that quoting it makes no second key. A number
+// with a fraction or an exponent is refused, because it has many spellings.
 //
-// A body that middleware has read before is answered with a 500, and the hook
-// receives [ErrBodyConsumed].
+// The request is refused with a 400 if
 //
-// It panics on what is no pointer to a member and on impossible options; nil
+//   - the member is missing, null or compound,
+//   - the body is not JSON,
+//   - a member on the way to it, or the member itself, comes twice or in another case:
+//     encoding/json decodes "id" and "ID" into the same field, and takes the last.
+//
+// A Content-Type that is not JSON's is refused with a 415. If middleware has read the
+// body before, the answer is a 500, and the hook gets [ErrBodyConsumed].
+//
+// ByJSON panics on text that is no pointer to a member and on impossible options. Nil
 // options are the defaults.
 func ByJSON(pointer string, opts *BodyOptions) Key {
 	path, err := jsonptr.Parse(pointer)
@@ -63,7 +65,7 @@ func refuseJSON(err error, path jsonptr.Pointer) error {
 	case errors.Is(err, jsonptr.ErrMissing):
 		return missing(400, "The body of the request lacks "+path.String())
 	case errors.Is(err, jsonptr.ErrAmbiguous):
-		return Refuse(400, "On the way to "+path.String()+", the body of the request has a member twice, or in another case")
+		return Refuse(400, "The body of the request has a member twice, or in another case, on the way to "+path.String())
 	case errors.Is(err, jsonptr.ErrCompound):
 		return Refuse(400, "In the body of the request, "+path.String()+" is not a string, an integer or a boolean")
 	case errors.Is(err, jsonptr.ErrFraction):

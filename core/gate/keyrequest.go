@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// ByHeader is the value of a header field, such as an API key. The request
-// must carry it on exactly one line: a missing or empty one is refused with a
-// 400, and so is a doubled one, of which the server might check the one and
-// count the other.
+// ByHeader is the value of a header field, such as an API key. The request must have
+// exactly one line of it. A missing or empty line is refused with a 400. So are two
+// lines: the server might check one of them and count the other.
 //
-// Nothing here checks that the value is a good one. Mount the gate behind what
-// does, or limit by [ByIP] as well: otherwise a caller who makes up a new value
-// for each request is never limited. The value may stand readable in Redis;
-// the limiter has an option to hash it.
+// ByHeader does not check that the value is a good one. Mount the gate behind the check,
+// or limit by [ByIP] as well. Otherwise a caller that makes up a new value for each
+// request is never limited. The value may be readable in Redis; the option SubjectSecret
+// of a store hashes it.
 //
-// It panics on a name that is no field name.
+// ByHeader panics on a name that is no field name.
 func ByHeader(name string) Key {
 	if !isToken(name) {
 		panic(fmt.Sprintf("gate.ByHeader: %q is no header field name; write one like X-Api-Key", name))
@@ -48,15 +47,15 @@ func ByHeader(name string) Key {
 	}
 }
 
-// ByRoute is the pattern that the request matched: "/users/{id}" is one key
-// for all users, whatever the method. Join it with another key to have a limit
-// for each caller and route.
+// ByRoute is the pattern that the request matched: "/users/{id}" is one key for all
+// users, whatever the method. Join it with another key for a limit on each caller and
+// route.
 //
-// Where the framework does not know the route yet, as in middleware that runs
-// before the router, the answer is a 500 and the hook is told ([ErrWiring]).
-// So is a path that no route matches, where the gate stands around them all:
-// mount a gate by route on the routes themselves, or on their group where the
-// framework knows the route there: Gin and Echo do, Fiber does not.
+// If the framework does not know the route yet, as in middleware that runs before the
+// router, the answer is a 500 and the hook is told ([ErrWiring]). The same happens to a
+// path that no route matches, if the gate is mounted around all routes. So mount a gate
+// with ByRoute on the routes themselves, or on their group if the framework knows the
+// route there: Gin and Echo do, Fiber does not.
 func ByRoute() Key {
 	return func(r Request) (string, error) {
 		route := r.Route()
@@ -74,11 +73,13 @@ func noRoute(r Request, key string) error {
 	return fmt.Errorf("%w: %s is mounted where the framework does not know the route yet; mount the gate on the route itself", ErrWiring, key)
 }
 
-// ByPath is the path of the request, without the query. Spellings that differ
-// only in percent-encoding are one key (RFC 3986 section 6.2.2), a path whose
-// encoding is broken is refused with a 400. A path that the router treats like
-// another, in another case or with another slash, is a key of its own: where
-// the paths are many or the caller's to choose, [ByRoute] is the better key.
+// ByPath is the path of the request, without the query. Spellings that differ only in
+// percent-encoding are one key (RFC 3986 section 6.2.2). A path whose encoding is broken
+// is refused with a 400.
+//
+// A path has a key of its own even if the router treats it like another one, for example
+// in another case or with another slash. If there are many paths, or the caller can
+// choose them, [ByRoute] is the better key.
 func ByPath() Key {
 	return func(r Request) (string, error) {
 		path, ok := canonicalPath(r.Path())
@@ -92,8 +93,8 @@ func ByPath() Key {
 	}
 }
 
-// canonicalPath decodes and encodes each segment by itself: an encoded slash
-// is not a slash.
+// canonicalPath decodes and encodes each segment separately: an encoded slash is not a
+// slash.
 func canonicalPath(path string) (string, bool) {
 	if strings.IndexFunc(path, func(c rune) bool { return c != '/' && !isUnreserved(c) }) < 0 {
 		return path, true
@@ -109,30 +110,31 @@ func canonicalPath(path string) (string, bool) {
 	return strings.Join(segments, "/"), true
 }
 
-// isUnreserved is RFC 3986 section 2.3.
+// isUnreserved reports whether c is unreserved (RFC 3986 section 2.3).
 func isUnreserved(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-._~", c)
 }
 
 // ByParam is a parameter of the route: ByParam("id") for "/users/{id}", and
-// ByParam("...") for what the wildcard of "/files/{...}" matched. Two routes
-// that both have an {id} and share a limiter share its keys; join with
-// [ByRoute] to keep them apart.
+// ByParam("...") for what the wildcard of "/files/{...}" matched. Two routes that both
+// have an {id} and share a limiter share its keys; join with [ByRoute] to keep them
+// apart.
 //
-// The key is the value that the handler gets, without the percent-encoding that
-// is left in it. Gin and net/http decode parameters; Fiber and Echo as a rule
-// hand them out as they were sent, and then the handler may decode them, or not.
-// So all spellings that a handler can take for one value are one key, behind
-// every framework: "%2541", "%41" and "A" are. What else the framework does is in
-// the value: where it makes a space of a plus sign (Gin with UseRawPath or
-// UseEscapedPath, Fiber with UnescapePath), "a+b" and "a%20b" are one key. A
-// handler that makes one itself, by [url.QueryUnescape], has two keys for the two.
+// The key is the value that the handler gets, with all percent-encoding undone. Gin and
+// net/http decode parameters. Fiber and Echo as a rule return them as they were sent, and
+// the handler may decode them or not. So all spellings that a handler can take for one
+// value are one key, behind every framework: "%2541", "%41" and "A" are.
 //
-// Where the framework does not know the route yet, and on a route without such
-// a parameter, the answer is a 500 and the hook is told ([ErrWiring]). An empty
-// parameter is refused with a 400.
+// What else the framework does to a value is in the key. Gin with UseRawPath or
+// UseEscapedPath, and Fiber with UnescapePath, turn a plus sign into a space, so there
+// "a+b" and "a%20b" are one key. If a handler does that itself, with [url.QueryUnescape],
+// the two stay two keys.
 //
-// It panics on an empty name.
+// If the framework does not know the route yet, or the route has no such parameter, the
+// answer is a 500 and the hook is told ([ErrWiring]). An empty parameter is refused with
+// a 400.
+//
+// ByParam panics on an empty name.
 func ByParam(name string) Key {
 	mustName("ByParam", "name", name)
 	tag := tagFor("param", name)
@@ -152,8 +154,8 @@ func ByParam(name string) Key {
 	}
 }
 
-// percentFree undoes percent-encoding for as long as there is any, in one pass:
-// a byte that was decoded may end another encoded one.
+// percentFree undoes percent-encoding as long as there is any, in one pass: a byte that
+// was decoded may complete another encoded one.
 func percentFree(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -172,11 +174,10 @@ func percentFree(s string) string {
 	return string(out)
 }
 
-// ByQuery is a parameter of the query. It must be there exactly once and not
-// be empty, and the whole query must be well encoded; otherwise the request is
-// refused with a 400.
+// ByQuery is a parameter of the query. It must be there exactly once and not be empty,
+// and the whole query must be well encoded. Otherwise the request is refused with a 400.
 //
-// It panics on an empty name.
+// ByQuery panics on an empty name.
 func ByQuery(name string) Key {
 	mustName("ByQuery", "name", name)
 	tag := tagFor("query", name)
@@ -189,8 +190,8 @@ func ByQuery(name string) Key {
 	}
 }
 
-// queryValues refuses the whole of a query that is broken anywhere: parsers
-// disagree on what else is in it.
+// queryValues refuses the whole query if it is broken anywhere: parsers disagree about
+// the rest of it.
 func queryValues(r Request, name string) ([]string, error) {
 	query, err := url.ParseQuery(r.RawQuery())
 	if err != nil {
@@ -199,8 +200,8 @@ func queryValues(r Request, name string) ([]string, error) {
 	return query[name], nil
 }
 
-// one is the key of a value that must be there once. Which of several a
-// handler takes depends on its framework.
+// one returns the key of a value that must be there exactly once. If there are several,
+// it depends on the framework which one a handler gets.
 func one(values []string, tag, what string) (string, error) {
 	switch {
 	case len(values) > 1:
@@ -211,7 +212,7 @@ func one(values []string, tag, what string) (string, error) {
 	return tag + values[0], nil
 }
 
-// isToken is RFC 9110 section 5.6.2.
+// isToken reports whether s is a token (RFC 9110 section 5.6.2).
 func isToken(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(c rune) bool {
 		return !isUnreserved(c) && !strings.ContainsRune("!#$%&'*+^`|", c)

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// maxSubject bounds what a request may make a gate carry about: a longer key is
+// maxSubject bounds what a request can make a gate keep in memory: a longer key is
 // refused with a 400.
 const maxSubject = 1 << 10
 
-// subject asks key for the subject of a decision and holds it to what every
-// gate demands of one.
+// subject asks key for the subject of a decision, and checks what every gate demands of
+// one.
 func subject(r Request, key Key) (string, error) {
 	s, err := ask(r, key)
 	if err != nil {
@@ -33,12 +33,12 @@ func ask(r Request, key Key) (string, error) {
 	return s, err
 }
 
-// Tag makes a key of one's own safe beside others: what it returns is marked
-// as key:kind=…, so that no value of it can pass for a value of another key,
-// in [FirstOf] or where two gates share a limiter. The Key functions of the
-// adapters do not tag by themselves.
+// Tag makes a key of your own safe together with other keys. It marks what the key
+// returns as key:kind=…, so that no value of it can pass for a value of another key, in
+// [FirstOf] or where two gates share a limiter. The Key functions of the adapters do not
+// tag by themselves.
 //
-// It panics on an empty kind and on a nil key.
+// Tag panics on an empty kind and on a nil key.
 func Tag(kind string, key Key) Key {
 	mustName("Tag", "kind", kind)
 	mustKey("Tag", key)
@@ -52,16 +52,15 @@ func Tag(kind string, key Key) Key {
 	}
 }
 
-// FirstOf is the first key that the request carries, such as an API key, else
-// the address. It passes over a key that is missing ([ErrMissing]), and over
-// nothing else: a doubled or malformed one is refused, or a caller could choose
-// the limit that suits it by breaking its own key. When all are missing, the
-// first key's refusal is the answer.
+// FirstOf is the first key that the request has, such as an API key, or else the address.
+// It skips a key that is missing ([ErrMissing]), and nothing else. A doubled or malformed
+// key is refused; otherwise a caller could choose the limit that suits it by breaking its
+// own key. If all keys are missing, the answer is the refusal of the first.
 //
-// A caller chooses among the keys by what it leaves out, so the later ones
-// should not be the more generous. A key of one's own belongs into [Tag] here.
+// A caller chooses among the keys by what it leaves out, so the later ones should not be
+// more generous. Put a key of your own into [Tag] here.
 //
-// It panics on no keys and on a nil one.
+// FirstOf panics on no keys and on a nil one.
 func FirstOf(keys ...Key) Key {
 	keys = mustKeys("FirstOf", keys...)
 	return func(r Request) (string, error) {
@@ -79,14 +78,14 @@ func FirstOf(keys ...Key) Key {
 	}
 }
 
-// tagFor is the kind that a key's values are marked with. Its name is escaped,
-// so that the first "=" of a subject always ends its kind.
+// tagFor returns the kind with which a key's values are marked. The name is escaped, so
+// that the first "=" of a subject always ends its kind.
 func tagFor(kind, name string) string {
 	return kind + ":" + strings.NewReplacer("%", "%25", "=", "%3D").Replace(name) + "="
 }
 
-// untagged is the value alone of what a key of this package returned, where what
-// it is for has a name of its own. What Join makes has many values, and stands.
+// untagged returns only the value of what a key of this package returned. What Join
+// returns has many values and stays as it is.
 func untagged(s string) string {
 	tag, value, tagged := strings.Cut(s, "=")
 	kind, _, _ := strings.Cut(tag, ":")

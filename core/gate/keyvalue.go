@@ -8,17 +8,17 @@ import (
 	"github.com/neap-go/neap/internal/isnil"
 )
 
-// ByValue is a value that earlier middleware stored under key, such as the
-// signed-in user: c.Set in Gin and Echo, Locals in Fiber, a context value
-// anywhere. The value is a string, a [fmt.Stringer] or an integer; a missing or
-// empty one is refused with a 401, any other type answered with a 500 and told
-// to the hook ([ErrWiring]).
+// ByValue is a value that earlier middleware stored under key, such as the signed-in
+// user: c.Set in Gin and Echo, Locals in Fiber, a context value anywhere. The value is a
+// string, a [fmt.Stringer] or an integer. A missing or empty one is refused with a 401.
+// With any other type the answer is a 500, and the hook is told ([ErrWiring]).
 //
-// The kind that marks the result is made from key, with its Go package and type, and must be
-// the same in every process and version: if you rename the type, all state of a limit, a
-// guard or a stock begins afresh. A key that prints as an address will not do. ByValue panics on
-// such a key, and on nil; wrap a small function in [Tag] instead. A pointer
-// counts by what it points to.
+// The result is marked with a kind that is made from key, with its Go package and type.
+// It must be the same in every process and version: if you rename the type, all state of
+// a limit, a guard or a stock begins from zero. A pointer counts by what it points to.
+//
+// ByValue panics on nil, and on a key that prints as an address, because that differs in
+// every process. For such a key wrap a small function in [Tag] instead.
 func ByValue(key any) Key {
 	tag := tagFor("value", valueName(key))
 	return func(r Request) (string, error) {
@@ -33,12 +33,12 @@ func ByValue(key any) Key {
 	}
 }
 
-// valueName names a context key: strings by themselves, others by their type
-// too, since 0 may be a key of many packages.
+// valueName names a context key. A string is its own name. Other keys are named by their
+// type too, because 0 may be a key of many packages.
 func valueName(key any) string {
 	switch key := key.(type) {
 	case nil:
-		panic("gate.ByValue: the key is nil; give the one that middleware stores under")
+		panic("gate.ByValue: the key is nil; give the one under which middleware stores the value")
 	case string:
 		return key
 	case fmt.Stringer:
@@ -54,7 +54,7 @@ func valueName(key any) string {
 	return fmt.Sprintf("%T(%v)", key, v)
 }
 
-// prints says whether v is written alike in every process.
+// prints reports whether v is written the same in every process.
 func prints(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Bool, reflect.String,
@@ -72,7 +72,8 @@ func prints(v reflect.Value) bool {
 	return false
 }
 
-// identity writes a value that identifies somebody; empty when there is none.
+// identity writes a value that identifies somebody. It returns an empty string if there
+// is none.
 func identity(value any) (s string, ok bool) {
 	switch value := value.(type) {
 	case nil:

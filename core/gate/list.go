@@ -9,12 +9,14 @@ import (
 	"sync/atomic"
 )
 
-// List is a set of subjects and of prefixes of addresses in this process: those that no limit
-// holds for ([List.Skip]), or those that are refused ([Block]). It is read and swapped as a whole,
-// concurrently. The zero List is empty and ready to use.
+// List is a set of subjects and of address prefixes in this process. Use it for subjects
+// that no limit holds for ([List.Skip]), or for subjects that are refused ([Block]). The
+// zero List is empty and ready to use. Its methods are safe for concurrent use:
+// [List.Swap] replaces all entries at once.
 //
-// It is a list of this process: have each process read it from where you keep it, and Swap it
-// when it changes. To ban a subject in all processes at once, use [limit.Limiter.Ban].
+// A List is known to this process only. Let each process read the entries from where you
+// keep them, and call Swap when they change. To ban a subject in all processes at once,
+// use [limit.Limiter.Ban].
 type List struct {
 	now atomic.Pointer[listed]
 }
@@ -22,17 +24,20 @@ type List struct {
 // listed is immutable.
 type listed struct {
 	subjects map[string]struct{}
-	prefixes []netip.Prefix // in order, and apart from each other
+	prefixes []netip.Prefix // sorted, and none contains another
 }
 
-// Swap puts new entries in the place of all that are there. A request sees the old ones or the new
-// ones. A subject is what a key makes of a request ([Subject]). A prefix holds for the subjects of [ByIP]
-// that lie in it; that of a single address is netip.PrefixFrom(addr, addr.BitLen()). ByIP makes of an
-// IPv6 address its network of 64 bits, which lies in no longer prefix. If the list has longer ones, give
-// its ByIP an IPv6Prefix of 128.
+// Swap replaces all entries with new ones. A request sees either the old entries or the
+// new ones. Swap copies what it is given. It takes about 50 ms for 100,000 prefixes.
 //
-// The error joins every fault of the entries, and leaves the list as it was. It takes some 50 ms for
-// 100,000 prefixes. Swap copies what it is given.
+// A subject is what a key makes from a request; [Subject] returns it. A prefix matches
+// the subjects of [ByIP] that lie in it. The prefix of a single address is
+// netip.PrefixFrom(addr, addr.BitLen()). By default ByIP turns an IPv6 address into its
+// network of 64 bits, which no longer prefix contains. If the list has longer prefixes,
+// give its ByIP an IPv6Prefix of 128.
+//
+// If entries are wrong, Swap leaves the list as it was. The error joins the faults of all
+// entries.
 func (l *List) Swap(subjects []string, prefixes []netip.Prefix) error {
 	next := &listed{subjects: make(map[string]struct{}, len(subjects))}
 	var faults []error
@@ -58,7 +63,7 @@ func (l *List) Swap(subjects []string, prefixes []netip.Prefix) error {
 	return nil
 }
 
-// apart sorts prefixes and leaves out those that lie in another.
+// apart sorts prefixes and leaves out each one that lies in another.
 func apart(all []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(all, func(a, b netip.Prefix) int {
 		if by := a.Addr().Compare(b.Addr()); by != 0 {
@@ -75,8 +80,9 @@ func apart(all []netip.Prefix) []netip.Prefix {
 	return slices.Clip(kept)
 }
 
-// Has reports whether a subject is on the list, by itself or by a prefix. It takes less than a
-// microsecond, whatever the list holds, and allocates nothing. A nil List has none.
+// Has reports whether a subject is on the list, by itself or through a prefix. It takes
+// less than a microsecond, however long the list is, and allocates nothing. A nil List is
+// empty.
 func (l *List) Has(subject string) bool {
 	if l == nil {
 		return false
@@ -96,7 +102,7 @@ func (l *List) Has(subject string) bool {
 	return ok && now.holds(of)
 }
 
-// parseIP reads what writeIP has written behind its tag.
+// parseIP reads what writeIP writes after the tag.
 func parseIP(text string) (netip.Prefix, bool) {
 	if strings.Contains(text, "/") {
 		p, err := netip.ParsePrefix(text)
@@ -106,8 +112,8 @@ func parseIP(text string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(addr, addr.BitLen()), err == nil
 }
 
-// holds says whether a network lies in one of the prefixes: the last that does not begin behind it is
-// the only one that it can lie in.
+// holds reports whether a network lies in one of the prefixes. It can only lie in the
+// last prefix that does not begin after it.
 func (l *listed) holds(of netip.Prefix) bool {
 	i, _ := slices.BinarySearchFunc(l.prefixes, of.Addr(), func(p netip.Prefix, addr netip.Addr) int {
 		if p.Addr().Compare(addr) <= 0 {
@@ -118,8 +124,9 @@ func (l *listed) holds(of netip.Prefix) bool {
 	return i > 0 && l.prefixes[i-1].Contains(of.Addr()) && l.prefixes[i-1].Bits() <= of.Bits()
 }
 
-// Skip makes a function for the Skip of a gate's options: it skips the requests whose subject by this
-// key is on the list. A request that the key fails for is not skipped. It panics on a nil List and a nil key.
+// Skip returns a function for the field Skip of a gate's options. It skips a request if
+// the subject that key makes from it is on the list. It does not skip a request for which
+// the key fails. Skip panics on a nil List and on a nil key.
 func (l *List) Skip(key Key) func(Request) bool {
 	l.must("List.Skip")
 	mustKey("List.Skip", key)

@@ -2,20 +2,21 @@ package gate
 
 import "bytes"
 
-// A multipart body is hashed as the pieces between its delimiters (RFC 2046
-// section 5.1.1), which are two dashes and the boundary. A piece is a part
-// byte by byte, header and content; the last one has the two dashes that end
-// the body. So two bodies that hash alike are the same but for their boundary, and
-// no reader finds other parts in the one than in the other.
+// A multipart body is hashed as the pieces between its delimiters (RFC 2046 section
+// 5.1.1). A delimiter is two dashes and the boundary. A piece is a whole part, header and
+// content, byte by byte; the last piece has the two dashes that end the body. So two bodies
+// with the same hash differ only in their boundary, and every reader finds the same parts
+// in both.
 
 var lineBreak = []byte("\r\n")
 
-// delimits says whether the body is nothing but parts, cleanly delimited: no
-// preamble, no epilogue, each delimiter on a line of its own, none of them cut
-// off, and none within a part, where one reader might see it and another not.
+// delimits reports whether the body consists only of parts that are cleanly delimited.
+// There is no preamble and no epilogue. Each delimiter is on a line of its own, and none
+// is cut off. No delimiter is within a part, where one reader might see it and another
+// not.
 func delimits(body, delimiter []byte) bool {
 	before, rest, found := bytes.Cut(body, delimiter)
-	if len(before) > 0 && !bytes.Equal(before, lineBreak) { // Go's writer begins a form of no parts with one
+	if len(before) > 0 && !bytes.Equal(before, lineBreak) { // Go's writer begins a form without parts with a line break
 		return false
 	}
 	for found {
@@ -31,8 +32,8 @@ func delimits(body, delimiter []byte) bool {
 	return false
 }
 
-// pieces hashes a body that the delimiter delimits. The one that ends it begins
-// as no other does, so their number need not be told.
+// pieces hashes a body that is cleanly delimited. The last piece begins as no other does,
+// so the number of pieces need not be hashed.
 func (p *printer) pieces(body, delimiter []byte) {
 	for piece := range bytes.SplitSeq(body, delimiter) {
 		p.bytes(piece)

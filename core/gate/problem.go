@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 )
 
-// typeQuota is the problem type of draft-ietf-httpapi-ratelimit-headers-11,
-// section 5.1, with the title it gives.
+// typeQuota is the problem type of draft-ietf-httpapi-ratelimit-headers-11, section 5.1,
+// and titleQuota is its title there.
 const (
 	typeQuota  = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	titleQuota = "Request cannot be satisfied as assigned quota has been exceeded"
 )
 
-// TypeIdempotency begins the problem types of [Idempotent]; it leads to the page
-// that tells what each means.
+// TypeIdempotency begins the problem types of [Idempotent]. It leads to the page that
+// explains each of them.
 const TypeIdempotency = "https://github.com/neap-go/neap/blob/main/docs/idempotency.md#"
 
 const (
@@ -26,8 +26,8 @@ const (
 	typeUnavailable = TypeIdempotency + "not-begun"
 )
 
-// TypeStock begins the problem types of [Reserve]; it leads to the page that tells
-// what each means.
+// TypeStock begins the problem types of [Reserve]. It leads to the page that explains
+// each of them.
 const TypeStock = "https://github.com/neap-go/neap/blob/main/docs/stock.md#"
 
 const (

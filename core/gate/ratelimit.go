@@ -13,108 +13,143 @@ import (
 type RateLimitOptions struct {
 	// Skip lets a request pass uncounted, such as a health check.
 	Skip func(Request) bool
-	// Cost is how many permits a request takes; nil is 1 each. A cost below 0,
-	// or above what the limiter can ever grant, is refused with a 400, since
-	// waiting would not help. An error is answered like that of a Key.
+	// Cost returns how many permits a request takes. With nil each request takes 1. A
+	// cost below 0, or above what the limiter can ever grant, is refused with a 400,
+	// because waiting would not help. An error is answered like that of a Key.
 	Cost func(Request) (int64, error)
-	// Choose picks another limiter for a request, by its tenant or plan: one
-	// that limit.Limiter.With made once. Nil is the gate's own. An error is
-	// answered like that of a Key.
+	// Choose picks another limiter for a request, by its tenant or plan. Make these
+	// limiters once, with limit.Limiter.With. If Choose is nil or returns nil, the gate's
+	// own limiter is used. An error is answered like that of a Key.
 	Choose func(Request) (*limit.Limiter, error)
-	// Policies are the policies of a request, with the numbers of its plan: from a
-	// database or a claim of a token. They take the place of the limiter's own, as
-	// limit.Limiter.With says; if there are none, its own stay. They are made ready once for equal
-	// policies, of the last 16,384 that differ, so that no limiter is made by hand. An
-	// error, also of numbers that no policy can have, is answered like that of a Key:
-	// limit those whose plan is not known by a plan of their own, and return no error.
+	// Policies returns the policies of a request, with the numbers of its plan: from a
+	// database, or from a claim of a token. They replace the limiter's own policies, as
+	// limit.Limiter.With says. If Policies returns none, the limiter's own policies stay.
+	//
+	// You need not make a limiter for each plan: the gate prepares equal policies once.
+	// It keeps the last 16,384 that differ.
+	//
+	// An error is answered like that of a Key. So are numbers that no policy can have. If
+	// the plan of a caller is not known, return the policies of a plan for such callers,
+	// and no error.
 	Policies func(Request) ([]limit.Policy, error)
 	// Wait is how long a request may wait for its permits before it is admitted, as
-	// [limit.Limiter.WaitFor] says: in the order in which the requests of a subject came to
-	// this process, and denied at once if the permits cannot be there in time. Retry-After is then
-	// that of its cost, behind those that wait. With Settle a request is denied at once only if no
-	// other of its subject runs in this process: those that run may settle to less, and then the
-	// first in the queue asks again. The limiter's MaxWaiting is the most that wait. A client that
-	// goes away leaves the queue, but on Fiber, which does not tell. Give the server a
-	// WriteTimeout that is longer. 0 waits for none; a negative one panics at wiring.
-	Wait time.Duration
-	// Count says by its status which answer counts, such as [OnlyFailures]; nil
-	// counts every admitted request. What does not count is given back when the
-	// handler has returned, before the response ends unless the handler flushed
-	// all of it, so that requests in flight count until their outcome is known.
-	// It costs a second round trip, which the client's going away does not cut
-	// short, and a copy of the request, but on Fiber.
+	// [limit.Limiter.WaitFor] says. With 0 no request waits. A negative Wait panics at
+	// wiring.
 	//
-	// An outcome that the gate does not see counts, without asking Count: a
-	// panic, an answer left to middleware outside, a connection taken over
-	// before a status was sent. So does a refusal of a gate further in
-	// ([Reply.Refused]), whatever its status. So does an empty 200 when the request's context
-	// has ended, or the one that a gate of this package further in has made: because
-	// the client hung up, a deadline passed or a lock was lost. Frameworks make that
-	// of a handler that gives up. Any other answer means what it says, though the
-	// client may be gone: a 200 with a body or one that was flushed, a 204. So does an
-	// empty 200 of a handler that returns for another reason, such as a body that it
-	// could not read, or a deadline that middleware between it and the gate has set:
-	// let the handler write a status, and mount such middleware outside. Mount what
-	// compresses answers outside too: it writes a footer for a handler that gives up,
-	// which looks like a body.
+	// Requests of a subject are served in the order in which they came to this process. A
+	// request is denied immediately if its permits cannot be there in time. Its
+	// Retry-After then says when they would be free, after those of the requests that
+	// wait before it. The limiter's MaxWaiting bounds how many requests wait.
+	//
+	// With Settle a request is denied immediately only if no other request of its subject
+	// runs in this process. Otherwise those that run may settle to less, and then the
+	// first request in the queue asks again.
+	//
+	// A client that goes away leaves the queue, except on Fiber, which does not report
+	// it. Give the server a WriteTimeout that is longer than Wait.
+	Wait time.Duration
+	// Count reports whether an answer with this status counts, as [OnlyFailures] does.
+	// With nil every admitted request counts. If the answer does not count, its permits
+	// are given back when the handler has returned. That happens before the response
+	// ends, unless the handler flushed all of it. So a request in flight counts until its
+	// outcome is known.
+	//
+	// Count costs a second round trip, which does not end when the client goes away. It
+	// also costs a copy of the request, except on Fiber.
+	//
+	// Some outcomes count without a call of Count:
+	//
+	//   - A panic, an answer left to middleware outside, and a connection that was taken
+	//     over before a status was sent: the gate does not see these outcomes.
+	//   - A refusal by a gate further in ([Reply.Refused]), whatever its status.
+	//   - An empty 200 if the request's context has ended, or the context that a gate of
+	//     this package further in has made. The cause may be a client that hung up, a
+	//     deadline that passed or a lock that was lost. Frameworks send an empty 200 for
+	//     a handler that gives up.
+	//
+	// Count is asked about any other answer, even if the client is gone: a 200 with a
+	// body, a 200 that was flushed, a 204. It is also asked about the empty 200 of a
+	// handler that returns for another reason, such as a body that it could not read, or
+	// a deadline that was set by middleware between the gate and the handler. Let such a
+	// handler write a status, and mount such middleware outside the gate. Also mount
+	// middleware that compresses answers outside the gate: for a handler that gives up it
+	// writes a footer, which looks like a body.
 	Count func(status int) bool
-	// Settle returns what an admitted request cost in the end, such as the tokens that a model
-	// used: what it took was an estimate. When the handler has returned, the decision is settled to
-	// that, as [limit.Decision.Settle] says. Settle is given the request, with no more than its
-	// context, method, host, path, query, route and peer, and the answer without its body. The answer
-	// is nil if the gate does not see it, after a panic say: httputil.ReverseProxy panics when the
-	// client goes away or the upstream breaks off, so return what was delivered, and never 0 for a
-	// nil. A number below 0 leaves the estimate. If a gate further in refuses the request
-	// ([Reply.Refused]), nothing was used: return 0. OnError hears of an error, unless the handler has settled
-	// the decision by itself: with InContext it finds the decision. Settle costs a second round trip
-	// and a copy of the request.
+	// Settle returns what an admitted request cost in the end, such as the tokens that a
+	// model used. What the request took at first was an estimate. When the handler has
+	// returned, the gate settles the decision to the number that Settle returns, as
+	// [limit.Decision.Settle] says. A number below 0 keeps the estimate.
+	//
+	// Settle gets the request with only its context, method, host, path, query, route and
+	// peer. It gets the answer without its body. The answer is nil if the gate does not
+	// see it, for example after a panic. httputil.ReverseProxy panics when the client
+	// goes away or the upstream breaks off. So for a nil answer return what was
+	// delivered, and never 0. If a gate further in refuses the request ([Reply.Refused]),
+	// nothing was used: return 0.
+	//
+	// OnError is told of an error, unless the handler has settled the decision itself.
+	// With InContext the handler finds the decision.
+	//
+	// Settle costs a second round trip and a copy of the request.
 	Settle func(Request, *Reply) int64
-	// Clamp lowers a cost to what the limiter can grant at most, in the place of a
-	// 400: for estimates that may be too high.
+	// Clamp lowers a cost to the most that the limiter can grant, instead of answering
+	// with a 400. It is for estimates that may be too high.
 	Clamp bool
-	// Headers are the fields to send; the zero value is [HeadersIETF]. Their
-	// figures are those of the moment when the request was let in: nothing was
-	// given back then.
+	// Headers are the fields to send; the zero value is [HeadersIETF]. Their numbers are
+	// those of the moment when the request was admitted, before anything was given back.
 	Headers Headers
-	// InContext lets the handler find the decision, with [limit.FromContext] in the
-	// request's context. Of several gates it is the innermost one's that says so. It
-	// costs a copy of the request, but on Fiber.
+	// InContext puts the decision into the request's context, where the handler finds it
+	// with [limit.FromContext]. If several gates do so, the handler finds the decision of
+	// the innermost one. It costs a copy of the request, except on Fiber.
 	InContext bool
-	// Render makes the answer to a request that may not run; nil is
-	// application/problem+json. A Status of 0 keeps the denial's, and the
-	// denial's header fields are added unless the Reply has its own.
+	// Render makes the answer to a request that may not run. Nil sends
+	// application/problem+json. A Status of 0 keeps the status of the denial. The header
+	// fields of the denial are added unless the Reply has its own.
 	Render func(Denial) Reply
-	// OnError hears of what is answered with a 500 or 503, and of what was
-	// decided without Redis: errors of a Key, Cost or Choose that refuse
-	// nothing, wrong wiring ([ErrWiring]), a Redis that does not answer in
-	// time, once a request. A client that went away is not told of.
-	// It also hears of permits that could not be given back. The handler has run
-	// then, and the Request has no more than its context, method, host, path,
-	// query, route and peer.
-	// Such an error may name keys and is for operators. Nil hears nothing.
+	// OnError is told of errors, which are for operators: they may name keys. With nil
+	// they are dropped. OnError is told of
+	//
+	//   - each request that is answered with a 500 or 503: a function such as Key, Cost,
+	//     Choose or Policies returned an error that is not a refusal, or the wiring is
+	//     wrong ([ErrWiring]), or Redis did not answer in time,
+	//   - each decision that was made without Redis, once for each request,
+	//   - permits that could not be given back or settled. The handler has run by then,
+	//     and the Request has only its context, method, host, path, query, route and
+	//     peer.
+	//
+	// OnError is not told of a client that went away.
 	OnError func(Request, error)
 }
 
-// RateLimit is a gate that admits what the limiter admits for the subject that
-// key makes of the request. It answers
+// RateLimit returns a gate that admits what the limiter admits for the subject that key
+// makes from the request. The decision costs what limit.Limiter.TakeN costs: as a rule one
+// round trip. The gate answers
 //
-//   - 429 with Retry-After when the limit is reached,
-//   - 400 to 499 when the request cannot be keyed or its cost never be granted,
-//   - 503 when Redis could not answer and the limiter is limit.FailClosed, or
-//     when the request's context ended,
-//   - 500 when the key is wrongly wired or fails.
+//   - 429 with Retry-After if the limit is reached,
+//   - 400 to 499 if the request has no usable key, or a cost that can never be granted,
+//   - 503 if Redis could not answer and the limiter is limit.FailClosed, or if the
+//     request's context ended,
+//   - 500 if the key is wired wrongly or fails.
 //
-// An admitted request has taken its permits, whatever a gate further in decides:
-// a flood that is refused inside is limited outside. Where several limits of one
-// subject should be charged all together or not at all, make them the policies
-// of one limiter; for several limits of different subjects, use [RateLimits]. Only Count and Settle
-// give permits back, each decision's at most once. A refund that fails is not repeated:
-// OnError is told, and the permits stay taken. One that comes when the permits are free
-// again by themselves changes nothing.
+// An admitted request has taken its permits, even if a gate further in refuses it. So a
+// flood of requests that are refused further in is still limited here.
 //
-// It panics at wiring on a nil or zero limiter, a nil key, an unknown Headers, a negative Wait, Choose
-// beside Policies, Count beside Settle, Count beside a limiter that is limit.Prepaid, Settle beside
-// one that cannot be settled, and neither Settle nor InContext beside one with a limit.WithLease; nil options are the defaults, and options are copied.
+// To charge several limits of one subject all together or not at all, make them the
+// policies of one limiter. For limits of different subjects use [RateLimits].
+//
+// Only Count and Settle give permits back, and at most once for each decision. A refund
+// that fails is not repeated: OnError is told, and the permits stay taken. A refund that
+// comes after the permits became free by themselves changes nothing.
+//
+// RateLimit panics at wiring on
+//
+//   - a nil or zero limiter, a nil key, an unknown Headers and a negative Wait,
+//   - Choose together with Policies,
+//   - Count together with Settle, or with a limiter that is limit.Prepaid,
+//   - Settle with a limiter that cannot be settled,
+//   - a limiter with a limit.WithLease, if neither Settle nor InContext is set.
+//
+// Nil options are the defaults; options are copied.
 func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	if limiter == nil {
 		panic("gate.RateLimit: the limiter is nil; make one with limit.New")
@@ -132,10 +167,10 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 		panic("gate.RateLimit: RateLimitOptions has Choose and Policies: leave out one of them")
 	}
 	if g.opts.Wait < 0 {
-		panic(fmt.Sprintf("gate.RateLimit: RateLimitOptions.Wait is %v: use a positive duration, or 0 to wait for none", g.opts.Wait))
+		panic(fmt.Sprintf("gate.RateLimit: RateLimitOptions.Wait is %v: use a positive duration, or 0 for no wait", g.opts.Wait))
 	}
 	if g.opts.Count != nil && g.opts.Settle != nil {
-		panic("gate.RateLimit: RateLimitOptions has Count and Settle: leave out one of them; a Settle that returns 0 gives all back")
+		panic("gate.RateLimit: RateLimitOptions has Count and Settle: leave out one of them; a Settle that returns 0 gives everything back")
 	}
 	if err := g.check(limiter); err != nil {
 		panic("gate.RateLimit: " + err.Error())
@@ -144,18 +179,19 @@ func RateLimit(limiter *limit.Limiter, key Key, opts *RateLimitOptions) Gate {
 	return g
 }
 
-// check refuses what cannot be given back one by one, and what cannot be settled.
+// check refuses a limiter that cannot give back or settle what a single request took, if
+// the options need that.
 func (g *rateLimit) check(limiter *limit.Limiter) error {
 	if g.opts.Settle != nil {
 		if err := limiter.CanSettle(); err != nil {
-			return fmt.Errorf("%w: RateLimitOptions.Settle of limiter %q: %w", ErrWiring, limiter.Name(), err)
+			return fmt.Errorf("%w: RateLimitOptions.Settle with limiter %q: %w", ErrWiring, limiter.Name(), err)
 		}
 	}
 	if g.opts.Settle == nil && !g.opts.InContext && limiter.HasLease() {
-		return fmt.Errorf("%w: limiter %q has a policy WithLease, and nothing settles what it takes: set RateLimitOptions.Settle, or InContext and settle in the handler", ErrWiring, limiter.Name())
+		return fmt.Errorf("%w: limiter %q has a policy WithLease, and nothing settles its estimates: set RateLimitOptions.Settle, or set InContext and settle in the handler", ErrWiring, limiter.Name())
 	}
 	if g.opts.Count != nil && limiter.IsPrepaid() {
-		return fmt.Errorf("%w: RateLimitOptions.Count gives a request's permit back after the response, and a Prepaid limiter (%q) keeps none for each request: leave out one of them", ErrWiring, limiter.Name())
+		return fmt.Errorf("%w: RateLimitOptions.Count gives a request's permits back after the response, but a Prepaid limiter (%q) cannot give back single permits: leave out Count or Prepaid", ErrWiring, limiter.Name())
 	}
 	return nil
 }
@@ -166,7 +202,7 @@ type rateLimit struct {
 	opts    RateLimitOptions
 	answers answers
 
-	unsettled unsettled // of a gate with Settle and Wait
+	unsettled unsettled // for a gate with Settle and Wait
 }
 
 func (g *rateLimit) Enter(r Request) Pass {
@@ -180,7 +216,7 @@ func (g *rateLimit) Enter(r Request) Pass {
 	d, err := g.take(r, ask)
 	switch {
 	case errors.Is(err, limit.ErrQueue):
-		return g.exceeded(r, limit.Decision{RetryAfter: g.opts.Wait}) // by then all of them have left
+		return g.exceeded(r, limit.Decision{RetryAfter: g.opts.Wait}) // by then all that wait now have left the queue
 	case err != nil:
 		return g.failed(r, err)
 	}
@@ -193,7 +229,8 @@ func (g *rateLimit) Enter(r Request) Pass {
 	return g.admitted(r, ask, d)
 }
 
-// tellDegraded calls OnError. If that panics, the request does not run, and no other waits for it to settle.
+// tellDegraded calls OnError. If OnError panics, the request does not run, and no other
+// request waits for it to settle.
 func (g *rateLimit) tellDegraded(r Request, ask limit.Ask, d limit.Decision) {
 	panics := true
 	defer func() {
@@ -207,7 +244,7 @@ func (g *rateLimit) tellDegraded(r Request, ask limit.Ask, d limit.Decision) {
 
 func (g *rateLimit) skips(r Request) bool { return g.opts.Skip != nil && g.opts.Skip(r) }
 
-// ask is what a request asks the limiter for.
+// ask returns what a request asks the limiter for.
 func (g *rateLimit) ask(r Request) (limit.Ask, error) {
 	subject, err := subject(r, g.key)
 	if err != nil {
@@ -228,7 +265,7 @@ func (g *rateLimit) failed(r Request, err error) Pass {
 	return g.answers.unavailable(r, err)
 }
 
-// admitted lets a request run that the limiter admits.
+// admitted returns the Pass of a request that the limiter admits.
 func (g *rateLimit) admitted(r Request, ask limit.Ask, d limit.Decision) Pass {
 	pass := Pass{Header: g.opts.Headers.fields(&d, 0)}
 	if g.opts.InContext {
@@ -261,7 +298,8 @@ func (g *rateLimit) take(r Request, ask limit.Ask) (limit.Decision, error) {
 	return ask.Limiter.TakeN(r.Context(), ask.Subject, ask.Cost)
 }
 
-// terms are the limiter that a request is under and what it costs there.
+// terms returns the limiter that decides about a request, and what the request costs
+// there.
 func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err error) {
 	limiter, cost = g.limiter, 1
 	if g.opts.Choose != nil {
@@ -289,7 +327,7 @@ func (g *rateLimit) terms(r Request) (limiter *limit.Limiter, cost int64, err er
 	return limiter, cost, nil
 }
 
-// planned is the limiter with the policies of the request's plan.
+// planned returns the limiter with the policies of the request's plan.
 func (g *rateLimit) planned(r Request, limiter *limit.Limiter) (*limit.Limiter, error) {
 	policies, err := g.opts.Policies(r)
 	if err != nil || len(policies) == 0 {

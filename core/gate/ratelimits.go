@@ -6,18 +6,27 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// RateLimits is a gate of several that [RateLimit] made, each by a key of its own: one limit for
-// everybody, one for a plan, one for a user. A request takes permits of all of them or of none, as
-// [limit.All] says: they are asked at the same time, and what is granted beside a denial is given back before
-// the request is answered. In a [Chain] a request that an inner limit denies has taken a permit of the outer ones.
+// RateLimits makes one gate of several that [RateLimit] made, each with a key of its own:
+// for example one limit for everybody, one for a plan and one for a user.
 //
-// Each gate keeps its options, but for Wait. A gate that skips a request, or for which it costs 0, is
-// left out. The gate that denies makes the answer; if several deny, the one with the longest wait. The first
-// of the gates that are not left out answers an error of Redis. If permits could not be given back, the OnError
-// of the gate that denies hears of it. An admitted request has one list of each IETF field, with the policies
-// of all, so give these names of their own. The older fields, and a denial's, are those of the limit that binds.
+// A request takes permits of all of them or of none, as [limit.All] says. The limits are
+// asked at the same time. If one denies, what the others granted is given back before the
+// request is answered. In a [Chain], by contrast, a request that an inner limit denies
+// has taken a permit of each outer limit.
 //
-// RateLimits panics at wiring on no gates, on a gate that RateLimit did not make and on one with a Wait.
+// Each gate keeps its options, except Wait. A gate is left out if it skips the request,
+// or if the request costs 0 there.
+//
+// The gate that denies makes the answer. If several deny, the one with the longest wait
+// makes it. An error of Redis is answered by the first of the gates that are not left
+// out. If permits could not be given back, OnError of the gate that denies is told.
+//
+// An admitted request has one list of each IETF field, with the policies of all gates, so
+// give the policies different names. The older fields are those of the limit that binds,
+// and so are all fields of a denial.
+//
+// RateLimits panics at wiring on no gates, on a gate that RateLimit did not make and on a
+// gate with a Wait.
 func RateLimits(limits ...Gate) Gate {
 	if len(limits) == 0 {
 		panic("gate.RateLimits: limits is empty: give gates that gate.RateLimit made")
@@ -81,12 +90,13 @@ func (all rateLimits) Enter(r Request) Pass {
 	return pass
 }
 
-// decided is a gate whose decision is made.
+// decided is a gate whose decision has been made.
 type decided func(Request) Pass
 
 func (d decided) Enter(r Request) Pass { return d(r) }
 
-// lists has one line of each field: of those that are added a list, of the others that of the limit that binds.
+// lists returns one line for each field: a list of the lines that are added, and for any
+// other field the line of the limit that binds.
 func lists(fields, binding []Field) []Field {
 	var lines []Field
 	at := make(map[string]int, len(fields))

@@ -2,26 +2,29 @@ package gate
 
 import "errors"
 
-// ErrMissing is what a [Key] fails with when the request does not carry what
-// the key is made of. [FirstOf] then asks its next key; anywhere else it is
-// answered with a 400. A Key that wants another answer joins the two:
+// ErrMissing is the error of a [Key] if the request does not carry what the key is made
+// from. [FirstOf] then asks its next key. Everywhere else the answer is a 400, or a 401
+// if the key is the principal of [Idempotent]. A Key that wants another answer joins two
+// errors:
 //
 //	return "", errors.Join(gate.ErrMissing, gate.Refuse(401, "Sign in first"))
 var ErrMissing = errors.New("gate: the request carries no such key")
 
-// ErrWiring is wrapped by what the OnError hook receives when the fault is in
-// how a gate is mounted or fed rather than in the request: a route key where
-// the framework knows no route yet, a key that is empty, a value of a type
-// that identifies nothing.
+// ErrWiring is wrapped by the errors that the OnError hook gets if the fault lies in how
+// a gate is mounted or fed, not in the request. Examples are a route key where the
+// framework does not know the route yet, a key that is empty, and a value of a type that
+// identifies nothing.
 var ErrWiring = errors.New("gate: wrong wiring")
 
-// Refuse makes the error with which a [Key], or a Cost or Choose function of a
-// gate's options, refuses a request: it is answered with status and title, as
-// said, and no hook is told. The title reaches the client. What [Request.Body] fails with they
-// can return as it is: [ErrBodyTooLarge] is answered with a 413, [ErrBodyBroken] with a 400.
+// Refuse makes the error with which a [Key], or a function of a gate's options such as
+// Cost or Choose, refuses a request. The answer has this status and this title, and no
+// hook is told. The title reaches the client.
 //
-// A status outside 400 to 499 is no refusal: it is answered with a 500 and
-// goes to the OnError hook, like any other error.
+// These functions can return the errors of [Request.Body] as they are: [ErrBodyTooLarge]
+// is answered with a 413, and [ErrBodyBroken] with a 400.
+//
+// A status outside 400 to 499 is not a refusal. It is answered with a 500, and the error
+// goes to the OnError hook like any other.
 func Refuse(status int, title string) error {
 	return &refusal{status: status, title: title}
 }
@@ -36,12 +39,12 @@ func (r *refusal) Error() string { return "gate: refused: " + r.title }
 
 func (r *refusal) Is(target error) bool { return r.missing && target == ErrMissing }
 
-// missing is a refusal that FirstOf passes over.
+// missing is a refusal on which FirstOf asks its next key.
 func missing(status int, title string) error {
 	return &refusal{status: status, title: title, missing: true}
 }
 
-// asRefusal finds the refusal in err, if the request is at fault at all.
+// asRefusal finds the refusal in err. It reports false if the fault is not the request's.
 func asRefusal(err error) (*refusal, bool) {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r, r.status >= 400 && r.status <= 499

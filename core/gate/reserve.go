@@ -9,105 +9,129 @@ import (
 	"github.com/neap-go/neap/core/stock"
 )
 
-// ReserveOptions are the options of [Reserve]. Their functions must be safe
-// for concurrent use; their panics propagate to the request.
+// ReserveOptions are the options of [Reserve]. Their functions must be safe for
+// concurrent use; their panics propagate to the request.
 type ReserveOptions struct {
 	// Skip lets a request pass without a reservation.
 	Skip func(Request) bool
-	// ID is what a repetition is known by, such as an order's number: a request
-	// under the id that its buyer has the item by runs, too, and has the same
-	// reservation, of which stock.Reservation.Again says so. Eight requests can
-	// have it at a time; a ninth is refused until one of them has failed. Nil is
-	// an id of its own for each request: the buyer who has the item is refused.
+	// ID identifies repetitions, for example by an order's number. A request under the ID
+	// by which its buyer already has the item runs, too, and gets the same reservation,
+	// whose stock.Reservation.Again reports true. Up to eight requests can have one
+	// reservation at a time. A ninth is refused until one of them has failed. With nil
+	// each request has an ID of its own, so a buyer that already has the item is refused.
 	ID Key
-	// Quantity is how many units a request wants; nil is 1 each. Fewer than 1, or
-	// more than stock.MaxUnits, are refused with a 400. An error is answered like
-	// that of a Key.
+	// Quantity returns how many units a request wants. With nil each request wants 1.
+	// Fewer than 1, or more than stock.MaxUnits, are refused with a 400. An error is
+	// answered like that of a Key.
 	Quantity func(Request) (int64, error)
-	// Confirm has the units be sold before the handler runs, and cancelled if it
-	// fails: one round trip instead of two. Nothing can lapse then; but when the
-	// process dies, the units stay sold.
+	// Confirm sells the units before the handler runs, and cancels the sale if the
+	// handler fails. It costs one round trip instead of two. Nothing can lapse, but if
+	// the process dies, the units stay sold.
 	Confirm bool
-	// Keep leaves the units held, for a payment, when the handler succeeds: see
-	// [Reserve]. They come back a lease after the request was admitted, so give the
-	// stock an Options.Lease that is longer than a payment may take. It excludes Confirm.
+	// Keep leaves the units held for a payment if the handler succeeds: see [Reserve].
+	// They come back one lease after the request was admitted. So give the stock an
+	// Options.Lease that is longer than a payment may take. Keep excludes Confirm.
 	Keep bool
 
-	// Render makes the answer to a request that may not run, as that of
+	// Render makes the answer to a request that may not run, as Render of
 	// [RateLimitOptions] does.
 	Render func(Denial) Reply
-	// OnError hears of what is answered with a 500 or 503, as that of
-	// [RateLimitOptions] does. It also hears, when the handler has run, of a
-	// success whose units are gone (stock.ErrLapsed, stock.ErrUnknown), so that
-	// it has to be undone, and of a Confirm or Cancel that Redis did not confirm
-	// and that goes on in the background. The Request then has no more than its
-	// context, in which stock.FromContext finds the reservation, and its method,
-	// host, path, query, route and peer.
+	// OnError is told of each request that is answered with a 500 or 503, as OnError of
+	// [RateLimitOptions] is. After the handler has run it is also told of
+	//
+	//   - a success whose units are gone (stock.ErrLapsed, stock.ErrUnknown), so that you
+	//     have to undo it,
+	//   - a Confirm or Cancel that Redis did not confirm, and that goes on in the
+	//     background.
+	//
+	// The Request then has only its context, in which stock.FromContext finds the
+	// reservation, and its method, host, path, query, route and peer.
 	OnError func(Request, error)
 }
 
-// Reserve is a gate that has a request's buyer have units of an item of s while
-// its handler runs, and keeps them for the buyer when that succeeds. It answers
+// Reserve returns a gate that reserves units of an item of s for a buyer while the
+// handler runs. If the handler succeeds, the buyer keeps the units; otherwise they return
+// to stock. The gate answers
 //
-//   - 409 when there are not as many left, and, with other problem types, when
-//     the buyer has the item already, or eight requests have it under one id,
-//   - 404 when there is no such item,
-//   - 400 to 499 when the request cannot be keyed; 422 when its id stands for
-//     another quantity,
-//   - 503 when Redis could not answer, or when the request's context ended: the
-//     handler does not run,
-//   - 500 when a key is wrongly wired or fails, or the item's record disagrees
-//     with itself,
+//   - 409 if not enough units are left; with other problem types, if the buyer has the
+//     item already, or if eight requests have it under one ID,
+//   - 404 if there is no such item,
+//   - 400 to 499 if the request has no usable key; 422 if its ID stands for another
+//     quantity,
+//   - 503 if Redis could not answer, or if the request's context ended: the handler does
+//     not run,
+//   - 500 if a key is wired wrongly or fails, or if the item's record disagrees with
+//     itself,
 //
-// with problem types that begin with [TypeStock]. The item is called what was
-// given to Open: of a key of this package, such as [ByParam], it is the value
-// alone. The buyer is called what the key returns, with its kind.
+// with problem types that begin with [TypeStock].
 //
-// The handler finds the reservation with stock.FromContext. It is renewed while
-// the handler runs; then an answer below 400 confirms it, and anything else
-// cancels it: an answer of 400 and above, a panic, a returned error, a refusal of
-// a gate further in ([Reply.Refused]), and an empty 200 when the request's
-// context has ended: a handler that gave up because its client went away. Both are done before the response has ended, unless the handler flushed
-// all of it, and whether or not the client still listens. A handler that confirms
-// or cancels by itself has decided, whatever it answers then. Mount the gate inside
-// of what compresses answers: that writes a footer for a handler that gives up, which
+// The name of the item is what was given to Open. If the key is one of this package, such
+// as [ByParam], the name is the value alone, without its kind. The name of the buyer is
+// what its key returns, with the kind.
+//
+// # What the handler decides
+//
+// The handler finds the reservation with stock.FromContext. neap renews the reservation
+// while the handler runs. Then an answer below 400 confirms it, and anything else cancels
+// it:
+//
+//   - an answer of 400 and above, a panic, or a returned error,
+//   - a refusal by a gate further in ([Reply.Refused]),
+//   - an empty 200 if the request's context has ended: the handler gave up because its
+//     client went away.
+//
+// This is done before the response has ended, unless the handler flushed all of it, and
+// whether or not the client still listens. A handler that confirms or cancels by itself
+// has decided, whatever it answers then. Mount the gate inside of middleware that
+// compresses answers: for a handler that gives up such middleware writes a footer, which
 // looks like a body.
 //
-// When the answer is confirmed it has begun, and cannot be taken back. Should the
-// lease have ended by then, since Redis was away or the process slept, Confirm
-// takes the units anew while there are any; where there are none, OnError hears
-// stock.ErrLapsed of a client who was told of a success. Where that must not be,
-// use Confirm of the options, or have the handler confirm before it answers, and
-// answer with what came of it. The handler's context is the request's, and does
-// not end with the lease.
+// # Where the promise ends
 //
-// With Keep an answer below 400 leaves the units held for a payment, and all else is as
+// When the gate confirms an answer, the answer has begun and cannot be taken back. The
+// lease may have ended by then, because Redis was down or the process was paused. Confirm
+// then takes the units anew if there are any. If there are none, the client was told of a
+// success without units, and OnError is told stock.ErrLapsed. If that must not happen,
+// set Confirm of the options, or confirm in the handler before it answers, and answer
+// according to the result. The handler's context is the request's, and does not end with
+// the lease.
+//
+// # Keep
+//
+// With Keep an answer below 400 leaves the units held for a payment; all else is as
 // above. The handler stores the reservation's Item, Buyer, ID and Quantity with the
 // order. The payment's callback (package callback), in any process, passes them to
-// stock.Stock.Resume, and calls Confirm. The units are held for the stock's
-// Options.Lease from when the request was admitted; then they come back by
-// themselves. The lease is not renewed, and the gate sends nothing when the handler
-// succeeds: what becomes of the process, the client and Redis then changes nothing. A
-// process that dies before leaves the units to the lease as well.
+// stock.Stock.Resume and calls Confirm.
 //
-//   - Confirm of a payment that comes later takes the units anew while there are any.
-//     Otherwise it returns stock.ErrLapsed: refund the payment. If the item's time is over
-//     too, it returns stock.ErrUnknown, so open the item for longer than the last lease.
-//   - A second Confirm changes nothing. A Confirm after a Cancel is like one that comes
-//     later.
-//   - An order that will not be paid need not be cancelled: the lease ends. Cancel of what
-//     Resume returns gives the units back at once, but also those that are sold: ask
-//     first whether the order is paid.
-//   - A buyer who comes again under the same ID has the same reservation, for a lease from
-//     then on. Under another id, and without an ID, the buyer is refused until the units
-//     are back.
+// The units are held for the stock's Options.Lease, counted from when the request was
+// admitted. Then they come back by themselves. The lease is not renewed, and the gate
+// sends nothing when the handler succeeds. So it does not matter what happens to the
+// process, the client or Redis after that. If the process dies before, the units come
+// back with the lease as well.
 //
-// It costs a round trip before the handler and one after it, another for each
-// third of the lease that the handler takes, and those of stock.Stock.Reserve. With Keep
-// it costs one, and another when the handler fails.
+//   - Confirm of a payment that comes later than that takes the units anew if there are
+//     any. Otherwise it returns stock.ErrLapsed: refund the payment. If the item's time
+//     is over too, it returns stock.ErrUnknown. So open the item for longer than the last
+//     lease.
+//   - A second Confirm changes nothing. A Confirm after a Cancel acts like one that comes
+//     later than the lease.
+//   - You need not cancel an order that will not be paid: the lease ends. Cancel of what
+//     Resume returns gives the units back at once. It also gives back units that are
+//     sold, so ask first whether the order is paid.
+//   - A buyer that comes again under the same ID has the same reservation, for a whole
+//     lease from then on. Under another ID, and without an ID, the buyer is refused until
+//     the units are back.
 //
-// It panics at wiring on a nil or zero s, on a nil item or buyer, and on Keep with
-// Confirm; nil options are the defaults, and options are copied.
+// # Cost
+//
+// Reserve costs a round trip before the handler and one after it, another for each third
+// of the lease that the handler takes, and those of stock.Stock.Reserve. With Keep it
+// costs one, and another if the handler fails.
+//
+// # Panics
+//
+// Reserve panics at wiring on a nil or zero s, on a nil item or buyer, and on Keep with
+// Confirm. Nil options are the defaults; options are copied.
 func Reserve(s *stock.Stock, item, buyer Key, opts *ReserveOptions) Gate {
 	if s == nil {
 		panic("gate.Reserve: the stock is nil; make one with stock.New")
@@ -124,7 +148,7 @@ func Reserve(s *stock.Stock, item, buyer Key, opts *ReserveOptions) Gate {
 		g.opts = *opts
 	}
 	if g.opts.Keep && g.opts.Confirm {
-		panic("gate.Reserve: Keep and Confirm: a unit is held for a payment, or sold before the handler runs; use one of them")
+		panic("gate.Reserve: ReserveOptions has Keep and Confirm: leave out one of them; Keep holds units for a payment, Confirm sells them before the handler runs")
 	}
 	g.answers = answers{render: g.opts.Render, onError: g.opts.OnError}
 	return g
@@ -154,7 +178,7 @@ func (g *reserve) Enter(r Request) Pass {
 	return Pass{Context: ctx, Leave: g.leaving(ending, r, own)}
 }
 
-// wanted is what a request asks of the stock.
+// wanted is what a request asks the stock for.
 type wanted struct {
 	item, buyer, id string
 	quantity        int64
@@ -187,8 +211,8 @@ func (g *reserve) wanted(r Request) (o wanted, err error) {
 	return o, err
 }
 
-// retryCalls is when to come back to an id that eight requests have: there is room
-// when one of them has failed, and nobody knows when.
+// retryCalls is when to try again while eight requests have the reservation. There is
+// room when one of them has failed; it is unknown when that will be.
 const retryCalls = time.Second
 
 func (g *reserve) refused(r Request, err error) Pass {
@@ -207,12 +231,13 @@ func (g *reserve) refused(r Request, err error) Pass {
 	case errors.Is(err, stock.ErrDisagrees):
 		return g.answers.refuse(r, err)
 	default:
-		return g.answers.away(r, err, typeNotReserved, "Nothing was reserved") // what Redis may have granted is given back
+		return g.answers.away(r, err, typeNotReserved, "Nothing was reserved") // if Redis granted it nevertheless, the stock gives it back
 	}
 	return g.answers.deny(r, d)
 }
 
-// leaving settles for what the answer says, whatever became of the client.
+// leaving returns a Leave that confirms or cancels according to the answer, whatever
+// became of the client.
 func (g *reserve) leaving(ending *ending, r Request, own *stock.Reservation) func(*Reply) {
 	client, asked := r.Context(), Request(nil)
 	if g.answers.onError != nil {

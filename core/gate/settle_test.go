@@ -111,8 +111,8 @@ func TestSettleIsCheckedAtWiring(t *testing.T) {
 		"has Count and Settle: leave": func() {
 			gate.RateLimit(hourly(t, 1), everyone, &gate.RateLimitOptions{Settle: settle, Count: gate.OnlyFailures})
 		},
-		`nothing settles what it takes: set RateLimitOptions.Settle, or InContext`: func() { gate.RateLimit(leased, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}) },
-		`policy "strict" is a SlidingLog`:                                          func() { gate.RateLimit(log, everyone, &gate.RateLimitOptions{Settle: settle}) },
+		`nothing settles its estimates: set RateLimitOptions.Settle, or set InContext`: func() { gate.RateLimit(leased, everyone, &gate.RateLimitOptions{Count: gate.OnlyFailures}) },
+		`policy "strict" is a SlidingLog`:                                              func() { gate.RateLimit(log, everyone, &gate.RateLimitOptions{Settle: settle}) },
 	} {
 		if got := fmt.Sprint(panics(t, wire)); !strings.Contains(got, want) {
 			t.Errorf("got the panic %q, want %q in it", got, want)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// snapshot is what a hook can still be told of a request after Enter has returned.
+// snapshot is what a hook can still learn about a request after Enter has returned.
 type snapshot struct {
 	ctx                              context.Context
 	method, host, path, query, route string

@@ -9,33 +9,40 @@ import (
 	"strings"
 )
 
-// A stored reply is, with every number a uvarint and every text behind its
-// length: the version, one byte; the status; how many lines of header there
-// are; of each its name, as its number in storedFields counted from 1, or 0 and
-// the name, and its value; the body. The lines are sorted by name.
+// A stored reply consists of these, in order:
+//
+//   - the version, one byte,
+//   - the status,
+//   - the number of header lines,
+//   - for each line its name and its value. The name is its number in storedFields, counted
+//     from 1; or 0, and then the name as text. The lines are sorted by name.
+//   - the body.
+//
+// Every number is a uvarint. Every text, and the body, comes after its length.
 const storedVersion = 1
 
-// maxStoredLines bounds what a broken record can make a reader allocate.
+// maxStoredLines bounds how much memory a reader allocates for a broken record.
 const maxStoredLines = 1 << 10
 
-// storedFields are stored of every reply. Their order is part of the format:
-// new ones go to the end.
+// storedFields are stored with every reply. Their order is part of the format: new ones
+// go to the end.
 var storedFields = []string{
 	fieldContentType, "Content-Encoding", "Content-Language", "Location",
 	"Content-Location", "Etag", "Last-Modified", "Link", fieldCacheControl, "Vary",
 }
 
-// secretFields are for the client that asked at the time and for nobody else. They are not
-// stored, since others can read Redis.
+// secretFields are meant only for the client of the first request. They are not stored,
+// because others can read Redis.
 var secretFields = []string{"Set-Cookie", "Authorization", "Www-Authenticate", "Proxy-Authenticate"}
 
 var errStoredReply = errors.New("gate: a stored response cannot be read")
 
-// storable are fields that are stored beside storedFields; made by mustStorable.
+// storable are fields that are stored in addition to storedFields. mustStorable makes
+// them.
 type storable []string
 
-// mustStorable panics on what is no field name, is secret, or would be ignored
-// when the reply is sent.
+// mustStorable panics on a name that is no field name, that is secret, or that would be
+// ignored when the reply is sent.
 func mustStorable(constructor string, names []string) storable {
 	fields := make(storable, len(names))
 	for i, name := range names {
@@ -44,7 +51,7 @@ func mustStorable(constructor string, names []string) storable {
 		case !isToken(name):
 			panic(fmt.Sprintf("gate.%s: %q is no header field name; write one like X-Request-Cost", constructor, name))
 		case slices.Contains(secretFields, fields[i]):
-			panic(fmt.Sprintf("gate.%s: the header field %s is never stored: it is for one recipient; leave it out", constructor, name))
+			panic(fmt.Sprintf("gate.%s: the header field %s is never stored, because it is for one recipient; leave it out", constructor, name))
 		case isFraming(Field{Name: name}):
 			panic(fmt.Sprintf("gate.%s: the header field %s follows from the body; leave it out", constructor, name))
 		}
@@ -52,25 +59,27 @@ func mustStorable(constructor string, names []string) storable {
 	return fields
 }
 
-// StoredReply is r as a gate stores it: what idempotency.DoneWith wants, where
-// Guard.Resolve or a Reconcile function tells of a response that was found out
-// otherwise, such as by asking the payment provider. Its status and body are
-// those with which it would be sent ([Reply.Sent]).
+// StoredReply returns r as a gate stores it. It is the argument of idempotency.DoneWith,
+// for Guard.Resolve or for a Reconcile function that learned of a response in another
+// way, such as by asking the payment provider. Its status and body are those with which r
+// would be sent ([Reply.Sent]).
 //
-// Of its header it keeps Content-Type, Content-Encoding, Content-Language,
-// Location, Content-Location, ETag, Last-Modified, Link, Cache-Control and Vary, and the named
-// headers, which should be those that the gate's options name. It is nil where
-// there is no whole reply to give again: of a Partial one, and of one with more
-// than 1024 lines of those. For them there is idempotency.DoneWithout.
+// Of the header it keeps Content-Type, Content-Encoding, Content-Language, Location,
+// Content-Location, ETag, Last-Modified, Link, Cache-Control and Vary. It also keeps the
+// named headers; name those that the gate's options name.
 //
-// It panics on a name that is no field name, on Content-Length and
-// Transfer-Encoding, and on Set-Cookie, Authorization, WWW-Authenticate and
-// Proxy-Authenticate, which are never stored.
+// StoredReply returns nil if there is no whole reply to send again: for a Partial one,
+// and for one with more than 1024 lines of those fields. For these, use
+// idempotency.DoneWithout.
+//
+// It panics on a name that is no field name, on Content-Length and Transfer-Encoding, and
+// on Set-Cookie, Authorization, WWW-Authenticate and Proxy-Authenticate, which are never
+// stored.
 func StoredReply(r Reply, headers ...string) []byte {
 	return encodeReply(r, mustStorable("StoredReply", headers))
 }
 
-// encodeReply is nil for a reply that cannot be given again whole.
+// encodeReply returns nil for a reply that cannot be sent again whole.
 func encodeReply(r Reply, extra storable) []byte {
 	if r.Partial {
 		return nil
@@ -103,8 +112,8 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// storedLines are the lines that fields come to where there are none yet, as
-// far as they are stored.
+// storedLines returns the lines that are stored: those that fields would make on an empty
+// header.
 func storedLines(fields []Field, extra storable) []Field {
 	lines := make([]Field, 0, len(fields))
 	for _, f := range fields {
@@ -121,9 +130,9 @@ func storedLines(fields []Field, extra storable) []Field {
 	return lines
 }
 
-// decodeReply reads what encodeReply wrote. The body is part of b. The first
-// line of a name replaces what outer middleware has put on the response: the
-// reply was captured with that.
+// decodeReply reads what encodeReply wrote. The body is a part of b. The first line of a
+// name replaces what outer middleware has put on the response, because the reply was
+// captured with that.
 func decodeReply(b []byte) (Reply, error) {
 	if len(b) == 0 || b[0] != storedVersion {
 		return Reply{}, fmt.Errorf("%w: it is of another version", errStoredReply)
@@ -149,7 +158,7 @@ func decodeReply(b []byte) (Reply, error) {
 	return r, nil
 }
 
-// scanner reads numbers and texts until something is broken, and nothing after.
+// scanner reads numbers and texts until something is broken, and nothing after that.
 type scanner struct {
 	rest   []byte
 	broken bool

@@ -12,37 +12,37 @@ import (
 	"net/url"
 )
 
-// Values are what keys ask a request for. A zero field is something that the request
+// Values are what keys can read of a request. A zero field is something that the request
 // does not have.
 type Values struct {
-	// Addr is the client's address. It stands for the peer, also where the gate
-	// finds the client behind trusted proxies or by IPOptions.FromContext.
+	// Addr is the client's address. It replaces the peer, also where the gate finds the
+	// client behind trusted proxies or with IPOptions.FromContext.
 	Addr netip.Addr
 	// Method, Host and Path are as the client sends them; Path is escaped.
 	Method, Host, Path string
-	// Route is the pattern that matches, such as "/users/{id}", and Params are its
-	// parameters, unescaped. A key of Params needs Route too.
+	// Route is the pattern that matches, such as "/users/{id}". Params are its
+	// parameters, unescaped. A key that reads Params needs Route, too.
 	Route  string
 	Params map[string]string
-	// Header, Query and Form have one value a name, unescaped. Form makes a body of
-	// application/x-www-form-urlencoded.
+	// Header, Query and Form have one value for each name, unescaped. Form makes a body
+	// of type application/x-www-form-urlencoded.
 	Header, Query, Form map[string]string
-	// JSON makes a body of application/json by [json.Marshal]. It excludes Form.
+	// JSON makes a body of type application/json with [json.Marshal]. It excludes Form.
 	JSON any
 	// Stored is what middleware has stored, in the framework's request or in the
 	// request's context.
 	Stored map[any]any
 }
 
-// Subject returns the subject that a gate with this key makes of a request with
-// these values, so that an operator can Peek, Reset or Inspect it. What it returns
-// for the principal of [Idempotent] is an argument of [IdempotencyScope]. It asks
-// Redis nothing.
+// Subject returns the subject that a gate with this key would make from a request with
+// these values, so that an operator can Peek, Reset or Inspect it. For the principal of
+// [Idempotent] the result is an argument of [IdempotencyScope]. Subject sends nothing to
+// Redis.
 //
 // The error has the key's own words, which say what the values lack; it is never a
 // refusal. It is also an error if Values has two bodies, or a JSON that cannot be
-// marshaled. A Key of an adapter fails, because there is no request of the
-// framework. Subject panics on a nil key.
+// marshaled. A Key of an adapter fails, because there is no request of the framework.
+// Subject panics on a nil key.
 func Subject(key Key, v Values) (string, error) {
 	mustKey("Subject", key)
 	r := &valued{v: v}
@@ -51,7 +51,7 @@ func Subject(key Key, v Values) (string, error) {
 	}
 	s, err := subject(r, key)
 	if _, refused := asRefusal(err); refused {
-		return "", fmt.Errorf("gate.Subject: %v", err) //nolint:errorlint // a refusal no more
+		return "", fmt.Errorf("gate.Subject: %v", err) //nolint:errorlint // it must not be a refusal any more
 	}
 	if err != nil {
 		return "", fmt.Errorf("gate.Subject: %w", err)
@@ -59,14 +59,15 @@ func Subject(key Key, v Values) (string, error) {
 	return s, nil
 }
 
-// valued is a Request of Values.
+// valued is a Request that is made from Values.
 type valued struct {
 	v      Values
 	body   []byte
 	header map[string]string // in canonical form
 }
 
-// lacks is what a key says if [Subject] asks it and the values lack a field; nil if a gate asks.
+// lacks returns the error of a key that [Subject] asks if the values lack a field. It
+// returns nil if a gate asks.
 func lacks(r Request, key, field string) error {
 	if _, values := r.(*valued); !values {
 		return nil
@@ -126,7 +127,7 @@ func (r *valued) Body(limit int64) ([]byte, error) {
 	return r.body, nil
 }
 
-// storing is a context in which middleware has stored values.
+// storing is a context with the values that middleware has stored.
 type storing struct {
 	context.Context
 	values map[any]any

@@ -8,13 +8,14 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// unsettled counts the requests of each subject that may yet give permits back. The zero value counts none.
+// unsettled counts, for each subject, the requests that may still give permits back. The
+// zero value counts none.
 type unsettled struct {
 	mu sync.Mutex
 	of map[string]int
 }
 
-// first counts a request if it is the only one.
+// first counts a request if it is the only one of its subject.
 func (u *unsettled) first(subject string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -48,8 +49,8 @@ func (u *unsettled) add(subject string, n int) {
 
 func (g *rateLimit) waitsUnsettled() bool { return g.opts.Wait > 0 && g.opts.Settle != nil }
 
-// waitUnsettled waits for the whole Wait while other requests of the subject run in this process: when they
-// settle, there may be room sooner than the limit says.
+// waitUnsettled waits for the whole Wait while other requests of the subject run in this
+// process: when they settle, there may be room sooner than the limit says.
 func (g *rateLimit) waitUnsettled(r Request, ask limit.Ask) (d limit.Decision, err error) {
 	if g.unsettled.first(ask.Subject) {
 		defer func() {

@@ -71,12 +71,12 @@ func (a answer) isInFlight(t testing.TB) {
 
 func (a answer) isDone(t testing.TB) {
 	t.Helper()
-	a.isProblem(t, 409, "already-done", "The request was done, and its answer is not there any more")
+	a.isProblem(t, 409, "already-done", "The request was done, but its answer is not available any more")
 }
 
 func (a answer) isInDoubt(t testing.TB) {
 	t.Helper()
-	a.isProblem(t, 409, "in-doubt", "Nobody knows whether the request was done")
+	a.isProblem(t, 409, "in-doubt", "It is unknown whether the request was done")
 }
 
 // numbered is a handler that answers with the number of its run.
