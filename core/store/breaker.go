@@ -13,45 +13,45 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// When a breaker opens, and for how long. Twenty failures in a row do not
-// happen by chance while one call in three still succeeds; the ratio is for
-// servers that now and then do answer.
+// These constants say when a breaker opens, and for how long. Twenty failures in a row do
+// not happen by chance while one call in three still succeeds. The ratio is for servers
+// that answer now and then.
 const (
 	tripInARow   = 20
 	tripRatio    = 0.8
-	tripOf       = 50 // calls at least for the ratio
-	tripBudgets  = 40 // how long failures count: as many budgets, since a lone caller spends one on each
+	tripOf       = 50 // the fewest calls for the ratio
+	tripBudgets  = 40 // failures count for so many budgets, because a lone caller spends a budget on each
 	tripBuckets  = 10
-	leastBudgets = 4 // for which failures must last: if a machine stands still, all callers of a moment fail together
+	leastBudgets = 4 // failures must last for so many budgets: if a machine stands still, all callers of a moment fail together
 	openFor      = 250 * time.Millisecond
 )
 
-// errOpen is the cause of a call that was not sent.
+// errOpen is the cause of the error of a call that was not sent.
 var errOpen = errors.New("not sent, since Redis did not answer lately")
 
-// breaker spares callers a node that does not answer: after a row of failures it
-// lets one call through every quarter second, until one is answered. It hears of calls by sendAlone, and of those in
-// the queue by transport.Note.
+// breaker spares callers the wait for a node that does not answer. After many failures in
+// a row it lets one call through every quarter of a second, until one is answered. It
+// learns how calls ended from sendAlone, and from transport.Note for calls in the queue.
 type breaker struct {
 	*gobreaker.CircuitBreaker[any]
 
 	node      *node
 	budget    time.Duration
-	open      atomic.Bool  // or half-open
+	open      atomic.Bool  // true also while it is half-open
 	failed    atomic.Int64 // when a call last had no answer or was held back
-	left      atomic.Bool  // it is not used any more
+	left      atomic.Bool  // it is no longer used
 	transport *transport   // nil if calls are not sent in batches
 }
 
 func newBreaker(of *node, budget time.Duration) *breaker {
-	var row, half time.Time // when the row began, and when half of what may trip it had failed
+	var row, half time.Time // when the row of failures began, and when half of the failures that can trip it had happened
 	b := &breaker{node: of, budget: budget}
 	b.CircuitBreaker = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		MaxRequests:  1,
 		Interval:     tripBudgets * budget,
 		BucketPeriod: tripBudgets * budget / tripBuckets,
 		Timeout:      openFor,
-		ReadyToTrip: func(n gobreaker.Counts) bool { // after each failure, under the breaker's lock
+		ReadyToTrip: func(n gobreaker.Counts) bool { // runs after each failure, under the breaker's lock
 			now := time.Now()
 			if n.ConsecutiveFailures == 1 {
 				row = now
@@ -66,7 +66,7 @@ func newBreaker(of *node, budget time.Duration) *breaker {
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			b.open.Store(to != gobreaker.StateClosed)
 			switch {
-			case b.left.Load(): // another has taken its place
+			case b.left.Load(): // another breaker has replaced it
 			case from == gobreaker.StateClosed:
 				of.open.Add(1)
 			case to == gobreaker.StateClosed:
@@ -82,28 +82,30 @@ func newBreaker(of *node, budget time.Duration) *breaker {
 	return b
 }
 
-// stale reports whether the breaker is open and had no call for so long that it tells nothing any more.
+// stale reports whether the breaker is open and had no call for so long that its state
+// means nothing any more.
 func (b *breaker) stale() bool {
 	return b.open.Load() && b.node.now()-b.failed.Load() > int64(forgotten)
 }
 
-// answered reports whether Redis answered, even with an error or a refusal. So a full
-// server does not open the breaker, and releases and conclusions still reach it.
+// answered reports whether Redis answered, even if the answer is an error or a refusal.
+// So a full server does not open the breaker, and releases and conclusions still reach
+// it.
 func answered(err error) bool {
 	if err == nil {
 		return true
 	}
 	_, is := errors.AsType[redis.Error](err)
-	return is && !errors.Is(err, redis.Nil) // which go-redis has for a sentinel that knows no master
+	return is && !errors.Is(err, redis.Nil) // go-redis returns an error that wraps redis.Nil if a sentinel knows no master
 }
 
-// gaveUpError is the error of a call whose caller's context ended before half the budget had
-// passed. It says nothing about Redis.
+// gaveUpError is the error of a call whose caller's context ended before half of the
+// budget had passed. It says nothing about Redis.
 type gaveUpError struct{ error }
 
-// send makes a call within that budget. If the breaker is open, it sends essential
-// calls alone, and does not count them. Calls of scripts that are Batched go by the queue, where BeginDirect and
-// maySend decide whether a call goes in a batch.
+// send makes a call within that budget. If the breaker is open, it sends only essential
+// calls, and does not count them. Calls of scripts that are Batched go through the queue,
+// where BeginDirect and maySend decide whether a call goes in a batch.
 func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Duration) error {
 	if b.transport != nil && call.Script().IsBatched() && !b.open.Load() {
 		err := call.SendBy(ctx, budget, b.transport.by)
@@ -115,7 +117,7 @@ func (b *breaker) send(ctx context.Context, call *script.Call, budget time.Durat
 	return b.sendAlone(ctx, call, budget)
 }
 
-// sendAlone asks the breaker about the call itself.
+// sendAlone makes a call without the queue. It asks the breaker itself.
 func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.Duration) error {
 	ask := func() (any, error) {
 		began := time.Now()

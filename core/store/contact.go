@@ -8,23 +8,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// DefaultFirstContact is how long the first calls may take if Options.FirstContact
-// is 0.
+// DefaultFirstContact is how long the first calls may take if Options.FirstContact is 0.
 const DefaultFirstContact = time.Second
 
-// contact is the time that the first calls have: to connect on a busy machine takes
-// longer than a decision may, and what is decided without Redis meanwhile is decided
-// by each process on its own.
+// contact gives the first calls more time. On a busy machine, connecting takes longer
+// than a decision may; and while Redis does not decide, each process decides on its own.
 type contact struct {
 	clock
 
 	most    time.Duration
-	since   atomic.Int64         // when the first call began; 0 before
-	cluster *redis.ClusterClient // nil if the client is another
-	found   func()               // is called when the cluster's nodes are known
+	since   atomic.Int64         // when the first call began; 0 if there was none
+	cluster *redis.ClusterClient // nil if the client is not a ClusterClient
+	found   func()               // called when the cluster's nodes are known
 }
 
-// budget is how long a call to the node may take; own is the budget of its runner.
+// budget returns how long a call to the node may take. own is the budget of its runner.
 func (c *contact) budget(n *node, own time.Duration) time.Duration {
 	if n.met.Load() {
 		return own
@@ -36,14 +34,14 @@ func (c *contact) budget(n *node, own time.Duration) time.Duration {
 	return max(own, c.most-time.Duration(now-c.since.Load()))
 }
 
-// connect connects to all masters of a cluster at once. Otherwise the first call to each of
-// them would have to connect, and only calls within FirstContact have the time. If it
-// cannot connect to a master, the calls try.
+// connect connects to all masters of a cluster at once. Otherwise the first call to each
+// master would have to connect, and only calls within FirstContact have the time. If
+// connect cannot reach a master, the calls try it themselves.
 func (c *contact) connect() {
 	ctx, cancel := context.WithTimeout(context.Background(), c.most)
 	defer cancel()
 	if _, err := c.cluster.MasterForKey(ctx, "neap"); err == nil {
-		c.found() // so that a dead master does not take the others along
+		c.found() // so that one dead master does not hold up calls to the others
 	}
 	_ = c.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		return master.Ping(ctx).Err()

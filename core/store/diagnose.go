@@ -15,16 +15,16 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// diagnosisTime is how long a diagnosis takes at most.
+// diagnosisTime is the longest time that a diagnosis takes.
 const diagnosisTime = 5 * time.Second
 
-// Why a server that accepts connections does not answer as Redis does.
+// These errors say why a server that accepts connections does not answer as Redis does.
 var (
 	errTLS     = errors.New("the server wants TLS: set TLSConfig, or use a rediss:// URL")
 	errNoRedis = errors.New("the server does not speak the protocol of Redis")
 )
 
-// tlsAlert is the first byte of a TLS server's answer to anything but a handshake
+// tlsAlert is the first byte that a TLS server sends if it gets anything but a handshake
 // (RFC 8446, section 5.1).
 const tlsAlert = 21
 
@@ -34,17 +34,18 @@ type dialer struct {
 	dial             func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu     sync.Mutex
-	asking *inquiry // nil if none goes on
+	asking *inquiry // nil if there is none
 }
 
-// inquiry is one connection. All callers that ask meanwhile wait for it.
+// inquiry is one diagnosis. All callers that ask while it runs wait for it.
 type inquiry struct {
 	done chan struct{}
 	err  error
 }
 
-// dialerOf is that of a client of one server, or of the first server of a cluster that
-// is not known yet; nil if the client does not say how it connects.
+// dialerOf returns a dialer for a client's only server, or for the first server of a
+// cluster whose servers are not known yet. It returns nil if the client does not say how
+// it connects.
 func dialerOf(rdb script.Client) *dialer {
 	switch c := rdb.(type) {
 	case *redis.Client:
@@ -52,7 +53,7 @@ func dialerOf(rdb script.Client) *dialer {
 		return &dialer{network: o.Network, address: o.Addr, dial: o.Dialer}
 	case *redis.ClusterClient:
 		o := c.Options()
-		if len(o.Addrs) == 0 { // of a FailoverClusterClient, or of one that has ClusterSlots
+		if len(o.Addrs) == 0 { // a FailoverClusterClient, or a client with ClusterSlots
 			return nil
 		}
 		dial := o.Dialer
@@ -64,8 +65,9 @@ func dialerOf(rdb script.Client) *dialer {
 	return nil
 }
 
-// diagnose reports why a server does not answer, by a connection of its own, and nil if
-// it does answer there. A client says no more than that it had no answer in time.
+// diagnose reports why a server does not answer, on a connection of its own. It returns
+// nil if the server answers there. It exists because a client only says that it got no
+// answer in time.
 func (d *dialer) diagnose(ctx context.Context) error {
 	if d == nil {
 		return nil
@@ -86,7 +88,7 @@ func (d *dialer) diagnose(ctx context.Context) error {
 	}
 }
 
-// inquire asks for no longer than diagnosisTime, though some dialers do not end with their context.
+// inquire ends after diagnosisTime, even if a dialer does not end with its context.
 func (d *dialer) inquire(ctx context.Context, in *inquiry) {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
@@ -98,7 +100,7 @@ func (d *dialer) inquire(ctx context.Context, in *inquiry) {
 		in.err = fmt.Errorf("connecting to %s: no answer within %v", d.address, diagnosisTime)
 	}
 	if errors.Is(in.err, context.DeadlineExceeded) {
-		in.err = errors.New(in.err.Error()) // no caller's context has ended
+		in.err = errors.New(in.err.Error()) // it must not look as if a caller's context had ended
 	}
 	d.mu.Lock()
 	d.asking = nil
@@ -132,13 +134,14 @@ func (d *dialer) ask(ctx context.Context) error {
 	return fmt.Errorf("%s accepts connections and does not answer: %w", d.address, err)
 }
 
-// wantsTLS tries a TLS handshake: a server that gets none may hang up without a word.
+// wantsTLS tries a TLS handshake, because a TLS server that gets no handshake may hang up
+// without an alert.
 func (d *dialer) wantsTLS(ctx context.Context) bool {
 	conn, err := d.dial(ctx, d.network, d.address)
 	if err != nil {
 		return false
 	}
 	defer conn.Close()
-	secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it says nothing and trusts nothing
+	secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it sends no data and trusts none
 	return secure.HandshakeContext(ctx) == nil
 }

@@ -1,7 +1,7 @@
 // Package store holds what limiters, locks, guards and stock on one Redis share: options,
-// circuit breakers, the log of outages, and observers.
+// circuit breakers, the queue, the log of outages, and observers.
 //
-// You need it only for what differs from the defaults:
+// You need it only if you want other options than the defaults:
 //
 //	st, err := store.Open(rdb, &store.Options{Prefix: "shop"})
 //	if err != nil {
@@ -10,6 +10,24 @@
 //	limiter, err := limit.New(st, "api", policies, nil)
 //	locker, err := lock.New(st, "orders", nil)
 //
-// Every constructor takes a [Store] or a go-redis client. A client that is given to
-// several of them is one store to all, without a line of code: see [Of].
+// Every constructor takes a [Store] or a go-redis client. If you give one client to
+// several constructors, they share one store: see [Of].
+//
+// # What a store does
+//
+//   - Each call ends within its budget. Only until a server has first answered may calls
+//     take longer: see Options.FirstContact.
+//   - A breaker for each server and budget spares callers the wait for a server that does
+//     not answer. While it is open, calls fail at once, with [script.ErrNotExecuted]. One
+//     call every quarter of a second is sent nevertheless. So is every call that keeps,
+//     concludes or takes back a grant.
+//   - While several callers wait, their calls are sent together: see [Queued].
+//   - The log says once for each server and outage that Redis does not answer, and that
+//     it answers again. An [Observer] and [Store.Gauges] report the rest.
+//
+// # Where the guarantee ends
+//
+// A store makes no call twice. If the answer to a call is lost, the call may have run:
+// see package script. A process that ends without [Store.Drain] leaves grants in doubt
+// until their leases end.
 package store

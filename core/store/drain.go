@@ -9,19 +9,20 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// drainEvery is how often Drain looks.
+// drainEvery is how often Drain checks.
 const drainEvery = 10 * time.Millisecond
 
-// Drain waits for the library's tasks in the background. These take back what Redis may have
-// granted without an answer, and repeat releases, conclusions and confirmations that
-// Redis did not confirm. What a task gives up because too much is left to do, the Stats of
-// the locker, guard or stock count as Lapsing or Dropped. Drain does not wait for prepaid
-// permits (limit.Limiter.ReturnPrepaid). Call Drain before a process ends,
-// after its last request. It is optional: without it, grants in doubt end with their lease,
-// and a run whose conclusion is lost is in doubt.
+// Drain waits for the library's background tasks. These tasks take back what Redis may
+// have granted without an answer, and repeat releases, conclusions and confirmations that
+// Redis did not confirm. Call Drain after the last request and before the process ends.
+// It is optional: without it, grants in doubt end with their lease, and a run whose
+// conclusion is lost is in doubt.
 //
-// If ctx ends first, the error says how much is left and wraps the error of ctx. Drain sends
-// nothing itself, and does not wait for leases that are held.
+// If there is too much to do, tasks are given up; the Stats of the locker, guard or stock
+// count them as Lapsing or Dropped. Drain does not wait for prepaid permits
+// (limit.Limiter.ReturnPrepaid), nor for leases that are held. It sends nothing itself.
+//
+// If ctx ends first, the error says how many tasks are left, and wraps the error of ctx.
 func (s *Store) Drain(ctx context.Context) error {
 	misuse.Context(ctx)
 	if !s.made() {
@@ -42,7 +43,7 @@ func (s *Store) Drain(ctx context.Context) error {
 	}
 }
 
-// Pending counts what goes on in the background. The library's own packages add to it.
+// Pending returns the counter of background tasks. The library's own packages add to it.
 func (s *Store) Pending() *atomic.Int64 {
 	if s == nil {
 		return nil

@@ -11,38 +11,42 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Gauge is what a primitive or a server of a store does at the moment, as far as this process
-// knows. It is for metrics and dashboards, beside [Event]. It carries no key and no subject.
+// Gauge reports what a primitive or a server of a store is doing now, as far as this
+// process knows. It is for metrics and dashboards, and complements [Event]. It has no key
+// and no subject.
 type Gauge struct {
-	// Primitive says what it is about.
+	// Primitive says what the gauge is about.
 	Primitive Primitive
-	// Name is that of the limiter, locker, guard or stock. Of a server it is the address,
-	// or the addresses of the client while the servers of a cluster are not known.
+	// Name is the name of the limiter, locker, guard or stock. For a server it is the
+	// address, or all addresses of the client while the servers of a cluster are not
+	// known.
 	Name string
-	// Policies are those that a limiter was made with, as [Event.Policy] names them.
+	// Policies are the policies that a limiter was made with, as [Event.Policy] names
+	// them.
 	Policies []string
 	// Active is how many slots, locks, claims or reservations this process holds.
 	Active int
 	// Waiting is how many callers wait for permits or for a lock.
 	Waiting int
-	// Background is how many grants the primitive takes back and how many conclusions it repeats
-	// in the background, because Redis did not answer.
+	// Background is how many grants the primitive is taking back, and how many
+	// conclusions it is repeating, in the background because Redis did not answer.
 	Background int
-	// Open reports whether a breaker holds calls back, because Redis does not answer: the calls
-	// of a limit or of requests in flight, or any calls to that server.
+	// Open reports whether a breaker holds calls back because Redis does not answer. For
+	// a limit, or for requests in flight, these are its own calls. For a server they are
+	// calls to that server with any budget.
 	Open bool
-	// Failing is the time since the first of the calls that a server did not answer. It is 0 if
-	// the server answers.
+	// Failing is how long a server has not answered, since the first of those calls. It
+	// is 0 if the server answers.
 	Failing time.Duration
 }
 
-// Gauges returns a gauge for each limiter, locker, guard and stock that was made on the store and is
-// still in use, in the order in which they were made, and then one for each server that was asked,
-// by address. What With, As and WithWait return is part of what it was made from. A primitive that
-// decides in process has none.
+// Gauges returns a gauge for each limiter, locker, guard and stock that was made on the
+// store and is still in use, in the order in which they were made. After these comes one
+// for each server that was asked, by address. What With, As and WithWait return belongs
+// to what it was made from. A primitive that decides in process has no gauge.
 //
-// It is safe for concurrent use and sends nothing. The figures are read one after the other, so two of them may differ
-// by a call. A nil or zero store has none.
+// Gauges is safe for concurrent use and sends nothing. The figures are read one after the
+// other, so two of them may differ by a call. A nil or zero store has no gauges.
 func (s *Store) Gauges() []Gauge {
 	if !s.made() {
 		return nil
@@ -50,7 +54,7 @@ func (s *Store) Gauges() []Gauge {
 	return append(s.gauges.read(), s.nodes.gauges()...)
 }
 
-// Register has Gauges call read for as long as anything uses of, which read must not keep
+// Register makes Gauges call read for as long as anything uses of. read must not keep of
 // alive. The library's own packages use it. A nil store registers nothing.
 func Register[T any](s *Store, of *T, read func(*T) Gauge) {
 	if !s.made() {
@@ -66,7 +70,7 @@ func Register[T any](s *Store, of *T, read func(*T) Gauge) {
 	runtime.AddCleanup(of, s.gauges.remove, number)
 }
 
-// gauges are the primitives of a store, by the order in which they were made.
+// gauges are the primitives of a store, in the order in which they were made.
 type gauges struct {
 	mu   sync.Mutex
 	last int
@@ -90,7 +94,7 @@ func (g *gauges) remove(number int) {
 	delete(g.all, number)
 }
 
-// read calls the primitives without the mutex, since they take their own.
+// read calls the primitives without holding the mutex, because they take their own.
 func (g *gauges) read() (all []Gauge) {
 	type entry struct {
 		number int
@@ -111,7 +115,7 @@ func (g *gauges) read() (all []Gauge) {
 	return all
 }
 
-// gauges are those of the servers that were asked.
+// gauges returns the gauges of the servers that were asked.
 func (n *nodes) gauges() []Gauge {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -127,12 +131,14 @@ func (n *nodes) gauges() []Gauge {
 	return all
 }
 
-// holdsBack reports whether a breaker holds calls back, and a call of its has failed within the last minute.
+// holdsBack reports whether a breaker holds calls back. One of its calls must have failed
+// within the last minute.
 func (n *nodes) holdsBack(b *breaker) bool {
 	return b.State() != gobreaker.StateClosed && n.now()-b.failed.Load() < int64(forgotten)
 }
 
-// failing is the time since the first of the calls without an answer, unless the last was more than a minute ago.
+// failing returns the time since the first of the calls without an answer. It returns 0
+// if the last of them was more than a minute ago.
 func (n *node) failing() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

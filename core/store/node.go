@@ -16,11 +16,11 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// quiet is the time after which a failure makes a node lost, if it has not answered
-// within it. It is also the time without a failure after which an answer makes it back.
+// quiet is how long a node must not have answered before a failure makes it lost. It is
+// also how long a node must have had no failure before an answer ends its outage.
 const quiet = time.Second
 
-// clock tells the time since the store was made, in nanoseconds and never 0. It does
+// clock returns the time since the store was made, in nanoseconds and never 0. It does
 // not jump if the machine's clock is set.
 type clock struct{ began time.Time }
 
@@ -30,14 +30,14 @@ func (c clock) now() int64 { return int64(time.Since(c.began)) + 1 }
 type node struct {
 	clock
 
-	name   string       // in the log
-	logger *slog.Logger // nil is slog.Default, as it is then
+	name   string       // as the log names it
+	logger *slog.Logger // nil means slog.Default, as it is when a line is logged
 	notify Observer
 	slots  *reloader
 	dialer *dialer
-	client script.Client         // of this server; nil if there is none
-	open   atomic.Int32          // breakers that are not closed
-	cause  atomic.Pointer[error] // of the outage, once it is known
+	client script.Client         // a client of this server; nil if there is none
+	open   atomic.Int32          // how many breakers are not closed
+	cause  atomic.Pointer[error] // the cause of the outage, once it is known
 
 	connecting atomic.Bool
 
@@ -48,8 +48,8 @@ type node struct {
 	mu     sync.Mutex
 	latest int64 // when the last failure was
 	lost   bool
-	gone   bool // another node stands in its place: what is late is not its loss
-	failed int  // calls without an answer, and those that were held back
+	gone   bool // another node has replaced it, so a late failure is no outage
+	failed int  // calls without an answer, and calls that were held back
 }
 
 func newNode(of *nodes, name string, d *dialer, client script.Client) *node {
@@ -58,7 +58,8 @@ func newNode(of *nodes, name string, d *dialer, client script.Client) *node {
 	return n
 }
 
-// answered notes an answer. The first after a time without a failure ends an outage.
+// answered notes an answer. The first answer after a time without a failure ends an
+// outage.
 func (n *node) answered() {
 	n.last.Store(n.now())
 	if !n.met.Load() {
@@ -69,8 +70,8 @@ func (n *node) answered() {
 	}
 }
 
-// rest is how long there must be no failure. While a breaker is open, an outage
-// ends only after a minute without a failure.
+// rest returns how long there must be no failure before an outage ends. While a breaker
+// is open, that is a minute.
 func (n *node) rest() int64 {
 	if n.open.Load() > 0 {
 		return int64(forgotten)
@@ -78,8 +79,8 @@ func (n *node) rest() int64 {
 	return int64(quiet)
 }
 
-// unanswered notes calls without an answer, and logs once that the node is lost. It
-// finds out why, and whether another node has its slots by now.
+// unanswered notes calls without an answer. It logs once that the node is lost, and then
+// finds out why. It also finds out whether another node has taken over the slots.
 func (n *node) unanswered(err error, calls int) (now int64) {
 	now = n.now()
 	n.mu.Lock()
@@ -115,8 +116,8 @@ func (n *node) heldBack() (now int64) {
 	return now
 }
 
-// back forgets the failures if there was none for a while, and logs the end of the outage of a
-// lost node.
+// back forgets the failures if there was none for a while. If the node was lost, it logs
+// the end of the outage.
 func (n *node) back(after int64, text string) {
 	now := n.now()
 	n.mu.Lock()
@@ -135,13 +136,14 @@ func (n *node) back(after int64, text string) {
 	}
 }
 
-// The texts of the end of an outage.
+// These are the texts that log the end of an outage.
 const (
 	textBack = "neap: Redis answers again"
 	textGone = "neap: Redis is not asked any more" // it may have left the cluster
 )
 
-// leave ends the node: another takes its place, or it is not asked any more.
+// leave ends the node, because another one replaces it or because it is not asked any
+// more.
 func (n *node) leave(text string) {
 	n.mu.Lock()
 	n.gone = true
@@ -149,14 +151,15 @@ func (n *node) leave(text string) {
 	n.back(0, text)
 }
 
-// connect has the client make a connection, on a context of its own: a call in its budget may have no time to.
+// connect makes the client connect, on a context of its own: a call may not have the time
+// to connect within its budget.
 func (n *node) connect() {
 	if n.client == nil || !n.connecting.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
 		defer n.connecting.Store(false)
-		defer func() { _ = recover() }() // of a hook
+		defer func() { _ = recover() }() // a hook may panic
 		ctx, cancel := context.WithTimeout(context.Background(), DefaultFirstContact)
 		defer cancel()
 		_ = n.client.Process(ctx, redis.NewStatusCmd(ctx, "ping"))
@@ -170,7 +173,7 @@ func (n *node) idle(most time.Duration) bool {
 	return n.now()-max(n.last.Load(), n.latest) > int64(most)
 }
 
-// diagnose finds out the cause of the outage that began then.
+// diagnose finds out the cause of the outage that began at since.
 func (n *node) diagnose(since int64) {
 	err := n.dialer.diagnose(context.Background())
 	n.mu.Lock()
@@ -190,7 +193,8 @@ func (n *node) explain(err error) error {
 	return &script.Error{Script: failure.Script, Class: failure.Class, Err: fmt.Errorf("%w: %w", failure.Err, *cause)}
 }
 
-// log writes a line. A grant would be lost with a panic of the logger.
+// log writes a line. It swallows a panic of the logger, because a grant would be lost
+// with it.
 func (n *node) log(level slog.Level, text string, args ...any) {
 	defer func() { _ = recover() }()
 	logger := n.logger
@@ -202,7 +206,7 @@ func (n *node) log(level slog.Level, text string, args ...any) {
 
 func span(from, to int64) time.Duration { return time.Duration(to - from).Round(time.Millisecond) }
 
-// classOf is the class of an error, without its text, which may name keys.
+// classOf returns the class of an error without its text, which may name keys.
 func classOf(err error) string {
 	if ask.IsCallers(err) {
 		return "canceled by the caller"

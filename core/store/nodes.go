@@ -17,35 +17,35 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// nodes are the servers that a store has asked, with a breaker for each of them and
-// each budget: calls that allow 50 ms must not stop those that allow 250.
+// nodes are the servers that a store has asked, with a breaker for each server and
+// budget: calls with 50 ms must not stop calls with 250 ms.
 type nodes struct {
 	clock
 
-	of     func(ctx context.Context, key string) (*redis.Client, error) // nil if the client has one server
-	known  atomic.Bool                                                  // of answers without asking Redis
+	of     func(ctx context.Context, key string) (*redis.Client, error) // returns a key's server; nil if the client has one server
+	known  atomic.Bool                                                  // calling of does not ask Redis
 	lumped atomic.Bool                                                  // all[""] stands for servers that are not known
-	name   string                                                       // in the log, while the server is not known
+	name   string                                                       // as the log names it while the server is not known
 	logger *slog.Logger
 	notify Observer
 	slots  reloader
-	dialer *dialer       // of the client itself
-	single script.Client // the client itself if it has one server
+	dialer *dialer       // for the client itself
+	single script.Client // the client itself, if it has one server
 	batch  pipeliner     // nil if calls are not sent in batches
-	direct bool          // of batch: it ends calls at their deadlines
+	direct bool          // batch ends calls at their deadlines
 
 	mu       sync.RWMutex
 	all      map[string]*node // by address
 	breakers map[lane]*breaker
 }
 
-// lane is what has a breaker of its own.
+// lane is an address and a budget. Each lane has its own breaker.
 type lane struct {
 	address string
 	budget  time.Duration
 }
 
-// follow learns from the client which server has a key.
+// follow finds out from the client how to tell which server has a key.
 func (n *nodes) follow(rdb script.Client) {
 	n.all, n.breakers = map[string]*node{}, map[lane]*breaker{}
 	n.dialer = dialerOf(rdb)
@@ -55,7 +55,7 @@ func (n *nodes) follow(rdb script.Client) {
 	case *redis.ClusterClient:
 		n.name = cmp.Or(strings.Join(c.Options().Addrs, ","), fmt.Sprintf("%T", rdb))
 		n.of = c.MasterForKey
-		n.slots.read = func(ctx context.Context) error { // it reads the slots first
+		n.slots.read = func(ctx context.Context) error { // ForEachMaster reads the slots first
 			return c.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
 		}
 	case *redis.Ring:
@@ -67,7 +67,7 @@ func (n *nodes) follow(rdb script.Client) {
 	}
 }
 
-// batches has calls sent in batches, if the client can.
+// batches turns on sending in batches, if the client can do it.
 func (n *nodes) batches(rdb script.Client) {
 	switch c := rdb.(type) {
 	case *redis.Client:
@@ -79,8 +79,8 @@ func (n *nodes) batches(rdb script.Client) {
 	}
 }
 
-// found notes that Redis has answered, so that the client knows its servers. What
-// stood for all of them is over.
+// found notes that Redis has answered, so the client knows its servers. It drops the node
+// that stood for all of them.
 func (n *nodes) found() {
 	if n.of == nil || n.known.Load() && !n.lumped.Load() {
 		return
@@ -107,9 +107,9 @@ func (n *nodes) drop(which func(address string, of *node) bool) (gone []*node) {
 	return gone
 }
 
-// server is the client of the server that has a key, so that a dead one does not take
-// the others along. It is nil, and the address empty, until a call was answered:
-// before that nothing is known.
+// server returns the client of the server that has a key, so that one dead server does
+// not hold up calls to the others. Until a call was answered, nothing is known: then c is
+// nil and address is empty.
 func (n *nodes) server(ctx context.Context, key string) (c *redis.Client, address string) {
 	if n.of == nil || !n.known.Load() {
 		return nil, ""
@@ -137,7 +137,7 @@ func (n *nodes) breaker(ctx context.Context, key string, budget time.Duration) *
 	return b
 }
 
-// add makes what is missing for a lane, and returns the nodes that it forgot for it.
+// add makes what is missing for a lane. It returns the nodes that it forgot to make room.
 func (n *nodes) add(l lane, c *redis.Client) (b *breaker, gone []*node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -158,7 +158,7 @@ func (n *nodes) add(l lane, c *redis.Client) (b *breaker, gone []*node) {
 	}
 	if n.breakers[l] == nil {
 		b := newBreaker(n.all[address], l.budget)
-		if n.batch != nil && (n.of == nil || address != "") { // not yet if the server is not known
+		if n.batch != nil && (n.of == nil || address != "") { // no batches while the server is not known
 			b.transport = newTransport(b, n.batch, n.direct, l.budget)
 		}
 		n.breakers[l] = b
@@ -166,7 +166,7 @@ func (n *nodes) add(l lane, c *redis.Client) (b *breaker, gone []*node) {
 	return n.breakers[l], gone
 }
 
-// forgotten is after how long without a call a node tells nothing any more: it may have
+// forgotten is how long a node may have no call before it counts no more: it may have
 // left the cluster.
 const forgotten = time.Minute
 

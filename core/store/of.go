@@ -10,13 +10,14 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Of is the store that a constructor uses: the Store itself if it was given one,
-// and otherwise the store of the client, with the zero Options. A *redis.Client,
-// *redis.ClusterClient, *redis.Ring or *redis.AutoPipeliner has one store for as
-// long as anything uses it; whatever else is given gets a store of its own by each
-// call. The registry keeps neither the client nor the store alive.
+// Of returns the store that a constructor uses. If rdb is a Store, that is rdb itself.
+// Otherwise it is the store of the client, with the zero Options.
 //
-// The error matches [script.ErrClient]. It sends nothing.
+// A *redis.Client, *redis.ClusterClient, *redis.Ring or *redis.AutoPipeliner has one
+// store for as long as anything uses that store. For any other client, each call of Of
+// makes a new store. The registry of stores keeps neither the client nor the store alive.
+//
+// The error matches [script.ErrClient]. Of sends nothing, and is safe for concurrent use.
 func Of(rdb script.Client) (*Store, error) {
 	switch c := rdb.(type) {
 	case *Store:
@@ -44,15 +45,15 @@ func alone(rdb script.Client) (*Store, error) {
 	return newStore(rdb, own), err
 }
 
-// stores has the stores of clients, a weak.Pointer[Store] under the client's own
-// weak pointer. A store holds its client, so a strong value would keep its key.
+// stores maps the weak pointer of a client to a weak.Pointer[Store]. A store refers to
+// its client, so a strong value would keep its own key alive.
 var stores struct {
 	sync.Mutex
 
 	of map[any]weak.Pointer[Store]
 }
 
-// shared is the store of a client that is known by its pointer.
+// shared returns the store of a client that is identified by its pointer.
 func shared[T any, P interface {
 	*T
 	script.Client
@@ -81,7 +82,7 @@ type entry struct {
 	value weak.Pointer[Store]
 }
 
-// forget runs when a store is gone. Another may stand in its place by then.
+// forget runs after a store was collected. Another store may have replaced it by then.
 func forget(e entry) {
 	stores.Lock()
 	defer stores.Unlock()

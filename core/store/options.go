@@ -11,10 +11,10 @@ import (
 	"github.com/neap-go/neap/core/internal/keyspace"
 )
 
-// DefaultPrefix begins every key if Options.Prefix is empty: it is "neap".
+// DefaultPrefix begins every key if Options.Prefix is empty. It is "neap".
 const DefaultPrefix = keyspace.DefaultPrefix
 
-// The ranges of the options.
+// These are the ranges of the options.
 const (
 	minBudget = time.Millisecond
 	maxBudget = time.Hour
@@ -25,62 +25,70 @@ const (
 // QueueMode says how a store sends calls. The zero value means DefaultQueue.
 type QueueMode int
 
-// The modes.
+// These are the modes.
 const (
 	// Direct sends each call by itself, on a connection of the client's pool.
 	Direct QueueMode = iota + 1
-	// Queued sends the calls of many callers together, by the pipelines of a *redis.Client, *ClusterClient or
-	// *Ring; with another client it is Direct. A call goes by itself if its caller is alone, or if its
-	// script is not [script.Script.Batched]. Up to 10,000 calls wait for a server; a further one is tried again
-	// within its budget, and then fails with [script.ErrNotExecuted]. If goroutines of the process wait longer
-	// than 5 ms for a processor, a call without an answer may take up to a second longer than its budget: its
-	// answer may have arrived and not been read.
+	// Queued sends the calls of many callers together, in pipelines of a *redis.Client,
+	// *redis.ClusterClient or *redis.Ring. With another client it is the same as Direct.
+	// A call goes by itself if its caller is alone, or if its script is not
+	// [script.Script.Batched].
+	//
+	// Up to 10,000 calls wait for a server. A further call is tried again within its
+	// budget and then fails with [script.ErrNotExecuted]. If goroutines of this process
+	// wait longer than 5 ms for a processor, a call without an answer may take up to a
+	// second longer than its budget, because its answer may have arrived and not been
+	// read.
 	Queued
 )
 
-// Options are a store's options. The zero value is ready to use; Open copies it.
+// Options are the options of a store. The zero value is ready to use. Open copies it.
 type Options struct {
-	// Prefix begins every key, of up to 64 printable ASCII characters; empty
-	// means DefaultPrefix. Spaces and braces are refused.
+	// Prefix begins every key. It has up to 64 printable ASCII characters, without spaces
+	// and braces. Empty means DefaultPrefix.
 	Prefix string
-	// SubjectSecret, if set, keeps subjects out of Redis: each key, owner, item and
-	// buyer stands there as its HMAC-SHA-256 under this secret of at least 16 bytes.
-	// Another secret means other keys, so all state starts afresh.
+	// SubjectSecret, if set, keeps subjects out of Redis. Each key, owner, item and buyer
+	// is stored as its HMAC-SHA-256 under this secret. It has at least 16 bytes. Another
+	// secret makes other keys, so all state begins anew.
 	SubjectSecret []byte
-	// StoredSubjects is for tools of operators: a subject, an owner or an item that is a hash as Redis
-	// has it (# and 43 letters, digits, dashes or underscores) stands for whoever has that hash, also without the secret. Do not
-	// set it where a request says what its subject is: it could say another's hash.
+	// StoredSubjects is for operators' tools. If it is true, a subject, an owner or an
+	// item that has the form of a hash in Redis (# and 43 letters, digits, dashes or
+	// underscores) means the one with that hash. The tool does not need the secret then.
+	// Do not set it if a request says what its subject is: the request could name another
+	// subject's hash.
 	StoredSubjects bool
-	// Budget is the most time that one call takes, for whatever has no Budget of
-	// its own, and whatever the client's timeouts are. It is from a millisecond to an
-	// hour; 0 means limit.DefaultBudget (50 ms) for limits and script.DefaultBudget
-	// (250 ms) for everything else. With the queue a call may take longer while the process is short of CPU.
+	// Budget is the most time that one call takes, whatever the client's own time-outs
+	// are: a millisecond to an hour. A primitive with a Budget of its own uses that
+	// instead. 0 means limit.DefaultBudget (50 ms) for limits and script.DefaultBudget
+	// (250 ms) for everything else. With the queue, a call may take longer while the
+	// process is short of CPU: see [Queued].
 	Budget time.Duration
-	// FirstContact is the time that calls have, from the first call of the store on, until a
-	// server has answered once: to connect may take longer than a Budget. Later calls have
-	// their Budget, and a caller's own deadline always counts. So a Redis that is away
-	// when a process starts costs this time once. It is up to a minute; 0 means
-	// DefaultFirstContact, and less than a Budget changes nothing.
+	// FirstContact is how long calls may take until a server has answered once, counted
+	// from the first call of the store. Connecting may take longer than a Budget. Later
+	// calls have their Budget. A caller's own deadline always counts. So if Redis is down
+	// when a process starts, that costs this time once. FirstContact is at most a minute;
+	// 0 means DefaultFirstContact. If it is less than a Budget, it changes nothing.
 	FirstContact time.Duration
-	// Queue says how calls are sent; 0 means DefaultQueue.
+	// Queue says how calls are sent. 0 means DefaultQueue.
 	Queue QueueMode
-	// Logger is told once that a server does not answer, and once that it does again, for
-	// each server and outage: its address, the class of the error, how many calls had no
-	// answer or were held back, and for how long; never a key. If the client does not tell
-	// its servers, the address is the client's Go type. Nil means slog.Default, as it is then.
+	// Logger gets one line when a server does not answer, and one when it answers again,
+	// for each server and outage. A line has the server's address, the class of the
+	// error, how many calls had no answer or were held back, and for how long. It never
+	// has a key. If the client does not name its servers, the address is the client's Go
+	// type. Nil means slog.Default, as it is when the line is logged.
 	//
-	// A server is lost if one of its breakers opens, or if a call has no answer and none was
-	// answered for a second. It is back with an answer after a second without a failure,
-	// when all its breakers are closed, or those that are open had no call for a minute. A lost
-	// server that is not asked for a minute is forgotten, and its outage ends.
+	// A server is lost if one of its breakers opens, or if a call has no answer and none
+	// was answered for a second. It is back when it answers after a second without a
+	// failure, and each of its breakers is closed or had no call for a minute. If a lost
+	// server is not asked for a minute, it is forgotten and its outage ends.
 	Logger *slog.Logger
 
-	// Observers receive the events of everything on the store; see [Observer]. Nil ones
-	// are left out. Observe adds more of them later.
+	// Observers receive the events of everything on the store; see [Observer]. Nil
+	// observers are ignored. You can add more later with [Store.Observe].
 	Observers []Observer
 }
 
-// withDefaults is a checked copy of the options.
+// withDefaults returns a checked copy of the options with the defaults filled in.
 func (o *Options) withDefaults() (Options, error) {
 	var own Options
 	if o != nil {

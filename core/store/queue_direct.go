@@ -2,6 +2,6 @@
 
 package store
 
-// DefaultQueue is how calls are sent if Options.Queue is 0. With the build tag neap_direct the
-// library's tests run without the queue.
+// DefaultQueue is how calls are sent if Options.Queue is 0. The build tag neap_direct
+// turns the queue off, so that the library's tests can run without it.
 const DefaultQueue = Direct

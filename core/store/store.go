@@ -14,8 +14,9 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Store is one Redis with the options that everything on it shares. It is immutable, safe
-// for concurrent use and needs no Close. The zero Store is not usable.
+// Store is one Redis, and the options that everything on it shares. It is immutable and
+// safe for concurrent use, and you need not close it. The zero Store is not usable; use
+// Open.
 type Store struct {
 	client    script.Client
 	opts      Options
@@ -47,11 +48,11 @@ func newStore(rdb script.Client, opts Options) *Store {
 
 var errStore = fmt.Errorf("%w: rdb is a nil or zero Store: make one with store.Open, and check its error first", script.ErrClient)
 
-// Open makes a store of a go-redis client: each call makes another, even of the same
-// client. If rdb is a Store, Open uses the client of that store and none of its options. Nil
-// opts are the zero Options. It sends nothing.
+// Open makes a store from a go-redis client. Each call makes another store, even from the
+// same client. If rdb is a Store, Open uses the client of that store and none of its
+// options. Nil opts mean the zero Options. Open sends nothing to Redis.
 //
-// The error joins every fault, each with its field and the remedy, and matches
+// The error joins every fault, each with its field and the remedy. It matches
 // [script.ErrClient] if the client cannot be used.
 func Open(rdb script.Client, opts *Options) (*Store, error) {
 	own, err := opts.withDefaults()
@@ -64,20 +65,20 @@ func Open(rdb script.Client, opts *Options) (*Store, error) {
 	return newStore(rdb, own), nil
 }
 
-// check refuses what no store can be made of.
+// check returns why no store can be made from rdb.
 func check(rdb script.Client) error {
 	switch rdb.(type) {
 	case *Store:
 		return errStore
-	case script.Sender: // which would hide its options, and whether it is a Ring
+	case script.Sender: // it would hide its options, and whether it is a Ring
 		return fmt.Errorf("%w: rdb is a %T, which stands before a store: pass the store itself", script.ErrClient, rdb)
 	}
 	_, err := script.NewRunner(rdb, nil)
 	return err
 }
 
-// Process sends a command as the client does. It makes a Store a [script.Client],
-// so that a constructor takes either.
+// Process sends a command as the client does. It makes a Store a [script.Client], so that
+// a constructor accepts either.
 func (s *Store) Process(ctx context.Context, cmd redis.Cmder) error {
 	if !s.made() {
 		return errStore
@@ -85,7 +86,8 @@ func (s *Store) Process(ctx context.Context, cmd redis.Cmder) error {
 	return s.client.Process(ctx, cmd)
 }
 
-// Client is the client that the store was opened with; a nil or zero store has none.
+// Client returns the client that the store was opened with, or nil for a nil or zero
+// store.
 func (s *Store) Client() script.Client {
 	if s == nil {
 		return nil
@@ -95,9 +97,9 @@ func (s *Store) Client() script.Client {
 
 func (s *Store) made() bool { return s != nil && s.client != nil }
 
-// Space makes the keys of one limiter, locker, guard or stock; the library's own
-// packages use it. The error is about the name. A nil or zero store has the default
-// prefix and no secret.
+// Space makes the keys of one limiter, locker, guard or stock. The library's own packages
+// use it. The error is about the name. A nil or zero store has the default prefix and no
+// secret.
 func (s *Store) Space(kind, name string) (keyspace.Space, error) {
 	if !s.made() {
 		return keyspace.New(kind, name, DefaultPrefix, nil)
@@ -109,9 +111,10 @@ func (s *Store) Space(kind, name string) (keyspace.Space, error) {
 	return space, err
 }
 
-// ParseKey reads a key that something on the store has made, and says whether it is one. The
-// parts are its kind (such as limit), the name, the subject as Redis has it, and what stands
-// behind. It sends nothing, and is for tools of operators.
+// ParseKey parses a key that a limiter, locker, guard or stock on the store has made. ok
+// is false if it is not such a key. The parts are the kind (such as limit), the name, the
+// subject as Redis has it, and what follows. ParseKey sends nothing. It is for operators'
+// tools.
 func (s *Store) ParseKey(key string) (parts keyspace.Parts, ok bool) {
 	if !s.made() {
 		return keyspace.Parse(DefaultPrefix, key)
@@ -119,7 +122,7 @@ func (s *Store) ParseKey(key string) (parts keyspace.Parts, ok bool) {
 	return keyspace.Parse(s.opts.Prefix, key)
 }
 
-// Budget is Options.Budget, or otherwise if that is 0 or the store is nil or zero.
+// Budget returns Options.Budget, or otherwise if that is 0 or the store is nil or zero.
 func (s *Store) Budget(otherwise time.Duration) time.Duration {
 	if s == nil || s.opts.Budget == 0 {
 		return otherwise
@@ -127,9 +130,9 @@ func (s *Store) Budget(otherwise time.Duration) time.Duration {
 	return s.opts.Budget
 }
 
-// Send makes a call of a [script.Runner], unless the breaker of its node and budget is
-// open: then the error is a [script.ErrNotExecuted], at once, but for essential
-// scripts. It is the library's own, as a [script.Sender].
+// Send makes a call of a [script.Runner]. If the breaker of its server and budget is
+// open, it returns [script.ErrNotExecuted] at once, unless the script is essential. The
+// library uses it: it makes a Store a [script.Sender].
 func (s *Store) Send(ctx context.Context, call *script.Call) error {
 	if !s.made() {
 		return &script.Error{Class: script.ErrConfiguration, Err: errStore}
@@ -142,13 +145,14 @@ func (s *Store) Send(ctx context.Context, call *script.Call) error {
 	return err
 }
 
-// Diagnose connects to Redis, or to the first address of a cluster, by a connection of
-// its own, and reports why that cannot be asked: a refused port, an unknown CA, a server
-// that wants TLS. It returns nil if the server answers, though it may refuse the
-// password, or if the client does not say how it connects. It takes up to 5 s. Callers that
-// ask at the same time share one connection.
+// Diagnose connects to Redis, or to the first address of a cluster, on a connection of
+// its own. It reports why the server cannot be asked: for example a refused port, an
+// unknown CA, or a server that wants TLS. It returns nil if the server answers, even if
+// the answer refuses the password. It also returns nil if the client does not say how it
+// connects. It takes up to 5 s. Callers that ask at the same time share one connection.
 //
-// During an outage a store does so once for each server, and the errors of calls say it.
+// During an outage a store does so once for each server, and adds what it finds to the
+// errors of calls.
 func (s *Store) Diagnose(ctx context.Context) error {
 	misuse.Context(ctx)
 	if !s.made() {
@@ -157,15 +161,15 @@ func (s *Store) Diagnose(ctx context.Context) error {
 	return s.nodes.dialer.diagnose(ctx)
 }
 
-// BreakerOpen reports whether calls of that budget are held back now because Redis,
-// or a node of it, did not answer. A node without a call for a minute does not count: it
-// may have left the cluster.
+// BreakerOpen reports whether calls with that budget are held back now because Redis, or
+// one of its servers, did not answer. A server without a call for a minute does not
+// count, because it may have left the cluster.
 func (s *Store) BreakerOpen(budget time.Duration) bool {
 	return s.made() && s.nodes.open(budget)
 }
 
-// Node is the address of the server that has a key, and empty if the client has one
-// server or has had no answer yet. It sends nothing.
+// Node returns the address of the server that has a key. It returns "" if the client has
+// only one server, or has had no answer yet. It sends nothing.
 func (s *Store) Node(ctx context.Context, key string) string {
 	if !s.made() {
 		return ""

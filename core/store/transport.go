@@ -14,15 +14,17 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// lateAnswer is how much longer than its callers a batch waits for its answer, if the client has
-// ContextTimeoutEnabled; otherwise its ReadTimeout counts. A late answer shows that the server lives, and keeps the
-// connection.
+// lateAnswer is how much longer than its callers a batch waits for its answer, if the
+// client has ContextTimeoutEnabled. Otherwise the client's ReadTimeout counts. A late
+// answer shows that the server lives, and keeps the connection.
 const lateAnswer = time.Second
 
-// mostProbe is how long a probe waits at most, however large the budget is: its connection may be dead.
+// mostProbe is the longest time that a probe waits, however large the budget is: its
+// connection may be dead.
 const mostProbe = 5 * time.Second
 
-// mostKeys is how many keys a merged call has at most. With more of them a decision takes longer again.
+// mostKeys is how many keys a merged call has at most. With more, each decision takes
+// longer again.
 const mostKeys = 16
 
 // pipeliner is a client that sends several commands at once.
@@ -31,22 +33,22 @@ type pipeliner interface {
 	Pipeline() redis.Pipeliner
 }
 
-// transport sends the calls of a breaker, in batches if there are several.
+// transport sends the calls of a breaker. It sends them in batches if there are several.
 type transport struct {
 	*breaker
 
 	client  pipeliner
-	direct  bool             // the client ends calls at their deadlines, so a lone caller may use it by itself
-	by      script.Transport // send, made once
+	direct  bool             // the client ends calls at their deadlines, so a lone caller may use it directly
+	by      script.Transport // the method send, bound once
 	queue   *queue.Queue
 	senders sync.Pool
-	keys    atomic.Int64 // how many a merged call may have; 0 if calls are not merged
+	keys    atomic.Int64 // how many keys a merged call may have
 }
 
 func newTransport(b *breaker, client pipeliner, direct bool, budget time.Duration) *transport {
 	t := &transport{breaker: b, client: client, direct: direct}
 	t.keys.Store(1)
-	if _, plain := client.(*redis.Client); plain { // others choose the server by the key
+	if _, plain := client.(*redis.Client); plain { // other clients choose the server by the key
 		t.keys.Store(mostKeys)
 	}
 	t.by = t.send
@@ -58,7 +60,7 @@ func newTransport(b *breaker, client pipeliner, direct bool, budget time.Duratio
 func (t *transport) send(ctx context.Context, cmd script.Command) error {
 	if t.direct {
 		if b, ok := t.queue.BeginDirect(); ok {
-			r := queue.Ignored // if a hook panics
+			r := queue.Ignored // the result if a hook panics
 			defer func() { t.queue.EndDirect(b, r, r != queue.Answered && ctx.Err() != nil) }()
 			stamp(t.client.Process(ctx, cmd), cmd)
 			r = resultOf(cmd)
@@ -91,14 +93,14 @@ func (t *transport) Send(b *queue.Batch) queue.Result {
 	return r
 }
 
-// batchSender is what sending a batch needs.
+// batchSender is the memory that sending a batch needs.
 type batchSender struct {
 	script.Merger
 
 	calls []script.Command
 }
 
-// send merges the calls of a batch, and sends what that makes of them.
+// send merges the calls of a batch and sends the merged calls.
 func (m *batchSender) send(ctx context.Context, t *transport, b *queue.Batch) {
 	m.calls = m.calls[:0]
 	for _, e := range b.Entries {
@@ -111,7 +113,7 @@ func (m *batchSender) send(ctx context.Context, t *transport, b *queue.Batch) {
 		} else {
 			pipe := t.client.Pipeline()
 			for _, cmd := range out {
-				_ = pipe.Process(ctx, cmd) // it only puts the command down
+				_ = pipe.Process(ctx, cmd) // this only queues the command in the pipeline
 			}
 			_, err := pipe.Exec(ctx)
 			stamp(err, out...)
@@ -123,8 +125,8 @@ func (m *batchSender) send(ctx context.Context, t *transport, b *queue.Batch) {
 	}
 }
 
-// stamp puts an error into commands that ended without one: a hook may refuse them, and a
-// connection may fail before any was sent.
+// stamp puts an error into commands that ended without one. A hook may refuse commands,
+// and a connection may fail before any was sent.
 func stamp(err error, all ...redis.Cmder) {
 	if err == nil || slices.ContainsFunc(all, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
 		return
@@ -134,12 +136,12 @@ func stamp(err error, all ...redis.Cmder) {
 	}
 }
 
-// resultOf is what became of a command.
+// resultOf returns how a command ended.
 func resultOf(cmd script.Command) queue.Result {
 	switch {
 	case cmd.Err() == nil && !cmd.Written(): // its caller withdrew it in time
 		return queue.Ignored
-	case answered(cmd.Err()), cmd.Written() && cmd.Err() == redis.Nil: // one that is wrapped is no reply
+	case answered(cmd.Err()), cmd.Written() && cmd.Err() == redis.Nil: // a wrapped redis.Nil is not a reply
 		return queue.Answered
 	case cmd.Written():
 		return queue.Unanswered
@@ -147,7 +149,7 @@ func resultOf(cmd script.Command) queue.Result {
 	return queue.Unsent
 }
 
-// Note tells the breaker and the node what became of a batch.
+// Note tells the breaker and the node how a batch ended.
 func (t *transport) Note(r queue.Result, calls int) {
 	var err error
 	switch r {
@@ -171,7 +173,7 @@ var (
 	errNotSent  = &script.Error{Class: script.ErrNotExecuted, Err: errNoAnswer}
 )
 
-// Probe asks for a script that no server has.
+// Probe calls a script that no server has. Any answer shows that the server answers.
 func (t *transport) Probe(key string, more time.Duration) queue.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), min(t.budget, mostProbe)+more)
 	cmd := script.NewProbe(ctx, key)
@@ -179,7 +181,7 @@ func (t *transport) Probe(key string, more time.Duration) queue.Result {
 	go func() { // some clients do not end with ctx
 		defer cancel()
 		defer func() {
-			if recover() != nil { // of a hook; the callers that wait must not end with it
+			if recover() != nil { // a hook panicked; the callers that wait must not panic with it
 				done <- errDoubt
 			}
 		}()
@@ -195,7 +197,7 @@ func (t *transport) Probe(key string, more time.Duration) queue.Result {
 }
 
 // batchContext has the values of one caller, and a deadline without a timer: clients set
-// it on connections. It does not end when a caller leaves.
+// the deadline on connections. It does not end when a caller leaves.
 type batchContext struct {
 	values   context.Context
 	deadline time.Time
