@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// budget is the context of one call: the caller's, with a deadline.
+// budget is the context of one call: the caller's context with a deadline.
 //
-// go-redis reads the deadline for its I/O and polls Done once before every
-// command; only a command that waits for a connection asks for Done again.
-// So the first Done is the caller's, and the timer of a real deadline, which
-// costs more than all the rest of a call, is made for the second.
+// go-redis reads the deadline for its I/O and polls Done once before every command. It
+// asks for Done again only if a command waits for a connection. So the first Done returns
+// the caller's. The timer of a real deadline costs more than the rest of a call, so it is
+// made only for the second Done.
 type budget struct {
 	context.Context
 	deadline time.Time
@@ -61,14 +61,14 @@ func (b *budget) Err() error {
 	return context.DeadlineExceeded
 }
 
-// pollAnew makes the next Done the caller's again.
+// pollAnew makes the next Done return the caller's again.
 func (b *budget) pollAnew() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.polled = false
 }
 
-// real is the context as the standard library would have made it.
+// real returns the context that the standard library would have made.
 func (b *budget) real() context.Context {
 	b.mu.Lock()
 	defer b.mu.Unlock()

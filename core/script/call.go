@@ -12,43 +12,46 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Call is one call of a script. It is all that a call needs where nothing goes wrong, in one
-// piece of memory. The zero Call is ready for [Runner.Do], which hands it to the [Sender].
+// Call is one call of a script. It has, in one piece of memory, all that a call needs if
+// nothing goes wrong. The zero Call is ready for [Runner.Do], which gives it to the
+// [Sender]. It is not safe for concurrent use.
 type Call struct {
-	// Asked is when the budget begins; zero is when the call is sent. It saves a reading of the
-	// clock if the caller has just made one.
+	// Asked is when the budget begins. The zero time means when the call is sent. If the
+	// caller has just read the clock, setting Asked saves another reading.
 	Asked time.Time
 
 	runner *Runner
 	script *Script
 	keys   []string
-	key    string // the first; what is sent points to it
+	key    string // the first key; the words that are sent point to it
 	args   []any
 	spent  atomic.Bool
 	sent   call
 
-	written bool // the last attempt was, or began to be
+	written bool // the last attempt was written, or began to be
 	free    bool // a merged call answered it, so nothing else holds it
 	reply   any
-	number  int64 // the reply if it is a whole number
+	number  int64 // the reply, if it is a whole number
 	whole   bool
 }
 
-// call is what is sent. A client that lost interest may hold it. Only Reset makes it usable again.
+// call is what is sent. A client whose caller has left may still refer to it. Only Reset
+// makes it usable again.
 type call struct {
 	budget
 
 	by     Transport // nil if the runner's client sends it
 	script *Script
-	alone  bool // it is not merged
+	alone  bool // it must not be merged
 	first  command
 	few    [9]any // the words of a short command
 }
 
 func (c *Call) made() bool { return c != nil && c.runner != nil }
 
-// Reset makes the call ready for another use, and reports whether it could. It can only if a merged call
-// answered it: then nothing else holds its memory. After any other end a client may still hold it.
+// Reset makes the call ready for another use, and reports whether it could. It can if a
+// merged call answered it, because then nothing else refers to its memory. After any
+// other end, a client may still refer to it.
 func (c *Call) Reset() bool {
 	misuse.Made(c.made(), errCall)
 	if !c.free {
@@ -58,19 +61,19 @@ func (c *Call) Reset() bool {
 	return true
 }
 
-// Script is the script that is to run.
+// Script returns the script that is to run.
 func (c *Call) Script() *Script {
 	misuse.Made(c.made(), errCall)
 	return c.script
 }
 
-// Key is the first key. The others are in the same slot.
+// Key returns the first key. The others are in the same slot.
 func (c *Call) Key() string {
 	misuse.Made(c.made(), errCall)
 	return c.keys[0]
 }
 
-// Budget is that of the runner.
+// Budget returns the budget of the runner.
 func (c *Call) Budget() time.Duration {
 	misuse.Made(c.made(), errCall)
 	return c.runner.budget
@@ -79,23 +82,25 @@ func (c *Call) Budget() time.Duration {
 // Command is one attempt to send a call. It is sent at most once.
 type Command interface {
 	redis.Cmder
-	// Size is about how many bytes are sent for it.
+	// Size returns about how many bytes are sent for it.
 	Size() int
-	// Withdraw keeps the command from being written, and reports whether it came in
-	// time: then a call that no server knows is written instead.
+	// Withdraw keeps the command from being written, and reports whether it was in time.
+	// If so, a call that no server knows is written instead.
 	Withdraw() bool
 	// Written reports whether the command was written, or began to be.
 	Written() bool
-	// Key is the first key.
+	// Key returns the first key.
 	Key() string
 }
 
-// Transport sends a command, and returns nil once it has ended, with its answer or its
-// error in it. Any other error means that nobody waits for the command any more: it was
-// withdrawn, or it is on its way. The context has the deadline of the call.
+// Transport sends a command. It returns nil when the command has ended; the command then
+// has its answer or its error. Any other error means that nobody waits for the command
+// any more: it was withdrawn, or it is on its way. The context has the deadline of the
+// call.
 type Transport func(ctx context.Context, cmd Command) error
 
-// Reply is what Redis answered, as [Runner.Run] returns it; nil before.
+// Reply returns what Redis answered, as [Runner.Run] returns it. Before there is an
+// answer, it returns nil.
 func (c *Call) Reply() any {
 	misuse.Made(c.made(), errCall)
 	if c.whole {
@@ -104,20 +109,20 @@ func (c *Call) Reply() any {
 	return c.reply
 }
 
-// Int is the reply if it is a whole number.
+// Int returns the reply if it is a whole number.
 func (c *Call) Int() (n int64, is bool) {
 	misuse.Made(c.made(), errCall)
 	return c.number, c.whole
 }
 
-// Written reports whether the last attempt of the call was written to a connection, or began to be. If
-// not, and the call had no answer, it did not run.
+// Written reports whether the last attempt of the call was written to a connection, or
+// began to be. A call that was not written and had no answer did not run.
 func (c *Call) Written() bool {
 	misuse.Made(c.made(), errCall)
 	return c.written
 }
 
-// answer keeps the reply.
+// answer stores the reply.
 func (c *Call) answer(cmd *command) {
 	if cmd.whole {
 		c.number, c.whole = cmd.number, true
@@ -128,13 +133,12 @@ func (c *Call) answer(cmd *command) {
 	c.number, c.whole = c.reply.(int64)
 }
 
-// Send makes the call, within that budget, once. The errors are those of
-// [Runner.Run].
+// Send makes the call once, within that budget. The errors are those of [Runner.Run].
 func (c *Call) Send(ctx context.Context, budget time.Duration) error {
 	return c.SendBy(ctx, budget, nil)
 }
 
-// SendBy is Send by another transport than the runner's client.
+// SendBy is Send with another transport than the runner's client.
 func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) error {
 	if !c.made() {
 		return &Error{Class: ErrConfiguration, Err: errCall}
@@ -144,24 +148,24 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 	}
 	s, r, call := c.script, c.runner, &c.sent
 	call.begin(ctx, c.Asked, budget)
-	call.polled = r.pipeline != nil // it asks once, where it has to wait at all
+	call.polled = r.pipeline != nil // a pipeline asks for Done once, and only if it must wait
 	if by != nil && !plain(c.args) {
-		by = nil // what cannot be written would take those beside it along
+		by = nil // in a batch, an argument that cannot be written would make the other calls fail too
 	}
 	call.by, call.script = by, s
 	defer call.end()
-	line := append(call.few[:0], "evalsha", nil, count(len(c.keys))) // each attempt names the script by itself
+	line := append(call.few[:0], "evalsha", nil, count(len(c.keys))) // each attempt fills in the script itself
 	for i, key := range c.keys {
 		if i == 0 && by != nil {
 			c.key = key
-			line = append(line, &c.key) // which takes no memory of its own
+			line = append(line, &c.key) // a pointer takes no memory of its own
 			continue
 		}
 		line = append(line, key)
 	}
 	for _, arg := range c.args {
 		if b, is := arg.([]byte); is && by != nil {
-			arg = string(b) // the caller may have left, and use it again
+			arg = string(b) // a copy: a caller that has left may use the bytes again
 		}
 		line = append(line, arg)
 	}
@@ -190,7 +194,8 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 			}
 			return failure
 		case line[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
-			// Not in place: a client that lost interest may still hold the line. Merger.Deliver does the same for merged calls.
+			// A new line, because a client whose caller has left may still refer to the
+			// old one. Merger.Deliver does the same for merged calls.
 			line = append([]any{"eval"}, line[1:]...)
 		case !call.pause(attempt):
 			if err := ended(ctx); err != nil {
@@ -201,9 +206,10 @@ func (c *Call) SendBy(ctx context.Context, budget time.Duration, by Transport) e
 	}
 }
 
-// isNil reports whether Redis answered nil. go-redis wraps the nil of a sentinel in the error of a dial.
+// isNil reports whether Redis answered nil. If a sentinel answers nil, go-redis wraps
+// that in the error of a dial, which does not count.
 func isNil(cmd *command, err error) bool {
-	return errors.Is(err, redis.Nil) && cmd.Written() && cmd.Err() == redis.Nil // and not one that wraps it
+	return errors.Is(err, redis.Nil) && cmd.Written() && cmd.Err() == redis.Nil // not an error that wraps it
 }
 
 // plain reports whether go-redis can write all arguments.
@@ -218,7 +224,7 @@ func plain(args []any) bool {
 	return true
 }
 
-// command is one attempt to send the words.
+// command makes the command for one attempt to send the words.
 func (c *call) command(ctx context.Context, attempt int, words []any) *command {
 	cmd := &c.first
 	if attempt > 0 {
@@ -232,26 +238,26 @@ func (c *call) command(ctx context.Context, attempt int, words []any) *command {
 	return cmd
 }
 
-// command is sent at most once. go-redis sends a command again when its reply
-// was lost, and a script that takes permits would take them again.
+// command is sent at most once. go-redis would send a command again if its reply was
+// lost, and a script that takes permits would take them again.
 type command struct {
 	redis.Cmd
 	state  atomic.Uint32
 	text   text
-	alone  bool     // it is not merged
-	next   *command // in a run
-	number int64    // the reply, if a merged call had it
+	alone  bool     // it must not be merged
+	next   *command // the next one in a run
+	number int64    // the reply, if it came from a merged call
 	whole  bool
 }
 
-// What becomes of a command: one of the last two, and it stays that.
+// These are the states of a command. It ends in one of the last two, and stays in it.
 const (
 	waiting uint32 = iota
 	written
 	withdrawn
 )
 
-// begin notes that the command is written, unless it was withdrawn.
+// begin notes that the command is written. It returns false if the command was withdrawn.
 func (c *command) begin() bool { return c.state.CompareAndSwap(waiting, written) || c.Written() }
 
 // Withdraw, Written, Size and Key make it a [Command].
@@ -286,7 +292,8 @@ func (c *command) Key() string {
 	return word.(string)
 }
 
-// NewProbe makes a command to the server that has a key. The server refuses it and does nothing else.
+// NewProbe makes a command for the server that has a key. The server refuses the command
+// and does nothing else.
 func NewProbe(ctx context.Context, key string) Command {
 	cmd := new(command)
 	cmd.text.of = cmd
@@ -294,5 +301,5 @@ func NewProbe(ctx context.Context, key string) Command {
 	return cmd
 }
 
-// NoRetry overrides redis.Cmd's; go-redis still follows MOVED and ASK.
+// NoRetry overrides that of redis.Cmd. go-redis still follows MOVED and ASK.
 func (*command) NoRetry() bool { return true }

@@ -10,33 +10,35 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Client is the least that running a script needs. Every go-redis client has
-// it: Client, ClusterClient, Ring, and the AutoPipeliner of both kinds, which
-// sends the calls of many goroutines together and which a Ring does not make.
+// Client is the least that a script needs to run. Every go-redis client has it: Client,
+// ClusterClient and Ring, and the AutoPipeliner of the first two, which sends the calls
+// of many goroutines together. (A Ring makes no AutoPipeliner.)
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// Sender is a [Client] that stands before another and decides about each call
-// whether it is sent, and how long it may take: a store of core/store. A
+// Sender is a [Client] that stands before another client. It decides about each call
+// whether it is sent, and how long it may take. A store of package store is one. A
 // [Runner] gives each call to the Sender, which sends it through its client.
 type Sender interface {
 	Client
-	// Client is the client inside.
+	// Client returns the client inside.
 	Client() Client
-	// Budget is that of runners whose options have none, or otherwise.
+	// Budget returns the budget of runners whose options have none. If the Sender has
+	// none either, it returns otherwise.
 	Budget(otherwise time.Duration) time.Duration
-	// Send makes the call by Call.Send or Call.SendBy, once, or not at all. The error is what
-	// that returned, or an [*Error] of class [ErrNotExecuted].
+	// Send makes the call once, with Call.Send or Call.SendBy, or not at all. It returns
+	// the error of that call, or an [*Error] of class [ErrNotExecuted].
 	Send(ctx context.Context, call *Call) error
 }
 
-// ErrClient is what a client that cannot carry a decision is refused with.
+// ErrClient reports a client that cannot be used for decisions. The error that wraps it
+// says why.
 var ErrClient = errors.New("script: unusable client")
 
 var redisPackage = reflect.TypeFor[redis.Client]().PkgPath()
 
-// check refuses what has a Process but would answer without having asked.
+// check refuses clients that have a Process method but would answer without asking Redis.
 func check(rdb Client) error {
 	if rdb == nil {
 		return fmt.Errorf("%w: rdb is nil: pass a connected go-redis client", ErrClient)
@@ -59,8 +61,8 @@ func check(rdb Client) error {
 	return nil
 }
 
-// honoursDeadlines says whether the client ends its I/O when the context's
-// deadline passes. Of a client that is not known the answer is no.
+// honoursDeadlines reports whether the client ends its I/O at the context's deadline. For
+// unknown clients it returns false.
 func honoursDeadlines(rdb Client) bool {
 	switch c := rdb.(type) {
 	case *redis.Client:
@@ -73,8 +75,8 @@ func honoursDeadlines(rdb Client) bool {
 	return false
 }
 
-// pipelineOf is the client when it is an AutoPipeliner whose calls return
-// before they have run; nil of any other.
+// pipelineOf returns the client if it is an AutoPipeliner whose calls return before they
+// have run. For any other client it returns nil.
 func pipelineOf(rdb Client) *redis.AutoPipeliner {
 	if p, ok := rdb.(*redis.AutoPipeliner); ok && !p.IsBlocking() {
 		return p

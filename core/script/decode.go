@@ -8,25 +8,29 @@ import (
 	"time"
 )
 
-// Decode puts a reply of the script, as [Runner.Run] returned it, into what dst
-// points to. It sends nothing and keeps nothing of the reply.
+// Decode puts a reply of the script, as [Runner.Run] returned it, into what dst points
+// to. It sends nothing, and refers to nothing of the reply afterwards. The type of dst
+// decides what the reply may be:
 //
-// A struct takes an array, element by element in the order of its exported
-// fields; the array has as many elements as the struct has such fields. Fields
-// tagged `script:"-"` are left out. A slice takes an array of any length, a
-// pointer nil, or what it points to; an any whatever there is.
+//   - A struct takes an array, element by element in the order of its exported fields.
+//     The array must have as many elements as the struct has such fields. Fields tagged
+//     `script:"-"` are skipped.
+//   - A slice takes an array of any length.
+//   - A pointer takes nil, or what it points to.
+//   - An any takes whatever there is.
+//   - An integer of any size takes an integer or decimal text. A number that is too large
+//     for it is an error.
+//   - A float takes the same, and text with a fraction. (A script must return such text,
+//     because Redis cuts off the fraction of a number.)
+//   - A bool takes 1 as true, and 0 and nil as false. This is how Redis sends Lua's own
+//     booleans.
+//   - A string and a []byte take a string.
+//   - A time.Duration takes an integer. Its field needs a tag with the unit:
+//     `script:"us"`, `script:"ms"` or `script:"s"`.
 //
-// Integers of each size come from integers or from decimal text, and what is
-// too large for one is an error. A float comes from the same, or from text, since
-// Redis cuts the fraction off a number that a script returns. A bool is true for
-// 1 and false for 0 and nil, which is how Redis sends Lua's own. Strings and
-// []byte come from strings. A time.Duration has a tag that says its unit,
-// `script:"us"`, `script:"ms"` or `script:"s"`, and comes from an integer.
-//
-// The error is an [*Error]: of class [ErrFailed] when the reply is of another
-// shape, of class [ErrConfiguration] when dst cannot take any. It names the
-// field and holds nothing of the reply. What dst points to is then part old,
-// part new.
+// The error is an [*Error]. Its class is [ErrFailed] if the reply has another shape, and
+// [ErrConfiguration] if dst can take no reply. It names the field, and contains nothing
+// of the reply. After an error, what dst points to is partly old and partly new.
 func (s *Script) Decode(reply, dst any) error {
 	if s == nil || s.sha == nil {
 		return &Error{Class: ErrConfiguration, Err: errScript}
@@ -45,7 +49,7 @@ func (s *Script) Decode(reply, dst any) error {
 	return nil
 }
 
-// errTarget is for a field that no reply could go to.
+// errTarget is the error for a field that no reply could be put into.
 var errTarget = errors.New("decode")
 
 var (
@@ -53,7 +57,8 @@ var (
 	units        = map[string]time.Duration{"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second}
 )
 
-// decode puts one value in its place; where names that, and tag is the field's.
+// decode puts one value into to. where names the place in errors, and tag is the field's
+// tag.
 func decode(where, tag string, from any, to reflect.Value) error {
 	if to.Type() == durationType {
 		return decodeDuration(where, tag, from, to)

@@ -10,22 +10,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Every error of [Runner.Run] that is not the caller's own context error is
-// an [*Error] and matches exactly one of these.
+// Every error of [Runner.Run], except the caller's own context error, is an [*Error] and
+// matches exactly one of these.
 var (
-	// ErrNotExecuted: nothing ran, so the call may be made again. Redis said
-	// so, the command never reached a connection, or a store did not send it.
+	// ErrNotExecuted reports that nothing ran, so the call may be made again. Redis said
+	// so, or the command never reached a connection, or a store did not send it.
 	ErrNotExecuted = errors.New("script: not executed")
-	// ErrMaybeExecuted: the reply was lost or late. The script ran once or
-	// not at all; it was not sent again.
+	// ErrMaybeExecuted reports that the reply was lost or late. The script ran once or
+	// not at all. It was not sent again.
 	ErrMaybeExecuted = errors.New("script: maybe executed")
-	// ErrConfiguration: the call was refused, and it will be until the
-	// credentials, the ACL, the client or the keys are changed. Nothing ran. One
-	// refusal is an exception: if the ACL does not allow a command, a key or a
-	// channel that the script uses, Redis has run the script up to there, and
-	// what it wrote remains.
+	// ErrConfiguration reports that the call was refused, and that it will be refused
+	// until the credentials, the ACL, the client or the keys are changed. Nothing ran,
+	// with one exception: if the ACL does not allow a command, a key or a channel that
+	// the script uses, Redis has run the script up to there, and what it wrote remains.
 	ErrConfiguration = errors.New("script: refused by configuration")
-	// ErrFailed: the script raised an error, or answered what it never should.
+	// ErrFailed reports that the script raised an error, or answered what it never
+	// should.
 	ErrFailed = errors.New("script: failed")
 )
 
@@ -41,10 +41,10 @@ var (
 	errManyTags = errors.New("the keys do not share one {hash tag}, so a cluster could not run the script")
 )
 
-// Error tells what became of a call. Its text may hold key names that Redis
-// put there; it is for operators, never for a response.
+// Error says how a call ended. Its text may contain keys that Redis put there, so show it
+// to operators only, never in a response.
 type Error struct {
-	// Script is the file's name.
+	// Script is the name of the script's file.
 	Script string
 	// Class is one of the four sentinels above.
 	Class error
@@ -59,11 +59,10 @@ func (e *Error) Error() string {
 // Unwrap makes both the class and the cause visible to errors.Is.
 func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
 
-// refusals are the replies with which Redis turns a call away. They are told
-// by the server's own words, since a script may answer with an error of its
-// own under the same code. Those that are raised inside of a script come at
-// its first write, since Redis lets a script finish once it has written. Only the
-// ACL may refuse a later command.
+// refusals are the replies with which Redis refuses a call. They are recognized by the
+// server's own words, because a script may return an error of its own with the same code.
+// Refusals with inside are raised inside a script, at its first write, because Redis lets
+// a script finish once it has written. Only the ACL may refuse a later command.
 var refusals = []struct {
 	reply  *regexp.Regexp
 	class  error
@@ -84,18 +83,17 @@ var refusals = []struct {
 	{reply: regexp.MustCompile(`^MISCONF `), class: ErrNotExecuted, inside: true},
 	{reply: regexp.MustCompile(`^(NOAUTH|WRONGPASS|NOPERM) `), class: ErrConfiguration},
 	{reply: regexp.MustCompile(`^CROSSSLOT Keys`), class: ErrConfiguration},
-	// Up to Redis 7.0, and in later ones and Valkey.
+	// The first is from Redis up to 7.0, the second from later versions and Valkey.
 	{reply: regexp.MustCompile(`^(ERR )?The user executing the script can't `), class: ErrConfiguration, inside: true},
 	{reply: regexp.MustCompile(`^ERR ACL failure in script: `), class: ErrConfiguration, inside: true},
 }
 
-// wrapped is how Redis before 7.0 reports an error of a command in a script. It
-// leaves the first part out if the script returns the error.
+// wrapped matches how Redis before 7.0 reports an error of a command in a script. If the
+// script returns the error, the first part is missing.
 var wrapped = regexp.MustCompile(`^(?:ERR Error running script .*: )?@user_script: \d+: -?(.*)`)
 
-// classify tells what an error of go-redis means for the script, and whether
-// another attempt may do better. written says that the command had reached a
-// connection.
+// classify returns the class of an error of go-redis, and whether another attempt may
+// succeed. written says that the command had reached a connection.
 func classify(err error, written bool) (class error, again bool) {
 	if reply, ok := errors.AsType[redis.Error](err); ok && !errors.Is(err, redis.Nil) {
 		return classifyReply(reply.Error())
@@ -122,8 +120,8 @@ func classifyReply(text string) (class error, again bool) {
 	return ErrFailed, false
 }
 
-// place puts the script's file in the place of Redis' name for it:
-// "user_script:12" becomes "limit_window.lua:12".
+// place replaces Redis' name for the script by the name of its file: "user_script:12"
+// becomes "limit_window.lua:12".
 func (s *Script) place(err error) error {
 	text := err.Error()
 	if strings.Contains(text, "user_script:") {
@@ -140,5 +138,5 @@ type located struct {
 func (l located) Error() string { return l.text }
 func (l located) Unwrap() error { return l.err }
 
-// isDeadline says that the call's own context ended.
+// isDeadline reports whether the call's own context ended.
 func isDeadline(err error) bool { return errors.Is(err, context.DeadlineExceeded) }

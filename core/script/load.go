@@ -9,13 +9,13 @@ import (
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
-// Load has Redis, or every node of the cluster, learn the scripts, and those that their
-// calls are merged by, so that no later call sends their text. It costs a round trip a script and ends with
-// ctx, whatever the client's own timeouts are; it has no budget. The errors
-// are those of [Runner.Run].
+// Load loads the scripts into Redis, on every node of a cluster, so that no later call
+// sends their text. It also loads the scripts by which their calls are merged. It costs
+// one round trip for each script. It has no budget: it ends with ctx, whatever the
+// client's own time-outs are. The errors are those of [Runner.Run].
 //
-// A client without a ScriptLoad of its own learns them by its first calls:
-// Load then does nothing.
+// If the client has no ScriptLoad method, Load does nothing. The first calls then load
+// the scripts.
 func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 	misuse.Context(ctx)
 	if r == nil || r.rdb == nil {

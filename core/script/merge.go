@@ -10,38 +10,45 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Merging says how several calls of one script become one call of another. Each of them has one key. Their arguments
-// are whole numbers; the first is the cost. Calls whose other arguments are equal can be merged.
+// Merging says how several calls of one script become one call of another script. Each
+// call has one key. Its arguments are whole numbers, and the first of them is the cost.
+// Calls whose other arguments are equal can be merged.
 //
-// The other script decides runs: calls of the same key and cost that follow each other. Its keys are
-// those of the runs. Its arguments are Kind; the common ones, filled up by 0 to Numbers of them; and for
-// each run the cost and how many calls it has. It answers an array: for each run 1 more than what the
-// first script answers if the cost is 0, which must be 0 or more; or 0 if it did nothing for that run. The array must have
-// whole numbers alone: an error in it would shift the answers to what is sent behind the call.
+// The other script decides runs. A run is calls with the same key and cost that follow
+// each other. Its keys are those of the runs. Its arguments are Kind, then the common
+// arguments, filled up with 0 to Numbers of them, and then for each run the cost and the
+// number of calls.
+//
+// Its reply is an array with one whole number for each run. The number is 0 if the script
+// did nothing for that run. Otherwise it is 1 more than what the first script answers to
+// a cost of 0, which must be 0 or more. The array must have nothing but whole numbers: an
+// error in it would shift the answers to the commands that follow.
 //
 // A Merging must not change after MergedBy.
 type Merging struct {
 	Script  *Script // decides the runs
 	Kind    string  // its first argument
 	Numbers int     // how many common arguments it takes
-	// Next is what the first script answers to a call with these common arguments, in that
-	// state. An answer of 0 or more is the state for the next call; a negative one leaves it as it
-	// is. It must be safe for concurrent use.
+	// Next returns what the first script answers in that state to a call with these
+	// common arguments. If the answer is 0 or more, it is the state for the next call; a
+	// negative answer does not change the state. Next must be safe for concurrent use.
 	Next func(numbers []int64, state, cost int64) int64
 }
 
-// MergedBy is a copy of the script whose calls a store may merge. It is Batched as well. It is the library's own.
+// MergedBy returns a copy of the script whose calls a store may merge. The copy is also
+// Batched. The library's own packages use it.
 func (s *Script) MergedBy(m *Merging) *Script {
 	own := s.Batched()
 	own.merging = m
 	return own
 }
 
-// errUnmerged is the error of a call that a merged one did nothing for. It is made again
-// by itself.
+// errUnmerged is the error of a call for which a merged call did nothing. The call is
+// made again by itself.
 const errUnmerged mergeError = "not decided in a merged call"
 
-// errReplies is the error of all calls in a merged one whose reply has the wrong number of elements.
+// errReplies is the error of all calls in a merged call whose reply has the wrong number
+// of elements.
 const errReplies mergeError = "the reply is not that of the script: is the client really connected to Redis?"
 
 // mergeError is an error of a call that Redis answered.
@@ -49,39 +56,40 @@ type mergeError string
 
 func (e mergeError) Error() string { return string(e) }
 
-// RedisError makes it an answer, as a [redis.Error].
+// RedisError makes it an answer of Redis, as a [redis.Error].
 func (mergeError) RedisError() {}
 
-// Merger merges the commands of one batch after the other. It is the library's own. The zero Merger is ready; one goroutine may use
-// it at a time.
+// Merger merges the commands of one batch after another. The library's own packages use
+// it. The zero Merger is ready to use, by one goroutine at a time.
 type Merger struct {
 	groups []group
 	merged []*merged
 	out    []redis.Cmder
 }
 
-// group is what is asked under the same arguments.
+// group is the calls of one script with the same arguments except the cost.
 type group struct {
 	script *Script
 	args   []any          // of the first call, without its cost
 	runs   []run          // in their order
-	last   map[string]int // the last run of a key
+	last   map[string]int // the index of the last run of a key
 }
 
-// run is calls of one key and cost, in their order.
+// run is calls with one key and cost, in their order.
 type run struct {
 	key         string
 	cost        any
 	first, last *command
 	calls       int
-	asked       int // calls before any was withdrawn
+	asked       int // how many calls there were before any was withdrawn
 }
 
-// runCalls is the word of a command for how many calls a run has. go-redis asks it for its bytes when it writes the
-// command, as it does a text. What logs the command sees how many there were when it was made.
+// runCalls is the word of a command that says how many calls a run has. go-redis asks it
+// for its bytes when it writes the command, as it does with a text. A hook that logs the
+// command sees how many calls there were when the command was made.
 type runCalls run
 
-// MarshalBinary is how many calls have not been withdrawn.
+// MarshalBinary returns how many calls have not been withdrawn.
 func (r *runCalls) MarshalBinary() ([]byte, error) {
 	if r.calls < len(countTexts) {
 		return countTexts[r.calls], nil
@@ -89,11 +97,12 @@ func (r *runCalls) MarshalBinary() ([]byte, error) {
 	return []byte(strconv.Itoa(r.calls)), nil
 }
 
-// String is for logs and traces.
+// String returns the number for logs and traces.
 func (r *runCalls) String() string { return strconv.Itoa(r.asked) }
 
-// Merge returns the commands to send in their place. A merged one has up to so many keys; none is merged if that is 0.
-// Merged calls of one key keep their order. The slice is valid until the next Merge or Deliver.
+// Merge returns the commands to send instead of all. A merged command has up to most
+// keys; if most is 0, no calls are merged. Merged calls of one key keep their order. The
+// slice is valid until the next Merge or Deliver.
 func (m *Merger) Merge(ctx context.Context, all []Command, most int) []redis.Cmder {
 	groups := m.groups[:0]
 	m.merged, m.out = m.merged[:0], m.out[:0]
@@ -151,7 +160,7 @@ func (m *Merger) add(groups []group, c *command) []group {
 			return groups
 		}
 	}
-	if n := len(groups); n < cap(groups) { // its memory is used again
+	if n := len(groups); n < cap(groups) { // use the memory of an old group again
 		groups = groups[:n+1]
 	} else {
 		groups = append(groups, group{})
@@ -199,9 +208,10 @@ func (r *run) add(c *command) {
 	r.calls++
 }
 
-// Deliver gives each call its answer once the commands have ended. It returns the commands to send again, since the
-// server did not know the script or refused keys of several slots. takes is how many keys a merged call may
-// have from now on: 1 after such a refusal, and 0 if the user may not make the script known.
+// Deliver gives each call its answer after the commands have ended. It returns the
+// commands to send again, because the server did not know the script or refused keys of
+// several slots. takes is how many keys a merged call may have from now on: 1 after such
+// a refusal, and 0 if the Redis user may not load the script.
 func (m *Merger) Deliver(ctx context.Context, most int) (again []redis.Cmder, takes int) {
 	takes = most
 	ended := m.merged
@@ -212,7 +222,7 @@ func (m *Merger) Deliver(ctx context.Context, most int) (again []redis.Cmder, ta
 		case err == nil || one.attempts >= mostAttempts:
 			one.deliver()
 		case redis.HasErrorPrefix(err, "NOSCRIPT No matching script"):
-			m.emit(newMerged(ctx, one.of, one.args, one.runs, one, !eval)) // the others are behind the first
+			m.emit(newMerged(ctx, one.of, one.args, one.runs, one, !eval)) // the first sends the text, and the others follow it
 			eval = true
 		case redis.HasErrorPrefix(err, "NOPERM ") && !strings.Contains(err.Error(), "user_script"):
 			takes = 0
@@ -230,11 +240,11 @@ func (m *Merger) Deliver(ctx context.Context, most int) (again []redis.Cmder, ta
 	return m.out, takes
 }
 
-// mostAttempts is how often a merged call is sent: as it is, then with one key each, and then
-// with the script's text.
+// mostAttempts is how often a merged call is sent at most: as it is, then with one key
+// each, and then with the script's text.
 const mostAttempts = 3
 
-// merged is a call in the place of several.
+// merged is one call that replaces several.
 type merged struct {
 	redis.IntSliceCmd
 
@@ -246,7 +256,7 @@ type merged struct {
 	text     text
 }
 
-// newMerged is a first attempt, or another one after before.
+// newMerged makes a first attempt, or another attempt after before.
 func newMerged(ctx context.Context, of *Script, args []any, runs []run, before *merged, eval bool) *merged {
 	m := &merged{of: of, args: args, runs: runs, attempts: 1}
 	if before != nil {
@@ -258,12 +268,12 @@ func newMerged(ctx context.Context, of *Script, args []any, runs []run, before *
 	}
 	m.text = text{of: m, script: of.merging.Script, eval: eval}
 	words := m.words(name)
-	m.args = words[4+len(runs):][:len(args)] // not the first call's own
+	m.args = words[4+len(runs):][:len(args)] // a copy, not the first call's own memory
 	m.IntSliceCmd = *redis.NewIntSliceCmd(ctx, words...)
 	return m
 }
 
-// counts and countTexts are made once, so that a call makes none.
+// counts and countTexts are made once, so that a call need not make any.
 var counts, countTexts = func() (boxed [257]any, texts [257][]byte) {
 	for i := range boxed {
 		text := strconv.Itoa(i)
@@ -284,7 +294,7 @@ func (m *merged) words(name string) []any {
 	words := make([]any, 0, 4+by.Numbers+3*len(m.runs))
 	words = append(words, name, &m.text, count(len(m.runs)))
 	for i := range m.runs {
-		words = append(words, &m.runs[i].key) // not the call's own: that memory may be used again
+		words = append(words, &m.runs[i].key) // not the call's own key: that memory may be used again
 	}
 	words = append(words, by.Kind)
 	words = append(words, m.args...)
@@ -293,7 +303,7 @@ func (m *merged) words(name string) []any {
 	}
 	for i := range m.runs {
 		r := &m.runs[i]
-		if r.asked == 0 { // in the first attempt, whose words a hook may still read
+		if r.asked == 0 { // only in the first attempt: a hook may still read its words
 			r.asked = r.calls
 		}
 		words = append(words, r.cost, (*runCalls)(r))
@@ -301,10 +311,11 @@ func (m *merged) words(name string) []any {
 	return words
 }
 
-// NoRetry is that of a command.
+// NoRetry is as that of a command.
 func (*merged) NoRetry() bool { return true }
 
-// begin leaves out the calls that were withdrawn before; the others are written from then on.
+// begin drops the calls that were withdrawn before. The others count as written from then
+// on.
 func (m *merged) begin() bool {
 	if m.begun {
 		return true
@@ -316,7 +327,7 @@ func (m *merged) begin() bool {
 	return true
 }
 
-// chain yields the commands from first on, and takes each out of its run.
+// chain yields the commands from first on, and unlinks each.
 func chain(first *command) iter.Seq[*command] {
 	return func(yield func(*command) bool) {
 		for first != nil {
@@ -329,7 +340,7 @@ func chain(first *command) iter.Seq[*command] {
 	}
 }
 
-// begin takes out what was withdrawn.
+// begin drops the calls that were withdrawn.
 func (r *run) begin() {
 	first := r.first
 	r.first, r.last, r.calls = nil, nil, 0
@@ -368,7 +379,8 @@ func (m *merged) deliver() {
 	}
 }
 
-// deliver gives the calls of a run their answers, and forgets them: their memory may be used again.
+// deliver gives the calls of a run their answers and then forgets them, because their
+// memory may be used again.
 func (r *run) deliver(err error, by *Merging, numbers []int64, state int64) {
 	cost, _ := strconv.ParseInt(r.cost.(string), 10, 64)
 	first := r.first

@@ -13,43 +13,44 @@ import (
 	"github.com/neap-go/neap/core/internal/repanic"
 )
 
-// DefaultBudget is how long a call may take where nothing else is said;
-// limiters have one of their own, limit.DefaultBudget.
+// DefaultBudget is how long a call may take if neither Options.Budget nor the store's
+// Budget is set. Limiters have their own, limit.DefaultBudget.
 const DefaultBudget = 250 * time.Millisecond
 
-// Options are a runner's options. The zero value is ready to use.
+// Options are the options of a runner. The zero value is ready to use.
 type Options struct {
-	// Budget is the most time a call takes, attempts and waiting included,
-	// whatever the client's own timeouts are; its ReadTimeout, where that is
-	// shorter, may end a call sooner. At least a millisecond; 0 means the
-	// store's, or DefaultBudget. With a store, a call may take longer until a
-	// server has first answered (the store's FirstContact), and with store.Queued by up to a second while the
-	// process is short of CPU.
+	// Budget is the most time that a call takes, including all attempts and waiting,
+	// whatever the client's own time-outs are. (A shorter ReadTimeout of the client may
+	// end a call sooner.) It is at least a millisecond. 0 means the store's Budget, or
+	// else DefaultBudget. With a store, a call may take longer in two cases: until a
+	// server has answered for the first time (the store's FirstContact), and, with
+	// store.Queued, by up to a second while the process is short of CPU.
 	Budget time.Duration
 }
 
-// Runner runs scripts through one client, each call at most once and within
-// the budget. It is safe for concurrent use. The zero Runner is not usable: NewRunner
-// makes one.
+// Runner runs scripts through one client. It makes each call at most once and within the
+// budget. It is safe for concurrent use. The zero Runner is not usable; use NewRunner.
 type Runner struct {
 	rdb      Client
-	sender   Sender // nil without one
+	sender   Sender // nil if there is none
 	budget   time.Duration
 	inline   bool
 	pipeline *redis.AutoPipeliner
-	waiters  *waiters // of a pipeline
+	waiters  *waiters // for a pipeline
 }
 
-// NewRunner makes a runner. It fails with [ErrClient] for a client that is
-// nil or would answer without asking Redis, such as a pipeline, and for a
-// budget below a millisecond. Nil opts are the zero Options. It sends nothing.
+// NewRunner makes a runner. rdb is a go-redis client or a store of package store. Nil
+// opts mean the zero Options. NewRunner sends nothing.
 //
-// With a store of core/store in the client's place, the runner has the breaker, the
-// first contact and the log in common with everything else on that store.
+// The error matches [ErrClient] if the client is nil or would answer without asking
+// Redis, as a pipeline would. It is another error if the budget is below a millisecond.
 //
-// A client made with ContextTimeoutEnabled, and an AsyncAutoPipeline, are called
-// directly; any other is called on a goroutine of its own, because it would
-// outlast the budget.
+// With a store, the runner shares the breaker, the first contact and the log with
+// everything else on that store.
+//
+// A client with ContextTimeoutEnabled, and an AsyncAutoPipeline, are called directly. Any
+// other client is called on a goroutine of its own, because it would take longer than the
+// budget.
 func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -79,19 +80,19 @@ func NewRunner(rdb Client, opts *Options) (*Runner, error) {
 	return r, nil
 }
 
-// Run runs a script and returns its reply: nil, int64, string, or []any of
-// these. Arguments are strings, byte slices, booleans, integers or floats.
+// Run runs a script and returns its reply: nil, int64, string, or []any of these.
+// Arguments are strings, byte slices, booleans, integers or floats.
 //
-// It costs one round trip; one more when the server does not know the script
-// yet. A call of which Redis says that it did not run is made again within
-// the budget; one whose reply is lost never is. The error is ctx.Err() when
-// the caller's context ended, and an [*Error] otherwise.
+// It costs one round trip, and one more if the server does not know the script yet. If
+// Redis says that a call did not run, Run makes it again within the budget. If the reply
+// is lost, it never does. The error is ctx.Err() if the caller's context ended, and
+// otherwise an [*Error].
 //
-// The script's own errors must not be worded like those of the server, such as
-// "BUSY Redis is busy running a script": they would be taken for its refusal.
+// The script's own errors must not be worded like those of the server, such as "BUSY
+// Redis is busy running a script". They would be taken for the server's refusal.
 //
-// All keys must carry the same {hash tag}, on a standalone server too, so
-// that what works on a laptop works on a cluster.
+// All keys must have the same {hash tag}, on a standalone server too, so that what works
+// on a laptop also works on a cluster.
 func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
 	call := new(Call)
 	if err := r.Do(ctx, call, s, keys, args...); err != nil {
@@ -100,8 +101,9 @@ func (r *Runner) Run(ctx context.Context, s *Script, keys []string, args ...any)
 	return call.Reply(), nil
 }
 
-// Do is Run by a Call of the caller's, which has the reply afterwards. A Call is used once; the client may
-// still hold its memory. [Call.Reset] tells whether you may use it again.
+// Do is Run with a Call of yours, which has the reply afterwards. Use a Call once: the
+// client may still refer to its memory. [Call.Reset] tells you whether you may use it
+// again.
 func (r *Runner) Do(ctx context.Context, call *Call, s *Script, keys []string, args ...any) error {
 	misuse.Context(ctx)
 	switch {
@@ -125,7 +127,7 @@ func (r *Runner) Do(ctx context.Context, call *Call, s *Script, keys []string, a
 	return call.Send(ctx, r.budget)
 }
 
-// ended is ctx.Err(), but does not wait for a timer that is late.
+// ended returns ctx.Err(), but does not wait for a timer that is late.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded
@@ -133,8 +135,9 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// process makes one attempt. If it returns before the command has ended, which may then still
-// be on its way, the error is not the command's, and no reply may be read.
+// process makes one attempt. If it returns before the command has ended, the command may
+// still be on its way. The error is then not the command's, and its reply must not be
+// read.
 func (r *Runner) process(call *call, attempt int, line []any) (*command, error) {
 	switch {
 	case call.by != nil:
@@ -154,7 +157,7 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 		defer r.waiters.put(w)
 		err := future.WaitContext(w)
 		if err != nil && w.Err() != nil {
-			cmd.Withdraw() // it may still be in line
+			cmd.Withdraw() // it may still be in the pipeline's queue
 			return cmd, w.Err()
 		}
 		return cmd, err
@@ -179,8 +182,8 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 	}
 }
 
-// processInto makes an attempt on a goroutine of its own. A hook of the client that panics there does so in the
-// caller, as long as that waits.
+// processInto makes an attempt on a goroutine of its own. If a hook of the client panics
+// there, the caller panics, as long as it still waits.
 func (r *Runner) processInto(ctx context.Context, cmd *command, done chan<- error) {
 	err := errGone
 	defer func() {
@@ -192,7 +195,7 @@ func (r *Runner) processInto(ctx context.Context, cmd *command, done chan<- erro
 	err = r.rdb.Process(ctx, cmd)
 }
 
-// panicOr panics with what a goroutine panicked with.
+// panicOr panics if a goroutine panicked, with the same value.
 func panicOr(err error) error {
 	if p, is := err.(*repanic.Error); is { //nolint:errorlint // nothing wraps it
 		panic(p)
@@ -200,8 +203,8 @@ func panicOr(err error) error {
 	return err
 }
 
-// pause waits before the next attempt, twice as long each time, and says
-// whether any of the budget is left.
+// pause waits before the next attempt, twice as long each time. It reports whether any of
+// the budget is left.
 func (b *budget) pause(attempt int) bool {
 	wait := time.Millisecond << min(attempt, 6)
 	wait += rand.N(wait)
@@ -234,9 +237,9 @@ func checkKeys(keys []string) error {
 	return nil
 }
 
-// hashTag is the part of a key that decides its slot: what stands between the
-// first { and the first } after it, or the whole key where nothing does.
-// See the Redis Cluster specification, "Hash tags".
+// hashTag returns the part of a key that decides its slot: the text between the first {
+// and the first } after it, or the whole key if there is no such text. See the Redis
+// Cluster specification, "Hash tags".
 func hashTag(key string) string {
 	_, rest, ok := strings.Cut(key, "{")
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"path"
 )
 
-// Script is constant Lua text. It is immutable and safe for concurrent use. The
-// zero Script is not usable: New makes one.
+// Script is constant Lua text. It is immutable and safe for concurrent use. The zero
+// Script is not usable; use New or FromFS.
 type Script struct {
 	name      string
 	source    []byte // as a client writes it
@@ -19,14 +19,14 @@ type Script struct {
 	merging   *Merging // nil if its calls are not merged
 }
 
-// New makes a script. The name is the file's, without directory; errors carry
+// New makes a script. The name is the name of its file without the directory; errors have
 // it with the line that failed.
 func New(name, source string) *Script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // as above
 	return &Script{name: name, source: []byte(source), sha: hex.AppendEncode(nil, sum[:])}
 }
 
-// FromFS makes a script of a file, such as one of an embed.FS, by its path. It panics
+// FromFS makes a script from a file, such as one of an embed.FS, by its path. It panics
 // if the file cannot be read.
 func FromFS(fsys fs.FS, file string) *Script {
 	source, err := fs.ReadFile(fsys, file)
@@ -36,9 +36,9 @@ func FromFS(fsys fs.FS, file string) *Script {
 	return New(path.Base(file), string(source))
 }
 
-// Essential is a copy of the script for what keeps, concludes or takes back something
-// that was granted: a store sends its calls even while it holds others back because
-// Redis did not answer lately. Without a store it is the same script.
+// Essential returns a copy of the script, for scripts that keep, conclude or take back
+// something that was granted. A store sends its calls even while it holds other calls
+// back because Redis has not answered lately. Without a store it is the same script.
 func (s *Script) Essential() *Script {
 	s.made()
 	own := *s
@@ -52,9 +52,9 @@ func (s *Script) IsEssential() bool {
 	return s.essential
 }
 
-// Batched is a copy of the script whose calls a store may send in one batch with others. A batch is
-// answered when its last call is, so use it for scripts that take microseconds. Without
-// a store it is the same script.
+// Batched returns a copy of the script whose calls a store may send in one batch with
+// others. A batch is answered when its last call is, so use Batched for scripts that take
+// microseconds. Without a store it is the same script.
 func (s *Script) Batched() *Script {
 	s.made()
 	own := *s
@@ -68,19 +68,19 @@ func (s *Script) IsBatched() bool {
 	return s.batched
 }
 
-// Name is the file's name.
+// Name returns the name of the script's file.
 func (s *Script) Name() string {
 	s.made()
 	return s.name
 }
 
-// Source is the Lua text, exactly the bytes that Redis runs.
+// Source returns the Lua text: exactly the bytes that Redis runs.
 func (s *Script) Source() string {
 	s.made()
 	return string(s.source)
 }
 
-// SHA is what EVALSHA calls the script by.
+// SHA returns the SHA-1 in hexadecimal, by which EVALSHA names the script.
 func (s *Script) SHA() string {
 	s.made()
 	return string(s.sha)

@@ -2,23 +2,24 @@ package script
 
 import "bytes"
 
-// text is the second word of a command: the SHA of a script, or its source. go-redis asks it for its bytes
-// when it writes the command. So the command knows that it is written; what routes or logs a command
-// asks for its Args as well.
+// text is the second word of a command: the SHA of a script, or its source. go-redis asks
+// it for its bytes when it writes the command, so text knows when the command is written.
+// Code that only routes or logs a command reads its Args, and does not ask for the bytes.
 type text struct {
 	of     beginner
-	script *Script // nil is one that no server has
-	eval   bool    // its source
+	script *Script // nil means a script that no server has
+	eval   bool    // the word is the source
 }
 
 // beginner is a command that is about to be written.
 type beginner interface {
-	// begin notes that the command is written, and reports whether it may be.
+	// begin notes that the command is written. It returns false if the command must not
+	// be.
 	begin() bool
 }
 
-// MarshalBinary is the script. In the place of a command that was withdrawn go-redis writes
-// a call that the server refuses.
+// MarshalBinary returns the SHA or the source. For a command that was withdrawn, it
+// returns a SHA that the server refuses.
 func (t *text) MarshalBinary() ([]byte, error) {
 	if !t.of.begin() || t.script == nil {
 		return noScript, nil
@@ -26,7 +27,7 @@ func (t *text) MarshalBinary() ([]byte, error) {
 	return t.bytes(), nil
 }
 
-// String is for logs and traces.
+// String returns the same text for logs and traces.
 func (t *text) String() string {
 	if t.script == nil {
 		return string(noScript)

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// waiters are contexts to wait with, kept for reuse: under load, to make one
-// with a deadline for each call costs as much as to send it.
+// waiters are contexts to wait with, kept for reuse. Under load, making a context with a
+// deadline for each call costs as much as sending the call.
 type waiters struct{ pool sync.Pool }
 
-// waiter ends with the caller's context or with the budget. Only who waits has
-// it: what a client might keep is never used again.
+// waiter ends with the caller's context or with the budget. Only the goroutine that waits
+// has it; a context that a client might keep is never used again.
 type waiter struct {
 	context.Context
 	deadline time.Time
 	woken    chan struct{} // holds one value, and is never closed
 	wake     func()
 	timer    *time.Timer
-	unwatch  func() bool // nil where the caller's context cannot end
+	unwatch  func() bool // nil if the caller's context cannot end
 }
 
 func (ws *waiters) get(call *budget) *waiter {
@@ -43,7 +43,7 @@ func (ws *waiters) get(call *budget) *waiter {
 	return w
 }
 
-// put ends the wait. A waiter that something may still wake is left behind.
+// put ends the wait. It does not reuse a waiter that something may still wake.
 func (ws *waiters) put(w *waiter) {
 	quiet := w.timer.Stop()
 	if w.unwatch != nil {
