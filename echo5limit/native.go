@@ -7,15 +7,15 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Key makes a [gate.Key] of a function of the *echo.Context. The function answers
-// as a Key does; [gate.Tag] makes what it returns safe beside other keys. Key
-// panics when f is nil.
+// Key makes a [gate.Key] from a function of the *echo.Context. The function returns what
+// a Key returns. Use [gate.Tag] to make its result safe together with other keys. Key
+// panics if f is nil.
 func Key(f func(*echo.Context) (string, error)) gate.Key {
 	return gatehttp.Native("echo5limit", Context, f)
 }
 
-// Context returns the *echo.Context that a gate's request was made of; false when
-// another adapter made it.
+// Context returns the *echo.Context from which a gate's request was made. It returns
+// false if another adapter made the request.
 func Context(q gate.Request) (*echo.Context, bool) {
 	if q, ok := gate.Unwrap(q).(request); ok {
 		return q.c, true

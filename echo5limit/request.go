@@ -25,8 +25,8 @@ func (q request) Value(key any) any {
 	return q.Request.Value(key)
 }
 
-// Route is empty if no route has the path and the method: Echo then answers by itself. The Path of the
-// context is that of another method's route in this case.
+// Route is empty if no route has both the path and the method: Echo then answers itself.
+// In this case the context's Path is that of another method's route.
 func (q request) Route() string {
 	return gatehttp.EchoPattern(q.c.RouteInfo().Path)
 }

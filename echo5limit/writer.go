@@ -9,8 +9,8 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// recorded runs next, renders the error it returns, and returns what the client
-// sees; nil if the application left the error to middleware outside.
+// recorded runs next, renders the error that it returns, and returns what the client
+// sees. It returns nil if the application left the error to middleware outside.
 func recorded(c *echo.Context, capture int64, next echo.HandlerFunc) (*gate.Reply, error) {
 	w := writerOf(c)
 	rec := gatehttp.NewRecorder(w.outer.Header(), c.Request().Method, capture)
@@ -27,18 +27,19 @@ func recorded(c *echo.Context, capture int64, next echo.HandlerFunc) (*gate.Repl
 	if !rec.Committed() {
 		return nil, err
 	}
-	w.outer = gatehttp.Sealed{ResponseWriter: w.outer} // Echo renders the error again when it gets it
+	w.outer = gatehttp.Sealed{ResponseWriter: w.outer} // Echo renders the error again when it is returned
 	return rec.Reply(), err
 }
 
-// writer is where a context's response is written to.
+// writer is where a context's response is written.
 type writer struct {
 	outer http.ResponseWriter
 	set   func(http.ResponseWriter)
 }
 
-// writerOf is the one inside Echo's own response, whose hooks then run before the recorder sees the header. If
-// middleware outside has replaced the response, it is that of the middleware.
+// writerOf returns the writer inside Echo's own response. The hooks of that response then
+// run before the recorder sees the header. If middleware outside has replaced the
+// response, writerOf returns the middleware's.
 func writerOf(c *echo.Context) writer {
 	if response, is := c.Response().(*echo.Response); is {
 		return writer{response.ResponseWriter, func(w http.ResponseWriter) { response.ResponseWriter = w }}

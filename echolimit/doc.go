@@ -1,30 +1,35 @@
-// Package echolimit puts gates in front of handlers of Echo v4. Package echo5limit is for Echo v5.
+// Package echolimit puts gates in front of handlers of Echo v4. For Echo v5 use package
+// echo5limit.
 //
 //	e.GET("/detail", handler, echolimit.Middleware(g))
 //
-// Middleware belongs inside what recovers panics, logs and authenticates, and
-// inside CORS, whose preflight requests carry no credentials to key by and must
-// not be refused: e.Use recover, cors and the authentication first, then this.
+// Mount Middleware inside the middleware that recovers panics, logs and authenticates:
+// e.Use recover, cors and the authentication first, then Middleware. A preflight request
+// of CORS carries no credentials to key by, and must not be refused.
 //
-// A gate knows the route in e.Use, in groups and on the route; in e.Pre Echo has
-// not looked for it yet, and Route is "", as it is for a request without a
-// route. A group with middleware has a route of its own for paths unknown in it,
+// # Routes
+//
+// A gate knows the route in e.Use, in groups and on the route. In e.Pre Echo has not
+// looked for the route yet, so Route is "". Route is also "" for a request without a
+// route. A group with middleware has a route of its own for unknown paths in it,
 // "/group/{...}".
 //
 // # Errors
 //
-// Behind a gate that wants to see the response, an error that a handler returns
-// is rendered at once by the application's HTTPErrorHandler, as with Echo's own
-// logger. It is returned as well, for middleware outside to see, but what is
-// then written to the response is dropped. Middleware outside that takes its writer
-// away, as Gzip does with a body below its MinLength, undoes that: have the
-// HTTPErrorHandler look at Committed, as Echo asks. Behind any other gate the error is
-// returned, nothing more.
+// This concerns a gate that reads the response. If the handler returns an error, the
+// application's HTTPErrorHandler renders it immediately, as with Echo's own logger. The
+// error is also returned, so that middleware outside sees it, but what that middleware
+// then writes to the response is dropped.
+//
+// Middleware outside that replaces the response's writer undoes that, as Gzip does for a
+// body below its MinLength. So let your HTTPErrorHandler check Committed, as Echo asks.
+//
+// Behind any other gate the error is only returned.
 //
 // # The promise, and where it ends
 //
-// A gate decides and answers behind this adapter what it does behind the others:
-// all of them pass the contract of core/gate/gatetest. Of a request whose handler
-// has returned it knows nothing more, neither of a goroutine that the handler has
-// left behind nor of a connection that it took over.
+// A gate behind this adapter decides and answers as it does behind the other adapters:
+// all of them pass the contract of core/gate/gatetest. Once the handler of a request has
+// returned, a gate knows nothing more about that request. That includes a goroutine that
+// the handler left behind, and a connection that it took over.
 package echolimit

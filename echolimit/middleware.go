@@ -7,9 +7,8 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Middleware returns middleware that asks g about every request. The writer is
-// wrapped only for a gate that wants to see the response. Middleware panics
-// when g is nil.
+// Middleware returns middleware that asks g about every request. The writer is wrapped
+// only for a gate that reads the response. Middleware panics if g is nil.
 func Middleware(g gate.Gate) echo.MiddlewareFunc {
 	gatehttp.RequireGate("echolimit.Middleware", g)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -17,7 +16,7 @@ func Middleware(g gate.Gate) echo.MiddlewareFunc {
 	}
 }
 
-// Handler serves an endpoint. It panics if e is nil.
+// Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) echo.HandlerFunc {
 	gatehttp.RequireEndpoint("echolimit.Handler", e)
 	return func(c echo.Context) error {

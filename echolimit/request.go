@@ -25,8 +25,8 @@ func (q request) Value(key any) any {
 	return q.Request.Value(key)
 }
 
-// Route is empty when the path belongs to a route and the method does not: Echo
-// then answers 405 itself.
+// Route is empty if the path belongs to a route and the method does not: Echo then
+// answers 405 itself.
 func (q request) Route() string {
 	if q.c.Get(echo.ContextKeyHeaderAllow) != nil {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// recorded runs next, renders the error it returns, and returns what the client
-// sees; nil when the application left the error to middleware outside.
+// recorded runs next, renders the error that it returns, and returns what the client
+// sees. It returns nil if the application left the error to middleware outside.
 func recorded(c echo.Context, capture int64, next echo.HandlerFunc) (*gate.Reply, error) {
 	response := c.Response()
 	outer := response.Writer
@@ -26,6 +26,6 @@ func recorded(c echo.Context, capture int64, next echo.HandlerFunc) (*gate.Reply
 	if !c.Response().Committed {
 		return nil, err
 	}
-	outer = gatehttp.Sealed{ResponseWriter: outer} // Echo renders the error again when it gets it
+	outer = gatehttp.Sealed{ResponseWriter: outer} // Echo renders the error again when it is returned
 	return rec.Reply(), err
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Middleware returns middleware that asks g about every request. It panics when
-// g is nil.
+// Middleware returns middleware that asks g about every request. It panics if g is nil.
 func Middleware(g gate.Gate) fiber.Handler {
 	gatehttp.RequireGate("fiber3limit.Middleware", g)
 	return func(c fiber.Ctx) error {
@@ -34,7 +33,7 @@ func Middleware(g gate.Gate) fiber.Handler {
 	}
 }
 
-// Handler serves an endpoint. It panics if e is nil.
+// Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) fiber.Handler {
 	gatehttp.RequireEndpoint("fiber3limit.Handler", e)
 	return func(c fiber.Ctx) error {
@@ -53,8 +52,8 @@ func lent(c fiber.Ctx) (q gate.Request, end func()) {
 	return whole.Lend(whole)
 }
 
-// swapContext makes ctx the request's context until restore is called. An abandoned
-// handler, which may run on, keeps ctx.
+// swapContext makes ctx the request's context until restore is called. If the handler was
+// abandoned, it may run on, and ctx stays.
 func swapContext(ctx context.Context, c fiber.Ctx) (restore func()) {
 	outer := c.Context()
 	c.SetContext(ctx)
@@ -65,9 +64,10 @@ func swapContext(ctx context.Context, c fiber.Ctx) (restore func()) {
 	}
 }
 
-// guarded runs the handler and tells the gate how it ended, unless that is not what the
-// client gets: a handler that was abandoned may run on, and what Fiber could not read is
-// answered by its error handler afterwards.
+// guarded runs the handler and tells the gate how it ended, unless the client gets
+// something else. An abandoned handler may run on after the client has got the answer of
+// the timeout. A request that Fiber could not read is answered by its error handler
+// afterwards.
 func guarded(c fiber.Ctx, pass gate.Pass) (err error) {
 	gatehttp.Leave(pass.Leave, func() *gate.Reply {
 		if err = c.Next(); c.IsAbandoned() || gatefiber.Unread(c) {
@@ -78,7 +78,7 @@ func guarded(c fiber.Ctx, pass gate.Pass) (err error) {
 			err = nil
 		}
 		reply := gatefiber.Captured(c.RequestCtx(), pass.Capture)
-		if c.IsAbandoned() { // meanwhile, and it may be the answer of the timeout that was captured
+		if c.IsAbandoned() { // abandoned meanwhile: the captured answer may be that of the timeout
 			return nil
 		}
 		return reply
@@ -93,18 +93,19 @@ func render(c fiber.Ctx, err error) {
 	}
 }
 
-// DropTrailers is middleware for app.Use, before any other. fasthttp puts the
-// fields of a request's trailer into its header, where they look as if a proxy
-// had let them pass; DropTrailers takes them out, and keeps those away that come
-// with a body which is still to be read. net/http keeps them apart by itself.
+// DropTrailers is middleware for app.Use. Mount it before any other middleware.
 //
-// No gate needs it to be safe. Without it a gate refuses to key a chunked request
-// by a field that middleware has set or changed, as it cannot tell it from one of
-// the trailer. With it the gate sees what that middleware made, and handlers that
-// read the header themselves are safe from trailers too.
+// fasthttp puts the fields of a request's trailer into its header, where they look as if
+// a proxy had let them pass. DropTrailers removes them. It also keeps those away that
+// come with a body which is still to be read. net/http separates trailers by itself.
 //
-// What middleware before DropTrailers sets in the header of a chunked request is
-// taken out as well.
+// Gates are safe without DropTrailers. Without it a gate refuses to key a chunked request
+// by a field that middleware has set or changed, because it cannot tell that field from
+// one of the trailer. With it the gate sees what the middleware set, and handlers that
+// read the header themselves are safe from trailers, too.
+//
+// DropTrailers also removes what middleware before it has set in the header of a chunked
+// request.
 func DropTrailers(c fiber.Ctx) error {
 	requestOf(c).DropTrailer()
 	return c.Next()

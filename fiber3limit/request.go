@@ -11,7 +11,7 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// request copies every string that it returns: Fiber's are valid only until the
+// request copies every string that it returns: Fiber's strings are valid only until the
 // handler has returned.
 type request struct {
 	gatefiber.Request
@@ -23,11 +23,11 @@ func requestOf(c fiber.Ctx) request { return request{gatefiber.Request{Ctx: c.Re
 
 func (q request) Context() context.Context { return q.c.Context() }
 
-// Method is one of those that the application was made with.
+// Method needs no copy: it is one of the methods with which the application was made.
 func (q request) Method() string { return q.c.Method() }
 
-// Body is broken where Fiber could not read the request: its error handler answers then,
-// but middleware runs before that.
+// Body is broken if Fiber could not read the request. Fiber's error handler answers such
+// a request, but middleware runs before that.
 func (q request) Body(max int64) ([]byte, error) {
 	if gatefiber.Unread(q.c) {
 		return nil, gate.ErrBodyBroken
@@ -54,9 +54,9 @@ func (q request) Param(name string) string {
 	return strings.Clone(q.c.Params(name))
 }
 
-// isMiddleware reports whether a route is one of app.Use, whose path is a prefix and
-// not where the request goes. The method IsMiddleware of the fiber.Ctx does not serve:
-// it is also true in a route's own handlers, except in the last.
+// isMiddleware reports whether a route was made by app.Use. Its path is a prefix, and not
+// where the request goes. The method IsMiddleware of the fiber.Ctx does not help: it is
+// also true in a route's own handlers, except in the last.
 var isMiddleware = gatefiber.OfUse[fiber.Route]()
 
 var _ gate.Request = request{}

@@ -1,64 +1,91 @@
-// Package fiberlimit puts gates in front of handlers of Fiber v2. Package fiber3limit is for Fiber v3.
+// Package fiberlimit puts gates in front of handlers of Fiber v2. For Fiber v3 use
+// package fiber3limit.
 //
 //	app.Get("/detail", fiberlimit.Middleware(g), handler)
 //
-// Middleware belongs inside what recovers panics, logs and authenticates, and
-// inside CORS, whose preflight requests carry no credentials to key by and must
-// not be refused: app.Use recover, cors and the authentication first, then this.
+// Mount Middleware inside the middleware that recovers panics, logs and authenticates:
+// app.Use recover, cors and the authentication first, then Middleware. A preflight
+// request of CORS carries no credentials to key by, and must not be refused.
 //
-// A gate knows the route and its parameters where Middleware is one of the
-// route's own handlers. In app.Use, app.Group and group.Use Fiber has not looked
-// for the route yet, and Route is "". Strings that a gate is given are copies:
-// Fiber uses the memory of its own again.
+// # Routes
+//
+// A gate knows the route and its parameters if Middleware is one of the route's own
+// handlers. In app.Use, app.Group and group.Use Fiber has not looked for the route yet,
+// so Route is "".
+//
+// A gate gets copies of all strings, because Fiber uses the memory of its own strings
+// again.
 //
 // # Errors
 //
-// Behind a gate that wants to see the response, an error that a handler returns
-// is rendered at once by the application's ErrorHandler and goes no further, as
-// with Fiber's own logger: Fiber would render it a second time. Behind any other
-// gate it is returned.
+// Behind a gate that reads the response, the application's ErrorHandler renders an error
+// of the handler immediately, as with Fiber's own logger. The error goes no further,
+// because Fiber would render it a second time. Behind any other gate the error is
+// returned.
 //
 // # The promise, and where it ends
 //
-// A gate decides and answers behind this adapter what it does behind the others:
-// all of them pass the contract of core/gate/gatetest. Where Fiber does not let it:
+// A gate behind this adapter decides and answers as it does behind the other adapters:
+// all of them pass the contract of core/gate/gatetest. The sections below say where Fiber
+// and fasthttp do not allow that.
 //
-// A response body set as a stream is written after the handlers have returned;
-// Leave is called before that and sees it as partial. A request's context does
-// not end with the client: behind gate.Exclusive a handler runs on until it
-// returns, or its lock is lost or reaches MaxHold.
+// # Streams and clients that go away
 //
-// Of a handler that gives up by TimeoutError of fasthttp a gate is told no answer, since
-// it may have left work that goes on: gate.Idempotent takes the run for one in doubt.
+// If a response body is set as a stream, it is written after the handlers have returned.
+// Leave is called before that, and sees the body as partial.
 //
-// Fiber parses a multipart form before any handler runs, and its bytes are gone.
-// Body then returns the form written anew, always alike: fields sorted by name,
-// then files with their headers. What a gate cannot tell of such a form is the
-// order of parts of different names, what a part that is no file has in its
-// header beside its name, how names and headers were spelled, and what stands
-// outside of named parts. When middleware has moved a file of the form away, as
-// SaveFile does with a long one, Body fails with gate.ErrBodyConsumed. With
-// DisablePreParseMultipartForm: true Body returns what was sent.
+// A request's context does not end when the client goes away. Behind gate.Exclusive a
+// handler runs on until it returns, or until its lock is lost or reaches MaxHold.
 //
-// Under StreamRequestBody a chunked body that ends between two chunks passes for
-// a whole one, and a request that is refused ends its connection: fasthttp would
-// take the body, unread, for the next request.
+// # TimeoutError
 //
-// fasthttp puts the trailer of a chunked body into the header of the request. A
-// gate sees none of it: of a chunked request it believes a field that still is as
-// the client's header had it, and [gate.ByHeader] and its like refuse with a 400
-// one that a trailer or middleware may have made. Mount [DropTrailers] before all
-// other middleware, and gates see what middleware has set there. You need it in
-// one more case: under StreamRequestBody, when middleware outside a gate first
-// strips a field and then reads the body itself, the trailer brings the field back.
-// Middleware that makes the header of a request anew hides what was sent: unless
-// DropTrailers has run before it, keys refuse the fields of a request whose length
-// is 0, unknown or that of chunks.
+// If a handler gives up with TimeoutError of fasthttp, the gate sees no answer, because
+// the handler may have left work that goes on. gate.Idempotent then treats the run as one
+// in doubt.
 //
-// To a client that sends Expect: 100-continue fasthttp says "100 Continue" before
-// any handler runs, so that a gate refuses a body that is too long when it has
-// come. To have it refused before, with a 413 of your ErrorHandler's, tell fasthttp
-// the limit and keep it from asking for the body:
+// # Multipart forms
+//
+// Fiber parses a multipart form before any handler runs, and the original bytes are gone.
+// Body then writes the form anew, always in the same way: fields sorted by name, then
+// files with their headers. A gate cannot see these properties of such a form:
+//
+//   - the order of parts with different names,
+//   - header fields of a part that is no file, except its name,
+//   - how names and headers were spelled,
+//   - what stands outside of named parts.
+//
+// If middleware has moved a file of the form away, as SaveFile does with a long one, Body
+// fails with gate.ErrBodyConsumed. With DisablePreParseMultipartForm: true Body returns
+// what was sent.
+//
+// # StreamRequestBody
+//
+// Under StreamRequestBody a chunked body that ends between two chunks passes for a whole
+// one. A request that is refused ends its connection, because otherwise fasthttp would
+// take the unread body for the next request.
+//
+// # Trailers
+//
+// fasthttp puts the trailer of a chunked body into the header of the request. A gate sees
+// nothing of the trailer. In a chunked request a gate believes a field only if it is
+// still as the client's header had it. [gate.ByHeader] and the other keys that read the
+// header refuse with a 400 a field that a trailer or middleware may have made.
+//
+// Mount [DropTrailers] before all other middleware, and gates see what middleware has
+// set. You also need it in one more case. Under StreamRequestBody, middleware outside a
+// gate may first strip a field and then read the body itself. Without DropTrailers the
+// trailer then brings the field back.
+//
+// Middleware that builds the header of a request anew hides what was sent. Unless
+// DropTrailers has run before it, keys refuse the fields of such a request if its length
+// is 0 or unknown, or if it has chunks.
+//
+// # Expect: 100-continue
+//
+// To a client that sends Expect: 100-continue, fasthttp answers "100 Continue" before any
+// handler runs. So a gate can refuse a body that is too long only after it has arrived.
+// To refuse it before, with a 413 of your ErrorHandler, tell fasthttp the limit and stop
+// it from asking for the body:
 //
 //	app.Server().HeaderReceived = func(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 //		if h.ContentLength() > maxBody {
@@ -68,17 +95,25 @@
 //		return c
 //	}
 //
-// Under StreamRequestBody that does not help: there fasthttp waits for the first
-// 8 KiB of a body, and its ContinueHandler can answer a 417.
+// Under StreamRequestBody that does not help: there fasthttp waits for the first 8 KiB of
+// a body, and its ContinueHandler can answer a 417.
 //
-// Under UnescapePath Fiber makes a space of each plus sign in a path.
+// # UnescapePath
 //
-// After c.SetUserContext(c.Context()) the context that a gate makes has the values
-// of the RequestCtx only until the gate is left: then Fiber uses the RequestCtx for
-// another request, while the handler of a callback may still run. A *fiber.Ctx, or a
-// string of Fiber's, that middleware puts as a value into the UserContext outlives the
-// request's data: put a copy there, such as utils.CopyString makes of a string.
+// Under UnescapePath Fiber turns each plus sign in a path into a space.
+//
+// # Contexts and strings that are used again
+//
+// After c.SetUserContext(c.Context()) the context that a gate makes has the values of the
+// RequestCtx only until the gate is left. Then Fiber uses the RequestCtx for another
+// request, while the handler of a callback may still run.
+//
+// Middleware may put a *fiber.Ctx, or a string of Fiber's, as a value into the
+// UserContext. The value can outlive the request's data. Put a copy there, such as
+// utils.CopyString makes from a string.
+//
+// # Fiber's adaptor
 //
 // A gate of package nethttp that Fiber's adaptor mounts sees trailers as fields of the
-// header, and strings whose memory Fiber uses again: in Fiber, use this package.
+// header, and strings whose memory Fiber uses again. In Fiber, use this package.
 package fiberlimit

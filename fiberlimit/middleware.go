@@ -8,8 +8,7 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Middleware returns middleware that asks g about every request. It panics when
-// g is nil.
+// Middleware returns middleware that asks g about every request. It panics if g is nil.
 func Middleware(g gate.Gate) fiber.Handler {
 	gatehttp.RequireGate("fiberlimit.Middleware", g)
 	return func(c *fiber.Ctx) error {
@@ -40,7 +39,7 @@ func Middleware(g gate.Gate) fiber.Handler {
 	}
 }
 
-// Handler serves an endpoint. It panics if e is nil.
+// Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) fiber.Handler {
 	gatehttp.RequireEndpoint("fiberlimit.Handler", e)
 	return func(c *fiber.Ctx) error {
@@ -66,18 +65,19 @@ func render(c *fiber.Ctx, err error) {
 	}
 }
 
-// DropTrailers is middleware for app.Use, before any other. fasthttp puts the
-// fields of a request's trailer into its header, where they look as if a proxy
-// had let them pass; DropTrailers takes them out, and keeps those away that come
-// with a body which is still to be read. net/http keeps them apart by itself.
+// DropTrailers is middleware for app.Use. Mount it before any other middleware.
 //
-// No gate needs it to be safe. Without it a gate refuses to key a chunked request
-// by a field that middleware has set or changed, as it cannot tell it from one of
-// the trailer. With it the gate sees what that middleware made, and handlers that
-// read the header themselves are safe from trailers too.
+// fasthttp puts the fields of a request's trailer into its header, where they look as if
+// a proxy had let them pass. DropTrailers removes them. It also keeps those away that
+// come with a body which is still to be read. net/http separates trailers by itself.
 //
-// What middleware before DropTrailers sets in the header of a chunked request is
-// taken out as well.
+// Gates are safe without DropTrailers. Without it a gate refuses to key a chunked request
+// by a field that middleware has set or changed, because it cannot tell that field from
+// one of the trailer. With it the gate sees what the middleware set, and handlers that
+// read the header themselves are safe from trailers, too.
+//
+// DropTrailers also removes what middleware before it has set in the header of a chunked
+// request.
 func DropTrailers(c *fiber.Ctx) error {
 	requestOf(c).DropTrailer()
 	return c.Next()

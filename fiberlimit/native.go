@@ -9,13 +9,13 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Key makes a [gate.Key] of a function of the *fiber.Ctx. The function answers
-// as a Key does, and may return strings as Fiber hands them out: they are
-// copied. [gate.Tag] makes what it returns safe beside other keys. While the
-// function runs, the header of a chunked request lacks each field that its trailer
-// may have brought a line of; see [DropTrailers]. The trailer of a streamed body that is
-// still to be read reaches no header, not even that of the handler. Key panics when f
-// is nil.
+// Key makes a [gate.Key] from a function of the *fiber.Ctx. The function returns what a
+// Key returns. It may return strings as Fiber returns them: they are copied. Use
+// [gate.Tag] to make its result safe together with other keys. Key panics if f is nil.
+//
+// While the function runs, the header of a chunked request lacks each field of which the
+// trailer may have brought a line; see [DropTrailers]. The trailer of a streamed body
+// that is still to be read reaches no header, not even that of the handler.
 func Key(f func(*fiber.Ctx) (string, error)) gate.Key {
 	native := f
 	if f != nil {
@@ -31,8 +31,8 @@ func Key(f func(*fiber.Ctx) (string, error)) gate.Key {
 	}
 }
 
-// Context returns the *fiber.Ctx that a gate's request was made of; false when
-// another adapter made it.
+// Context returns the *fiber.Ctx from which a gate's request was made. It returns false
+// if another adapter made the request.
 func Context(q gate.Request) (*fiber.Ctx, bool) {
 	if q, ok := gate.Unwrap(q).(request); ok {
 		return q.c, true

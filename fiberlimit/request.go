@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/internal/gatefiber"
 )
 
-// request copies every string that it returns: Fiber's are valid only until the
+// request copies every string that it returns: Fiber's strings are valid only until the
 // handler has returned.
 type request struct {
 	gatefiber.Request

@@ -27,6 +27,6 @@ func (q request) Param(name string) string {
 	return strings.Clone(q.c.Params(name))
 }
 
-// isMiddleware reports whether a route is one of app.Use, whose path is a prefix and
-// not where the request goes.
+// isMiddleware reports whether a route was made by app.Use. Its path is a prefix, and not
+// where the request goes.
 var isMiddleware = gatefiber.OfUse[fiber.Route]()

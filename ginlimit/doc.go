@@ -2,30 +2,35 @@
 //
 //	r.GET("/detail", ginlimit.Middleware(g), handler)
 //
-// Middleware belongs inside what recovers panics, logs and authenticates, and
-// inside CORS, whose preflight requests carry no credentials to key by and must
-// not be refused: gin.Recovery, cors and the authentication first, then this.
+// Mount Middleware inside the middleware that recovers panics, logs and authenticates:
+// gin.Recovery, cors and the authentication first, then Middleware. A preflight request
+// of CORS carries no credentials to key by, and must not be refused.
 //
-// Gin has found the route before any middleware runs, so that a gate knows it
-// wherever it is mounted, engine.Use too; for a request without a route Route is
-// "". The wildcard of "/files/*path" is "{...}" in Route, and its value, without
-// the slash that Gin begins it with, is that of the parameter "...".
+// # Routes
+//
+// Gin finds the route before any middleware runs. So a gate knows the route wherever it
+// is mounted, also in engine.Use. Route is "" if no route matches the request. The
+// wildcard of "/files/*path" is "{...}" in Route. Its value, without the slash with which
+// Gin begins it, is the parameter "...".
 //
 // # Errors
 //
-// A handler that calls c.Error and writes nothing leaves the answer to
-// middleware outside, and so does a request without a route: Leave is then
-// called with nil.
+// A handler that calls c.Error and writes nothing leaves the answer to middleware
+// outside. So does a request without a route. Leave is then called with nil.
 //
 // # The promise, and where it ends
 //
-// A gate decides and answers behind this adapter what it does behind the others:
-// all of them pass the contract of core/gate/gatetest. Of a request whose handler
-// has returned it knows nothing more, neither of a goroutine that the handler has
-// left behind nor of a connection that it took over. A context that a gate made of
-// a *gin.Context has its values until then: Gin uses the *gin.Context for another
-// request. In a handler, give calls that take a context c.Request.Context(), which
-// knows of the gates, and not c. A *gin.Context that middleware has put as a value
-// into the request's context outlives the request's data, since the handler of a
-// callback may run on: put c.Copy() there.
+// A gate behind this adapter decides and answers as it does behind the other adapters:
+// all of them pass the contract of core/gate/gatetest. Once the handler of a request has
+// returned, a gate knows nothing more about that request. That includes a goroutine that
+// the handler left behind, and a connection that it took over.
+//
+// A context that a gate made from a *gin.Context has its values only until then, because
+// Gin uses the *gin.Context for another request. In a handler, pass c.Request.Context()
+// to calls that take a context, and not c: the gates put their values into
+// c.Request.Context().
+//
+// Middleware may put a *gin.Context as a value into the request's context. The handler of
+// a callback may run on after the request, when Gin already uses the *gin.Context again.
+// So put c.Copy() there.
 package ginlimit

@@ -7,9 +7,9 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Middleware returns middleware that asks g about every request, and aborts
-// those that g answers itself. The writer is wrapped only for a gate that wants
-// to see the response. Middleware panics when g is nil.
+// Middleware returns middleware that asks g about every request, and aborts those that g
+// answers itself. The writer is wrapped only for a gate that reads the response.
+// Middleware panics if g is nil.
 func Middleware(g gate.Gate) gin.HandlerFunc {
 	gatehttp.RequireGate("ginlimit.Middleware", g)
 	return func(c *gin.Context) {
@@ -19,7 +19,7 @@ func Middleware(g gate.Gate) gin.HandlerFunc {
 	}
 }
 
-// Handler serves an endpoint. It panics if e is nil.
+// Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) gin.HandlerFunc {
 	gatehttp.RequireEndpoint("ginlimit.Handler", e)
 	return func(c *gin.Context) {
@@ -30,8 +30,8 @@ func Handler(e gate.Endpoint) gin.HandlerFunc {
 	}
 }
 
-// lent is the request, with a context that reads c no longer than until end is
-// called: Gin uses c for other requests later.
+// lent returns the request, with a context that reads c only until end is called: Gin
+// uses c for other requests later.
 func lent(c *gin.Context) (q gate.Request, end func()) {
 	q = newRequest(c)
 	if q.Context().Value(gin.ContextKey) != nil {
@@ -66,8 +66,8 @@ func guard(g gate.Gate, c *gin.Context, next gin.HandlerFunc) bool {
 	return true
 }
 
-// send leaves Gin nothing to write: to a status without a body it would add one
-// of its own.
+// send leaves nothing for Gin to write: Gin would add a body of its own to a status
+// without one.
 func send(c *gin.Context, reply *gate.Reply) {
 	gatehttp.WriteReply(c.Writer, c.Request.Method, reply)
 	c.Writer.WriteHeaderNow()

@@ -7,15 +7,15 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Key makes a [gate.Key] of a function of the *gin.Context. The function answers
-// as a Key does; [gate.Tag] makes what it returns safe beside other keys. Key
-// panics when f is nil.
+// Key makes a [gate.Key] from a function of the *gin.Context. The function returns what a
+// Key returns. Use [gate.Tag] to make its result safe together with other keys. Key
+// panics if f is nil.
 func Key(f func(*gin.Context) (string, error)) gate.Key {
 	return gatehttp.Native("ginlimit", Context, f)
 }
 
-// Context returns the *gin.Context that a gate's request was made of; false when
-// another adapter made it.
+// Context returns the *gin.Context from which a gate's request was made. It returns false
+// if another adapter made the request.
 func Context(q gate.Request) (*gin.Context, bool) {
 	if q, ok := gate.Unwrap(q).(request); ok {
 		return q.c, true

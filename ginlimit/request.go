@@ -49,7 +49,7 @@ func pattern(fullPath string) string {
 	return strings.Join(segments, "/")
 }
 
-// wildcard is the name that a path of Gin's gives to the rest of a path, if any.
+// wildcard is the name that a path of Gin gives to the rest of a path, or "".
 func wildcard(fullPath string) string {
 	_, name, _ := strings.Cut(fullPath, "*")
 	return name

@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// recorded runs next and returns what the client sees, or nil when that is yet
-// to be written by Gin or by middleware outside.
+// recorded runs next and returns what the client sees. It returns nil if Gin or
+// middleware outside has yet to write that.
 func recorded(c *gin.Context, capture int64, next gin.HandlerFunc) *gate.Reply {
 	outer, errs := c.Writer, len(c.Errors)
 	w := &writer{ResponseWriter: outer, rec: gatehttp.NewRecorder(outer.Header(), c.Request.Method, capture)}
@@ -21,8 +21,8 @@ func recorded(c *gin.Context, capture int64, next gin.HandlerFunc) *gate.Reply {
 	next(c)
 	switch {
 	case outer.Written() && !w.used:
-		// Engine.HandleContext gives the handlers a writer from below this one. It
-		// sends the header even when they have written nothing.
+		// Engine.HandleContext gives the handlers the writer that this one wraps. It sends
+		// the header even if they have written nothing.
 		w.rec.Commit(outer.Status())
 		if outer.Size() > 0 {
 			w.rec.Flushed()
@@ -34,15 +34,15 @@ func recorded(c *gin.Context, capture int64, next gin.HandlerFunc) *gate.Reply {
 	return w.rec.Reply()
 }
 
-// writer tells the recorder of what passes through it.
+// writer tells the recorder what passes through it.
 type writer struct {
 	gin.ResponseWriter
 	rec  *gatehttp.Recorder
 	used bool
 }
 
-// begin notes the status that goes out with the first byte: the last that Gin
-// was told, or net/http's own when Gin took an informational one for the last.
+// begin notes the status that goes out with the first byte. That is the last one that Gin
+// was told; if Gin took an informational one for the last, it is net/http's own.
 func (w *writer) begin() {
 	w.used = true
 	w.rec.Commit(w.Status())
@@ -82,5 +82,5 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// Unwrap lets http.ResponseController find the deadlines of the connection.
+// Unwrap lets http.ResponseController reach the deadlines of the connection.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

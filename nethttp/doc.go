@@ -2,23 +2,26 @@
 //
 //	mux.Handle("GET /detail", nethttp.Middleware(g)(handler))
 //
-// Middleware belongs inside what recovers panics, logs and authenticates, and
-// inside CORS, whose preflight requests carry no credentials to key by and must
-// not be refused.
+// Mount Middleware inside the middleware that recovers panics, logs and authenticates.
+// Also mount it inside CORS: a preflight request carries no credentials to key by, and
+// must not be refused.
 //
-// Around one route a gate knows the route and its parameters. Around the whole
-// server it does when it is wrapped directly around the http.ServeMux, which is
-// asked where the request will go; further out Route is "".
+// # Routes
 //
-// Another router that writes its route into the Pattern of the request, as chi does,
-// is known by that. gorilla/mux does not: a gate within it has no Route, or inside of a
-// http.ServeMux that of the ServeMux, so that [gate.ByRoute] is one key for all routes of the
-// router. docs/neighbours.md has a key that knows them.
+// Around one route a gate knows the route and its parameters. Around the whole server it
+// knows them if it is wrapped directly around the http.ServeMux: it asks the mux where
+// the request will go. Further out Route is "".
+//
+// A gate also knows the route of another router that writes its route into the Pattern of
+// the request, as chi does. gorilla/mux does not do that. A gate within it has no Route.
+// If gorilla/mux is inside of a http.ServeMux, the gate has the Route of the ServeMux, so
+// that [gate.ByRoute] is one key for all routes of the router. docs/neighbours.md has a
+// key that knows them.
 //
 // # The promise, and where it ends
 //
-// A gate decides and answers behind this adapter what it does behind the others:
-// all of them pass the contract of core/gate/gatetest. Of a request whose handler
-// has returned it knows nothing more, neither of a goroutine that the handler has
-// left behind nor of a connection that it took over.
+// A gate behind this adapter decides and answers as it does behind the other adapters:
+// all of them pass the contract of core/gate/gatetest. Once the handler of a request has
+// returned, a gate knows nothing more about that request. That includes a goroutine that
+// the handler left behind, and a connection that it took over.
 package nethttp

@@ -7,13 +7,15 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Middleware returns middleware that asks g about every request. It allocates
-// nothing of its own for a gate that lets a request pass without header fields,
-// and once for each field. The gate's own decision allocates, and so does finding
-// the route when the handler is a *http.ServeMux. The ResponseWriter is wrapped
+// Middleware returns middleware that asks g about every request.
+//
+// It allocates nothing of its own if the gate lets a request pass without header fields,
+// and allocates once for each field. The gate's own decision allocates, and so does
+// finding the route if the handler is a *http.ServeMux. The ResponseWriter is wrapped
 // only for a gate that reads the response.
 //
-// Middleware panics when g is nil, and the middleware when the handler is.
+// Middleware panics if g is nil. The middleware that it returns panics if the handler is
+// nil.
 func Middleware(g gate.Gate) func(http.Handler) http.Handler {
 	gatehttp.RequireGate("nethttp.Middleware", g)
 	return func(next http.Handler) http.Handler {
@@ -40,7 +42,7 @@ func Middleware(g gate.Gate) func(http.Handler) http.Handler {
 	}
 }
 
-// Handler serves an endpoint. It panics if e is nil.
+// Handler returns a handler that serves the endpoint e. It panics if e is nil.
 func Handler(e gate.Endpoint) http.Handler {
 	gatehttp.RequireEndpoint("nethttp.Handler", e)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

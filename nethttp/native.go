@@ -7,15 +7,15 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Key makes a [gate.Key] of a function of the *http.Request. The function
-// answers as a Key does; [gate.Tag] makes what it returns safe beside other
-// keys. It panics when f is nil.
+// Key makes a [gate.Key] from a function of the *http.Request. The function returns what
+// a Key returns. Use [gate.Tag] to make its result safe together with other keys. Key
+// panics if f is nil.
 func Key(f func(*http.Request) (string, error)) gate.Key {
 	return gatehttp.Native("nethttp", Context, f)
 }
 
-// Context returns the *http.Request that a gate's request was made of; false
-// when another adapter made it.
+// Context returns the *http.Request from which a gate's request was made. It returns
+// false if another adapter made the request.
 func Context(q gate.Request) (*http.Request, bool) {
 	switch q := gate.Unwrap(q).(type) {
 	case request:

@@ -9,8 +9,7 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// request is one pointer, so that it becomes a gate.Request without an
-// allocation.
+// request holds one pointer, so that it becomes a gate.Request without an allocation.
 type request struct{ gatehttp.Request }
 
 func newRequest(r *http.Request, mux *http.ServeMux) gate.Request {
@@ -30,8 +29,9 @@ func (q request) Param(name string) string {
 	if native := wildcard(q.HTTP.Pattern); native != "" {
 		return q.HTTP.PathValue(native)
 	}
-	// http.StripPrefix between the mux and the gate leaves the URL without what
-	// the route matched, and one around the mux the path on the wire with more.
+	// http.StripPrefix between the mux and the gate removes from the URL a part that the
+	// route matched. Around the mux it leaves more in the path on the wire than the route
+	// matched.
 	route := q.Route()
 	for _, path := range []string{canonical(q.Path()), q.HTTP.URL.EscapedPath()} {
 		if value := gatehttp.Param(route, path, name); value != "" && q.agrees(route, path) {
@@ -41,7 +41,7 @@ func (q request) Param(name string) string {
 	return ""
 }
 
-// agrees says that path has, for the other parameters of the route, the values that
+// agrees reports whether path has, for the other parameters of the route, the values that
 // the mux has found in the path that it matched.
 func (q request) agrees(route, path string) bool {
 	for {
@@ -57,7 +57,7 @@ func (q request) agrees(route, path string) bool {
 	}
 }
 
-// unrouted is a request on its way to a mux, which is asked where it will go.
+// unrouted is a request on its way to a mux. The mux is asked where the request will go.
 type unrouted struct {
 	request
 	mux *http.ServeMux
@@ -78,8 +78,8 @@ func (q *unrouted) Param(name string) string {
 	return gatehttp.Param(route(pattern), canonical(q.HTTP.URL.EscapedPath()), name)
 }
 
-// route writes a ServeMux pattern as gates see it: without method and host,
-// "{$}" for what it says, and what matches the rest of a path as "{...}".
+// route writes a ServeMux pattern as gates see it: without method and host, with nothing
+// for "{$}", and with "{...}" for what matches the rest of a path.
 func route(pattern string) string {
 	slash := strings.IndexByte(pattern, '/')
 	if slash < 0 {
@@ -95,7 +95,7 @@ func route(pattern string) string {
 	return pattern
 }
 
-// wildcard is the name that a pattern gives to the rest of a path, if any.
+// wildcard is the name that a pattern gives to the rest of a path, or "".
 func wildcard(pattern string) string {
 	name, ok := strings.CutSuffix(pattern, "...}")
 	if !ok {
@@ -104,7 +104,7 @@ func wildcard(pattern string) string {
 	return name[strings.LastIndexByte(name, '{')+1:]
 }
 
-// canonical is the path a ServeMux matches, or redirects to.
+// canonical is the path that a ServeMux matches, or to which it redirects.
 func canonical(escaped string) string {
 	cleaned := path.Clean("/" + escaped)
 	if strings.HasSuffix(escaped, "/") && cleaned != "/" {
