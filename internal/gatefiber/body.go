@@ -28,8 +28,8 @@ func (q Request) Body(max int64) ([]byte, error) {
 	return bytes.Clone(body), nil
 }
 
-// streamed reads a body that fasthttp has not read yet, as it does under
-// StreamRequestBody, and puts in its place a stream that begins anew.
+// streamed reads a body that fasthttp has not read yet, as under StreamRequestBody. It
+// puts a stream in its place that begins from the start.
 func (q Request) streamed(max int64) ([]byte, error) {
 	native := &q.Ctx.Request
 	length := native.Header.ContentLength()
@@ -52,12 +52,12 @@ func (q Request) streamed(max int64) ([]byte, error) {
 	return body, err
 }
 
-// replayed is the stream that begins anew.
+// replayed is the stream that begins from the start.
 type replayed struct{ io.ReadCloser }
 
-// source reads a stream of fasthttp's, and reports an early end as
-// io.ErrUnexpectedEOF, where fasthttp has an io.EOF as at any other end. It also keeps
-// fasthttp from putting the trailer into the header with the last chunk.
+// source reads a stream of fasthttp. It reports an early end as io.ErrUnexpectedEOF,
+// where fasthttp reports io.EOF as at any other end. It also stops fasthttp from putting
+// the trailer into the header with the last chunk.
 type source struct {
 	io.Reader
 	header        *fasthttp.RequestHeader
@@ -72,8 +72,7 @@ func sourceOf(native *fasthttp.Request) *source {
 	return &source{Reader: native.BodyStream(), header: &native.Header, missing: native.Header.ContentLength()}
 }
 
-// keepTrailerAway puts a source in the place of a streamed body that is still to be
-// read.
+// keepTrailerAway replaces a streamed body that is still to be read with a source.
 func (q Request) keepTrailerAway() {
 	native := &q.Ctx.Request
 	if _, ok := native.BodyStream().(replayed); ok || !native.IsBodyStream() {

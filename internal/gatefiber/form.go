@@ -13,17 +13,17 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// multipartBody returns the body of a request whose Content-Type is that of a
-// multipart form. If fasthttp has parsed it before any handler ran, its bytes are
-// gone, and it is written anew: one form always has the same bytes, and another form
-// has others.
+// multipartBody returns the body of a request whose Content-Type is that of a multipart
+// form. If fasthttp has parsed the form before any handler ran, its bytes are gone, and
+// the form is written anew. One form always has the same bytes, and different forms have
+// different bytes.
 func multipartBody(native *fasthttp.Request, max int64) ([]byte, error) {
 	length := native.Header.ContentLength()
 	if int64(length) > max {
 		return nil, gate.ErrBodyTooLarge
 	}
 	var sent fasthttp.Request
-	native.CopyTo(&sent) // without a parsed form, of which Body would make bytes up
+	native.CopyTo(&sent) // the copy has no parsed form, from which Body would make up bytes
 	if body := sent.Body(); len(body) > 0 {
 		if int64(len(body)) > max {
 			return nil, gate.ErrBodyTooLarge
@@ -113,7 +113,8 @@ func parts(form *multipart.Form) (n int) {
 	return n
 }
 
-// contents reads a file into the slice. It returns false if others have moved it away.
+// contents reads a file into the slice. It returns false if others have moved the file
+// away.
 func contents(file *multipart.FileHeader, into []byte) bool {
 	opened, err := file.Open()
 	if err != nil {

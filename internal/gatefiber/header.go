@@ -12,10 +12,11 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// unlisted are fields that net/http takes out of a request's header.
+// unlisted are fields that net/http removes from a request's header.
 var unlisted = []string{fasthttp.HeaderHost, fasthttp.HeaderTrailer, fasthttp.HeaderTransferEncoding}
 
-// merged are fields of which fasthttp keeps one line: the last, or all of them joined.
+// merged are fields of which fasthttp keeps one line: the last one, or all of them
+// joined.
 var merged = []string{fasthttp.HeaderContentType, fasthttp.HeaderUserAgent, fasthttp.HeaderCookie}
 
 // Header returns the lines of a field that a gate may see.
@@ -96,8 +97,8 @@ func all(visit func(func(key, value []byte))) http.Header {
 	return header
 }
 
-// believed returns the lines of a field that a gate may see. sent are its lines in
-// the header as it came, now those that fasthttp has.
+// believed returns the lines of a field that a gate may see. sent are its lines in the
+// header as it arrived; now are those that fasthttp has at present.
 func believed(h *fasthttp.RequestHeader, name string, sent, now []string, trailed bool) []string {
 	switch name {
 	case fasthttp.HeaderContentType:
@@ -116,8 +117,8 @@ func believed(h *fasthttp.RequestHeader, name string, sent, now []string, traile
 	return nil
 }
 
-// unmerged returns the lines of a field of which fasthttp keeps only the last, without
-// those of a trailer.
+// unmerged returns the lines of a field of which fasthttp keeps only the last line,
+// without the lines of a trailer.
 func unmerged(sent []string, kept []byte) []string {
 	switch n := len(sent); {
 	case n > 1 && sent[n-1] == string(kept):
@@ -128,8 +129,8 @@ func unmerged(sent []string, kept []byte) []string {
 	return []string{string(kept)}
 }
 
-// cookies returns the lines of Cookie that a gate may see. fasthttp makes one line of
-// them and of those of a trailer behind them.
+// cookies returns the lines of Cookie that a gate may see. fasthttp joins them into one
+// line, and appends those of a trailer.
 func cookies(sent, now []string, trailed bool) []string {
 	if len(now) == 0 {
 		return nil
@@ -151,13 +152,13 @@ func cookies(sent, now []string, trailed bool) []string {
 	return now
 }
 
-// inNoTrailer reports whether fasthttp takes a field of this name from no trailer.
+// inNoTrailer reports whether fasthttp ignores a field of this name in trailers.
 func inNoTrailer(name string) bool {
 	return errors.Is(new(fasthttp.RequestHeader).AddTrailer(name), fasthttp.ErrBadTrailer)
 }
 
 // shuffles reports whether fasthttp may change the order of a field's lines when another
-// field is taken out of the header, as v1.69 does.
+// field is removed from the header, as v1.69 does.
 var shuffles = func() bool {
 	var h fasthttp.RequestHeader
 	h.Add("A", "")

@@ -6,7 +6,7 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Wildcard is the name that Fiber gives the first wildcard of a route.
+// Wildcard is the name that Fiber gives to the first wildcard of a route.
 func Wildcard(params []string) string {
 	for _, name := range params {
 		if strings.HasPrefix(name, "*") || strings.HasPrefix(name, "+") {
@@ -21,8 +21,8 @@ const (
 	endsParam   = `?:\/-.`
 )
 
-// Pattern writes a path of Fiber's as gates see it: ":id", ":id?" and
-// ":id<int>" as "{id}", "*" and "+" as "{...}".
+// Pattern writes a path of Fiber as gates see it: ":id", ":id?" and ":id<int>" as "{id}",
+// and "*" and "+" as "{...}".
 func Pattern(path string) string {
 	var out strings.Builder
 	for path != "" {

@@ -7,12 +7,12 @@ import (
 	"reflect"
 )
 
-// This file reads private fields: those of Fiber v2.52 and v3.1, and of fasthttp
-// v1.51 and v1.69. The tests of the adapters fail if one is gone.
+// This file reads private fields of Fiber v2.52 and v3.1, and of fasthttp v1.51 and
+// v1.69. The tests of the adapters fail if one is gone.
 
-// OfUse returns a function that reports whether a route, a fiber.Route, is one of
-// app.Use. Fiber tells that to its router alone. If a version of Fiber lacks the field,
-// the function is true for every route, so gates know no route.
+// OfUse returns a function that reports whether a route, a fiber.Route, was made by
+// app.Use. Only Fiber's router knows that. If a version of Fiber lacks the field, the
+// function is true for every route, so gates know no route.
 func OfUse[Route any]() func(*Route) bool {
 	use, known := reflect.TypeFor[Route]().FieldByName("use")
 	return func(route *Route) bool {
@@ -20,9 +20,9 @@ func OfUse[Route any]() func(*Route) bool {
 	}
 }
 
-// Unread reports whether the server could not read the request of a fiber.Ctx. Fiber v3 runs
-// the middleware of app.Use then, and no route. Only its router knows. Without
-// the field each request passes for one that was read.
+// Unread reports whether the server could not read the request of a fiber.Ctx. Fiber v3
+// then runs the middleware of app.Use, and no route. Only its router knows that. If a
+// version of Fiber lacks the field, every request counts as read.
 func Unread(c any) bool {
 	v := reflect.Indirect(reflect.ValueOf(c))
 	if v.Kind() != reflect.Struct {
@@ -32,20 +32,21 @@ func Unread(c any) bool {
 	return known && v.FieldByIndex(unread.Index).Bool()
 }
 
-// fasthttp does not say whether a chunked body came whole, nor whether others have
-// read a part of it. Its streams know. Without their fields a body that ended early
-// passes for a whole one.
+// fasthttp does not report whether a chunked body arrived whole, nor whether others have
+// read a part of it. Only its streams know. If a version lacks their fields, a body that
+// ended early passes for a whole one.
 
-// hungUp reports whether a chunked stream has ended because its connection did, where a
-// chunk was to begin: fasthttp takes that for the end of the body. The stream's reader
-// then holds nothing. Behind a last chunk it still holds the bytes of that chunk.
+// hungUp reports whether a chunked stream ended because its connection did, at a place
+// where a chunk was to begin. fasthttp takes that for the end of the body. In this case
+// the stream's reader holds nothing. After a last chunk it still holds the bytes of that
+// chunk.
 func hungUp(stream io.Reader) bool {
 	taken, known := buffered(stream)
 	return known && len(taken) == 0
 }
 
 // readBefore reports whether others have read a part of a chunked stream. It does not
-// read to find out: at the end of the stream that would wait for what the client sends
+// read from the stream to find out: at its end, that would wait for what the client sends
 // next.
 func readBefore(stream io.Reader) bool {
 	if src, ok := stream.(*source); ok {
@@ -58,7 +59,7 @@ func readBefore(stream io.Reader) bool {
 	if read := v.FieldByName("totalBytesRead"); read.IsValid() && read.CanInt() && read.Int() > 0 {
 		return true
 	}
-	// Others have read nothing, or a body of no chunks. In the first case the reader
+	// Others have read nothing, or a body without chunks. In the first case the reader
 	// holds the header of the request, whose last line has a colon or a space. In the
 	// second case the last line is that of the last chunk.
 	taken, _ := buffered(stream)
@@ -67,8 +68,8 @@ func readBefore(stream io.Reader) bool {
 	return len(taken) > 0 && !bytes.ContainsAny(last, ": \t")
 }
 
-// buffered returns the bytes that were taken from a stream's reader and that it still
-// holds.
+// buffered returns the bytes that were taken from a stream's reader and that the reader
+// still holds.
 func buffered(stream io.Reader) (taken []byte, known bool) {
 	v := reflect.Indirect(reflect.ValueOf(stream))
 	if v.Kind() != reflect.Struct {
@@ -85,8 +86,8 @@ func buffered(stream io.Reader) (taken []byte, known bool) {
 	return buf.Bytes()[:read.Int()], true
 }
 
-// detached returns a copy of stream, which can be read after SetBodyStream has replaced
-// stream: fasthttp then empties its own reader, to use it again.
+// detached returns a copy of stream that can be read after SetBodyStream has replaced
+// stream. fasthttp then empties its own reader and uses it again.
 func detached(stream io.Reader) io.Reader {
 	v := reflect.ValueOf(stream)
 	if v.Kind() != reflect.Pointer {

@@ -13,13 +13,13 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// Request is the part of a [gate.Request] that fasthttp knows. It copies every
-// string that it returns: those of fasthttp are valid only until the handler has
-// returned.
+// Request is the part of a [gate.Request] that fasthttp knows. It copies every string
+// that it returns: strings of fasthttp are valid only until the handler has returned.
 type Request struct{ Ctx *fasthttp.RequestCtx }
 
-// Host does not use that of Fiber, which may believe X-Forwarded-Host. The host of a
-// target in absolute form comes before the Host field (RFC 9112 section 3.2.2).
+// Host does not use that of Fiber, which may believe X-Forwarded-Host. If the target is
+// in absolute form, its host takes precedence over the Host field (RFC 9112 section
+// 3.2.2).
 func (q Request) Host() string {
 	if header := &q.Ctx.Request.Header; bytes.HasPrefix(header.RequestURI(), []byte("/")) {
 		return string(header.Host())
@@ -27,20 +27,20 @@ func (q Request) Host() string {
 	return string(q.Ctx.Request.URI().Host())
 }
 
-// Path is that of the target as it was sent.
+// Path is the path of the target as it was sent.
 func (q Request) Path() string {
 	path, _ := gatehttp.SplitTarget(q.target())
 	return path
 }
 
-// RawQuery is that of the target as it was sent.
+// RawQuery is the query of the target as it was sent.
 func (q Request) RawQuery() string {
 	_, query := gatehttp.SplitTarget(q.target())
 	return query
 }
 
-// target is without the fragment, which no target has (RFC 9112 section 3.2)
-// and which fasthttp cuts off before a handler sees it.
+// target is the target without the fragment. No target has a fragment (RFC 9112 section
+// 3.2), and fasthttp cuts it off before a handler sees it.
 func (q Request) target() string {
 	target, _, _ := strings.Cut(string(q.Ctx.Request.Header.RequestURI()), "#")
 	return target
@@ -51,9 +51,9 @@ func (q Request) RemoteAddr() netip.AddrPort {
 	return gatehttp.Peer(q.Ctx.RemoteAddr().String())
 }
 
-// Stored is what middleware has stored under key: in the request, or else in its
-// context. A string is copied, of whatever type: middleware may have stored it as
-// Fiber handed it out.
+// Stored is what middleware has stored under key, in the request or else in its context.
+// A string of any type is copied, because middleware may have stored it as Fiber returned
+// it.
 func (q Request) Stored(ctx context.Context, key any) any {
 	value := q.Ctx.UserValue(key)
 	if value == nil {
@@ -69,8 +69,8 @@ func (q Request) Stored(ctx context.Context, key any) any {
 	return value
 }
 
-// Lend returns whole with a context that reads the RequestCtx only until end is
-// called: fasthttp uses the RequestCtx for other requests later.
+// Lend returns whole with a context that reads the RequestCtx only until end is called:
+// fasthttp uses the RequestCtx for other requests later.
 func (q Request) Lend(whole gate.Request) (lent gate.Request, end func()) {
 	if q.pooled(whole.Context()) {
 		return gatehttp.Borrow(whole)
@@ -78,8 +78,8 @@ func (q Request) Lend(whole gate.Request) (lent gate.Request, end func()) {
 	return whole, func() {}
 }
 
-// pooled reports whether a context reads values of the RequestCtx, as the RequestCtx
-// itself does if middleware makes it the request's context.
+// pooled reports whether a context reads values of the RequestCtx. The RequestCtx itself
+// does, if middleware makes it the request's context.
 func (q Request) pooled(ctx context.Context) bool {
 	if ctx == context.Background() {
 		return false

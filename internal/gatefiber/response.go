@@ -11,12 +11,12 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// oneLine replaces line breaks in a value, which fasthttp would write as they are.
+// oneLine replaces line breaks in a value, because fasthttp would write them as they are.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
 // Apply puts fields on a response. It leaves out those whose name is not valid, as
-// net/http does. It does not use fasthttp's Set, which replaces only the first of
-// several lines, and no Set-Cookie at all.
+// net/http does. It does not use fasthttp's Set, which replaces only the first of several
+// lines, and no Set-Cookie at all.
 func Apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
 	for _, f := range fields {
 		if strings.ContainsAny(f.Name, "\r\n\t :") {
@@ -29,7 +29,7 @@ func Apply(h *fasthttp.ResponseHeader, fields []gate.Field) {
 	}
 }
 
-// remove takes a field out, and leaves the lines of the others in their order.
+// remove removes a field and keeps the lines of the others in their order.
 func remove(h *fasthttp.ResponseHeader, name string) {
 	if !shuffles || len(h.Peek(name)) == 0 {
 		h.Del(name)
@@ -51,13 +51,13 @@ func remove(h *fasthttp.ResponseHeader, name string) {
 	}
 }
 
-// refusedKey finds, in a request's locals, the reply that a gate refused the
-// request with.
+// refusedKey is the key, in a request's locals, of the reply with which a gate refused
+// the request.
 type refusedKey struct{}
 
-// Send writes a reply as it is: no Content-Type is added, and the framing is
-// the reply's own, whatever its Header says. Gates outside are told whether it
-// is a refusal.
+// Send writes a reply as it is. No Content-Type is added, and the framing follows from
+// the body, whatever the reply's Header says. Gates outside are told whether the reply is
+// a refusal.
 func Send(c *fasthttp.RequestCtx, reply *gate.Reply) {
 	response, sent := &c.Response, reply.Sent()
 	Apply(&response.Header, sent.Header)
@@ -69,22 +69,23 @@ func Send(c *fasthttp.RequestCtx, reply *gate.Reply) {
 		c.SetUserValue(refusedKey{}, sent)
 	}
 	if c.Request.IsBodyStream() {
-		// fasthttp would read the rest of this body as the next request.
+		// Otherwise fasthttp would read the rest of this body as the next request.
 		response.SetConnectionClose()
 	}
 }
 
 // Admit notes that a gate let the request through. A handler outside may have sent
-// several requests of its own through the application, and an earlier one may have
-// been refused.
+// several requests of its own through the application, and an earlier one may have been
+// refused.
 func Admit(c *fasthttp.RequestCtx) {
 	if c.UserValue(refusedKey{}) != nil {
 		c.SetUserValue(refusedKey{}, nil)
 	}
 }
 
-// Captured returns what the client will see of the response, and nil if the handler has given up by TimeoutError: it may
-// have left work that goes on.
+// Captured returns what the client will see of the response. It returns nil if the
+// handler has given up with TimeoutError, because the handler may have left work that
+// goes on.
 func Captured(c *fasthttp.RequestCtx, capture int64) *gate.Reply {
 	switch {
 	case c.LastTimeoutErrorResponse() != nil:
@@ -108,8 +109,8 @@ func Captured(c *fasthttp.RequestCtx, capture int64) *gate.Reply {
 	return reply
 }
 
-// carries reports whether a response is still the refusal, perhaps compressed, and not
-// an answer that a handler has put in its place.
+// carries reports whether a response is still the refusal, perhaps compressed, and not an
+// answer with which a handler has replaced it.
 func carries(response *fasthttp.Response, refusal gate.Reply) bool {
 	if response.StatusCode() != refusal.Status || response.IsBodyStream() {
 		return false
@@ -121,8 +122,8 @@ func carries(response *fasthttp.Response, refusal gate.Reply) bool {
 	return err == nil && bytes.Equal(plain, refusal.Body)
 }
 
-// fields lists the header of a response. The Content-Type that fasthttp adds by
-// itself is among them only where it is sent: with a body.
+// fields lists the header of a response. It includes the Content-Type that fasthttp adds
+// by itself only if that is sent: with a body.
 func fields(response *fasthttp.Response) []gate.Field {
 	var sent fasthttp.ResponseHeader
 	response.Header.CopyTo(&sent)

@@ -10,18 +10,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A chunked body may end with a trailer: fields that the client writes behind
-// everything that proxies have written or stripped. fasthttp appends them to the
-// header, declared or not, as soon as somebody has read the body to its end, and
-// nothing in the header then says which lines those are. So behind a chunked
-// body a gate sees a field only as the header of the request had it, which
-// RawHeaders tells. A field that differs from that is unsure: a trailer may have
-// made it, or middleware outside the gate. It is left out, and keys refuse it.
+// A chunked body may end with a trailer: fields that the client writes after all that
+// proxies have written or stripped. fasthttp appends them to the header, declared or not,
+// as soon as the body was read to its end. Nothing in the header then says which lines
+// those are. So a gate sees a field of a chunked request only as the header of the request
+// had it, which RawHeaders tells. A field that differs from that is unsure: a trailer may
+// have made it, or middleware outside the gate. It is left out, and keys refuse it.
 
-// trailed reports whether the header may have fields of a trailer. If middleware has
-// made the header anew, the raw header is gone, and only the length is left to tell:
+// trailed reports whether the header may have fields of a trailer. If middleware has made
+// the header anew, the raw header is gone, and only the length is left to decide by.
 // fasthttp has -1 for chunks, and 0 also for chunks without a byte in them. A request
-// that no server of fasthttp's has read, such as one that net/http hands on, has no
+// that no server of fasthttp has read, such as one that net/http passes on, has no
 // trailer.
 func (q Request) trailed() bool {
 	if q.Ctx.UserValue(trailerDropped{}) != nil {
@@ -45,15 +44,15 @@ func chunked(raw []byte) bool {
 	return false
 }
 
-// trailerDropped is the key under which a request notes that DropTrailer has seen
-// it, as it came.
+// trailerDropped is the key under which a request notes that DropTrailer has seen it as
+// it arrived.
 type trailerDropped struct{}
 
-// DropTrailer takes the fields of the trailer out of the header, and keeps those
-// away that come with a body which is still to be read.
+// DropTrailer removes the fields of the trailer from the header. It also keeps those away
+// that come with a body which is still to be read.
 func (q Request) DropTrailer() {
 	if len(q.Ctx.Request.Header.RawHeaders()) == 0 {
-		return // what came is not known any more
+		return // the header as it arrived is gone
 	}
 	if q.trailed() {
 		swap(&q.Ctx.Request.Header, q.untrailed(q.header()))
@@ -62,8 +61,8 @@ func (q Request) DropTrailer() {
 	q.Ctx.SetUserValue(trailerDropped{}, true)
 }
 
-// HideTrailer takes each field out of the header that a trailer may have brought a
-// line of, until show is called.
+// HideTrailer removes from the header, until show is called, each field of which a
+// trailer may have brought a line.
 func (q Request) HideTrailer() (show func()) {
 	if !q.trailed() {
 		return func() {}
@@ -97,7 +96,7 @@ func (q Request) untrailed(known http.Header) *fasthttp.RequestHeader {
 		now[name] = append(now[name], string(value))
 	})
 	changed := slices.DeleteFunc(slices.Sorted(maps.Keys(now)), func(name string) bool {
-		ordered := !shuffles || // others that are taken out do not change its order
+		ordered := !shuffles || // removing other fields does not change its order
 			len(now[name]) < 2
 		return slices.Contains(unlisted, name) || ordered && slices.Equal(now[name], known[name])
 	})
@@ -114,8 +113,8 @@ func (q Request) untrailed(known http.Header) *fasthttp.RequestHeader {
 	return &clean
 }
 
-// swap puts another header in the place of h, and returns what undoes that. Its
-// lines themselves stay as they are: middleware may have kept strings of them.
+// swap replaces h with another header, and returns a function that undoes that. The lines
+// of h stay as they are: middleware may have kept strings of them.
 func swap(h, with *fasthttp.RequestHeader) (undo func()) {
 	own := reflect.ValueOf(h).Elem()
 	before := reflect.New(own.Type()).Elem()

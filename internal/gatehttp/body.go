@@ -10,15 +10,14 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// Body reads the body whole and leaves it readable for the handler. The bytes
-// are kept in the request's own Body, so that a second gate finds them too, and
-// are never more than the largest max asked for, plus one.
+// Body reads the whole body and leaves it readable for the handler. It keeps the bytes in
+// the request's own Body, so that a second gate finds them, too. It never keeps more than
+// the largest max that was asked for, plus one.
 //
-// It fails with [gate.ErrBodyTooLarge] when the body is longer than max,
-// [gate.ErrBodyBroken] when it cannot be read to its end, and
-// [gate.ErrBodyConsumed] when others have read of it before. The same question
-// gets the same answer again, and after each of them the handler reads what it
-// would have read without the gate.
+// It fails with [gate.ErrBodyTooLarge] if the body is longer than max, with
+// [gate.ErrBodyBroken] if it cannot be read to its end, and with [gate.ErrBodyConsumed]
+// if others have read from it before. The same call returns the same result again. After
+// each call the handler reads what it would have read without the gate.
 func (q Request) Body(max int64) ([]byte, error) {
 	r := q.HTTP
 	b, ok := r.Body.(*body)
@@ -30,8 +29,9 @@ func (q Request) Body(max int64) ([]byte, error) {
 			return nil, gate.ErrBodyConsumed
 		}
 		if r.ContentLength > max {
-			// Behind a Body of another type net/http would wait for the body before it
-			// sends the refusal, also when the client waits for "100 Continue".
+			// The Body is not replaced here. With a Body of another type net/http would wait
+			// for the body before it sends the refusal, even if the client waits for "100
+			// Continue".
 			return nil, gate.ErrBodyTooLarge
 		}
 		b = &body{src: r.Body}
@@ -55,9 +55,9 @@ func (q Request) Body(max int64) ([]byte, error) {
 	return slices.Clip(b.ahead), nil
 }
 
-// missing tells a body that others have read from one that ended: both end with
-// io.EOF. A Content-Encoding says that middleware may have decoded the body,
-// whose length then differs from the declared one.
+// missing tells a body that others have read from one that ended: both end with io.EOF.
+// With a Content-Encoding, middleware may have decoded the body, whose length then
+// differs from the declared one.
 func missing(r *http.Request, got int) error {
 	if int64(got) >= r.ContentLength || got > 0 && r.Header.Get("Content-Encoding") != "" {
 		return nil
@@ -65,12 +65,12 @@ func missing(r *http.Request, got int) error {
 	return gate.ErrBodyConsumed
 }
 
-// body replays to the handler what a gate has read ahead of it.
+// body gives the handler what a gate has read before it.
 type body struct {
 	src    io.ReadCloser
-	ahead  []byte // what was read of src for a gate, from its first byte on
+	ahead  []byte // what was read from src for a gate, from its first byte on
 	next   int    // ahead[:next] went to the handler
-	past   bool   // the handler has read of src itself
+	past   bool   // the handler has read from src itself
 	end    error  // how src ended: io.EOF, or what broke it
 	closed bool
 }
@@ -87,8 +87,8 @@ func (b *body) readAhead(limit, declared int64) {
 	}
 }
 
-// room is for twice as much as there is: memory follows what was sent, not what
-// was declared, nor what may be.
+// room doubles what there is. So memory follows what was sent, and not what was declared
+// or what is allowed.
 func (b *body) room(limit, declared int64) int64 {
 	have := int64(len(b.ahead))
 	more := max(have, 512)
@@ -113,8 +113,8 @@ func (b *body) failure(r *http.Request) error {
 	return gate.ErrBodyBroken
 }
 
-// rewind gives the handler the whole body again even when middleware between
-// two gates has read it and closed it.
+// rewind gives the handler the whole body again, even if middleware between two gates has
+// read it and closed it.
 func (b *body) rewind() { b.next, b.closed = 0, false }
 
 func (b *body) Read(p []byte) (int, error) {

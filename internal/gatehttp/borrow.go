@@ -8,15 +8,15 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// Borrow is for a context that reads an object which the framework reuses for other
+// Borrow returns q with a context that has the same values, deadline and end, and a
+// function end that the adapter calls when the request is over. From then on the context
+// has no values, and does not touch the framework any more. Several goroutines may use
+// both at once.
+//
+// It is for a context that reads an object which the framework uses again for other
 // requests, such as *fasthttp.RequestCtx or *gin.Context. What a gate derives from a
 // context can outlive the request: the handler of a callback that runs on after its
 // deadline, or the release of a lock.
-//
-// It returns q with a context of the same values, deadline and end, and a
-// function that the adapter calls when the request is over. From then on the
-// context has no values, and reaches into the framework no more. Both may be used
-// by many goroutines at once.
 func Borrow(q gate.Request) (borrowed gate.Request, end func()) {
 	ctx := &lent{from: q.Context()}
 	ctx.deadline, ctx.limited = ctx.from.Deadline()
@@ -40,7 +40,7 @@ type lent struct {
 
 	mu   sync.RWMutex
 	from context.Context // nil when the request is over
-	err  error           // of from, when it had ended before the request was over
+	err  error           // the error of from, if from ended before the request was over
 }
 
 func (l *lent) end() {

@@ -2,9 +2,9 @@ package gatehttp
 
 import "net/http"
 
-// HandBack gives a request what a copy of it, made for the handler's context,
-// has got since and the server and middleware outside look for: the form, whose
-// temporary files are to be removed, and the route for their metrics.
+// HandBack copies to a request what its copy, made for the handler's context, has got
+// since then. The server and middleware outside look for the form, whose temporary files
+// they remove, and for the route, which they need for their metrics.
 func HandBack(outer, inner *http.Request) {
 	outer.MultipartForm, outer.Pattern = inner.MultipartForm, inner.Pattern
 }

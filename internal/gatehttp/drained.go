@@ -5,10 +5,10 @@ import (
 	"reflect"
 )
 
-// drained says of a body of unknown length whether it was read to its end, which
-// then looks like that of an empty one. Its reader in net/http has noted it, for
-// HTTP/1 and 2, but tells nobody; so it is read from there. Of a body that
-// others have wrapped it says no, but for the limit of MaxBytesReader.
+// drained reports whether a body of unknown length was read to its end. Such a body then
+// looks like an empty one. Its reader in net/http notes that for HTTP/1 and 2, but does
+// not export it, so drained reads the private field. For a body that others have wrapped
+// it reports false, except for the wrapper of MaxBytesReader.
 func drained(body io.Reader) bool {
 	v := reflect.ValueOf(body)
 	for v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct && v.Elem().Type().PkgPath() == "net/http" {

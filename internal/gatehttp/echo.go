@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// EchoPattern writes a path of Echo's, of any version, as gates see it.
+// EchoPattern writes a path of Echo, of any version, as gates see it.
 func EchoPattern(path string) string {
 	var out strings.Builder
 	for path != "" {
@@ -28,7 +28,7 @@ func EchoPattern(path string) string {
 	return out.String()
 }
 
-// Sealed is the writer of a response that is complete: what is written is dropped.
+// Sealed is the writer of a response that is complete. It drops what is written.
 type Sealed struct{ http.ResponseWriter }
 
 // WriteHeader drops a status.
@@ -37,5 +37,5 @@ func (s Sealed) WriteHeader(int) {}
 // Write drops a part of a body.
 func (s Sealed) Write(p []byte) (int, error) { return len(p), nil }
 
-// Unwrap lets http.ResponseController find the connection.
+// Unwrap lets http.ResponseController reach the connection.
 func (s Sealed) Unwrap() http.ResponseWriter { return s.ResponseWriter }

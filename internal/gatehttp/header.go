@@ -8,10 +8,12 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// Apply puts fields on a response: one that says Add beside the lines that are
-// there, any other in their place. What the handler sets later stands over both.
-// It takes back what [WriteReply] has marked there: a refusal that was sent is over,
-// and one that middleware outside has dropped, to try again, was none.
+// Apply puts fields on a response. A field with Add is put beside the lines that are
+// there; any other field replaces them. What the handler sets later comes on top of both.
+//
+// Apply also removes the mark that [WriteReply] left in the header. A refusal that was
+// sent is over. A refusal that middleware outside has dropped, in order to try again,
+// does not count.
 func Apply(h http.Header, fields []gate.Field) {
 	for name, lines := range h {
 		if lines == nil && strings.HasPrefix(name, refusedPrefix) {
@@ -27,8 +29,8 @@ func Apply(h http.Header, fields []gate.Field) {
 	}
 }
 
-// Fields lists a header as [Apply] would rebuild it: sorted by name, the lines
-// of one name in order.
+// Fields lists a header as [Apply] would rebuild it: sorted by name, with the lines of
+// one name in order.
 func Fields(h http.Header) []gate.Field {
 	fields := make([]gate.Field, 0, len(h))
 	var few [8]string
@@ -40,7 +42,7 @@ func Fields(h http.Header) []gate.Field {
 	return fields
 }
 
-// sortedNames puts the names into a slice that has room for the usual number.
+// sortedNames appends the names, sorted, to a slice that has room for the usual number.
 func sortedNames(h http.Header, names []string) []string {
 	for name := range h {
 		names = append(names, name)

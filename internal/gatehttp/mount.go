@@ -5,8 +5,8 @@ import (
 	"github.com/neap-go/neap/internal/isnil"
 )
 
-// RequireGate panics if g is nil or an interface that holds a nil: a route that looks
-// guarded and is not should not start. where names the call.
+// RequireGate panics if g is nil, or an interface that holds a nil: a server should not
+// start with a route that looks guarded and is not. where names the call.
 func RequireGate(where string, g gate.Gate) {
 	if isnil.Value(g) {
 		panic(where + ": the gate is nil; make one with gate.RateLimit and its like")

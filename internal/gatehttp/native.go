@@ -6,9 +6,9 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// Native makes an adapter's Key of its Context: a [gate.Key] of a function of
-// the framework's own request. It panics when f is nil. adapter is the name of
-// the package, for errors.
+// Native makes the Key function of an adapter from its Context function: it returns a
+// [gate.Key] that calls f with the framework's own request. It panics if f is nil.
+// adapter is the name of the package, for errors.
 func Native[C any](adapter string, context func(gate.Request) (C, bool), f func(C) (string, error)) gate.Key {
 	if f == nil {
 		panic(adapter + ".Key: the function is nil")

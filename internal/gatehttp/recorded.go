@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// usual is what net/http's own writer of HTTP/1 can do.
+// usual is what net/http's own writer for HTTP/1 can do.
 type usual interface {
 	http.ResponseWriter
 	http.Flusher
@@ -22,8 +22,8 @@ type usual interface {
 	EnableFullDuplex() error
 }
 
-// recorded is what httpsnoop would make of such a writer, in one piece of memory
-// instead of a dozen.
+// recorded is what httpsnoop would make from such a writer, in one allocation instead of
+// a dozen.
 type recorded struct {
 	usual
 	rec *Recorder

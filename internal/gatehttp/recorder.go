@@ -9,29 +9,29 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// Recorder notes of one response what [gate.Pass.Leave] is to see. [Recorder.Wrap]
-// feeds it from an http.ResponseWriter; an adapter with a writer type of its own
-// calls Commit, Wrote, Flushed and Hijacked where that writer does these things.
-// It is for one goroutine, as the writer is.
+// Recorder notes what [gate.Pass.Leave] is to see of one response. [Recorder.Wrap] feeds
+// it from an http.ResponseWriter. An adapter with a writer type of its own calls Commit,
+// Wrote, Flushed and Hijacked where that writer does these things. A Recorder is for one
+// goroutine, as the writer is.
 type Recorder struct {
 	head    bool
 	capture int64
 	live    http.Header
-	outside []string // the Content-Encoding that middleware outside is going to apply
+	outside []string // the Content-Encoding that middleware outside will apply
 
-	status   int // 0 until it is committed
+	status   int // 0 until Commit
 	header   http.Header
 	body     []byte
 	length   int64
-	start    []byte // what Content-Type is guessed from
+	start    []byte // the bytes from which the Content-Type is guessed
 	sniffing bool
 	cut      bool // flushed, broken off
 	hijacked bool
 	refused  bool
 }
 
-// NewRecorder returns a recorder for the response to a request with this
-// method. header is the writer's own, as its Header method returns it.
+// NewRecorder returns a recorder for the response to a request with this method. header
+// is what the writer's Header method returns.
 func NewRecorder(header http.Header, method string, capture int64) *Recorder {
 	return &Recorder{
 		head: method == http.MethodHead, capture: capture, live: header, outside: slices.Clone(header[fieldEncoding]),
@@ -40,12 +40,12 @@ func NewRecorder(header http.Header, method string, capture int64) *Recorder {
 
 const fieldEncoding = "Content-Encoding"
 
-// sniffLength is how much of a body [http.DetectContentType] looks at.
+// sniffLength is how many bytes of a body [http.DetectContentType] looks at.
 const sniffLength = 512
 
-// Commit notes that the status line and the header are sent now. Only the first
-// counts, and an informational status (RFC 9110 section 15.2) not at all, except
-// 101, after which nothing follows.
+// Commit notes that the status line and the header are sent now. Only the first call
+// counts. An informational status (RFC 9110 section 15.2) does not count, except 101,
+// after which nothing follows.
 func (rec *Recorder) Commit(status int) {
 	if rec.status != 0 || rec.hijacked || status > 999 || status < 200 && status != http.StatusSwitchingProtocols {
 		return
@@ -53,8 +53,8 @@ func (rec *Recorder) Commit(status int) {
 	rec.status = status
 	rec.header = rec.live.Clone()
 	mark, marked := rec.header[refused(status)]
-	rec.refused = marked && mark == nil                       // what is copied from a request or a response has a line
-	if slices.Equal(rec.header[fieldEncoding], rec.outside) { // what is written here is not encoded yet
+	rec.refused = marked && mark == nil                       // a field copied from a request or a response has a line
+	if slices.Equal(rec.header[fieldEncoding], rec.outside) { // the body that is written here is not encoded yet
 		delete(rec.header, fieldEncoding)
 	}
 	_, typed := rec.header["Content-Type"]
@@ -62,13 +62,13 @@ func (rec *Recorder) Commit(status int) {
 		rec.header.Get(fieldEncoding) == "" && rec.header.Get("Transfer-Encoding") == ""
 }
 
-// Committed reports whether the status line was sent, or the connection taken over.
+// Committed reports whether the status line was sent or the connection was taken over.
 func (rec *Recorder) Committed() bool { return rec.status != 0 || rec.hijacked }
 
-// Wrote notes a write of p to the body that came to n bytes and ended with err,
-// and returns what to tell the handler. When the client is gone and all of the
-// body is to be captured, that is that all went well: the handler goes on, and
-// Leave sees all that the client would have seen.
+// Wrote notes a write of p to the body, of which n bytes were written and which ended
+// with err. It returns what to tell the handler. If the client is gone and the whole body
+// is to be captured, it reports success. So the handler goes on, and Leave sees all that
+// the client would have seen.
 func (rec *Recorder) Wrote(p []byte, n int, err error) (int, error) {
 	if !gate.BodyAllowed(rec.status) {
 		return n, err
@@ -90,26 +90,26 @@ func (rec *Recorder) Wrote(p []byte, n int, err error) (int, error) {
 	return n, err
 }
 
-// alone says that err is of a client that is gone, and that the recorder has
-// the whole body nonetheless.
+// alone reports whether err means that the client is gone, and the recorder has the whole
+// body nevertheless.
 func (rec *Recorder) alone(err error) bool {
 	return err != nil && !rec.cut && rec.capture > 0 && rec.length <= rec.capture &&
 		!errors.Is(err, http.ErrContentLength) && !errors.Is(err, http.ErrHijacked)
 }
 
-// full says that further bytes of the body change nothing but its length.
+// full reports whether further bytes of the body change nothing but its length.
 func (rec *Recorder) full() bool {
 	return (rec.head || int64(len(rec.body)) >= rec.capture) && (!rec.sniffing || len(rec.start) == sniffLength)
 }
 
-// skipped notes n bytes of a body that was [Recorder.full] already.
+// skipped notes n bytes of a body for which [Recorder.full] was true already.
 func (rec *Recorder) skipped(n int64) {
 	if !rec.head && gate.BodyAllowed(rec.status) {
 		rec.length += n
 	}
 }
 
-// Flushed notes that what there is of the response was pushed to the client.
+// Flushed notes that the response was pushed to the client as far as it is there.
 func (rec *Recorder) Flushed() {
 	rec.Commit(http.StatusOK)
 	rec.cut = true
@@ -119,9 +119,9 @@ func (rec *Recorder) Flushed() {
 // Hijacked notes that the handler took the connection over.
 func (rec *Recorder) Hijacked() { rec.hijacked, rec.cut = true, true }
 
-// Reply is what the client sees, once the handler has returned. A handler that
-// wrote nothing has answered 200; one that took the connection over before a
-// status was sent has the status 0.
+// Reply returns what the client sees, once the handler has returned. A handler that wrote
+// nothing has answered 200. If it took the connection over before a status was sent, the
+// status is 0.
 func (rec *Recorder) Reply() *gate.Reply {
 	rec.Commit(http.StatusOK)
 	rec.guessType()
@@ -142,11 +142,11 @@ func (rec *Recorder) guessType() {
 	rec.sniffing = false
 }
 
-// short says that the handler wrote less than it declared: the server breaks
+// short reports whether the handler wrote less than it declared. The server then breaks
 // the connection off.
 func (rec *Recorder) short() bool {
 	length := rec.header.Get("Content-Length")
-	if length == "" { // the error about that would cost memory
+	if length == "" { // ParseInt would allocate an error
 		return false
 	}
 	declared, err := strconv.ParseInt(length, 10, 64)

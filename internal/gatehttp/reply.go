@@ -7,17 +7,17 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// refused names the field that marks a response as a refusal with this status,
-// for the recorders outside. The field has no line, so no server sends it. It
-// reaches the recorders through any middleware that wraps the writer in between,
-// because all writers of one response share its header.
+// refused names the field that marks a response as a refusal with this status, for the
+// recorders outside. The field has no line, so no server sends it. All writers of one
+// response share its header, so the mark reaches the recorders through any middleware
+// that wraps the writer in between.
 func refused(status int) string { return refusedPrefix + strconv.Itoa(status) }
 
 const refusedPrefix = "Neap-Refused-"
 
-// WriteReply sends a reply as it is: no Content-Type is guessed, and the
-// framing is the reply's own, whatever its Header says. HEAD gets the fields of
-// GET without the body. A [Recorder] outside is told whether it is a refusal.
+// WriteReply sends a reply as it is. No Content-Type is guessed, and the framing follows
+// from the body, whatever the reply's Header says. HEAD gets the fields of GET without
+// the body. A [Recorder] outside is told whether the reply is a refusal.
 func WriteReply(w http.ResponseWriter, method string, reply *gate.Reply) {
 	h := w.Header()
 	sent := reply.Sent()

@@ -9,10 +9,9 @@ import (
 	"github.com/neap-go/neap/internal/address"
 )
 
-// Request answers, from an *http.Request, everything a gate asks except the
-// route and its parameters, which only the framework knows. It holds one
-// pointer, so that a struct of nothing but a Request turns into a gate.Request
-// without an allocation.
+// Request answers from an *http.Request everything that a gate asks, except the route and
+// its parameters, which only the framework knows. It holds one pointer, so that a struct
+// with only a Request in it turns into a gate.Request without an allocation.
 type Request struct{ HTTP *http.Request }
 
 // Context is the request's context.
@@ -21,13 +20,13 @@ func (q Request) Context() context.Context { return q.HTTP.Context() }
 // Method is the request's method.
 func (q Request) Method() string { return q.HTTP.Method }
 
-// Host is the host as the client named it.
+// Host is the host that the client named.
 func (q Request) Host() string { return q.HTTP.Host }
 
 // Value is what the request's context holds under key.
 func (q Request) Value(key any) any { return q.HTTP.Context().Value(key) }
 
-// Path is the path on the wire, whatever has rewritten the URL since.
+// Path is the path as it was sent, even if the URL was rewritten since then.
 func (q Request) Path() string {
 	if q.HTTP.RequestURI == "" {
 		return q.HTTP.URL.EscapedPath()
@@ -36,7 +35,7 @@ func (q Request) Path() string {
 	return path
 }
 
-// RawQuery is the query on the wire.
+// RawQuery is the query as it was sent.
 func (q Request) RawQuery() string {
 	if q.HTTP.RequestURI == "" {
 		return q.HTTP.URL.RawQuery
@@ -64,11 +63,11 @@ func (q Request) Headers() iter.Seq2[string, string] {
 // RemoteAddr is the peer of the request, as [Peer] reads it.
 func (q Request) RemoteAddr() netip.AddrPort { return Peer(q.HTTP.RemoteAddr) }
 
-// Peer reads the text of a peer's address. It has no port where middleware has
-// replaced it with a bare address, as chi's RealIP does; the port is 0 then. It
-// is the zero AddrPort when it is no IP address, such as that of a unix socket.
+// Peer reads the text of a peer's address. The text has no port if middleware has
+// replaced the address with a bare one, as chi's RealIP does; the port is then 0. Peer
+// returns the zero AddrPort if the text is no IP address, such as that of a unix socket.
 func Peer(text string) netip.AddrPort {
-	peer, err := netip.ParseAddrPort(text) // first, since an error costs an allocation
+	peer, err := netip.ParseAddrPort(text) // tried first: address.Parse would allocate an error
 	if err == nil {
 		return peer
 	}

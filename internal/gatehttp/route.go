@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// Wildcard is the name under which every adapter's Param finds what the "{...}"
-// at the end of a route matched, without the slash before it.
+// Wildcard is the name by which every adapter's Param finds what the "{...}" at the end
+// of a route matched, without the slash before it.
 const Wildcard = "..."
 
-// Param finds a parameter by its place: route is a pattern as gates see it
-// ("/users/{id}", "/files/{...}") and path the escaped path that matched it.
-// The value is percent-decoded once; a value that cannot be decoded is
-// returned as it is on the wire. Param is empty when the route has no such
-// parameter or does not match the path.
+// Param finds a parameter by its position. route is a pattern as gates see it
+// ("/users/{id}", "/files/{...}"), and path is the escaped path that matched it. The
+// value is percent-decoded once. A value that cannot be decoded is returned as it was
+// sent. Param is empty if the route has no such parameter or does not match the path.
 func Param(route, path, name string) string {
 	route, path = strings.TrimPrefix(route, "/"), strings.TrimPrefix(path, "/")
 	for more := true; more; {

@@ -2,9 +2,9 @@ package gatehttp
 
 import "strings"
 
-// SplitTarget cuts a request target (RFC 9112 section 3.2) into the path and
-// the query as they are on the wire. An absolute-form target loses its scheme
-// and authority; "*" is its own path; an authority-form target has none.
+// SplitTarget splits a request target (RFC 9112 section 3.2) into the path and the query,
+// both as they were sent. A target in absolute form loses its scheme and authority. The
+// target "*" is its own path. A target in authority form has no path.
 func SplitTarget(target string) (path, query string) {
 	path, query, _ = strings.Cut(target, "?")
 	if strings.HasPrefix(path, "/") || path == "*" {

@@ -9,12 +9,13 @@ import (
 	"github.com/felixge/httpsnoop"
 )
 
-// Wrap returns a writer that sends through w, tells the recorder, and has the
-// optional interfaces of w: Flusher, Hijacker, CloseNotifier, Pusher,
-// io.ReaderFrom, those of http.ResponseController, and Unwrap. One thing is lost:
-// http.MaxBytesReader does not close the connection any more when a body is too
-// long, which it asks of net/http's own writer by a method that is not exported;
-// a handler that wants it closed sets "Connection: close".
+// Wrap returns a writer that sends through w and tells the recorder. It has the optional
+// interfaces of w: Flusher, Hijacker, CloseNotifier, Pusher, io.ReaderFrom, those of
+// http.ResponseController, and Unwrap.
+//
+// One thing is lost: http.MaxBytesReader does not close the connection any more if a body
+// is too long, because it asks net/http's own writer for that, by a method that is not
+// exported. A handler that wants the connection closed sets "Connection: close".
 func (rec *Recorder) Wrap(w http.ResponseWriter) http.ResponseWriter {
 	if full, ok := w.(usual); ok {
 		if _, pushes := w.(http.Pusher); !pushes {
@@ -56,7 +57,7 @@ func (rec *Recorder) readFrom(next httpsnoop.ReadFromFunc, src io.Reader) (int64
 	if !rec.full() {
 		return rec.copied(next, src)
 	}
-	// Untouched, src may go from a file to the socket without a copy.
+	// src is passed on as it is: so a file can go to the socket without a copy.
 	n, err := next(src)
 	rec.skipped(n)
 	return n, err
@@ -75,8 +76,8 @@ func (rec *Recorder) hijack(next httpsnoop.HijackFunc) (net.Conn, *bufio.ReadWri
 	return conn, rw, err
 }
 
-// copied notes what next reads of src, and the rest of it when the client is
-// gone before that.
+// copied notes what next reads from src. If the client goes away before the end, it also
+// notes the rest.
 func (rec *Recorder) copied(next httpsnoop.ReadFromFunc, src io.Reader) (int64, error) {
 	from := &noted{Reader: src, rec: rec}
 	n, err := next(from)
@@ -93,7 +94,7 @@ func (rec *Recorder) copied(next httpsnoop.ReadFromFunc, src io.Reader) (int64, 
 	return n, err
 }
 
-// noted tells the recorder of what is read.
+// noted tells the recorder what is read.
 type noted struct {
 	io.Reader
 	rec *Recorder
@@ -108,8 +109,8 @@ func (s *noted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// surface makes the Flush and Hijack that w has only behind Unwrap its own:
-// http.ResponseController would find them there, past the recorder.
+// surface gives w the methods Flush and Hijack that it has only behind Unwrap.
+// http.ResponseController would find them there, and would bypass the recorder.
 func surface(w http.ResponseWriter) http.ResponseWriter {
 	flush := !isFlusher(w) && within(w, isFlusher)
 	hijack := !isHijacker(w) && within(w, isHijacker)
