@@ -14,18 +14,19 @@ var (
 	keyless = words(`ACL AUTH CLIENT CLUSTER COMMAND CONFIG DBSIZE ECHO FLUSHALL FLUSHDB FUNCTION INFO KEYS LASTSAVE LATENCY
 		LOLWUT MODULE PING PUBLISH PUBSUB RANDOMKEY READONLY READWRITE ROLE SCAN SCRIPT SELECT SLOWLOG SPUBLISH SWAPDB
 		TIME WAIT`)
-	// everyKey commands have nothing but keys.
+	// everyKey commands have only keys as arguments.
 	everyKey = words(`DEL EXISTS MGET PFCOUNT PFMERGE SDIFF SDIFFSTORE SINTER SINTERSTORE SUNION SUNIONSTORE TOUCH UNLINK`)
 	// twoKeys commands begin with two keys.
 	twoKeys = words(`BLMOVE BRPOPLPUSH COPY GEOSEARCHSTORE LCS LMOVE RENAME RENAMENX RPOPLPUSH SMOVE ZRANGESTORE`)
-	// subKey commands have a subcommand and behind it a key.
+	// subKey commands have a subcommand, and a key after it.
 	subKey = words(`MEMORY OBJECT XGROUP XINFO`)
-	// counted commands say how many keys follow, at this place.
+	// counted commands have the number of their keys as an argument; the value is its
+	// index.
 	counted = map[string]int{
 		"BLMPOP": 2, "BZMPOP": 2, "LMPOP": 1, "SINTERCARD": 1, "ZDIFF": 1, "ZDIFFSTORE": 2, "ZINTER": 1, "ZINTERCARD": 1,
 		"ZINTERSTORE": 2, "ZMPOP": 1, "ZUNION": 1, "ZUNIONSTORE": 2,
 	}
-	// writes are the commands that change what is kept.
+	// writes are the commands that change what is stored.
 	writes = words(`APPEND BITFIELD BITOP BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN COPY DECR DECRBY DEL
 		EXPIRE EXPIREAT FLUSHALL FLUSHDB GEOADD GEORADIUS GEORADIUSBYMEMBER GEOSEARCHSTORE GETDEL GETEX GETSET HDEL HEXPIRE
 		HEXPIREAT HGETDEL HGETEX HINCRBY HINCRBYFLOAT HMSET HPERSIST HPEXPIRE HPEXPIREAT HSET HSETEX HSETNX INCR INCRBY INCRBYFLOAT LINSERT LMOVE LMPOP LPOP LPUSH LPUSHX LREM LSET
@@ -34,19 +35,19 @@ var (
 		SUNIONSTORE SWAPDB UNLINK XACK XADD XAUTOCLAIM XCLAIM XDEL XGROUP XREADGROUP XSETID XTRIM ZADD ZDIFFSTORE
 		ZINCRBY ZINTERSTORE ZMPOP ZPOPMAX ZPOPMIN ZRANGESTORE ZREM ZREMRANGEBYLEX ZREMRANGEBYRANK ZREMRANGEBYSCORE
 		ZUNIONSTORE`)
-	// heard are the commands whose effect is that somebody hears of it.
+	// heard are the commands whose effect is that subscribers are told something.
 	heard = words(`PUBLISH SPUBLISH`)
-	// wholesale commands are about keys that nobody named.
+	// wholesale commands work on keys that their arguments do not name.
 	wholesale = words(`DBSIZE FLUSHALL FLUSHDB KEYS RANDOMKEY SCAN SWAPDB`)
 )
 
-// effect says whether a command belongs among the effects of a script.
+// effect reports whether a command belongs among the effects of a script.
 func effect(command string) bool {
 	return slices.Contains(writes, command) || slices.Contains(heard, command)
 }
 
-// keysOf are the keys of a command as it was passed. One that is not known is
-// taken for what most are: its key stands first.
+// keysOf returns the keys of a command as it was passed. An unknown command is taken to
+// have its key first, as most commands do.
 func keysOf(args []string) (keys []string) {
 	command := strings.ToUpper(args[0])
 	from := func(first, last, step int) {
@@ -76,7 +77,7 @@ func keysOf(args []string) (keys []string) {
 	case place > 0 && place < len(args):
 		from(1, place-1, 1)
 		if command == "BLMPOP" || command == "BZMPOP" {
-			keys = nil // what stands first is how long it would block
+			keys = nil // the first argument is how long it would block
 		}
 		count, _ := strconv.Atoi(args[place])
 		from(place+1, place+count, 1)
@@ -92,8 +93,8 @@ func keysOf(args []string) (keys []string) {
 	return keys
 }
 
-// written are the keys of a command that it may change: where it stores what it
-// makes of others, not those.
+// written returns the keys of a command that it may change. For a command that stores a
+// result, these are the keys of the result, not those of the source.
 func written(args []string) []string {
 	keys := keysOf(args)
 	switch command := strings.ToUpper(args[0]); {

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// exponent is a number as tostring and .. write it: by itself, with a fraction and
-// so large that it is one whatever stands beside it, or large behind a word. From
-// 1e+14 on Lua writes them so.
+// exponent matches a number in the form in which tostring and .. write large and small
+// numbers. It may stand by itself, or have a fraction and be so large that it is a number
+// whatever is beside it, or be large and follow a word. Lua writes numbers in this form
+// from 1e+14 on.
 var exponent = regexp.MustCompile(`(?:^|[^\w.+/])(-?\d(?:\.\d+)?e[+-]\d{2,3})(?:$|\W)` +
 	`|(-?\d\.\d{1,13}e\+(?:1[4-9]|2\d))|[A-Za-z_](\de\+(?:1[4-9]|2\d))(?:$|\W)`)
 
-// exponents are the numbers in exponent form in a text.
+// exponents returns the numbers in exponent form in a text.
 func exponents(text string) (found []string) {
 	for {
 		at := exponent.FindStringSubmatchIndex(text)
@@ -29,8 +30,9 @@ func exponents(text string) (found []string) {
 	}
 }
 
-// made are the numbers of a text that the script brought into this form: neither
-// its caller nor Redis gave them to it so, and none of its strings has them.
+// made returns the numbers in a text that the script itself brought into this form. It
+// leaves out the numbers that the script's caller or Redis passed in this form, and those
+// in the script's own strings.
 func (w *witness) made(text string) (found []string) {
 	for _, n := range exponents(text) {
 		if !w.given(n) {
@@ -59,7 +61,7 @@ func (w *witness) given(number string) bool {
 		slices.ContainsFunc(lex(w.script.Source()), written)
 }
 
-// advice is how to write a number so that none of it is lost.
+// advice says how to write a number so that no digit is lost.
 func advice(number string) string {
 	format := "%.0f"
 	if strings.Contains(number, "e-") {
@@ -68,7 +70,7 @@ func advice(number string) string {
 	return fmt.Sprintf("string.format('%s', n) keeps its digits", format)
 }
 
-// numbersIn looks through a reply.
+// numbersIn looks for such numbers in a reply.
 func (w *witness) numbersIn(reply any) {
 	switch reply := reply.(type) {
 	case string:

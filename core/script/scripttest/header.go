@@ -11,9 +11,8 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// CheckHeader fails the test where the header of a script and its body
-// disagree, by file and line. The header is the comment that the file begins
-// with:
+// CheckHeader fails the test if the header of a script and its body disagree. It reports
+// each fault by file and line. The header is the comment with which the file begins:
 //
 //	-- Keeps the highest score of a day.
 //	--
@@ -23,12 +22,16 @@ import (
 //	-- returns  the highest score
 //	-- effects  SET with PX where the score is higher
 //
-// Every KEYS[…] and ARGV[…] of the body stands in the header as the body spells
-// it, and the other way round; KEYS[i] and ARGV[i] stand for all. An argument whose
-// line ends with "or nothing" may be left out, with all behind it. The header says
-// what is returned and what the effects are: every command that the script may
-// write with or publish by, in capitals, and no other. The body does without _G,
-// getfenv and loadstring: Run cannot see what goes through them.
+// These are the rules:
+//
+//   - Every KEYS[…] and ARGV[…] of the body is in the header, spelled as in the body, and
+//     the other way round. KEYS[i] and ARGV[i] stand for all.
+//   - If the line of an argument ends with "or nothing", a call may leave out that
+//     argument and all after it.
+//   - The header says what is returned and what the effects are: every command with which
+//     the script may write or publish, in capitals, and no other.
+//   - The body does not use _G, getfenv or loadstring, because Run cannot see what goes
+//     through them.
 func CheckHeader(tb testing.TB, s *script.Script) {
 	tb.Helper()
 	for _, f := range headerFaults(s.Source()) {
@@ -36,13 +39,13 @@ func CheckHeader(tb testing.TB, s *script.Script) {
 	}
 }
 
-// fault is about a line, or with 0 about none.
+// fault is a fault in a line. Line 0 means that it is in no line.
 type fault struct {
 	line int
 	text string
 }
 
-// String is to stand behind the name of the file.
+// String returns the text that follows the name of the file.
 func (f fault) String() string {
 	if f.line == 0 {
 		return ": " + f.text
@@ -57,7 +60,7 @@ var (
 	optional  = regexp.MustCompile(`(?m)^-- ARGV\[(\d+)\].* or nothing\r?$`)
 )
 
-// hidden lead to the redis that the shim stands before.
+// hidden are the names that lead to redis without the shim.
 var hidden = words("_G getfenv loadstring")
 
 func headerFaults(source string) (found []fault) {
@@ -104,7 +107,7 @@ func headerFaults(source string) (found []fault) {
 		called = append(called, c.command)
 	}
 	for _, t := range lex(source) {
-		if t.kind == quoted { // it may be called by way of a variable
+		if t.kind == quoted { // a variable may name the command
 			called = append(called, strings.ToUpper(t.text))
 		}
 	}
@@ -116,7 +119,7 @@ func headerFaults(source string) (found []fault) {
 	return found
 }
 
-// misbegun is what stands before the header; "" where nothing does.
+// misbegun returns what comes before the header, or "" if nothing does.
 func misbegun(source string) string {
 	switch {
 	case strings.HasPrefix(source, "\ufeff"):
@@ -129,13 +132,13 @@ func misbegun(source string) string {
 	return ""
 }
 
-// effectsOf are the words in capitals behind "effects".
+// effectsOf returns the words in capitals after "effects".
 func effectsOf(source string) []string {
 	_, effects, _ := strings.Cut(headerOf(source), "-- effects")
 	return capitals.FindAllString(effects, -1)
 }
 
-// spelled are the commands of which the body says the name where it calls them.
+// spelled returns the commands that the body calls by name.
 func spelled(source string) (commands []string) {
 	for _, c := range calls(source) {
 		commands = append(commands, c.command)
@@ -154,7 +157,8 @@ func headerOf(source string) string {
 	return source[:size]
 }
 
-// references are KEYS[…] and ARGV[…] as written, each where it stands first.
+// references returns each KEYS[…] and ARGV[…] as written, once, with the line in which it
+// comes first.
 func references(text string) (all []fault) {
 	for _, at := range reference.FindAllStringSubmatchIndex(text, -1) {
 		ref := fault{strings.Count(text[:at[0]], "\n") + 1, text[at[2]:at[3]] + text[at[4]:at[5]]}
@@ -167,8 +171,9 @@ func references(text string) (all []fault) {
 
 func (f fault) stands(g fault) bool { return f.text == g.text }
 
-// declared is how many keys and arguments the header numbers, and how many of the
-// arguments a call has to pass; -1 where it names some by other than a number.
+// declared returns how many keys and arguments the header numbers, and how many of the
+// arguments a call must pass. A number is -1 if the header names some of them by other
+// than a number.
 func declared(source string) (keys, args, least int) {
 	most := map[string]int{}
 	for _, ref := range references(headerOf(source)) {

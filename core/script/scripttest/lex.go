@@ -10,13 +10,13 @@ type kind int
 const (
 	word   kind = iota // names and keywords
 	quoted             // strings of either sort
-	other              // numbers, operators, brackets: a byte each, but for numbers
+	other              // numbers, operators and brackets; each is one byte, except numbers
 )
 
-// token is a piece of Lua that stands at source[from:to].
+// token is a piece of Lua: source[from:to].
 type token struct {
 	kind     kind
-	text     string // of a string what is between its quotes, as written
+	text     string // for a string what is between its quotes, as written
 	line     int
 	from, to int
 }
@@ -27,8 +27,8 @@ var (
 	lexLong  = regexp.MustCompile(`^\[(=*)\[`)
 )
 
-// lex splits Lua 5.1 into tokens and leaves comments out. What is not closed
-// ends with the source: the server says what is wrong with it.
+// lex splits Lua 5.1 into tokens and leaves comments out. A string or comment that is not
+// closed ends with the source; the server reports what is wrong with it.
 func lex(source string) (tokens []token) {
 	line := 1
 	for at := 0; at < len(source); {
@@ -80,8 +80,8 @@ func lex(source string) (tokens []token) {
 	return tokens
 }
 
-// code is the source with its comments and strings blanked; its lines and columns
-// stay.
+// code returns the source with spaces in place of comments and strings. Lines and columns
+// do not change.
 func code(source string) string {
 	blank := []byte(source)
 	for i, b := range blank {
@@ -97,8 +97,8 @@ func code(source string) string {
 	return string(blank)
 }
 
-// whole says whether a list, KEYS or ARGV, is used other than by an element or
-// for how long it is.
+// whole reports whether a list, KEYS or ARGV, is used other than by an element or by its
+// length.
 func whole(source, list string) bool {
 	before := ""
 	for tokens := lex(source); len(tokens) > 0; tokens = tokens[1:] {
@@ -110,9 +110,9 @@ func whole(source, list string) bool {
 	return false
 }
 
-// lineOfName is where a name that is no field first stands; 0 where it never does.
+// lineOfName returns the line in which a name that is not a field comes first, or 0.
 func lineOfName(source, name string) int {
-	dots := "" // what stands before: . and : make it a field, .. does not
+	dots := "" // what comes before: . and : make it a field, .. does not
 	for _, t := range lex(source) {
 		if t.kind == word && t.text == name && dots != "." && dots != ":" {
 			return t.line
@@ -128,15 +128,15 @@ func lineOfName(source, name string) int {
 
 // call is a redis.call or redis.pcall as written.
 type call struct {
-	command string // in upper case; "" where it is not spelled out
+	command string // in upper case; "" if it is not written as a string
 	line    int
-	returns int // where its return ends, when the call is what is returned; else 0
+	returns int // where the return ends, if the statement returns this call; else 0
 	from    int // where it begins
-	to      int // behind its closing bracket
+	to      int // the position after its closing bracket
 }
 
-// calls finds the calls by the names redis.call and redis.pcall and by those
-// that the script gave them.
+// calls finds the calls, by the names redis.call and redis.pcall and by the names that
+// the script gives them.
 func calls(source string) (found []call) {
 	tokens := lex(source)
 	is := func(i int, texts ...string) bool {
@@ -183,7 +183,7 @@ func calls(source string) (found []call) {
 	return found
 }
 
-// aliases are the names in "local call, pcall = redis.call, redis.pcall".
+// aliases returns the names in "local call, pcall = redis.call, redis.pcall".
 func aliases(tokens []token, is func(i int, texts ...string) bool) map[string]bool {
 	named := map[string]bool{}
 	for i := range tokens {
@@ -221,9 +221,9 @@ func aliases(tokens []token, is func(i int, texts ...string) bool) map[string]bo
 	return named
 }
 
-// untailed is the source with brackets around each call that is all that is
-// returned. It means the same, since a command has one reply; but such a call
-// leaves Lua no line to report.
+// untailed returns the source with brackets around each call that a return statement
+// consists of. The meaning is the same, because a command has one reply. But without the
+// brackets Lua has no line to report for such a call.
 func untailed(source string) string {
 	var b strings.Builder
 	closing := map[int]int{}

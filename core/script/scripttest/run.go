@@ -14,41 +14,42 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// Call is one call of a script.
+// Call is one call of a script, and what it should do.
 type Call struct {
-	// Name is for messages; nil value: its place in the row.
+	// Name appears in messages. If it is empty, the number of the call does.
 	Name string
-	// Keys are put behind a prefix that no other test uses, which has no braces.
+	// Keys are the keys. Run puts a prefix before each that no other test uses. It has no
+	// braces.
 	Keys []string
 	// Args are what the script gets as ARGV, of the types that [script.Runner.Run] takes.
 	Args []any
-	// Want is the reply: an integer of any type, a string, or a []any of these.
-	// Lua's true is 1 and its false nil. nil means any reply.
+	// Want is the reply: an integer of any type, a string, or a []any of these. Lua's
+	// true is 1, and its false is nil. A nil Want allows any reply.
 	Want any
-	// Fails is part of the error that the call ends with; "" means none.
+	// Fails is a part of the error with which the call ends; "" means no error.
 	Fails string
-	// RealOnly leaves miniredis out from this call on: for what it has not got or
-	// does otherwise, where Run does not notice by itself.
+	// RealOnly leaves miniredis out from this call on. Use it if miniredis lacks
+	// something or behaves differently and Run does not notice.
 	RealOnly bool
 	// Forever permits keys without a time to live.
 	Forever bool
-	// Prepare, where it is not nil, runs before the call, and Check behind one that
-	// ended without an error. The client may do everything; the keys are Keys with
-	// the prefix.
+	// Prepare, if it is not nil, runs before the call. Check, if it is not nil, runs
+	// after a call that ended without an error. The client may do everything. The keys
+	// are Keys with the prefix.
 	Prepare func(tb testing.TB, rdb redis.UniversalClient, keys []string)
 	Check   func(tb testing.TB, rdb redis.UniversalClient, keys []string, reply any)
 }
 
-// Run makes the calls one after the other, and all of them on each of three
-// servers that begin empty: miniredis, a redis-server and a cluster of three
-// masters. Calls that name the same keys meet on them. Each fault is a tb.Errorf
-// that begins with the script's name and the line.
+// Run makes the calls one after the other, and does so on each of three servers that
+// begin empty: miniredis, a redis-server and a cluster of three masters. Calls with the
+// same keys see each other's state. Each fault is a tb.Errorf that begins with the
+// script's name and the line.
 //
-// miniredis is left out from the first call on that asks it for a command or for
-// a library of Lua which it lacks, and which a real server has: the test is then
-// skipped there, with a line that says what.
+// If a call asks miniredis for a command or for a library of Lua that it lacks and a real
+// server has, miniredis is left out from that call on. The test is then skipped there,
+// with a line that says what is missing.
 //
-// Of a *testing.T each server is a subtest. It may be called from parallel tests.
+// If tb is a *testing.T, each server is a subtest. Run may be called from parallel tests.
 // The first call in a process takes the time that the servers need to start.
 func Run(tb testing.TB, s *script.Script, calls ...Call) {
 	tb.Helper()
@@ -57,7 +58,7 @@ func Run(tb testing.TB, s *script.Script, calls ...Call) {
 		return
 	}
 	if len(calls) == 0 {
-		tb.Errorf("%s: no call of it is tested", s.Name())
+		tb.Errorf("%s: Run was given no calls: pass at least one Call", s.Name())
 	}
 	for _, on := range targets {
 		if t, ok := tb.(*testing.T); ok {
@@ -75,7 +76,7 @@ func Run(tb testing.TB, s *script.Script, calls ...Call) {
 
 type target struct {
 	name    string
-	level   int // where the script's line is found, counted from the shim's
+	level   int // the level of the stack at which the script's line is found, counted from the shim
 	connect func(tb testing.TB) redis.UniversalClient
 }
 
@@ -93,7 +94,7 @@ var targets = []target{
 	{"cluster", 5, func(tb testing.TB) redis.UniversalClient { return redistest.Cluster(tb).Admin(tb) }},
 }
 
-// run makes the calls, and says why the server was left out from one of them on.
+// run makes the calls. If it left the server out from one of them on, it returns why.
 func (on target) run(tb testing.TB, s *script.Script, calls []Call) (without string) {
 	tb.Helper()
 	rdb := on.connect(tb)
@@ -139,7 +140,7 @@ func (on target) run(tb testing.TB, s *script.Script, calls []Call) (without str
 	return ""
 }
 
-// same compares a reply with one that may have integers of any type.
+// same compares a reply with want, which may have integers of any type.
 func same(want, got any) bool {
 	if list, ok := want.([]any); ok {
 		others, ok := got.([]any)
@@ -162,7 +163,7 @@ func same(want, got any) bool {
 	return want == got
 }
 
-// unrun is about a call that came to nothing.
+// unrun reports a call that did not run to its end.
 func (w *witness) unrun(err error) {
 	w.err = err
 	text := err.Error()

@@ -1,9 +1,11 @@
--- Stands before a script, on its first line, and sees what it asks of Redis.
--- What it returns is a list of {line, whether it was done, argument, …} a call,
--- the lines by key that were left without a time to live, what Redis replied
--- with numbers in exponent form, and the reply or the error with its line.
--- Arguments begin with $, numbers with #. It finds the line by xpcall, since an
--- error in a pcall cuts closures off from their locals in the Lua of miniredis.
+-- Runs before a script, on the script's first line, and records what the script asks of
+-- Redis. It returns
+--   a list with {line, whether it was done, argument, ...} for each call,
+--   for each key the line that left it without a time to live,
+--   what Redis replied with numbers in exponent form, and
+--   the reply, or the error with its line.
+-- Recorded arguments begin with $, and numbers with #. It finds the line with xpcall,
+-- because in the Lua of miniredis an error in a pcall cuts closures off from their locals.
 local redis, neap_scripttest = (function(KEYS, level)
   local real, log, since, told, failure = redis, {}, {}, {}, nil
   local spared = { FLUSHALL = true, FLUSHDB = true, SWAPDB = true }

@@ -15,7 +15,8 @@ import (
 //go:embed shim.lua
 var shimText string
 
-// shim has a script report what it does. Its lines keep their numbers.
+// shim puts code before a script that reports what the script does. The script's lines
+// keep their numbers.
 func shim(source string, level int) string {
 	var one []string
 	for line := range strings.Lines(shimText) {
@@ -33,10 +34,10 @@ type witness struct {
 	call   Call
 	on     string
 
-	told  []string // what Redis replied with numbers in exponent form
+	told  []string // replies of Redis with numbers in exponent form
 	reply any
 	err   error
-	lacks string // what the server has not got, but others do
+	lacks string // what this server lacks and others have
 	found []fault
 }
 
@@ -97,16 +98,16 @@ func (w *witness) hear(report any) {
 // ran is a command that the script called.
 type ran struct {
 	line string
-	done bool // it was neither refused nor replied nil
+	done bool // it was not refused, and did not reply nil
 	args []string
-	text []bool // which of them were not numbers
+	text []bool // which arguments were not numbers
 }
 
 func (w *witness) logged(log any) (all []ran) {
 	for _, one := range list(log) {
 		seen := list(one)
 		if len(seen) < 3 {
-			continue // a call of nothing, of which Redis says what is wrong
+			continue // a call without a command, for which Redis reports an error
 		}
 		c := ran{line: seen[0].(string), done: seen[1] == "done"}
 		for _, arg := range seen[2:] {
@@ -131,7 +132,7 @@ func (w *witness) command(c ran) {
 		w.addf(line, "%s is called but not among the effects", name)
 	}
 	if slices.Contains(wholesale, name) {
-		w.addf(line, "%s is about every key there is, on a cluster about those of one node: a script may touch what is in KEYS", name)
+		w.addf(line, "%s is about every key there is, and on a cluster about the keys of one node: a script may touch only the keys in KEYS", name)
 	}
 	for _, key := range keysOf(c.args) {
 		if !slices.Contains(w.call.Keys, key) {
@@ -140,7 +141,7 @@ func (w *witness) command(c ran) {
 	}
 }
 
-// lastWrite is the line that last changed a key; "" when none did.
+// lastWrite returns the line that last changed a key, or "" if none did.
 func lastWrite(log []ran, key string) any {
 	for _, c := range slices.Backward(log) {
 		if c.done && slices.Contains(written(c.args), key) {
@@ -150,7 +151,7 @@ func lastWrite(log []ran, key string) any {
 	return ""
 }
 
-// failed is about an error, which the call may have been made for.
+// failed handles an error. The call may expect it.
 func (w *witness) failed(line int, text string) {
 	if m := place.FindStringSubmatchIndex(text); m != nil {
 		if line == 0 {
@@ -164,10 +165,10 @@ func (w *witness) failed(line int, text string) {
 	}
 	if w.on == embedded {
 		if m := global.FindStringSubmatch(text); m != nil {
-			line = lineOfName(w.script.Source(), m[1]) // the line in the text is miniredis' own
+			line = lineOfName(w.script.Source(), m[1]) // the line in the text is in code of miniredis
 		}
 		if line == 1 {
-			line = 0 // the shim's
+			line = 0 // it is the shim's line
 		}
 		if m := lacking.FindString(text); m != "" {
 			w.lacks = w.script.Name() + fault{line, m}.String()
@@ -177,7 +178,7 @@ func (w *witness) failed(line int, text string) {
 	w.addf(line, "%s", text)
 }
 
-// declared compares what the call passes with what the header numbers.
+// declared compares how much the call passes with what the header numbers.
 func (w *witness) declared() {
 	header := headerOf(w.script.Source())
 	keys, args, least := declared(header)
@@ -189,7 +190,7 @@ func (w *witness) declared() {
 	}
 }
 
-// lineOf is the last line with part in it, or the first line.
+// lineOf returns the last line that contains part, or the first line.
 func lineOf(text, part string) int {
 	return strings.Count(text[:max(strings.LastIndex(text, part), 0)], "\n") + 1
 }
