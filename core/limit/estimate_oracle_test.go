@@ -132,7 +132,8 @@ func TestEstimatesEqualModel(t *testing.T) {
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
 			seen := map[string]int{}
-			for i := range max(redistest.Steps(100_000)/perPolicy/7, 1) {
+			runs := max(redistest.Steps(100_000)/perPolicy/7, 1)
+			for i := range runs {
 				l := newClocked(t, m, rdb, fmt.Sprintf("e%d", i), other, WithLease(c.policy, time.Minute))
 				model := &leasedModel{limit: 20, most: 20 + c.debt, lease: time.Minute, ends: c.ends}
 				type taken struct {
@@ -227,7 +228,7 @@ func TestEstimatesEqualModel(t *testing.T) {
 					}
 				}
 			}
-			if seen["taken back"] == 0 || seen["settled late"] == 0 {
+			if runs >= 20 && (seen["taken back"] == 0 || seen["settled late"] == 0) { // one run need not have both
 				t.Errorf("got %v, want some estimates that were taken back, and some settled after that", seen)
 			}
 		})
