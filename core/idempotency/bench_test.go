@@ -17,7 +17,7 @@ import (
 const (
 	floorCall = "EVALSHA return 1"
 	getCall   = "GET"
-	scriptGET = "EVALSHA return GET" // the least that a script can do to replay
+	scriptGET = "EVALSHA return GET" // the least that a script can do for a replay
 	first     = "begin and complete"
 	replay    = "replay"
 	openSeal  = "replay, sealed"
@@ -65,10 +65,10 @@ func newCourse(b *testing.B) *redistest.Comparison {
 	return c
 }
 
-// BenchmarkGuard measures what a guard costs.
+// BenchmarkGuard measures the cost of a guard's calls.
 func BenchmarkGuard(b *testing.B) { newCourse(b).Measure(b) }
 
-// BenchmarkBesideGET reports how many GETs of the same bytes each is worth.
+// BenchmarkBesideGET reports how many GETs of the same bytes each call costs.
 func BenchmarkBesideGET(b *testing.B) {
 	worth := func(of, one float64) float64 { return one / of }
 	newCourse(b).Beside(b, getCall, worth, map[string]string{

@@ -10,10 +10,10 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// digest is as long as the SHA-256 of a request is in hex.
+// digest is as long as a request's SHA-256 in hex.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
-// What runs costs two round trips, and what is replayed one.
+// A run costs two round trips, and a replay one.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -63,8 +63,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// A response of 1 KB takes at most 1.4 KB of the server's memory, its key and
-// all that says whose it is included.
+// A response of 1 KB takes at most 1.4 KB of the server's memory, including its key,
+// owner and fingerprint.
 func TestMemoryOfAResult(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

@@ -17,23 +17,23 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// The points at which a process is killed.
+// These are the points at which a process is killed.
 const (
 	beforeBegin    = "before-begin"
-	duringBegin    = "during-begin" // which Redis has executed
+	duringBegin    = "during-begin" // Redis has executed it
 	afterBegin     = "after-begin"
 	inHandler      = "in-the-handler"
 	afterEffect    = "after-the-side-effect"
 	beforeComplete = "before-complete-is-sent"
-	duringComplete = "during-complete" // which Redis has executed
+	duringComplete = "during-complete" // Redis has executed it
 	afterComplete  = "after-complete"
 )
 
-// What a busy machine does not exhaust: a lease is ended by hand.
+// The lease is too long to end on a busy machine: the test ends it by hand.
 const crashLease, crashBudget = time.Minute, 5 * time.Second
 
-// crashes runs something once, whose side effect is a line of a file, until it
-// comes to the point that it is told: it says so, and waits to be killed.
+// crashes is a child process that runs something once, whose side effect is a line of a
+// file. At the given point it prints that it is there, and waits to be killed.
 func crashes(words []string) {
 	addr, prefix, key, file, point, policy := words[0], words[1], words[2], words[3], words[4], words[5]
 	at := func(here string) {
@@ -80,7 +80,7 @@ func crashes(words []string) {
 	fmt.Println("it did not come to the point:", err)
 }
 
-// halting is a client that may not come back from a call.
+// halting is a client that the test can keep from returning from a call.
 type halting struct {
 	redis.UniversalClient
 	before, after func(sha string)
@@ -101,7 +101,7 @@ func (c *halting) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// effect is what must not happen twice.
+// effect is the side effect that must not happen twice.
 func effect(file string) {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -122,8 +122,8 @@ func effects(t *testing.T, file string) int {
 	return strings.Count(string(text), "booked\n")
 }
 
-// TestKilledAtEachPoint kills a process (SIGKILL) at each point of the flow, and
-// has another try again: it is told what the policy says.
+// TestKilledAtEachPoint kills a process with SIGKILL at each point of the flow. Another
+// process then tries again, and gets the answer that the policy prescribes.
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -155,7 +155,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 				}
 				p.Kill()
 				switch point {
-				case beforeBegin, duringComplete, afterComplete: // nothing runs
+				case beforeBegin, duringComplete, afterComplete: // it must not run
 				default:
 					lapsed(t, srv.Admin(t), prefix, key)
 				}
@@ -178,13 +178,13 @@ func TestKilledAtEachPoint(t *testing.T) {
 	}
 }
 
-// retried is what becomes of a retry.
+// retried is the outcome of a retry.
 type retried struct {
-	attempt int64 // 0: it does not run
+	attempt int64 // 0 if it does not run
 	result  string
 	err     error
-	effects int // in the end
-	asked   int // times that Reconcile was
+	effects int // the result in the end
+	asked   int // how many times Reconcile was called
 }
 
 func (r retried) is(want retried) bool {
@@ -193,7 +193,7 @@ func (r retried) is(want retried) bool {
 	return same && r == want
 }
 
-// after is what a policy says about a retry of what was killed at a point.
+// after is what a policy prescribes for a retry after a process was killed at a point.
 func after(point, policy string, effects int) retried {
 	switch {
 	case point == beforeBegin:
@@ -210,7 +210,7 @@ func after(point, policy string, effects int) retried {
 	return retried{0, "found", nil, 1, 1}
 }
 
-// retry is another process, behind the lease of the first.
+// retry is another process, after the lease of the first has ended.
 func retry(t *testing.T, g *idempotency.Guard, key, file string) (r retried) {
 	t.Helper()
 	result, err := g.Do(t.Context(), key, func(ctx context.Context) ([]byte, error) {

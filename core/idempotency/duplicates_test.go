@@ -18,9 +18,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// caller says ready, and at the next line asks many times at once: "in flight",
-// "result <it>", "began", or "error <it>". Who began says "ran <result>" when it
-// is told to end.
+// caller is a child process. It prints "ready", and at the next line asks many times at
+// once. It prints "in flight", "result <it>", "began" or "error <it>" for each. The one
+// that began prints "ran <result>" when it is told to end.
 func caller(words []string) {
 	addr, prefix, how := words[0], words[1], words[2]
 	callers, err := strconv.Atoi(words[3])
@@ -68,8 +68,8 @@ func caller(words []string) {
 	in.Scan()
 }
 
-// Test200Duplicates has three processes ask 200 times at once for one thing: it
-// runs once, and ends when all others have been told, or wait.
+// Test200Duplicates has three processes ask 200 times at once for the same work. The work
+// runs once, and ends when all other callers have an answer or wait.
 func Test200Duplicates(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"begin", "await"} {

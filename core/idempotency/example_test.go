@@ -19,8 +19,8 @@ func connect() *redis.Client { return redistest.Embedded() }
 func ExampleNew() {
 	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{
 		Lease:     10 * time.Second,   // how long a dead process keeps others waiting
-		Retention: 3 * 24 * time.Hour, // longer than anybody repeats
-		InDoubt:   idempotency.Reject, // what is in doubt waits for Resolve
+		Retention: 3 * 24 * time.Hour, // longer than any client repeats
+		InDoubt:   idempotency.Reject, // work in doubt waits for Resolve
 	})
 	if err != nil {
 		log.Fatal(err) // names every field that is wrong, and the remedy
@@ -62,7 +62,7 @@ func ExampleGuard_Begin() {
 		case errors.Is(err, idempotency.ErrInFlight):
 			fmt.Println("come again")
 		case err != nil:
-			log.Fatal(err) // Redis did not answer: do not run it
+			log.Fatal(err) // Redis did not answer, or the work is in doubt: do not run it
 		case run.Done:
 			fmt.Println("it was done:", string(run.Result))
 		default:
@@ -91,7 +91,7 @@ func ExampleClaim() {
 	first := run.Claim
 	_, err = guard.Begin(ctx, "order-17", "")
 	fmt.Println(errors.Is(err, idempotency.ErrInFlight))
-	fmt.Println(first.Abandon(ctx)) // it has done nothing, so that the next one may run
+	fmt.Println(first.Abandon(ctx)) // it has done nothing, so the next caller may run
 
 	run, err = guard.Begin(ctx, "order-17", "")
 	if err != nil {
@@ -116,12 +116,12 @@ func ExampleGuard_Resolve() {
 	charge := func(ctx context.Context) ([]byte, error) { return nil, errors.New("the provider did not answer") }
 	_, err = guard.Do(ctx, "order-17", charge)
 	fmt.Println(err)
-	_, err = guard.Do(ctx, "order-17", charge) // which is not called: it may be charged
+	_, err = guard.Do(ctx, "order-17", charge) // it is not called, because the card may have been charged
 	fmt.Println(err)
 
 	record, err := guard.Inspect(ctx, "order-17")
 	fmt.Println(record.State, record.Attempt, err)
-	// Somebody looks it up at the provider's.
+	// An operator looks it up at the provider.
 	fmt.Println(guard.Resolve(ctx, "order-17", idempotency.DoneWith([]byte("charge 99"))))
 	receipt, err := guard.Do(ctx, "order-17", charge)
 	fmt.Println(string(receipt), err)

@@ -16,9 +16,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestCallersWhoGo have their context end at each point of a question: no claim
-// stays behind, and what is told is the caller's own error.
-func TestCallersWhoGo(t *testing.T) {
+// TestCanceledCallers ends the context of callers at each point of a call. No claim stays
+// behind, and the caller gets the error of its own context.
+func TestCanceledCallers(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
@@ -51,7 +51,7 @@ func TestCallersWhoGo(t *testing.T) {
 				brief, cancel := context.WithCancel(t.Context())
 				go func() { <-time.After(time.Duration(i) * 10 * time.Millisecond); cancel() }()
 				if _, err := g.Await(brief, "awaited", ""); !errors.Is(err, context.Canceled) {
-					t.Errorf("%s: a caller that goes while it waits: got %v, want %v", name, err, context.Canceled)
+					t.Errorf("%s: a caller that is canceled while it waits: got %v, want %v", name, err, context.Canceled)
 				}
 			})
 		}
@@ -66,9 +66,9 @@ func TestCallersWhoGo(t *testing.T) {
 	}
 }
 
-// TestCallersWhoGoWhileItRuns: the context of the run ends, and it is concluded
-// as well, unless it was detached: then it goes on.
-func TestCallersWhoGoWhileItRuns(t *testing.T) {
+// TestCallersCanceledWhileItRuns: the context of the run ends, and the run can still be
+// concluded. If the claim was detached, its context does not end.
+func TestCallersCanceledWhileItRuns(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		why := errors.New("the client went away")
@@ -110,15 +110,15 @@ func TestCallersWhoGoWhileItRuns(t *testing.T) {
 				}
 				replayed(t, g, key, "", key)
 				if inner.Err() == nil {
-					t.Errorf("%s: its context goes on when it has ended, want it ended too", key)
+					t.Errorf("%s: its context has not ended after Complete, want it ended", key)
 				}
 			}
 		}
 	})
 }
 
-// TestDoThatDoesNotReturn panics, or ends its goroutine: what comes next is what
-// the policy says.
+// TestDoThatDoesNotReturn panics, or ends its goroutine. The policy says what happens
+// next.
 func TestDoThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -165,7 +165,8 @@ func TestDoThatDoesNotReturn(t *testing.T) {
 	})
 }
 
-// TestReconcileThatDoesNotReturn panics: it stays in doubt, and who waits asks.
+// TestReconcileThatDoesNotReturn panics. The work stays in doubt, and a waiting caller
+// asks.
 func TestReconcileThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -191,8 +192,8 @@ func TestReconcileThatDoesNotReturn(t *testing.T) {
 	})
 }
 
-// TestNothingLeaks runs things with and without rivals, drops some while the
-// server is away, and counts what is there before and afterwards. It runs alone.
+// TestNothingLeaks runs keys with and without rivals, drops some while the server is
+// down, and compares goroutines and connections before and after. It runs alone.
 func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	srv := redistest.NewStandalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
@@ -202,7 +203,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: redistest.User, Password: redistest.Password, ContextTimeoutEnabled: true})
 	opts := &idempotency.Options{RetryDelay: 20 * time.Millisecond, Wait: time.Minute}
 	g, second := guard(t, rdb, prefix, opts), guard(t, rdb, prefix, opts)
-	drops := guard(t, rdb, prefix, &idempotency.Options{Lease: 2 * time.Second}) // undone for as long
+	drops := guard(t, rdb, prefix, &idempotency.Options{Lease: 2 * time.Second}) // undone within the lease
 	short := guard(t, rdb, prefix, &idempotency.Options{Lease: 1500 * time.Millisecond, Budget: 500 * time.Millisecond})
 	warm(t, g)
 	ctx := t.Context()
@@ -213,14 +214,14 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 			for j := range n / 10 {
 				key := fmt.Sprint(i, "-", j)
 				switch {
-				case j%10 == 0: // rivals, of two guards as of two processes
+				case j%10 == 0: // rivals: guards of two processes
 					by := []*idempotency.Guard{g, second}[i%2]
 					key = fmt.Sprint("all-", j)
 					result, err := by.Do(ctx, key, func(ctx context.Context) ([]byte, error) { return []byte(key), ctx.Err() })
 					if err != nil || string(result) != key {
 						t.Errorf("got %q, %v, want %q", result, err, key)
 					}
-				case j%50 == 1: // dropped by who asked
+				case j%50 == 1: // dropped by its caller
 					gone, cancel := context.WithTimeout(ctx, time.Duration(j%7)*100*time.Microsecond)
 					if run, err := drops.Await(gone, key, ""); err == nil {
 						_ = run.Claim.Context()

@@ -42,7 +42,7 @@ func begin(t testing.TB, g *idempotency.Guard, key, print string) *idempotency.C
 	return run.Claim
 }
 
-// refused has Begin fail with a certain error.
+// refused checks that Begin fails with the given error.
 func refused(t testing.TB, g *idempotency.Guard, key, print string, want error) {
 	t.Helper()
 	run, err := g.Begin(t.Context(), key, print)
@@ -51,7 +51,7 @@ func refused(t testing.TB, g *idempotency.Guard, key, print string, want error) 
 	}
 }
 
-// replayed has Begin return a result.
+// replayed checks that Begin returns the given result.
 func replayed(t testing.TB, g *idempotency.Guard, key, print, want string) {
 	t.Helper()
 	run, err := g.Begin(t.Context(), key, print)
@@ -98,7 +98,8 @@ func TestRunsOnceAndReplays(t *testing.T) {
 	})
 }
 
-// TestDoRunsOnce has many ask for the same at once, of two processes' guards.
+// TestDoRunsOnce has many callers ask for the same key at once, with guards of two
+// processes.
 func TestDoRunsOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {

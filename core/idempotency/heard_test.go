@@ -15,7 +15,7 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-// deaf loses every reply to a script while it is asked to.
+// deaf loses every reply to a script while now is set.
 type deaf struct {
 	redis.UniversalClient
 	sha string
@@ -31,18 +31,18 @@ func (d *deaf) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// heard fails the test unless all end without any time passing.
+// heard fails the test unless all waiters have an answer without any time passing.
 func heard(t *testing.T, all *sync.WaitGroup) {
 	t.Helper()
 	began := time.Now()
 	all.Wait()
 	if took := time.Since(began); took > 0 {
-		t.Errorf("all heard of it after %v, want it heard of at once", took)
+		t.Errorf("all waiters had an answer after %v, want it at once", took)
 	}
 }
 
-// TestWhoWaitsHearsThatItIsForgotten and does it again.
-func TestWhoWaitsHearsThatItIsForgotten(t *testing.T) {
+// TestForgetWakesWaiters: one of them does the work again.
+func TestForgetWakesWaiters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, inBubble(t), "p", &idempotency.Options{RetryDelay: never, Wait: 2 * never})
@@ -74,8 +74,8 @@ func TestWhoWaitsHearsThatItIsForgotten(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsHearsOfAnEndThatIsNotConfirmed: it may be there all the same.
-func TestWhoWaitsHearsOfAnEndThatIsNotConfirmed(t *testing.T) {
+// TestAnUnconfirmedEndWakesWaiters: Redis may have noted it all the same.
+func TestAnUnconfirmedEndWakesWaiters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb := &deaf{UniversalClient: inBubble(t), sha: completeSHA}
@@ -97,8 +97,9 @@ func TestWhoWaitsHearsOfAnEndThatIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// TestWhoLearnsHowItEndedTellsTheOthers, who would else ask one after the other.
-func TestWhoLearnsHowItEndedTellsTheOthers(t *testing.T) {
+// TestAWaiterThatLearnsTheEndWakesTheOthers: otherwise they would ask one after the
+// other.
+func TestAWaiterThatLearnsTheEndWakesTheOthers(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]error{
 		"done 7 1 0 0 somebody -\npresult": nil,
@@ -127,7 +128,7 @@ func TestWhoLearnsHowItEndedTellsTheOthers(t *testing.T) {
 			began := time.Now()
 			all.Wait()
 			if took := time.Since(began); took > delay {
-				t.Errorf("%q: all know after %v, want %v at most", line, took, delay)
+				t.Errorf("%q: all waiters had an answer after %v, want it within %v", line, took, delay)
 			}
 		})
 	}
@@ -135,7 +136,7 @@ func TestWhoLearnsHowItEndedTellsTheOthers(t *testing.T) {
 
 type held struct{}
 
-// slow has a question whose context says so wait for the end of that.
+// slow delays a call until its context ends, if that context has the value held.
 type slow struct{ redis.UniversalClient }
 
 func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
@@ -147,9 +148,9 @@ func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
 	return ctx.Err()
 }
 
-// TestWhoLeavesLateTakesNobodyWithHim: since he asked, the key was given up and
-// begun again, and others wait for that.
-func TestWhoLeavesLateTakesNobodyWithHim(t *testing.T) {
+// TestALateWaiterLeavesTheOthersWaiting: since it asked, the key was abandoned and begun
+// again, and other callers wait for the new run.
+func TestALateWaiterLeavesTheOthersWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, slow{inBubble(t)}, "p", &idempotency.Options{RetryDelay: never, Wait: 2 * never})

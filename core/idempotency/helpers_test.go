@@ -16,7 +16,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// soon is for what comes without being waited for long.
+// soon is the bound for what should happen quickly.
 const soon = 20 * time.Second
 
 var (
@@ -25,7 +25,7 @@ var (
 	abandonSHA  = script.FromFS(lua.FS, "guard_abandon.lua").SHA()
 )
 
-// warm has the server know the scripts, so that each call is one EVALSHA.
+// warm loads the scripts, so that each call is one EVALSHA.
 func warm(t testing.TB, guards ...*idempotency.Guard) {
 	t.Helper()
 	for _, g := range guards {
@@ -35,7 +35,7 @@ func warm(t testing.TB, guards ...*idempotency.Guard) {
 	}
 }
 
-// isFree awaits that a key can be claimed as if for the first time, and gives it
+// isFree waits until a key can be claimed as if for the first time, and gives the claim
 // back.
 func isFree(t testing.TB, g *idempotency.Guard, key string) {
 	t.Helper()
@@ -60,7 +60,7 @@ func isFree(t testing.TB, g *idempotency.Guard, key string) {
 	})
 }
 
-// left awaits that a guard has nothing to do any more.
+// left waits until guards have nothing left to do.
 func left(t testing.TB, guards ...*idempotency.Guard) {
 	t.Helper()
 	redistest.Await(t, time.Minute, "the end of all", func() bool {
@@ -73,7 +73,7 @@ func left(t testing.TB, guards ...*idempotency.Guard) {
 	})
 }
 
-// isDone has a key be done, within a bound.
+// isDone waits until a key is done, within a bound.
 func isDone(t testing.TB, within time.Duration, g *idempotency.Guard, key, want string) {
 	t.Helper()
 	redistest.Await(t, within, key+" to be done", func() bool {
@@ -83,7 +83,7 @@ func isDone(t testing.TB, within time.Duration, g *idempotency.Guard, key, want 
 	replayed(t, g, key, "", want)
 }
 
-// dead leaves a run behind whose lease has ended.
+// dead writes the record of a run whose lease has ended.
 func dead(t testing.TB, rdb redis.UniversalClient, prefix, key string) {
 	t.Helper()
 	g := guard(t, rdb, prefix, &idempotency.Options{DoubtRetention: time.Hour, Retention: time.Hour})
@@ -96,7 +96,7 @@ func dead(t testing.TB, rdb redis.UniversalClient, prefix, key string) {
 	}
 }
 
-// lapsed has the lease of a run end, as if nobody had renewed it.
+// lapsed ends the lease of a run, as if it had not been renewed.
 func lapsed(t testing.TB, admin redis.UniversalClient, prefix, key string) {
 	t.Helper()
 	name := nameOf(prefix, key)
@@ -111,7 +111,7 @@ func lapsed(t testing.TB, admin redis.UniversalClient, prefix, key string) {
 	}
 }
 
-// inBubble is a client of a miniredis whose clock is the bubble's.
+// inBubble returns a client of a miniredis that uses the clock of the bubble.
 func inBubble(t *testing.T) *redis.Client {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
@@ -120,10 +120,10 @@ func inBubble(t *testing.T) *redis.Client {
 	return redistest.BubbleClient(t, m)
 }
 
-// nameOf is a key's name in Redis, where it is safe.
+// nameOf returns the name of a key's record in Redis, for a key that needs no hash.
 func nameOf(prefix, key string) string { return prefix + ":guard:test:{" + key + "}" }
 
-// unrun is what must not run.
+// unrun is a function that must not run.
 func unrun(t testing.TB) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		t.Error("fn was called, want no call")
@@ -131,7 +131,7 @@ func unrun(t testing.TB) func(context.Context) ([]byte, error) {
 	}
 }
 
-// three are options of each policy; a Reconcile finds nothing.
+// three returns options for each policy. Reconcile finds that nothing was done.
 func three(lease, budget time.Duration) map[string]*idempotency.Options {
 	nothing := func(context.Context, *idempotency.Claim) (idempotency.Outcome, error) {
 		return idempotency.NothingDone(), nil

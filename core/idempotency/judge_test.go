@@ -35,16 +35,16 @@ var scriptNames = func() map[any]string {
 	return names
 }()
 
-// place is where the records of a model are, and whose clock it moves.
+// place is a server for the records of a model, with a clock that the test can move.
 type place struct {
 	rdb   redis.UniversalClient
-	slack int64 // milliseconds that may pass while nobody moves the clock
+	slack int64 // milliseconds that may pass although the test does not move the clock
 	look  func(key string) (record string, lives int64)
 	micro func() int64
-	// moved has so many milliseconds pass, or go back, where o is what is to
-	// become of the record by that.
+	// moved lets the given number of milliseconds pass, or sets the clock back if it is
+	// negative. o says what becomes of the record.
 	moved func(key string, ms int64, o *oracle)
-	// live gives the record so long to live, or for ever.
+	// live sets the TTL of the record, or removes it.
 	live func(key string, ms int64)
 }
 
@@ -123,17 +123,17 @@ func onServer(t *testing.T) *place {
 	return p
 }
 
-// judge is a client that has each call of a script be made twice, and compares
-// what it answers and what it does with the model, both times.
+// judge is a client that makes each call of a script twice. It compares the reply and the
+// record with the model, both times.
 type judge struct {
 	*place
 	key    string
 	model  oracle
 	seen   map[string]int
 	calls  int
-	events []event // of this key
-	reply  any     // of the last call
-	first  any     // of the first since reset
+	events []event // the record of this key
+	reply  any     // the reply of the last call
+	first  any     // the reply of the first call since reset
 	told   []string
 	fault  error
 }
@@ -144,7 +144,7 @@ func (j *judge) Process(ctx context.Context, cmd redis.Cmder) error {
 	for _, arg := range args[4:] {
 		e.args = append(e.args, fmt.Sprintf("%s", arg))
 	}
-	if e.script == "begin" { // whose terms are one argument
+	if e.script == "begin" { // its terms are one argument
 		e.args = append(e.args[:2], strings.Fields(e.args[2])...)
 	}
 	if e.script == "" || args[3] != j.key {
@@ -183,7 +183,7 @@ func (j *judge) Process(ctx context.Context, cmd redis.Cmder) error {
 	return nil
 }
 
-// cell is a field of the table: where the record was, and what happened.
+// cell names a field of the table: the state of the record, and what happened.
 func (j *judge) cell(where string, e event) string {
 	name := where + ": " + e.name()
 	switch e.script {
@@ -228,7 +228,7 @@ func (j *judge) compare(e event, cell string, micros int64, got any, err error) 
 		if slack > j.slack {
 			return j.blame("the machine stood still for %d ms, want %d at most", slack, j.slack)
 		}
-		slack += 2 // of rounding
+		slack += 2 // because of rounding
 	}
 	m := &j.model
 	switch {
@@ -253,8 +253,8 @@ func (j *judge) compare(e event, cell string, micros int64, got any, err error) 
 	return nil
 }
 
-// adopt takes over what a server's clock made of the record, when it is what
-// the clock can have made.
+// adopt takes over the times that the server's clock wrote to the record, if that clock
+// can have made them.
 func (j *judge) adopt(record string, before *oracle, slack int64) {
 	var fence, ends, skip int64
 	var state string
@@ -271,7 +271,7 @@ func (j *judge) adopt(record string, before *oracle, slack int64) {
 	}
 }
 
-// near says of replies with times in them that they may be the same.
+// near reports whether two replies with times in them may be the same.
 func near(got, want any, slack int64) bool {
 	a, ok1 := got.(int64)
 	b, ok2 := want.(int64)

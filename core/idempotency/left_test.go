@@ -13,8 +13,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// What a guard has noted about a key is gone when nobody waits for it.
-func TestNothingIsRememberedOfAKey(t *testing.T) {
+// When no caller waits for a key, the guard forgets it.
+func TestKeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		g, err := New(storetest.At(t, rdb, prefix), "test", &Options{Budget: 5 * time.Second, Wait: 200 * time.Millisecond, RetryDelay: 10 * time.Millisecond})
@@ -48,7 +48,7 @@ func TestNothingIsRememberedOfAKey(t *testing.T) {
 	})
 }
 
-// A run that ends between the question of who waits and its wait is not missed.
+// A waiter does not miss a run that ends after it has joined and before it waits.
 func TestNoEndIsMissed(t *testing.T) {
 	t.Parallel()
 	var w watchers
@@ -67,7 +67,7 @@ func TestNoEndIsMissed(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for got := toAsk; got != canceled; { // who leads may be asked to, first
+	for got := toAsk; got != canceled; { // a waiter that leads may be told to ask first
 		got = a.wait(ended, nil, 2)
 	}
 	a.leave()

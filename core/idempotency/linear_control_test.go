@@ -17,7 +17,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// swapped is a client that runs another script in the place of one of them.
+// swapped is a client that runs another script in place of one of the guard's.
 type swapped struct {
 	history.Client
 	script, with string
@@ -35,13 +35,14 @@ func (s swapped) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// completes without a look at who the owner is.
+// completes does not compare the owner.
 const completesForAnybody = `
 	local line = ARGV[2] .. ' ' .. ARGV[4] .. ' ' .. ARGV[5] .. ' 0 0 ' .. ARGV[1] .. ' ' .. ARGV[6] .. '\n'
 	redis.call('SET', KEYS[1], line .. ARGV[7], 'PX', ARGV[3])
 	return 1`
 
-// schedules are each what a guard may be wrong about, between what goes well.
+// schedules do the things that a guard may get wrong, each of them one, between steps
+// that go well.
 var schedules = map[string]func(t *testing.T, actors []*actor, key string){
 	"another completes it": func(t *testing.T, actors []*actor, key string) {
 		t.Helper()
@@ -68,7 +69,7 @@ var schedules = map[string]func(t *testing.T, actors []*actor, key string){
 	},
 }
 
-// holds has the actor begin, whatever stood there before.
+// holds makes the actor begin, whatever the record was before.
 func (a *actor) holds(t *testing.T, key string) holds {
 	t.Helper()
 	a.forget(t, key)
@@ -81,9 +82,8 @@ func (a *actor) holds(t *testing.T, key string) holds {
 	return c
 }
 
-// TestCheckerFindsWhatIsWrong runs the schedules on guards that are wrong in one
-// way each, and on the library's own: what is wrong is found by each seed, and
-// nothing else is.
+// TestCheckerFindsWhatIsWrong runs the schedules on guards that are wrong in one known
+// way each, and on the library's own. Each seed finds every fault, and nothing else.
 func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	srv, seed := redistest.Standalone(t), redistest.Seed(t)
@@ -91,7 +91,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	n := 0
 	without := func(source, check string) string {
 		if !strings.Contains(source, check) {
-			t.Fatalf("there is no %q to leave away", check)
+			t.Fatalf("the script has no %q that the test can remove", check)
 		}
 		return strings.Replace(source, check, "false", 1)
 	}

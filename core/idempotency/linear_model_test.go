@@ -9,20 +9,20 @@ import (
 	"github.com/neap-go/neap/internal/history"
 )
 
-// The model of a history is the oracle with its clock standing still: the
-// leases outlive a history. Owners are numbers of the test's own.
+// The model of a history is the oracle with its clock standing still, because the leases
+// are longer than a history. Owners are numbers that the test gives.
 
-// wish is an operation's input.
+// wish is the input of an operation.
 type wish struct {
 	key   string
 	event event
-	may   bool // nobody was told what came of it
-	ends  bool // stands behind all that was told: what comes later does not happen
+	may   bool // the operation has no answer
+	ends  bool // comes after all answers: an operation that would come later does not happen
 }
 
 func (w wish) OfKey() string { return w.key }
 
-// word is an operation's output, as a Guard tells it.
+// word is the output of an operation, as a Guard reports it.
 type word struct {
 	what    string // "claimed", "ok", "lost", …
 	fence   int64
@@ -32,7 +32,7 @@ type word struct {
 
 type standing struct {
 	oracle
-	last int64 // fence given, or one more for each of which nobody was told
+	last int64 // the fence that was given, or one more for each fence that was not reported
 	over bool
 }
 
@@ -82,7 +82,7 @@ func (s standing) step(w wish, told word) (legal bool, next standing) {
 	return true, next
 }
 
-// says is what a Guard tells of a script's reply.
+// says returns what a Guard reports for a script's reply.
 func (s standing) says(e event, reply any) word {
 	n, _ := reply.(int64)
 	switch e.script {
@@ -122,7 +122,7 @@ func (e event) owner() string {
 	return e.args[0]
 }
 
-// The events of a history. A lease and a keep of 1 last for as long as it does.
+// These are the events of a history. A lease and a keep of 1 last as long as the history.
 
 func begins(owner int) event {
 	return event{"begin", []string{strconv.Itoa(owner), "-", "1", "1", "reject"}}

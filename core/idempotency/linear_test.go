@@ -25,26 +25,25 @@ const (
 	linearLease   = time.Hour // twice of what a history may take on a busy machine
 )
 
-// linearBudgets are those of the guards: the first is over before a server that
-// is silent counts as gone, and in many a pause; the others outlast a busy
-// machine.
+// linearBudgets are the budgets of the guards. The first is over before a silent server
+// counts as gone, and in many pauses. The others are long enough for a busy machine.
 var linearBudgets = []time.Duration{300 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second}
 
-// linear is a history that is being made.
+// linear records a history.
 type linear struct {
 	*history.Recorder
 	owners atomic.Int64
 	tokens sync.Map // the number of each owner by its token
-	keys   sync.Map // the key by the record's
+	keys   sync.Map // the key, by the record's name
 }
 
-// stray has a call of a script that belongs to no operation, an undo or a
-// conclusion that is made again, be one of its own.
+// stray records a call of a script that belongs to no operation as an operation of its
+// own. Such a call undoes a claim, or repeats a conclusion.
 func (l *linear) stray(_ context.Context, cmd redis.Cmder, send func() (bool, error)) error {
 	args := redistest.Write(cmd)
 	key, _ := l.keys.Load(args[3])
 	owner, asked := l.tokens.Load(args[4])
-	if !asked { // its time was up before it was sent, and there is nothing to undo
+	if !asked { // the caller's time was over before it was sent, so there is nothing to undo
 		_, err := send()
 		return err
 	}
@@ -61,7 +60,7 @@ func (l *linear) stray(_ context.Context, cmd redis.Cmder, send func() (bool, er
 	return err
 }
 
-// actor makes operations, one at a time.
+// actor performs operations, one at a time.
 type actor struct {
 	id    int
 	rng   *rand.Rand
@@ -75,7 +74,7 @@ type holds struct {
 	owner int
 }
 
-// ask makes an operation. What of it had no answer may happen at any time.
+// ask performs an operation. If it has no answer, it may happen at any time.
 func (a *actor) ask(t *testing.T, key string, e event, call func(ctx context.Context) (word, error)) {
 	t.Helper()
 	owner := 0
@@ -102,7 +101,7 @@ func (a *actor) ask(t *testing.T, key string, e event, call func(ctx context.Con
 	}
 }
 
-// says has an error that a Guard tells of be a word.
+// says makes a word of an error that a Guard reports.
 func says(err error, words map[error]string) (word, error) {
 	for known, what := range words {
 		if errors.Is(err, known) {
@@ -214,10 +213,10 @@ func (a *actor) step(t *testing.T) {
 	}
 }
 
-// TestLinearizable has 8 workers begin, renew, complete, abandon, resolve, forget
-// and look at 4 keys at a time, with replies lost, connections reset, the server paused and
-// its scripts flushed: what they were told is what one operation after the other
-// could have told them.
+// TestLinearizable runs 8 workers that begin, renew, complete, abandon, resolve, forget
+// and inspect 4 keys at a time. Replies are lost, connections are reset, the server is
+// paused, and its scripts are flushed. The results of the workers must be those of some
+// order in which the operations happen one after the other.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	c := history.Plan{

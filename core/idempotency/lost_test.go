@@ -15,10 +15,10 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-const sleeperLease = 3 * time.Second // of which a question may take a third
+const sleeperLease = 3 * time.Second // a call may take a third of it
 
-// sleeper begins, and says what it knows of its claim when it is told to; then it
-// completes.
+// sleeper is a child process that begins a run. It prints what it knows of its claim when
+// it is told to, and then completes the run.
 func sleeper(words []string) {
 	g, err := idempotency.New(storetest.Child(words[0], words[1]), "test", &idempotency.Options{
 		Lease: sleeperLease, Budget: sleeperLease / 3,
@@ -48,9 +48,9 @@ func sleeper(words []string) {
 		expired, errors.Is(context.Cause(ctx), idempotency.ErrLost), errors.Is(err, idempotency.ErrLost), err)
 }
 
-// TestAHandlerThatSlept is stopped (SIGSTOP) past its lease and runs on: when
-// another has taken over its end is refused and changes nothing, and otherwise it
-// still counts.
+// TestAHandlerThatSlept stops a process with SIGSTOP until its lease is over, and lets it
+// run again. If another caller has taken over, its conclusion is refused and changes
+// nothing. Otherwise the conclusion still counts.
 func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept at the same time
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -60,7 +60,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 	ends := map[string]struct {
 		meanwhile func(t *testing.T, key string) *idempotency.Claim
 		says      string
-		then      string // the result, but for a claim's
+		then      string // the result, except the one of a claim
 	}{
 		"running": {func(t *testing.T, key string) *idempotency.Claim { return begin(t, g, key, "") }, refusal, ""},
 		"over": {func(t *testing.T, key string) *idempotency.Claim {
@@ -77,7 +77,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 		}, refusal, "of the operator"},
 		"nobody": {func(*testing.T, string) *idempotency.Claim { return nil }, "Err true, Context true, Complete false: <nil>", "of the sleeper"},
 	}
-	sleepers := map[string]*redistest.Child{} // all of which sleep at the same time
+	sleepers := map[string]*redistest.Child{} // they all sleep at the same time
 	for key := range ends {
 		p := redistest.StartChild(t, "sleeper", srv.Addr(), prefix, key)
 		if line := p.Line(t); line != "begun" {
@@ -119,15 +119,16 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 	}
 }
 
-// loss is how a record goes, or comes to be another's.
+// loss is a way in which a record goes away or becomes another caller's.
 type loss struct {
 	end     func(t *testing.T, admin redis.UniversalClient, other *idempotency.Guard, prefix, key string)
 	outcome error
 	flushed uint64
 }
 
-// TestToldOfTheLoss has records go, or be another's, in the middle of a run.
-func TestToldOfTheLoss(t *testing.T) {
+// TestHoldersLearnOfALoss deletes records, or gives them to another caller, in the middle
+// of a run.
+func TestHoldersLearnOfALoss(t *testing.T) {
 	t.Parallel()
 	forget := func(t *testing.T, _ redis.UniversalClient, other *idempotency.Guard, _, key string) {
 		t.Helper()
@@ -166,7 +167,8 @@ func TestToldOfTheLoss(t *testing.T) {
 	})
 }
 
-// toldOfTheLoss begins what is then lost, and returns what looks at who is told.
+// toldOfTheLoss begins a run that is then lost. It returns a function that checks when
+// and how its holder is told.
 func toldOfTheLoss(t *testing.T, rdb, admin redis.UniversalClient, prefix, key string, how loss) func(t *testing.T) {
 	t.Helper()
 	const lease, budget = 6 * time.Second, 2 * time.Second

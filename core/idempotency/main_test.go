@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable() // go-redis tells of every dial that an outage fails
+	logging.Disable() // go-redis logs each dial that fails in an outage
 	redistest.RunChild(map[string]func(words []string){
 		"crashes": crashes, "sleeper": sleeper, "caller": caller,
 	})

@@ -14,8 +14,8 @@ const (
 	another = " of another"
 )
 
-// cells are the fields of the table, but for those that cannot be met: nobody
-// owns what is not there.
+// cells are the fields of the table that can occur: a record that is not there has no
+// owner.
 var cells = func() (all []string) {
 	for _, where := range []string{
 		"none", "pending", "pending lapsed", "asking", "asking lapsed", "free", "done", "gone", "doubt",
@@ -38,17 +38,16 @@ var cells = func() (all []string) {
 	return all
 }()
 
-// TestRecordEqualsModel has guards of each policy, and calls that are late, work
-// on a record and on its model, the clock being moved: answers, state, attempt,
-// fence, lease and retention are the same, and each call that is repeated
-// changes nothing.
-func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
+// TestRecordEqualsModel lets guards of each policy, and calls that come late, work on a
+// record and on its model, while the clock is moved. Replies, state, attempt, fence,
+// lease and retention are the same. A call that is repeated changes nothing.
+func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what occurred is counted when all have ended
 	t.Parallel()
 	var met redistest.Coverage
 	t.Run("on", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			place func(*testing.T) *place
-			calls int // compared with the model
+			calls int // the number of calls that were compared with the model
 		}{
 			"miniredis 1": {onMiniredis, 50_000}, "miniredis 2": {onMiniredis, 50_000}, "standalone": {onServer, 10_000},
 		} {
@@ -61,7 +60,7 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what they have 
 		}
 	})
 	met.Want(t, redistest.Steps(110_000), "calls")
-	met.Want(t, met.Times("calls")/8000, cells...) // all of them, where there are so many calls
+	met.Want(t, met.Times("calls")/8000, cells...) // all cells must occur in so many calls
 	missed := slices.DeleteFunc(slices.Clone(cells), func(cell string) bool { return met.Times(cell) > 0 })
 	if len(missed) > len(cells)/4 && !t.Failed() {
 		t.Errorf("of %d cells, %d were not met, want %d at most: %q", len(cells), len(missed), len(cells)/4, missed)

@@ -32,7 +32,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	type options = idempotency.Options
 	for name, c := range map[string]struct {
 		opts *options
-		want []string // field and remedy
+		want []string // the field and its remedy
 	}{
 		"budget":          {&options{Budget: -1}, []string{"Budget is -1ns", "use 1ms to 1h0m0s, or 0 for 250ms"}},
 		"short lease":     {&options{Lease: idempotency.MinLease - 1}, []string{"Lease is 49.999999ms", "use 50ms to 24h0m0s, or 0 for 30s"}},
@@ -64,9 +64,9 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoRecord: a key that something else wrote is not taken for a record,
-// and stays as it is.
-func TestWhatIsNoRecord(t *testing.T) {
+// TestForeignRecordsAreRefused: a key that something else wrote is not taken for a
+// record, and does not change.
+func TestForeignRecordsAreRefused(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
@@ -77,7 +77,7 @@ func TestWhatIsNoRecord(t *testing.T) {
 			"a word": text("token"), "nothing": text(""), "a line": text("done of nobody\n"), "no number": text("done x 1 0 0 o -\np"),
 			"no state": text("odd 1 1 0 0 o -\n"), "a hash": func() { admin.HSet(ctx, key, "a", "b") }, "a list": func() { admin.RPush(ctx, key, "a") },
 		} {
-			subject = strings.ReplaceAll(name, " ", "-") // its own: a conclusion that failed goes on
+			subject = strings.ReplaceAll(name, " ", "-") // a guard of its own, because a conclusion that failed goes on
 			key = prefix + ":guard:test:{" + subject + "}"
 			c := begin(t, g, subject, "")
 			admin.Del(ctx, key)

@@ -5,13 +5,12 @@ import (
 	"strconv"
 )
 
-// oracle is the model of a key's record. It follows the table of the design,
-// not the scripts: a state, an event, and what becomes of it. Its times are in
-// milliseconds.
+// oracle is the model of a key's record. It follows the table of the design and not the
+// scripts: a state, an event, and the next state. Its times are in milliseconds.
 type oracle struct {
 	micros int64 // the server's clock
 
-	state        string // "" where there is no record
+	state        string // "" if there is no record
 	fence        int64
 	attempt      int64
 	ends, lease  int64
@@ -21,20 +20,20 @@ type oracle struct {
 	clocked      bool // this event has read the clock
 }
 
-// immortal is the PTTL of a key that never expires.
+// immortal is the PTTL of a key without a TTL.
 const immortal = -1
 
-// itself is the reply that is the record as it stands then.
+// itself means that the reply is the record after the event.
 const itself = "the record"
 
 func (o *oracle) running() bool { return o.state == "pending" || o.state == "asking" }
 
 func (o *oracle) over() bool { return o.state == "done" || o.state == "gone" }
 
-// left is how long whoever runs it has yet: never more than the lease.
+// left returns how long the run still has: never more than the lease.
 func (o *oracle) left() int64 { return min(o.ends-o.micros/1000, o.lease) }
 
-// situation names where the record is, for the table's cells.
+// situation names the state of the record, for the cells of the table.
 func (o *oracle) situation() string {
 	switch {
 	case o.state == "":
@@ -49,7 +48,7 @@ func (o *oracle) text() string {
 	return fmt.Sprintf("%s %d %d %d %d %s %s\n%s", o.state, o.fence, o.attempt, o.ends, o.lease, o.owner, o.print, o.result)
 }
 
-// becomes moves the record to a state in which nobody runs it.
+// becomes sets the record to a state in which it has no run.
 func (o *oracle) becomes(state, owner, result string, keep int64) int64 {
 	o.state, o.owner, o.result, o.lives = state, owner, result, keep
 	o.ends, o.lease = 0, 0
@@ -180,7 +179,7 @@ func (o *oracle) forget() int64 {
 	return 1
 }
 
-// inspect is nil where there is no record.
+// inspect returns nil if there is no record.
 func (o *oracle) inspect() any {
 	if o.state == "" {
 		return nil
@@ -195,7 +194,7 @@ func (o *oracle) inspect() any {
 	return []any{text[:len(text)-1], int64(len(o.result)), left, o.lives}
 }
 
-// event is a script's call.
+// event is a call of a script.
 type event struct {
 	script string // "begin"
 	args   []string
@@ -213,7 +212,7 @@ func (e event) name() string {
 	return e.script
 }
 
-// apply has the event happen, and is the reply.
+// apply carries out the event, and returns the reply.
 func (o *oracle) apply(e event) any {
 	n := func(i int) int64 {
 		v, err := strconv.ParseInt(e.args[i], 10, 64)

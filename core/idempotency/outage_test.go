@@ -14,7 +14,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestRedisIsAwayBefore: nothing runs, and the error says so.
+// TestRedisIsAwayBefore: Redis is down before the work begins. Nothing runs, and the
+// caller gets an error.
 func TestRedisIsAwayBefore(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]error{"stopped": script.ErrNotExecuted, "paused": script.ErrMaybeExecuted} {
@@ -60,12 +61,12 @@ func TestRedisIsAwayBefore(t *testing.T) {
 	}
 }
 
-// awayBudget is that of a guard that begins in time, and whose conclusion is not
+// awayBudget is the budget of a guard that begins in time, and whose conclusion is not
 // answered in time.
 const awayBudget = time.Second
 
-// TestRedisIsAwayAfter: who asked gets the result, and the record gets it when
-// Redis is back.
+// TestRedisIsAwayAfter: Redis is down when the work ends. The caller gets the result, and
+// the record gets it when Redis is back.
 func TestRedisIsAwayAfter(t *testing.T) {
 	t.Parallel()
 	for how, outage := range map[string][2]func(*redistest.Server, testing.TB){
@@ -82,7 +83,7 @@ func TestRedisIsAwayAfter(t *testing.T) {
 				opts.Budget = 5 * time.Second
 				other := guard(t, srv.Client(t), prefix, opts)
 				warm(t, other)
-				failed := begin(t, other, "failed", "") // by another's budget
+				failed := begin(t, other, "failed", "") // with the budget of the other guard
 				result, err := g.Do(t.Context(), "key", func(context.Context) ([]byte, error) {
 					outage[0](srv, t)
 					return []byte("result"), nil
@@ -113,9 +114,9 @@ func TestRedisIsAwayAfter(t *testing.T) {
 	}
 }
 
-// TestAFailureThatNobodyHeardOf: what fn returned is returned with why it could
-// not be noted, and once Redis is back the policy holds.
-func TestAFailureThatNobodyHeardOf(t *testing.T) {
+// TestAFailureThatIsNotNoted: Redis is down when fn fails. Do returns the error of fn
+// joined with the error of Redis. When Redis is back, the policy applies.
+func TestAFailureThatIsNotNoted(t *testing.T) {
 	t.Parallel()
 	for policy, opts := range three(0, awayBudget) {
 		t.Run(policy, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestAFailureThatNobodyHeardOf(t *testing.T) {
 	}
 }
 
-// faulty is a process that loses the replies of its calls when it is told to.
+// faulty is a process that loses the replies of its calls when the test says so.
 type faulty struct {
 	*idempotency.Guard
 	client *redistest.Faulty
@@ -161,8 +162,9 @@ func newFaulty(t *testing.T, srv *redistest.Server, prefix string, opts *idempot
 	return &faulty{guard(t, client, prefix, opts), client}
 }
 
-// TestFaultedCalls loses the reply of every call, of runs that nobody else wants
-// and of some that all want: each is told what it did, and nothing is left.
+// TestFaultedCalls loses the reply of every call, of runs that no other caller wants, and
+// of runs that all callers want. Each caller learns what its call did, and nothing stays
+// behind.
 func TestFaultedCalls(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -194,7 +196,7 @@ func TestFaultedCalls(t *testing.T) {
 	redistest.Await(t, soon, "no claim", func() bool {
 		names := admin.Keys(t.Context(), prefix+"*").Val()
 		for _, value := range admin.MGet(t.Context(), names...).Val() {
-			if text := value.(string); text[0] != 'd' && text[0] != 'f' { // done, free
+			if text := value.(string); text[0] != 'd' && text[0] != 'f' { // done, abandoned
 				return false
 			}
 		}
@@ -202,8 +204,8 @@ func TestFaultedCalls(t *testing.T) {
 	})
 }
 
-// runs has what nobody else wants be completed and replayed, or given up and
-// begun again.
+// runs completes and replays keys that no other caller wants, or abandons them and begins
+// again.
 func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 	end := func(c *idempotency.Claim) error { return c.Abandon(t.Context()) }
 	if completes {
@@ -240,7 +242,7 @@ func (f *faulty) runs(t *testing.T, key string, completes bool) (calls int64) {
 	return 4
 }
 
-// shares tries for what all want.
+// shares tries to run a key that all callers want.
 func (f *faulty) shares(t *testing.T, runners, unconfirmed *atomic.Int64) (calls int64) {
 	f.client.Lose()
 	run, err := f.Begin(t.Context(), "shared", "")

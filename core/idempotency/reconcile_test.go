@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// reconciling is a guard whose Reconcile is found, of a key that is in doubt.
+// reconciling returns a guard whose Reconcile returns found, and a key that is in doubt.
 func reconciling(
 	t *testing.T, rdb, admin redis.UniversalClient, prefix string,
 	found func(ctx context.Context, c *idempotency.Claim) (idempotency.Outcome, error),
@@ -26,8 +26,8 @@ func reconciling(
 	return g
 }
 
-// TestReconcileThatOutlastsItsClaim says that nothing was done, too late: it is
-// not for this caller to run.
+// TestReconcileThatOutlastsItsClaim: Reconcile says too late that nothing was done. This
+// caller may not run.
 func TestReconcileThatOutlastsItsClaim(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -45,8 +45,9 @@ func TestReconcileThatOutlastsItsClaim(t *testing.T) {
 	})
 }
 
-// TestReconcileThatAnotherOvertook found a result, which another runs for anew.
-func TestReconcileThatAnotherOvertook(t *testing.T) {
+// TestReconcileThatIsOvertaken: Reconcile returns a result when another caller has taken
+// over.
+func TestReconcileThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		other := guard(t, rdb, prefix, nil)
@@ -67,9 +68,9 @@ func TestReconcileThatAnotherOvertook(t *testing.T) {
 	})
 }
 
-// TestWhatReconcileFoundIsToldThoughItCannotBeNoted: it was done, and is noted
-// once Redis is back.
-func TestWhatReconcileFoundIsToldThoughItCannotBeNoted(t *testing.T) {
+// TestReconcileWhileRedisIsAway: the result that Reconcile found is returned although
+// Redis is down, and is recorded when Redis is back.
+func TestReconcileWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix, rdb := srv.Prefix(t), &redistest.CutClient{Client: srv.Client(t)}
@@ -85,9 +86,9 @@ func TestWhatReconcileFoundIsToldThoughItCannotBeNoted(t *testing.T) {
 	isDone(t, soon, guard(t, srv.Client(t), prefix, nil), "key", "booked")
 }
 
-// TestACallOnItsWayIsUndoneThoughTheNextWasAnswered: what it is granted when the
-// run that was in its way has ended is given back.
-func TestACallOnItsWayIsUndoneThoughTheNextWasAnswered(t *testing.T) {
+// TestALateCallIsUndoneAlthoughTheNextWasAnswered: a call that was on its way is granted
+// a claim when the run before it has ended. That claim is given back.
+func TestALateCallIsUndoneAlthoughTheNextWasAnswered(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		opts := &idempotency.Options{Wait: 100 * time.Millisecond, RetryDelay: idempotency.MinRetryDelay}
@@ -109,7 +110,7 @@ func TestACallOnItsWayIsUndoneThoughTheNextWasAnswered(t *testing.T) {
 				t.Error(err)
 			}
 			slow.Deliver(t)
-			redistest.Await(t, 10*time.Second, "it to be given back", func() bool { // and not lapse, after 30 s
+			redistest.Await(t, 10*time.Second, "it to be given back", func() bool { // it must not lapse, which takes 30 s
 				r, err := other.Inspect(t.Context(), key)
 				return err == nil && r.State == idempotency.Free && r.Attempt == 1
 			})

@@ -10,8 +10,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// A fingerprint is compared whole, and only with the record's own: not with
-// what stands before it, nor with what the result says.
+// A fingerprint is compared as a whole, and only with the fingerprint of the record. It
+// is not compared with the words before it, or with text of the result.
 func TestAReplayIsForItsFingerprintAlone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -27,7 +27,7 @@ func TestAReplayIsForItsFingerprintAlone(t *testing.T) {
 	})
 }
 
-// A result that would live for ever is given its time by the first replay.
+// The first replay of a result without a TTL restores the TTL.
 func TestAReplayHealsItsRecord(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -46,7 +46,7 @@ func TestAReplayHealsItsRecord(t *testing.T) {
 			if err != nil || left <= 0 || left > idempotency.DefaultRetention {
 				t.Errorf("after a replay: got %v left, %v, want up to %v", left, err, idempotency.DefaultRetention)
 			}
-			// A replay makes nothing live longer.
+			// A replay does not prolong the TTL.
 			if err := admin.PExpire(ctx, record, time.Minute).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -58,8 +58,9 @@ func TestAReplayHealsItsRecord(t *testing.T) {
 	})
 }
 
-// What a replay returns is its caller's alone, to change and to append to.
-func TestAReplayIsItsCallersToChange(t *testing.T) {
+// A caller may change the result of a replay, and append to it. Other callers do not see
+// that.
+func TestAReplayMayBeChanged(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for name, keys := range map[string][]idempotency.Key{"plain": nil, "sealed": {newer}} {

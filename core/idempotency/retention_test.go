@@ -13,9 +13,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestHowLongItIsRemembered: what may come to be in doubt as long as what is,
-// before and behind a renewal, and all else for the retention.
-func TestHowLongItIsRemembered(t *testing.T) {
+// TestRetentions: a run that may come to be in doubt is remembered for as long as one in
+// doubt, before and after a renewal. Everything else is remembered for the retention.
+func TestRetentions(t *testing.T) {
 	t.Parallel()
 	const retention, doubts = 2 * time.Hour, 5 * time.Hour
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -55,8 +55,8 @@ func TestHowLongItIsRemembered(t *testing.T) {
 	})
 }
 
-// TestFaultsOfFingerprints: what cannot stand in the record is refused.
-func TestFaultsOfFingerprints(t *testing.T) {
+// TestBadFingerprints: a fingerprint that cannot stand in the record is refused.
+func TestBadFingerprints(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		g := guard(t, rdb, prefix, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// everything is each call of a Guard.
+// everything makes each call of a Guard.
 func everything(g *idempotency.Guard) map[string]func(ctx context.Context) error {
 	claimed := func(ctx context.Context, key string, then func(c *idempotency.Claim) error) error {
 		run, err := g.Begin(ctx, key, "")
@@ -59,9 +59,9 @@ func forget(ctx context.Context, g *idempotency.Guard, key string) error {
 	return err
 }
 
-// TestWithoutEval has a user who may run nothing but what an admin has loaded,
-// by the documented line: all that a Guard does works with it. On a server that
-// has lost the scripts each call says so at once.
+// TestWithoutEval uses a Redis user that may run only the scripts that an admin has
+// loaded, with the permissions of the documented line. All calls of a Guard work for it.
+// On a server that has lost the scripts, each call returns that error at once.
 func TestWithoutEval(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -83,15 +83,15 @@ func TestWithoutEval(t *testing.T) {
 			t.Errorf("%s without its script: got %v, want %v that names eval", name, err, script.ErrConfiguration)
 		}
 		if took := time.Since(began); took > 8*time.Second+stood() {
-			t.Errorf("%s took %v to say so, want %v at most: it was tried again", name, took, 8*time.Second+stood())
+			t.Errorf("%s without its script: got the error after %v, want it within %v: it was tried again", name, took, 8*time.Second+stood())
 		}
 	}
 	srv.LoadScripts(t)
 }
 
-// TestEachRightOfTheScriptsIsNeeded takes from the documented line one right
-// that the scripts of guards use: something then fails, and says what is missing.
-func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
+// TestEachScriptPermissionIsNeeded takes one permission after the other from the
+// documented line. Each time a call fails, and its error says what is missing.
+func TestEachScriptPermissionIsNeeded(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)
@@ -102,7 +102,7 @@ func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
 		for _, call := range everything(g) {
 			all = errors.Join(all, call(t.Context()))
 		}
-		// PTTL is asked for of records that another has.
+		// PTTL is used only for a record that another caller has.
 		begin(t, guard(t, srv.Client(t), prefix, nil), "of-another"+right, "")
 		if _, err := g.Begin(t.Context(), "of-another"+right, ""); !errors.Is(err, idempotency.ErrInFlight) {
 			all = errors.Join(all, err)
@@ -113,7 +113,7 @@ func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
 	}
 }
 
-// TestARingIsRefused, whatever is around it.
+// TestARingIsRefused, also inside other clients.
 func TestARingIsRefused(t *testing.T) {
 	t.Parallel()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzOpen: what was sealed opens in its record, and what anybody made of it, or
-// made up, opens in none.
+// FuzzOpen: a sealed result opens in its own record. It opens in no record if it was
+// changed or made up.
 func FuzzOpen(f *testing.F) {
 	s, err := newSeals([]Key{{ID: "a", Secret: make([]byte, 32)}, {ID: "b", Secret: bytes.Repeat([]byte{1}, 16)}})
 	if err != nil {

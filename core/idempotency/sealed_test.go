@@ -47,7 +47,7 @@ func overwrite(t testing.TB, admin redis.UniversalClient, record, text string) {
 	}
 }
 
-// leaks says whether a part of the secret stands in what is stored.
+// leaks reports whether a part of the secret is in what is stored.
 func leaks(raw, secret string) bool {
 	const least = 6
 	for i := range len(secret) - least + 1 {
@@ -104,7 +104,7 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 	})
 }
 
-// What is sealed in one record opens in no other, however it came there.
+// A result that is sealed for one record opens in no other, however it came there.
 func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -136,12 +136,12 @@ func TestASealedResultIsBoundToItsRecord(t *testing.T) {
 			move(nameOf(prefix, "alice"), nameOf(prefix, "alice"))
 			replayed(t, g, "alice", "", "alice's")
 			move(nameOf(prefix, "carol"), nameOf(prefix, "bob"))
-			replayed(t, open, "bob", "", "carol's") // so it is the seal that refuses
+			replayed(t, open, "bob", "", "carol's") // so the seal is what refuses it
 			if _, err := g.Forget(ctx, "bob"); err != nil {
 				t.Fatalf("%s: Forget: got %v, want no error", how, err)
 			}
 		}
-		// Nor does it open under another guard's name.
+		// It does not open in a record of another guard's name either.
 		other, err := idempotency.New(storetest.At(t, rdb, prefix), "other", &idempotency.Options{Keys: []idempotency.Key{newer}, Budget: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -172,14 +172,14 @@ func TestSealsStayReadableAcrossARotation(t *testing.T) {
 		refused(t, after, "plain", "", idempotency.ErrUnreadable)
 		refused(t, without, "old", "", idempotency.ErrUnreadable)
 
-		replayed(t, before, "old", "", "by the old key") // which nothing has changed
+		replayed(t, before, "old", "", "by the old key") // the rotation has changed nothing
 		replayed(t, without, "plain", "", "in plain words")
 	})
 }
 
-// Whatever byte of a sealed result somebody changes, it is no result any more,
-// and nothing runs again.
-func TestASealedResultThatWasChangedIsNone(t *testing.T) {
+// If any byte of a sealed result is changed, it cannot be read, and the work does not run
+// again.
+func TestAChangedSealIsUnreadable(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		g := sealing(t, rdb, prefix, newer, older)
@@ -216,7 +216,7 @@ func TestSecretsAreCopied(t *testing.T) {
 	replayed(t, sealing(t, srv.Client(t), prefix, newer), "key", "", "result")
 }
 
-func TestFaultsOfKeys(t *testing.T) {
+func TestBadKeys(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{})
 	defer rdb.Close()
@@ -239,7 +239,7 @@ func TestFaultsOfKeys(t *testing.T) {
 			t.Errorf("got a guard or no error, want an error with %q", fault.want)
 			continue
 		}
-		for _, want := range append(fault.want, "Lease is ") { // it joins the others' faults
+		for _, want := range append(fault.want, "Lease is ") { // it is joined with the other faults
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("got the error %q, want %q in it", err, want)
 			}
@@ -255,8 +255,8 @@ func TestFaultsOfKeys(t *testing.T) {
 	}
 }
 
-// Why a result cannot be read is told to whoever looks for it, and no more.
-func TestWhyAResultCannotBeRead(t *testing.T) {
+// The error says why a result cannot be read, and reveals nothing else.
+func TestUnreadableResultsHaveAReason(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)

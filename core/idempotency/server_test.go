@@ -15,13 +15,13 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// TestFullServer has a server without memory: nothing is begun, and what was
-// begun is renewed, ended and resolved.
+// TestFullServer uses a server without free memory. It begins no run. It still renews,
+// concludes and resolves the runs that have begun.
 func TestFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
-	const lease = 4 * time.Second // of which a question may take a third
+	const lease = 4 * time.Second // a call may take a third of it
 	g := guard(t, srv.Client(t), prefix, &idempotency.Options{Lease: lease, InDoubt: idempotency.Reject})
 	warm(t, g)
 	claims := map[string]*idempotency.Claim{}
@@ -91,8 +91,8 @@ func TestFullServer(t *testing.T) {
 	}
 }
 
-// TestARecordMovesWithItsSlot: it is renewed, refused, completed and replayed
-// while its slot moves to another master.
+// TestARecordMovesWithItsSlot: a record is renewed, refused, completed and replayed while
+// its slot moves to another master.
 func TestARecordMovesWithItsSlot(t *testing.T) {
 	t.Parallel()
 	many := redistest.NewCluster(t)
@@ -116,7 +116,7 @@ func TestARecordMovesWithItsSlot(t *testing.T) {
 	})
 	replayed(t, g, "key", "", "result")
 
-	prefix = redistest.Prefix(t) // whose slot no node has to itself
+	prefix = redistest.Prefix(t) // other keys share its slot
 	g, other = guard(t, many.Client(t), prefix, nil), guard(t, many.Client(t), prefix, nil)
 	many.HalfMoveSlot(t, nameOf(prefix, "fresh"))
 	c = begin(t, g, "fresh", "")
@@ -127,8 +127,8 @@ func TestARecordMovesWithItsSlot(t *testing.T) {
 	replayed(t, other, "fresh", "", "moved")
 }
 
-// TestAnImmortalRecordIsMended by whoever asks next, and by its owner.
-func TestAnImmortalRecordIsMended(t *testing.T) {
+// TestARecordWithoutATTLIsHealed by the next caller, and by its owner.
+func TestARecordWithoutATTLIsHealed(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
@@ -180,9 +180,9 @@ func TestAnImmortalRecordIsMended(t *testing.T) {
 	})
 }
 
-// TestEachCommandMadeToFail has each command of each script fail in turn, in
-// every state of a record: the answer is an error, and no record is left without
-// a time to live, nor begun where an error said that it is not.
+// TestEachCommandMadeToFail makes each command of each script fail in turn, in every
+// state of a record. The reply is then an error, and no record is left without a TTL. No
+// run has begun if an error said that it has not.
 func TestEachCommandMadeToFail(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)

@@ -18,7 +18,7 @@ func (h *story) begin(t *testing.T) {
 	}
 	print = strings.TrimPrefix(print, "-")
 	if h.model.state == "doubt" || h.model.situation() == "pending lapsed" {
-		i = max(i, h.rng.IntN(len(h.guards))) // for "asking" is rare
+		i = max(i, h.rng.IntN(len(h.guards))) // "asking" is rare otherwise
 	}
 	h.finds, h.fails, h.first, h.asked = h.outcome(), nil, nil, 0
 	if h.rng.IntN(6) == 0 {
@@ -78,8 +78,8 @@ func (h *story) begin(t *testing.T) {
 	}
 }
 
-// reconciled says whether the one who asked may run it, after the books said
-// what they said, and looks whether the record does too.
+// reconciled reports whether the caller may run after Reconcile has returned, and checks
+// that the record says so too.
 func (h *story) reconciled(i int) (claims bool) {
 	want, n := h.finds.state, &h.stats[i]
 	switch {
@@ -98,7 +98,7 @@ func (h *story) reconciled(i int) (claims bool) {
 	return want == "asking"
 }
 
-// claim does something with a claim, whatever became of it.
+// claim uses a claim, whatever became of it.
 func (h *story) claim(t *testing.T, c *claimed) {
 	t.Helper()
 	h.reply = nil
@@ -112,7 +112,7 @@ func (h *story) claim(t *testing.T, c *claimed) {
 	}
 }
 
-// same says of an error that it is the one that was wanted.
+// same reports whether an error is the expected one.
 func same(err, want error) bool { return errors.Is(err, want) && (want != nil || err == nil) }
 
 func (h *story) renew(t *testing.T, c *claimed) {
@@ -162,7 +162,7 @@ func (h *story) conclude(t *testing.T, c *claimed) {
 		n.Running--
 		c.err = idempotency.ErrConcluded
 	}
-	became := o.state // as the outcome and the policy say
+	became := o.state // as the outcome and the policy prescribe
 	if became == "" {
 		became = "doubt"
 		if c.of == 0 {

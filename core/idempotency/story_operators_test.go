@@ -51,7 +51,7 @@ func (h *story) inspect(t *testing.T) {
 		}
 		return
 	}
-	parts := h.reply.([]any) // which the judge has seen to
+	parts := h.reply.([]any) // the judge has checked that
 	want := idempotency.Record{
 		State: map[string]idempotency.State{
 			"pending": idempotency.Pending, "asking": idempotency.Pending, "free": idempotency.Free,

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// stray has a call come that is late, or of which no claim knows: of an owner
-// that there was, or of a stranger.
+// stray makes a call that comes late, or that no claim made. Its owner is one that
+// existed, or a stranger.
 func (h *story) stray(t *testing.T) {
 	t.Helper()
 	e := h.rarest()
@@ -25,7 +25,7 @@ func (h *story) send(t *testing.T, e event) {
 	t.Helper()
 	args := []any{"evalsha", scripts[e.script].SHA(), "1", h.key}
 	words := e.args
-	if e.script == "begin" { // whose terms are one argument
+	if e.script == "begin" { // its terms are one argument
 		words = []string{words[0], words[1], strings.Join(words[2:], " ")}
 	}
 	for _, word := range words {
@@ -36,8 +36,8 @@ func (h *story) send(t *testing.T, e event) {
 	}
 }
 
-// scene has a history begin where most others do not come: with a run that is in
-// doubt, is asked about, or was.
+// scene begins a history in a state that most histories do not reach: with a run that is
+// in doubt, is asked about, or was.
 func (h *story) scene(t *testing.T) {
 	t.Helper()
 	const lease, keep = "3600000", "18000000"
@@ -53,7 +53,7 @@ func (h *story) scene(t *testing.T) {
 	}
 }
 
-// rarest is what has happened least often to a record that is where this is.
+// rarest returns the call that has happened least often to a record in this state.
 func (h *story) rarest() event {
 	m, where := &h.model, h.model.situation()
 	best, least := "", math.MaxInt
@@ -101,9 +101,9 @@ func (h *story) rarest() event {
 	return event{script: name}
 }
 
-// clock has time pass, or go back by up to a day, or takes the record's time to
-// live away. Where the server's clock cannot be moved nothing is within a slack
-// of the end of a lease.
+// clock lets time pass, sets the clock back by up to a day, or removes the TTL of the
+// record. If the test cannot move the server's clock, no step is within a slack of the
+// end of a lease.
 func (h *story) clock(t *testing.T) {
 	t.Helper()
 	m := &h.model
@@ -112,12 +112,12 @@ func (h *story) clock(t *testing.T) {
 	}
 	var ms int64
 	switch n := h.rng.IntN(10); {
-	case n < 5 && m.running(): // about the end of the lease, and of what is thought of as its end
+	case n < 5 && m.running(): // near the end of the lease, and near what may be mistaken for its end
 		ms = m.left() + h.rng.Int64N(3) - 1
 		if h.slack > 0 {
 			ms += (h.rng.Int64N(2)*2 - 1) * 3 * h.slack
 		}
-	case n == 5 && m.lives != immortal: // about that of the record
+	case n == 5 && m.lives != immortal: // near the end of the record
 		ms = m.lives + (h.rng.Int64N(3)-1)*max(1, 3*h.slack)
 	case n == 6:
 		ms = -h.rng.Int64N(24 * hour)

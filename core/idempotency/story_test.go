@@ -13,14 +13,14 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// story is what befalls one key: guards of each policy whose leases and
-// retentions are different, claims, calls that come late or from nowhere,
-// operators, and a clock that moves.
+// story is what happens to one key: guards of each policy with different leases and
+// retentions, claims, calls that come late or from nowhere, operators, and a clock that
+// moves.
 type story struct {
 	*judge
 	rng    *rand.Rand
 	guards []*idempotency.Guard
-	stats  []idempotency.Stats // as the guards should have them
+	stats  []idempotency.Stats // the stats that the guards should have
 	claims []*claimed
 	finds  found
 	fails  error
@@ -34,16 +34,16 @@ type claimed struct {
 	over bool  // it was concluded
 }
 
-// found is an outcome as the model sees it.
+// found is an outcome in the words of the model.
 type found struct {
 	idempotency.Outcome
-	state  string // "" of Unknown
+	state  string // "" for Unknown
 	result string
 }
 
 const hour = int64(3_600_000)
 
-// The leases and retentions of the guards, in hours.
+// These are the leases and retentions of the guards, in hours.
 var (
 	policyNames = []string{"retry", "reject", "reconcile"}
 	leases      = []int64{1, 2, 3}

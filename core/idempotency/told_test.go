@@ -14,11 +14,11 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// traced is what a caller's context has for its observers.
+// traced is the key of a value in a caller's context, which observers see.
 type traced struct{}
 
-// TestALossBesideDetach has the lease end between Begin and Detach: the loss is told
-// with the values of Begin's context, and does not race with Detach.
+// TestALossBesideDetach ends the lease between Begin and Detach. Observers are told with
+// the values of Begin's context, and Detach does not race with that.
 func TestALossBesideDetach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,9 +47,10 @@ func TestALossBesideDetach(t *testing.T) {
 	})
 }
 
-// TestALossIsToldOnce deletes the record of a run that should be in doubt: a renewal or
-// the conclusion tells of it, whichever finds out first, also in the background.
-func TestALossIsToldOnce(t *testing.T) {
+// TestALossIsReportedOnce deletes the record of a run that should be in doubt. A renewal
+// or the conclusion reports the loss, the one that finds it first, also in the
+// background.
+func TestALossIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	granted, lost := []store.Outcome{store.Granted}, []store.Outcome{store.Lost}
 	for policy, opts := range three(0, 0) {

@@ -19,9 +19,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestBeginInAStoppedServerIsUndone stops the server, has calls fail, and lets
-// it run on: what it grants then, to nobody, is free within two seconds, counts
-// as no attempt and is not in doubt.
+// TestBeginInAStoppedServerIsUndone stops the server, lets calls fail, and lets the
+// server run again. It then grants claims that no caller gets. They are free within two
+// seconds, count as no attempt, and are not in doubt.
 func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.EachPausedServer(t, func(t *testing.T, srv *redistest.PausedServer) {
@@ -58,8 +58,8 @@ func TestBeginInAStoppedServerIsUndone(t *testing.T) {
 	})
 }
 
-// TestBeginOfAServerThatDiesIsUndone has the server die when it has granted, and
-// come back with all that it knew.
+// TestBeginOfAServerThatDiesIsUndone stops the server when it has granted a claim, and
+// starts it with all its data.
 func TestBeginOfAServerThatDiesIsUndone(t *testing.T) {
 	t.Parallel()
 	for policy, opts := range three(0, awayBudget) {
@@ -92,9 +92,9 @@ func isScripts(err error) bool {
 	return errors.As(err, &failure)
 }
 
-// TestATakeOverThatNobodyHeardOfIsInDoubtAgain: under Reconcile what became of
-// the run before is known as little as it was.
-func TestATakeOverThatNobodyHeardOfIsInDoubtAgain(t *testing.T) {
+// TestAnUnheardTakeoverIsInDoubtAgain: with Reconcile, a caller takes over a run in doubt
+// and gets no reply. Afterwards no more is known about that run than before.
+func TestAnUnheardTakeoverIsInDoubtAgain(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		asked := 0
@@ -131,8 +131,8 @@ func TestATakeOverThatNobodyHeardOfIsInDoubtAgain(t *testing.T) {
 	})
 }
 
-// TestBeginThatOvertakesItsUndoIsUndone delivers a begin behind some attempts to
-// undo it, and once more behind one that did.
+// TestBeginThatOvertakesItsUndoIsUndone delivers a begin after some attempts to undo it,
+// and once more after the attempt that undid it.
 func TestBeginThatOvertakesItsUndoIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -173,12 +173,12 @@ func (c *counted) Process(ctx context.Context, cmd redis.Cmder) error {
 	return c.UniversalClient.Process(ctx, cmd)
 }
 
-// TestBeginThatComesAfterTheEndIsUndone delivers the first call of a begin, which
-// was made again and granted, when its claim was given up.
+// TestBeginThatComesAfterTheEndIsUndone: a begin was repeated and granted. Its first call
+// is delivered when the claim has been abandoned.
 func TestBeginThatComesAfterTheEndIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		for _, unheard := range []bool{false, true} { // the end
+		for _, unheard := range []bool{false, true} { // whether the reply to the end is lost
 			key := fmt.Sprint("key-", unheard)
 			slow := &redistest.DelayedClient{UniversalClient: rdb, SHA: beginSHA, Most: 1}
 			client := &redistest.LossyClient{UniversalClient: slow, SHA: abandonSHA}
@@ -191,7 +191,7 @@ func TestBeginThatComesAfterTheEndIsUndone(t *testing.T) {
 			if err := c.Abandon(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if err := begin(t, other, key, "").Abandon(t.Context()); err != nil { // in whose name the record is now
+			if err := begin(t, other, key, "").Abandon(t.Context()); err != nil { // the record then has the name of this owner
 				t.Error(err)
 			}
 			slow.Deliver(t)
@@ -206,8 +206,8 @@ func TestBeginThatComesAfterTheEndIsUndone(t *testing.T) {
 	})
 }
 
-// TestBeginIsAskedAgain loses a reply: the question that follows has the same
-// owner, so that it finds its own claim, and knows when its lease may have begun.
+// TestBeginIsAskedAgain loses a reply. The next call has the same owner, so it finds its
+// own claim, and knows when its lease may have begun.
 func TestBeginIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -235,9 +235,9 @@ func TestBeginIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestTheAnswerCameTooLate is about a process that slept while it asked: it must
-// not run, and what was granted is given back.
-func TestTheAnswerCameTooLate(t *testing.T) {
+// TestAnswersAfterTheLease is about a process that slept while it asked. It must not run,
+// and what Redis granted is given back.
+func TestAnswersAfterTheLease(t *testing.T) {
 	t.Parallel()
 	const sleep = 700 * time.Millisecond
 	for policy, opts := range three(sleep, 0) {
@@ -267,9 +267,9 @@ func TestTheAnswerCameTooLate(t *testing.T) {
 	}
 }
 
-// TestAnAbandonmentWhoseReplyIsLostAccusesNobody: by the time that it asks again
-// another has begun, as it may.
-func TestAnAbandonmentWhoseReplyIsLostAccusesNobody(t *testing.T) {
+// TestAbandonWithALostReplyReportsNoLoss: when Abandon asks again, another caller has
+// begun, as it may.
+func TestAbandonWithALostReplyReportsNoLoss(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		other := guard(t, rdb, prefix, nil)
@@ -295,7 +295,8 @@ func TestAnAbandonmentWhoseReplyIsLostAccusesNobody(t *testing.T) {
 	})
 }
 
-// TestCompleteIsAskedAgain loses its reply: it was noted once, and is again.
+// TestCompleteIsAskedAgain loses the reply to Complete. The second call notes the same
+// again.
 func TestCompleteIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {

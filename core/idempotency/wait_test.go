@@ -14,13 +14,13 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// asked is how many questions a server has been asked since it was reset.
+// asked returns how many calls a server has received since it was reset.
 func asked(t *testing.T, admin redis.UniversalClient) int64 {
 	t.Helper()
 	return redistest.CommandStats(t, admin)["evalsha"].Calls
 }
 
-// awaits waits for a key in the background.
+// awaits calls Await for a key in the background.
 func awaits(ctx context.Context, t *testing.T, wg *sync.WaitGroup, g *idempotency.Guard, key, result string, want error) {
 	wg.Go(func() {
 		run, err := g.Await(ctx, key, "")
@@ -31,14 +31,14 @@ func awaits(ctx context.Context, t *testing.T, wg *sync.WaitGroup, g *idempotenc
 }
 
 const (
-	never = time.Hour             // a RetryDelay
-	brief = 30 * time.Millisecond // the same
+	never = time.Hour             // a RetryDelay that no test waits for
+	brief = 30 * time.Millisecond // a short RetryDelay
 	long  = time.Minute           // a Wait
 )
 
-// TestWhatEndsInThisProcessIsLearntAtOnce has 100 wait who would ask again in an
-// hour. It costs a question before and one after.
-func TestWhatEndsInThisProcessIsLearntAtOnce(t *testing.T) {
+// TestARunThatEndsHereWakesItsWaiters: 100 callers would ask again only after an hour.
+// Each of them asks once before the run ends, and once after.
+func TestARunThatEndsHereWakesItsWaiters(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin, prefix := srv.Admin(t), srv.Prefix(t)
@@ -67,7 +67,7 @@ func TestWhatEndsInThisProcessIsLearntAtOnce(t *testing.T) {
 		began := time.Now()
 		wg.Wait()
 		if took := time.Since(began); took > soon {
-			t.Errorf("%s: all learnt after %v, want %v at most", name, took, soon)
+			t.Errorf("%s: all waiters had an answer after %v, want %v at most", name, took, soon)
 		}
 		if n := asked(t, admin); n > 3*waiters {
 			t.Errorf("%s: got %d questions, want %d at most", name, n, 3*waiters)
@@ -75,7 +75,7 @@ func TestWhatEndsInThisProcessIsLearntAtOnce(t *testing.T) {
 	}
 }
 
-// resolved has an operator of this process resolve what runs, as if it were dead.
+// resolved lets an operator of this process resolve a run, as if its process were dead.
 func resolved(t *testing.T, g *idempotency.Guard, admin redis.UniversalClient, record string) error {
 	t.Helper()
 	if err := admin.Set(t.Context(), record, "doubt 7 1 0 0 somebody -\n", time.Hour).Err(); err != nil {
@@ -84,7 +84,7 @@ func resolved(t *testing.T, g *idempotency.Guard, admin redis.UniversalClient, r
 	return g.Resolve(t.Context(), "resolved", idempotency.DoneWith([]byte("by hand")))
 }
 
-// TestNothingDoneWakesTheNext: each of those who wait runs it in its turn.
+// TestNothingDoneWakesTheNext: each of the waiters runs, one after the other.
 func TestNothingDoneWakesTheNext(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -114,8 +114,8 @@ func TestNothingDoneWakesTheNext(t *testing.T) {
 	}
 }
 
-// TestWaitingCostsLittle has 100 of one process wait for another's run: one asks
-// for all of them.
+// TestWaitingCostsLittle has 100 callers of one process wait for a run of another
+// process. One of them asks for all.
 func TestWaitingCostsLittle(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -145,8 +145,8 @@ func TestWaitingCostsLittle(t *testing.T) {
 	}
 }
 
-// TestAnotherLeads: when the one who asks goes, or has waited for long enough,
-// another asks.
+// TestAnotherLeads: when the caller that asks for the others leaves, or its wait is over,
+// another one asks.
 func TestAnotherLeads(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]error{"canceled": context.Canceled, "timed out": idempotency.ErrInFlight} {
@@ -177,15 +177,15 @@ func TestAnotherLeads(t *testing.T) {
 				ended := time.Now()
 				others.Wait()
 				if took := time.Since(ended); took > brief {
-					t.Errorf("all learnt after %v, want %v at most", took, brief)
+					t.Errorf("all waiters had an answer after %v, want %v at most", took, brief)
 				}
 			})
 		})
 	}
 }
 
-// TestWhoWaitsInVainIsToldSo after Wait, and not before.
-func TestWhoWaitsInVainIsToldSo(t *testing.T) {
+// TestAwaitReturnsErrInFlightAfterWait, and not before.
+func TestAwaitReturnsErrInFlightAfterWait(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		stood := redistest.Witness(t)
@@ -212,8 +212,8 @@ func TestWhoWaitsInVainIsToldSo(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsTakesOver what nobody renews.
-func TestWhoWaitsTakesOver(t *testing.T) {
+// TestAWaiterTakesOver a run that is not renewed.
+func TestAWaiterTakesOver(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)

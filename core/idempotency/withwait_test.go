@@ -12,7 +12,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestWithWait: it waits as long as it says, and shares records, counts and claims.
+// TestWithWait: the Guard waits for as long as it was told, and shares records, counts
+// and claims.
 func TestWithWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestWithWait(t *testing.T) {
 	})
 }
 
-func TestFaultsOfWithWait(t *testing.T) {
+func TestBadWithWait(t *testing.T) {
 	t.Parallel()
 	g := guard(t, redistest.Embedded(), "p", nil)
 	for _, wait := range []time.Duration{math.MinInt64, -1, 0, time.Millisecond - 1, idempotency.MaxLease + 1} {
