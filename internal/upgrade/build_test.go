@@ -72,7 +72,7 @@ func compileBaseline(as string, changes []plant) (string, error) {
 		return "", err
 	}
 	if out, err := git("rev-parse", "--verify", "--quiet", name+"^{commit}").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\ngit: %v %s", errNoBaseline(name), err, out)
+		return "", fmt.Errorf("%w\ngit: %w %s", errNoBaseline(name), err, out)
 	}
 	dir, err := builds()
 	if err != nil {

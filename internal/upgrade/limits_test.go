@@ -5,7 +5,6 @@ package upgrade
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/neap-go/neap/internal/upgrade/wire"
 )
@@ -224,10 +223,10 @@ func (p *pair) want(by *process, op string, c wire.Call) wire.Answer {
 }
 
 // refused is want of a call whose answer must be this error.
-func (p *pair) refused(by *process, word, op string, c wire.Call) wire.Answer {
+func (p *pair) refused(by *process, word, op string, c wire.Call) {
 	p.Helper()
 	c.Op = op
-	return by.want(p, word, c)
+	by.want(p, word, c)
 }
 
 // named is a call whose result has a name that no other scenario uses.
@@ -262,5 +261,3 @@ func zone(kind string) string {
 	}
 	return ""
 }
-
-func span(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -81,7 +81,7 @@ var stockScenarios = []scenario{
 		})
 		p.level(p.one, c, 5, 0, 5, 0)
 		late := p.buyer(c, "ann", 5)
-		late.As = late.As + " late"
+		late.As += " late"
 		p.want(p.one, "stock.resume", late)
 		p.refused(p.one, "lapsed", "stock.confirm", of(late))
 	}},

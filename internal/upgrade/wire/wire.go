@@ -1,72 +1,78 @@
 // Package wire is what the test of upgrades and its workers say to each other: a line of
 // JSON for each call, and a line for its answer. Workers of two versions read the same
-// lines, so a field is only added, and never changes its meaning.
+// lines, so fields may be added, and no field changes its meaning.
 package wire
 
 // Call is one call of the library. Durations are in milliseconds.
 type Call struct {
-	ID int64
+	ID int64 `json:"id"`
 	// Op names the call, such as "lock.acquire".
-	Op string
+	Op string `json:"op"`
 	// As names what the call gets, for later calls of the same process. Of is such a name.
-	As, Of string
-	Conf   Conf
+	As   string `json:"as,omitempty"`
+	Of   string `json:"of,omitempty"`
+	Conf Conf   `json:"conf"`
 
-	Key   string // subject, key, item or job
-	Buyer string
-	Order string // the id of a reservation or of a restock
-	N     int64  // cost, quantity, units or tick
-	For   int64  // how long a ban lasts, or until when an item is open
-	Print string // fingerprint of a guard
-	How   string // outcome of a claim, or what to do about a run of Once
-	Bytes []byte
+	Key   string `json:"key,omitempty"` // subject, key, item or job
+	Buyer string `json:"buyer,omitempty"`
+	Order string `json:"order,omitempty"` // the id of a reservation or of a restock
+	N     int64  `json:"n,omitempty"`     // cost, quantity, units or tick
+	For   int64  `json:"for,omitempty"`   // how long a ban lasts, or until when an item is open
+	Print string `json:"print,omitempty"` // fingerprint of a guard
+	How   string `json:"how,omitempty"`   // outcome of a claim, or what to do about a run of Once
+	Bytes []byte `json:"bytes,omitempty"`
 }
 
 // Conf is how a primitive is made. A worker makes one for each Conf, and keeps it.
 type Conf struct {
-	Name string
+	Name string `json:"name,omitempty"`
 	// Secret has the store hide subjects.
-	Secret bool
+	Secret bool `json:"secret,omitempty"`
 
-	Policies []Policy
-	Prepaid  int64 // the most that is charged ahead
-	Slots    int64 // the limit on requests in flight
+	Policies []Policy `json:"policies,omitempty"`
+	Prepaid  int64    `json:"prepaid,omitempty"` // the most that is charged ahead
+	Slots    int64    `json:"slots,omitempty"`   // the limit on requests in flight
 
-	Lease, Wait, RetryDelay int64
-	Owner                   string   // of locks
-	InDoubt                 string   // retry, reject, or reconcile, which finds nothing done
-	Seals                   []string // names of the keys that seal results
+	Lease      int64    `json:"lease,omitempty"`
+	Wait       int64    `json:"wait,omitempty"`
+	RetryDelay int64    `json:"retryDelay,omitempty"`
+	Owner      string   `json:"owner,omitempty"`   // of locks
+	InDoubt    string   `json:"inDoubt,omitempty"` // retry, reject, or reconcile, which finds nothing done
+	Seals      []string `json:"seals,omitempty"`   // names of the keys that seal results
 }
 
 // Policy is a policy of a limiter.
 type Policy struct {
-	Kind  string // bucket, window, sliding, log, calendar
-	Name  string
-	Limit int64 // Rate of a bucket
-	Per   int64 // Window of the others
-	Burst int64
-	Debt  int64
-	Zone  string // of a calendar, by the month
+	Kind  string `json:"kind"` // bucket, window, sliding, log, calendar
+	Name  string `json:"name,omitempty"`
+	Limit int64  `json:"limit"`         // Rate of a bucket
+	Per   int64  `json:"per,omitempty"` // Window of the others
+	Burst int64  `json:"burst,omitempty"`
+	Debt  int64  `json:"debt,omitempty"`
+	Zone  string `json:"zone,omitempty"` // of a calendar, by the month
 
-	Kept, Shadow, PerRequest bool
+	Kept       bool `json:"kept,omitempty"`
+	Shadow     bool `json:"shadow,omitempty"`
+	PerRequest bool `json:"perRequest,omitempty"`
 
-	Lease int64  // of estimates; 0: none
-	Ban   *int64 // denials in an hour that begin a ban of an hour
+	Lease int64  `json:"lease,omitempty"` // of estimates; 0: none
+	Ban   *int64 `json:"ban,omitempty"`   // denials in an hour that begin a ban of an hour
 }
 
 // Answer is what came of a Call.
 type Answer struct {
-	ID int64
+	ID int64 `json:"id"`
 	// Word is which error it was, and empty for none. Text is the error's own text.
-	Word, Text string
+	Word string `json:"word,omitempty"`
+	Text string `json:"text,omitempty"`
 
-	OK      bool // granted, done, found, opened or ran
-	N       int64
-	Fence   int64
-	Attempt int64
-	State   string
-	Counts  []int64
-	Bytes   []byte
-	Names   []string
-	Header  map[string][]string
+	OK      bool                `json:"ok,omitempty"` // granted, done, found, opened or ran
+	N       int64               `json:"n,omitempty"`
+	Fence   int64               `json:"fence,omitempty"`
+	Attempt int64               `json:"attempt,omitempty"`
+	State   string              `json:"state,omitempty"`
+	Counts  []int64             `json:"counts,omitempty"`
+	Bytes   []byte              `json:"bytes,omitempty"`
+	Names   []string            `json:"names,omitempty"`
+	Header  map[string][]string `json:"header,omitempty"`
 }

@@ -17,65 +17,63 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-func init() {
-	register(map[string]func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error{
-		"guard.begin": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			g, err := w.guard(c)
-			if err != nil {
-				return err
-			}
-			run, err := g.Begin(ctx, c.Key, c.Print)
-			return w.begun(c, a, run, err)
-		},
-		"guard.await": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			g, err := w.guard(c)
-			if err != nil {
-				return err
-			}
-			run, err := g.Await(ctx, c.Key, c.Print)
-			return w.begun(c, a, run, err)
-		},
-		"guard.conclude": func(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error {
-			claim, err := got[*idempotency.Claim](w, c)
-			if err == nil {
-				err = claim.Conclude(ctx, outcomes(c))
-				w.forget(c)
-			}
+var guardOps = map[string]op{
+	"guard.begin": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		g, err := w.guard(c)
+		if err != nil {
 			return err
-		},
-		"guard.renew": func(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error {
-			claim, err := got[*idempotency.Claim](w, c)
-			if err == nil {
-				err = claim.Renew(ctx)
-			}
+		}
+		run, err := g.Begin(ctx, c.Key, c.Print)
+		return w.begun(c, a, run, err)
+	},
+	"guard.await": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		g, err := w.guard(c)
+		if err != nil {
 			return err
-		},
-		"guard.resolve": func(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error {
-			g, err := w.guard(c)
-			if err == nil {
-				err = g.Resolve(ctx, c.Key, outcomes(c))
-			}
+		}
+		run, err := g.Await(ctx, c.Key, c.Print)
+		return w.begun(c, a, run, err)
+	},
+	"guard.conclude": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
+		claim, err := got[*idempotency.Claim](w, c)
+		if err == nil {
+			err = claim.Conclude(ctx, outcomes(c))
+			w.forget(c)
+		}
+		return err
+	},
+	"guard.renew": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
+		claim, err := got[*idempotency.Claim](w, c)
+		if err == nil {
+			err = claim.Renew(ctx)
+		}
+		return err
+	},
+	"guard.resolve": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
+		g, err := w.guard(c)
+		if err == nil {
+			err = g.Resolve(ctx, c.Key, outcomes(c))
+		}
+		return err
+	},
+	"guard.inspect": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		g, err := w.guard(c)
+		if err != nil {
 			return err
-		},
-		"guard.inspect": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			g, err := w.guard(c)
-			if err != nil {
-				return err
-			}
-			r, err := g.Inspect(ctx, c.Key)
-			a.State, a.Attempt, a.Fence, a.N = string(r.State), r.Attempt, r.Fence, int64(r.Size)
-			return err
-		},
-		"guard.forget": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			g, err := w.guard(c)
-			if err == nil {
-				a.OK, err = g.Forget(ctx, c.Key)
-			}
-			return err
-		},
-		"http.post":     post,
-		"callback.send": deliver,
-	})
+		}
+		r, err := g.Inspect(ctx, c.Key)
+		a.State, a.Attempt, a.Fence, a.N = string(r.State), r.Attempt, r.Fence, int64(r.Size)
+		return err
+	},
+	"guard.forget": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		g, err := w.guard(c)
+		if err == nil {
+			a.OK, err = g.Forget(ctx, c.Key)
+		}
+		return err
+	},
+	"http.post":     post,
+	"callback.send": deliver,
 }
 
 func (w *worker) guard(c *wire.Call) (*idempotency.Guard, error) {
@@ -128,7 +126,7 @@ func outcomes(c *wire.Call) idempotency.Outcome {
 
 // post sends a request through a gate to a handler, which answers with Bytes. OK says
 // that the handler ran.
-func post(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
+func post(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
 	g, err := w.guard(c)
 	if err != nil {
 		return err
@@ -154,7 +152,7 @@ func post(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
 }
 
 // deliver sends a callback, as GitHub signs one. OK says that the handler ran.
-func deliver(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
+func deliver(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
 	g, err := w.guard(c)
 	if err != nil {
 		return err

@@ -9,80 +9,78 @@ import (
 	"github.com/neap-go/neap/internal/upgrade/wire"
 )
 
-func init() {
-	register(map[string]func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error{
-		"limit.take":   take,
-		"limit.peek":   peek,
-		"limit.refund": refund,
-		"limit.settle": settle,
-		"limit.reset": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			l, err := w.limiter(c)
-			if err == nil {
-				a.OK, err = l.Reset(ctx, c.Key)
-			}
+var limitOps = map[string]op{
+	"limit.take":   take,
+	"limit.peek":   peek,
+	"limit.refund": refund,
+	"limit.settle": settle,
+	"limit.reset": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		l, err := w.limiter(c)
+		if err == nil {
+			a.OK, err = l.Reset(ctx, c.Key)
+		}
+		return err
+	},
+	"limit.return": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
+		l, err := w.limiter(c)
+		if err == nil {
+			err = l.ReturnPrepaid(ctx)
+		}
+		return err
+	},
+	"limit.ban": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
+		l, err := w.limiter(c)
+		if err == nil {
+			err = l.Ban(ctx, c.Key, span(c.For))
+		}
+		return err
+	},
+	"limit.unban": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		l, err := w.limiter(c)
+		if err == nil {
+			a.OK, err = l.Unban(ctx, c.Key)
+		}
+		return err
+	},
+	"limit.banned": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		l, err := w.limiter(c)
+		if err != nil {
 			return err
-		},
-		"limit.return": func(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error {
-			l, err := w.limiter(c)
-			if err == nil {
-				err = l.ReturnPrepaid(ctx)
-			}
+		}
+		left, err := l.Banned(ctx, c.Key)
+		a.OK, a.N = left > 0, left.Milliseconds()
+		return err
+	},
+	"slots.try": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		s, err := w.slots(c)
+		if err != nil {
 			return err
-		},
-		"limit.ban": func(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error {
-			l, err := w.limiter(c)
-			if err == nil {
-				err = l.Ban(ctx, c.Key, span(c.For))
-			}
+		}
+		slot, err := s.Try(ctx, c.Key)
+		if err != nil {
 			return err
-		},
-		"limit.unban": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			l, err := w.limiter(c)
-			if err == nil {
-				a.OK, err = l.Unban(ctx, c.Key)
-			}
-			return err
-		},
-		"limit.banned": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			l, err := w.limiter(c)
-			if err != nil {
-				return err
-			}
-			left, err := l.Banned(ctx, c.Key)
-			a.OK, a.N = left > 0, left.Milliseconds()
-			return err
-		},
-		"slots.try": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			s, err := w.slots(c)
-			if err != nil {
-				return err
-			}
-			slot, err := s.Try(ctx, c.Key)
-			if err != nil {
-				return err
-			}
-			if a.OK = slot.Allowed; a.OK {
-				w.keep(c, slot)
-			}
-			a.N = slot.Remaining
-			return nil
-		},
-		"slots.release": func(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error {
-			slot, err := got[*limit.Slot](w, c)
-			if err == nil {
-				err = slot.Release(ctx)
-				w.forget(c)
-			}
-			return err
-		},
-		"slots.count": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			s, err := w.slots(c)
-			if err == nil {
-				a.N, err = s.InFlight(ctx, c.Key)
-			}
-			return err
-		},
-	})
+		}
+		if a.OK = slot.Allowed; a.OK {
+			w.keep(c, slot)
+		}
+		a.N = slot.Remaining
+		return nil
+	},
+	"slots.release": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
+		slot, err := got[*limit.Slot](w, c)
+		if err == nil {
+			err = slot.Release(ctx)
+			w.forget(c)
+		}
+		return err
+	},
+	"slots.count": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		s, err := w.slots(c)
+		if err == nil {
+			a.N, err = s.InFlight(ctx, c.Key)
+		}
+		return err
+	},
 }
 
 func (w *worker) limiter(c *wire.Call) (*limit.Limiter, error) {
@@ -145,7 +143,7 @@ func told(a *wire.Answer, d *limit.Decision) {
 	}
 }
 
-func take(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
+func take(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
 	l, err := w.limiter(c)
 	if err != nil {
 		return err
@@ -161,7 +159,7 @@ func take(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
 	return nil
 }
 
-func peek(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
+func peek(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
 	l, err := w.limiter(c)
 	if err != nil {
 		return err
@@ -173,7 +171,7 @@ func peek(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
 	return err
 }
 
-func refund(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error {
+func refund(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
 	d, err := got[*limit.Decision](w, c)
 	if err != nil {
 		return err
@@ -187,7 +185,7 @@ func refund(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error 
 }
 
 // settle answers with what the actual cost left, and what was forgiven.
-func settle(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
+func settle(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
 	d, err := got[*limit.Decision](w, c)
 	if err != nil {
 		return err

@@ -11,57 +11,55 @@ import (
 
 var errTick = errors.New("the run of this tick fails, as it was told to")
 
-func init() {
-	register(map[string]func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error{
-		"lock.try": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			l, err := w.locker(c)
-			if err != nil {
-				return err
-			}
-			held, err := l.Try(ctx, c.Key)
-			return w.locked(c, a, held, err)
-		},
-		"lock.acquire": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			l, err := w.locker(c)
-			if err != nil {
-				return err
-			}
-			held, err := l.Acquire(ctx, c.Key)
-			return w.locked(c, a, held, err)
-		},
-		"lock.release": func(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error {
-			held, err := got[*lock.Lock](w, c)
-			if err == nil {
-				err = held.Release(ctx)
-				w.forget(c)
-			}
+var lockOps = map[string]op{
+	"lock.try": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		l, err := w.locker(c)
+		if err != nil {
 			return err
-		},
-		"lock.extend": func(w *worker, ctx context.Context, c *wire.Call, _ *wire.Answer) error {
-			held, err := got[*lock.Lock](w, c)
-			if err == nil {
-				err = held.Extend(ctx, span(c.For))
-			}
+		}
+		held, err := l.Try(ctx, c.Key)
+		return w.locked(c, a, held, err)
+	},
+	"lock.acquire": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		l, err := w.locker(c)
+		if err != nil {
 			return err
-		},
-		"lock.inspect": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			l, err := w.locker(c)
-			if err != nil {
-				return err
-			}
-			s, err := l.Inspect(ctx, c.Key)
-			a.OK, a.State, a.N, a.Fence = s.Held, s.Owner, int64(s.Holds), s.Fence
+		}
+		held, err := l.Acquire(ctx, c.Key)
+		return w.locked(c, a, held, err)
+	},
+	"lock.release": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
+		held, err := got[*lock.Lock](w, c)
+		if err == nil {
+			err = held.Release(ctx)
+			w.forget(c)
+		}
+		return err
+	},
+	"lock.extend": func(ctx context.Context, w *worker, c *wire.Call, _ *wire.Answer) error {
+		held, err := got[*lock.Lock](w, c)
+		if err == nil {
+			err = held.Extend(ctx, span(c.For))
+		}
+		return err
+	},
+	"lock.inspect": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		l, err := w.locker(c)
+		if err != nil {
 			return err
-		},
-		"lock.force": func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
-			l, err := w.locker(c)
-			if err == nil {
-				a.OK, err = l.ForceRelease(ctx, c.Key)
-			}
-			return err
-		},
-		"lock.once": once,
-	})
+		}
+		s, err := l.Inspect(ctx, c.Key)
+		a.OK, a.State, a.N, a.Fence = s.Held, s.Owner, int64(s.Holds), s.Fence
+		return err
+	},
+	"lock.force": func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
+		l, err := w.locker(c)
+		if err == nil {
+			a.OK, err = l.ForceRelease(ctx, c.Key)
+		}
+		return err
+	},
+	"lock.once": once,
 }
 
 func (w *worker) locker(c *wire.Call) (*lock.Locker, error) {
@@ -88,7 +86,7 @@ func (w *worker) locked(c *wire.Call, a *wire.Answer, held *lock.Lock, err error
 }
 
 // once runs a tick, which fails if How says so.
-func once(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error {
+func once(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error {
 	l, err := w.locker(c)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -99,20 +100,23 @@ func (w *worker) serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-// ops are the calls by their names.
-var ops = map[string]func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error{}
+// op is what a worker does for one kind of call.
+type op func(ctx context.Context, w *worker, c *wire.Call, a *wire.Answer) error
 
-func register(more map[string]func(w *worker, ctx context.Context, c *wire.Call, a *wire.Answer) error) {
-	for name, op := range more {
-		ops[name] = op
+// ops are the calls by their names.
+var ops = func() map[string]op {
+	all := map[string]op{}
+	for _, some := range []map[string]op{limitOps, lockOps, guardOps, stockOps} {
+		maps.Copy(all, some)
 	}
-}
+	return all
+}()
 
 func (w *worker) answer(c *wire.Call) *wire.Answer {
 	a := &wire.Answer{ID: c.ID}
 	err := fmt.Errorf("the worker knows no call %q", c.Op)
 	if op := ops[c.Op]; op != nil {
-		err = op(w, context.Background(), c, a)
+		err = op(context.Background(), w, c, a)
 	}
 	if err != nil {
 		a.Word, a.Text = wordOf(err), err.Error()
