@@ -177,7 +177,7 @@ func (h *holds) session(f *fleet, r *rand.Rand) {
 }
 
 func (h *holds) hold(l *locked, p *process, r *rand.Rand) {
-	c := wire.Call{Conf: wire.Conf{Name: "load", Lease: 6 * second, Wait: 40 * second}, Key: l.key, As: unique()}
+	c := wire.Call{Conf: wire.Conf{Name: "load", Lease: shortLease, Wait: 40 * second}, Key: l.key, As: unique()}
 	a, answered := h.do(p, "lock.acquire", c)
 	switch {
 	case !answered:
@@ -218,7 +218,7 @@ func (h *holds) verdict(f *fleet) {
 	for _, l := range h.locks {
 		for _, p := range both(f) {
 			h.hold(l, p, r)
-			if a, _ := h.do(p, "lock.inspect", wire.Call{Conf: wire.Conf{Name: "load", Lease: 6 * second, Wait: 40 * second}, Key: l.key}); a.OK || a.Fence != l.fence {
+			if a, _ := h.do(p, "lock.inspect", wire.Call{Conf: wire.Conf{Name: "load", Lease: shortLease, Wait: 40 * second}, Key: l.key}); a.OK || a.Fence != l.fence {
 				h.addf("%s in the end: got held %v, fence %d by the %s, want it free with %d", l.key, a.OK, a.Fence, p.version, l.fence)
 			}
 		}
@@ -262,7 +262,7 @@ func (g *runs) session(f *fleet, r *rand.Rand) {
 }
 
 func (g *runs) deliver(k *run, p *process, r *rand.Rand, how string) {
-	c := wire.Call{Conf: wire.Conf{Name: "load", Lease: 10 * second, Wait: 40 * second}, Key: k.key, As: unique()}
+	c := wire.Call{Conf: wire.Conf{Name: "load", Lease: shortLease, Wait: 40 * second}, Key: k.key, As: unique()}
 	a, answered := g.do(p, how, c)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -506,7 +506,7 @@ type flights struct {
 const mostInFlight = 2
 
 func newFlights() *flights {
-	return &flights{call: wire.Call{Conf: wire.Conf{Name: "load", Slots: mostInFlight, Lease: 10 * second}, Key: "reports"}}
+	return &flights{call: wire.Call{Conf: wire.Conf{Name: "load", Slots: mostInFlight, Lease: shortLease}, Key: "reports"}}
 }
 
 func (g *flights) name() string { return "requests in flight" }

@@ -73,7 +73,7 @@ var guardScenarios = []scenario{
 		}
 	}},
 	{"guard-of-a-dead-process", func(p *pair) {
-		c := p.guard(wire.Conf{Lease: 2 * second, Wait: 90 * second, RetryDelay: 50})
+		c := p.guard(wire.Conf{Lease: shortLease, Wait: 90 * second, RetryDelay: 50})
 		crashed, theirs := p.spare(), p.named(c, "theirs")
 		first := p.want(crashed, "guard.begin", p.named(c, "mine"))
 		p.refused(p.two, "in flight", "guard.begin", c)

@@ -108,7 +108,7 @@ var limitScenarios = slices.Concat(shared(), []scenario{
 		}
 	}},
 	{"estimates", func(p *pair) {
-		c := wire.Call{Conf: wire.Conf{Name: "estimates", Policies: []wire.Policy{{Kind: "window", Name: "daily", Limit: 10, Per: day, Lease: 2 * second}}}, Key: p.key}
+		c := wire.Call{Conf: wire.Conf{Name: "estimates", Policies: []wire.Policy{{Kind: "window", Name: "daily", Limit: 10, Per: day, Lease: shortLease}}}, Key: p.key}
 		crashed := p.spare()
 		p.take(crashed, p.named(c, "lost"), 6, true)
 		p.take(p.two, p.named(c, "live"), 4, true)
@@ -146,7 +146,7 @@ var limitScenarios = slices.Concat(shared(), []scenario{
 		}
 	}},
 	{"slots", func(p *pair) {
-		c := wire.Call{Conf: wire.Conf{Name: "flight", Slots: 3, Lease: 2 * second}, Key: p.key}
+		c := wire.Call{Conf: wire.Conf{Name: "flight", Slots: 3, Lease: shortLease}, Key: p.key}
 		try := func(by *process, as string, want bool) {
 			p.Helper()
 			if a := p.want(by, "slots.try", p.named(c, as)); a.OK != want {

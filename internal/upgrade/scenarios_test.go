@@ -143,4 +143,8 @@ const (
 	second = 1000
 	hour   = 3600 * second
 	day    = 24 * hour
+
+	// shortLease is the lease of whatever a dead process leaves. A call may take a third of
+	// it, and whatever lives is renewed within that, also on a machine that is busy.
+	shortLease = 10 * second
 )

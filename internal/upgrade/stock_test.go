@@ -62,7 +62,7 @@ var stockScenarios = []scenario{
 		p.level(p.one, c, 15, 9, 0, 6)
 	}},
 	{"stock-of-a-dead-process", func(p *pair) {
-		c := wire.Call{Conf: wire.Conf{Name: "sale", Lease: 2 * second}, Key: p.key}
+		c := wire.Call{Conf: wire.Conf{Name: "sale", Lease: shortLease}, Key: p.key}
 		open := c
 		open.N, open.For = 5, day
 		p.want(p.one, "stock.open", open)
