@@ -25,7 +25,7 @@ func asking(t testing.TB, questions ...asked) gate.Gate {
 		for i, a := range questions {
 			got, err := q.Body(a.max)
 			if string(got) != a.want || err != a.err {
-				t.Errorf("question %d: Body(%d) is %d bytes %.20q, %v, want %d bytes, %v",
+				t.Errorf("call %d: Body(%d) returned %d bytes %.20q, %v, want %d bytes, %v",
 					i, a.max, len(got), got, err, len(a.want), a.err)
 			}
 		}
@@ -95,7 +95,7 @@ func bodyTooLarge(t *testing.T, d Driver) {
 	})
 }
 
-// bodyAsSent: a gate sees the bytes on the wire, whatever the framework decodes.
+// bodyAsSent: a gate sees the bytes as they were sent, whatever the framework decodes.
 func bodyAsSent(t *testing.T, d Driver) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -157,7 +157,7 @@ func bodyConsumed(t *testing.T, d Driver) {
 	}}})
 	dial(t, outside).post("/detail", "body").is(t, 200, "ok", "Content-Type: "+plain)
 
-	// What a gate has kept, middleware inside it cannot use up.
+	// Middleware inside a gate cannot use up the body that the gate has kept.
 	address := d.Serve(t, App{
 		Gates: []gate.Gate{asking(t, asked{4, "body", nil})},
 		Routes: []Route{{

@@ -72,8 +72,8 @@ func disconnected(t *testing.T, d Driver) {
 	seen(t, l.await(1)[0]).is(t, 200, "nobody listens", "Content-Type: "+plain)
 }
 
-// native: Key and Context find the framework's own request, behind a Chain too,
-// and never another adapter's.
+// native: Key and Context find the framework's own request, also behind a Chain. They
+// never find another adapter's.
 func native(t *testing.T, d Driver) {
 	type result struct {
 		header, key string
@@ -115,7 +115,7 @@ func native(t *testing.T, d Driver) {
 
 	type foreign struct{ gate.Request }
 	if _, ok := d.Native(foreign{}, "X-Name"); ok {
-		t.Error("Context took another adapter's request for its own, want it to say that it is not")
+		t.Error("Context returned true for another adapter's request, want false")
 	}
 	if key, err := d.Key("X-Name")(foreign{}); key != "" || err == nil {
 		t.Errorf("Key made %q, %v of another adapter's request, want an error and no key", key, err)

@@ -9,8 +9,8 @@ import (
 
 type contextKey string
 
-// adding is a gate whose handler's context has value under key beside what is
-// in the request's own, and that notes what it found there under found.
+// adding is a gate that gives its handler a context with value under key, in addition to
+// what the request's own context has. It reports what it found there under found.
 func adding(key, value contextKey, found func(any)) gate.Gate {
 	return enter(func(q gate.Request) gate.Pass {
 		found(q.Value(key))
@@ -18,8 +18,8 @@ func adding(key, value contextKey, found func(any)) gate.Gate {
 	})
 }
 
-// watching is middleware that fails the test unless the request's context is,
-// after what is inside it, as it was before, and holds want under key.
+// watching is middleware that fails the test unless the request's context has want under
+// key after the inner handlers, and is the same as before them.
 func watching(t testing.TB, key contextKey, want any) Middleware {
 	return func(x Exchange, next func() error) error {
 		before := x.Context()

@@ -16,10 +16,10 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// everyone is one key for all.
+// everyone is the same key for all requests.
 func everyone(gate.Request) (string, error) { return "everyone", nil }
 
-// used is what everyone has taken of a limiter of one policy.
+// used is how many permits everyone has taken from a limiter with one policy.
 func used(t testing.TB, l *limit.Limiter) int64 {
 	t.Helper()
 	d, err := l.Peek(context.Background(), "everyone")
@@ -29,8 +29,8 @@ func used(t testing.TB, l *limit.Limiter) int64 {
 	return d.Limit - d.Remaining
 }
 
-// counting serves /detail behind a limit of n an hour, of which only what
-// count says counts.
+// counting serves /detail behind a limit of n an hour. Only answers for which count is
+// true are counted.
 func counting(t *testing.T, d Driver, n int64, count func(int) bool, h Handler) (address string, l *limit.Limiter) {
 	l = perHour(t, "counting", n)
 	return d.Serve(t, App{
@@ -48,8 +48,8 @@ func saying(x Exchange) error {
 	return say(status, "done")(x)
 }
 
-// countFailures: a success is given back before its response ends, so that a
-// client that has read it finds a permit; a failure is not.
+// countFailures: a success is given back before its response ends, so a client that has
+// read the response finds a permit. A failure is not given back.
 func countFailures(t *testing.T, d Driver) {
 	address, l := counting(t, d, 2, gate.OnlyFailures, saying)
 	c := dial(t, address)
@@ -69,7 +69,7 @@ func countFailures(t *testing.T, d Driver) {
 	}
 }
 
-// countUnseen: an outcome that the gate is not told of counts.
+// countUnseen: an outcome that the gate does not see counts.
 func countUnseen(t *testing.T, d Driver) {
 	none := func(status int) bool {
 		if status == 0 {
@@ -118,8 +118,8 @@ func countUnseen(t *testing.T, d Driver) {
 	})
 }
 
-// countInFlight: requests count while they run, and those that end together
-// buy nobody a request more than the limit.
+// countInFlight: requests count while they run. If many end at the same time, no more
+// than the limit are admitted after that.
 func countInFlight(t *testing.T, d Driver) {
 	const n = 20
 	running, end := make(chan struct{}, n), make(chan struct{})
@@ -159,22 +159,22 @@ func countInFlight(t *testing.T, d Driver) {
 			next(t, running)
 		}
 		if a := get(t, address, "/detail?status=401"); a.status != 429 {
-			t.Errorf("beside %d in flight: got %d, want 429", n, a.status)
+			t.Errorf("while %d requests are in flight: got %d, want 429", n, a.status)
 		}
 		release()
 	})
 	if slow[200] != n || used(t, l) != 0 {
-		t.Errorf("got %v by status, and %d used, want %d times 200, and 0 used", slow, used(t, l), n)
+		t.Errorf("got the statuses %v, and %d permits used, want %d times 200, and 0 used", slow, used(t, l), n)
 	}
 	if got := statuses("/detail?status=401", n+10, func() {}); got[401] != n || got[429] != 10 {
-		t.Errorf("after %d successes that ended together: got %v by status, want %d times 401 and 10 times 429",
+		t.Errorf("after %d successes that ended together: got the statuses %v, want %d times 401 and 10 times 429",
 			n, got, n)
 	}
 }
 
-// countGone: what counts when a request's context has ended before the handler
-// answers. One that gives up, with an empty 200, has not succeeded. Any other
-// answer means what it says, and its permit is given back though nobody waits.
+// countGone: what counts if a request's context has ended before the handler answers. A
+// handler that gives up, with an empty 200, has not succeeded. Any other answer is taken
+// as it is, and its permit is given back although no client waits.
 func countGone(t *testing.T, d Driver) {
 	for name, end := range map[string]func(client *client, stop context.CancelFunc){
 		"HangsUp":  func(client *client, _ context.CancelFunc) { _ = client.conn.Close() },
@@ -237,8 +237,8 @@ func countGone(t *testing.T, d Driver) {
 	}
 }
 
-// countHangUps: clients that hang up one after the other, on a handler that gives
-// up then, get no further than the limit.
+// countHangUps: clients that hang up one after the other get no further than the limit,
+// if the handler then gives up.
 func countHangUps(t *testing.T, d Driver) {
 	if !d.Disconnect {
 		t.Skip("requests of this framework do not end with their client")
@@ -273,8 +273,8 @@ func countHangUps(t *testing.T, d Driver) {
 	}
 }
 
-// countEndedFurtherIn: a handler whose context a gate further in has ended, and that
-// returns without an answer, has not answered for the gates outside either.
+// countEndedFurtherIn: a gate further in may end the context of a handler that then
+// returns without an answer. For the gates outside this is not an answer either.
 func countEndedFurtherIn(t *testing.T, d Driver) {
 	const most = 3
 	held := gate.Exclusive(newLocker(t, d, lock.Options{MaxHold: 6 * time.Second}), gate.ByHeader(order), nil)
@@ -310,8 +310,8 @@ func countEndedFurtherIn(t *testing.T, d Driver) {
 	}
 }
 
-// countRefusedFurtherIn: what a gate further in refuses counts, though it says so
-// with a 200.
+// countRefusedFurtherIn: a request that a gate further in refuses counts, even if the
+// refusal is a 200.
 func countRefusedFurtherIn(t *testing.T, d Driver) {
 	const flood, admitted = 6, 3
 	for name, mount := range map[string]func(outer, inner gate.Gate) App{

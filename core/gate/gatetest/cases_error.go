@@ -10,8 +10,8 @@ import (
 
 var errHandler = errors.New("gatetest: the handler's error")
 
-// failing serves a route whose handler returns an error, behind gates, and
-// counts how often the application rendered it.
+// failing serves a route behind gates whose handler returns an error. It counts how often
+// the application rendered the error.
 func failing(t *testing.T, d Driver, gates ...gate.Gate) (address string, rendered *atomic.Int64) {
 	rendered = new(atomic.Int64)
 	return d.Serve(t, App{

@@ -14,10 +14,10 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// order is the header that requests exclude each other by.
+// order is the header field by which requests exclude each other.
 const order = "X-Order"
 
-// newLocker has a Redis of its own, and time for a busy machine.
+// newLocker makes a locker with a Redis of its own, and a budget for a busy machine.
 func newLocker(t testing.TB, d Driver, opts lock.Options) *lock.Locker {
 	t.Helper()
 	opts.Budget = patience()
@@ -36,7 +36,7 @@ func exclusive(t *testing.T, d Driver, l *lock.Locker, opts *gate.ExclusiveOptio
 	}}})
 }
 
-// order17 asks on a connection of its own, since a server may close that of a
+// order17 asks on a connection of its own, because a server may close the connection of a
 // request whose body it has not read.
 func order17(t testing.TB, address string) answer {
 	t.Helper()
@@ -56,14 +56,14 @@ func fenced(t testing.TB, x Exchange) *lock.Lock {
 
 const heldProblem = `{"title":"Another request for the same thing is running","status":409,"detail":"Retry after 1 s."}` + "\n"
 
-// isHeld fails the test unless the answer is that of a lock that another has.
+// isHeld fails the test unless the answer says that another request has the lock.
 func (a answer) isHeld(t testing.TB) {
 	t.Helper()
 	a.is(t, 409, heldProblem, "Cache-Control: no-store", "Content-Type: application/problem+json", "Retry-After: 1")
 }
 
-// exclusiveRows: of many requests at once, those of one order run one after
-// the other, all of them if they wait; the others are refused.
+// exclusiveRows: of many concurrent requests, those of one order run one after the other.
+// With Wait all of them run; otherwise the rest are refused.
 func exclusiveRows(t *testing.T, d Driver) {
 	for name, wait := range map[string]time.Duration{"Wait": patience(), "Refuse": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func exclusiveRows(t *testing.T, d Driver) {
 	}
 }
 
-// exclusiveHandler: while a handler runs, its order is refused and no other;
-// when the client has read its answer, the order is free.
+// exclusiveHandler: while a handler runs, requests of its order are refused, and those of
+// other orders are not. When the client has read its answer, the order is free.
 func exclusiveHandler(t *testing.T, d Driver) {
 	l := newLocker(t, d, lock.Options{})
 	running, finish := make(chan *lock.Lock, 16), make(chan struct{})
@@ -134,7 +134,7 @@ func exclusiveHandler(t *testing.T, d Driver) {
 		Handler: func(x Exchange) error {
 			held := fenced(t, x)
 			if x.Context().Done() != held.Context().Done() {
-				t.Error("the handler's context is another than the lock's, want the lock's")
+				t.Error("the handler's context is not that of the lock, want the lock's")
 			}
 			if x.Query("slow") != "" {
 				running <- held
@@ -173,7 +173,7 @@ func exclusiveHandler(t *testing.T, d Driver) {
 	}
 }
 
-// exclusivePanics: a handler that panics gives its lock back.
+// exclusivePanics: the lock of a handler that panics is released.
 func exclusivePanics(t *testing.T, d Driver) {
 	l := newLocker(t, d, lock.Options{})
 	address := exclusive(t, d, l, nil, func(Exchange) error { panic("gatetest: a handler panics") })
@@ -186,9 +186,9 @@ func exclusivePanics(t *testing.T, d Driver) {
 	}
 }
 
-// exclusiveGone: the lock is held as long as the handler runs, with its client
-// gone or not, and no longer. Where a request ends with its client, so does the
-// handler's context.
+// exclusiveGone: the lock is held as long as the handler runs, and no longer, whether its
+// client is gone or not. If a request ends with its client, so does the handler's
+// context.
 func exclusiveGone(t *testing.T, d Driver) {
 	l := newLocker(t, d, lock.Options{})
 	running, finish := make(chan *lock.Lock, 16), make(chan struct{})
@@ -226,8 +226,8 @@ func exclusiveGone(t *testing.T, d Driver) {
 	order17(t, address).is(t, 200, "done", "Content-Type: "+plain)
 }
 
-// exclusiveLost: a lock that is lost ends the handler's context, and what the
-// handler then answers is sent.
+// exclusiveLost: losing the lock ends the handler's context. The handler's answer is
+// still sent.
 func exclusiveLost(t *testing.T, d Driver) {
 	l := newLocker(t, d, lock.Options{Lease: 6 * time.Second})
 	told := make(chan error, 16)
@@ -239,7 +239,7 @@ func exclusiveLost(t *testing.T, d Driver) {
 		select {
 		case <-x.Context().Done():
 		case <-time.After(patience()):
-			t.Error("the handler's context goes on without the lock, want its end")
+			t.Error("the handler's context did not end, want it to end when the lock is lost")
 		}
 		return say(503, fmt.Sprint(errors.Is(context.Cause(x.Context()), lock.ErrLost)))(x)
 	})
@@ -249,8 +249,8 @@ func exclusiveLost(t *testing.T, d Driver) {
 	}
 }
 
-// exclusiveOuter: a limit outside counts what the lock refuses; a request that a
-// limit inside refuses leaves no lock behind.
+// exclusiveOuter: a limit outside counts the requests that the lock refuses. A request
+// that a limit inside refuses leaves no lock behind.
 func exclusiveOuter(t *testing.T, d Driver) {
 	for name, mount := range map[string]func(outer, own, inner gate.Gate) App{
 		"Apart": func(outer, own, inner gate.Gate) App {

@@ -33,9 +33,9 @@ func (c expecting) status() int {
 	return response.StatusCode
 }
 
-// expectContinue: a body that says that it is longer than MaxBody is refused
-// before the client sends it. Where the server asks for it by itself, before any
-// gate, it is refused behind it. What follows is never taken for another request.
+// expectContinue: a body whose declared length is over MaxBody is refused before the
+// client sends it. If the server asks for the body by itself, before any gate, it is
+// refused after it was sent. The bytes of the body are never taken for another request.
 func expectContinue(t *testing.T, d Driver) {
 	const max = 100
 	small := &gate.BodyOptions{MaxBody: max}
@@ -70,9 +70,9 @@ func expectContinue(t *testing.T, d Driver) {
 			if want := 413; !d.BodyFirst && first != want {
 				t.Errorf("a body that is too long was first answered with %d, want %d", first, want)
 			}
-			_, _ = io.WriteString(declared.conn, long) // as a client does that has not waited
+			_, _ = io.WriteString(declared.conn, long) // like a client that did not wait
 			if first == 100 && declared.status() != 413 {
-				t.Error("a body that is too long got 100 first and was not refused then, want 413")
+				t.Error("a body that is too long got a 100 and was not refused after it, want a 413")
 			}
 
 			chunks := expecting{dial(t, address)}
@@ -82,7 +82,7 @@ func expectContinue(t *testing.T, d Driver) {
 				first = chunks.status()
 			}
 			if first != 413 {
-				t.Errorf("a body of chunks that is too long was answered with %d, want 413", first)
+				t.Errorf("a chunked body that is too long was answered with %d, want 413", first)
 			}
 
 			fits := expecting{dial(t, address)}

@@ -18,7 +18,7 @@ const (
 	marker  = "Idempotent-Replayed: true"
 )
 
-// newGuard has a Redis of its own, and time for a busy machine.
+// newGuard makes a guard with a Redis of its own, and a budget for a busy machine.
 func newGuard(t testing.TB, d Driver, opts idempotency.Options) *idempotency.Guard {
 	t.Helper()
 	opts.Budget = patience()
@@ -37,7 +37,7 @@ func guarded(g *idempotency.Guard, opts *gate.IdempotentOptions, h Handler) Rout
 	}
 }
 
-// scope is what the guard calls alice's request with key 17 for guarded.
+// scope is the guard's key for alice's request with key 17 on the route of guarded.
 var scope = gate.IdempotencyScope("header:x-account=alice", "POST", "/orders", "17")
 
 // keyed are alice's header lines of a request with a key.
@@ -51,7 +51,7 @@ func buy(t testing.TB, address string) answer {
 	return dial(t, address).post("/orders", "tea", keyed("17")...)
 }
 
-// isProblem fails the test unless the answer is that problem and no more.
+// isProblem fails the test unless the answer is exactly this problem.
 func (a answer) isProblem(t testing.TB, status int, kind, title string) {
 	t.Helper()
 	body, lines := fmt.Sprintf(`"title":%q,"status":%d`, title, status), []string(nil)
@@ -106,8 +106,8 @@ func claimed(t testing.TB, x Exchange) *idempotency.Claim {
 	return c
 }
 
-// idempotentOnce: of many that are the same at once one runs. It waits until
-// all the others have been refused, or with Wait have come.
+// idempotentOnce: of many equal requests at the same time, one runs. Its handler waits
+// until all the others have been refused, or with Wait until all of them have arrived.
 func idempotentOnce(t *testing.T, d Driver) {
 	for name, wait := range map[string]time.Duration{"Refuse": 0, "Wait": patience()} {
 		t.Run(name, func(t *testing.T) {
@@ -159,8 +159,8 @@ func idempotentOnce(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentReplay: what was answered is answered again, but for what is never
-// stored, and for the marker.
+// idempotentReplay: later requests get the same answer, with the marker and without the
+// fields that are never stored.
 func idempotentReplay(t *testing.T, d Driver) {
 	bytes := make([]byte, 256)
 	for i := range bytes {
@@ -229,7 +229,7 @@ func idempotentReplay(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentHead: the answer to HEAD has no body, and its replay neither.
+// idempotentHead: neither the answer to HEAD nor its replay has a body.
 func idempotentHead(t *testing.T, d Driver) {
 	g := newGuard(t, d, idempotency.Options{})
 	var runs atomic.Int64

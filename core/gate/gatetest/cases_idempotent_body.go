@@ -17,8 +17,8 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// idempotentBodies: the handler reads the body that the gate has read; a body
-// is the same however it is framed, and one that is too large claims nothing.
+// idempotentBodies: the handler reads the body that the gate has read. The framing of a
+// body makes no difference. A body that is too large claims nothing.
 func idempotentBodies(t *testing.T, d Driver) {
 	const most = 100_000
 	g := newGuard(t, d, idempotency.Options{})
@@ -52,8 +52,8 @@ func idempotentBodies(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentBroken: a request whose body does not come whole gets an answer of
-// 4xx, if any, and claims nothing.
+// idempotentBroken: a request whose body does not arrive whole gets a 4xx, if any answer,
+// and claims nothing.
 func idempotentBroken(t *testing.T, d Driver) {
 	g := newGuard(t, d, idempotency.Options{})
 	address := d.Serve(t, App{Routes: []Route{guarded(g, nil, never(t))}})
@@ -83,8 +83,8 @@ func idempotentBroken(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentConsumed: a body that others have read before the gate is a fault of
-// the wiring, which is said; it does not pass for an empty one.
+// idempotentConsumed: if others have read a body before the gate, that is an error of the
+// wiring, and the hook is told. Such a body does not pass for an empty one.
 func idempotentConsumed(t *testing.T, d Driver) {
 	if d.BodyFirst {
 		t.Skip("this framework reads the body before a handler runs")
@@ -103,16 +103,15 @@ func idempotentConsumed(t *testing.T, d Driver) {
 	}
 	dial(t, address).postChunked("/orders", "tea", keyed("17")...).isProblem(t, 500, "", "Internal Server Error")
 	if err := next(t, told); !errors.Is(err, gate.ErrBodyConsumed) {
-		t.Errorf("of a chunked body the hook was told %v, want %v", err, gate.ErrBodyConsumed)
+		t.Errorf("for a chunked body the hook was told %v, want %v", err, gate.ErrBodyConsumed)
 	}
 	if s := g.Stats(); s != (idempotency.Stats{}) {
 		t.Errorf("after bodies that were consumed: got stats %+v, want all 0", s)
 	}
 }
 
-// idempotentInner: a request that a gate further in refuses has not run, and the
-// next one may, whatever the refusal's status; a limit outside counts each of
-// them.
+// idempotentInner: a request that a gate further in refuses has not run, and the next one
+// may run, whatever the refusal's status is. A limit outside counts each of them.
 func idempotentInner(t *testing.T, d Driver) {
 	for name, mount := range map[string]func(route *Route, outer, own, inner gate.Gate) []gate.Gate{
 		"Apart": func(route *Route, outer, own, inner gate.Gate) []gate.Gate {
@@ -177,8 +176,8 @@ func idempotentInner(t *testing.T, d Driver) {
 	}
 }
 
-// absent is a Redis that goes away when told to: a dial then takes too long at
-// once, after which no call is tried again.
+// absent is a Redis that becomes unreachable on demand: a dial then fails immediately
+// with a timeout, after which no call is tried again.
 type absent struct {
 	script.Client
 	gone atomic.Bool
@@ -193,8 +192,8 @@ func (a *absent) Process(ctx context.Context, cmd redis.Cmder) error {
 	return a.Client.Process(ctx, cmd)
 }
 
-// idempotentAway: without Redis nothing runs. When it goes away while a handler
-// runs, the client gets the answer, and whoever comes later when it is back.
+// idempotentAway: without Redis nothing runs. If Redis becomes unreachable while a
+// handler runs, the client gets the answer, and later clients get it when Redis is back.
 func idempotentAway(t *testing.T, d Driver) {
 	rdb := &absent{Client: d.Redis(t)}
 	g, err := idempotency.New(rdb, "gatetest", &idempotency.Options{Budget: 3 * time.Second, InDoubt: idempotency.Reject})

@@ -14,8 +14,8 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-// idempotentContext: the handler's context is that of the claim, with the values
-// of the request's, and stays on no request.
+// idempotentContext: the handler's context is that of the claim, with the values of the
+// request's context. It is removed from the request afterwards.
 func idempotentContext(t *testing.T, d Driver) {
 	const key contextKey = "outside"
 	g := newGuard(t, d, idempotency.Options{})
@@ -55,8 +55,8 @@ func idempotentContext(t *testing.T, d Driver) {
 	await(t, "the claim of a handler that panicked to end", func() bool { return errors.Is(c.Err(), idempotency.ErrConcluded) })
 }
 
-// idempotentLost: a claim that is lost ends the handler's context. What the
-// handler then answers is sent, and stands unless another has taken over.
+// idempotentLost: losing a claim ends the handler's context. The handler's answer is
+// still sent, and is stored unless another request has taken the key over.
 func idempotentLost(t *testing.T, d Driver) {
 	for name, overtaken := range map[string]bool{"Forgotten": false, "TakenOver": true} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func idempotentLost(t *testing.T, d Driver) {
 					select {
 					case <-x.Context().Done():
 					case <-time.After(patience()):
-						t.Error("the handler's context goes on without the claim, want its end")
+						t.Error("the handler's context did not end, want it to end when the claim is lost")
 					}
 					if err := context.Cause(x.Context()); !errors.Is(err, idempotency.ErrLost) {
 						t.Errorf("the handler's context ended with %v, want %v", err, idempotency.ErrLost)
@@ -100,7 +100,7 @@ func idempotentLost(t *testing.T, d Driver) {
 				}
 			}
 			if got := g.Stats(); got != want {
-				t.Errorf("got %+v, want %+v", got, want)
+				t.Errorf("got the guard's stats %+v, want %+v", got, want)
 			}
 			buy(t, address).is(t, 200, stands, "Content-Type: "+plain, marker)
 			if len(told) > 0 {
@@ -110,8 +110,8 @@ func idempotentLost(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentGone: a client that goes away, before the answer or while it is
-// sent, finds it when it comes back.
+// idempotentGone: if a client goes away before the answer or while it is sent, it finds
+// the answer when it comes back.
 func idempotentGone(t *testing.T, d Driver) {
 	body := strings.Repeat("0123456789abcdef", 12<<10) // more than buffers hold
 	for name, read := range map[string]bool{"Before": false, "During": true} {
@@ -165,8 +165,8 @@ func idempotentGone(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentReconciled: a handler that runs since what became of an earlier run
-// was found out does not lose its context with its client either.
+// idempotentReconciled: a handler may run after Reconcile found out about an earlier run.
+// Its context does not end with its client either.
 func idempotentReconciled(t *testing.T, d Driver) {
 	var asked atomic.Int64
 	g := newGuard(t, d, idempotency.Options{InDoubt: idempotency.Reconcile,

@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-// idempotentKeys: one key of one principal, method and path is one request,
-// and any other of these another.
+// idempotentKeys: one key of one principal, method and path is one request. If any of
+// these differs, it is another request.
 func idempotentKeys(t *testing.T, d Driver) {
 	g := newGuard(t, d, idempotency.Options{})
 	var runs atomic.Int64
@@ -70,8 +70,7 @@ func idempotentKeys(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentRefusals: a request that cannot be keyed claims nothing, and is
-// told why.
+// idempotentRefusals: a request without a usable key claims nothing, and is told why.
 func idempotentRefusals(t *testing.T, d Driver) {
 	g := newGuard(t, d, idempotency.Options{})
 	var runs atomic.Int64
@@ -116,7 +115,8 @@ func idempotentRefusals(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentReused: another request under a key is told so while the first runs.
+// idempotentReused: another request under the same key is refused with a 422, even while
+// the first runs.
 func idempotentReused(t *testing.T, d Driver) {
 	g := newGuard(t, d, idempotency.Options{})
 	var runs atomic.Int64
@@ -147,8 +147,7 @@ func idempotentReused(t *testing.T, d Driver) {
 	buy(t, address).isRun(t, 1, true)
 }
 
-// idempotentOwnKeys: keys and fields of one's own in the place of the header
-// and of the body.
+// idempotentOwnKeys: keys and fields of your own replace the header and the body.
 func idempotentOwnKeys(t *testing.T, d Driver) {
 	g := newGuard(t, d, idempotency.Options{})
 	var runs atomic.Int64

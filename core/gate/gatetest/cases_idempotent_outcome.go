@@ -39,12 +39,12 @@ func concluded(t testing.TB, g *idempotency.Guard, n int) {
 func ran(t testing.TB, attempts *[]int64, want ...int64) {
 	t.Helper()
 	if !slices.Equal(*attempts, want) {
-		t.Errorf("it ran as attempts %d, want %d", *attempts, want)
+		t.Errorf("the handler ran as the attempts %d, want %d", *attempts, want)
 	}
 }
 
-// idempotentUnstored: an answer that cannot be kept whole was given all the
-// same: nothing runs again.
+// idempotentUnstored: an answer that cannot be stored whole was sent all the same, so
+// nothing runs again.
 func idempotentUnstored(t *testing.T, d Driver) {
 	for name, h := range map[string]Handler{
 		"TooLarge": say(200, "01234567890"),
@@ -77,8 +77,8 @@ func idempotentUnstored(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentErrors: an error that the application renders where the gate is, is
-// an answer as any other. One that is left to middleware outside is none.
+// idempotentErrors: an error that the application renders where the gate is counts as an
+// answer like any other. An error that is left to middleware outside is not an answer.
 func idempotentErrors(t *testing.T, d Driver) {
 	if d.Errors == NoErrors {
 		t.Skip("handlers of this framework return no error")
@@ -94,9 +94,9 @@ func idempotentErrors(t *testing.T, d Driver) {
 	ran(t, attempts, 1)
 }
 
-// idempotentInDoubt: of a handler that panics, or answers with 500 and above,
-// nobody knows how far it came. With Retry it runs again and is told so; with
-// Reject it does not, until somebody has found out.
+// idempotentInDoubt: if a handler panics, or answers with 500 and above, it is unknown
+// what was done. With Retry it runs again, and the handler is told so. With Reject it
+// does not run until somebody has resolved it.
 func idempotentInDoubt(t *testing.T, d Driver) {
 	for name, h := range map[string]Handler{
 		"Panic":           func(Exchange) error { panic("gatetest: a handler panics") },
@@ -146,8 +146,8 @@ func idempotentInDoubt(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentStatus: an answer that is about who asks, or when, is no answer for
-// later: the next one runs, even where what is in doubt is rejected.
+// idempotentStatus: an answer that depends on who asks, or when, is not stored. The next
+// request runs, even with Reject.
 func idempotentStatus(t *testing.T, d Driver) {
 	for _, status := range []int{401, 403, 408, 425, 429} {
 		address, _, attempts := becoming(t, d, idempotency.Reject, nil, say(status, "later"))
@@ -164,7 +164,8 @@ func idempotentStatus(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentKeep: what Keep does not keep was done, or not, as its status says.
+// idempotentKeep: if Keep does not keep an answer, its status says whether the work was
+// done.
 func idempotentKeep(t *testing.T, d Driver) {
 	for name, c := range map[string]struct {
 		status int
@@ -192,8 +193,8 @@ func idempotentKeep(t *testing.T, d Driver) {
 	}
 }
 
-// idempotentAbandoned: a handler that says that it has done nothing is believed,
-// whatever it answers.
+// idempotentAbandoned: if a handler says that it has done nothing, that holds, whatever
+// it answers.
 func idempotentAbandoned(t *testing.T, d Driver) {
 	var runs atomic.Int64
 	address, g, attempts := becoming(t, d, idempotency.Reject, nil, func(x Exchange) error {

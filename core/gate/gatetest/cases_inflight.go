@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// atOnce is a limit in process on requests in flight.
+// atOnce is a limit on requests in flight, in process.
 func atOnce(t testing.TB, n int64) *limit.Concurrency {
 	t.Helper()
 	c, err := limit.NewLocalConcurrency("at-once", n, nil)
@@ -20,14 +20,14 @@ func atOnce(t testing.TB, n int64) *limit.Concurrency {
 	return c
 }
 
-// freed awaits that no request is in flight.
+// freed waits until no request is in flight.
 func freed(t testing.TB, c *limit.Concurrency) {
 	t.Helper()
 	await(t, "every slot to be free", func() bool { return c.Stats().InFlight == 0 })
 }
 
-// inFlight holds as many requests as may run: one more is refused, until one
-// of them has ended.
+// inFlight holds as many requests as may run. One more is refused until one of them has
+// ended.
 func inFlight(t *testing.T, d Driver) {
 	const most = 3
 	c := atOnce(t, most)
@@ -73,12 +73,12 @@ func inFlight(t *testing.T, d Driver) {
 	}
 }
 
-// inFlightPolicy says that the quota is of requests in flight.
+// inFlightPolicy is the header field that says that the quota is requests in flight.
 func inFlightPolicy(most int) string {
 	return fmt.Sprintf(`Ratelimit-Policy: "inflight";q=%d;qu="concurrent-requests"`, most)
 }
 
-// inFlightPanics: a handler that panics gives its slot back.
+// inFlightPanics: the slot of a handler that panics is given back.
 func inFlightPanics(t *testing.T, d Driver) {
 	c := atOnce(t, 1)
 	address := d.Serve(t, App{Routes: []Route{{
@@ -93,8 +93,8 @@ func inFlightPanics(t *testing.T, d Driver) {
 	}
 }
 
-// inFlightGone: a request is in flight as long as its handler runs, with its
-// client gone or not, and no longer.
+// inFlightGone: a request is in flight as long as its handler runs, and no longer,
+// whether its client is gone or not.
 func inFlightGone(t *testing.T, d Driver) {
 	c := atOnce(t, 1)
 	running, finish := make(chan struct{}, 16), make(chan struct{})

@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// kept is everything of a request, and of its response, that a gate may keep.
+// kept is everything about a request and its response that a gate may keep.
 type kept struct {
 	method, host, path, query, route, id, rest, key string
 	lines, all                                      []string
@@ -59,8 +59,8 @@ func cloneAll(in []string) []string {
 	return out
 }
 
-// keptStrings: what a gate was given of a request is the same after the server
-// has used its memory for others.
+// keptStrings: what a gate got from a request stays the same after the server has used
+// its memory for other requests.
 func keptStrings(t *testing.T, d Driver) {
 	var mu sync.Mutex
 	var given, copies []*kept
@@ -107,11 +107,11 @@ func keptStrings(t *testing.T, d Driver) {
 	}
 	for i := range given {
 		if !reflect.DeepEqual(given[i].copied(), copies[i]) {
-			t.Fatalf("request %d has become\n\t%+v\nwant what it was\n\t%+v", i, given[i], copies[i])
+			t.Fatalf("request %d changed to\n\t%+v\nwant it unchanged\n\t%+v", i, given[i], copies[i])
 		}
 	}
 	first := copies[0]
 	if first.id != "a000" || string(first.body) != "body of a000" || first.host != "a000.example" || !strings.Contains(first.key, "a000") {
-		t.Errorf("the first request was %+v, want one of a000 in all its parts", first)
+		t.Errorf("the first request was %+v, want a000 in all its parts", first)
 	}
 }

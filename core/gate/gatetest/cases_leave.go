@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// capturing serves one route, /detail, for GET and HEAD, and returns what its
-// gate, which captures that many bytes, is left with by requests of theirs.
+// capturing serves one route, /detail, for GET and HEAD. Its gate captures that many
+// bytes. capturing returns what Leave of this gate is called with.
 func capturing(t *testing.T, d Driver, capture int64, h Handler) (address string, l *leaves) {
 	l = watch(t)
 	return d.Serve(t, App{Routes: []Route{{
@@ -39,14 +39,14 @@ func leaveSees(t *testing.T, d Driver) {
 func whole(t testing.TB, r *gate.Reply) {
 	t.Helper()
 	if r.Partial {
-		t.Errorf("%q is said to be partial, want whole", r.Body)
+		t.Errorf("the captured body %q is marked as partial, want it whole", r.Body)
 	}
 }
 
 func partial(t testing.TB, r *gate.Reply) {
 	t.Helper()
 	if !r.Partial {
-		t.Errorf("%q is said to be whole, want partial", r.Body)
+		t.Errorf("the captured body %q is marked as whole, want it partial", r.Body)
 	}
 }
 
@@ -113,8 +113,8 @@ func leaveWithoutBody(t *testing.T, d Driver) {
 	}
 }
 
-// leaveAgrees leaves it to the framework what is sent, and asks only that Leave
-// sees what the client does.
+// leaveAgrees lets the framework decide what is sent, and checks only that Leave sees
+// what the client does.
 func leaveAgrees(t *testing.T, d Driver) {
 	for name, h := range map[string]Handler{
 		"NothingWritten": func(x Exchange) error {
@@ -188,8 +188,8 @@ func leaveOrder(t *testing.T, d Driver) {
 	}
 }
 
-// leaveInnerReply: for an outer gate, the answer of an inner one is a response
-// as any other, and is known to be a refusal where it is one.
+// leaveInnerReply: for an outer gate, the answer of an inner gate is a response like any
+// other. If it is a refusal, the outer gate knows.
 func leaveInnerReply(t *testing.T, d Driver) {
 	type mount func(watching, inner gate.Gate) []gate.Gate
 	apart := func(watching, inner gate.Gate) []gate.Gate { return []gate.Gate{watching, inner} }

@@ -25,10 +25,10 @@ func perHour(t testing.TB, name string, n int64) *limit.Limiter {
 	return l
 }
 
-// withinTheHour matches what is left of an hour that began in this test.
+// withinTheHour matches the seconds that are left of an hour that began in this test.
 var withinTheHour = regexp.MustCompile(`\b3[0-6]\d\d\b`)
 
-// anHour writes every number of seconds of that kind as the hour it is of.
+// anHour replaces every such number of seconds with that of a whole hour.
 func (a answer) anHour() answer {
 	a.header = a.header.Clone()
 	for _, values := range a.header {
@@ -66,7 +66,8 @@ func rateLimit(t *testing.T, d Driver) {
 	ask("GET", "/users/alice").is(t, 200, "ok", fields(95, 1, "Content-Type: "+plain)...)
 }
 
-// rateLimitExact: of many requests at once, as many are admitted as may be.
+// rateLimitExact: of many concurrent requests, exactly as many are admitted as the limit
+// allows.
 func rateLimitExact(t *testing.T, d Driver) {
 	const clients, admitted = 40, 13
 	address := d.Serve(t, App{Routes: []Route{{
@@ -89,12 +90,12 @@ func rateLimitExact(t *testing.T, d Driver) {
 	slices.Sort(statuses)
 	want := append(slices.Repeat([]int{200}, admitted), slices.Repeat([]int{429}, clients-admitted)...)
 	if !slices.Equal(statuses, want) {
-		t.Errorf("got %v, want %d admitted", statuses, admitted)
+		t.Errorf("got the statuses %v, want %d admitted", statuses, admitted)
 	}
 }
 
-// decisionInContext: the handler finds the decision of the innermost gate that
-// puts it there, and middleware outside that gate does not.
+// decisionInContext: the handler finds the decision of the innermost gate that puts it
+// into the context. Middleware outside that gate does not find it.
 func decisionInContext(t *testing.T, d Driver) {
 	policy := func(x Exchange) string {
 		found, _ := limit.FromContext(x.Context())
@@ -151,8 +152,8 @@ func legacyFields(t *testing.T, d Driver) {
 		"X-Ratelimit-Limit: 7", "X-Ratelimit-Remaining: 6", "X-Ratelimit-Reset: 3600")
 }
 
-// refusals: a request that cannot be keyed gets a 4xx that says why, and takes
-// nothing from anyone.
+// refusals: a request without a usable key gets a 4xx that says why, and takes no
+// permits.
 func refusals(t *testing.T, d Driver) {
 	guarded := func(pattern string, key gate.Key) Route {
 		g := gate.RateLimit(perHour(t, "refusals", 1), key, &gate.RateLimitOptions{
@@ -208,8 +209,8 @@ func refusals(t *testing.T, d Driver) {
 	}
 }
 
-// unknownRoute: a route key where no route is known is answered with an error
-// that says so, never with one key for all.
+// unknownRoute: if no route is known, a route key is answered with an error that says so,
+// and never with one key for all requests.
 func unknownRoute(t *testing.T, d Driver) {
 	hooked := make(chan error, 16)
 	address := d.Serve(t, App{
@@ -227,7 +228,7 @@ func unknownRoute(t *testing.T, d Driver) {
 	}
 }
 
-// clientIPs asks every adapter who the client is, by the table of core/gate.
+// clientIPs checks who each adapter takes for the client, by the table of core/gate.
 func clientIPs(t *testing.T, d Driver) {
 	cases := iptable.Cases()
 	address := reporting(t, d, func(q gate.Request) string {
@@ -256,6 +257,6 @@ func clientIPs(t *testing.T, d Driver) {
 		}
 	}
 	if sent < 30 {
-		t.Errorf("%d topologies were sent, want 30 at least", sent)
+		t.Errorf("%d topologies were sent, want at least 30", sent)
 	}
 }

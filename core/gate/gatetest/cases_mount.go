@@ -30,7 +30,7 @@ type pointerGate struct{}
 func (*pointerGate) Enter(gate.Request) gate.Pass  { return gate.Pass{} }
 func (*pointerGate) Serve(gate.Request) gate.Reply { return gate.Reply{} }
 
-// nilGates: a route that looks guarded and is not must not start.
+// nilGates: a route that looks guarded and is not must not be mounted.
 func nilGates(t *testing.T, d Driver) {
 	var typed *pointerGate
 	for name, app := range map[string]App{
@@ -43,7 +43,7 @@ func nilGates(t *testing.T, d Driver) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if recover() == nil {
-					t.Error("it was mounted without a panic, want one")
+					t.Error("a nil was mounted without a panic, want a panic")
 				}
 			}()
 			d.Serve(t, app)

@@ -18,8 +18,8 @@ func wrapping(x Exchange, next func() error) error {
 	return next()
 }
 
-// outerCounts: a gate outside counts what it admits, so that it limits a flood
-// that gates further in refuse, whatever they refuse it with.
+// outerCounts: a gate outside counts what it admits. So it limits a flood that gates
+// further in refuse, whatever their answer is.
 func outerCounts(t *testing.T, d Driver) {
 	const admitted, flood = 4, 10
 	for status, inner := range map[int]func(t *testing.T) gate.Gate{
@@ -93,7 +93,7 @@ func outerCounts(t *testing.T, d Driver) {
 	}
 }
 
-// outerPanics: what was admitted counts when a gate further in panics, too.
+// outerPanics: an admitted request also counts if a gate further in panics.
 func outerPanics(t *testing.T, d Driver) {
 	all := perHour(t, "all", 10)
 	address := d.Serve(t, App{

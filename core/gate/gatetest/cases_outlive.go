@@ -13,8 +13,8 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// outliving: what a gate makes of a request's context may outlive the request. It
-// never has the values of another request, and no data race with it.
+// outliving: what a gate makes from a request's context may outlive the request. It never
+// has the values of another request, and causes no data race with it.
 func outliving(t *testing.T, d Driver) {
 	contexts := map[string]func(x Exchange) context.Context{"Own": Exchange.Context}
 	if d.Pooled != nil {
@@ -47,7 +47,7 @@ func outlivingContexts(t *testing.T, d Driver, own func(Exchange) context.Contex
 			for {
 				for _, c := range []context.Context{ctx, child, detached} {
 					if got := c.Value("user"); got != nil && got != user {
-						t.Errorf("what outlives the request of %v sees the user %v, want its own or none", user, got)
+						t.Errorf("the context that outlives the request of %v has the user %v, want its own or none", user, got)
 						return
 					}
 					if c.Err() == nil {

@@ -38,7 +38,7 @@ func handlerPanics(t *testing.T, d Driver) {
 	}
 }
 
-// survives asks the server again.
+// survives checks that the server still answers.
 func survives(t *testing.T, l *leaves, address string) {
 	t.Helper()
 	before := len(l.all())

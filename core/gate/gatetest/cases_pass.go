@@ -75,9 +75,8 @@ func setCookies(t *testing.T, d Driver) {
 	seen(t, l.await(1)[0]).is(t, 200, "", lines...)
 }
 
-// unknownPath: a gate around the application is asked about requests that
-// nothing else answers, too, and sees the framework's own answer, unless that is
-// made outside.
+// unknownPath: a gate around the application is also asked about requests for which there
+// is no route. It sees the framework's own answer, unless that is made outside.
 func unknownPath(t *testing.T, d Driver) {
 	l := watch(t)
 	l.expect(2)

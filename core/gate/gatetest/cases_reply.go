@@ -140,7 +140,7 @@ func replyAsItIs(t *testing.T, d Driver) {
 	})
 }
 
-// replyUnread: the body of a request that was refused unread is not taken for
+// replyUnread: if a request was refused with its body unread, the body is not taken for
 // another request on the connection.
 func replyUnread(t *testing.T, d Driver) {
 	for _, size := range []int{1, 10_000} {

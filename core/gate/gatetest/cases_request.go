@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// reporting serves an application whose gate replies with what report says of
-// the request, so that no routing is in the way.
+// reporting serves an application whose gate replies with what report returns for the
+// request. So no routing is involved.
 func reporting(t testing.TB, d Driver, report func(gate.Request) string) (address string) {
 	return d.Serve(t, App{
 		Gates: []gate.Gate{enter(func(q gate.Request) gate.Pass {
@@ -22,7 +22,7 @@ func reporting(t testing.TB, d Driver, report func(gate.Request) string) (addres
 	})
 }
 
-// targets: path and query are those on the wire.
+// targets: path and query are as they were sent.
 func targets(t *testing.T, d Driver) {
 	address := reporting(t, d, func(q gate.Request) string { return q.Path() + " | " + q.RawQuery() })
 	for target, want := range map[string]string{
@@ -47,7 +47,7 @@ func targets(t *testing.T, d Driver) {
 	}
 }
 
-// rewritten: what middleware does to the path is no affair of the gate's.
+// rewritten: a gate does not see that middleware changed the path.
 func rewritten(t *testing.T, d Driver) {
 	reports := make(chan string, 16)
 	address := d.Serve(t, App{Routes: []Route{{
@@ -80,7 +80,7 @@ func hosts(t *testing.T, d Driver) {
 			"X-Forwarded-Host: evil.example", "Forwarded: host=evil.example", "X-Original-Host: evil.example",
 			"X-Host: evil.example", "X-Forwarded-Proto: https", "X-Forwarded-Server: evil.example",
 		}},
-		// RFC 9112 section 3.2.2: the target's host, when it names one.
+		// RFC 9112 section 3.2.2: the host of the target, if it names one.
 		{"absolute.example", "http://absolute.example/detail", []string{"Host: other.example"}},
 	} {
 		if a := get(t, address, c.target, c.lines...); a.body != c.want {
@@ -111,8 +111,8 @@ func requestHeaders(t *testing.T, d Driver) {
 	}
 }
 
-// doubledFields: every line reaches the gate, also of the fields that a server
-// has a place of its own for.
+// doubledFields: every line reaches the gate, also of the fields that a server keeps in a
+// special place.
 func doubledFields(t *testing.T, d Driver) {
 	address := reporting(t, d, func(q gate.Request) string {
 		_, form := gate.ByForm("a", nil)(q)
@@ -143,8 +143,8 @@ gate: refused: The request has more than one header field User-Agent
 	}
 }
 
-// linesInOrder: the lines of a field keep their order when middleware takes other
-// fields away. The last of X-Forwarded-For is that of the next proxy.
+// linesInOrder: the lines of a field keep their order when middleware removes other
+// fields. The last line of X-Forwarded-For is the one of the nearest proxy.
 func linesInOrder(t *testing.T, d Driver) {
 	address := d.Serve(t, App{Routes: []Route{{
 		Method: "GET", Pattern: "/detail", Handler: never(t),
@@ -169,8 +169,8 @@ func linesInOrder(t *testing.T, d Driver) {
 	}
 }
 
-// queries: the gate keys by what the handler reads. A "#" in the target, which
-// no client should send, is part of the query or is not, but for both.
+// queries: the gate keys by what the handler reads. A "#" in the target, which no client
+// should send, is part of the query for both or for neither.
 func queries(t *testing.T, d Driver) {
 	keys := make(chan string, 16)
 	address := d.Serve(t, App{Routes: []Route{{
@@ -207,8 +207,8 @@ func methodsAndPeer(t *testing.T, d Driver) {
 	}
 }
 
-// peerReplaced: middleware outside the gate overwrites the peer's address, with
-// a port or without.
+// peerReplaced: middleware outside the gate overwrites the peer's address, with or
+// without a port.
 func peerReplaced(t *testing.T, d Driver) {
 	bits := &gate.IPOptions{IPv6Prefix: 128}
 	address := d.Serve(t, App{

@@ -18,7 +18,8 @@ const (
 	phone = "phone"
 )
 
-// newStock has a Redis of its own, time for a busy machine, and phones.
+// newStock makes a stock of phones with a Redis of its own, and a budget for a busy
+// machine.
 func newStock(t testing.TB, d Driver, units int64) *stock.Stock {
 	t.Helper()
 	s, err := stock.New(d.Redis(t), "gatetest", &stock.Options{Budget: patience(), Lease: 4 * patience()})
@@ -57,23 +58,23 @@ func reserved(t testing.TB, x Exchange) *stock.Reservation {
 	return own
 }
 
-// stands fails the test unless so many phones are left, held and sold.
+// stands fails the test unless this many phones are left, held and sold.
 func stands(t testing.TB, s *stock.Stock, left, held, sold int64) {
 	t.Helper()
 	l, err := s.Left(t.Context(), phone)
 	if err != nil || l.Left != left || l.Held != held || l.Sold != sold {
-		t.Errorf("%+v, %v; want %d left, %d held and %d sold", l, err, left, held, sold)
+		t.Errorf("got the stock %+v, %v, want %d left, %d held and %d sold", l, err, left, held, sold)
 	}
 }
 
-// isRefused fails the test unless the answer is that problem and no more.
+// isRefused fails the test unless the answer is exactly this problem.
 func (a answer) isRefused(t testing.TB, status int, kind, title string) {
 	t.Helper()
 	a.is(t, status, fmt.Sprintf(`{"type":%q,"title":%q,"status":%d}`+"\n", gate.TypeStock+kind, title, status),
 		"Cache-Control: no-store", "Content-Type: application/problem+json")
 }
 
-// reserveAnswers: who is refused, and with what.
+// reserveAnswers: which requests are refused, and how.
 func reserveAnswers(t *testing.T, d Driver) {
 	for name, atOnce := range map[string]bool{"Lease": false, "AtOnce": true} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +113,7 @@ func reserveAnswers(t *testing.T, d Driver) {
 	}
 }
 
-// reserveExact: of many buyers at once, as many get a phone as there are.
+// reserveExact: of many concurrent buyers, as many get a phone as there are phones.
 func reserveExact(t *testing.T, d Driver) {
 	const units, buyers = 10, 30
 	s := newStock(t, d, units)
@@ -141,7 +142,7 @@ func reserveExact(t *testing.T, d Driver) {
 	stands(t, s, 0, 0, units)
 }
 
-// reserveOutcome: when the client has read its answer, the unit is sold or back.
+// reserveOutcome: when the client has read its answer, the unit is sold or back in stock.
 func reserveOutcome(t *testing.T, d Driver) {
 	for name, atOnce := range map[string]bool{"Lease": false, "AtOnce": true} {
 		t.Run(name, func(t *testing.T) {
@@ -195,8 +196,8 @@ func reserveOutcome(t *testing.T, d Driver) {
 	}
 }
 
-// reserveGone: a client that goes away keeps its unit if the handler succeeds,
-// and not if it gives up.
+// reserveGone: a client that goes away keeps its unit if the handler succeeds, and loses
+// it if the handler gives up.
 func reserveGone(t *testing.T, d Driver) {
 	for name, succeeds := range map[string]bool{"Succeeds": true, "GivesUp": false} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +216,7 @@ func reserveGone(t *testing.T, d Driver) {
 					select {
 					case <-x.Context().Done():
 					case <-finish:
-						t.Error("the handler's context goes on without its client, want its end")
+						t.Error("the handler's context did not end, want it to end with its client")
 					}
 				}
 				if err := own.Err(); err != nil {
@@ -252,8 +253,8 @@ func reserveGone(t *testing.T, d Driver) {
 	}
 }
 
-// reserveOuter: a limit outside counts a request that finds nothing; one that a
-// limit inside refuses leaves its unit.
+// reserveOuter: a limit outside counts a request that finds no unit. A request that a
+// limit inside refuses gives its unit back.
 func reserveOuter(t *testing.T, d Driver) {
 	for name, mount := range map[string]func(outer, own, inner gate.Gate) []gate.Gate{
 		"Apart": func(outer, own, inner gate.Gate) []gate.Gate { return []gate.Gate{outer, own, inner} },

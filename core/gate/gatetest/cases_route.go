@@ -11,21 +11,21 @@ import (
 	"github.com/neap-go/neap/core/lock"
 )
 
-// located is what a gate is told about where a request goes.
+// located is what a gate is told about the route of a request.
 type located struct{ route, id, post, rest, none string }
 
 func locate(q gate.Request) located {
 	return located{q.Route(), param(q, "id"), param(q, "post"), param(q, "..."), param(q, "none")}
 }
 
-// param is what a gate keys by, which no spelling changes.
+// param is what a gate keys by. It is the same for all spellings.
 func param(q gate.Request, name string) string {
 	key, _ := gate.ByParam(name)(q)
 	return strings.TrimPrefix(key, "param:"+name+"=")
 }
 
-// locating serves routes with a gate around each and one around all of them,
-// and reports what the two are told.
+// locating serves routes with a gate around each and one around all of them, and reports
+// what the two are told.
 func locating(t testing.TB, d Driver) (address string, global, own chan located) {
 	global, own = make(chan located, 16), make(chan located, 16)
 	noting := func(seen chan located) gate.Gate {
@@ -62,7 +62,7 @@ func routes(t *testing.T, d Driver) {
 			} else if got := next(t, own); got != want {
 				t.Errorf("%s %s: the route's gate was told %+v, want %+v", method, target, got, want)
 			}
-			// Outside the routing, a gate is told the truth or nothing.
+			// Outside the router, a gate is told the right route or none.
 			if got := next(t, global); got != want && got != (located{}) {
 				t.Errorf("%s %s: the outer gate was told %+v, want %+v or nothing", method, target, got, want)
 			}
@@ -78,8 +78,8 @@ func routes(t *testing.T, d Driver) {
 	}
 }
 
-// spellings are of parameters, each with what a gate keys by. A plus sign stays
-// one, or is a space where the handler gets a space.
+// spellings are spellings of parameters, each with what a gate keys by. A plus sign stays
+// one, or becomes a space if the handler gets a space.
 var spellings = map[string]string{
 	"plain":            "plain",
 	"a%2Fb%20c":        "a/b c",
@@ -138,8 +138,8 @@ func escapes(t *testing.T, d Driver) {
 	}
 }
 
-// params: a gate finds the parameter that the handler gets, and what the handler
-// can take for one value, whether or not it decodes, is one key.
+// params: a gate finds the parameter that the handler gets. All spellings that the
+// handler can take for one value, whether or not it decodes, are one key.
 func params(t *testing.T, d Driver) {
 	var keyed, found, got string
 	address := d.Serve(t, App{Routes: []Route{{
@@ -167,7 +167,7 @@ func params(t *testing.T, d Driver) {
 		}
 		for _, order := range taken {
 			if other, known := keys[order]; known && other != keyed {
-				t.Errorf("%s: the handler takes it for the order %q, which has the keys %q and %q, want one",
+				t.Errorf("%s: the handler takes it for the order %q, which has the keys %q and %q, want one key",
 					escaped, order, keyed, other)
 			}
 			keys[order] = keyed
@@ -175,8 +175,8 @@ func params(t *testing.T, d Driver) {
 	}
 }
 
-// paramsExclude: of two requests that the handler takes for one order, however
-// they are spelled, one runs at a time.
+// paramsExclude: if the handler takes two requests for one order, only one of them runs
+// at a time, however they are spelled.
 func paramsExclude(t *testing.T, d Driver) {
 	locker, err := lock.New(d.Redis(t), "orders", &lock.Options{Budget: patience()})
 	if err != nil {
@@ -222,15 +222,15 @@ func paramsExclude(t *testing.T, d Driver) {
 		select {
 		case a := <-refused:
 			if a.status != 409 {
-				t.Errorf("%s beside %s: got %d, want 409", pair[1], pair[0], a.status)
+				t.Errorf("%s while %s runs: got %d, want 409", pair[1], pair[0], a.status)
 			}
 		case second := <-entered:
 			waiting++
 			if order(second) == first {
-				t.Errorf("%s ran beside %s, and both are the order %q, want one at a time", pair[1], pair[0], first)
+				t.Errorf("%s ran at the same time as %s, and both are the order %q, want one at a time", pair[1], pair[0], first)
 			}
 		case <-time.After(patience()):
-			t.Fatalf("%s beside %s: got neither a handler nor an answer after %v, want one of them",
+			t.Fatalf("%s while %s runs: no handler ran and no answer came for %v, want one of the two",
 				pair[1], pair[0], patience())
 		}
 		for range waiting {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// leaveStream: what a handler flushes arrives before the handler has ended,
-// behind a gate that wants to see the response too.
+// leaveStream: what a handler flushes reaches the client before the handler has ended,
+// also behind a gate that reads the response.
 func leaveStream(t *testing.T, d Driver) {
 	arrived := make(chan struct{})
 	address, l := capturing(t, d, 1<<10, func(x Exchange) error {

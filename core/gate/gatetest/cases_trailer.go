@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-// trailing sends a request in chunks, with a trailer behind them.
+// trailing sends a request in chunks, followed by a trailer.
 func (c *client) trailing(target, body string, trailer []string, lines ...string) answer {
 	c.t.Helper()
 	chunks := strings.TrimSuffix(chunked(body), "\r\n") + strings.Join(append(trailer, ""), "\r\n") + "\r\n"
@@ -23,8 +23,8 @@ func (c *client) trailing(target, body string, trailer []string, lines ...string
 	return a
 }
 
-// readers are who reads a body before a gate looks at the header: only then has
-// the trailer come.
+// readers say who reads a body before a gate looks at the header: the trailer has arrived
+// only after that.
 var readers = map[string]struct{ outer, gate bool }{
 	"Unread":           {},
 	"ReadByTheGate":    {gate: true},
@@ -42,7 +42,7 @@ func reading(t testing.TB, wanted bool) Middleware {
 	}
 }
 
-// permitted is trailer without what the server refuses in one.
+// permitted is trailer without the fields that the server refuses in a trailer.
 func (d Driver) permitted(trailer []string) []string {
 	return slices.DeleteFunc(slices.Clone(trailer), func(line string) bool {
 		name, _, _ := strings.Cut(line, ":")
@@ -50,19 +50,20 @@ func (d Driver) permitted(trailer []string) []string {
 	})
 }
 
-// headerFields are the fields that the cases about trailers are about.
+// headerFields are the fields with which the cases about trailers work.
 var headerFields = []string{
 	"X-Signature", "X-Forwarded-For", "Content-Type", "User-Agent", "Cookie", "Idempotency-Key", "X-Only", "X-Undeclared",
 }
 
-// mixes reports whether the framework puts a trailer into the header. There a key
-// may refuse a field that a trailer has brought a line of: middleware may have.
+// mixes reports whether the framework puts a trailer into the header. In that case a key
+// may refuse a field of which a trailer may have brought a line: middleware may have
+// brought it, too.
 func mixes(q gate.Request) bool {
 	_, ok := gate.Unwrap(q).(interface{ Unsure(name string) bool })
 	return ok
 }
 
-// trailersUnseen: a gate is told of a field what the header has of it, whatever
+// trailersUnseen: a gate is told only the lines that the header has of a field, whatever
 // the trailer says, whoever has read the body, and by whatever key.
 func trailersUnseen(t *testing.T, d Driver) {
 	for name, reader := range readers {
@@ -178,14 +179,14 @@ func trailersSpoof(t *testing.T, d Driver) {
 				}
 			}
 			if admitted != most {
-				t.Errorf("%d of 12 were admitted, want %d", admitted, most)
+				t.Errorf("%d of 12 requests were admitted, want %d", admitted, most)
 			}
 		})
 	}
 }
 
-// trailersOuter: what middleware outside the gate has stripped from the header
-// stays stripped, and what it has set stands, or the request cannot be keyed.
+// trailersOuter: a field that middleware outside the gate has stripped from the header
+// stays stripped. A field that it has set stays set, or the request has no usable key.
 func trailersOuter(t *testing.T, d Driver) {
 	for name, readByGate := range map[string]bool{"Unread": false, "ReadByTheGate": true} {
 		t.Run(name, func(t *testing.T) {
@@ -231,13 +232,14 @@ func trailersOuter(t *testing.T, d Driver) {
 			a := dial(t, address).post("/detail", "body", "X-Stripped: client", "X-Set: client")
 			const want = "refused  x-set=middleware middleware x-new=middleware middleware middleware middleware" //nolint:dupword // lines of one field
 			if a.body != want {
-				t.Errorf("of a body with its length the gate was told %q, want %q", a.body, want)
+				t.Errorf("for a body with its length the gate was told %q, want %q", a.body, want)
 			}
 		})
 	}
 }
 
-// trailersIdempotent: a trailer makes no other request of one, and brings no key.
+// trailersIdempotent: a trailer does not turn a request into another one, and brings no
+// key.
 func trailersIdempotent(t *testing.T, d Driver) {
 	guard := newGuard(t, d, idempotency.Options{})
 	var mixed atomic.Bool
@@ -261,6 +263,6 @@ func trailersIdempotent(t *testing.T, d Driver) {
 		}
 	}
 	if a := dial(t, address).trailing("/pay", "amount=1", d.permitted(trailer)); a.status != 400 {
-		t.Errorf("with a key in the trailer alone got %d, want 400", a.status)
+		t.Errorf("with a key only in the trailer: got %d, want 400", a.status)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// patience bounds every wait: long enough for a busy machine, and never waited
-// for by a test that passes.
+// patience bounds every wait. It is long enough for a busy machine; a test that passes
+// never waits for it.
 func patience() time.Duration {
 	if testing.Short() {
 		return 10 * time.Second
@@ -21,8 +21,8 @@ func patience() time.Duration {
 	return time.Minute
 }
 
-// client speaks HTTP/1.1 on one connection and changes nothing on the way: no
-// target is cleaned, no field added, no redirect followed.
+// client speaks HTTP/1.1 on one connection and changes nothing on the way: it cleans no
+// target, adds no field and follows no redirect.
 type client struct {
 	t    testing.TB
 	conn net.Conn
@@ -130,8 +130,8 @@ type answer struct {
 	body   string
 }
 
-// is fails the test unless the answer has this status and body and, besides
-// what the contract leaves open, exactly these header lines.
+// is fails the test unless the answer has this status and body, and exactly these header
+// lines, apart from the fields that the contract leaves open.
 func (a answer) is(t testing.TB, status int, body string, lines ...string) {
 	t.Helper()
 	if a.status != status || a.body != body {

@@ -10,40 +10,41 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// Driver is an adapter under test. What is not a function says what the
-// framework has; the zero value is a framework without it.
+// Driver is an adapter under test. The fields that are not functions say what the
+// framework can do. Their zero value stands for a framework that cannot.
 type Driver struct {
-	// Serve mounts app with the adapter's Middleware and Handler, listens on a
-	// loopback port until the test's cleanup, and returns its host:port. It lets
-	// a panic of Middleware and Handler pass, before it listens.
+	// Serve mounts app with the adapter's Middleware and Handler, listens on a loopback
+	// port until the test's cleanup, and returns its host:port. If Middleware or Handler
+	// panics, Serve lets the panic pass, before it listens.
 	//
-	// Outside all of app it recovers panics; a request whose response has not
-	// begun is then answered with a 500 whose body is [Recovered].
+	// Outside all of app, Serve recovers panics. If the response has not begun, it then
+	// answers with a 500 whose body is [Recovered].
 	Serve func(t testing.TB, app App) (address string)
 
-	// Key is the adapter's Key over a function that reads the first line of a
-	// request header natively, and fails with [ErrNoHeader] when there is none.
+	// Key is the adapter's Key, made from a function that reads the first line of a
+	// request header from the framework's own request. It fails with [ErrNoHeader] if
+	// there is no such line.
 	Key func(header string) gate.Key
-	// Native finds the framework's own request with the adapter's Context, and
-	// reads the first line of a header from it; false when Context says so.
+	// Native finds the framework's own request with the adapter's Context, and reads the
+	// first line of a header from it. It returns false if Context does.
 	Native func(q gate.Request, header string) (string, bool)
 
-	// Redis starts an empty Redis, such as miniredis, that ends with the test,
-	// and returns a client of it: locks have no form in process.
+	// Redis starts an empty Redis, such as miniredis, that ends with the test, and
+	// returns a client for it. Locks need it: they have no form in process.
 	Redis func(t testing.TB) script.Client
 
-	// Pooled is what the framework hands out as a context and uses again for other
-	// requests, where there is such a thing. It finds what SetValue stored.
+	// Pooled is the context that the framework hands out and uses again for other
+	// requests, if it has one. It finds what SetValue stored.
 	Pooled func(x Exchange) context.Context
 
 	// Errors says what becomes of an error that a handler returns.
 	Errors Errors
-	// BodyFirst says that the server has read a request's body before any
-	// handler runs, so that a broken one reaches no gate and middleware cannot
-	// use one up.
+	// BodyFirst says that the server has read a request's body before any handler runs.
+	// Then a broken body reaches no gate, and middleware cannot use one up.
 	BodyFirst bool
-	// ForbidsTrailers says that the server refuses a request whose trailer declares
-	// or has what no trailer may (RFC 9110 section 6.5.1), such as X-Forwarded-For.
+	// ForbidsTrailers says that the server refuses a request whose trailer declares or
+	// has a field that no trailer may have (RFC 9110 section 6.5.1), such as
+	// X-Forwarded-For.
 	ForbidsTrailers bool
 	// Hijack says that Exchange.Hijack works.
 	Hijack bool
@@ -57,18 +58,18 @@ type Errors int
 const (
 	// NoErrors: handlers return none.
 	NoErrors Errors = iota
-	// ErrorsInside: the application's error handler can be run where the gate
-	// is, so that Leave sees what it renders.
+	// ErrorsInside: the application's error handler can run where the gate is, so that
+	// Leave sees what it renders.
 	ErrorsInside
-	// ErrorsOutside: middleware outside the gate renders the error; Leave gets
-	// nil when nothing was written.
+	// ErrorsOutside: middleware outside the gate renders the error. Leave gets nil if
+	// nothing was written.
 	ErrorsOutside
 )
 
 // Recovered is the body of the 500 with which a Driver answers for a panic.
 const Recovered = "recovered"
 
-// ErrNoHeader is what the Key of a Driver fails with.
+// ErrNoHeader is the error of a Driver's Key.
 var ErrNoHeader = gate.Refuse(400, "no such header")
 
 // App is an application to serve.
@@ -78,14 +79,14 @@ type App struct {
 	// Gates stand around the whole application, outermost first.
 	Gates  []gate.Gate
 	Routes []Route
-	// OnError renders what a handler returned. The Driver makes it the
-	// application's error handler unless Errors is NoErrors.
+	// OnError renders the error that a handler returned. The Driver makes it the
+	// application's error handler, unless Errors is NoErrors.
 	OnError func(x Exchange, err error)
 }
 
 // Route is one endpoint of an App, written as a gate sees it: "/users/{id}",
-// "/files/{...}". A route for GET answers HEAD too; where the framework does not
-// do that itself, the Driver registers both.
+// "/files/{...}". A route for GET also answers HEAD. If the framework does not do that
+// itself, the Driver registers both.
 type Route struct {
 	Method, Pattern string
 	// Around is middleware of the route outside its gates, outermost first.
@@ -93,19 +94,18 @@ type Route struct {
 	// Gates are the route's own, outermost first, each mounted with Middleware.
 	Gates   []gate.Gate
 	Handler Handler
-	// Endpoint, when set, is mounted with the adapter's Handler instead.
+	// Endpoint, if it is set, is mounted with the adapter's Handler instead.
 	Endpoint gate.Endpoint
 }
 
-// Handler answers a request. It returns an error only where Driver.Errors
-// allows it.
+// Handler answers a request. It returns an error only if Driver.Errors allows it.
 type Handler func(x Exchange) error
 
-// Middleware runs next, or not, and passes its error on.
+// Middleware runs next, or does not, and returns its error.
 type Middleware func(x Exchange, next func() error) error
 
-// Exchange is a request and its response, done with the framework's own means
-// and none of the adapter's.
+// Exchange is a request and its response. It works with the framework's own means and
+// none of the adapter's.
 type Exchange interface {
 	Context() context.Context
 	SetContext(ctx context.Context)
@@ -118,24 +118,24 @@ type Exchange interface {
 	// SetPeer replaces the peer's address, as middleware such as chi's RealIP
 	// does.
 	SetPeer(address string)
-	// Rewrite changes the path as middleware such as StripPrefix does.
+	// Rewrite changes the path, as middleware such as StripPrefix does.
 	Rewrite(path string)
 	// Body reads the whole body, as a handler would.
 	Body() ([]byte, error)
 	ContentLength() int64
 
 	// SetRequestHeader and DelRequestHeader change the header of the request, as
-	// middleware does that says who it is from.
+	// middleware does that adds the identity of the caller.
 	SetRequestHeader(name, value string)
 	DelRequestHeader(name string)
 
 	SetHeader(name, value string)
 	AddHeader(name, value string)
-	// Send writes the status and the body, and adds no Content-Type where the
-	// framework can be kept from it.
+	// Send writes the status and the body. It adds no Content-Type if the framework can
+	// be kept from adding one.
 	Send(status int, body string) error
-	// Stream sends and flushes each chunk as it is yielded. It may run after
-	// the handler has returned.
+	// Stream sends and flushes each chunk when it is yielded. It may run after the
+	// handler has returned.
 	Stream(status int, chunks iter.Seq[string]) error
 	// Hijack takes the connection over. It may run after the handler has
 	// returned. The Driver closes the connection.

@@ -20,12 +20,12 @@ type serve func(gate.Request) gate.Reply
 
 func (f serve) Serve(q gate.Request) gate.Reply { return f(q) }
 
-// pass is a gate that decides the same of every request.
+// pass is a gate that decides the same for every request.
 func pass(p gate.Pass) gate.Gate {
 	return enter(func(gate.Request) gate.Pass { return p })
 }
 
-// leaves collects what Leave was called with.
+// leaves collects the arguments of Leave.
 type leaves struct {
 	t    testing.TB
 	mu   sync.Mutex
@@ -33,9 +33,8 @@ type leaves struct {
 	want int
 }
 
-// watch returns a collector. After the server of the test is gone it fails the
-// test unless Leave was called as often as expected, so it must be made before
-// the server.
+// watch returns a collector. When the server of the test is gone, it fails the test
+// unless Leave was called as often as expected. So it must be made before the server.
 func watch(t testing.TB) *leaves {
 	l := &leaves{t: t}
 	t.Cleanup(func() {
@@ -46,7 +45,7 @@ func watch(t testing.TB) *leaves {
 	return l
 }
 
-// expect says how often Leave is to be called in all.
+// expect sets how often Leave is to be called in all.
 func (l *leaves) expect(n int) { l.want = n }
 
 func (l *leaves) leave(r *gate.Reply) {
@@ -61,7 +60,7 @@ func (l *leaves) all() []*gate.Reply {
 	return slices.Clone(l.seen)
 }
 
-// await returns what Leave was called with, once it was called n times.
+// await waits until Leave was called n times, and returns the arguments.
 func (l *leaves) await(n int) []*gate.Reply {
 	l.t.Helper()
 	await(l.t, "Leave", func() bool { return len(l.all()) >= n })
@@ -73,7 +72,7 @@ func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience()); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for %s in vain", patience(), what)
+			t.Fatalf("gave up after %v: waited for %s", patience(), what)
 		}
 	}
 }
@@ -84,13 +83,13 @@ func next[T any](t testing.TB, reports <-chan T) (report T) {
 	select {
 	case report = <-reports:
 	case <-time.After(patience()):
-		t.Fatalf("waited %v for a gate or a handler to report", patience())
+		t.Fatalf("gave up after %v: waited for a report of a gate or a handler", patience())
 	}
 	return report
 }
 
-// seen is a captured reply in the form in which the client's answer comes, so
-// that the two can be compared.
+// seen is a captured reply in the form of a client's answer, so that the two can be
+// compared.
 func seen(t testing.TB, r *gate.Reply) answer {
 	t.Helper()
 	if r == nil {
@@ -119,7 +118,7 @@ func say(status int, body string) Handler {
 // never is a handler that must not run.
 func never(t testing.TB) Handler {
 	return func(x Exchange) error {
-		t.Error("the handler ran, want no run")
+		t.Error("the handler ran, want it not to run")
 		return x.Send(http.StatusInternalServerError, "")
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// Run holds the adapter behind d to the contract, in parallel subtests.
+// Run tests that the adapter behind d keeps the contract, in parallel subtests. It fails
+// the test if d lacks Serve, Key, Native or Redis.
 func Run(t *testing.T, d Driver) {
 	t.Helper()
 	if d.Serve == nil || d.Key == nil || d.Native == nil || d.Redis == nil {

@@ -66,7 +66,7 @@ var echo5Bugs = []source{
 	}},
 }
 
-// echoMiddlewareBugs are of the middleware for either version, which reads alike.
+// echoMiddlewareBugs are bugs in the middleware of both versions, whose code is the same.
 var echoMiddlewareBugs = []bug{
 	{"the handler runs although the gate has replied",
 		"Method, pass.Reply)\n\t\treturn nil", "Method, pass.Reply)\n\t\treturn next(c)"},

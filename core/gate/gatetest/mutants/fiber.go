@@ -58,7 +58,7 @@ var fiber3Bugs = slices.Concat(fasthttpBugs, []source{
 		{"a handler that runs on loses the gate's context",
 			"if !c.IsAbandoned() {", "if true {"},
 		{"the answer of a timeout is taken for that of a handler which runs on",
-			"if c.IsAbandoned() { // meanwhile", "if false { // meanwhile"},
+			"if c.IsAbandoned() { // abandoned", "if false { // abandoned"},
 		{"a request that Fiber could not read has an answer before its error handler makes it",
 			"c.IsAbandoned() || gatefiber.Unread(c) {", "c.IsAbandoned() {"},
 		{"an error is not rendered inside: Leave does not see the answer",
@@ -100,7 +100,7 @@ var fiber3Bugs = slices.Concat(fasthttpBugs, []source{
 	}},
 })
 
-// fasthttpBugs are of what the adapters of Fiber share.
+// fasthttpBugs are bugs in what the adapters of Fiber share.
 var fasthttpBugs = []source{
 	{"internal/gatefiber/request.go", []bug{
 		{"what outlives a request reads the values of another",

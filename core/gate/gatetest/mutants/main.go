@@ -1,13 +1,12 @@
-// Mutants shows that the contract suite can fail. It changes one line of an
-// adapter at a time, each change a mistake that an adapter is easily written
-// with, runs the adapter's tests on the changed source, and expects them to go
-// red:
+// Mutants shows that the contract suite can fail. It changes one line of an adapter at a
+// time. Each change is a mistake that is easily made in an adapter. Mutants runs the
+// adapter's tests on the changed source, and expects them to fail:
 //
 //	go run ./core/gate/gatetest/mutants [-adapter name] [-v]
 //
-// It exits with 1 when a change does not apply or does not compile, and when
-// three times in a row one survives, or the tests fail without any. Nothing in
-// the checkout is written: the changed file reaches the compiler as an overlay.
+// It exits with 1 if a change does not apply or does not compile, if the tests pass on a
+// change three times in a row, or if they fail without a change. It writes nothing into
+// the checkout: the compiler gets the changed file as an overlay.
 package main
 
 import (
@@ -73,7 +72,7 @@ func run(ctx context.Context, only string, verbose bool) error {
 	switch {
 	case !found:
 		return fmt.Errorf("no adapter %q", only)
-	case len(r.faults) > 0: // once more, where a reader of the end of a log finds them
+	case len(r.faults) > 0: // printed again, so that they stand at the end of the log
 		return fmt.Errorf("%d bugs caught, and %d faults:\n%s", r.caught, len(r.faults), strings.Join(r.faults, "\n"))
 	}
 	fmt.Printf("%d mutants, all caught\n", r.caught)

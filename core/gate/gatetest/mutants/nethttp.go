@@ -1,7 +1,7 @@
 package main
 
-// nethttpBugs are in nethttp, in internal/gatehttp, which Gin and Echo share
-// with it, and in the gates, which are the same behind each adapter.
+// nethttpBugs are bugs in nethttp; in internal/gatehttp, which Gin and Echo share with
+// it; and in the gates, which are the same behind each adapter.
 var nethttpBugs = []source{
 	{"nethttp/middleware.go", []bug{
 		{"the fields of a Pass are not sent",

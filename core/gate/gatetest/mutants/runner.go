@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// limit is how long an adapter's tests may take. With a bug they may wait for
-// what never comes.
+// limit is how long an adapter's tests may take. With a bug they may wait for something
+// that never happens.
 const limit = 90 * time.Second
 
-// tries is how often the tests of one binary may run until they say what they
-// must. Beside the builds of others, a test now and then sees a bug too late, or
-// gives up without one.
+// tries is how often the tests of one binary may run until they give the expected result.
+// While other binaries are built, a test sometimes sees a bug too late, or ends without a
+// result.
 const tries = 3
 
 // runner makes mutants and runs their tests.
 type runner struct {
 	root, tmp string
 	verbose   bool
-	builds    chan struct{} // one for each that may be made at a time
+	builds    chan struct{} // bounds how many builds run at a time
 
 	mu     sync.Mutex
 	caught int
@@ -57,11 +57,12 @@ func (r *runner) test(ctx context.Context, m mutant) {
 			r.fault(fault)
 			return
 		}
-		fmt.Printf("%s\nonce more\n", fault)
+		fmt.Printf("%s\ntrying again\n", fault)
 	}
 }
 
-// fault says what is wrong with the tests of a mutant, or nothing.
+// fault says what is wrong with the result of a mutant's tests. It is empty if nothing
+// is.
 func (m mutant) fault(output string, passed bool) string {
 	switch {
 	case m.file == "" && !passed:
@@ -98,7 +99,7 @@ func (r *runner) build(ctx context.Context, m mutant) (binary string, err error)
 	return binary, nil
 }
 
-// overlay writes what has the compiler read the changed file.
+// overlay writes the overlay with which the compiler reads the changed file.
 func (r *runner) overlay(m mutant) (path string, err error) {
 	source, err := m.source(r.root)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// adapter is a package whose tests run the contract, and the sources that are
-// changed to test that these tests fail.
+// adapter is a package whose tests run the contract, and the sources that are changed in
+// order to see these tests fail.
 type adapter struct {
 	name    string // its directory, too
 	sources []source
@@ -20,8 +20,8 @@ type source struct {
 	bugs []bug
 }
 
-// bug is a change of one line: old, which occurs exactly once in the file,
-// becomes new. why says what would go wrong.
+// bug is a change of one line: old, which occurs exactly once in the file, becomes new.
+// why says what would go wrong.
 type bug struct{ why, old, new string }
 
 var adapters = []adapter{
@@ -33,13 +33,13 @@ var adapters = []adapter{
 	{"fiber3limit", fiber3Bugs},
 }
 
-// mutant is an adapter with one bug. Without a file it has none.
+// mutant is an adapter with one bug. If file is empty, it has none.
 type mutant struct {
 	adapter, name, file string
 	bug
 }
 
-// mutants are the adapter without a bug, and then with each.
+// mutants are the adapter without a bug, and then with each bug.
 func (a adapter) mutants() []mutant {
 	all := []mutant{{adapter: a.name, name: a.name + "-control", bug: bug{why: "without a bug"}}}
 	for _, s := range a.sources {

@@ -9,8 +9,8 @@ import (
 // fewest is how many bugs an adapter must have.
 const fewest = 6
 
-// TestTablesApply: a table that the code has moved away from is noticed with
-// the other tests, not in the next nightly run.
+// TestTablesApply notices that code has changed so that a table does not fit it any more.
+// Otherwise only the next nightly run would notice.
 func TestTablesApply(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "..")
