@@ -39,6 +39,7 @@ second, CPU of Redis, allocations and memory.
 			r.costs(), r.conduct(), r.memory(), r.failures(),
 		}),
 		picture: picture(r),
+		glance:  glance,
 	}
 }
 

@@ -1,6 +1,6 @@
 // Bench measures neap beside other limiters, locks and guards, and callbacks and
 // sales with neap and without. It starts a redis-server of its own, and writes a
-// report on each: RESULTS.md with RESULTS.svg, LOCKS.md, GUARD.md, CALLBACKS.md, STOCK.md and
+// report on each: RESULTS.md with RESULTS.svg and GLANCE.svg, LOCKS.md, GUARD.md, CALLBACKS.md, STOCK.md and
 // HTTP.md.
 package main
 
@@ -91,7 +91,11 @@ func run(ctx context.Context, p plan, only, dir string, progress io.Writer) (err
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
-		for name, text := range b.report(r).files(b.file, r) {
+		files, err := b.report(r).files(b.file, r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		for name, text := range files {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // for all to read
 				return err
 			}

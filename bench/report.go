@@ -12,6 +12,7 @@ type report struct {
 	prose    string
 	sections []section
 	picture  string
+	glance   func(page string) (picture string, err error) // of what the page says; may be nil
 }
 
 // section is a heading and what stands below it. Its title is empty where it goes on
@@ -30,8 +31,8 @@ again and again in between. A figure is the median of the rounds, with its quart
 `, r.plan.rounds, r.plan.slice)
 }
 
-// files are the page, under a name that ends with .md, and its picture.
-func (p report) files(name string, r *results) map[string]string {
+// files are the page, under a name that ends with .md, and its pictures.
+func (p report) files(name string, r *results) (map[string]string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\nWritten by `make bench-peers` on %s: %s. Every figure below is computed from that "+
 		"run.\n\n%s\n", p.title, r.when.UTC().Format("2 January 2006"), r.host, strings.TrimSpace(p.prose))
@@ -42,7 +43,14 @@ func (p report) files(name string, r *results) map[string]string {
 	if p.picture != "" {
 		files[strings.TrimSuffix(name, ".md")+".svg"] = p.picture
 	}
-	return files
+	if p.glance != nil {
+		glance, err := p.glance(b.String())
+		if err != nil {
+			return nil, err
+		}
+		files[glanceFile] = glance
+	}
+	return files, nil
 }
 
 func (s section) write(b *strings.Builder) {

@@ -51,7 +51,11 @@ func (r *results) set(at cell, name string, floors ...float64) {
 // text is the page of a report.
 func text(t *testing.T, describe func(*results) report, r *results) string {
 	t.Helper()
-	page := describe(r).files("page", r)["page"]
+	files, err := describe(r).files("page", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := files["page"]
 	if strings.Contains(page, "NaN") || strings.Contains(page, "%!") {
 		t.Errorf("a figure is no number:\n%s", page)
 	}
@@ -162,7 +166,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != len(benchmarks)+1 { // one has a picture too
+	if err != nil || len(files) != len(benchmarks)+2 { // one has two pictures
 		t.Errorf("it wrote %v, %v", files, err)
 	}
 	for _, f := range files {
