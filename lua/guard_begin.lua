@@ -1,40 +1,40 @@
--- Idempotency: asks to run what a key stands for. The record is a line of seven
--- words and, once it has run, the result behind that line:
+-- Idempotency: asks to run the work behind a key. The record is a line of seven
+-- words. Once the work has run, the result follows the line:
 --
 --   <state> <fence> <attempt> <end of the lease> <lease> <owner> <fingerprint>
 --
--- Times are in milliseconds, the end of the lease by TIME; both are 0 when
--- nobody has it. A fingerprint that is not there is a dash. The states:
+-- Times are in milliseconds. The end of the lease is by TIME. Both times are 0 while
+-- no owner has the run. A missing fingerprint is a dash. The states:
 --
---   pending  its owner is to run it, or runs it
---   asking   the same, and what became of an earlier owner is not known
---   free     nothing was done: the next one runs it
+--   pending  its owner runs it, or is about to
+--   asking   the same, and it is not known what an earlier owner has done
+--   free     nothing was done: the next owner runs it
 --   done     it has run; the result follows
 --   gone     it has run; the result was not kept
---   doubt    whether it has run is not known
+--   doubt    it is not known whether it has run
 --
--- An owner that is pending already is answered as before, and its lease begins
--- anew, since it does not know which of its questions was heard first; one that
--- has given up is not given it again: his question was late.
+-- An owner whose run is pending gets the same answer again, with a new lease: it
+-- cannot know which of its calls arrived first. An owner that has given up does not
+-- get the run again: that call was late.
 --
 -- KEYS[1]  the record
 -- ARGV[1]  owner
 -- ARGV[2]  fingerprint, or a dash
--- ARGV[3]  terms, with a space between them, which a replay has no use for:
---          lease, in milliseconds; keep, in milliseconds: how long the record
---          outlives this; and what becomes of a run whose lease has ended, or
---          that is in doubt: retry, reject or reconcile
--- returns  the record: pending or asking: it is this owner's to run; otherwise
---          it is not. Or, as a number, the milliseconds until the
---          lease of who is running it ends; or 0: the fingerprint is another
--- effects  SET with PX where the state changes or the lease begins anew, or where
---          its end is further away than it can be, since the clock was set back;
---          PEXPIRE of a record that would live for ever
+-- ARGV[3]  terms, separated by spaces; a replay does not need them: lease, in
+--          milliseconds; keep, in milliseconds: how long the record outlives this
+--          call; and what to do with a run whose lease has ended or that is in doubt:
+--          retry, reject or reconcile
+-- returns  the record: if it is pending or asking, this owner is to run it; otherwise
+--          it is not. Or a number: the milliseconds until the lease of the owner that
+--          runs it ends; or 0: the fingerprint is another
+-- effects  SET with PX if the state changes or a lease begins again, or if a lease ends
+--          later than it can because the clock was set back; PEXPIRE of a record that
+--          would live for ever
 local key, owner, print, terms = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
 local call, sub = redis.call, string.sub
 local record = call('GET', key)
-if record and sub(record, 1, 5) == 'done ' then -- a replay, without what the others need
+if record and sub(record, 1, 5) == 'done ' then -- a replay, without what the other cases need
   local ends = string.find(record, '\n', 1, true)
   if ends and sub(record, ends - #print - 1, ends - 1) == ' ' .. print and call('PTTL', key) > 0 then
     return record

@@ -1,16 +1,16 @@
--- Idempotency: notes that it has run. Whoever began it last may say so, though
--- the lease has ended, or the record is gone.
+-- Idempotency: notes that the work has run. The owner that began it last may do this
+-- even if its lease has ended or the record is gone.
 --
 -- KEYS[1]  the record, as guard_begin.lua keeps it
 -- ARGV[1]  owner
--- ARGV[2]  state it comes to: done or gone
--- ARGV[3]  keep, in milliseconds: how long the record outlives this
+-- ARGV[2]  new state: done or gone
+-- ARGV[3]  keep, in milliseconds: how long the record outlives this call
 -- ARGV[4]  fence that the owner was given
 -- ARGV[5]  attempt that it was
 -- ARGV[6]  fingerprint, or a dash
--- ARGV[7]  the result; empty where the state is gone
--- returns  1: it is noted; 2: the same, and there was no record; -1: it is
---          another's, free, or was resolved
+-- ARGV[7]  the result; empty if the state is gone
+-- returns  1: it is noted; 2: it is noted, and there was no record; -1: the run is
+--          another owner's or free, or was resolved
 -- effects  1: PEXPIRE, SET with PX; 2: SET with PX
 local key, owner, becomes, keep = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local fence, attempt, print, result = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
@@ -27,7 +27,7 @@ if record then
   end
   fence, attempt, print = number, count, what
 end
-call('PEXPIRE', key, keep) -- a script that has written may do so on a full server
+call('PEXPIRE', key, keep) -- a script that has written once may write again on a full server
 local line = string.format('%s %s %s 0 0 %s %s\n', becomes, fence, attempt, owner, print)
 call('SET', key, line .. result, 'PX', keep)
 return record and 1 or 2

@@ -1,7 +1,7 @@
--- Idempotency: forgets what a key stands for, whatever became of it.
+-- Idempotency: forgets the work behind a key, however it ended.
 --
 -- KEYS[1]  the record, as guard_begin.lua keeps it
--- returns  1, or 0 when there was none
+-- returns  1, or 0 if there was none
 -- effects  DEL
 local key = KEYS[1]
 

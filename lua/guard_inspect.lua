@@ -1,9 +1,9 @@
--- Idempotency: tells what is known about a key.
+-- Idempotency: reports what is known about a key.
 --
 -- KEYS[1]  the record, as guard_begin.lua keeps it
--- returns  the record's line; the bytes behind it; the milliseconds until the
---          lease ends, or 0; the milliseconds that the record has left to live,
---          or -1: for ever. Nothing when there is no record
+-- returns  the record's line; the number of bytes after it; the milliseconds until the
+--          lease ends, or 0; the milliseconds that the record has left to live, or -1:
+--          for ever. Nothing if there is no record
 -- effects  none
 local key = KEYS[1]
 

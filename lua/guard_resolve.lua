@@ -1,10 +1,10 @@
--- Idempotency: an operator says what became of a run that is in doubt, or whose
--- lease has ended.
+-- Idempotency: an operator decides how a run ended that is in doubt, or whose lease
+-- has ended.
 --
 -- KEYS[1]  the record, as guard_begin.lua keeps it
--- ARGV[1]  token that stands in the place of the owner from now on
--- ARGV[2]  state it comes to: free, done or gone
--- ARGV[3]  keep, in milliseconds: how long the record outlives this
+-- ARGV[1]  token that replaces the owner from now on
+-- ARGV[2]  new state: free, done or gone
+-- ARGV[3]  keep, in milliseconds: how long the record outlives this call
 -- ARGV[4]  the result; empty unless the state is done
 -- returns  1: it is noted; 0: it is not in doubt; -1: it is running; -2: there is
 --          no record
@@ -28,7 +28,7 @@ elseif state == 'pending' or state == 'asking' then
 elseif state ~= 'doubt' then
   return 0
 end
-call('PEXPIRE', key, keep) -- a script that has written may do so on a full server
+call('PEXPIRE', key, keep) -- a script that has written once may write again on a full server
 local line = string.format('%s %s %s 0 0 %s %s\n', becomes, fence, attempt, token, print)
 call('SET', key, line .. result, 'PX', keep)
 return 1

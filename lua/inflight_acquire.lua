@@ -1,12 +1,11 @@
--- Requests in flight: takes a slot. The state is a sorted set of leases, its
--- members the tokens of who holds one, its scores the microseconds of TIME at
--- which they end.
+-- Requests in flight: takes a slot. The state is a sorted set of leases. A member is the
+-- token of a slot, and its score is when its lease ends, in microseconds of TIME.
 --
--- A token that holds a slot is granted it again, with a new lease.
+-- A token that holds a slot already is granted it again, with a new lease.
 --
--- A caller that holds slots already names two of them, its witnesses. Where a
--- grant finds neither, Redis may have lost what the caller holds, and the caller
--- goes on with inflight_restore.lua.
+-- A caller that holds slots already names two of them, its witnesses. If a grant finds
+-- neither witness, Redis may have lost the caller's slots, and the caller goes on with
+-- inflight_restore.lua.
 --
 -- KEYS[1]  the leases
 -- ARGV[1]  token
@@ -14,13 +13,12 @@
 -- ARGV[3]  lease, in microseconds
 -- ARGV[4]  time to live of the set, in milliseconds: longer than a lease
 -- ARGV[5]  token of a witness, or '' for none
--- ARGV[6]  token of another, or of the same
--- returns  granted: how many are in flight, this one among them, and a million
---          more where no witness has a slot; denied: -1 - how many are
--- effects  granted: ZADD, PEXPIRE, and ZREMRANGEBYSCORE of what has lapsed, or
---          where one of these fails none of them, by ZREM; denied: nothing, or
---          ZADD and PEXPIRE that cut leases and a time to live which are
---          longer than they can be
+-- ARGV[6]  token of another witness, or of the same
+-- returns  granted: how many are in flight, including this one, plus a million if
+--          neither witness has a slot; denied: -1 - how many are in flight
+-- effects  granted: ZADD, PEXPIRE, and ZREMRANGEBYSCORE of what has lapsed; if one of
+--          these fails, ZREM undoes the ZADD; denied: nothing, or ZADD and PEXPIRE that
+--          cut leases and a time to live that are longer than they can be
 local key, token = KEYS[1], ARGV[1]
 local limit, lease, longest = ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
 local witness, other = ARGV[5], ARGV[6]
@@ -56,8 +54,8 @@ end
 
 local lost = witness ~= '' and not lives(witness) and not lives(other)
 
--- ZADD comes first, since it is what a full server refuses; what fails behind
--- it is undone, since a script has no rollback
+-- ZADD comes first, because it is the command that a full server refuses. If a later
+-- command fails, ZADD is undone, because a script has no rollback.
 local added = call('ZADD', key, ends, token)
 local kept = pcall('PEXPIRE', key, longest)
 local lapsed = pcall('ZREMRANGEBYSCORE', key, '-inf', now)

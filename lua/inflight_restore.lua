@@ -1,19 +1,19 @@
--- Requests in flight: takes again slots that Redis has lost, and then decides
--- about the one that was granted before that was known. So whoever holds slots has
--- them counted before another is admitted.
+-- Requests in flight: restores slots that Redis has lost. Then it decides again about the
+-- slot that was granted before the loss was noticed. So a caller has the slots that it
+-- holds counted before another is admitted.
 --
 -- KEYS[1]  the leases, as inflight_acquire.lua keeps them
 -- ARGV[1]  token that asks
 -- ARGV[2]  limit
 -- ARGV[3]  lease, in microseconds
 -- ARGV[4]  time to live of the set, in milliseconds: longer than a lease
--- ARGV[i]  from the fifth on: tokens that the caller holds, at most 1,000
--- returns  an array. First, when the token that asks is granted, how many are in
---          flight, this one among them; -1 - how many are when it is denied. Then
---          for each token that is held 1, or 0 where there was no room for it
--- effects  ZADD of what is taken, PEXPIRE, ZREMRANGEBYSCORE of what has lapsed, and
---          ZREM of the token that asks where it is denied; where one of these fails,
---          ZREM of what was added
+-- ARGV[i]  from the fifth on: tokens of slots that the caller holds, at most 1,000
+-- returns  an array. First, if the token that asks is granted, how many are in flight,
+--          including this one; if it is denied, -1 - how many are. Then, for each token
+--          that is held, 1, or 0 if there was no room for it
+-- effects  ZADD of what is taken, PEXPIRE, ZREMRANGEBYSCORE of what has lapsed, and ZREM
+--          of the token that asks if it is denied; if one of these fails, ZREM of what
+--          was added
 local key, token = KEYS[1], ARGV[1]
 local limit, lease, longest = ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
 
@@ -33,7 +33,7 @@ if asked and asked + 0 > now then
   live = live - 1
 end
 
--- what is held comes first
+-- slots that are held come first
 local reply, add, added = {0}, {}, {}
 for i = 5, #ARGV do
   local member, there = ARGV[i], 1
@@ -56,8 +56,8 @@ if granted then
   end
 end
 
--- ZADD comes first, since it is what a full server refuses; what fails behind
--- it is undone, since a script has no rollback
+-- ZADD comes first, because it is the command that a full server refuses. If a later
+-- command fails, ZADD is undone, because a script has no rollback.
 if #add > 0 then
   call('ZADD', key, unpack(add))
 end

@@ -1,10 +1,10 @@
--- Bans a subject by hand, lifts its bans, or tells of them. What a record means is told
--- in limit_set.lua.
+-- Bans a subject on request, lifts its bans, or reports them. limit_set.lua describes the
+-- record of a ban.
 --
 -- KEYS[i]  the record of the i-th ban
 -- ARGV[1]  how long to ban for, in milliseconds; 0 lifts, -1 only asks
--- ARGV[i + 1]  how long one of the i-th lasts at most, in milliseconds
--- returns  how long the longest still lasted, in milliseconds; 0 if none did
+-- ARGV[i + 1]  how long a ban of the i-th policy lasts at most, in milliseconds
+-- returns  how long the longest ban still lasted, in milliseconds; 0 if there was none
 -- effects  to ban SET with PX, to lift DEL
 local duration = ARGV[1] + 0
 

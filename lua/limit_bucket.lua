@@ -1,8 +1,8 @@
 -- Token bucket whose clock is the time to live of its key.
 --
--- The bucket holds a debt, which drains. The key lives exactly until the debt
--- is gone: debt = PTTL * drain - slack, and the value is the slack, which is
--- always 0 when drain is 1.
+-- The bucket holds a debt, which drains. The key lives exactly until the debt is gone.
+-- The value is the slack: debt = PTTL * drain - slack. If drain is 1, the slack is
+-- always 0.
 --
 -- KEYS[1]  the bucket
 -- ARGV[1]  cost, in units
@@ -11,8 +11,8 @@
 -- ARGV[4]  time the largest debt takes to drain, in milliseconds, rounded up
 -- ARGV[5]  the largest debt that it can have, in units, if not the capacity; or nothing
 -- returns  granted: the debt afterwards; denied: -1 - debt
--- effects  granted with a cost: SET with PX; denied: nothing, or one SET with
---          PX that cuts a time to live which is longer than it can be
+-- effects  granted with a cost: SET with PX; denied: nothing, or one SET with PX that
+--          cuts a time to live that is longer than it can be
 local key = KEYS[1]
 local cost, capacity, drain, longest = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
 local most = (ARGV[5] or capacity) + 0

@@ -1,9 +1,10 @@
--- Token bucket for rates above 1,000 a second: its clock is TIME, in ticks of
--- a microsecond, or coarser where the numbers would not be exact.
+-- Token bucket for rates above 1,000 a second. Its clock is TIME, in ticks of a
+-- microsecond, or coarser if the numbers would not be exact.
 --
--- The value is the tick at which the debt is gone, and behind a colon the
--- slack, which is left out when drain is 1, as it is always 0 then:
--- debt = (tick - now) * drain - slack.
+-- The value is the tick at which the debt is gone, a colon, and the slack:
+-- debt = (tick - now) * drain - slack. If drain is 1, the slack is always 0, and the
+-- colon
+-- and the slack are left out.
 --
 -- KEYS[1]  the bucket
 -- ARGV[1]  cost, in units
@@ -13,8 +14,8 @@
 -- ARGV[5]  time the largest debt takes to drain, in milliseconds, rounded up
 -- ARGV[6]  the largest debt that it can have, in units, if not the capacity; or nothing
 -- returns  granted: the debt afterwards; denied: -1 - debt
--- effects  granted with a cost: SET with PX; denied: nothing, or one SET with
---          PX that cuts a debt or a time to live which is larger than it can be
+-- effects  granted with a cost: SET with PX; denied: nothing, or one SET with PX that
+--          cuts a debt or a time to live that is larger than it can be
 local key = KEYS[1]
 local cost, capacity, drain, tick, longest = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5]
 local most = (ARGV[6] or capacity) + 0

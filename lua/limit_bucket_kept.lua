@@ -1,12 +1,13 @@
--- Token bucket whose numbers may change while it is in use. Its clock is TIME,
--- whatever its rate.
+-- Token bucket whose numbers may change while it is in use. Its clock is TIME, whatever
+-- its rate is.
 --
--- The value is five whole numbers between colons, charged:since:drain:micros:most.
--- drain units drain in micros microseconds, and most is the largest debt, by
--- the policy that charged last. since is the TIME from which on no other has
--- charged, in microseconds; charged is the debt at that time and what was
--- charged in it: debt = charged - (now - since) * drain / micros, rounded up.
--- A unit is the millionth of a permit.
+-- The value is five whole numbers with colons between them:
+-- charged:since:drain:micros:most. drain units drain in micros microseconds, and most is
+-- the largest debt; these three are those of the policy that charged last. since is a
+-- TIME in microseconds: no policy with other numbers has charged from then on. charged is
+-- the debt at that time, plus what was charged since:
+-- debt = charged - (now - since) * drain / micros, rounded up.
+-- A unit is a millionth of a permit.
 --
 -- KEYS[1]  the bucket
 -- ARGV[1]  cost, in units
@@ -14,12 +15,13 @@
 -- ARGV[3]  drain, in units
 -- ARGV[4]  micros: the time in which they drain, in microseconds
 -- ARGV[5]  the largest debt that it can have, in units
--- returns  {charged, now - since, drain, micros} as the bucket has them afterwards, its
---          first -1 - charged when denied, and {0, 0, drain, micros} of the arguments if
---          there is no debt; granted with a cost: the debt alone, if no part of a unit
---          has drained
--- effects  granted with a cost: SET with PX; denied: nothing, or one SET with
---          PX that cuts a debt or a time to live which is larger than it can be
+-- returns  {charged, now - since, drain, micros} as the bucket has them afterwards. If
+-- the
+--          request is denied, the first is -1 - charged. If there is no debt, it is
+--          {0, 0, drain, micros} with the arguments. Granted with a cost, if no part of a
+--          unit has drained: the debt alone
+-- effects  granted with a cost: SET with PX; denied: nothing, or one SET with PX that
+--          cuts a debt or a time to live that is larger than it can be
 local key = KEYS[1]
 local cost, capacity, drain, micros, most = ARGV[1] + 0, ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5]
 

@@ -1,21 +1,22 @@
--- Calendar window: a counter that lives until its window ends. The client says
--- where windows begin and end, and the clock of the server picks one. Before
--- Redis 7.2 the clock moves within a script. If a window ends between TIME and
--- GET, one request is counted in neither window, or for a millisecond in both.
+-- Calendar window: a counter that lives until its window ends. The client says where
+-- windows begin and end, and the server's clock picks one. Before Redis 7.2 the clock
+-- moves within a script. If a window ends between TIME and GET, one request is counted in
+-- neither window, or for a millisecond in both.
 --
 -- KEYS[1]  the counter
 -- ARGV[1]  cost
 -- ARGV[2]  limit
 -- ARGV[3]  TIME at which the first of three windows begins, in milliseconds
--- ARGV[4]  the same of the second
--- ARGV[5]  the same of the third
--- ARGV[6]  TIME at which the third ends
--- ARGV[7]  the most that can be used, if not the limit; or nothing
--- returns  3 * (used, at most the most, + (most + 1) * rest of the window in
---          milliseconds) and 0 to 2 for the first to the third window, as r: granted: r
---          afterwards; denied: -1 - r; {TIME in milliseconds} if it is in none of the windows
--- effects  granted with a cost: SET with PX, or INCRBY; a time to live beyond the
---          window's end, or none, is cut by PEXPIRE
+-- ARGV[4]  TIME at which the second begins, in milliseconds
+-- ARGV[5]  TIME at which the third begins, in milliseconds
+-- ARGV[6]  TIME at which the third ends, in milliseconds
+-- ARGV[7]  most, the most that can be used, if not the limit; or nothing
+-- returns  r = 3 * (used + (most + 1) * rest of the window in milliseconds) + window.
+--          used is at most most, and window is 0 to 2 for the first to the third window.
+--          Granted: r afterwards; denied: -1 - r. If TIME is in none of the windows:
+--          {TIME in milliseconds}
+-- effects  granted with a cost: SET with PX, or INCRBY; PEXPIRE cuts a time to live that
+--          is missing or reaches beyond the window's end
 local key = KEYS[1]
 local cost, limit, first, second, third, last = ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5] + 0, ARGV[6]
 local base = (ARGV[7] or limit) + 1

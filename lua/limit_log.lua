@@ -1,28 +1,29 @@
--- Sliding log: a list of the microseconds at which permits were taken, one
--- entry a permit, oldest first.
+-- Sliding log: a list of the microseconds at which permits were taken, one entry for each
+-- permit, oldest first.
 --
--- A request is denied while the entry that its last permit would push out of
--- the limit, here the pivot, is younger than the window.
+-- The pivot is the entry that the request's last permit would push out of the limit. A
+-- request is denied while the pivot is younger than the window.
 --
 -- KEYS[1]  the log
 -- ARGV[1]  cost; 0 asks and takes nothing
 -- ARGV[2]  limit
 -- ARGV[3]  window, in microseconds
--- ARGV[4]  time to live of the log, in milliseconds: two windows, so that it
---          is set anew once a window and not with every entry
--- ARGV[5]  index of the pivot, cost - limit - 1; the cost is the one asked about
---          if nothing is taken. For a cost of 0 it is beyond any log
--- returns  granted with a cost: used + (limit + 1) * next and now, as a string
---          of two numbers; otherwise {used, next, retry, reset}, its first
---          -1 - used when denied. used is the count afterwards, of the newest
---          entries up to the limit; now is the mark of the entries, in
---          microseconds; next, retry and reset are how many microseconds until
---          the oldest of those leaves, until the same request is granted, until
---          all have left
--- effects  granted with a cost: RPUSH, PEXPIRE (undone by LTRIM where it
---          fails), and LPOP or LTRIM of what left; denied: nothing, or PEXPIRE
---          where the time to live is too long; in both, entries later than now
---          are first written anew as of now, by RPUSH, LTRIM and PEXPIRE
+-- ARGV[4]  time to live of the log, in milliseconds: two windows, so that it is set again
+--          once in each window and not with every entry
+-- ARGV[5]  index of the pivot: cost - limit - 1. If nothing is taken, cost is the cost
+--          that is asked about. For a cost of 0 the index is beyond any log
+-- returns  granted with a cost: used + (limit + 1) * next and now, as a string of two
+--          numbers. Otherwise {used, next, retry, reset}; if denied, the first is
+--          -1 - used. used is how many of the newest entries there are afterwards, up to
+--          the limit. now, in microseconds, is the mark of the new entries. The others
+-- are
+--          microseconds: next until the oldest of the used entries leaves, retry until
+--          the same request is granted, reset until all of them have left
+-- effects  granted with a cost: RPUSH, PEXPIRE (if it fails, LTRIM undoes the RPUSH), and
+--          LPOP or LTRIM of what has left; denied: nothing, or PEXPIRE if the time to
+-- live
+--          is too long; in both cases, entries later than now are first rewritten as of
+--          now, by RPUSH, LTRIM and PEXPIRE
 local key = KEYS[1]
 local cost, limit, window, longest, reach = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4], ARGV[5]
 
@@ -39,7 +40,7 @@ if newest and newest - now > 0 then
     for i = 1, count do
       entries[i] = math.min(entries[i], now)
     end
-    -- unpack takes no more than 8,000
+    -- unpack takes at most 8,000 values
     for first = 1, count, 4000 do
       call('RPUSH', key, unpack(entries, first, math.min(first + 3999, count)))
     end
@@ -54,7 +55,8 @@ local granted = cost > 0 and not denied
 local size
 if granted then
   for first = 1, cost, 4000 do
-    -- before any other write: where memory is full Redis refuses only the first
+    -- before any other write: if memory is full, Redis refuses only a script's first
+    -- write
     if cost == 1 then
       size = call('RPUSH', key, now)
     else
@@ -73,14 +75,14 @@ if granted then
     end
   end
 elseif cost == 1 then
-  size = limit -- no entry that has left stands before the pivot of a full log
+  size = limit -- in a full log, no entry before the pivot has left the window
 else
   size = call('LLEN', key)
 end
 
 local oldest, gone = denied and cost == 1 and pivot or call('LINDEX', key, '0') or now, 0
 if oldest + window <= now then
-  -- few entries leave between two requests: stride before halving
+  -- few entries leave between two requests, so take growing strides before halving
   local probe, stride, high = 1, 2, size
   gone = 1
   while gone < high do

@@ -1,33 +1,35 @@
--- Requests of several callers under one policy, decided in one call.
+-- Decides the requests of several callers under one policy in one call.
 --
--- A run is requests of one key and one cost that follow each other. Each key is
--- read where its run is decided, so it may have several runs.
+-- A run is requests with the same key and cost that follow each other. Each key is read
+-- when its run is decided, so a key may have several runs.
 --
 -- KEYS[i]  the state of run i, as limit_<kind>.lua keeps it
 -- ARGV[1]  kind: bucket, bucket_fast, window or sliding
 -- ARGV[2]  capacity in units, or limit
 -- ARGV[3]  drain in units a tick, or window in milliseconds
--- ARGV[4]  of a bucket the longest time to live, in milliseconds; of a fast one
---          the tick, in microseconds; otherwise 0
--- ARGV[5]  of a fast bucket the longest time to live, in milliseconds; otherwise 0
+-- ARGV[4]  for a bucket the longest time to live, in milliseconds; for a fast bucket the
+--          tick, in microseconds; otherwise 0
+-- ARGV[5]  for a fast bucket the longest time to live, in milliseconds; otherwise 0
 -- ARGV[2 * i + 4]  cost of each request of run i
 -- ARGV[2 * i + 5]  how many requests it has
--- returns  for each run 1 more than what limit_<kind>.lua would have answered
---          to a cost of 0 before it, or 0 if the key holds something else: then
---          nothing was done for the run
--- effects  for each run those of its requests one after the other, with fewer
+-- returns  for each run, 1 more than what limit_<kind>.lua would have answered before it
+-- to
+--          a cost of 0; or 0 if the key holds something else: then nothing was done for
+--          the run
+-- effects  for each run the same as its requests one after the other, with fewer
 --          commands: SET with PX, INCRBY, PEXPIRE
 local kind, limit = ARGV[1], ARGV[2] + 0
 local call, try = redis.call, redis.pcall
 local before = {}
 
--- A whole number of 0 or more, or nil: the process could not count on from any other.
+-- Returns a whole number of 0 or more, or nil: the process cannot count on from any
+-- other.
 local function whole(text)
   local n = tonumber(text)
   return n and n >= 0 and n % 1 == 0 and n or nil
 end
 
--- How many of n requests are granted if there is that much room.
+-- Returns how many of n requests are granted if there is that much room.
 local function granted(room, cost, n)
   if cost == 0 or room < cost then
     return 0
@@ -107,8 +109,9 @@ local function bucket_fast(i, key, cost, n, drain, longest, now)
   end
 end
 
--- What a key holds and how long it lives: 0 and 0 if it has nothing, and nil if it
--- does not hold a whole number. A time to live that is longer than it can be is cut.
+-- Returns what a key holds and how long it lives: 0 and 0 if it does not exist, and nil
+-- if
+-- it does not hold a whole number. It cuts a time to live that is longer than it can be.
 local function counter(key, cost, most)
   local stored, left = try('GET', key), 0
   if not stored then

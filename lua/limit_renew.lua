@@ -1,4 +1,4 @@
--- Renews the leases of a decision's estimates. What estimates are is told in limit_set.lua.
+-- Renews the leases of a decision's estimates. limit_set.lua describes estimates.
 --
 -- KEYS[i]  a window's estimates
 -- ARGV[2 * i - 1]  how long the lease lasts from now, in milliseconds

@@ -1,4 +1,4 @@
--- Forgets a subject: every policy's state at once.
+-- Forgets a subject: the states of all policies at once.
 --
 -- KEYS[i]  a policy's state, or the estimates of a window
 -- returns  how many there were

@@ -1,63 +1,76 @@
--- Several policies on one subject, all or nothing: each is read first, and
--- only when every one that is enforced grants is any of them charged, and then
--- each that grants. What the state of a kind means is told in the script of that kind.
+-- Decides several policies for one subject, all or nothing. It reads every policy's state
+-- first. If every enforced policy grants, it charges each policy that grants. The script
+-- of each kind describes the state of that kind.
 --
--- Bans of the policies stand behind all of them. The record of one is when the last ban
--- ends, in TIME in milliseconds, how long it was, when the denials that are counted began,
--- and how many they are: end:length:from:count. A ban that begins sooner after the last one
--- ended than one lasts at most is twice as long as that.
+-- The bans of the policies follow all policies. The record of a ban is
+-- end:length:from:count:
+-- when the last ban ends, by TIME in milliseconds; how long it was; when the counted
+-- denials
+-- began; and how many there are. A ban that begins within most after the last one's end
+-- is
+-- twice as long as that one; most is how long a ban lasts at most.
 --
--- Behind the bans stand estimates: costs that a window gives back if their leases end before they
--- are settled. They are a sorted set, token:cost by TIME in milliseconds at which the lease ends, and it
--- ends just before the window. A window without room takes back up to 100 whose lease has ended.
+-- The estimates follow the bans. An estimate is a cost that a window gives back if its
+-- lease
+-- ends before it is settled. Estimates are a sorted set of token:cost, by the TIME in
+-- milliseconds at which the lease ends. The set ends just before the window. A window
+-- without
+-- room takes back up to 100 estimates whose lease has ended.
 --
--- KEYS[i]  the i-th policy's state; behind all of them, for i > count, a ban's record, and
---          behind those a window's estimates
+-- KEYS[i]  the i-th policy's state; for i > count the record of a ban, and after all of
+--          those a window's estimates
 -- ARGV[1]  cost; above a capacity it is denied; -n asks about a cost of n and takes
 --          nothing
--- ARGV[2]  how many policies are enforced: the first; the others are shadows
+-- ARGV[2]  how many policies are enforced: these come first; the others are shadows
 -- ARGV[3]  count, how many policies there are
 -- ARGV[6 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
 -- ARGV[6 * i - 1]  capacity in units, or limit
--- ARGV[6 * i]      drain, or window; of calendar this and those that follow are TIME
+-- ARGV[6 * i]      drain, or window; for a calendar, this and the next three are the
+-- TIMEs
 --                  at which three windows begin and the last ends, in milliseconds
--- ARGV[6 * i + 1]  units a permit
+-- ARGV[6 * i + 1]  units of a permit
 -- ARGV[6 * i + 2]  the longest time to live, in milliseconds
--- ARGV[6 * i + 3]  tick of the clock, in microseconds; of kept the time in which the drain
+-- ARGV[6 * i + 3]  tick of the clock, in microseconds; for kept, the time in which the
+-- drain
 --                  drains
--- ARGV[4 * count + 2 * i + 2]  of a ban or of estimates whose policy it is
--- ARGV[4 * count + 2 * i + 3]  of a ban after:within:first:most: how many denials begin
+-- ARGV[4 * count + 2 * i + 2]  for a ban, or for estimates: the index of its policy
+-- ARGV[4 * count + 2 * i + 3]  for a ban, after:within:first:most: how many denials begin
 --                  it, and in milliseconds how long they are counted, how long the first
---                  ban lasts, and how long one lasts at most; of estimates lease/token, the
---                  lease in milliseconds
--- ARGV[4 * count + 2 * keys + 2 * i + 2]  with keys in all, the most that the i-th policy can
---                  hold, in units, if not the capacity; or nothing
--- ARGV[4 * count + 2 * keys + 2 * i + 3]  1 if a request costs it 1, whatever its cost is; or nothing
--- returns  for each policy in turn, the first number -1 - n when it denies:
---          bucket and fast {debt}, kept {charged, now - since, drain, micros},
---          window {used, left},
---          sliding {last, current, rest}, log {used, next, retry, reset}, calendar
---          {used, left, length of the window};
---          afterwards when it was charged, otherwise as it was. For retry a
---          log that was charged has the mark, and one whose limit is below the
---          cost what its limit would have to wait. {TIME in milliseconds}
---          instead, if it is in no window of a calendar: then nothing was done. Behind
---          those of all policies how long each ban still lasts, in milliseconds
--- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH,
---          LTRIM and PEXPIRE, and before these ZADD and PEXPIRE of an estimate, or ZREM; denied:
---          what a kind repairs of a state that is larger or lives longer than it can, and of a ban
---          SET with PX if its policy denies and no enforced ban lasts: if Redis refuses that,
---          it is not counted; of a window without room INCRBY and ZREM of estimates, and
---          INCRBY again if Redis refuses the ZREM
+--                  ban lasts, and how long a ban lasts at most; for estimates,
+-- lease/token,
+--                  the lease in milliseconds
+-- ARGV[4 * count + 2 * keys + 2 * i + 2]  with keys in all: the most that the i-th policy
+--                  can hold, in units, if not the capacity; or nothing
+-- ARGV[4 * count + 2 * keys + 2 * i + 3]  1 if a request costs it 1, whatever its cost
+-- is; or nothing
+-- returns  for each policy in turn these numbers, as they are after a charge, or else as
+--          they were; if the policy denies, the first is -1 - n: bucket and fast {debt},
+--          kept {charged, now - since, drain, micros}, window {used, left}, sliding
+--          {last, current, rest}, log {used, next, retry, reset}, calendar
+--          {used, left, length of the window}. For retry, a log that was charged has the
+--          mark; a log whose limit is below the cost has how long a request of its limit
+--          would have to wait. After all policies, how long each ban still lasts, in
+--          milliseconds. Instead, {TIME in milliseconds} if TIME is in no window of a
+--          calendar: then nothing was done
+-- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH, LTRIM and
+--          PEXPIRE, and before these ZADD and PEXPIRE of an estimate, or ZREM; denied:
+-- the
+--          repairs of each kind, to a state that is larger or lives longer than it can.
+-- Also
+--          denied: for a ban SET with PX, if its policy denies and no enforced ban lasts
+-- (if
+--          Redis refuses that, the denial is not counted); for a window without room
+-- INCRBY
+--          and ZREM of estimates, and INCRBY again if Redis refuses the ZREM
 local asked, enforced, count, keys = math.abs(ARGV[1]), ARGV[2] + 0, ARGV[3] + 0, #KEYS
 local given, cost = ARGV[1], math.max(ARGV[1], 0)
 
 local call, min, max = redis.call, math.min, math.max
 local now
 local granted, banned = true, false
-local states, logs = {}, 0 -- where the last log stands
+local states, logs = {}, 0 -- logs is the index of the last log
 
-local bans, leases = keys, {} -- where the last ban stands; of a policy
+local bans, leases = keys, {} -- the index of the last ban; the lease of each policy
 for i = keys, count + 1, -1 do
   local length, token = string.match(ARGV[4 * count + 2 * i + 3], '^(%d+)/(.+)$')
   if not length then
@@ -67,9 +80,9 @@ for i = keys, count + 1, -1 do
   bans, leases[of] = i - 1, {key = KEYS[i], length = length + 0, token = token}
 end
 
--- Takes back estimates whose lease has ended, and returns how many
--- of the used permits they have. If it is only asked, it
--- takes nothing back.
+-- Takes back estimates whose lease has ended. It returns how many of the used permits
+-- they
+-- have. With only_asked it takes nothing back.
 local function lapsed(key, estimates, used, only_asked)
   local over = call('ZRANGEBYSCORE', estimates, '-inf', (now - now % 1000) / 1000, 'LIMIT', '0', '100')
   local permits = 0
@@ -229,7 +242,7 @@ for i = 1, count do
   end
 end
 
-local records -- nil if no ban has one and none is to be counted
+local records -- nil if no ban has a record and no denial is to be counted
 for i = count + 1, bans do
   local of = ARGV[4 * count + 2 * i + 2] + 0
   local stored = call('GET', KEYS[i])
@@ -257,7 +270,8 @@ end
 
 local charged = granted and cost > 0
 
--- An estimate is noted before it is charged: whatever Redis refuses of it leaves all uncharged.
+-- An estimate is stored before it is charged. If Redis refuses to store it, nothing is
+-- charged.
 for i, lease in pairs(leases) do
   local state = states[i]
   if charged and not state.denied and not state.banned then
@@ -273,14 +287,14 @@ for i, lease in pairs(leases) do
   end
 end
 
--- Logs are charged before the others: whatever keeps one from its time to
--- live leaves them uncharged.
+-- Logs are charged before the others: if a log cannot get its time to live, the others
+-- are not charged.
 for i = 1, logs do
   local key, state = KEYS[i], states[i]
   if state.kind == 'log' and cost > 0 then
     local pace, longest, size, permits = state.pace, state.longest, state.size, state.permits
     local function push(entries, from, till)
-      -- unpack takes no more than 8,000
+      -- unpack takes at most 8,000 values
       for first = from, till, 4000 do
         call('RPUSH', key, unpack(entries, first, min(first + 3999, till)))
       end
@@ -395,7 +409,8 @@ for i = 1, count do
   end
 end
 
--- Denials are counted when all else is done: whatever Redis refuses of it changes no answer.
+-- Denials are counted when all else is done. If Redis refuses to count one, no answer
+-- changes.
 for i = count + 1, bans do
   local record = records and records[i]
   local left = record and record.left or 0

@@ -1,41 +1,49 @@
--- Makes of what a decision took what it should have taken: less is given back as
--- far as it is left, more is charged now. A refund settles to nothing. What the state of
--- each kind means is told in limit_bucket.lua, limit_bucket_fast.lua, limit_bucket_kept.lua,
--- limit_window.lua, limit_sliding.lua, limit_log.lua and limit_calendar.lua.
+-- Changes what a decision took into what it should have taken. If that is less, the
+-- difference is given back, as far as it is left; if it is more, the difference is
+-- charged
+-- now. A refund settles to nothing. The states of the kinds are described in
+-- limit_bucket.lua, limit_bucket_fast.lua, limit_bucket_kept.lua, limit_window.lua,
+-- limit_sliding.lua, limit_log.lua and limit_calendar.lua.
 --
 -- KEYS[i]  the i-th policy's state
--- KEYS[count + 1]  a marker, if it is done once however often it is asked for; behind it are
---          the estimates of windows, as limit_set.lua tells them; or nothing
--- ARGV[1]  how many permits it should have taken
+-- KEYS[count + 1]  a marker, if the decision is settled once however often this is
+-- called;
+--          after it the estimates of windows, as limit_set.lua describes them; or nothing
+-- ARGV[1]  how many permits the decision should have taken
 -- ARGV[2]  TIME at which they were taken, at the soonest, in microseconds
--- ARGV[3]  the same at the latest
--- ARGV[4]  TIME now at the soonest: if it is earlier, the caller knows another
---          clock than this one
+-- ARGV[3]  TIME at which they were taken, at the latest, in microseconds
+-- ARGV[4]  TIME now, at the soonest: if TIME is earlier than that, the caller knows the
+--          clock of another server
 -- ARGV[5]  count, how many policies there are; 0 only asks for the time
--- ARGV[6]  how long the marker lives, in milliseconds; 0 without a marker
+-- ARGV[6]  how long the marker lives, in milliseconds; 0 if there is no marker
 -- ARGV[7]  token of the estimates; or nothing
 -- ARGV[10 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
 -- ARGV[10 * i - 1]  capacity in units, or limit
--- ARGV[10 * i]     drain, or window; of calendar this and those that follow are TIME at
---                  which three windows begin and the last ends, in milliseconds
--- ARGV[10 * i + 1]  units a permit
+-- ARGV[10 * i]     drain, or window; for a calendar, this and the next three are the
+-- TIMEs
+--                  at which three windows begin and the last ends, in milliseconds
+-- ARGV[10 * i + 1]  units of a permit
 -- ARGV[10 * i + 2]  the longest time to live, in milliseconds
--- ARGV[10 * i + 3]  tick of the clock, in microseconds; of kept the time in which the drain
---                  drains
+-- ARGV[10 * i + 3]  tick of the clock, in microseconds; for kept, the time in which the
+--                  drain drains
 -- ARGV[10 * i + 4]  the most that it can hold, in units: what is beyond is forgiven
 -- ARGV[10 * i + 5]  how many permits were taken
--- ARGV[10 * i + 6]  what the decision told: of bucket, fast and kept the debt
---                  afterwards, of window and sliding the rest of the window in
---                  milliseconds, of log the mark; none is needed to charge more, but of
---                  estimates
--- ARGV[10 * i + 7]  which of KEYS has the window's estimates; 0 if none has
--- returns  without a marker TIME in microseconds, negative if nothing changed or
---          only the time was asked for; with one {TIME, permits that were forgiven}
---          and for each policy the numbers of its state as limit_set.lua tells them,
---          of log none; {TIME}, negative, if the caller knows another clock, and
---          {0, TIME in milliseconds} if that is in no window of a calendar
--- effects  SET of the marker with PX, first; SET with PX, INCRBY, LREM, ZREM of an estimate,
---          and DEL of what is empty then; with a marker that is there, nothing
+-- ARGV[10 * i + 6]  what the decision reported: for bucket, fast and kept the debt
+--                  afterwards; for window and sliding the rest of the window in
+--                  milliseconds; for log the mark. It is not needed to charge more,
+-- except
+--                  with estimates
+-- ARGV[10 * i + 7]  index in KEYS of the window's estimates; 0 if there are none
+-- returns  without a marker: TIME in microseconds, negative if nothing changed or only
+-- the
+--          time was asked for. With a marker: {TIME, permits that were forgiven}, and
+-- then
+--          for each policy the numbers of its state as limit_set.lua reports them, none
+-- for
+--          a log; {TIME}, negative, if the caller knows the clock of another server;
+--          {0, TIME in milliseconds} if TIME is in no window of a calendar
+-- effects  SET of the marker with PX, first; SET with PX, INCRBY, LREM, ZREM of an
+--          estimate, and DEL of what is then empty; nothing if the marker is there
 local actual, soonest, latest, sent, count = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0
 
 local call = redis.call
@@ -52,8 +60,11 @@ local function ticks(time, tick)
   return (time - time % tick) / tick
 end
 
--- Windows are a length apart at least; one is found a millisecond short where
--- the clock moves within a script.
+-- Reports whether the permits were taken in the window that ends then. Windows are at
+-- least
+-- a length apart. A window may seem a millisecond short, because the clock can move
+-- within a
+-- script.
 local function same(ends, rest, length)
   local first, last = ticks(soonest, 1000) + rest, ticks(latest, 1000) + rest
   return last - first + 1 < length and first - 1 <= ends and ends <= last
@@ -67,23 +78,23 @@ local function tell(number)
   reply[#reply + 1] = number
 end
 
--- How many of so many permits find room; the others are forgiven.
+-- Returns how many of some permits find room; the others are forgiven.
 local function charged(room, permits)
   local fit = math.max(math.min(room, permits), 0)
   forgiven = math.max(forgiven, permits - fit)
   return fit
 end
 
--- What is left of a cost in a debt, from at least own to at_most. The oldest
--- drains first: what was taken after this cost is there as a whole while any of
--- this cost is.
+-- Returns what is left of a cost in a debt, which is from own to at_most. The oldest
+-- drains
+-- first: while any of this cost is left, all that was taken after it is there as a whole.
 local function remains(own, at_most, whole, debt, unit)
   if own <= 0 or debt <= 0 then
     return 0
   end
   if own < whole and at_most - own < unit then
-    -- What is younger are whole permits, which tells how much has drained
-    -- better than the caller's idea of this clock does.
+    -- Younger costs are whole permits. That shows how much has drained better than
+    -- the caller's estimate of this clock does.
     local younger = math.max(debt - math.min(at_most, whole), 0)
     own = math.max(debt - younger - -younger % unit, own)
   end
@@ -94,7 +105,7 @@ for i = 1, count do
   local key, kind, capacity, pace = KEYS[i], ARGV[10 * i - 2], ARGV[10 * i - 1] + 0, ARGV[10 * i] + 0
   local unit, longest, tick = ARGV[10 * i + 1] + 0, ARGV[10 * i + 2], ARGV[10 * i + 3] + 0
   local most, cost, told = ARGV[10 * i + 4] + 0, ARGV[10 * i + 5] + 0, ARGV[10 * i + 6]
-  local more = settled and 0 or actual - cost -- below 0 it is given back
+  local more = settled and 0 or actual - cost -- below 0, permits are given back
   local place, estimate = ARGV[10 * i + 7] + 0, token .. ':' .. ARGV[10 * i + 5]
   local estimates = KEYS[place]
 
@@ -217,7 +228,7 @@ for i = 1, count do
       local ours = left > 0 and same(ticks(now, 1000) + left, told, apart)
       if estimates and not settled and call('ZSCORE', estimates, estimate) then
         later(function() return call('ZREM', estimates, estimate) end)
-      elseif estimates and not settled and ours then -- it was taken back when its lease had ended
+      elseif estimates and not settled and ours then -- the estimate was taken back after its lease had ended
         more = actual
       end
       if more > 0 and stored and (left < 0 or left > longest + 0) then
@@ -279,7 +290,7 @@ for i = 1, count do
       elseif back > 0 and current == 0 and last == 0 then
         later(function() return call('DEL', key) end)
       elseif back > 0 and current == 0 and not rolled then
-        -- as it stood before this window's first request
+        -- the value before this window's first request
         later(function() return call('SET', key, last, 'PX', rest) end)
       elseif back > 0 then
         later(function() return call('INCRBY', key, -back) end)

@@ -1,20 +1,21 @@
--- Sliding window of two counters: the running window's count, and the last
--- one's in proportion to how much of it the sliding window still covers.
+-- Sliding window of two counters: the running window's count, and the last window's count
+-- in proportion to how much of it the sliding window still covers.
 --
--- Both stand in one number, last * (most + 1) + current. The key lives until
--- the window after the current one ends, so its time to live is the clock:
--- above one window, the current window runs; below, the next one does.
+-- Both are in one number, last * (most + 1) + current. The key lives until the window
+-- after
+-- the current one ends, so its time to live is the clock: above one window, the current
+-- window runs; below, the next one does.
 --
 -- KEYS[1]  the counters
 -- ARGV[1]  cost
 -- ARGV[2]  limit
 -- ARGV[3]  window, in milliseconds
 -- ARGV[4]  the most that a counter can hold, if not the limit; or nothing
--- returns  (last * (limit + 1) + current) * (window + 1) + rest of the running
---          window in milliseconds, as r: granted: r afterwards; denied: -1 - r. If a
---          counter is above the limit {last, current, rest}, its first -1 - last when denied
--- effects  granted with a cost: SET with PX, or INCRBY; a time to live that
---          is longer than two windows, or none, is cut by PEXPIRE
+-- returns  r = (last * (limit + 1) + current) * (window + 1) + rest of the running window
+--          in milliseconds. Granted: r afterwards; denied: -1 - r. If a counter is above
+--          the limit: {last, current, rest}; if denied, the first is -1 - last
+-- effects  granted with a cost: SET with PX, or INCRBY; PEXPIRE cuts a time to live that
+--          is missing or longer than two windows
 local key = KEYS[1]
 local cost, limit, window = ARGV[1], ARGV[2] + 0, ARGV[3] + 0
 local base = (ARGV[4] or limit) + 1

@@ -1,15 +1,16 @@
--- Fixed window that begins with its first admitted request: a counter whose
--- time to live is the rest of the window.
+-- Fixed window that begins with its first admitted request: a counter whose time to live
+-- is
+-- the rest of the window.
 --
 -- KEYS[1]  the counter
 -- ARGV[1]  cost
 -- ARGV[2]  limit
 -- ARGV[3]  window, in milliseconds
--- ARGV[4]  the most that can be used, if not the limit; or nothing
--- returns  used, at most the most, + (most + 1) * rest of the window in milliseconds,
---          as r: granted: r afterwards; denied: -1 - r
--- effects  granted with a cost: SET with PX, or INCRBY; a time to live that
---          is longer than the window, or none, is cut by PEXPIRE
+-- ARGV[4]  most, the most that can be used, if not the limit; or nothing
+-- returns  r = used + (most + 1) * rest of the window in milliseconds. used is at most
+--          most. Granted: r afterwards; denied: -1 - r
+-- effects  granted with a cost: SET with PX, or INCRBY; PEXPIRE cuts a time to live that
+--          is missing or longer than the window
 local key = KEYS[1]
 local cost, limit, window = ARGV[1], ARGV[2] + 0, ARGV[3]
 local base = (ARGV[4] or limit) + 1

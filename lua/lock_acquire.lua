@@ -1,23 +1,27 @@
--- Locks: takes a lock, or has its owner hold it once more. The record is a
--- hash: fence, the number last given; while somebody has the lock, owner, ttl,
--- keep and a field hold:<id> for each hold. It is held while the record has
--- more than keep left to live; for the rest of its life the record is there
--- only for its fence. wake is how waiters of other processes want to be told.
--- An owner without a ttl is the mark of a lock that was forced open.
+-- Locks: takes a lock, or adds a hold of the same owner. The record is a hash. fence is
+-- the
+-- number given last. While somebody has the lock, there are also owner, ttl, keep and a
+-- field hold:<id> for each hold. The lock is held while the record has more than keep
+-- left
+-- to live. After that the record is there only for its fence. wake says how waiters of
+-- other processes want to be told. An owner without a ttl marks a lock that was forced
+-- open.
 --
 -- A hold that is there already is granted again.
 --
 -- KEYS[1]  the record
--- ARGV[1]  owner: one who has no name is its own hold, and has no other
+-- ARGV[1]  owner: an owner without a name is its own hold, and has no other
 -- ARGV[2]  hold
 -- ARGV[3]  ttl, in milliseconds
 -- ARGV[4]  keep, in milliseconds: how long the fence outlives the lock
--- ARGV[5]  wake, for who is denied: PUBLISH, SPUBLISH, or empty
--- returns  granted: the fence, which is the same for all holds of an owner;
---          denied: minus the milliseconds until the lock lapses
--- effects  granted: HSET, HDEL of the holds of who let it lapse, PEXPIRE, or
---          where that fails HDEL; denied: HSET of wake, and PEXPIRE of a
---          lock that lives longer than it can, since the clock was set back
+-- ARGV[5]  wake, used if this is denied: PUBLISH, SPUBLISH, or empty
+-- returns  granted: the fence, which is the same for all holds of an owner; denied: minus
+--          the milliseconds until the lock lapses
+-- effects  granted: HSET, HDEL of the holds of an owner that let it lapse, PEXPIRE, or
+-- HDEL
+--          if PEXPIRE fails; denied: HSET of wake, and PEXPIRE of a lock that lives
+-- longer
+--          than it can because the clock was set back
 local key, owner, id, ttl, keep, wake = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local hold, lease = 'hold:' .. id, ttl + 0
 
@@ -65,7 +69,7 @@ for i = 1, stale and #stale or 0 do
 end
 local kept = pcall('PEXPIRE', key, math.max(left, lease) + keep)
 if type(kept) == 'table' then
-  -- a script has no rollback; only the fence may stay, where there was one
+  -- a script has no rollback; only the fence may stay, if there was one before
   call('HDEL', key, hold)
   if left == 0 then
     call('HDEL', key, 'owner', 'ttl', 'keep', not fence and 'fence' or 'keep')

@@ -1,11 +1,12 @@
--- Locks: has a lock last for ttl from now on; never shorter than it would.
+-- Locks: prolongs a lock to at least ttl from now. It never shortens it.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
 -- ARGV[1]  hold
 -- ARGV[2]  the fence that the hold was granted
 -- ARGV[3]  ttl, in milliseconds
--- returns  the milliseconds until the lock lapses; or 0: it has lapsed, -1:
---          it was granted to another since, -2: the hold is not there
+-- returns  the milliseconds until the lock lapses; or 0: it has lapsed; -1: it was
+-- granted
+--          to another since; -2: the hold is not there
 -- effects  PEXPIRE, and HSET of a ttl that is longer than any before
 local key, hold, mine, ttl = KEYS[1], 'hold:' .. ARGV[1], ARGV[2] + 0, ARGV[3] + 0
 

@@ -1,11 +1,12 @@
--- Locks: ends all holds, whoever has them. The owner stays in the record, as
--- the mark by which a hold that was forced is told from one that was ended;
--- without a ttl, so that no clock that is set back has it hold the lock again.
+-- Locks: ends all holds of every owner. The owner stays in the record as a mark, by which
+-- a
+-- hold that was forced is told from one that was ended. It stays without a ttl, so that
+-- it
+-- does not hold the lock again if a clock is set back.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
--- returns  1, or 0 when nobody held the lock
--- effects  PEXPIRE, HDEL; then, by pcall, PUBLISH or SPUBLISH where a waiter
---          asked for it
+-- returns  1, or 0 if nobody held the lock
+-- effects  PEXPIRE, HDEL; then, by pcall, PUBLISH or SPUBLISH if a waiter asked for it
 local key = KEYS[1]
 
 local call, pcall = redis.call, redis.pcall

@@ -1,8 +1,9 @@
--- Locks: tells who holds a lock.
+-- Locks: reports who holds a lock.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
--- returns  the fence that was last given, or 0; the milliseconds until the
---          lock lapses, or 0; the number of holds; the owner
+-- returns  the fence that was last given, or 0; the milliseconds until the lock lapses,
+-- or
+--          0; the number of holds; the owner
 -- effects  none
 local key = KEYS[1]
 

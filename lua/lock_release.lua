@@ -1,21 +1,25 @@
--- Locks: ends a hold; with the last one the lock is free, or another's at once:
--- a successor of the same process, where the hold was the only one, nobody else is
--- known to wait, and the lock had not lapsed. What is needed to end a hold is no
--- memory, so that a full server can be relieved of its locks.
+-- Locks: ends a hold. After the last hold has ended, the lock is free, or a successor of
+-- the
+-- same process has it at once. A successor gets it if the hold was the only one, nobody
+-- else
+-- is known to wait, and the lock had not lapsed. Ending a hold needs no memory, so the
+-- locks of a full server can be released.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
--- ARGV[1]  hold, the only one of an owner without a name where there is a successor
--- ARGV[2]  the fence that the hold was granted, or 0 where nobody was told
+-- ARGV[1]  hold; if there is a successor, the only one, of an owner without a name
+-- ARGV[2]  the fence that the hold was granted, or 0 if no caller was told
 -- ARGV[3]  successor, the hold that may have the lock next; or nothing
 -- ARGV[4]  ttl of the successor, in milliseconds; or nothing
 -- ARGV[5]  keep of the successor, in milliseconds; or nothing
 -- returns  the successor's fence, which is more than 1: ended, and the successor has the
---          lock; 1: ended; 0: ended, but the lock had lapsed; -1: it was granted
---          to another since; -2: the record is gone, or the lock was forced
---          open; -3: the hold is not there, and it was ended before
--- effects  HDEL; then, by pcall, HSET and PEXPIRE for the successor, or else PEXPIRE
---          of a record that would live for ever, and PUBLISH or SPUBLISH where
---          a waiter asked for it
+--          lock; 1: ended; 0: ended, but the lock had lapsed; -1: it was granted to
+-- another
+--          since; -2: the record is gone, or the lock was forced open; -3: the hold is
+-- not
+--          there, and it was ended before
+-- effects  HDEL; then, by pcall, HSET and PEXPIRE for the successor, or else PEXPIRE of a
+--          record that would live for ever, and PUBLISH or SPUBLISH if a waiter asked for
+-- it
 local key, id, mine, successor, ttl, keeps = KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5]
 local hold = 'hold:' .. id
 

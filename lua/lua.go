@@ -1,20 +1,21 @@
-// Package lua holds the scripts, one file per decision.
+// Package lua holds the Lua scripts that Redis runs, one file for each decision.
 //
-// A file is exactly the bytes that Redis runs: its sha1sum is the SHA that
-// EVALSHA names, "user_script:12" in an error of Redis is its line 12, and
-// redis-cli --eval runs it as it stands. Its header names every key and
-// argument with units, what it returns, and what it writes.
+// A file is exactly the bytes that Redis runs. Its sha1sum is the SHA that EVALSHA names.
+// "user_script:12" in an error of Redis is its line 12. You can run it as it is with
+// redis-cli --eval. Its header names every key and argument with its unit, what the script
+// returns, and what it writes.
 //
-// Each reads, decides, and then writes or refuses as a whole, and leaves no key
-// without a time to live, whichever of its commands fails. A limit's decision
-// takes effect at most once, because core/script never sends a call again whose
-// reply was lost. Locks, guards and stock ask again by design: their scripts know
-// a grant by its token, so the same call twice has the effect of one.
+// A script reads, decides, and then writes or refuses as a whole. It leaves no key without
+// a time to live, whichever of its commands fails.
+//
+// A limit's decision takes effect at most once, because package script never sends a call
+// again whose reply was lost. Locks, guards and stock do ask again. Their scripts know a
+// grant by its token, so making the same call twice has the same effect as making it once.
 package lua
 
 import "embed"
 
-// FS has the scripts. script.FromFS makes one of them ready to run.
+// FS has the scripts. script.FromFS makes a script from one of its files.
 //
 //go:embed *.lua
 var FS embed.FS

@@ -1,24 +1,26 @@
--- Jobs that run once a tick: starts a run. The record is that of a lock, whose
--- owner is its only hold; a field open is there until a run has completed.
+-- Jobs that run once a tick: starts a run. The record is that of a lock, whose owner is
+-- its
+-- only hold. A field open is there until a run has completed.
 --
 -- A hold that is there already is granted again, with the fence that it has.
 --
 -- KEYS[1]  the record of one tick
 -- ARGV[1]  hold
 -- ARGV[2]  ttl, in milliseconds
--- ARGV[3]  retention, in milliseconds: a tick that is longer ago is late. The
---          record outlives tick and run by twice as much, so that it does even
---          when the clock is set back by the retention
+-- ARGV[3]  retention, in milliseconds: a tick that is longer ago is late. The record
+--          outlives tick and run by twice as much, so it does so even if the clock is set
+--          back by the retention
 -- ARGV[4]  tick, in milliseconds since 1970
--- ARGV[5]  again, where a run that was begun and not completed may be begun
---          anew; or never
--- ARGV[6]  wake, for who is denied: PUBLISH, SPUBLISH, or empty
--- returns  granted: the fence; denied: 0 when there will be no other run, or
---          minus the milliseconds until the run that is on lapses; or 'late':
---          the tick is further back than records are kept
--- effects  granted: HSET, PEXPIRE, and HDEL of a dead run's hold, or where
---          PEXPIRE fails HDEL of all that is new; denied: HSET of wake, and
---          PEXPIRE of a record that lives longer than it can, or for ever
+-- ARGV[5]  again, if a run that was begun and not completed may be begun again; or never
+-- ARGV[6]  wake, used if this is denied: PUBLISH, SPUBLISH, or empty
+-- returns  granted: the fence; denied: 0 if there will be no other run, or minus the
+--          milliseconds until the current run lapses; or 'late': the tick is further back
+--          than records are kept
+-- effects  granted: HSET, PEXPIRE, and HDEL of a dead run's hold; if PEXPIRE fails, HDEL
+-- of
+--          all that is new; denied: HSET of wake, and PEXPIRE of a record that lives
+-- longer
+--          than it can, or for ever
 local key, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[1]
 local ttl, retention, tick = ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0
 local again, wake = ARGV[5] == 'again', ARGV[6]

@@ -1,12 +1,12 @@
--- Stock: tells who has what, some buyers at a time.
+-- Stock: reports which buyers have what, some buyers at a time.
 --
 -- KEYS[1]  the record, as stock_open.lua keeps it
--- ARGV[1]  cursor: 0, and then what was returned
--- ARGV[2]  how many fields to look at, about
--- returns  the next cursor, 0 when there are no more; and for each buyer the
---          buyer, the id, the quantity, and the milliseconds until the lease ends
---          or -1 where they are sold; or -3: no such item; -4: the record
---          disagrees with itself
+-- ARGV[1]  cursor: 0 at first, and then what was returned
+-- ARGV[2]  about how many fields to look at
+-- returns  the next cursor, 0 if there are no more; and for each buyer the buyer, the id,
+--          the quantity, and the milliseconds until the lease ends, or -1 if the units
+-- are
+--          sold; or -3: no such item; -4: the counts in the record disagree
 -- effects  none
 local key, cursor, some = KEYS[1], ARGV[1], ARGV[2]
 

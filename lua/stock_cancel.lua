@@ -1,13 +1,14 @@
--- Stock: gives units back, be they held or sold. They are back when each call
--- that was granted them has given them back.
+-- Stock: gives units back, whether held or sold. They are back when each call that was
+-- granted them has given them back.
 --
 -- KEYS[1]  the record, as stock_open.lua keeps it
 -- ARGV[1]  buyer
 -- ARGV[2]  id
 -- ARGV[3]  token, or empty: for all calls
--- returns  1: they are back; 2: this call's claim is, and another has one yet;
---          0: there was none; -3: no such item; -4: the record disagrees with
---          itself
+-- returns  1: the units are back; 2: this call's claim is back, and another call still
+-- has
+--          one; 0: there was none; -3: no such item; -4: the counts in the record
+-- disagree
 -- effects  1: PEXPIRE, HSET, and by pcall HDEL; 2: PEXPIRE, HSET
 local key, buyer, id, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
@@ -76,7 +77,7 @@ end
 if held < 0 or sold < 0 or not first then
   return -4
 end
-call('PEXPIRE', key, ends - now) -- a script that has written may do so on a full server
+call('PEXPIRE', key, ends - now) -- a script that has written once may write again on a full server
 call('HSET', key, 'left', left + count, 'held', held, 'sold', sold, 'first', first, mine, '', hole or mine, '')
 pcall('HDEL', key, mine, hole or mine)
 return 1

@@ -1,7 +1,7 @@
--- Stock: forgets an item, and who has what of it.
+-- Stock: forgets an item, and which buyers have what of it.
 --
 -- KEYS[1]  the record
--- returns  1, or 0 when there is none
+-- returns  1, or 0 if there is none
 -- effects  DEL
 local key = KEYS[1]
 return redis.call('DEL', key)

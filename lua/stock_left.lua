@@ -1,9 +1,9 @@
--- Stock: counts.
+-- Stock: reports the counts.
 --
 -- KEYS[1]  the record, as stock_open.lua keeps it
--- returns  units, left, held, sold, the milliseconds until it ends; or -3: no such
---          item; -4: the record disagrees with itself; -6: something may have
---          lapsed: stock_sweep.lua, and again
+-- returns  units, left, held, sold, the milliseconds until the item ends; or -3: no such
+--          item; -4: the counts in the record disagree; -6: some leases may have ended:
+--          call stock_sweep.lua, and then this again
 -- effects  PEXPIRE of a record that would live for longer than until
 local key = KEYS[1]
 

@@ -3,10 +3,10 @@
 -- KEYS[1]  the record, as stock_open.lua keeps it
 -- ARGV[1]  buyer
 -- ARGV[2]  id
--- ARGV[3]  token, or empty: whoever was granted it
+-- ARGV[3]  token, or empty: any call that was granted it
 -- ARGV[4]  lease, in milliseconds
--- returns  1: renewed; 2: it is sold; -1: it has lapsed, or was given back;
---          -3: no such item; -4: the record disagrees with itself
+-- returns  1: renewed; 2: it is sold; -1: it has lapsed, or was given back; -3: no such
+--          item; -4: the counts in the record disagree
 -- effects  1: PEXPIRE, HSET, and by pcall HDEL
 local key, buyer, id, token, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
@@ -38,7 +38,7 @@ if not span then
 elseif span + 0 <= now then
   return -1
 end
-call('PEXPIRE', key, ends - now) -- a script that has written may do so on a full server
+call('PEXPIRE', key, ends - now) -- a script that has written once may write again on a full server
 call('HSET', key, 'b:' .. buyer, string.format('%s %s %.0f %s', id, count, last, tokens),
   'q:' .. was[4], string.format('%.0f %s %s %s', now + lease, lease, count, buyer),
   'first', place + 0 == first and first + 1 or first, 'last', last + 1, hole, '')

@@ -1,22 +1,25 @@
--- Stock: has a buyer have units: until a lease ends, or for good. One and the same
--- call may be made again: it renews the lease, or sells what was held. What has
--- lapsed is granted anew.
+-- Stock: gives units to a buyer, until a lease ends or for good. The same call may be
+-- made
+-- again: it renews the lease, or sells what was held. What has lapsed is granted anew.
 --
 -- KEYS[1]  the record, as stock_open.lua keeps it
 -- ARGV[1]  buyer
 -- ARGV[2]  id
 -- ARGV[3]  quantity
--- ARGV[4]  lease, in milliseconds; 0: for good; empty: for good, by a
---          confirmation, which is refused to no call
+-- ARGV[4]  lease, in milliseconds; 0: for good; empty: for good, by a confirmation, which
+-- is
+--          not refused because of too many calls
 -- ARGV[5]  token
--- returns  1: held; 2: sold; 3 and 4: the same, and another call was granted it
---          before; -1: there are not as many; -2: the buyer has another id;
---          -3: no such item; -4: the record disagrees with itself; -5: the id has
---          another quantity; -6: something may have lapsed: stock_sweep.lua, and
---          again; -8: as many calls have it as can be told apart
--- effects  granted: HSET, behind a PEXPIRE where there was something, and by pcall
---          HDEL of what is not there any more; denied: nothing. PEXPIRE of a
---          record that would live for longer than until
+-- returns  1: held; 2: sold; 3 and 4: the same, and another call was granted it before;
+--          -1: there are not as many; -2: the buyer has another id; -3: no such item;
+--          -4: the counts in the record disagree; -5: the id has another quantity; -6:
+-- some
+--          leases may have ended: call stock_sweep.lua, and then this again; -8: as many
+--          calls have it as can be told apart
+-- effects  granted: HSET, after a PEXPIRE if there was something, and by pcall HDEL of
+-- what
+--          is no longer there; denied: nothing. PEXPIRE of a record that would live for
+--          longer than until
 local key, buyer, id, quantity, lease, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local call, pcall, tonumber = redis.call, redis.pcall, tonumber
@@ -26,13 +29,13 @@ if confirms then
 end
 local mine = 'b:' .. buyer
 local was
-if lease == '0' then -- what is sold needs no place in the queue
+if lease == '0' then -- units that are sold need no place in the queue
   was = call('HMGET', key, 'until', 'units', 'left', 'held', 'sold', mine)
 else
   was = call('HMGET', key, 'until', 'units', 'left', 'held', 'sold', mine, 'first', 'last')
 end
 local ends, units, left, sold = tonumber(was[1]), tonumber(was[2]), tonumber(was[3]), tonumber(was[5])
-local held = was[4] == '0' and 0 or tonumber(was[4]) -- a number costs as much as a field
+local held = was[4] == '0' and 0 or tonumber(was[4]) -- tonumber costs as much as reading a field
 if not ends then
   return (was[1] or units) and -4 or -3
 elseif not (units and left and held and sold) or left < 0 or held < 0 or sold < 0 or left + held + sold ~= units then

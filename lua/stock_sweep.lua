@@ -1,13 +1,13 @@
--- Stock: returns the units of leases that have ended. It looks at 256 places at
--- the most.
+-- Stock: returns the units of leases that have ended. It looks at 256 places at most.
 --
 -- KEYS[1]  the record, as stock_open.lua keeps it
--- ARGV[1]  place to go on from: 0, and then what was returned
--- returns  the place to go on from; 0: no other lease has ended; -3: no such
---          item; -4: the record disagrees with itself
--- effects  PEXPIRE, HSET, and by pcall HDEL, where there is something to do: units
---          of ended leases, holes, and leases that end later than they can, since
---          the clock was set back
+-- ARGV[1]  place to go on from: 0 at first, and then what was returned
+-- returns  the place to go on from; 0: no other lease has ended; -3: no such item; -4:
+-- the
+--          counts in the record disagree
+-- effects  PEXPIRE, HSET, and by pcall HDEL, if there is something to do: units of ended
+--          leases, holes, and leases that end later than they can because the clock was
+--          set back
 local key, from = KEYS[1], ARGV[1] + 0
 
 local call, pcall = redis.call, redis.pcall
@@ -76,7 +76,7 @@ if held < 0 or held > 0 and head == last then
   return -4
 end
 if head > first or #fields > 0 then
-  call('PEXPIRE', key, ends - now) -- a script that has written may do so on a full server
+  call('PEXPIRE', key, ends - now) -- a script that has written once may write again on a full server
   call('HSET', key, 'left', left, 'held', held, 'first', head, unpack(fields))
 end
 if #gone > 0 then
