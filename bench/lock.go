@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"time"
 
@@ -117,7 +118,7 @@ func redislockEvery(pause time.Duration) func(context.Context, *env) (acquire, e
 	}
 }
 
-// tooLong ends a wait of rueidislock. Between processes it waits for ever now and then
+// tooLong ends a wait of rueidislock, which then asks again. Between processes it now and then waits forever
 // for a lock that is free.
 const tooLong = 5 * time.Second
 
@@ -132,12 +133,17 @@ func rueidislockOf(majority int32) func(context.Context, *env) (acquire, error) 
 		}
 		e.ends(l.Close)
 		return func(ctx context.Context, key string) (func() error, error) {
-			ctx, cancel := context.WithTimeout(ctx, tooLong)
-			_, release, err := l.WithContext(ctx, key)
-			if err != nil {
+			for {
+				attempt, cancel := context.WithTimeout(ctx, tooLong)
+				_, release, err := l.WithContext(attempt, key)
+				if err == nil {
+					return func() error { release(); cancel(); return nil }, nil
+				}
 				cancel()
+				if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+					return nil, err
+				}
 			}
-			return func() error { release(); cancel(); return nil }, err
 		}, nil
 	}
 }
