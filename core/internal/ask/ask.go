@@ -1,5 +1,5 @@
-// Package ask makes calls that may safely be made again. It counts the calls without an
-// answer, so that what they may have granted can be taken back.
+// Package ask makes calls of scripts that may safely run twice. It counts the calls
+// without an answer, so that what they may have granted can be taken back.
 package ask
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// again is how long after the first lost reply the question is put again.
+// again is the pause after the first lost reply. It doubles with each further one.
 const again = time.Millisecond
 
-// Asker asks. Half of its budget is for questions that are put again. It is
-// safe for concurrent use.
+// Asker makes calls, and repeats them if their reply is lost. Half of its budget is for
+// repetitions. It is safe for concurrent use.
 type Asker struct {
 	Runner *script.Runner
 	Budget time.Duration
@@ -24,8 +24,8 @@ type Asker struct {
 
 // Ask runs a script that may safely run twice. If ctx has ended, it sends nothing. It
 // repeats a call whose reply is lost, as long as half of the budget is left. asked is
-// when it sent the call that was answered; in are the calls that may have run
-// unanswered.
+// when it sent the call that was answered. in counts the calls without an answer that may
+// have run.
 func (a *Asker) Ask(
 	ctx context.Context, sc *script.Script, key string, args ...any,
 ) (reply any, asked time.Time, in Doubt, err error) {
@@ -71,9 +71,9 @@ func (d *Doubt) Add(more Doubt) {
 }
 
 // TakeBack calls end in the background until what the calls in doubt granted is gone or
-// has lapsed. A grant whose answer arrived is gone as soon as Redis does not have it. A
-// grant without an answer may come again with each call in doubt, although end has ended
-// it before. start is Start or Keep of an undo.Undoer.
+// has lapsed. answered says that the answer of the grant arrived. Such a grant is gone as
+// soon as Redis does not have it. A grant without an answer may be made again by each
+// call in doubt, even after end has ended it. start is Start or Keep of an undo.Undoer.
 func (d *Doubt) TakeBack(
 	start func(asked time.Time, lease time.Duration, attempt func() undo.Result) bool,
 	lease time.Duration, answered bool, end func() (found bool, err error),
@@ -96,7 +96,7 @@ func (d *Doubt) TakeBack(
 	})
 }
 
-// Pause waits, and says whether ctx let it.
+// Pause waits for d. It returns false if ctx ended first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,12 +11,12 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// warmBudget is for a Warm whose context has no deadline.
+// warmBudget is the budget of a Warm whose context has no deadline.
 const warmBudget = 10 * time.Second
 
 // Warm connects to Redis, loads the scripts, and asks a question that changes nothing, to
-// learn whether the user may run them. A user who may not load scripts is no error if
-// they are loaded.
+// find out whether the Redis user may run them. If the user may not load scripts, that is
+// not an error as long as they are loaded.
 func Warm(
 	ctx context.Context, rdb script.Client, question func(ctx context.Context, run *script.Runner) error, scripts ...*script.Script,
 ) error {
@@ -35,11 +35,11 @@ func Warm(
 	return why(err)
 }
 
-// diagnoseAfter is how long a Warm takes at most if nothing is wrong.
+// diagnoseAfter is the longest time that a Warm takes if nothing is wrong.
 const diagnoseAfter = 200 * time.Millisecond
 
-// diagnose finds out what is wrong with a store while a Warm takes long, so that the error
-// can name it: the client only knows that it had no answer in time.
+// diagnose finds out what is wrong with a store while a Warm takes long, so that the
+// error can name it. The client only knows that it had no answer in time.
 func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
 	store, is := rdb.(interface {
 		Diagnose(ctx context.Context) error
@@ -67,7 +67,7 @@ func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
 	}
 }
 
-// About is the question of a script that takes a key and no arguments.
+// About returns the question that runs a script with a key and no arguments.
 func About(sc *script.Script, key string) func(ctx context.Context, run *script.Runner) error {
 	return func(ctx context.Context, run *script.Runner) error {
 		_, err := run.Run(ctx, sc, []string{key})

@@ -1,6 +1,6 @@
-// Package jsonptr finds members of JSON that stand there unmistakably: a name
-// that comes twice, or in another case, is refused, since encoding/json decodes
-// "id" and "ID" into the same field and takes the last.
+// Package jsonptr finds members of JSON, and refuses a name that is ambiguous: one that
+// comes twice, or in another case. The reason is that encoding/json decodes "id" and "ID"
+// into the same field and keeps the last.
 package jsonptr
 
 import (
@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Why there is no such member.
+// These errors say why there is no such member.
 var (
 	ErrInvalid   = errors.New("it is not valid JSON")
 	ErrMissing   = errors.New("a member is missing")
@@ -45,11 +45,11 @@ func Parse(pointer string) (Pointer, error) {
 	return Pointer{pointer, path}, nil
 }
 
-// String is the pointer as it was given to Parse.
+// String returns the pointer as it was given to Parse.
 func (p Pointer) String() string { return p.text }
 
-// Find is the member of a text that Valid says yes to. A missing one is
-// ErrMissing.
+// Find returns the member. Valid must have accepted the text. If the member is missing,
+// the error is ErrMissing.
 func (p Pointer) Find(text []byte) (json.RawMessage, error) {
 	value := json.RawMessage(text)
 	for _, token := range p.path {
@@ -65,10 +65,10 @@ func (p Pointer) Find(text []byte) (json.RawMessage, error) {
 	return bytes.TrimSpace(value), nil
 }
 
-// Text is the member as text: a string that is not empty, an integer as it is
-// written, or a boolean. A number with a fraction or an exponent has many
-// spellings and is refused; null is missing. So is a string with half of a
-// surrogate pair, ErrInvalid, since all halves are read as U+FFFD.
+// Text returns the member as text: a string that is not empty, an integer as it is
+// written, or a boolean. It refuses a number with a fraction or an exponent, because such
+// a number has many spellings. Null counts as missing. A string with half of a surrogate
+// pair is ErrInvalid, because all such halves are read as U+FFFD.
 func (p Pointer) Text(text []byte) (string, error) {
 	value, err := p.Find(text)
 	if err != nil {
@@ -97,8 +97,8 @@ func (p Pointer) Text(text []byte) (string, error) {
 	return string(value), nil
 }
 
-// halfPair says whether a string in quotes, which is valid JSON, has the escape of
-// one surrogate without the other.
+// halfPair reports whether a string in quotes, which is valid JSON, has the escape of one
+// surrogate without the other.
 func halfPair(quoted []byte) bool {
 	for i := 0; i < len(quoted); i++ {
 		if quoted[i] != '\\' {
@@ -116,8 +116,8 @@ func halfPair(quoted []byte) bool {
 	return false
 }
 
-// escaped is the code unit of an escape \u and its length, or else 0 and that of
-// an escape of one character.
+// escaped returns the code unit of a \u escape and its length. For an escape of one
+// character it returns 0 and that length.
 func escaped(text []byte) (unit rune, length int) {
 	if len(text) < len(`\u0000`) || text[0] != '\\' || text[1] != 'u' {
 		return 0, len(`\n`)
@@ -129,12 +129,13 @@ func escaped(text []byte) (unit rune, length int) {
 	return rune(n), len(`\u0000`)
 }
 
-// Valid says whether a text is JSON that every reader reads alike: encoding/json
-// reads invalid UTF-8 as U+FFFD, and two names would be one.
+// Valid reports whether a text is JSON that every reader reads in the same way. It
+// refuses invalid UTF-8, because encoding/json reads that as U+FFFD, and two names would
+// become one.
 func Valid(text []byte) bool { return utf8.Valid(text) && json.Valid(text) }
 
-// child finds a member of an object or an element of an array in valid JSON;
-// nil when there is none.
+// child finds a member of an object, or an element of an array, in valid JSON. It returns
+// nil if there is none.
 func child(value json.RawMessage, token string) (json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(value))
 	open, err := dec.Token()
@@ -150,8 +151,8 @@ func child(value json.RawMessage, token string) (json.RawMessage, error) {
 	return nil, nil
 }
 
-// member refuses a name that differs in case only, even a lone one: the handler
-// may well decode it.
+// member refuses a name that differs only in case, even if it comes once: the handler may
+// decode it.
 func member(dec *json.Decoder, name string) (found json.RawMessage, err error) {
 	alike := 0
 	var value json.RawMessage

@@ -1,5 +1,5 @@
-// Package keyspace makes the keys of limiters, locks and what else keeps state
-// in Redis, so that all of them have one shape and one set of safe characters.
+// Package keyspace makes the keys of limiters, locks and everything else that has state
+// in Redis. So all keys have one shape and one set of safe characters.
 package keyspace
 
 import (
@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// DefaultPrefix begins every key where no other prefix is given.
+// DefaultPrefix begins every key if no other prefix is given.
 const DefaultPrefix = "neap"
 
 const (
-	// maxReadable is the longest subject that stands in a key as it is, and
-	// the longest prefix.
+	// maxReadable is the greatest length of a subject that a key has as it is, and of a
+	// prefix.
 	maxReadable = 64
-	// minSecret is the least bytes of a secret.
+	// minSecret is the least number of bytes in a secret.
 	minSecret = 16
 )
 
@@ -27,31 +27,30 @@ const (
 //	<prefix>:<kind>:<name>:{<subject>}:<tail>
 //	<prefix>:<kind>:<name>:{<subject>}
 //
-// The braces make the subject the hash tag, so that all keys of one subject
-// share a slot and no byte of a subject can choose another. A subject of safe
-// bytes stands as it is; any other is hashed and begins with #, which is no
-// safe byte, so the two can never be equal.
+// The braces make the subject the hash tag. So all keys of one subject share a slot, and
+// no byte of a subject can choose another slot. A subject of safe bytes is used as it is.
+// Any other is hashed, and the result begins with #. That is not a safe byte, so the two
+// can never be equal.
 //
-// It is immutable and safe for concurrent use. The zero Space is not usable:
-// New makes one.
+// It is immutable and safe for concurrent use. The zero Space is not usable; use New.
 type Space struct {
 	head   string
 	secret []byte
 	stored bool
 }
 
-// New makes a space. The kind is the caller's own word and is not checked.
-// [CheckPrefix] and [CheckSecret] have passed the prefix and the secret, which nobody
-// changes; with a secret, every subject is hashed under it. The error is about the
-// name.
+// New makes a space. The kind is chosen by the calling package and is not checked.
+// [CheckPrefix] and [CheckSecret] must have accepted the prefix and the secret, and
+// nobody may change the secret. With a secret, every subject is hashed under it. The
+// error is about the name.
 func New(kind, name, prefix string, secret []byte) (Space, error) {
 	return Space{head: prefix + ":" + kind + ":" + name + ":{", secret: secret}, CheckName("name", name)
 }
 
-// Stored is a space that takes a subject which is a hash as it is.
+// Stored returns a space that uses a subject as it is if it is a hash.
 func (k *Space) Stored() Space { return Space{k.head, k.secret, true} }
 
-// CheckPrefix says what is wrong with a prefix.
+// CheckPrefix returns what is wrong with a prefix, or nil.
 func CheckPrefix(prefix string) error {
 	if strings.ContainsAny(prefix, "{}") || len(prefix) > maxReadable || !printable(prefix) {
 		return fmt.Errorf("Prefix is %.80q: use up to 64 printable ASCII characters without spaces and braces", prefix)
@@ -61,8 +60,8 @@ func CheckPrefix(prefix string) error {
 
 var safeName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// CheckName says what is wrong with a name that is to stand in a key; the
-// field is what the error calls it.
+// CheckName returns what is wrong with a name that is to be part of a key, or nil. The
+// error calls it field.
 func CheckName(field, name string) error {
 	if safeName.MatchString(name) {
 		return nil
@@ -70,7 +69,8 @@ func CheckName(field, name string) error {
 	return fmt.Errorf("%s is %.80q: use 1 to 64 letters, digits, dots, dashes or underscores", field, name)
 }
 
-// CheckSecret refuses a secret that is too short to keep anything; nil is none.
+// CheckSecret refuses a secret that is too short to keep anything secret. A nil secret
+// means none.
 func CheckSecret(secret []byte) error {
 	if secret != nil && len(secret) < minSecret {
 		return fmt.Errorf("SubjectSecret has %d bytes: use at least %d, or nil for none", len(secret), minSecret)
@@ -87,18 +87,18 @@ func printable(s string) bool {
 	return true
 }
 
-// Key is the key of a subject. The tail tells keys of one subject apart and is
-// not checked; an empty one leaves its colon away.
+// Key returns the key of a subject. The tail tells keys of one subject apart, and is not
+// checked. If it is empty, its colon is left out.
 func (k *Space) Key(subject, tail string) string {
 	var b strings.Builder
 	return k.KeyIn(&b, subject, tail)
 }
 
-// chunk is how much memory a builder takes at once after its first key.
+// chunk is how much memory a builder allocates at once after its first key.
 const chunk = 1 << 10
 
-// KeyIn is Key, but the key is a part of the builder's text. So keys share memory. Keys made before do not
-// change.
+// KeyIn is Key, but the key is a part of the builder's text, so that several keys share
+// memory. Keys that were made before do not change.
 func (k *Space) KeyIn(b *strings.Builder, subject, tail string) string {
 	end := "}:"
 	if tail == "" {
@@ -121,7 +121,7 @@ func (k *Space) KeyIn(b *strings.Builder, subject, tail string) string {
 	return b.String()[from:]
 }
 
-// Subject is the subject as it stands in a key.
+// Subject returns the subject as it appears in a key.
 func (k *Space) Subject(subject string) string {
 	if k.secret == nil && readable(subject) || k.stored && hashed.MatchString(subject) {
 		return subject
@@ -155,7 +155,7 @@ func readable(subject string) bool {
 	return true
 }
 
-// safe are the bytes that mean nothing to Redis, to a shell or to a log.
+// safe are the bytes that have no meaning to Redis, to a shell or to a log.
 var safe = func() (set [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_=@/+,") {
 		set[c] = true

@@ -5,15 +5,17 @@ import (
 	"strings"
 )
 
-// Parts are what a key says: the arguments of [New] and [Space.Key], but the subject is as it stands in the key.
+// Parts are the parts of a key: the arguments of [New] and [Space.Key], except that the
+// subject is as it appears in the key.
 type Parts struct {
 	Kind, Name, Subject, Tail string
 }
 
-// hashed is a subject that is a hash.
+// hashed matches a subject that is a hash.
 var hashed = regexp.MustCompile(`^#[A-Za-z0-9_-]{43}$`)
 
-// Parse reads a key that a space with this prefix has made, and no other.
+// Parse parses a key. ok is true only for keys that a space with this prefix can have
+// made.
 func Parse(prefix, key string) (p Parts, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix+":")
 	if !ok {

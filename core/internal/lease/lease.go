@@ -1,4 +1,4 @@
-// Package lease keeps what Redis grants for a time. It renews a lease, and it ends the
+// Package lease keeps what Redis grants for a time. It renews the lease, and it ends the
 // lease for its holder before Redis can grant the same to another.
 package lease
 
@@ -11,8 +11,8 @@ import (
 // Renewals is how many times a lease is renewed before it would end.
 const Renewals = 3
 
-// Pause is the time between two renewals of a lease. It is shorter after a renewal that
-// failed.
+// Pause returns the time between two renewals of a lease. It is shorter after a renewal
+// that failed.
 func Pause(lease time.Duration, renewed bool) time.Duration {
 	pause := lease / Renewals
 	if !renewed {
@@ -25,36 +25,37 @@ func Pause(lease time.Duration, renewed bool) time.Duration {
 type Terms struct {
 	Lease     time.Duration
 	NoRenewal bool
-	MaxHold   time.Duration // 0 is no end
+	MaxHold   time.Duration // 0 means no limit
 
-	// What a lease is over by: its own end, or MaxHold.
+	// These errors say why a lease is over: its own end, or MaxHold.
 	Expired, MaxHeld error
 }
 
-// Holder is whom a lease is for. All but Renew is called with the lease locked.
+// Holder is what a lease is for. All methods but Renew are called with the lease locked.
 type Holder interface {
-	// Renew asks Redis to have the lease last for ttl from now on. It returns
-	// for how long it lasts from since on, or how it was lost, or why Redis did
-	// not say.
+	// Renew asks Redis to let the lease last for ttl from now. It returns how long the
+	// lease lasts from since on. Otherwise it returns how the lease was lost, or why
+	// Redis did not say.
 	Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error)
-	// Parent is what the lease's context is made of, when somebody wants it.
+	// Parent returns the parent of the lease's context. It is called only if somebody
+	// asks for that context.
 	Parent() context.Context
-	// Held says that the lease has begun.
+	// Held is called when the lease has begun.
 	Held()
-	// Lost says that the lease is over, unless End has ended it.
+	// Lost is called when the lease is over, unless End has ended it.
 	Lost()
 }
 
-// Lease is one holder's. It is safe for concurrent use. The zero Lease becomes
-// usable by Begin.
+// Lease is the lease of one holder. It is safe for concurrent use. The zero Lease becomes
+// usable with Begin.
 type Lease struct {
 	terms   *Terms
 	holder  Holder
 	granted time.Time // when it was asked for
 
 	mu     sync.Mutex
-	ends   time.Time // when to think of it as over
-	final  bool      // MaxHold is why
+	ends   time.Time // when the holder must regard it as over
+	final  bool      // MaxHold is the reason for ends
 	err    error     // why it is over
 	renews *time.Timer
 	lapses *time.Timer
@@ -62,13 +63,13 @@ type Lease struct {
 	cancel context.CancelCauseFunc
 }
 
-// margin is by how much a holder thinks of a lease as shorter than it is: 1 %
-// for clocks that run at different speeds, the rest for the server's clock,
-// which expires by the millisecond, and for the timers of this process.
+// margin is by how much a holder regards a lease as shorter than it is: 1 % for clocks
+// that run at different speeds, and the rest for the server's clock, which expires keys
+// by the millisecond, and for the timers of this process.
 func margin(ttl time.Duration) time.Duration { return ttl/100 + 5*time.Millisecond }
 
-// Begin notes what was granted when it was asked for, and says whether it still
-// lasts: the answer may have come too late.
+// Begin notes what was granted, and when it was asked for. It reports whether the lease
+// still lasts: the answer may have come too late.
 func (l *Lease) Begin(h Holder, terms *Terms, granted time.Time, ttl time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +81,7 @@ func (l *Lease) Begin(h Holder, terms *Terms, granted time.Time, ttl time.Durati
 	}
 	h.Held()
 	next := granted.Add(terms.Lease / Renewals)
-	if terms.NoRenewal || l.ends.Before(next) { // by MaxHold
+	if terms.NoRenewal || l.ends.Before(next) { // because of MaxHold
 		l.lapses = time.AfterFunc(time.Until(l.ends), l.lapse)
 	} else {
 		l.renews = time.AfterFunc(time.Until(next), l.renew)
@@ -88,8 +89,8 @@ func (l *Lease) Begin(h Holder, terms *Terms, granted time.Time, ttl time.Durati
 	return true
 }
 
-// Err says why the lease is over, and nil while it lasts. It compares clocks
-// and sends nothing.
+// Err returns why the lease is over, or nil while it lasts. It compares clocks and sends
+// nothing.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +98,7 @@ func (l *Lease) Err() error {
 	return l.err
 }
 
-// Context ends with the lease, and has what Err says as its cause.
+// Context returns a context that ends with the lease. Its cause is what Err returns.
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +112,8 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Drop ends the Context that there is, and not the lease: the next one is made
-// anew.
+// Drop ends the current Context, but not the lease. The next call of Context makes a new
+// one.
 func (l *Lease) Drop(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,8 +123,8 @@ func (l *Lease) Drop(cause error) {
 	}
 }
 
-// End ends the lease for that reason, and returns the reason for which it was
-// over before.
+// End ends the lease for that reason. If the lease was over before, it returns the
+// earlier reason.
 func (l *Lease) End(reason error) (before error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +136,7 @@ func (l *Lease) End(reason error) (before error) {
 	return before
 }
 
-// Extend asks Redis for a longer lease, as long as MaxHold allows.
+// Extend asks Redis for a longer lease, within MaxHold.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if most := l.terms.MaxHold; most != 0 {
 		ttl = min(ttl, time.Until(l.granted.Add(most)))
@@ -163,7 +164,7 @@ func (l *Lease) last(since time.Time, ttl time.Duration) {
 	ends, final := since.Add(ttl-margin(ttl)), false
 	if most := l.terms.MaxHold; most != 0 {
 		over := l.granted.Add(most)
-		final = !since.Add(ttl + time.Millisecond).Before(over) // a lease is of whole milliseconds
+		final = !since.Add(ttl + time.Millisecond).Before(over) // a lease is a whole number of milliseconds
 		if latest := over.Add(-margin(0)); latest.Before(ends) {
 			ends = latest
 		}
@@ -173,7 +174,7 @@ func (l *Lease) last(since time.Time, ttl time.Duration) {
 	}
 }
 
-// check notes that the lease is over, whatever the timers do.
+// check notes whether the lease is over. It does not rely on the timers.
 func (l *Lease) check() {
 	if l.err != nil || time.Now().Before(l.ends) {
 		return
@@ -190,7 +191,7 @@ func (l *Lease) lose(err error) {
 	l.holder.Lost()
 }
 
-// stop notes why the lease is over.
+// stop stores why the lease is over.
 func (l *Lease) stop(err error) {
 	l.err = err
 	if l.renews != nil {
@@ -204,7 +205,8 @@ func (l *Lease) stop(err error) {
 	}
 }
 
-// lapse runs on a timer, at what was the end of the lease when it was set.
+// lapse runs on a timer that was set to the end of the lease. The lease may have been
+// renewed since.
 func (l *Lease) lapse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,8 @@ func (c *Check) Faultf(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
 }
 
-// Duration puts the default in the place of a zero, and of what is out of range.
+// Duration replaces a zero by the default. A value out of range is a fault, and is
+// replaced too.
 func (c *Check) Duration(field string, d *time.Duration, least, most, standard time.Duration) {
 	switch {
 	case *d == 0:
@@ -27,14 +28,15 @@ func (c *Check) Duration(field string, d *time.Duration, least, most, standard t
 	}
 }
 
-// Milliseconds is Duration for what Redis counts in whole milliseconds: the rest is
-// dropped.
+// Milliseconds is Duration for what Redis counts in whole milliseconds. It drops a
+// fraction of a millisecond.
 func (c *Check) Milliseconds(field string, d *time.Duration, least, most, standard time.Duration) {
 	c.Duration(field, d, least, most, standard)
 	*d = d.Truncate(time.Millisecond)
 }
 
-// Positive puts the default in the place of a zero, and of a negative number.
+// Positive replaces a zero by the default. A negative number is a fault, and is replaced
+// too.
 func (c *Check) Positive(field string, n *int, standard int) {
 	if *n < 0 {
 		c.Faultf("%s is %d: use a positive number, or 0 for %d", field, *n, standard)

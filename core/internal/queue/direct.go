@@ -1,7 +1,8 @@
 package queue
 
-// BeginDirect reports whether a caller is alone: nothing waits, nothing is in flight, the last batch had one call, and the
-// process has CPU to spare. Then the caller makes its call by itself, and reports the result by EndDirect.
+// BeginDirect reports whether a caller is alone: nothing waits, nothing is in flight, the
+// last batch had one call, and the process has CPU to spare. If so, the caller makes its
+// call by itself and reports the result to EndDirect.
 func (q *Queue) BeginDirect() (*Batch, bool) {
 	now := q.now()
 	q.mu.Lock()
@@ -15,14 +16,15 @@ func (q *Queue) BeginDirect() (*Batch, bool) {
 	return b, true
 }
 
-// EndDirect ends what BeginDirect began. left says that the caller's context ended first. Then the result tells
-// something of the server only if the caller waited for at least half of the budget, and ended at most 5 ms after it:
-// what ends later shows that the process is short of CPU.
+// EndDirect ends what BeginDirect began. left says that the caller's context ended first.
+// Then the result says something about the server only if the caller waited for at least
+// half of the budget, and ended at most 5 ms after the budget. A caller that ends later
+// shows that the process is short of CPU.
 func (q *Queue) EndDirect(b *Batch, r Result, left bool) {
 	now := q.now()
 	if left && now-b.sent < q.pace.budget/2 {
 		r = Ignored
-	} else if late := now - b.sent - q.pace.budget; left && late > punctual { // its answer may lie unread
+	} else if late := now - b.sent - q.pace.budget; left && late > punctual { // its answer may have arrived and not been read
 		q.turn.note(late, now)
 		r = Ignored
 	}

@@ -9,19 +9,20 @@ import (
 
 // Call is one call of one caller.
 type Call interface {
-	// Size is about how many bytes are sent for it.
+	// Size returns about how many bytes are sent for it.
 	Size() int
-	// Key tells which server gets the call.
+	// Key returns a key that tells which server gets the call.
 	Key() string
-	// Withdraw keeps the call from being sent, and reports whether it was not written yet. It
-	// may be called again.
+	// Withdraw keeps the call from being sent, and reports whether it was in time: the
+	// call was not written yet. It may be called again.
 	Withdraw() bool
 }
 
-// Entry is a call in a queue. The server reads it; all else is the queue's.
+// Entry is a call in a queue. The server reads the exported fields; only the queue uses
+// the others.
 type Entry struct {
 	Call    Call
-	Context context.Context // the caller's; only its values are used
+	Context context.Context // of the caller; only its values are used
 
 	next     *Entry
 	size     int
@@ -31,7 +32,7 @@ type Entry struct {
 	panicked *repanic.Error // the panic of sending it; nil if there was none
 }
 
-// What becomes of an entry: one of the last three, once.
+// These are the states of an entry. It ends in one of the last three, once.
 const (
 	open     uint32 = iota
 	answered        // the call has ended; its answer is in the Call
@@ -48,8 +49,8 @@ func (e *Entry) end(how uint32) bool {
 	return true
 }
 
-// wait returns when the call has ended or the caller has left. If the caller has left, its call may still
-// be in flight.
+// wait returns when the call has ended or the caller has left. If the caller has left,
+// its call may still be in flight.
 func (e *Entry) wait(ctx context.Context) error {
 	if ended := ctx.Done(); ended != nil {
 		select {
@@ -96,7 +97,7 @@ func (l *list) pop() *Entry {
 	return e
 }
 
-// drop takes out some of them.
+// drop removes the entries for which which is true.
 func (l *list) drop(which func(*Entry) bool) {
 	var kept list
 	for l.length > 0 {

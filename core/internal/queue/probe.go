@@ -2,7 +2,7 @@ package queue
 
 import "time"
 
-// probe begins to ask a silent server whether it answers, if any call waits for that.
+// probe starts to ask a silent server whether it answers, if a call waits for that.
 func (q *Queue) probe() {
 	if q.probing || q.waiting.length == 0 {
 		return
@@ -11,7 +11,7 @@ func (q *Queue) probe() {
 	go q.probeUntilAnswered()
 }
 
-// probeUntilAnswered asks until the server is not silent any more, or no call waits.
+// probeUntilAnswered asks until the server is no longer silent, or no call waits.
 func (q *Queue) probeUntilAnswered() {
 	for {
 		key, ok := q.nextWaiting()
@@ -36,14 +36,15 @@ func (q *Queue) probeUntilAnswered() {
 	}
 }
 
-// A budget has at most so many pauses between probes, and none is longer than that.
+// There are at most so many pauses between probes in a budget, and no pause is longer
+// than that.
 const (
 	pauses    = 16
 	mostPause = 50 * time.Millisecond
 )
 
-// nextWaiting is the key of a call that waits for a silent server. If there is none, the probes end and what
-// waits may leave.
+// nextWaiting returns the key of a call that waits for a silent server. If there is none,
+// the probes end and new calls may be sent.
 func (q *Queue) nextWaiting() (key string, ok bool) {
 	q.mu.Lock()
 	for q.waiting.length > 0 && q.waiting.first.state.Load() != open {

@@ -12,26 +12,27 @@ import (
 	"github.com/neap-go/neap/core/internal/repanic"
 )
 
-// ErrFull is the error of a call that was not sent since too many wait.
+// ErrFull is the error of a call that was not sent because too many calls wait.
 var ErrFull = errors.New("10,000 calls wait for this server already")
 
-// Queue is the queue of one server. It is safe for concurrent use and needs no Close.
+// Queue is the queue of one server. It is safe for concurrent use, and you need not close
+// it.
 type Queue struct {
 	server  Server
 	began   time.Time
 	entries sync.Pool
 	next    rule
-	gosched func()      // runtime.Gosched; tests have another
-	left    atomic.Bool // calls that nobody waits for may be among those that wait
+	gosched func()      // runtime.Gosched; tests replace it
+	left    atomic.Bool // callers of some waiting calls may have left
 	turn    turn
 
 	mu        sync.Mutex
 	waiting   list
-	scheduled bool     // a batch is about to take those that wait
-	inFlight  []*Batch // in flight, in their order
-	calls     int      // of these
-	last      int64    // when the last of them left
-	lastCalls int      // how many calls that one had
+	scheduled bool     // a batch is about to take the calls that wait
+	inFlight  []*Batch // the batches in flight, in their order
+	calls     int      // how many calls they have
+	last      int64    // when the last batch left
+	lastCalls int      // how many calls the last batch had
 	answered  int64    // when the last answer came
 	pace      pace
 	state     serverState
@@ -46,24 +47,25 @@ type serverState int
 const (
 	unproven serverState = iota // it has not answered yet, or is not connected: one batch at a time
 	alive
-	silent // a batch had no answer: nothing is sent until a probe has one
+	silent // it did not answer a batch: nothing is sent until it answers a probe
 )
 
-// New makes a queue for calls that have that much time.
+// New makes a queue for calls with that budget.
 func New(s Server, budget time.Duration) *Queue {
 	return &Queue{server: s, began: time.Now(), pace: newPace(budget), next: spaced, gosched: runtime.Gosched}
 }
 
-// rule says whether another batch may leave while some are in flight: at an arrival, or
-// when one of them has returned. Tests have others.
+// rule reports whether another batch may leave while some are in flight. It is asked at
+// an arrival and when a batch has returned. Tests use other rules.
 type rule func(q *Queue, now int64, returned bool) bool
 
-// now is never 0.
+// now returns the time by the queue's clock. It is never 0.
 func (q *Queue) now() int64 { return int64(time.Since(q.began)) + 1 }
 
-// Do sends a call. It returns nil once the call has ended: then the call has its answer or its error. Any other
-// error means that Do does not wait any more: it is that of ctx, [context.DeadlineExceeded] of the deadline of ctx, or
-// [ErrFull]. Such a call did not run if it was withdrawn in time. If sending panics, so does Do. The context must have
+// Do sends a call. It returns nil when the call has ended; the call then has its answer
+// or its error. Any other error means that Do no longer waits: it is that of ctx,
+// [context.DeadlineExceeded] for the deadline of ctx, or [ErrFull]. If such a call was
+// withdrawn in time, it did not run. If sending panics, so does Do. The context must have
 // a deadline.
 func (q *Queue) Do(ctx context.Context, c Call) error {
 	e, _ := q.entries.Get().(*Entry)
@@ -93,7 +95,7 @@ func (q *Queue) Do(ctx context.Context, c Call) error {
 	return err
 }
 
-// reuse keeps an entry that nothing else has any more.
+// reuse keeps an entry to which nothing else refers.
 func (q *Queue) reuse(e *Entry) {
 	e.Call, e.Context, e.panicked = nil, nil, nil
 	e.state.Store(open)
@@ -126,8 +128,8 @@ func (q *Queue) join(e *Entry, deadline int64) (ok, leave, alone bool) {
 	return true, leave, q.lastCalls <= 1 && q.waiting.length == 1
 }
 
-// maySend reports whether the next batch may leave now: at an arrival, or when another
-// has returned.
+// maySend reports whether the next batch may leave now. It is asked at an arrival and
+// when another batch has returned.
 func (q *Queue) maySend(now int64, returned bool) bool {
 	switch {
 	case q.waiting.length == 0, q.scheduled, q.state == silent:
@@ -140,8 +142,8 @@ func (q *Queue) maySend(now int64, returned bool) bool {
 	return q.next(q, now, returned)
 }
 
-// spaced keeps batches from leaving together: what leaves together returns together,
-// and then the callers of one batch wait for the other.
+// spaced keeps batches from leaving together. Batches that leave together return
+// together, and then the callers of one batch wait for the other.
 func spaced(q *Queue, now int64, returned bool) bool {
 	n := len(q.inFlight)
 	switch {
@@ -155,7 +157,7 @@ func spaced(q *Queue, now int64, returned bool) bool {
 	return n <= soon || q.waiting.length >= crowd && n <= mostBatches/2
 }
 
-// late reports whether an answer is overdue. Then nothing else leaves.
+// late reports whether an answer is overdue. If so, nothing else leaves.
 func (q *Queue) late(now int64) bool {
 	return len(q.inFlight) > 0 && now-q.inFlight[0].sent > q.pace.overdue()+q.grace(now)
 }
@@ -163,11 +165,11 @@ func (q *Queue) late(now int64) bool {
 // sendBatches sends batches until there is none to send.
 func (q *Queue) sendBatches(alone bool) {
 	if !alone || q.turn.grace() > 0 {
-		q.yield() // callers that were woken together leave together
+		q.yield() // so that callers that were woken together leave together
 	}
 	for b := q.nextBatch(true); b != nil; b = q.nextBatch(false) {
 		q.complete(b, q.send(b))
-		q.yield() // for those that it woke
+		q.yield() // to the callers that the batch woke
 	}
 }
 
@@ -181,7 +183,7 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 	} else if !q.maySend(now, true) {
 		return nil
 	}
-	if q.state == silent { // since it was scheduled
+	if q.state == silent { // it became silent after the batch was scheduled
 		return nil
 	}
 	b := q.newBatch()
@@ -192,7 +194,8 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 			q.waiting.pop()
 			continue
 		}
-		// If nothing is in flight, the first call is sent in any case: its answer shows how long one takes now.
+		// If nothing is in flight, the first call is sent in any case: its answer shows
+		// how long an answer takes now.
 		if len(q.inFlight)+len(b.Entries) > 0 && q.pace.tooLate(e.deadline+grace-now) {
 			q.expire(q.waiting.pop())
 			continue
@@ -213,7 +216,8 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 	return b
 }
 
-// send sends a batch. If that panics, so do the callers, and nothing is known of the server.
+// send sends a batch. If sending panics, the callers panic too, and nothing is learned
+// about the server.
 func (q *Queue) send(b *Batch) (r Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -246,11 +250,11 @@ func (q *Queue) start(b *Batch, now int64, calls int) {
 // expire ends the wait of a call whose time is over.
 func (q *Queue) expire(e *Entry) bool {
 	c := e.Call
-	c.Withdraw() // before its caller looks
+	c.Withdraw() // before its caller looks at it
 	return e.end(expired)
 }
 
-// complete ends the waits of those in a batch that has returned.
+// complete ends the waits for the calls in a batch that has returned.
 func (q *Queue) complete(b *Batch, r Result) {
 	q.finish(b, r, len(b.Entries))
 	for i, e := range b.Entries {
@@ -263,7 +267,7 @@ func (q *Queue) complete(b *Batch, r Result) {
 	q.mu.Unlock()
 }
 
-// finish notes that a batch is not in flight any more.
+// finish notes that a batch is no longer in flight.
 func (q *Queue) finish(b *Batch, r Result, calls int) {
 	now := q.now()
 	q.mu.Lock()
@@ -272,13 +276,13 @@ func (q *Queue) finish(b *Batch, r Result, calls int) {
 		q.inFlight = slices.DeleteFunc(q.inFlight, func(other *Batch) bool { return other == b })
 		if r == Answered {
 			q.answered = now
-			if q.turn.grace() == 0 { // otherwise it tells more of this process
+			if q.turn.grace() == 0 { // otherwise the time says more about this process than about the server
 				q.pace.returned(b.sent, now, calls, q.calls)
 			}
 		}
 		q.calls -= calls
 	}
-	known := r == Ignored || lost && r != Answered // an answer that comes late is an answer
+	known := r == Ignored || lost && r != Answered // a late answer still counts
 	if !known {
 		q.learn(r)
 	}

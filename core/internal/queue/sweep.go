@@ -2,7 +2,7 @@ package queue
 
 import "time"
 
-// alarm is the timer of a queue. It is set for the earliest deadline of a call that has
+// alarm is the timer of a queue. It is set to the earliest deadline of a call that has
 // not ended.
 type alarm struct {
 	timer *time.Timer
@@ -21,14 +21,15 @@ func (a *alarm) set(q *Queue, now, at int64) {
 	}
 }
 
-// sweep ends the waits whose deadlines have passed. A batch that no caller waits for any more is lost: it does not
-// count as in flight, and the server is silent. While the process is short of CPU, callers get the grace: their
-// answers may be there.
+// sweep ends the waits whose deadlines have passed. A batch for which no caller waits any
+// more is lost: it no longer counts as in flight, and the server counts as silent. While
+// the process is short of CPU, callers wait for the grace longer, because their answers
+// may be there.
 func (q *Queue) sweep() {
 	q.mu.Lock()
 	at := q.alarm.at
 	q.mu.Unlock()
-	if at == 0 { // another sweep has ended, and nothing waits
+	if at == 0 { // another sweep has ended, and no call waits
 		return
 	}
 	q.takeTurn(at)
@@ -50,7 +51,7 @@ func (q *Queue) sweep() {
 	}
 }
 
-// withdraw keeps what was not written from being written.
+// withdraw keeps from being written what was not written yet.
 func (b *Batch) withdraw() Result {
 	for _, e := range b.Entries {
 		if !e.Call.Withdraw() {
@@ -60,7 +61,7 @@ func (b *Batch) withdraw() Result {
 	return Unsent
 }
 
-// expireWaiting reports how many calls were too late to be sent.
+// expireWaiting returns how many calls were too late to be sent.
 func (q *Queue) expireWaiting(now, grace int64) (expired int) {
 	q.waiting.drop(func(e *Entry) bool {
 		switch {
@@ -76,13 +77,14 @@ func (q *Queue) expireWaiting(now, grace int64) (expired int) {
 	return expired
 }
 
-// lostBatch is how many calls it had, and Unsent if none of them was written.
+// lostBatch says how many calls a lost batch had. Its result is Unsent if none of them
+// was written.
 type lostBatch struct {
 	calls  int
 	result Result
 }
 
-// expireInFlight reports which batches are lost.
+// expireInFlight returns the batches that are lost.
 func (q *Queue) expireInFlight(now, grace int64) (lost []lostBatch) {
 	kept := q.inFlight[:0]
 	for _, b := range q.inFlight {
@@ -96,7 +98,7 @@ func (q *Queue) expireInFlight(now, grace int64) (lost []lostBatch) {
 				q.alarm.set(q, now, e.deadline+grace)
 			}
 		}
-		// Callers that have less time than others tell nothing of the server.
+		// Callers with less time than others say nothing about the server.
 		end := max(b.latest, b.sent+q.pace.overdue()) + grace
 		switch {
 		case b.direct:

@@ -1,5 +1,6 @@
-// Package repanic carries a panic from a goroutine of the library to the caller that waits for it. There a server
-// of HTTP recovers; on the goroutine it would end the process.
+// Package repanic carries a panic from a goroutine of the library to the caller that
+// waits for it. In the caller, an HTTP server recovers it. On the goroutine it would end
+// the process.
 package repanic
 
 import (
@@ -7,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// Error is a panic, with the stack that it came from.
+// Error is a panic with the stack of where it happened.
 type Error struct {
 	value any
 	stack []byte
@@ -18,7 +19,7 @@ func Of(value any) *Error { return &Error{value, debug.Stack()} }
 
 func (e *Error) Error() string { return fmt.Sprintf("%v\n\n%s", e.value, e.stack) }
 
-// Unwrap is what the goroutine panicked with, if that was an error.
+// Unwrap returns the value of the panic if it was an error, and otherwise nil.
 func (e *Error) Unwrap() error {
 	err, _ := e.value.(error)
 	return err

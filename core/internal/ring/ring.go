@@ -1,5 +1,4 @@
-// Package ring knows the clients that must not decide what has to be decided
-// once.
+// Package ring recognizes clients that must not be used for what has to be decided once.
 package ring
 
 import (
@@ -12,11 +11,11 @@ import (
 
 var ringType = reflect.TypeFor[*redis.Ring]()
 
-// Is says whether a client is a Ring, or a struct that embeds one.
+// Is reports whether a client is a Ring, or a struct that embeds one.
 func Is(rdb script.Client) bool { return embedsRing(reflect.ValueOf(rdb), 0) }
 
-// deepest is how many structs are looked into, one in the other: they may go
-// round.
+// deepest is how many nested structs are examined, because structs may refer to each
+// other in a circle.
 const deepest = 16
 
 func embedsRing(v reflect.Value, depth int) bool {

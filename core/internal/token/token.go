@@ -1,4 +1,4 @@
-// Package token makes the names under which grants stand in Redis.
+// Package token makes the tokens that name grants in Redis.
 package token
 
 import (
@@ -6,12 +6,12 @@ import (
 	"encoding/base64"
 )
 
-// New is 128 random bits as 22 characters that are safe in keys, shells and
-// logs. It is safe for concurrent use.
+// New returns 128 random bits as 22 characters that are safe in keys, shells and logs. It
+// is safe for concurrent use.
 //
-// It asks the system each time. Of random bytes that are kept, two machines that
-// were resumed from one snapshot would make the same tokens, and each would pass
-// for the other.
+// It asks the system each time. If it kept random bytes in stock, two machines that were
+// resumed from one snapshot would make the same tokens, and each would be taken for the
+// other.
 func New() string {
 	var bits [16]byte
 	_, _ = rand.Read(bits[:]) // never fails

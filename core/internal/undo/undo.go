@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Most is the default Room, and spares is how many more grants may wait for a single
-// attempt. parallel is how many attempts run at once, so that a Redis that comes back is
-// not flooded by all that failed meanwhile. At most silent of them are for a node that
-// did not answer the last time, so that one dead node does not delay the others.
+// Most is the default Room. spares is how many more grants may wait for a single attempt.
+// parallel is how many attempts run at once, so that a Redis that comes back is not
+// flooded by all that failed meanwhile. At most silent of them are for nodes that did not
+// answer the last time, so that one dead node does not delay the others.
 const (
 	Most     = 100_000
 	spares   = 1000
@@ -19,33 +19,34 @@ const (
 	silent   = 12
 )
 
-// breath is the pause between two attempts for silent nodes: a server that refuses
-// immediately is not asked thousands of times a second.
+// breath is the pause between two attempts for silent nodes, so that a server that
+// refuses immediately is not asked thousands of times a second.
 const breath = 10 * time.Millisecond
 
-// Result is what became of an attempt.
+// Result is how an attempt ended.
 type Result uint8
 
-// The results.
+// These are the results.
 const (
 	Absent     Result = iota // Redis has no such grant; the call that makes it may still be on its way
-	Done                     // the grant is taken back, or can come no more
+	Done                     // the grant is taken back, or can no longer come
 	Unanswered               // Redis did not say
 	Found                    // the grant is taken back, and another call may make it again
 )
 
-// pauses are from the beginning of one attempt to the next; the last one repeats.
+// pauses are the times from the beginning of one attempt to the next. The last one
+// repeats.
 var pauses = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 700 * time.Millisecond, time.Second}
 
 // sparser makes attempts rarer the longer Redis finds nothing: the pause is that time
 // divided by sparser. So a grant that comes minutes late may be found minutes later.
 const sparser = 4
 
-// Undoer looks for grants until it finds them or they have lapsed. Between two
-// attempts there is no goroutine, only a timer. The zero Undoer is ready to
-// use; it is safe for concurrent use, and must not be copied.
+// Undoer looks for grants until it finds them or they have lapsed. Between two attempts
+// there is no goroutine, only a timer. The zero Undoer is ready to use. It is safe for
+// concurrent use, and must not be copied.
 type Undoer struct {
-	// Room is how many grants are looked for at a time; 0 means Most.
+	// Room is how many grants are looked for at a time. 0 means Most.
 	Room int
 	// Total, if set, counts the grants that this and other Undoers look for now.
 	Total *atomic.Int64
@@ -55,36 +56,37 @@ type Undoer struct {
 
 	mu         sync.Mutex
 	running    int
-	unanswered int       // attempts that run for late
-	due, late  []*search // for which there was no room; late were not answered the last time
+	unanswered int       // attempts that run for searches in late
+	due, late  []*search // searches that wait for room; those in late had no answer the last time
 }
 
-// Stats are what an Undoer does and has done.
+// Stats are what an Undoer is doing and has done.
 type Stats struct {
 	Pending    int    // grants that are looked for now
 	Undone     uint64 // grants that were found
-	Overflowed uint64 // grants that were looked for once at the most and not found, since there was no room; what has a lease lapses
+	Overflowed uint64 // grants that were looked for at most once and not found, because there was no room; a lease lapses
 }
 
-// Stats tells what the Undoer does and has done.
+// Stats returns what the Undoer is doing and has done.
 func (u *Undoer) Stats() Stats {
 	return Stats{Pending: int(u.pending.Load()), Undone: u.undone.Load(), Overflowed: u.overflowed.Load()}
 }
 
 // Start returns immediately and calls attempt in the background: now, after 0.1, 0.3 and
 // 1 s, then every second, and less often while Redis finds nothing. It calls one attempt
-// at a time. It ends when one is Done, or when one finds nothing and a lease has passed
-// since the grant was asked for. A server that did not answer may still run what it was
-// asked, so each Unanswered attempt moves that end to a lease later.
+// at a time. It ends when an attempt is Done. It also ends when an attempt finds nothing
+// and a lease has passed since the grant was asked for. A server that did not answer may
+// still run what it was asked, so after each Unanswered attempt that end is a lease
+// later.
 //
-// If there is no room, Start calls attempt at most once and returns false: most grants
+// If there is no room, Start calls attempt at most once and returns false. Most grants
 // are found by the first attempt.
 func (u *Undoer) Start(asked time.Time, lease time.Duration, attempt func() Result) bool {
 	return u.start(asked, lease, attempt, false)
 }
 
-// Keep is Start for a grant that would never lapse: there is always room for it. So
-// check Full before you ask for such a grant.
+// Keep is Start for a grant that would never lapse. There is always room for it, so check
+// Full before you ask for such a grant.
 func (u *Undoer) Keep(asked time.Time, lease time.Duration, attempt func() Result) bool {
 	return u.start(asked, lease, attempt, true)
 }
@@ -144,8 +146,8 @@ func (u *Undoer) run() {
 	}
 }
 
-// next is the search that has waited longest, or nil if none may run now; was says that
-// the one before it was among the unanswered.
+// next returns the search that has waited longest, or nil if none may run now. was says
+// that the search before it was among the unanswered.
 func (u *Undoer) next(was bool) (s *search, unanswered bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -170,16 +172,16 @@ type search struct {
 	attempt    func() Result
 	once       bool
 	lease      time.Duration
-	open       time.Time // when the grant was asked for, or Redis last did not answer
+	open       time.Time // when the grant was asked for, or when Redis last did not answer
 	told       time.Time // since when Redis has answered
-	due        time.Time // when the next attempt was
-	unanswered bool      // the last attempt was
+	due        time.Time // when the next attempt was due
+	unanswered bool      // the last attempt was Unanswered
 	attempts   int
 }
 
 func (s *search) step() Result {
 	u, began := s.undoer, time.Now()
-	waited := began.Sub(s.due) // in which Redis was not asked
+	waited := began.Sub(s.due) // during this time Redis was not asked
 	s.open, s.told = s.open.Add(waited), s.told.Add(waited)
 	result := s.attempt()
 	if result == Done || result == Found {
