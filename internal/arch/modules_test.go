@@ -1,0 +1,95 @@
+package arch
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// adds are the modules that neap brings into a binary, beside those of the framework:
+// docs/dependencies.md names them. go-redis compiles xxhash, atomic and sys.
+var adds = []string{
+	"github.com/cespare/xxhash/v2",
+	"github.com/felixge/httpsnoop",
+	"github.com/hashicorp/golang-lru/v2",
+	module,
+	"github.com/redis/go-redis/v9",
+	"github.com/sony/gobreaker/v2",
+	"go.uber.org/atomic",
+	"golang.org/x/sys",
+	"golang.org/x/text",
+}
+
+// testsOnly are requirements that tests alone have. docs/dependencies.md says what they
+// cost users; compiling them is no part of it.
+var testsOnly = []string{"github.com/anishathalye/porcupine", "github.com/dunglas/httpsfv"}
+
+// TestAdaptersAddFewModules: an application compiles no module for an adapter but these
+// and those of its framework.
+func TestAdaptersAddFewModules(t *testing.T) {
+	t.Parallel()
+	touch(t)
+	if got := modules(t, "", "./nethttp"); !slices.Equal(got, adds) {
+		t.Errorf("nethttp compiles the modules %q, want %q", got, adds)
+	}
+	for _, a := range []struct{ dir, adapter, framework string }{
+		{"", "./ginlimit", gin},
+		{"", "./echolimit", echo + "/v4"},
+		{"", "./fiberlimit", fiber + "/v2"},
+		{"echo5limit", ".", echo + "/v5"},
+		{"fiber3limit", ".", fiber + "/v3"},
+	} {
+		known := append(modules(t, a.dir, a.framework), adds...)
+		for _, m := range modules(t, a.dir, a.adapter) {
+			if !slices.Contains(known, m) && m != module+"/"+a.dir {
+				t.Errorf("%s%s compiles module %s, which %s does not, want none but %q", a.dir, a.adapter, m, a.framework, adds)
+			}
+		}
+	}
+	text, err := os.ReadFile(root + "/docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range adds {
+		if name := strings.TrimPrefix(m, "github.com/"); m != module && !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/dependencies.md does not name %s, want each module that neap adds", name)
+		}
+	}
+}
+
+// TestNoUserCompilesWhatTestsNeed keeps the requirements of tests out of what users
+// import, those packages included that users import in tests.
+func TestNoUserCompilesWhatTestsNeed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(root + "/docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := packages(t)
+	for _, m := range testsOnly {
+		if name := strings.TrimPrefix(m, "github.com/"); !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/dependencies.md does not name %s, want each requirement of tests", name)
+		}
+		for _, p := range all {
+			if !under(p.path, "internal") && slices.ContainsFunc(p.deps, func(d string) bool { return under(d, m) }) {
+				t.Errorf("%s compiles %s, want tests alone to do so", p.path, m)
+			}
+		}
+	}
+}
+
+// modules are those whose packages a package compiles, in a directory of the module.
+func modules(t *testing.T, dir, path string) []string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-deps", "-f", `{{with .Module}}{{.Path}}{{end}}`, path)
+	cmd.Dir, cmd.Stderr = root+"/"+dir, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list -deps %s: %v", path, err)
+	}
+	all := strings.Fields(string(out))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
