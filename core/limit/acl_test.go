@@ -43,13 +43,13 @@ func TestWithoutEval(t *testing.T) {
 				err := call()
 				switch {
 				case !lost && err != nil:
-					t.Errorf("%s of %d policies with the scripts loaded: got %v, want no error",
+					t.Errorf("a take by %s under %d policies with the scripts loaded: got %v, want no error",
 						name, len(policies), err)
 				case lost && (!errors.Is(err, script.ErrConfiguration) || !strings.Contains(err.Error(), "'eval'")):
-					t.Errorf("%s of %d policies without its script: got %v, want ErrConfiguration that names 'eval'",
+					t.Errorf("a take by %s under %d policies without its script: got %v, want ErrConfiguration that names 'eval'",
 						name, len(policies), err)
 				case lost && time.Since(began) > 8*time.Second:
-					t.Errorf("%s without its script: got the error after %v, want it within 8s: it was tried again",
+					t.Errorf("a take by %s without its script: got the error after %v, want it within 8s: the take was tried again",
 						name, time.Since(began))
 				}
 			}
@@ -73,7 +73,7 @@ func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 		all.Go(func() {
 			for range 50 {
 				if _, err := l.Take(t.Context(), "s"); err != nil {
-					t.Errorf("got %v, want a decision", err)
+					t.Errorf("a take whose merged call the ACL refuses: got %v, want a decision", err)
 					return
 				}
 			}
@@ -81,13 +81,13 @@ func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 	}
 	all.Wait()
 	if d := must(l.Peek(t.Context(), "s"))(t); d.Remaining != 0 {
-		t.Errorf("got %d permits left after 3,200 were asked for, want 0", d.Remaining)
+		t.Errorf("after 3,200 permits were asked for: got %d left, want 0", d.Remaining)
 	}
 	// Merged calls that were under way beside the first one are refused too, and each is of two callers at least.
 	var refused int
 	_, count, _ := strings.Cut(must(admin.Info(t.Context(), "errorstats").Result())(t), "errorstat_NOPERM:count=")
 	if _, err := fmt.Sscan(count, &refused); err != nil || refused == 0 || refused > callers/2 {
-		t.Errorf("got %d refusals (%v), want 1 to %d: the first says that nothing can be merged", refused, err, callers/2)
+		t.Errorf("calls that the ACL refuses: got %d (%v), want 1 to %d: the first refusal says that nothing can be merged", refused, err, callers/2)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestAllEqualsAsking(t *testing.T) {
 				}
 				got := must(All(t.Context(), asks...))(t)
 				if got.Kept != nil {
-					t.Fatalf("got %v kept, want nothing", got.Kept)
+					t.Fatalf("what All could not give back: got %v, want nothing", got.Kept)
 				}
 				want, longest, tightest := true, time.Duration(0), int64(1<<62)
 				for _, o := range oracle {
@@ -57,12 +57,12 @@ func TestAllEqualsAsking(t *testing.T) {
 					}
 					a, b := must(asks[i].Limiter.Peek(t.Context(), o.Subject))(t), must(o.Limiter.Peek(t.Context(), o.Subject))(t)
 					if a.Remaining != b.Remaining {
-						t.Fatalf("%v: ask %d has %d left, want %d", asks, i, a.Remaining, b.Remaining)
+						t.Fatalf("%v: after ask %d: got %d permits left, want %d", asks, i, a.Remaining, b.Remaining)
 					}
 				}
 				binding := got.Decision()
 				if got.Allowed != want || want && binding.Remaining/asks[got.Binds].Cost != tightest || !want && (binding.Allowed || binding.RetryAfter > longest) {
-					t.Fatalf("%v: got %+v, want allowed: %t, for %v, %d more such requests", asks, got, want, longest, tightest)
+					t.Fatalf("%v: got %+v, want allowed %t, RetryAfter at most %v, and %d more such requests", asks, got, want, longest, tightest)
 				}
 				if !want {
 					denied++
@@ -77,7 +77,7 @@ func TestAllEqualsAsking(t *testing.T) {
 		})
 	}
 	if denied == 0 || given == 0 {
-		t.Errorf("got %d denials and %d that were given back, want some", denied, given)
+		t.Errorf("got %d denials and %d decisions that were given back, want some of both", denied, given)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestAllIsExactUnderContention(t *testing.T) {
 				plan := user / 2
 				j, err := All(t.Context(), Ask{Limiter: all, Subject: "all"}, Ask{Limiter: plans, Subject: fmt.Sprint(plan)}, Ask{Limiter: users, Subject: fmt.Sprint(user)})
 				if err != nil || j.Kept != nil {
-					t.Errorf("got %v, kept %v, want a decision", err, j.Kept)
+					t.Errorf("All: got %v, and %v not given back, want a decision and nothing", err, j.Kept)
 				}
 				if j.Allowed {
 					total.Add(1)
@@ -114,7 +114,7 @@ func TestAllIsExactUnderContention(t *testing.T) {
 		expect := func(l *Limiter, subject string, admitted, most int64) {
 			d := must(l.Peek(t.Context(), subject))(t)
 			if used := most - d.Remaining; admitted > most || used != admitted {
-				t.Errorf("%s of %s: %d were admitted and %d are charged, want as many, and %d at most", l.Name(), subject, admitted, used, most)
+				t.Errorf("limiter %s, subject %s: got %d admitted and %d charged, want the same number, at most %d", l.Name(), subject, admitted, used, most)
 			}
 		}
 		expect(all, "all", total.Load(), 300)
@@ -125,7 +125,7 @@ func TestAllIsExactUnderContention(t *testing.T) {
 			expect(users, fmt.Sprint(i), ofUser[i].Load(), 60)
 		}
 		if total.Load() < 100 {
-			t.Errorf("%d were admitted, want 100 at least", total.Load())
+			t.Errorf("got %d admitted in all, want at least 100", total.Load())
 		}
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
@@ -162,7 +162,7 @@ func TestAllAsksAtTheSameTime(t *testing.T) {
 		asks = append(asks, Ask{Limiter: l, Subject: "s"})
 	}
 	if j, err := All(t.Context(), asks...); err != nil || !j.Allowed {
-		t.Errorf("got %+v, %v, want it allowed", j, err)
+		t.Errorf("All of limiters that answer at the same time: got %+v, %v, want it allowed", j, err)
 	}
 }
 
@@ -182,22 +182,22 @@ func TestAllAsksADeniedSubjectAlone(t *testing.T) {
 			return j, calls.Load() - before
 		}
 		if j, n := ask(); !j.Allowed || n != 2 {
-			t.Errorf("the first: got %+v with %d calls, want it allowed with 2", j, n)
+			t.Errorf("the first request: got %+v with %d calls, want it allowed with 2", j, n)
 		}
 		if j, n := ask(); j.Allowed || n < 3 || !j.Decisions[0].Allowed || j.Binds != 1 {
-			t.Errorf("the second: got %+v with %d calls, want a denial by the user's limit, and that a permit is given back", j, n)
+			t.Errorf("the second request: got %+v with %d calls, want a denial by the user's limit, and the other permit given back", j, n)
 		}
 		for range 5 {
 			if j, n := ask(); j.Allowed || n != 1 || j.Decisions[0].Policy != "" || j.Decision().RetryAfter == 0 {
-				t.Errorf("another: got %+v with %d calls, want a denial with one", j, n)
+				t.Errorf("another request of the denied user: got %+v with %d calls, want a denial with one", j, n)
 			}
 		}
 		if left := must(all.Peek(t.Context(), "all"))(t).Remaining; left != 99 {
-			t.Errorf("the limit on all has %d left, want 99", left)
+			t.Errorf("the limit on everybody: got %d permits left, want 99", left)
 		}
 		time.Sleep(10 * time.Second)
 		if j, n := ask(); !j.Allowed || n != 2 {
-			t.Errorf("when the denial has ended: got %+v with %d calls, want it allowed with 2", j, n)
+			t.Errorf("after the denial has ended: got %+v with %d calls, want it allowed with 2", j, n)
 		}
 	})
 }
@@ -216,11 +216,11 @@ func TestAllGivesBackBesideAnError(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
 		if _, err := All(ctx, Ask{Limiter: near, Subject: "s"}, Ask{Limiter: near, Subject: "t"}); !errors.Is(err, context.Canceled) {
-			t.Errorf("for a caller that has gone: got %v, want context.Canceled", err)
+			t.Errorf("for a caller whose context ended: got %v, want context.Canceled", err)
 		}
 		for _, subject := range []string{"s", "t"} {
 			if left := must(near.Peek(t.Context(), subject))(t).Remaining; left != 9 {
-				t.Errorf("%s has %d left, want 9", subject, left)
+				t.Errorf("limiter of %s: got %d permits left, want 9", subject, left)
 			}
 		}
 	})
@@ -239,14 +239,14 @@ func TestAllGivesBackToABucket(t *testing.T) {
 			must(bucket.TakeN(t.Context(), "s", 5000))(t)
 			for range 20 {
 				if j := must(All(t.Context(), Ask{Limiter: bucket, Subject: "s", Cost: 5000}, Ask{Limiter: full, Subject: "s"}))(t); j.Allowed {
-					t.Fatal("got it allowed, want a denial")
+					t.Fatal("beside a limit that is used up: got it allowed, want a denial")
 				}
 				if left, least := must(bucket.Peek(t.Context(), "s"))(t).Remaining, 5000-rate*3/1000-1; left < least {
-					t.Fatalf("%d a second: got %d left, want %d at least", rate, left, least)
+					t.Fatalf("a bucket of %d a second: got %d left, want at least %d", rate, left, least)
 				}
 				time.Sleep(3 * time.Millisecond)
 				if left := must(bucket.Peek(t.Context(), "s"))(t).Remaining; left < 5000 {
-					t.Fatalf("%d a second, 3 ms later: got %d left, want 5,000 at least", rate, left)
+					t.Fatalf("a bucket of %d a second, 3 ms later: got %d left, want at least 5,000", rate, left)
 				}
 			}
 		}
@@ -263,10 +263,10 @@ func TestAllRefusesWhatIsWrong(t *testing.T) {
 		`limit.All: asks[1]: limit: a cost of 10 is not from 0 to 9, the capacity`: {{Limiter: l, Subject: "s"}, {Limiter: l, Subject: "s", Cost: 10}},
 	} {
 		if _, err := All(t.Context(), asks...); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
-			t.Errorf("got %v, want %q", err, want)
+			t.Errorf("All with wrong asks: got %v, want %q", err, want)
 		}
 	}
 	if left := must(l.Peek(t.Context(), "s"))(t).Remaining; left != 9 {
-		t.Errorf("got %d left, want 9: nothing is taken", left)
+		t.Errorf("after All with a wrong ask: got %d left, want 9: nothing is taken", left)
 	}
 }

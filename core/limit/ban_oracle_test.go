@@ -106,7 +106,7 @@ func TestBansEqualModel(t *testing.T) {
 	sets := redistest.Steps(100_000) / each
 	for what, least := range map[string]int{"banned": sets, "doubled": sets / 20, "counted": sets, "forgotten": sets} { // few bans are met twice
 		if met[what] < least {
-			t.Errorf("got %d %s of %d sets of policies, want %d at least: %v", met[what], what, sets, least, met)
+			t.Errorf("got %d %s of %d sets of policies, want at least %d: %v", met[what], what, sets, least, met)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (c *clocked) byHand(t *testing.T, rng *rand.Rand) {
 		}
 	case 1:
 		if found := must(c.Unban(t.Context(), "s"))(t); found != (longest > 0) {
-			t.Fatalf("%s: bans lifted: got found %t with %d ms left, want %t", c.policies, found, longest, longest > 0)
+			t.Fatalf("%s: Unban: got found %t with %d ms left, want found %t", c.policies, found, longest, longest > 0)
 		}
 		for _, cell := range c.cells {
 			*cell.ban = record{}
@@ -206,11 +206,11 @@ func TestBansInProcessEqualThoseInRedis(t *testing.T) {
 					}
 				case 1:
 					if got, want := must(far.Unban(t.Context(), "s"))(t), must(near.Unban(t.Context(), "s"))(t); got != want {
-						t.Fatalf("%+v: found in Redis is %t, and in process %t, want the same", policies, got, want)
+						t.Fatalf("%+v: Unban: got found %t in Redis, want %t as in process", policies, got, want)
 					}
 				case 2:
 					if got, want := must(far.Banned(t.Context(), "s"))(t), must(near.Banned(t.Context(), "s"))(t); got != want {
-						t.Fatalf("%+v: banned in Redis for %v, and in process for %v, want the same", policies, got, want)
+						t.Fatalf("%+v: got a ban of %v in Redis, want %v as in process", policies, got, want)
 					}
 				case 3:
 					must(far.Reset(t.Context(), "s"))(t)
@@ -223,7 +223,7 @@ func TestBansInProcessEqualThoseInRedis(t *testing.T) {
 					last, want = must(far.TakeN(t.Context(), "s", cost))(t), must(near.TakeN(t.Context(), "s", cost))(t)
 				}
 				if describe(last) != describe(want) {
-					t.Fatalf("%+v, cost %d:\nin Redis   %s\nin process %s", policies, cost, describe(last), describe(want))
+					t.Fatalf("%+v, cost %d: the decision in Redis differs:\n got in Redis   %s\nwant as in process %s", policies, cost, describe(last), describe(want))
 				}
 				if last.Banned() {
 					denied++
@@ -231,7 +231,7 @@ func TestBansInProcessEqualThoseInRedis(t *testing.T) {
 			}
 		}
 		if denied < redistest.Steps(20_000)/20 {
-			t.Errorf("got %d denials by bans, want a twentieth of the operations", denied)
+			t.Errorf("got %d denials by bans, want at least a twentieth of the operations", denied)
 		}
 	})
 }

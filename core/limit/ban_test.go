@@ -53,7 +53,7 @@ func TestBanIsChecked(t *testing.T) {
 		t.Errorf("a ban beside Prepaid: got %v, want an error that names the remedy", err)
 	}
 	if _, err := NewLocal("small", []Policy{WithBan(window, short)}, &Options{MaxLocal: 1}); err == nil || !strings.Contains(err.Error(), "at least 2") {
-		t.Errorf("room for one state: got %v, want an error that asks for two", err)
+		t.Errorf("MaxLocal 1 for a policy with a ban: got %v, want an error that asks for two", err)
 	}
 }
 
@@ -102,14 +102,14 @@ func TestBanStory(t *testing.T) {
 						}
 					}
 					if foreseen.Allowed != d.Allowed {
-						t.Errorf("%s, %s, line %d: a peek foresaw %t, and it was %t", name, where, line, foreseen.Allowed, d.Allowed)
+						t.Errorf("%s, %s, line %d: got allowed %t foreseen by a peek, want %t as in the take", name, where, line, foreseen.Allowed, d.Allowed)
 					}
 					want := c.banned
 					if name == "in the shadow" {
 						want = 0
 					}
 					if left := must(l.Banned(t.Context(), "s"))(t); left != want {
-						t.Errorf("%s, %s, line %d: banned for %v, want %v", name, where, line, left, want)
+						t.Errorf("%s, %s, line %d: Banned: got %v, want %v", name, where, line, left, want)
 					}
 				}
 			}
@@ -127,7 +127,7 @@ func TestBanByHand(t *testing.T) {
 				t.Helper()
 				left := must(l.Banned(t.Context(), "s"))(t)
 				if left < least || left > most {
-					t.Errorf("set %d: banned for %v, want %v to %v", i, left, least, most)
+					t.Errorf("set %d: Banned after Ban: got %v, want %v to %v", i, left, least, most)
 				}
 				for _, cost := range []int64{0, 1} {
 					for what, ask := range map[string]func() (Decision, error){
@@ -149,12 +149,12 @@ func TestBanByHand(t *testing.T) {
 				banned(d-time.Minute, d)
 			}
 			if !must(l.Reset(t.Context(), "s"))(t) {
-				t.Errorf("set %d: a reset: got nothing found, want what was taken before", i)
+				t.Errorf("set %d: Reset: got found false, want true: permits were taken before", i)
 			}
 			banned(time.Hour-time.Minute, time.Hour)
 			for _, want := range []bool{true, false} {
 				if found := must(l.Unban(t.Context(), "s"))(t); found != want {
-					t.Errorf("set %d: bans lifted: got found %t, want %t", i, found, want)
+					t.Errorf("set %d: Unban: got found %t, want %t", i, found, want)
 				}
 			}
 			banned(0, 0)
@@ -169,18 +169,18 @@ func TestBanByHandIsChecked(t *testing.T) {
 	without := newTestLocal(t, nil, FixedWindow{Limit: 2, Window: time.Hour})
 	l := must(New(rdb, "checked", policies, closed(5*time.Second)))(t)
 	if err := l.Ban(t.Context(), "s", 0); err == nil || !strings.Contains(err.Error(), "use Unban") {
-		t.Errorf("a ban for no time: got %v, want an error that names Unban", err)
+		t.Errorf("Ban for no time: got %v, want an error that names Unban", err)
 	}
 	srv.SetError("NOPERM this user has no permissions") // which is not asked again
 	for of, want := range map[*Limiter]error{without: errNoBan, l: script.ErrConfiguration, nil: errLimiter} {
 		_, err := of.Banned(t.Context(), "s")
 		_, fault := of.Unban(t.Context(), "s")
 		if third := of.Ban(t.Context(), "s", time.Second); !errors.Is(err, want) || !errors.Is(fault, want) || !errors.Is(third, want) {
-			t.Errorf("got %v, %v and %v, want %v each", err, fault, third, want)
+			t.Errorf("Ban, Unban and Banned without a Ban: got %v, %v and %v, want %v each", err, fault, third, want)
 		}
 	}
 	if err := l.Ban(t.Context(), "", time.Second); !errors.Is(err, ErrSubject) {
-		t.Errorf("a ban of nobody: got %v, want ErrSubject", err)
+		t.Errorf("Ban of an empty subject: got %v, want ErrSubject", err)
 	}
 	watched := must(NewLocal("watched", []Policy{Shadow(policies[0])}, nil))(t)
 	if err := watched.Ban(t.Context(), "s", time.Hour); err != nil {
@@ -188,7 +188,7 @@ func TestBanByHandIsChecked(t *testing.T) {
 	}
 	d := must(watched.Take(t.Context(), "s"))(t)
 	if left := must(watched.Banned(t.Context(), "s"))(t); left != 0 || !d.Allowed || !d.first.Banned {
-		t.Errorf("the ban of a shadow: got %+v, and banned for %v, want it reported alone", d, left)
+		t.Errorf("the ban of a shadow: got %+v, and Banned %v, want it only reported", d, left)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestBanForGood(t *testing.T) {
 		must(0, l.Ban(t.Context(), "s", math.MaxInt64))(t)
 		left, d := must(l.Banned(t.Context(), "s"))(t), must(l.Take(t.Context(), "s"))(t)
 		if least := math.MaxInt64 - time.Millisecond; left < least || d.Allowed || d.RetryAfter != left {
-			t.Errorf("got banned for %v, and %+v, want a denial for %v at least", left, d, least)
+			t.Errorf("after the longest ban: got Banned %v, and %+v, want a denial for at least %v", left, d, least)
 		}
 	})
 }
@@ -321,10 +321,10 @@ func TestBanHeals(t *testing.T) {
 		must(l.Peek(t.Context(), "s"))(t)
 		must(l.TakeN(t.Context(), "s", 0))(t)
 		if m.TTL(key) != 0 {
-			t.Errorf("%s: a peek wrote, want nothing written", spoil)
+			t.Errorf("%s: a peek: got a changed record, want nothing written", spoil)
 		}
 		if d := must(l.Take(t.Context(), "s"))(t); !d.Banned() {
-			t.Errorf("%s and one more: got %+v, want a ban", spoil, d)
+			t.Errorf("%s, and one more denial: got %+v, want a ban", spoil, d)
 		}
 		if ttl, left := m.TTL(key), must(l.Banned(t.Context(), "s"))(t); ttl != short.For+short.Max || left != short.For {
 			t.Errorf("%s: got a ban of %v that is kept for %v, want %v and %v", spoil, left, ttl, short.For, short.For+short.Max)
@@ -332,18 +332,18 @@ func TestBanHeals(t *testing.T) {
 	}
 	m.SetTime(now.Add(-24*time.Hour + short.For))
 	if d := must(l.Take(t.Context(), "s"))(t); d.Banned() {
-		t.Errorf("when the ban is over: got %+v, want a denial by the window alone", d)
+		t.Errorf("after the ban has ended: got %+v, want a denial by the window alone", d)
 	}
 	must(rdb.Set(t.Context(), key, "what is this", time.Hour).Result())(t)
 	for i := range 4 {
 		if d := must(l.Take(t.Context(), "s"))(t); d.Banned() != (i >= 2) {
-			t.Errorf("denial %d on what is no record: got %+v, want a ban at the third", i, d)
+			t.Errorf("denial %d beside what is not a record: got %+v, want a ban at the third", i, d)
 		}
 	}
 	must(rdb.Del(t.Context(), key).Result())(t)
 	must(rdb.RPush(t.Context(), key, "a list").Result())(t)
 	if _, err := l.Take(t.Context(), "s"); !errors.Is(err, script.ErrConfiguration) && !errors.Is(err, script.ErrFailed) {
-		t.Errorf("on a list: got %v, want an error", err)
+		t.Errorf("beside a list in place of the record: got %v, want an error", err)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestBansAloneAreRemembered(t *testing.T) {
 				d := must(l.Take(t.Context(), "s"))(t)
 				state := d.first
 				if d.Allowed || d.Banned() != banned || state.RetryAfter < retry || calls.Load()-before != asked {
-					t.Errorf("got %+v by %d calls, want banned %t, by %d, and to retry after %v", d, calls.Load()-before, banned, asked, retry)
+					t.Errorf("a denial: got %+v with %d calls, want banned %t, with %d calls, and RetryAfter %v", d, calls.Load()-before, banned, asked, retry)
 				}
 			}
 			take(t, l, "s", 1)
@@ -385,7 +385,7 @@ func TestBansAloneAreRemembered(t *testing.T) {
 				t.Errorf("under another ban: got %+v, want what is remembered of the first to say nothing", d)
 			}
 			if !must(l.Unban(t.Context(), "s"))(t) {
-				t.Error("a ban that was remembered: got nothing lifted, want it lifted")
+				t.Error("Unban of a remembered ban: got found false, want true")
 			}
 			ask(false, 1, 0) // at once, in this process
 		}
@@ -420,7 +420,7 @@ func TestBansOfOthersCountNothing(t *testing.T) {
 				banned = banned || s.Policy == "second" && s.Banned
 			}
 			if want := n >= c.bannedAt; banned != want {
-				t.Errorf("%s, request %d: the second bans %t, want %t", name, n, banned, want)
+				t.Errorf("%s, request %d: the second policy: got banned %t, want %t", name, n, banned, want)
 			}
 		}
 	}

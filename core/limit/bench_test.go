@@ -99,7 +99,7 @@ func BenchmarkDegraded(b *testing.B) {
 				}
 			}
 			if !l.Stats().Open {
-				b.Error("got a closed breaker after failures alone, want it open")
+				b.Error("after failures alone: got a closed breaker, want it open")
 			}
 		})
 	}

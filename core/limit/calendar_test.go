@@ -31,7 +31,7 @@ func TestCalendarWindowIsChecked(t *testing.T) {
 	} {
 		_, err := NewLocal("calendar", []Policy{c.policy}, nil)
 		if err == nil {
-			t.Errorf("%s: got no error, want one", name)
+			t.Errorf("a policy with %s: got no error, want one", name)
 			continue
 		}
 		for _, part := range c.says {
@@ -62,7 +62,7 @@ func TestCalendarInProcess(t *testing.T) {
 			t.Helper()
 			d, err := l.Take(t.Context(), "s")
 			if err != nil || d.Allowed != want || d.RetryAfter != retry || d.first.Window != 24*time.Hour {
-				t.Errorf("got %+v, %v, want allowed %t, to be tried again after %v", d, err, want, retry)
+				t.Errorf("a take: got %+v, %v, want allowed %t, and RetryAfter %v", d, err, want, retry)
 			}
 			return d
 		}
@@ -78,7 +78,7 @@ func TestCalendarInProcess(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		take(true, 0)
 		if err := l.Refund(t.Context(), last); !errors.Is(err, ErrRefund) {
-			t.Errorf("a refund of yesterday's: got %v, want %v", err, ErrRefund)
+			t.Errorf("the refund of yesterday's permit: got %v, want %v", err, ErrRefund)
 		}
 	})
 }
@@ -102,13 +102,13 @@ func TestPrepaidOfADay(t *testing.T) {
 				granted[now]++
 				charged = charged || d.permits != nil
 				if least := limit - d.Remaining; granted[now] > least {
-					t.Fatalf("day %d: %d are granted, and %d are charged, want as many", now, granted[now], least)
+					t.Fatalf("day %d: got %d granted and %d charged, want at least as many charged", now, granted[now], least)
 				}
 			}
 			time.Sleep(time.Millisecond)
 		}
 		if !charged || granted[1] < 2500 || granted[2] < 2500 {
-			t.Errorf("got %v granted on the days, charged ahead: %t, want 2,500 at least on each", granted, charged)
+			t.Errorf("got %v granted by day, and charged ahead %t, want at least 2,500 each day, and some charged ahead", granted, charged)
 		}
 	})
 }
@@ -135,10 +135,10 @@ func TestCalendarFarFromTheClockOfRedis(t *testing.T) {
 				before := client.calls.Load()
 				d, err := l.TakeN(t.Context(), "s", cost)
 				if err != nil || d.Allowed != allowed || d.first.ResetAfter != until {
-					t.Errorf("got %+v, %v, want allowed %t, and the hour to end after %v", d, err, allowed, until)
+					t.Errorf("a take far from the clock of Redis: got %+v, %v, want allowed %t, and the hour to end after %v", d, err, allowed, until)
 				}
 				if got := client.calls.Load() - before; got != calls {
-					t.Errorf("it took %d calls, want %d", got, calls)
+					t.Errorf("takes far from the clock of Redis: got %d calls, want %d", got, calls)
 				}
 			}
 			ask(2, 1, true, time.Minute) // Warm has asked
@@ -160,14 +160,14 @@ func TestCalendarKeepsTheBudget(t *testing.T) {
 		const budget = 50 * time.Millisecond
 		l := must(New(client, "budget", []Policy{CalendarWindow{Limit: 2, Every: Hour}}, closed(budget)))(t)
 		if d, err := l.Take(t.Context(), "s"); err != nil || !d.Allowed {
-			t.Fatalf("got %+v, %v, want it to be allowed", d, err)
+			t.Fatalf("the first take: got %+v, %v, want it allowed", d, err)
 		}
 		m.SetTime(time.Now().Add(-24 * time.Hour))
 		client.before = func() { time.Sleep(budget * 3 / 5) }
 		began := time.Now()
 		_, err := l.Take(t.Context(), "s")
 		if took := time.Since(began); !errors.Is(err, script.ErrNotExecuted) || took != budget {
-			t.Errorf("got %v after %v, want %v when the budget of %v is over", err, took, script.ErrNotExecuted, budget)
+			t.Errorf("a take that needs two calls: got %v after %v, want %v when the budget of %v is over", err, took, script.ErrNotExecuted, budget)
 		}
 		time.Sleep(budget) // the call that was left behind ends
 	})
@@ -185,10 +185,10 @@ func TestCalendarUnderAClockThatIsSet(t *testing.T) {
 	l := must(New(client, "set", []Policy{CalendarWindow{Limit: 2, Every: Day}}, closed(time.Minute)))(t)
 	_, err := l.Take(t.Context(), "s")
 	if !errors.Is(err, script.ErrFailed) || !errors.Is(err, errMoves) {
-		t.Errorf("got %v, want %v", err, errMoves)
+		t.Errorf("a take under a clock that jumps at each call: got %v, want %v", err, errMoves)
 	}
 	if keys := m.Keys(); len(keys) > 0 {
-		t.Errorf("the keys are %q, want none", keys)
+		t.Errorf("after a take that failed: got the keys %q, want none", keys)
 	}
 }
 

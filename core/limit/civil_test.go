@@ -44,7 +44,7 @@ func TestPeriodsBeginWhereTheClocksSay(t *testing.T) {
 			at := must(time.Parse(time.RFC3339, c.at))(t)
 			for i, start := range (civil{c.every, zone(t, c.zone)}).around(at) {
 				if got := start.UTC().Format(time.RFC3339); got != c.starts[i] {
-					t.Errorf("start %d is %s, want %s", i, got, c.starts[i])
+					t.Errorf("start %d: got %s, want %s", i, got, c.starts[i])
 				}
 			}
 		})
@@ -63,21 +63,21 @@ func TestPeriodsFollowEachOther(t *testing.T) {
 		at := time.Unix(rng.Int64N(2_500_000_000-500_000_000)+500_000_000, rng.Int64N(1e9))
 		starts := c.around(at)
 		if starts[1].After(at) || !starts[2].After(at) {
-			t.Fatalf("%v at %v: got the window from %v to %v", c, at, starts[1], starts[2])
+			t.Fatalf("%v at %v: got the window from %v to %v, want one that contains the time", c, at, starts[1], starts[2])
 		}
 		for i, start := range starts {
 			if i > 0 && !start.Equal(c.next(starts[i-1])) {
-				t.Fatalf("%v at %v: start %d is %v, want %v", c, at, i, start, c.next(starts[i-1]))
+				t.Fatalf("%v at %v: start %d: got %v, want %v, the next after the one before", c, at, i, start, c.next(starts[i-1]))
 			}
 			before, local := start.Add(-time.Second).In(c.in), start.In(c.in)
 			if every == Hour {
 				continue // the clocks may be set to any minute
 			}
 			if before.Format(time.DateOnly) == local.Format(time.DateOnly) {
-				t.Fatalf("%v at %v: start %d is %v, in the middle of a day", c, at, i, local)
+				t.Fatalf("%v at %v: start %d: got %v, which is in the middle of a day, want the beginning of a day", c, at, i, local)
 			}
 			if every == Week && local.Weekday() != time.Monday || every == Month && local.Day() != 1 {
-				t.Fatalf("%v at %v: start %d is %v, want a Monday, or the first day", c, at, i, local)
+				t.Fatalf("%v at %v: start %d: got %v, want a Monday, or the first day of a month", c, at, i, local)
 			}
 		}
 	}

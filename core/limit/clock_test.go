@@ -65,13 +65,13 @@ func TestBetween(t *testing.T) {
 	} {
 		got := s.between(now.Add(c.from), now.Add(c.to))
 		if got != c.want {
-			t.Errorf("%v to %v is %+v, not %+v", c.from, c.to, got, c.want)
+			t.Errorf("the server's clock between %v and %v: got %+v, want %+v", c.from, c.to, got, c.want)
 		}
 	}
 }
 
-// TestRefundTooLateAsksNobody: what is known here is not sent.
-func TestRefundTooLateAsksNobody(t *testing.T) {
+// TestALateRefundSendsNothing: the process knows by itself that nothing is left.
+func TestALateRefundSendsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := bubble(t)

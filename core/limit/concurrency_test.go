@@ -64,7 +64,7 @@ func TestConcurrencyCounts(t *testing.T) {
 		}
 		before := dump(t, admin, prefix)
 		if !regexp.MustCompile(`^` + prefix + `:inflight:c:\{s\}:1h zset .* 1h0m0s\n$`).MatchString(before) {
-			t.Errorf("the state is %q, want one sorted set of the subject that lives for an hour", before)
+			t.Errorf("after three slots: got the state %q, want one sorted set of the subject that lives for an hour", before)
 		}
 		for range 3 {
 			s := acquire(t, c, "s")
@@ -78,7 +78,7 @@ func TestConcurrencyCounts(t *testing.T) {
 			t.Errorf("got %d in flight and %d of this process, want 3 of each", n, c.Stats().InFlight)
 		}
 		if after := dump(t, admin, prefix); after != before {
-			t.Errorf("three denials changed the state to:\n%s\nwant it as before:\n%s", after, before)
+			t.Errorf("after three denials: got the state\n%s\nwant it as before:\n%s", after, before)
 		}
 		if s := holds(t, c, "other"); s.Remaining != 2 {
 			t.Errorf("a slot of another subject: got %+v, want 2 remaining", s.Decision)
@@ -174,7 +174,7 @@ func TestNeverMoreInFlight(t *testing.T) {
 		}
 		for _, c := range clients {
 			if n := len(c.held.n); n != 0 {
-				t.Errorf("got %d subjects remembered that hold nothing, want 0", n)
+				t.Errorf("after all releases: got %d subjects still stored, want 0", n)
 			}
 		}
 	})

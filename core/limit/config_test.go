@@ -98,9 +98,9 @@ func TestBadPoliciesAreRefused(t *testing.T) {
 	}
 }
 
-// TestEachFaultSaysWhoseItIs: an error about several policies has a line for each
+// TestEachFaultNamesItsPolicy: an error about several policies has a line for each
 // fault, and the line says which policy.
-func TestEachFaultSaysWhoseItIs(t *testing.T) {
+func TestEachFaultNamesItsPolicy(t *testing.T) {
 	t.Parallel()
 	_, err := NewLocal("n", []Policy{
 		TokenBucket{Name: "a b", Rate: -1, Per: 1, Burst: -1},
@@ -116,7 +116,7 @@ func TestEachFaultSaysWhoseItIs(t *testing.T) {
 		"policies[1] (limit.shadowed): Limit is 0", "policies[1] (limit.shadowed): Window is 0s",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
-			t.Errorf("line %d of the error does not begin with %q:\n%v", i, want, err)
+			t.Errorf("line %d of the error: want it to begin with %q, got\n%v", i, want, err)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestZeroValuesHaveMeanings(t *testing.T) {
 		1500 * time.Nanosecond: "1.5us", time.Hour + time.Second: "1h0m1s",
 	} {
 		if got := span(d); got != want {
-			t.Errorf("span(%v) is %s, not %s", d, got, want)
+			t.Errorf("span(%v): got %s, want %s", d, got, want)
 		}
 	}
 }

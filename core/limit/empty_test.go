@@ -26,13 +26,13 @@ func TestWhenRedisRestartsEmpty(t *testing.T) {
 	srv.Stop(t)
 	srv.Start(t)
 	if n := inFlight(t, c); n != 0 {
-		t.Fatalf("the server came back with %d slots, want 0: this test is about lost ones", n)
+		t.Fatalf("after the restart: got %d slots in Redis, want 0: this test is about lost slots", n)
 	}
 	if s := acquire(t, c, "s"); s.Allowed {
 		t.Error("got a third slot of 2 after the restart, want a denial")
 	}
 	if n := counted(t, c); n != 2 {
-		t.Errorf("%d are in flight, want the two that are held", n)
+		t.Errorf("after the restart: got %d in flight, want the two that are held", n)
 	}
 	if s := acquire(t, other, "s"); s.Allowed {
 		t.Error("got a slot in another process while 2 of 2 are held, want a denial")
@@ -73,13 +73,13 @@ func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 		lose()
 		third := holds(t, c, "s") // counts the two of this process too, and knows nothing of the others
 		if n := counted(t, c); n != 3 || third.Remaining != limit-3 {
-			t.Errorf("%d are in flight and %d remain, want the 3 of this process and %d", n, third.Remaining, limit-3)
+			t.Errorf("after the third try: got %d in flight and %d remaining, want the 3 of this process and %d", n, third.Remaining, limit-3)
 		}
 		if s := acquire(t, other, "s"); s.Allowed {
 			t.Errorf("slot %d of %d: got %+v, want a denial", limit+1, limit, s.Decision)
 		}
 		if n := counted(t, c); n != limit {
-			t.Errorf("%d are in flight, want %d", n, limit)
+			t.Errorf("after all were denied: got %d in flight, want %d", n, limit)
 		}
 		gives(t, mine[0])
 		holds(t, other, "s")
@@ -93,12 +93,12 @@ func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 			t.Error("got a slot while two of its own wait for the one that is free, want a denial")
 		}
 		if n := counted(t, c); n != limit {
-			t.Errorf("%d are in flight, want %d", n, limit)
+			t.Errorf("after the denial: got %d in flight, want %d", n, limit)
 		}
 		gives(t, mine[1])
 		gives(t, third)
 		if n := counted(t, c); n != limit-1 {
-			t.Errorf("%d are in flight, want those of the rival, %d: what had no room was never counted", n, limit-1)
+			t.Errorf("after the releases: got %d in flight, want only those of the rival, %d: a slot without room was never counted", n, limit-1)
 		}
 		gives(t, theirs[0])
 	})
@@ -122,7 +122,7 @@ func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
 		t.Errorf("a third slot of 2 after Redis is back: got %+v, want a denial by Redis", s.Decision)
 	}
 	if n := counted(t, c); n != 2 {
-		t.Errorf("%d are in flight, want 2", n)
+		t.Errorf("after the denial: got %d in flight, want 2", n)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestManyLostSlots(t *testing.T) {
 		t.Errorf("got one slot more than %d, want a denial", limit)
 	}
 	if n := counted(t, c); n != limit {
-		t.Errorf("%d are in flight, want %d", n, limit)
+		t.Errorf("after all slots were restored: got %d in flight, want %d", n, limit)
 	}
 	for _, s := range held {
 		gives(t, s)
@@ -175,7 +175,7 @@ func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
 		}
 		rdb.before.Store(&overtake)
 		if s := holds(t, c, "s"); s.Remaining != 4-others || calls.Load() != 2 {
-			t.Errorf("%d remain, want %d; an acquire and a release made %d calls, want 2",
+			t.Errorf("after a witness was released: got %d remaining, want %d; an acquire and a release made %d calls, want 2",
 				s.Remaining, 4-others, calls.Load())
 		}
 	}
@@ -241,7 +241,7 @@ func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
 		}
 		<-done
 		if most.Load() > limit || denied.Load() == 0 {
-			t.Errorf("%d were in flight at once, want at most %d; %d were granted, %d denied (want some); %d losses",
+			t.Errorf("got %d in flight at once, want at most %d; got %d granted, %d denied (want some), %d losses",
 				most.Load(), limit, granted.Load(), denied.Load(), losses)
 		}
 		redistest.Await(t, 10*time.Second, "the slots to be free", func() bool { return counted(t, c) == 0 })

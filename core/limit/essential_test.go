@@ -21,7 +21,7 @@ func TestWhatPassesAnOpenBreaker(t *testing.T) {
 		countScript:   false,
 	} {
 		if s.IsEssential() != want {
-			t.Errorf("%s passes an open breaker: %v, want %v", s.Name(), s.IsEssential(), want)
+			t.Errorf("does %s pass an open breaker: got %v, want %v", s.Name(), s.IsEssential(), want)
 		}
 	}
 }

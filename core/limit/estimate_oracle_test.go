@@ -229,7 +229,7 @@ func TestEstimatesEqualModel(t *testing.T) {
 				}
 			}
 			if runs >= 20 && (seen["taken back"] == 0 || seen["settled late"] == 0) { // one run need not have both
-				t.Errorf("got %v, want some estimates that were taken back, and some settled after that", seen)
+				t.Errorf("got %v, want some estimates that were taken back, and some that were settled after that", seen)
 			}
 		})
 	}

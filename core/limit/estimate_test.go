@@ -44,32 +44,32 @@ func TestAnEstimateIsRenewedWhileItIsHeld(t *testing.T) {
 		for range 30 {
 			time.Sleep(time.Minute + time.Second)
 			if d := tried(t, l, 5); d.Allowed {
-				t.Fatal("beside an estimate that is held: got 5 more, want a denial")
+				t.Fatal("beside an estimate that is held: got 5 more granted, want a denial")
 			}
 		}
 		if d := tried(t, l, 4); !d.Allowed {
-			t.Fatal("beside an estimate of 6: got no 4 more, want them")
+			t.Fatal("beside an estimate of 6: got a denial of 4 more, want them granted")
 		} else if _, err := d.Settle(t.Context(), 4); err != nil {
 			t.Fatal(err)
 		}
 		runtime.KeepAlive(held.grant) // and from here on nothing refers to it
 		runtime.GC()
 		if d := tried(t, l, 6); d.Allowed {
-			t.Error("before its lease ends: got an estimate back, want a denial")
+			t.Error("before its lease ends: got an estimate taken back, want a denial")
 		}
 		time.Sleep(11 * time.Second)
 		if d, err := l.PeekN(t.Context(), "s", 6); err != nil || !d.Allowed {
-			t.Errorf("a Peek when its lease has ended: got %v, %v, want it allowed", d.Allowed, err)
+			t.Errorf("a Peek after its lease has ended: got %v, %v, want it allowed", d.Allowed, err)
 		}
 		d := tried(t, l, 6)
 		if !d.Allowed {
-			t.Fatal("when its lease has ended: got a denial, want the estimate back")
+			t.Fatal("after its lease has ended: got a denial, want the estimate taken back")
 		}
 		if _, err := d.Settle(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		if d := tried(t, l, 7); d.Allowed {
-			t.Error("with 4 used: got 7 more of 10, want a denial")
+			t.Error("with 4 used: got 7 more of 10 granted, want a denial")
 		}
 	})
 }
@@ -107,7 +107,7 @@ func TestAnEstimateThatWasTakenBackIsChargedAsPlainUse(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		m.SetError("")
 		if all := tried(t, l, 10); !all.Allowed {
-			t.Fatal("when the leases have ended: got a denial, want all 10")
+			t.Fatal("after the leases have ended: got a denial, want all 10 granted")
 		} else if _, err := all.Settle(t.Context(), 2); err != nil {
 			t.Fatal(err)
 		}
@@ -116,10 +116,10 @@ func TestAnEstimateThatWasTakenBackIsChargedAsPlainUse(t *testing.T) {
 			t.Errorf("Settle to 3 beside 2: got %d remaining, %v, want 5", s.After.Remaining, err)
 		}
 		if err := l.Refund(t.Context(), refunded); !errors.Is(err, ErrRefund) {
-			t.Errorf("a refund of what was taken back: got %v, want ErrRefund", err)
+			t.Errorf("the refund of an estimate that was taken back: got %v, want ErrRefund", err)
 		}
 		if left := tried(t, l, 0).Remaining; left != 5 {
-			t.Errorf("got %d remaining, want 5", left)
+			t.Errorf("after that refund: got %d remaining, want 5", left)
 		}
 	})
 }
@@ -137,7 +137,7 @@ func TestTheShortestLeaseSaysWhenToRenew(t *testing.T) {
 		held := tried(t, l, 6)
 		time.Sleep(time.Minute)
 		if d := tried(t, l, 5); d.Allowed {
-			t.Error("beside an estimate that is held: got 5 more, want a denial")
+			t.Error("beside an estimate that is held: got 5 more granted, want a denial")
 		}
 		if _, err := held.Settle(t.Context(), 6); err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 		must(rdb.Set(t.Context(), window, "1", time.Hour).Result())(t) // somebody has edited it
 		time.Sleep(11 * time.Second)
 		if d := tried(t, l, 10); !d.Allowed || d.Remaining != 0 {
-			t.Errorf("an estimate of 6 beside 1 that is used: got %t and %d remaining, want all 10 and none", d.Allowed, d.Remaining)
+			t.Errorf("an estimate of 6 beside 1 that is used: got allowed %t and %d remaining, want all 10 granted and none left", d.Allowed, d.Remaining)
 		}
 
 		many := must(l.With(WithLease(FixedWindow{Name: "many", Limit: 150, Window: time.Hour}, 10*time.Second)))(t)
@@ -167,20 +167,20 @@ func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 		runtime.GC()
 		time.Sleep(11 * time.Second)
 		if d := tried(t, many, 150); d.Allowed || d.Remaining != 100 {
-			t.Errorf("of 150 estimates: got %t and %d remaining, want 100 back at first", d.Allowed, d.Remaining)
+			t.Errorf("of 150 estimates: got allowed %t and %d remaining, want 100 taken back at first", d.Allowed, d.Remaining)
 		}
 		if d := tried(t, many, 150); !d.Allowed {
-			t.Error("of 150 estimates: got a denial again, want the others back too")
+			t.Error("of 150 estimates: got a denial again, want the others taken back too")
 		}
 
 		held := tried(t, must(l.With(WithLease(FixedWindow{Name: "held", Limit: 1, Window: time.Hour}, 10*time.Second)))(t), 1)
 		estimates := l.remote.space.Key("s", "held!window-1-1h!estimates")
 		if !must(rdb.Persist(t.Context(), estimates).Result())(t) {
-			t.Fatal("got no estimates with a time to live, want them")
+			t.Fatal("estimates: got none with a time to live, want some")
 		}
 		time.Sleep(5 * time.Second)
 		if left := must(rdb.PTTL(t.Context(), estimates).Result())(t); left <= 0 {
-			t.Errorf("after a renewal: got estimates with %v to live, want a time", left)
+			t.Errorf("after a renewal: got estimates with %v to live, want a time to live", left)
 		}
 		runtime.KeepAlive(held.grant)
 	})
@@ -228,14 +228,14 @@ func TestEstimatesOfManyCallersComeBack(t *testing.T) {
 				for _, c := range own {
 					d, err := l.TakeN(context.Background(), "s", c[0])
 					if err != nil || !d.Allowed {
-						t.Errorf("got %v, %v, want a grant", d.Allowed, err)
+						t.Errorf("a take by many callers: got %v, %v, want a grant", d.Allowed, err)
 						return
 					}
 					if c[1] < 0 {
 						continue // a crash
 					}
 					if _, err := d.Settle(context.Background(), c[1]); err != nil {
-						t.Errorf("Settle: %v", err)
+						t.Errorf("Settle of an estimate: got %v, want no error", err)
 					}
 				}
 			})
@@ -278,7 +278,7 @@ func TestWhatHasNoLease(t *testing.T) {
 		`the lease of policy "w" is 1ms: use 10ms to 24h0`: Shadow(WithBan(KeepOnChange(WithLease(window, time.Millisecond)), Ban{After: 1, Within: time.Hour, For: time.Hour})),
 	} {
 		if _, err := NewLocal("n", []Policy{p}, nil); err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) {
-			t.Errorf("got %v, want %q", err, want)
+			t.Errorf("WithLease of a policy that cannot have one: got %v, want %q", err, want)
 		}
 	}
 	if _, err := New(redis.NewClient(&redis.Options{}), "n", []Policy{WithLease(window, time.Minute)}, &Options{Prepaid: Prepaid{Most: 10, Term: time.Second}}); err == nil || !strings.Contains(err.Error(), "WithLease cannot be Prepaid") {

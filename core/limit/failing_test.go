@@ -115,7 +115,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 			continue // other packages do
 		}
 		if !seen[filepath.Base(file)] {
-			t.Errorf("%s was not made to fail: give this test a case for it", filepath.Base(file))
+			t.Errorf("%s: got no command that failed, want each to fail once: give this test a case for the script", filepath.Base(file))
 		}
 	}
 }
@@ -141,16 +141,16 @@ func failMany(t *testing.T, admin *redis.Client, l *Limiter, subject string, by 
 		reply, err := admin.Eval(t.Context(), redistest.Failing(manyScript.Source(), n), []string{key, key}, args...).Slice()
 		switch {
 		case n == 60:
-			t.Fatalf("%s: it still fails at command %d, want it to run through", where, n)
+			t.Fatalf("%s: got a failure still at command %d, want the script to run through", where, n)
 		case err != nil && !strings.Contains(err.Error(), "made to fail"):
 			t.Fatalf("%s: command %d: got %v, want no error, or that it was made to fail", where, n, err)
 		case err == nil && !slices.Contains(reply, any(int64(0))):
 			through++
 		case through > 0:
-			t.Fatalf("%s: command %d failed, and one before it failed unnoticed", where, n)
+			t.Fatalf("%s: got a failure at command %d only, want the failure before it noticed too", where, n)
 		}
 		if admin.PTTL(t.Context(), key).Val() == -1 && mortal[key] {
-			t.Errorf("%s: after command %d failed (%v, %v) a key never expires, want a time to live", where, n, reply, err)
+			t.Errorf("%s: after command %d failed (%v, %v): got a key that never expires, want a time to live", where, n, reply, err)
 		}
 	}
 }

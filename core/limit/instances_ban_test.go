@@ -16,7 +16,7 @@ func TestABanOutlivesRedis(t *testing.T) {
 			all := instances(t, bubble(t), 2, Options{Instances: 2}, WithBan(p, ban), FixedWindow{Name: "beside", Limit: 1 << 40, Window: time.Hour})
 			takeAll(t, all[0], false)
 			if d := must(all[0].Take(t.Context(), "s"))(t); !d.Banned() {
-				t.Errorf("%+v: the second denial begins no ban, want one", p)
+				t.Errorf("%+v: the second denial: got no ban, want one", p)
 			}
 			must(all[1].Peek(t.Context(), "s"))(t) // it hears of the ban
 			time.Sleep(10 * time.Minute)
@@ -31,7 +31,7 @@ func TestABanOutlivesRedis(t *testing.T) {
 			must(all[0].Unban(t.Context(), "s"))(t)
 			cut(all)
 			if d := must(all[0].Peek(t.Context(), "s"))(t); d.Banned() || !d.Degraded {
-				t.Errorf("%+v: after it was lifted: got %+v, want no ban", p, d)
+				t.Errorf("%+v: after the ban was lifted: got %+v, want no ban", p, d)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func mend(t *testing.T, all []instance) {
 		i.rdb.Mend()
 		for n := 0; must(i.Peek(t.Context(), "other"))(t).Degraded; n++ {
 			if n == 100 {
-				t.Fatal("got degraded decisions ten seconds after the outage, want those of Redis")
+				t.Fatal("ten seconds after the outage: got degraded decisions, want those of Redis")
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -55,7 +55,7 @@ func takeAll(t *testing.T, i instance, degraded bool) (n int64) {
 	for ; ; n++ {
 		d := must(i.Take(t.Context(), "s"))(t)
 		if d.Degraded != degraded {
-			t.Fatalf("got %+v, want it degraded: %t", d, degraded)
+			t.Fatalf("a take: got %+v, want degraded %t", d, degraded)
 		}
 		if !d.Allowed {
 			return n
@@ -135,7 +135,7 @@ func TestWhatAnInstanceDidNotSee(t *testing.T) {
 			granted += takeAll(t, i, true)
 		}
 		if granted != 190 {
-			t.Errorf("got %d granted, want the 100 of Redis and a share of 10 in each of the nine others", granted)
+			t.Errorf("granted in all: got %d, want the 100 of Redis and a share of 10 in each of the nine others", granted)
 		}
 	})
 }
@@ -166,7 +166,7 @@ func TestALimitBelowTheInstances(t *testing.T) {
 					peek := must(i.Peek(t.Context(), "s"))(t)
 					got := takeAll(t, i, true)
 					if granted += got; peek.Allowed != (got > 0) || peek.Remaining != got || peek.Limit != 3 {
-						t.Errorf("%T: a peek before %d were granted: got %+v, want it to say so", p, got, peek)
+						t.Errorf("%T: a peek before %d were granted: got %+v, want it to foresee the take", p, got, peek)
 					}
 				}
 				if want := 10 * (1 - before); granted != want {
@@ -268,14 +268,14 @@ func TestInstancesMayChange(t *testing.T) {
 		set := func(n int) {
 			t.Helper()
 			if err := l.SetInstances(n); err != nil || other.Instances() != n {
-				t.Fatalf("SetInstances(%d): got %v, and %d of what With made, want no error and as many", n, err, other.Instances())
+				t.Fatalf("SetInstances(%d): got %v, and %d for a limiter that With made, want no error and the same number", n, err, other.Instances())
 			}
 		}
 		set(10)
 		must(l.TakeN(t.Context(), "s", 200))(t)
 		cut(all)
 		if got := takeAll(t, other, true); got != 100 {
-			t.Errorf("of what With made: got %d granted, want a tenth of the limit", got)
+			t.Errorf("for a limiter that With made: got %d granted, want a tenth of the limit", got)
 		}
 		if d := must(l.TakeN(t.Context(), "s", 40))(t); !d.Allowed || d.Remaining != 40 {
 			t.Errorf("half of the share: got %+v, want it granted and 40 left", d)
@@ -307,7 +307,7 @@ func TestInstancesOfALocalLimiter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := must(l.TakeN(t.Context(), "s", 100))(t); !d.Allowed {
-		t.Errorf("got %+v, want the whole limit", d)
+		t.Errorf("a local limiter with Instances: got %+v, want the whole limit", d)
 	}
 }
 
@@ -353,7 +353,7 @@ func TestInstancesChangeWhileRunning(t *testing.T) {
 		cut(all)
 		wg.Wait()
 		if granted == 0 || granted > 1000 {
-			t.Errorf("got %d granted, want some and no more than the limit", granted)
+			t.Errorf("while the instances change: got %d granted, want some and no more than the limit", granted)
 		}
 	})
 }

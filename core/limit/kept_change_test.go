@@ -55,17 +55,17 @@ func TestChangedNumbersKeepWhatWasUsed(t *testing.T) {
 
 					take(t, twenty, "rises", 10)
 					if d, err := twenty.Take(t.Context(), "rises"); err != nil || d.Allowed || d.RetryAfter != c.after20 {
-						t.Errorf("the 21st: got %+v, %v, want a denial for %v", d, err, c.after20)
+						t.Errorf("the 21st of 20: got %+v, %v, want a denial for %v", d, err, c.after20)
 					}
 					denied := func(retry time.Duration) {
 						t.Helper()
 						peek := must(ten.Peek(t.Context(), "falls"))(t)
 						d, err := ten.Take(t.Context(), "falls")
 						if err != nil || d.Allowed || d.RetryAfter != retry || d.Limit != 10 || d.Remaining != 0 || peek.Allowed || peek.RetryAfter != retry {
-							t.Errorf("15 of 10: got %+v, %v, and to peek %+v, want a denial for %v", d, err, peek, retry)
+							t.Errorf("after 15, with a limit of 10: got %+v, %v, and from a peek %+v, want a denial for %v", d, err, peek, retry)
 						}
 						if d, err := ten.TakeN(t.Context(), "falls", 0); err != nil || !d.Allowed {
-							t.Errorf("nothing: got %+v, %v, want it allowed", d, err)
+							t.Errorf("a cost of 0: got %+v, %v, want it allowed", d, err)
 						}
 					}
 					denied(c.after15of10)
@@ -134,14 +134,14 @@ func TestDifferentNumbersAdmitNoMore(t *testing.T) {
 							continue
 						}
 						if got := since(all[i:], from.at-1); got > bound {
-							t.Fatalf("%+v: got %d admitted in %d µs, want %d at most", rules, got, now-from.at, bound)
+							t.Fatalf("%+v: got %d admitted in %d µs, want at most %d", rules, got, now-from.at, bound)
 						}
 					}
 					now += randomPause(rng, &s, max(grain(r), time.Microsecond)).Microseconds()
 				}
 			}
 			if full == 0 {
-				t.Error("got no denial, want some")
+				t.Error("in all rounds: got no denial, want some")
 			}
 		})
 	}
@@ -192,7 +192,7 @@ func TestKeepOnChangeIsChecked(t *testing.T) {
 		_, watched := policies[0].(shadowed)
 		_, once := policies[1].(perRequest)
 		if one.shadow != watched || other.once != once {
-			t.Errorf("%s: got a shadow: %t, one that counts requests: %t, want %t, %t", want, one.shadow, other.once, watched, once)
+			t.Errorf("%s: got shadow %t and counted by request %t, want %t and %t", want, one.shadow, other.once, watched, once)
 		}
 	}
 }
@@ -247,14 +247,14 @@ func TestKeptBucketHeals(t *testing.T) {
 			}
 			whole := time.Duration(c.owed) * day / 20
 			if left := rdb.PTTL(t.Context(), key).Val(); left < whole || left > whole+2*time.Millisecond {
-				t.Errorf("%s: the key lives for %v, want %v, and a millisecond or two", name, left, whole)
+				t.Errorf("%s: the time to live: got %v, want %v, and a millisecond or two more", name, left, whole)
 			}
 			if after := rdb.Get(t.Context(), key).Val(); (after == before) != (c.same || strings.Contains(name, "no time") || strings.Contains(name, "long")) {
-				t.Errorf("%s: got the record %s, which was %s", name, after, before)
+				t.Errorf("%s: got the record %s after the denial, and %s before it, want it changed only if it was too large", name, after, before)
 			}
 			ten.pause(whole + 2*time.Millisecond)
 			if n := rdb.Exists(t.Context(), key).Val(); n != 0 {
-				t.Errorf("%s: the key is there when the debt is gone, want it gone", name)
+				t.Errorf("%s: after the debt is gone: got the key still there, want it gone", name)
 			}
 			take(t, ten.Limiter, "s", 10)
 		}
@@ -311,10 +311,10 @@ func TestKeptBucketNeverDrifts(t *testing.T) {
 			t.Fatalf("after %v: got %+v, want what has drained to be taken, and nothing to be left", pause, d)
 		}
 		if counts[c.cells[0].from] = true; c.cells[0].n >= exact {
-			t.Fatalf("got a count of %d, want it below 2^53", c.cells[0].n)
+			t.Fatalf("the count of the record: got %d, want it below 2^53", c.cells[0].n)
 		}
 	}
 	if len(counts) < 5 {
-		t.Errorf("the count began %d times, want 5 at least", len(counts))
+		t.Errorf("beginnings of the count: got %d, want at least 5", len(counts))
 	}
 }

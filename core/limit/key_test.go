@@ -53,7 +53,7 @@ func TestALogIsSmall(t *testing.T) {
 	}
 	key := keysOf(t, admin, prefix)[0]
 	if size := admin.MemoryUsage(t.Context(), key, 0).Val(); size > 12*1000 {
-		t.Errorf("a log of 1,000 permits takes %d bytes, want at most %d", size, 12*1000)
+		t.Errorf("a log of 1,000 permits: got %d bytes, want at most %d", size, 12*1000)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 	} {
 		documented := regexp.MustCompile(`\| ` + row + ` \| (\d+)–(\d+)(?: with one)? \|`).FindSubmatch(page)
 		if documented == nil {
-			t.Errorf("docs/operations.md has no sizes for %s, want a row", row)
+			t.Errorf("docs/operations.md: got no sizes for %s, want a row", row)
 			continue
 		}
 		least, _ := strconv.ParseInt(string(documented[1]), 10, 64)
@@ -122,7 +122,7 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 			}
 		}
 		if len(sizes) != 2*len(policies) || slices.Min(sizes) > least || slices.Max(sizes) > most+most/4 {
-			t.Errorf("the keys of a %s take %d bytes, want the %d to %d of the table", row, sizes, least, most)
+			t.Errorf("the keys of a %s: got %d bytes, want the %d to %d of the table", row, sizes, least, most)
 		}
 	}
 }

@@ -264,7 +264,7 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 					now = client.before // it lapsed before it could be read
 				}
 				if now < client.before || now > client.after {
-					t.Fatalf("%+v ran at %d, want a time from %d to %d", st, now, client.before, client.after)
+					t.Fatalf("%+v: got TIME %d, want from %d to %d", st, now, client.before, client.after)
 				}
 				if !ok {
 					model = slots{}

@@ -61,7 +61,7 @@ func TestOneScriptCallADecision(t *testing.T) {
 		must(l.Peek(t.Context(), "s"))(t)
 		stats := redistest.CommandStats(t, admin)
 		if sha, eval := stats["evalsha"].Calls, stats["eval"].Calls; sha != 22 || eval > 1 {
-			t.Errorf("%d policies: 22 calls sent %d EVALSHA and %d EVAL, want 22 and at most 1", n, sha, eval)
+			t.Errorf("%d policies: 22 calls: got %d EVALSHA and %d EVAL, want 22 and at most 1", n, sha, eval)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestAllOrNothing(t *testing.T) {
 				t.Fatalf("policy %d: the next 2 permits: got %+v, %v, want a denial by %s", i, d, err, denies.PolicyName())
 			}
 			if after := dump(t, admin, prefix); after != before {
-				t.Errorf("a denial by %s changed the keys to:\n%s\nwant them as before:\n%s", d.Policy, after, before)
+				t.Errorf("after a denial by %s: got the keys\n%s\nwant them as before:\n%s", d.Policy, after, before)
 			}
 			if d, err := l.TakeN(t.Context(), "s", 0); err != nil || !d.Allowed {
 				t.Errorf("a cost of 0 after a denial: got %+v, %v, want it allowed", d, err)
@@ -98,7 +98,7 @@ func TestAllOrNothing(t *testing.T) {
 				t.Errorf("a peek after a denial: got %+v, %v, want it allowed", d, err)
 			}
 			if after := dump(t, admin, prefix); after != before {
-				t.Errorf("a cost of 0 or a peek changed the keys to:\n%s\nwant them as before:\n%s", after, before)
+				t.Errorf("after a cost of 0 or a peek: got the keys\n%s\nwant them as before:\n%s", after, before)
 			}
 		}
 	})

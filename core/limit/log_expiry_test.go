@@ -16,17 +16,17 @@ func TestALogThatExpiresAtOnce(t *testing.T) {
 	const sets = "redis.pcall('PEXPIRE', key, longest)"
 	source := logScript.Source()
 	if !strings.Contains(source, sets) {
-		t.Fatalf("the script does not contain %q: this test replaces it", sets)
+		t.Fatalf("the script: got no %q in it, want it, because this test replaces it", sets)
 	}
 	expires := script.New("limit_log.lua", strings.Replace(source, sets, "redis.pcall('PEXPIRE', key, -1)", 1))
 	runner := must(script.NewRunner(redistest.Standalone(t).Client(t), &script.Options{Budget: time.Minute}))(t)
 	p := must(SlidingLog{Limit: 5, Window: time.Millisecond}.compile())(t)
 	reply, err := runner.Run(t.Context(), expires, []string{redistest.Prefix(t) + "{s}"}, p.args(1)...)
 	if err != nil {
-		t.Fatalf("got the error %v, want a decision", err)
+		t.Fatalf("a take with a log that expires at once: got the error %v, want a decision", err)
 	}
 	text, _ := reply.(string)
 	if r, ok := p.unpackText(text); !ok || r.denied {
-		t.Errorf("got %v (%t), want a permit", r, ok)
+		t.Errorf("a take with a log that expires at once: got %v (%t), want a permit", r, ok)
 	}
 }

@@ -197,7 +197,7 @@ func TestMergedEqualsSequential(t *testing.T) {
 						twin := question{b + q.key[len(a):], q.cost}
 						want := single(t, sequential, r, twin)
 						if got[i].reply != want.reply || (got[i].err == nil) != (want.err == nil) {
-							t.Fatalf("%+v, question %d of %v, of %s: got %v, want %v", p, i, group, held[q.key], got[i], want)
+							t.Fatalf("%+v, question %d of %v, for %s: got %v, want %v", p, i, group, held[q.key], got[i], want)
 						}
 						if reading, ok := want.read(r); ok {
 							last = r.state(reading, q.cost)
@@ -216,7 +216,7 @@ func TestMergedEqualsSequential(t *testing.T) {
 				}
 			}
 			if asked == 0 || sent*2 > asked {
-				t.Errorf("%d questions were sent as %d commands, want half of them at most", asked, sent)
+				t.Errorf("%d questions: got %d commands, want at most half as many", asked, sent)
 			}
 		})
 	}

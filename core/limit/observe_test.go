@@ -36,7 +36,7 @@ func (o *observations) last(t *testing.T) store.Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.all) == 0 {
-		t.Fatal("the observer was told nothing, want an event")
+		t.Fatal("a decision: got no event, want one")
 	}
 	return o.all[len(o.all)-1]
 }
@@ -55,12 +55,12 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 			}
 			o.Duration = 0
 			if want := (store.Event{Primitive: store.Limit, Name: "seen", Policy: "w", Outcome: want, Cost: 2}); o != want {
-				t.Errorf("got %+v, want %+v", o, want)
+				t.Errorf("a decision: got the event %+v, want %+v", o, want)
 			}
 		}
 		must(l.Peek(t.Context(), "alice"))(t)
 		if n := len(heard.all); n != 2 {
-			t.Errorf("the observer was told of %d decisions, want 2: a Peek is none", n)
+			t.Errorf("after a Peek and two takes: got %d events, want 2: a Peek has none", n)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -194,7 +194,7 @@ func TestTheObserverHearsOfAShadowPolicy(t *testing.T) {
 	}
 }
 
-func TestAnObserverThatPanicsTakesNothingAlong(t *testing.T) {
+func TestAPanickingObserverChangesNothing(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		c := must(NewConcurrency(storetest.At(t, rdb, prefix), "panics", 1, &ConcurrencyOptions{

@@ -75,7 +75,7 @@ func (c *clocked) take(tb testing.TB, cost int64) Decision {
 		return got
 	}
 	if before.Allowed != got.Allowed || before.RetryAfter != got.RetryAfter || !got.Allowed && describe(before) != describe(got) {
-		tb.Fatalf("%s, cost %d at %v:\npeek %s\n got %s", c.policies, cost, c.now, describe(before), describe(got))
+		tb.Fatalf("%s, cost %d at %v: the take differs from the peek before it:\npeek %s\n got %s", c.policies, cost, c.now, describe(before), describe(got))
 	}
 	return got
 }

@@ -49,7 +49,7 @@ func swallowing(t *testing.T) string {
 		}
 		t.Cleanup(func() { c.Close() })
 	}
-	t.Fatal("got 1000 connections accepted, want the listener's queue full before")
+	t.Fatal("connections: got 1000 accepted, want the listener's queue full before that")
 	return ""
 }
 
@@ -119,7 +119,7 @@ func decidesInTime(t *testing.T, rdb script.Client, mode FailMode) {
 		began := time.Now()
 		d, err := l.Take(t.Context(), "s")
 		if took := time.Since(began); took >= 2*time.Second+stood() {
-			t.Errorf("%v: decision %d took %v, want below 2s and the %v that the machine stood still",
+			t.Errorf("%v: decision %d: got it after %v, want it below 2s and the %v that the machine stood still",
 				mode, i, took, stood())
 		}
 		var failure *script.Error
@@ -184,10 +184,10 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 			t.Logf("1000 decisions in %v; the call before them sent %d", took, quiet-before)
 			return
 		} else if took < openFor {
-			t.Fatalf("an open breaker sent %d, want %d at most", sent()-quiet, beside)
+			t.Fatalf("behind an open breaker: got %d calls sent, want at most %d", sent()-quiet, beside)
 		}
 	}
-	t.Errorf("1000 decisions without Redis took %v or more in each of 20 runs, want less in one", openFor)
+	t.Errorf("1000 decisions without Redis: got %v or more in each of 20 runs, want less in one", openFor)
 }
 
 // TestRecoversByItself pauses the server, and lets it go on.
@@ -246,8 +246,8 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 	redistest.Await(t, 10*time.Second, "the calls left behind", func() bool { return calls() == 0 })
 }
 
-// TestADeadShardTakesNoOtherAlong stops one of three masters.
-func TestADeadShardTakesNoOtherAlong(t *testing.T) {
+// TestADeadMasterDoesNotAffectTheOthers stops one of three masters.
+func TestADeadMasterDoesNotAffectTheOthers(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(*redistest.Server){
 		"paused": func(s *redistest.Server) { s.Pause(t) },
@@ -282,7 +282,7 @@ func TestADeadShardTakesNoOtherAlong(t *testing.T) {
 			degraded := 0
 			for _, subject := range there {
 				if d := must(l.Take(t.Context(), subject))(t); d.Degraded {
-					t.Logf("%s: %v", subject, d.Cause)
+					t.Logf("a take by %s: got %v, want no error", subject, d.Cause)
 					degraded++
 				}
 			}
@@ -290,7 +290,7 @@ func TestADeadShardTakesNoOtherAlong(t *testing.T) {
 				t.Errorf("got %d of %d decisions of the other masters degraded, want none", degraded, len(there))
 			}
 			if !l.Stats().Open {
-				t.Error("got no open breaker, want that of the dead master")
+				t.Error("breakers: got none open, want that of the dead master")
 			}
 		})
 	}

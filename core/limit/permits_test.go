@@ -43,7 +43,7 @@ func TestPermitsEndBeforeTheirTermAndWindow(t *testing.T) {
 			synctest.Wait()
 			p := charged(t, l, "s")
 			if got, want := p.end-began, c.lasts-c.lasts/denialDrift-c.grain; got != want {
-				t.Errorf("%s: got permits for %v, want %v", name, time.Duration(got), time.Duration(want))
+				t.Errorf("%s: got permits that last for %v, want %v", name, time.Duration(got), time.Duration(want))
 			}
 			time.Sleep(2 * time.Second)
 		})
@@ -67,7 +67,7 @@ func TestPermitsAreGrantedDuringAnOutage(t *testing.T) {
 			}
 		}
 		if _, err := l.Take(t.Context(), "s"); !errors.Is(err, lost) {
-			t.Errorf("after the last permit: got %v, want %v", err, lost)
+			t.Errorf("after the last prepaid permit: got %v, want %v", err, lost)
 		}
 		at.lose.Store(nil)
 		time.Sleep(time.Minute)
@@ -84,7 +84,7 @@ func TestPrepaidFiguresAge(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		second := must(l.Take(t.Context(), "s"))(t)
 		if aged := first.ResetAfter - second.ResetAfter; aged != 300*time.Millisecond || calls.Load() != before {
-			t.Errorf("after 300 ms: got ResetAfter %v less, and %d calls, want 300 ms and none", aged, calls.Load()-before)
+			t.Errorf("after 300 ms: got ResetAfter smaller by %v, and %d calls, want 300 ms and none", aged, calls.Load()-before)
 		}
 		time.Sleep(2 * time.Second)
 	})
@@ -109,7 +109,7 @@ func TestAResetEndsACharge(t *testing.T) {
 		one := l.accounts.of["s"][l.signature]
 		for _, p := range []*permits{one.current.Load(), one.next.Load()} {
 			if p != nil && p.left() > 0 {
-				t.Errorf("got %d permits that Redis forgot, want none", p.left())
+				t.Errorf("after the reset: got %d permits that Redis has forgotten, want none", p.left())
 			}
 		}
 		time.Sleep(2 * time.Second)
@@ -127,7 +127,7 @@ func TestPermitsAreGivenBackToTheirLimiter(t *testing.T) {
 		one, two, three := must(l.Take(t.Context(), "s"))(t), must(l.Take(t.Context(), "s"))(t), must(twin.Take(t.Context(), "s"))(t)
 		left := charged(t, l, "s").left()
 		if err := other.Refund(t.Context(), one); !errors.Is(err, ErrRefund) {
-			t.Errorf("by another limiter: got %v, want ErrRefund", err)
+			t.Errorf("a refund by another limiter: got %v, want ErrRefund", err)
 		}
 		must(0, twin.Refund(t.Context(), one))(t)
 		must(0, l.Refund(t.Context(), three))(t)
@@ -137,7 +137,7 @@ func TestPermitsAreGivenBackToTheirLimiter(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		before = calls.Load()
 		if err := l.Refund(t.Context(), two); !errors.Is(err, ErrRefund) || calls.Load() != before {
-			t.Errorf("after their Term: got %v and %d calls, want ErrRefund and none", err, calls.Load()-before)
+			t.Errorf("a refund after their Term: got %v and %d calls, want ErrRefund and none", err, calls.Load()-before)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestAccountsAreBounded(t *testing.T) {
 				must(l.Take(t.Context(), fmt.Sprint(i)))(t)
 			}
 			if n := len(l.accounts.of); n != 4 {
-				t.Errorf("got %d subjects kept, want 4", n)
+				t.Errorf("accounts: got %d subjects stored, want 4", n)
 			}
 			charged(t, l, "busy")
 			time.Sleep(2 * time.Second)
@@ -173,7 +173,7 @@ func TestAForgottenAccountIsNotUsed(t *testing.T) {
 	a := newAccounts(Prepaid{Most: 2, Term: time.Second}, 1) // has room for one
 	for _, subject := range []string{"s", "s", "another", "s"} {
 		if one := a.account(subject, "policies"); a.of[subject]["policies"] != one {
-			t.Errorf("%s: got an account that was forgotten, want the one that is kept", subject)
+			t.Errorf("%s: got an account that was forgotten, want the one that is stored", subject)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestTheRateCountsEachRequest(t *testing.T) {
 			}
 		}
 		if want := int64(4 * n / 2); got != want { // a rate is not computed before a quarter of the Term
-			t.Errorf("got a demand of %d, want %d", got, want)
+			t.Errorf("the account's count: got a demand of %d, want %d", got, want)
 		}
 		time.Sleep(2 * time.Minute)
 	})
@@ -224,6 +224,6 @@ func TestTheRateCountsWhatAResetEnds(t *testing.T) {
 	}
 	a.drop("s")
 	if got := one.taken.Load(); got != 21 {
-		t.Errorf("got a demand of %d, want 21", got)
+		t.Errorf("the account's count after the reset: got a demand of %d, want 21", got)
 	}
 }

@@ -110,7 +110,7 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 	first := plan(0)
 	if d, err := first.Take(t.Context(), "s"); err != nil || !d.Allowed {
-		t.Fatalf("got %+v, %v, want it to be allowed", d, err)
+		t.Fatalf("a take: got %+v, %v, want it allowed", d, err)
 	}
 	var wg sync.WaitGroup
 	for begin := range 4 {
@@ -122,14 +122,14 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 	wg.Wait()
 	if n := l.plans.made.Len(); n > most {
-		t.Errorf("%d limiters are kept, want %d at most", n, most)
+		t.Errorf("stored limiters: got %d, want at most %d", n, most)
 	}
 	again := plan(0)
 	if again == first {
-		t.Error("got the first limiter, which was to be forgotten")
+		t.Error("With after many plans: got the first limiter, want another one: the first was to be forgotten")
 	}
 	if d, err := again.Take(t.Context(), "s"); err != nil || d.Allowed {
-		t.Errorf("got %+v, %v, want the plan's one permit to be taken", d, err)
+		t.Errorf("a second take under the plan: got %+v, %v, want its one permit to be taken", d, err)
 	}
 }
 

@@ -80,14 +80,14 @@ func sameRule(t *testing.T, want rule, p Policy) {
 	}
 	a, b := *got.id(), *want.id()
 	if (a.ban == nil) != (b.ban == nil) || a.ban != nil && *a.ban != *b.ban {
-		t.Errorf("got the ban %+v, want %+v", a.ban, b.ban)
+		t.Errorf("PolicyOfKey: got the ban %+v, want %+v", a.ban, b.ban)
 	}
 	a.ban, b.ban = nil, nil
 	if a != b || got.most() != want.most() {
-		t.Errorf("got the rule %+v, %d, want %+v, %d", a, got.most(), b, want.most())
+		t.Errorf("PolicyOfKey: got the rule %+v, %d, want %+v, %d", a, got.most(), b, want.most())
 	}
 	if _, calendar := got.(*calendar); !calendar && got.entry() != want.entry() {
-		t.Errorf("got the arguments %v, want %v", got.entry(), want.entry())
+		t.Errorf("the rule that PolicyOfKey found: got the arguments %v, want %v", got.entry(), want.entry())
 	}
 }
 

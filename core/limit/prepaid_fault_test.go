@@ -67,7 +67,7 @@ func TestAnImpatientCallerChargesForOthers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
 		if _, err := l.Take(ctx, "s"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("got %v, want the end of the caller's context", err)
+			t.Fatalf("an impatient caller: got %v, want the end of its context", err)
 		}
 		time.Sleep(50 * time.Millisecond)
 		before := calls.Load()
@@ -98,7 +98,7 @@ func TestAPanicOfAHookWhilePermitsAreCharged(t *testing.T) {
 			take()
 		}
 		if panicked.Load() == 0 {
-			t.Fatal("got no call, want one")
+			t.Fatal("a hook that panics: got no call, want one")
 		}
 		before := calls.Load()
 		for range 1000 {
@@ -123,7 +123,7 @@ func TestEachPrepaidPermitCanBeGivenBack(t *testing.T) {
 			}
 		}
 		if n := calls.Load() - before; n > takes/50 {
-			t.Errorf("got %d calls for %d decisions and refunds, want %d at most", n, takes, takes/50)
+			t.Errorf("calls: got %d for %d decisions and refunds, want at most %d", n, takes, takes/50)
 		}
 	})
 }
@@ -146,10 +146,10 @@ func TestADenialDoesNotHidePermits(t *testing.T) {
 		l.memory.keep(l, denial, at, epoch)
 		before := calls.Load()
 		if d := must(l.Take(t.Context(), "s"))(t); !d.Allowed || calls.Load() != before {
-			t.Errorf("got Allowed %v after %d calls, want a permit that was charged", d.Allowed, calls.Load()-before)
+			t.Errorf("a cost below the denial: got Allowed %v after %d calls, want a permit that was charged", d.Allowed, calls.Load()-before)
 		}
 		if d := must(l.TakeN(t.Context(), "s", 500_000))(t); d.Allowed || calls.Load() != before {
-			t.Errorf("more than is charged: got Allowed %v after %d calls, want the denial that is remembered", d.Allowed, calls.Load()-before)
+			t.Errorf("a cost above what is charged: got Allowed %v after %d calls, want the denial that is remembered", d.Allowed, calls.Load()-before)
 		}
 		time.Sleep(2 * time.Minute)
 	})

@@ -202,7 +202,7 @@ func TestPrepaidWindowsAreKept(t *testing.T) {
 					f := newFleet(t, policy, Prepaid{Most: 256, Term: fleetTerm})
 					f.run(t, rng, time.Second)
 					if most, none := f.mostInWindow(); most > limit || none > 0 || f.denied.Load() && most < limit/2 {
-						t.Errorf("got %d granted in a window and %d in none, want %d to %d and 0", most, none, limit/2, limit)
+						t.Errorf("granted by prepaid permits: got %d in a window and %d in none, want %d to %d and 0", most, none, limit/2, limit)
 					}
 				})
 			}
@@ -220,7 +220,7 @@ func TestPrepaidSetsAreKept(t *testing.T) {
 		f.further = []Policy{FixedWindow{Limit: longer, Window: time.Hour}, TokenBucket{Rate: 20_000, Per: time.Second, Burst: 3000}}
 		f.run(t, rng, time.Second)
 		if most, none := f.mostInWindow(); most > limit || none > 0 || len(f.admitted) > longer || f.denied.Load() && len(f.admitted) < longer/10 {
-			t.Errorf("got %d granted in a window, %d in none and %d in all, want %d, 0, and %d at most",
+			t.Errorf("granted by prepaid permits: got %d in a window, %d in none and %d in all, want %d, 0, and at most %d",
 				most, none, len(f.admitted), limit, longer)
 		}
 	})
@@ -236,7 +236,7 @@ func TestPrepaidBucketsAreKept(t *testing.T) {
 			f := newFleet(t, bucket, Prepaid{Most: 256, Term: fleetTerm})
 			f.run(t, rng, time.Second)
 			if over := f.excess(bucket); over > 0 || f.denied.Load() && over < -900 {
-				t.Errorf("got %.1f granted above the bucket, want none, and 900 below at most", over)
+				t.Errorf("granted beyond the bucket: got %.1f, want none, and at most 900 too few", over)
 			}
 		})
 	}
@@ -258,7 +258,7 @@ func TestPermitsThatOutliveTheirWindowAreFound(t *testing.T) {
 		})
 	}
 	if !found {
-		t.Error("got no window with more permits than its limit, want one")
+		t.Error("without the rule: got no window with more permits than its limit, want one")
 	}
 }
 
@@ -276,17 +276,17 @@ func TestPrepaidCostsFewCalls(t *testing.T) {
 		var err error
 		for range takes {
 			if last, err = l.Take(ctx, "s"); err != nil || !last.Allowed {
-				t.Fatalf("got %+v, %v, want a permit", last, err)
+				t.Fatalf("a take: got %+v, %v, want a permit", last, err)
 			}
 			time.Sleep(100 * time.Microsecond)
 		}
 		synctest.Wait()
 		if n := calls.Load(); n > takes/100 {
-			t.Errorf("got %d calls for %d decisions, want %d at most", n, takes, takes/100)
+			t.Errorf("calls: got %d for %d decisions, want at most %d", n, takes, takes/100)
 		}
 		peeked, err := l.Peek(ctx, "s")
 		if err != nil || peeked.Remaining > limit-takes || last.Remaining > limit-takes || peeked.Remaining < limit-takes-2000 {
-			t.Errorf("got %d left by Take and %d by Peek, %v, want %d at most and 2000 less at least",
+			t.Errorf("permits left: got %d from Take and %d from Peek, %v, want at most %d, and at least 2000 fewer",
 				last.Remaining, peeked.Remaining, err, limit-takes)
 		}
 		if err := l.Refund(ctx, last); err != nil {
@@ -323,7 +323,7 @@ func TestABucketIsKeptSmaller(t *testing.T) {
 			var held *permits
 			for n := 0; held == nil || held.left() < 50; n++ {
 				if n == 500 {
-					t.Fatalf("%s: got no 50 permits that are held, want them: this test is about them", name)
+					t.Fatalf("%s: got fewer than 50 permits that are held, want 50: this test is about them", name)
 				}
 				take()
 				synctest.Wait()
@@ -335,7 +335,7 @@ func TestABucketIsKeptSmaller(t *testing.T) {
 				n++
 			}
 			if n > 1000+5 { // 5 refill in a millisecond
-				t.Errorf("%s: got %d permits at once, want 1000 at most", name, n)
+				t.Errorf("%s: got %d permits at once, want at most 1000", name, n)
 			}
 			time.Sleep(time.Second)
 		})
@@ -362,12 +362,12 @@ func TestPrepaidSizes(t *testing.T) {
 				}
 				largest = max(largest, p.size)
 				if left := 1000 - p.g.readings[0].n[0]; 7*p.size > left {
-					t.Fatalf("got %d permits charged at once while %d were left behind them, want an eighth", p.size, left)
+					t.Fatalf("got %d permits charged at once while %d were left, want an eighth of them", p.size, left)
 				}
 			}
 		}
 		if n != 1000 || largest < 50 {
-			t.Errorf("got %d granted, and %d charged at once at most, want 1000 and 50 at least", n, largest)
+			t.Errorf("got %d granted, and at most %d charged at once, want 1000 and at least 50", n, largest)
 		}
 		time.Sleep(2 * time.Second)
 	})
@@ -388,7 +388,7 @@ func TestResetEndsPermits(t *testing.T) {
 		}
 		must(l.Reset(t.Context(), "s"))(t)
 		if d, err := l.Take(t.Context(), "s"); err != nil || d.Remaining < 850 {
-			t.Errorf("after Reset: got %d left, %v, want 1000 but for what is charged ahead", d.Remaining, err)
+			t.Errorf("after Reset: got %d left, %v, want 1000 except what is charged ahead", d.Remaining, err)
 		}
 		time.Sleep(2 * time.Second)
 	})

@@ -28,11 +28,11 @@ func (c *clocked) refund(tb testing.TB, p past, at moment) bool {
 		tb.Fatal(err)
 	}
 	if result.seen.at != c.now.UnixMicro() {
-		tb.Fatalf("the server's clock shows %d, not %d", result.seen.at, c.now.UnixMicro())
+		tb.Fatalf("the server's clock: got %d, want %d", result.seen.at, c.now.UnixMicro())
 	}
 	got := result.changed
 	if want := refundModel(c.rules, c.cells, c.now.UnixMicro(), p.grant, at); got != want {
-		tb.Fatalf("%s: a refund of %d taken %d µs ago as %+v gave back: %v, want %v",
+		tb.Fatalf("%s: a refund of %d taken %d µs ago as %+v: got given back %v, want %v",
 			c.policies, p.grant.cost, c.now.UnixMicro()-p.at, at, got, want)
 	}
 	c.take(tb, 0) // the states are compared

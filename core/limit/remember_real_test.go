@@ -50,7 +50,7 @@ func TestDenialsEndWithTheServersMillisecond(t *testing.T) {
 	t.Parallel()
 	wrong, recalled := falseDenials(t, time.Duration(denialGrain), 100)
 	if wrong > 0 || recalled == 0 {
-		t.Errorf("got %d of %d remembered denials that the server would not make, want none of some", wrong, recalled)
+		t.Errorf("remembered denials that the server would not make: got %d of %d, want none of some", wrong, recalled)
 	}
 }
 
@@ -58,6 +58,6 @@ func TestDenialsEndWithTheServersMillisecond(t *testing.T) {
 func TestDenialsWithoutTheMillisecondAreFound(t *testing.T) {
 	t.Parallel()
 	if wrong, recalled := falseDenials(t, 0, 500); wrong == 0 {
-		t.Errorf("got none of %d remembered denials that the server would not make, want one", recalled)
+		t.Errorf("without the margin of a millisecond: got none of %d remembered denials that the server would not make, want one", recalled)
 	}
 }

@@ -137,14 +137,14 @@ func TestRememberedDenialsAreTrue(t *testing.T) {
 					h := newHistory(t, rng, []Policy{p})
 					for range 500 {
 						if err := h.step(t, h.own.rules[0].id().limit); err != nil {
-							t.Fatalf("%+v: got %v, want only denials that are true", p, err)
+							t.Fatalf("%+v: got %v, want only denials that the server would make too", p, err)
 						}
 					}
 					recalled += h.recalled
 				})
 			}
 			if recalled == 0 && k != kindFast { // whose waits are shorter than what clocks may differ by, most of them
-				t.Error("got no denial that was remembered, want some")
+				t.Error("in all rounds: got no denial that was remembered, want some")
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func TestDenialsThatHoldLongerAreFound(t *testing.T) {
 			return
 		}
 	}
-	t.Error("got no denial that was remembered too long, want one")
+	t.Error("without the margins: got no denial that was remembered too long, want one")
 }
 
 // TestARememberedDenialCostsNoCall, and denies what is larger, for all limiters of the same policies.
@@ -199,16 +199,16 @@ func TestARememberedDenialCostsNoCall(t *testing.T) {
 		again := take(twin, 2, false)
 		take(l, 3, false)
 		if n := calls.Load() - before; n != 0 {
-			t.Errorf("got %d calls for remembered denials, want none", n)
+			t.Errorf("remembered denials: got %d calls, want none", n)
 		}
 		if aged := asked.RetryAfter - 10*time.Millisecond; again.RetryAfter != aged || again.Remaining != 1 {
-			t.Errorf("got %v and %d left, want RetryAfter %v and 1", again.RetryAfter, again.Remaining, aged)
+			t.Errorf("a remembered denial: got RetryAfter %v and %d left, want %v and 1", again.RetryAfter, again.Remaining, aged)
 		}
 		if err := twin.Refund(ctx, again); !errors.Is(err, ErrRefund) {
 			t.Errorf("Refund of a remembered denial: got %v, want ErrRefund", err)
 		}
 		if s := l.Stats(); s.Denied != 3 {
-			t.Errorf("got %d denials counted, want 3", s.Denied)
+			t.Errorf("Stats: got %d denials counted, want 3", s.Denied)
 		}
 		if d, err := l.Peek(ctx, "s"); err != nil || !d.Allowed {
 			t.Errorf("Peek beside a denial: got %+v, %v, want one permit left", d, err)
@@ -218,7 +218,7 @@ func TestARememberedDenialCostsNoCall(t *testing.T) {
 		before = calls.Load()
 		take(l, 2, false)
 		if n := calls.Load() - before; n != 1 {
-			t.Errorf("after RememberDenials: got %d calls, want one", n)
+			t.Errorf("after RememberDenials has passed: got %d calls, want one", n)
 		}
 		must(l.Reset(ctx, "s"))(t)
 		take(l, 3, true)
@@ -241,13 +241,13 @@ func TestARememberedDenialAgesEachPolicy(t *testing.T) {
 			d := must(l.Take(t.Context(), "s"))(t)
 			for s := range d.States() {
 				if s.Policy == "watched" && s.Allowed != want || s.Policy == "enforced" && s.Allowed {
-					t.Errorf("after %d s: %s: got allowed %v", after, s.Policy, s.Allowed)
+					t.Errorf("after %d s: policy %s: got allowed %v, want the enforced one to deny, and the other when it is due", after, s.Policy, s.Allowed)
 				}
 			}
 			time.Sleep(time.Second)
 		}
 		if n := calls.Load() - before; n != 0 {
-			t.Errorf("got %d calls, want none", n)
+			t.Errorf("remembered denials: got %d calls, want none", n)
 		}
 	})
 }
@@ -258,7 +258,7 @@ func TestALongSubjectIsKeptAsItsHash(t *testing.T) {
 	long := strings.Repeat("s", 8192)
 	one, two := shortened(long), shortened(long+"s")
 	if len(one) <= mostKept || len(one) > 2*mostKept || one == two || shortened(one) == one || shortened("s") != "s" {
-		t.Errorf("got %q and %q, want two hashes that no subject has", one, two)
+		t.Errorf("two long subjects: got %q and %q, want two hashes that no subject has", one, two)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestRememberedDenialsAreBounded(t *testing.T) {
 			n += len(l.memory.shards[i].denials)
 		}
 		if n > 64 || n < 32 {
-			t.Errorf("got %d denials kept, want 64 at most and most of them", n)
+			t.Errorf("stored denials: got %d, want at most 64, and most of them", n)
 		}
 	})
 }
@@ -336,10 +336,10 @@ func TestRememberedDenialsAllocations(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(1000, func() {
 		if d, err := l.Take(ctx, "s"); err != nil || d.Allowed {
-			t.Fatalf("got %+v, %v, want a denial", d, err)
+			t.Fatalf("a take: got %+v, %v, want a denial", d, err)
 		}
 	}); n != 0 {
-		t.Errorf("got %v allocations, want none", n)
+		t.Errorf("a remembered denial: got %v allocations, want none", n)
 	}
 }
 
@@ -376,7 +376,7 @@ func TestDenialsOfRequestsAreTheirOwn(t *testing.T) {
 	l := must(New(rdb, "n", []Policy{log}, &Options{Budget: time.Minute, Fail: FailClosed, RememberDenials: time.Minute}))(t)
 	take(t, l, "s", 6)
 	if d := must(l.TakeN(t.Context(), "s", 5))(t); d.Allowed {
-		t.Errorf("5 more than 6 of 10: got %+v, want a denial", d)
+		t.Errorf("5 more after 6 of 10: got %+v, want a denial", d)
 	}
 	if d := must(must(l.With(PerRequest(log)))(t).TakeN(t.Context(), "s", 5))(t); !d.Allowed || d.Remaining != 3 {
 		t.Errorf("a request of that cost: got %+v, want it allowed and 3 remaining", d)

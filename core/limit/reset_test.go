@@ -32,7 +32,7 @@ func found(t *testing.T, l *Limiter) {
 	take(t, l, "somebody", mostOf(l)) // a fast bucket frees one of them within a millisecond
 	for _, want := range []bool{true, false} {
 		if got := forget(t, l, "somebody"); got != want {
-			t.Errorf("found is %t, want %t", got, want)
+			t.Errorf("Reset: got found %t, want %t", got, want)
 		}
 	}
 }
@@ -58,12 +58,12 @@ func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 				d := take(t, l, "late", mostOf(l))
 				time.Sleep(d.ResetAfter - time.Microsecond)
 				if l.Stats().LocalStates == 0 || !forget(t, l, "late") {
-					t.Error("a reset a microsecond before all is free: got nothing kept or nothing found, want both")
+					t.Error("a reset a microsecond before all is free: got no state or found false, want a state and true")
 				}
 				take(t, l, "late", mostOf(l))
 				time.Sleep(24 * time.Hour)
 				if l.Stats().LocalStates == 0 || forget(t, l, "late") {
-					t.Error("a reset when all is long free: got it found, or its state gone, want neither")
+					t.Error("a reset long after all is free: got found true or no state, want false and the state still there")
 				}
 			})
 		})
@@ -85,7 +85,7 @@ func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
 	srv.SetError("")
 	for _, want := range []bool{true, false} {
 		if got := forget(t, l, "s"); got != want {
-			t.Errorf("found is %t, want %t", got, want)
+			t.Errorf("Reset after the outage: got found %t, want %t", got, want)
 		}
 	}
 }

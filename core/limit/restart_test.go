@@ -76,7 +76,7 @@ func TestRestartBesideLoad(t *testing.T) {
 	close(done)
 	wg.Wait()
 	if s := l.Stats(); s.Degraded != uint64(degraded.Load()) {
-		t.Errorf("got stats %+v, want %d degraded", s, degraded.Load())
+		t.Errorf("after the restart: got stats %+v, want %d degraded", s, degraded.Load())
 	}
 	for i := range callers {
 		d, err := l.Peek(t.Context(), fmt.Sprint("s", i))
@@ -84,7 +84,7 @@ func TestRestartBesideLoad(t *testing.T) {
 			t.Fatalf("a peek at the subject of caller %d: got %+v, %v, want a decision by Redis", i, d, err)
 		}
 		if used := d.Limit - d.Remaining; used < taken[i] || used > taken[i]+unknown[i] {
-			t.Errorf("caller %d: Redis counted %d, want the %d taken and at most %d more",
+			t.Errorf("caller %d: got %d counted by Redis, want the %d taken and at most %d more",
 				i, used, taken[i], unknown[i])
 		}
 	}

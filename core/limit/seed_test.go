@@ -115,7 +115,7 @@ func TestSharesSumUp(t *testing.T) {
 					}
 				}
 				if one*n > most || (one+1)*n <= left {
-					t.Fatalf("%+v: %d instances, %d of %d left: got %d granted by each, want %d at most, and no more to be left than there are instances",
+					t.Fatalf("%+v: %d instances, %d of %d left: got %d granted by each, want at most %d, and fewer left than there are instances",
 						p, n, left, limit, one, most)
 				}
 			})
@@ -154,7 +154,7 @@ func TestSharesHoldOverTime(t *testing.T) {
 					if b, is := p.(TokenBucket); is {
 						refilled := float64(b.Rate) * (float64(now.Sub(began)) + float64(grain(r))) / float64(b.Per)
 						if most := float64(max(b.burst(), n)) + refilled; float64(granted) > most*(1+1e-9) {
-							t.Fatalf("%+v: %d instances: got %d granted in %v, want %v at most", p, n, granted, now.Sub(began), most)
+							t.Fatalf("%+v: %d instances: got %d granted in %v, want at most %v", p, n, granted, now.Sub(began), most)
 						}
 					}
 					if l, is := p.(SlidingLog); is {
@@ -165,7 +165,7 @@ func TestSharesHoldOverTime(t *testing.T) {
 							}
 						}
 						if most := max(l.Limit, n); int64(within) > most {
-							t.Fatalf("%+v: %d instances: got %d granted in a window, want %d at most", p, n, within, most)
+							t.Fatalf("%+v: %d instances: got %d granted in a window, want at most %d", p, n, within, most)
 						}
 					}
 					now = now.Add(randomPause(rng, &s, max(grain(r), time.Microsecond)))
@@ -195,13 +195,13 @@ func TestFiguresOfSharesHold(t *testing.T) {
 						return takeOf(r, copied(c), n, now.Add(after), cost).Allowed
 					}
 					if s.Remaining > 0 && !would(0, s.Remaining) || would(0, s.Remaining+1) {
-						t.Fatalf("%s: got it denied or one more granted, want Remaining to be what is left", where)
+						t.Fatalf("%s: got Remaining denied or one more granted, want exactly Remaining granted", where)
 					}
 					if s.Remaining < whole && k != kindLog && (!would(s.NextAfter, s.Remaining+1) || would(s.NextAfter-step, s.Remaining+1)) {
-						t.Fatalf("%s: want NextAfter to be the first moment for one more", where)
+						t.Fatalf("%s: got NextAfter too early or too late, want the first moment for one more", where)
 					}
 					if !s.Allowed && (!would(s.RetryAfter, cost) || would(s.RetryAfter-step, cost)) {
-						t.Fatalf("%s: want RetryAfter to be the first moment at which it is granted", where)
+						t.Fatalf("%s: got RetryAfter too early or too late, want the first moment at which the request is granted", where)
 					}
 					if s.Remaining > 0 {
 						given := takeOf(r, copied(c), n, now, 0)
@@ -261,21 +261,21 @@ func TestSeedsAreKeptForInstancesAlone(t *testing.T) {
 		}
 		must(l.TakeN(t.Context(), "s", 30))(t)
 		if kept() != 0 {
-			t.Errorf("got %d seeds by default, want none", kept())
+			t.Errorf("by default: got %d seeds, want none", kept())
 		}
 		if err := l.SetInstances(1); err != nil {
 			t.Fatal(err)
 		}
 		must(l.TakeN(t.Context(), "s", 30))(t)
 		if kept() != 1 {
-			t.Errorf("got %d seeds of one subject, want one", kept())
+			t.Errorf("after several decisions: got %d seeds of one subject, want one", kept())
 		}
 		cut(all)
 		if d := must(l.TakeN(t.Context(), "s", 40))(t); !d.Allowed || d.Remaining != 0 || kept() != 0 {
 			t.Errorf("a process alone: got %+v and %d seeds, want all that was left granted, and the seed used", d, kept())
 		}
 		if d := must(l.Take(t.Context(), "s"))(t); d.Allowed {
-			t.Errorf("when nothing is left: got %+v, want a denial", d)
+			t.Errorf("after all is taken: got %+v, want a denial", d)
 		}
 		for _, mode := range []FailMode{FailOpen, FailClosed} {
 			if l := must(New(l.rdb, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, &Options{Fail: mode, Instances: 10}))(t); l.seeds != nil {

@@ -179,10 +179,10 @@ func TestSettlesAreExactWithLostReplies(t *testing.T) {
 					d := must(l.TakeN(t.Context(), "s", 1+rng.Int64N(100)))(t)
 					actual := rng.Int64N(200)
 					if !d.Allowed {
-						t.Error("got a denial, want all allowed")
+						t.Error("a take: got a denial, want all allowed")
 					}
 					if s, err := d.Settle(t.Context(), actual); err != nil || s.Forgiven != 0 {
-						t.Errorf("got %+v, %v, want it settled", s, err)
+						t.Errorf("Settle: got %+v, %v, want it settled", s, err)
 					}
 					used.Add(actual)
 				}
@@ -192,11 +192,11 @@ func TestSettlesAreExactWithLostReplies(t *testing.T) {
 				t.Errorf("%s: got %d charged, want the %d that were used", policy.PolicyName(), charged, used.Load())
 			}
 			if s := l.Stats(); s.Settled != 64*20 {
-				t.Errorf("got %d settled, want %d", s.Settled, 64*20)
+				t.Errorf("Stats: got %d settled, want %d", s.Settled, 64*20)
 			}
 		}
 		if client.lost.Load() < 1000 {
-			t.Errorf("got %d replies lost, want 1,000 at least", client.lost.Load())
+			t.Errorf("this test needs lost replies: got %d, want at least 1,000", client.lost.Load())
 		}
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
@@ -211,10 +211,10 @@ func TestDebtDeniesUntilItIsGone(t *testing.T) {
 			d := must(l.TakeN(t.Context(), "s", 100))(t)
 			s := must(d.Settle(t.Context(), 1500))(t)
 			if s.After.Remaining != 0 || s.After.Allowed || s.Forgiven != 0 || s.After.RetryAfter != 30060*time.Millisecond {
-				t.Errorf("got %+v, want a debt of 500, in which a permit is free after 30.06 s", s)
+				t.Errorf("after Settle: got %+v, want a debt of 500, in which a permit is free after 30.06 s", s)
 			}
 			if d := must(l.Take(t.Context(), "s"))(t); d.Allowed || d.RetryAfter != s.After.RetryAfter {
-				t.Errorf("in debt: got %+v, want a denial for %v", d, s.After.RetryAfter)
+				t.Errorf("while in debt: got %+v, want a denial for %v", d, s.After.RetryAfter)
 			}
 			time.Sleep(s.After.RetryAfter)
 			d = must(l.Take(t.Context(), "s"))(t)
@@ -225,7 +225,7 @@ func TestDebtDeniesUntilItIsGone(t *testing.T) {
 				t.Errorf("beyond MaxDebt: got %+v, want %d forgiven", s, 5000-1-1000)
 			}
 			if got := l.Stats(); got.Settled != 2 || got.Forgiven != 3999 {
-				t.Errorf("got stats %+v, want 2 settled and 3,999 forgiven", got)
+				t.Errorf("after both: got stats %+v, want 2 settled and 3,999 forgiven", got)
 			}
 			time.Sleep(2 * time.Minute)
 			if d := must(l.TakeN(t.Context(), "s", 1000))(t); !d.Allowed {
@@ -244,7 +244,7 @@ func TestSettledOnce(t *testing.T) {
 			left := func(want int64) {
 				t.Helper()
 				if d := must(l.Peek(t.Context(), "s"))(t); d.Remaining != want {
-					t.Errorf("got %d left, want %d", d.Remaining, want)
+					t.Errorf("after Settle: got %d left, want %d", d.Remaining, want)
 				}
 			}
 			d := must(l.TakeN(t.Context(), "s", 10))(t)
@@ -269,7 +269,7 @@ func TestSettledOnce(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := d.Settle(t.Context(), 3); !errors.Is(err, ErrSettle) {
-				t.Errorf("after a refund: got %v, want ErrSettle", err)
+				t.Errorf("Settle after a refund: got %v, want ErrSettle", err)
 			}
 			left(96)
 			nothing := must(l.TakeN(t.Context(), "s", 0))(t)
@@ -308,7 +308,7 @@ func TestSettledOnceByMany(t *testing.T) {
 			}
 		})
 		if p := must(l.Peek(t.Context(), "s"))(t); p.Remaining != 98 || settled.Load() != 1 {
-			t.Fatalf("got %d left and %d settlements, want 98 and 1", p.Remaining, settled.Load())
+			t.Fatalf("one decision settled by many callers: got %d left and %d settlements, want 98 and 1", p.Remaining, settled.Load())
 		}
 	}
 }
@@ -358,12 +358,12 @@ func TestPerRequestCountsRequests(t *testing.T) {
 			used := func(d Decision, binding string, tokens, requests int64) {
 				t.Helper()
 				if d.Policy != binding {
-					t.Errorf("with %d tokens and %d requests: %q binds, want %q", tokens, requests, d.Policy, binding)
+					t.Errorf("with %d tokens and %d requests: got %q as the policy that binds, want %q", tokens, requests, d.Policy, binding)
 				}
 				for s := range d.States() {
 					want := map[string]int64{"tokens": 1000 - tokens, "requests": 3 - requests, "log": 4 - requests}[s.Policy]
 					if s.Remaining != want {
-						t.Errorf("%s: got %d left, want %d", s.Policy, s.Remaining, want)
+						t.Errorf("policy %s: got %d left, want %d", s.Policy, s.Remaining, want)
 					}
 				}
 			}

@@ -24,7 +24,7 @@ func TestSlowHandlerKeepsItsSlot(t *testing.T) {
 		began := time.Now()
 		redistest.Await(t, 20*time.Second, "more than three leases to pass", func() bool {
 			if acquire(t, rival, "s").Allowed || counted(t, rival) != 1 {
-				t.Fatalf("the slot is lost after %v, want it held beyond three leases of %v", time.Since(began), lease)
+				t.Fatalf("a slow handler: got its slot lost after %v, want it held beyond three leases of %v", time.Since(began), lease)
 			}
 			return time.Since(began) > 10*lease/3
 		})
@@ -70,7 +70,7 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 		began := time.Now()
 		redistest.Await(t, 10*time.Second, "two leases to pass", func() bool {
 			if n := counted(t, c); n != 1 {
-				t.Fatalf("got %d in flight beside the rival's slot, want 1", n)
+				t.Fatalf("after the renewal: got %d in flight beside the rival's slot, want 1", n)
 			}
 			return time.Since(began) > 2*lease
 		})

@@ -28,17 +28,17 @@ func TestUnitIsAWordForClients(t *testing.T) {
 		d, err := l.Take(t.Context(), "s")
 		taken++
 		if err != nil || d.Allowed != (taken <= 3) {
-			t.Errorf("take %d, of the unit %q: got %+v, %v, want allowed %t", taken, unit, d, err, taken <= 3)
+			t.Errorf("take %d, with the unit %q: got %+v, %v, want allowed %t", taken, unit, d, err, taken <= 3)
 		}
 		states := 0
 		for s := range d.States() {
 			states++
 			if s.Unit != want {
-				t.Errorf("%s: the unit is %q, want %q", s.Policy, s.Unit, want)
+				t.Errorf("policy %s: got the unit %q, want %q", s.Policy, s.Unit, want)
 			}
 		}
 		if states != 5 {
-			t.Errorf("got %d states, want 5", states)
+			t.Errorf("the states of a decision: got %d, want 5", states)
 		}
 	}
 }

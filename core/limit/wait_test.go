@@ -67,18 +67,18 @@ func TestWaitAdmitsInOrder(t *testing.T) {
 			t.Errorf("a wait by another subject: got %+v, %v, want it allowed within 1s", d, err)
 		}
 		if n := l.Stats().Waiting; n != 11 {
-			t.Errorf("got %d waiting, want 11", n)
+			t.Errorf("while all wait: got %d waiting, want 11", n)
 		}
 		wg.Wait()
 		if want := []int{0, 1, 3, 4, 5, 7, 8, 9, 11}; !slices.Equal(order, want) {
-			t.Errorf("admitted %v, not %v", order, want)
+			t.Errorf("the order of admission: got %v, want %v", order, want)
 		}
 		s := time.Second
 		if want := []time.Duration{0, s, 2 * s, 3 * s, 6 * s, 7 * s, 8 * s, 11 * s, 12 * s}; !slices.Equal(at, want) {
-			t.Errorf("admitted at %v, not %v", at, want)
+			t.Errorf("the times of admission: got %v, want %v", at, want)
 		}
 		if n, lines := l.Stats().Waiting, len(l.queues.lines); n != 0 || lines != 0 {
-			t.Errorf("got %d waiting still, in %d lines, want none", n, lines)
+			t.Errorf("after all were admitted: got %d still waiting, in %d queues, want none", n, lines)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestWaitRefusesAtOnce(t *testing.T) {
 		}
 		other := must(l.With(FixedWindow{Limit: 2, Window: time.Hour}))(t)
 		if s := other.Stats(); s.Waiting != 2 {
-			t.Errorf("got %d waiting by a limiter of With, want the 2 of both", s.Waiting)
+			t.Errorf("a limiter of With: got %d waiting, want the 2 of both", s.Waiting)
 		}
 		if _, err := l.Wait(ctx, ""); !errors.Is(err, ErrSubject) {
 			t.Errorf("a wait without a subject: got %v, want ErrSubject", err)
@@ -144,7 +144,7 @@ func TestWaitKeepsTheLimit(t *testing.T) {
 		}
 		wg.Wait()
 		if took, least := time.Since(began), time.Second*(callers-burst)/rate-time.Millisecond; took < least {
-			t.Errorf("%d callers were admitted within %v, not %v at least", callers, took, least)
+			t.Errorf("%d callers: got all admitted within %v, want at least %v", callers, took, least)
 		}
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
@@ -299,7 +299,7 @@ func TestWaitForForesees(t *testing.T) {
 					if w.after == 0 {
 						foreseen++
 						if w.RetryAfter <= most || w.RetryAfter > want[i].after+2*time.Millisecond {
-							t.Fatalf("%+v, %v, caller %d: denied for %v, want more than the %v that it would wait, and at most %v",
+							t.Fatalf("%+v, %v, caller %d: got a denial for %v, want more than the %v that it would wait, and at most %v",
 								p, costs, i, w.RetryAfter, most, want[i].after)
 						}
 					}
@@ -307,7 +307,7 @@ func TestWaitForForesees(t *testing.T) {
 				}
 			}
 			if foreseen < 5 && k != kindFast { // whose waits are shorter than what is between two callers
-				t.Errorf("%d callers were denied at once, want 5 at least", foreseen)
+				t.Errorf("callers that were denied at once: got %d, want at least 5", foreseen)
 			}
 		})
 	}
@@ -404,12 +404,12 @@ func TestWaitForTogether(t *testing.T) {
 				served.Add(1)
 			default:
 				if denied.Add(1); time.Since(began) > 10*time.Millisecond {
-					t.Errorf("got a denial after %v, want it with the first answer", time.Since(began))
+					t.Errorf("a denial: got it after %v, want it with the first answer", time.Since(began))
 				}
 			}
 		})
 		if served.Load() != 5 || denied.Load() != 15 {
-			t.Errorf("got %d served and %d denied, want 5 and 15", served.Load(), denied.Load())
+			t.Errorf("callers that came together: got %d served and %d denied, want 5 and 15", served.Load(), denied.Load())
 		}
 	})
 }
@@ -424,11 +424,11 @@ func TestWaitForAsLongAsItTakes(t *testing.T) {
 		client.calls.Store(0)
 		together(20, func(int) {
 			if d, err := l.WaitFor(t.Context(), "s", 1, math.MaxInt64); err != nil || !d.Allowed {
-				t.Errorf("got %+v, %v, want it allowed", d, err)
+				t.Errorf("a wait without a limit: got %+v, %v, want it allowed", d, err)
 			}
 		})
 		if n := client.calls.Load(); n > 22 {
-			t.Errorf("got %d calls of Redis for 20 permits, want one each, or two more", n)
+			t.Errorf("calls of Redis: got %d for 20 permits, want one each, or two more", n)
 		}
 	})
 }
@@ -450,7 +450,7 @@ func TestWaitHearsOfWhatIsGivenBack(t *testing.T) {
 					first := must(l.TakeN(t.Context(), "s", 8))(t)
 					time.AfterFunc(time.Second, func() {
 						if err := free(l, &first); err != nil {
-							t.Errorf("got %v, want the permits given back", err)
+							t.Errorf("the refund: got %v, want the permits given back", err)
 						}
 					})
 					began := time.Now()
@@ -458,7 +458,7 @@ func TestWaitHearsOfWhatIsGivenBack(t *testing.T) {
 					d, err := l.WaitN(ctx, "s", 5)
 					cancel()
 					if took := time.Since(began).Round(time.Millisecond); err != nil || !d.Allowed || took != time.Second {
-						t.Errorf("got %+v, %v after %v, want it allowed after 1 s", d, err, took)
+						t.Errorf("the caller that waits: got %+v, %v after %v, want it allowed after 1 s", d, err, took)
 					}
 				}
 			})
@@ -475,10 +475,10 @@ func TestWaitIgnoresAnOldDenial(t *testing.T) {
 	l.changed("s")
 	l.queues.saw(w, &Decision{}, nil, before)
 	if seen := l.queues.place(w).seen; seen != nil {
-		t.Errorf("got %+v, want the denial left out", seen)
+		t.Errorf("an old denial: got %+v stored, want it ignored", seen)
 	}
 	l.queues.saw(w, &Decision{}, nil, l.queues.place(w).freed)
 	if l.queues.place(w).seen == nil {
-		t.Error("the next denial is left out too, want it noted")
+		t.Error("the next denial: got it ignored too, want it stored")
 	}
 }

@@ -38,7 +38,7 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 				}
 			}
 			if evals != c.proxy.Forwarded("eval") || c.proxy.Forwarded("evalsha") < shas+9 {
-				t.Errorf("the first decisions sent %d scripts and %d EVALSHA, want none and at least 9",
+				t.Errorf("the first decisions: got %d scripts and %d EVALSHA sent, want none and at least 9",
 					c.proxy.Forwarded("eval")-evals, c.proxy.Forwarded("evalsha")-shas)
 			}
 		})
@@ -101,7 +101,7 @@ func TestWarmTellsWhatIsWrong(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if err := l.Warm(ctx); !errors.Is(err, c.want) || time.Since(began) > 10*time.Second {
-			t.Errorf("%s: %v after %v, not %v", name, err, time.Since(began), c.want)
+			t.Errorf("Warm with %s: got %v after %v, want %v", name, err, time.Since(began), c.want)
 		}
 	}
 	if err := newTestLocal(t, nil, policies...).Warm(t.Context()); err != nil {
