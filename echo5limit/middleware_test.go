@@ -25,8 +25,8 @@ func request(e *echo.Echo, target string) *httptest.ResponseRecorder {
 
 var errHandler = errors.New("the handler's error")
 
-// Echo asks an error handler to look whether the response is committed. One
-// that does not would add a second answer to the first.
+// Echo asks error handlers to check whether the response is committed. An error handler
+// that does not check would add a second answer to the first.
 func TestResponseIsSealed(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]echo.HandlerFunc{
@@ -67,7 +67,7 @@ func TestErrorIsStillReturned(t *testing.T) {
 	}
 }
 
-// An error handler that writes nothing has left the answer to others.
+// An error handler that writes nothing leaves the answer to middleware outside.
 func TestErrorLeftOutside(t *testing.T) {
 	t.Parallel()
 	l := &gatefake.Leaving{T: t}
@@ -164,7 +164,7 @@ func TestWriterIsOnlyWrappedForLeave(t *testing.T) {
 	}
 }
 
-// The server removes the files of the request it made, and no copy's.
+// The server removes the files of the request that it made, and not those of a copy.
 func TestMultipartFormReachesTheServer(t *testing.T) {
 	t.Parallel()
 	e := echo.New()

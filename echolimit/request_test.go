@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// told is an endpoint that answers with what report says of the request.
+// told is an endpoint that answers with what report returns for the request.
 func told(report func(gate.Request) string) echo.HandlerFunc {
 	return echolimit.Handler(gatefake.Endpoint(func(q gate.Request) gate.Reply {
 		return gate.Reply{Status: 200, Body: []byte(report(q))}

@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// routeAndID is what a gate knows of the route and of its parameter id.
+// routeAndID is what a gate knows about the route and about its parameter id.
 func routeAndID(q gate.Request) string { return q.Route() + " " + q.Param("id") }
 
 func TestWhereTheRouteIsKnown(t *testing.T) {

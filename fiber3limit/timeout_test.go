@@ -18,7 +18,8 @@ import (
 // own is a key of the context that a gate makes.
 type own struct{}
 
-// A gate is not told how a handler ended that ran on behind a timeout, whatever the client got.
+// If a handler runs on after a timeout, the gate is not told how it ended, whatever the
+// client got.
 func TestHandlerThatRunsOn(t *testing.T) {
 	t.Parallel()
 	for name, inside := range map[string]bool{"GateOutside": false, "GateInside": true} {
@@ -59,9 +60,9 @@ func TestHandlerThatRunsOn(t *testing.T) {
 	}
 }
 
-// The time may be over while the application's ErrorHandler answers for a handler: what there is
-// of the answer to the client is no answer to what the handler has done.
-func TestTimeIsOverBeforeTheAnswer(t *testing.T) {
+// The time may run out while the application's ErrorHandler answers for a handler. What
+// then exists of the answer to the client says nothing about what the handler has done.
+func TestTimeoutDuringTheErrorHandler(t *testing.T) {
 	t.Parallel()
 	ctx, over := context.WithCancel(t.Context()) // which the timeout takes for its own
 	defer over()

@@ -15,11 +15,11 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// customCtx is a fiber.Ctx of an application's own.
+// customCtx is a fiber.Ctx that an application has defined itself.
 type customCtx struct{ fiber.DefaultCtx }
 
-// Fiber v3 runs the middleware of app.Use, and then its error handler, for a request that it
-// could not read: no gate takes what it has of that for the request.
+// For a request that it could not read, Fiber v3 runs the middleware of app.Use and then
+// its error handler. No gate takes the part that was read for the whole request.
 func TestRequestThatFiberCouldNotRead(t *testing.T) {
 	t.Parallel()
 	config := fiber.Config{BodyLimit: 4, ErrorHandler: func(c fiber.Ctx, err error) error {

@@ -21,7 +21,7 @@ func TestContract(t *testing.T) {
 	gatetest.Run(t, d)
 }
 
-// Handlers run before the body has arrived.
+// With StreamRequestBody handlers run before the body has arrived.
 func TestContractStreamingBodies(t *testing.T) {
 	t.Parallel()
 	d := driver(fiber.Config{StreamRequestBody: true})

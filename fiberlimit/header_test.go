@@ -13,8 +13,8 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// A request that net/http hands on to Fiber has no trailer, though Fiber knows of
-// no header that was sent.
+// A request that net/http passes on to Fiber has no trailer, although Fiber has no raw
+// header for it.
 func TestHeaderOfARequestMadeByHand(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Gin's default is missing: it cannot tell %2F in a path from a slash.
+// The default settings of Gin are missing: with them Gin cannot tell %2F in a path from a
+// slash.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	gatetest.Run(t, driver(func(e *gin.Engine) { e.UseEscapedPath = true }))

@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/ginlimit"
 )
 
-// twoAnHour stands for limit.New, whose limiter keeps its state in Redis.
+// twoAnHour is used here in place of limit.New, whose limiters keep their state in Redis.
 func twoAnHour(name string) *limit.Limiter {
 	limiter, err := limit.NewLocal(name, []limit.Policy{limit.FixedWindow{Limit: 2, Window: time.Hour}}, nil)
 	if err != nil {

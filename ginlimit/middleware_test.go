@@ -24,7 +24,7 @@ func request(engine *gin.Engine, target string) *httptest.ResponseRecorder {
 	return w
 }
 
-// served is what a client gets for "/" from a real server, which has ended then.
+// served is what a client gets for "/" from a real server, which has ended by then.
 func served(t *testing.T, engine *gin.Engine) (status int, body string) {
 	t.Helper()
 	server := httptest.NewServer(engine)
@@ -50,7 +50,7 @@ func TestZeroPassLeavesTheWriter(t *testing.T) {
 	}
 }
 
-func TestGinsWriterStaysTruthful(t *testing.T) {
+func TestGinsWriterReportsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
@@ -99,8 +99,9 @@ func TestStatusAlone(t *testing.T) {
 	l.Saw(202, "", false)
 }
 
-// An error beside a written answer is no answer left to others.
-func TestErrorBesideAnAnswer(t *testing.T) {
+// If a handler writes an answer and reports an error, the answer is not left to
+// middleware outside.
+func TestErrorAndAnAnswer(t *testing.T) {
 	t.Parallel()
 	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
@@ -112,8 +113,8 @@ func TestErrorBesideAnAnswer(t *testing.T) {
 	l.Saw(409, "conflict", false)
 }
 
-// An error that middleware outside has noted before is none of the handler's.
-func TestErrorFromBefore(t *testing.T) {
+// An error that middleware outside has reported before is not the handler's.
+func TestErrorOfOuterMiddleware(t *testing.T) {
 	t.Parallel()
 	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
@@ -124,7 +125,7 @@ func TestErrorFromBefore(t *testing.T) {
 }
 
 // Gin writes its own 404 after every middleware has returned.
-func TestAnswerOfGinsOwn(t *testing.T) {
+func TestGinsOwn404(t *testing.T) {
 	t.Parallel()
 	l := &gatefake.Leaving{T: t}
 	engine := gin.New()
@@ -142,7 +143,7 @@ func TestAnswerOfGinsOwn(t *testing.T) {
 	own.Saw(404, "ours", false)
 }
 
-// HandleContext writes below every wrapped writer.
+// HandleContext writes to the writer below every wrapped one.
 func TestHandleContext(t *testing.T) {
 	t.Parallel()
 	l := &gatefake.Leaving{T: t}
@@ -158,8 +159,8 @@ func TestHandleContext(t *testing.T) {
 	l.Saw(203, "", true)
 }
 
-// A handler that gives up behind HandleContext, which sends an empty 200 then, has
-// not answered.
+// If a handler gives up behind HandleContext, HandleContext sends an empty 200. The
+// handler has not answered.
 func TestHandleContextThatGivesUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -211,8 +212,8 @@ func TestEarlyHints(t *testing.T) {
 	l.Saw(200, "body", false)
 }
 
-// A reply ends the matter for the handlers behind the gate, not only for the
-// next one, and leaves Gin no 404 body to add.
+// A reply keeps all handlers behind the gate from running, not only the next one, and Gin
+// adds no 404 body to it.
 func TestReplyAborts(t *testing.T) {
 	t.Parallel()
 	refusing := ginlimit.Middleware(gatefake.Func(func(gate.Request) gate.Pass {
@@ -234,7 +235,7 @@ func TestReplyAborts(t *testing.T) {
 	}
 }
 
-// The endpoint's answer is not an abort, which middleware outside may log.
+// The endpoint's answer is not an abort, because middleware outside may log aborts.
 func TestHandlerDoesNotAbort(t *testing.T) {
 	t.Parallel()
 	engine := gin.New()
@@ -254,7 +255,7 @@ func TestHandlerDoesNotAbort(t *testing.T) {
 	}
 }
 
-// The server removes the files of the request it made, and no copy's.
+// The server removes the files of the request that it made, and not those of a copy.
 func TestMultipartFormReachesTheServer(t *testing.T) {
 	t.Parallel()
 	engine := gin.New()
@@ -273,7 +274,7 @@ func TestMultipartFormReachesTheServer(t *testing.T) {
 	}
 }
 
-// TestAdmittedWithoutACopy: a limit hands on the request that it was given.
+// TestAdmittedWithoutACopy: a limit passes on the request that it got.
 func TestAdmittedWithoutACopy(t *testing.T) {
 	t.Parallel()
 	l, err := limit.NewLocal("all", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
@@ -292,7 +293,7 @@ func TestAdmittedWithoutACopy(t *testing.T) {
 }
 
 // TestRefusedInHandleContext: Engine.HandleContext takes a request through the engine's
-// gates a second time. Each time counts, and a refusal is known to be one.
+// gates a second time. Each time counts, and gates outside recognize a refusal.
 func TestRefusedInHandleContext(t *testing.T) {
 	t.Parallel()
 	l := &gatefake.Leaving{T: t}

@@ -11,7 +11,7 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// told is an endpoint that answers with what report says of the request.
+// told is an endpoint that answers with what report returns for the request.
 func told(report func(gate.Request) string) gin.HandlerFunc {
 	return ginlimit.Handler(gatefake.Endpoint(func(q gate.Request) gate.Reply {
 		return gate.Reply{Status: 200, Body: []byte(report(q))}
@@ -39,7 +39,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// Routing by the decoded path, Gin takes %2F for a slash, and so does the gate.
+// If Gin routes by the decoded path, it takes %2F for a slash, and so does the gate.
 func TestParametersAreThoseOfTheHandler(t *testing.T) {
 	t.Parallel()
 	engine := gin.New()

@@ -20,7 +20,7 @@ func (s silent) WriteHeader(int)             {}
 
 var nothing = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
-// reading is a gate that asks for what the usual keys are made of.
+// reading is a gate that reads what the usual keys are made from.
 type reading struct{ pass gate.Pass }
 
 func (g reading) Enter(q gate.Request) gate.Pass {
@@ -60,8 +60,8 @@ func TestMiddlewareAllocations(t *testing.T) {
 	}
 }
 
-// TestAdmittedWithoutACopy: a limit hands on the request that it was given. So
-// the middleware allocates what the gate does, and nothing for itself.
+// TestAdmittedWithoutACopy: a limit passes on the request that it got. So the middleware
+// allocates only what the gate allocates.
 func TestAdmittedWithoutACopy(t *testing.T) { //nolint:paralleltest // it counts allocations
 	g := gate.RateLimit(limiter(1<<40), everyone, nil)
 	r, w := routed(), silent{http.Header{}}

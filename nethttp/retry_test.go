@@ -11,7 +11,7 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// held keeps an answer back, to send or to drop.
+// held keeps an answer back, in order to send or to drop it.
 type held struct {
 	http.ResponseWriter
 	status int
@@ -34,8 +34,8 @@ func retrying(next http.Handler) http.Handler {
 	})
 }
 
-// A refusal that middleware drops, to try again, is not the answer of the handler
-// that runs then.
+// If middleware drops a refusal and tries again, the refusal is not the answer of the
+// handler that runs then.
 func TestRefusalThatIsNotSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

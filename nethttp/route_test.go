@@ -13,8 +13,8 @@ type gateFunc func(gate.Request) gate.Pass
 
 func (f gateFunc) Enter(q gate.Request) gate.Pass { return f(q) }
 
-// TestRouteOfAServeMux mounts a gate on every pattern and one around the mux:
-// both are told the same.
+// TestRouteOfAServeMux mounts a gate on every pattern and one around the mux. Both are
+// told the same.
 func TestRouteOfAServeMux(t *testing.T) {
 	t.Parallel()
 	var told [][2]string
@@ -56,8 +56,8 @@ func TestRouteOfAServeMux(t *testing.T) {
 	}
 }
 
-// TestRouteOfARedirect: a ServeMux redirects a path that is not clean, and the
-// gate around it is told of the route behind.
+// TestRouteOfARedirect: a ServeMux redirects a path that is not clean. The gate around it
+// is told the route to which the redirect leads.
 func TestRouteOfARedirect(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
@@ -78,8 +78,8 @@ func TestRouteOfARedirect(t *testing.T) {
 	}
 }
 
-// TestWildcardBehindStripPrefix: the gate finds what the mux matched, whichever
-// of the two stands outside.
+// TestWildcardBehindStripPrefix: the gate finds what the mux matched, whether StripPrefix
+// is outside or inside the mux.
 func TestWildcardBehindStripPrefix(t *testing.T) {
 	t.Parallel()
 	asking := func(told *string) http.Handler {
@@ -110,8 +110,8 @@ func TestWildcardBehindStripPrefix(t *testing.T) {
 	}
 }
 
-// TestStrippedPathThatMatchesToo: what StripPrefix leaves may match the route as
-// well, with other values. The gate takes those of the path that the mux matched.
+// TestStrippedPathThatMatchesToo: what StripPrefix leaves may match the route as well,
+// with other values. The gate takes the values of the path that the mux matched.
 func TestStrippedPathThatMatchesToo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ around, pattern, within, target, tenant, rest string }{
@@ -138,7 +138,7 @@ func TestStrippedPathThatMatchesToo(t *testing.T) {
 	}
 }
 
-// TestRouteUnknown: outside of other middleware nobody knows.
+// TestRouteUnknown: outside of other middleware the route is unknown.
 func TestRouteUnknown(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

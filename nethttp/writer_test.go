@@ -19,7 +19,7 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// leaving is a gate that captures and hands over what it is left with.
+// leaving is a gate that captures, and sends on what Leave is called with.
 func leaving(capture int64) (gate.Gate, chan *gate.Reply) {
 	left := make(chan *gate.Reply, 10)
 	return gateFunc(func(gate.Request) gate.Pass {
@@ -56,8 +56,8 @@ func abilities(w http.ResponseWriter) map[string]bool {
 	}
 }
 
-// TestWriterKeepsItsAbilities: a handler can do behind a gate that records what
-// it can do without one, on HTTP/1 and on HTTP/2.
+// TestWriterKeepsItsAbilities: behind a gate that records, a handler can do what it can
+// do without one, on HTTP/1 and on HTTP/2.
 func TestWriterKeepsItsAbilities(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
@@ -90,7 +90,7 @@ func TestWriterKeepsItsAbilities(t *testing.T) {
 	}
 }
 
-// onlyUnwrap is how middleware outside may wrap a writer today.
+// onlyUnwrap is one way in which middleware outside wraps a writer.
 type onlyUnwrap struct{ w http.ResponseWriter }
 
 func (o onlyUnwrap) Header() http.Header         { return o.w.Header() }
@@ -158,7 +158,7 @@ func TestEarlyHints(t *testing.T) {
 	}
 }
 
-// TestAbortHandler: the value that a handler panics with goes on as it is.
+// TestAbortHandler: the value with which a handler panics is passed on unchanged.
 func TestAbortHandler(t *testing.T) {
 	t.Parallel()
 	g, left := leaving(100)
@@ -192,7 +192,7 @@ func TestAbortHandler(t *testing.T) {
 	}
 }
 
-// TestReadFrom: a body that is copied from a file is captured as any other.
+// TestReadFrom: a body that is copied from a file is captured like any other.
 func TestReadFrom(t *testing.T) {
 	t.Parallel()
 	content := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
@@ -223,8 +223,8 @@ func TestReadFrom(t *testing.T) {
 	}
 }
 
-// TestZeroPassHandsOnWhatItGot: neither the writer nor the request is wrapped.
-func TestZeroPassHandsOnWhatItGot(t *testing.T) {
+// TestZeroPassWrapsNothing: neither the writer nor the request is wrapped.
+func TestZeroPassWrapsNothing(t *testing.T) {
 	t.Parallel()
 	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
 	ran := false
@@ -236,9 +236,9 @@ func TestZeroPassHandsOnWhatItGot(t *testing.T) {
 	}
 }
 
-// TestContextCopiesBack: the request of the middleware outside keeps its
-// context, and learns what the server and that middleware look for on it.
-func TestContextCopiesBack(t *testing.T) {
+// TestContextCopiesFormAndRouteBack: the request of the middleware outside keeps its
+// context. It gets the form and the route, which the server and that middleware look for.
+func TestContextCopiesFormAndRouteBack(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	g := gateFunc(func(q gate.Request) gate.Pass {
@@ -298,9 +298,9 @@ func TestKeyOfAnotherAdapterIsWrongWiring(t *testing.T) {
 	}
 }
 
-// TestPartsOfABatch: a handler that serves requests of its own, and is refused one
-// of them, has run nonetheless. A gate outside takes its answer for the handler's,
-// also where the two have the same status and body.
+// TestPartsOfABatch: a handler that sends requests of its own, one of which is refused,
+// has run all the same. A gate outside takes its answer for the handler's, even if the
+// answer and the refusal have the same status and body.
 func TestPartsOfABatch(t *testing.T) {
 	t.Parallel()
 	refusal := gate.Reply{Status: 409, Body: []byte("no"), Refused: true}
@@ -356,7 +356,7 @@ func TestPartsOfABatch(t *testing.T) {
 	}
 }
 
-// recordedBy is what h answers to a request of the handler's own.
+// recordedBy is what h answers to a request that the handler sends itself.
 func recordedBy(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r.Clone(r.Context()))

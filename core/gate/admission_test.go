@@ -15,7 +15,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// used is what everyone has taken of a limiter of one policy.
+// used is how many permits everyone has taken from a limiter with one policy.
 func used(t *testing.T, l *limit.Limiter) int64 {
 	t.Helper()
 	d, err := l.Peek(context.Background(), "everyone")
@@ -85,8 +85,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// A request that takes nothing, or always counts, is not watched.
-func TestCountWatchesOnlyWhatItMust(t *testing.T) {
+// A request that takes no permits, or that always counts, needs no Leave.
+func TestNoLeaveWithoutPermitsToGiveBack(t *testing.T) {
 	t.Parallel()
 	l := hourly(t, 1)
 	options := &gate.RateLimitOptions{
@@ -106,7 +106,7 @@ func TestCountWatchesOnlyWhatItMust(t *testing.T) {
 	}
 }
 
-// The limiter that was chosen gets it back, all that the request cost.
+// The chosen limiter gets back everything that the request cost.
 func TestCountRefundsTheChosenLimiter(t *testing.T) {
 	t.Parallel()
 	free := hourly(t, 10)
@@ -133,7 +133,7 @@ func TestCountRefundsTheChosenLimiter(t *testing.T) {
 	}
 }
 
-// severed is a client whose server can go away.
+// severed is a client whose server can become unreachable.
 type severed struct {
 	script.Client
 	gone atomic.Bool
@@ -146,7 +146,7 @@ func (s *severed) Process(ctx context.Context, cmd redis.Cmder) error {
 	return s.Client.Process(ctx, cmd)
 }
 
-// severable is a client of a Redis of its own.
+// severable is a client for a Redis of its own.
 func severable(t testing.TB) *severed {
 	t.Helper()
 	m := miniredis.RunT(t)
@@ -156,7 +156,7 @@ func severable(t testing.TB) *severed {
 	return &severed{Client: rdb}
 }
 
-// mortal is a limiter on a Redis that goes away when told to.
+// mortal is a limiter on a Redis that becomes unreachable on demand.
 func mortal(t *testing.T, n int64, fail limit.FailMode) (*limit.Limiter, *severed) {
 	t.Helper()
 	s := severable(t)
@@ -168,8 +168,8 @@ func mortal(t *testing.T, n int64, fail limit.FailMode) (*limit.Limiter, *severe
 	return l, s
 }
 
-// TestRefundThatFails is told to the hook, with a request that can still be
-// asked, and the permit stays taken.
+// If a refund fails, the hook is told, with a request that can still be read, and the
+// permit stays taken.
 func TestRefundThatFails(t *testing.T) {
 	t.Parallel()
 	type told struct {
@@ -217,7 +217,7 @@ func TestRefundThatFails(t *testing.T) {
 	p.Leave(answered(200))
 }
 
-// What was decided in process is given back there, when Redis is back too.
+// If a limiter decided in process, the permit is given back there, even if Redis is back.
 func TestRefundOfADegradedDecision(t *testing.T) {
 	t.Parallel()
 	l, s := mortal(t, 1, limit.FailLocal)

@@ -10,8 +10,8 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// A ban is what Retry-After and the fields tell, where it is longer than the policy's wait, and the
-// policy's where that is longer.
+// Retry-After and the other fields report the ban if it lasts longer than the policy's
+// wait, and otherwise the policy's wait.
 func TestBanInTheFields(t *testing.T) {
 	t.Parallel()
 	window := limit.FixedWindow{Name: "w", Limit: 1, Window: time.Minute}

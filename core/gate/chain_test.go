@@ -18,7 +18,7 @@ func (d *diary) add(format string, args ...any) {
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
-// gate is one that writes down its comings and goings.
+// gate writes down its calls of Enter and Leave.
 func (d *diary) gate(name string, p gate.Pass) gate.Gate {
 	return &fake{func(gate.Request) gate.Pass {
 		d.add("enter %s", name)
@@ -55,14 +55,14 @@ func panics(t *testing.T, f func()) (value any) {
 	return nil
 }
 
-func TestChainOfNoneOrNothingPasses(t *testing.T) {
+func TestEmptyChainPasses(t *testing.T) {
 	t.Parallel()
 	for _, g := range []gate.Gate{gate.Chain(), gate.Chain(always(gate.Pass{})), gate.Chain(gate.Chain(), always(gate.Pass{}))} {
 		if p := g.Enter(&request{}); !reflect.DeepEqual(p, gate.Pass{}) {
 			t.Errorf("got %+v, want the zero Pass", p)
 		}
 		if reflect.ValueOf(g).IsNil() {
-			t.Error("a chain of none: got a nil gate, want one that adapters mount")
+			t.Error("a chain of no gates: got a nil gate, want one that adapters can mount")
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestChainLeavesInnerFirst(t *testing.T) {
 	d.want(t, "enter a", "enter b", "enter c", "enter d", "leave d nil", "leave c nil", "leave b nil", "leave a nil")
 }
 
-func TestChainRefusalLeavesTheEarlier(t *testing.T) {
+func TestChainRefusalCallsEarlierLeaves(t *testing.T) {
 	t.Parallel()
 	var d diary
 	refusal := &gate.Reply{Status: 429, Header: []gate.Field{{Name: "Retry-After", Value: "1"}}, Body: []byte("no")}
@@ -107,8 +107,8 @@ func TestChainRefusalLeavesTheEarlier(t *testing.T) {
 	}
 }
 
-// What a Leave sees of a refusal is what adapters make of it.
-func TestChainShowsWhatIsSent(t *testing.T) {
+// A Leave sees of a refusal what adapters send for it.
+func TestChainLeaveSeesWhatIsSent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		method string
@@ -141,7 +141,7 @@ func TestChainShowsWhatIsSent(t *testing.T) {
 	}
 }
 
-// A Leave that appends to the body does not write into another's.
+// A Leave that appends to the body does not write into that of another Leave.
 func TestChainLeavesShareNoBody(t *testing.T) {
 	t.Parallel()
 	var outer string
@@ -181,7 +181,7 @@ func TestChainSendsAllHeaders(t *testing.T) {
 	}
 }
 
-func TestChainPanicInEnterLeavesTheEarlier(t *testing.T) {
+func TestChainPanicInEnterCallsEarlierLeaves(t *testing.T) {
 	t.Parallel()
 	var d diary
 	boom := &fake{func(gate.Request) gate.Pass { panic("boom") }}
@@ -192,7 +192,7 @@ func TestChainPanicInEnterLeavesTheEarlier(t *testing.T) {
 	d.want(t, "enter a", "enter b", "leave b nil", "leave a nil")
 }
 
-func TestChainPanicInLeaveSkipsNobody(t *testing.T) {
+func TestChainPanicInLeaveStillCallsTheOthers(t *testing.T) {
 	t.Parallel()
 	var d diary
 	bad := func(name string) gate.Gate {

@@ -24,14 +24,14 @@ func TestByIPTable(t *testing.T) {
 			switch {
 			case c.Status == 500:
 				if !errors.Is(err, gate.ErrWiring) {
-					t.Errorf("got %q, %v; want an error of wiring", got, err)
+					t.Errorf("got %q, %v, want an error of wiring", got, err)
 				}
 			case c.Status != 0:
 				if err == nil || errors.Is(err, gate.ErrWiring) {
-					t.Errorf("got %q, %v; want a refusal", got, err)
+					t.Errorf("got %q, %v, want a refusal", got, err)
 				}
 			case err != nil || got != c.Want:
-				t.Errorf("got %q, %v; want %q", got, err, c.Want)
+				t.Errorf("got %q, %v, want %q", got, err, c.Want)
 			}
 		})
 	}
@@ -66,8 +66,8 @@ func TestByIPCopiesItsOptions(t *testing.T) {
 	}
 }
 
-// What a client writes into X-Forwarded-For stands left of what the nearest
-// proxy appends, and must change nothing.
+// What a client writes into X-Forwarded-For stands to the left of what the nearest proxy
+// appends, and must change nothing.
 func FuzzByIPForgery(f *testing.F) {
 	for _, c := range iptable.Cases() {
 		f.Add(strings.Join(c.Lines, "\n"), c.Peer.Addr().String())
@@ -103,7 +103,7 @@ func FuzzByIPForgery(f *testing.F) {
 
 type addrKey struct{}
 
-// addrIn reads what middleware such as chi's ClientIPFromXFF has stored.
+// addrIn reads the address that middleware such as chi's ClientIPFromXFF has stored.
 func addrIn(ctx context.Context) netip.Addr {
 	addr, _ := ctx.Value(addrKey{}).(netip.Addr)
 	return addr
@@ -111,7 +111,7 @@ func addrIn(ctx context.Context) netip.Addr {
 
 func noAddr(context.Context) netip.Addr { return netip.Addr{} }
 
-// FromContext decides alone: neither the peer nor a header counts beside it.
+// FromContext decides alone: with it, neither the peer nor a header counts.
 func TestByIPFromContext(t *testing.T) {
 	t.Parallel()
 	for stored, want := range map[netip.Addr]string{

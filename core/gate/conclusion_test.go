@@ -16,7 +16,7 @@ func TestConclusions(t *testing.T) {
 			want = doneStored
 		}
 		if got := concludes(&Reply{Status: status}); got != want {
-			t.Errorf("%d is %d, want %d", status, got, want)
+			t.Errorf("status %d: got the conclusion %d, want %d", status, got, want)
 		}
 		if keeps(status) != (want == doneStored) {
 			t.Errorf("status %d: got kept %t, want %t", status, keeps(status), want == doneStored)
@@ -25,7 +25,7 @@ func TestConclusions(t *testing.T) {
 			want = doneStored
 		}
 		if got := concludes(&Reply{Status: status, Partial: true}); got != want {
-			t.Errorf("%d in part is %d, want %d", status, got, want)
+			t.Errorf("status %d of a partial reply: got the conclusion %d, want %d", status, got, want)
 		}
 	}
 	if got := concludes(nil); got != doneUnknown {

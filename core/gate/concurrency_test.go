@@ -16,7 +16,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// inFlight allows n at once.
+// inFlight allows n requests at once.
 func inFlight(t testing.TB, n int64) *limit.Concurrency {
 	t.Helper()
 	c, err := limit.NewLocalConcurrency("test", n, nil)
@@ -91,7 +91,7 @@ func TestConcurrencyAnswers(t *testing.T) {
 			var h hook
 			p := gate.Concurrency(c.limit, c.key, &gate.ConcurrencyOptions{OnError: h.hear}).Enter(c.r)
 			if status(p) != c.status {
-				t.Errorf("%d, want %d", status(p), c.status)
+				t.Errorf("got %d, want %d", status(p), c.status)
 			}
 			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
 				t.Errorf("the hook was told %v, want %v", told, c.hook)
@@ -135,8 +135,8 @@ func TestConcurrencyOptions(t *testing.T) {
 	}
 }
 
-// A later gate that refuses or panics, and a hook that panics, hold no slot.
-func TestConcurrencyLeavesWhatIsNotRun(t *testing.T) {
+// No slot stays taken if a later gate refuses or panics, or if a hook panics.
+func TestConcurrencyFreesSlotsOfRequestsThatDidNotRun(t *testing.T) {
 	t.Parallel()
 	c := inFlight(t, 1)
 	held := gate.Concurrency(c, everyone, nil)
@@ -205,7 +205,7 @@ func TestConcurrencyFields(t *testing.T) {
 		g := gate.Concurrency(inFlight(t, 2), everyone, &gate.ConcurrencyOptions{Headers: headers})
 		p := g.Enter(&request{})
 		if !slices.Equal(p.Header, want) {
-			t.Errorf("%d: got %+v, want %+v", headers, p.Header, want)
+			t.Errorf("Headers %d: got the fields %+v, want %+v", headers, p.Header, want)
 		}
 		g.Enter(&request{})
 		full := g.Enter(&request{})

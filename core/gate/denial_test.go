@@ -37,11 +37,11 @@ func TestRender(t *testing.T) {
 		"Ratelimit": `"hourly";r=0;t=3600`, "Ratelimit-Policy": `"hourly";q=1;w=3600`,
 	} {
 		if got := single(t, p.Reply.Header, name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
 	if len(lines(p.Reply.Header, "Retry-After")) != 0 {
-		t.Error("got a Retry-After beside the rendered retry-after, want the rendered one alone")
+		t.Error("got a Retry-After in addition to the rendered retry-after, want only the rendered one")
 	}
 	if d := seen[1]; d.Decision == nil || d.Decision.Allowed || d.Decision.Policy != "hourly" || d.RetryAfter <= 59*time.Minute || d.Type == "" || len(d.Header) != 4 {
 		t.Errorf("got the denial %+v, want one by hourly, to retry in an hour, with a type and four fields", d)
@@ -70,7 +70,7 @@ func TestRenderOwnsItsDenial(t *testing.T) {
 	}
 }
 
-// Retry-After comes with every 429, one that a Key refuses with too.
+// Every 429 has Retry-After, also one with which a Key refuses.
 func TestRefused429SaysWhenToRetry(t *testing.T) {
 	t.Parallel()
 	g := gate.RateLimit(hourly(t, 1), func(gate.Request) (string, error) { return "", gate.Refuse(429, "Not you") }, nil)
@@ -79,7 +79,7 @@ func TestRefused429SaysWhenToRetry(t *testing.T) {
 	}
 }
 
-// An answer of one's own may carry the id and use the language of the request.
+// A Render may put the request's id into the answer and use the request's language.
 func TestRenderHasTheRequest(t *testing.T) {
 	t.Parallel()
 	render := func(d gate.Denial) gate.Reply {

@@ -24,7 +24,7 @@ func newGuard(name string, opts *idempotency.Options) *idempotency.Guard {
 	return g
 }
 
-// order is a request for one, under a key of its client's.
+// order is a request that orders an item, under a key of the client's.
 func order(client, key, item string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/orders", strings.NewReader(item))
 	r.Header.Set("X-Account", client)
@@ -66,7 +66,7 @@ func ExampleIdempotent() {
 	// 400
 }
 
-// Somebody finds out what became of an order, and the client gets its answer.
+// An operator finds out what became of an order, and the client gets its answer.
 func ExampleStoredReply() {
 	guard := newGuard("orders", &idempotency.Options{InDoubt: idempotency.Reject})
 	once := nethttp.Middleware(gate.Idempotent(guard, gate.ByHeader("X-Account"), nil))

@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// once admits the first request of each key, and nobody twice.
+// once admits the first request of each key and refuses the others.
 func once(key gate.Key) http.Handler {
 	limiter := newLimiter("keys", limit.FixedWindow{Limit: 1, Window: time.Hour})
 	mux := http.NewServeMux()
@@ -21,7 +21,7 @@ func once(key gate.Key) http.Handler {
 	return mux
 }
 
-// A missing header is an error of the client's, and never a key that all share.
+// A missing header is the client's error, and never a key that all clients share.
 func ExampleByHeader() {
 	h := once(gate.ByHeader("X-Api-Key"))
 	for _, key := range []string{"a", "b", "a", ""} {
@@ -49,7 +49,7 @@ func ExampleByParam() {
 	// 429
 }
 
-// All users' pages are one route.
+// The pages of all users are one route.
 func ExampleByRoute() {
 	h := once(gate.ByRoute())
 	for _, path := range []string{"/users/17", "/users/18", "/orders"} {
@@ -99,7 +99,7 @@ func ExampleByForm() {
 
 type accountKey struct{}
 
-// Authentication outside stores who it is; a request without that is a 401.
+// Authentication outside the gate stores the user. A request without a user gets a 401.
 func ExampleByValue() {
 	h := once(gate.ByValue(accountKey{}))
 	for _, user := range []int{17, 18, 17} {
@@ -113,7 +113,7 @@ func ExampleByValue() {
 	// 401
 }
 
-// A Key that refuses says with which status.
+// A Key that refuses a request chooses the status.
 func ExampleRefuse() {
 	h := once(func(r gate.Request) (string, error) {
 		if r.Header("X-Api-Version") == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// newLimiter stands for limit.New, which takes a Redis client as well.
+// newLimiter is used here in place of limit.New, which also takes a Redis client.
 func newLimiter(name string, policies ...limit.Policy) *limit.Limiter {
 	l, err := limit.NewLocal(name, policies, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func ExampleRateLimit_costAndPlan() {
 	// 200 RateLimit: "gold";r=80;t=3600
 }
 
-// A limit of failed logins: one that succeeds gives its permit back.
+// This limits failed logins: a login that succeeds gives its permit back.
 func ExampleOnlyFailures() {
 	limiter := newLimiter("login", limit.FixedWindow{Name: "failures", Limit: 2, Window: time.Hour})
 	g := gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{Count: gate.OnlyFailures})
@@ -117,8 +117,8 @@ func ExampleOnlyFailures() {
 	// 429
 }
 
-// One Render serves every framework. Retry-After and the like are added to
-// what it returns.
+// One Render serves every framework. Fields such as Retry-After are added to what it
+// returns.
 func ExampleRateLimit_render() {
 	limiter := newLimiter("detail", limit.FixedWindow{Name: "hourly", Limit: 1, Window: time.Hour})
 	g := gate.RateLimit(limiter, gate.ByIP(nil), &gate.RateLimitOptions{
@@ -139,8 +139,8 @@ func ExampleRateLimit_render() {
 	// 429 Content-Type: text/plain; charset=utf-8 Retry-After: 3600
 }
 
-// A limit for each address and one for each user in front of the same route:
-// the client hears of both.
+// This is a limit for each address and one for each user, in front of the same route. The
+// client is told of both.
 func ExampleChain() {
 	byIP := newLimiter("ip", limit.TokenBucket{Name: "burst", Rate: 100, Per: time.Second})
 	byUser := newLimiter("user", limit.FixedWindow{Name: "daily", Limit: 1, Window: 24 * time.Hour})
@@ -161,7 +161,8 @@ func ExampleChain() {
 	// 200
 }
 
-// Behind a reverse proxy the peer is the proxy, which is to be believed.
+// Behind a reverse proxy the peer is the proxy, so say that its X-Forwarded-For is to be
+// believed.
 func ExampleByIP() {
 	limiter := newLimiter("detail", limit.FixedWindow{Name: "hourly", Limit: 1, Window: time.Hour})
 	g := gate.RateLimit(limiter, gate.ByIP(&gate.IPOptions{
@@ -180,8 +181,8 @@ func ExampleByIP() {
 	// 429
 }
 
-// With an API key a caller has a limit of his own, without one he shares that
-// of his address.
+// A caller with an API key has a limit of its own. Without one it shares the limit of its
+// address.
 func ExampleFirstOf() {
 	limiter := newLimiter("api", limit.FixedWindow{Name: "hourly", Limit: 1, Window: time.Hour})
 	g := gate.RateLimit(limiter, gate.FirstOf(gate.ByHeader("X-Api-Key"), gate.ByIP(nil)), nil)
@@ -200,7 +201,7 @@ func ExampleFirstOf() {
 	// 400
 }
 
-// A limit for each address on each route.
+// This is a limit for each address on each route.
 func ExampleJoin() {
 	limiter := newLimiter("routes", limit.FixedWindow{Name: "hourly", Limit: 1, Window: time.Hour})
 	g := gate.RateLimit(limiter, gate.Join(gate.ByRoute(), gate.ByIP(nil)), nil)
@@ -235,7 +236,7 @@ func ExampleByJSON() {
 	// 400
 }
 
-// A key of one's own: the user of a session, or nobody.
+// This is a key of your own: the user of a session.
 func ExampleTag() {
 	limiter := newLimiter("users", limit.FixedWindow{Name: "hourly", Limit: 1, Window: time.Hour})
 	bySession := gate.Tag("user", nethttp.Key(func(r *http.Request) (string, error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// locks gives out locks of a Redis that goes away when told to.
+// locks makes a locker on a Redis that becomes unreachable on demand.
 func locks(t testing.TB, opts lock.Options) (*lock.Locker, *severed) {
 	t.Helper()
 	s := severable(t)
@@ -75,7 +75,7 @@ func TestExclusiveHoldsTheLockUntilLeave(t *testing.T) {
 	}
 }
 
-// Its handler's context is the lock's, and the request's in all else.
+// The handler's context is the lock's. In all other respects it is the request's.
 func TestExclusiveContext(t *testing.T) {
 	t.Parallel()
 	l, _ := locks(t, lock.Options{})
@@ -139,7 +139,7 @@ func TestExclusiveAnswers(t *testing.T) {
 			var h hook
 			p := gate.Exclusive(c.locker, c.key, &gate.ExclusiveOptions{Wait: wait, OnError: h.hear}).Enter(c.r)
 			if status(p) != c.status {
-				t.Errorf("%s, wait %v: %d, want %d", name, wait, status(p), c.status)
+				t.Errorf("%s, wait %v: got %d, want %d", name, wait, status(p), c.status)
 			}
 			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
 				t.Errorf("%s, wait %v: the hook was told %v, want %v", name, wait, told, c.hook)
@@ -163,7 +163,7 @@ func TestExclusiveWaits(t *testing.T) {
 	go func() {
 		p := g.Enter(&request{})
 		if !left.Load() {
-			t.Error("the second request entered beside the first, want one at a time")
+			t.Error("the second request entered while the first ran, want one at a time")
 		}
 		passed <- p
 	}()
@@ -188,8 +188,7 @@ func TestExclusiveWaits(t *testing.T) {
 	}
 }
 
-// Requests of several processes run one at a time too, on a real Redis and a
-// cluster.
+// Requests of several processes also run one at a time, on a real Redis and on a cluster.
 func TestExclusiveInAllProcesses(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -229,7 +228,7 @@ func TestExclusiveInAllProcesses(t *testing.T) {
 	})
 }
 
-func TestExclusiveWaitsInVain(t *testing.T) {
+func TestExclusiveWaitEnds(t *testing.T) {
 	t.Parallel()
 	const wait = 50 * time.Millisecond
 	l, _ := locks(t, lock.Options{})
@@ -268,8 +267,8 @@ func TestExclusiveOptions(t *testing.T) {
 	}
 }
 
-// A gate further in that refuses, or panics, leaves no lock behind.
-func TestExclusiveLeavesWhatIsNotRun(t *testing.T) {
+// If a gate further in refuses or panics, the lock is released.
+func TestExclusiveFreesLocksOfRequestsThatDidNotRun(t *testing.T) {
 	t.Parallel()
 	l, _ := locks(t, lock.Options{})
 	g := gate.Exclusive(l, everyone, nil)
@@ -296,9 +295,9 @@ func TestExclusiveLeavesWhatIsNotRun(t *testing.T) {
 	}
 }
 
-// What was lost while the handler ran, or could not be released, is told to the
-// hook, with a request that can still be asked.
-func TestExclusiveTellsOfALostLock(t *testing.T) {
+// The hook is told of a lock that was lost while the handler ran, or that could not be
+// released. It gets a request that can still be read.
+func TestExclusiveReportsALostLock(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		meanwhile func(t *testing.T, l *lock.Locker, s *severed)
@@ -346,7 +345,7 @@ func TestExclusiveTellsOfALostLock(t *testing.T) {
 	}
 }
 
-// The handler hears of a lock that was lost by the end of its context.
+// If the lock is lost, the handler's context ends.
 func TestExclusiveLostWhileTheHandlerRuns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -372,7 +371,7 @@ func TestExclusiveLostWhileTheHandlerRuns(t *testing.T) {
 			}
 			<-p.Context.Done()
 			if err := context.Cause(p.Context); !errors.Is(err, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
+				t.Errorf("got %v, want %v", err, c.want)
 			}
 			p.Leave(nil)
 		})

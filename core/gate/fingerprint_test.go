@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// asked is what a fingerprint is made of.
+// asked is what a fingerprint is made from.
 type asked struct{ method, path, query, kind, body string }
 
 func (a asked) request() *incoming {
@@ -52,8 +52,8 @@ func TestFingerprintsStay(t *testing.T) {
 	}
 }
 
-// random makes texts of few letters, so that what moves from one part to the
-// next often makes the text of another request.
+// random makes texts from few letters, so that moving text from one part to the next
+// often makes the text of another request.
 func random(r *rand.Rand, letters string) string {
 	b := make([]byte, r.IntN(5))
 	for i := range b {
@@ -115,8 +115,8 @@ func TestFingerprintsDiffer(t *testing.T) {
 	}
 }
 
-// What is no part of a request's meaning may differ from attempt to attempt.
-func TestFingerprintIgnoresTheRest(t *testing.T) {
+// What does not belong to a request's meaning may differ between attempts.
+func TestFingerprintIgnoresOtherFields(t *testing.T) {
 	t.Parallel()
 	first := asked{"POST", "/orders", "a=b", "application/json", "{}"}
 	want := printOf(t, first.request())
@@ -141,7 +141,7 @@ func TestFingerprintIgnoresTheRest(t *testing.T) {
 	}
 }
 
-// A Content-Type that says nothing certain still tells requests apart.
+// A Content-Type that cannot be parsed still tells requests apart.
 func TestFingerprintOfStrangeTypes(t *testing.T) {
 	t.Parallel()
 	prints := map[string][]string{}
@@ -184,7 +184,7 @@ func TestFingerprintBodyErrors(t *testing.T) {
 	}
 }
 
-// A body is hashed where it lies, of however many parts it is.
+// A body is hashed where it is in memory, however many parts it has.
 func TestFingerprintAllocations(t *testing.T) {
 	const size = 1 << 20
 	bodies := map[string]string{
@@ -201,7 +201,7 @@ func TestFingerprintAllocations(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		beside := int64(after.TotalAlloc-before.TotalAlloc) - int64(len(body)) // incoming copies it
 		if beside > size/8 {
-			t.Errorf("%s: got %d bytes allocated beside the body, want %d at most", kind, beside, size/8)
+			t.Errorf("%s: got %d bytes allocated in addition to the body, want %d at most", kind, beside, size/8)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestFingerprintOfFields(t *testing.T) {
 	}
 }
 
-// A field that the request has, but wrongly, is not absent.
+// A field that the request has, but in a wrong form, does not count as absent.
 func TestFingerprintOfBrokenFields(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
@@ -274,8 +274,8 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// Requests have one fingerprint if, and only if, they are the same, or are so
-// but for the boundary.
+// Requests have the same fingerprint if, and only if, they are the same or differ only in
+// the boundary.
 func FuzzFingerprint(f *testing.F) {
 	form := func(boundary string) string { return "multipart/form-data; boundary=" + boundary }
 	two := body("b", part("a", "1"), part("b", "2"))

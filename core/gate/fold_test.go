@@ -17,7 +17,7 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// folded is the subject that Fold makes of what key makes of a request.
+// folded is the subject that Fold makes from the subject of key.
 func folded(t testing.TB, key gate.Key, r gate.Request) string {
 	t.Helper()
 	s, err := gate.Fold(key)(r)
@@ -54,7 +54,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFoldKeepsKinds: the names of members and parameters are no values.
+// TestFoldKeepsKinds: the names of members and parameters are not folded, because they
+// are not values.
 func TestFoldKeepsKinds(t *testing.T) {
 	t.Parallel()
 	r := &request{
@@ -104,8 +105,8 @@ func TestFoldFails(t *testing.T) {
 	}
 }
 
-// TestFoldEveryCharacter folds each letter that has a case or is composed, once and
-// for all, and alike with those that differ from it only in case.
+// TestFoldEveryCharacter folds each letter that has a case or is composed. A second Fold
+// changes nothing, and letters that differ only in case give the same.
 func TestFoldEveryCharacter(t *testing.T) {
 	t.Parallel()
 	of := func(r rune) string { return folded(t, gate.Tag("rune", fixed(string(r))), nil) }
@@ -150,8 +151,8 @@ func FuzzFold(f *testing.F) {
 	})
 }
 
-// TestFoldOnServer: guesses at an account are counted together, however the request
-// spells its address.
+// TestFoldOnServer: guesses at one account are counted together, however the requests
+// spell its address.
 func TestFoldOnServer(t *testing.T) {
 	t.Parallel()
 	limiter := local(t, limit.FixedWindow{Limit: 5, Window: time.Hour})

@@ -21,7 +21,7 @@ func TestSeconds(t *testing.T) {
 		{1<<63 - 1, 9223372037, 9223372037},
 	} {
 		if got, positive := seconds(c.d), secondsAtLeastOne(c.d); got != c.want || positive != c.positive {
-			t.Errorf("%v: %d and %d, want %d and %d", c.d, got, positive, c.want, c.positive)
+			t.Errorf("%v: got the seconds %d and %d, want %d and %d", c.d, got, positive, c.want, c.positive)
 		}
 	}
 }

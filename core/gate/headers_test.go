@@ -27,7 +27,7 @@ func local(t testing.TB, policies ...limit.Policy) *limit.Limiter {
 // everyone is a key that makes one subject of all requests.
 var everyone = fixed("everyone")
 
-// lines returns the values of a field, as the client would see them.
+// lines returns the values of a field as the client would see them.
 func lines(fields []gate.Field, name string) (values []string) {
 	for _, f := range fields {
 		switch {
@@ -51,7 +51,7 @@ func single(t *testing.T, fields []gate.Field, name string) string {
 	return v[0]
 }
 
-// bytesOf is a policy whose permits are of a unit.
+// bytesOf is a policy whose permits have this unit.
 func bytesOf(unit string) limit.Policy {
 	return limit.FixedWindow{Name: "bytes", Limit: 65535, Window: 10 * time.Second, Unit: unit}
 }
@@ -92,21 +92,21 @@ func TestHeaderForms(t *testing.T) {
 			g := gate.RateLimit(local(t, c.policies...), everyone, &gate.RateLimitOptions{Headers: c.headers})
 			p := g.Enter(&request{})
 			if len(p.Header) != len(c.want) {
-				t.Fatalf("%d: %+v, want %+v", c.headers, p.Header, c.want)
+				t.Fatalf("Headers %d: got the fields %+v, want %+v", c.headers, p.Header, c.want)
 			}
 			for i, f := range c.want {
 				if p.Header[i] != f {
-					t.Errorf("%d: %+v, want %+v", c.headers, p.Header[i], f)
+					t.Errorf("Headers %d: got the fields %+v, want %+v", c.headers, p.Header[i], f)
 				}
 			}
 			if p.Leave != nil || p.Capture != 0 || p.Reply != nil {
-				t.Errorf("%d: got %+v, want nothing but header fields", c.headers, p)
+				t.Errorf("Headers %d: got %+v, want nothing but header fields", c.headers, p)
 			}
 		}
 	})
 }
 
-// A bucket of 3 a second refills in fractions of a second: all is rounded up.
+// A bucket of 3 a second refills in fractions of a second. Everything is rounded up.
 func TestHeadersRoundUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestHeadersRoundUp(t *testing.T) {
 	})
 }
 
-// Reset and t are when there is more, not when all is back.
+// Reset and t say when there is more, not when everything is back.
 func TestResetIsWhenThereIsMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,17 +145,17 @@ func TestResetIsWhenThereIsMore(t *testing.T) {
 			g := gate.RateLimit(limiter, everyone, &gate.RateLimitOptions{Headers: headers})
 			g.Enter(&request{})
 			if got := single(t, g.Enter(&request{}).Header, want[0]); got != want[1] {
-				t.Errorf("%s: %s, want %s", want[0], got, want[1])
+				t.Errorf("%s: got %s, want %s", want[0], got, want[1])
 			}
 		}
 	})
 }
 
-// The effective window of draft-ietf-httpapi-ratelimit-headers-11 section 4.1.2:
-// a client that uses r at once is admitted, and within t, before it is rounded up
-// to a second, it can use no more. When t is over there is more than r. A sliding
-// window takes what is used at once for spread evenly when its window turns, and
-// may then admit another a little earlier.
+// This is the effective window of draft-ietf-httpapi-ratelimit-headers-11 section 4.1.2.
+// A client that uses r at once is admitted, and can use no more within t, before t is
+// rounded up to a second. After t there is more than r. A sliding window counts what was
+// used at once as spread evenly when its window turns. So it may then admit another
+// request a little earlier.
 func TestEffectiveWindow(t *testing.T) {
 	t.Parallel()
 	random := redistest.Rand(t)
@@ -224,7 +224,7 @@ func TestEffectiveWindow(t *testing.T) {
 	}
 }
 
-// The largest numbers stay what a Structured Field can hold.
+// A Structured Field can hold even the largest numbers.
 func TestHeadersLargest(t *testing.T) {
 	t.Parallel()
 	const much = 1 << 52
@@ -263,7 +263,7 @@ func integers(t *testing.T, values []string) map[string]map[string]int64 {
 	return items
 }
 
-// What the fields say holds, over random policies, costs and pauses.
+// What the fields say is true, for random policies, costs and pauses.
 func TestHeadersHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -355,12 +355,12 @@ func TestQuotaProblem(t *testing.T) {
 		"Ratelimit": `"tight";r=0;t=3600`,
 	} {
 		if got := single(t, p.Reply.Header, name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
 }
 
-// A window of the calendar ends where t= says, and w= is its length; a month has none.
+// A window of the calendar ends where t= says, and w= is its length. A month has no w=.
 func TestCalendarWindowsInTheFields(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // 2000-01-01 00:00:00 UTC, a Saturday

@@ -78,13 +78,13 @@ func TestIdempotencyKey(t *testing.T) {
 	} {
 		got, err := idempotencyKey(withKey(c.line))
 		if got != c.want || err != c.err {
-			t.Errorf("%q: %q, %v; want %q, %v", c.line, got, err, c.want, c.err)
+			t.Errorf("%q: got %q, %v, want %q, %v", c.line, got, err, c.want, c.err)
 		}
 	}
 }
 
-// Two lines may name two operations; that they are alike makes them no safer.
-func TestIdempotencyKeyStandsOnOneLine(t *testing.T) {
+// Two lines may name two operations. That holds even if they are equal.
+func TestIdempotencyKeyOnTwoLines(t *testing.T) {
 	t.Parallel()
 	for _, lines := range [][]string{{"a", "b"}, {"a", "a"}, {`"a"`, "a"}, {"a", ""}, {"", "a"}, {"", ""}, {"a", "b", "c"}} {
 		if got, err := idempotencyKey(withKey(lines...)); got != "" || err != errKeyTwice {
@@ -112,8 +112,8 @@ func TestIdempotencyKeyMissing(t *testing.T) {
 	}
 }
 
-// What a parser of Structured Fields reads as a String is that key, and
-// whatever else begins with a quote is refused.
+// If a parser of Structured Fields reads a String, that is the key. Anything else that
+// begins with a quote is refused.
 func FuzzIdempotencyKey(f *testing.F) {
 	for _, s := range []string{
 		"", "abc", `"abc"`, `"a\"b\\c"`, `"a`, `a"`, `"a\b"`, `"a", "b"`, "a, b", `"a";b;c=1`, `"a";b="c;d"`, `"a";b=c:/`,

@@ -10,8 +10,8 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-// Only a refusal that is the answer says that the handler has not run: it may
-// make other requests with its context, and go on when one is refused.
+// Only a refusal that is the final answer means that the handler has not run. A handler
+// may make other requests with its context, and go on if one of them is refused.
 func TestIdempotentRefusedInside(t *testing.T) {
 	t.Parallel()
 	inner := gate.RateLimit(hourly(t, 1), failing(gate.Refuse(409, "No")), nil)
@@ -43,9 +43,9 @@ func TestIdempotentRefusedInside(t *testing.T) {
 	}
 }
 
-// A handler that serves its own request once more does not wait for itself, and
-// what it has done is not known.
-func TestIdempotentInItself(t *testing.T) {
+// A handler that sends its own request through the gate again does not wait for itself.
+// What it has done is unknown.
+func TestIdempotentHandlerSendsItsOwnRequest(t *testing.T) {
 	t.Parallel()
 	guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
 	var h hook
@@ -64,9 +64,9 @@ func TestIdempotentInItself(t *testing.T) {
 	}
 }
 
-// When nobody will know what was done, the hook is told at once, with the claim
-// and its key.
-func TestIdempotentTellsOfDoubt(t *testing.T) {
+// If it stays unknown what was done, the hook is told immediately, with the claim and its
+// key.
+func TestIdempotentReportsDoubt(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[idempotency.InDoubt]error{idempotency.Retry: nil, idempotency.Reject: idempotency.ErrInDoubt} {
 		guard, _ := guards(t, idempotency.Options{InDoubt: policy})
@@ -86,8 +86,8 @@ func TestIdempotentTellsOfDoubt(t *testing.T) {
 	}
 }
 
-// A deadline that was set outside holds for the handler; the end of the request
-// does not.
+// A deadline that was set outside holds for the handler. The end of the request does not
+// end its context.
 func TestIdempotentDeadline(t *testing.T) {
 	t.Parallel()
 	guard, _ := guards(t, idempotency.Options{})
@@ -103,6 +103,6 @@ func TestIdempotentDeadline(t *testing.T) {
 	}
 	p.Leave(booked("tea"))
 	if p.Context.Err() == nil {
-		t.Error("the context goes on without the claim, want its end")
+		t.Error("the context did not end, want it to end when the claim is lost")
 	}
 }

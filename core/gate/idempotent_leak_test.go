@@ -15,8 +15,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// spelled is a text of the letters with which requests are put together, in
-// paths, in queries, and by the gate itself.
+// spelled is a text of the letters that separate the parts of requests: in paths, in
+// queries, and in the gate itself.
 func spelled(r *rand.Rand) string {
 	const letters = `ab/?=&:%2F0123456789 "` + "\x00\n"
 	b := make([]byte, r.IntN(6))
@@ -37,9 +37,9 @@ func another(r *rand.Rand, s string) string {
 	}
 }
 
-// requests of one key that are not the same: the second has another principal,
-// method, path, query, body, or two of them, of which the one may have what the
-// other lacks. own says that it is another key by that.
+// pair makes two requests of one key that are not the same: the second has another
+// principal, method, path, query or body, or two of these, where one may have what the
+// other lacks. own reports whether that makes it another key.
 func pair(r *rand.Rand, key string) (first, second *request, own bool) {
 	first = posting(key, spelled(r))
 	first.path, first.query = "/"+spelled(r), spelled(r)
@@ -65,8 +65,8 @@ func pair(r *rand.Rand, key string) (first, second *request, own bool) {
 	}
 }
 
-// No request is given the answer to another one.
-func TestIdempotentAnswersNobodyElse(t *testing.T) {
+// No request gets the answer to another one.
+func TestIdempotentAnswersReachNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t)
 	guard, err := idempotency.New(storetest.At(t, server.Client(t), server.Prefix(t)), "test", &idempotency.Options{
@@ -110,11 +110,11 @@ func TestIdempotentAnswersNobodyElse(t *testing.T) {
 	wg.Wait()
 	want := uint64(workers * ((pairs + 15) / 16))
 	if s := guard.Stats(); s.Replayed != want || s.Mismatched < uint64(2*pairs) || s.Abandoned < uint64(2*pairs) {
-		t.Errorf("%+v, want %d replayed", s, want)
+		t.Errorf("got %+v, want %d replayed", s, want)
 	}
 }
 
-// No two requests are called the same.
+// No two requests have the same scope.
 func TestIdempotencyScope(t *testing.T) {
 	t.Parallel()
 	seen := map[string][4]string{}

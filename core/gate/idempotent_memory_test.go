@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// arriving is a body that comes from a connection: nobody else holds it.
+// arriving is a body that comes from a connection, so nothing else keeps it in memory.
 type arriving struct{ left int }
 
 func (a *arriving) Read(p []byte) (int, error) {
@@ -31,7 +31,7 @@ type served struct{ gatehttp.Request }
 func (served) Route() string       { return "" }
 func (served) Param(string) string { return "" }
 
-// The bodies of requests that run at once are held once each.
+// The bodies of concurrent requests are each kept in memory once.
 func TestIdempotentMemory(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const requests, limit = 100, 1 << 20
 	guard, _ := guards(t, idempotency.Options{Budget: time.Minute, Lease: 3 * time.Minute}) // a hundred hash at once

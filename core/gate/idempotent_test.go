@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// guards is a guard on a Redis that goes away when told to.
+// guards makes a guard on a Redis that becomes unreachable on demand.
 func guards(t testing.TB, opts idempotency.Options) (*idempotency.Guard, *severed) {
 	t.Helper()
 	s := severable(t)
@@ -34,15 +34,15 @@ func posting(key, body string) *request {
 	return r
 }
 
-// ordered is what a guard calls everyone's request with the key k.
+// ordered is the guard's key for everyone's request with the key k.
 var ordered = gate.IdempotencyScope("everyone", "POST", "/orders", "k")
 
-// booked is an answer to keep.
+// booked is an answer that is stored.
 func booked(body string) *gate.Reply {
 	return &gate.Reply{Status: 201, Header: []gate.Field{{Name: "Location", Value: "/orders/1"}}, Body: []byte(body)}
 }
 
-// replays fails the test unless a request gets this answer again.
+// replays fails the test unless a request gets this stored answer.
 func replays(t *testing.T, g gate.Gate, r gate.Request, status int, body string) {
 	t.Helper()
 	p := g.Enter(r)
@@ -71,7 +71,7 @@ func TestIdempotentPass(t *testing.T) {
 	}
 	goAway()
 	if p.Context.Err() != nil || claim.Err() != nil {
-		t.Error("the claim ends with the client, want it to go on")
+		t.Error("the claim ended with the client, want it to last")
 	}
 	p.Leave(booked("tea for two"[:10]))
 	p.Leave(answered(500)) // which changes nothing
@@ -138,7 +138,7 @@ func TestIdempotentAnswers(t *testing.T) {
 			opts.Wait, opts.OnError = wait, h.hear
 			p := gate.Idempotent(c.guard, c.principal, &opts).Enter(c.r)
 			if status(p) != c.status {
-				t.Errorf("%s, wait %v: %d, want %d", name, wait, status(p), c.status)
+				t.Errorf("%s, wait %v: got %d, want %d", name, wait, status(p), c.status)
 			}
 			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
 				t.Errorf("%s, wait %v: the hook was told %v, want %v", name, wait, told, c.hook)
@@ -161,7 +161,7 @@ func TestIdempotentAnswers(t *testing.T) {
 	}
 }
 
-// What is stored and is no answer was done all the same.
+// If the stored result is not an answer, the request was done all the same.
 func TestIdempotentUnreadable(t *testing.T) {
 	t.Parallel()
 	guard, _ := guards(t, idempotency.Options{})
@@ -179,7 +179,7 @@ func TestIdempotentUnreadable(t *testing.T) {
 	}
 }
 
-// A Keep that panics leaves the claim behind: nobody knows.
+// If Keep panics, the claim is left behind and the outcome is unknown.
 func TestIdempotentKeepPanics(t *testing.T) {
 	t.Parallel()
 	guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
@@ -191,7 +191,7 @@ func TestIdempotentKeepPanics(t *testing.T) {
 	}
 }
 
-// A connection that was taken over has no answer to ask Keep about.
+// Keep is not asked about a connection that was taken over, because there is no answer.
 func TestIdempotentTakenOver(t *testing.T) {
 	t.Parallel()
 	guard, _ := guards(t, idempotency.Options{})
@@ -205,8 +205,8 @@ func TestIdempotentTakenOver(t *testing.T) {
 	}
 }
 
-// A handler that returns without an answer at a deadline has not answered: nothing
-// is stored. Any other answer stands, however late it is.
+// A handler that returns without an answer at a deadline has not answered, and nothing is
+// stored. Any other answer is stored, however late it is.
 func TestIdempotentGivenUp(t *testing.T) {
 	t.Parallel()
 	answer := func(status int, body string) *gate.Reply { return &gate.Reply{Status: status, Body: []byte(body)} }
@@ -239,14 +239,14 @@ func TestIdempotentGivenUp(t *testing.T) {
 			}
 			p.Leave(c.answer)
 			if got, err := guard.Inspect(t.Context(), ordered); err != nil || got.State != c.want {
-				t.Errorf("%+v, %v, want %v", got, err, c.want)
+				t.Errorf("got %+v, %v, want %v", got, err, c.want)
 			}
 		})
 	}
 }
 
-// The hook is told of a request that it can still ask.
-func TestIdempotentTellsAfterwards(t *testing.T) {
+// The hook gets a request that it can still read.
+func TestIdempotentHookGetsTheRequest(t *testing.T) {
 	t.Parallel()
 	guard, rdb := guards(t, idempotency.Options{})
 	var told gate.Request
@@ -264,7 +264,7 @@ func TestIdempotentTellsAfterwards(t *testing.T) {
 	}
 }
 
-// In a chain the gates outside see what is replayed, and those inside nothing.
+// In a chain the gates outside see the replay, and those inside are not asked.
 func TestIdempotentInAChain(t *testing.T) {
 	t.Parallel()
 	guard, _ := guards(t, idempotency.Options{})

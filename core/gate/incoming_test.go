@@ -5,7 +5,7 @@ import (
 	"net/textproto"
 )
 
-// incoming is a Request of what the parts of Idempotent look at.
+// incoming is a Request with only the parts that Idempotent reads.
 type incoming struct {
 	snapshot
 	header map[string][]string

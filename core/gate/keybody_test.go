@@ -68,7 +68,7 @@ func TestByForm(t *testing.T) {
 		{"two types", doubled, refused},
 	} {
 		if got := ask(t, gate.ByForm("user", nil), c.r); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestBodyErrors(t *testing.T) {
 		}
 		for _, want := range []error{gate.ErrBodyConsumed, errors.New("boom")} {
 			if _, err := wire(nil)(&request{bodyErr: want}); !errors.Is(err, want) {
-				t.Errorf("%s: %v, want %v for the hook", name, err, want)
+				t.Errorf("%s: got %v, want %v for the hook", name, err, want)
 			}
 		}
 		r := &request{body: "123456"}

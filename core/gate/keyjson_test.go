@@ -81,7 +81,7 @@ func TestByJSON(t *testing.T) {
 			body = body[:60]
 		}
 		if got := ask(t, gate.ByJSON(c.pointer, nil), jsonBody(c.body)); got != c.want {
-			t.Errorf("%s of %s: %q, want %q", c.pointer, body, got, c.want)
+			t.Errorf("%s of %s: got %q, want %q", c.pointer, body, got, c.want)
 		}
 	}
 }
@@ -104,13 +104,13 @@ func TestByJSONContentType(t *testing.T) {
 		r := with("Content-Type", c.lines...)
 		r.body = `{"n":1}`
 		if got := ask(t, gate.ByJSON("/n", nil), r); got != c.want {
-			t.Errorf("%q: %q, want %q", c.lines, got, c.want)
+			t.Errorf("%q: got %q, want %q", c.lines, got, c.want)
 		}
 	}
 }
 
-// Whatever a handler on encoding/json reads as the member, the gate has counted
-// as that member or refused.
+// If a handler with encoding/json reads a value as the member, the gate has counted that
+// value or refused the request.
 func FuzzByJSONAgreesWithHandler(f *testing.F) {
 	for _, s := range []string{
 		`{"user":"bob"}`, `{"user":"a","user":"b"}`, `{"user":"a","USER":"b"}`, `{"USER":"b"}`,

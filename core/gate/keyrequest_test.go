@@ -8,8 +8,8 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// outcome is what a key may do: a subject, a refusal that FirstOf passes over,
-// one that it does not, or a fault of the wiring.
+// outcome is what a key may return: a subject, a refusal that FirstOf skips, a refusal
+// that it does not skip, or an error of the wiring.
 type outcome string
 
 const (
@@ -25,7 +25,7 @@ func ask(t *testing.T, key gate.Key, r gate.Request) outcome {
 	case err == nil:
 		return outcome(s)
 	case s != "":
-		t.Errorf("got the subject %q beside the error %v, want none", s, err)
+		t.Errorf("got the subject %q with the error %v, want no subject", s, err)
 	case errors.Is(err, gate.ErrWiring):
 		return faulty
 	case errors.Is(err, gate.ErrMissing):
@@ -54,7 +54,7 @@ func TestByHeader(t *testing.T) {
 		{"doubled, one empty", with("X-Api-Key", "abc", ""), refused},
 	} {
 		if got := ask(t, key, c.r); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 	if got := ask(t, gate.ByHeader("Host"), &request{host: "a.example"}); got != "header:host=a.example" {
@@ -83,7 +83,7 @@ func TestByRouteAndParam(t *testing.T) {
 		{"wildcard by the framework's own name", gate.ByParam("path"), files, faulty},
 	} {
 		if got := ask(t, c.key, c.r); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 	_, err := gate.ByRoute()(&request{})
@@ -111,7 +111,7 @@ func TestByPath(t *testing.T) {
 		{"/a%2", "refused"},
 	} {
 		if got := ask(t, gate.ByPath(), &request{path: c.path}); got != outcome(c.want) {
-			t.Errorf("%s: %q, want %q", c.path, got, c.want)
+			t.Errorf("%s: got %q, want %q", c.path, got, c.want)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestByQuery(t *testing.T) {
 		{"user=bob;a=b", refused},
 	} {
 		if got := ask(t, gate.ByQuery("user"), &request{query: c.query}); got != c.want {
-			t.Errorf("%s: %q, want %q", c.query, got, c.want)
+			t.Errorf("%s: got %q, want %q", c.query, got, c.want)
 		}
 	}
 }

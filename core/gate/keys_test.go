@@ -95,7 +95,7 @@ func TestFirstOf(t *testing.T) {
 		{"the first is empty", with("X-Session", "s"), "header:x-session=s"},
 	} {
 		if got, err := key(c.r); err != nil || got != c.want {
-			t.Errorf("%s: %q, %v; want %q", c.name, got, err, c.want)
+			t.Errorf("%s: got %q, %v, want %q", c.name, got, err, c.want)
 		}
 	}
 	both.header["X-Api-Key"] = []string{"k", "k"}
@@ -108,11 +108,12 @@ func TestFirstOf(t *testing.T) {
 	}
 	first := errors.Join(gate.ErrMissing, boom)
 	if _, err := gate.FirstOf(failing(first), failing(gate.ErrMissing))(&request{}); !errors.Is(err, boom) {
-		t.Errorf("all are missing: %v, want the first's", err)
+		t.Errorf("all are missing: got %v, want the first's", err)
 	}
 }
 
-// The text that spells another's key, sent as an API key, burns nobody's bucket.
+// If a client sends the text of another client's key as an API key, that takes no permits
+// of the other client.
 func TestKindsDoNotCollide(t *testing.T) {
 	t.Parallel()
 	victim := &request{peer: netip.MustParseAddrPort("203.0.113.9:1")}
@@ -225,8 +226,8 @@ type gateFunc func(gate.Request) gate.Pass
 
 func (f gateFunc) Enter(r gate.Request) gate.Pass { return f(r) }
 
-// A panic says which of several is at fault.
-func TestPanicsNameTheCulprit(t *testing.T) {
+// If one of several arguments is wrong, the panic says which.
+func TestPanicsNameTheWrongArgument(t *testing.T) {
 	t.Parallel()
 	for want, wire := range map[string]func(){
 		"gate.Chain: gates[1] is nil":  func() { gate.Chain(gate.Chain(), nil) },
@@ -258,8 +259,8 @@ func TestKeysAreCopied(t *testing.T) {
 	}
 }
 
-// Of any two values, no key of a request with the one is a key of a request
-// with the other, nor any other key of its own.
+// For any two different values, no key of a request with one value equals a key of a
+// request with the other, nor another key of the same request.
 func FuzzSubjects(f *testing.F) {
 	f.Add("203.0.113.9", "ip=203.0.113.9")
 	f.Add("a", "a=b")

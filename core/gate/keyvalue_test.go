@@ -55,7 +55,7 @@ func TestByValue(t *testing.T) {
 	} {
 		key := gate.ByValue(c.key)
 		if got := ask(t, key, &request{values: map[any]any{c.key: c.value}}); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 	ctx := context.WithValue(context.Background(), structKey{}, "bob")

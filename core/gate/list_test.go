@@ -18,7 +18,7 @@ import (
 
 func whole(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
 
-// randomAddr is near to others, so that prefixes nest and touch.
+// randomAddr is close to others, so that prefixes nest and touch.
 func randomAddr(rng *rand.Rand) netip.Addr {
 	if rng.IntN(2) == 0 {
 		return netip.AddrFrom4([4]byte{10, byte(rng.IntN(3)), byte(rng.IntN(256)), byte(rng.IntN(256))})
@@ -26,7 +26,7 @@ func randomAddr(rng *rand.Rand) netip.Addr {
 	return netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 5: byte(rng.IntN(3)), 7: byte(rng.IntN(256)), 8: byte(rng.IntN(3)), 15: byte(rng.IntN(256))})
 }
 
-// by is the subject of an address, by so many bits of an IPv6 one.
+// by is the subject of an address, with this many bits if it is IPv6.
 func by(t testing.TB, addr netip.Addr, bits int) string {
 	t.Helper()
 	s, err := gate.Subject(gate.ByIP(&gate.IPOptions{IPv6Prefix: bits}), gate.Values{Addr: addr})
@@ -36,7 +36,7 @@ func by(t testing.TB, addr netip.Addr, bits int) string {
 	return s
 }
 
-// TestListHasWhatItsPrefixesContain compares it with a look at each of them.
+// TestListHasWhatItsPrefixesContain compares Has with a check of each prefix.
 func TestListHasWhatItsPrefixesContain(t *testing.T) {
 	t.Parallel()
 	rng := redistest.Rand(t)
@@ -71,7 +71,7 @@ func TestListHasWhatItsPrefixesContain(t *testing.T) {
 			})
 			met[want]++
 			if got := l.Has(by(t, addr, bits)); got != want {
-				t.Fatalf("%v: got %s on the list %t, want %t", prefixes, of, got, want)
+				t.Fatalf("%v: got that %s is on the list: %t, want %t", prefixes, of, got, want)
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func TestListIsSwappedWhole(t *testing.T) {
 		"ip=no address": false, "header=192.0.2.1": false, "192.0.2.1": false, "": false,
 	} {
 		if got := l.Has(subject); got != want {
-			t.Errorf("%q: got it on the list %t, want %t", subject, got, want)
+			t.Errorf("%q: got that it is on the list: %t, want %t", subject, got, want)
 		}
 	}
 	for says, err := range map[string]error{
@@ -139,12 +139,13 @@ func TestListIsSwappedWhole(t *testing.T) {
 		}
 	}
 	if !l.Has(ann) || !l.Has(bob) {
-		t.Error("after swaps that were refused: got the subjects gone, want the list as it was")
+		t.Error("after swaps that were refused: the subjects are gone, want the list as it was")
 	}
 }
 
-// Those on one list are never limited, those on the other never served, and nobody else is either.
-func TestListsBeforeALimit(t *testing.T) {
+// The subjects on one list are never limited, those on the other are never served, and
+// all others are limited.
+func TestListsInFrontOfALimit(t *testing.T) {
 	t.Parallel()
 	var friends, foes gate.List
 	limited := gate.RateLimit(hourly(t, 1), gate.ByIP(nil), &gate.RateLimitOptions{Skip: friends.Skip(gate.ByIP(nil))})
@@ -192,8 +193,8 @@ func TestListsBeforeALimit(t *testing.T) {
 	}
 }
 
-// BenchmarkLists is a limit in process behind a list of those refused and one of those let pass, beside
-// the limit alone.
+// BenchmarkLists compares a limit in process behind two lists, of refused and of skipped
+// subjects, with the limit alone.
 func BenchmarkLists(b *testing.B) {
 	rng := redistest.Rand(b)
 	const many = 100_000

@@ -25,7 +25,7 @@ func login(t *testing.T, l *limit.Limiter) gate.Gate {
 	})
 }
 
-// enter lets n requests in at once and returns those that were admitted.
+// enter lets n requests in at the same time and returns those that were admitted.
 func enter(g gate.Gate, n int) (admitted []gate.Pass) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -51,15 +51,15 @@ func leave(running []gate.Pass, status int) {
 	wg.Wait()
 }
 
-// fail is how many of n attempts that fail are let in.
+// fail is how many of n failing attempts are admitted.
 func fail(g gate.Gate, n int) int {
 	admitted := enter(g, n)
 	leave(admitted, 401)
 	return len(admitted)
 }
 
-// buyNothing: slow logins that succeed together leave what they found, and
-// buy nobody an attempt more.
+// buyNothing tests that slow logins which succeed at the same time give back what they
+// took, and no more.
 func buyNothing(t *testing.T, g gate.Gate, slow func()) {
 	t.Helper()
 	running := enter(g, logins+20)
@@ -67,7 +67,7 @@ func buyNothing(t *testing.T, g gate.Gate, slow func()) {
 		t.Fatalf("%d are in flight, want %d", len(running), logins)
 	}
 	if n := fail(g, 5); n != 0 {
-		t.Errorf("beside %d in flight, %d attempts were let in, want 0", logins, n)
+		t.Errorf("while %d are in flight, %d attempts were let in, want 0", logins, n)
 	}
 	slow()
 	leave(running, 200)
@@ -76,8 +76,8 @@ func buyNothing(t *testing.T, g gate.Gate, slow func()) {
 	}
 }
 
-// late is how many attempts are let in, of 40 and of 100 more, around logins
-// that succeed when their window has ended.
+// late is how many attempts are admitted, of 40 and then of 100 more, around logins that
+// succeed after their window has ended.
 func late(g gate.Gate, window func()) [2]int {
 	running := enter(g, logins)
 	window()
@@ -86,7 +86,7 @@ func late(g gate.Gate, window func()) [2]int {
 	return [2]int{before, fail(g, logins)}
 }
 
-// nothingLate: those buy nobody an attempt either.
+// nothingLate is the expected result: late logins give nothing back.
 var nothingLate = [2]int{40, logins - 40}
 
 func TestLoginsInProcess(t *testing.T) {
@@ -132,8 +132,8 @@ func TestLogins(t *testing.T) {
 	}, redistest.OnStandalone, redistest.OnCluster) // miniredis refunds less now and then
 }
 
-// TestLateLogins takes a window's time. If the machine is too slow to do the rest within
-// the next window, it begins again with one that is twice as long.
+// TestLateLogins takes as long as a window. If the machine is too slow to do the rest
+// within the next window, it starts again with a window that is twice as long.
 func TestLateLogins(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -154,6 +154,6 @@ func TestLateLogins(t *testing.T) {
 				return
 			}
 		}
-		t.Error("the rest was never done within a window, want it done in a fraction of one")
+		t.Error("the rest of the test never finished within one window, want it to take a fraction of one")
 	}, redistest.OnStandalone, redistest.OnCluster) // miniredis refunds less now and then
 }

@@ -31,7 +31,7 @@ func printOfForm(t *testing.T, boundary, text string) string {
 	return printOf(t, asked{"POST", "/", "", mime.FormatMediaType("multipart/form-data", map[string]string{"boundary": boundary}), text}.request())
 }
 
-// meaning is what a handler makes of a request.
+// meaning is how a handler reads a request.
 func meaning(a asked) string {
 	kind, params, _ := mime.ParseMediaType(a.kind)
 	if kind == "" {
@@ -121,8 +121,8 @@ func TestMultipartTable(t *testing.T) {
 	}
 }
 
-// What two readers could cut apart differently does not count as parts: with
-// another boundary, the same pieces may be another form.
+// If two readers could split a body differently, it does not count as parts: with another
+// boundary, the same pieces may be another form.
 func TestMultipartBoundariesWithinParts(t *testing.T) {
 	t.Parallel()
 	for _, inner := range []string{"\r\n--%s\r\n", "\r\n--%s--\r\n", "\n--%s\n", "\r\n--%s \r\n", "--%sx", "\r\n--%sx", "x--%s\r\n"} {
@@ -138,8 +138,8 @@ func TestMultipartBoundariesWithinParts(t *testing.T) {
 	}
 }
 
-// Forms as Go's own writer makes them, with a boundary of its choosing, are told
-// by their parts.
+// Forms that Go's own writer makes, with a boundary of its choosing, are told apart by
+// their parts.
 func TestMultipartOfRandomForms(t *testing.T) {
 	t.Parallel()
 	r := redistest.Rand(t)

@@ -29,8 +29,8 @@ var limitFields = []string{
 	"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
 }
 
-// Without Redis, FailLocal admits what the policy does and says so, and the
-// hook is told of every request.
+// Without Redis, FailLocal admits what the policy admits and reports that. The hook is
+// told of every request.
 func TestOutageFailLocal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestOutageFailLocal(t *testing.T) {
 				}
 			}
 			if status(p) != want.status || single(t, fields, "Ratelimit") != want.rateLimit || single(t, fields, "Ratelimit-Policy") != `"w";q=3;w=3600` {
-				t.Errorf("request %d: %d with %+v, want %+v", i, status(p), fields, want)
+				t.Errorf("request %d: got %d with %+v, want %+v", i, status(p), fields, want)
 			}
 			if err := h.take(); !errors.Is(err, script.ErrConfiguration) {
 				t.Errorf("request %d: the hook was told %v, want %v", i, err, script.ErrConfiguration)
@@ -60,7 +60,7 @@ func TestOutageFailLocal(t *testing.T) {
 	})
 }
 
-// FailOpen admits everything and knows no figures to tell.
+// FailOpen admits everything and has no numbers to report.
 func TestOutageFailOpen(t *testing.T) {
 	t.Parallel()
 	for headers := range gate.HeadersNone + 1 {
@@ -80,7 +80,7 @@ func TestOutageFailOpen(t *testing.T) {
 	}
 }
 
-// FailClosed admits nothing: the fault is the server's, and no limit's.
+// FailClosed admits nothing. The answer blames the server and not a limit.
 func TestOutageFailClosed(t *testing.T) {
 	t.Parallel()
 	var h hook
@@ -101,7 +101,7 @@ func TestOutageFailClosed(t *testing.T) {
 	}
 }
 
-// A client that went away is no outage in any mode, and takes nothing.
+// If a client went away, that is no outage in any mode, and takes nothing.
 func TestOutageOfAClient(t *testing.T) {
 	t.Parallel()
 	gone, leave := context.WithCancel(context.Background())

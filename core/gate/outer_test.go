@@ -27,10 +27,10 @@ func (s *scripts) Process(ctx context.Context, cmd redis.Cmder) error {
 	return s.Client.Process(ctx, cmd)
 }
 
-// TestARefusalCostsWhatWasDecided: a request that a gate further in refuses costs
-// a script for each gate that has decided about it, and none beyond. What the
-// gates outside have taken stays taken.
-func TestARefusalCostsWhatWasDecided(t *testing.T) {
+// TestRefusalCostsOneScriptForEachGate: a request that a gate further in refuses costs
+// one script for each gate that has decided about it, and no more. The permits that the
+// gates outside have taken stay taken.
+func TestRefusalCostsOneScriptForEachGate(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		counted := &scripts{Client: rdb}

@@ -44,7 +44,7 @@ func dead(t *testing.T) *limit.Limiter {
 	return l
 }
 
-// hourly admits n an hour.
+// hourly admits n requests an hour.
 func hourly(t testing.TB, n int64) *limit.Limiter {
 	return local(t, limit.FixedWindow{Name: "hourly", Limit: n, Window: time.Hour})
 }
@@ -160,7 +160,7 @@ func TestRateLimitAnswers(t *testing.T) {
 			opts.OnError = h.hear
 			p := gate.RateLimit(c.limiter, c.key, &opts).Enter(c.r)
 			if status(p) != c.status || title(t, p) != c.title {
-				t.Errorf("%d %q, want %d %q", status(p), title(t, p), c.status, c.title)
+				t.Errorf("got %d %q, want %d %q", status(p), title(t, p), c.status, c.title)
 			}
 			told := h.take()
 			if c.hook == nil && told != nil || c.hook == errAny && told == nil || c.hook != nil && c.hook != errAny && !errors.Is(told, c.hook) {
@@ -170,14 +170,14 @@ func TestRateLimitAnswers(t *testing.T) {
 				return
 			}
 			if p.Header != nil || p.Leave != nil {
-				t.Errorf("got %+v, want a refusal with neither fields nor Leave beside its reply", p)
+				t.Errorf("got %+v, want a refusal with only a reply, and neither fields nor Leave", p)
 			}
 			if single(t, p.Reply.Header, "Cache-Control") != "no-store" || single(t, p.Reply.Header, "Content-Type") != "application/problem+json" {
 				t.Errorf("got the fields %+v, "+
 					"want Cache-Control: no-store and Content-Type: application/problem+json", p.Reply.Header)
 			}
 			if got := strings.Join(lines(p.Reply.Header, "Retry-After"), ","); got != map[int]string{503: "1"}[c.status] {
-				t.Errorf("got Retry-After %q, want 1 with 503 and none otherwise", got)
+				t.Errorf("got Retry-After %q, want 1 with a 503 and none otherwise", got)
 			}
 			if strings.Contains(string(p.Reply.Body), "secret-key-name") {
 				t.Errorf("the client reads %s, want nothing of the error's text", p.Reply.Body)
@@ -189,7 +189,7 @@ func TestRateLimitAnswers(t *testing.T) {
 	}
 }
 
-// errAny stands for any error at all.
+// errAny stands for any error.
 var errAny = errors.New("any error")
 
 func TestRateLimitCounts(t *testing.T) {
@@ -197,7 +197,7 @@ func TestRateLimitCounts(t *testing.T) {
 	g := gate.RateLimit(hourly(t, 3), gate.ByHeader("X-Api-Key"), nil)
 	for i, want := range []int{200, 200, 200, 429, 429} {
 		if got := status(g.Enter(with("X-Api-Key", "a"))); got != want {
-			t.Errorf("request %d: %d, want %d", i, got, want)
+			t.Errorf("request %d: got %d, want %d", i, got, want)
 		}
 	}
 	for _, r := range []*request{{}, with("X-Api-Key", "a", "a")} {
@@ -276,7 +276,7 @@ func TestRateLimitCostAndChoose(t *testing.T) {
 		{"", 2, 200}, {"", 1, 429}, {"gold", 6, 200}, {"gold", 5, 429}, {"gold", 4, 200}, {"gold", 1, 429}, {"gold", 11, 400}, {"", 3, 400}, {"", 0, 200},
 	} {
 		if got := status(enter(c.plan, c.n)); got != c.want {
-			t.Errorf("%d: %q at %d: %d, want %d", i, c.plan, c.n, got, c.want)
+			t.Errorf("%d: %q at %d: got %d, want %d", i, c.plan, c.n, got, c.want)
 		}
 	}
 	p := enter("gold", 1)
@@ -290,7 +290,8 @@ func TestRateLimitCostAndChoose(t *testing.T) {
 	}
 }
 
-// The numbers of a plan come with the request. Equal numbers share what was used.
+// The numbers of a plan come with the request. Plans with equal numbers share what was
+// used.
 func TestRateLimitPolicies(t *testing.T) {
 	t.Parallel()
 	unknown := errors.New("the plan is not known")
@@ -367,7 +368,7 @@ func TestRateLimitCopiesItsOptions(t *testing.T) {
 	}
 }
 
-// Two limits in a chain tell of both; a denial by the inner one, too.
+// Two limits in a chain both report their state, also if the inner one denies.
 func TestRateLimitsInAChain(t *testing.T) {
 	t.Parallel()
 	g := gate.Chain(
@@ -395,7 +396,7 @@ func BenchmarkRateLimit(b *testing.B) {
 	}
 }
 
-// An admitted request costs the text and the slice of its fields.
+// An admitted request allocates only the text and the slice of its fields.
 func TestRateLimitAllocations(t *testing.T) {
 	l := hourly(t, 1<<40)
 	g := gate.RateLimit(l, everyone, nil)

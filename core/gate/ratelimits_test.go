@@ -39,7 +39,8 @@ func left(t *testing.T, l *limit.Limiter, subject string) int64 {
 	return d.Remaining
 }
 
-// TestRateLimitsAreAllOrNothing: who is denied by one of them takes nothing of the others.
+// TestRateLimitsAreAllOrNothing: a request that one of them denies takes nothing of the
+// others.
 func TestRateLimitsAreAllOrNothing(t *testing.T) {
 	t.Parallel()
 	all, plans, users, g := three(t, nil)
@@ -87,7 +88,7 @@ func TestHeadersOfRateLimits(t *testing.T) {
 	}
 }
 
-// TestRateLimitsKeepTheirOptions: what each of them skips, costs, counts and hands on.
+// TestRateLimitsKeepTheirOptions: Skip, Cost, Count and InContext of each gate hold.
 func TestRateLimitsKeepTheirOptions(t *testing.T) {
 	t.Parallel()
 	first, second, third, fourth := hourly(t, 9), hourly(t, 9), hourly(t, 9), hourly(t, 9)
@@ -123,7 +124,8 @@ func TestRateLimitsKeepTheirOptions(t *testing.T) {
 	}
 }
 
-// TestErrorsOfRateLimits: of Redis, of a key, of a cost and of a limit that goes on without Redis.
+// TestErrorsOfRateLimits covers an error of Redis, of a key and of a cost, and a limit
+// that goes on without Redis.
 func TestErrorsOfRateLimits(t *testing.T) {
 	t.Parallel()
 	near := hourly(t, 9)

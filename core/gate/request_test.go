@@ -83,12 +83,12 @@ func with(name string, lines ...string) *request {
 	return &request{header: map[string][]string{textproto.CanonicalMIMEHeaderKey(name): lines}}
 }
 
-// fake is a Gate of a function.
+// fake is a Gate made from a function.
 type fake struct{ enter func(gate.Request) gate.Pass }
 
 func (f *fake) Enter(r gate.Request) gate.Pass { return f.enter(r) }
 
-// always is a Gate that answers every request alike.
+// always is a Gate that answers every request in the same way.
 func always(p gate.Pass) gate.Gate {
 	return &fake{func(gate.Request) gate.Pass { return p }}
 }

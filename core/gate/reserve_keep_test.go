@@ -68,8 +68,8 @@ func TestReserveKeeps(t *testing.T) {
 	}
 }
 
-// A kept unit is held for one lease from when the request was admitted, whatever
-// becomes of Redis and the process at the answer.
+// A kept unit is held for one lease from when the request was admitted, whatever happens
+// to Redis and the process at the time of the answer.
 func TestReserveKeepsForALease(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -111,7 +111,7 @@ func TestReserveKeepsForALease(t *testing.T) {
 	}
 }
 
-// resumed is what a callback makes of an order.
+// resumed is the reservation that a callback makes from an order.
 func resumed(t *testing.T, s *stock.Stock, order *stock.Reservation) *stock.Reservation {
 	t.Helper()
 	own, err := s.Resume(order.Item(), order.Buyer(), order.ID(), &stock.ReserveOptions{Quantity: order.Quantity()})
@@ -131,7 +131,7 @@ func unpaid(t *testing.T, s *stock.Stock, order *stock.Reservation) error {
 	return resumed(t, s, order).Cancel(t.Context())
 }
 
-// What comes of a kept unit in a process that knows no more than the order.
+// This is what a process that knows only the order can do with a kept unit.
 func TestReserveKeptIsPaid(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, _ string) {

@@ -21,7 +21,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// sale sells so many phones in a Redis that goes away when told to.
+// sale sells this many phones on a Redis that becomes unreachable on demand.
 func sale(t testing.TB, units int64) (*stock.Stock, *severed) {
 	t.Helper()
 	rdb := severable(t)
@@ -40,7 +40,7 @@ func opened(t testing.TB, rdb script.Client, prefix string, units int64) *stock.
 	return s
 }
 
-// counts has the phones be left, held and sold like this.
+// counts fails the test unless this many phones are left, held and sold.
 func counts(t testing.TB, s *stock.Stock, left, held, sold int64) {
 	t.Helper()
 	l, err := s.Left(context.Background(), "phone")
@@ -101,7 +101,7 @@ func TestReserveConcludes(t *testing.T) {
 	}
 }
 
-// A handler that decides by itself is not overruled.
+// A handler that confirms or cancels by itself is not overruled.
 func TestReserveHandlerDecides(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -139,8 +139,8 @@ func TestReserveHandlerDecides(t *testing.T) {
 func confirm(ctx context.Context, r *stock.Reservation) error { return r.Confirm(ctx) }
 func cancel(ctx context.Context, r *stock.Reservation) error  { return r.Cancel(ctx) }
 
-// The client's going away stops neither, and a handler that said nothing since
-// has given up.
+// A client that goes away stops neither Confirm nor Cancel. A handler that wrote no
+// answer after that has given up.
 func TestReserveClientGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -246,7 +246,7 @@ func TestReserveAnswers(t *testing.T) {
 			opts.OnError = h.hear
 			p := gate.Reserve(s, c.item, c.buyer, &opts).Enter(c.r)
 			if status(p) != c.status {
-				t.Fatalf("%d, want %d", status(p), c.status)
+				t.Fatalf("got %d, want %d", status(p), c.status)
 			}
 			if told := h.take(); (told == nil) != (c.hook == nil) || c.hook != nil && !errors.Is(told, c.hook) {
 				t.Errorf("the hook was told %v, want %v", told, c.hook)
@@ -267,8 +267,8 @@ func TestReserveAnswers(t *testing.T) {
 	}
 }
 
-// A repetition under the id runs, and one that fails takes nothing from the
-// first, which has succeeded.
+// A repetition under the same ID runs. If it fails, it takes nothing from the first
+// request, which succeeded.
 func TestReserveUnderAnID(t *testing.T) {
 	t.Parallel()
 	s, _ := sale(t, 2)
@@ -300,9 +300,10 @@ func TestReserveUnderAnID(t *testing.T) {
 	counts(t, s, 1, 0, 1)
 }
 
-// TestReserveOfOneID: of requests with one id at once, whose work fails, eight run
-// and the others are refused. Then each unit is back, and the id can be used again.
-func TestReserveOfOneID(t *testing.T) {
+// TestReserveEightRequestsWithOneID: of concurrent requests with one ID, whose handlers
+// fail, eight run and the others are refused. Then each unit is back, and the ID can be
+// used again.
+func TestReserveEightRequestsWithOneID(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		for _, confirm := range []bool{true, false} {
@@ -340,7 +341,7 @@ func TestReserveOfOneID(t *testing.T) {
 					}
 					all.Wait()
 					if l, err := s.Left(t.Context(), "phone"); err != nil || l.Left != 5 || l.Sold != 0 || l.Held != 0 {
-						t.Errorf("round %d of %d requests, at once %t: %+v, %v, want all 5 left", round, requests, confirm, l, err)
+						t.Errorf("round %d of %d requests, at once %t: got %+v, %v, want all 5 left", round, requests, confirm, l, err)
 					}
 				}
 				p := ask()
@@ -351,7 +352,7 @@ func TestReserveOfOneID(t *testing.T) {
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
-// What a gate further in refuses has sold nothing, whatever the refusal looks
+// A request that a gate further in refuses has sold nothing, whatever the refusal looks
 // like.
 func TestReserveRefusedInside(t *testing.T) {
 	t.Parallel()
@@ -382,8 +383,8 @@ func TestReserveRefusedInside(t *testing.T) {
 	counts(t, s, 1, 0, 0)
 }
 
-// A success that comes when the lease is over has its unit while there is one;
-// otherwise the hook is told.
+// A success that comes after the lease has ended gets its unit if there is one. Otherwise
+// the hook is told.
 func TestReserveConfirmsLate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -446,7 +447,8 @@ func TestReserveRenews(t *testing.T) {
 	})
 }
 
-// What Redis does not confirm is told, and done when it is back.
+// If Redis does not confirm, the hook is told, and the call is repeated when Redis is
+// back.
 func TestReserveGoesOnInTheBackground(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -495,9 +497,9 @@ func TestReserveOptions(t *testing.T) {
 	}
 }
 
-// Of many requests at once, in several processes, as many succeed as there are
-// units, and none of a buyer's twice.
-func TestReserveSellsNoMore(t *testing.T) {
+// Of many concurrent requests, in several processes, as many succeed as there are units,
+// and no buyer gets two.
+func TestReserveNeverOversells(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		const units, buyers, processes = 10, 40, 3
@@ -553,7 +555,7 @@ func TestReservePanics(t *testing.T) {
 	}
 }
 
-// An item is called what it was opened as, whatever names it.
+// An item has the name that was given to Open, whichever key names it.
 func TestReserveItems(t *testing.T) {
 	t.Parallel()
 	const item = "a=b:c"

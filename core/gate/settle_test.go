@@ -16,7 +16,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestSettle: what an admitted request took is settled to what its Settle says of the answer.
+// TestSettle: the permits of an admitted request are settled to what its Settle returns
+// for the answer.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,7 +59,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleByHand: the handler finds the decision, and what the gate says later changes nothing and is no error.
+// TestSettleByHand: the handler finds the decision and settles it. What the gate settles
+// later changes nothing and is no error.
 func TestSettleByHand(t *testing.T) {
 	t.Parallel()
 	l := local(t, limit.FixedWindow{Name: "tokens", Limit: 100, Window: time.Hour})
@@ -130,7 +132,8 @@ func TestSettleIsCheckedAtWiring(t *testing.T) {
 	}
 }
 
-// TestAnEstimateOnALease that Settle leaves as it is stays when its lease has ended. One whose request nobody leaves comes back.
+// TestAnEstimateOnALease: an estimate that Settle leaves as it is stays after its lease
+// has ended. If Leave is never called for a request, its estimate comes back.
 func TestAnEstimateOnALease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +158,7 @@ func TestAnEstimateOnALease(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		for n, want := range map[int64]bool{61: false, 60: true} {
 			if d, err := l.PeekN(t.Context(), "everyone", n); err != nil || d.Allowed != want {
-				t.Errorf("%d more beside 40 that stay: got allowed %t, %v, want %t", n, d.Allowed, err, want)
+				t.Errorf("%d permits in addition to the 40 that stay: got allowed %t, %v, want %t", n, d.Allowed, err, want)
 			}
 		}
 	})

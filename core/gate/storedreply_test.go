@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// applied is what fields make of a response that has the header h already.
+// applied is what fields make of a response that already has the header h.
 func applied(h http.Header, fields []Field) http.Header {
 	for _, f := range fields {
 		if f.Add {
@@ -91,7 +91,7 @@ func TestStoredReplies(t *testing.T) {
 			got.Body = nil
 		}
 		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
+			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, c.want)
 		}
 		if strings.Contains(string(b), "secret") {
 			t.Errorf("%s: a secret is in %q, want none", name, b)
@@ -105,8 +105,8 @@ func TestStoredReplies(t *testing.T) {
 	}
 }
 
-// What is replayed stands in place of what middleware outside puts on every
-// response: it was captured with that.
+// A replay replaces the fields that middleware outside puts on every response, because
+// the reply was captured with them.
 func TestStoredReplyReplacesWhatIsThere(t *testing.T) {
 	t.Parallel()
 	got, err := decodeReply(StoredReply(Reply{Header: []Field{{Name: "Link", Value: "a"}, {Name: "Link", Value: "b", Add: true}}}))
@@ -217,7 +217,7 @@ func TestBrokenStoredReplies(t *testing.T) {
 	}
 }
 
-// A record costs what it holds, whatever it claims to hold.
+// A record costs as much memory as it holds, whatever length it claims.
 func TestBrokenStoredReplyAllocations(t *testing.T) {
 	for name, text := range map[string]string{
 		"lines":        "\x01\xc8\x01\x80\x80\x20" + strings.Repeat("\x01\x00", 1<<19),
@@ -249,7 +249,8 @@ func TestStoredReplyOfManyLines(t *testing.T) {
 	}
 }
 
-// Whatever decodes is a reply that is stored as the same, and names no secret.
+// Whatever can be decoded is a reply that is stored with the same bytes, and names no
+// secret field.
 func FuzzDecodeReply(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(StoredReply(Reply{}))

@@ -18,7 +18,7 @@ import (
 
 type signedIn struct{}
 
-// ownKey is a key of one's own, which reads the context.
+// ownKey is a key of the user's own, which reads the context.
 func ownKey(r gate.Request) (string, error) {
 	user, ok := r.Context().Value(signedIn{}).(string)
 	if !ok {
@@ -29,8 +29,8 @@ func ownKey(r gate.Request) (string, error) {
 
 func byMethod(r gate.Request) (string, error) { return r.Method(), nil }
 
-// TestSubject sends a request through a gate, and finds what it took by the subject
-// that the request's values make.
+// TestSubject sends a request through a gate, and finds the permits that it took under
+// the subject that Subject makes from the request's values.
 func TestSubject(t *testing.T) {
 	t.Parallel()
 	text := func(name, value string) map[string]string { return map[string]string{name: value} }
@@ -130,8 +130,8 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-// TestSubjectFails: the error says what the values lack, and is no refusal that a
-// gate would answer with.
+// TestSubjectFails: the error says what the values lack, and is not a refusal that a gate
+// would answer with.
 func TestSubjectFails(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")

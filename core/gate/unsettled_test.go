@@ -2,7 +2,8 @@ package gate
 
 import "testing"
 
-// TestUnsettledForgets the subjects of which nothing runs, so that a flood of subjects leaves nothing.
+// TestUnsettledForgets: a subject of which nothing runs is forgotten, so that a flood of
+// subjects leaves nothing in memory.
 func TestUnsettledForgets(t *testing.T) {
 	t.Parallel()
 	var u unsettled

@@ -13,8 +13,9 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// TestWaits: requests are admitted in their order, and those that cannot be in time are denied at
-// once. One whose client goes away leaves its place to the others.
+// TestWaits: requests are admitted in their order. Those that cannot be admitted in time
+// are denied immediately. A request whose client goes away leaves its place to the
+// others.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,8 +56,9 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// TestWaitsWithoutAPlace: a subject with a queue is denied when MaxWaiting wait, for as long as the queue can be.
-func TestWaitsWithoutAPlace(t *testing.T) {
+// TestWaitQueueIsFull: if MaxWaiting requests wait, the next one is denied. Its
+// Retry-After is the longest time that the queue can last.
+func TestWaitQueueIsFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := limit.NewLocal("test", []limit.Policy{limit.FixedWindow{Limit: 1, Window: 9 * time.Second}}, &limit.Options{MaxWaiting: 1})
@@ -90,8 +92,9 @@ func TestANegativeWaitPanics(t *testing.T) {
 	}
 }
 
-// TestWaitsForASettlement: while a request of the subject runs, another waits for what it settles to, though the
-// window lasts longer. One that is not served is denied when its Wait has passed, or at once if none runs.
+// TestWaitsForASettlement: while a request of the subject runs, another one waits for it
+// to settle, even if the window lasts longer. A request that is not served is denied when
+// its Wait has passed, or immediately if none runs.
 func TestWaitsForASettlement(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,8 +135,9 @@ func TestWaitsForASettlement(t *testing.T) {
 	})
 }
 
-// TestWaitsForASettlementWithoutAPlace: where MaxWaiting wait, one for whom there is room is admitted.
-func TestWaitsForASettlementWithoutAPlace(t *testing.T) {
+// TestWaitQueueIsFullWithSettle: if MaxWaiting requests wait, a request for which there
+// is room is still admitted.
+func TestWaitQueueIsFullWithSettle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := limit.NewLocal("test", []limit.Policy{limit.FixedWindow{Limit: 2, Window: time.Hour}}, &limit.Options{MaxWaiting: 1})
@@ -165,8 +169,9 @@ func TestWaitsForASettlementWithoutAPlace(t *testing.T) {
 	})
 }
 
-// TestWaitsForNoRequestThatDidNotRun: an OnError that panics at a decision without Redis ends its request, so the
-// next one of the subject is denied at once and does not wait for it to settle.
+// TestWaitsForNoRequestThatDidNotRun: if OnError panics at a decision without Redis, the
+// request ends. So the next request of the subject is denied immediately, and does not
+// wait for that one to settle.
 func TestWaitsForNoRequestThatDidNotRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,9 @@ import (
 	"github.com/neap-go/neap/core/stock"
 )
 
-// TestCountBesidePrepaid is refused: at wiring, and as ErrWiring if Choose brings them together.
-func TestCountBesidePrepaid(t *testing.T) {
+// TestCountWithPrepaid: Count and Prepaid together are refused, at wiring, and with
+// ErrWiring if Choose returns such a limiter.
+func TestCountWithPrepaid(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{})
 	t.Cleanup(func() { rdb.Close() })
@@ -29,17 +30,17 @@ func TestCountBesidePrepaid(t *testing.T) {
 	var told error
 	opts := gate.RateLimitOptions{Count: gate.OnlyFailures, OnError: func(_ gate.Request, err error) { told = err }}
 	if got := fmt.Sprint(panics(t, func() { gate.RateLimit(prepaid, everyone, &opts) })); !strings.Contains(got, "RateLimitOptions.Count") || !strings.Contains(got, "Prepaid") {
-		t.Errorf("Count beside Prepaid: got the panic %q, want one that names both", got)
+		t.Errorf("Count with Prepaid: got the panic %q, want one that names both", got)
 	}
 	opts.Choose = func(gate.Request) (*limit.Limiter, error) { return prepaid, nil }
 	pass := gate.RateLimit(hourly(t, 3), everyone, &opts).Enter(&request{})
 	if pass.Reply == nil || pass.Reply.Status != 500 || !errors.Is(told, gate.ErrWiring) {
-		t.Errorf("Count beside a Prepaid limiter of Choose: got %+v, and the hook told %v, want 500 and %v", pass.Reply, told, gate.ErrWiring)
+		t.Errorf("Count with a Prepaid limiter of Choose: got %+v, and the hook told %v, want 500 and %v", pass.Reply, told, gate.ErrWiring)
 	}
 }
 
-// What nothing made is refused when the server is wired, and not by a 503 to each
-// request.
+// A zero limiter, locker, guard or stock is refused when the server is wired, and not
+// with a 503 for each request.
 func TestGatesOfZeroValues(t *testing.T) {
 	t.Parallel()
 	for of, wire := range map[string]func(){

@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// counting says how much of a body was read.
+// counting counts how much of a body was read.
 type counting struct {
 	io.Reader
 	n      int
@@ -35,7 +35,7 @@ func (c *counting) Close() error {
 	return nil
 }
 
-// withBody is a request whose declared length is length; -1 is chunked.
+// withBody is a request whose declared length is length; -1 stands for a chunked body.
 func withBody(body io.Reader, length int64) (gatehttp.Request, *counting) {
 	r := httptest.NewRequest("POST", "/", nil)
 	c := &counting{Reader: body}
@@ -134,7 +134,7 @@ func TestBodyAbsent(t *testing.T) {
 	}
 }
 
-// TestBodyErrorReachesTheHandler: it reads what came, then what went wrong.
+// TestBodyErrorReachesTheHandler: the handler reads what arrived, and then the error.
 func TestBodyErrorReachesTheHandler(t *testing.T) {
 	t.Parallel()
 	reset := errors.New("reset")
@@ -169,8 +169,8 @@ func TestBodyAfterTheHandler(t *testing.T) {
 	}
 }
 
-// TestBodyIsTheGatesToKeep: appending to it does not reach the handler.
-func TestBodyIsTheGatesToKeep(t *testing.T) {
+// TestBodyIsTheGatesOwn: if a gate appends to the body, the handler does not see that.
+func TestBodyIsTheGatesOwn(t *testing.T) {
 	t.Parallel()
 	q, _ := withBody(strings.NewReader("body"), 4)
 	first, _ := q.Body(100)

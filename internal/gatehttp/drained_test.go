@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/core/gate"
 )
 
-// A chunked body that was read to its end by others is told from an empty one,
-// for HTTP/1 and 2, and behind a limit.
+// A chunked body that others have read to its end is told from an empty one, for HTTP/1
+// and 2, and behind a limit.
 func TestDrained(t *testing.T) {
 	t.Parallel()
 	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {

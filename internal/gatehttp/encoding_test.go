@@ -9,8 +9,8 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// A Content-Encoding that middleware outside will apply is not that of what
-// the handler writes; one that the handler sets itself is.
+// If middleware outside sets a Content-Encoding in order to apply it later, the handler's
+// body does not have it. If the handler sets one itself, its body has it.
 func TestContentEncodingIsTheHandlers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// An adapter has the handler write through the recorder, and hands what the
-// client saw to the gate.
+// An adapter lets the handler write through the recorder, and gives the gate what the
+// client saw.
 func ExampleNewRecorder() {
 	w := httptest.NewRecorder()
 	rec := gatehttp.NewRecorder(w.Header(), http.MethodPost, 1024)

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// pushing is somebody's own writer around that of net/http.
+// pushing is a writer around that of net/http, as others may write one.
 type pushing struct{ usual }
 
 func (pushing) Push(string, *http.PushOptions) error { return nil }
 
-func TestAWriterThatPushesStillDoes(t *testing.T) {
+func TestPusherIsKept(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		own, ok := w.(usual)
@@ -22,7 +22,7 @@ func TestAWriterThatPushesStillDoes(t *testing.T) {
 		for _, writer := range []http.ResponseWriter{own, pushing{own}} {
 			_, had := writer.(http.Pusher)
 			if _, has := NewRecorder(w.Header(), http.MethodGet, 0).Wrap(writer).(http.Pusher); has != had {
-				t.Errorf("%T: it pushes: %t, want %t", writer, has, had)
+				t.Errorf("%T: got that it pushes: %t, want %t", writer, has, had)
 			}
 		}
 	}))

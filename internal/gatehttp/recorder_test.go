@@ -16,8 +16,9 @@ import (
 	"github.com/neap-go/neap/internal/gatehttp"
 )
 
-// TestContentTypeIsTheServers: what net/http guesses for the client, Leave sees.
-func TestContentTypeIsTheServers(t *testing.T) {
+// TestLeaveSeesTheGuessedContentType: Leave sees the Content-Type that net/http guesses
+// for the client.
+func TestLeaveSeesTheGuessedContentType(t *testing.T) {
 	t.Parallel()
 	write := func(parts ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -88,12 +89,13 @@ func (refusing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, errors.New("not this one")
 }
 
-// granting is a writer whose connection can.
+// granting is a writer whose connection can be taken over.
 type granting struct{ http.ResponseWriter }
 
 func (granting) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, nil }
 
-// TestHijack: after it nothing is a status any more; one that failed is none.
+// TestHijack: after a connection was taken over, no status counts any more. An attempt
+// that failed takes nothing over.
 func TestHijack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -125,7 +127,8 @@ type copying struct{ *httptest.ResponseRecorder }
 
 func (c copying) ReadFrom(src io.Reader) (int64, error) { return io.Copy(c.ResponseRecorder, src) }
 
-// TestReadFrom: what is copied past the capture still makes it partial.
+// TestReadFrom: bytes that are copied after the capture is full still make the reply
+// partial.
 func TestReadFrom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -150,8 +153,7 @@ func TestReadFrom(t *testing.T) {
 	}
 }
 
-// failing is a writer whose client goes away after a byte, or that is used
-// wrongly.
+// failing is a writer whose client goes away after a byte, or that is used wrongly.
 type failing struct {
 	http.ResponseWriter
 	err error
@@ -164,9 +166,9 @@ func (f failing) ReadFrom(src io.Reader) (int64, error) {
 	return int64(min(1, n)), f.err
 }
 
-// TestClientGone: the handler of a response that is to be captured whole does
-// not notice, and Leave sees all of it. What is not, or is the handler's own
-// fault, the handler is told.
+// TestClientGone: if a response is to be captured whole, its handler does not notice that
+// the client is gone, and Leave sees all of it. Otherwise, or if the error is the
+// handler's own, the handler gets the error.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	pipe, broken := errors.New("broken pipe"), errors.New("broken source")
@@ -285,7 +287,8 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// TestReplyHasItsOwnFraming: what middleware has set before is of another body.
+// TestReplyHasItsOwnFraming: the framing that middleware has set before belongs to
+// another body.
 func TestReplyHasItsOwnFraming(t *testing.T) {
 	t.Parallel()
 	for status, length := range map[int][]string{200: {"4"}, 204: nil, 304: nil} {
