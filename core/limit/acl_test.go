@@ -16,9 +16,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestWithoutEval has a user who may run nothing but what an admin has loaded,
-// by the documented line: every kind of decision and Warm work with it. On a
-// server that has lost the scripts each call says so at once.
+// TestWithoutEval uses a Redis user that may run only scripts that an admin has loaded,
+// as the documented ACL line says. Every kind of decision and Warm work for that user. On
+// a server that has lost the scripts, each call fails at once and says so.
 func TestWithoutEval(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -57,8 +57,8 @@ func TestWithoutEval(t *testing.T) {
 	}
 }
 
-// TestWithoutTheScriptOfMergedCalls: the user may not make it known, so calls are sent each by itself, and are not
-// merged any more.
+// TestWithoutTheScriptOfMergedCalls: the user may not load the script of merged calls. So
+// each call is sent by itself, and no more calls are merged.
 func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -83,7 +83,8 @@ func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 	if d := must(l.Peek(t.Context(), "s"))(t); d.Remaining != 0 {
 		t.Errorf("after 3,200 permits were asked for: got %d left, want 0", d.Remaining)
 	}
-	// Merged calls that were under way beside the first one are refused too, and each is of two callers at least.
+	// Merged calls that were under way beside the first one are refused too. Each of them
+	// has at least two callers.
 	var refused int
 	_, count, _ := strings.Cut(must(admin.Info(t.Context(), "errorstats").Result())(t), "errorstat_NOPERM:count=")
 	if _, err := fmt.Sscan(count, &refused); err != nil || refused == 0 || refused > callers/2 {
@@ -91,9 +92,9 @@ func TestWithoutTheScriptOfMergedCalls(t *testing.T) {
 	}
 }
 
-// TestARefundThatTheACLCutsShort takes SET from the user between a decision and
-// its refund: the script gives the window its permit back, and then Redis refuses
-// the bucket's. A second refund must not give the window another one.
+// TestARefundThatTheACLCutsShort takes the right to SET from the user between a decision
+// and its refund. The script gives the window its permit back, and then Redis refuses the
+// bucket's. A second refund must not give the window another permit.
 func TestARefundThatTheACLCutsShort(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

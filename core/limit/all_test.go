@@ -17,8 +17,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestAllEqualsAsking one limiter after the other, after a look at each: on Redis and in process,
-// over random policies.
+// TestAllEqualsAsking compares All with peeks at each limiter in turn and takes if all
+// would grant: on Redis and in process, over random policies.
 func TestAllEqualsAsking(t *testing.T) {
 	t.Parallel()
 	rng := redistest.Rand(t)
@@ -81,8 +81,8 @@ func TestAllEqualsAsking(t *testing.T) {
 	}
 }
 
-// TestAllIsExactUnderContention of 64 callers on a real server and a cluster, whose nodes have a
-// limit each. Three plans share one total, and two users a plan.
+// TestAllIsExactUnderContention has 64 callers on a real server and on a cluster whose
+// nodes have a limit each. Three plans share one total, and two users share a plan.
 func TestAllIsExactUnderContention(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -130,7 +130,7 @@ func TestAllIsExactUnderContention(t *testing.T) {
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
-// meeting answers no call before others have arrived.
+// meeting answers no call before the others have arrived.
 type meeting struct {
 	redis.UniversalClient
 
@@ -166,7 +166,7 @@ func TestAllAsksAtTheSameTime(t *testing.T) {
 	}
 }
 
-// TestAllAsksADeniedSubjectAlone, until its denial ends.
+// TestAllAsksADeniedSubjectAlone until its denial ends.
 func TestAllAsksADeniedSubjectAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +202,8 @@ func TestAllAsksADeniedSubjectAlone(t *testing.T) {
 	})
 }
 
-// TestAllGivesBackBesideAnError of a limiter that is closed, and beside a caller that goes away.
+// TestAllGivesBackBesideAnError of a limiter that fails closed, and for a caller whose
+// context ends.
 func TestAllGivesBackBesideAnError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +227,8 @@ func TestAllGivesBackBesideAnError(t *testing.T) {
 	})
 }
 
-// TestAllGivesBackToABucket all but what drains in the round trip and 2 ms.
+// TestAllGivesBackToABucket: everything comes back except what drains in the round trip
+// and 2 ms.
 func TestAllGivesBackToABucket(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

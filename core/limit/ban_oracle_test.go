@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// withBans are oneOfEach, each with a ban.
+// withBans are the policies of oneOfEach, each with a ban.
 var withBans = func() (all []Policy) {
 	for i, p := range oneOfEach {
 		all = append(all, WithBan(p, Ban{After: 1 + int64(i)%2, Within: time.Hour, For: time.Hour, Max: 3 * time.Hour}))
@@ -32,7 +32,7 @@ func randomBan(rng *rand.Rand) Ban {
 	return b
 }
 
-// randomBans are a few policies, some with a ban and some in the shadow.
+// randomBans returns a few policies, some of them with a ban and some of them shadows.
 func randomBans(rng *rand.Rand, size int) []Policy {
 	policies := randomSet(rng, size)
 	for i := range policies {
@@ -46,7 +46,8 @@ func randomBans(rng *rand.Rand, size int) []Policy {
 	return policies
 }
 
-// pauseOfBan favours the moments at which a ban, the count of denials or the memory of a ban ends.
+// pauseOfBan prefers the moments at which a ban, the count of denials or the memory of a
+// ban ends.
 func pauseOfBan(rng *rand.Rand, l *Limiter, last *Decision, step time.Duration) time.Duration {
 	states := append([]State{last.first}, last.rest...)
 	at := rng.IntN(len(states))
@@ -58,7 +59,7 @@ func pauseOfBan(rng *rand.Rand, l *Limiter, last *Decision, step time.Duration) 
 	return time.Duration(max(span-int64(rng.IntN(2)), 0)) * time.Millisecond
 }
 
-// met counts what the generated operations came upon.
+// met counts the situations that the generated operations produced.
 func metBans(met map[string]int, c []*cell, before []record) {
 	for i := range c {
 		now, was := c[i].ban, before[i]
@@ -76,7 +77,8 @@ func metBans(met map[string]int, c []*cell, before []record) {
 	}
 }
 
-// TestBansEqualModel: policies with bans, alone and in sets, on a clock that the test sets.
+// TestBansEqualModel compares policies with bans, alone and in sets, with the model, on a
+// clock that the test sets.
 func TestBansEqualModel(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
@@ -111,7 +113,7 @@ func TestBansEqualModel(t *testing.T) {
 	}
 }
 
-// foreseen sometimes has a denial end when it said, and no earlier.
+// foreseen sometimes checks that a denial ends when it said, and not earlier.
 func (c *clocked) foreseen(t *testing.T, last *Decision, cost int64, step time.Duration, rng *rand.Rand) {
 	t.Helper()
 	if last.Allowed || cost == 0 || rng.IntN(3) > 0 || c.now.Add(last.RetryAfter).Year() >= 2200 {
@@ -176,7 +178,8 @@ func (c *clocked) byHand(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// TestBansInProcessEqualThoseInRedis has a limiter on Redis and one in process do the same on one clock.
+// TestBansInProcessEqualThoseInRedis does the same with a limiter on Redis and with one
+// in process, on one clock.
 func TestBansInProcessEqualThoseInRedis(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -57,8 +57,8 @@ func TestBanIsChecked(t *testing.T) {
 	}
 }
 
-// story is what a subject does under a limit of 2 an hour with short bans, a line a request: after
-// how long, and what the answer is.
+// story is what happens to a subject under a limit of 2 an hour with short bans. Each
+// line is a request: how long after the one before, and the answer.
 var story = []struct {
 	after   time.Duration
 	allowed bool
@@ -76,7 +76,8 @@ var story = []struct {
 	{2 * time.Hour, true, 0},
 }
 
-// TestBanStory: in Redis and in process, alone and in a set, enforced and in the shadow.
+// TestBanStory plays the story in Redis and in process, alone and in a set, enforced and
+// as a shadow.
 func TestBanStory(t *testing.T) {
 	t.Parallel()
 	window := WithBan(FixedWindow{Name: "w", Limit: 2, Window: time.Hour}, short)
@@ -117,7 +118,8 @@ func TestBanStory(t *testing.T) {
 	}
 }
 
-// TestBanByHand: on real servers, where a ban is not lifted by Reset, is by Unban, and denies all costs.
+// TestBanByHand bans on real servers. Reset does not lift the ban, Unban does, and the
+// ban denies all costs.
 func TestBanByHand(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -192,7 +194,7 @@ func TestBanByHandIsChecked(t *testing.T) {
 	}
 }
 
-// TestBanForGood: the longest time there is has no overflow.
+// TestBanForGood: the longest possible duration does not overflow.
 func TestBanForGood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +207,8 @@ func TestBanForGood(t *testing.T) {
 	})
 }
 
-// TestWaitHearsOfBansByHand: who waits for the end of a ban asks again when the ban is lifted in this process, or another
-// takes its place, also if denials are remembered.
+// TestWaitHearsOfBansByHand: a caller that waits for the end of a ban asks again when
+// this process lifts the ban or replaces it, even if denials are remembered.
 func TestWaitHearsOfBansByHand(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(l *Limiter) error{
@@ -232,7 +234,8 @@ func TestWaitHearsOfBansByHand(t *testing.T) {
 	}
 }
 
-// TestBanWithoutRedis: the process bans by what it has seen itself, and by the bans that were made in it.
+// TestBanWithoutRedis: the process bans by the denials that it has seen itself, and by
+// the bans that were made in it.
 func TestBanWithoutRedis(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +256,7 @@ func TestBanWithoutRedis(t *testing.T) {
 	})
 }
 
-// TestDenialStandsUncounted: whatever Redis refuses to write, the policy's denial is Redis' own.
+// TestDenialStandsUncounted: the denial is Redis' own even if Redis refuses to count it.
 func TestDenialStandsUncounted(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]func(t *testing.T, srv *redistest.Server, user string){
@@ -301,8 +304,9 @@ func TestDenialStandsUncounted(t *testing.T) {
 	}
 }
 
-// TestBanHeals: a record without a time to live gets one, a ban that the server's clock has been set
-// back in lasts no longer than it was to, and what is no record counts as none.
+// TestBanHeals: a record without a time to live gets one. If the server's clock was set
+// back, a ban lasts no longer than it was to. Anything that is not a record counts as no
+// record.
 func TestBanHeals(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
@@ -347,7 +351,7 @@ func TestBanHeals(t *testing.T) {
 	}
 }
 
-// TestBansAloneAreRemembered: each other denial is counted by Redis.
+// TestBansAloneAreRemembered: Redis must count every other denial.
 func TestBansAloneAreRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -392,8 +396,9 @@ func TestBansAloneAreRemembered(t *testing.T) {
 	})
 }
 
-// TestBansOfOthersCountNothing: under a ban of an enforced policy no other counts its denials, under
-// one of a shadow the enforced do; and each has a record of its own.
+// TestBansOfOthersCountNothing: while an enforced policy's ban lasts, no other policy
+// counts its denials. While a shadow's ban lasts, the enforced policies do. Each policy
+// has its own record.
 func TestBansOfOthersCountNothing(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
@@ -426,7 +431,8 @@ func TestBansOfOthersCountNothing(t *testing.T) {
 	}
 }
 
-// TestBanKeepsWhatWasCounted: to give a policy a ban keeps its key, and other numbers are another record.
+// TestBanKeepsWhatWasCounted: a policy keeps its key when it gets a ban, and a ban with
+// other numbers has another record.
 func TestBanKeepsWhatWasCounted(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
@@ -447,7 +453,8 @@ func TestBanKeepsWhatWasCounted(t *testing.T) {
 	}
 }
 
-// TestEventsTellOfBans: the denial that begins one, those that it denies, also from memory and without Redis, and those that a shadow would have.
+// TestEventsTellOfBans: events report the denial that begins a ban, the denials by a ban
+// (also from memory and without Redis), and those that a shadow's ban would make.
 func TestEventsTellOfBans(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {

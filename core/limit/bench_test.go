@@ -85,8 +85,8 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// BenchmarkDegraded measures decisions while the breaker is open: none of them
-// asks Redis, but for a probe every quarter second.
+// BenchmarkDegraded measures decisions while the breaker is open. None of them asks
+// Redis, except one call every quarter of a second.
 func BenchmarkDegraded(b *testing.B) {
 	for _, mode := range modes {
 		b.Run(mode.String(), func(b *testing.B) {
@@ -105,8 +105,8 @@ func BenchmarkDegraded(b *testing.B) {
 	}
 }
 
-// BenchmarkSlot measures a slot that is taken and given back, which is two
-// calls, and one that is denied, beside two and one of the floor.
+// BenchmarkSlot measures a slot that is taken and given back, which is two calls, and a
+// slot that is denied. The floor makes two calls and one.
 func BenchmarkSlot(b *testing.B) {
 	srv := redistest.NewStandalone(b)
 	rdb := srv.Client(b, func(o *redis.Options) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRefundAfterALongRest: the server's clock was seen so long ago that a
-// short window could not be told from the next one by it.
+// TestRefundAfterALongRest: the server's clock was last read so long ago that by this
+// reading a short window cannot be told from the next one.
 func TestRefundAfterALongRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,8 +26,8 @@ func TestRefundAfterALongRest(t *testing.T) {
 	})
 }
 
-// TestRefundWhenTheServersClockWasSet, or another server took its place: what
-// was known of the clock gives back neither more nor less.
+// TestRefundWhenTheServersClockWasSet, or when another server has replaced it: the old
+// reading of the clock makes a refund give back neither more nor less.
 func TestRefundWhenTheServersClockWasSet(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
@@ -86,7 +86,7 @@ func TestALateRefundSendsNothing(t *testing.T) {
 	})
 }
 
-// TestRefundHealsABucket whose key never expires, or too late.
+// TestRefundHealsABucket whose key never expires, or expires too late.
 func TestRefundHealsABucket(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)

@@ -13,7 +13,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// modeled is a process with a limiter on Redis beside the models of all that it and Redis know.
+// modeled is a process with a limiter on Redis, beside models of everything that the
+// limiter and Redis know.
 type modeled struct {
 	instance
 
@@ -22,7 +23,8 @@ type modeled struct {
 	told  map[string]seed  // by Redis, to this process
 }
 
-// cellsIn are those of the rules in their order, new ones where there are none.
+// cellsIn returns the cells of the rules in their order. A rule without a cell gets a new
+// one.
 func (p *modeled) cellsIn(all map[string]*cell) (cells []*cell) {
 	for _, r := range p.rules {
 		name := r.id().name
@@ -34,7 +36,7 @@ func (p *modeled) cellsIn(all map[string]*cell) (cells []*cell) {
 	return cells
 }
 
-// wants is what the models decide at that time, by Redis or without it.
+// wants returns what the models decide at that time, by Redis or without it.
 func (p *modeled) wants(g *grant, now int64) Decision {
 	own := &grant{cost: g.cost, peek: g.peek, readings: make([]reading, len(p.rules))}
 	if !g.local {
@@ -115,8 +117,8 @@ func (p *modeled) byHand(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// combined are processes with sets of KeepOnChange policies. Some of these ban, are shadows, or count requests. Each has
-// numbers of its own.
+// combined returns processes with sets of KeepOnChange policies. Some policies ban, are
+// shadows, or count requests. Each process has its own numbers.
 func combined(t *testing.T, m *miniredis.Miniredis, rng *rand.Rand, name string) (all []*modeled) {
 	t.Helper()
 	forms := []string{"bucket", "window", "calendar", "sliding", "log"}
@@ -152,8 +154,9 @@ func combined(t *testing.T, m *miniredis.Miniredis, rng *rand.Rand, name string)
 	return all
 }
 
-// TestOutagesOfSetsEqualModels has three processes with different numbers take of one set, in outages too: each goes on from
-// what Redis last told it, shares what is left, and bans.
+// TestOutagesOfSetsEqualModels has three processes with different numbers take from one
+// set, also in outages. In an outage each continues from what Redis last reported to it,
+// shares what is left, and bans.
 func TestOutagesOfSetsEqualModels(t *testing.T) {
 	t.Parallel()
 	const each = 200

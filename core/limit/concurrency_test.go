@@ -19,7 +19,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// strict is a limit that Redis alone decides about, with time for a busy machine.
+// strict are options with which Redis alone decides, with enough time for a busy machine.
 func strict(t testing.TB, rdb script.Client, prefix string, limit int64, lease time.Duration) *Concurrency {
 	t.Helper()
 	opts := &ConcurrencyOptions{Budget: 5 * time.Second, Lease: lease, Fail: FailClosed}
@@ -31,7 +31,7 @@ func acquire(t testing.TB, c *Concurrency, subject string) *Slot {
 	return must(c.Try(context.Background(), subject))(t)
 }
 
-// holds acquires a slot that must be granted, and gives it back in the end.
+// holds acquires a slot that must be granted, and releases it at the end of the test.
 func holds(t testing.TB, c *Concurrency, subject string) *Slot {
 	t.Helper()
 	s := acquire(t, c, subject)
@@ -99,7 +99,8 @@ func TestConcurrencyCounts(t *testing.T) {
 	})
 }
 
-// TestConcurrencyWhileTheLimitChanges is a rolling deploy: both see all slots.
+// TestConcurrencyWhileTheLimitChanges is a rolling deploy: the processes with the old and
+// with the new limit see all slots.
 func TestConcurrencyWhileTheLimitChanges(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -118,8 +119,8 @@ func TestConcurrencyWhileTheLimitChanges(t *testing.T) {
 	})
 }
 
-// TestNeverMoreInFlight has 64 goroutines on 8 clients hold slots: as many at
-// once as the limit, and not one more.
+// TestNeverMoreInFlight has 64 goroutines on 8 clients hold slots: as many at once as the
+// limit, and never more.
 func TestNeverMoreInFlight(t *testing.T) {
 	t.Parallel()
 	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
@@ -295,7 +296,7 @@ func TestConcurrencyInThisProcess(t *testing.T) {
 	}
 }
 
-// absent is a client whose server is gone while it says so.
+// absent is a client that reports that its server is gone.
 type absent struct {
 	script.Client
 	gone atomic.Bool
@@ -351,8 +352,8 @@ func TestConcurrencyWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestFailLocalCountsWhatRedisGranted: what this process has in flight leaves
-// no more room when Redis is gone.
+// TestFailLocalCountsWhatRedisGranted: if Redis is gone, the slots that this process
+// already holds leave less room.
 func TestFailLocalCountsWhatRedisGranted(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)

@@ -121,8 +121,8 @@ func TestEachFaultNamesItsPolicy(t *testing.T) {
 	}
 }
 
-// TestExtremesStayExact takes the largest policies that are accepted through
-// the scripts: none may lose a unit.
+// TestExtremesStayExact runs the largest policies that are accepted through the scripts:
+// none may lose a unit.
 func TestExtremesStayExact(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Policy{
@@ -152,8 +152,8 @@ func TestExtremesStayExact(t *testing.T) {
 	}
 }
 
-// TestAFractionOfAMillisecondIsDropped, so that a lease with one has the keys of the
-// lease without.
+// TestAFractionOfAMillisecondIsDropped, so a lease with such a fraction has the same keys
+// as the lease without it.
 func TestAFractionOfAMillisecondIsDropped(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)

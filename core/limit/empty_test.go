@@ -15,8 +15,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestWhenRedisRestartsEmpty: the process that holds as many slots as there may be
-// admits no other, though Redis knows of none of them any more.
+// TestWhenRedisRestartsEmpty: a process that holds as many slots as the limit admits no
+// other request, even though Redis no longer knows of any slot.
 func TestWhenRedisRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -45,7 +45,7 @@ func TestWhenRedisRestartsEmpty(t *testing.T) {
 	}
 }
 
-// inFlight awaits an answer: the client may have to connect anew.
+// inFlight waits for an answer, because the client may have to connect again.
 func inFlight(t *testing.T, c *Concurrency) (n int64) {
 	t.Helper()
 	redistest.Await(t, 10*time.Second, "an answer", func() bool {
@@ -56,8 +56,8 @@ func inFlight(t *testing.T, c *Concurrency) (n int64) {
 	return n
 }
 
-// TestLostSlotsAreTakenAgainFirst loses the state of a subject while two processes
-// hold slots, on each kind of server.
+// TestLostSlotsAreTakenAgainFirst deletes the state of a subject while two processes hold
+// slots, on each kind of server.
 func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -104,8 +104,8 @@ func TestLostSlotsAreTakenAgainFirst(t *testing.T) {
 	})
 }
 
-// TestADegradedSlotIsCountedBeforeAnother: what was admitted while Redis was away is
-// counted before Redis admits more.
+// TestADegradedSlotIsCountedBeforeAnother: a slot that was admitted while Redis was away
+// is counted before Redis admits more.
 func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
@@ -126,7 +126,7 @@ func TestADegradedSlotIsCountedBeforeAnother(t *testing.T) {
 	}
 }
 
-// TestManyLostSlots has more be taken again than one call does.
+// TestManyLostSlots restores more slots than one call can.
 func TestManyLostSlots(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -151,9 +151,9 @@ func TestManyLostSlots(t *testing.T) {
 	}
 }
 
-// TestAWitnessThatIsReleasedMeanwhile overtakes an acquire with the release of a
-// slot that it names: nothing is lost, and it costs no other call. Where it is the
-// only one that was held, nothing is asked again either.
+// TestAWitnessThatIsReleasedMeanwhile has the release of a slot overtake an acquire that
+// names this slot as a witness. Nothing is lost, and it costs no other call. If it was
+// the only slot that was held, nothing is asked again either.
 func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)
@@ -182,8 +182,8 @@ func TestAWitnessThatIsReleasedMeanwhile(t *testing.T) {
 }
 
 // TestNeverMoreThanHeldAfterALoss has goroutines of one process hold slots while the
-// state is lost again and again, as by restarts: while no call is on its way. It
-// never admits more than the limit.
+// state is deleted again and again, as by restarts, but only while no call is on its way.
+// The process never admits more than the limit.
 func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
 	t.Parallel()
 	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
@@ -248,8 +248,8 @@ func TestNeverMoreThanHeldAfterALoss(t *testing.T) {
 	})
 }
 
-// TestRestoreThatIsNotAnswered loses the reply to the call that takes slots again:
-// what it granted is given back, and what it took again is held.
+// TestRestoreThatIsNotAnswered loses the reply to the call that restores slots. The slot
+// that it granted is given back, and the slots that it restored are held.
 func TestRestoreThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	rdb, proxy, prefix := lossy(t)
@@ -269,7 +269,7 @@ func TestRestoreThatIsNotAnswered(t *testing.T) {
 	redistest.Await(t, 10*time.Second, "nothing to be in flight", func() bool { return counted(t, c) == 0 })
 }
 
-// losing is a client that loses the reply to the first call that takes slots again.
+// losing is a client that loses the reply to the first call that restores slots.
 type losing struct {
 	script.Client
 	proxy *redistest.Proxy

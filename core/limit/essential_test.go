@@ -6,8 +6,8 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// TestWhatPassesAnOpenBreaker: the scripts that keep, conclude or take back what was
-// granted, and no others.
+// TestWhatPassesAnOpenBreaker: only the scripts that keep, conclude or take back what was
+// granted do.
 func TestWhatPassesAnOpenBreaker(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[*script.Script]bool{

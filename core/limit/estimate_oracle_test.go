@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// leasedModel is one window whose estimates are on a lease.
+// leasedModel is the model of one window whose estimates have leases.
 type leasedModel struct {
 	limit, most int64
 	lease       time.Duration
@@ -33,7 +33,7 @@ func (m *leasedModel) advance(now time.Time) {
 	}
 }
 
-// lapse takes back up to 100 estimates, as far as permits are in use.
+// lapse takes back up to 100 estimates, but no more permits than are in use.
 func (m *leasedModel) lapse(now time.Time) {
 	n, permits := 0, int64(0)
 	for n < min(len(m.lasted), 100) && !m.lasted[n].ends.After(now) {
@@ -80,7 +80,7 @@ func (m *leasedModel) remove(token string) (e leasedEstimate, there bool) {
 	return e, true
 }
 
-// settle is told the end of the window in which the cost was taken.
+// settle gets the end of the window in which the cost was taken.
 func (m *leasedModel) settle(now time.Time, token string, cost, actual int64, until time.Time) {
 	m.advance(now)
 	_, there := m.remove(token)

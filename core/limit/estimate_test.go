@@ -18,14 +18,14 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// withLeases are the policies that can have one, beside one that cannot.
+// withLeases are the policies that can have a lease, each also beside one that cannot.
 var withLeases = []Policy{
 	WithLease(FixedWindow{Limit: 5, Window: time.Hour}, time.Minute),
 	TokenBucket{Rate: 10, Per: time.Hour, Burst: 5},
 	WithLease(CalendarWindow{Limit: 5, Every: Month}, time.Minute),
 }
 
-// leasedIn is a limiter of 10 an hour in a bubble, on a lease of 10 s.
+// leasedIn returns a limiter of 10 an hour in a bubble, with leases of 10 s.
 func leasedIn(t *testing.T) (*miniredis.Miniredis, *Limiter) {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
@@ -35,7 +35,8 @@ func leasedIn(t *testing.T) (*miniredis.Miniredis, *Limiter) {
 	return m, must(New(redistest.BubbleClient(t, m), "leased", []Policy{policy}, closed(time.Second)))(t)
 }
 
-// TestAnEstimateIsRenewedWhileItIsHeld, and comes back when nothing refers to it any more.
+// TestAnEstimateIsRenewedWhileItIsHeld. It is taken back after nothing refers to it any
+// more.
 func TestAnEstimateIsRenewedWhileItIsHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +75,8 @@ func TestAnEstimateIsRenewedWhileItIsHeld(t *testing.T) {
 	})
 }
 
-// TestNothingRenewsWhatIsSettled, given back, denied, asked about or free.
+// TestNothingRenewsWhatIsSettled. Nor is anything renewed that was given back, denied,
+// only asked about, or free.
 func TestNothingRenewsWhatIsSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +99,7 @@ func TestNothingRenewsWhatIsSettled(t *testing.T) {
 	})
 }
 
-// TestAnEstimateThatWasTakenBackIsChargedAsPlainUse, once.
+// TestAnEstimateThatWasTakenBackIsChargedAsPlainUse when it is settled, and only once.
 func TestAnEstimateThatWasTakenBackIsChargedAsPlainUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +147,8 @@ func TestTheShortestLeaseSaysWhenToRenew(t *testing.T) {
 	})
 }
 
-// TestNoMoreComesBackThanIsUsed, and of 100 estimates at a time. A time to live that somebody has taken away is given again.
+// TestNoMoreComesBackThanIsUsed, and at most 100 estimates come back at a time. If
+// somebody has removed the time to live of the estimates, they get one again.
 func TestNoMoreComesBackThanIsUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,8 +204,9 @@ func TestResetForgetsEstimates(t *testing.T) {
 	})
 }
 
-// TestEstimatesOfManyCallersComeBack: 64 callers settle estimates or leave them behind, and lose every third reply of a
-// settlement. When the leases have ended, what is charged is what was used.
+// TestEstimatesOfManyCallersComeBack has 64 callers settle estimates or abandon them, and
+// lose every third reply of a settlement. After the leases have ended, exactly what was
+// used is charged.
 func TestEstimatesOfManyCallersComeBack(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -252,7 +256,7 @@ func TestEstimatesOfManyCallersComeBack(t *testing.T) {
 	})
 }
 
-// tried asks once, whatever the answer is.
+// tried asks once and ignores the answer.
 func tried(t *testing.T, l *Limiter, cost int64) Decision {
 	t.Helper()
 	d, err := l.TakeN(t.Context(), "s", cost)
@@ -262,7 +266,7 @@ func tried(t *testing.T, l *Limiter, cost int64) Decision {
 	return d
 }
 
-// TestWhatHasNoLease names the policy and the remedy.
+// TestWhatHasNoLease: the error names the policy and the remedy.
 func TestWhatHasNoLease(t *testing.T) {
 	t.Parallel()
 	window := FixedWindow{Name: "w", Limit: 10, Window: time.Hour}
@@ -289,7 +293,8 @@ func TestWhatHasNoLease(t *testing.T) {
 	}
 }
 
-// TestLeasesKeepTheirPlace: whatever is around a policy, its lease is that which was given last.
+// TestLeasesKeepTheirPlace: whatever a policy is wrapped in, its lease is the one that
+// was given last.
 func TestLeasesKeepTheirPlace(t *testing.T) {
 	t.Parallel()
 	window := FixedWindow{Name: "w", Limit: 10, Window: time.Hour}

@@ -16,7 +16,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// attempt is a call of a script that may fail half way.
+// attempt is a call of a script that may fail half-way.
 type attempt struct {
 	script *script.Script
 	keys   []string
@@ -40,9 +40,9 @@ func attempts(l *Limiter, subject string, costs ...int64) (all []attempt) {
 	return append(all, attempt{resetScript, keys, nil})
 }
 
-// TestEachCommandMadeToFail has each command of each script fail in turn, in
-// every state that a subject can be in: the answer is an error, never a
-// decision, and no key is left without a time to live.
+// TestEachCommandMadeToFail makes each command of each script fail in turn, in every
+// state that a subject can have. The answer is an error, never a decision, and no key is
+// left without a time to live.
 func TestEachCommandMadeToFail(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)

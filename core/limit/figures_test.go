@@ -9,9 +9,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestFiguresHold: what a decision says of its policy is so. Remaining can be
-// taken and one more cannot; after NextAfter there is more and a tick before
-// there is not; after ResetAfter nothing is in use and a tick before something is.
+// TestFiguresHold checks the figures of a decision. Remaining permits can be taken, and
+// one more cannot. After NextAfter there is more, and a tick before there is not. After
+// ResetAfter nothing is in use, and a tick before something is.
 func TestFiguresHold(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {

@@ -54,8 +54,8 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 	}
 }
 
-// TestTheFallbackKnowsHowLongItsLogsAre, whatever is taken, given back,
-// forgotten and evicted.
+// TestTheFallbackKnowsHowLongItsLogsAre, whatever is taken, given back, forgotten and
+// evicted.
 func TestTheFallbackKnowsHowLongItsLogsAre(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestALogGivesBackItsRoom has every subject keep many permits once and few
-// afterwards, as late ones and refunds leave them. It is not parallel: it
-// looks at the heap of the process.
+// TestALogGivesBackItsRoom has every subject store many permits once and few afterwards,
+// as after refunds or late in a window. It is not parallel, because it looks at the heap
+// of the process.
 func TestALogGivesBackItsRoom(t *testing.T) { //nolint:paralleltest // as said
 	const states, many, few = 1000, 24, 8
 	for name, shrink := range map[string]func(t *testing.T, l *Limiter, subject string){ //nolint:paralleltest // as said

@@ -13,9 +13,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestFullMemory fills a server that evicts nothing: a decision that would
-// write is typed and decided in process, and changes nothing; one that only
-// reads is Redis' own.
+// TestFullMemory fills a server that evicts nothing. A decision that would write gets a
+// typed error, is made in process, and changes nothing. A decision that only reads is
+// made by Redis.
 func TestFullMemory(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
@@ -70,7 +70,7 @@ func TestFullMemory(t *testing.T) {
 	}
 }
 
-// contents are the values of a subject's keys, and whether each has a time to
+// contents returns the values of a subject's keys, and whether each key has a time to
 // live.
 func contents(t *testing.T, admin *redis.Client, l *Limiter, subject string) string {
 	t.Helper()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// kind is what a generated policy is of; fast is a bucket on TIME.
+// kind is the kind of a generated policy; fast is a bucket on TIME.
 type kind string
 
 const (
@@ -120,7 +120,7 @@ func grain(r rule) time.Duration {
 	}
 }
 
-// randomCost favours the edges of what a rule can grant.
+// randomCost prefers costs at the limits of what a rule can grant.
 func randomCost(rng *rand.Rand, capacity int64) int64 {
 	switch rng.IntN(10) {
 	case 0:
@@ -134,7 +134,7 @@ func randomCost(rng *rand.Rand, capacity int64) int64 {
 	}
 }
 
-// randomPause favours the moments at which a decision turns.
+// randomPause prefers the moments at which a decision changes.
 func randomPause(rng *rand.Rand, last *State, step time.Duration) time.Duration {
 	var pause time.Duration
 	window := last.Window

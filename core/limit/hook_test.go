@@ -14,15 +14,16 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// logger is a hook that reads the words of commands on a goroutine of its own while they are sent, and afterwards. It
-// sends them when a caller has left, and after a second in any case.
+// logger is a hook that reads the words of commands on a goroutine of its own, while they
+// are sent and afterwards. It passes them on when a caller has left, or after a second.
 type logger struct {
 	t    *testing.T
 	open *atomic.Int64 // commands that have not ended, for a batch goes on without its callers
 	left chan struct{}
 }
 
-// read returns a function that says that the commands have ended.
+// read starts reading. The function that it returns must be called when the commands have
+// ended.
 func (h logger) read(all ...redis.Cmder) (end func()) {
 	h.open.Add(1)
 	ended := make(chan struct{})
@@ -63,7 +64,8 @@ func (h logger) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// TestAHookMayKeepCommands, while callers leave and memory is used again. The race detector looks on.
+// TestAHookMayKeepCommands while callers leave and memory is reused. The race detector
+// checks it.
 func TestAHookMayKeepCommands(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })

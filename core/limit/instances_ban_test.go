@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestABanOutlivesRedis: a process that is one of several goes on with the ban that Redis last told it of.
+// TestABanOutlivesRedis: a process that is one of several continues the ban that Redis
+// last reported to it.
 func TestABanOutlivesRedis(t *testing.T) {
 	t.Parallel()
 	for _, p := range slices.Concat(oneOfEach[:1], oneOfEach[2:]) { // but for what drains at once

@@ -13,13 +13,13 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// instance is a limiter as one of several processes has it.
+// instance is the limiter of one of several processes.
 type instance struct {
 	*Limiter
 	rdb *redistest.CutClient
 }
 
-// instances are some on one miniredis in a bubble.
+// instances makes several processes on one miniredis in a bubble.
 func instances(t *testing.T, m *miniredis.Miniredis, n int, opts Options, policies ...Policy) (all []instance) {
 	t.Helper()
 	for range n {
@@ -35,7 +35,7 @@ func cut(all []instance) {
 	}
 }
 
-// mend returns when Redis decides again.
+// mend ends the outage, and returns when Redis decides again.
 func mend(t *testing.T, all []instance) {
 	t.Helper()
 	for _, i := range all {
@@ -49,7 +49,7 @@ func mend(t *testing.T, all []instance) {
 	}
 }
 
-// takeAll is how many permits an instance grants a subject now.
+// takeAll returns how many permits an instance grants a subject now.
 func takeAll(t *testing.T, i instance, degraded bool) (n int64) {
 	t.Helper()
 	for ; ; n++ {
@@ -63,7 +63,8 @@ func takeAll(t *testing.T, i instance, degraded bool) (n int64) {
 	}
 }
 
-// aMinute is how many permits ten instances grant in a minute, which begins with some that Redis grants; then it is away.
+// aMinute returns how many permits ten instances grant in a minute. Redis grants some at
+// the beginning, and is away for the rest.
 func aMinute(t *testing.T, p Policy, known int, before int64) (granted int64) {
 	t.Helper()
 	all := instances(t, bubble(t), 10, Options{Instances: known}, p)
@@ -124,7 +125,8 @@ func TestInstancesShareALimit(t *testing.T) {
 	}
 }
 
-// TestWhatAnInstanceDidNotSee: one grants all that there is before the outage, and the others have never seen the subject.
+// TestWhatAnInstanceDidNotSee: one instance grants everything before the outage, and the
+// others have never seen the subject.
 func TestWhatAnInstanceDidNotSee(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +142,8 @@ func TestWhatAnInstanceDidNotSee(t *testing.T) {
 	})
 }
 
-// TestALimitBelowTheInstances: each grants one permit where nothing is known to be taken, and none where something is.
+// TestALimitBelowTheInstances: an instance grants one permit if it knows of none that is
+// taken, and otherwise none.
 func TestALimitBelowTheInstances(t *testing.T) {
 	t.Parallel()
 	for _, before := range []int64{0, 1} {
@@ -193,7 +196,8 @@ func TestALimitBelowTheInstances(t *testing.T) {
 	}
 }
 
-// TestACostAboveTheShare is denied while Redis is away, for a second at a time, and granted when it is back.
+// TestACostAboveTheShare: it is denied while Redis is away, with a RetryAfter of a
+// second, and granted when Redis is back.
 func TestACostAboveTheShare(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Policy{
@@ -234,8 +238,8 @@ func TestACostAboveTheShare(t *testing.T) {
 	}
 }
 
-// TestRedisGoesOnByItself: what was granted in an outage is not in Redis then. But it is in this process, in the next
-// outage.
+// TestRedisGoesOnByItself: Redis does not know what was granted in an outage. This
+// process still does in the next outage.
 func TestRedisGoesOnByItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -257,7 +261,8 @@ func TestRedisGoesOnByItself(t *testing.T) {
 	})
 }
 
-// TestInstancesMayChange in an outage: what was granted before counts as if each of them had.
+// TestInstancesMayChange during an outage. What was granted before counts as if each of
+// the new number had granted it.
 func TestInstancesMayChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +304,8 @@ func TestInstancesMayChange(t *testing.T) {
 	})
 }
 
-// TestInstancesOfALocalLimiter share nothing: it has the whole limit.
+// TestInstancesOfALocalLimiter: Instances has no effect, and the limiter has the whole
+// limit.
 func TestInstancesOfALocalLimiter(t *testing.T) {
 	t.Parallel()
 	l := newTestLocal(t, &Options{Instances: 10}, FixedWindow{Limit: 100, Window: time.Hour})
@@ -311,7 +317,8 @@ func TestInstancesOfALocalLimiter(t *testing.T) {
 	}
 }
 
-// TestInstancesChangeWhileRunning is for the race detector, and holds the sum to the limit.
+// TestInstancesChangeWhileRunning is for the race detector. It also checks that the sum
+// stays within the limit.
 func TestInstancesChangeWhileRunning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -358,7 +365,7 @@ func TestInstancesChangeWhileRunning(t *testing.T) {
 	})
 }
 
-// TestASetIsSharedByEachPolicy, a shadow among them, and refunds give back to each.
+// TestASetIsSharedByEachPolicy, including a shadow, and refunds give back to each.
 func TestASetIsSharedByEachPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

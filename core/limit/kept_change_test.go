@@ -15,7 +15,7 @@ import (
 
 const day = 24 * time.Hour
 
-// numbered are policies of n a day.
+// numbered returns policies of n a day.
 var numbered = map[string]func(n int64) Policy{
 	"window":   func(n int64) Policy { return FixedWindow{Name: "daily", Limit: n, Window: day} },
 	"calendar": func(n int64) Policy { return &CalendarWindow{Name: "daily", Limit: n, Every: Day} },
@@ -79,8 +79,8 @@ func TestChangedNumbersKeepWhatWasUsed(t *testing.T) {
 	}
 }
 
-// Processes with different numbers admit together no more than the largest numbers allow, in any window
-// and, of a bucket, in any time.
+// Processes with different numbers together admit no more than the largest numbers allow:
+// in any window and, for a bucket, in any time.
 func TestDifferentNumbersAdmitNoMore(t *testing.T) {
 	t.Parallel()
 	type admitted struct{ at, cost int64 }
@@ -197,7 +197,7 @@ func TestKeepOnChangeIsChecked(t *testing.T) {
 	}
 }
 
-// A denial that is remembered holds for its own numbers.
+// A remembered denial holds only for its own numbers.
 func TestDenialsOfOtherNumbersAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	for name, of := range numbered {
@@ -214,7 +214,8 @@ func TestDenialsOfOtherNumbersAreNotRemembered(t *testing.T) {
 	}
 }
 
-// A denial rewrites nothing, repairs a time to live that is too long, and cuts no debt to the smaller capacity.
+// A denial does not rewrite the record, except that it repairs a time to live that is too
+// long. It does not cut a debt to the smaller capacity.
 func TestKeptBucketHeals(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -261,7 +262,8 @@ func TestKeptBucketHeals(t *testing.T) {
 	}
 }
 
-// A record that no policy writes is an error and no panic. A charge heals some.
+// A record that no policy writes is an error and not a panic. A charge repairs some of
+// these.
 func TestKeptBucketOfNoPolicy(t *testing.T) {
 	t.Parallel()
 	const huge = "99999999999999999999999"
@@ -296,8 +298,8 @@ func TestKeptBucketOfNoPolicy(t *testing.T) {
 	}
 }
 
-// A bucket that is never empty counts on exactly for as long as numbers allow, and then anew: what drains
-// can be taken, and no more.
+// A bucket that is never empty counts exactly for as long as the numbers allow, and then
+// its count begins again. What drains can be taken, and no more.
 func TestKeptBucketNeverDrifts(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)

@@ -13,7 +13,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// changing are the policies that may change their numbers: each makes one with others.
+// changing are policies whose numbers may change. Each function makes its policy with
+// other numbers.
 var changing = map[string]func(rng *rand.Rand) Policy{
 	"bucket": func(rng *rand.Rand) Policy {
 		rates := []struct {
@@ -37,7 +38,8 @@ var changing = map[string]func(rng *rand.Rand) Policy{
 	},
 }
 
-// versions are limiters of one state with different numbers, as processes have them while a change is deployed.
+// versions are limiters that share one state and have different numbers, as processes
+// have while you deploy a change.
 func versions(tb testing.TB, rng *rand.Rand, m *miniredis.Miniredis, rdb *redis.Client, name string, of []func(*rand.Rand) Policy) (all []*clocked) {
 	tb.Helper()
 	cells := map[string]*cell{}
@@ -78,7 +80,8 @@ func renamed(p Policy, name string) Policy {
 	return p
 }
 
-// share gives a limiter the cells of all, in the order of its own rules: a shadow stands behind the others.
+// share gives a limiter the cells of all limiters, in the order of its own rules, where
+// shadows come last.
 func (c *clocked) share(cells map[string]*cell) {
 	c.cells = nil
 	for _, r := range c.rules {
@@ -89,8 +92,9 @@ func (c *clocked) share(cells map[string]*cell) {
 	}
 }
 
-// TestChangedNumbersEqualModels has three processes with different numbers take, refund and settle on one state at
-// random: each decision is the model's, and RetryAfter is neither early nor late.
+// TestChangedNumbersEqualModels has three processes with different numbers take, refund
+// and settle at random on one state. Each decision is the model's, and RetryAfter is
+// neither too early nor too late.
 func TestChangedNumbersEqualModels(t *testing.T) {
 	t.Parallel()
 	const each = 200

@@ -57,9 +57,10 @@ func TestALogIsSmall(t *testing.T) {
 	}
 }
 
-// TestKeysAreAsSmallAsDocumented asks a real server what one key of each policy takes, and what
-// the key of a ban and of a settled decision beside it, and holds the table of docs/operations.md
-// to it. The table speaks for Redis 7.0, so another version may take a quarter more.
+// TestKeysAreAsSmallAsDocumented asks a real server for the size of one key of each
+// policy, and of the keys of a ban and of a settled decision. The sizes must fit the
+// table in docs/operations.md. The table is for Redis 7.0, so another version may take a
+// quarter more.
 func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 	t.Parallel()
 	page := must(os.ReadFile("../../docs/operations.md"))(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// failLeases has each command of each script on leases fail in turn: what is
-// not granted leaves no slot behind, and no set without a time to live.
+// failLeases makes each command of each script on leases fail in turn. A slot that is not
+// granted leaves nothing behind, and no set is left without a time to live.
 func failLeases(t *testing.T, admin *redis.Client, prefix string, seen map[string]bool) {
 	t.Helper()
 	const limit, token = 3, "own"

@@ -18,8 +18,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// holderEnv turns the test binary into a process that holds slots until it is
-// killed: the server's address and the prefix.
+// holderEnv makes the test binary a process that holds slots until it is killed. Its
+// value is the server's address and the prefix.
 const holderEnv = "NEAP_TEST_HOLDER"
 
 const (
@@ -44,8 +44,8 @@ func holder(where string) {
 	select {}
 }
 
-// TestSIGKILLGivesSlotsBack kills a process that holds all slots and has
-// renewed them: they are free once its leases have ended, and not before.
+// TestSIGKILLGivesSlotsBack kills a process that holds all slots and has renewed them.
+// The slots are free after their leases have ended, and not before.
 func TestSIGKILLGivesSlotsBack(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -106,8 +106,8 @@ func TestSIGKILLGivesSlotsBack(t *testing.T) {
 	}
 }
 
-// TestLeasesHealAfterTheClock moves the server's clock back by a day: leases
-// that end in the future then end no later than if they had begun now.
+// TestLeasesHealAfterTheClock sets the server's clock back by a day. Leases that end in
+// the future then end no later than if they had begun now.
 func TestLeasesHealAfterTheClock(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
@@ -133,8 +133,8 @@ func TestLeasesHealAfterTheClock(t *testing.T) {
 	try(now.Add(time.Minute), "c", 1)
 }
 
-// TestLeasesHealTheirTimeToLive removes or lengthens it: the next call mends
-// it, granted or denied.
+// TestLeasesHealTheirTimeToLive removes or lengthens the time to live. The next call
+// repairs it, whether granted or denied.
 func TestLeasesHealTheirTimeToLive(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -160,8 +160,8 @@ func TestLeasesHealTheirTimeToLive(t *testing.T) {
 	})
 }
 
-// TestAGrantThatFailsLeavesNothing forbids each command behind the first write
-// in turn, and then leaves no memory for the first.
+// TestAGrantThatFailsLeavesNothing forbids each command after the first write in turn,
+// and then leaves no memory for the first write.
 func TestAGrantThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// slots is the model of the scripts on requests in flight: when each token's
-// lease ends, in microseconds. Those that have lapsed stay until a grant.
+// slots is the model of the scripts on requests in flight: when each token's lease ends,
+// in microseconds. Leases that have lapsed stay until the next grant.
 type slots map[string]int64
 
 func (s slots) count(now int64) (n int64) {
@@ -86,7 +86,7 @@ func (s slots) release(token string) int64 {
 	return 0
 }
 
-// run is what a step does.
+// run returns what a step answers, and changes the model.
 func (s slots) run(st step, now, limit, lease int64) int64 {
 	switch st.name {
 	case "acquire":
@@ -105,14 +105,14 @@ func (s slots) run(st step, now, limit, lease int64) int64 {
 	return s.count(now)
 }
 
-// alive are the leases that have not lapsed.
+// alive returns the leases that have not lapsed.
 func (s slots) alive(now int64) slots {
 	alive := maps.Clone(s)
 	maps.DeleteFunc(alive, func(_ string, ends int64) bool { return ends <= now })
 	return alive
 }
 
-// stored are the leases in Redis.
+// stored returns the leases in Redis.
 func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
 	t.Helper()
 	s := slots{}
@@ -136,7 +136,7 @@ type step struct {
 	there       []bool
 }
 
-// randomStep is one of the first kinds: a tenth of all takes slots again.
+// randomStep makes a step of one of the first kinds. A tenth of all steps restores slots.
 func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string, kinds int) step {
 	t.Helper()
 	own := rng.IntN(8)
@@ -174,9 +174,9 @@ func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string, kinds int) 
 	return s
 }
 
-// TestInflightEqualsModel runs acquire, restore, renew, release and count by 8 tokens
-// on a clock that the test sets, on the edges of leases above all. The limit
-// changes now and then, as in a rolling deploy, and the clock is set back.
+// TestInflightEqualsModel runs acquire, restore, renew, release and count with 8 tokens
+// on a clock that the test sets, mostly at the ends of leases. Now and then the limit
+// changes, as in a rolling deploy, and the clock is set back.
 func TestInflightEqualsModel(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
@@ -238,9 +238,9 @@ func TestInflightEqualsModel(t *testing.T) {
 	}
 }
 
-// TestInflightEqualsModelOnRealRedis is the same by the server's own clock: a
-// script that wrote a lease tells by it when it ran, any other ran between two
-// readings.
+// TestInflightEqualsModelOnRealRedis does the same by the server's own clock. If a script
+// wrote a lease, the lease shows when it ran. Any other script ran between two readings
+// of the clock.
 func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -300,7 +300,7 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 	}
 }
 
-// counted is how many of the subject s are in flight.
+// counted returns how many requests of the subject s are in flight.
 func counted(t *testing.T, c *Concurrency) int64 {
 	t.Helper()
 	return must(c.InFlight(context.Background(), "s"))(t)

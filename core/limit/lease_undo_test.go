@@ -23,8 +23,8 @@ func lossy(t *testing.T) (rdb *redis.Client, proxy *redistest.Proxy, prefix stri
 	return srv.Client(t, func(o *redis.Options) { o.Dialer = proxy.Dial }), proxy, srv.Prefix(t)
 }
 
-// TestLostAcquireIsUndone loses the reply of a grant: the slot is free long before
-// its lease ends.
+// TestLostAcquireIsUndone loses the reply of a grant. The slot is free long before its
+// lease ends.
 func TestLostAcquireIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]redistest.Fault{"eof": redistest.EOF, "silence": redistest.Silence} {
@@ -61,7 +61,7 @@ func TestLostAcquireIsUndone(t *testing.T) {
 	}
 }
 
-// free awaits that nothing is in flight.
+// free waits until nothing is in flight.
 func free(t *testing.T, c *Concurrency, bound time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -69,8 +69,8 @@ func free(t *testing.T, c *Concurrency, bound time.Duration) {
 	t.Logf("free after %v", time.Since(began))
 }
 
-// TestAcquireInAStoppedServerIsUndone stops the server with an acquire before
-// it, until the caller and the first attempts to undo it have given up.
+// TestAcquireInAStoppedServerIsUndone stops the server while an acquire is on its way,
+// until the caller and the first attempts to undo it have given up.
 func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, canceled := range map[string]bool{"budget": false, "canceled by the caller": true} {
@@ -108,8 +108,8 @@ func TestAcquireInAStoppedServerIsUndone(t *testing.T) {
 	}
 }
 
-// overtaking is a client whose next acquire is on its way for longer than its
-// caller waits: it arrives when the test says so.
+// overtaking is a client whose next acquire is on its way for longer than its caller
+// waits. It arrives when the test says so.
 type overtaking struct {
 	absent
 	acquire chan func() error
@@ -132,9 +132,9 @@ func (d *overtaking) Process(ctx context.Context, cmd redis.Cmder) error {
 	return d.absent.Process(ctx, cmd)
 }
 
-// TestAcquireThatOvertakesItsUndoIsUndone has a grant arrive behind attempts
-// to undo it, and behind an outage longer than its lease: it lives for about a
-// second, not for its lease.
+// TestAcquireThatOvertakesItsUndoIsUndone lets a grant arrive after attempts to undo it,
+// and after an outage longer than its lease. The grant lasts for about a second, not for
+// its lease.
 func TestAcquireThatOvertakesItsUndoIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]time.Duration{"late": 0, "behind an outage": 3 * time.Second} {

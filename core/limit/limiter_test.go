@@ -28,11 +28,10 @@ var oneOfEach = []Policy{
 	KeepOnChange(TokenBucket{Name: "kept", Rate: 10, Per: time.Hour, Burst: 13}),
 }
 
-// closed are options by which Redis alone decides, within the budget.
+// closed returns options with which Redis alone decides, within the budget.
 func closed(budget time.Duration) *Options { return &Options{Budget: budget, Fail: FailClosed} }
 
-// TestOneScriptCallADecision counts what the server was asked.
-// Each script of a decision goes by the queue.
+// TestScriptsOfDecisionsAreBatched: the script of every decision goes through the queue.
 func TestScriptsOfDecisionsAreBatched(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
@@ -66,8 +65,8 @@ func TestOneScriptCallADecision(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing has each policy in turn deny, and looks at every byte and
-// expiry of the others in Redis.
+// TestAllOrNothing has each policy deny in turn, and checks every byte and expiry of the
+// others in Redis.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -104,8 +103,8 @@ func TestAllOrNothing(t *testing.T) {
 	})
 }
 
-// dump is every key under the prefix with its value and the second in which
-// it expires.
+// dump returns every key under the prefix with its value and the second in which it
+// expires.
 func dump(t *testing.T, admin redis.UniversalClient, prefix string) string {
 	t.Helper()
 	ctx := t.Context()
@@ -119,7 +118,7 @@ func dump(t *testing.T, admin redis.UniversalClient, prefix string) string {
 		if kind == "zset" {
 			value = fmt.Sprint(admin.ZRangeWithScores(ctx, key, 0, -1).Val())
 		}
-		// A key under an hour's policy that is written again moves by minutes.
+		// If an hour's key is written again, its expiry moves by minutes.
 		fmt.Fprintf(&b, "%s %s %s %v\n", key, kind, value, admin.TTL(ctx, key).Val().Round(time.Minute))
 	}
 	return b.String()
@@ -153,8 +152,8 @@ func keysOf(t *testing.T, admin redis.UniversalClient, prefix string) []string {
 	return keys
 }
 
-// TestStateHeals lengthens or removes the time to live of a used state: it
-// denies no longer than its policy can, and the key is given its time back.
+// TestStateHeals lengthens or removes the time to live of a used state. It then denies no
+// longer than its policy can, and the key gets its time to live back.
 func TestStateHeals(t *testing.T) {
 	t.Parallel()
 	policies := []Policy{
@@ -202,7 +201,8 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 		d, err := first.TakeN(ctx, "s", used)
 		return err == nil && d.Allowed && harmed.all
 	})
-	// Denied or not, no call may say that it takes longer than the policy can.
+	// No call may report a longer wait than the policy can have, whether it is denied
+	// or not.
 	began := time.Now()
 	longest := 2*window + 20*time.Millisecond
 	redistest.Await(t, longest+10*time.Second, "everything is granted again", func() bool {
@@ -223,8 +223,8 @@ func heals(t *testing.T, rdb, admin redis.UniversalClient, prefix string, polici
 	}
 }
 
-// harming lengthens or removes the time to live of a script's keys in the transaction
-// that runs the script, so that none of them is gone before.
+// harming lengthens or removes the time to live of a script's keys, in the transaction
+// that runs the script, so that none of them expires before.
 type harming struct {
 	client redis.UniversalClient
 	harm   string
@@ -252,8 +252,8 @@ func (h *harming) Process(ctx context.Context, cmd redis.Cmder) error {
 	return cmd.Err()
 }
 
-// TestClockSetBack moves the server's clock back by a day: what was taken in
-// the future denies no longer than if it had been taken now.
+// TestClockSetBack sets the server's clock back by a day. Permits that were taken in the
+// future deny no longer than if they had been taken now.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Policy{
@@ -436,8 +436,8 @@ func TestAReplyThatIsNoDecisionIsAnError(t *testing.T) {
 	}
 }
 
-// TestWithoutPermissionNothingIsLeft denies PEXPIRE to the client: a log
-// cannot be kept then, and neither it nor a policy beside it is charged.
+// TestWithoutPermissionNothingIsLeft denies PEXPIRE to the client. A log cannot be stored
+// then, and neither the log nor a policy beside it is charged.
 func TestWithoutPermissionNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

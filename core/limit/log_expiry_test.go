@@ -9,8 +9,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestALogThatExpiresAtOnce: a server that stands still between two commands of the script may delete a log of a few
-// milliseconds under it.
+// TestALogThatExpiresAtOnce: if a server stands still between two commands of the script,
+// a log of a few milliseconds may expire between them.
 func TestALogThatExpiresAtOnce(t *testing.T) {
 	t.Parallel()
 	const sets = "redis.pcall('PEXPIRE', key, longest)"
