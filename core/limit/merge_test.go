@@ -16,7 +16,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// gathered is a sender that holds calls back until so many are there, and then sends them
+// gathered is a sender that holds calls back until enough are there. Then it sends them
 // merged, in the order in which they came.
 type gathered struct {
 	rdb    redis.UniversalClient
@@ -59,7 +59,7 @@ type question struct {
 	cost int64
 }
 
-// answer is what a script answers to it.
+// answer is what a script answers to a question.
 type answer struct {
 	reply any
 	err   error
@@ -108,7 +108,7 @@ func (a answer) read(r rule) (reading, bool) {
 	return r.unpack(n)
 }
 
-// randomGroup are questions about few keys, many of them alike.
+// randomGroup returns questions about few keys, many of them alike.
 func randomGroup(rng *rand.Rand, capacity int64, prefix string) []question {
 	var group []question
 	keys, questions := 1+rng.IntN(4), 1+rng.IntN(4)
@@ -154,8 +154,9 @@ func disturb(rng *rand.Rand, m *miniredis.Miniredis, key, twin string) {
 	}
 }
 
-// TestMergedEqualsSequential asks groups of questions merged, and the same of twins of their keys one after the
-// other, on a clock that stands still meanwhile: answers and states are the same.
+// TestMergedEqualsSequential asks groups of questions merged. It asks the same questions
+// of twin keys one after the other, on a clock that does not move meanwhile. Answers and
+// states are the same.
 func TestMergedEqualsSequential(t *testing.T) {
 	t.Parallel()
 	const perPolicy = 50
@@ -222,7 +223,8 @@ func TestMergedEqualsSequential(t *testing.T) {
 	}
 }
 
-// TestMergedCountsNothingElse: what no script wrote is left to the script of one request.
+// TestMergedCountsNothingElse: a merged call leaves alone what no script wrote, and the
+// script of one request decides.
 func TestMergedCountsNothingElse(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -251,7 +253,8 @@ func TestMergedCountsNothingElse(t *testing.T) {
 	}
 }
 
-// TestMergedOnServers counts on real servers, with keys of many slots: what is admitted is the limit.
+// TestMergedOnServers counts on real servers, with keys of many slots. Exactly the limit
+// is admitted.
 func TestMergedOnServers(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {

@@ -2,7 +2,8 @@ package limit
 
 import "testing"
 
-// must is what a call returned, and ends the test if the call failed: l := must(New(…))(t).
+// must returns what a call returned, and ends the test if the call failed: l :=
+// must(New(…))(t).
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(tb testing.TB) T {
 		tb.Helper()

@@ -76,7 +76,7 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 	})
 }
 
-// leaking fails with a text that names a key, as Redis' own errors may.
+// leaking fails with a text that names a key, as Redis' own errors may do.
 type leaking struct{}
 
 func (leaking) Process(_ context.Context, cmd redis.Cmder) error {
@@ -85,7 +85,7 @@ func (leaking) Process(_ context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// TestTheObserverHearsNoKey looks at all that an observer is given.
+// TestTheObserverHearsNoKey checks everything that an observer is given.
 func TestTheObserverHearsNoKey(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -121,7 +121,7 @@ func (h hanging) Process(_ context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// TestTheObserverHearsHowLongItTook in every mode: what the caller waited.
+// TestTheObserverHearsHowLongItTook in every mode: as long as the caller waited.
 func TestTheObserverHearsHowLongItTook(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -140,8 +140,8 @@ func TestTheObserverHearsHowLongItTook(t *testing.T) {
 	}
 }
 
-// TestALimiterOfWithSharesStats has a limiter and one that With made of it report
-// the same counts: what both have decided, and their common local state.
+// TestALimiterOfWithSharesStats: a limiter and one that With made from it report the same
+// counts, of the decisions of both, and their common local state.
 func TestALimiterOfWithSharesStats(t *testing.T) {
 	t.Parallel()
 	l := newTestLocal(t, nil, FixedWindow{Limit: 1, Window: time.Hour})
@@ -159,7 +159,7 @@ func TestALimiterOfWithSharesStats(t *testing.T) {
 	}
 }
 
-// TestTheObserverHearsOfACallThatNeverBegan, and that it took no time.
+// TestTheObserverHearsOfACallThatNeverBegan, with a duration of zero.
 func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,8 @@ func TestTheObserverHearsOfACallThatNeverBegan(t *testing.T) {
 	})
 }
 
-// TestTheObserverHearsOfAShadowPolicy that would have denied, behind the decision.
+// TestTheObserverHearsOfAShadowPolicy that would have denied, after the event of the
+// decision.
 func TestTheObserverHearsOfAShadowPolicy(t *testing.T) {
 	t.Parallel()
 	var heard observations

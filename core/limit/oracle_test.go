@@ -13,8 +13,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// clocked is a limiter on a miniredis whose clock the test sets, beside the
-// model of the same rules.
+// clocked is a limiter on a miniredis whose clock the test sets, beside the model of the
+// same rules.
 type clocked struct {
 	*Limiter
 	policies string
@@ -45,8 +45,8 @@ func newClocked(tb testing.TB, m *miniredis.Miniredis, rdb *redis.Client, name s
 	return c
 }
 
-// pause moves the clock, up to the year 2200: TIME in microseconds is exact
-// until 2255.
+// pause moves the clock, at most to the year 2200: TIME in microseconds is exact until
+// 2255.
 func (c *clocked) pause(d time.Duration) {
 	if next := c.now.Add(d); next.Year() < 2200 {
 		c.now = next
@@ -54,8 +54,8 @@ func (c *clocked) pause(d time.Duration) {
 	c.server.SetTime(c.now)
 }
 
-// take takes on both sides and fails the test where they differ, or where a Peek
-// foresaw something else.
+// take takes on both sides. It fails the test if they differ, or if a Peek foresaw
+// something else.
 func (c *clocked) take(tb testing.TB, cost int64) Decision {
 	tb.Helper()
 	before, err := c.PeekN(context.Background(), "s", cost)
@@ -80,7 +80,7 @@ func (c *clocked) take(tb testing.TB, cost int64) Decision {
 	return got
 }
 
-// bans is how many policies ban.
+// bans returns how many policies ban.
 func bans(d Decision) (n int) {
 	for s := range d.States() {
 		if s.Banned {
@@ -100,9 +100,8 @@ func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) {
 	takeShare(rules, cells, 0, now, cost, into)
 }
 
-// TestScriptsEqualModels is exactness on a clock that the test sets: every
-// decision of every algorithm is the model's, and RetryAfter is neither early
-// nor late.
+// TestScriptsEqualModels shows exactness on a clock that the test sets. Every decision of
+// every algorithm is the model's, and RetryAfter is neither too early nor too late.
 func TestScriptsEqualModels(t *testing.T) {
 	t.Parallel()
 	const perPolicy = 200

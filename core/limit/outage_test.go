@@ -30,8 +30,8 @@ func refused(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// swallowing is an address whose packets get no answer: a listener whose queue
-// is full, and that accepts no connection.
+// swallowing returns an address whose packets get no answer: a listener that accepts no
+// connection and whose queue is full.
 func swallowing(t *testing.T) string {
 	t.Helper()
 	fd := must(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))(t)
@@ -53,8 +53,8 @@ func swallowing(t *testing.T) string {
 	return ""
 }
 
-// TestBoundedTime is the time that a decision takes while Redis does not
-// answer, with go-redis' default options, beside that of plain go-redis.
+// TestBoundedTime measures how long a decision takes while Redis does not answer, with
+// go-redis' default options, and how long plain go-redis takes.
 func TestBoundedTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestBoundedTime(t *testing.T) {
 	}
 }
 
-// openFor is how long an open breaker lets nothing through.
+// openFor is how long an open breaker lets no call through.
 const openFor = 250 * time.Millisecond
 
 // decidesInTime asks more often than it takes to open the breaker.
@@ -140,8 +140,9 @@ func decidesInTime(t *testing.T, rdb script.Client, mode FailMode) {
 	}
 }
 
-// TestAnOpenBreakerSendsNothing counts what reaches the server, and the
-// connections that are tried. Beside a trial of the breaker the store connects once.
+// TestAnOpenBreakerSendsNothing counts what reaches the server, and the connections that
+// are tried. For each call that an open breaker lets through, the store also connects
+// once.
 func TestAnOpenBreakerSendsNothing(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -171,7 +172,7 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 		ask()
 		return l.Stats().Open
 	})
-	// A run of calls that ends within the quarter second is free of the probe.
+	// A series of calls that ends within the quarter of a second contains no probe.
 	for range 20 {
 		before, began := sent(), time.Now()
 		ask() // may be the probe, after which a quarter second is quiet
@@ -190,7 +191,7 @@ func TestAnOpenBreakerSendsNothing(t *testing.T) {
 	t.Errorf("1000 decisions without Redis: got %v or more in each of 20 runs, want less in one", openFor)
 }
 
-// TestRecoversByItself pauses the server, and lets it go on.
+// TestRecoversByItself pauses the server and then resumes it.
 func TestRecoversByItself(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -215,9 +216,9 @@ func TestRecoversByItself(t *testing.T) {
 	}
 }
 
-// TestNoGoroutineIsLeft is about calls that a client without
-// ContextTimeoutEnabled goes on with after their budget. It is not parallel:
-// it looks at every goroutine of the process.
+// TestNoGoroutineIsLeft is about calls that a client without ContextTimeoutEnabled
+// continues after their budget. It is not parallel, because it looks at every goroutine
+// of the process.
 func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // as said
 	srv := redistest.NewStandalone(t)
 	rdb := srv.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second })

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// charged is the permits that a subject of the limiter has.
+// charged returns the permits that a subject of the limiter has.
 func charged(t *testing.T, l *Limiter, subject string) *permits {
 	t.Helper()
 	p := l.accounts.of[subject][l.signature].current.Load()
@@ -19,7 +19,7 @@ func charged(t *testing.T, l *Limiter, subject string) *permits {
 	return p
 }
 
-// TestPermitsEndBeforeTheirTermAndWindow by the most that clocks may differ.
+// TestPermitsEndBeforeTheirTermAndWindow, earlier by the most that clocks may differ.
 func TestPermitsEndBeforeTheirTermAndWindow(t *testing.T) {
 	t.Parallel()
 	const ms = int64(time.Millisecond)
@@ -50,7 +50,8 @@ func TestPermitsEndBeforeTheirTermAndWindow(t *testing.T) {
 	}
 }
 
-// TestPermitsAreGrantedDuringAnOutage until they end. Then the failure mode decides.
+// TestPermitsAreGrantedDuringAnOutage until they end. After that the failure mode
+// decides.
 func TestPermitsAreGrantedDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +75,7 @@ func TestPermitsAreGrantedDuringAnOutage(t *testing.T) {
 	})
 }
 
-// TestPrepaidFiguresAge without a call.
+// TestPrepaidFiguresAge without a call to Redis.
 func TestPrepaidFiguresAge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +91,8 @@ func TestPrepaidFiguresAge(t *testing.T) {
 	})
 }
 
-// TestAResetEndsACharge that Redis has carried out and not answered: Redis has forgotten its permits.
+// TestAResetEndsACharge that Redis has carried out and not answered. Redis has then
+// forgotten the permits.
 func TestAResetEndsACharge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +118,8 @@ func TestAResetEndsACharge(t *testing.T) {
 	})
 }
 
-// TestPermitsAreGivenBackToTheirLimiter, and to those that With made of the same policies, while they are kept.
+// TestPermitsAreGivenBackToTheirLimiter while they are stored, also by limiters that With
+// made with the same policies.
 func TestPermitsAreGivenBackToTheirLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +145,8 @@ func TestPermitsAreGivenBackToTheirLimiter(t *testing.T) {
 	})
 }
 
-// TestAccountsAreBounded by MaxLocal. A subject that has permits stays, if there is one that has none.
+// TestAccountsAreBounded by MaxLocal. A subject with permits stays if there is one
+// without.
 func TestAccountsAreBounded(t *testing.T) {
 	t.Parallel()
 	for range 20 { // maps have no order
@@ -167,7 +171,7 @@ func TestAccountsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAForgottenAccountIsNotUsed: a Reset would not find it.
+// TestAForgottenAccountIsNotUsed, because a Reset would not find it.
 func TestAForgottenAccountIsNotUsed(t *testing.T) {
 	t.Parallel()
 	a := newAccounts(Prepaid{Most: 2, Term: time.Second}, 1) // has room for one
@@ -178,7 +182,8 @@ func TestAForgottenAccountIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestTheRateCountsEachRequest once: if permits are there, if the next ones take over, and if it waits for a charge.
+// TestTheRateCountsEachRequest once: when permits are there, when the next permits take
+// over, and when it waits for a charge.
 func TestTheRateCountsEachRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,7 +216,7 @@ func TestTheRateCountsEachRequest(t *testing.T) {
 	})
 }
 
-// TestTheRateCountsWhatAResetEnds: the requests were made all the same.
+// TestTheRateCountsWhatAResetEnds, because these requests were made.
 func TestTheRateCountsWhatAResetEnds(t *testing.T) {
 	t.Parallel()
 	l := must(NewLocal("n", []Policy{FixedWindow{Limit: 1_000_000, Window: time.Hour}}, nil))(t)

@@ -55,7 +55,8 @@ func TestWithMakesALimiterOnce(t *testing.T) {
 	}
 }
 
-// TestPlansKnowTheirZones: a zone that is loaded anew may have the address of one that nobody holds any more.
+// TestPlansKnowTheirZones: a zone that is loaded again may have the address of a zone
+// that nothing refers to any more.
 func TestPlansKnowTheirZones(t *testing.T) {
 	t.Parallel()
 	l := must(NewLocal("plans", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(t)
@@ -75,7 +76,8 @@ func TestPlansKnowTheirZones(t *testing.T) {
 	}
 }
 
-// TestPlansOfOthersAreNoKeys: a policy that is embedded in what cannot be compared makes a limiter each time.
+// TestPlansOfOthersAreNoKeys: a policy that is embedded in a type that cannot be compared
+// makes a new limiter each time.
 func TestPlansOfOthersAreNoKeys(t *testing.T) {
 	t.Parallel()
 	type tagged struct {
@@ -99,7 +101,7 @@ func TestPlansOfOthersAreNoKeys(t *testing.T) {
 	}
 }
 
-// No more limiters are kept than the bound says, and what they count stays.
+// No more limiters are stored than the bound says, and what they count stays.
 func TestPlansAreBounded(t *testing.T) {
 	t.Parallel()
 	l := must(NewLocal("plans", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(t)
@@ -133,7 +135,8 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkWith is a limiter for each request, of 10,000 plans, beside one that was made by hand.
+// BenchmarkWith gets a limiter for each request, of 10,000 plans, and compares that with
+// a limiter that is made once.
 func BenchmarkWith(b *testing.B) {
 	l := must(NewLocal("plans", []Policy{FixedWindow{Limit: 1, Window: time.Hour}}, nil))(b)
 	plan := func(i int) []Policy {

@@ -8,8 +8,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestPolicyOfKeyReadsWhatCompileWrites has generated policies come back from the ends of their keys: what is
-// compiled of them then is the same rule.
+// TestPolicyOfKeyReadsWhatCompileWrites parses the ends of the keys of generated
+// policies. Compiling the result makes the same rule.
 func TestPolicyOfKeyReadsWhatCompileWrites(t *testing.T) {
 	t.Parallel()
 	rng := redistest.Rand(t)
@@ -71,7 +71,7 @@ func TestPolicyOfKeyReadsWhatCompileWrites(t *testing.T) {
 	}
 }
 
-// sameRule holds a policy to what its rule decides and where.
+// sameRule checks that a policy's rule decides the same, and in the same key.
 func sameRule(t *testing.T, want rule, p Policy) {
 	t.Helper()
 	got, err := p.compile()

@@ -13,7 +13,8 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// around is a hook that does something before each script is sent and after it was answered, or loses it.
+// around is a hook that does something before a script is sent and after it was answered,
+// or loses the answer.
 type around struct {
 	countingHook
 
@@ -41,7 +42,7 @@ func (a *around) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// prepaidTo makes a limiter that has granted some permits ahead.
+// prepaidTo makes a limiter that has charged some permits ahead.
 func prepaidTo(t *testing.T) (l *Limiter, calls *atomic.Int64, at *around) {
 	t.Helper()
 	rdb, calls := countedClient(t)
@@ -56,7 +57,8 @@ func prepaidTo(t *testing.T) (l *Limiter, calls *atomic.Int64, at *around) {
 	return l, calls, at
 }
 
-// TestAnImpatientCallerChargesForOthers: what it asks for is everyone's, and does not end with it.
+// TestAnImpatientCallerChargesForOthers: the permits that it charges are for all callers,
+// and the charge does not end with it.
 func TestAnImpatientCallerChargesForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +79,8 @@ func TestAnImpatientCallerChargesForOthers(t *testing.T) {
 	})
 }
 
-// TestAPanicOfAHookWhilePermitsAreCharged does not end the process, and permits are charged again.
+// TestAPanicOfAHookWhilePermitsAreCharged does not end the process, and permits are
+// charged again after it.
 func TestAPanicOfAHookWhilePermitsAreCharged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +113,7 @@ func TestAPanicOfAHookWhilePermitsAreCharged(t *testing.T) {
 	})
 }
 
-// TestEachPrepaidPermitCanBeGivenBack, however often it is granted again.
+// TestEachPrepaidPermitCanBeGivenBack, however often it was granted again.
 func TestEachPrepaidPermitCanBeGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +131,7 @@ func TestEachPrepaidPermitCanBeGivenBack(t *testing.T) {
 	})
 }
 
-// TestADenialDoesNotHidePermits: Redis may deny while this process holds some.
+// TestADenialDoesNotHidePermits: Redis may deny while this process has some permits left.
 func TestADenialDoesNotHidePermits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

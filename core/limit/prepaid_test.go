@@ -18,13 +18,13 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// admission is a grant of one permit, and the end of the window that ran then, as Redis has it.
+// admission is a grant of one permit, and the end of the window in Redis at that time.
 type admission struct {
 	at     time.Time
 	window time.Time // zero if none ran
 }
 
-// fleet is processes that share a prepaid limiter.
+// fleet is several processes that share a prepaid limiter.
 type fleet struct {
 	policy  Policy
 	further []Policy // of the same set
@@ -45,7 +45,7 @@ func (f *fleet) process(t *testing.T) *Limiter {
 	return must(New(must(store.Open(f.rdb, nil))(t), "fleet", append([]Policy{f.policy}, f.further...), opts))(t)
 }
 
-// crash has the permits of a process end without being given back.
+// crash ends the permits of a process without giving them back.
 func (f *fleet) crash(l *Limiter) {
 	for _, one := range l.accounts.of["s"] {
 		for _, p := range []*permits{one.current.Load(), one.next.Load()} {
@@ -57,7 +57,8 @@ func (f *fleet) crash(l *Limiter) {
 	f.crashes++
 }
 
-// run has four processes of two callers each ask at random rates, in bursts, and crash.
+// run has four processes with two callers each ask at random rates and in bursts, and
+// crash.
 func (f *fleet) run(t *testing.T, rng *rand.Rand, lasts time.Duration) {
 	t.Helper()
 	end := time.Now().Add(lasts)
@@ -103,7 +104,7 @@ func (f *fleet) caller(t *testing.T, r *rand.Rand, process *atomic.Pointer[Limit
 	}
 }
 
-// ask reports whether the caller may ask again soon.
+// ask reports whether the caller may soon ask again.
 func (f *fleet) ask(t *testing.T, l *Limiter, r *rand.Rand) bool {
 	t.Helper()
 	if f.outlive > 0 {
@@ -141,7 +142,7 @@ func (f *fleet) ask(t *testing.T, l *Limiter, r *rand.Rand) bool {
 	return true
 }
 
-// tailOf is the end of a policy's keys.
+// tailOf returns the end of a policy's keys.
 func tailOf(p Policy) string {
 	r, err := p.compile()
 	if err != nil {
@@ -150,7 +151,8 @@ func tailOf(p Policy) string {
 	return r.id().tail
 }
 
-// mostInWindow is how many permits were granted while one window ran, and how many while none did.
+// mostInWindow returns the most permits that were granted in one window, and how many
+// were granted while there was no window.
 func (f *fleet) mostInWindow() (most, none int) {
 	n := map[time.Time]int{}
 	for _, a := range f.admitted {
@@ -164,10 +166,11 @@ func (f *fleet) mostInWindow() (most, none int) {
 	return most, none
 }
 
-// excess is by how much more was granted in some time than a bucket grants.
+// excess returns by how much more was granted in some time than a bucket grants.
 func (f *fleet) excess(b TokenBucket) (most float64) {
-	// What is granted from one moment to another exceeds what refills by the Burst at most: so it is the largest rise of
-	// the difference between the two.
+	// What is granted from one moment to another may exceed what refills by at most the
+	// Burst. So the excess is the largest rise of the difference between the two, less
+	// the Burst.
 	least := 0.0
 	began := f.admitted[0].at
 	for i, a := range f.admitted {
@@ -186,7 +189,8 @@ func newFleet(t *testing.T, policy Policy, prepaid Prepaid) *fleet {
 
 const fleetTerm = 50 * time.Millisecond
 
-// TestPrepaidWindowsAreKept: in no window is more granted than its limit, and not much less if anything was denied.
+// TestPrepaidWindowsAreKept: in no window is more granted than its limit. If anything was
+// denied, not much less was granted.
 func TestPrepaidWindowsAreKept(t *testing.T) {
 	t.Parallel()
 	const limit, window = 2000, 200 * time.Millisecond
@@ -210,7 +214,8 @@ func TestPrepaidWindowsAreKept(t *testing.T) {
 	}
 }
 
-// TestPrepaidSetsAreKept: permits of a set end with the shortest window, and no policy grants more than its limit.
+// TestPrepaidSetsAreKept: permits of a set end with the shortest window, and no policy
+// grants more than its limit.
 func TestPrepaidSetsAreKept(t *testing.T) {
 	t.Parallel()
 	rng := redistest.Rand(t)
@@ -226,7 +231,8 @@ func TestPrepaidSetsAreKept(t *testing.T) {
 	})
 }
 
-// TestPrepaidBucketsAreKept: in no time is more granted than a bucket of the full Burst grants.
+// TestPrepaidBucketsAreKept: in no time is more granted than a bucket of the full Burst
+// grants.
 func TestPrepaidBucketsAreKept(t *testing.T) {
 	t.Parallel()
 	rng := redistest.Rand(t)
@@ -242,8 +248,8 @@ func TestPrepaidBucketsAreKept(t *testing.T) {
 	}
 }
 
-// TestPermitsThatOutliveTheirWindowAreFound is the control of TestPrepaidWindowsAreKept. Processes that ask rarely use no
-// permit after its end, so it tries several times.
+// TestPermitsThatOutliveTheirWindowAreFound is the control of TestPrepaidWindowsAreKept.
+// Processes that ask rarely use no permit after its end, so the test tries several times.
 func TestPermitsThatOutliveTheirWindowAreFound(t *testing.T) {
 	t.Parallel()
 	rng, found := redistest.Rand(t), false
@@ -262,7 +268,7 @@ func TestPermitsThatOutliveTheirWindowAreFound(t *testing.T) {
 	}
 }
 
-// TestPrepaidCostsFewCalls, tells the truth, and ends with Reset.
+// TestPrepaidCostsFewCalls. It also checks the figures, and that Reset ends the permits.
 func TestPrepaidCostsFewCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -308,8 +314,9 @@ func TestPrepaidCostsFewCalls(t *testing.T) {
 	})
 }
 
-// TestABucketIsKeptSmaller by what refills in a Term: permits are charged of a full bucket and held while it
-// refills, and then all are taken at once. That is no more than the Burst.
+// TestABucketIsKeptSmaller by what refills in a Term. Permits are charged from a full
+// bucket and held while it refills, and then all are taken at once. That must be no more
+// than the Burst.
 func TestABucketIsKeptSmaller(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]Policy{
@@ -342,7 +349,8 @@ func TestABucketIsKeptSmaller(t *testing.T) {
 	}
 }
 
-// TestPrepaidSizes: no more than an eighth of what is left is charged, and one by one at the end.
+// TestPrepaidSizes: no more than an eighth of what is left is charged at once, and near
+// the end each request is charged by itself.
 func TestPrepaidSizes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -394,7 +402,7 @@ func TestResetEndsPermits(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBePrepaid says so.
+// TestWhatCannotBePrepaid is refused with a reason.
 func TestWhatCannotBePrepaid(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{})

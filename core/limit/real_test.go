@@ -19,8 +19,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// between sends each command between two readings of the server's clock, in
-// one transaction, which the library's own user may not begin.
+// between sends each command between two readings of the server's clock, in one
+// transaction. The library's own Redis user may not begin a transaction.
 type between struct {
 	admin         *redis.Client
 	before, after int64 // in microseconds
@@ -38,8 +38,8 @@ func (b *between) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// quick are policies that turn within the milliseconds that a real clock
-// moves between two commands.
+// quick are policies whose answers change within the milliseconds that a real clock moves
+// between two commands.
 func quick(rng *rand.Rand, k kind) Policy {
 	length := time.Duration(1+rng.IntN(20)) * time.Millisecond
 	limit := 1 + rng.Int64N(20)
@@ -62,7 +62,7 @@ func quick(rng *rand.Rand, k kind) Policy {
 	}
 }
 
-// quickCalendar is a calendar whose periods are some milliseconds long.
+// quickCalendar is a calendar whose periods are a few milliseconds long.
 type quickCalendar struct {
 	CalendarWindow
 
@@ -83,10 +83,10 @@ func (p quickCalendar) compile() (rule, error) {
 	return r, nil
 }
 
-// TestRealRedisEqualsModel is exactness on a real server: what each script
-// answers is what the model answers at a moment between two readings of the
-// server's clock. Where the clock may have moved within the script, every
-// state that explains the answers so far is followed.
+// TestRealRedisEqualsModel shows exactness on a real server. What each script answers is
+// what the model answers at a moment between two readings of the server's clock. If the
+// clock may have moved within the script, the test follows every state that explains the
+// answers so far.
 func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -149,12 +149,13 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 	met.Want(t, redistest.Ops(10_000)/10, "explained")
 }
 
-// mostExplained is how many states at how many times are followed. There are more if the
-// machine stood still between two readings of the clock; another limiter is begun then.
+// mostExplained is how many pairs of a state and a time are followed. If the machine
+// stood still between two readings of the clock, there are more; the test then begins
+// another limiter.
 const mostExplained = 20_000
 
-// explain runs the model on every state at every time the server's clock may
-// have shown, and keeps the states whose answer is the one that was given.
+// explain runs the model on every state at every time that the server's clock may have
+// shown. It keeps the states whose answer is the one that was given.
 func explain(rules []rule, states [][]cell, times [][]int64, cost int64, got []reading) [][]cell {
 	var kept [][]cell
 	keep := func(cells []cell) {
@@ -184,9 +185,9 @@ func explain(rules []rule, states [][]cell, times [][]int64, cost int64, got []r
 	return kept
 }
 
-// clocks are the times at which the rules may have read the clock, between two
-// readings of it in microseconds. Before Redis 7.2 the clock moves within a
-// script, so that each of several rules on PTTL may see another millisecond.
+// clocks returns the times at which the rules may have read the clock, between two
+// readings of it in microseconds. Before Redis 7.2 the clock moves within a script, so
+// each of several rules on PTTL may see another millisecond.
 func clocks(rules []rule, before, after int64) [][]int64 {
 	step := grain(rules[0]).Microseconds()
 	all := [][]int64{nil}
@@ -202,7 +203,7 @@ func clocks(rules []rule, before, after int64) [][]int64 {
 	return all
 }
 
-// takeAt is takeModel with a time of its own for every rule.
+// takeAt is takeModel with a separate time for every rule.
 func takeAt(rules []rule, cells []cell, nows []int64, cost int64) (readings []reading, charged bool) {
 	readings = make([]reading, len(rules))
 	granted := true
@@ -224,8 +225,8 @@ func takeAt(rules []rule, cells []cell, nows []int64, cost int64) (readings []re
 	return readings, true
 }
 
-// delayed is the state when the rules write later than they have read; nil
-// when one would write earlier.
+// delayed returns the state if the rules write later than they have read, or nil if one
+// would write earlier.
 func delayed(rules []rule, cells []cell, read, written []int64) []cell {
 	late := slices.Clone(cells)
 	for i := range late {
@@ -242,8 +243,8 @@ func delayed(rules []rule, cells []cell, read, written []int64) []cell {
 	return late
 }
 
-// withEnded adds the states of calendar windows that end while the script runs: it has read the clock
-// before, and finds no counter.
+// withEnded adds the states of calendar windows that end while the script runs: it has
+// read the clock before the end, and then finds no counter.
 func withEnded(rules []rule, states [][]cell, times [][]int64) [][]cell {
 	all := slices.Clone(states)
 	for _, was := range states {
@@ -264,7 +265,7 @@ func sameCell(a, b cell) bool {
 	return a.now == b.now && a.from == b.from && a.n == b.n && a.m == b.m && slices.Equal(a.log, b.log)
 }
 
-// sameReadings leaves out what only a denial by a log tells: when it grants.
+// sameReadings ignores what only a log's denial reports: when it grants.
 func sameReadings(rules []rule, model, got []reading) bool {
 	for i, r := range rules {
 		m := model[i]
@@ -342,8 +343,8 @@ func onReal(t *testing.T, run func(t *testing.T, connect func() redis.UniversalC
 	})
 }
 
-// contend makes attempts from 64 goroutines on 8 clients and counts what was
-// admitted, between two readings of the server's clock.
+// contend makes attempts from 64 goroutines on 8 clients. It counts what was admitted
+// between two readings of the server's clock.
 func contend(
 	t *testing.T, connect func() redis.UniversalClient, prefix string, policies []Policy, attempts int,
 ) (admitted int64, began, ended time.Time) {
@@ -375,7 +376,7 @@ func contend(
 	return count.Load(), began, serverTime(t, clock)
 }
 
-// serverTime is a master's clock; the masters of a cluster share a machine.
+// serverTime returns a master's clock; the masters of a cluster share a machine.
 func serverTime(t *testing.T, rdb redis.UniversalClient) time.Time {
 	t.Helper()
 	return must(rdb.Time(t.Context()).Result())(t)
@@ -397,8 +398,8 @@ func behindProxies(t *testing.T, one *redistest.Server, many *redistest.ClusterS
 	}
 }
 
-// TestLostReplyTakesOnce loses the reply of every decision after the server
-// made it: each took its permit exactly once, with the client's default options.
+// TestLostReplyTakesOnce loses the reply of every decision after the server made it. Each
+// decision took its permit exactly once, with the client's default options.
 func TestLostReplyTakesOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range behindProxies(t, redistest.Standalone(t), redistest.Cluster(t)) {

@@ -16,7 +16,7 @@ type past struct {
 	at    int64
 }
 
-// refund gives back on both sides and fails the test where they differ.
+// refund gives back on both sides, and fails the test if they differ.
 func (c *clocked) refund(tb testing.TB, p past, at moment) bool {
 	tb.Helper()
 	keys, args := c.remote.toSettle(c.Limiter, p.grant, 0, nil)
@@ -39,7 +39,7 @@ func (c *clocked) refund(tb testing.TB, p past, at moment) bool {
 	return got
 }
 
-// guess is what may be known of a moment.
+// guess returns what may be known of a moment.
 func guess(rng *rand.Rand, at int64, window time.Duration) moment {
 	around := func() int64 {
 		return rng.Int64N([]int64{1, 3, 5000, window.Microseconds()/2 + 1}[rng.IntN(4)])
@@ -47,8 +47,8 @@ func guess(rng *rand.Rand, at int64, window time.Duration) moment {
 	return moment{at - around(), at + around()}
 }
 
-// TestRefundsEqualModels mixes takes, pauses and refunds, of decisions just
-// made, late and repeated ones, with the moment known exactly or not.
+// TestRefundsEqualModels mixes takes, pauses and refunds: of decisions just made, late
+// ones and repeated ones, with the moment known exactly or not.
 func TestRefundsEqualModels(t *testing.T) {
 	t.Parallel()
 	const perPolicy = 200
@@ -117,7 +117,7 @@ func randomSet(rng *rand.Rand, size int) []Policy {
 	return policies
 }
 
-// isInstant says of a window that a refund cannot tell it from the next one.
+// isInstant reports whether a refund cannot tell this window from the next one.
 func isInstant(p Policy) bool {
 	switch p := p.(type) {
 	case FixedWindow:
@@ -164,9 +164,9 @@ func TestRefundAtOnceIsAsIfNeverTaken(t *testing.T) {
 	}
 }
 
-// TestRefundIsNoFreePermit runs a twin of each subject that never took what
-// the subject gives back, however late, and knows nothing of refunds: the
-// subject never has more left than the twin.
+// TestRefundIsNoFreePermit gives each subject a twin, which never takes what the subject
+// gives back, however late, and makes no refunds. The subject never has more left than
+// the twin.
 func TestRefundIsNoFreePermit(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {

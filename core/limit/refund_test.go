@@ -20,7 +20,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// slow are policies that give nothing back by themselves while a test runs.
+// slow are policies that free nothing by themselves while a test runs.
 var slow = []Policy{
 	TokenBucket{Name: "bucket", Rate: 1, Per: time.Hour, Burst: 100},
 	FixedWindow{Name: "window", Limit: 100, Window: time.Hour},
@@ -28,9 +28,9 @@ var slow = []Policy{
 	SlidingLog{Name: "log", Limit: 100, Window: time.Hour},
 }
 
-// TestRefundGivesBackOnce takes and refunds under each policy and all of them.
-// On miniredis, whose clock moves within a script, a refund now and then finds
-// nothing: the oracle is for that.
+// TestRefundGivesBackOnce takes and refunds under each policy alone, and under all of
+// them. On miniredis, whose clock moves within a script, a refund sometimes finds
+// nothing; TestRefundsEqualModels covers that.
 func TestRefundGivesBackOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -53,7 +53,7 @@ func TestRefundGivesBackOnce(t *testing.T) {
 	})
 }
 
-// wantRemaining wants so many permits of the subject "s" remaining under each policy.
+// wantRemaining checks how many permits remain for the subject "s" under each policy.
 func wantRemaining(t *testing.T, l *Limiter, want int64, when string) {
 	t.Helper()
 	d, err := l.Peek(t.Context(), "s")
@@ -133,13 +133,13 @@ func refundsOnce(t *testing.T, l *Limiter) {
 	}
 }
 
-// inBubble is a limiter on a miniredis that shares the clock of the bubble.
+// inBubble returns a limiter on a miniredis that shares the clock of the bubble.
 func inBubble(t *testing.T, m *miniredis.Miniredis, name string, policies ...Policy) *Limiter {
 	t.Helper()
 	return must(New(redistest.BubbleClient(t, m), name, policies, &Options{Fail: FailClosed}))(t)
 }
 
-// bubble is a miniredis by the clock of the bubble.
+// bubble returns a miniredis that runs by the clock of the bubble.
 func bubble(t *testing.T) *miniredis.Miniredis {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
@@ -148,10 +148,10 @@ func bubble(t *testing.T) *miniredis.Miniredis {
 	return m
 }
 
-// TestRefundByTheClock has a limiter on Redis and one in process do the same,
-// on one clock: refunds of earlier decisions, late ones and copies. Both give
-// back the same; of a bucket, which drains, Redis never gives back more, but
-// may keep what drains in a thousandth of the time, by which clocks may differ.
+// TestRefundByTheClock does the same with a limiter on Redis and with one in process, on
+// one clock: refunds of earlier decisions, late ones and copies. Both give back the same.
+// For a bucket, which drains, Redis never gives back more. It may keep what drains in a
+// thousandth of the time, by which clocks may differ.
 func TestRefundByTheClock(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
 	t.Parallel()
 	var met redistest.Coverage
@@ -220,7 +220,7 @@ func sideBySide(t *testing.T, rng *rand.Rand, far, near *Limiter) (given, late i
 				given, late = given-1, late+1
 			}
 			compare(t, far, near, subject, exact)
-			// The next window of who has nothing left begins anew.
+			// The next window of a subject with nothing left begins anew.
 			parted = windowed && one != nil && other == nil
 			continue
 		}
@@ -253,8 +253,8 @@ func compare(t *testing.T, far, near *Limiter, subject string, exact bool) {
 	}
 }
 
-// TestHundredSuccessesThatEndTogether: what they took is given back, and no
-// attempt more than the limit is ever admitted.
+// TestHundredSuccessesThatEndTogether: what they took is given back, and no more attempts
+// than the limit are ever admitted.
 func TestHundredSuccessesThatEndTogether(t *testing.T) {
 	t.Parallel()
 	onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
@@ -279,9 +279,9 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 					t.Errorf("%s: a refund again: got %v, want ErrRefund", policies[0].PolicyName(), err)
 				}
 			})
-			// A refund to a bucket keeps what drains in a thousandth of the time since
-			// it was taken, which has drained a moment later. If the clock moves within
-			// a script, a set may find the permits of one policy and not of another.
+			// A refund to a bucket keeps what drains in a thousandth of the time since it
+			// was taken; a moment later that has drained. If the clock moves within a
+			// script, a set may find the permits of one policy and not those of another.
 			exact := len(policies) == 1 || clockStands(t, rdb, prefix)
 			if exact {
 				redistest.Await(t, time.Minute, "all to be given back to "+policies[0].PolicyName(), func() bool {
@@ -307,8 +307,8 @@ func TestHundredSuccessesThatEndTogether(t *testing.T) {
 	})
 }
 
-// clockStands says whether TIME is the same throughout a script, as it is from
-// Redis 7.2 on.
+// clockStands reports whether TIME is the same throughout a script, as it is from Redis
+// 7.2 on.
 func clockStands(t *testing.T, rdb redis.UniversalClient, prefix string) bool {
 	t.Helper()
 	stands, err := rdb.Eval(t.Context(), `
@@ -374,8 +374,8 @@ func TestSuccessesThatEndAfterTheirWindow(t *testing.T) {
 	}
 }
 
-// TestRefundThatAStalledServerRunsLate changes nothing: by then what it would
-// give back has drained, and what is there is somebody else's.
+// TestRefundThatAStalledServerRunsLate: it changes nothing, because what it would give
+// back has drained by then, and what is there belongs to other decisions.
 func TestRefundThatAStalledServerRunsLate(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -450,7 +450,7 @@ func TestLostRefundRunsOnce(t *testing.T) {
 	}
 }
 
-// refusing turns commands away while it is told to.
+// refusing rejects commands while it is told to.
 type refusing struct {
 	*redis.Client
 
@@ -471,7 +471,7 @@ type redisError string
 func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
-// TestRefundThatDidNotRunMayBeTriedAgain where Redis itself says that it did not run.
+// TestRefundThatDidNotRunMayBeTriedAgain, if Redis itself says that it did not run.
 func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)
@@ -493,8 +493,8 @@ func TestRefundThatDidNotRunMayBeTriedAgain(t *testing.T) {
 	}
 }
 
-// TestRefundOfDegradedDecisions: what was decided in process is given back
-// there, and FailOpen has taken nothing.
+// TestRefundOfDegradedDecisions: what was decided in process is given back in process,
+// and FailOpen has taken nothing.
 func TestRefundOfDegradedDecisions(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)

@@ -11,8 +11,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// falseDenials counts, in some short windows on a real server, the denials that were remembered longer than the
-// server would deny: it said so before. grain is what is taken off, so that there is none.
+// falseDenials counts, in some short windows on a real server, denials that were
+// remembered longer than the server itself would deny. grain is the margin that is meant
+// to prevent this.
 func falseDenials(t *testing.T, grain time.Duration, windows int) (wrong, recalled int) {
 	t.Helper()
 	rdb := redistest.Standalone(t).Client(t)
@@ -45,7 +46,8 @@ func falseDenials(t *testing.T, grain time.Duration, windows int) (wrong, recall
 	return wrong, recalled
 }
 
-// TestDenialsEndWithTheServersMillisecond: a server tells times in whole milliseconds.
+// TestDenialsEndWithTheServersMillisecond, because a server reports times in whole
+// milliseconds.
 func TestDenialsEndWithTheServersMillisecond(t *testing.T) {
 	t.Parallel()
 	wrong, recalled := falseDenials(t, time.Duration(denialGrain), 100)
@@ -54,7 +56,7 @@ func TestDenialsEndWithTheServersMillisecond(t *testing.T) {
 	}
 }
 
-// TestDenialsWithoutTheMillisecondAreFound is its control.
+// TestDenialsWithoutTheMillisecondAreFound is the control.
 func TestDenialsWithoutTheMillisecondAreFound(t *testing.T) {
 	t.Parallel()
 	if wrong, recalled := falseDenials(t, 0, 500); wrong == 0 {

@@ -20,10 +20,11 @@ import (
 
 const rememberFor = 100 * time.Millisecond
 
-// errFalse is a denial that Redis does not confirm.
+// errFalse reports a denial that Redis does not confirm.
 var errFalse = errors.New("a denial that Redis would grant")
 
-// history is what happens to a subject, by a limiter that remembers denials and by another process.
+// history is what happens to a subject, through a limiter that remembers denials and
+// through another process.
 type history struct {
 	rng        *rand.Rand
 	own, other *Limiter
@@ -47,7 +48,8 @@ func newHistory(t *testing.T, rng *rand.Rand, policies []Policy) *history {
 	return h
 }
 
-// step does something, and returns a denial that Redis does not confirm.
+// step does something random. It returns errFalse for a denial that Redis does not
+// confirm.
 func (h *history) step(t *testing.T, capacity int64) error {
 	t.Helper()
 	ctx := t.Context()
@@ -115,7 +117,8 @@ func (h *history) step(t *testing.T, capacity int64) error {
 	return nil
 }
 
-// countedClient is of a miniredis in a bubble, and how many scripts it was asked for.
+// countedClient returns a client of a miniredis in a bubble, and a counter of the scripts
+// that were run.
 func countedClient(t *testing.T) (*redis.Client, *atomic.Int64) {
 	t.Helper()
 	rdb := redistest.BubbleClient(t, bubble(t))
@@ -124,7 +127,8 @@ func countedClient(t *testing.T) (*redis.Client, *atomic.Int64) {
 	return rdb, n
 }
 
-// TestRememberedDenialsAreTrue compares each denial with what Redis says in the same moment.
+// TestRememberedDenialsAreTrue compares each denial with what Redis says at the same
+// moment.
 func TestRememberedDenialsAreTrue(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -150,7 +154,8 @@ func TestRememberedDenialsAreTrue(t *testing.T) {
 	}
 }
 
-// TestDenialsThatHoldLongerAreFound is the control: they hold two milliseconds longer than they do.
+// TestDenialsThatHoldLongerAreFound is the control: denials hold two milliseconds longer
+// than they should.
 func TestDenialsThatHoldLongerAreFound(t *testing.T) {
 	t.Parallel()
 	rng := redistest.Rand(t)
@@ -175,7 +180,8 @@ func TestDenialsThatHoldLongerAreFound(t *testing.T) {
 	t.Error("without the margins: got no denial that was remembered too long, want one")
 }
 
-// TestARememberedDenialCostsNoCall, and denies what is larger, for all limiters of the same policies.
+// TestARememberedDenialCostsNoCall. It also denies larger costs, for all limiters with
+// the same policies.
 func TestARememberedDenialCostsNoCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +231,7 @@ func TestARememberedDenialCostsNoCall(t *testing.T) {
 	})
 }
 
-// TestARememberedDenialAgesEachPolicy, those that are watched too.
+// TestARememberedDenialAgesEachPolicy, including shadow policies.
 func TestARememberedDenialAgesEachPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -262,7 +268,7 @@ func TestALongSubjectIsKeptAsItsHash(t *testing.T) {
 	}
 }
 
-// TestRememberedDenialsAreBounded keeps as many as MaxLocal.
+// TestRememberedDenialsAreBounded: at most MaxLocal are stored.
 func TestRememberedDenialsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -284,7 +290,8 @@ func TestRememberedDenialsAreBounded(t *testing.T) {
 	})
 }
 
-// TestADenialIsNotAnothers: the denial that was found last is looked at first.
+// TestADenialIsNotAnothers: recall looks first at the denial that was found last, and
+// must not take it for another's.
 func TestADenialIsNotAnothers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -304,7 +311,7 @@ func TestADenialIsNotAnothers(t *testing.T) {
 	})
 }
 
-// TestADenialThatEndedIsRememberedAnew: each costs one call.
+// TestADenialThatEndedIsRememberedAnew: each new denial costs one call.
 func TestADenialThatEndedIsRememberedAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -325,7 +332,7 @@ func TestADenialThatEndedIsRememberedAnew(t *testing.T) {
 	})
 }
 
-// TestRememberedDenialsAllocations: a denial of one policy that is remembered takes no memory.
+// TestRememberedDenialsAllocations: repeating a denial of one policy allocates nothing.
 func TestRememberedDenialsAllocations(t *testing.T) {
 	st := storetest.At(t, redistest.Standalone(t).Client(t), redistest.Prefix(t))
 	l := must(New(st, "n", []Policy{FixedWindow{Limit: 1, Window: time.Hour}},
@@ -368,7 +375,8 @@ func (h *countingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestDenialsOfRequestsAreTheirOwn: a policy and its PerRequest share their state, and remember no denial of each other.
+// TestDenialsOfRequestsAreTheirOwn: a policy and its PerRequest share their state, and
+// neither remembers the other's denials.
 func TestDenialsOfRequestsAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)

@@ -12,13 +12,13 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// forget resets a subject and returns whether there was anything.
+// forget resets a subject and returns whether anything was found.
 func forget(t *testing.T, l *Limiter, subject string) bool {
 	t.Helper()
 	return must(l.Reset(t.Context(), subject))(t)
 }
 
-// found has Reset tell a subject that took something from one that did not.
+// found checks that Reset tells a subject that took something from one that did not.
 func found(t *testing.T, l *Limiter) {
 	t.Helper()
 	if forget(t, l, "nobody") {
@@ -46,7 +46,7 @@ func TestResetTellsWhetherThereWasAnything(t *testing.T) {
 	})
 }
 
-// A cell of this process stays when nothing of it is in use any more.
+// A cell of this process stays after nothing of it is in use any more.
 func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 	t.Parallel()
 	for i, policies := range setsOf(oneOfEach) {
@@ -70,7 +70,7 @@ func TestResetInProcessTellsWhetherThereWasAnything(t *testing.T) {
 	}
 }
 
-// What was taken while Redis was away is kept in this process, and found there.
+// What was taken while Redis was away is stored in this process, and found there.
 func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
 	t.Parallel()
 	srv, rdb := newServer(t)
@@ -90,10 +90,10 @@ func TestResetFindsWhatWasTakenInAnOutage(t *testing.T) {
 	}
 }
 
-// setsOf are each of the policies alone, and all together.
+// setsOf returns each of the policies alone, and all together.
 func setsOf(policies []Policy) [][]Policy { return append([][]Policy{policies}, each(policies)...) }
 
-// mostOf is the highest cost that every policy of a limiter can grant.
+// mostOf returns the highest cost that every policy of a limiter can grant.
 func mostOf(l *Limiter) int64 {
 	most := int64(exact)
 	for _, r := range l.rules {

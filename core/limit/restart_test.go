@@ -13,9 +13,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestRestartBesideLoad kills a server that keeps all it has answered, and
-// starts it again, while callers go on: none of their calls runs twice, what
-// Redis did not decide is marked, and soon after it is back it decides all.
+// TestRestartBesideLoad kills a server that persists every answer, and starts it again
+// while callers go on. None of their calls runs twice. What Redis did not decide is
+// marked. Soon after Redis is back, it decides everything.
 func TestRestartBesideLoad(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")

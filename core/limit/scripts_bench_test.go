@@ -10,8 +10,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// BenchmarkScripts reports what the script of each policy costs a server, as a multiple of `return 1`, and what its
-// commands cost alone.
+// BenchmarkScripts reports what the script of each policy costs a server, as a multiple
+// of `return 1`, and what its commands cost by themselves.
 func BenchmarkScripts(b *testing.B) {
 	srv := redistest.NewStandalone(b)
 	rdb := srv.Admin(b)

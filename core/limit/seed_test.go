@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// policiesOf yields generated policies of a kind, the notable ones first.
+// policiesOf yields generated policies of a kind, beginning with the notable ones.
 func policiesOf(t *testing.T, k kind, n int, each func(rng *rand.Rand, p Policy, r rule)) {
 	t.Helper()
 	rng := redistest.Rand(t)
@@ -25,7 +25,8 @@ func policiesOf(t *testing.T, k kind, n int, each func(rng *rand.Rand, p Policy,
 	}
 }
 
-// lived is a cell after a random life, the reading that Redis told then, and the time.
+// lived returns a cell after a random life, the reading that Redis reported then, and the
+// time.
 func lived(rng *rand.Rand, r rule) (c *cell, told reading, now time.Time) {
 	now = time.Date(2026, 11, 20, 8, 0, 0, 123e6, time.UTC)
 	c = new(cell)
@@ -45,8 +46,8 @@ func copied(c *cell) *cell {
 	return &other
 }
 
-// TestSeedsLeaveWhatIsLeft: a cell that was made of a reading has as much left as the one that was read, at any time
-// after. A log may have less.
+// TestSeedsLeaveWhatIsLeft: a cell that was made from a reading has as much left as the
+// cell that was read, at any later time. A log may have less.
 func TestSeedsLeaveWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -88,8 +89,8 @@ func remainsAt(r rule, c *cell, now time.Time) int64 {
 	return remains(r, c)
 }
 
-// TestSharesSumUp: n instances that know what Redis said grant no more together than was left there, and where nothing was
-// taken no more than the limit, or one each.
+// TestSharesSumUp: n instances that know what Redis said together grant no more than was
+// left. If nothing was taken, they grant no more than the limit, or one each.
 func TestSharesSumUp(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -129,8 +130,8 @@ func takeOf(r rule, c *cell, n int64, now time.Time, cost int64) State {
 	return stateOf(r, into[0], cost)
 }
 
-// TestSharesHoldOverTime: n instances that are alike keep what a bucket and a log promise, with one permit each where the limit
-// is below n.
+// TestSharesHoldOverTime: n instances that behave alike keep what a bucket and a log
+// promise. If the limit is below n, each grants one permit.
 func TestSharesHoldOverTime(t *testing.T) {
 	t.Parallel()
 	for _, k := range []kind{kindBucket, kindFast, kindLog} {
@@ -175,8 +176,8 @@ func TestSharesHoldOverTime(t *testing.T) {
 	}
 }
 
-// TestFiguresOfSharesHold: Remaining can be taken and one more cannot; a denial ends after RetryAfter and not before. What it
-// takes is given back by a refund.
+// TestFiguresOfSharesHold: Remaining can be taken, and one more cannot. A denial ends
+// after RetryAfter and not before. A refund gives back what was taken.
 func TestFiguresOfSharesHold(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -220,7 +221,8 @@ func TestFiguresOfSharesHold(t *testing.T) {
 	}
 }
 
-// TestSeedsAreBounded in number and in memory, whatever the subjects are. It is not parallel: the heap is the process's.
+// TestSeedsAreBounded in number and in memory, whatever the subjects are. It is not
+// parallel, because the heap belongs to the whole process.
 func TestSeedsAreBounded(t *testing.T) { //nolint:paralleltest // as said
 	const most = 20_000
 	l := must(New(leaking{}, "seeds", []Policy{FixedWindow{Limit: 5, Window: time.Hour}}, &Options{MaxLocal: most, Instances: 2}))(t)
@@ -245,7 +247,7 @@ func TestSeedsAreBounded(t *testing.T) { //nolint:paralleltest // as said
 	runtime.KeepAlive(l)
 }
 
-// TestSeedsAreKeptForInstancesAlone: by default nothing is.
+// TestSeedsAreKeptForInstancesAlone: by default no seed is stored.
 func TestSeedsAreKeptForInstancesAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,7 +287,8 @@ func TestSeedsAreKeptForInstancesAlone(t *testing.T) {
 	})
 }
 
-// TestADeniedSubjectStaysDenied: a seed that leaves nothing is kept in process though nothing is taken.
+// TestADeniedSubjectStaysDenied: a seed that leaves nothing is stored in process although
+// nothing was taken there.
 func TestADeniedSubjectStaysDenied(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -312,7 +315,7 @@ func TestADeniedSubjectStaysDenied(t *testing.T) {
 	}
 }
 
-// TestAResetForgetsTheSeed, and no other.
+// TestAResetForgetsTheSeed of its subject, and no other seed.
 func TestAResetForgetsTheSeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -331,7 +334,8 @@ func TestAResetForgetsTheSeed(t *testing.T) {
 	})
 }
 
-// BenchmarkSeeds is what a decision of Redis costs more with Instances: a subject that is known, and ever new ones.
+// BenchmarkSeeds measures how much more a decision of Redis costs with Instances: for a
+// known subject, and for ever new ones.
 func BenchmarkSeeds(b *testing.B) {
 	for name, policies := range map[string][]Policy{
 		"one policy":     {FixedWindow{Limit: 5, Window: time.Hour}},

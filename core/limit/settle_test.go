@@ -24,7 +24,7 @@ import (
 // settlable are the kinds of policies that can be settled.
 var settlable = []kind{kindBucket, kindFast, kindWindow, kindSliding, kindCalendar, kindKept}
 
-// indebted is a random policy with a MaxDebt, if it can have one.
+// indebted returns a random policy, with a MaxDebt if it can have one.
 func indebted(rng *rand.Rand, k kind) Policy {
 	most := rng.Int64N([]int64{1, 20, 2000}[rng.IntN(3)])
 	switch p := randomPolicy(rng, k).(type) {
@@ -46,7 +46,7 @@ func indebted(rng *rand.Rand, k kind) Policy {
 	}
 }
 
-// settle settles on both sides and fails the test where they differ.
+// settle settles on both sides, and fails the test if they differ.
 func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiven int64) {
 	tb.Helper()
 	once := &settling{token: token.New()}
@@ -87,8 +87,8 @@ func (c *clocked) settle(tb testing.TB, p past, actual int64, at moment) (forgiv
 
 func stateAt(d *Decision, i int) State { return append([]State{d.first}, d.rest...)[i] }
 
-// TestSettlesEqualModels mixes takes, pauses and settlements to more and to less, of decisions just
-// made and late ones.
+// TestSettlesEqualModels mixes takes, pauses and settlements to more and to less, of
+// decisions just made and of late ones.
 func TestSettlesEqualModels(t *testing.T) {
 	t.Parallel()
 	const perPolicy = 200
@@ -159,8 +159,8 @@ func (l *forgetful) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// TestSettlesAreExactWithLostReplies: 64 callers settle estimates to more and to less, and every
-// third reply is lost. What is charged in the end is what was used.
+// TestSettlesAreExactWithLostReplies has 64 callers settle estimates to more and to less,
+// and loses every third reply. In the end exactly what was used is charged.
 func TestSettlesAreExactWithLostReplies(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -201,8 +201,8 @@ func TestSettlesAreExactWithLostReplies(t *testing.T) {
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
-// TestDebtDeniesUntilItIsGone: more than the estimate is owed up to MaxDebt, and admits nothing
-// meanwhile. What is beyond is forgiven.
+// TestDebtDeniesUntilItIsGone: what was used beyond the estimate is owed, up to MaxDebt.
+// The debt admits nothing meanwhile. What is beyond MaxDebt is forgiven.
 func TestDebtDeniesUntilItIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestDebtDeniesUntilItIsGone(t *testing.T) {
 	})
 }
 
-// TestSettledOnce, whatever copies there are, and never beside a Refund.
+// TestSettledOnce, however many copies there are, and never after or before a Refund.
 func TestSettledOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -283,7 +283,8 @@ func TestSettledOnce(t *testing.T) {
 	})
 }
 
-// TestSettledOnceByMany at the same time, in process: they meet at its mutex.
+// TestSettledOnceByMany callers at the same time, in process, where they compete for its
+// mutex.
 func TestSettledOnceByMany(t *testing.T) {
 	t.Parallel()
 	l := newTestLocal(t, nil, FixedWindow{Limit: 100, Window: time.Hour, MaxDebt: 50})
@@ -315,7 +316,7 @@ func TestSettledOnceByMany(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestWhatCannotBeSettled says so, with the remedy.
+// TestWhatCannotBeSettled is refused with the remedy.
 func TestWhatCannotBeSettled(t *testing.T) {
 	t.Parallel()
 	log := newTestLocal(t, nil, SlidingLog{Limit: 9, Window: time.Hour})

@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// enforcedPart is a decision without what it tells of shadows.
+// enforcedPart returns a decision without what it reports about shadows.
 func enforcedPart(d Decision) string {
 	var kept []State
 	for s := range d.States() {
@@ -26,9 +26,8 @@ func enforcedPart(d Decision) string {
 	return describe(d)
 }
 
-// TestShadowsChangeNothingAndDoAsTheirTwins runs a set with shadows beside the
-// same set without, and beside each shadow an enforced twin of it that is
-// asked whenever the set admits.
+// TestShadowsChangeNothingAndDoAsTheirTwins runs a set with shadows beside the same set
+// without them. Each shadow has an enforced twin, which is asked whenever the set admits.
 func TestShadowsChangeNothingAndDoAsTheirTwins(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
@@ -102,13 +101,13 @@ func TestShadowsChangeNothingAndDoAsTheirTwins(t *testing.T) {
 	}
 }
 
-// TestShadowsOnRealRedis does the same where the clock moves, with policies
-// that give nothing back meanwhile.
+// TestShadowsOnRealRedis does the same on a real clock, with policies that free nothing
+// meanwhile.
 func TestShadowsOnRealRedis(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		rng := redistest.Rand(t)
-		// Of two that grant again at about the same time either may bind.
+		// If two policies grant again at about the same time, either may bind.
 		apart := []Policy{slow[0], FixedWindow{Limit: 100, Window: 200 * time.Hour}}
 		for i, enforced := range append(each(slow), apart, slow[2:]) {
 			var shadows []Policy
@@ -143,7 +142,7 @@ func TestShadowsOnRealRedis(t *testing.T) {
 	})
 }
 
-// narrow are policies that deny much of what slow ones admit.
+// narrow are policies that deny much of what slow policies admit.
 var narrow = []Policy{
 	TokenBucket{Name: "narrow-bucket", Rate: 1, Per: time.Hour, Burst: 5},
 	FixedWindow{Name: "narrow-window", Limit: 6, Window: time.Hour},
@@ -197,7 +196,7 @@ func TestShadowsAlone(t *testing.T) {
 	}
 }
 
-// TestShadowsAreRefundedWhereTheyTook: one that would have denied took nothing.
+// TestShadowsAreRefundedWhereTheyTook: a shadow that would have denied took nothing.
 func TestShadowsAreRefundedWhereTheyTook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // where the clock moves within a script, a refund may find nothing

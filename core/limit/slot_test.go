@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestSlowHandlerKeepsItsSlot holds one for more than three leases.
+// TestSlowHandlerKeepsItsSlot holds a slot for more than three leases.
 func TestSlowHandlerKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -33,8 +33,8 @@ func TestSlowHandlerKeepsItsSlot(t *testing.T) {
 	})
 }
 
-// TestReleaseDoesNotEndWithItsContext: a client that went away gives its slot
-// back as any other.
+// TestReleaseDoesNotEndWithItsContext: the slot of a client that went away is given back
+// like any other.
 func TestReleaseDoesNotEndWithItsContext(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -54,9 +54,8 @@ func TestReleaseDoesNotEndWithItsContext(t *testing.T) {
 	})
 }
 
-// TestLostLeaseIsTakenAgain takes a holder's lease away, as when its process
-// has slept: it takes a slot again where there is one, and goes on without one
-// where there is not.
+// TestLostLeaseIsTakenAgain takes a holder's lease away, as if its process had slept. The
+// holder takes a slot again if one is free, and otherwise goes on without one.
 func TestLostLeaseIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -81,7 +80,7 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 	})
 }
 
-// taken takes the only slot from whoever holds it.
+// taken takes the only slot away from its holder.
 func taken(t *testing.T, admin redis.UniversalClient, c *Concurrency, key string) (s *Slot) {
 	t.Helper()
 	redistest.Await(t, 10*time.Second, "the slot", func() bool {
@@ -92,7 +91,7 @@ func taken(t *testing.T, admin redis.UniversalClient, c *Concurrency, key string
 	return s
 }
 
-// TestLocalSlotIsCountedByRedisLater: what was admitted during an outage and
+// TestLocalSlotIsCountedByRedisLater: a request that was admitted during an outage and
 // still runs takes a slot when Redis is back.
 func TestLocalSlotIsCountedByRedisLater(t *testing.T) {
 	t.Parallel()
@@ -147,8 +146,8 @@ func TestRenewalEndsWithRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseBesideALeaseTakenAgain releases while a lost lease is being taken
-// again: the new one is given back too.
+// TestReleaseBesideALeaseTakenAgain releases a slot while its lost lease is being taken
+// again. The new lease is given back too.
 func TestReleaseBesideALeaseTakenAgain(t *testing.T) {
 	t.Parallel()
 	_, client := newServer(t)

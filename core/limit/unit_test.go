@@ -17,8 +17,8 @@ func withUnit(unit string) []Policy {
 	}
 }
 
-// TestUnitIsAWordForClients: every state has it, and no key does, so that a
-// change of it keeps what was counted.
+// TestUnitIsAWordForClients: every state has the unit and no key does, so a change of the
+// unit keeps what was counted.
 func TestUnitIsAWordForClients(t *testing.T) {
 	t.Parallel()
 	_, rdb := newServer(t)

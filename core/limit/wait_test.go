@@ -22,8 +22,8 @@ func newTestLocal(t *testing.T, opts *Options, policies ...Policy) *Limiter {
 	return must(NewLocal("test", policies, opts))(t)
 }
 
-// TestWaitAdmitsInOrder has callers arrive one after the other, of whom some
-// give up and some ask for more than others, and another subject beside them.
+// TestWaitAdmitsInOrder has callers arrive one after the other. Some give up, some ask
+// for more than others, and another subject waits too.
 func TestWaitAdmitsInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,8 +123,7 @@ func TestWaitRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// TestWaitKeepsTheLimit has four processes' worth of callers wait on one
-// bucket in Redis.
+// TestWaitKeepsTheLimit has the callers of four processes wait for one bucket in Redis.
 func TestWaitKeepsTheLimit(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -149,7 +148,7 @@ func TestWaitKeepsTheLimit(t *testing.T) {
 	}, redistest.OnStandalone, redistest.OnCluster)
 }
 
-// spent answers that a window of 5 is used up and ends now, a thousand times.
+// spent answers a thousand times that a window of 5 is used up and ends now.
 type spent struct{ calls atomic.Int64 }
 
 func (s *spent) Process(_ context.Context, cmd redis.Cmder) error {
@@ -162,7 +161,7 @@ func (s *spent) Process(_ context.Context, cmd redis.Cmder) error {
 	return nil
 }
 
-// TestWaitDoesNotSpin where a clock of milliseconds says that no time is left.
+// TestWaitDoesNotSpin if a clock of milliseconds says that no time is left.
 func TestWaitDoesNotSpin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +190,7 @@ func TestWaitTellsOfAnOutage(t *testing.T) {
 	}
 }
 
-// waited is what became of a caller of WaitFor.
+// waited is how a call of WaitFor ended.
 type waited struct {
 	Decision
 
@@ -231,7 +230,7 @@ func TestWaitForTellsAtOnce(t *testing.T) {
 	}
 }
 
-// tellsAtOnce has one of the policies grant two requests a second.
+// tellsAtOnce uses policies of which one grants two requests a second.
 func tellsAtOnce(t *testing.T, cost int64, policies []Policy) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -262,8 +261,8 @@ func tellsAtOnce(t *testing.T, cost int64, policies []Policy) {
 	})
 }
 
-// TestWaitForForesees: the first that is denied could not have been served within RetryAfter, and
-// whoever is before it is served in time.
+// TestWaitForForesees: the first caller that is denied could not have been served within
+// RetryAfter, and every caller before it is served in time.
 func TestWaitForForesees(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -313,7 +312,8 @@ func TestWaitForForesees(t *testing.T) {
 	}
 }
 
-// TestWaitForBesideAnotherProcess, which takes what the first in line waits for.
+// TestWaitForBesideAnotherProcess, which takes what the first caller in the queue waits
+// for.
 func TestWaitForBesideAnotherProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestWaitForBesideAnotherProcess(t *testing.T) {
 	})
 }
 
-// TestWaitForWithoutAPlace: others are served nonetheless.
+// TestWaitForWithoutAPlace: callers for other subjects are still served.
 func TestWaitForWithoutAPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -362,7 +362,7 @@ func TestWaitForWithoutAPlace(t *testing.T) {
 	})
 }
 
-// TestWaitForAfterOneHasLeft: those behind it move up.
+// TestWaitForAfterOneHasLeft: the callers behind it move up.
 func TestWaitForAfterOneHasLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -387,7 +387,8 @@ func TestWaitForAfterOneHasLeft(t *testing.T) {
 	})
 }
 
-// TestWaitForTogether: those that come before the first answer are told when it is there.
+// TestWaitForTogether: callers that come before the first answer are told when it is
+// there.
 func TestWaitForTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -414,7 +415,8 @@ func TestWaitForTogether(t *testing.T) {
 	})
 }
 
-// TestWaitForAsLongAsItTakes: the longest time there is leaves the order as it is, and the first alone asks.
+// TestWaitForAsLongAsItTakes: the longest possible wait keeps the order, and only the
+// first caller asks.
 func TestWaitForAsLongAsItTakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -433,8 +435,8 @@ func TestWaitForAsLongAsItTakes(t *testing.T) {
 	})
 }
 
-// TestWaitHearsOfWhatIsGivenBack: the first in the queue is admitted when a decision of this process is settled to
-// less or given back, or when the subject is reset.
+// TestWaitHearsOfWhatIsGivenBack: the first caller in the queue is admitted when a
+// decision of this process is settled to less or refunded, or when the subject is reset.
 func TestWaitHearsOfWhatIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, free := range map[string]func(l *Limiter, d *Decision) error{
@@ -466,7 +468,8 @@ func TestWaitHearsOfWhatIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestWaitIgnoresAnOldDenial, which was asked for before permits were given back and arrives afterwards.
+// TestWaitIgnoresAnOldDenial: one that was asked for before permits were given back, and
+// arrives after that.
 func TestWaitIgnoresAnOldDenial(t *testing.T) {
 	t.Parallel()
 	l := newTestLocal(t, nil, FixedWindow{Limit: 10, Window: time.Hour})

@@ -14,8 +14,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestWarmSparesTheFirstCall counts what the first decisions after Warm send:
-// no script's text, to no node of a cluster.
+// TestWarmSparesTheFirstCall counts what the first decisions after Warm send: they send
+// no script's text to any node of a cluster.
 func TestWarmSparesTheFirstCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range behindProxies(t, redistest.NewStandalone(t), redistest.NewCluster(t)) {
@@ -45,7 +45,8 @@ func TestWarmSparesTheFirstCall(t *testing.T) {
 	}
 }
 
-// TestWarmLoadsWhatCallsAreMergedBy, so that calls are merged for a user without the right to EVAL too.
+// TestWarmLoadsWhatCallsAreMergedBy, so that calls are also merged for a user without the
+// right to EVAL.
 func TestWarmLoadsWhatCallsAreMergedBy(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -79,7 +80,7 @@ func TestWarmHasItsOwnTime(t *testing.T) {
 	}
 }
 
-// TestWarmTellsWhatIsWrong whatever the mode is.
+// TestWarmTellsWhatIsWrong, whatever the failure mode is.
 func TestWarmTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	policies := []Policy{FixedWindow{Limit: 5, Window: time.Hour}}
