@@ -20,7 +20,7 @@ type State struct {
 	Lease time.Duration // until the lock lapses if it is not renewed
 }
 
-// Inspect reports who has a lock at the moment of the call. It is for operators. It
+// Inspect reports which owner has a lock at the moment of the call. It is for operators. It
 // returns the errors of Try, without ErrHeld. It costs one round trip and changes
 // nothing.
 func (l *Locker) Inspect(ctx context.Context, key string) (State, error) {

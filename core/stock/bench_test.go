@@ -28,7 +28,7 @@ const (
 func newCourse(b *testing.B) *redistest.Comparison {
 	b.Helper()
 	srv := redistest.NewStandalone(b)
-	// As admin: neap's user may not DECR.
+	// As admin, because neap's user may not DECR.
 	rdb := srv.Admin(b, func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 64 })
 	c := &redistest.Comparison{Admin: srv.Admin(b), Plain: "decr"}
 	prefix := redistest.Prefix(b)
@@ -81,10 +81,11 @@ func newCourse(b *testing.B) *redistest.Comparison {
 	return c
 }
 
-// BenchmarkStock measures what a Stock costs.
+// BenchmarkStock measures the cost of a Stock's calls.
 func BenchmarkStock(b *testing.B) { newCourse(b).Measure(b) }
 
-// BenchmarkBesideDECR reports the throughput of each as a part of that of DECR.
+// BenchmarkBesideDECR reports the throughput of each call as a fraction of the throughput
+// of DECR.
 func BenchmarkBesideDECR(b *testing.B) {
 	part := func(of, one float64) float64 { return of / one }
 	newCourse(b).Beside(b, decrCall, part, map[string]string{

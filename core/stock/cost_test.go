@@ -8,8 +8,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// What is sold at once costs one round trip, and by a reservation two; who comes
-// when the lease of the last has ended pays for two more.
+// An immediate sale costs one round trip, and a sale by a reservation two. The caller
+// that comes when the lease of the last unit has ended pays two more.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

@@ -15,10 +15,10 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestWhatIsSoldAtOnceIsNotLost has more calls be in doubt than there is room for:
-// what they would sell for good is looked for nonetheless, and no other is asked
-// for. What has a lease is.
-func TestWhatIsSoldAtOnceIsNotLost(t *testing.T) {
+// TestImmediateSalesInDoubtAreFound has more calls in doubt than there is room for. The
+// ones that would sell for good are looked for all the same, and no more immediate sales
+// are sent. Reservations on a lease are still sent.
+func TestImmediateSalesInDoubtAreFound(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		const room, calls, units = 2, 5, 9
@@ -55,10 +55,10 @@ func TestWhatIsSoldAtOnceIsNotLost(t *testing.T) {
 	})
 }
 
-// TestALateConfirmIsNotLost delivers confirmations while there is no room, behind the
-// answer that the reservation has lapsed, and behind another Confirm and its Cancel:
-// they sell for good, and are looked for nonetheless.
-func TestALateConfirmIsNotLost(t *testing.T) {
+// TestALateConfirmIsFound delivers confirmations late while there is no room: after the
+// answer that the reservation has lapsed, and after another Confirm and its Cancel. They
+// would sell for good, so they are looked for all the same.
+func TestALateConfirmIsFound(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
@@ -107,8 +107,8 @@ func TestALateConfirmIsNotLost(t *testing.T) {
 	})
 }
 
-// TestCancelsOfAnOutageAreNotLost: more than a thousand.
-func TestCancelsOfAnOutageAreNotLost(t *testing.T) {
+// TestCancelsInAnOutageAreRepeated, more than a thousand of them.
+func TestCancelsInAnOutageAreRepeated(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)

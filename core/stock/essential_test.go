@@ -6,9 +6,9 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// TestWhatPassesAnOpenBreaker: the scripts that keep, conclude or take back what was
-// granted, and no others.
-func TestWhatPassesAnOpenBreaker(t *testing.T) {
+// TestEssentialScripts checks that an open breaker lets through the scripts that keep,
+// conclude or take back a grant, and no others.
+func TestEssentialScripts(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[*script.Script]bool{
 		openScript:    false,

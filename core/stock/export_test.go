@@ -2,10 +2,10 @@ package stock
 
 import "context"
 
-// Room has so many reservations in doubt be looked for at a time.
+// Room sets how many reservations in doubt a Stock looks for at a time.
 func (s *Stock) Room(n int) { s.undo.Room = n }
 
-// Sweep sweeps, for tests.
+// Sweep lets tests make a sweep.
 func (s *Stock) Sweep(ctx context.Context, key string) error {
 	var w sweeping
 	return w.sweep(ctx, s, key)

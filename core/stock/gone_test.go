@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// asks is each call that sells something, or says what is sold.
+// asks are the calls that sell something, or say what is sold.
 func asks(t *testing.T, s *stock.Stock, item string, held *stock.Reservation) map[string]error {
 	t.Helper()
 	ctx := t.Context()
@@ -29,9 +29,9 @@ func asks(t *testing.T, s *stock.Stock, item string, held *stock.Reservation) ma
 	return all
 }
 
-// TestWhatIsGoneIsNotSold: an item that was deleted or evicted, or whose time has
-// come though its key lives on, is unknown to each call.
-func TestWhatIsGoneIsNotSold(t *testing.T) {
+// TestUnknownItemsAreNotSold: an item was deleted or evicted, or its sale is over
+// although its key still exists. It is unknown to each call.
+func TestUnknownItemsAreNotSold(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
@@ -58,13 +58,13 @@ func TestWhatIsGoneIsNotSold(t *testing.T) {
 					t.Errorf("%s, %s: got %v, want %v", item, call, err, stock.ErrUnknown)
 				}
 			}
-			open(t, s, name, 1) // as something new
+			open(t, s, name, 1) // as a new sale
 			counts(t, s, name, 1, 0, 0)
 		}
 	})
 }
 
-// TestEvictedItem has a server that is full evict an item: nothing of it is sold.
+// TestEvictedItem lets a full server evict an item. Nothing of it is sold.
 func TestEvictedItem(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "allkeys-random")
@@ -88,9 +88,9 @@ func TestEvictedItem(t *testing.T) {
 	}
 }
 
-// TestWhatDisagreesIsNotSold edits each field of an item: the calls that would sell
-// something or move a unit say so, and change nothing.
-func TestWhatDisagreesIsNotSold(t *testing.T) {
+// TestItemsThatDisagreeAreNotSold edits each field of an item. The calls that would sell
+// something or move a unit return an error, and change nothing.
+func TestItemsThatDisagreeAreNotSold(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
@@ -127,7 +127,7 @@ func TestWhatDisagreesIsNotSold(t *testing.T) {
 	})
 }
 
-// TestEditedReservation edits what a buyer has, and the queue.
+// TestEditedReservation edits the entry of a buyer, and the queue.
 func TestEditedReservation(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -180,8 +180,8 @@ func TestEditedReservation(t *testing.T) {
 	})
 }
 
-// TestEditedCounts has what a buyer has be in none of the counts, or the queue have
-// no end: to ask again says so, and changes nothing.
+// TestEditedCounts edits an item so that a buyer's units are in none of the counts, or so
+// that the queue has no end. Asking again returns an error and changes nothing.
 func TestEditedCounts(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -212,8 +212,8 @@ func TestEditedCounts(t *testing.T) {
 	})
 }
 
-// TestTimeToLiveIsHealed by each call that writes, and by Left, where it was
-// removed or made longer than until.
+// TestTimeToLiveIsHealed: the TTL was removed, or is longer than until. Each call that
+// writes restores it, and so does Left.
 func TestTimeToLiveIsHealed(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -263,8 +263,8 @@ func TestTimeToLiveIsHealed(t *testing.T) {
 	})
 }
 
-// TestOpenReplacesNothingElse: what has an end that Open has not written stays, and
-// who has bought it.
+// TestOpenReplacesNothingElse: if Open did not write the end of a sale, Open leaves the
+// record and its buyers as they are.
 func TestOpenReplacesNothingElse(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {

@@ -30,7 +30,7 @@ func newStock(tb testing.TB, rdb script.Client, prefix string, opts *stock.Optio
 	return s
 }
 
-// open opens an item for an hour.
+// open opens an item for one hour.
 func open(tb testing.TB, s *stock.Stock, item string, units int64) {
 	tb.Helper()
 	if opened, err := s.Open(tb.Context(), item, units, time.Now().Add(time.Hour)); !opened || err != nil {
@@ -54,7 +54,7 @@ func refused(tb testing.TB, s *stock.Stock, item, buyer, id string, opts *stock.
 	}
 }
 
-// counts has an item have so many units left, held and sold.
+// counts checks how many units of an item are left, held and sold.
 func counts(tb testing.TB, s *stock.Stock, item string, left, held, sold int64) {
 	tb.Helper()
 	l, err := s.Left(tb.Context(), item)
@@ -63,10 +63,10 @@ func counts(tb testing.TB, s *stock.Stock, item string, left, held, sold int64) 
 	}
 }
 
-// nameOf is an item's name in Redis, where it is safe.
+// nameOf returns the name of an item's record in Redis, for an item that needs no hash.
 func nameOf(prefix, item string) string { return prefix + ":stock:test:{" + item + "}" }
 
-// left awaits that a Stock has nothing to do any more.
+// left waits until a Stock has nothing left to do.
 func left(tb testing.TB, stocks ...*stock.Stock) {
 	tb.Helper()
 	redistest.Await(tb, time.Minute, "the end of all", func() bool {
@@ -81,7 +81,7 @@ func left(tb testing.TB, stocks ...*stock.Stock) {
 
 var atOnce = &stock.ReserveOptions{Confirm: true}
 
-// inBubble is a client of a miniredis whose clock is the bubble's.
+// inBubble returns a client of a miniredis that uses the clock of the bubble.
 func inBubble(t *testing.T) *redis.Client {
 	t.Helper()
 	m := miniredis.NewMiniRedis()

@@ -14,9 +14,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestWhatIsKeptLapses: the units are held for one lease, whoever lives, and are
-// anybody's then. The process that has reserved them calls that no loss.
-func TestWhatIsKeptLapses(t *testing.T) {
+// TestKeptUnitsLapse: the units are held for one lease, also while the process lives, and
+// return to stock then. The process that reserved them reports no loss.
+func TestKeptUnitsLapse(t *testing.T) {
 	t.Parallel()
 	for name, renew := range map[string]bool{"alone": false, "with Renew": true} {
 		t.Run(name, func(t *testing.T) {
@@ -47,9 +47,9 @@ func TestWhatIsKeptLapses(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptIsItsMakersToo: the process that has reserved it can renew, confirm
-// and cancel it as any other reservation.
-func TestWhatIsKeptIsItsMakersToo(t *testing.T) {
+// TestKeptUnitsCanBeConcludedHere: the process that reserved them can renew, confirm and
+// cancel them like any other reservation.
+func TestKeptUnitsCanBeConcludedHere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, s := t.Context(), newStock(t, inBubble(t), "neap", &stock.Options{Lease: time.Minute})
@@ -78,7 +78,7 @@ func TestWhatIsKeptIsItsMakersToo(t *testing.T) {
 	})
 }
 
-// keeper is a process that has units for a payment, and says so.
+// keeper is a child process that keeps units for a payment, and prints that it does.
 func keeper(words []string) {
 	s, err := stock.New(storetest.Child(words[0], words[1]), "test", &stock.Options{Budget: 10 * time.Second})
 	if err != nil {
@@ -91,9 +91,9 @@ func keeper(words []string) {
 	_, _ = fmt.Scanln()
 }
 
-// TestWhatIsKeptOutlivesItsProcess: another process confirms it when the first was
+// TestKeptUnitsOutliveTheirProcess: another process confirms them after the first was
 // killed.
-func TestWhatIsKeptOutlivesItsProcess(t *testing.T) {
+func TestKeptUnitsOutliveTheirProcess(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)

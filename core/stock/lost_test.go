@@ -21,8 +21,8 @@ var (
 	sweepSHA   = script.FromFS(lua.FS, "stock_sweep.lua").SHA()
 )
 
-// TestALostReplyIsAskedForAgain loses the reply of each call once, in each way: it
-// is answered nonetheless, and no unit is lost or doubled.
+// TestALostReplyIsAskedForAgain loses the reply of each call once, in each way. The call
+// is answered all the same, and no unit is lost or counted twice.
 func TestALostReplyIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -34,7 +34,7 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 		})
 		prefix := srv.Prefix(t)
 		s := newStock(t, rdb, prefix, &stock.Options{Budget: 9 * time.Second})
-		patient := newStock(t, srv.Client(t), prefix, nil) // of a busy machine; Load asks once
+		patient := newStock(t, srv.Client(t), prefix, nil) // enough for a busy machine; Load asks only once
 		if err := patient.Warm(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -76,9 +76,10 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestReserveInAStoppedServerIsUndone stops the server, has calls fail, and lets it
-// run on: what it grants then, to nobody, is left within two seconds, on a lease or
-// for good. What another call was granted under the same id stays.
+// TestReserveInAStoppedServerIsUndone stops the server, lets calls fail, and lets the
+// server run again. It then reserves units that no caller gets, on a lease or for good.
+// They return to stock within two seconds. Units that another call has under the same id
+// stay reserved.
 func TestReserveInAStoppedServerIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.EachPausedServer(t, func(t *testing.T, srv *redistest.PausedServer) {
@@ -115,15 +116,15 @@ func TestReserveInAStoppedServerIsUndone(t *testing.T) {
 		if err := kept.Cancel(ctx); err != nil {
 			t.Error(err)
 		}
-		redistest.Await(t, stock.DefaultLease*2/3, "the part of the call that nobody was told of to be given back", func() bool {
+		redistest.Await(t, stock.DefaultLease*2/3, "the part of the call that no caller was told of to be given back", func() bool {
 			l, err := other.Left(ctx, "item")
 			return err == nil && l.Left == 100
 		})
 	})
 }
 
-// TestALateReserveIsUndone delivers a reservation behind attempts to undo it, and
-// again behind one that did; and behind its Cancel.
+// TestALateReserveIsUndone delivers a reservation after attempts to undo it, and again
+// after the attempt that undid it. It also delivers one after its Cancel.
 func TestALateReserveIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -173,8 +174,8 @@ func TestALateReserveIsUndone(t *testing.T) {
 	})
 }
 
-// TestALateConfirmIsUndone delivers a confirmation behind the answer that the
-// reservation has lapsed.
+// TestALateConfirmIsUndone delivers a confirmation after the answer that the reservation
+// has lapsed.
 func TestALateConfirmIsUndone(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -200,9 +201,9 @@ func TestALateConfirmIsUndone(t *testing.T) {
 	})
 }
 
-// TestWhatIsConcludedUnheardIsConcluded: Confirm and Cancel of a server that does
-// not answer go on, and the last of them counts.
-func TestWhatIsConcludedUnheardIsConcluded(t *testing.T) {
+// TestConclusionsWithoutAnAnswerAreRepeated: Confirm and Cancel go on in the background
+// while the server does not answer, and the last of them counts.
+func TestConclusionsWithoutAnAnswerAreRepeated(t *testing.T) {
 	t.Parallel()
 	for how := range map[string]bool{"refused": true, "silent": true} {
 		t.Run(how, func(t *testing.T) {
@@ -268,8 +269,9 @@ func isScripts(err error) bool {
 	return ok
 }
 
-// TestAServerThatDiesBehindAGrant comes back with all that it knew.
-func TestAServerThatDiesBehindAGrant(t *testing.T) {
+// TestAServerThatDiesAfterAGrant stops the server when it has reserved units, and starts
+// it with all its data.
+func TestAServerThatDiesAfterAGrant(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--appendonly", "yes", "--appendfsync", "always")
 	prefix := srv.Prefix(t)
@@ -294,8 +296,8 @@ func TestAServerThatDiesBehindAGrant(t *testing.T) {
 	since.Undone(t)
 }
 
-// TestRenewEndsWithItsCaller: it waits for a Confirm in progress no longer than its
-// own context lasts.
+// TestRenewEndsWithItsCaller: Renew waits for a Confirm in progress, but not longer than
+// its own context lasts.
 func TestRenewEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable()                                                    // go-redis tells of every dial that an outage fails
+	logging.Disable()                                                    // go-redis logs each dial that fails in an outage
 	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most of them wait
 	redistest.RunChild(map[string]func(words []string){"crowd": crowd, "keeper": keeper})
 	redistest.Main(m)

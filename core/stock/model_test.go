@@ -6,8 +6,8 @@ import (
 	"github.com/neap-go/neap/core/stock"
 )
 
-// model is what a Stock should do, told without Redis: by the documents, not by
-// the scripts. Its times are in hours.
+// model is what a Stock should do, without Redis. It follows the documents and not the
+// scripts. Its times are in hours.
 type model struct {
 	now   int64
 	items map[string]*sale
@@ -19,13 +19,13 @@ type sale struct {
 	restocks    map[string]int64
 }
 
-// part is what a buyer has.
+// part is the reservation of one buyer.
 type part struct {
 	id       string
 	quantity int64
 	sold     bool
 	ends     int64
-	calls    []int // that were granted it; nil when another has confirmed beside the most
+	calls    []int // the calls that were granted it; nil if another call has confirmed beside the eight
 }
 
 const (
@@ -33,7 +33,7 @@ const (
 	mostCalls  = 8
 )
 
-// at is an item as it is now: what has lapsed is back.
+// at returns the item at the current time, with the units of ended leases back in stock.
 func (m *model) at(item string) *sale {
 	s := m.items[item]
 	if s != nil {
@@ -80,7 +80,7 @@ func (m *model) restock(item, id string, units int64) error {
 	return nil
 }
 
-// How units are taken: on a lease, at once, or by Confirm.
+// These are the ways in which units are taken: on a lease, immediately, or by Confirm.
 type taking int
 
 const (
@@ -89,7 +89,7 @@ const (
 	confirming
 )
 
-// take is Reserve and Confirm, by a call.
+// take is Reserve or Confirm by one call.
 func (m *model) take(item, buyer, id string, quantity int64, how taking, call int) (again, sold bool, err error) {
 	s := m.at(item)
 	if s == nil {
@@ -120,7 +120,7 @@ func (m *model) take(item, buyer, id string, quantity int64, how taking, call in
 	return p.calls == nil || p.calls[0] != call, p.sold, nil
 }
 
-// everybody cancels and renews what any call has.
+// everybody cancels and renews the parts of all calls.
 const everybody = -1
 
 func (m *model) renew(item, buyer, id string, call int) (sold bool, err error) {

@@ -61,7 +61,7 @@ type ReserveOptions struct {
 	// reservation is confirmed, cancelled or lost. Without Renew the reservation lapses
 	// even while its process lives.
 	Renew bool
-	// Keep holds the units for a payment of which another process may be notified. That
+	// Keep holds the units for a payment that another process may be notified of. That
 	// process confirms or cancels what Resume returns.
 	//
 	// Keep overrides Renew: the lease is not renewed. This process does not watch the

@@ -89,7 +89,7 @@ func TestFaultsOfCalls(t *testing.T) {
 	}
 }
 
-// TestARingIsRefused, whatever is around it.
+// TestARingIsRefused, also inside other clients.
 func TestARingIsRefused(t *testing.T) {
 	t.Parallel()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})

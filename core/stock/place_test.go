@@ -30,10 +30,10 @@ var sources = func() map[string]string {
 	return all
 }()
 
-// place is where the items of a model are, and whose clock goes ahead by hours.
+// place is a server for the items of a model, with a clock that moves in hours.
 type place struct {
 	admin, rdb redis.UniversalClient
-	ahead      func(hours int64) // nil: the scripts are told, by the last argument
+	ahead      func(hours int64) // nil if the last argument tells the scripts
 	hours      atomic.Int64
 }
 
@@ -43,16 +43,16 @@ func (p *place) pass(hours int64) {
 	}
 }
 
-// shifted is a client of a place, that loses replies.
+// shifted is a client of a place, and can lose replies.
 type shifted struct {
 	*place
 
 	mu   sync.Mutex
-	lose int  // so many of the replies to come; below 0: all
-	over bool // there is no server any more
+	lose int  // the number of the next replies that are lost; below 0 all of them
+	over bool // the server is gone
 }
 
-// shift has a script see another clock. Its lines keep their numbers.
+// shift makes a script see another clock. The line numbers of the script stay the same.
 const shift = "local real, ahead = redis, table.remove(ARGV) * 3600; local function other(f) return function(name, ...) " +
 	"local r = f(name, ...); if name == 'TIME' then r[1] = string.format('%.0f', r[1] + ahead) end; return r end end; " +
 	"local redis = {call = other(real.call), pcall = other(real.pcall), error_reply = real.error_reply} "
@@ -103,7 +103,7 @@ func (c *shifted) ends() {
 	c.over = true
 }
 
-// errOver is what a server says.
+// errOver is the error of a server that is gone.
 const errOver = proto("ERR it is over")
 
 type proto string

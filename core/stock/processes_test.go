@@ -15,9 +15,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// crowd is a process that asks many times at once: buyers that are those of the
-// other processes too, each again and again, at once or with a Confirm behind,
-// and some of whom change their mind. It says what it thinks that it has sold.
+// crowd is a child process that asks many times at once. Its buyers are also those of the
+// other processes. Each asks again and again, with an immediate sale or with a Confirm
+// afterwards, and some change their mind. It prints the buyers that it takes for sold.
 func crowd(words []string) {
 	addr, prefix := words[0], words[1]
 	requests, err := strconv.Atoi(words[2])
@@ -62,7 +62,7 @@ func crowd(words []string) {
 	_, _ = fmt.Scanln()
 }
 
-// request says whether the buyer was told that it is his.
+// request reports whether the buyer was told that the unit is sold.
 func request(s *stock.Stock, buyer string, i int) bool {
 	ctx := context.Background()
 	opts := &stock.ReserveOptions{Confirm: i%2 == 0}
@@ -86,8 +86,9 @@ func request(s *stock.Stock, buyer string, i int) bool {
 
 const unitsOfACrowd = 100
 
-// TestEightProcesses ask for 100 units, each of them 10,000 times at full scale:
-// exactly 100 are sold, to as many buyers, and each of them was told so.
+// TestEightProcesses asks for 100 units, at full scale 10,000 times in each of eight
+// processes. Exactly 100 units are sold, to 100 buyers, and each of these buyers was told
+// so.
 func TestEightProcesses(t *testing.T) {
 	t.Parallel()
 	const processes, units = 8, unitsOfACrowd

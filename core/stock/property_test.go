@@ -15,10 +15,10 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestStockEqualsModel has two processes' Stocks, several buyers and items, leases
-// that lapse, calls that are repeated and replies that are lost: the answers are
-// those of the model, and what is left, held and sold adds up at every step.
-func TestStockEqualsModel(t *testing.T) { //nolint:tparallel // what they have met is counted when all have ended
+// TestStockEqualsModel has Stocks of two processes, several buyers and items, leases that
+// end, calls that are repeated, and replies that are lost. The answers are those of the
+// model. At each step, the units that are left, held and sold add up.
+func TestStockEqualsModel(t *testing.T) { //nolint:tparallel // what occurred is counted when all have ended
 	t.Parallel()
 	var met redistest.Coverage
 	t.Run("on", func(t *testing.T) {
@@ -59,7 +59,7 @@ func stories(t *testing.T, p *place, steps int) map[string]int {
 	return seen
 }
 
-// story is one run of a few items.
+// story is one run with a few items.
 type story struct {
 	place  *place
 	rdb    *shifted
@@ -68,7 +68,7 @@ type story struct {
 	model  *model
 	prefix string
 	stocks []*stock.Stock
-	deaf   *stock.Stock // that gives up soon
+	deaf   *stock.Stock // with a short budget
 	all    []*handle
 	calls  int
 	told   []string
@@ -80,7 +80,7 @@ type handle struct {
 	call    int
 	resumed bool
 	kept    bool
-	err     error // that Renew has found
+	err     error // the loss that Renew has found
 	state   string
 }
 
@@ -225,7 +225,7 @@ func (h *story) reserve(t *testing.T) {
 	}
 }
 
-// known is the answer that a Reservation gives without asking.
+// known returns the answer that a Reservation gives without asking Redis.
 func (r *handle) known(to string) (err error, known bool) {
 	switch {
 	case r.state == to:
@@ -270,7 +270,7 @@ func (h *story) confirm(t *testing.T, r *handle) {
 	h.is(t, "Confirm", 0, 0, r.Confirm(t.Context()), want)
 }
 
-// confirms is what a Confirm does that asks.
+// confirms carries out a Confirm that asks Redis.
 func (h *story) confirms(r *handle) error {
 	s := h.model.at(r.Item())
 	fresh := s != nil && s.buyers[r.Buyer()] == nil
@@ -308,15 +308,15 @@ func (h *story) cancels(r *handle) error {
 	return h.model.cancel(r.Item(), r.Buyer(), r.ID(), call)
 }
 
-// unheard has a call be carried out, and nobody answer for as long as it asks: a
-// reservation is undone, and what is confirmed or cancelled becomes so.
+// unheard lets a call be carried out, and loses its replies for as long as it asks. A
+// reservation is then undone. A confirmation or cancellation takes effect.
 func (h *story) unheard(t *testing.T) {
 	t.Helper()
 	h.rdb.loses(0)
 	item, buyer, id := h.item(), h.buyer(), h.id()
 	s := h.model.at(item)
 	if s != nil && s.buyers[buyer] != nil && !s.buyers[buyer].sold {
-		return // which a sale would sell, heard or not
+		return // a sale would sell it, answered or not
 	}
 	h.calls++
 	what, call := []string{"Reserve", "Confirm", "Cancel"}[h.rng.IntN(3)], func() error {
@@ -392,8 +392,8 @@ func (h *story) buyers(t *testing.T, item string) {
 	}
 }
 
-// adds looks at what Redis has: it adds up, what is sold is what the model has
-// sold, and what may have lapsed is held yet or left.
+// adds checks the record in Redis. It adds up, the model has sold what is sold, and units
+// whose lease may have ended are either held or left.
 func (h *story) adds(t *testing.T) {
 	t.Helper()
 	if len(h.model.items) == 0 {
@@ -421,7 +421,7 @@ func (h *story) adds(t *testing.T) {
 	}
 }
 
-// end looks at the last, and leaves nothing behind.
+// end checks the last state, and leaves nothing behind.
 func (h *story) end(t *testing.T) {
 	t.Helper()
 	h.rdb.loses(0)
@@ -433,7 +433,7 @@ func (h *story) end(t *testing.T) {
 		}
 	}
 	for _, r := range h.all {
-		_ = r.Cancel(t.Context()) // its timer too
+		_ = r.Cancel(t.Context()) // also its timer
 	}
 	h.rdb.ends()
 	for item := range h.model.items {

@@ -45,7 +45,7 @@ const (
 // These reasons end a lease although nothing is lost.
 var (
 	errSold = errors.New("stock: the reservation is confirmed")
-	errKept = errors.New("stock: the reservation is kept for whoever confirms it")
+	errKept = errors.New("stock: the reservation is kept for the process that confirms it")
 )
 
 // Item returns the item that was given to Reserve.

@@ -17,8 +17,8 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// TestFullServer has a server without memory: nothing is reserved, and what was
-// reserved is renewed, confirmed and given back.
+// TestFullServer uses a server without free memory. It reserves nothing. It still renews,
+// confirms and cancels the reservations that it has.
 func TestFullServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t, "--maxmemory", "1gb", "--maxmemory-policy", "noeviction")
@@ -61,8 +61,8 @@ func TestFullServer(t *testing.T) {
 	counts(t, s, "item", 6, 1, 2)
 }
 
-// TestAnItemIsHashed: no call goes through the fields to find a buyer, in an item
-// of few buyers either.
+// TestAnItemIsHashed: even an item with few buyers is a hash table in Redis, so no call
+// goes through all fields to find a buyer.
 func TestAnItemIsHashed(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -74,7 +74,7 @@ func TestAnItemIsHashed(t *testing.T) {
 	}
 }
 
-// TestAnItemMovesWithItsSlot: it is sold on while its slot moves to another master.
+// TestAnItemMovesWithItsSlot: an item is sold while its slot moves to another master.
 func TestAnItemMovesWithItsSlot(t *testing.T) {
 	t.Parallel()
 	many := redistest.NewCluster(t)
@@ -108,7 +108,7 @@ func TestAnItemMovesWithItsSlot(t *testing.T) {
 	counts(t, s, "item", 4, 3, 3)
 	sales("item", "after")
 
-	prefix = redistest.Prefix(t) // whose slot no node has to itself
+	prefix = redistest.Prefix(t) // other keys share its slot
 	s = newStock(t, many.Client(t), prefix, nil)
 	many.HalfMoveSlot(t, nameOf(prefix, "fresh"))
 	open(t, s, "fresh", 2)
@@ -116,9 +116,9 @@ func TestAnItemMovesWithItsSlot(t *testing.T) {
 	counts(t, s, "fresh", 0, 1, 1)
 }
 
-// TestEachCommandMadeToFail has each command of each script fail in turn, in each
-// state of an item: the answer is an error, and the item is what it was, or as
-// nobody has it where it was to be opened.
+// TestEachCommandMadeToFail makes each command of each script fail in turn, in each state
+// of an item. The reply is then an error, and the item is as before. An item that was
+// about to be opened has no buyers.
 func TestEachCommandMadeToFail(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -197,7 +197,7 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	}
 }
 
-// everything is each call of a Stock, on an item of its own.
+// everything makes each call of a Stock, on an item of its own.
 func everything(s *stock.Stock) map[string]func(ctx context.Context) error {
 	on := func(name string, call func(ctx context.Context, r *stock.Reservation) error) func(ctx context.Context) error {
 		return func(ctx context.Context) error {
@@ -231,8 +231,8 @@ func everything(s *stock.Stock) map[string]func(ctx context.Context) error {
 	}
 }
 
-// TestWithoutEval has a user who may run nothing but what an admin has loaded, by
-// the documented line: all that a Stock does works with it.
+// TestWithoutEval uses a Redis user that may run only the scripts that an admin has
+// loaded, with the permissions of the documented line. All calls of a Stock work for it.
 func TestWithoutEval(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -252,9 +252,9 @@ func TestWithoutEval(t *testing.T) {
 	}
 }
 
-// TestEachRightOfTheScriptsIsNeeded takes from the documented line one right that
-// the scripts of stock use: something then fails, and says what is missing.
-func TestEachRightOfTheScriptsIsNeeded(t *testing.T) {
+// TestEachScriptPermissionIsNeeded takes one permission after the other from the
+// documented line. Each time a call fails, and its error says what is missing.
+func TestEachScriptPermissionIsNeeded(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	prefix := srv.Prefix(t)

@@ -98,8 +98,8 @@ func TestASale(t *testing.T) {
 	})
 }
 
-// TestALapse: what is neither confirmed nor renewed is anybody's, and its holder's
-// again while there are units. The clock is the bubble's.
+// TestALapse: units that are neither confirmed nor renewed return to stock. Their holder
+// can have them again while there are units. The clock is that of the bubble.
 func TestALapse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestALapse(t *testing.T) {
 	})
 }
 
-// TestResume: who has made a reservation need not be who confirms or cancels it.
+// TestResume: a process can confirm or cancel a reservation that another one made.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -204,7 +204,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// TestEachCallHasAPart: who has asked twice gives back twice.
+// TestEachCallHasAPart: a buyer that asked twice must cancel twice.
 func TestEachCallHasAPart(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -230,7 +230,7 @@ func TestEachCallHasAPart(t *testing.T) {
 	})
 }
 
-// TestMostUnits: no more can be put in than there may be in all.
+// TestMostUnits: an item takes no more than MaxUnits in all.
 func TestMostUnits(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -247,9 +247,8 @@ func TestMostUnits(t *testing.T) {
 	})
 }
 
-// TestTheNinthCall: eight calls can have a reservation at a time, so that each can
-// give its part back. A ninth is refused, and there is room again when one of them
-// has cancelled.
+// TestTheNinthCall: eight calls can have a reservation at a time, so that each can give
+// its part back. A ninth is refused. There is room again when one of them has cancelled.
 func TestTheNinthCall(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -279,9 +278,8 @@ func TestTheNinthCall(t *testing.T) {
 	})
 }
 
-// TestConfirmBesideEight: a confirmation is refused to no call, such as that of a
-// payment's callback. What eight others then give back stays sold, and only Resume
-// cancels it.
+// TestConfirmBesideEight: Confirm is refused to no call, such as that of a payment's
+// callback. What eight others then cancel stays sold, and only Resume can cancel it.
 func TestConfirmBesideEight(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {

@@ -17,7 +17,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// lapse has the lease in a place of the queue have ended, or end at a time.
+// lapse ends the lease at a place of the queue, or sets the time at which it ends.
 func lapse(t *testing.T, admin redis.UniversalClient, key string, place int, ends int64) {
 	t.Helper()
 	field := fmt.Sprint("q:", place)
@@ -35,9 +35,9 @@ func lapse(t *testing.T, admin redis.UniversalClient, key string, place int, end
 	}
 }
 
-// TestManyLapse: a thousand leases end, and many more were confirmed or cancelled
-// before. All units are had again, by calls that each look at so many places, and
-// nothing of what has lapsed stays behind.
+// TestManyLapse: a thousand leases end, and many more were confirmed or cancelled before.
+// All their units can be reserved again. Each sweep looks at a limited number of places,
+// and nothing of the ended leases stays behind.
 func TestManyLapse(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -72,8 +72,8 @@ func TestManyLapse(t *testing.T) {
 	})
 }
 
-// TestClockSetBack: a lease that ends later than it can is cut, by whoever looks at
-// it, behind what has lapsed too.
+// TestClockSetBack: after the clock was set back, a lease may end later than it can. The
+// next call that sees it cuts it, also behind leases that have ended.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -107,8 +107,8 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-// TestClockSetBackUnderMany: whoever finds nothing left has all leases be cut that
-// end later than they can, though one script looks at so many alone.
+// TestClockSetBackUnderMany: a call that finds nothing left cuts all leases that end
+// later than they can, although one script looks at a limited number of them.
 func TestClockSetBackUnderMany(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
@@ -161,9 +161,9 @@ func TestClockSetBackUnderMany(t *testing.T) {
 	})
 }
 
-// TestALapseOfWhoHasAnother: what a buyer has bought since, when the buyer's
-// record was removed by hand, is not removed with the lease from before.
-func TestALapseOfWhoHasAnother(t *testing.T) {
+// TestALapseBesideANewReservation: a buyer's entry was removed by hand, and the buyer has
+// reserved again since. When the lease from before ends, the new reservation stays.
+func TestALapseBesideANewReservation(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		s := newStock(t, rdb, prefix, nil)
@@ -186,7 +186,7 @@ func TestALapseOfWhoHasAnother(t *testing.T) {
 	})
 }
 
-// endless is a client whose sweeps are never done.
+// endless is a client whose sweeps never come to an end.
 type endless struct{ redis.UniversalClient }
 
 func (e endless) Process(ctx context.Context, cmd redis.Cmder) error {
@@ -197,13 +197,13 @@ func (e endless) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// TestASweepEndsWithTheBudget, however much there is to sweep.
+// TestASweepEndsWithTheBudget, however many leases have ended.
 func TestASweepEndsWithTheBudget(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	prefix := srv.Prefix(t)
 	s := newStock(t, endless{srv.Client(t)}, prefix, &stock.Options{Budget: 2 * time.Second}) // no single sweep takes that long
-	other := newStock(t, srv.Client(t), prefix, nil)                                          // which has the time of a busy machine
+	other := newStock(t, srv.Client(t), prefix, nil)                                          // a busy machine has this much time
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := s.Warm(ctx); err != nil {
@@ -219,13 +219,13 @@ func TestASweepEndsWithTheBudget(t *testing.T) {
 		if err := ask(item); !errors.Is(err, script.ErrNotExecuted) {
 			t.Errorf("%s: got %v, want %v", item, err, script.ErrNotExecuted)
 		}
-		counts(t, other, item, 1, 0, 0) // what was swept
+		counts(t, other, item, 1, 0, 0) // the number of leases that were swept
 	}
 }
 
-// TestWhatCannotBeDeletedIsNotThere has each HDEL fail: what a transition has ended
-// is over nonetheless, and is not ended twice.
-func TestWhatCannotBeDeletedIsNotThere(t *testing.T) {
+// TestEndedLeasesThatCannotBeDeleted makes each HDEL fail. A reservation that a script
+// has ended is over all the same, and does not end twice.
+func TestEndedLeasesThatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
 		ctx := t.Context()
@@ -266,7 +266,7 @@ func TestWhatCannotBeDeletedIsNotThere(t *testing.T) {
 			}
 			counts(t, s, item, 5-c.sold, 0, c.sold)
 			if ann, err := s.Resume(item, "ann", "1", &stock.ReserveOptions{Quantity: 2}); err != nil || c.sold == 0 && !errors.Is(ann.Renew(ctx), stock.ErrLapsed) {
-				t.Errorf("%s: what has ended is there yet (Resume: %v), want %v of its Renew",
+				t.Errorf("%s: a reservation that has ended still exists (Resume: %v), want %v from its Renew",
 					item, err, stock.ErrLapsed)
 			}
 			reserve(t, s, item, "ann", "1", &stock.ReserveOptions{Quantity: 2, Confirm: true})

@@ -12,8 +12,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// observed is a Stock in a bubble, and what its observers hear. Its leases last for an
-// hour, and an item has one unit for a day. The other Stock has no observers.
+// observed is a Stock in a bubble, and what its observers are told. Its leases last for
+// an hour, and an item has one unit for a day. The other Stock has no observers.
 type observed struct {
 	*stock.Stock
 	storetest.Outcomes
@@ -37,7 +37,7 @@ func newObserved(t *testing.T) *observed {
 	return o
 }
 
-// resumed is a reservation of ann's that another process made.
+// resumed is a reservation by ann, made by another process.
 func resumed(t *testing.T, s *stock.Stock, opts *stock.ReserveOptions) *stock.Reservation {
 	t.Helper()
 	r, err := s.Resume("item", "ann", "1", opts)
@@ -47,9 +47,9 @@ func resumed(t *testing.T, s *stock.Stock, opts *stock.ReserveOptions) *stock.Re
 	return r
 }
 
-// TestALossIsToldOnce: the lease, a renewal or Confirm tells of it, whichever finds out
-// first.
-func TestALossIsToldOnce(t *testing.T) {
+// TestALossIsReportedOnce: the end of the lease, a renewal or Confirm reports it, the one
+// that finds it first.
+func TestALossIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	cancelled := func(t *testing.T, o *observed, opts *stock.ReserveOptions) *stock.Reservation {
 		t.Helper()
@@ -98,9 +98,9 @@ func TestALossIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAConfirmThatIsRefusedIsTold each time that Confirm is called, since a later call
-// may find it mended.
-func TestAConfirmThatIsRefusedIsTold(t *testing.T) {
+// TestARefusedConfirmIsReported each time that Confirm is called, because a later call
+// may succeed.
+func TestARefusedConfirmIsReported(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[error]struct {
 		told   store.Outcome
