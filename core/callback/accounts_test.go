@@ -10,8 +10,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// Two senders behind one guard have numbers of their own: what one of them has
-// told of is not done for the other, and it cannot use up the other's ids.
+// Two senders behind one guard number their events independently. An event of one sender
+// is not done for the other, and one sender cannot use up the ids of the other.
 func TestTwoAccounts(t *testing.T) {
 	t.Parallel()
 	named := func(name string) callback.Preset {
@@ -54,7 +54,7 @@ func TestTwoAccounts(t *testing.T) {
 	})
 }
 
-// A sender without a name would be all of them.
+// A preset for a sender without a name would be the preset of all senders.
 func TestSenderIsNamed(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-// Of a batch that fails in part, what is done is not done again.
+// If a part of a batch fails, the events that are done are not done again.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -51,8 +51,8 @@ func adyenOf(order string) string {
 	return `{"eventCode":"CAPTURE","pspReference":"psp-` + order + `","success":"true","merchantReference":"` + order + `"}`
 }
 
-// What comes after an item that is rejected is handled, and while one of a batch
-// is to come again, all of it is, whatever became of the others.
+// Items after a rejected item are handled. If one item of a batch must be sent again, the
+// answer for the whole batch is Later, whatever became of the other items.
 func TestBatchWithARejection(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -91,7 +91,7 @@ func TestBatchWithARejection(t *testing.T) {
 	})
 }
 
-// An item is handed on alone, not with its batch.
+// An item's payload is the item alone, and not its batch.
 func TestPayloadOfAnItem(t *testing.T) {
 	t.Parallel()
 	items, err := callback.Adyen().Items(nil, []byte(adyen(adyenOf("o1"), adyenOf("o2"))))

@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// BenchmarkDelivery answers deliveries without a network before it, and reports
-// what the server's processor spends on one.
+// BenchmarkDelivery answers deliveries without a network in between, and reports the CPU
+// time of the server for one.
 func BenchmarkDelivery(b *testing.B) {
 	srv := redistest.NewStandalone(b)
 	admin := srv.Admin(b)

@@ -17,8 +17,8 @@ import (
 
 var errBook = errors.New("the books are closed")
 
-// Nothing is acknowledged that was not done, whatever keeps it from being done;
-// the next delivery does it.
+// Nothing is acknowledged that was not done, for whatever reason it was not done. The
+// next delivery does it.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -61,7 +61,7 @@ func TestLater(t *testing.T) {
 	})
 }
 
-// Of many deliveries at once one runs.
+// Only one of many concurrent deliveries runs.
 func TestConcurrentDeliveries(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -90,13 +90,13 @@ func TestConcurrentDeliveries(t *testing.T) {
 		wg.Wait()
 		s.once(t, 1)
 		if acked.Load() != 1 || len(s.told) != 0 {
-			t.Errorf("got %d acknowledged, and the hook heard %v, want 1 and nothing", acked.Load(), s.told)
+			t.Errorf("got %d acknowledged, and the hook got %v, want 1 and nothing", acked.Load(), s.told)
 		}
 	})
 }
 
-// Who is not the provider reaches neither Redis nor the handler, and burns
-// nothing.
+// A delivery that is not the provider's reaches neither Redis nor the handler. The event
+// can still be delivered afterwards.
 func TestUnverified(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -111,14 +111,14 @@ func TestUnverified(t *testing.T) {
 		t.Errorf("Redis was asked %v, want nothing", asked)
 	}
 	if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrUnverified) || !s.heard(errUnsigned) {
-		t.Errorf("got %d runs, and the hook heard %v, want 0, and %v with its reason",
+		t.Errorf("got %d runs, and the hook got %v, want 0, and %v with its reason",
 			runs, s.told, callback.ErrUnverified)
 	}
 	deliver(h, alipayForm).is(t, p.Done)
 	s.once(t, 1)
 }
 
-// What is rejected is remembered, and not handled again.
+// A rejected event is remembered, and not handled again.
 func TestRejected(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -134,14 +134,14 @@ func TestRejected(t *testing.T) {
 				deliver(h, alipayForm).is(t, want)
 			}
 			if runs, bookings := s.counts(); runs != 1 || bookings != 0 || !s.heard(errBook) {
-				t.Errorf("%s: got %d runs, %d bookings, and the hook heard %v, want 1, 0 and %v",
+				t.Errorf("%s: got %d runs, %d bookings, and the hook got %v, want 1, 0 and %v",
 					name, runs, bookings, s.told, errBook)
 			}
 		}
 	})
 }
 
-// A rejection without a reason is one nonetheless.
+// A rejection without a reason is also a rejection.
 func TestRejectNil(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -155,8 +155,8 @@ func TestRejectNil(t *testing.T) {
 	}
 }
 
-// A handler that is slower than the provider waits goes on, and what it did is
-// acknowledged to the next delivery.
+// A handler that is slower than the provider waits goes on. The next delivery
+// acknowledges what it did.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -167,7 +167,7 @@ func TestDeadline(t *testing.T) {
 			alive <- ctx.Err()
 			return nil
 		}}, callback.Alipay()
-		p.Deadline = time.Second // is not over before the handler has begun
+		p.Deadline = time.Second // long enough for the handler to begin
 		g := guard(t, rdb, prefix, idempotency.Options{})
 		h := endpoint(t, p, g, s, callback.Options{})
 		deliver(h, alipayForm).is(t, p.Later)

@@ -16,15 +16,15 @@ import (
 
 const alipayKey = "alipay:n1"
 
-// A handler that says by its claim what became of the event is not believed when
-// it returns something else: what its claim says decides the next delivery.
+// A handler may conclude its claim and return something else. What it concluded with
+// decides the next delivery.
 func TestHandlerConcludes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
 		p := callback.Alipay()
 		for name, c := range map[string]struct {
 			conclude func(ctx context.Context, c *idempotency.Claim) error
-			runs     int // of two deliveries
+			runs     int // the answers to two deliveries
 		}{
 			"Abandoned": {func(ctx context.Context, c *idempotency.Claim) error { return c.Abandon(ctx) }, 2},
 			"Completed": {func(ctx context.Context, c *idempotency.Claim) error { return c.Complete(ctx, nil) }, 1},
@@ -39,7 +39,7 @@ func TestHandlerConcludes(t *testing.T) {
 			h := endpoint(t, p, guard(t, rdb, prefix+name, idempotency.Options{}), s, callback.Options{AckRejected: true})
 			deliver(h, alipayForm).is(t, p.Later)
 			if !s.heard(idempotency.ErrConcluded) {
-				t.Errorf("%s: the hook heard %v, want %v", name, s.told, idempotency.ErrConcluded)
+				t.Errorf("%s: the hook got %v, want %v", name, s.told, idempotency.ErrConcluded)
 			}
 			want := p.Later
 			if c.runs == 1 {
@@ -53,7 +53,7 @@ func TestHandlerConcludes(t *testing.T) {
 	})
 }
 
-// A handler that knows that it has done nothing leaves nothing in doubt.
+// A handler that knows that it has done nothing can leave nothing in doubt.
 func TestHandlerAbandons(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -71,7 +71,7 @@ func TestHandlerAbandons(t *testing.T) {
 	})
 }
 
-// What is in doubt runs no more until an operator says what became of it.
+// An event in doubt does not run again until an operator resolves it.
 func TestOperatorsResolve(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -94,7 +94,7 @@ func TestOperatorsResolve(t *testing.T) {
 				deliver(h, alipayForm).is(t, p.Later)
 			}
 			if runs, _ := s.counts(); runs != 1 || !s.heard(idempotency.ErrInDoubt) {
-				t.Errorf("%s: got %d runs, and the hook heard %v, want 1 and %v",
+				t.Errorf("%s: got %d runs, and the hook got %v, want 1 and %v",
 					name, runs, s.told, idempotency.ErrInDoubt)
 			}
 			s.handle = nil
@@ -123,13 +123,13 @@ func TestUnreadable(t *testing.T) {
 		deliver(endpoint(t, p, guard(t, rdb, prefix, idempotency.Options{Keys: key("new")}), s, callback.Options{}), alipayForm).is(t, p.Later)
 		s.once(t, 1)
 		if !s.heard(idempotency.ErrUnreadable) {
-			t.Errorf("the hook heard %v, want %v", s.told, idempotency.ErrUnreadable)
+			t.Errorf("the hook got %v, want %v", s.told, idempotency.ErrUnreadable)
 		}
 	})
 }
 
-// A Reconcile that panics takes no process with it, and a handler that ends its
-// goroutine holds up no answer.
+// A Reconcile that panics does not end the process. A handler that ends its goroutine
+// does not delay the answer.
 func TestDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -145,7 +145,7 @@ func TestDoesNotReturn(t *testing.T) {
 		began := time.Now()
 		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, p.Later)
 		if took := time.Since(began); took >= p.Deadline || len(s.told) != 1 {
-			t.Errorf("told later after %v, and the hook heard %v, want it told before %v, and one error",
+			t.Errorf("told later after %v, and the hook got %v, want it told before %v, and one error",
 				took, s.told, p.Deadline)
 		}
 		redistest.Await(t, time.Minute, "the end of the run", func() bool { return g.Stats().Abandoned == 1 })
@@ -153,7 +153,7 @@ func TestDoesNotReturn(t *testing.T) {
 		told := len(s.told)
 		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, p.Later)
 		if runs, bookings := s.counts(); runs != 1 || bookings != 0 || len(s.told) == told {
-			t.Errorf("got %d runs, %d bookings, and the hook heard %v, want 1, 0 and one error more",
+			t.Errorf("got %d runs, %d bookings, and the hook got %v, want 1, 0 and one error more",
 				runs, bookings, s.told)
 		}
 	})

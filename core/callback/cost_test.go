@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// A delivery costs two round trips where it is handled, one where it was, and two
-// more for the lock of its order.
+// A delivery costs two round trips if it is handled, one if it was handled before, and
+// two more for the lock of its order.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

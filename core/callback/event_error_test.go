@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-// An operator learns which event it is that has to be looked at.
+// An operator learns which event needs attention.
 func ExampleEventError() {
 	onError := func(_ context.Context, err error) {
 		if event, ok := errors.AsType[*callback.EventError](err); ok && errors.Is(err, idempotency.ErrInDoubt) {
@@ -29,13 +29,14 @@ func ExampleEventError() {
 	// Output: ask alipay about order o1 and resolve alipay:n1
 }
 
-// Whatever the hook hears of an event says which one it is, and its text does not.
+// Each error of an event that the hook gets names the event in its fields, and not in its
+// text.
 func TestEventError(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
 		for name, c := range map[string]struct {
 			handle callback.Handler
-			told   []error // by two deliveries
+			told   []error // the errors of two deliveries
 		}{
 			"fails":   {func(context.Context, *callback.Event) error { return errBook }, []error{errBook, idempotency.ErrInDoubt}},
 			"rejects": {func(context.Context, *callback.Event) error { return callback.Reject(errBook) }, []error{errBook}},
@@ -59,13 +60,13 @@ func TestEventError(t *testing.T) {
 				deliver(h, alipayForm)
 			}
 			if len(s.told) < len(c.told) {
-				t.Errorf("%s: the hook heard %v, want %d errors at least", name, s.told, len(c.told))
+				t.Errorf("%s: the hook got %v, want %d errors at least", name, s.told, len(c.told))
 			}
 			for i, err := range s.told {
 				of, ok := errors.AsType[*callback.EventError](err)
 				if !ok || of.Provider != "alipay" || of.Key != alipayKey || of.Order != "o1" ||
 					strings.Contains(err.Error(), alipayKey) || i < len(c.told) && c.told[i] != nil && !errors.Is(err, c.told[i]) {
-					t.Errorf("%s: the hook heard %v, want an *EventError of the event, and its key not in the text",
+					t.Errorf("%s: the hook got %v, want an *EventError of the event, and its key not in the text",
 						name, err)
 				}
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// The handler has what the provider sent, and the request's values; its context
-// does not end when the provider hangs up.
+// The handler gets what the provider sent, and the request's values. Its context does not
+// end when the provider closes the connection.
 func TestHandlerOutlivesTheRequest(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -46,7 +46,7 @@ func TestHandlerOutlivesTheRequest(t *testing.T) {
 	s.once(t, 1)
 }
 
-// Runs are counted, and each has a fence above the one before.
+// Attempts are counted, and each has a larger fence than the one before.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {

@@ -48,7 +48,7 @@ func sign(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// fromStripe is a delivery as Stripe signs it.
+// fromStripe makes a delivery with a signature as Stripe makes it.
 func fromStripe(body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/callbacks/stripe", strings.NewReader(body))
 	now := strconv.FormatInt(time.Now().Unix(), 10)
@@ -56,7 +56,7 @@ func fromStripe(body string) *http.Request {
 	return r
 }
 
-// The same event comes three times; the first time the database is away.
+// The same event arrives three times. The first time the database is down.
 func ExampleNew() {
 	verify, err := callback.VerifyStripe(secret)
 	if err != nil {
@@ -89,7 +89,7 @@ func ExampleNew() {
 	// 200
 }
 
-// A payment of a wrong amount is refused each time that it comes, and looked at
+// A payment of a wrong amount is refused each time that it arrives. The handler sees it
 // once.
 func ExampleReject() {
 	verify, err := callback.VerifyStripe(secret)
@@ -116,7 +116,7 @@ func ExampleReject() {
 	// 400
 }
 
-// While a secret is being replaced both are believed.
+// Both secrets are accepted while one is being replaced.
 func ExampleVerifyStripe() {
 	verify, err := callback.VerifyStripe("whsec_the-next-one", secret)
 	if err != nil {
@@ -166,8 +166,8 @@ func ExampleVerifyStandardWebhooks() {
 	// Output: <nil>
 }
 
-// A provider that differs a little is a changed copy: here a second account,
-// whose events have numbers of their own.
+// If a provider differs a little, change a copy of its preset. Here a second account
+// numbers its events independently.
 func ExamplePreset() {
 	second := callback.Stripe()
 	second.Name = "stripe-eu"

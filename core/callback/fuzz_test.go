@@ -11,8 +11,9 @@ import (
 	"github.com/neap-go/neap/core/callback"
 )
 
-// FuzzItems has every preset look for events in anything: it finds some, each
-// with a key, or says that the delivery is malformed; and it finds the same again.
+// FuzzItems lets every preset look for events in arbitrary bytes. The preset finds
+// events, each with a key, or says that the delivery is malformed. A second time it finds
+// the same.
 func FuzzItems(f *testing.F) {
 	var presets []callback.Preset
 	for _, p := range providers() {
@@ -50,7 +51,7 @@ func FuzzItems(f *testing.F) {
 	})
 }
 
-// A string of 1 MB costs a few times its size and no more, wherever it stands.
+// A string of 1 MB costs a few times its size at most, wherever it is.
 func TestItemsBounded(t *testing.T) { //nolint:paralleltest // it counts what is allocated
 	const size = 1 << 20
 	long := strings.Repeat("x", size)

@@ -13,7 +13,8 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// hooked are deliveries that the hook is told of, each from another place.
+// hooked are deliveries about which the hook is told, each from another place of the
+// code.
 func hooked(p callback.Preset) map[string]struct {
 	body, signed string
 	handle       callback.Handler
@@ -36,7 +37,7 @@ func hooked(p callback.Preset) map[string]struct {
 	}
 }
 
-// A hook that panics takes no process with it: anybody could have it called.
+// A hook that panics does not end the process. Anybody could cause such a panic.
 func TestHookPanics(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -56,12 +57,12 @@ func TestHookPanics(t *testing.T) {
 		}
 		deliver(nethttp.Handler(made), c.body, signature, c.signed).is(t, c.want)
 		if len(s.told) != 1 {
-			t.Errorf("%s: the hook heard %v, want one error", name, s.told)
+			t.Errorf("%s: the hook got %v, want one error", name, s.told)
 		}
 	}
 }
 
-// A hook that hangs holds up no answer for longer than the deadline.
+// A hook that hangs delays no answer beyond the deadline.
 func TestHookHangs(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)

@@ -17,7 +17,7 @@ func delivery(body string, header ...string) *callback.Delivery {
 	return d
 }
 
-// itemOf is the one event of a delivery.
+// itemOf returns the one event of a delivery.
 func itemOf(t *testing.T, p callback.Preset, d *callback.Delivery, payload string) callback.Item {
 	t.Helper()
 	items, err := p.Items(d, []byte(payload))
@@ -27,8 +27,8 @@ func itemOf(t *testing.T, p callback.Preset, d *callback.Delivery, payload strin
 	return items[0]
 }
 
-// Who mends a sender hears of what is wrong first.
-func TestTheFirstFaultIsTold(t *testing.T) {
+// The error names the first fault, for the author of a sender.
+func TestTheFirstFaultIsReported(t *testing.T) {
 	t.Parallel()
 	_, err := callback.Alipay().Items(nil, []byte("trade_status="))
 	if !errors.Is(err, callback.ErrMalformed) || !strings.Contains(err.Error(), "out_trade_no") {
@@ -48,7 +48,8 @@ func TestAdyenLists(t *testing.T) {
 	}
 }
 
-// What was signed is the body: what Verify makes of it makes no new event.
+// The body is what was signed, so the same body is the same event, whatever Verify
+// returns.
 func TestGitHubItems(t *testing.T) {
 	t.Parallel()
 	const push = `{"repository":{"full_name":"a/b"}}`
@@ -77,7 +78,7 @@ func TestStandardWebhooksHaveOneID(t *testing.T) {
 	}
 }
 
-// A merchant is known by mchid, and only one whose provider asks by sp_mchid.
+// A merchant is known by mchid, and by sp_mchid only if there is no mchid.
 func TestWeChatPayMerchants(t *testing.T) {
 	t.Parallel()
 	for ids, want := range map[string]string{

@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/core/callback"
 )
 
-// splits are all ways to cut a text at some of its separators.
+// splits returns all ways to cut a text at some of its separators.
 func splits(text, separator string) (all [][]string) {
 	pieces := strings.Split(text, separator)
 	for cuts := range 1 << (len(pieces) - 1) {
@@ -30,7 +30,8 @@ func splits(text, separator string) (all [][]string) {
 	return all
 }
 
-// adyenSigned is an item of what Adyen signs: eight fields with colons between.
+// adyenSigned is the text of an item that Adyen signs: eight fields with colons between
+// them.
 func adyenSigned(t *testing.T, f []string) string {
 	t.Helper()
 	value := json.RawMessage(f[4])
@@ -47,8 +48,8 @@ func adyenSigned(t *testing.T, f []string) string {
 	return adyen(string(item))
 }
 
-// One signature of Adyen's proves one event of one order, however the signed text
-// is cut into fields.
+// One signature of Adyen proves one event of one order, however the signed text is cut
+// into fields.
 func TestAdyenSignatureIsOfOneEvent(t *testing.T) {
 	t.Parallel()
 	for _, signed := range [][]string{
@@ -77,15 +78,15 @@ func TestAdyenSignatureIsOfOneEvent(t *testing.T) {
 	}
 }
 
-// One signature of Alipay's proves one event of one order, however the signed text
-// is cut into fields.
+// One signature of Alipay proves one event of one order, however the signed text is cut
+// into fields.
 func TestAlipaySignatureIsOfOneEvent(t *testing.T) {
 	t.Parallel()
 	plain := map[string]string{
 		"notify_id": "n1", "notify_time": "t", "out_trade_no": "o1", "total_amount": "5.00", "trade_status": "TRADE_SUCCESS",
 	}
 	for _, c := range []struct {
-		field, value string // beside those
+		field, value string // fields beside those
 		accepted     bool
 	}{
 		{"subject", "Smith & Sons", true},
@@ -133,7 +134,7 @@ func TestAlipaySignatureIsOfOneEvent(t *testing.T) {
 	}
 }
 
-// alipaySigned is what Alipay signs of a form.
+// alipaySigned is the text of a form that Alipay signs.
 func alipaySigned(form url.Values) string {
 	var pairs []string
 	for name, values := range form {
@@ -145,7 +146,7 @@ func alipaySigned(form url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// forms are those that pairs make, each cut at its first = or at its last.
+// forms returns the forms that pairs make, each pair cut at its first = or at its last.
 func forms(pairs []string) (all []url.Values) {
 	for _, last := range []bool{false, true} {
 		form := url.Values{}
@@ -164,7 +165,8 @@ func forms(pairs []string) (all []url.Values) {
 	return all
 }
 
-// What an SDK trims before it verifies, or takes once of twice, makes no new event.
+// An SDK may trim values before it verifies, or take one of two equal fields. That makes
+// no new event.
 func TestAlipayFieldsAreExact(t *testing.T) {
 	t.Parallel()
 	for _, form := range []url.Values{

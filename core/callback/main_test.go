@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable() // go-redis tells of every dial that an outage fails
+	logging.Disable() // go-redis logs each dial that fails in an outage
 	redistest.Main(m)
 }

@@ -38,12 +38,12 @@ func TestMalformed(t *testing.T) {
 		h.ServeHTTP(w, broken)
 		(response{w.Code, w.Header().Get("Content-Type"), w.Body.String()}).is(t, p.Refused)
 		if runs, _ := s.counts(); runs != 0 || !s.heard(callback.ErrMalformed) || !s.heard(gate.ErrBodyTooLarge) || !s.heard(gate.ErrBodyBroken) {
-			t.Errorf("got %d runs, and the hook heard %v, want 0, and each of the three faults", runs, s.told)
+			t.Errorf("got %d runs, and the hook got %v, want 0, and each of the three faults", runs, s.told)
 		}
 	})
 }
 
-// Where not told otherwise, a megabyte is read.
+// Without MaxBody, a megabyte is read.
 func TestDefaultMaxBody(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -56,8 +56,8 @@ func TestDefaultMaxBody(t *testing.T) {
 	deliver(h, form).is(t, p.Done)
 }
 
-// A body that somebody has read before is a fault of wiring: what was in it is
-// not refused.
+// If something has read the body before, the wiring is wrong. The provider must send the
+// event again, so the delivery is not refused.
 func TestBodyIsConsumed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -69,12 +69,12 @@ func TestBodyIsConsumed(t *testing.T) {
 		})
 		deliver(reads, alipayForm).is(t, p.Later)
 		if runs, _ := s.counts(); runs != 0 || !s.heard(gate.ErrBodyConsumed) {
-			t.Errorf("got %d runs, and the hook heard %v, want 0 and %v", runs, s.told, gate.ErrBodyConsumed)
+			t.Errorf("got %d runs, and the hook got %v, want 0 and %v", runs, s.told, gate.ErrBodyConsumed)
 		}
 	})
 }
 
-// What a preset of one's own finds is checked before Redis is asked.
+// The events of your own preset are checked before Redis is asked.
 func TestItemsAreChecked(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -101,13 +101,13 @@ func TestItemsAreChecked(t *testing.T) {
 		}
 		deliver(endpoint(t, p, g, s, callback.Options{}), alipayForm).is(t, want)
 		if runs, _ := s.counts(); c.fine != (runs == 100) || c.fine == s.heard(callback.ErrMalformed) {
-			t.Errorf("%s: got %d runs, and the hook heard %v, want 100 and no %v if it is fine (%t)",
+			t.Errorf("%s: got %d runs, and the hook got %v, want 100 and no %v if it is fine (%t)",
 				name, runs, s.told, callback.ErrMalformed, c.fine)
 		}
 	}
 }
 
-// What may be missing is not there twice either: it tells two events apart.
+// A member that may be missing may not be there twice, because it tells two events apart.
 func TestDoubledMembers(t *testing.T) {
 	t.Parallel()
 	wechat := `{"event_type":"REFUND.SUCCESS","resource":{"out_trade_no":"o1","out_refund_no":"r1","out_refund_no":"r2"}}`
@@ -120,8 +120,8 @@ func TestDoubledMembers(t *testing.T) {
 	}
 }
 
-// Without a member that tells events apart, two of them would be one.
-func TestMembersAreWanted(t *testing.T) {
+// If a member that tells events apart is missing, two events would be one.
+func TestMembersAreRequired(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		preset callback.Preset

@@ -39,7 +39,7 @@ func TestConstructorFaults(t *testing.T) {
 	})
 }
 
-// A guard may remember for exactly as long as the preset asks, and no shorter.
+// A guard may remember events for exactly as long as the preset asks, and not for less.
 func TestRetentionIsEnough(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -59,7 +59,7 @@ func TestRetentionIsEnough(t *testing.T) {
 	}
 }
 
-// The name of a preset ends where the colon of its keys begins.
+// The name of a preset ends at the colon of its keys, so it must have no colon.
 func TestPresetNames(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -75,8 +75,8 @@ func TestPresetNames(t *testing.T) {
 	}
 }
 
-// A status that no answer can have is refused, and an acknowledgement that no
-// provider would take for one.
+// A status is refused if no answer can have it, or if it is meant to acknowledge and no
+// provider would take it so.
 func TestStatuses(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// While Redis is away nothing runs and nothing is acknowledged; what it missed
-// the end of is acknowledged when it is back, and does not run again.
+// While Redis is down, nothing runs and nothing is acknowledged. An event whose end Redis
+// missed is acknowledged when Redis is back, and does not run again.
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -26,11 +26,11 @@ func TestRedisAway(t *testing.T) {
 	srv.Pause(t)
 	deliver(h, alipayForm).is(t, p.Later)
 	if runs, _ := s.counts(); runs != 0 || !s.heard(script.ErrMaybeExecuted) {
-		t.Errorf("without a claim: got %d runs, and the hook heard %v, want 0 and %v",
+		t.Errorf("without a claim: got %d runs, and the hook got %v, want 0 and %v",
 			runs, s.told, script.ErrMaybeExecuted)
 	}
 	srv.Resume(t)
-	redistest.Await(t, time.Minute, "the claim that nobody was told of to be undone", func() bool { return g.Stats().Undoing == 0 })
+	redistest.Await(t, time.Minute, "the claim that no caller was told of to be undone", func() bool { return g.Stats().Undoing == 0 })
 
 	s.handle = func(context.Context, *callback.Event) error {
 		srv.Pause(t)

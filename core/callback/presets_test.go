@@ -14,7 +14,7 @@ import (
 	"github.com/neap-go/neap/core/idempotency"
 )
 
-// provider is a preset, what it sends, and what it is to be sent.
+// provider is a preset, what the provider sends, and which answers it expects.
 type provider struct {
 	preset               callback.Preset
 	body                 string
@@ -113,7 +113,7 @@ func adyen(items ...string) string {
 	return body + `]}`
 }
 
-// Every preset finds its events, and answers byte for byte what its provider
+// Every preset finds its events, and answers with exactly the bytes that its provider
 // expects.
 func TestPresets(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestAlipayKeys(t *testing.T) {
 	}
 }
 
-// A provider is told before it stops waiting, and not long before.
+// A provider gets its answer before it stops waiting, and not long before.
 func TestDeadlinesAreShort(t *testing.T) {
 	t.Parallel()
 	waits := map[string]time.Duration{
@@ -190,8 +190,8 @@ func TestDeadlinesAreShort(t *testing.T) {
 	}
 }
 
-// Two events about no object, or about one whose id is not told, have nothing in
-// common by which the second could be taken for the first.
+// Two events that are about no object, or about one without an id, have the same kind
+// only. So the second must not be taken for the first.
 func TestNoTransition(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// The schedules that the providers publish, as pauses after the first delivery.
+// These are the schedules that the providers publish, as pauses after the first delivery.
 var schedules = map[string][]time.Duration{
 	"Alipay": {
 		4 * time.Minute, 10 * time.Minute, 10 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 15 * time.Hour,
@@ -28,9 +28,9 @@ var schedules = map[string][]time.Duration{
 	},
 }
 
-// Through a whole schedule, each delivery sent twice at once, half of the answers
-// lost and the books closed now and then, an event runs until it is booked and
-// not again, and is acknowledged only from then on.
+// The test sends each delivery of a whole schedule twice at once, loses half of the
+// answers, and closes the books now and then. The event runs until it is booked, and not
+// again. It is acknowledged only after that.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	for name, pauses := range schedules {
@@ -49,7 +49,7 @@ func playSchedule(t *testing.T, p provider, pauses []time.Duration, rng *rand.Ra
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	rdb := redis.NewClient(&redis.Options{
-		Addr:                  "127.0.0.1:1", // never dialled
+		Addr:                  "127.0.0.1:1", // no connection is made to it
 		Dialer:                func(context.Context, string, string) (net.Conn, error) { return redistest.DialBubble(m) },
 		ContextTimeoutEnabled: true,
 	})
@@ -61,7 +61,7 @@ func playSchedule(t *testing.T, p provider, pauses []time.Duration, rng *rand.Ra
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := rng.IntN(len(pauses)) // deliveries that find the books closed
+	closed := rng.IntN(len(pauses)) // the number of deliveries that find the books closed
 	s := &shop{handle: func(context.Context, *callback.Event) error {
 		if closed > 0 {
 			closed--
@@ -87,7 +87,7 @@ func playSchedule(t *testing.T, p provider, pauses []time.Duration, rng *rand.Ra
 			case got == p.done && bookings == 0:
 				t.Fatal("got it acknowledged and not booked, want it booked first")
 			case got == p.done:
-				acknowledged = acknowledged || rng.IntN(2) == 0 // or the answer is lost
+				acknowledged = acknowledged || rng.IntN(2) == 0 // otherwise the answer is lost
 			case got != p.later:
 				t.Fatalf("got %+v, want %+v or %+v", got, p.done, p.later)
 			}

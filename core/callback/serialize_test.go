@@ -44,7 +44,7 @@ func TestSerialize(t *testing.T) {
 		refund := providers()["Alipay"].another
 		deliver(h, refund).is(t, p.Later)
 		if len(s.told) != 0 {
-			t.Errorf("the hook heard %v, want nothing", s.told)
+			t.Errorf("the hook got %v, want nothing", s.told)
 		}
 		close(finish)
 		if got := <-first; got != of(p.Done) {
@@ -55,7 +55,7 @@ func TestSerialize(t *testing.T) {
 	})
 }
 
-// Events of no order do not wait for each other.
+// Events without an order do not wait for each other.
 func TestSerializeWithoutOrder(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, rdb redis.UniversalClient, prefix string) {
@@ -78,8 +78,8 @@ func TestSerializeWithoutOrder(t *testing.T) {
 	})
 }
 
-// An order whose lock cannot be had for want of a Redis is not handled, and is in
-// no doubt.
+// If Redis is down and the lock of an order cannot be had, its event is not handled and
+// not in doubt.
 func TestLocksAreAway(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -96,7 +96,7 @@ func TestLocksAreAway(t *testing.T) {
 	deliver(h, alipayForm).is(t, p.Later)
 	away.Mend()
 	if runs, _ := s.counts(); runs != 0 || len(s.told) != 1 || !s.heard(script.ErrMaybeExecuted) {
-		t.Errorf("got %d runs, and the hook heard %v, want 0 and %v alone", runs, s.told, script.ErrMaybeExecuted)
+		t.Errorf("got %d runs, and the hook got %v, want 0 and %v alone", runs, s.told, script.ErrMaybeExecuted)
 	}
 	s.handle = func(context.Context, *callback.Event) error {
 		away.Cut("refused")

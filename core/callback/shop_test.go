@@ -21,7 +21,7 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// month is as long as any preset keeps.
+// month is the longest Keep of a preset.
 const month = 31 * 24 * time.Hour
 
 func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts idempotency.Options) *idempotency.Guard {
@@ -37,7 +37,7 @@ func guard(t testing.TB, rdb redis.UniversalClient, prefix string, opts idempote
 	return g
 }
 
-// signature is what the deliveries of tests are proven by.
+// signature is what the tests' deliveries are verified by.
 const signature = "X-Demo-Signature"
 
 var errUnsigned = errors.New("the demonstration's signature is missing")
@@ -49,7 +49,7 @@ func demoVerify(_ context.Context, d *callback.Delivery) ([]byte, error) {
 	return d.Body, nil
 }
 
-// shop books events, and keeps count.
+// shop books events and counts them.
 type shop struct {
 	mu     sync.Mutex
 	booked map[string]int
@@ -83,7 +83,7 @@ func (s *shop) hear(_ context.Context, err error) {
 	s.told = append(s.told, err)
 }
 
-// heard says whether the hook was told of an error.
+// heard reports whether the hook was told of an error.
 func (s *shop) heard(target error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *shop) heard(target error) bool {
 	return false
 }
 
-// counts are how often the handler ran, and how much was booked.
+// counts returns how often the handler ran, and how much was booked.
 func (s *shop) counts() (runs, bookings int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *shop) counts() (runs, bookings int) {
 	return s.runs, bookings
 }
 
-// once fails the test unless everything was booked once.
+// once fails the test unless every event was booked once.
 func (s *shop) once(t testing.TB, events int) {
 	t.Helper()
 	s.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/neap-go/neap/core/callback"
 )
 
-// at runs a test at that second, since 1970.
+// at runs a test at the given second since 1970.
 func at(t *testing.T, second int64, run func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,8 +32,8 @@ func signedDelivery(body string, header ...string) *callback.Delivery {
 	return d
 }
 
-// verified says whether a delivery is proven, and fails the test when it is and
-// its body is not what is believed.
+// verified reports whether a delivery is proven. It fails the test if the delivery is
+// proven and the payload is not its body.
 func verified(t *testing.T, v callback.Verify, d *callback.Delivery) bool {
 	t.Helper()
 	payload, err := v(t.Context(), d)
@@ -52,7 +52,7 @@ func must(t *testing.T, make func(...string) (callback.Verify, error), secrets .
 	return v
 }
 
-// The vector is that of GitHub's documentation.
+// The vector is from GitHub's documentation.
 func TestGitHubSignature(t *testing.T) {
 	t.Parallel()
 	const secret, body = "It's a Secret to Everybody", "Hello, World!"
@@ -89,8 +89,8 @@ func stripeSignature(secret, stamp, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Stripe publishes no vector with its secret; the scheme is that of its
-// documentation on how to verify by hand.
+// Stripe publishes no vector with its secret. The scheme is that of its documentation on
+// how to verify by hand.
 func TestStripeSignature(t *testing.T) {
 	t.Parallel()
 	const secret, body, now = "whsec_test", `{"id":"evt_1"}`, 1_700_000_000
@@ -131,7 +131,7 @@ func TestStripeSignature(t *testing.T) {
 	})
 }
 
-// The vector is that of the Standard Webhooks specification.
+// The vector is from the Standard Webhooks specification.
 func TestStandardWebhooksSignature(t *testing.T) {
 	t.Parallel()
 	const (
@@ -175,7 +175,7 @@ func TestStandardWebhooksSignature(t *testing.T) {
 	})
 }
 
-func TestSecretsAreWanted(t *testing.T) {
+func TestSecretsAreRequired(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(...string) (callback.Verify, error){
 		"VerifyStripe": callback.VerifyStripe, "VerifyGitHub": callback.VerifyGitHub,
@@ -195,8 +195,8 @@ func TestSecretsAreWanted(t *testing.T) {
 	}
 }
 
-// A secret that is guessed is none: what the specification calls too short is
-// refused, and its own vector's is just long enough.
+// A secret that can be guessed protects nothing. One that the specification calls too
+// short is refused. The secret of its own vector is just long enough.
 func TestShortSecrets(t *testing.T) {
 	t.Parallel()
 	for raw, fine := range map[string]bool{
@@ -211,9 +211,9 @@ func TestShortSecrets(t *testing.T) {
 	}
 }
 
-// One true signature proves one event: where the id ends is not signed, so that
-// what it stands before could be moved into it, and a number in the body become
-// the timestamp.
+// One genuine signature proves one event. The signature does not say where the id ends.
+// So text before a full stop could be moved into the id, and a number of the body could
+// become the timestamp.
 func TestStandardWebhooksFullStops(t *testing.T) {
 	t.Parallel()
 	const now, old = 1614265330, 1614000000

@@ -15,9 +15,9 @@ import (
 	"github.com/neap-go/neap/nethttp"
 )
 
-// A Verify that does not come to an end, or comes to none, has the provider told
-// to come later in time; Redis is asked nothing, and nothing runs, then or later.
-func TestVerifyIsBounded(t *testing.T) { //nolint:tparallel // each asks for the server's statistics
+// If Verify does not return, or ends without a result, the provider is told in time to
+// send again later. Redis is not asked, and nothing runs, then or later.
+func TestVerifyIsBounded(t *testing.T) { //nolint:tparallel // each test reads the server's statistics
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin, rdb, prefix := srv.Admin(t), srv.Client(t), srv.Prefix(t)
@@ -79,7 +79,7 @@ func TestVerifyIsBounded(t *testing.T) { //nolint:tparallel // each asks for the
 			}
 			redistest.Await(t, time.Minute, "the hook to be told", func() bool { return c.told == nil || s.heard(c.told) })
 			if s.heard(callback.ErrUnverified) || len(s.told) != 1 {
-				t.Errorf("the hook heard %v, want one error other than %v", s.told, callback.ErrUnverified)
+				t.Errorf("the hook got %v, want one error other than %v", s.told, callback.ErrUnverified)
 			}
 			deliver(endpoint(t, callback.Alipay(), g, s, callback.Options{}), alipayForm, signature, "").is(t, gate.Reply{
 				Status: 401, Header: p.Refused.Header, Body: p.Refused.Body,
@@ -91,8 +91,9 @@ func TestVerifyIsBounded(t *testing.T) { //nolint:tparallel // each asks for the
 	s.once(t, 1)
 }
 
-// Who hangs up while Verify is at it is not told of, and nothing runs.
-func TestHungUpBeforeItIsProven(t *testing.T) {
+// If the client closes the connection while Verify runs, the hook is not told, and
+// nothing runs.
+func TestClientIsGoneDuringVerify(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	s, p := &shop{}, callback.Alipay()
@@ -109,19 +110,19 @@ func TestHungUpBeforeItIsProven(t *testing.T) {
 	}
 	deliverIn(ctx, nethttp.Handler(made), alipayForm).is(t, p.Later)
 	if runs, _ := s.counts(); runs != 0 || len(s.told) != 0 || g.Stats() != (idempotency.Stats{}) {
-		t.Errorf("got %d runs, the hook heard %v, and stats are %+v, want 0, nothing and all 0",
+		t.Errorf("got %d runs, the hook got %v, and stats are %+v, want 0, nothing and all 0",
 			runs, s.told, g.Stats())
 	}
 }
 
-// What the hook gets outlives the request and the claim.
-func TestHookHasALivingContext(t *testing.T) {
+// The context that the hook gets outlives the request and the claim.
+func TestTheContextOfTheHookDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
 	g := guard(t, srv.Client(t), srv.Prefix(t), idempotency.Options{})
 	type mark struct{}
 	s, p := &shop{}, callback.Alipay()
-	p.Deadline = time.Second // is not over before the handler has begun
+	p.Deadline = time.Second // long enough for the handler to begin
 	heard := make(chan error, 8)
 	finish := make(chan struct{})
 	s.handle = func(context.Context, *callback.Event) error {
@@ -145,15 +146,15 @@ func TestHookHasALivingContext(t *testing.T) {
 			close(finish)
 		}
 		if err := <-heard; !errors.Is(err, want) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("heard %v, want %v", err, want)
+			t.Errorf("the hook got %v, want %v", err, want)
 		}
 	}
 }
 
-// A Verify that does not know has the provider come later, as long as it does not
-// know. Nothing is called a forgery, Redis is not asked, and nothing is burnt: the
-// delivery that is proven then is booked once.
-func TestVerifyCannotSay(t *testing.T) {
+// While Verify cannot decide, the provider is told to send again later. The delivery is
+// not reported as unverified, and Redis is not asked. When it is proven later, it is
+// booked once.
+func TestVerifyCannotDecide(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	admin, errDown := srv.Admin(t), errors.New("the provider's API is down")
@@ -185,7 +186,7 @@ func TestVerifyCannotSay(t *testing.T) {
 			t.Errorf("%s: Redis was asked %v, want nothing", name, asked)
 		}
 		if runs, _ := s.counts(); runs != 0 || len(s.told) != 2 || !s.heard(unknown) || s.heard(callback.ErrUnverified) {
-			t.Errorf("%s: %d runs; the hook heard %v, want %v twice", name, runs, s.told, unknown)
+			t.Errorf("%s: %d runs; the hook got %v, want %v twice", name, runs, s.told, unknown)
 		}
 		down = false
 		for range 2 {
