@@ -44,6 +44,9 @@ const titleFull = "Too many requests are in flight"
 // and lives on. On Fiber it is also a response that is streamed, because its stream runs
 // after the handler has returned.
 //
+// Concurrency costs what limit.Concurrency.Try costs: as a rule a round trip before the
+// handler and one after it, and another for each third of the lease that the handler takes.
+//
 // Concurrency panics at wiring on a nil or zero c, on a nil key, and on Headers that have
 // no unit. Nil options are the defaults; options are copied.
 func Concurrency(c *limit.Concurrency, key Key, opts *ConcurrencyOptions) Gate {

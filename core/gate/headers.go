@@ -12,8 +12,6 @@ import (
 // value is [HeadersIETF].
 type Headers uint8
 
-// The names are in the form in which http.Header keeps them, so adapters need not convert
-// them. Field names are case-insensitive (RFC 9110 section 5.1).
 const (
 	// HeadersIETF sends RateLimit-Policy and RateLimit, as in
 	// draft-ietf-httpapi-ratelimit-headers-11. RateLimit-Policy has every enforced
@@ -54,8 +52,8 @@ const (
 	headersEnd
 )
 
-// Names are in the form that http.Header keeps them in, which costs adapters no
-// conversion; field names have no case (RFC 9110 section 5.1).
+// The names are in the form in which http.Header keeps them, so adapters need not convert
+// them. Field names are case-insensitive (RFC 9110 section 5.1).
 const (
 	fieldPolicy       = "Ratelimit-Policy"
 	fieldRateLimit    = "Ratelimit"

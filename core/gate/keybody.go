@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// DefaultMaxBody is the default of BodyOptions.MaxBody and IdempotentOptions.MaxBody: 1
-// MiB.
+// DefaultMaxBody is the default of IdempotentOptions.MaxBody, and of BodyOptions.MaxBody
+// for [ByForm] and [ByJSON]: 1 MiB.
 const DefaultMaxBody = 1 << 20
 
 // BodyOptions are the options of [ByForm] and [ByJSON].

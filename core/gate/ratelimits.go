@@ -9,10 +9,10 @@ import (
 // RateLimits makes one gate of several that [RateLimit] made, each with a key of its own:
 // for example one limit for everybody, one for a plan and one for a user.
 //
-// A request takes permits of all of them or of none, as [limit.All] says. The limits are
-// asked at the same time. If one denies, what the others granted is given back before the
-// request is answered. In a [Chain], by contrast, a request that an inner limit denies
-// has taken a permit of each outer limit.
+// A request takes permits of all of them or of none, as [limit.All] says, which also says
+// what that costs. The limits are asked at the same time. If one denies, what the others
+// granted is given back before the request is answered. In a [Chain], by contrast, a
+// request that an inner limit denies has taken a permit of each outer limit.
 //
 // Each gate keeps its options, except Wait. A gate is left out if it skips the request,
 // or if the request costs 0 there.

@@ -15,7 +15,7 @@ import (
 
 var streaming = Config{StreamRequestBody: true}
 
-// bodyBrokenOff: a streamed body that ends early is no whole one.
+// bodyBrokenOff: a streamed body that ends early does not pass for a whole one.
 func bodyBrokenOff(t *testing.T, d Driver) {
 	address := d.Serve(t, streaming, gated(bodies(1<<20)))
 	for name, raw := range map[string]string{
@@ -34,7 +34,7 @@ func bodyBrokenOff(t *testing.T, d Driver) {
 	}
 }
 
-// bodyReadByOthers: a streamed body that middleware has read is consumed.
+// bodyReadByOthers: a streamed body that middleware has read counts as consumed.
 func bodyReadByOthers(t *testing.T, d Driver) {
 	address := d.Serve(t, streaming, gated(bodies(1<<20), func(x gatetest.Exchange, next func() error) error {
 		if _, err := x.Body(); err != nil {
@@ -50,7 +50,7 @@ func bodyReadByOthers(t *testing.T, d Driver) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The client says nothing more and stays: to read on would wait for it.
+			// The client sends nothing more and stays connected: reading on would wait for it.
 			if got := answered(t, address, raw); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -58,7 +58,8 @@ func bodyReadByOthers(t *testing.T, d Driver) {
 	}
 }
 
-// bodyBegunByOthers: a streamed body that middleware has read a part of is consumed.
+// bodyBegunByOthers: a streamed body of which middleware has read a part counts as
+// consumed.
 func bodyBegunByOthers(t *testing.T, d Driver) {
 	address := d.Serve(t, streaming, gated(bodies(1<<20), d.before(func(rc *fasthttp.RequestCtx) {
 		if _, err := io.ReadFull(rc.RequestBodyStream(), make([]byte, 4)); err != nil {
@@ -84,7 +85,8 @@ func bodyReadByNobody(t *testing.T, d Driver) {
 	}
 }
 
-// bodyRefused: a refused request's body, unread, must not become the next request.
+// bodyRefused: if a refused request's body was not read, it must not become the next
+// request.
 func bodyRefused(t *testing.T, d Driver) {
 	address := d.Serve(t, streaming, gated(gatefake.Func(func(q gate.Request) gate.Pass { return respond(429, q.Path()) })))
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: example.com\r\n\r\n"

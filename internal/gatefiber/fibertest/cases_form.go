@@ -21,8 +21,8 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// formSentAgain: a guard knows a form that fasthttp has parsed when it comes again,
-// whatever its boundary, and tells it from another.
+// formSentAgain: a guard recognizes a form that fasthttp has parsed when it is sent
+// again, whatever its boundary, and tells it from another form.
 func formSentAgain(t *testing.T, d Driver) {
 	sent := []part{
 		{"amount", "", "1"}, {"item", "", "tea"}, {"item", "", "cup"}, {"note", "", "two\r\nlines -- "}, {"na\"me", "", ""},
@@ -98,7 +98,8 @@ func (d Driver) sendOrder(x gatetest.Exchange) error {
 	return x.Send(201, fmt.Sprintf("%q %q %v", form.Value["item"], content, err))
 }
 
-// formGate answers with the body, or why there is none, and asks for it twice.
+// formGate answers with the body, or with the reason why there is none. It asks for the
+// body twice.
 func formGate(max int64) gate.Gate {
 	return told(func(q gate.Request) string {
 		body, err := q.Body(max)
@@ -113,8 +114,8 @@ func formGate(max int64) gate.Gate {
 	})
 }
 
-// formWrittenAnew: the form that fasthttp has parsed is written always alike, and
-// only where a gate finds in it what a handler does.
+// formWrittenAnew: a form that fasthttp has parsed is always written in the same way, and
+// only if a gate finds in it what a handler finds.
 func formWrittenAnew(t *testing.T, d Driver) {
 	address := d.Serve(t, Config{}, gated(formGate(1<<20)))
 	const (
@@ -129,7 +130,7 @@ func formWrittenAnew(t *testing.T, d Driver) {
 		"Sorted": {"x", file + field + line + end, line + field + file + end},
 		"HeaderOfAField": {"x", strings.Replace(field, "\r\n\r\n", "\r\nContent-Type: text/csv\r\n\r\n", 1) + end,
 			field + end},
-		// What a gate would take for a field, a handler sees within another.
+		// A handler sees within another field what a gate would take for a field.
 		"DelimiterDecoded": {"x", "--x\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n" +
 			"1=0D=0A--x=0D=0AContent-Disposition: form-data; name=3Db=0D=0A=0D=0A2\r\n--x--\r\n", gate.ErrBodyBroken.Error()},
 		"OtherBoundary": {`x"y`, form(`x\"y`, part{"a", "", "1"}), gate.ErrBodyBroken.Error()},
@@ -174,7 +175,7 @@ func formWithItsBytes(t *testing.T, d Driver) {
 	}
 }
 
-// formTooLarge: a form that was parsed is as large as it was sent.
+// formTooLarge: a form that was parsed counts with the size in which it was sent.
 func formTooLarge(t *testing.T, d Driver) {
 	sent := form("x", part{"a", "", strings.Repeat("v", 1000)}, part{"b", "text/plain", strings.Repeat("f", 1000)})
 	for max, want := range map[int]string{len(sent): "200", len(sent) - 1: "413"} {
@@ -191,7 +192,7 @@ func formTooLarge(t *testing.T, d Driver) {
 	}
 }
 
-// formFound: a key finds a field in a form that was parsed, also by an odd name.
+// formFound: a key finds a field in a form that was parsed, also by an unusual name.
 func formFound(t *testing.T, d Driver) {
 	key := gate.ByForm("näme \"7\"", nil)
 	address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {
@@ -210,8 +211,8 @@ func formFound(t *testing.T, d Driver) {
 	}
 }
 
-// formLongFile: a file too long for memory is read from where fasthttp keeps it, and
-// is missed when middleware has taken it away.
+// formLongFile: a file too long for memory is read from where fasthttp keeps it. If
+// middleware has moved it away, the body fails.
 func formLongFile(t *testing.T, d Driver) {
 	const limit = 20 << 20
 	content := strings.Repeat("0123456789abcdef", 17<<16)
@@ -245,7 +246,7 @@ func formLongFile(t *testing.T, d Driver) {
 	}
 }
 
-// formCopiedOnce runs alone: it counts what is allocated.
+// formCopiedOnce runs alone, because it counts allocations.
 func formCopiedOnce(t *testing.T, d Driver) {
 	var allocated uint64
 	address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {

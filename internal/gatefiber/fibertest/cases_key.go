@@ -12,8 +12,8 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// keySeesNoTrailer: a key of Fiber's own sees no trailer, and leaves the header to the
-// handler as it was, and strings that middleware has kept of it.
+// keySeesNoTrailer: a key of Fiber's own sees no trailer. It leaves the header to the
+// handler as it was, and also the strings of it that middleware has kept.
 func keySeesNoTrailer(t *testing.T, d Driver) {
 	peeked := func(rc *fasthttp.RequestCtx) (all string) {
 		for _, name := range []string{"X-A", "X-B", "X-Only", "X-Set"} {
@@ -48,8 +48,8 @@ func keySeesNoTrailer(t *testing.T, d Driver) {
 	}
 }
 
-// keyOfTheBody: a key of Fiber's own that reads the body sees no trailer, though
-// fasthttp reads that with the last chunk.
+// keyOfTheBody: a key of Fiber's own that reads the body sees no trailer, although
+// fasthttp reads the trailer with the last chunk.
 func keyOfTheBody(t *testing.T, d Driver) {
 	for stream, want := range map[bool]string{false: "200 a [][] <nil>", true: "200 a [1][] <nil>"} {
 		t.Run(fmt.Sprintf("Stream=%t", stream), func(t *testing.T) {

@@ -29,8 +29,8 @@ func errorHandlerFails(t *testing.T, d Driver) {
 	l.Saw(500, text, false)
 }
 
-// replyReplaces: the body of a reply replaces one that middleware outside has set by
-// SetBodyRaw, which fasthttp keeps apart.
+// replyReplaces: the body of a reply replaces one that middleware outside has set with
+// SetBodyRaw, which fasthttp stores separately.
 func replyReplaces(t *testing.T, d Driver) {
 	address := d.Serve(t, Config{}, gated(told(func(gate.Request) string { return "of the gate" }),
 		d.before(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw([]byte("of middleware")) })))
@@ -39,8 +39,9 @@ func replyReplaces(t *testing.T, d Driver) {
 	}
 }
 
-// replyOfATimeout: a handler that has given up by fasthttp's TimeoutError may have left work that goes on.
-// How that ends is not known, and what is in the response does not reach the client.
+// replyOfATimeout: a handler that has given up with fasthttp's TimeoutError may have left
+// work that goes on. How that ends is unknown, and what is in the response does not reach
+// the client.
 func replyOfATimeout(t *testing.T, d Driver) {
 	l := &gatefake.Leaving{T: t}
 	address := d.Serve(t, Config{}, gatetest.App{Routes: []gatetest.Route{{
@@ -56,7 +57,8 @@ func replyOfATimeout(t *testing.T, d Driver) {
 	l.SawNil()
 }
 
-// refusing is a gate that refuses with a 409, and a body that is worth compressing.
+// refusing is a gate that refuses with a 409 and with a body that is long enough to be
+// compressed.
 func refusing(body string) gate.Gate {
 	return gatefake.Func(func(gate.Request) gate.Pass {
 		return gate.Pass{Reply: &gate.Reply{
@@ -78,8 +80,8 @@ func (d Driver) serveOwn(x gatetest.Exchange, path string) {
 	rc.Request.SetRequestURI(whole)
 }
 
-// refusalOrAnswer: a gate outside tells a refusal from the answer of a handler one of
-// whose own requests was refused, though both have the same status.
+// refusalOrAnswer: one of a handler's own requests may be refused. A gate outside tells
+// that refusal from the handler's answer, even if both have the same status.
 func refusalOrAnswer(t *testing.T, d Driver) {
 	const again = "the same answer"
 	compress := fasthttp.CompressHandler(func(*fasthttp.RequestCtx) {})
@@ -144,8 +146,8 @@ func refusalOrAnswer(t *testing.T, d Driver) {
 	}
 }
 
-// refusalOfAPart: a handler that has worked does not run again under its key, though
-// one of its own requests was refused.
+// refusalOfAPart: a handler that has run does not run again under its key, even if one of
+// its own requests was refused.
 func refusalOfAPart(t *testing.T, d Driver) {
 	guard, err := idempotency.New(gatefake.Redis(t), "batch", &idempotency.Options{Budget: 30 * time.Second})
 	if err != nil {

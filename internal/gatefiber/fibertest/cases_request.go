@@ -15,8 +15,8 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// answering is an application of one endpoint, which answers with what report says of
-// the request, behind middleware.
+// answering is an application with one endpoint behind middleware. It answers with what
+// report returns for the request.
 func answering(pattern string, report func(gate.Request) string, around ...gatetest.Middleware) gatetest.App {
 	return gatetest.App{Routes: []gatetest.Route{{
 		Method: "GET", Pattern: pattern, Around: around,
@@ -38,7 +38,7 @@ func hostBehindAProxy(t *testing.T, d Driver) {
 	}
 }
 
-// headerNames are canonical also where Fiber leaves them as they are.
+// headerNames: names are canonical even where Fiber leaves them as they are.
 func headerNames(t *testing.T, d Driver) {
 	address := d.Serve(t, Config{DisableHeaderNormalizing: true}, answering("/detail", func(q gate.Request) string {
 		var names []string
@@ -52,9 +52,9 @@ func headerNames(t *testing.T, d Driver) {
 	}
 }
 
-// headerOrder: a gate sees the lines of a field in the order in which they came, though
-// fasthttp may put the last of all lines in the place of one that middleware takes out.
-// In that order another address of X-Forwarded-For would be the last.
+// headerOrder: a gate sees the lines of a field in the order in which they were sent.
+// When middleware removes a line, fasthttp may put the last of all lines in its place. In
+// that order another address of X-Forwarded-For would be the last.
 func headerOrder(t *testing.T, d Driver) {
 	key := gate.ByIP(&gate.IPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {
@@ -73,7 +73,7 @@ func headerOrder(t *testing.T, d Driver) {
 	}
 }
 
-// fragments: what is behind a "#" is no part of the target for a gate, as for a handler.
+// fragments: what follows a "#" is not part of the target, for a gate as for a handler.
 func fragments(t *testing.T, d Driver) {
 	address := d.Serve(t, Config{}, answering("/detail", func(q gate.Request) string { return q.Path() + " " + q.RawQuery() }))
 	for target, want := range map[string]string{
@@ -92,7 +92,7 @@ func fragments(t *testing.T, d Driver) {
 type userID string
 
 // valuesKept: middleware that stores what Fiber's getters return stores memory that is
-// used again. What a gate gets, and a key of it, stays as it is.
+// used again. What a gate reads from it, and a key made from that, stays as it is.
 func valuesKept(t *testing.T, d Driver) {
 	var kept []any
 	var keys, methods []string

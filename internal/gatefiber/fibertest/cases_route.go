@@ -8,7 +8,7 @@ import (
 	"github.com/neap-go/neap/core/gate/gatetest"
 )
 
-// patterns: Route has every parameter that Fiber knows under its name. A gate refuses to
+// patterns: Route has every parameter that Fiber knows, under its name. A gate refuses to
 // key by one that Route lacks.
 func patterns(t *testing.T, d Driver) {
 	for _, c := range []struct{ path, target, want string }{
@@ -56,7 +56,7 @@ func patterns(t *testing.T, d Driver) {
 	}
 }
 
-// unescapedParams: under UnescapePath Fiber makes a space of a plus sign, for a gate as
+// unescapedParams: under UnescapePath Fiber turns a plus sign into a space, for a gate as
 // for the handler.
 func unescapedParams(t *testing.T, d Driver) {
 	var id string

@@ -20,8 +20,8 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// trailerNotTold: a gate sees what stands in the header of a chunked request, however it
-// was sent, and nothing of the trailer.
+// trailerNotTold: a gate sees the header of a chunked request, however it was sent, and
+// nothing of the trailer.
 func trailerNotTold(t *testing.T, d Driver) {
 	for name, c := range map[string]struct {
 		raw, want string
@@ -61,12 +61,12 @@ func trailerNotTold(t *testing.T, d Driver) {
 				address := d.Serve(t, config, gated(told(names(c.fields...)), d.before(func(rc *fasthttp.RequestCtx) {
 					_ = rc.Request.Header.Cookie("a") // has fasthttp parse those that are there
 				})))
-				// In pieces, fasthttp takes the first lines of a trailer several times.
+				// If the request arrives in pieces, fasthttp reads the first lines of a trailer several times.
 				got := answered(t, address, c.raw)
 				if strings.HasPrefix(got, "400 ") && refusedByFasthttp(c.raw) {
 					return
 				}
-				// A key need not believe a field that the trailer has too.
+				// A key need not believe a field that the trailer has, too.
 				if got = strings.Replace(got, `["1"] refused`, `["1"] header:x-a=1`, 1); got != "200 "+c.want {
 					t.Errorf("got  %s\nwant 200 %s", got, c.want)
 				}
@@ -75,14 +75,14 @@ func trailerNotTold(t *testing.T, d Driver) {
 	}
 }
 
-// refusedByFasthttp reports whether this version of fasthttp refuses such a request by
+// refusedByFasthttp reports whether this version of fasthttp refuses such a request
 // itself, before any gate.
 func refusedByFasthttp(raw string) bool {
 	return new(fasthttp.Request).Read(bufio.NewReader(strings.NewReader(raw))) != nil
 }
 
-// trailerHeaderMadeAnew: middleware that makes the header anew may copy the fields of
-// a trailer into it. A gate believes it where it can tell that there was none.
+// trailerHeaderMadeAnew: middleware that builds the header anew may copy the fields of a
+// trailer into it. A gate believes the header if it can tell that there was no trailer.
 func trailerHeaderMadeAnew(t *testing.T, d Driver) {
 	anew := d.before(func(rc *fasthttp.RequestCtx) {
 		var clean fasthttp.RequestHeader
@@ -126,9 +126,9 @@ func trailerHeaderMadeAnew(t *testing.T, d Driver) {
 	}
 }
 
-// trailerAddress: an address that middleware has written into X-Forwarded-For cannot
-// be told from one of a trailer, where fasthttp takes it from a trailer. ByIP refuses
-// it, and does not key it by the proxy.
+// trailerAddress: if fasthttp takes X-Forwarded-For from a trailer, an address that
+// middleware has written into it cannot be told from one of the trailer. ByIP refuses it,
+// and does not key it by the proxy.
 func trailerAddress(t *testing.T, d Driver) {
 	limiter, err := limit.NewLocal("trailers", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
 	if err != nil {
@@ -170,8 +170,8 @@ func trailerAddress(t *testing.T, d Driver) {
 	}
 }
 
-// trailerNoMissingKey: a gate does not see a field that a trailer may have brought, and
-// FirstOf does not take it for missing and go on to the next key.
+// trailerNoMissingKey: a gate does not see a field that a trailer may have brought.
+// FirstOf does not take it for missing, and does not go on to the next key.
 func trailerNoMissingKey(t *testing.T, d Driver) {
 	address := d.Serve(t, Config{}, gated(told(func(q gate.Request) string {
 		key, err := gate.FirstOf(gate.ByHeader("X-Key"), gate.ByIP(nil))(q)
@@ -184,7 +184,7 @@ func trailerNoMissingKey(t *testing.T, d Driver) {
 	}
 }
 
-// dropTrailers: behind DropTrailers, a gate and a handler see what middleware makes of
+// dropTrailers: behind DropTrailers, a gate and a handler see what middleware has set in
 // the header, and neither sees a trailer.
 func dropTrailers(t *testing.T, d Driver) {
 	fields := []string{"X-Stripped", "X-Set", "X-Added", "X-Kept", "X-Only"}
@@ -238,8 +238,8 @@ func dropTrailers(t *testing.T, d Driver) {
 	}
 }
 
-// dropTrailersRead: a body that DropTrailers has made its own, and others have read,
-// is consumed for a gate as any other.
+// dropTrailersRead: a body that DropTrailers has wrapped, and others have read, counts as
+// consumed like any other.
 func dropTrailersRead(t *testing.T, d Driver) {
 	address := d.Serve(t, streaming, gated(bodies(1<<20), d.DropTrailers, d.before(func(rc *fasthttp.RequestCtx) {
 		_, _ = io.ReadAll(rc.RequestBodyStream())
@@ -251,8 +251,8 @@ func dropTrailersRead(t *testing.T, d Driver) {
 	}
 }
 
-// dropTrailersOrder: the lines of a field stay in their order when those of another are
-// taken out, for a handler behind DropTrailers and for a key of Fiber's own.
+// dropTrailersOrder: the lines of a field keep their order when those of another are
+// removed, for a handler behind DropTrailers and for a key of Fiber's own.
 func dropTrailersOrder(t *testing.T, d Driver) {
 	ordered := func(rc *fasthttp.RequestCtx) string { return fmt.Sprintf("%s", rc.Request.Header.PeekAll("X-Order")) }
 	key := d.Key(func(rc *fasthttp.RequestCtx) (string, error) { return ordered(rc), nil })

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// patience bounds what a client waits for.
+// patience bounds how long a client waits.
 const patience = time.Minute
 
 func dial(t testing.TB, address string) net.Conn {
@@ -73,10 +73,10 @@ func posting(length int, body string) string {
 	return fmt.Sprintf("POST /detail HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n%s", length, body)
 }
 
-// chunkedHead begins a chunked request: fields of yours, and an empty line, follow.
+// chunkedHead begins a chunked request. The caller adds fields and an empty line.
 const chunkedHead = "POST /detail HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n"
 
-// part is a part of a form as it is sent; it is a file when it has a kind.
+// part is a part of a form as it is sent. It is a file if it has a kind.
 type part struct{ name, kind, content string }
 
 func form(boundary string, parts ...part) string {

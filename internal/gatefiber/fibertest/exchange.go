@@ -15,8 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Exchange is the part of a [gatetest.Exchange] that applications of Fiber do by
-// fasthttp, whatever Fiber's version.
+// Exchange is the part of a [gatetest.Exchange] that applications of every version of
+// Fiber do with fasthttp.
 type Exchange struct{ Ctx *fasthttp.RequestCtx }
 
 // ContentLength is -1 for chunks.
@@ -31,19 +31,19 @@ func (x Exchange) AddHeader(name, value string) { x.Ctx.Response.Header.Add(name
 // SetRequestHeader sets a field of the request.
 func (x Exchange) SetRequestHeader(name, value string) { x.Ctx.Request.Header.Set(name, value) }
 
-// DelRequestHeader takes a field out of the request.
+// DelRequestHeader removes a field from the request.
 func (x Exchange) DelRequestHeader(name string) { x.Ctx.Request.Header.Del(name) }
 
 // SetPeer replaces the peer's address.
 func (x Exchange) SetPeer(address string) { x.Ctx.SetRemoteAddr(peer(address)) }
 
-// peer is a net.Addr of any text.
+// peer is a net.Addr with any text.
 type peer string
 
 func (p peer) Network() string { return "tcp" }
 func (p peer) String() string  { return string(p) }
 
-// Rewrite is not c.Path of Fiber, which overwrites the parameters of the route.
+// Rewrite does not use c.Path of Fiber, which overwrites the parameters of the route.
 func (x Exchange) Rewrite(path string) { x.Ctx.URI().SetPath(path) }
 
 // Body reads the body as it was sent.
@@ -73,7 +73,7 @@ func (x Exchange) Hijack(talk func(net.Conn)) error {
 	return nil
 }
 
-// Listen serves on loopback until the test's cleanup, by the functions of an
+// Listen serves on loopback until the test's cleanup, with the functions of an
 // application.
 func Listen(t testing.TB, serve func(net.Listener) error, shutdown func(time.Duration) error) (address string) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,8 +92,8 @@ func Listen(t testing.TB, serve func(net.Listener) error, shutdown func(time.Dur
 	return ln.Addr().String()
 }
 
-// Path writes a pattern of gatetest as Fiber does. What else it has is Fiber's own
-// syntax, and stays.
+// Path writes a pattern of gatetest as Fiber does. Fiber's own syntax in it stays as it
+// is.
 func Path(pattern string) string {
 	return named.ReplaceAllString(strings.ReplaceAll(pattern, "{...}", "*"), ":$1")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/internal/gatefake"
 )
 
-// gated is an application of one gate behind middleware.
+// gated is an application with one gate behind middleware.
 func gated(g gate.Gate, around ...gatetest.Middleware) gatetest.App {
 	return gatetest.App{Around: around, Gates: []gate.Gate{g}}
 }
@@ -22,12 +22,12 @@ func respond(status int, body string) gate.Pass {
 	return gate.Pass{Reply: &gate.Reply{Status: status, Body: []byte(body)}}
 }
 
-// told is a gate that answers with what report says of the request.
+// told is a gate that answers with what report returns for the request.
 func told(report func(gate.Request) string) gate.Gate {
 	return gatefake.Func(func(q gate.Request) gate.Pass { return respond(200, report(q)) })
 }
 
-// bodies is a gate that answers with what Body returns, asked twice.
+// bodies is a gate that answers with what Body returns. It asks twice.
 func bodies(max int64) gate.Gate {
 	return gatefake.Func(func(q gate.Request) gate.Pass {
 		body, err := q.Body(max)
@@ -39,7 +39,7 @@ func bodies(max int64) gate.Gate {
 	})
 }
 
-// names tells what a gate is told of fields, and of their keys.
+// names reports what a gate is told about fields and about their keys.
 func names(fields ...string) func(gate.Request) string {
 	return func(q gate.Request) string {
 		_, _ = q.Body(1 << 10)
@@ -63,5 +63,5 @@ func (d Driver) before(change func(*fasthttp.RequestCtx)) gatetest.Middleware {
 	}
 }
 
-// lent is the string that Fiber makes of bytes: it changes with them.
+// lent is the string that Fiber makes from bytes: it changes with them.
 func lent(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
