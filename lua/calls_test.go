@@ -14,13 +14,13 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// TestNoScriptHasATrap makes of each script the calls that the library makes,
-// granted and denied, on each kind of server.
+// TestNoScriptHasATrap makes the library's calls of each script, granted and denied, on
+// each kind of server.
 func TestNoScriptHasATrap(t *testing.T) {
 	t.Parallel()
 	for file := range calls {
 		if !slices.Contains(files, file) {
-			t.Errorf("there are calls of %s, and no such script, want one", file)
+			t.Errorf("calls_test.go: got calls of %s, want only scripts that exist", file)
 		}
 	}
 	for _, file := range files {
@@ -31,12 +31,12 @@ func TestNoScriptHasATrap(t *testing.T) {
 	}
 }
 
-// on is a call, on one key or on more of one subject.
+// on makes a call, on one key or on several keys of one subject.
 func on(keys []string, args ...any) scripttest.Call {
 	return scripttest.Call{Keys: keys, Args: args}
 }
 
-// after is the call behind one of another script, which makes the state.
+// after makes a call that comes after a call of another script, which makes the state.
 func (s made) then(args ...any) scripttest.Call {
 	c := on(one, args...)
 	c.Prepare = func(tb testing.TB, rdb redis.UniversalClient, keys []string) {
@@ -71,7 +71,7 @@ var (
 	flying   = made{script.FromFS(lua.FS, "inflight_acquire.lua").Source(), []any{"t", 2, 30_000_000, 60_000, "", ""}}
 )
 
-// calls are typical ones of each script. Those of one script meet on their keys.
+// calls are typical calls of each script. The calls of one script use the same keys.
 var calls = map[string][]scripttest.Call{
 	"limit_bucket.lua":      {on(one, 1, 3, 1, 60_000), on(one, 2, 3, 1, 60_000), on(one, 9, 3, 1, 60_000), on(one, 0, 3, 1, 60_000)},
 	"limit_bucket_fast.lua": {on(one, 1, 3, 2, 1000, 60_000), on(one, 9, 3, 2, 1000, 60_000), on(all[1:2], 1, 3, 1, 1000, 60_000)},
@@ -139,27 +139,27 @@ var calls = map[string][]scripttest.Call{
 	"guard_inspect.lua": {on(one), begun.then()},
 }
 
-// set is a policy of each kind.
+// set has the arguments of a policy of each kind.
 var set = []any{
 	"bucket", 3, 1, 1, 60_000, 1000, "fast", 3, 2, 1, 60_000, 1000, "window", 3, 60_000, 1, 60_000, 1000,
 	"sliding", 3, 60_000, 1, 120_000, 1000, "log", 3, 60_000_000, 1, 120_000, 1000,
 }
 
-// settled is a policy of each kind that can be settled, with what a decision took of it.
+// settled has a policy of each kind that can be settled, and what a decision took.
 var settled = []any{
 	"bucket", 3, 1, 1, 60_000, 1000, 5, 2, 2, 0, "fast", 3, 2, 1, 60_000, 1000, 5, 2, 2, 0, "window", 3, 60_000, 1, 60_000, 1000, 5, 2, 60_000, 0,
 	"sliding", 3, 60_000, 1, 120_000, 1000, 3, 2, 60_000, 0,
 }
 
-// bans are of a window that bans after two denials.
+// bans has the bans of a window that bans after two denials.
 var bans = []any{1, 1, 1, "window", 1, 60_000, 1, 60_000, 1000, 1, "2:60000:60000:90000"}
 
-// estimated takes the one permit of a window, on a lease.
+// estimated takes the one permit of a window, with a lease.
 func estimated(lease string) []any {
 	return []any{1, 1, 1, "window", 1, 60_000, 1, 60_000, 1000, 1, lease}
 }
 
-// estimate has that permit taken.
+// estimate prepares a state in which that permit is taken.
 func estimate(tb testing.TB, rdb redis.UniversalClient, _ []string) {
 	tb.Helper()
 	if err := rdb.Eval(tb.Context(), script.FromFS(lua.FS, "limit_set.lua").Source(), leased, estimated("60000/d")...).Err(); err != nil {
@@ -167,7 +167,7 @@ func estimate(tb testing.TB, rdb redis.UniversalClient, _ []string) {
 	}
 }
 
-// counted has a window with two permits taken.
+// counted prepares a window in which two permits are taken.
 func counted(tb testing.TB, rdb redis.UniversalClient, keys []string) {
 	tb.Helper()
 	if err := rdb.Eval(tb.Context(), script.FromFS(lua.FS, "limit_window.lua").Source(), keys, 2, 3, 60_000).Err(); err != nil {

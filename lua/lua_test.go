@@ -28,7 +28,7 @@ func TestEveryFileIsEmbedded(t *testing.T) {
 	t.Parallel()
 	there, err := filepath.Glob("*.lua")
 	if err != nil || len(there) == 0 || !slices.Equal(there, files) {
-		t.Errorf("%q are embedded, want %q (%v)", files, there, err)
+		t.Errorf("embedded files: got %q, want %q (%v)", files, there, err)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestHeadersTellTheTruth(t *testing.T) {
 	}
 }
 
-// faults are what no script of neap's may do, beyond what holds for any.
+// faults returns what scripts of neap must not do, beyond what holds for every script.
 func faults(source string) (found []string) {
 	fault := func(parts ...string) { found = append(found, strings.Join(parts, " ")) }
 	body := bodyOf(source)
@@ -97,7 +97,7 @@ func TestFaultsAreFound(t *testing.T) {
 	} {
 		got := faults(strings.Replace(good, c.old, c.new, 1))
 		if !slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, c.want) }) {
-			t.Errorf("%q for %q: got the faults %q, want one with %q", c.new, c.old, got, c.want)
+			t.Errorf("with %q in place of %q: got the faults %q, want one with %q", c.new, c.old, got, c.want)
 		}
 	}
 }

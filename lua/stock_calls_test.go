@@ -23,7 +23,7 @@ var (
 	crowded  = made{script.FromFS(lua.FS, "stock_reserve.lua").Source(), []any{"ann", "1", 2, 60_000, strings.Repeat("t", 183)}} // as long as eight tokens
 )
 
-// item is a call on an item of which this was done.
+// item makes a call on an item to which this was done before.
 func item(before ...made) func(args ...any) scripttest.Call {
 	return func(args ...any) scripttest.Call {
 		c := on(one, args...)

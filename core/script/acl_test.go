@@ -13,8 +13,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestEachRightOfGoRedisIsNeeded takes from the documented line one right that
-// is not for what scripts call: something then fails that works with it.
+// TestEachRightOfGoRedisIsNeeded removes from the documented ACL line each right that is
+// not for commands in scripts, one at a time. Something then fails that works with the
+// right.
 func TestEachRightOfGoRedisIsNeeded(t *testing.T) {
 	t.Parallel()
 	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)
@@ -99,9 +100,9 @@ func TestEachRightOfGoRedisIsNeeded(t *testing.T) {
 	}
 }
 
-// TestARefusedCommandIsConfiguration has a user run scripts who lacks what is in
-// them: a command, a key, a channel. It does not matter whether the script raises
-// the refusal or returns it.
+// TestARefusedCommandIsConfiguration runs scripts as a user who may not use what is in
+// them: a command, a key, a channel. The result is the same whether the script raises the
+// refusal or returns it.
 func TestARefusedCommandIsConfiguration(t *testing.T) {
 	t.Parallel()
 	one, many := redistest.NewStandalone(t), redistest.NewCluster(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestEachAttemptWaitsForTheTransport: the answer to the first may come after the deadline, since the transport decides
-// how long a call waits. It decides that of the second too.
+// TestEachAttemptWaitsForTheTransport: the transport decides how long a call waits, so
+// the answer to the first attempt may come after the deadline. The same is true of the
+// second attempt.
 func TestEachAttemptWaitsForTheTransport(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
@@ -27,7 +28,7 @@ func TestEachAttemptWaitsForTheTransport(t *testing.T) {
 		by := func(attempt context.Context, cmd Command) error {
 			attempts++
 			if attempt.Done() != ctx.Done() {
-				t.Errorf("attempt %d: got another Done than the caller's", attempts)
+				t.Errorf("attempt %d: got another Done, want the caller's", attempts)
 			}
 			cmd.(*command).begin()
 			if attempts == 1 {
@@ -40,7 +41,7 @@ func TestEachAttemptWaitsForTheTransport(t *testing.T) {
 		}
 		c := &Call{runner: r, script: New("one.lua", "return 7"), keys: []string{"k"}}
 		if err := c.SendBy(ctx, budget, by); err != nil || c.Reply() != int64(7) || attempts != 2 {
-			t.Errorf("got %v and %v after %d attempts, want 7 after 2", c.reply, err, attempts)
+			t.Errorf("the call: got %v and %v after %d attempts, want 7 after 2", c.reply, err, attempts)
 		}
 	})
 }

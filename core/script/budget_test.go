@@ -9,22 +9,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestABudgetBeginsWhenTheCallerAsked, if it says when.
+// TestABudgetBeginsWhenTheCallerAsked, if the caller sets Asked.
 func TestABudgetBeginsWhenTheCallerAsked(t *testing.T) {
 	t.Parallel()
 	asked := time.Now().Add(-time.Hour)
 	var b budget
 	b.begin(t.Context(), asked, time.Minute)
 	if got, _ := b.Deadline(); !got.Equal(asked.Add(time.Minute)) {
-		t.Errorf("got the deadline %v, want a minute after %v", got, asked)
+		t.Errorf("with Asked: got the deadline %v, want a minute after %v", got, asked)
 	}
 	b.begin(t.Context(), time.Time{}, time.Minute)
 	if got, _ := b.Deadline(); time.Until(got) <= 0 {
-		t.Errorf("got the deadline %v, want one to come", got)
+		t.Errorf("without Asked: got the deadline %v, want one in the future", got)
 	}
 }
 
-// TestACallEndsAfterItsCallerAsked, though it is sent later.
+// TestACallEndsAfterItsCallerAsked, even if it is sent later.
 func TestACallEndsAfterItsCallerAsked(t *testing.T) {
 	t.Parallel()
 	r, err := NewRunner(neverAnswers{}, &Options{Budget: 10 * time.Second})
@@ -33,7 +33,7 @@ func TestACallEndsAfterItsCallerAsked(t *testing.T) {
 	}
 	call := &Call{Asked: time.Now().Add(-10 * time.Second)}
 	if err := r.Do(t.Context(), call, New("one.lua", "return 1"), []string{"{k}"}); !errors.Is(err, ErrNotExecuted) || !errors.Is(err, errUnsent) {
-		t.Errorf("got %v, want at once that it was not sent within the budget", err)
+		t.Errorf("a call that was asked for long ago: got %v, want at once that it was not sent within the budget", err)
 	}
 }
 

@@ -15,7 +15,7 @@ func (reply) RedisError()     {}
 
 var _ redis.Error = reply("")
 
-// TestRepliesAreToldApart goes through what servers and scripts reply.
+// TestRepliesAreToldApart classifies what servers and scripts reply.
 func TestRepliesAreToldApart(t *testing.T) {
 	t.Parallel()
 	const inside = " script: 4f0e, on @user_script:12."
@@ -44,7 +44,7 @@ func TestRepliesAreToldApart(t *testing.T) {
 		"NOPERM User x has no permissions to run 'evalsha'":     {ErrConfiguration, false},
 		"CROSSSLOT Keys in request don't hash to the same slot": {ErrConfiguration, false},
 
-		// Redis 6, 7.0, and what came after it, of a command in a script.
+		// These are replies of Redis 6, 7.0 and later to a command in a script.
 		"ERR Error running script (call to f_4f0e): @user_script:1: @user_script: 1: The user executing the script can't run this command or subcommand": {ErrConfiguration, false},
 		"@user_script: 1: The user executing the script can't access at least one of the keys mentioned in the command arguments":                        {ErrConfiguration, false},
 		"ERR The user executing the script can't run this command or subcommand" + inside:                                                                {ErrConfiguration, false},

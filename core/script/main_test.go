@@ -33,8 +33,8 @@ type front struct {
 	proxy *redistest.Proxy
 }
 
-// fronts are a standalone server and a cluster behind proxies, with the
-// client's default options but for those that change turns.
+// fronts are a standalone server and a cluster behind proxies. The client has its default
+// options, except those that options changes.
 func fronts(t *testing.T, contextTimeouts bool) []front {
 	one, many := redistest.Standalone(t), redistest.Cluster(t)
 	p, q := one.Proxy(t), many.Proxy(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// mergeables are commands for one key, which can be merged, of a script that adds up costs.
+// mergeables returns commands for one key that can be merged, of a script that adds up
+// costs.
 func mergeables(t *testing.T, n int, key string, common ...any) (all []Command) {
 	t.Helper()
 	s := New("one.lua", "").MergedBy(&Merging{
@@ -24,7 +25,8 @@ func mergeables(t *testing.T, n int, key string, common ...any) (all []Command) 
 	return all
 }
 
-// TestAMergedCallLeavesOutWhatWasWithdrawn: it would take what no caller is told of.
+// TestAMergedCallLeavesOutWhatWasWithdrawn, because it would take something of which no
+// caller is told.
 func TestAMergedCallLeavesOutWhatWasWithdrawn(t *testing.T) {
 	t.Parallel()
 	all := mergeables(t, 3, "k")
@@ -36,10 +38,10 @@ func TestAMergedCallLeavesOutWhatWasWithdrawn(t *testing.T) {
 	}
 	calls := one.Args()[len(one.Args())-1].(*runCalls)
 	if text, err := calls.MarshalBinary(); string(text) != "2" || err != nil {
-		t.Errorf("got a run of %s calls, %v, want 2", text, err)
+		t.Errorf("a merged call: got a run of %s calls, %v, want 2", text, err)
 	}
 	if calls.String() != "3" { // a hook may read it while it is written
-		t.Errorf("got a log of %v calls, want the 3 that there were", calls)
+		t.Errorf("a hook's log of the merged call: got %v calls, want the 3 that there were", calls)
 	}
 	one.SetVal([]int64{6})
 	m.Deliver(t.Context(), 16)
@@ -50,16 +52,17 @@ func TestAMergedCallLeavesOutWhatWasWithdrawn(t *testing.T) {
 	}
 }
 
-// TestSizeCountsTheKey, which a batch is bounded by.
+// TestSizeCountsTheKey, because a batch is limited by sizes.
 func TestSizeCountsTheKey(t *testing.T) {
 	t.Parallel()
 	key := strings.Repeat("k", 4000)
 	if got := mergeables(t, 1, key)[0].Size(); got < len(key) {
-		t.Errorf("got a size of %d, want %d at least", got, len(key))
+		t.Errorf("Size of a command: got %d, want at least %d", got, len(key))
 	}
 }
 
-// TestAMergedCallHoldsNoCall: their memory is used again, while a hook may still have the merged call.
+// TestAMergedCallHoldsNoCall: the memory of its calls is reused while a hook may still
+// refer to the merged call.
 func TestAMergedCallHoldsNoCall(t *testing.T) {
 	t.Parallel()
 	all := mergeables(t, 2, "k", "7")
@@ -72,14 +75,15 @@ func TestAMergedCallHoldsNoCall(t *testing.T) {
 		*words[3].(*string), words[5] = "other", "8"
 	}
 	if key := *one.Args()[3].(*string); key != "k" || one.args[0] != "7" {
-		t.Errorf("got the key %q and the arguments %v after the calls were used again, want k and 7", key, one.args)
+		t.Errorf("a merged call whose calls were used again: got the key %q and the arguments %v, want k and 7", key, one.args)
 	}
 	if r := one.runs[0]; r.first != nil || r.last != nil {
-		t.Error("got a call that was answered, want none")
+		t.Error("after Deliver: got a merged call that still refers to a call, want none")
 	}
 }
 
-// TestWhatACallerMayUseAgain is a call whose first attempt was merged. A client may hold any other.
+// TestWhatACallerMayUseAgain: only a call whose first attempt was merged. A client may
+// refer to any other.
 func TestWhatACallerMayUseAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -102,7 +106,8 @@ func TestWhatACallerMayUseAgain(t *testing.T) {
 	}
 }
 
-// TestAReplyOfAnotherShapeDecidesNothing: not one that is too short, and none that has a nil for a call.
+// TestAReplyOfAnotherShapeDecidesNothing: neither a reply that is too short, nor one with
+// a nil for a call.
 func TestAReplyOfAnotherShapeDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

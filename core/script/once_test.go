@@ -15,9 +15,9 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestLostReplyExecutesOnce loses the reply of every call after the server
-// ran it: neap runs each exactly once and says that it does not know, where
-// plain go-redis with the same options runs it again.
+// TestLostReplyExecutesOnce loses the reply of every call after the server ran it. neap
+// runs each call exactly once and says that it does not know. Plain go-redis with the
+// same options runs it again.
 func TestLostReplyExecutesOnce(t *testing.T) {
 	t.Parallel()
 	faults := map[string]redistest.Fault{
@@ -34,7 +34,7 @@ func TestLostReplyExecutesOnce(t *testing.T) {
 					}
 					r := newRunner(t, f.rdb, &script.Options{Budget: budget})
 					key := redistest.Prefix(t)
-					// The first call dials and tells the server the script.
+					// The first call connects and loads the script.
 					redistest.Await(t, 20*time.Second, "a first call", func() bool {
 						_, err := r.Run(t.Context(), count, []string{key}, 0)
 						return err == nil
@@ -49,7 +49,7 @@ func TestLostReplyExecutesOnce(t *testing.T) {
 					}
 					f.proxy.Lose(fault, 0)
 					if n, err := f.rdb.Get(t.Context(), key).Int(); err != nil || n != calls {
-						t.Errorf("%d calls ran %d times (%v), want once each", calls, n, err)
+						t.Errorf("%d calls: got %d runs (%v), want one each", calls, n, err)
 					}
 					if fault == redistest.Silence {
 						return // plain go-redis would wait for 3 s each time
@@ -58,7 +58,7 @@ func TestLostReplyExecutesOnce(t *testing.T) {
 					_ = f.rdb.Eval(t.Context(), count.Source(), []string{key}, 1).Err()
 					f.proxy.Lose(fault, 0)
 					if n, err := f.rdb.Get(t.Context(), key).Int(); err != nil || n < calls+2 {
-						t.Errorf("plain go-redis ran it %d times (%v), want 2 at least: that shows the fault",
+						t.Errorf("plain go-redis: got %d runs (%v), want at least 2: that shows the fault",
 							n-calls, err)
 					}
 				})
@@ -67,8 +67,8 @@ func TestLostReplyExecutesOnce(t *testing.T) {
 	}
 }
 
-// TestScriptFlushIsNotSeen empties the script cache with every 25th call, beside
-// load, on servers of its own.
+// TestScriptFlushIsNotSeen empties the script cache with every 25th call under load, on
+// servers of its own.
 func TestScriptFlushIsNotSeen(t *testing.T) {
 	t.Parallel()
 	srv, cl := redistest.NewStandalone(t), redistest.NewCluster(t)
@@ -101,7 +101,7 @@ func TestScriptFlushIsNotSeen(t *testing.T) {
 			load.Wait()
 			calls := callers * each
 			if n, err := c.rdb.Get(t.Context(), key).Int(); err != nil || n != calls {
-				t.Errorf("%d calls ran %d times (%v), want once each", calls, n, err)
+				t.Errorf("%d calls: got %d runs (%v), want one each", calls, n, err)
 			}
 		})
 	}
@@ -129,12 +129,12 @@ func TestRestartCostsOneRoundTrip(t *testing.T) {
 		t.Errorf("the first call after a restart: got %v, %v, want 1", n, err)
 	}
 	if sha, eval = proxy.Forwarded("evalsha")-sha, proxy.Forwarded("eval")-eval; sha != 1 || eval != 1 {
-		t.Errorf("the first call after a restart sent %d EVALSHA and %d EVAL, want one of each", sha, eval)
+		t.Errorf("the first call after a restart: got %d EVALSHA and %d EVAL sent, want one of each", sha, eval)
 	}
 }
 
-// TestEveryClientRunsOnce goes through the clients whose way to the server is
-// another, with their default options.
+// TestEveryClientRunsOnce: each kind of client, whose way to the server differs, runs a
+// call once with its default options.
 func TestEveryClientRunsOnce(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Standalone(t)
@@ -171,7 +171,7 @@ func TestEveryClientRunsOnce(t *testing.T) {
 				t.Errorf("a call whose reply was lost: got %v, want ErrMaybeExecuted", err)
 			}
 			if n, err := srv.Client(t).Get(t.Context(), key).Int(); err != nil || n != 4 {
-				t.Errorf("4 calls ran %d times (%v), want once each", n, err)
+				t.Errorf("4 calls: got %d runs (%v), want one each", n, err)
 			}
 		})
 	}

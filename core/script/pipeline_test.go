@@ -32,8 +32,8 @@ func pipelines(t testing.TB, rdb interface {
 	return map[string]*redis.AutoPipeliner{"AutoPipeline": blocking, "AsyncAutoPipeline": async}
 }
 
-// TestPipelinedCallsGetTheirOwnReplies sends the calls of many goroutines
-// together, errors and unknown scripts among them.
+// TestPipelinedCallsGetTheirOwnReplies sends the calls of many goroutines together,
+// including errors and unknown scripts.
 func TestPipelinedCallsGetTheirOwnReplies(t *testing.T) {
 	t.Parallel()
 	srv, cl := redistest.NewStandalone(t), redistest.NewCluster(t)
@@ -124,7 +124,7 @@ func TestPipelinedCallsAreBounded(t *testing.T) {
 				name, err, time.Since(began))
 		}
 		srv.Resume(t)
-		// What was in line runs now, each call once.
+		// The calls that were queued run now, each once.
 		redistest.Await(t, 20*time.Second, "an answer", func() bool {
 			n, err := r.Run(t.Context(), count, []string{key}, 0)
 			return err == nil && n.(int64) <= 23
@@ -132,8 +132,9 @@ func TestPipelinedCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestARingMakesNoAutoPipeline: a Ring can be told by the client's type alone only as
-// long as go-redis makes no AutoPipeliner of it, whose client cannot be seen.
+// TestARingMakesNoAutoPipeline: a Ring can be recognized by the client's type only as
+// long as go-redis makes no AutoPipeliner of it, because the client inside one cannot be
+// seen.
 func TestARingMakesNoAutoPipeline(t *testing.T) {
 	t.Parallel()
 	ring := redis.NewRing(&redis.RingOptions{})

@@ -98,8 +98,8 @@ func isMini(t *testing.T, admin redis.UniversalClient) bool {
 	return admin.ConfigGet(t.Context(), "port").Err() != nil
 }
 
-// TestRefusalsAreRetriedWithinTheBudget has the server refuse with an error
-// that proves that nothing ran, and then relent.
+// TestRefusalsAreRetriedWithinTheBudget has the server refuse with an error that proves
+// that nothing ran, and then accept.
 func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -130,10 +130,10 @@ func TestRefusalsAreRetriedWithinTheBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
-		t.Errorf("a call when the server has relented: got %v, want no error", err)
+		t.Errorf("a call after the server has relented: got %v, want no error", err)
 	}
 	if n, err := rdb.Get(ctx, key).Int(); err != nil || n != 1 {
-		t.Errorf("the call ran %d times (%v), want once", n, err)
+		t.Errorf("the call: got %d runs (%v), want one", n, err)
 	}
 }
 
@@ -158,11 +158,11 @@ func (a *attempts) Process(ctx context.Context, cmd redis.Cmder) error {
 	return a.Client.Process(ctx, cmd)
 }
 
-// TestBudgetBounds calls a server that accepts and never answers, a port that
-// refuses, and a pool whose only connection is taken, through clients with and
-// without ContextTimeoutEnabled. Without the budget go-redis' own time-outs, 3
-// to 10 seconds, would end the call. A command that no connection was found for
-// is known not to have run.
+// TestBudgetBounds calls a server that accepts and never answers, a port that refuses,
+// and a pool whose only connection is taken, with clients with and without
+// ContextTimeoutEnabled. Without the budget, go-redis' own time-outs of 3 to 10 seconds
+// would end the call. If no connection was found for a command, it is known not to have
+// run.
 func TestBudgetBounds(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -197,8 +197,8 @@ func TestBudgetBounds(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotSentInTimeIsNeverSent stops a server while a client connects to it.
-// The client is still at it when the server goes on, after the budget has ended.
+// TestWhatIsNotSentInTimeIsNeverSent stops a server while a client connects to it. The
+// client still tries when the server continues, after the budget has ended.
 func TestWhatIsNotSentInTimeIsNeverSent(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -220,12 +220,12 @@ func TestWhatIsNotSentInTimeIsNeverSent(t *testing.T) {
 		return redistest.CommandStats(t, admin)["evalsha"].Calls >= calls
 	})
 	if n, err := admin.Exists(t.Context(), key).Result(); err != nil || n != 0 {
-		t.Errorf("calls that were not executed made %d keys (%v), want none", n, err)
+		t.Errorf("calls that were not executed: got %d keys (%v), want none", n, err)
 	}
 }
 
-// TestAScriptsOwnErrorRunsOnce raises errors whose codes look like refusals,
-// after a write.
+// TestAScriptsOwnErrorRunsOnce raises errors whose codes look like refusals, after a
+// write.
 func TestAScriptsOwnErrorRunsOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
@@ -241,7 +241,7 @@ func TestAScriptsOwnErrorRunsOnce(t *testing.T) {
 				t.Errorf("%s: got %v, want ErrFailed", name, err)
 			}
 			if n := rdb.Get(t.Context(), keys[0]).Val(); n != "1" {
-				t.Errorf("%s ran %s times, want once", name, n)
+				t.Errorf("%s: got %s runs, want one", name, n)
 			}
 		}
 		if _, err := r.Run(t.Context(), count, []string{prefix}, struct{}{}); !errors.Is(err, script.ErrConfiguration) {
@@ -250,7 +250,7 @@ func TestAScriptsOwnErrorRunsOnce(t *testing.T) {
 	})
 }
 
-// TestCallersContext: its own end is the caller's error, not an outage.
+// TestCallersContext: if it ends, the error is the caller's, and not that of an outage.
 func TestCallersContext(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -284,7 +284,8 @@ func (refusing) Process(_ context.Context, cmd redis.Cmder) error {
 	return io.ErrUnexpectedEOF
 }
 
-// TestCallersContextBetweenAttempts ends it while the runner waits to ask again.
+// TestCallersContextBetweenAttempts ends the context while the runner waits for its next
+// attempt.
 func TestCallersContextBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ func budgetOf(ctx context.Context, d time.Duration) *budget {
 	return b
 }
 
-// TestAWaiterIsWokenByItsOwnEndOnly: one that the last call's end may still
-// wake would end the next call's wait.
+// TestAWaiterIsWokenByItsOwnEndOnly: a waiter that the last call's end may still wake
+// would end the next call's wait.
 func TestAWaiterIsWokenByItsOwnEndOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAWaiterIsWokenByItsOwnEndOnly(t *testing.T) {
 			defer ws.put(w)
 			synctest.Wait()
 			if len(w.woken) != 0 || w.Err() != nil {
-				t.Fatalf("after %s of an earlier call: got a waiter with Err %v, want none that is woken",
+				t.Fatalf("after %s of an earlier call: got a waiter with Err %v, want one that nothing wakes",
 					after, w.Err())
 			}
 		}

@@ -40,7 +40,7 @@ func aLimit(t *testing.T, rdb script.Client) *limit.Limiter {
 	return aLimitOf(t, rdb, 1e6, nil)
 }
 
-// aLimitOf is a limit of n an hour.
+// aLimitOf returns a limiter of n an hour.
 func aLimitOf(tb testing.TB, rdb script.Client, n int64, opts *limit.Options) *limit.Limiter {
 	tb.Helper()
 	l, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: n, Window: time.Hour}}, opts)
@@ -50,7 +50,7 @@ func aLimitOf(tb testing.TB, rdb script.Client, n int64, opts *limit.Options) *l
 	return l
 }
 
-// took asks once, and reports how long that took and whether Redis decided.
+// took asks once. It returns how long that took, and whether Redis decided.
 func took(t *testing.T, l *limit.Limiter) (time.Duration, bool) {
 	t.Helper()
 	began := time.Now()

@@ -14,8 +14,9 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// BenchmarkBusyProcess reports how many of 1,000 decisions are made without Redis, though it answers at once: the
-// process has one processor for 100 callers and for goroutines that compute. The bar of the queue is 1.
+// BenchmarkBusyProcess reports how many of 1,000 decisions are made without Redis
+// although it answers at once. The process has one processor for 100 callers and for
+// goroutines that compute. With the queue, at most 1 is accepted.
 func BenchmarkBusyProcess(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	srv := redistest.NewStandalone(b)

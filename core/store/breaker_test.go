@@ -35,11 +35,11 @@ func TestThePageTellsWhenTheBreakerOpens(t *testing.T) {
 		store.TripInARow, store.TripOf, store.TripRatio*100, store.TripBudgets*limit.DefaultBudget, store.LeastBudgets*limit.DefaultBudget,
 		store.TripBudgets, store.LeastBudgets, limit.DefaultBudget, store.OpenFor)
 	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
-		t.Errorf("docs/operations.md lacks a sentence, want: %s", want)
+		t.Errorf("docs/operations.md: got no such sentence, want: %s", want)
 	}
 }
 
-// hesitant fails while it is told to, as soon as it is called.
+// hesitant fails at once while it is told to.
 type hesitant struct{ fails atomic.Bool }
 
 func (h *hesitant) Process(_ context.Context, cmd redis.Cmder) error {
@@ -53,8 +53,8 @@ func (h *hesitant) Process(_ context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// TestAStumbleOpensNothing has all callers of a moment fail together, which
-// tells of no outage, and go on failing, which does.
+// TestAStumbleOpensNothing: if all callers fail together for a moment, that is not an
+// outage. If they go on failing, it is.
 func TestAStumbleOpensNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestAStumbleOpensNothing(t *testing.T) {
 	})
 }
 
-// TestAMostlyFailingRedisIsLeft: it answers every fifth call, and then every
-// fourth.
+// TestAMostlyFailingRedisIsLeft: a Redis that answers every fifth call opens the breaker,
+// and one that answers every fourth does not.
 func TestAMostlyFailingRedisIsLeft(t *testing.T) {
 	t.Parallel()
 	for every, want := range map[int]bool{5: true, 4: false} {
@@ -110,7 +110,7 @@ func TestAMostlyFailingRedisIsLeft(t *testing.T) {
 				}
 				if l.Stats().Open {
 					if i < store.TripOf-1 {
-						t.Errorf("the breaker opened after %d calls, want %d at least", i+1, store.TripOf)
+						t.Errorf("the breaker: got it open after %d calls, want at least %d", i+1, store.TripOf)
 					}
 					break
 				}
@@ -123,7 +123,7 @@ func TestAMostlyFailingRedisIsLeft(t *testing.T) {
 	}
 }
 
-// saying answers every call with an error of Redis, and counts them.
+// saying answers every call with an error of Redis, and counts the calls.
 type saying struct {
 	text  string
 	calls int
@@ -137,14 +137,14 @@ func (s *saying) Process(_ context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// redisError is an error that Redis answers with.
+// redisError is an error with which Redis answers.
 type redisError string
 
 func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
-// TestWhatRedisRefusesOpensNothing: a refusal is an answer. On a full server, what
-// ends or takes back something must not be kept from trying by what is refused.
+// TestWhatRedisRefusesOpensNothing, because a refusal is an answer. On a full server,
+// refused calls must not keep calls that end or take back something from trying.
 func TestWhatRedisRefusesOpensNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -168,7 +168,7 @@ func TestWhatRedisRefusesOpensNothing(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			if l.Stats().Open || rdb.calls < calls {
-				t.Errorf("%s: got open %v and %d calls sent, want false and %d at least",
+				t.Errorf("%s: got open %v and %d calls sent, want false and at least %d",
 					text, l.Stats().Open, rdb.calls, calls)
 			}
 		})
@@ -186,8 +186,8 @@ func (m *mute) Process(ctx context.Context, cmd redis.Cmder) error {
 	return ctx.Err()
 }
 
-// TestCancellationIsNoOutage has callers give up on a server that does not
-// answer: early, which says nothing of Redis, and late, which does.
+// TestCancellationIsNoOutage has callers give up on a server that does not answer. If
+// they give up early, that says nothing about Redis. If they give up late, it does.
 func TestCancellationIsNoOutage(t *testing.T) {
 	t.Parallel()
 	for patience, opens := range map[time.Duration]bool{limit.DefaultBudget/2 - 1: false, limit.DefaultBudget / 2: true} {
@@ -212,7 +212,7 @@ func TestCancellationIsNoOutage(t *testing.T) {
 	}
 }
 
-// TestOneProbeAtATime has many ask at once when the breaker would try again.
+// TestOneProbeAtATime has many callers ask at once when the breaker would try again.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -236,13 +236,13 @@ func TestOneProbeAtATime(t *testing.T) {
 			}
 			wg.Wait()
 			if sent := rdb.calls.Load() - before; sent != 1 {
-				t.Errorf("got %d calls sent at once, want 1", sent)
+				t.Errorf("while the breaker tries again: got %d calls sent at once, want 1", sent)
 			}
 		}
 	})
 }
 
-// TestADeadShardOfARing takes no other along.
+// TestADeadShardOfARing does not affect the other shards.
 func TestADeadShardOfARing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -294,8 +294,8 @@ func TestADeadShardOfARing(t *testing.T) {
 	})
 }
 
-// TestANodeThatLeftIsForgotten: a failover gives its keys to another node, and the
-// old one is not asked any more.
+// TestANodeThatLeftIsForgotten: a failover gives its keys to another node, and the old
+// node is not asked any more.
 func TestANodeThatLeftIsForgotten(t *testing.T) {
 	t.Parallel()
 	before, after := redis.NewClient(&redis.Options{Addr: "before"}), redis.NewClient(&redis.Options{Addr: "after"})
@@ -329,7 +329,7 @@ func TestANodeThatLeftIsForgotten(t *testing.T) {
 			t.Error("the breaker of a node that left: got it open, want it closed")
 		}
 		if n := st.Nodes(); n != 1 {
-			t.Errorf("got %d nodes kept, want the one that has the keys", n)
+			t.Errorf("nodes: got %d stored, want the one that has the keys", n)
 		}
 	})
 }

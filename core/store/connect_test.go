@@ -32,8 +32,9 @@ func (c distantConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestAConnectionIsMadeBesideCallsThatHaveNoTimeTo: the handshake of a connection takes more than the budget, and the
-// client gives up with the call that needs the connection. A call over a connection has the time.
+// TestAConnectionIsMadeBesideCallsThatHaveNoTimeTo: the handshake of a connection takes
+// longer than the budget, and the client gives up together with the call that needs the
+// connection. A call over an existing connection has enough time.
 func TestAConnectionIsMadeBesideCallsThatHaveNoTimeTo(t *testing.T) {
 	t.Parallel()
 	const budget = 200 * time.Millisecond
@@ -52,8 +53,8 @@ func TestAConnectionIsMadeBesideCallsThatHaveNoTimeTo(t *testing.T) {
 	redistest.Await(t, 20*time.Second, "an answer", func() bool { return ask() == nil })
 }
 
-// TestAColdStartBesideADeadMaster: keys of the dead master are asked for all the time, and its breaker opens. Those of
-// live masters are decided by Redis.
+// TestAColdStartBesideADeadMaster: keys of the dead master are asked for all the time,
+// and its breaker opens. Redis decides the keys of the live masters.
 func TestAColdStartBesideADeadMaster(t *testing.T) { //nolint:paralleltest // it takes the whole processor
 	cluster := redistest.NewCluster(t, "--cluster-require-full-coverage", "no")
 	rdb := cluster.Client(t, func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = true })
@@ -99,8 +100,9 @@ func TestAColdStartBesideADeadMaster(t *testing.T) { //nolint:paralleltest // it
 	})
 }
 
-// TestTheClassOfCallsThatWereNeverWritten in the log and to observers: nothing of them has run. A client that routes
-// reads the words of a command before it connects, and so do hooks.
+// TestTheClassOfCallsThatWereNeverWritten, in the log and for observers, says that
+// nothing has run. A client that routes reads the words of a command before it connects,
+// and so do hooks.
 func TestTheClassOfCallsThatWereNeverWritten(t *testing.T) {
 	t.Parallel()
 	reads := hook{single: func(_ context.Context, cmd redis.Cmder) error { _ = cmd.String(); _ = cmd.Args(); return nil }}

@@ -18,7 +18,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// late answers each call after a while, or not within the caller's time.
+// late answers each call after a while, if the caller's time is that long.
 type late struct{ by atomic.Int64 }
 
 func (l *late) Process(ctx context.Context, cmd redis.Cmder) error {
@@ -33,8 +33,8 @@ func (l *late) Process(ctx context.Context, cmd redis.Cmder) error {
 	}
 }
 
-// TestFirstCallsMayConnect: calls that began together are decided by a Redis that
-// takes most of a second for the first answer, and later ones have their budget alone.
+// TestFirstCallsMayConnect: Redis takes most of a second for its first answer. It still
+// decides the calls that began together, and later calls have only their budget.
 func TestFirstCallsMayConnect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,13 +51,13 @@ func TestFirstCallsMayConnect(t *testing.T) {
 		}
 		wg.Wait()
 		if spent, byRedis := took(t, l); byRedis || spent != limit.DefaultBudget {
-			t.Errorf("a call after the first answer took %v, by Redis: %v; want its budget and no answer", spent, byRedis)
+			t.Errorf("a call after the first answer: got it after %v, decided by Redis %v; want it after its budget, and without Redis", spent, byRedis)
 		}
 	})
 }
 
-// TestADeadRedisCostsFirstContactOnce: all callers together wait until a second after
-// the first of them began, and none waits so long again.
+// TestADeadRedisCostsFirstContactOnce: all callers wait until a second after the first of
+// them began, and no later caller waits as long.
 func TestADeadRedisCostsFirstContactOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,20 +70,20 @@ func TestADeadRedisCostsFirstContactOnce(t *testing.T) {
 				after := time.Duration(i) * 80 * time.Millisecond
 				time.Sleep(after)
 				if spent, byRedis := took(t, l); byRedis || spent != store.DefaultFirstContact-after {
-					t.Errorf("a call %v after the first took %v, want it to end a second after the first began", after, spent)
+					t.Errorf("a call %v after the first: got it after %v, want it to end a second after the first began", after, spent)
 				}
 			})
 		}
 		wg.Wait()
 		for range 3 {
 			if spent, _ := took(t, l); spent != limit.DefaultBudget {
-				t.Errorf("a call after the first contact failed took %v, want its budget", spent)
+				t.Errorf("a call after the first contact failed: got it after %v, want its budget", spent)
 			}
 		}
 	})
 }
 
-// TestFirstContactKeepsToTheCaller: a caller that has less time has less.
+// TestFirstContactKeepsToTheCaller: a caller with less time waits less.
 func TestFirstContactKeepsToTheCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,13 +111,13 @@ func TestFirstContactIsAnOption(t *testing.T) {
 			rdb.by.Store(int64(time.Hour))
 			l := aLimit(t, storetest.Open(t, &rdb, store.Options{FirstContact: option}))
 			if spent, _ := took(t, l); spent != want {
-				t.Errorf("with a FirstContact of %v the first call took %v, want %v", option, spent, want)
+				t.Errorf("the first call with a FirstContact of %v: got it after %v, want %v", option, spent, want)
 			}
 		})
 	}
 }
 
-// TestFirstContactConnectsToAllMasters: one call to one node of a cluster of three.
+// TestFirstContactConnectsToAllMasters after one call to one node of a cluster of three.
 func TestFirstContactConnectsToAllMasters(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Cluster(t)

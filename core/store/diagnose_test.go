@@ -24,7 +24,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// unreachable are servers that no client can ask, and what the error says of each.
+// unreachable are servers that no client can ask, and what the error says about each.
 func unreachable(t *testing.T) map[string]struct {
 	opts redis.Options
 	want string
@@ -76,7 +76,7 @@ func TestDiagnose(t *testing.T) {
 		for range 3 { // callers that ask at the same time
 			all.Go(func() {
 				if err := of(t, rdb).Diagnose(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("%s: the diagnosis is %v, want %q in it", name, err, c.want)
+					t.Errorf("%s: got the diagnosis %v, want %q in it", name, err, c.want)
 				}
 			})
 		}
@@ -84,7 +84,7 @@ func TestDiagnose(t *testing.T) {
 		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.opts.Addr}, TLSConfig: c.opts.TLSConfig})
 		t.Cleanup(func() { cluster.Close() })
 		if err := of(t, cluster).Diagnose(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s, by a ClusterClient: the diagnosis is %v, want %q in it", name, err, c.want)
+			t.Errorf("%s, with a ClusterClient: got the diagnosis %v, want %q in it", name, err, c.want)
 		}
 	}
 	srv := redistest.Standalone(t)
@@ -94,13 +94,13 @@ func TestDiagnose(t *testing.T) {
 		"a client that hides its server": struct{ script.Client }{unused(t)},
 	} {
 		if err := of(t, rdb).Diagnose(t.Context()); err != nil {
-			t.Errorf("%s: the diagnosis is %v, want none", name, err)
+			t.Errorf("%s: got the diagnosis %v, want none", name, err)
 		}
 	}
 }
 
-// TestCausesNameTheReason: what a caller is told during an outage says why, and so does
-// a Warm that ends with its context.
+// TestCausesNameTheReason: the error of a call during an outage says why, and so does the
+// error of a Warm that ends with its context.
 func TestCausesNameTheReason(t *testing.T) {
 	t.Parallel()
 	for name, c := range unreachable(t) {
@@ -120,15 +120,16 @@ func TestCausesNameTheReason(t *testing.T) {
 				return // which the client has said by itself
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("Warm says %v, want %q in it", err, c.want)
+				t.Errorf("Warm: got %v, want %q in it", err, c.want)
 			} else if n := strings.Count(err.Error(), c.want); n > 1 {
-				t.Errorf("Warm says %v, want %q once, not %d times", err, c.want, n)
+				t.Errorf("Warm: got %v, want %q once, not %d times", err, c.want, n)
 			}
 		})
 	}
 }
 
-// causeOf fails the test unless the causes of degraded decisions name the reason, once each.
+// causeOf fails the test unless the causes of degraded decisions name the reason, once
+// each.
 func causeOf(t *testing.T, opts *redis.Options, want string) {
 	t.Helper()
 	rdb := redis.NewClient(opts)

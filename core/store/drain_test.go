@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// TestDrainWaitsForWhatGoesOn: of each primitive something is in doubt, and Drain returns
-// when Redis has told what became of it.
+// TestDrainWaitsForWhatGoesOn: each primitive has something in doubt, and Drain returns
+// when Redis has said how it ended.
 func TestDrainWaitsForWhatGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
 		st := s.store
 		if err := st.Drain(t.Context()); err != nil {
-			t.Errorf("Drain where nothing goes on: got %v, want no error", err)
+			t.Errorf("Drain with nothing in the background: got %v, want no error", err)
 		}
 		s.rdb.gone.Store(true)
 		for name, end := range s.ends() {
@@ -36,7 +36,7 @@ func TestDrainWaitsForWhatGoesOn(t *testing.T) {
 			return s.slots.Stats().Undoing + s.lock.Stats().Undoing + guard.Undoing + guard.Concluding + stock.Undoing + stock.Concluding
 		}
 		if undoing() < 4 {
-			t.Fatalf("got %d undone or concluded, want 4 at least: this test is about them", undoing())
+			t.Fatalf("this test needs background tasks: got %d undone or concluded, want at least 4", undoing())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

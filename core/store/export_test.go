@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What the tests of other packages' behaviour need to know.
+// These are what tests of the package's behaviour need to know.
 const (
 	TripInARow   = tripInARow
 	TripRatio    = tripRatio
@@ -18,14 +18,14 @@ const (
 	Forgotten    = forgotten
 )
 
-// Follow makes the store take what of returns for the server of a key.
+// Follow makes the store use of to find the server of a key.
 func (s *Store) Follow(of func(ctx context.Context, key string) (*redis.Client, error)) {
 	s.FollowOnceKnown(of)
 	s.nodes.known.Store(true)
 }
 
-// FollowOnceKnown is Follow for a client that knows its servers from its first answer
-// on, as the client of a cluster does.
+// FollowOnceKnown is Follow for a client that knows its servers only after its first
+// answer, as the client of a cluster does.
 func (s *Store) FollowOnceKnown(of func(ctx context.Context, key string) (*redis.Client, error)) {
 	s.nodes.of = of
 }
@@ -38,15 +38,15 @@ func IsKnown(key any) bool {
 	return known
 }
 
-// Reloader is a reloader that reads by a function; failed tells it of a call without an
-// answer since the first of them.
+// Reloader returns a reloader that calls read. failed tells it how many calls had no
+// answer since then.
 func Reloader(read func(ctx context.Context) error) (failed func(since time.Time, calls int)) {
 	c := clock{time.Now()}
 	r := &reloader{read: read}
 	return func(since time.Time, calls int) { r.failed(c.now(), int64(since.Sub(c.began))+1, calls) }
 }
 
-// Nodes is how many nodes are kept.
+// Nodes returns how many nodes are stored.
 func (s *Store) Nodes() int {
 	s.nodes.mu.RLock()
 	defer s.nodes.mu.RUnlock()

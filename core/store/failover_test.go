@@ -18,13 +18,13 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// followed is within what time a failover is followed on a machine that is busy; go-redis
-// reads the slots a minute after it has read them last.
+// followed is the time within which a failover is followed on a busy machine. go-redis
+// itself reads the slots a minute after it has last read them.
 const followed = 20 * time.Second
 
 // TestAFailoverIsFollowed kills or stops a master of a cluster while every primitive asks
-// it. When its replica has taken over, each of them is answered by that, long before
-// go-redis would read the slots by itself, and what was held is held still.
+// it. After its replica has taken over, the replica answers each primitive, long before
+// go-redis would read the slots by itself. Whatever was held is still held.
 func TestAFailoverIsFollowed(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(testing.TB, *redistest.Server){
@@ -53,7 +53,7 @@ func TestAFailoverIsFollowed(t *testing.T) {
 			took := f.until(t, cluster, replica)
 			t.Logf("each was answered %v after the replica had taken over", took)
 			if took > followed {
-				t.Errorf("each was answered %v after the replica had taken over, want at most %v", took, followed)
+				t.Errorf("after the replica had taken over: got answers after %v, want at most %v", took, followed)
 			}
 			var err error
 			redistest.Await(t, 30*time.Second, "an answer about the lock", func() bool {
@@ -102,7 +102,7 @@ func newFailover(t *testing.T, st *store.Store, cluster *redistest.ClusterServer
 	return f
 }
 
-// asks are questions that only the master of the subjects can answer.
+// asks are calls that only the master of the subjects can answer.
 func (f *failover) asks() map[string]func(ctx context.Context, subject string) error {
 	return map[string]func(context.Context, string) error{
 		"a limit": func(ctx context.Context, subject string) error { _, err := f.limit.Take(ctx, subject); return err },
@@ -123,8 +123,8 @@ func (f *failover) asks() map[string]func(ctx context.Context, subject string) e
 	}
 }
 
-// until asks until each primitive was answered by the replica, and returns how long
-// after its takeover that was.
+// until asks until the replica has answered every primitive. It returns how long after
+// the replica's takeover that was.
 func (f *failover) until(t *testing.T, cluster *redistest.ClusterServer, replica *redistest.Server) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), followed+time.Minute)

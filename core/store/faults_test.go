@@ -24,18 +24,18 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// attempt is a way to change a key that no other call has.
+// attempt is a way to change a key that no other call changes.
 type attempt struct {
 	ask func(ctx context.Context, name string) error
 	key string // with NAME in it
-	// count is how often the call ran, as Redis has it.
+	// count returns how often the call ran, as Redis has it.
 	count func(ctx context.Context, rdb redis.UniversalClient, key string) (int64, error)
-	// repeats says that a lost call is asked again, which changes nothing. The error is that of the last
-	// attempt, so one that tells "not executed" may have run before.
+	// repeats says that a lost call is made again, which changes nothing more. The error
+	// is that of the last attempt, so a call with "not executed" may have run before.
 	repeats bool
 }
 
-// attempts are one of each primitive.
+// attempts returns one attempt of each primitive.
 func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
 	t.Helper()
 	const name, lease = "faults", 24 * time.Hour // nothing is renewed however long the test takes
@@ -69,7 +69,7 @@ func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
 	take := func(ctx context.Context, name string) error {
 		d, err := limiter.Take(ctx, name)
 		if err == nil && (!d.Allowed || d.Remaining != 999) {
-			err = fmt.Errorf("got %+v, want the first permit of a limit", d)
+			err = fmt.Errorf("a take: got %+v, want the first permit of a limit", d)
 		}
 		return err
 	}
@@ -121,12 +121,14 @@ func attempts(t *testing.T, st *store.Store, prefix string) []attempt {
 	}}
 }
 
-// readTimeout is how long a client without ContextTimeoutEnabled waits on a connection that fell silent.
+// readTimeout is how long a client without ContextTimeoutEnabled waits on a connection
+// that has fallen silent.
 const readTimeout = 300 * time.Millisecond
 
-// TestFaults has callers of every primitive on one queue while their connections are cut at any byte, the
-// server forgets its scripts and stands still, slots move, and callers go. Redis counts how often each call
-// ran: never twice, and as its caller was told.
+// TestFaults has callers of every primitive on one queue. Meanwhile their connections are
+// cut at any byte, the server forgets its scripts and stands still, slots move, and
+// callers leave. Redis counts how often each call ran: never twice, and always as its
+// caller was told.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []bool{false, true} {
@@ -155,7 +157,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// told is what a caller was told of its call.
+// told is what a caller was told about its call.
 type told struct {
 	id    int32 // which is its subject, and says what was called
 	class class
@@ -190,7 +192,7 @@ func classOf(err error) class {
 	return unknown
 }
 
-// callDespite makes calls while there are faults, and compares what came of them.
+// callDespite makes calls while there are faults, and compares the results.
 func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 	t.Helper()
 	prefix := redistest.Prefix(t)
@@ -247,7 +249,7 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 
 func subject(id int32) string { return "s" + strconv.Itoa(int(id)) }
 
-// compare holds what callers were told against what Redis has.
+// compare compares what callers were told with what Redis has.
 func (f *faults) compare(t *testing.T, all []attempt, results [][]told) {
 	t.Helper()
 	var counts [classes]int
@@ -269,7 +271,7 @@ func (f *faults) compare(t *testing.T, all []attempt, results [][]told) {
 			default:
 			}
 			if wrong {
-				t.Errorf("%s: the caller was told %q, and it ran %d times", key, one.class, n)
+				t.Errorf("%s: got %q for the caller and %d runs, want them to agree", key, one.class, n)
 			}
 		}
 	}
@@ -277,11 +279,11 @@ func (f *faults) compare(t *testing.T, all []attempt, results [][]told) {
 		t.Logf("%d callers were told: %v", n, class(c))
 	}
 	if counts[executed] == 0 || counts[canceled] == 0 {
-		t.Error("got none that was executed, or none that was canceled, want some of both")
+		t.Error("errors: got none that was executed, or none that was canceled, want some of both")
 	}
 }
 
-// faults is what happens meanwhile.
+// faults causes faults meanwhile.
 type faults struct {
 	cutter  *redistest.Cutter
 	servers []*redistest.Server
@@ -294,7 +296,7 @@ type faults struct {
 	over  atomic.Bool
 }
 
-// await waits until there are so many more, and reports whether any calls are to come.
+// await waits until n has grown by more. It reports whether more calls are to come.
 func (f *faults) await(t *testing.T, calls *atomic.Int64, more int) bool {
 	t.Helper()
 	until := calls.Load() + int64(more)

@@ -17,7 +17,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestGauges are one for each primitive, as it was made, and one for the server.
+// TestGauges: there is one for each primitive, in the order in which they were made, and
+// one for the server.
 func TestGauges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,8 +48,8 @@ func TestGauges(t *testing.T) {
 	})
 }
 
-// TestGaugesOfAnOutage tell which calls are held back, for how long the server has not answered, and what is
-// concluded in the background.
+// TestGaugesOfAnOutage report which calls are held back, for how long the server has not
+// answered, and what is concluded in the background.
 func TestGaugesOfAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestGaugesOfAnOutage(t *testing.T) {
 			t.Errorf("the server: got open %t, failing for %v; want open, failing since %v ago", server.Open, server.Failing, time.Since(began))
 		}
 		if all[0].Open || all[1].Open {
-			t.Error("limits, whose breaker is another: got them open, want them closed")
+			t.Error("limits, which have another breaker: got them open, want them closed")
 		}
 		if guard := all[3]; guard.Background != 1 {
 			t.Errorf("the guard: got %d conclusions in the background, want 1", guard.Background)
@@ -85,7 +86,7 @@ func TestGaugesOfAnOutage(t *testing.T) {
 	})
 }
 
-// TestGaugesForgetAnOutage without a call for a minute: the server may be back.
+// TestGaugesForgetAnOutage after a minute without a call, because the server may be back.
 func TestGaugesForgetAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,7 +97,7 @@ func TestGaugesForgetAnOutage(t *testing.T) {
 			return all[len(all)-1]
 		}
 		if g := server(); !g.Open || g.Failing == 0 {
-			t.Errorf("in the outage: got %+v, want it open and failing", g)
+			t.Errorf("during the outage: got %+v, want it open and failing", g)
 		}
 		time.Sleep(5 * time.Minute) // in which every lease ends, and nothing is asked
 		if g := server(); g.Open || g.Failing != 0 {
@@ -106,7 +107,7 @@ func TestGaugesForgetAnOutage(t *testing.T) {
 	})
 }
 
-// TestGaugesOfWhoWaits count callers in line for a lock and for permits.
+// TestGaugesOfWhoWaits count the callers that wait for a lock and for permits.
 func TestGaugesOfWhoWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +137,8 @@ func TestGaugesOfWhoWaits(t *testing.T) {
 	})
 }
 
-// TestGaugesKeepNothingAlive: what is not used any more has none, and what With, As and WithWait returned counts as use.
+// TestGaugesKeepNothingAlive: a primitive that is no longer used has no gauge. What With,
+// As and WithWait returned counts as use.
 func TestGaugesKeepNothingAlive(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
@@ -173,18 +175,18 @@ func TestGaugesKeepNothingAlive(t *testing.T) {
 	})
 	for _, g := range st.Gauges() {
 		if g.Name != "kept" {
-			t.Errorf("got a gauge of a %s %q, want those that are used alone", g.Primitive, g.Name)
+			t.Errorf("gauges: got one of a %s %q, want only those in use", g.Primitive, g.Name)
 		}
 	}
 	_, _ = plan.Name(), owner.Name()
 }
 
-// TestGaugesOfNoStore are none.
+// TestGaugesOfNoStore: there are none.
 func TestGaugesOfNoStore(t *testing.T) {
 	t.Parallel()
 	for _, st := range []*store.Store{nil, {}} {
 		if all := st.Gauges(); all != nil {
-			t.Errorf("got %v, want none", all)
+			t.Errorf("the gauges of no store: got %v, want none", all)
 		}
 	}
 }

@@ -52,13 +52,13 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 
 func isScript(cmd redis.Cmder) bool { return cmd.Name() == "evalsha" || cmd.Name() == "eval" }
 
-// isProbe tells the call of a script that no server has.
+// isProbe recognizes the call of a script that no server has.
 func isProbe(cmd redis.Cmder) bool {
 	return isScript(cmd) && strings.HasPrefix(fmt.Sprint(cmd.Args()[1]), "000000")
 }
 
-// byItself returns a function that asks, and reports whether that was answered and a caller made its call by itself,
-// on its own context.
+// byItself returns a function that asks. The function reports whether the call was
+// answered and its caller made it by itself, on its own context.
 func byItself(rdb *redis.Client, ask func() error) func() bool {
 	var calls atomic.Int64
 	rdb.AddHook(hook{single: func(ctx context.Context, cmd redis.Cmder) error {
@@ -75,7 +75,8 @@ func byItself(rdb *redis.Client, ask func() error) func() bool {
 
 var errHook = errors.New("refused by a hook")
 
-// TestHooksThatRefuse: what a hook did not send is no answer, though it says nothing in the commands.
+// TestHooksThatRefuse: a call that a hook did not send has no answer, even if the
+// commands do not show it.
 func TestHooksThatRefuse(t *testing.T) {
 	t.Parallel()
 	for _, timeouts := range []bool{false, true} {
@@ -108,7 +109,7 @@ func TestHooksThatRefuse(t *testing.T) {
 	}
 }
 
-// panics has a hook of the client panic as many times as it is set to.
+// panics makes a hook of the client panic as many times as it is set to.
 func panics(rdb *redis.Client) *atomic.Int64 {
 	left := new(atomic.Int64)
 	panicOnce := func() {
@@ -128,7 +129,8 @@ func panics(rdb *redis.Client) *atomic.Int64 {
 	return left
 }
 
-// TestAPanicOfAHookIsItsCallers on every path: by a goroutine of the library it would end the process.
+// TestAPanicOfAHookIsItsCallers on every path. On a goroutine of the library the panic
+// would end the process.
 func TestAPanicOfAHookIsItsCallers(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []store.QueueMode{store.Direct, store.Queued} {
@@ -181,12 +183,13 @@ func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) { //nolint:paralleltest //
 	}
 	all.Wait()
 	if panicked.Load() < 5 {
-		t.Errorf("got %d callers that panicked, want 5 at least: one for each panic", panicked.Load())
+		t.Errorf("callers that panicked: got %d, want at least 5, one for each panic", panicked.Load())
 	}
 	redistest.Await(t, time.Minute, "a call by itself after the panics", alone)
 }
 
-// TestAPanicOfAHookIsNoLoss: it tells nothing of the server, however long that had no call.
+// TestAPanicOfAHookIsNoLoss: it says nothing about the server, however long the server
+// had no call.
 func TestAPanicOfAHookIsNoLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,14 +212,15 @@ func TestAPanicOfAHookIsNoLoss(t *testing.T) {
 			t.Error("a call whose hook panics: got none, want the panic")
 		}()
 		if lines := log.all(); len(lines) > 0 {
-			t.Errorf("got the lines %q, want none", lines)
+			t.Errorf("the log: got the lines %q, want none", lines)
 		}
 		time.Sleep(time.Minute)
 	})
 }
 
-// TestAPanicOfAHookInTheBackground ends nothing: no caller waits for what the library sends by itself. When the hook is
-// mended and the server is back, calls are answered again.
+// TestAPanicOfAHookInTheBackground ends nothing, although no caller waits for what the
+// library sends by itself. After the hook is mended and the server is back, calls are
+// answered again.
 func TestAPanicOfAHookInTheBackground(t *testing.T) {
 	t.Parallel()
 	for mode, at := range map[store.QueueMode]func(redis.Cmder) bool{

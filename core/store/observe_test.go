@@ -16,7 +16,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// recorded is an observer that keeps what it is told.
+// recorded is an observer that stores what it is told.
 type recorded struct {
 	mu       sync.Mutex
 	all      []store.Event
@@ -32,7 +32,7 @@ func (r *recorded) observe(_ context.Context, e store.Event) {
 	}
 }
 
-// changes are the outcomes that no call has here.
+// changes are the outcomes that only changes have here.
 var changes = []store.Outcome{store.Completed, store.Abandoned, store.Lost, store.Back}
 
 // take returns the outcomes of each primitive since the last call.
@@ -61,12 +61,13 @@ func (r *recorded) are(t *testing.T, when string, want map[store.Primitive][]sto
 		t.Errorf("%s: got %v, want %v", when, got, want)
 	}
 	if len(r.mistaken) > 0 {
-		t.Errorf("%s: got the changes and calls mistaken in %+v", when, r.mistaken)
+		t.Errorf("%s: got Change wrong in %+v, want it true for changes only", when, r.mistaken)
 	}
 }
 
-// TestObserversHearOfEveryPrimitive: of each call on the store one event, and of each
-// lock and claim that is lost, whoever made the primitive, and when.
+// TestObserversHearOfEveryPrimitive: an observer gets one event for each call on the
+// store, and one for each lock and claim that is lost, whoever made the primitive, and
+// whenever.
 func TestObserversHearOfEveryPrimitive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,8 +116,8 @@ func TestObserversHearOfEveryPrimitive(t *testing.T) {
 	})
 }
 
-// TestObserversHearOfALostReservation when its lease ends, and not again when its units
-// are another's and it is confirmed.
+// TestObserversHearOfALostReservation when its lease ends. They are not told again when
+// its units belong to another buyer and it is confirmed.
 func TestObserversHearOfALostReservation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,8 +141,8 @@ func TestObserversHearOfALostReservation(t *testing.T) {
 	})
 }
 
-// TestObserversHearOfAnOutage: the class of each failure and how long it took, and of
-// the server that it is lost, and for how long it was when it is back.
+// TestObserversHearOfAnOutage: events have the class of each failure and how long it
+// took. Others say that the server is lost, and that it is back and how long it was lost.
 func TestObserversHearOfAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,7 +187,8 @@ func TestObserversHearOfAnOutage(t *testing.T) {
 	})
 }
 
-// TestOnlyRedisHasAClass: an error that is neither Redis' nor a context's has none.
+// TestOnlyRedisHasAClass: an error that comes neither from Redis nor from a context has
+// no class.
 func TestOnlyRedisHasAClass(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]error{
@@ -199,8 +201,8 @@ func TestOnlyRedisHasAClass(t *testing.T) {
 	}
 }
 
-// TestSeveralObservers: each of those of Open and of Observe is told, the same function
-// as often as it was added, and a panic of one keeps nothing from the others.
+// TestSeveralObservers: each observer of Open and of Observe is told, a function as often
+// as it was added. If one panics, the others are still told.
 func TestSeveralObservers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -240,7 +242,7 @@ func TestAnEventAllocatesNothing(t *testing.T) { //nolint:paralleltest // it cou
 	for name, o := range map[string]store.Observer{"no observer": nil, "an observer": func(context.Context, store.Event) {}} {
 		remove := st.Observe(o)
 		if n := testing.AllocsPerRun(100, func() { st.NotifyCall(t.Context(), e, began, nil) }); n > 0 {
-			t.Errorf("%s: an event costs %v allocations, want none", name, n)
+			t.Errorf("%s: got %v allocations for an event, want none", name, n)
 		}
 		remove()
 	}

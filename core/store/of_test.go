@@ -16,8 +16,8 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// TestOneStoreAClient: a client that a constructor may know by its pointer is one
-// store, and another client or Open is another.
+// TestOneStoreAClient: a client that is recognized by its pointer has one store. Another
+// client has another store, and Open makes another.
 func TestOneStoreAClient(t *testing.T) {
 	t.Parallel()
 	one, other := unused(t), unused(t)
@@ -65,7 +65,7 @@ func of(t *testing.T, rdb script.Client) *store.Store {
 	return st
 }
 
-// TestEveryClientHasAStore, those without an address among them.
+// TestEveryClientHasAStore, including clients without an address.
 func TestEveryClientHasAStore(t *testing.T) {
 	t.Parallel()
 	failover := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
@@ -81,8 +81,8 @@ func TestEveryClientHasAStore(t *testing.T) {
 	}
 }
 
-// TestNobodyKeepsAClientAlive: the registry of stores holds neither the client nor
-// the store.
+// TestNobodyKeepsAClientAlive: the registry of stores keeps neither the client nor the
+// store alive.
 func TestNobodyKeepsAClientAlive(t *testing.T) {
 	t.Parallel()
 	gone := make(chan string, 2)

@@ -33,8 +33,9 @@ func opensBreaker(t *testing.T, rdb *late, on *onStore) (ask func() error) {
 	return ask
 }
 
-// TestAnIdleBreakerDoesNotKeepAnOutageOpen: scripts of another budget opened a breaker and stopped. Limits are
-// answered, so a minute later the server is back, and the next outage is logged again.
+// TestAnIdleBreakerDoesNotKeepAnOutageOpen: scripts with another budget opened a breaker
+// and then stopped. Limits are answered, so a minute later the server is back, and the
+// next outage is logged again.
 func TestAnIdleBreakerDoesNotKeepAnOutageOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +59,8 @@ func TestAnIdleBreakerDoesNotKeepAnOutageOpen(t *testing.T) {
 	})
 }
 
-// TestARingWithoutShardsIsBackWithAnyOfThem: while no shard has a key, what is asked stands for all of them.
+// TestARingWithoutShardsIsBackWithAnyOfThem: while no shard has a key, one node stands
+// for all of them.
 func TestARingWithoutShardsIsBackWithAnyOfThem(t *testing.T) {
 	t.Parallel()
 	shard := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
@@ -85,13 +87,13 @@ func TestARingWithoutShardsIsBackWithAnyOfThem(t *testing.T) {
 		}
 		logged(t, log, "does not answer", "answers again", "does not answer", "answers again")
 		if on.store.BreakerOpen(limit.DefaultBudget) {
-			t.Error("got a breaker that is open after a shard answered, want none")
+			t.Error("after a shard answered: got an open breaker, want none")
 		}
 	})
 }
 
-// TestLateCallsDoNotLoseWhatIsKnown: calls that began before a cluster's nodes were known fail after another
-// was answered. They say nothing of a server that has a name.
+// TestLateCallsDoNotLoseWhatIsKnown: calls that began before a cluster's nodes were known
+// fail after another call was answered. They say nothing about a server that has a name.
 func TestLateCallsDoNotLoseWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	node := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
@@ -112,7 +114,7 @@ func TestLateCallsDoNotLoseWhatIsKnown(t *testing.T) {
 	})
 }
 
-// TestAClosedClientEndsNoOutage: what it says by itself is no answer.
+// TestAClosedClientEndsNoOutage, because an error of the client itself is not an answer.
 func TestAClosedClientEndsNoOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,7 +137,7 @@ func TestAClosedClientEndsNoOutage(t *testing.T) {
 	})
 }
 
-// TestASentinelsClusterHasANameInTheLog, though the client does not tell its addresses.
+// TestASentinelsClusterHasANameInTheLog, although the client does not name its addresses.
 func TestASentinelsClusterHasANameInTheLog(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
@@ -149,7 +151,8 @@ func TestASentinelsClusterHasANameInTheLog(t *testing.T) {
 	logged(t, &log, "address=*redis.ClusterClient")
 }
 
-// TestACauseIsNoDeadlineOfTheCallers: the diagnosis of a server that drops packets ends by a deadline of its own.
+// TestACauseIsNoDeadlineOfTheCallers: the diagnosis of a server that drops packets ends
+// by its own deadline.
 func TestACauseIsNoDeadlineOfTheCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +167,7 @@ func TestACauseIsNoDeadlineOfTheCallers(t *testing.T) {
 		for range 100 {
 			err := ask()
 			if errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("got %v, want an error that is not a caller's deadline", err)
+				t.Fatalf("the error of the diagnosis: got %v, want one that is not a caller's deadline", err)
 			}
 			if before == "" {
 				before = err.Error()
@@ -175,11 +178,12 @@ func TestACauseIsNoDeadlineOfTheCallers(t *testing.T) {
 			}
 			return
 		}
-		t.Errorf("got no other error than %q, want a cause", before)
+		t.Errorf("the error of a call: got only %q, want a cause too", before)
 	})
 }
 
-// TestABreakerThatWasIdleHoldsNothingBack: an hour after the outage its first calls are sent.
+// TestABreakerThatWasIdleHoldsNothingBack: an hour after the outage, its first calls are
+// sent.
 func TestABreakerThatWasIdleHoldsNothingBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +203,8 @@ func TestABreakerThatWasIdleHoldsNothingBack(t *testing.T) {
 	})
 }
 
-// TestANodeThatIsNotAskedAnyMoreEndsItsOutage in the log: it may have left the cluster.
+// TestANodeThatIsNotAskedAnyMoreEndsItsOutage in the log, because it may have left the
+// cluster.
 func TestANodeThatIsNotAskedAnyMoreEndsItsOutage(t *testing.T) {
 	t.Parallel()
 	nodes := map[string]*redis.Client{}
@@ -230,7 +235,7 @@ func TestANodeThatIsNotAskedAnyMoreEndsItsOutage(t *testing.T) {
 	})
 }
 
-// TestFailuresOfAnInstantOpenNoBreaker, though one call failed a second before.
+// TestFailuresOfAnInstantOpenNoBreaker, even if one call failed a second before.
 func TestFailuresOfAnInstantOpenNoBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,18 +255,18 @@ func TestFailuresOfAnInstantOpenNoBreaker(t *testing.T) {
 		}
 		all.Wait()
 		if on.store.BreakerOpen(limit.DefaultBudget) {
-			t.Error("got an open breaker after failures of one instant, want it closed")
+			t.Error("after failures of one instant: got an open breaker, want it closed")
 		}
 	})
 }
 
-// panicking is a handler of a log that fails.
+// panicking is a log handler that panics.
 type panicking struct{ slog.Handler }
 
 func (panicking) Enabled(context.Context, slog.Level) bool  { return true }
 func (panicking) Handle(context.Context, slog.Record) error { panic("a logger") }
 
-// TestAPanicOfTheLoggerLosesNoGrant.
+// TestAPanicOfTheLoggerLosesNoGrant: Redis still decides.
 func TestAPanicOfTheLoggerLosesNoGrant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +280,7 @@ func TestAPanicOfTheLoggerLosesNoGrant(t *testing.T) {
 			}
 		}
 		if _, decided := took(t, l); !decided {
-			t.Error("got a degraded decision of a Redis that answers, want its own")
+			t.Error("a take from a Redis that answers: got a degraded decision, want one by Redis")
 		}
 	})
 }
@@ -289,14 +294,14 @@ func (noMaster) Process(_ context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// TestASentinelWithoutAMasterIsNoAnswer, though its error wraps that of a nil reply.
+// TestASentinelWithoutAMasterIsNoAnswer, although its error wraps that of a nil reply.
 func TestASentinelWithoutAMasterIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, noMaster{unused(t)}, store.Options{Budget: 20 * time.Millisecond, FirstContact: time.Millisecond})
 	runner := newRunner(t, st)
 	redistest.Await(t, 20*time.Second, "the breaker to open", func() bool {
 		if reply, err := runner.Run(t.Context(), one, []string{"k"}); !errors.Is(err, script.ErrNotExecuted) {
-			t.Fatalf("got %v, %v, want ErrNotExecuted", reply, err)
+			t.Fatalf("a call without a master: got %v, %v, want ErrNotExecuted", reply, err)
 		}
 		return st.BreakerOpen(20 * time.Millisecond)
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// lines are what was logged, without the time.
+// lines are the lines that were logged, without the time.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -50,16 +50,16 @@ func logged(t *testing.T, l *lines, want ...string) {
 	t.Helper()
 	got := l.all()
 	if len(got) != len(want) {
-		t.Fatalf("got %d lines, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
+		t.Fatalf("the log: got %d lines, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
 	}
 	for i := range want {
 		if !strings.Contains(got[i], want[i]) {
-			t.Errorf("line %d is %q, want %q in it", i, got[i], want[i])
+			t.Errorf("line %d of the log: got %q, want %q in it", i, got[i], want[i])
 		}
 	}
 }
 
-// outage is a limiter on a Redis that fails when it is told to, and what is logged.
+// outage is a limiter on a Redis that fails when it is told to, and the log of that.
 func outage(t *testing.T) (*late, *onStore, *lines) {
 	t.Helper()
 	var rdb late
@@ -74,8 +74,8 @@ type onStore struct {
 	store *store.Store
 }
 
-// TestAnOutageIsLoggedOnce: one line when a second has passed without an answer, and
-// one when Redis has answered for a second without a failure.
+// TestAnOutageIsLoggedOnce: one line after a second without an answer, and one after
+// Redis has answered for a second without a failure.
 func TestAnOutageIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 				t.Errorf("the log: got the line %s, want neither a key nor the text of an error", line)
 			}
 		}
-		// The next outage is told again.
+		// The next outage is logged again.
 		rdb.by.Store(int64(time.Hour))
 		for range 100 {
 			_, _ = took(t, l.Limiter)
@@ -116,8 +116,8 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestALoggerMayUseTheStore: a handler that asks a limiter of the same store, whose Redis
-// is away, gets its answer.
+// TestALoggerMayUseTheStore: a log handler gets an answer if it asks a limiter of the
+// same store, whose Redis is away.
 func TestALoggerMayUseTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestALoggerMayUseTheStore(t *testing.T) {
 	})
 }
 
-// asking is a handler that limits what it logs.
+// asking is a log handler that limits what it logs.
 type asking struct {
 	slog.Handler
 
@@ -150,9 +150,9 @@ func (a *asking) Handle(ctx context.Context, _ slog.Record) error {
 	return err
 }
 
-// TestTwoBudgetsAreOneOutage: Redis takes longer than limits allow and not as long as
-// locks do. That is one outage of the limits, and no end of it while they have no
-// answer, however many the locks have.
+// TestTwoBudgetsAreOneOutage: Redis takes longer than limits allow, and less long than
+// locks allow. That is one outage of the limits. It does not end while the limits have no
+// answer, however many answers the locks have.
 func TestTwoBudgetsAreOneOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestTwoBudgetsAreOneOutage(t *testing.T) {
 	})
 }
 
-// TestAClosedClientIsNoAnswer: what a client says by itself does not end an outage.
+// TestAClosedClientIsNoAnswer: an error of the client itself does not end an outage.
 func TestAClosedClientIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
@@ -191,7 +191,7 @@ func TestAClosedClientIsNoAnswer(t *testing.T) {
 }
 
 // TestAClusterThatIsLostAtFirstIsBack: until its first answer nothing is known of its
-// nodes, and the outage of all of them ends with that answer.
+// nodes. The outage of all of them ends with that answer.
 func TestAClusterThatIsLostAtFirstIsBack(t *testing.T) {
 	t.Parallel()
 	node := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
@@ -211,7 +211,7 @@ func TestAClusterThatIsLostAtFirstIsBack(t *testing.T) {
 		}
 		logged(t, log, "does not answer", "answers again")
 		if n := on.store.Nodes(); n != 0 {
-			t.Errorf("%d nodes are kept, want none: the one that stood for all is forgotten, and its successor was not asked yet", n)
+			t.Errorf("stored nodes: got %d, want none: the one that stood for all is forgotten, and its successor was not asked yet", n)
 		}
 	})
 }
@@ -234,8 +234,8 @@ func TestOneFailureIsNoOutage(t *testing.T) {
 	})
 }
 
-// TestAFailureAfterALongRestIsLogged: a service that asks once a minute learns of the
-// outage by its first failure.
+// TestAFailureAfterALongRestIsLogged: a service that asks once a minute is told of the
+// outage at its first failure.
 func TestAFailureAfterALongRestIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestAFailureAfterALongRestIsLogged(t *testing.T) {
 	})
 }
 
-// TestACallerWhoGivesUpIsNoOutage, when Redis had less than half the budget.
+// TestACallerWhoGivesUpIsNoOutage, if Redis had less than half of the budget.
 func TestACallerWhoGivesUpIsNoOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestACallerWhoGivesUpIsNoOutage(t *testing.T) {
 	})
 }
 
-// TestTheDefaultLoggerIsTheOneOfThen: slog.SetDefault after Open counts.
+// TestTheDefaultLoggerIsTheOneOfThen: slog.SetDefault has an effect after Open.
 func TestTheDefaultLoggerIsTheOneOfThen(t *testing.T) { //nolint:paralleltest // it sets what is global
 	synctest.Test(t, func(t *testing.T) {
 		var rdb late

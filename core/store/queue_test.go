@@ -19,7 +19,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// counts is what a client sends of scripts.
+// counts counts the scripts that a client sends.
 type counts struct {
 	single  atomic.Int64 // commands that go by themselves
 	batches atomic.Int64
@@ -29,8 +29,8 @@ type counts struct {
 	manyKeys atomic.Bool // one of them had several keys
 }
 
-// count counts what the client sends. If oneKey is set, calls with several keys are refused as by a proxy before a
-// cluster.
+// count counts what the client sends. If oneKey is set, calls with several keys are
+// refused, as by a proxy before a cluster.
 func (n *counts) count(rdb redis.UniversalClient, oneKey bool) {
 	refuses := func(cmd redis.Cmder) bool {
 		if !isScript(cmd) {
@@ -90,7 +90,8 @@ func queued(t *testing.T, rdb script.Client, budget time.Duration) *store.Store 
 	return storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Budget: budget, Queue: store.Queued})
 }
 
-// TestManyCallersShareBatches, of limits whose calls are merged, and of scripts that are batched alone.
+// TestManyCallersShareBatches, for limits whose calls are merged, and for scripts that
+// are only batched.
 func TestManyCallersShareBatches(t *testing.T) {
 	t.Parallel()
 	for name, rdb := range map[string]redis.UniversalClient{
@@ -138,26 +139,27 @@ func TestManyCallersShareBatches(t *testing.T) {
 				}
 			}
 			if n, err := rdb.Get(t.Context(), key).Int(); err != nil || n != callers*each/4 {
-				t.Errorf("%d calls of a script ran %d times (%v), want once each", callers*each/4, n, err)
+				t.Errorf("%d calls of a script: got %d runs (%v), want one each", callers*each/4, n, err)
 			}
 			sent := n.single.Load() + n.batched.Load()
 			t.Logf("%d calls were sent as %d, in %d batches and %d single commands",
 				callers*each, sent, n.batches.Load(), n.single.Load())
 			if sent*2 > callers*each || n.batches.Load() == 0 {
-				t.Errorf("%d calls were sent as %d, in %d batches, want half of them at most", callers*each, sent, n.batches.Load())
+				t.Errorf("%d calls: got %d sent, in %d batches, want at most half as many", callers*each, sent, n.batches.Load())
 			}
 			if name == "ring" && n.manyKeys.Load() {
-				t.Error("a ring chooses the server by the first key: got a call with several, want none")
+				t.Error("a ring, which chooses the server by the first key: got a call with several keys, want none")
 			}
 			if n := n.refused.Load(); proxy && (n == 0 || n > 20) {
-				t.Errorf("the proxy refused %d calls, want one at least, and few: the first says that there must be no more", n)
+				t.Errorf("the proxy: got %d calls refused, want at least one, and few: the first refusal says that there must be no more", n)
 			}
 		})
 	}
 }
 
-// TestAKeyOfAnotherKindFailsAlone has one among many subjects whose key holds no number. Its callers are told so,
-// all others have their decisions, and the server counts as alive.
+// TestAKeyOfAnotherKindFailsAlone: among many subjects, the key of one holds no number.
+// Its callers get an error, all others have their decisions, and the server counts as
+// alive.
 func TestAKeyOfAnotherKindFailsAlone(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Standalone(t).Client(t)
@@ -180,18 +182,18 @@ func TestAKeyOfAnotherKindFailsAlone(t *testing.T) {
 			for i := range 20 {
 				d, err := l.Take(t.Context(), "s"+strconv.Itoa(i%8))
 				if i%8 == 0 && !errors.Is(err, script.ErrFailed) || i%8 > 0 && (err != nil || !d.Allowed) {
-					t.Errorf("subject %d: got %+v, %v, want ErrFailed of the first and permits of the others", i%8, d, err)
+					t.Errorf("subject %d: got %+v, %v, want ErrFailed for the first and permits for the others", i%8, d, err)
 				}
 			}
 		})
 	}
 	all.Wait()
 	if n := probes.Load(); n > 0 {
-		t.Errorf("got %d probes of a server that answers, want none", n)
+		t.Errorf("probes of a server that answers: got %d, want none", n)
 	}
 }
 
-// TestManyPoliciesShareABatch has callers of six of them at once.
+// TestManyPoliciesShareABatch has callers of six policies ask at once.
 func TestManyPoliciesShareABatch(t *testing.T) {
 	t.Parallel()
 	st := queued(t, redistest.Standalone(t).Client(t), time.Minute)
@@ -221,7 +223,7 @@ func TestManyPoliciesShareABatch(t *testing.T) {
 	all.Wait()
 }
 
-// TestALoneCallersLostAnswerIsNoted: calls by themselves open the breaker too.
+// TestALoneCallersLostAnswerIsNoted: calls that go by themselves open the breaker too.
 func TestALoneCallersLostAnswerIsNoted(t *testing.T) { //nolint:paralleltest // it needs a process that has CPU to spare
 	srv := redistest.Standalone(t)
 	proxy := srv.Proxy(t)
@@ -253,7 +255,7 @@ func TestAnArgumentThatCannotBeWrittenFailsAlone(t *testing.T) {
 					arg = struct{}{}
 				}
 				if _, err := runner.Run(t.Context(), increment, []string{key}, arg); (err == nil) != (i > 0) {
-					t.Errorf("a call with the argument %v: got %v, want an error of what cannot be written alone", arg, err)
+					t.Errorf("a call with the argument %v: got %v, want an error only if the argument cannot be written", arg, err)
 				}
 			}
 		})
@@ -261,8 +263,9 @@ func TestAnArgumentThatCannotBeWrittenFailsAlone(t *testing.T) {
 	all.Wait()
 }
 
-// TestAStalledServerIsNotSentMore stops the server under load. No caller waits much longer than its budget, what
-// was not sent is known not to have run, and when the server is back so are the answers.
+// TestAStalledServerIsNotSentMore stops the server under load. No caller waits much
+// longer than its budget. A call that was not sent is known not to have run. When the
+// server is back, calls are answered again.
 func TestAStalledServerIsNotSentMore(t *testing.T) {
 	t.Parallel()
 	for _, timeouts := range []bool{false, true} {
@@ -308,22 +311,23 @@ func TestAStalledServerIsNotSentMore(t *testing.T) {
 			if took := time.Since(began); took > 2*budget+5*time.Second+stood() {
 				t.Errorf("two calls to a stopped server: got %v, want about %v", took, 2*budget)
 			}
-			// All of them come at once, while nothing is in flight: three batches may be on their way
-			// before any is late, and the last takes what has come by then.
+			// All of them come at once, while nothing is in flight. So three batches may
+			// be on their way before any is late, and the last of them takes what has
+			// come by then.
 			if doubt.Load() == 0 || unsent.Load() < 100 {
-				t.Errorf("got %d in doubt and %d not sent, want one and 100 at least", doubt.Load(), unsent.Load())
+				t.Errorf("calls to a stopped server: got %d in doubt and %d not sent, want at least one and 100", doubt.Load(), unsent.Load())
 			}
 			srv.Resume(t)
 			redistest.Await(t, 20*time.Second, "an answer", isBack)
 			n, err := rdb.Get(t.Context(), key).Int64()
 			if least := answered.Load(); err != nil || n < least || n > least+doubt.Load() {
-				t.Errorf("it ran %d times (%v), want %d to %d", n, err, least, least+doubt.Load())
+				t.Errorf("the script: got %d runs (%v), want %d to %d", n, err, least, least+doubt.Load())
 			}
 		})
 	}
 }
 
-// TestAnIdleQueueHasNothing: no goroutine is left of calls that have ended.
+// TestAnIdleQueueHasNothing: calls that have ended leave no goroutine.
 func TestAnIdleQueueHasNothing(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	rdb := redistest.Standalone(t).Client(t)
 	ask := caller(t, queued(t, rdb, time.Second), increment, redistest.Prefix(t))

@@ -9,8 +9,8 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// TestSlotsAreReadAgain while calls fail: twice a second for a minute, then every five
-// seconds, and not at all for one call.
+// TestSlotsAreReadAgain while calls fail: twice a second for a minute, and then every
+// five seconds. One failed call does not cause it.
 func TestSlotsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -20,7 +20,7 @@ func TestSlotsAreReadAgain(t *testing.T) {
 		failed(since, 1)
 		synctest.Wait()
 		if reads != 0 {
-			t.Errorf("one failure had the slots read %d times, want none", reads)
+			t.Errorf("after one failure: got the slots read %d times, want none", reads)
 		}
 		fail := func(d time.Duration) int {
 			before := reads
@@ -31,16 +31,16 @@ func TestSlotsAreReadAgain(t *testing.T) {
 			return reads - before
 		}
 		if n := fail(50 * time.Second); n < 100 || n > 112 {
-			t.Errorf("fifty seconds of failures had the slots read %d times, want about 100", n)
+			t.Errorf("after fifty seconds of failures: got the slots read %d times, want about 100", n)
 		}
 		time.Sleep(time.Minute)
 		if n := fail(60 * time.Second); n < 12 || n > 15 {
-			t.Errorf("a later minute of failures had the slots read %d times, want about 12", n)
+			t.Errorf("a minute of failures later: got the slots read %d times, want about 12", n)
 		}
 	})
 }
 
-// TestAReadThatHangsHoldsUpNoOther, and three at once are enough.
+// TestAReadThatHangsHoldsUpNoOther. At most three run at once.
 func TestAReadThatHangsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,13 +53,13 @@ func TestAReadThatHangsHoldsUpNoOther(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if reads != 3 {
-			t.Errorf("%d reads hang at once, want 3", reads)
+			t.Errorf("while reads hang: got %d at once, want 3", reads)
 		}
 		time.Sleep(10 * time.Second)
 		failed(since, 2)
 		synctest.Wait()
 		if reads != 4 {
-			t.Errorf("after those have ended there were %d reads, want one more", reads)
+			t.Errorf("after these have ended: got %d reads, want one more", reads)
 		}
 		time.Sleep(10 * time.Second)
 	})

@@ -20,7 +20,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// fading answers until it is gone, and then never.
+// fading answers until it is gone, and then no longer.
 type fading struct {
 	*redis.Client
 
@@ -39,7 +39,7 @@ func (f *fading) Process(ctx context.Context, cmd redis.Cmder) error {
 	return ctx.Err()
 }
 
-// shop is one of each primitive on one store, and what it was granted.
+// shop is one of each primitive on one store, and what each was granted.
 type shop struct {
 	rdb   *fading
 	store *store.Store
@@ -88,8 +88,8 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-// asks are questions that grant something, and ends are what was promised to what
-// was granted.
+// asks are calls that grant something. ends are calls that must work for what was
+// granted.
 func (s *shop) asks() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Try of a slot": func(ctx context.Context) error { _, err := s.slots.Try(ctx, "s"); return err },
@@ -119,7 +119,7 @@ func (s *shop) ends() map[string]func(context.Context) error {
 	}
 }
 
-// open lets calls of 250 ms fail until their breaker opens.
+// open makes calls of 250 ms fail until their breaker opens.
 func (s *shop) open(t *testing.T) {
 	t.Helper()
 	s.rdb.gone.Store(true)
@@ -130,8 +130,8 @@ func (s *shop) open(t *testing.T) {
 	}
 }
 
-// TestABreakerSparesEveryPrimitive: once Redis did not answer some of them, none
-// waits for it, and the limiter has a breaker of its own, since its budget is less.
+// TestABreakerSparesEveryPrimitive: after Redis did not answer some primitives, none of
+// them waits for it. The limiter has a breaker of its own, because its budget is smaller.
 func TestABreakerSparesEveryPrimitive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,11 +145,11 @@ func TestABreakerSparesEveryPrimitive(t *testing.T) {
 			began := time.Now()
 			err := ask(t.Context())
 			if took := time.Since(began); took > 0 || !errors.Is(err, script.ErrNotExecuted) {
-				t.Errorf("%s took %v while the breaker is open, and returned %v; want none and ErrNotExecuted", name, took, err)
+				t.Errorf("%s while the breaker is open: got it after %v, with %v; want no wait, and ErrNotExecuted", name, took, err)
 			}
 		}
 		if sent := s.rdb.calls.Load() - before; sent != 0 {
-			t.Errorf("got %d calls sent while the breaker is open, want 0", sent)
+			t.Errorf("while the breaker is open: got %d calls sent, want 0", sent)
 		}
 		if s.limit.Stats().Open {
 			t.Error("failures of calls of 250 ms: got the breaker of calls of 50 ms open, want it closed")
@@ -158,8 +158,8 @@ func TestABreakerSparesEveryPrimitive(t *testing.T) {
 	})
 }
 
-// TestWhatEndsSomethingPassesAnOpenBreaker: what was promised to whoever holds
-// something is sent at once, and works as soon as Redis answers.
+// TestWhatEndsSomethingPassesAnOpenBreaker: a call that ends or keeps what somebody holds
+// is sent at once, and works as soon as Redis answers.
 func TestWhatEndsSomethingPassesAnOpenBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestWhatEndsSomethingPassesAnOpenBreaker(t *testing.T) {
 	})
 }
 
-// passes opens the breaker of a call, and then Redis is back: nothing else has asked
-// since.
+// passes opens the breaker of a call, and then lets Redis answer again. Nothing else has
+// asked since then.
 func (s *shop) passes(t *testing.T, name string, end func(context.Context) error) {
 	t.Helper()
 	ask := func() error { _, err := s.lock.Inspect(t.Context(), "other"); return err }
@@ -200,14 +200,14 @@ func (s *shop) passes(t *testing.T, name string, end func(context.Context) error
 	time.Sleep(time.Second)
 }
 
-// finish lets what goes on in the background come to its end.
+// finish waits until what runs in the background has ended.
 func (s *shop) finish(t *testing.T) {
 	t.Helper()
 	s.rdb.gone.Store(false)
 	time.Sleep(time.Second)
 	for name, end := range s.ends() {
 		if err := end(context.Background()); err != nil {
-			t.Logf("%s at the end: %v", name, err)
+			t.Logf("%s at the end: got %v, want no error", name, err)
 		}
 	}
 	time.Sleep(10 * time.Second)

@@ -74,7 +74,7 @@ func TestFaultsOfOptions(t *testing.T) {
 	}
 }
 
-// constructors are those of every primitive.
+// constructors are the constructors of all primitives.
 var constructors = map[string]func(script.Client) error{
 	"limit.New": func(rdb script.Client) error {
 		_, err := limit.New(rdb, "n", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Second}}, nil)
@@ -87,8 +87,8 @@ var constructors = map[string]func(script.Client) error{
 	"script.NewRunner":     func(rdb script.Client) error { _, err := script.NewRunner(rdb, nil); return err },
 }
 
-// TestAStoreThatWasNotMadeIsRefused: an error of Open that nobody looked at is
-// named by the next constructor.
+// TestAStoreThatWasNotMadeIsRefused: if the error of Open was not checked, the next
+// constructor reports it.
 func TestAStoreThatWasNotMadeIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, construct := range constructors {
@@ -100,7 +100,7 @@ func TestAStoreThatWasNotMadeIsRefused(t *testing.T) {
 	}
 }
 
-// TestAStoreHidesNoRing: what refuses a Ring refuses a store of one.
+// TestAStoreHidesNoRing: what refuses a Ring also refuses a store of a Ring.
 func TestAStoreHidesNoRing(t *testing.T) {
 	t.Parallel()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
@@ -121,8 +121,8 @@ func TestAStoreHidesNoRing(t *testing.T) {
 	}
 }
 
-// TestAStoreIsNotWrapped: a struct that embeds a store would lose its options, the secret
-// among them.
+// TestAStoreIsNotWrapped: a struct that embeds a store would lose its options, including
+// the secret.
 func TestAStoreIsNotWrapped(t *testing.T) {
 	t.Parallel()
 	wrapped := struct{ *store.Store }{storetest.At(t, unused(t), "p")}
@@ -139,7 +139,7 @@ func TestAStoreIsNotWrapped(t *testing.T) {
 	}
 }
 
-// TestOptionsReachEveryPrimitive: the prefix begins each key, and the secret hides
+// TestOptionsReachEveryPrimitive: each key begins with the prefix, and the secret hides
 // each subject.
 func TestOptionsReachEveryPrimitive(t *testing.T) {
 	t.Parallel()
@@ -216,11 +216,11 @@ func TestOptionsReachEveryPrimitive(t *testing.T) {
 	}
 	for _, key := range m.Keys() {
 		if text := key + m.Dump(); strings.Contains(text, "alice") {
-			t.Errorf("got alice in Redis, want no subject to be read there: %s", text)
+			t.Errorf("the keys with a secret: got alice in one, want no readable subject: %s", text)
 		}
 	}
 	if len(before) > 0 || len(m.Keys()) != 5 {
-		t.Errorf("got the keys %q, want one of each primitive", m.Keys())
+		t.Errorf("the keys: got %q, want one of each primitive", m.Keys())
 	}
 }
 
@@ -248,14 +248,14 @@ func TestARunnerHasTheBudgetOfItsStore(t *testing.T) {
 	}
 }
 
-// TestBudgetIsTheDefaultOfAll is what primitives without a Budget of their own ask for.
+// TestBudgetIsTheDefaultOfAll primitives without a Budget of their own.
 func TestBudgetIsTheDefaultOfAll(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, unused(t), store.Options{Budget: 7 * time.Second})
 	if got := st.Budget(time.Second); got != 7*time.Second {
-		t.Errorf("Budget is %v, want that of the options", got)
+		t.Errorf("Budget: got %v, want that of the options", got)
 	}
 	if got := storetest.At(t, unused(t), "p").Budget(time.Second); got != time.Second {
-		t.Errorf("Budget is %v, want the primitive's own", got)
+		t.Errorf("Budget: got %v, want the primitive's own", got)
 	}
 }

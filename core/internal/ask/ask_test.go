@@ -16,8 +16,8 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// server answers within a bubble of synctest; each answer stands for a call, the
-// last for all that follow.
+// server answers within a bubble of synctest. Each answer is for one call, and the last
+// for all that follow.
 type server struct {
 	answers []any // a reply; io.EOF: lost; another error: refused
 	took    time.Duration
@@ -39,7 +39,7 @@ func (s *server) Process(ctx context.Context, cmd redis.Cmder) error {
 	return nil
 }
 
-// refusal is an error that the server has said.
+// refusal is an error from the server.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -80,7 +80,7 @@ func TestACallThatWasNotWrittenIsInNoDoubt(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), budget/2)
 		defer cancel()
 		if _, _, in, err := a.Ask(ctx, question, "k"); !errors.Is(err, context.DeadlineExceeded) || in.Calls != 0 {
-			t.Errorf("got %d calls in doubt and %v, want none and the caller's deadline", in.Calls, err)
+			t.Errorf("a call that was not written: got %d calls in doubt and %v, want none and the caller's deadline", in.Calls, err)
 		}
 	})
 }
@@ -112,22 +112,22 @@ func TestAsksAgainWhileHalfOfTheBudgetIsLeft(t *testing.T) {
 				a := asker(t, s)
 				reply, asked, in, err := a.Ask(t.Context(), question, "key", "token")
 				if !errors.Is(err, c.want) || (err == nil) != (reply == "yes") {
-					t.Errorf("got the reply %v, %v, want the error %v, and a reply only without one",
+					t.Errorf("Ask: got the reply %v, %v, want the error %v, and a reply only without one",
 						reply, err, c.want)
 				}
 				if !slices.Equal(s.at, c.at) || in.Calls != c.doubt.Calls {
-					t.Errorf("asked at %v, %d of them in doubt, want %v, %d in doubt",
+					t.Errorf("the calls: got them at %v, %d of them in doubt, want %v, %d in doubt",
 						s.at, in.Calls, c.at, c.doubt.Calls)
 				}
 				if got := asked.Sub(s.began); got != c.at[len(c.at)-1] {
-					t.Errorf("the last was asked at %v, want %v", got, c.at[len(c.at)-1])
+					t.Errorf("the last call: got it at %v, want %v", got, c.at[len(c.at)-1])
 				}
 				if in.Calls > 0 && in.Last.Sub(s.began) != c.at[in.Calls-1] {
-					t.Errorf("the last in doubt was asked at %v, want %v", in.Last.Sub(s.began), c.at[in.Calls-1])
+					t.Errorf("the last call in doubt: got it at %v, want %v", in.Last.Sub(s.began), c.at[in.Calls-1])
 				}
 				for _, args := range s.args {
 					if !slices.Equal(args, s.args[0]) {
-						t.Errorf("asked with %v, want %v as at first", args, s.args[0])
+						t.Errorf("a repeated call: got the arguments %v, want %v as at first", args, s.args[0])
 					}
 				}
 			})
@@ -144,7 +144,7 @@ func TestACallerWhoGoesLeavesADoubt(t *testing.T) {
 		defer cancel()
 		_, _, in, err := a.Ask(ctx, question, "key")
 		if !errors.Is(err, context.DeadlineExceeded) || !IsCallers(err) || in.Calls != 1 || len(s.at) != 1 {
-			t.Errorf("a caller that goes: got %v, the doubt %+v, asked at %v, want DeadlineExceeded, 1 call, 1 ask",
+			t.Errorf("a caller that leaves: got %v, the doubt %+v, asked at %v, want DeadlineExceeded, 1 call, 1 ask",
 				err, in, s.at)
 		}
 		time.Sleep(time.Second)
@@ -156,7 +156,7 @@ func TestACallerWhoGoesLeavesADoubt(t *testing.T) {
 		time.AfterFunc(2500*time.Microsecond, cancel) // between two questions
 		_, _, in, err = a.Ask(ctx, question, "key")
 		if err == nil || in.Calls != 1 || len(s.at) != 1 {
-			t.Errorf("a caller that goes later: got %v, the doubt %+v, asked at %v, want an error, 1 call, 1 ask",
+			t.Errorf("a caller that leaves later: got %v, the doubt %+v, asked at %v, want an error, 1 call, 1 ask",
 				err, in, s.at)
 		}
 		time.Sleep(time.Second)
@@ -224,7 +224,7 @@ func TestTakeBack(t *testing.T) {
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				if got := u.Stats(); times != c.times || got.Undone != c.undone || got.Pending != 0 {
-					t.Errorf("got %d attempts and stats %+v, want %d, %d undone and none pending",
+					t.Errorf("TakeBack: got %d attempts and stats %+v, want %d, %d undone and none pending",
 						times, got, c.times, c.undone)
 				}
 			})
@@ -237,12 +237,12 @@ func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		if !Pause(t.Context(), time.Second) || time.Since(began) != time.Second {
-			t.Errorf("a pause of 1s ended after %v, want 1s and true", time.Since(began))
+			t.Errorf("a pause of 1s: got an end after %v, want 1s and true", time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if Pause(ctx, time.Hour) || time.Since(began) != 2*time.Second {
-			t.Errorf("a pause until a deadline ended %v after the beginning, want 2s and false", time.Since(began))
+			t.Errorf("a pause until a deadline: got an end after %v, want 2s and false", time.Since(began))
 		}
 	})
 }

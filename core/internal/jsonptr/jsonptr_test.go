@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestText has a pointer find a member, or say why there is none.
+// TestText: a pointer finds a member, or the error says why there is none.
 func TestText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func TestValid(t *testing.T) {
 	}
 }
 
-// FuzzText has no U+FFFD come from what is none: two texts would be one.
+// FuzzText: U+FFFD must not come from anything else, because two texts would then be one.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{`"\ud800"`, `"\udfff\ud800"`, `"\ud83d\ude00"`, `"\ufffd"`, `"\\ufffd\ud800"`, "\"\ufffd\"", `"\\\ud83d"`} {
 		f.Add([]byte(seed))

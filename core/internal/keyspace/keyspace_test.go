@@ -20,14 +20,14 @@ func space(tb testing.TB, secret []byte) *Space {
 	return &k
 }
 
-// slotOf is the part of a key that chooses its slot, as Redis reads it.
+// slotOf returns the part of a key that chooses its slot, as Redis reads it.
 func slotOf(key string) string {
 	_, rest, _ := strings.Cut(key, "{")
 	tag, _, _ := strings.Cut(rest, "}")
 	return tag
 }
 
-// TestKeyShapes is the shape that operators look keys up by.
+// TestKeyShapes checks the shape by which operators look keys up.
 func TestKeyShapes(t *testing.T) {
 	t.Parallel()
 	k := space(t, nil)
@@ -50,7 +50,7 @@ func TestKeyShapes(t *testing.T) {
 	}
 }
 
-// TestWithoutATail is the shape of the key of a subject that has only one.
+// TestWithoutATail checks the key of a subject that has only one key.
 func TestWithoutATail(t *testing.T) {
 	t.Parallel()
 	k, err := New("lock", "orders", "shop", nil)
@@ -117,7 +117,7 @@ func TestFaultsNameTheFieldAndTheRemedy(t *testing.T) {
 	}
 }
 
-// TestKeyAllocations holds a readable subject's key to one allocation.
+// TestKeyAllocations: the key of a readable subject takes one allocation.
 func TestKeyAllocations(t *testing.T) {
 	k := space(t, nil)
 	for _, tail := range []string{"", "window-5-1s"} {
@@ -130,7 +130,7 @@ func TestKeyAllocations(t *testing.T) {
 	}
 }
 
-// TestKeysInABuilder are those of Key, stay as they are, and share memory.
+// TestKeysInABuilder: they are the same as those of Key, do not change, and share memory.
 func TestKeysInABuilder(t *testing.T) { //nolint:paralleltest // it counts allocations
 	for _, secret := range [][]byte{nil, []byte(strings.Repeat("s", 32))} {
 		k := space(t, secret)
@@ -141,7 +141,7 @@ func TestKeysInABuilder(t *testing.T) { //nolint:paralleltest // it counts alloc
 			keys, want = append(keys, k.KeyIn(&b, subject, tail)), append(want, k.Key(subject, tail))
 		}
 		if !slices.Equal(keys, want) {
-			t.Errorf("got %q, want %q", keys, want)
+			t.Errorf("keys in one builder: got %q, want %q", keys, want)
 		}
 	}
 	k, b := space(t, nil), new(strings.Builder)
@@ -150,7 +150,7 @@ func TestKeysInABuilder(t *testing.T) { //nolint:paralleltest // it counts alloc
 			k.KeyIn(b, "ip=192.0.2.1", "window-5-1s")
 		}
 	}); n > 10 {
-		t.Errorf("got %v allocations for 100 keys, want 10 at most", n)
+		t.Errorf("keys in one builder: got %v allocations for 100 keys, want at most 10", n)
 	}
 }
 
@@ -184,8 +184,8 @@ func FuzzKeysNeverCollide(f *testing.F) {
 	})
 }
 
-// TestPoliciesOfASubjectShareASlot asks the cluster itself, and that a
-// policy's numbers are part of its key.
+// TestPoliciesOfASubjectShareASlot asks the cluster itself. A policy's numbers are part
+// of its key.
 func TestPoliciesOfASubjectShareASlot(t *testing.T) {
 	t.Parallel()
 	cl := redistest.Cluster(t)

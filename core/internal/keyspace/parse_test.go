@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestParseReadsWhatKeyMakes has every part of a key come back.
+// TestParseReadsWhatKeyMakes: Parse returns every part of a key.
 func TestParseReadsWhatKeyMakes(t *testing.T) {
 	t.Parallel()
 	for _, secret := range [][]byte{nil, []byte("0123456789abcdef")} {
@@ -41,7 +41,8 @@ func TestParseRefusesWhatIsNoKey(t *testing.T) {
 	}
 }
 
-// TestStoredSubjects has a space that knows hashes find the key of a hash, and hash whatever else it did.
+// TestStoredSubjects: a space that accepts hashes finds the key of a hash. It hashes
+// everything else as before.
 func TestStoredSubjects(t *testing.T) {
 	t.Parallel()
 	for _, secret := range [][]byte{nil, []byte("0123456789abcdef")} {
@@ -57,7 +58,7 @@ func TestStoredSubjects(t *testing.T) {
 			}
 		}
 		if hash := k.Subject("a b"); k.Subject(hash) == hash {
-			t.Errorf("%q: a space of requests takes a hash as it is, want it hashed", hash)
+			t.Errorf("%q: got a hash used as it is in a space for requests, want it hashed", hash)
 		}
 	}
 }

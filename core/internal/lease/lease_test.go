@@ -20,7 +20,7 @@ var (
 
 type key struct{}
 
-// holder answers renewals as it is told, each after a time.
+// holder answers renewals as it is told, each after some time.
 type holder struct {
 	mu     sync.Mutex
 	answer func(n int, ttl time.Duration) (left time.Duration, lost, err error)
@@ -101,7 +101,7 @@ func TestEndsAMarginBeforeTheLease(t *testing.T) {
 				})
 				<-l.Context().Done()
 				if took := time.Since(h.began); took != c.want-margin(ttl) {
-					t.Errorf("the lease ended after %v, want %v", took, c.want-margin(ttl))
+					t.Errorf("a lease without renewal: got its end after %v, want %v", took, c.want-margin(ttl))
 				}
 				if context.Cause(l.Context()) != errExpired || l.Err() != errExpired || h.lost != 1 {
 					t.Errorf("at the end: got the cause %v, Err %v and lost %d times, want %v and once",
@@ -140,7 +140,7 @@ func TestRenewsAtAThird(t *testing.T) {
 			want = append(want, ask{at, ttl})
 		}
 		if got := h.asked(); !slices.Equal(got, want) {
-			t.Errorf("got renewals %v, want %v", got, want)
+			t.Errorf("the renewals: got %v, want %v", got, want)
 		}
 		if l.Err() != nil || l.End(errOver) != nil || l.Err() != errOver || context.Cause(l.Context()) != errOver || h.lost != 0 {
 			t.Errorf("End: got Err %v, the cause %v and lost %d times, want nil before, %v then, and 0",
@@ -161,7 +161,7 @@ func TestWhatIsLost(t *testing.T) {
 		ctx := l.Context()
 		<-ctx.Done()
 		if took := time.Since(h.began); took != ttl/Renewals || context.Cause(ctx) != errLost || l.Err() != errLost || h.lost != 1 {
-			t.Errorf("a lost lease ended after %v: got the cause %v, Err %v and lost %d times, want %v, %v, once",
+			t.Errorf("a lost lease: got its end after %v, the cause %v, Err %v and lost %d times, want %v, %v, once",
 				took, context.Cause(ctx), l.Err(), h.lost, ttl/Renewals, errLost)
 		}
 		if err := l.Extend(t.Context(), ttl); err != errLost || h.lost != 1 {
@@ -189,7 +189,7 @@ func TestExtend(t *testing.T) {
 		}
 		<-l.Context().Done()
 		if took := time.Since(h.began); took != 11*time.Second-margin(10*time.Second) {
-			t.Errorf("the lease ended after %v, want %v", took, 11*time.Second-margin(10*time.Second))
+			t.Errorf("after Extend: got the end of the lease after %v, want %v", took, 11*time.Second-margin(10*time.Second))
 		}
 	})
 }
@@ -204,7 +204,7 @@ func TestAnAnswerBehindTheEndIsNone(t *testing.T) {
 		l.End(errOver)
 		time.Sleep(time.Hour)
 		if l.Err() != errOver || len(h.asked()) != 1 || h.lost != 0 {
-			t.Errorf("an answer behind the end: got Err %v, asked %v, lost %d times, want %v, one ask, 0",
+			t.Errorf("an answer after the end: got Err %v, asked %v, lost %d times, want %v, one ask, 0",
 				l.Err(), h.asked(), h.lost, errOver)
 		}
 	})
@@ -245,7 +245,7 @@ func TestMaxHoldIsTheEnd(t *testing.T) {
 		l, h := begin(t, &Terms{Lease: ttl, MaxHold: 10 * time.Second}, granted)
 		<-l.Context().Done()
 		if took := time.Since(h.began); took != 10*time.Second-margin(time.Second) || l.Err() != errMaxHeld {
-			t.Errorf("the lease ended after %v: got Err %v, want %v and %v",
+			t.Errorf("a lease with MaxHold: got its end after %v and Err %v, want %v and %v",
 				took, l.Err(), 10*time.Second-margin(time.Second), errMaxHeld)
 		}
 		if last := h.asked()[len(h.asked())-1].ttl; last != time.Second {
@@ -263,7 +263,7 @@ func TestMaxHoldBeginsWithTheQuestion(t *testing.T) {
 		l.Begin(h, &Terms{Lease: ttl, MaxHold: 5 * time.Second, MaxHeld: errMaxHeld}, h.began, ttl)
 		<-l.Context().Done()
 		if took := time.Since(h.began); took > 5*time.Second || l.Err() != errMaxHeld {
-			t.Errorf("the lease ended after %v: got Err %v, want 5s at most and %v", took, l.Err(), errMaxHeld)
+			t.Errorf("a lease with MaxHold: got its end after %v and Err %v, want at most 5s and %v", took, l.Err(), errMaxHeld)
 		}
 	})
 }
@@ -287,7 +287,7 @@ func TestContextIsOfTheParent(t *testing.T) {
 		h.parent = parent
 		ctx := l.Context()
 		if ctx.Value(key{}) != h || ctx != l.Context() || ctx.Err() != nil {
-			t.Errorf("the Context: got of the parent %v, the same again %v, Err %v, want both and nil",
+			t.Errorf("the Context: got %v for the parent's value, %v for the same Context again, and Err %v, want true, true and nil",
 				ctx.Value(key{}) == h, ctx == l.Context(), ctx.Err())
 		}
 		l.Drop(errAway)
@@ -298,7 +298,7 @@ func TestContextIsOfTheParent(t *testing.T) {
 		other := l.Context()
 		cancel(errLost)
 		if other == ctx || other.Err() != nil {
-			t.Errorf("the next Context: got another %v, Err %v, want true, nil", other != ctx, other.Err())
+			t.Errorf("the next Context: got another one %v, Err %v, want true, nil", other != ctx, other.Err())
 		}
 		l.End(errOver)
 		if context.Cause(other) != errOver {

@@ -30,9 +30,8 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// made are the exported types that a constructor makes: each of their methods says
-// so when it is called on a nil or zero one. plain are those whose zero value is as
-// good as any.
+// made are the exported types that a constructor makes: each of their methods must report
+// a nil or zero receiver. plain are the types whose zero value is usable.
 var (
 	made = []reflect.Type{
 		reflect.TypeFor[script.Runner](), reflect.TypeFor[script.Call](), reflect.TypeFor[script.Script](), reflect.TypeFor[limit.Limiter](),
@@ -79,7 +78,7 @@ func TestNoTypeIsForgotten(t *testing.T) {
 					}
 					found++
 					if full := dir + "." + name.Name; !slices.Contains(known, full) {
-						t.Errorf("%s has the method %s and is in neither table of this test, want it in one",
+						t.Errorf("%s: got the method %s in neither table of this test, want it in one",
 							full, f.Name.Name)
 					}
 				}
@@ -87,18 +86,18 @@ func TestNoTypeIsForgotten(t *testing.T) {
 		}
 	}
 	if found < 80 {
-		t.Errorf("got %d methods, want 80 at least", found)
+		t.Errorf("methods: got %d, want at least 80", found)
 	}
 }
 
-// outcome is what a call came to.
+// outcome is how a call ended.
 type outcome struct {
 	panicked any
 	err      error
 	returns  bool // an error, if there is one
 }
 
-// call calls a method with arguments of the right types, the context given.
+// call calls a method with arguments of the right types and the given context.
 func call(m reflect.Value, ctx context.Context, fn bool) (o outcome) { //nolint:revive // a method comes before its arguments
 	defer func() { o.panicked = recover() }()
 	var args []reflect.Value
@@ -157,8 +156,8 @@ func call(m reflect.Value, ctx context.Context, fn bool) (o outcome) { //nolint:
 	return o
 }
 
-// said is the text of a mistake that was named, by an error or a panic, and empty
-// where Go had to say it.
+// said is the text of a mistake that an error or a panic named. It is empty if Go itself
+// reported the mistake.
 func (o outcome) said() string {
 	if _, is := o.panicked.(runtime.Error); is {
 		return ""
@@ -190,7 +189,7 @@ func TestNilAndZeroReceiversAreNamed(t *testing.T) {
 		}
 	}
 	if calls < 120 {
-		t.Errorf("got %d calls, want 120 at least", calls)
+		t.Errorf("calls: got %d, want at least 120", calls)
 	}
 	for _, of := range plain {
 		receiver := reflect.New(of)
@@ -260,8 +259,8 @@ func usable(t *testing.T, rdb redis.UniversalClient) map[string]func() any {
 	}
 }
 
-// TestANilContextIsNamed calls each method that takes a context with none, and each
-// that takes a function without one.
+// TestANilContextIsNamed calls each method that takes a context with a nil context, and
+// each method that takes a function with a nil function.
 func TestANilContextIsNamed(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -289,7 +288,7 @@ func TestANilContextIsNamed(t *testing.T) {
 		}
 	}
 	if calls < 50 {
-		t.Errorf("got %d calls, want 50 at least", calls)
+		t.Errorf("calls: got %d, want at least 50", calls)
 	}
 	for name, fn := range map[string]any{
 		"lock.FromContext": lock.FromContext, "idempotency.FromContext": idempotency.FromContext,

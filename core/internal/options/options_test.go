@@ -55,7 +55,7 @@ func TestPositive(t *testing.T) {
 	}
 }
 
-// Every fault is reported, and none when there is none.
+// Every fault is reported. If there is none, the error is nil.
 func TestErr(t *testing.T) {
 	t.Parallel()
 	var c Check
@@ -65,6 +65,6 @@ func TestErr(t *testing.T) {
 	c.Faultf("A is %d: use 1", 2)
 	c.Faultf("B is missing: set it")
 	if err := c.Err(); err == nil || err.Error() != "A is 2: use 1\nB is missing: set it" {
-		t.Errorf("got %v, want both faults", err)
+		t.Errorf("with two faults: got %v, want both", err)
 	}
 }

@@ -26,7 +26,7 @@ func (c *call) Withdraw() bool {
 	return c.state.CompareAndSwap(unsent, withdrawn) || c.state.Load() == withdrawn
 }
 
-// within is a context with a deadline and no timer.
+// within returns a context with a deadline and no timer.
 type within struct {
 	context.Context
 	deadline time.Time
@@ -38,7 +38,7 @@ func withBudget(ctx context.Context) context.Context {
 	return within{ctx, time.Now().Add(budget)}
 }
 
-// asked is what became of some calls.
+// asked is how some calls ended.
 type asked struct {
 	mu    sync.Mutex
 	wg    sync.WaitGroup
@@ -70,7 +70,7 @@ func (a *asked) ask(ctx context.Context, q *Queue, n, size int) {
 	}
 }
 
-// answers has a queue get its first answer.
+// answers gets the first answer for a queue.
 func answers(t *testing.T, q *Queue) {
 	t.Helper()
 	if err := q.Do(withBudget(t.Context()), new(call)); err != nil {

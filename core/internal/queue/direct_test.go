@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// TestALoneCallerAsksByItself, and only then.
+// TestALoneCallerAsksByItself, and only a lone caller.
 func TestALoneCallerAsksByItself(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
 		if _, ok := q.BeginDirect(); ok {
-			t.Error("got a direct call before the server has answered, want none")
+			t.Error("before the server has answered: got a direct call, want none")
 		}
 		answers(t, q)
 		b, ok := q.BeginDirect()
 		if !ok {
-			t.Fatal("got no direct call of a lone caller")
+			t.Fatal("a lone caller: got no direct call, want one")
 		}
 		if _, ok := q.BeginDirect(); ok {
-			t.Error("got a second direct call beside the first, want none")
+			t.Error("beside a direct call: got a second one, want none")
 		}
 		var a asked
 		a.ask(t.Context(), q, 5, 0)
@@ -28,29 +28,29 @@ func TestALoneCallerAsksByItself(t *testing.T) {
 		q.lastCalls = 5 // as if one batch had taken all of them
 		q.mu.Unlock()
 		if _, ok := q.BeginDirect(); ok {
-			t.Error("got a direct call after a batch of several, want none")
+			t.Error("after a batch of several: got a direct call, want none")
 		}
 		answers(t, q)
 		b, ok = q.BeginDirect()
 		if !ok {
-			t.Fatal("got no direct call after a batch of one")
+			t.Fatal("after a batch of one: got no direct call, want one")
 		}
 		q.EndDirect(b, Ignored, false)
 		q.turn.note(2*punctual, q.now())
 		if _, ok := q.BeginDirect(); ok {
-			t.Error("got a direct call while turns are long, want none")
+			t.Error("while turns are long: got a direct call, want none")
 		}
 		time.Sleep(3 * time.Duration(turnSpan))
 		q.turn.note(0, q.now())
 		if b, ok = q.BeginDirect(); !ok {
-			t.Fatal("got no direct call when turns are short again")
+			t.Fatal("after turns are short again: got no direct call, want one")
 		}
 		q.EndDirect(b, Unanswered, false)
 		if _, ok := q.BeginDirect(); ok {
-			t.Error("got a direct call to a silent server, want none")
+			t.Error("to a silent server: got a direct call, want none")
 		}
 		if n := len(d.sent()) + 1; d.noted(Answered) != n || d.noted(Unanswered) != 1 {
-			t.Errorf("the server was told of %v, want %d answers and one that is missing", d.notes, n)
+			t.Errorf("the noted results: got %v, want %d answers and one that is missing", d.notes, n)
 		}
 	})
 }

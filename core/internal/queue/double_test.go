@@ -92,7 +92,8 @@ func (d *double) probed() int {
 	return d.probes
 }
 
-// stop has answers wait, and hold has calls wait before they are written, until the returned function is called.
+// stop makes answers wait, and hold makes calls wait before they are written, until the
+// returned function is called.
 func (d *double) stop() (resume func()) { return d.wait(&d.stopped) }
 func (d *double) hold() (resume func()) { return d.wait(&d.holds) }
 
@@ -120,5 +121,6 @@ func inBubble(t *testing.T, d *double, run func(t *testing.T, d *double, q *Queu
 	})
 }
 
-// settle lets what is in flight return: a bubble's time stands still once its test has ended.
+// settle lets what is in flight return, because the time of a bubble stops when its test
+// has ended.
 func settle() { time.Sleep(time.Minute) }

@@ -33,7 +33,7 @@ func TestBatchesAreBounded(t *testing.T) {
 					all += n
 				}
 				if most > c.most || all != c.calls+1 || a.errs[nil] != c.calls {
-					t.Errorf("got batches of %v and %d answers, want %d calls at most in each and %d answers",
+					t.Errorf("batches: got sizes %v and %d answers, want at most %d calls in each and %d answers",
 						d.sent(), a.errs[nil], c.most, c.calls)
 				}
 			})
@@ -41,7 +41,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// TestTooManyThatWaitAreRefused: what does not fit in is not sent.
+// TestTooManyThatWaitAreRefused: a call without room is not sent.
 func TestTooManyThatWaitAreRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
@@ -53,17 +53,18 @@ func TestTooManyThatWaitAreRefused(t *testing.T) {
 		full := a.errs[ErrFull]
 		a.mu.Unlock()
 		if full == 0 || full > 300 {
-			t.Errorf("got %d calls refused, want up to 300 and one at least", full)
+			t.Errorf("calls refused: got %d, want 1 to 300", full)
 		}
 		resume()
 		a.wg.Wait()
 		if a.errs[nil]+a.errs[ErrFull]+a.errs[context.DeadlineExceeded] != mostWaiting+300 || a.doubt > 0 {
-			t.Errorf("got %v and %d in doubt, want each call answered or refused", a.errs, a.doubt)
+			t.Errorf("the calls: got %v and %d in doubt, want each answered or refused", a.errs, a.doubt)
 		}
 	})
 }
 
-// TestOneBatchUntilTheServerAnswers: a server that was not reached, or never yet, gets one batch at a time.
+// TestOneBatchUntilTheServerAnswers: a server that was not reached, or has not answered
+// yet, gets one batch at a time.
 func TestOneBatchUntilTheServerAnswers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &double{result: Unsent}, func(t *testing.T, d *double, q *Queue) {
@@ -73,14 +74,14 @@ func TestOneBatchUntilTheServerAnswers(t *testing.T) {
 			synctest.Wait()
 			q.mu.Lock()
 			if len(q.inFlight) > 1 {
-				t.Errorf("got %d batches in flight, want one at most", len(q.inFlight))
+				t.Errorf("before the server answers: got %d batches in flight, want at most one", len(q.inFlight))
 			}
 			q.mu.Unlock()
 			time.Sleep(trip / 4)
 		}
 		a.wg.Wait()
 		if n := len(d.sent()); n < 2 || n > 6 || a.doubt > 0 || d.probed() > 0 {
-			t.Errorf("got %d batches, %d in doubt, %d probes, want 2 to 6 and none of the others", n, a.doubt, d.probed())
+			t.Errorf("a server that was not reached: got %d batches, %d in doubt, %d probes, want 2 to 6 and none of the others", n, a.doubt, d.probed())
 		}
 	})
 }
@@ -99,19 +100,20 @@ func TestACallerThatLeaves(t *testing.T) {
 		first.wg.Wait()
 		second.wg.Wait()
 		if first.doubt != 1 || second.errs[context.Canceled] != 10 || second.doubt > 0 {
-			t.Errorf("got %d in doubt of those sent, and %v, %d in doubt of those that wait, want 1, 10 canceled and 0",
+			t.Errorf("callers that left: got %d in doubt of those sent, and %v, %d in doubt of those that wait, want 1, 10 canceled and 0",
 				first.doubt, second.errs, second.doubt)
 		}
 		resume()
 		time.Sleep(trip)
 		answers(t, q)
 		if sizes := d.sent(); !slices.Equal(sizes, []int{1, 1}) {
-			t.Errorf("got batches of %v, want none of the calls whose callers had left", sizes)
+			t.Errorf("batches after callers had left: got sizes %v, want none of their calls", sizes)
 		}
 	})
 }
 
-// TestACallerThatLeavesBeforeItsCallIsWritten: the call is not written any more, though its batch is about to be.
+// TestACallerThatLeavesBeforeItsCallIsWritten: the call is not written even if its batch
+// is about to be.
 func TestACallerThatLeavesBeforeItsCallIsWritten(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
@@ -126,11 +128,11 @@ func TestACallerThatLeavesBeforeItsCallIsWritten(t *testing.T) {
 		resume()
 		time.Sleep(2 * trip)
 		if a.errs[context.Canceled] != 10 || a.doubt > 0 {
-			t.Errorf("got %v and %d in doubt, want 10 canceled", a.errs, a.doubt)
+			t.Errorf("callers that left: got %v and %d in doubt, want 10 canceled", a.errs, a.doubt)
 		}
 		for _, c := range a.calls {
 			if c.state.Load() == written {
-				t.Error("got a call that was written after its caller had left, want none")
+				t.Error("a call whose caller had left: got it written, want it not written")
 			}
 		}
 	})
@@ -148,24 +150,24 @@ func TestAPanicIsItsCallers(t *testing.T) {
 			all.Go(func() {
 				defer func() {
 					if err, _ := recover().(error); !errors.Is(err, boom) {
-						t.Errorf("got the panic %v, want that of the server", err)
+						t.Errorf("a caller in a batch that panics: got the panic %v, want that of the server", err)
 					}
 				}()
 				err := q.Do(withBudget(t.Context()), new(call))
-				t.Errorf("got %v and no panic, want a panic", err)
+				t.Errorf("a caller in a batch that panics: got %v and no panic, want a panic", err)
 			})
 		}
 		all.Wait()
 		d.set(func() { d.panics = nil })
 		answers(t, q)
 		if n := d.noted(Unanswered) + d.noted(Unsent); n > 0 || d.probed() > 0 {
-			t.Errorf("got %d missing answers noted and %d probes, want none: the server did nothing wrong", n, d.probed())
+			t.Errorf("after a panic: got %d missing answers noted and %d probes, want none: the server did nothing wrong", n, d.probed())
 		}
 	})
 }
 
-// TestAServerThatWasSlowIsAskedAgain: round trips of more than half the budget must not keep
-// the queue from learning that they have become shorter.
+// TestAServerThatWasSlowIsAskedAgain: round trips of more than half of the budget must
+// not keep the queue from learning that they have become shorter.
 func TestAServerThatWasSlowIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
@@ -181,7 +183,7 @@ func TestAServerThatWasSlowIsAskedAgain(t *testing.T) {
 			a.wg.Wait()
 		}
 		if a.errs[nil] < 500 {
-			t.Errorf("got %v, want most of 1000 answered", a.errs)
+			t.Errorf("after the server was slow: got %v, want most of 1000 answered", a.errs)
 		}
 	})
 }
@@ -196,6 +198,6 @@ func TestASaturatedServerHasTwoBatches(t *testing.T) {
 		p.returned(0, 100*shortest, 1, 1)
 	}
 	if got := p.batches(); got != 2 {
-		t.Errorf("got %d batches at a hundred times the shortest round trip, want 2", got)
+		t.Errorf("at a hundred times the shortest round trip: got %d batches, want 2", got)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestAStalledServer stops answering under load. What is in doubt then is at most what was in flight, and
-// no caller waits longer than its budget.
+// TestAStalledServer stops answering under load. At most the calls that were in flight
+// are then in doubt, and no caller waits longer than its budget.
 func TestAStalledServer(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
@@ -29,18 +29,19 @@ func TestAStalledServer(t *testing.T) {
 		a.mu.Lock()
 		doubt := a.doubt
 		a.mu.Unlock()
-		// The server stalls while calls leave, so that those of the time until it counts as late belong to it.
+		// The server stalls while calls leave, so the calls that leave until it counts as
+		// late are in doubt too.
 		if most := flying + 20*int(budget/2/time.Millisecond); doubt == 0 || doubt > most {
-			t.Errorf("got %d calls in doubt, want one at least and %d at most", doubt, most)
+			t.Errorf("calls in doubt: got %d, want 1 to %d", doubt, most)
 		}
 		if n := d.noted(Unanswered) + d.noted(Unsent); n < 20 {
-			t.Errorf("the server was told of %d missing answers, want 20 at least", n)
+			t.Errorf("missing answers noted: got %d, want at least 20", n)
 		}
 		sent := len(d.sent())
 		a.ask(t.Context(), q, 100, 0)
 		time.Sleep(2 * budget)
 		if n := len(d.sent()); n != sent {
-			t.Errorf("got %d batches sent to a silent server, want none", n-sent)
+			t.Errorf("while the server is silent: got %d batches sent, want none", n-sent)
 		}
 		resume()
 		time.Sleep(2 * budget)
@@ -52,7 +53,7 @@ func TestAStalledServer(t *testing.T) {
 			t.Errorf("after the stall: got %v and %d more in doubt, want 100 answers and none", after.errs, a.doubt-doubt)
 		}
 		if a.took > budget {
-			t.Errorf("the longest wait: got %v, want %v at most", a.took, budget)
+			t.Errorf("the longest wait: got %v, want at most %v", a.took, budget)
 		}
 	})
 }
@@ -72,7 +73,7 @@ func TestALostAnswerIsFollowedByAProbe(t *testing.T) {
 		a.ask(t.Context(), q, 5, 0)
 		time.Sleep(budget / 2)
 		if n := len(d.sent()); n != sent || d.probed() < 2 {
-			t.Errorf("got %d batches and %d probes while these have no answer, want none and two at least", n-sent, d.probed())
+			t.Errorf("while no probe is answered: got %d batches and %d probes, want none and at least two", n-sent, d.probed())
 		}
 		d.set(func() { d.answer = Answered })
 		a.wg.Wait()
@@ -100,7 +101,8 @@ func TestABatchThatIsNotWrittenInTime(t *testing.T) {
 	})
 }
 
-// TestNothingIsSentWhileAnAnswerIsLate: a call each tenth of a budget, to a server that stands still.
+// TestNothingIsSentWhileAnAnswerIsLate makes a call each tenth of a budget to a server
+// that stands still.
 func TestNothingIsSentWhileAnAnswerIsLate(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
@@ -112,14 +114,15 @@ func TestNothingIsSentWhileAnAnswerIsLate(t *testing.T) {
 			time.Sleep(budget / 10)
 		}
 		if n := len(d.sent()) - 1; n != 6 { // until half a budget after the first
-			t.Errorf("got %d batches, want the 6 that left before the first was late", n)
+			t.Errorf("while an answer is late: got %d batches, want the 6 that left before the first was late", n)
 		}
 		resume()
 		a.wg.Wait()
 	})
 }
 
-// TestALateAnswerIsAnAnswer: the server counts as alive again, though no caller waited for it.
+// TestALateAnswerIsAnAnswer: the server counts as alive again, although no caller waited
+// for the answer.
 func TestALateAnswerIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &double{answer: Unanswered}, func(t *testing.T, d *double, q *Queue) { // probes have none
@@ -134,7 +137,8 @@ func TestALateAnswerIsAnAnswer(t *testing.T) {
 	})
 }
 
-// TestCallersThatLeftMakeRoom: a queue of a silent server is full of those that wait, and of no others.
+// TestCallersThatLeftMakeRoom: only callers that still wait fill the queue of a silent
+// server.
 func TestCallersThatLeftMakeRoom(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {

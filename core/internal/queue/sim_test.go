@@ -12,7 +12,7 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// What the modelled server needs, as measured of Redis 7.0.
+// These are the times that the modelled server needs, as measured for Redis 7.0.
 const (
 	perEvent  = 6 * time.Microsecond // to read a batch from a socket and to answer it
 	perCall   = 3 * time.Microsecond
@@ -26,7 +26,7 @@ type modelled struct {
 	busy time.Duration
 }
 
-// work is when the server will have done it.
+// work returns when the server will have done its work.
 func (m *modelled) work(d time.Duration) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,7 +38,7 @@ func (m *modelled) work(d time.Duration) time.Time {
 	return m.free
 }
 
-// link is what a process has to the server.
+// link is a process's connection to the server.
 type link struct {
 	*modelled
 
@@ -59,7 +59,7 @@ func (l link) Send(b *Batch) Result {
 func (link) Note(Result, int)                   {}
 func (link) Probe(string, time.Duration) Result { return Answered }
 
-// between is how long callers do something else before they ask again, on average.
+// between is how long callers do something else on average before they ask again.
 const between = 100 * time.Microsecond
 
 // traffic is what callers do.
@@ -74,14 +74,14 @@ type traffic struct {
 	rule      rule
 }
 
-// outcome is what became of the calls.
+// outcome is how the calls ended.
 type outcome struct {
 	took              []time.Duration // of those that were answered
 	unsent, uncertain int
 	busy              float64 // share of the time in which the server worked
 }
 
-// quantile is in round trips.
+// quantile returns a quantile in round trips.
 func (o *outcome) quantile(q float64, trip time.Duration) float64 {
 	return float64(o.took[int(q*float64(len(o.took)-1))]) / float64(trip)
 }
@@ -151,14 +151,14 @@ func (tr traffic) run(t *testing.T) *outcome {
 		settle()
 	})
 	if len(o.took) == 0 {
-		t.Fatal("got no answer, want some")
+		t.Fatal("the calls: got no answer, want some")
 	}
 	slices.SortFunc(o.took, cmp.Compare)
 	return o
 }
 
-// TestCallersWaitALittleMoreThanARoundTrip is what the rule is for: 20,000 to 250,000 calls
-// a second of one process, at a distance of 0.5 to 5 ms.
+// TestCallersWaitALittleMoreThanARoundTrip shows what the rule is for: 20,000 to 250,000
+// calls a second of one process, at a distance of 0.5 to 5 ms.
 func TestCallersWaitALittleMoreThanARoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, trip := range []time.Duration{500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond} {
@@ -174,11 +174,12 @@ func TestCallersWaitALittleMoreThanARoundTrip(t *testing.T) {
 	}
 }
 
-// lasts is a time in which enough of round trips pass.
+// lasts returns a time that contains enough round trips.
 func lasts(trip time.Duration) time.Duration { return max(40*trip, 60*time.Millisecond) }
 
-// TestCallersThatAskAgain has 256 of them wait for their answers and do something else for a little before they ask
-// again. Without that, in lock-step, the longest of a hundred takes up to 1.7 round trips.
+// TestCallersThatAskAgain has 256 callers wait for their answers, do something else for a
+// little, and ask again. Without that pause, in lock-step, the longest of a hundred calls
+// takes up to 1.7 round trips.
 func TestCallersThatAskAgain(t *testing.T) {
 	t.Parallel()
 	const trip = 2 * time.Millisecond
@@ -190,8 +191,8 @@ func TestCallersThatAskAgain(t *testing.T) {
 	}
 }
 
-// TestOtherRulesMakeCallersWait has what the rule avoids: a fixed number of batches in flight,
-// and batches that leave at once when another returns.
+// TestOtherRulesMakeCallersWait shows what the rule avoids: a fixed number of batches in
+// flight, and batches that leave at once when another returns.
 func TestOtherRulesMakeCallersWait(t *testing.T) {
 	t.Parallel()
 	const trip = 2 * time.Millisecond
@@ -210,7 +211,7 @@ func TestOtherRulesMakeCallersWait(t *testing.T) {
 	}
 }
 
-// TestManyProcesses have one server that is the limit.
+// TestManyProcesses share one server, which is the bottleneck.
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()
 	const trip = 500 * time.Microsecond

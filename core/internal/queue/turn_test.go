@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestALateSweepLooksAgain: if a timer is late, the process had no CPU, and the answer may be there.
+// TestALateSweepLooksAgain: if a timer is late, the process had no CPU, and the answer
+// may have arrived.
 func TestALateSweepLooksAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
@@ -34,8 +35,9 @@ func TestALateSweepLooksAgain(t *testing.T) {
 	})
 }
 
-// TestAProcessWithoutCPU has goroutines that compute. Goroutines wait for their turn, so answers are read late. They
-// count, also after one that was lost. Without an answer, the wait ends.
+// TestAProcessWithoutCPU has goroutines that compute. Other goroutines wait for their
+// turn, so answers are read late. These answers count, also after an answer was lost.
+// Without an answer, the wait ends.
 func TestAProcessWithoutCPU(t *testing.T) {
 	t.Parallel()
 	for _, turn := range []time.Duration{40 * time.Millisecond, 80 * time.Millisecond} {
@@ -83,7 +85,8 @@ func TestAProcessWithoutCPU(t *testing.T) {
 	}
 }
 
-// TestATimeThatHasPassedIsNoTurn: if a call joins so late that its alarm is due at once, no goroutine waited for a turn.
+// TestATimeThatHasPassedIsNoTurn: if a call joins so late that its alarm is due at once,
+// no goroutine waited for a processor.
 func TestATimeThatHasPassedIsNoTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, _ *double, q *Queue) {
@@ -94,12 +97,12 @@ func TestATimeThatHasPassedIsNoTurn(t *testing.T) {
 		q.mu.Unlock()
 		synctest.Wait()
 		if grace := q.turn.grace(); grace != 0 {
-			t.Errorf("got a grace of %v, want none", time.Duration(grace))
+			t.Errorf("after an alarm that was due at once: got a grace of %v, want none", time.Duration(grace))
 		}
 	})
 }
 
-// TestADirectCallThatEndsLate tells of this process, not of the server.
+// TestADirectCallThatEndsLate says something about this process, not about the server.
 func TestADirectCallThatEndsLate(t *testing.T) {
 	t.Parallel()
 	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
@@ -107,7 +110,7 @@ func TestADirectCallThatEndsLate(t *testing.T) {
 			answers(t, q)
 			b, ok := q.BeginDirect()
 			if !ok {
-				t.Fatal("got no direct call of a lone caller")
+				t.Fatal("a lone caller: got no direct call, want one")
 			}
 			before := d.noted(Unanswered)
 			time.Sleep(budget + late)
@@ -119,7 +122,7 @@ func TestADirectCallThatEndsLate(t *testing.T) {
 	})
 }
 
-// TestAProcessThatHasCPUAgain waits no longer than the budget.
+// TestAProcessThatHasCPUAgain: callers no longer wait longer than the budget.
 func TestAProcessThatHasCPUAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &double{slower: 80 * time.Millisecond}, func(t *testing.T, d *double, q *Queue) {
@@ -131,7 +134,7 @@ func TestAProcessThatHasCPUAgain(t *testing.T) {
 		a.wg.Wait()
 		time.Sleep(80 * time.Millisecond)
 		if q.turn.grace() == 0 {
-			t.Error("got no grace while turns take 80ms, want some")
+			t.Error("while turns take 80ms: got no grace, want some")
 		}
 		turn.Store(0)
 		d.set(func() { d.slower = 0 })

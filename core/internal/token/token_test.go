@@ -17,7 +17,7 @@ func TestEachIsAnother(t *testing.T) {
 			for range 1000 {
 				made := New()
 				if _, twice := all.LoadOrStore(made, true); twice || !shape.MatchString(made) {
-					t.Errorf("got %q, made twice %v, want another each time, of 128 bits", made, twice)
+					t.Errorf("a token: got %q, made twice %v, want 128 bits, different each time", made, twice)
 				}
 			}
 		})
@@ -25,8 +25,8 @@ func TestEachIsAnother(t *testing.T) {
 	wg.Wait()
 }
 
-// TestEveryBitVaries finds each character at every place but the last, which
-// holds the last two bits.
+// TestEveryBitVaries finds each character at every place. The last place is an exception:
+// it has only the last two bits.
 func TestEveryBitVaries(t *testing.T) {
 	t.Parallel()
 	var seen [22]map[byte]bool
@@ -45,7 +45,7 @@ func TestEveryBitVaries(t *testing.T) {
 			want = 4
 		}
 		if len(chars) != want {
-			t.Errorf("place %d: got %d characters, want %d", i, len(chars), want)
+			t.Errorf("place %d: got %d different characters, want %d", i, len(chars), want)
 		}
 	}
 }

@@ -28,8 +28,8 @@ func (lost) Process(ctx context.Context, cmd redis.Cmder) error {
 }
 
 // TestMemoryOfAGrantInDoubt: each takes less than 1 kB, as docs/design/doubt.md says, and
-// the attempts of the moment take memory too. The callers give up early, which opens no
-// breaker: that would let few calls be lost.
+// the running attempts take memory too. The callers give up early, which opens no
+// breaker; an open breaker would let too few calls be lost.
 func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const many, goroutines, most, budget = 3000, 10, 1500, 10 * time.Second
 	locker, err1 := lock.New(lost{}, "memory", &lock.Options{Budget: budget})
@@ -76,7 +76,7 @@ func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measu
 		all.Wait()
 		n := c.undoing()
 		if n == 0 {
-			t.Fatalf("got no %s that is looked for, want some", c.name)
+			t.Fatalf("searches: got none for a %s, want some", c.name)
 		}
 		each := func() int { return (int(heap()) - int(before)) / n }
 		took := each()
@@ -88,7 +88,7 @@ func TestMemoryOfAGrantInDoubt(t *testing.T) { //nolint:paralleltest // it measu
 		}
 		t.Logf("%d times a %s is looked for, in %d bytes each", n, c.name, took)
 		if took > most {
-			t.Errorf("a %s that is looked for takes %d bytes, want at most %d", c.name, took, most)
+			t.Errorf("a search for a %s: got %d bytes, want at most %d", c.name, took, most)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestRoom: there are as many searches as was said, and those that are kept.
+// TestRoom: there are as many searches as Room says, and those of Keep.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestRoom(t *testing.T) {
 		}
 		for i := range 2 {
 			if u.Full() || !u.Start(time.Now(), time.Minute, attempt) {
-				t.Errorf("the search %d: got no room, want it started", i)
+				t.Errorf("search %d: got no room, want it started", i)
 			}
 		}
 		if !u.Full() || u.Start(time.Now(), time.Minute, attempt) {
@@ -35,19 +35,19 @@ func TestRoom(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := u.Stats(); got != (Stats{Pending: 5, Overflowed: 1}) {
-			t.Errorf("got stats %+v, want 5 pending and 1 overflowed", got)
+			t.Errorf("while all run: got stats %+v, want 5 pending and 1 overflowed", got)
 		}
 		there.Store(true)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := u.Stats(); got != (Stats{Undone: 5, Overflowed: 1}) || u.Full() {
-			t.Errorf("got stats %+v and full %v, want 5 undone, 1 overflowed, and false", got, u.Full())
+			t.Errorf("after all were found: got stats %+v and full %v, want 5 undone, 1 overflowed, and false", got, u.Full())
 		}
 	})
 }
 
-// TestARefusalIsNoReasonToHurry has a server refuse at once all that is looked for,
-// and come back.
+// TestARefusalIsNoReasonToHurry has a server refuse all attempts at once, and then come
+// back.
 func TestARefusalIsNoReasonToHurry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,17 +67,17 @@ func TestARefusalIsNoReasonToHurry(t *testing.T) {
 		time.Sleep(away - time.Nanosecond)
 		synctest.Wait()
 		if n := asked.Load(); n > many+int64(away/time.Second)*1200+100 {
-			t.Errorf("the server was asked %d times, want %d at most", n, many+int64(away/time.Second)*1200+100)
+			t.Errorf("attempts at a server that refuses: got %d, want at most %d", n, many+int64(away/time.Second)*1200+100)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := u.Stats(); got != (Stats{Undone: many}) {
-			t.Errorf("two seconds after the server was back: got stats %+v, want %d undone", got, many)
+			t.Errorf("two seconds after the server is back: got stats %+v, want %d undone", got, many)
 		}
 	})
 }
 
-// TestMemoryOfASearch: a search takes less than a kilobyte, beside what its attempt
+// TestMemoryOfASearch: a search takes less than a kilobyte, without what its attempt
 // refers to. The race detector doubles it.
 func TestMemoryOfASearch(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const many = Most / 10
@@ -101,7 +101,7 @@ func TestMemoryOfASearch(t *testing.T) { //nolint:paralleltest // it measures th
 		u.Start(time.Now(), time.Minute, attempt)
 	}
 	if after := heap(); after > before+many*1000 {
-		t.Errorf("got %d bytes a search, want 1000 at most", (after-before)/many)
+		t.Errorf("a search: got %d bytes, want at most 1000", (after-before)/many)
 	} else {
 		t.Logf("%d bytes a search", (after-before)/many)
 	}

@@ -11,8 +11,8 @@ import (
 // few is a Room that a test can fill.
 const few = 1000
 
-// diary has each attempt answer as its place in answers says, the last for all
-// that follow, and notes when it was made.
+// diary makes each attempt answer what its place in answers says, the last answer for all
+// that follow. It notes when each attempt was made.
 type diary struct {
 	began   time.Time
 	answers []Result
@@ -65,7 +65,7 @@ func TestSchedule(t *testing.T) {
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				if !slices.Equal(d.at, c.want) || u.Stats() != (Stats{Undone: c.undone}) {
-					t.Errorf("tried at %v, want %v; got stats %+v, want %d undone", d.at, c.want, u.Stats(), c.undone)
+					t.Errorf("the attempts: got them at %v, want %v; got stats %+v, want %d undone", d.at, c.want, u.Stats(), c.undone)
 				}
 			})
 		})
@@ -85,13 +85,13 @@ func TestSparser(t *testing.T) {
 		}
 		for i, at := range d.at[1:] {
 			if pause := at - d.at[i]; pause > time.Second && pause > at/4 {
-				t.Errorf("got an attempt at %v, %v after the last, want within 1s or a quarter of the time", at, pause)
+				t.Errorf("an attempt: got it at %v, %v after the last, want within 1s or a quarter of the time", at, pause)
 			}
 		}
 	})
 }
 
-// TestAbreast has Redis take a second for an answer.
+// TestAbreast: Redis takes a second for an answer.
 func TestAbreast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,14 +112,14 @@ func TestAbreast(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if most.Load() != parallel || u.Stats() != (Stats{Undone: 100}) {
-			t.Errorf("got %d attempts at once, want %d; got stats %+v, want 100 undone",
+			t.Errorf("attempts at once: got %d, want %d; got stats %+v, want 100 undone",
 				most.Load(), parallel, u.Stats())
 		}
 	})
 }
 
-// TestQueued has a server stand still while as many as may be are looked for, and
-// execute what it was asked only after it has said that there is nothing.
+// TestQueued has a server stand still while the most searches run. The server executes
+// what it was asked only after it has said that there is nothing.
 func TestQueued(t *testing.T) {
 	t.Parallel()
 	const stopped = 30 * time.Second
@@ -147,7 +147,7 @@ func TestQueued(t *testing.T) {
 				time.Sleep(2 * stopped)
 				synctest.Wait()
 				if took := time.Duration(last.Load()); u.Stats() != (Stats{Undone: few}) || took > 2*time.Second {
-					t.Errorf("got stats %+v, the last %v after the server was back, want %d undone within 2s",
+					t.Errorf("after the stall: got stats %+v, the last found %v after the server was back, want %d undone within 2s",
 						u.Stats(), took, few)
 				}
 			})
@@ -155,7 +155,7 @@ func TestQueued(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsGone has most of what is looked for be on one that does not answer.
+// TestANodeThatIsGone: most searches are for a node that does not answer.
 func TestANodeThatIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestANodeThatIsGone(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if took > 0 || u.Stats() != (Stats{Undone: 901}) {
-			t.Errorf("the node that answers was asked after %v, want at once; got stats %+v, want 901 undone",
+			t.Errorf("the node that answers: got its first attempt after %v, want it at once; got stats %+v, want 901 undone",
 				took, u.Stats())
 		}
 	})
@@ -203,7 +203,7 @@ func TestOverflow(t *testing.T) {
 			}
 		}
 		if got := u.Stats(); got != (Stats{Pending: few, Undone: 2, Overflowed: 2}) {
-			t.Errorf("got stats %+v, want %d pending, 2 undone and 2 overflowed", got, few)
+			t.Errorf("while the room is full: got stats %+v, want %d pending, 2 undone and 2 overflowed", got, few)
 		}
 		time.Sleep(2 * time.Second)
 		if !u.Start(time.Now(), time.Second, func() Result { return Done }) {
@@ -211,12 +211,12 @@ func TestOverflow(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := u.Stats(); got != (Stats{Undone: 3, Overflowed: 2}) {
-			t.Errorf("got stats %+v, want 3 undone and 2 overflowed", got)
+			t.Errorf("after Start with nothing pending: got stats %+v, want 3 undone and 2 overflowed", got)
 		}
 	})
 }
 
-// TestOverflowIsBounded has no attempt get an answer.
+// TestOverflowIsBounded: no attempt gets an answer.
 func TestOverflowIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,12 +227,12 @@ func TestOverflowIsBounded(t *testing.T) {
 			u.Start(time.Now(), time.Second, func() Result { asked.Add(1); <-answer; return Done })
 		}
 		if got := u.Stats(); got != (Stats{Pending: few, Overflowed: few}) {
-			t.Errorf("got stats %+v, want %d pending and %d overflowed", got, few, few)
+			t.Errorf("beyond the room: got stats %+v, want %d pending and %d overflowed", got, few, few)
 		}
 		close(answer)
 		synctest.Wait()
 		if got := u.Stats(); asked.Load() != few+spares || got != (Stats{Undone: few + spares, Overflowed: few}) {
-			t.Errorf("got %d attempts and stats %+v, want %d undone and %d overflowed",
+			t.Errorf("at the end: got %d attempts and stats %+v, want %d undone and %d overflowed",
 				asked.Load(), got, few+spares, few)
 		}
 	})

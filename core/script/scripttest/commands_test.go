@@ -10,15 +10,15 @@ import (
 	"github.com/neap-go/neap/internal/redistest"
 )
 
-// TestCommandsAreAsTheServerHasThem asks the server of each command that it has,
-// with arguments that tell keys apart, which of them are keys and whether the
-// command writes.
+// TestCommandsAreAsTheServerHasThem asks the server about each of its commands, with
+// arguments that can be told apart: which of them are keys, and whether the command
+// writes.
 func TestCommandsAreAsTheServerHasThem(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Standalone(t).Admin(t)
 	commands, err := rdb.Do(t.Context(), "command").Slice()
 	if err != nil || len(commands) < 200 {
-		t.Fatalf("COMMAND: got %d commands, %v, want 200 at least", len(commands), err)
+		t.Fatalf("COMMAND: got %d commands, %v, want at least 200", len(commands), err)
 	}
 	fault := t.Errorf
 	if info := rdb.Info(t.Context(), "server").Val(); !strings.Contains(info, "redis_version:7.0.") {
@@ -45,12 +45,12 @@ func TestCommandsAreAsTheServerHasThem(t *testing.T) {
 		asked++
 	}
 	if asked < 150 {
-		t.Errorf("got %d commands compared, want 150 at least", asked)
+		t.Errorf("commands compared: got %d, want at least 150", asked)
 	}
 }
 
 var (
-	// containers have their flags and keys by subcommand.
+	// containers are commands whose flags and keys depend on the subcommand.
 	containers = words("FUNCTION MEMORY OBJECT XGROUP XINFO")
 	// internal commands are not for scripts.
 	internal = words("ASKING PFDEBUG PFSELFTEST RESTORE-ASKING")
@@ -66,8 +66,8 @@ func between(args []string, first, last, step int) (keys []string) {
 	return keys
 }
 
-// TestMovingKeysAreFound compares commands whose keys stand where their other
-// arguments say with what the server finds.
+// TestMovingKeysAreFound compares with the server's answer commands whose other arguments
+// say where their keys are.
 func TestMovingKeysAreFound(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Standalone(t).Admin(t)

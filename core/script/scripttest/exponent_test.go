@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestExponentsAreFound reads numbers as scripts join them to other text, and
-// none out of keys, hashes and tokens.
+// TestExponentsAreFound in text to which scripts have joined numbers. None is found in
+// keys, hashes and tokens.
 func TestExponentsAreFound(t *testing.T) {
 	t.Parallel()
 	const n = "1.7640000001235e+15"

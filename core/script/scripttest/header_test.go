@@ -48,8 +48,8 @@ func TestHeaderFaultsAreFound(t *testing.T) {
 	}
 }
 
-// TestWhatStandsBeforeTheHeaderIsOneFault has a test say it once, not what
-// follows from it, on no server either.
+// TestWhatStandsBeforeTheHeaderIsOneFault: the test reports it once, without the faults
+// that follow from it, and on no server again.
 func TestWhatStandsBeforeTheHeaderIsOneFault(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[string]string{

@@ -7,12 +7,12 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// asking is a script whose body begins in line 5.
+// asking returns a script whose body begins in line 5.
 func asking(effects, body string) *script.Script {
 	return script.New("x.lua", "-- KEYS[1]  k\n-- returns  nothing\n-- effects  "+effects+"\nlocal k = KEYS[1]\n"+body)
 }
 
-// TestWhatMiniredisLacksIsNoFault has scripts ask for what real servers have.
+// TestWhatMiniredisLacksIsNoFault: the scripts use what real servers have.
 func TestWhatMiniredisLacksIsNoFault(t *testing.T) {
 	t.Parallel()
 	const many = "local l = {}\nfor i = 1, 3000 do l[i] = i end\nredis.call('RPUSH', k, unpack(l))\nredis.call('PEXPIRE', k, 1000)"
@@ -32,7 +32,8 @@ func TestWhatMiniredisLacksIsNoFault(t *testing.T) {
 	}
 }
 
-// TestWhatNoServerHasIsAFault misspells: miniredis cannot tell that from what it lacks.
+// TestWhatNoServerHasIsAFault: the scripts misspell names, which miniredis cannot tell
+// from what it lacks.
 func TestWhatNoServerHasIsAFault(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -49,14 +50,14 @@ func TestWhatNoServerHasIsAFault(t *testing.T) {
 	}
 }
 
-// TestMiniredisIsLeftOut asks for what it lacks in a way that Run does not tell
-// from a mistake.
+// TestMiniredisIsLeftOut if a script uses what miniredis lacks in a way that Run cannot
+// tell from a mistake.
 func TestMiniredisIsLeftOut(t *testing.T) {
 	t.Parallel()
 	s := asking("none", "return redis.acl_check_cmd('GET', k) and 1 or 0")
 	call := Call{Keys: []string{"{x}"}, Want: 1}
 	if lines := said(t, s, call); len(on("miniredis", lines)) != 1 || len(lines) != 1 {
-		t.Errorf("got %q, want one fault, on miniredis alone", lines)
+		t.Errorf("a script that miniredis cannot run: got %q, want one fault, on miniredis alone", lines)
 	}
 	call.RealOnly = true
 	r := &recorder{TB: t}

@@ -28,7 +28,7 @@ return (call('TIME'))`
 	}
 	want := []string{"GET:)5", "SET:)6", "DEL:)7", ":)8", "rTTL:)8", "rINCR:)9", "PTTL:):", "ECHO:);", "TIME:)>"}
 	if !slices.Equal(got, want) {
-		t.Errorf("got the calls %q, want %q", got, want)
+		t.Errorf("the calls of the source: got %q, want %q", got, want)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestCodeKeepsItsPlaces(t *testing.T) {
 	source := "a -- b\n'c -- d' --[[ e\nf ]] g 1e5 \"\\\"--\" [[\n--]] --"
 	want := "a     \n               \n     g 1e5          \n       "
 	if got := code(source); got != want {
-		t.Errorf("got the code %q, want %q", got, want)
+		t.Errorf("the code of the source: got %q, want %q", got, want)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestANameIsFound(t *testing.T) {
 	}
 }
 
-// FuzzLex has no source stop it, and each token stand where it says.
+// FuzzLex checks that lex ends for every source, and that each token is where it says.
 func FuzzLex(f *testing.F) {
 	for _, seed := range []string{good, "'", "[[", "--[==[", "\\", "redis.call(", "local a,", "local call = redis.call", "return redis.call)"} {
 		f.Add(seed)

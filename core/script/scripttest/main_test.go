@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// recorder is a testing.TB that keeps what a test would fail with.
+// recorder is a testing.TB that stores what a test would fail with.
 type recorder struct {
 	testing.TB
 	mu     sync.Mutex
@@ -34,7 +34,7 @@ func (r *recorder) Log(args ...any) {
 	r.logged = append(r.logged, fmt.Sprint(args...))
 }
 
-// said is what Run fails a test with.
+// said returns what Run fails a test with.
 func said(t *testing.T, s *script.Script, calls ...Call) []string {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -42,7 +42,7 @@ func said(t *testing.T, s *script.Script, calls ...Call) []string {
 	return r.said
 }
 
-// on are the lines about one server.
+// on returns the lines about one server.
 func on(server string, lines []string) (about []string) {
 	for _, line := range lines {
 		if strings.HasSuffix(line, ", "+server+")") {

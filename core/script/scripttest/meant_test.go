@@ -10,7 +10,7 @@ import (
 	"github.com/neap-go/neap/core/script"
 )
 
-// holding prepares a call: the first key holds a value, for so long.
+// holding prepares a call: the first key holds a value for some time.
 func holding(value any, ttl time.Duration) func(testing.TB, redis.UniversalClient, []string) {
 	return func(tb testing.TB, rdb redis.UniversalClient, keys []string) {
 		tb.Helper()
@@ -71,14 +71,14 @@ func TestWhatIsMeantPasses(t *testing.T) {
 				c.call.Args = []any{7, 60_000}
 			}
 			if lines := said(t, script.New("highest.lua", source), c.call); len(lines) > 0 {
-				t.Errorf("got the faults %q, want none", lines)
+				t.Errorf("a good script: got the faults %q, want none", lines)
 			}
 		})
 	}
 }
 
-// TestHiddenEffectsAreSeen writes in ways that the text does not show, behind a
-// header that says that nothing is written.
+// TestHiddenEffectsAreSeen writes in ways that the text does not show, under a header
+// that says that nothing is written.
 func TestHiddenEffectsAreSeen(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{

@@ -45,12 +45,12 @@ func TestAGoodScriptPasses(t *testing.T) {
 		}},
 	)
 	if saw != 3 {
-		t.Errorf("Check ran %d times, want 3", saw)
+		t.Errorf("Check: got %d runs, want 3", saw)
 	}
 }
 
-// TestEachTrapIsFlagged plants one trap after the other in a script that is
-// good, and has Run name its file and line.
+// TestEachTrapIsFlagged plants one trap after the other in a good script. Run must name
+// its file and line.
 func TestEachTrapIsFlagged(t *testing.T) {
 	t.Parallel()
 	one := Call{Name: "one", Keys: []string{"a{x}"}, Args: []any{7, 60_000}}
@@ -136,8 +136,8 @@ func containing(lines []string, part string) bool {
 	return false
 }
 
-// TestTheClusterRefusesAnotherSlot has the cluster itself turn down keys that
-// other nodes have.
+// TestTheClusterRefusesAnotherSlot: the cluster itself refuses keys that other nodes
+// have.
 func TestTheClusterRefusesAnotherSlot(t *testing.T) {
 	t.Parallel()
 	s := script.New("highest.lua", strings.Replace(good, "local best", "call('GET', ARGV[1])\nlocal best", 1))
