@@ -85,7 +85,13 @@ for dir in ${MODULES:-$(sed -n 's/^LIBRARY := //p' Makefile)}; do
 		work=$(mktemp -d)
 		trap 'rm -rf "$work"' EXIT
 	fi
-	if git diff --quiet "$tag" -- "$dir/*.go" ':!*_test.go'; then
+	others= # modules below the main one, which are not part of it
+	if [ "$dir" = . ]; then
+		for file in $(git ls-files '*/go.mod'); do
+			others="$others :!${file%/go.mod}"
+		done
+	fi
+	if git diff --quiet "$tag" -- "$dir/*.go" ':!*_test.go' $others; then
 		echo "api: $dir is as it was at $tag"
 		continue
 	fi
