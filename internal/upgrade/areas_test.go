@@ -122,7 +122,7 @@ func (t *takes) take(l *limited, p *process, n int64, refund bool) bool {
 	return true
 }
 
-func (t *takes) verdict(f *fleet) {
+func (t *takes) verdict(f *fleet, _ *rand.Rand) {
 	for _, l := range t.limits {
 		for _, p := range both(f) {
 			for t.take(l, p, 1, false) { // until nothing is left
@@ -213,8 +213,7 @@ func (h *holds) hold(l *locked, p *process, r *rand.Rand) {
 	}
 }
 
-func (h *holds) verdict(f *fleet) {
-	r := rand.New(rand.NewPCG(1, 1))
+func (h *holds) verdict(f *fleet, r *rand.Rand) {
 	for _, l := range h.locks {
 		for _, p := range both(f) {
 			h.hold(l, p, r)
@@ -312,8 +311,7 @@ func (g *runs) run(k *run, p *process, r *rand.Rand, c wire.Call) {
 	}
 }
 
-func (g *runs) verdict(f *fleet) {
-	r := rand.New(rand.NewPCG(1, 1))
+func (g *runs) verdict(f *fleet, r *rand.Rand) {
 	for _, k := range g.keys {
 		if len(k.results) == 0 {
 			continue
@@ -450,7 +448,7 @@ func (s *sales) note(buyer, outcome string, n int64) {
 	}
 }
 
-func (s *sales) verdict(f *fleet) {
+func (s *sales) verdict(f *fleet, _ *rand.Rand) {
 	for _, p := range both(f) {
 		left, _ := s.do(p, "stock.left", s.call)
 		if len(left.Counts) != 4 || left.Word != "" {
@@ -536,7 +534,7 @@ func (g *flights) session(f *fleet, r *rand.Rand) {
 	g.do(p, "slots.release", of(c))
 }
 
-func (g *flights) verdict(f *fleet) {
+func (g *flights) verdict(f *fleet, _ *rand.Rand) {
 	for _, p := range both(f) {
 		var a wire.Answer
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

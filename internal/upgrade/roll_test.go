@@ -61,7 +61,7 @@ func (f *fleet) replace(j judge, s step) {
 type area interface {
 	name() string
 	session(f *fleet, r *rand.Rand)
-	verdict(f *fleet)
+	verdict(f *fleet, r *rand.Rand)
 	complaints() []string
 }
 
@@ -154,8 +154,9 @@ func load(t *testing.T, j judge, at place, before, after string) map[string][]st
 	// The last word is with both versions.
 	f.replace(j, step{0, after, false})
 	all := map[string][]string{}
+	r := rand.New(rand.NewPCG(seed, clients))
 	for _, a := range areas {
-		a.verdict(f)
+		a.verdict(f, r)
 		all[a.name()] = a.complaints()
 	}
 	return all
