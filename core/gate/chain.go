@@ -24,7 +24,7 @@ import (
 func Chain(gates ...Gate) Gate {
 	for i, g := range gates {
 		if isnil.Value(g) {
-			panic("gate.Chain: gates[" + strconv.Itoa(i) + "] is nil; leave out what is not there")
+			panic("gate.Chain: gates[" + strconv.Itoa(i) + "] is nil; leave it out")
 		}
 	}
 	return append(chain{}, gates...)

@@ -166,7 +166,7 @@ func TestErrorsOfRateLimits(t *testing.T) {
 	toldBefore := len(told.errs)
 	p := gate.RateLimits(gate.RateLimit(near, everyone, opts(1)), gate.RateLimit(hourly(t, 9), everyone, opts(1))).Enter(&request{ctx: gone})
 	if p.Reply == nil || p.Reply.Status != 503 || len(told.errs) != toldBefore {
-		t.Errorf("a client that has gone: got %+v, want a 503 of which the hook is not told", p.Reply)
+		t.Errorf("a client that has gone: got %+v, want a 503, and the hook not told", p.Reply)
 	}
 	if !errors.Is(told.errs[0], errNoPerm) {
 		t.Errorf("the hook was told %v, want the error of Redis", told.errs[0])

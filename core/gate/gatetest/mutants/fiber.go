@@ -14,7 +14,7 @@ var fiberBugs = slices.Concat(fasthttpBugs, []source{
 			"\t\t\t\trender(c, err)\n", ""},
 		{"an error handler that fails leaves an empty 200",
 			"if c.App().ErrorHandler(c, err) != nil {", "if c.App().ErrorHandler(c, err); false {"},
-		{"a refusal of a part stands for the next one, which has run",
+		{"a refusal of one part of a batch counts for the next part, which has run",
 			"gatefiber.Admit(c.Context())", "_ = gatefiber.Admit"},
 		{"an answer that is to be kept is not captured",
 			"Captured(c.Context(), pass.Capture)", "Captured(c.Context(), 0)"},
@@ -42,7 +42,7 @@ var fiberBugs = slices.Concat(fasthttpBugs, []source{
 			"name = gatefiber.Wildcard(q.c.Route().Params)", "name = \"*\""},
 	}},
 	{"core/gate/clientip.go", []bug{
-		{"a request of chunks whose address middleware has written is keyed by the proxy",
+		{"a chunked request whose X-Forwarded-For middleware has written is keyed by the proxy",
 			"from.trust(plain(r.RemoteAddr().Addr())) && unsure(r, forwardedFor)", "false"},
 	}},
 })
@@ -67,13 +67,13 @@ var fiber3Bugs = slices.Concat(fasthttpBugs, []source{
 			"\t\t\terr = nil\n", ""},
 		{"an error handler that fails leaves an empty 200",
 			"if c.App().ErrorHandler(c, err) != nil {", "if c.App().ErrorHandler(c, err); false {"},
-		{"a refusal of a part stands for the next one, which has run",
+		{"a refusal of one part of a batch counts for the next part, which has run",
 			"gatefiber.Admit(c.RequestCtx())", "_ = gatefiber.Admit"},
 		{"an answer that is to be kept is not captured",
 			"Captured(c.RequestCtx(), pass.Capture)", "Captured(c.RequestCtx(), 0)"},
 	}},
 	{"fiber3limit/request.go", []bug{
-		{"what Fiber could not read has the body that was read of it",
+		{"a request that Fiber could not read has the part of the body that was read",
 			"if gatefiber.Unread(q.c) {", "if false {"},
 		{"a gate does not find the context of those outside",
 			"context.Context { return q.c.Context() }", "context.Context { return q.c.RequestCtx() }"},
@@ -103,7 +103,7 @@ var fiber3Bugs = slices.Concat(fasthttpBugs, []source{
 // fasthttpBugs are bugs in what the adapters of Fiber share.
 var fasthttpBugs = []source{
 	{"internal/gatefiber/request.go", []bug{
-		{"what outlives a request reads the values of another",
+		{"a context that outlives its request reads the values of another",
 			"return ctx.Value(mark{}) != nil", "return false"},
 		{"X-Forwarded-Host is believed",
 			"return string(header.Host())", "return string(append(header.Peek(\"X-Forwarded-Host\"), header.Host()...))"},
@@ -116,7 +116,7 @@ var fasthttpBugs = []source{
 			"case v.Kind() == reflect.String:", "case v.Kind() == reflect.Invalid:"},
 	}},
 	{"internal/gatefiber/response.go", []bug{
-		{"a field that replaces stands beside the old one",
+		{"a field that should replace another is added to it",
 			"if !f.Add {", "if false {"},
 		{"a line break in a value begins another field",
 			"h.Add(f.Name, oneLine.Replace(f.Value))", "h.Add(f.Name, f.Value)"},
@@ -128,13 +128,13 @@ var fasthttpBugs = []source{
 			"		response.SetConnectionClose()\n", ""},
 		{"a gate outside takes a refusal for an answer of the handler",
 			"c.SetUserValue(refusedKey{}, sent)", "_ = refusedKey{}"},
-		{"a handler that was refused a part, and answers for itself with the same status, has not run",
+		{"a handler counts as not run if one of its own requests was refused with the status of its answer",
 			"ok && carries(response, refusal)", "ok && refusal.Status == reply.Status"},
 		{"a stream is read before it may run",
 			"case response.IsBodyStream():", "case false:"},
-		{"a connection taken over is said to have had a whole answer",
+		{"a connection that was taken over is marked as having a whole answer",
 			"case c.Hijacked():", "case false:"},
-		{"an answer stands that the client did not get, since fasthttp's TimeoutError has replaced it",
+		{"an answer counts that fasthttp's TimeoutError has replaced, so that the client did not get it",
 			"case c.LastTimeoutErrorResponse() != nil:", "case false:"},
 		{"HEAD is said to have a body",
 			"case c.IsHead(), !gate.", "case !gate."},
@@ -145,13 +145,13 @@ var fasthttpBugs = []source{
 			"\t\tsent.SetNoDefaultContentType(true)\n", ""},
 	}},
 	{"internal/gatefiber/header.go", []bug{
-		{"an address that middleware adds is not seen in a request of chunks",
+		{"an address that middleware adds is not seen in a chunked request",
 			"\treturn told < all\n", "\treturn told == 0 && all > 0\n"},
 		{"a doubled Content-Type or User-Agent is not seen",
 			"n > 1 && sent[n-1] == string(kept):", "n < 0:"},
 		{"a gate is told of a trailer behind the header's own lines",
 			"slices.Equal(now[:n], sent):\n\t\treturn sent", "slices.Equal(now[:n], sent):\n\t\treturn now"},
-		{"a gate is told of a field that the trailer alone has",
+		{"a gate is told of a field that only the trailer has",
 			"\treturn nil\n}\n\n// unmerged", "\treturn now\n}\n\n// unmerged"},
 	}},
 	{"internal/gatefiber/body.go", []bug{
@@ -172,7 +172,7 @@ var fasthttpBugs = []source{
 			"\tundo()\n", "\t_ = undo\n"},
 	}},
 	{"internal/gatefiber/private.go", []bug{
-		{"the prefix of app.Use is said to be the route",
+		{"the prefix of app.Use is taken for the route",
 			"return !known || reflect.ValueOf(route).Elem().FieldByIndex(use.Index).Bool()", "return known && use.Index == nil"},
 	}},
 	{"internal/gatefiber/trailer.go", []bug{
