@@ -24,10 +24,11 @@
 //     in "neap:limit:redis_rate:{<key>}:rate!kept-bucket". A key with other characters than
 //     those of an identifier, or with more than 64, stands there as a hash. Grant the
 //     Redis user the keys neap:* and the commands that docs/operations.md lists.
-//   - A call takes at most a second, whatever the time-outs of the client are, and its
-//     script runs at most once. Otherwise the call is an error. redis_rate waits as long
-//     as the client does, which by default sends the script again when a reply is lost.
-//     After a row of calls without an answer, calls fail at once until Redis answers.
+//   - A round trip takes at most a second, whatever the time-outs of the client are, but
+//     for the two cases that limit.Options.Budget names. Its script runs at most once.
+//     Otherwise the call is an error. redis_rate waits as long as the client does, which
+//     by default sends the script again when a reply is lost, up to 4 times in all. After a
+//     row of calls without an answer, calls fail at once until Redis answers.
 //   - Permits are counted in whole millionths and microseconds, so nothing is lost to
 //     rounding. redis_rate counts in floating point: of PerSecond(10) it tells 8 remaining
 //     after the first permit. Its AllowAtMost also takes the fraction of a permit that is

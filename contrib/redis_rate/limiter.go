@@ -38,7 +38,8 @@ type Limiter struct {
 // whatever else has their Process method. Its limiters on one Redis share their state. It
 // sends nothing. If rdb cannot be used, each call returns why.
 //
-// A call takes at most a second, and is an error if Redis has not decided by then.
+// A round trip takes at most a second (limit.Options.Budget names two exceptions). If Redis has not decided by then,
+// the call is an error.
 func NewLimiter(rdb redis.Scripter) *Limiter {
 	client, ok := rdb.(script.Client)
 	if !ok && rdb != nil {
