@@ -59,7 +59,14 @@ func TestDenialsEndWithTheServersMillisecond(t *testing.T) {
 // TestDenialsWithoutTheMillisecondAreFound is the control.
 func TestDenialsWithoutTheMillisecondAreFound(t *testing.T) {
 	t.Parallel()
-	if wrong, recalled := falseDenials(t, 0, 500); wrong == 0 {
-		t.Errorf("without the margin of a millisecond: got none of %d remembered denials that the server would not make, want one", recalled)
+	began := time.Now()
+	for of := 0; ; {
+		wrong, recalled := falseDenials(t, 0, 100)
+		if of += recalled; wrong > 0 {
+			return
+		}
+		if time.Since(began) > 2*time.Minute { // a busy machine recalls few denials in windows this short
+			t.Fatalf("without the margin of a millisecond: got none of %d remembered denials that the server would not make, want one", of)
+		}
 	}
 }
