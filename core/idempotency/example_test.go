@@ -132,3 +132,78 @@ func ExampleGuard_Resolve() {
 	// <nil>
 	// charge 99 <nil>
 }
+
+// Await waits for the run of another caller, so that a repeated request gets its result.
+func ExampleGuard_Await() {
+	ctx := context.Background()
+	guard, err := idempotency.New(connect(), "orders", &idempotency.Options{Wait: 10 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := guard.Begin(ctx, "order-17", "tea")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() { // the first request is still at work
+		if err := run.Claim.Complete(ctx, []byte("booked")); err != nil {
+			log.Print(err)
+		}
+	}()
+	repeat, err := guard.Await(ctx, "order-17", "tea")
+	fmt.Println(repeat.Done, string(repeat.Result), err)
+	// Output: true booked <nil>
+}
+
+// If a charge was begun and not concluded, the guard asks the provider what became of it
+// before it is begun again.
+func ExampleOutcome() {
+	charges := map[string]string{"order-17": "charge 99"} // what the provider knows
+	guard, err := idempotency.New(connect(), "charges", &idempotency.Options{
+		InDoubt: idempotency.Reconcile,
+		Reconcile: func(_ context.Context, c *idempotency.Claim) (idempotency.Outcome, error) {
+			charge, found := charges[c.Key()]
+			switch {
+			case !found:
+				return idempotency.NothingDone(), nil // it may be charged
+			case charge == "":
+				return idempotency.DoneWithout(), nil // it was charged, and there is no receipt
+			case charge == "pending":
+				return idempotency.Unknown(), nil // the next caller asks again
+			}
+			return idempotency.DoneWith([]byte(charge)), nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	charge := func(context.Context) ([]byte, error) { return nil, errors.New("the provider did not answer") }
+	for range 2 {
+		receipt, err := guard.Do(context.Background(), "order-17", charge)
+		fmt.Printf("%q %v\n", receipt, err)
+	}
+	// Output:
+	// "" the provider did not answer
+	// "charge 99" <nil>
+}
+
+// The work gives the database the claim's fence, so that a stale run cannot overwrite a
+// later one.
+func ExampleFromContext() {
+	book := func(ctx context.Context) ([]byte, error) {
+		claim, ok := idempotency.FromContext(ctx)
+		if !ok {
+			return nil, errors.New("book must run under a claim")
+		}
+		fmt.Println("booking", claim.Key(), claim.Attempt(), claim.Fence() > 0)
+		return []byte("booked"), nil
+	}
+	guard, err := idempotency.New(connect(), "orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := guard.Do(context.Background(), "order-17", book)
+	fmt.Println(string(result), err)
+	// Output:
+	// booking order-17 1 true
+	// booked <nil>
+}

@@ -138,3 +138,45 @@ func ExampleLock_Extend() {
 	// <nil>
 	// 1 true <nil>
 }
+
+func ExampleLocker_Acquire() {
+	ctx := context.Background()
+	locker, err := lock.New(connect(), "orders", &lock.Options{Wait: 5 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	held, err := locker.Acquire(ctx, "order-17") // waits for another holder, 5 seconds at most
+	switch {
+	case errors.Is(err, lock.ErrHeld):
+		log.Fatal("another process works on the order")
+	case err != nil:
+		log.Fatal(err) // Redis did not answer: do not do the work
+	}
+	fmt.Println("shipping", held.Fence() > 0)
+	if err := held.Release(ctx); err != nil {
+		log.Print(err) // the lock was lost before: another process may have shipped it too
+	}
+	// Output: shipping true
+}
+
+// A database refuses the writes of a holder that has lost the lock: it keeps the largest
+// fence that it has seen.
+func ExampleFromContext() {
+	ship := func(ctx context.Context, order string) error {
+		held, ok := lock.FromContext(ctx)
+		if !ok {
+			return errors.New("ship must be called under the order's lock")
+		}
+		fmt.Println("UPDATE orders SET shipped = true, fence = $1 WHERE id = $2 AND fence <= $1", held.Fence() > 0, order)
+		return nil
+	}
+	locker, err := lock.New(connect(), "orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = locker.Do(context.Background(), "order-17", func(ctx context.Context) error { return ship(ctx, "order-17") })
+	fmt.Println(err)
+	// Output:
+	// UPDATE orders SET shipped = true, fence = $1 WHERE id = $2 AND fence <= $1 true order-17
+	// <nil>
+}

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
+	"github.com/neap-go/neap/nethttp"
 )
 
 // connect stands for connecting to your Redis.
@@ -82,4 +86,108 @@ func ExampleStock_Resume() {
 		fmt.Println("sold")
 	}
 	// Output: sold
+}
+
+func ExampleStock_Reserve() {
+	ctx := context.Background()
+	sale, err := stock.New(connect(), "sale", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := sale.Open(ctx, "phone", 100, time.Now().Add(24*time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	r, err := sale.Reserve(ctx, "phone", "ann", "order-17", &stock.ReserveOptions{Quantity: 3})
+	switch {
+	case errors.Is(err, stock.ErrSoldOut):
+		log.Fatal("fewer than 3 are left")
+	case errors.Is(err, stock.ErrYours):
+		log.Fatal("ann has the phone in another order")
+	case err != nil:
+		log.Fatal(err) // Redis did not answer: nothing is promised
+	}
+	if err := r.Cancel(ctx); err != nil { // she did not pay
+		log.Fatal(err)
+	}
+	level, err := sale.Left(ctx, "phone")
+	fmt.Println(level.Left, err)
+	// Output: 100 <nil>
+}
+
+// Code that reserves without a gate hands its reservation on.
+func ExampleNewContext() {
+	ctx := context.Background()
+	pay := func(ctx context.Context) error {
+		own, ok := stock.FromContext(ctx)
+		if !ok {
+			return errors.New("pay needs a reservation")
+		}
+		fmt.Println(own.Buyer(), "pays for", own.Quantity(), own.Item())
+		return own.Confirm(ctx)
+	}
+	sale, err := stock.New(connect(), "sale", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := sale.Open(ctx, "phone", 1, time.Now().Add(24*time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	r, err := sale.Reserve(ctx, "phone", "ann", "order-17", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(pay(stock.NewContext(ctx, r)), r.Confirmed())
+	// Output:
+	// ann pays for 1 phone
+	// <nil> true
+}
+
+func ExampleStock_Buyers() {
+	ctx := context.Background()
+	sale, err := stock.New(connect(), "sale", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := sale.Open(ctx, "phone", 5, time.Now().Add(24*time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := sale.Reserve(ctx, "phone", "ann", "order-17", &stock.ReserveOptions{Quantity: 2}); err != nil {
+		log.Fatal(err)
+	}
+	for b, err := range sale.Buyers(ctx, "phone") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(b.Buyer, b.Quantity, b.Sold)
+	}
+	// Output: ann 2 false
+}
+
+// A handler behind gate.Reserve finds its reservation. If the handler answers with an
+// error, the gate gives the unit back.
+func ExampleFromContext() {
+	sale, err := stock.New(connect(), "sale", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := sale.Open(context.Background(), "phone", 1, time.Now().Add(24*time.Hour)); err != nil {
+		log.Fatal(err)
+	}
+	one := nethttp.Middleware(gate.Reserve(sale, gate.ByParam("item"), gate.ByHeader("X-Buyer"), nil))
+	mux := http.NewServeMux()
+	mux.Handle("POST /flash/{item}", one(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if own, ok := stock.FromContext(r.Context()); ok {
+			fmt.Println(own.Buyer(), own.Item(), own.Quantity())
+		}
+		w.WriteHeader(http.StatusCreated)
+	})))
+
+	r := httptest.NewRequest(http.MethodPost, "/flash/phone", nil)
+	r.Header.Set("X-Buyer", "ann")
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	fmt.Println(w.Code)
+	// Output:
+	// header:x-buyer=ann phone 1
+	// 201
 }
