@@ -59,3 +59,19 @@ func ExampleNew() {
 	fmt.Println(res.Allowed, res.Limit)
 	// Output: 1 60 req/m (burst 60)
 }
+
+func ExampleLimit() {
+	for _, rate := range []redis_rate.Limit{
+		redis_rate.PerSecond(10),
+		redis_rate.PerMinute(60),
+		redis_rate.PerHour(1000),
+		{Rate: 100, Burst: 20, Period: 24 * time.Hour},
+	} {
+		fmt.Println(rate)
+	}
+	// Output:
+	// 10 req/s (burst 10)
+	// 60 req/m (burst 60)
+	// 1000 req/h (burst 1000)
+	// 100 req/24h0m0s (burst 20)
+}

@@ -2,8 +2,10 @@ package script_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"testing/fstest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -66,4 +68,28 @@ func ExampleScript_Decode() {
 	}
 	fmt.Println(answer.Granted, answer.Left, answer.Retry)
 	// Output: true 3 1.5s
+}
+
+func ExampleFromFS() {
+	files := fstest.MapFS{ // stands for an embed.FS: //go:embed lua/*.lua
+		"lua/one.lua": {Data: []byte("return 1")},
+	}
+	s := script.FromFS(files, "lua/one.lua")
+	fmt.Println(s.Name(), s.SHA())
+	// Output: one.lua e0e1f9fabfc9d4800c877a703b823ac0578ff8db
+}
+
+// A probe asks whether the server that has a key answers, and changes nothing there.
+func ExampleNewProbe() {
+	server, err := miniredis.Run() // stands for your Redis
+	if err != nil {
+		log.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+
+	ctx := context.Background()
+	err = rdb.Process(ctx, script.NewProbe(ctx, "score:{user-17}"))
+	var refused redis.Error
+	fmt.Println("it answers:", errors.As(err, &refused))
+	// Output: it answers: true
 }

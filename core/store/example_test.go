@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"runtime"
+	"slices"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
@@ -48,4 +50,63 @@ func ExampleStore_Observe() {
 	// lock orders  granted
 	// lock orders  held
 	// lock: held by another
+}
+
+// Two limiters share a prefix, a budget and the breakers.
+func ExampleOpen() {
+	rdb := redistest.Embedded() // stands for your go-redis client
+	st, err := store.Open(rdb, &store.Options{
+		Prefix: "shop",
+		Budget: 30 * time.Millisecond, // the longest that a call takes
+	})
+	if err != nil {
+		log.Fatal(err) // names every field that is wrong, and the remedy
+	}
+	for _, name := range []string{"api", "login"} {
+		limiter, err := limit.New(st, name, []limit.Policy{limit.FixedWindow{Limit: 10, Window: time.Hour}}, nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, err := limiter.Take(context.Background(), "user-17"); err != nil {
+			log.Fatal(err)
+		}
+	}
+	keys, err := rdb.Keys(context.Background(), "*").Result() // for a look; never in production
+	slices.Sort(keys)
+	fmt.Println(keys, err)
+	// Output: [shop:limit:api:{user-17}:window-10-1h shop:limit:login:{user-17}:window-10-1h] <nil>
+}
+
+// All that is made on one client shares a store, also if you made none.
+func ExampleOf() {
+	rdb := redistest.Embedded() // stands for your go-redis client
+	locker, err := lock.New(rdb, "orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	st, err := store.Of(rdb)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, g := range st.Gauges() {
+		fmt.Println(g.Primitive, g.Name)
+	}
+	runtime.KeepAlive(locker) // a locker that nothing uses any more has no gauge
+	// Output: lock orders
+}
+
+// A metric counts errors by their class, which names no key.
+func ExampleClassOf() {
+	rdb := redistest.Embedded() // stands for your go-redis client
+	_ = rdb.Close()             // a client that is closed refuses each call
+	locker, err := lock.New(rdb, "orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = locker.Try(context.Background(), "order-17")
+	fmt.Println(store.ClassOf(err))
+	fmt.Println(store.ClassOf(lock.ErrHeld)) // Redis answered as it should
+	// Output:
+	// script: refused by configuration
+	// <nil>
 }
