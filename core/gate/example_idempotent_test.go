@@ -34,6 +34,21 @@ func order(client, key, item string) *http.Request {
 	return r
 }
 
+// answer prints the status of the answer to a request, where the order is, and whether the
+// answer was stored.
+func answer(h http.Handler, r *http.Request) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	line := fmt.Sprint(w.Code)
+	if location := w.Header().Get("Location"); location != "" {
+		line += " Location: " + location
+	}
+	if w.Header().Get("Idempotent-Replayed") == "true" {
+		line += " Idempotent-Replayed: true"
+	}
+	fmt.Println(line)
+}
+
 func ExampleIdempotent() {
 	guard := newGuard("orders", nil) // or idempotency.New
 	account := gate.ByHeader("X-Account")
@@ -55,7 +70,7 @@ func ExampleIdempotent() {
 		order("bob", "1", "coffee"),
 		order("bob", "", "coffee"),
 	} {
-		send(h, r, "Location", "Idempotent-Replayed")
+		answer(h, r)
 	}
 	// Output:
 	// 201 Location: /orders/1
@@ -73,17 +88,31 @@ func ExampleStoredReply() {
 	h := once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError) // before the COMMIT, or behind it
 	}))
-	send(h, order("alice", "1", "tea"))
-	send(h, order("alice", "1", "tea"))
+	answer(h, order("alice", "1", "tea"))
+	answer(h, order("alice", "1", "tea"))
 
 	key := gate.IdempotencyScope("header:x-account=alice", http.MethodPost, "/orders", "1")
 	booked := gate.Reply{Status: http.StatusCreated, Header: []gate.Field{{Name: "Location", Value: "/orders/17"}}}
 	if err := guard.Resolve(context.Background(), key, idempotency.DoneWith(gate.StoredReply(booked))); err != nil {
 		log.Fatal(err)
 	}
-	send(h, order("alice", "1", "tea"), "Location", "Idempotent-Replayed")
+	answer(h, order("alice", "1", "tea"))
 	// Output:
 	// 500
 	// 409
 	// 201 Location: /orders/17 Idempotent-Replayed: true
+}
+
+// An operator looks up what became of a request.
+func ExampleIdempotencyScope() {
+	guard := newGuard("orders", nil)
+	once := nethttp.Middleware(gate.Idempotent(guard, gate.ByHeader("X-Account"), nil))
+	answer(once(http.NotFoundHandler()), order("alice", "1", "tea"))
+
+	key := gate.IdempotencyScope("header:x-account=alice", http.MethodPost, "/orders", "1")
+	record, err := guard.Inspect(context.Background(), key)
+	fmt.Println(record.State, err)
+	// Output:
+	// 404
+	// done <nil>
 }
