@@ -102,3 +102,19 @@ func ExampleContext() {
 	statuses(app, "/plain")
 	// Output: /plain 200
 }
+
+// DropTrailers comes before any other middleware.
+func ExampleDropTrailers() {
+	app := fiber.New()
+	app.Use(fiberlimit.DropTrailers)
+	app.Use(recover.New())
+	app.Get("/detail", fiberlimit.Middleware(gate.RateLimit(twoAnHour("trailers"), gate.ByIP(nil), nil)), func(c *fiber.Ctx) error {
+		return c.SendString("ok")
+	})
+
+	statuses(app, "/detail", "/detail", "/detail")
+	// Output:
+	// /detail 200
+	// /detail 200
+	// /detail 429
+}

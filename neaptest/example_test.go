@@ -26,3 +26,19 @@ func ExampleSend_fiber() {
 	fmt.Println(response.StatusCode)
 	// Output: 204
 }
+
+// With net/http a Send is a call of Handler.
+func ExampleHandler() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /login", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+
+	shop := neaptest.Handler(mux)
+	response, err := shop(httptest.NewRequest(http.MethodPost, "/login", nil))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer response.Body.Close()
+	fmt.Println(response.StatusCode)
+	// Output: 204
+}
