@@ -24,9 +24,10 @@ func TestMain(m *testing.M) { redistest.Main(m, removeBuilds) }
 
 // The versions of the library that workers are built with.
 const (
-	baseline = "baseline"
-	tree     = "tree"
-	planted  = "planted" // the baseline with the plants of control_test.go
+	baseline  = "baseline"
+	tree      = "tree"
+	planted   = "planted"   // the baseline with the plants of control_test.go
+	rewritten = "rewritten" // the baseline with the contents there
 )
 
 // builds is the directory of this process for sources and workers.
@@ -34,9 +35,10 @@ var builds = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "n
 
 // workers build the worker of each version once.
 var workers = map[string]func() (string, error){
-	tree:     sync.OnceValues(func() (string, error) { return compile(tree, root) }),
-	baseline: sync.OnceValues(func() (string, error) { return compileBaseline(baseline, nil) }),
-	planted:  sync.OnceValues(func() (string, error) { return compileBaseline(planted, plants) }),
+	tree:      sync.OnceValues(func() (string, error) { return compile(tree, root) }),
+	baseline:  sync.OnceValues(func() (string, error) { return compileBaseline(baseline, nil) }),
+	planted:   sync.OnceValues(func() (string, error) { return compileBaseline(planted, plants) }),
+	rewritten: sync.OnceValues(func() (string, error) { return compileBaseline(rewritten, contents) }),
 }
 
 func removeBuilds() {

@@ -2,6 +2,11 @@
 
 package upgrade
 
+import (
+	"slices"
+	"strings"
+)
+
 // plants are changes of formats and keys, at least one for each kind of record. A version
 // with them shares nothing with others, and each scenario must notice that.
 var plants = []plant{
@@ -27,4 +32,23 @@ var plants = []plant{
 	{"core/callback/providers.go", `"sha256="`, `"sha-256="`},
 	// The counts of an item.
 	{"lua/stock_*.lua", `'left'`, `'rest'`},
+}
+
+// contents are changes of what the records of limits contain, under the same keys.
+var contents = []plant{
+	{"lua/limit_window.lua", `used = stored \+ 0`, `used = stored - 7`},
+	{"lua/limit_window.lua", `'SET', key, cost,`, `'SET', key, cost + 7,`},
+	{"lua/limit_calendar.lua", `used = stored \+ 0`, `used = stored - 7`},
+	{"lua/limit_calendar.lua", `'SET', key, cost,`, `'SET', key, cost + 7,`},
+	{"lua/limit_sliding.lua", `local base = (.*) \+ 1`, `local base = $1 + 2`},
+	{"lua/limit_bucket.lua", `debt = left \* drain`, `debt = left * drain / 2`},
+	{"lua/limit_bucket.lua", `\(after \+ slack\) / drain`, `(after + slack) / drain * 2`},
+	{"lua/limit_bucket_fast.lua", `(clock\[1\] \* 1000000 \+ clock\[2\])`, `($1 + 700000)`},
+	{"lua/limit_bucket_kept.lua", `(clock\[1\] \* 1000000 \+ clock\[2\])`, `($1 + 700000)`},
+	{"lua/limit_log.lua", `(clock\[1\] \* 1000000 \+ clock\[2\])`, `($1 + 700000)`},
+}
+
+// ofContents says whether a scenario must notice the contents.
+func ofContents(s scenario) bool {
+	return strings.HasPrefix(s.name, "time-") || slices.Contains([]string{"limit-window", "limit-window-kept", "limit-calendar", "limit-bucket"}, s.name)
 }

@@ -5,6 +5,7 @@ package upgrade
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/neap-go/neap/internal/upgrade/wire"
 )
@@ -35,7 +36,20 @@ var sets = []struct {
 	}},
 }
 
-var limitScenarios = slices.Concat(shared(), []scenario{
+// passing are limits that come back while the test runs, in some seconds.
+var passing = []struct {
+	name   string
+	policy wire.Policy
+}{
+	{"bucket", wire.Policy{Kind: "bucket", Limit: 25, Per: second, Burst: 100}},
+	{"fast-bucket", wire.Policy{Kind: "bucket", Limit: 2500, Per: second, Burst: 10_000}},
+	{"bucket-kept", wire.Policy{Kind: "bucket", Name: "plan", Limit: 25, Per: second, Burst: 100, Kept: true}},
+	{"sliding", wire.Policy{Kind: "sliding", Limit: 100, Per: 4 * second}},
+	{"sliding-kept", wire.Policy{Kind: "sliding", Name: "plan", Limit: 100, Per: 4 * second, Kept: true}},
+	{"log", wire.Policy{Kind: "log", Limit: 100, Per: 4 * second}},
+}
+
+var limitScenarios = slices.Concat(shared(), inTime(), []scenario{
 	{"fast-bucket", func(p *pair) {
 		// It refills in 900 s, so no half of it comes back between two calls.
 		c := wire.Call{Conf: wire.Conf{Name: "fast", Policies: []wire.Policy{{Kind: "bucket", Limit: 1100, Per: second, Burst: 1_000_000}}}, Key: p.key}
@@ -191,6 +205,60 @@ func shared() (all []scenario) {
 		}})
 	}
 	return all
+}
+
+// inTime are scenarios in which both versions tell of one limit while its permits come back.
+func inTime() (all []scenario) {
+	for _, s := range passing {
+		all = append(all, scenario{"time-" + s.name, func(p *pair) {
+			for try := range 5 { // a machine that stood still has seen nothing come back
+				c := wire.Call{Conf: wire.Conf{Name: "passing", Policies: []wire.Policy{s.policy}}, Key: fmt.Sprint(p.key, try)}
+				if p.comesBack(c, max(s.policy.Burst, s.policy.Limit)) {
+					return
+				}
+			}
+			p.Fatalf("got no two versions that were asked while a part of the permits was back, want them")
+		}})
+	}
+	return all
+}
+
+// comesBack uses up a limit by both versions, and looks on as its permits come back. One version
+// is asked between two questions to the other, so it must tell of as much or of something
+// between. It takes a part again by both, so that all parts of a record are in use. It returns whether there
+// was something to see.
+func (p *pair) comesBack(c wire.Call, full int64) (seen bool) {
+	p.Helper()
+	for i := range int64(10) {
+		by := []*process{p.one, p.two}[i%2]
+		c.N = full / 10
+		p.want(by, "limit.take", c)
+		if c.Conf.Policies[0].Kind == "log" {
+			time.Sleep(100 * time.Millisecond) // so that its entries leave one after the other
+		}
+	}
+	c.N = 0
+	between, takes := 0, 0
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		before, told, after := p.want(p.one, "limit.peek", c).N, p.want(p.two, "limit.peek", c).N, p.want(p.one, "limit.peek", c).N
+		if told < before || told > after {
+			p.Fatalf("left of %v: got %d by the %s, want %d to %d as before and after by the %s", kinds(c), told, p.two.version, before, after, p.one.version)
+		}
+		if before > 0 && after < full {
+			between++
+		}
+		if after > full/2 && takes < 6 {
+			by := []*process{p.one, p.two}[takes%2]
+			takes++
+			again := c
+			again.N = full / 20
+			p.want(by, "limit.take", again)
+		}
+		if after == full {
+			break
+		}
+	}
+	return between >= 10 && takes == 6
 }
 
 // take takes n permits, and ends the scenario unless they are granted, or denied, as wanted.
