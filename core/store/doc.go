@@ -27,7 +27,9 @@
 //
 // # Where the guarantee ends
 //
-// A store makes no call twice. If the answer to a call is lost, the call may have run:
-// see package script. A process that ends without [Store.Drain] leaves grants in doubt
+// A store never repeats a call that may have run. If the answer to a call is lost, the
+// call ran once or not at all: see package script. Locks, guards, stock and the Settle of
+// a limit repeat such calls themselves: there, making the same call twice has the effect
+// of making it once. A process that ends without [Store.Drain] leaves grants in doubt
 // until their leases end.
 package store
