@@ -28,4 +28,8 @@
 // known whether the event is done. The guard's InDoubt decides. With Retry, the default,
 // the event is handled again. So the handler's own transaction should carry Event.Key
 // under a unique constraint.
+//
+// [Callbacks of payment providers] has a page for each provider.
+//
+// [Callbacks of payment providers]: https://github.com/neap-go/neap/blob/main/docs/callbacks/README.md
 package callback

@@ -86,7 +86,7 @@ func TestWeChatPayMerchants(t *testing.T) {
 	} {
 		payload := `{"event_type":"T","resource":{` + ids + `"out_trade_no":"o"}}`
 		if got := itemOf(t, callback.WeChatPay(), nil, payload); got.Transition != want {
-			t.Errorf("%s: %q, want %q", payload, got.Transition, want)
+			t.Errorf("%s: got the transition %q, want %q", payload, got.Transition, want)
 		}
 	}
 }

@@ -95,9 +95,9 @@ func VerifyGitHub(secrets ...string) (Verify, error) {
 // begin with whsec_. It uses the library of the Standard Webhooks specification.
 //
 // A signature is refused if it is more than 5 minutes old, or more than 5 minutes ahead
-// of this clock. A webhook-id with a full stop in it is refused too, and the
-// specification forbids it. The three are signed with full stops between them, so one
-// signature would otherwise prove many events.
+// of this clock. A webhook-id with a full stop in it, which the specification forbids, is
+// refused too. The three are signed with full stops between them, so one signature would
+// otherwise prove many events.
 //
 // VerifyStandardWebhooks returns an error if there is no secret, or if one is empty, no
 // base64, or shorter than the specification's 24 bytes.

@@ -126,7 +126,7 @@ func TestStripeSignature(t *testing.T) {
 		}
 		if verified(t, v, signedDelivery(body+" ", name, good)) || verified(t, v, signedDelivery(body)) ||
 			verified(t, v, signedDelivery(body, name, good, name, good)) {
-			t.Error("another body, or not one signature, is proven, want it refused")
+			t.Error("got a delivery with another body, no signature or two signatures proven, want it refused")
 		}
 	})
 }
@@ -169,7 +169,7 @@ func TestStandardWebhooksSignature(t *testing.T) {
 			signedDelivery(body, append(fields(id, stamp, "v1,AAAA"), "webhook-signature", good)...),
 		} {
 			if verified(t, v, d) {
-				t.Errorf("%v is proven, want it refused", d.Header)
+				t.Errorf("%v: got it proven, want it refused", d.Header)
 			}
 		}
 	})

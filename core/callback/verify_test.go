@@ -67,7 +67,7 @@ func TestVerifyIsBounded(t *testing.T) { //nolint:tparallel // each test reads t
 			began := time.Now()
 			deliver(nethttp.Handler(made), alipayForm).is(t, p.Later)
 			if took := time.Since(began); (c.told == nil) != (took < p.Deadline) {
-				t.Errorf("told later after %v, want that before %v: %t", took, p.Deadline, c.told == nil)
+				t.Errorf("got the answer Later after %v, want it before %v: %t", took, p.Deadline, c.told == nil)
 			}
 			if name == "hangs" {
 				close(released)

@@ -151,7 +151,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 				g := guard(t, srv.Client(t), prefix, opts)
 				p := redistest.StartChild(t, "crashes", srv.Addr(), prefix, key, file, point, policy)
 				if line := p.Line(t); line != point {
-					t.Fatalf("the child said %q, want %q", line, point)
+					t.Fatalf("the child: got %q, want %q", line, point)
 				}
 				p.Kill()
 				switch point {

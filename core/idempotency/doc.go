@@ -42,4 +42,8 @@
 //
 // If Redis cannot answer, nothing runs: you get an error before the work begins. If Redis
 // is down when the work ends, the result is stored as soon as Redis answers again.
+//
+// [What an idempotency guard promises] has every case, and what to do about it.
+//
+// [What an idempotency guard promises]: https://github.com/neap-go/neap/blob/main/docs/idempotency.md
 package idempotency

@@ -86,7 +86,7 @@ func Test200Duplicates(t *testing.T) {
 			for _, n := range []string{"67", "67", "66"} {
 				p := redistest.StartChild(t, "caller", srv.Addr(), prefix, how, n)
 				if text := p.Line(t); text != "ready" {
-					t.Fatalf("the child said %q, want ready", text)
+					t.Fatalf("the child: got %q, want ready", text)
 				}
 				children = append(children, p)
 			}
@@ -125,7 +125,7 @@ func Test200Duplicates(t *testing.T) {
 				case "ran", "result":
 					results[l.words[1]]++
 				case "error":
-					t.Errorf("a caller said %q, want no error", l.words)
+					t.Errorf("a caller: got %q, want no error", l.words)
 				}
 				if told++; how == "begin" && told == 199 {
 					runner.Tell(t, "end")
@@ -136,7 +136,7 @@ func Test200Duplicates(t *testing.T) {
 				want = map[string]int{"began": 1, "ran": 1, "result": 199}
 			}
 			if fmt.Sprint(said) != fmt.Sprint(want) || len(results) != 1 {
-				t.Errorf("the callers said %v with the results %v, want %v with one result", said, results, want)
+				t.Errorf("got the answers %v with the results %v, want %v with one result", said, results, want)
 			}
 			if how == "await" {
 				t.Logf("%d questions", redistest.CommandStats(t, admin)["evalsha"].Calls)

@@ -136,7 +136,7 @@ func TestDoThatDoesNotReturn(t *testing.T) {
 					_, _ = g.Do(t.Context(), key, func(ctx context.Context) ([]byte, error) { inner = ctx; return nil, leave() })
 				}()
 				if got := <-done; name == "panic" && got != "of fn" {
-					t.Errorf("recovered %v, want of fn", got)
+					t.Errorf("got the panic %v, want \"of fn\"", got)
 				}
 				if !errors.Is(context.Cause(inner), idempotency.ErrConcluded) {
 					t.Errorf("%s: its context ended with %v, want %v",
@@ -178,7 +178,7 @@ func TestReconcileThatDoesNotReturn(t *testing.T) {
 		func() {
 			defer func() {
 				if got := recover(); got != "of Reconcile" {
-					t.Errorf("recovered %v, want of Reconcile", got)
+					t.Errorf("got the panic %v, want \"of Reconcile\"", got)
 				}
 			}()
 			_, _ = g.Await(t.Context(), "key", "")
@@ -264,7 +264,7 @@ func TestNothingLeaks(t *testing.T) { //nolint:paralleltest // it counts gorouti
 	wg.Wait()
 	srv.Resume(t)
 	if len(dropped) == 0 {
-		t.Error("nothing was dropped while the server was away, want some claims")
+		t.Error("got no claims dropped while the server was down, want some")
 	}
 	left(t, g, second, drops, short)
 	if pool := redistest.Connections(rdb); connections() > was+pool {

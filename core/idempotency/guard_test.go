@@ -47,7 +47,7 @@ func refused(t testing.TB, g *idempotency.Guard, key, print string, want error) 
 	t.Helper()
 	run, err := g.Begin(t.Context(), key, print)
 	if run.Claim != nil || run.Done || run.Result != nil || !errors.Is(err, want) {
-		t.Fatalf("Begin: %+v, %v; want %v", run, err, want)
+		t.Fatalf("Begin: got %+v, %v, want %v", run, err, want)
 	}
 }
 
@@ -56,7 +56,7 @@ func replayed(t testing.TB, g *idempotency.Guard, key, print, want string) {
 	t.Helper()
 	run, err := g.Begin(t.Context(), key, print)
 	if run.Claim != nil || err != nil || !run.Done || string(run.Result) != want {
-		t.Fatalf("Begin: %+v, %v; want the result %q", run, err, want)
+		t.Fatalf("Begin: got %+v, %v, want the result %q", run, err, want)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestDoRunsOnce(t *testing.T) {
 		}
 		wg.Wait()
 		if runs.Load() != 1 {
-			t.Errorf("it ran %d times, want once", runs.Load())
+			t.Errorf("got %d runs of fn, want 1", runs.Load())
 		}
 		a, b := guards[0].Stats(), guards[1].Stats()
 		if a.Begun+b.Begun != 1 || a.Replayed+b.Replayed != callers-1 || a.Running+b.Running != 0 {

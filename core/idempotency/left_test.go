@@ -43,7 +43,7 @@ func TestKeysAreForgotten(t *testing.T) {
 		g.watch.mu.Lock()
 		defer g.watch.mu.Unlock()
 		if n := len(g.watch.groups); n != 0 {
-			t.Errorf("%d keys are remembered, want 0", n)
+			t.Errorf("got %d keys remembered, want 0", n)
 		}
 	})
 }

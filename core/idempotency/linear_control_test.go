@@ -127,7 +127,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 					want = porcupine.Illegal
 				}
 				if got := history.Check(linearModel, in.Ops(), linearEnd); got != want {
-					t.Errorf("%s, %s, stream %d: the history is %s, want %s", name, schedule, stream, got, want)
+					t.Errorf("%s, %s, stream %d: got a history that is %s, want %s", name, schedule, stream, got, want)
 				}
 			}
 		}

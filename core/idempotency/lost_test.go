@@ -81,7 +81,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 	for key := range ends {
 		p := redistest.StartChild(t, "sleeper", srv.Addr(), prefix, key)
 		if line := p.Line(t); line != "begun" {
-			t.Fatalf("the child said %q, want begun", line)
+			t.Fatalf("the child: got %q, want begun", line)
 		}
 		if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestAHandlerThatSlept(t *testing.T) { //nolint:tparallel // they have slept
 				t.Fatal(err)
 			}
 			if line := p.Line(t); line != c.says {
-				t.Errorf("the child said %q, want %q", line, c.says)
+				t.Errorf("the child: got %q, want %q", line, c.says)
 			}
 			if claim == nil {
 				replayed(t, g, key, "", c.then)
@@ -186,10 +186,10 @@ func toldOfTheLoss(t *testing.T, rdb, admin redis.UniversalClient, prefix, key s
 		select {
 		case at := <-told:
 			if took, most := at.Sub(ended), lease/3+budget+4*stood(); took > most {
-				t.Errorf("%s: told after %v, want %v at most", key, took, most)
+				t.Errorf("%s: the holder was told after %v, want within %v", key, took, most)
 			}
 		case <-time.After(soon):
-			t.Fatalf("%s: not told within %v, want it told", key, soon)
+			t.Fatalf("%s: the holder was not told within %v, want it told", key, soon)
 		}
 		if !errors.Is(context.Cause(ctx), idempotency.ErrLost) || errors.Is(c.Err(), idempotency.ErrExpired) || !errors.Is(c.Err(), idempotency.ErrLost) {
 			t.Errorf("%s: got the cause %v and the error %v, want %v of both, and it not expired",

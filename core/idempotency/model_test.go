@@ -63,7 +63,7 @@ func TestRecordEqualsModel(t *testing.T) { //nolint:tparallel // what occurred i
 	met.Want(t, met.Times("calls")/8000, cells...) // all cells must occur in so many calls
 	missed := slices.DeleteFunc(slices.Clone(cells), func(cell string) bool { return met.Times(cell) > 0 })
 	if len(missed) > len(cells)/4 && !t.Failed() {
-		t.Errorf("of %d cells, %d were not met, want %d at most: %q", len(cells), len(missed), len(cells)/4, missed)
+		t.Errorf("of %d cells, %d did not occur, want at most %d: %q", len(cells), len(missed), len(cells)/4, missed)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestRedisIsAwayAfter(t *testing.T) {
 				back := time.Now()
 				isDone(t, soon, other, "key", "result")
 				if took := time.Since(back); took > 2*time.Second+4*stood() {
-					t.Errorf("it was done %v after Redis was back, want %v at most", took, 2*time.Second+4*stood())
+					t.Errorf("the key was done %v after Redis was back, want within %v", took, 2*time.Second+4*stood())
 				}
 				left(t, g)
 				if s := g.Stats(); s.Completed != 1 || s.Concluded != 1 || s.Concluding != 0 || s.Undone != 0 {
@@ -255,7 +255,7 @@ func (f *faulty) shares(t *testing.T, runners, unconfirmed *atomic.Int64) (calls
 		return 1
 	}
 	if n := runners.Add(1); n != 1 {
-		t.Errorf("%d run it, want one at a time", n)
+		t.Errorf("got %d callers at work at once, want 1", n)
 	}
 	f.client.Lose()
 	if err := c.Renew(t.Context()); err != nil {

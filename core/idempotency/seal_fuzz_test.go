@@ -28,7 +28,7 @@ func FuzzOpen(f *testing.F) {
 		opens := func(what, record, stored string) {
 			t.Helper()
 			if opened, err := s.open(record, stored); err == nil {
-				t.Fatalf("%s: %q opens in %q as %q, want an error", what, stored, record, opened)
+				t.Fatalf("%s: got %q opened in %q as %q, want an error", what, stored, record, opened)
 			}
 		}
 		if other != record {
@@ -48,7 +48,7 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("plain: got %q, %v, want %q", opened, err, text)
 		}
 		if _, err := none.open(record, sealed); err == nil {
-			t.Fatal("it opens without a key, want an error")
+			t.Fatal("got a sealed result opened without a key, want an error")
 		}
 	})
 }

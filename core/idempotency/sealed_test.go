@@ -97,7 +97,7 @@ func TestASealedResultIsUnreadableInRedis(t *testing.T) {
 		for i, tail := range tails {
 			for _, other := range tails[:i] {
 				if tail == other {
-					t.Error("two seals of one text are alike, want no two alike")
+					t.Error("got two equal seals of one text, want different ones")
 				}
 			}
 		}

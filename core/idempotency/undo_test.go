@@ -227,7 +227,7 @@ func TestBeginIsAskedAgain(t *testing.T) {
 		record := strings.Fields(m.Get(t.Context(), nameOf(prefix, "key")).Val())
 		ends, err := strconv.ParseInt(record[3], 10, 64)
 		if left := time.Until(time.UnixMilli(ends)); err != nil || left <= 0 {
-			t.Errorf("when its holder knew, the lease had %v left, %v, want some", left, err)
+			t.Errorf("when the holder knew of its loss: got %v left of the lease in Redis, %v, want some", left, err)
 		}
 		if !errors.Is(c.Err(), idempotency.ErrExpired) {
 			t.Errorf("got the claim's error %v, want %v", c.Err(), idempotency.ErrExpired)

@@ -25,7 +25,7 @@ func awaits(ctx context.Context, t *testing.T, wg *sync.WaitGroup, g *idempotenc
 	wg.Go(func() {
 		run, err := g.Await(ctx, key, "")
 		if run.Claim != nil || string(run.Result) != result || run.Done != (want == nil) || !errors.Is(err, want) {
-			t.Errorf("Await: %+v, %v; want %q, %v", run, err, result, want)
+			t.Errorf("Await: got %+v, %v, want %q, %v", run, err, result, want)
 		}
 	})
 }
@@ -200,7 +200,7 @@ func TestAwaitReturnsErrInFlightAfterWait(t *testing.T) {
 			}
 			wg.Wait()
 			if took := time.Since(began); took < wait || took > wait+5*time.Second+stood() {
-				t.Errorf("told after %v, want %v to %v", took, wait, wait+5*time.Second+stood())
+				t.Errorf("got ErrInFlight after %v, want it after %v to %v", took, wait, wait+5*time.Second+stood())
 			}
 			if s := g.Stats(); s.InFlight != 5 || s.Begun != 1 {
 				t.Errorf("got stats %+v, want 5 in flight and 1 begun", s)

@@ -50,4 +50,8 @@
 //
 // A write that must not happen twice should carry the fence, which your database
 // compares: see [Lock.Fence].
+//
+// [What a lock promises] has every case, and what to do about it.
+//
+// [What a lock promises]: https://github.com/neap-go/neap/blob/main/docs/locks.md
 package lock

@@ -73,7 +73,7 @@ func TestLeadInManyProcesses(t *testing.T) {
 				}
 				fence = n
 				if slices.Contains(not, s.by) {
-					t.Fatal("who was taken away leads, want another")
+					t.Fatal("got a leader that was taken away, want another process")
 				}
 				return s.by
 			case <-bound:

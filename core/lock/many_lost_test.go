@@ -73,7 +73,7 @@ func TestManyLostTriesAreAllTakenBack(t *testing.T) {
 	// If the machine stands still for as long as a caller waits, that caller asks
 	// nothing.
 	if n := l.Stats(); n.Undoing < many*9/10 || n.Lapsing != 0 {
-		t.Errorf("%d grants are looked for and %d left to lapse, want most of %d and none", n.Undoing, n.Lapsing, many)
+		t.Errorf("got %d grants looked for and %d left to lapse, want most of %d and 0", n.Undoing, n.Lapsing, many)
 	}
 	rdb.back.Store(true)
 	for j := range many {

@@ -195,7 +195,7 @@ func (c *crew) tick(tick int64, h harm) (sum tally) {
 				at = slices.DeleteFunc(at, func(p *redistest.Child) bool { return p == s.by })
 			case "gone":
 				if dying--; dying < 0 {
-					c.t.Fatal("a process ended by itself, want only those that are killed to end")
+					c.t.Fatal("got a process that ended by itself, want only killed processes to end")
 				}
 				gone := func(p *redistest.Child) bool { return p == s.by }
 				at, c.ready = slices.DeleteFunc(at, gone), slices.DeleteFunc(c.ready, gone)

@@ -74,7 +74,7 @@ func TestWaitersAreServedInTheirOrder(t *testing.T) {
 			release(t, held)
 			wg.Wait()
 			if len(order) != callers || !slices.IsSorted(order) {
-				t.Errorf("%s: served in the order %v, want all %d as they came", where, order, callers)
+				t.Errorf("%s: got callers served in the order %v, want all %d in the order in which they came", where, order, callers)
 			}
 		}
 	})

@@ -208,7 +208,7 @@ func TestRenewalGoesOn(t *testing.T) {
 			}
 		}
 		if want := []string{"10s", "20s", "30s", "31s", "32s", "42s", "52s"}; !slices.Equal(at, want) {
-			t.Errorf("asked at %v, want %v", at, want)
+			t.Errorf("got renewals at %v, want them at %v", at, want)
 		}
 		if held.Err() == nil || len(f.of("release")) != 1 {
 			t.Errorf("after Release: got Err %v and %d releases, want an error and 1",

@@ -51,4 +51,8 @@
 // But a failover to a replica that did not know the last sales sells those units again. A
 // second Open of an item that is gone can do so too: open only the units that are not
 // sold in your database of orders.
+//
+// [What a stock promises] has every case, and what to do about it.
+//
+// [What a stock promises]: https://github.com/neap-go/neap/blob/main/docs/stock.md
 package stock

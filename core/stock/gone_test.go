@@ -161,7 +161,7 @@ func TestEditedReservation(t *testing.T) {
 				t.Errorf("%v: Confirm: got %v, want no error, %v or %v", e, err, stock.ErrDisagrees, stock.ErrQuantity)
 			}
 			if vals := admin.HMGet(ctx, nameOf(prefix, item), "left").Val(); vals[0] != "0" {
-				t.Errorf("%v: %v are left, want 0", e, vals[0])
+				t.Errorf("%v: got %v units left, want 0", e, vals[0])
 			}
 		}
 		if err := admin.Set(ctx, nameOf(prefix, "string"), "5", time.Hour).Err(); err != nil {

@@ -72,7 +72,7 @@ func TestKeptUnitsCanBeConcludedHere(t *testing.T) {
 		sold := reserve(t, s, "item", "cid", "1", &stock.ReserveOptions{Keep: true, Confirm: true})
 		time.Sleep(2 * time.Minute)
 		if !sold.Confirmed() {
-			t.Error("Keep with Confirm: it is not sold, want it sold")
+			t.Error("Keep with Confirm: got units that are not sold, want them sold")
 		}
 		counts(t, s, "item", 0, 0, 2)
 	})
@@ -101,7 +101,7 @@ func TestKeptUnitsOutliveTheirProcess(t *testing.T) {
 	open(t, s, "item", 1)
 	p := redistest.StartChild(t, "keeper", srv.Addr(), prefix)
 	if line := p.Line(t); line != "kept" {
-		t.Fatalf("the process said %q, want kept", line)
+		t.Fatalf("the child: got %q, want kept", line)
 	}
 	p.Kill()
 	counts(t, s, "item", 0, 1, 0)

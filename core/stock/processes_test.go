@@ -100,7 +100,7 @@ func TestEightProcesses(t *testing.T) {
 	for range processes {
 		p := redistest.StartChild(t, "crowd", srv.Addr(), prefix, strconv.Itoa(redistest.Ops(10_000)))
 		if line := p.Line(t); line != "ready" {
-			t.Fatalf("the child said %q, want ready", line)
+			t.Fatalf("the child: got %q, want ready", line)
 		}
 		children = append(children, p)
 	}
@@ -111,7 +111,7 @@ func TestEightProcesses(t *testing.T) {
 	for _, p := range children {
 		line := p.Line(t)
 		for ; !strings.HasPrefix(line, "sold"); line = p.Line(t) {
-			t.Errorf("the child said %q, want its buyers", line)
+			t.Errorf("the child: got %q, want its buyers", line)
 		}
 		for buyer := range strings.FieldsSeq(strings.TrimPrefix(line, "sold")) {
 			told[buyer] = true

@@ -306,7 +306,7 @@ func TestConfirmBesideEight(t *testing.T) {
 			counts(t, s, item, 0, 0, 1)
 			n, err := admin.Eval(ctx, script.FromFS(lua.FS, "stock_cancel.lua").Source(), []string{nameOf(prefix, item)}, "ann", "1", "token").Int64()
 			if n != 2 || err != nil {
-				t.Errorf("the Cancel of a call that is not known says %d, %v, want 2", n, err)
+				t.Errorf("the cancel script for an unknown call: got %d, %v, want 2", n, err)
 			}
 			if err := whole.Cancel(ctx); err != nil {
 				t.Error(err)
