@@ -1,0 +1,188 @@
+package callback_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/callback"
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/nethttp"
+)
+
+const endpointSecret = "the secret of the endpoint"
+
+// signature and proven stand for what a provider's SDK does by the provider's own rules:
+// the pages in docs/callbacks say which function of which SDK that is, and what it leaves
+// to you.
+func signature(text string) string {
+	mac := hmac.New(sha256.New, []byte(endpointSecret))
+	mac.Write([]byte(text))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func proven(by, text string) error {
+	if !hmac.Equal([]byte(by), []byte(signature(text))) {
+		return errors.New("the signature does not fit")
+	}
+	return nil
+}
+
+// receive makes an endpoint, sends it a delivery, and prints the events that it finds and
+// its answer.
+func receive(p callback.Preset, verify callback.Verify, body string, header http.Header) {
+	server, err := miniredis.Run() // stands for your Redis
+	if err != nil {
+		log.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	guard, err := idempotency.New(rdb, "callbacks", &idempotency.Options{Retention: p.Keep, Budget: 5 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	book := func(_ context.Context, e *callback.Event) error {
+		fmt.Println("order", e.Order, "key", e.Key)
+		return nil // book it under a unique constraint on e.Key
+	}
+	endpoint, err := callback.New(p, guard, verify, book, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, "/callbacks/"+p.Name, strings.NewReader(body))
+	for name, lines := range header {
+		r.Header[name] = lines
+	}
+	w := httptest.NewRecorder()
+	nethttp.Handler(endpoint).ServeHTTP(w, r)
+	fmt.Println(strings.TrimSpace(fmt.Sprint(w.Code, " ", w.Body)))
+}
+
+func ExampleSquare() {
+	verify := func(_ context.Context, d *callback.Delivery) ([]byte, error) {
+		by := d.Header.Get("X-Square-Hmacsha256-Signature")
+		if len(d.Body) == 0 || by == "" {
+			return nil, errors.New("nothing is signed") // the SDK takes an empty body for signed
+		}
+		return d.Body, proven(by, string(d.Body)) // Webhooks.VerifySignature of square-go-sdk
+	}
+	body := `{"event_id": "event-17", "type": "payment.updated", "data": {"id": "payment-17"}}`
+	receive(callback.Square(), verify, body, http.Header{"X-Square-Hmacsha256-Signature": {signature(body)}})
+	receive(callback.Square(), verify, body, http.Header{"X-Square-Hmacsha256-Signature": {"forged"}})
+	// Output:
+	// order payment-17 key square:event-17
+	// 200
+	// 401
+}
+
+func ExamplePayPal() {
+	verify := func(_ context.Context, d *callback.Delivery) ([]byte, error) {
+		// By the certificate that the delivery names: see examples/usecases/paypal.go.
+		return d.Body, proven(d.Header.Get("Paypal-Transmission-Sig"), string(d.Body))
+	}
+	body := `{"id": "WH-17", "event_type": "PAYMENT.CAPTURE.COMPLETED", "resource": {"id": "capture-17"}}`
+	receive(callback.PayPal(), verify, body, http.Header{"Paypal-Transmission-Sig": {signature(body)}})
+	// Output:
+	// order capture-17 key paypal:WH-17
+	// 200
+}
+
+// A delivery of Adyen may have several items. Each is signed by itself.
+func ExampleAdyen() {
+	verify := func(_ context.Context, d *callback.Delivery) ([]byte, error) {
+		var batch struct {
+			Items []struct {
+				Item struct {
+					PspReference   string
+					AdditionalData struct{ HMACSignature string }
+				} `json:"NotificationRequestItem"`
+			} `json:"notificationItems"`
+		}
+		if err := json.Unmarshal(d.Body, &batch); err != nil {
+			return nil, err
+		}
+		for _, i := range batch.Items { // hmacvalidator.ValidateHmac of adyen-go-api-library, for eight fields
+			if err := proven(i.Item.AdditionalData.HMACSignature, i.Item.PspReference); err != nil {
+				return nil, err
+			}
+		}
+		if len(batch.Items) == 0 {
+			return nil, errors.New("nothing is signed")
+		}
+		return d.Body, nil
+	}
+	body := `{"notificationItems": [{"NotificationRequestItem": {
+		"eventCode": "AUTHORISATION", "success": "true", "pspReference": "psp-17", "merchantReference": "order-17",
+		"additionalData": {"hmacSignature": "` + signature("psp-17") + `"}}}]}`
+	receive(callback.Adyen(), verify, body, nil)
+	// Output:
+	// order order-17 key adyen:AUTHORISATION/psp-17/true
+	// 200 [accepted]
+}
+
+// Alipay wants the word success, and sends a form.
+func ExampleAlipay() {
+	verify := func(_ context.Context, d *callback.Delivery) ([]byte, error) {
+		form, err := url.ParseQuery(string(d.Body))
+		if err != nil {
+			return nil, err
+		}
+		if form.Has("alipay_cert_sn") {
+			return nil, errors.New("the certificate is not one that is loaded")
+		}
+		return d.Body, proven(form.Get("sign"), form.Get("notify_id")) // VerifySign of an SDK, for all fields
+	}
+	form := url.Values{
+		"notify_id": {"notice-17"}, "out_trade_no": {"order-17"}, "trade_status": {"TRADE_SUCCESS"},
+		"sign": {signature("notice-17")},
+	}
+	receive(callback.Alipay(), verify, form.Encode(), nil)
+	// Output:
+	// order order-17 key alipay:notice-17
+	// 200 success
+}
+
+// Verify returns the notification with its resource decrypted.
+func ExampleWeChatPay() {
+	verify := func(_ context.Context, d *callback.Delivery) ([]byte, error) {
+		if err := proven(d.Header.Get("Wechatpay-Signature"), string(d.Body)); err != nil {
+			return nil, err
+		}
+		resource := `{"mchid": "1900000001", "out_trade_no": "order-17"}` // ParseNotifyRequest of wechatpay-go decrypts it
+		return json.Marshal(map[string]any{
+			"id": "notice-17", "event_type": "TRANSACTION.SUCCESS", "resource": json.RawMessage(resource),
+		})
+	}
+	body := `{"id": "notice-17", "event_type": "TRANSACTION.SUCCESS", "resource": {"ciphertext": "…"}}`
+	receive(callback.WeChatPay(), verify, body, http.Header{"Wechatpay-Signature": {signature(body)}})
+	// Output:
+	// order order-17 key wechatpay:TRANSACTION.SUCCESS/1900000001/order-17/
+	// 204
+}
+
+// The key of an event is the hash of its body, which GitHub signs.
+func ExampleGitHub() {
+	verify, err := callback.VerifyGitHub(endpointSecret)
+	if err != nil {
+		log.Fatal(err)
+	}
+	body := `{"repository": {"full_name": "octo/shop"}}`
+	receive(callback.GitHub(), verify, body, http.Header{
+		"X-Github-Delivery": {"delivery-17"}, "X-Hub-Signature-256": {"sha256=" + signature(body)},
+	})
+	// Output:
+	// order octo/shop key github:sha256=Zm78_CJJGebD89cvRhc_C4AZEJQhPKWevBReRA80lY4
+	// 200
+}
