@@ -75,7 +75,7 @@
 //   - [github.com/neap-go/neap/fiberlimit]: Fiber v2.
 //   - [github.com/neap-go/neap/fiber3limit]: Fiber v3. It is a module of its own.
 //
-// These packages are for tests, operation, and scripts of your own:
+// These packages are for tests, operation, scripts of your own, and adapters of your own:
 //
 //   - [github.com/neap-go/neap/neaptest]: unit tests without Redis and in virtual time,
 //     and a Redis that fails when a test says so.
@@ -91,6 +91,10 @@
 //   - [github.com/neap-go/neap/core/script] and
 //     [github.com/neap-go/neap/core/script/scripttest]: run and test Lua scripts of your
 //     own in the same way.
+//   - [github.com/neap-go/neap/core/gate/gatetest]: the tests that an adapter for another
+//     framework must pass.
+//   - [github.com/neap-go/neap/lua]: the Lua scripts, each with a header that says what it
+//     reads, returns and writes.
 //   - [github.com/neap-go/neap/contrib/redis_rate]: the API of go-redis/redis_rate on
 //     neap, for programs that move.
 //

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -107,16 +108,43 @@ func TestTheProgramInTheRootPackageCompiles(t *testing.T) {
 	}
 }
 
+// TestTheRootPackageNamesEachPackage: pkg.go.dev shows doc.go first, and a reader finds
+// the package of a task there.
+func TestTheRootPackageNamesEachPackage(t *testing.T) {
+	t.Parallel()
+	all := importable(t)
+	for dir := range all {
+		if link := "[" + module + "/" + dir + "]"; dir != rootPackage && !strings.Contains(all[rootPackage].Doc, link) {
+			t.Errorf("doc.go does not name %s, want a line with the link %s", dir, link)
+		}
+	}
+}
+
 // importable returns the packages that users import, of this module and of those beside
 // it, by their directory within the repository.
 func importable(t *testing.T) map[string]*doc.Package {
 	t.Helper()
+	all, err := documented()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range append([]string{"echo5limit", "fiber3limit", "contrib/prometheus", "contrib/otel"}, must...) {
+		if all[want] == nil && !strings.Contains("/"+want+"/", "/internal/") {
+			t.Fatalf("no package was read in %q, want one", want)
+		}
+	}
+	return all
+}
+
+// documented reads the packages once for all tests, which must not change them.
+var documented = sync.OnceValues(func() (map[string]*doc.Package, error) {
 	all := map[string]*doc.Package{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		if path != root && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"internal", "cmd", "examples", "bench", "browsertest", "testdata"}, d.Name())) {
+		if path != root && (strings.HasPrefix(d.Name(), ".") ||
+			slices.Contains([]string{"internal", "cmd", "examples", "bench", "browsertest", "mutants", "testdata"}, d.Name())) {
 			return fs.SkipDir
 		}
 		dir, err := filepath.Rel(root, path)
@@ -132,16 +160,8 @@ func importable(t *testing.T) map[string]*doc.Package {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range append([]string{"echo5limit", "fiber3limit", "contrib/prometheus", "contrib/otel"}, must...) {
-		if all[want] == nil && !strings.Contains("/"+want+"/", "/internal/") {
-			t.Errorf("no package was read in %q, want one", want)
-		}
-	}
-	return all
-}
+	return all, err
+})
 
 // read returns the documentation of the package in a directory, with its examples. It
 // returns nil if there is none.
