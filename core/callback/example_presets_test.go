@@ -25,17 +25,17 @@ import (
 
 const endpointSecret = "the secret of the endpoint"
 
-// signature and proven stand for what a provider's SDK does by the provider's own rules:
-// the pages in docs/callbacks say which function of which SDK that is, and what it leaves
-// to you.
-func signature(text string) string {
+// signatureOf and proven stand for what a provider's SDK does by the provider's own rules:
+// the pages in docs/callbacks name the function of an SDK, and say what you must check
+// yourself.
+func signatureOf(text string) string {
 	mac := hmac.New(sha256.New, []byte(endpointSecret))
 	mac.Write([]byte(text))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
 func proven(by, text string) error {
-	if !hmac.Equal([]byte(by), []byte(signature(text))) {
+	if !hmac.Equal([]byte(by), []byte(signatureOf(text))) {
 		return errors.New("the signature does not fit")
 	}
 	return nil
@@ -79,7 +79,7 @@ func ExampleSquare() {
 		return d.Body, proven(by, string(d.Body)) // Webhooks.VerifySignature of square-go-sdk
 	}
 	body := `{"event_id": "event-17", "type": "payment.updated", "data": {"id": "payment-17"}}`
-	receive(callback.Square(), verify, body, http.Header{"X-Square-Hmacsha256-Signature": {signature(body)}})
+	receive(callback.Square(), verify, body, http.Header{"X-Square-Hmacsha256-Signature": {signatureOf(body)}})
 	receive(callback.Square(), verify, body, http.Header{"X-Square-Hmacsha256-Signature": {"forged"}})
 	// Output:
 	// order payment-17 key square:event-17
@@ -93,7 +93,7 @@ func ExamplePayPal() {
 		return d.Body, proven(d.Header.Get("Paypal-Transmission-Sig"), string(d.Body))
 	}
 	body := `{"id": "WH-17", "event_type": "PAYMENT.CAPTURE.COMPLETED", "resource": {"id": "capture-17"}}`
-	receive(callback.PayPal(), verify, body, http.Header{"Paypal-Transmission-Sig": {signature(body)}})
+	receive(callback.PayPal(), verify, body, http.Header{"Paypal-Transmission-Sig": {signatureOf(body)}})
 	// Output:
 	// order capture-17 key paypal:WH-17
 	// 200
@@ -125,7 +125,7 @@ func ExampleAdyen() {
 	}
 	body := `{"notificationItems": [{"NotificationRequestItem": {
 		"eventCode": "AUTHORISATION", "success": "true", "pspReference": "psp-17", "merchantReference": "order-17",
-		"additionalData": {"hmacSignature": "` + signature("psp-17") + `"}}}]}`
+		"additionalData": {"hmacSignature": "` + signatureOf("psp-17") + `"}}}]}`
 	receive(callback.Adyen(), verify, body, nil)
 	// Output:
 	// order order-17 key adyen:AUTHORISATION/psp-17/true
@@ -146,7 +146,7 @@ func ExampleAlipay() {
 	}
 	form := url.Values{
 		"notify_id": {"notice-17"}, "out_trade_no": {"order-17"}, "trade_status": {"TRADE_SUCCESS"},
-		"sign": {signature("notice-17")},
+		"sign": {signatureOf("notice-17")},
 	}
 	receive(callback.Alipay(), verify, form.Encode(), nil)
 	// Output:
@@ -166,7 +166,7 @@ func ExampleWeChatPay() {
 		})
 	}
 	body := `{"id": "notice-17", "event_type": "TRANSACTION.SUCCESS", "resource": {"ciphertext": "…"}}`
-	receive(callback.WeChatPay(), verify, body, http.Header{"Wechatpay-Signature": {signature(body)}})
+	receive(callback.WeChatPay(), verify, body, http.Header{"Wechatpay-Signature": {signatureOf(body)}})
 	// Output:
 	// order order-17 key wechatpay:TRANSACTION.SUCCESS/1900000001/order-17/
 	// 204
@@ -180,7 +180,7 @@ func ExampleGitHub() {
 	}
 	body := `{"repository": {"full_name": "octo/shop"}}`
 	receive(callback.GitHub(), verify, body, http.Header{
-		"X-Github-Delivery": {"delivery-17"}, "X-Hub-Signature-256": {"sha256=" + signature(body)},
+		"X-Github-Delivery": {"delivery-17"}, "X-Hub-Signature-256": {"sha256=" + signatureOf(body)},
 	})
 	// Output:
 	// order octo/shop key github:sha256=Zm78_CJJGebD89cvRhc_C4AZEJQhPKWevBReRA80lY4
