@@ -64,10 +64,11 @@ type Options struct {
 	// process is short of CPU: see [Queued].
 	Budget time.Duration
 	// FirstContact is how long calls may take until a server has answered once, counted
-	// from the first call of the store. Connecting may take longer than a Budget. Later
-	// calls have their Budget. A caller's own deadline always counts. So if Redis is down
-	// when a process starts, that costs this time once. FirstContact is at most a minute;
-	// 0 means DefaultFirstContact. If it is less than a Budget, it changes nothing.
+	// from the first call of the store that is not a Warm's. Connecting may take longer
+	// than a Budget. Later calls have their Budget. A caller's own deadline always counts.
+	// So if Redis is down when a process starts, that costs this time once, beside what
+	// Warm took. FirstContact is at most a minute; 0 means DefaultFirstContact. If it is
+	// less than a Budget, it changes nothing.
 	FirstContact time.Duration
 	// Queue says how calls are sent. 0 means DefaultQueue.
 	Queue QueueMode
