@@ -16,6 +16,6 @@
 // Each part has a control: a third build, of the baseline with planted changes of
 // formats and keys, must make every scenario fail.
 //
-// The files of the test have the build tag neap_upgrade, because they compile the
+// All files of the test but page_test.go have the build tag neap_upgrade, because they compile the
 // library again, which takes longer than `make test` should.
 package upgrade
