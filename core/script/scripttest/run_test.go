@@ -160,7 +160,7 @@ func TestTheClusterRefusesAnotherSlot(t *testing.T) {
 
 func TestNoCallIsNoTest(t *testing.T) {
 	t.Parallel()
-	if lines := said(t, highest); !containing(lines, "highest.lua: no call of it is tested") {
+	if lines := said(t, highest); !containing(lines, "highest.lua: Run was given no calls") {
 		t.Errorf("Run without a call: got %q, want a fault that says so", lines)
 	}
 }
