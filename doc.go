@@ -122,6 +122,7 @@
 //
 //   - [All pages, by task]
 //   - [Recipes]: code to copy for each use case
+//   - [Coming from another library]: its calls, the calls of neap, and what differs
 //   - [Operations]: what a slow, dead or full Redis does, how much memory it needs, and which
 //     permissions
 //   - [Compatibility]: what may change from version to version, and what may not
@@ -131,6 +132,7 @@
 // [changelog]: https://github.com/neap-go/neap/blob/main/CHANGELOG.md
 // [All pages, by task]: https://github.com/neap-go/neap/blob/main/docs/README.md
 // [Recipes]: https://github.com/neap-go/neap/blob/main/docs/recipes.md
+// [Coming from another library]: https://github.com/neap-go/neap/blob/main/docs/coming-from/README.md
 // [Operations]: https://github.com/neap-go/neap/blob/main/docs/operations.md
 // [Compatibility]: https://github.com/neap-go/neap/blob/main/docs/compatibility.md
 // [A guide to Lua on Redis]: https://github.com/neap-go/neap/blob/main/docs/guide/README.md

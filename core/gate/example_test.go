@@ -218,7 +218,7 @@ func ExampleJoin() {
 	// 429
 }
 
-// Attempts to sign in are limited for each account, whoever makes them.
+// Attempts to sign in are limited for each account, from all addresses together.
 func ExampleByJSON() {
 	limiter := newLimiter("login", limit.FixedWindow{Name: "attempts", Limit: 1, Window: time.Hour})
 	g := gate.RateLimit(limiter, gate.ByJSON("/account", nil), nil)

@@ -105,7 +105,7 @@ func ExampleNewLocalConcurrency() {
 	// false <nil> <nil>
 }
 
-// A limit that is tried out: it is decided and reported, and denies nobody.
+// A limit that you try out: it is decided and reported, and denies no request.
 func ExampleShadow() {
 	limiter, err := limit.New(connect(), "api", []limit.Policy{
 		limit.FixedWindow{Name: "hourly", Limit: 1000, Window: time.Hour},

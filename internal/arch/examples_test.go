@@ -6,8 +6,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -116,6 +118,20 @@ func TestTheRootPackageNamesEachPackage(t *testing.T) {
 	for dir := range all {
 		if link := "[" + module + "/" + dir + "]"; dir != rootPackage && !strings.Contains(all[rootPackage].Doc, link) {
 			t.Errorf("doc.go does not name %s, want a line with the link %s", dir, link)
+		}
+	}
+}
+
+// TestTheRootPackageLinksToPages: doc.go links to files of the main branch.
+func TestTheRootPackageLinksToPages(t *testing.T) {
+	t.Parallel()
+	links := regexp.MustCompile(`https://`+regexp.QuoteMeta(module)+`/blob/main/(\S+)`).FindAllStringSubmatch(importable(t)[rootPackage].Doc, -1)
+	if len(links) == 0 {
+		t.Error("doc.go links to no page, want the documentation")
+	}
+	for _, link := range links {
+		if _, err := os.Stat(filepath.Join(root, link[1])); err != nil {
+			t.Errorf("doc.go links to %s, want a file there: %v", link[0], err)
 		}
 	}
 }
