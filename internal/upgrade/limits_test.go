@@ -125,14 +125,14 @@ var limitScenarios = slices.Concat(shared(), inTime(), []scenario{
 		c := wire.Call{Conf: wire.Conf{Name: "estimates", Policies: []wire.Policy{{Kind: "window", Name: "daily", Limit: 10, Per: day, Lease: shortLease}}}, Key: p.key}
 		crashed := p.spare()
 		p.take(crashed, p.named(c, "lost"), 6, true)
-		p.take(p.two, p.named(c, "live"), 4, true)
+		p.take(p.one, p.named(c, "live"), 4, true)
 		crashed.kill()
 		p.awaits("estimate of a dead process back", func() bool {
 			c.N = 6
-			return p.want(p.one, "limit.take", c).OK
+			return p.want(p.two, "limit.take", p.named(c, "next")).OK
 		})
-		for _, by := range []*process{p.one, p.two} { // p.two renews, and its estimate stays
-			p.take(by, c, 5, false)
+		for _, by := range []*process{p.two, p.one} { // p.one renews, and its estimate stays
+			p.take(by, c, 1, false)
 		}
 	}},
 	{"bans", func(p *pair) {
@@ -181,8 +181,8 @@ var limitScenarios = slices.Concat(shared(), inTime(), []scenario{
 		try(p.two, "e", true)
 		try(p.one, "f", false)
 		crashed.kill() // its slot comes back, and those that are renewed stay
-		p.awaits("slot of a dead process back", func() bool { return p.want(p.one, "slots.try", p.named(c, "g")).OK })
-		try(p.two, "h", false)
+		p.awaits("slot of a dead process back", func() bool { return p.want(p.two, "slots.try", p.named(c, "g")).OK })
+		try(p.one, "h", false)
 	}},
 })
 
