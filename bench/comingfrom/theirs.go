@@ -39,12 +39,12 @@ func redisRate(ctx context.Context, rdb *redis.Client) (bool, error) {
 	return res.Allowed > 0, nil
 }
 
-func askBoth(ctx context.Context, rdb *redis.Client, key string, limit redis_rate.Limit) (bool, error) {
-	before, err := redis_rate.NewLimiter(rdb).Allow(ctx, key, limit)
+func askBoth(ctx context.Context, old *redis_rate.Limiter, limiter *neap.Limiter, key string, limit redis_rate.Limit) (bool, error) {
+	before, err := old.Allow(ctx, key, limit)
 	if err != nil || before.Allowed == 0 {
 		return false, err
 	}
-	res, err := neap.NewLimiter(rdb).Allow(ctx, key, neap.Limit(limit))
+	res, err := limiter.Allow(ctx, key, neap.Limit(limit))
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,7 @@ import (
 // that are measured with it take an hour and more.
 const slack = 10 * time.Minute
 
-// hourly are ten permits, of which one comes back in ten hours.
+// hourly has ten permits. One of them comes back in ten hours.
 var hourly = Limit{Rate: 1, Burst: 10, Period: 10 * time.Hour}
 
 // promises are what the documentation of redis_rate says of calls that are answered.
