@@ -60,7 +60,9 @@ for dir in . $nested; do
 	path=$module
 	[ "$dir" = . ] || path=$module/$dir
 	mkdir -p "$work/app/$dir"
-	packages=$(cd "$dir" && go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./... | grep -vE '/(internal|examples)(/|$)' || true)
+	(cd "$dir" && go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...) >"$work/list" 2>"$work/log" ||
+		{ cat "$work/log" >&2; exit 1; }
+	packages=$(grep -vE '^$|/(internal|examples)(/|$)' "$work/list" || true)
 	[ -n "$packages" ] || continue # a command is not imported
 	(
 		cd "$work/app/$dir"
