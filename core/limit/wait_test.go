@@ -230,7 +230,7 @@ func TestWaitForTellsAtOnce(t *testing.T) {
 	}
 }
 
-// tellsAtOnce uses policies of which one grants two requests a second.
+// tellsAtOnce tests policies, and one of them grants two requests a second.
 func tellsAtOnce(t *testing.T, cost int64, policies []Policy) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,8 +25,8 @@ func mergeables(t *testing.T, n int, key string, common ...any) (all []Command) 
 	return all
 }
 
-// TestAMergedCallLeavesOutWhatWasWithdrawn, because it would take something of which no
-// caller is told.
+// TestAMergedCallLeavesOutWhatWasWithdrawn: otherwise it would take something, and no
+// caller would be told.
 func TestAMergedCallLeavesOutWhatWasWithdrawn(t *testing.T) {
 	t.Parallel()
 	all := mergeables(t, 3, "k")

@@ -19,7 +19,7 @@ import (
 	"github.com/neap-go/neap/internal/storetest"
 )
 
-// counts counts the scripts that a client sends.
+// counts is how many scripts a client sends.
 type counts struct {
 	single  atomic.Int64 // commands that go by themselves
 	batches atomic.Int64

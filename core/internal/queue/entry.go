@@ -97,7 +97,7 @@ func (l *list) pop() *Entry {
 	return e
 }
 
-// drop removes the entries for which which is true.
+// drop removes each entry that the function selects.
 func (l *list) drop(which func(*Entry) bool) {
 	var kept list
 	for l.length > 0 {
