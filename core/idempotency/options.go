@@ -86,7 +86,8 @@ type Options struct {
 	Reconcile func(ctx context.Context, c *Claim) (Outcome, error)
 
 	// Wait is how long Await and Do wait for the run of another caller: a millisecond to
-	// 24 h. 0 means DefaultWait.
+	// 24 h. 0 means DefaultWait. gate.Idempotent does not use it: see the Wait of its
+	// options.
 	Wait time.Duration
 	// RetryDelay is the longest time between two calls to Redis by a caller that waits:
 	// MinRetryDelay to 24 h. 0 means DefaultRetryDelay. In each process one caller asks

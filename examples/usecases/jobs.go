@@ -19,9 +19,9 @@ func RunReports(ctx context.Context, jobs *lock.Locker, every time.Duration, rep
 			return ctx.Err()
 		case <-time.After(time.Until(tick)):
 		}
-		until, cancel := context.WithTimeout(ctx, every)
-		if _, err := jobs.Once(until, "report", tick, lock.Again, report); err != nil {
-			slog.ErrorContext(ctx, "the report has not run", "tick", tick, "err", err)
+		until, cancel := context.WithTimeout(ctx, 2*every) // for the wait and the run
+		if _, err := jobs.Once(until, "report", tick, lock.Again, report); err != nil && ctx.Err() == nil {
+			slog.ErrorContext(ctx, "this process knows of no completed report", "tick", tick, "err", err)
 		}
 		cancel()
 	}
