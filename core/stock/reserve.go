@@ -106,8 +106,8 @@ type question struct {
 	buyer, id, quantity, token any // strings, converted to any once
 }
 
-// doubted is how many reservations that no caller was told of neap looks for at a time.
-// It is also how many conclusions it repeats at a time.
+// doubted is the largest number of reservations without an answer that neap looks for at a
+// time. It is also the largest number of conclusions that it repeats at a time.
 const doubted = 100_000
 
 var errFull = errors.New("too many reservations are in doubt: ReserveOptions.Confirm sells nothing until Redis has answered about some of them")
