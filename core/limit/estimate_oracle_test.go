@@ -104,6 +104,17 @@ func (m *leasedModel) settle(now time.Time, token string, cost, actual int64, un
 	}
 }
 
+// renew begins an estimate's lease again, and reports whether the estimate is there.
+func (m *leasedModel) renew(now time.Time, token string) (there bool) {
+	m.advance(now)
+	e, there := m.remove(token)
+	if there {
+		e.ends = now.Add(m.lease)
+		m.add(e)
+	}
+	return there
+}
+
 // TestEstimatesEqualModel mixes takes, settlements, refunds, renewals, crashes and pauses.
 func TestEstimatesEqualModel(t *testing.T) {
 	t.Parallel()
@@ -204,13 +215,7 @@ func TestEstimatesEqualModel(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						model.advance(l.now)
-						e, there := model.remove(one.d.grant.token)
-						if there {
-							e.ends = l.now.Add(model.lease)
-							model.add(e)
-						}
-						if there != (reply == int64(1)) {
+						if there := model.renew(l.now, one.d.grant.token); there != (reply == int64(1)) {
 							t.Fatalf("a renewal: got %v estimates, want %t", reply, there)
 						}
 					}
