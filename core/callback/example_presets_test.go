@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -62,9 +63,7 @@ func receive(p callback.Preset, verify callback.Verify, body string, header http
 		log.Fatal(err)
 	}
 	r := httptest.NewRequest(http.MethodPost, "/callbacks/"+p.Name, strings.NewReader(body))
-	for name, lines := range header {
-		r.Header[name] = lines
-	}
+	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	nethttp.Handler(endpoint).ServeHTTP(w, r)
 	fmt.Println(strings.TrimSpace(fmt.Sprint(w.Code, " ", w.Body)))

@@ -36,7 +36,8 @@ func ExampleRun() {
 			scripttest.Call{Keys: []string{"score:{user-17}"}, Args: []any{"much", 60_000}, Fails: "attempt to perform arithmetic"},
 		)
 	}
-	_ = testHighest // go test calls it
+	_ = testHighest // go test calls yours; an example has no *testing.T
+	// Output:
 }
 
 // faults stands for the *testing.T of a test, which an example has not. It prints what
