@@ -111,8 +111,8 @@ for dir in ${MODULES:-$(sed -n 's/^LIBRARY := //p' Makefile)}; do
 		GOFLAGS="${GOFLAGS:-} -mod=mod" "$apidiff" -m -w "$work/old.api" "$path"
 	) 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 	(cd "$dir" && "$apidiff" -m -w "$work/new.api" "$path") 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
-	"$apidiff" -m -incompatible "$work/old.api" "$work/new.api" 2>/dev/null |
-		grep '^- ' | grep -vE "^- (\./|package $module/)examples/" >"$work/changes" || true
+	"$apidiff" -m -incompatible "$work/old.api" "$work/new.api" >"$work/report" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
+	grep '^- ' "$work/report" | grep -vE "^- (\./|package $module/)examples/" >"$work/changes" || true
 	version=${tag##*/}
 	case $version in
 	v0.*) breaking "$version" >"$work/said" ;;

@@ -55,6 +55,20 @@ func TestTheAPICheckWantsBreakingChangesSaid(t *testing.T) {
 	}
 }
 
+// TestTheAPICheckFailsIfItCannotCompare: an apidiff that fails has not said that nothing breaks.
+func TestTheAPICheckFailsIfItCannotCompare(t *testing.T) {
+	t.Parallel()
+	dir := checkout(t, "## [Unreleased]\n", "")
+	git(t, dir, "tag", "v0.1.0")
+	write(t, filepath.Join(dir, "neap.go"), "package neap\n\nconst changed = true\n", 0o600)
+	if err := os.Remove(filepath.Join(dir, "changes")); err != nil { // the apidiff of checkout prints it
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("sh", filepath.Join(dir, "scripts/api-check.sh")).CombinedOutput(); err == nil {
+		t.Errorf("got no error and\n%s\nwant it to fail with apidiff", out)
+	}
+}
+
 // TestTheAPICheckNeedsTags: a clone that has lost the tags of what CHANGELOG.md has
 // released must not pass for one before the first release.
 func TestTheAPICheckNeedsTags(t *testing.T) {
