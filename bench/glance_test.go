@@ -54,6 +54,9 @@ func TestGlanceFollowsTheFigures(t *testing.T) {
 		rows[1].lone != of(was, "redis_rate").lone || callers != 256 || keys != "100,000" {
 		t.Errorf("got %+v, %d callers, %s keys, %v, want redis_rate with 77 behind neap", rows, callers, keys, err)
 	}
+	if got := longestBar(rows); got != "The longest bar is redis_rate's with one key, and neap's with many." {
+		t.Errorf("redis_rate with 77 for one key: got %q", got)
+	}
 	if _, err := glance(without); err == nil {
 		t.Error("a page without redis_rate: got no error, want one")
 	}
