@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net/http"
-	"net/http/httptest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/stock"
 	"github.com/neap-go/neap/internal/redistest"
-	"github.com/neap-go/neap/nethttp"
 )
 
 // connect stands for connecting to your Redis.
@@ -163,31 +159,28 @@ func ExampleStock_Buyers() {
 	// Output: ann 2 false
 }
 
-// A handler behind gate.Reserve finds its reservation. If the handler answers with an
-// error, the gate gives the unit back.
+// A handler behind gate.Reserve finds its reservation in the context of the request.
 func ExampleFromContext() {
+	number := func(ctx context.Context) string {
+		own, ok := stock.FromContext(ctx)
+		if !ok {
+			return "nothing is reserved"
+		}
+		return own.ID() + " of " + own.Buyer()
+	}
+	ctx := context.Background()
+	fmt.Println(number(ctx))
+
 	sale, err := stock.New(connect(), "sale", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := sale.Open(context.Background(), "phone", 1, time.Now().Add(24*time.Hour)); err != nil {
+	r, err := sale.Resume("phone", "ann", "order-17", nil) // asks Redis nothing
+	if err != nil {
 		log.Fatal(err)
 	}
-	one := nethttp.Middleware(gate.Reserve(sale, gate.ByParam("item"), gate.ByHeader("X-Buyer"), nil))
-	mux := http.NewServeMux()
-	mux.Handle("POST /flash/{item}", one(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if own, ok := stock.FromContext(r.Context()); ok {
-			fmt.Println(own.Buyer(), own.Item(), own.Quantity())
-		}
-		w.WriteHeader(http.StatusCreated)
-	})))
-
-	r := httptest.NewRequest(http.MethodPost, "/flash/phone", nil)
-	r.Header.Set("X-Buyer", "ann")
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r)
-	fmt.Println(w.Code)
+	fmt.Println(number(stock.NewContext(ctx, r)))
 	// Output:
-	// header:x-buyer=ann phone 1
-	// 201
+	// nothing is reserved
+	// order-17 of ann
 }
