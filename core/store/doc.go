@@ -15,8 +15,9 @@
 //
 // # What a store does
 //
-//   - Each call ends within its budget. Only until a server has first answered may calls
-//     take longer: see Options.FirstContact.
+//   - Each call ends within its budget. There are two exceptions. Until a server has first
+//     answered, calls may take longer: see Options.FirstContact. While the process is short
+//     of CPU, they may too: see [Queued].
 //   - A breaker for each server and budget spares callers the wait for a server that does
 //     not answer. While it is open, calls fail at once, with [script.ErrNotExecuted]. One
 //     call every quarter of a second is sent nevertheless. So is every call that keeps,
