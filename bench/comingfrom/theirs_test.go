@@ -79,7 +79,9 @@ func TestBothLocksExcludeEither(t *testing.T) {
 		t.Fatal(err)
 	}
 	mutexes, locks := redsync.New(goredis.NewPool(rdb)), redislock.New(rdb)
-	newMutex := func() *redsync.Mutex { return mutexes.NewMutex("redsync", redsync.WithTries(1)) }
+	newMutex := func() *redsync.Mutex {
+		return mutexes.NewMutex("redsync", redsync.WithTries(1), redsync.WithExpiry(time.Minute))
+	}
 	obtain := func(ctx context.Context) (ours.Held, error) { return locks.Obtain(ctx, "redislock", time.Minute, nil) }
 	bothOfRedsync := func(ship func(context.Context) error) error {
 		return ours.LockBoth(t.Context(), newMutex(), locker, ship)
