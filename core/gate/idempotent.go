@@ -114,7 +114,7 @@ func Idempotent(guard *idempotency.Guard, principal Key, opts *IdempotentOptions
 func Everyone(Request) (string, error) { return "everyone", nil }
 
 // IdempotencyScope returns the key under which idempotency.Guard knows a request of
-// [Idempotent]. It is the argument of the guard's Get, Resolve and Forget. The principal
+// [Idempotent]. It is the argument of the guard's Inspect, Resolve and Forget. The principal
 // and the key are what the gate's keys return; a header field Idempotency-Key is without
 // its quotes. The path is as it was sent.
 func IdempotencyScope(principal, method, path, key string) string {
