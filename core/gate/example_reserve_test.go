@@ -14,15 +14,12 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/stock"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/nethttp"
 )
 
 func ExampleReserve() {
-	server, err := miniredis.Run()
-	if err != nil {
-		log.Fatal(err)
-	}
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	rdb := redistest.Embedded() // stands for your go-redis client
 	sale, err := stock.New(rdb, "sale", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -60,7 +57,7 @@ func ExampleReserve_keep() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	rdb := redistest.Unhurried(&redis.Options{Addr: server.Addr()}) // stands for your go-redis client
 	sale, err := stock.New(rdb, "sale", &stock.Options{Lease: 15 * time.Minute})
 	if err != nil {
 		log.Fatal(err)
