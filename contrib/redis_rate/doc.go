@@ -39,9 +39,11 @@
 //     it grants some of them: the second takes what the first has found. If other callers
 //     take these permits in between, it asks again, up to 8 times in all. If others are
 //     faster each time, it is denied. It never grants more than there is.
-//   - If the Limit of a key changes, the permits that are taken stay taken. redis_rate
-//     keeps the time in which they come back, so that 10 permits at 10 a second become
-//     one permit at one a second.
+//   - If the Limit of a key changes, the permits that are taken stay taken. They come
+//     back at the Rate of the call that last took one, so a larger Rate takes effect with
+//     the first call that is granted. Give limits of different rates keys of their own.
+//     redis_rate keeps the time in which they come back, so that 10 permits at 10 a second
+//     become one permit at one a second.
 //   - An n below 0 is an error. redis_rate gives back permits for it.
 //   - A Rate below 1, a Period below a millisecond and an empty key are errors. So are
 //     numbers that cannot be counted exactly: Burst times 10^6, times the microseconds in

@@ -16,11 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -45,11 +43,7 @@ func proven(by, text string) error {
 // receive makes an endpoint, sends it a delivery, and prints the events that it finds and
 // its answer.
 func receive(p callback.Preset, verify callback.Verify, body string, header http.Header) {
-	server, err := miniredis.Run() // stands for your Redis
-	if err != nil {
-		log.Fatal(err)
-	}
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	rdb := redistest.Embedded() // stands for your go-redis client
 	guard, err := idempotency.New(rdb, "callbacks", &idempotency.Options{Retention: p.Keep, Budget: 5 * time.Second})
 	if err != nil {
 		log.Fatal(err)

@@ -15,11 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/neap-go/neap/core/callback"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/internal/redistest"
 	"github.com/neap-go/neap/nethttp"
 )
 
@@ -27,11 +25,7 @@ const secret = "whsec_c2VjcmV0IG9mIHRoZSBlbmRwb2ludCwgMzIgYnl0ZXM="
 
 // newGuard stands for idempotency.New on your Redis.
 func newGuard() *idempotency.Guard {
-	server, err := miniredis.Run()
-	if err != nil {
-		log.Fatal(err)
-	}
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	rdb := redistest.Embedded() // stands for your go-redis client
 	g, err := idempotency.New(rdb, "callbacks", &idempotency.Options{
 		Retention: 4 * 24 * time.Hour, // Stripe sends again for three days
 		Budget:    5 * time.Second,

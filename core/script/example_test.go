@@ -8,10 +8,10 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // highest keeps the highest score of a day, which Redis alone cannot do in one
@@ -26,11 +26,7 @@ end
 return best`)
 
 func ExampleNewRunner() {
-	server, err := miniredis.Run() // stands for your Redis
-	if err != nil {
-		log.Fatal(err)
-	}
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	rdb := redistest.Embedded() // stands for your go-redis client
 
 	runner, err := script.NewRunner(rdb, &script.Options{Budget: time.Second})
 	if err != nil {
@@ -81,14 +77,10 @@ func ExampleFromFS() {
 
 // A probe asks whether the server that has a key answers, and changes nothing there.
 func ExampleNewProbe() {
-	server, err := miniredis.Run() // stands for your Redis
-	if err != nil {
-		log.Fatal(err)
-	}
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	rdb := redistest.Embedded() // stands for your go-redis client
 
 	ctx := context.Background()
-	err = rdb.Process(ctx, script.NewProbe(ctx, "score:{user-17}"))
+	err := rdb.Process(ctx, script.NewProbe(ctx, "score:{user-17}"))
 	var refused redis.Error
 	fmt.Println("it answers:", errors.As(err, &refused))
 	// Output: it answers: true
