@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,9 +26,12 @@ var modes = []FailMode{FailLocal, FailOpen, FailClosed}
 // refused is an address at which no server listens.
 func refused(t *testing.T) string {
 	t.Helper()
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	return l.Addr().String()
+	fd := must(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))(t)
+	t.Cleanup(func() { syscall.Close(fd) }) // until then no server of another test gets the port
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(must(syscall.Getsockname(fd))(t).(*syscall.SockaddrInet4).Port))
 }
 
 // swallowing returns an address whose packets get no answer: a listener that accepts no

@@ -302,6 +302,8 @@ func TestADeniedSubjectStaysDenied(t *testing.T) {
 				p = TokenBucket{Rate: 3, Per: time.Hour}
 			case kindCalendar:
 				p = CalendarWindow{Limit: 3, Every: Day}
+			case kindKept: // the notable one has 260,000 permits to take
+				p = KeepOnChange(TokenBucket{Name: "kept", Rate: 3, Per: time.Hour})
 			}
 			all := instances(t, bubble(t), 1, Options{Instances: 2}, p)
 			takeAll(t, all[0], false)
