@@ -13,8 +13,8 @@ import (
 // Key returns. It may return strings as Fiber returns them: they are copied. Use
 // [gate.Tag] to make its result safe together with other keys. Key panics if f is nil.
 //
-// While the function runs, the header of a chunked request lacks each field of which the
-// trailer may have brought a line; see [DropTrailers]. The trailer of a streamed body
+// While the function runs, the header of a chunked request lacks each field that
+// may have a line of the trailer; see [DropTrailers]. The trailer of a streamed body
 // that is still to be read reaches no header, not even that of the handler.
 func Key(f func(fiber.Ctx) (string, error)) gate.Key {
 	native := f

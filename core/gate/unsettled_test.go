@@ -2,7 +2,7 @@ package gate
 
 import "testing"
 
-// TestUnsettledForgets: a subject of which nothing runs is forgotten, so that a flood of
+// TestUnsettledForgets: a subject is forgotten when none of its requests runs, so that a flood of
 // subjects leaves nothing in memory.
 func TestUnsettledForgets(t *testing.T) {
 	t.Parallel()

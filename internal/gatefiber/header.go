@@ -15,7 +15,7 @@ import (
 // unlisted are fields that net/http removes from a request's header.
 var unlisted = []string{fasthttp.HeaderHost, fasthttp.HeaderTrailer, fasthttp.HeaderTransferEncoding}
 
-// merged are fields of which fasthttp keeps one line: the last one, or all of them
+// merged are the fields for which fasthttp keeps one line: the last one, or all of them
 // joined.
 var merged = []string{fasthttp.HeaderContentType, fasthttp.HeaderUserAgent, fasthttp.HeaderCookie}
 
@@ -117,7 +117,7 @@ func believed(h *fasthttp.RequestHeader, name string, sent, now []string, traile
 	return nil
 }
 
-// unmerged returns the lines of a field of which fasthttp keeps only the last line,
+// unmerged returns the lines of a field for which fasthttp keeps only the last line,
 // without the lines of a trailer.
 func unmerged(sent []string, kept []byte) []string {
 	switch n := len(sent); {

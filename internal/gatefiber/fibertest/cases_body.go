@@ -58,7 +58,7 @@ func bodyReadByOthers(t *testing.T, d Driver) {
 	}
 }
 
-// bodyBegunByOthers: a streamed body of which middleware has read a part counts as
+// bodyBegunByOthers: a streamed body that middleware has read in part counts as
 // consumed.
 func bodyBegunByOthers(t *testing.T, d Driver) {
 	address := d.Serve(t, streaming, gated(bodies(1<<20), d.before(func(rc *fasthttp.RequestCtx) {
