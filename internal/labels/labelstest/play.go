@@ -282,6 +282,14 @@ func (a *player) held(then func()) {
 	a.must(err)
 	a.call(store.Stock, "units", "", store.Granted)
 
+	// A caller that waits for permits has an event only if it leaves while Redis has not answered it yet.
+	asking := 0
+	stop := a.st.Observe(func(_ context.Context, e store.Event) {
+		if e.Primitive == store.Limit {
+			asking++
+		}
+	})
+	defer stop()
 	ctx, leave := context.WithCancel(a.Context())
 	left := make(chan error, 2)
 	go func() { left <- second(a.window.Wait(ctx, Hostile)) }()
@@ -297,7 +305,10 @@ func (a *player) held(then func()) {
 	leave()
 	a.is("the first that waited", <-left, context.Canceled)
 	a.is("the second that waited", <-left, context.Canceled)
-	a.without(store.Lock, "locks", "", store.Canceled) // a caller that waits for permits has no event
+	for range asking {
+		a.without(store.Limit, "seen", "", store.Canceled)
+	}
+	a.without(store.Lock, "locks", "", store.Canceled)
 	a.must(slot.Release(a.Context()), held.Release(a.Context()), run.Claim.Abandon(a.Context()), r.Cancel(a.Context()))
 	a.change(store.Guard, "claims", store.Abandoned)
 	a.change(store.Stock, "units", store.Abandoned)
