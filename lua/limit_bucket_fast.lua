@@ -2,8 +2,7 @@
 -- microsecond, or coarser if the numbers would not be exact.
 --
 -- The value is the tick at which the debt is gone, a colon, and the slack:
--- debt = (tick - now) * drain - slack. If drain is 1, the slack is always 0, and the
--- colon
+-- debt = (tick - now) * drain - slack. If drain is 1, the slack is always 0, and the colon
 -- and the slack are left out.
 --
 -- KEYS[1]  the bucket

@@ -16,8 +16,7 @@
 -- ARGV[4]  micros: the time in which they drain, in microseconds
 -- ARGV[5]  the largest debt that it can have, in units
 -- returns  {charged, now - since, drain, micros} as the bucket has them afterwards. If
--- the
---          request is denied, the first is -1 - charged. If there is no debt, it is
+--          the request is denied, the first is -1 - charged. If there is no debt, it is
 --          {0, 0, drain, micros} with the arguments. Granted with a cost, if no part of a
 --          unit has drained: the debt alone
 -- effects  granted with a cost: SET with PX; denied: nothing, or one SET with PX that

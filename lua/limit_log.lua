@@ -16,14 +16,12 @@
 --          numbers. Otherwise {used, next, retry, reset}; if denied, the first is
 --          -1 - used. used is how many of the newest entries there are afterwards, up to
 --          the limit. now, in microseconds, is the mark of the new entries. The others
--- are
---          microseconds: next until the oldest of the used entries leaves, retry until
+--          are microseconds: next until the oldest of the used entries leaves, retry until
 --          the same request is granted, reset until all of them have left
 -- effects  granted with a cost: RPUSH, PEXPIRE (if it fails, LTRIM undoes the RPUSH), and
 --          LPOP or LTRIM of what has left; denied: nothing, or PEXPIRE if the time to
--- live
---          is too long; in both cases, entries later than now are first rewritten as of
---          now, by RPUSH, LTRIM and PEXPIRE
+--          live is too long; in both cases, entries later than now are first rewritten as
+--          of now, by RPUSH, LTRIM and PEXPIRE
 local key = KEYS[1]
 local cost, limit, window, longest, reach = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4], ARGV[5]
 

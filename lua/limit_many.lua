@@ -13,9 +13,8 @@
 -- ARGV[2 * i + 4]  cost of each request of run i
 -- ARGV[2 * i + 5]  how many requests it has
 -- returns  for each run, 1 more than what limit_<kind>.lua would have answered before it
--- to
---          a cost of 0; or 0 if the key holds something else: then nothing was done for
---          the run
+--          to a cost of 0; or 0 if the key holds something else: then nothing was done
+--          for the run
 -- effects  for each run the same as its requests one after the other, with fewer
 --          commands: SET with PX, INCRBY, PEXPIRE
 local kind, limit = ARGV[1], ARGV[2] + 0
@@ -110,8 +109,8 @@ local function bucket_fast(i, key, cost, n, drain, longest, now)
 end
 
 -- Returns what a key holds and how long it lives: 0 and 0 if it does not exist, and nil
--- if
--- it does not hold a whole number. It cuts a time to live that is longer than it can be.
+-- if it does not hold a whole number. It cuts a time to live that is longer than it can
+-- be.
 local function counter(key, cost, most)
   local stored, left = try('GET', key), 0
   if not stored then

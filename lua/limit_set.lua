@@ -3,19 +3,15 @@
 -- of each kind describes the state of that kind.
 --
 -- The bans of the policies follow all policies. The record of a ban is
--- end:length:from:count:
--- when the last ban ends, by TIME in milliseconds; how long it was; when the counted
--- denials
--- began; and how many there are. A ban that begins within most after the last one's end
--- is
--- twice as long as that one; most is how long a ban lasts at most.
+-- <end>:<length>:<from>:<count>: when the last ban ends, by TIME in milliseconds; how long
+-- it was; when the counted denials began; and how many there are. A ban that begins within
+-- most after the last one's end is twice as long as that one; most is how long a ban lasts
+-- at most.
 --
 -- The estimates follow the bans. An estimate is a cost that a window gives back if its
--- lease
--- ends before it is settled. Estimates are a sorted set of token:cost, by the TIME in
--- milliseconds at which the lease ends. The set ends just before the window. A window
--- without
--- room takes back up to 100 estimates whose lease has ended.
+-- lease ends before it is settled. Estimates are a sorted set of token:cost, by the TIME
+-- in milliseconds at which the lease ends. The set ends just before the window. A window
+-- without room takes back up to 100 estimates whose lease has ended.
 --
 -- KEYS[i]  the i-th policy's state; for i > count the record of a ban, and after all of
 --          those a window's estimates
@@ -26,23 +22,20 @@
 -- ARGV[6 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
 -- ARGV[6 * i - 1]  capacity in units, or limit
 -- ARGV[6 * i]      drain, or window; for a calendar, this and the next three are the
--- TIMEs
---                  at which three windows begin and the last ends, in milliseconds
+--                  TIMEs at which three windows begin and the last ends, in milliseconds
 -- ARGV[6 * i + 1]  units of a permit
 -- ARGV[6 * i + 2]  the longest time to live, in milliseconds
 -- ARGV[6 * i + 3]  tick of the clock, in microseconds; for kept, the time in which the
--- drain
---                  drains
+--                  drain drains
 -- ARGV[4 * count + 2 * i + 2]  for a ban, or for estimates: the index of its policy
 -- ARGV[4 * count + 2 * i + 3]  for a ban, after:within:first:most: how many denials begin
 --                  it, and in milliseconds how long they are counted, how long the first
 --                  ban lasts, and how long a ban lasts at most; for estimates,
--- lease/token,
---                  the lease in milliseconds
+--                  lease/token, the lease in milliseconds
 -- ARGV[4 * count + 2 * keys + 2 * i + 2]  with keys in all: the most that the i-th policy
 --                  can hold, in units, if not the capacity; or nothing
 -- ARGV[4 * count + 2 * keys + 2 * i + 3]  1 if a request costs it 1, whatever its cost
--- is; or nothing
+--                  is; or nothing
 -- returns  for each policy in turn these numbers, as they are after a charge, or else as
 --          they were; if the policy denies, the first is -1 - n: bucket and fast {debt},
 --          kept {charged, now - since, drain, micros}, window {used, left}, sliding
@@ -54,14 +47,11 @@
 --          calendar: then nothing was done
 -- effects  granted with a cost: those of each kind, SET with PX, INCRBY, RPUSH, LTRIM and
 --          PEXPIRE, and before these ZADD and PEXPIRE of an estimate, or ZREM; denied:
--- the
---          repairs of each kind, to a state that is larger or lives longer than it can.
--- Also
---          denied: for a ban SET with PX, if its policy denies and no enforced ban lasts
--- (if
---          Redis refuses that, the denial is not counted); for a window without room
--- INCRBY
---          and ZREM of estimates, and INCRBY again if Redis refuses the ZREM
+--          the repairs of each kind, to a state that is larger or lives longer than it
+--          can. Also denied: for a ban SET with PX, if its policy denies and no enforced
+--          ban lasts (if Redis refuses that, the denial is not counted); for a window
+--          without room INCRBY and ZREM of estimates, and INCRBY again if Redis refuses
+--          the ZREM
 local asked, enforced, count, keys = math.abs(ARGV[1]), ARGV[2] + 0, ARGV[3] + 0, #KEYS
 local given, cost = ARGV[1], math.max(ARGV[1], 0)
 
@@ -81,8 +71,7 @@ for i = keys, count + 1, -1 do
 end
 
 -- Takes back estimates whose lease has ended. It returns how many of the used permits
--- they
--- have. With only_asked it takes nothing back.
+-- they have. With only_asked it takes nothing back.
 local function lapsed(key, estimates, used, only_asked)
   local over = call('ZRANGEBYSCORE', estimates, '-inf', (now - now % 1000) / 1000, 'LIMIT', '0', '100')
   local permits = 0

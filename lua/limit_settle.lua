@@ -1,14 +1,13 @@
 -- Changes what a decision took into what it should have taken. If that is less, the
 -- difference is given back, as far as it is left; if it is more, the difference is
--- charged
--- now. A refund settles to nothing. The states of the kinds are described in
+-- charged now. A refund settles to nothing. The states of the kinds are described in
 -- limit_bucket.lua, limit_bucket_fast.lua, limit_bucket_kept.lua, limit_window.lua,
 -- limit_sliding.lua, limit_log.lua and limit_calendar.lua.
 --
 -- KEYS[i]  the i-th policy's state
 -- KEYS[count + 1]  a marker, if the decision is settled once however often this is
--- called;
---          after it the estimates of windows, as limit_set.lua describes them; or nothing
+--          called; after it the estimates of windows, as limit_set.lua describes them; or
+--          nothing
 -- ARGV[1]  how many permits the decision should have taken
 -- ARGV[2]  TIME at which they were taken, at the soonest, in microseconds
 -- ARGV[3]  TIME at which they were taken, at the latest, in microseconds
@@ -20,8 +19,7 @@
 -- ARGV[10 * i - 2]  kind: bucket, fast, kept, window, sliding, log or calendar
 -- ARGV[10 * i - 1]  capacity in units, or limit
 -- ARGV[10 * i]     drain, or window; for a calendar, this and the next three are the
--- TIMEs
---                  at which three windows begin and the last ends, in milliseconds
+--                  TIMEs at which three windows begin and the last ends, in milliseconds
 -- ARGV[10 * i + 1]  units of a permit
 -- ARGV[10 * i + 2]  the longest time to live, in milliseconds
 -- ARGV[10 * i + 3]  tick of the clock, in microseconds; for kept, the time in which the
@@ -31,17 +29,13 @@
 -- ARGV[10 * i + 6]  what the decision reported: for bucket, fast and kept the debt
 --                  afterwards; for window and sliding the rest of the window in
 --                  milliseconds; for log the mark. It is not needed to charge more,
--- except
---                  with estimates
+--                  except with estimates
 -- ARGV[10 * i + 7]  index in KEYS of the window's estimates; 0 if there are none
 -- returns  without a marker: TIME in microseconds, negative if nothing changed or only
--- the
---          time was asked for. With a marker: {TIME, permits that were forgiven}, and
--- then
---          for each policy the numbers of its state as limit_set.lua reports them, none
--- for
---          a log; {TIME}, negative, if the caller knows the clock of another server;
---          {0, TIME in milliseconds} if TIME is in no window of a calendar
+--          the time was asked for. With a marker: {TIME, permits that were forgiven}, and
+--          then for each policy the numbers of its state as limit_set.lua reports them,
+--          none for a log; {TIME}, negative, if the caller knows the clock of another
+--          server; {0, TIME in milliseconds} if TIME is in no window of a calendar
 -- effects  SET of the marker with PX, first; SET with PX, INCRBY, LREM, ZREM of an
 --          estimate, and DEL of what is then empty; nothing if the marker is there
 local actual, soonest, latest, sent, count = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0
@@ -61,10 +55,8 @@ local function ticks(time, tick)
 end
 
 -- Reports whether the permits were taken in the window that ends then. Windows are at
--- least
--- a length apart. A window may seem a millisecond short, because the clock can move
--- within a
--- script.
+-- least a length apart. A window may seem a millisecond short, because the clock can move
+-- within a script.
 local function same(ends, rest, length)
   local first, last = ticks(soonest, 1000) + rest, ticks(latest, 1000) + rest
   return last - first + 1 < length and first - 1 <= ends and ends <= last
@@ -86,8 +78,8 @@ local function charged(room, permits)
 end
 
 -- Returns what is left of a cost in a debt, which is from own to at_most. The oldest
--- drains
--- first: while any of this cost is left, all that was taken after it is there as a whole.
+-- drains first: while any of this cost is left, all that was taken after it is there as a
+-- whole.
 local function remains(own, at_most, whole, debt, unit)
   if own <= 0 or debt <= 0 then
     return 0

@@ -2,9 +2,8 @@
 -- in proportion to how much of it the sliding window still covers.
 --
 -- Both are in one number, last * (most + 1) + current. The key lives until the window
--- after
--- the current one ends, so its time to live is the clock: above one window, the current
--- window runs; below, the next one does.
+-- after the current one ends, so its time to live is the clock: above one window, the
+-- current window runs; below, the next one does.
 --
 -- KEYS[1]  the counters
 -- ARGV[1]  cost

@@ -1,6 +1,5 @@
 -- Fixed window that begins with its first admitted request: a counter whose time to live
--- is
--- the rest of the window.
+-- is the rest of the window.
 --
 -- KEYS[1]  the counter
 -- ARGV[1]  cost

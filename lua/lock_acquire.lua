@@ -1,10 +1,8 @@
 -- Locks: takes a lock, or adds a hold of the same owner. The record is a hash. fence is
--- the
--- number given last. While somebody has the lock, there are also owner, ttl, keep and a
--- field hold:<id> for each hold. The lock is held while the record has more than keep
--- left
--- to live. After that the record is there only for its fence. wake says how waiters of
--- other processes want to be told. An owner without a ttl marks a lock that was forced
+-- the number given last. While somebody has the lock, there are also owner, ttl, keep and
+-- a field hold:<id> for each hold. The lock is held while the record has more than keep
+-- left to live. After that the record is there only for its fence. wake says how waiters
+-- of other processes want to be told. An owner without a ttl marks a lock that was forced
 -- open.
 --
 -- A hold that is there already is granted again.
@@ -18,10 +16,8 @@
 -- returns  granted: the fence, which is the same for all holds of an owner; denied: minus
 --          the milliseconds until the lock lapses
 -- effects  granted: HSET, HDEL of the holds of an owner that let it lapse, PEXPIRE, or
--- HDEL
---          if PEXPIRE fails; denied: HSET of wake, and PEXPIRE of a lock that lives
--- longer
---          than it can because the clock was set back
+--          HDEL if PEXPIRE fails; denied: HSET of wake, and PEXPIRE of a lock that lives
+--          longer than it can because the clock was set back
 local key, owner, id, ttl, keep, wake = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local hold, lease = 'hold:' .. id, ttl + 0
 

@@ -1,8 +1,6 @@
 -- Locks: ends all holds of every owner. The owner stays in the record as a mark, by which
--- a
--- hold that was forced is told from one that was ended. It stays without a ttl, so that
--- it
--- does not hold the lock again if a clock is set back.
+-- a hold that was forced is told from one that was ended. It stays without a ttl, so that
+-- it does not hold the lock again if a clock is set back.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
 -- returns  1, or 0 if nobody held the lock

@@ -2,8 +2,7 @@
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
 -- returns  the fence that was last given, or 0; the milliseconds until the lock lapses,
--- or
---          0; the number of holds; the owner
+--          or 0; the number of holds; the owner
 -- effects  none
 local key = KEYS[1]
 

@@ -1,9 +1,7 @@
 -- Locks: ends a hold. After the last hold has ended, the lock is free, or a successor of
--- the
--- same process has it at once. A successor gets it if the hold was the only one, nobody
--- else
--- is known to wait, and the lock had not lapsed. Ending a hold needs no memory, so the
--- locks of a full server can be released.
+-- the same process has it at once. A successor gets it if the hold was the only one,
+-- nobody else is known to wait, and the lock had not lapsed. Ending a hold needs no
+-- memory, so the locks of a full server can be released.
 --
 -- KEYS[1]  the record, as lock_acquire.lua keeps it
 -- ARGV[1]  hold; if there is a successor, the only one, of an owner without a name
@@ -13,13 +11,11 @@
 -- ARGV[5]  keep of the successor, in milliseconds; or nothing
 -- returns  the successor's fence, which is more than 1: ended, and the successor has the
 --          lock; 1: ended; 0: ended, but the lock had lapsed; -1: it was granted to
--- another
---          since; -2: the record is gone, or the lock was forced open; -3: the hold is
--- not
---          there, and it was ended before
+--          another since; -2: the record is gone, or the lock was forced open; -3: the
+--          hold is not there, and it was ended before
 -- effects  HDEL; then, by pcall, HSET and PEXPIRE for the successor, or else PEXPIRE of a
 --          record that would live for ever, and PUBLISH or SPUBLISH if a waiter asked for
--- it
+--          it
 local key, id, mine, successor, ttl, keeps = KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5]
 local hold = 'hold:' .. id
 

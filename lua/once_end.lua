@@ -1,16 +1,13 @@
 -- Jobs that run once a tick: ends a run. A run that lapsed may still complete, as long as
--- no
--- other was begun. Ending a run needs no memory.
+-- no other was begun. Ending a run needs no memory.
 --
 -- KEYS[1]  the record of the tick, as once_start.lua keeps it
 -- ARGV[1]  hold
 -- ARGV[2]  the fence that the run was granted, or 0 if no caller was told
 -- ARGV[3]  how: completed; failed; or undone, for a run that was to be the only one and
--- was
---          not begun
+--          was not begun
 -- returns  1: ended; -1: another run was begun since; -2: the record is gone; -3: the
--- hold
---          is not there, and it was ended before
+--          hold is not there, and it was ended before
 -- effects  HDEL, or DEL if undone; then, by pcall, PUBLISH or SPUBLISH if a waiter asked
 --          for it
 local key, hold, mine, how = KEYS[1], 'hold:' .. ARGV[1], ARGV[2] + 0, ARGV[3]

@@ -1,6 +1,5 @@
 -- Jobs that run once a tick: starts a run. The record is that of a lock, whose owner is
--- its
--- only hold. A field open is there until a run has completed.
+-- its only hold. A field open is there until a run has completed.
 --
 -- A hold that is there already is granted again, with the fence that it has.
 --
@@ -17,10 +16,8 @@
 --          milliseconds until the current run lapses; or 'late': the tick is further back
 --          than records are kept
 -- effects  granted: HSET, PEXPIRE, and HDEL of a dead run's hold; if PEXPIRE fails, HDEL
--- of
---          all that is new; denied: HSET of wake, and PEXPIRE of a record that lives
--- longer
---          than it can, or for ever
+--          of all that is new; denied: HSET of wake, and PEXPIRE of a record that lives
+--          longer than it can, or for ever
 local key, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[1]
 local ttl, retention, tick = ARGV[2] + 0, ARGV[3] + 0, ARGV[4] + 0
 local again, wake = ARGV[5] == 'again', ARGV[6]

@@ -5,8 +5,7 @@
 -- ARGV[2]  about how many fields to look at
 -- returns  the next cursor, 0 if there are no more; and for each buyer the buyer, the id,
 --          the quantity, and the milliseconds until the lease ends, or -1 if the units
--- are
---          sold; or -3: no such item; -4: the counts in the record disagree
+--          are sold; or -3: no such item; -4: the counts in the record disagree
 -- effects  none
 local key, cursor, some = KEYS[1], ARGV[1], ARGV[2]
 

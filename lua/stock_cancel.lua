@@ -6,9 +6,8 @@
 -- ARGV[2]  id
 -- ARGV[3]  token, or empty: for all calls
 -- returns  1: the units are back; 2: this call's claim is back, and another call still
--- has
---          one; 0: there was none; -3: no such item; -4: the counts in the record
--- disagree
+--          has one; 0: there was none; -3: no such item; -4: the counts in the record
+--          disagree
 -- effects  1: PEXPIRE, HSET, and by pcall HDEL; 2: PEXPIRE, HSET
 local key, buyer, id, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 

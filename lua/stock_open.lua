@@ -1,11 +1,8 @@
 -- Stock: opens an item. The record is a hash with these fields. units: how many were ever
 -- put in. left, held and sold, which add up to units. until: the millisecond since 1970
--- at
--- which the item ends. open: the token of the call that opened it. note: a long text, so
--- that
--- Redis keeps a hash and not a list that each call must walk through (Redis keeps a list
--- up
--- to hash-max-listpack-value, 64 bytes). r:<id> for each restock. And:
+-- at which the item ends. open: the token of the call that opened it. note: a long text,
+-- so that Redis keeps a hash and not a list that each call must walk through (Redis keeps
+-- a list up to hash-max-listpack-value, 64 bytes). r:<id> for each restock. And:
 --
 --   b:<buyer>  <id> <quantity> <place> <tokens>
 --   q:<place>  <end of the lease> <lease> <quantity> <buyer>
@@ -13,10 +10,8 @@
 -- place is 0 for units that are sold. The tokens are those of the calls that were granted
 -- the units: at most eight, with commas between them, or * if another call has confirmed
 -- beside eight. Units that are held are in a queue of places, from first to the one
--- before
--- last, in the order in which the leases end. It has holes where a lease was ended
--- earlier.
--- An empty field means the same as none.
+-- before last, in the order in which the leases end. It has holes where a lease was ended
+-- earlier. An empty field means the same as none.
 --
 -- KEYS[1]  the record
 -- ARGV[1]  units
@@ -24,8 +19,7 @@
 -- ARGV[3]  longest, in milliseconds: how far away until may be
 -- ARGV[4]  token
 -- returns  1: this call has opened it; 0: it was open before, and stays as it is; -4:
--- there
---          is something else; -7: until has passed, or is too far away
+--          there is something else; -7: until has passed, or is too far away
 -- effects  1: DEL of what should have expired, HSET and PEXPIRE, or DEL if PEXPIRE fails
 local key, units, ends, longest, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4]
 

@@ -1,25 +1,22 @@
 -- Stock: gives units to a buyer, until a lease ends or for good. The same call may be
--- made
--- again: it renews the lease, or sells what was held. What has lapsed is granted anew.
+-- made again: it renews the lease, or sells what was held. What has lapsed is granted
+-- anew.
 --
 -- KEYS[1]  the record, as stock_open.lua keeps it
 -- ARGV[1]  buyer
 -- ARGV[2]  id
 -- ARGV[3]  quantity
 -- ARGV[4]  lease, in milliseconds; 0: for good; empty: for good, by a confirmation, which
--- is
---          not refused because of too many calls
+--          is not refused because of too many calls
 -- ARGV[5]  token
 -- returns  1: held; 2: sold; 3 and 4: the same, and another call was granted it before;
 --          -1: there are not as many; -2: the buyer has another id; -3: no such item;
---          -4: the counts in the record disagree; -5: the id has another quantity; -6:
--- some
+--          -4: the counts in the record disagree; -5: the id has another quantity; -6: some
 --          leases may have ended: call stock_sweep.lua, and then this again; -8: as many
 --          calls have it as can be told apart
 -- effects  granted: HSET, after a PEXPIRE if there was something, and by pcall HDEL of
--- what
---          is no longer there; denied: nothing. PEXPIRE of a record that would live for
---          longer than until
+--          what is no longer there; denied: nothing. PEXPIRE of a record that would live
+--          for longer than until
 local key, buyer, id, quantity, lease, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local call, pcall, tonumber = redis.call, redis.pcall, tonumber

@@ -5,9 +5,8 @@
 -- ARGV[2]  id
 -- ARGV[3]  the most units that there may be in all
 -- returns  1: they are in; 0: they were in before; -1: there would be too many; -3: no
--- such
---          item; -4: the counts in the record disagree; -5: the id has another number of
---          units
+--          such item; -4: the counts in the record disagree; -5: the id has another
+--          number of units
 -- effects  1: PEXPIRE, HSET
 local key, more, id, limit = KEYS[1], ARGV[1], ARGV[2], ARGV[3] + 0
 

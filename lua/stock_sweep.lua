@@ -3,8 +3,7 @@
 -- KEYS[1]  the record, as stock_open.lua keeps it
 -- ARGV[1]  place to go on from: 0 at first, and then what was returned
 -- returns  the place to go on from; 0: no other lease has ended; -3: no such item; -4:
--- the
---          counts in the record disagree
+--          the counts in the record disagree
 -- effects  PEXPIRE, HSET, and by pcall HDEL, if there is something to do: units of ended
 --          leases, holes, and leases that end later than they can because the clock was
 --          set back
