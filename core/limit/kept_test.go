@@ -108,7 +108,7 @@ func TestChangedNumbersEqualModels(t *testing.T) {
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
 			given, forgiven, over := 0, 0, 0
-			for i := range max(redistest.Steps(100_000)/each, 1) {
+			for i := range max(redistest.Steps(50_000)/each, 1) {
 				var of []func(*rand.Rand) Policy
 				for at, n := range rng.Perm(len(forms)) {
 					if at < 3 {
