@@ -12,17 +12,7 @@ import (
 
 var errGone = errors.New("there is no Redis")
 
-func checkLimits[
-	L interface {
-		~struct {
-			Rate   int
-			Burst  int
-			Period time.Duration
-		}
-		IsZero() bool
-		String() string
-	}, R any,
-](t *testing.T, p Package[L, R]) {
+func checkLimits[L LimitType, R any](t *testing.T, p Package[L, R]) {
 	t.Helper()
 	for _, c := range []struct {
 		got  L
@@ -44,13 +34,7 @@ func checkLimits[
 }
 
 // checkErrors asks for what cannot be decided: an error, and no Result that a caller might take for one.
-func checkErrors[
-	L ~struct {
-		Rate   int
-		Burst  int
-		Period time.Duration
-	}, R any,
-](t *testing.T, p Package[L, R], rdb redis.UniversalClient, key string) {
+func checkErrors[L LimitType, R any](t *testing.T, p Package[L, R], rdb redis.UniversalClient, key string) {
 	t.Helper()
 	l := p.NewLimiter(rdb)
 	wantErrors(t, "a Rate of 0", t.Context(), l, key, L(Limit{0, 1, time.Second}))
@@ -65,13 +49,7 @@ func checkErrors[
 }
 
 // checkAway asks a Redis that is not there, in a bubble.
-func checkAway[
-	L ~struct {
-		Rate   int
-		Burst  int
-		Period time.Duration
-	}, R any,
-](t *testing.T, p Package[L, R], key string) {
+func checkAway[L LimitType, R any](t *testing.T, p Package[L, R], key string) {
 	t.Helper()
 	gone := redis.NewClient(&redis.Options{Addr: "192.0.2.1:6379", MaxRetries: -1, Dialer: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errGone

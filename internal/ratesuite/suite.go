@@ -30,6 +30,29 @@ type (
 	}
 )
 
+type (
+	// LimitType is the Limit of a package. It converts to Limit.
+	LimitType interface {
+		~struct {
+			Rate   int
+			Burst  int
+			Period time.Duration
+		}
+		IsZero() bool
+		String() string
+	}
+	// ResultType is the Result of a package. It converts to Result.
+	ResultType[L any] interface {
+		~struct {
+			Limit      L
+			Allowed    int
+			Remaining  int
+			RetryAfter time.Duration
+			ResetAfter time.Duration
+		}
+	}
+)
+
 // Limiter has the methods of a redis_rate limiter, where L is the Limit and R the Result of
 // its package.
 type Limiter[L, R any] interface {
@@ -71,24 +94,7 @@ type Place struct {
 }
 
 // Run runs the suite, in a subtest for each promise.
-func Run[
-	L interface {
-		~struct {
-			Rate   int
-			Burst  int
-			Period time.Duration
-		}
-		IsZero() bool
-		String() string
-	},
-	R ~struct {
-		Limit      L
-		Allowed    int
-		Remaining  int
-		RetryAfter time.Duration
-		ResetAfter time.Duration
-	},
-](t *testing.T, p Package[L, R], at Place) {
+func Run[L LimitType, R ResultType[L]](t *testing.T, p Package[L, R], at Place) {
 	t.Helper()
 	at.run(t, "limits", func(t *testing.T) { checkLimits(t, p) })
 	at.run(t, "errors", func(t *testing.T) { checkErrors(t, p, at.Connect(t), at.Prefix+":errors") })
@@ -114,20 +120,7 @@ func (p Place) run(t *testing.T, name string, test func(t *testing.T)) {
 	})
 }
 
-func open[
-	L ~struct {
-		Rate   int
-		Burst  int
-		Period time.Duration
-	},
-	R ~struct {
-		Limit      L
-		Allowed    int
-		Remaining  int
-		RetryAfter time.Duration
-		ResetAfter time.Duration
-	},
-](t *testing.T, p Package[L, R], rdb redis.UniversalClient, key string) subject {
+func open[L LimitType, R ResultType[L]](t *testing.T, p Package[L, R], rdb redis.UniversalClient, key string) subject {
 	t.Helper()
 	l := p.NewLimiter(rdb)
 	answer := func(r *R, err error) Result[Limit] {
