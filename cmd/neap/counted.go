@@ -24,10 +24,12 @@ type limited struct {
 // counted is what is known of a limiter and its subject.
 type counted struct {
 	app     *app
+	fleet   *fleet
 	store   *store.Store
 	name    string
 	subject string
 
+	given  bool     // own was given by --policy
 	own    []policy // the subject's: what was given, or what it has keys of
 	others []policy // what further subjects have keys of
 	unread []string // keys' ends whose policies were not found, since KeepOnChange made them
@@ -56,21 +58,21 @@ func (l *limited) find(ctx context.Context, a *app) (*counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.store = st
-	if len(c.own) > 0 {
+	c.fleet, c.store = f, st
+	if c.given = len(c.own) > 0; c.given {
 		_, err := c.limiters(c.own) // whether they are policies
 		return c, err
 	}
-	return c, c.scan(ctx, f, l.Keys)
+	return c, c.scan(ctx, l.Keys)
 }
 
 // scan reads policies from the keys of the server that has the subject.
-func (c *counted) scan(ctx context.Context, f *fleet, most int) error {
+func (c *counted) scan(ctx context.Context, most int) error {
 	space, err := c.store.Space("limit", c.name)
 	if err != nil {
 		return usage(err)
 	}
-	n, err := f.owner(ctx, space.Key(c.subject, ""))
+	n, err := c.fleet.owner(ctx, space.Key(c.subject, ""))
 	if err != nil {
 		return err
 	}
@@ -155,6 +157,25 @@ func (c *counted) bans() (all []policy) {
 		if p.bans && !slices.ContainsFunc(all, func(have policy) bool { return have.String() == p.String() }) {
 			all = append(all, p)
 		}
+	}
+	return all
+}
+
+// unseen are the policies that keys of the limiter have, if p was given by --policy and is none of them. It is empty if no
+// key says which policies the limiter has.
+func (c *counted) unseen(ctx context.Context, p policy, most int) []policy {
+	if !c.given {
+		return nil
+	}
+	keys := &counted{app: c.app, fleet: c.fleet, store: c.store, name: c.name, subject: c.subject}
+	if err := keys.scan(ctx, most); err != nil || len(keys.unread) > 0 {
+		return nil // this user may not SCAN, or keys of KeepOnChange do not have the numbers
+	}
+	all := slices.Concat(keys.own, keys.others)
+	if slices.ContainsFunc(all, func(have policy) bool {
+		return policy{of: have.of}.String() == policy{of: p.of}.String() && (!have.bans || have.ban == p.longest())
+	}) {
+		return nil
 	}
 	return all
 }

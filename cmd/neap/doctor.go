@@ -114,19 +114,24 @@ type check struct {
 	info bool // that it reads INFO
 }
 
-var unasked = verdict{
-	detail: "not looked at: this user may not ask INFO",
-	remedy: asAdmin,
+// unlooked is the verdict if doctor's user may not look.
+func (x *exam) unlooked(ctx context.Context, n node, why string) verdict {
+	user := x.ForUser
+	if user == "" {
+		user = x.whoami(ctx, n)
+	}
+	return verdict{
+		detail: "not looked at: " + why,
+		remedy: "run doctor as an operator (docs/command.md, An operator's user) with --for-user " + user,
+	}
 }
-
-const asAdmin = "run doctor as a user who may do everything, and name the service's user by --for-user"
 
 // run is what a check says of all servers.
 func (x *exam) run(ctx context.Context, c check) finding {
 	all := make([]verdict, len(x.nodes))
 	for i, n := range x.nodes {
 		if c.info && x.infos[i] == nil {
-			all[i] = unasked
+			all[i] = x.unlooked(ctx, n, "this user may not ask INFO")
 			continue
 		}
 		all[i] = c.look(ctx, x, n, x.infos[i])

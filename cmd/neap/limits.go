@@ -183,13 +183,35 @@ func (b *ban) Run(ctx context.Context, a *app) error {
 	if len(bans) == 0 {
 		return c.needs("no key of " + c.name + " is of a policy with a ban")
 	}
+	result := banned{done{c.name, c.subject, true}, []string{}}
+	for _, p := range bans { // asked before the ban makes a key of its policy
+		if others := c.unseen(ctx, p, b.Keys); len(others) > 0 {
+			result.Notes = append(result.Notes, "No key of "+c.name+" has the policy "+p.String()+", so this ban may stop nobody. There are keys of "+
+				listed(others[:min(3, len(others))])+".")
+		}
+	}
 	all, err := c.limiters(bans)
+	if err != nil {
+		return err
+	}
 	for _, l := range all {
 		if err := l.Ban(ctx, c.subject, b.For); err != nil {
 			return err
 		}
 	}
-	return a.told(err, done{c.name, c.subject, true}, true, c.subject+" is banned for "+span(b.For)+" under "+listed(bans)+".", "")
+	return a.show(result, func(w *page) {
+		w.linef("%s is banned for %s under %s.", c.subject, span(b.For), listed(bans))
+		for _, note := range result.Notes {
+			w.linef("%s", note)
+		}
+	})
+}
+
+// banned is what ban prints.
+type banned struct {
+	done
+
+	Notes []string `json:"notes"`
 }
 
 type unban struct{ limited }

@@ -169,6 +169,32 @@ func TestBansAreTheLimiters(t *testing.T) {
 	})
 }
 
+// TestABanOfAnotherPolicyIsNoted gives policies, of which the service has the first alone.
+func TestABanOfAnotherPolicyIsNoted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p place) {
+		const own = "window 1/1h ban 2/1h for 1h"
+		take(t, p.limiter(t, limit.WithBan(limit.FixedWindow{Limit: 1, Window: time.Hour}, limit.Ban{After: 2, Within: time.Hour, For: time.Hour})), "user", 3)
+		for _, c := range []struct {
+			name, policy string
+			noted        bool
+		}{
+			{"api", own, false},
+			{"api", own + " max 1h", false},
+			{"api", "window 1/1h ban 2/1h for 2h", true},
+			{"api", "window 2/1h ban 2/1h for 1h", true},
+			{"api", "bucket 1/1h burst 1 ban 2/1h for 1h", true},
+			{"other", "window 2/1h ban 2/1h for 1h", false}, // it has no keys
+		} {
+			got := read[banned](t, exitFound, p.with("ban", c.name, "user", "--for", "1m", "--policy", c.policy)...)
+			if len(got.Notes) > 0 != c.noted || c.noted && !strings.Contains(got.Notes[0], own+" max 1h") {
+				t.Errorf("%s of %s: got the notes %q, want one that names the policy of the keys: %v", c.policy, c.name, got.Notes, c.noted)
+			}
+		}
+		neap(t, p.with("ban", "api", "user", "--for", "1m", "--policy", "window 3/1h ban 2/1h for 1h")...).wants(t, exitFound, "may stop nobody")
+	})
+}
+
 // TestKeptNeedsItsNumbers asks for what no key has.
 func TestKeptNeedsItsNumbers(t *testing.T) {
 	t.Parallel()

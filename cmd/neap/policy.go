@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,6 +25,12 @@ func (p policy) limits() limit.Policy {
 		return limit.WithBan(p.of, p.ban)
 	}
 	return p.of
+}
+
+// longest is the ban of the policy as a key has it, which always says how long a ban lasts at most.
+func (p policy) longest() limit.Ban {
+	p.ban.Max = cmp.Or(p.ban.Max, p.ban.For)
+	return p.ban
 }
 
 const policyForm = "write KIND NUMBER/TIME, such as 'bucket 10/1s burst 20', 'window 1000/1h', 'sliding 100/1m', 'log 100/1m' or " +

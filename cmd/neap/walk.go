@@ -77,26 +77,19 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 	return nil
 }
 
-func (w *walk) unlooked() verdict {
-	return verdict{
-		detail: "not looked at: " + w.err.Error(),
-		remedy: asAdmin,
-	}
-}
-
 // immortal finds keys of neap without a TTL.
 func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	w := x.walkOf(ctx, n)
 	switch {
 	case w.err != nil:
-		return w.unlooked()
+		return x.unlooked(ctx, n, w.err.Error())
 	case w.immortal == 0:
 		return verdict{detail: "every key of neap has one; " + sight(w.looked, w.all)}
 	}
 	return verdict{
 		broken: true,
 		detail: fmt.Sprintf("%s of neap without a TTL, such as %s; %s", count(w.immortal, "key"), strings.Join(w.shown, ", "), sight(w.looked, w.all)),
-		remedy: "find out what has run PERSIST or restored a dump. The next call that uses a key gives it a TTL; give one by PEXPIRE to those that nobody uses",
+		remedy: "find out what ran PERSIST or restored a dump. The next call that uses a key gives it a TTL. For a key that nobody uses: PEXPIRE KEY 86400000, which is a day",
 	}
 }
 
@@ -104,7 +97,7 @@ func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict
 func memory(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	w := x.walkOf(ctx, n)
 	if w.err != nil {
-		return w.unlooked()
+		return x.unlooked(ctx, n, w.err.Error())
 	}
 	var parts []string
 	for _, kind := range everyKind {
