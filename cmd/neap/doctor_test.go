@@ -271,6 +271,34 @@ func TestDoctorOnACluster(t *testing.T) {
 	}
 }
 
+// TestThroughASentinel has a master that a sentinel names, before and after its replica has taken over.
+func TestThroughASentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewSentinel(t)
+	p := at(t, s.Client(t), s.AdminURL(), "neap", nil)
+	take(t, p.limiter(t, limit.FixedWindow{Limit: 10, Window: time.Hour}), "user", 3)
+	look := func(when string, replicas int) {
+		if got := broken(t, s.AdminURL()); len(got) > 0 {
+			t.Errorf("%s: got %+v, want nothing broken", when, got)
+		}
+		if got := read[tally](t, exitFound, p.with("peek", "api", "user")...); got.Policies[0].Remaining != 7 {
+			t.Errorf("%s: got %+v, want 7 left", when, got)
+		}
+		if got := read[topPage](t, exitFound, p.with("top")...); got.Cost.Replicas != replicas || len(got.Subjects) != 1 {
+			t.Errorf("%s: got %+v, want the one subject, from %d replicas", when, got, replicas)
+		}
+	}
+	redistest.Await(t, 30*time.Second, "the replica to have the key", func() bool {
+		return s.Replica.Admin(t).DBSize(t.Context()).Val() == 1 &&
+			strings.Contains(s.Master.Admin(t).Info(t.Context(), "replication").Val(), "state=online")
+	})
+	look("before", 1)
+	s.Master.Stop(t)
+	redistest.AwaitTakeover(t, s.Replica)
+	redistest.Await(t, 30*time.Second, "the sentinel to name the new master", func() bool { return neap(t, p.with("top")...).code == exitFound })
+	look("after", 0)
+}
+
 // TestDoctorTellsMemory counts and weighs the keys of each primitive.
 func TestDoctorTellsMemory(t *testing.T) {
 	t.Parallel()

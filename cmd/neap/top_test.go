@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -87,10 +86,7 @@ func TestTopLeavesOutWhatIsNotNeaps(t *testing.T) {
 func TestTopAsksReplicas(t *testing.T) {
 	t.Parallel()
 	master := redistest.NewStandalone(t)
-	admin, err := url.Parse(master.AdminURL())
-	must(t, err)
-	password, _ := admin.User.Password()
-	replica := redistest.NewStandalone(t, "--replicaof", "127.0.0.1 "+admin.Port(), "--masteruser", admin.User.Username(), "--masterauth", password)
+	replica := redistest.NewReplica(t, master)
 	p := at(t, master.Client(t), master.AdminURL(), master.Prefix(t), nil)
 	l := p.limiter(t, everyPolicy...)
 	take(t, l, "user", 5)

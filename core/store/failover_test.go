@@ -22,8 +22,8 @@ import (
 // itself reads the slots a minute after it has last read them.
 const followed = 20 * time.Second
 
-// TestAFailoverIsFollowed kills or stops a master of a cluster while every primitive asks
-// it. After its replica has taken over, the replica answers each primitive, long before
+// TestAFailoverIsFollowed kills or stops a master while every primitive asks it. After its
+// replica has taken over, the replica answers each primitive: in a cluster long before
 // go-redis would read the slots by itself. Whatever was held is still held.
 func TestAFailoverIsFollowed(t *testing.T) {
 	t.Parallel()
@@ -31,44 +31,63 @@ func TestAFailoverIsFollowed(t *testing.T) {
 		"killed":  func(tb testing.TB, s *redistest.Server) { tb.Helper(); s.Stop(tb) },
 		"stopped": func(tb testing.TB, s *redistest.Server) { tb.Helper(); s.Pause(tb) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cluster := redistest.NewReplicatedCluster(t)
-			st := storetest.At(t, cluster.Client(t), redistest.Prefix(t))
-			master := cluster.Nodes()[1]
-			f := newFailover(t, st, cluster, master)
-			var subject string
-			redistest.Await(t, 30*time.Second, "a lock", func() bool {
-				subject = <-f.subjects
-				_, err := f.lock.Try(t.Context(), subject)
-				return err == nil
+		for kind, place := range map[string]func(t *testing.T) failing{"cluster": failingCluster, "sentinel": failingSentinel} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				p := place(t)
+				f := newFailover(t, storetest.At(t, p.rdb, redistest.Prefix(t)), p.has)
+				var subject string
+				redistest.Await(t, 30*time.Second, "a lock", func() bool {
+					subject = <-f.subjects
+					_, err := f.lock.Try(t.Context(), subject)
+					return err == nil
+				})
+				redistest.Await(t, 30*time.Second, "the lock to be replicated", func() bool {
+					n, err := p.replica.Admin(t).DBSize(t.Context()).Result()
+					own, err2 := p.master.Admin(t).DBSize(t.Context()).Result()
+					return err == nil && err2 == nil && n == own
+				})
+				end(t, p.master)
+				took := f.until(t, p.replica)
+				t.Logf("each was answered %v after the replica had taken over", took)
+				if took > followed {
+					t.Errorf("after the replica had taken over: got answers after %v, want at most %v", took, followed)
+				}
+				var err error
+				redistest.Await(t, 30*time.Second, "an answer about the lock", func() bool {
+					_, err = f.lock.Try(t.Context(), subject)
+					_, failed := errors.AsType[*script.Error](err)
+					return !failed
+				})
+				if !errors.Is(err, lock.ErrHeld) {
+					t.Errorf("a lock that was held before the failover: got %v, want ErrHeld", err)
+				}
+				if name == "stopped" {
+					p.master.Resume(t)
+				}
 			})
-			replica := cluster.ReplicaOf(master)
-			redistest.Await(t, 30*time.Second, "the lock to be replicated", func() bool {
-				n, err := replica.Admin(t).DBSize(t.Context()).Result()
-				own, err2 := master.Admin(t).DBSize(t.Context()).Result()
-				return err == nil && err2 == nil && n == own
-			})
-			end(t, master)
-			took := f.until(t, cluster, replica)
-			t.Logf("each was answered %v after the replica had taken over", took)
-			if took > followed {
-				t.Errorf("after the replica had taken over: got answers after %v, want at most %v", took, followed)
-			}
-			var err error
-			redistest.Await(t, 30*time.Second, "an answer about the lock", func() bool {
-				_, err = f.lock.Try(t.Context(), subject)
-				_, failed := errors.AsType[*script.Error](err)
-				return !failed
-			})
-			if !errors.Is(err, lock.ErrHeld) {
-				t.Errorf("a lock that was held before the failover: got %v, want ErrHeld", err)
-			}
-			if name == "stopped" {
-				master.Resume(t)
-			}
-		})
+		}
 	}
+}
+
+// failing is a master that is about to fail, and a client of the library's.
+type failing struct {
+	rdb             script.Client
+	master, replica *redistest.Server
+	has             func(subject string) bool // that the master has the subject's keys
+}
+
+func failingCluster(t *testing.T) failing {
+	t.Helper()
+	c := redistest.NewReplicatedCluster(t)
+	master := c.Nodes()[1]
+	return failing{c.Client(t), master, c.ReplicaOf(master), func(subject string) bool { return c.NodeOf(t, "{"+subject+"}") == master }}
+}
+
+func failingSentinel(t *testing.T) failing {
+	t.Helper()
+	s := redistest.NewSentinel(t)
+	return failing{s.Client(t), s.Master, s.Replica, func(string) bool { return true }}
 }
 
 // failover has one of each primitive.
@@ -81,7 +100,7 @@ type failover struct {
 	subjects chan string // whose keys the master has
 }
 
-func newFailover(t *testing.T, st *store.Store, cluster *redistest.ClusterServer, master *redistest.Server) *failover {
+func newFailover(t *testing.T, st *store.Store, has func(subject string) bool) *failover {
 	t.Helper()
 	f := &failover{subjects: make(chan string, 300)}
 	var errs [6]error
@@ -95,7 +114,7 @@ func newFailover(t *testing.T, st *store.Store, cluster *redistest.ClusterServer
 		t.Fatal(err)
 	}
 	for i := range cap(f.subjects) {
-		if subject := fmt.Sprint("s", i); cluster.NodeOf(t, "{"+subject+"}") == master {
+		if subject := fmt.Sprint("s", i); has(subject) {
 			f.subjects <- subject
 		}
 	}
@@ -125,7 +144,7 @@ func (f *failover) asks() map[string]func(ctx context.Context, subject string) e
 
 // until asks until the replica has answered every primitive. It returns how long after
 // the replica's takeover that was.
-func (f *failover) until(t *testing.T, cluster *redistest.ClusterServer, replica *redistest.Server) time.Duration {
+func (f *failover) until(t *testing.T, replica *redistest.Server) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), followed+time.Minute)
 	defer cancel()
@@ -154,7 +173,7 @@ func (f *failover) until(t *testing.T, cluster *redistest.ClusterServer, replica
 			}
 		})
 	}
-	began := cluster.AwaitTakeover(t, replica)
+	began := redistest.AwaitTakeover(t, replica)
 	close(taken)
 	all.Wait()
 	return time.Since(began)

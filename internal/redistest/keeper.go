@@ -28,13 +28,17 @@ type keeper struct {
 	answers *bufio.Reader
 }
 
-func newKeeper(command func(dir string) []string) (*keeper, error) {
+func newKeeper(command func(dir string) ([]string, error)) (*keeper, error) {
 	dir, err := os.MkdirTemp("", "redistest-")
 	if err != nil {
 		return nil, err
 	}
+	words, err := command(dir)
+	if err != nil {
+		return nil, err
+	}
 	k := &keeper{dir: dir}
-	k.cmd = exec.Command("/bin/sh", append([]string{"-c", keeperScript, "redistest", dir}, command(dir)...)...)
+	k.cmd = exec.Command("/bin/sh", append([]string{"-c", keeperScript, "redistest", dir}, words...)...)
 	if k.verbs, err = k.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -72,7 +76,7 @@ func (k *keeper) start() error {
 		}
 		failed := strings.Contains(log, "aborting") || strings.Contains(log, "FATAL CONFIG")
 		switch {
-		case strings.Contains(log, "Ready to accept connections"):
+		case strings.Contains(log, "Ready to accept connections"), strings.Contains(log, "+monitor master"): // a sentinel says this
 			return nil
 		case failed && unchanged >= looks, time.Now().After(deadline): // it says why behind that
 			if err := k.tell("stop"); err != nil {

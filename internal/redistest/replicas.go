@@ -12,10 +12,9 @@ import (
 // some two seconds after its master has died.
 func NewReplicatedCluster(tb testing.TB) *ClusterServer {
 	tb.Helper()
-	args := []string{
+	args := append([]string{
 		"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage", "no",
-		"--masteruser", adminUser, "--masterauth", adminPassword,
-	}
+	}, asReplica...)
 	c := NewCluster(tb, args...)
 	for _, master := range c.nodes {
 		s := NewStandalone(tb, append([]string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"}, args...)...)
@@ -36,15 +35,32 @@ func (c *ClusterServer) replicate(tb testing.TB, s, master *Server) {
 	Await(tb, 30*time.Second, "the replica to know its master", func() bool {
 		return replica.Do(tb.Context(), "cluster", "replicate", id).Err() == nil
 	})
-	Await(tb, 30*time.Second, "the replica to have what its master has", func() bool {
-		return strings.Contains(replica.Info(tb.Context(), "replication").Val(), "master_link_status:up")
-	})
+	awaitLink(tb, s)
 	for _, node := range c.nodes {
 		admin := node.Admin(tb)
 		Await(tb, 30*time.Second, "all masters to know the replica", func() bool {
 			return strings.Contains(admin.ClusterNodes(tb.Context()).Val(), " "+s.addr+"@")
 		})
 	}
+}
+
+// NewReplica starts a replica of a server, and returns when it has what its master has.
+func NewReplica(tb testing.TB, master *Server) *Server {
+	tb.Helper()
+	s := NewStandalone(tb, append([]string{"--replicaof", strings.Replace(master.addr, ":", " ", 1)}, asReplica...)...)
+	awaitLink(tb, s)
+	return s
+}
+
+// asReplica are the arguments by which a server logs in at its master, once it has one.
+var asReplica = []string{"--masteruser", adminUser, "--masterauth", adminPassword}
+
+func awaitLink(tb testing.TB, replica *Server) {
+	tb.Helper()
+	admin := replica.Admin(tb)
+	Await(tb, 30*time.Second, "the replica to have what its master has", func() bool {
+		return strings.Contains(admin.Info(tb.Context(), "replication").Val(), "master_link_status:up")
+	})
 }
 
 // ReplicaOf is the replica of a master of NewReplicatedCluster.
@@ -57,11 +73,11 @@ func (c *ClusterServer) ReplicaOf(master *Server) *Server {
 	return nil
 }
 
-// AwaitTakeover waits until the replica is the master, and returns when that was.
-func (c *ClusterServer) AwaitTakeover(tb testing.TB, replica *Server) time.Time {
+// AwaitTakeover waits until a replica is a master, and returns when that was.
+func AwaitTakeover(tb testing.TB, replica *Server) time.Time {
 	tb.Helper()
 	admin := replica.Admin(tb)
-	Await(tb, time.Minute, "the replica to take over", func() bool {
+	Await(tb, 2*time.Minute, "the replica to take over", func() bool { // a sentinel short of CPU does nothing for 30 s
 		role, err := admin.Do(context.WithoutCancel(tb.Context()), "role").Slice()
 		return err == nil && role[0] == "master"
 	})

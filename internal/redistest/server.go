@@ -45,18 +45,22 @@ func NewStandalone(tb testing.TB, args ...string) *Server {
 	return s
 }
 
-// startServer tries several ports, since other processes draw from the same.
 func startServer(args ...string) (*Server, error) {
+	return startProcess(func(dir, port string) ([]string, error) {
+		return append([]string{binary(), "--port", port, "--bind", "127.0.0.1", "--dir", dir,
+			"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "", "--loglevel", "notice"}, args...), nil
+	})
+}
+
+// startProcess tries several ports, since other processes draw from the same.
+func startProcess(command func(dir, port string) ([]string, error)) (*Server, error) {
 	var failed error
 	for range 5 {
 		port, err := freePort()
 		if err != nil {
 			return nil, err
 		}
-		k, err := newKeeper(func(dir string) []string {
-			return append([]string{binary(), "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
-				"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "", "--loglevel", "notice"}, args...)
-		})
+		k, err := newKeeper(func(dir string) ([]string, error) { return command(dir, strconv.Itoa(port)) })
 		if err != nil {
 			return nil, err
 		}
