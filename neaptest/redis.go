@@ -64,7 +64,7 @@ func (r *Redis) Client() *redis.Client {
 		ContextTimeoutEnabled: true,
 		Dialer:                own.dial,
 		// Callers that wait for a connection would share timers with those of other bubbles, which is fatal.
-		PoolSize: 10_000,
+		PoolSize: 10_000, PipelinePoolSize: 10_000,
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -48,11 +48,11 @@ func playSchedule(t *testing.T, p provider, pauses []time.Duration, rng *rand.Ra
 	t.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	rdb := redis.NewClient(&redis.Options{
+	rdb := redis.NewClient(redistest.InBubble(&redis.Options{
 		Addr:                  "127.0.0.1:1", // no connection is made to it
 		Dialer:                func(context.Context, string, string) (net.Conn, error) { return redistest.DialBubble(m) },
 		ContextTimeoutEnabled: true,
-	})
+	}))
 	defer func() {
 		_ = rdb.Close()
 		m.Close()

@@ -74,7 +74,7 @@ func (in *inner) set(refuses, hangsUp string) {
 // waits keeps a caller waiting for a key for as long as f runs.
 func (in *inner) waits(t *testing.T, delay time.Duration, f func()) {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: in.dialer.dial, ContextTimeoutEnabled: true, Protocol: 2})
+	rdb := redis.NewClient(redistest.InBubble(&redis.Options{Addr: "127.0.0.1:6379", Dialer: in.dialer.dial, ContextTimeoutEnabled: true, Protocol: 2}))
 	defer rdb.Close()
 	opts := &lock.Options{RetryDelay: delay, Wait: 24 * time.Hour, Lease: 24 * time.Hour, NoRenewal: true, Budget: time.Second}
 	held, err := locker(t, rdb, "neap:notifier", opts).Try(t.Context(), "key")

@@ -254,6 +254,7 @@ func TestADeadShardOfARing(t *testing.T) {
 			Addrs:                 map[string]string{"alive": "127.0.0.1:1", "dead": dead},
 			HeartbeatFrequency:    time.Hour, // or it would take the dead one out
 			ContextTimeoutEnabled: true,
+			PoolSize:              10_000, PipelinePoolSize: 10_000, // see redistest.InBubble
 			Dialer: func(_ context.Context, _, addr string) (net.Conn, error) {
 				if addr == dead {
 					return nil, errors.New("nobody there")

@@ -118,9 +118,9 @@ func TestLateCallsDoNotLoseWhatIsKnown(t *testing.T) {
 func TestAClosedClientEndsNoOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: func(context.Context, string, string) (net.Conn, error) {
+		rdb := redis.NewClient(redistest.InBubble(&redis.Options{Addr: "127.0.0.1:1", Dialer: func(context.Context, string, string) (net.Conn, error) {
 			return nil, errors.New("refused")
-		}})
+		}}))
 		var log lines
 		l := aLimit(t, storetest.Open(t, rdb, store.Options{Logger: log.logger()}))
 		ask := func() {
@@ -156,10 +156,10 @@ func TestASentinelsClusterHasANameInTheLog(t *testing.T) {
 func TestACauseIsNoDeadlineOfTheCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		rdb := redis.NewClient(redistest.InBubble(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
-		}})
+		}}))
 		defer time.Sleep(time.Minute) // until the client has given up
 		defer rdb.Close()
 		ask := caller(t, storetest.Open(t, rdb, store.Options{Logger: (&lines{}).logger()}), one, "k")

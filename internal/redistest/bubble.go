@@ -15,13 +15,20 @@ import (
 // reaches it without a socket, so that the bubble's time can pass.
 func BubbleClient(tb testing.TB, m *miniredis.Miniredis) *redis.Client {
 	tb.Helper()
-	rdb := redis.NewClient(&redis.Options{
+	rdb := redis.NewClient(InBubble(&redis.Options{
 		Addr:                  "127.0.0.1:1", // never dialled
 		ContextTimeoutEnabled: true,
 		Dialer:                func(context.Context, string, string) (net.Conn, error) { return DialBubble(m) },
-	})
+	}))
 	tb.Cleanup(func() { rdb.Close() })
 	return rdb
+}
+
+// InBubble are the options of a client in a synctest bubble. Its callers do not wait for a connection: go-redis keeps
+// their timers for the next callers of any client, and a timer of a bubble ends the process if it is used outside.
+func InBubble(o *redis.Options) *redis.Options {
+	o.PoolSize, o.PipelinePoolSize = 10_000, 10_000
+	return o
 }
 
 // DialBubble connects to a miniredis without a socket. Unlike those of a bare net.Pipe, writes do not wait for the

@@ -35,6 +35,7 @@ func newKeeper(command func(dir string) ([]string, error)) (*keeper, error) {
 	}
 	words, err := command(dir)
 	if err != nil {
+		_ = os.RemoveAll(dir)
 		return nil, err
 	}
 	k := &keeper{dir: dir}

@@ -32,7 +32,7 @@ func NewSentinel(tb testing.TB) *Sentinel {
 	host, port, _ := net.SplitHostPort(s.Master.addr)
 	var err error
 	s.sentinel, err = startProcess(func(dir, own string) ([]string, error) {
-		file := filepath.Join(dir, "sentinel.conf") // which it writes to
+		file := filepath.Join(dir, "sentinel.conf") // the sentinel rewrites it
 		return []string{binary(), file, "--sentinel"}, os.WriteFile(file, []byte(strings.Join([]string{
 			"port " + own, "bind 127.0.0.1", "dir " + dir,
 			fmt.Sprintf("sentinel monitor %s %s %s 1", masterName, host, port),
