@@ -279,6 +279,12 @@ func (x *exam) lacks(ctx context.Context, n node, user string, rights []string) 
 	return lacking
 }
 
+// mayNot says whether a user lacks the right to a command.
+func (x *exam) mayNot(ctx context.Context, n node, user, right string) bool {
+	lacks, _ := x.ask(ctx, n, user, []string{right})
+	return slices.Contains(lacks, theCommand)
+}
+
 // replayed are the commands that an append-only file has of the scripts.
 var replayed = []string{
 	"del", "hdel", "hset", "incrby", "lpop", "lrem", "ltrim", "pexpireat", "rpush", "select", "set", "zadd", "zrem", "zremrangebyscore",

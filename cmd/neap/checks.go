@@ -76,6 +76,8 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 	defer cancel()
 	err := n.rdb.Eval(within, "return 1", nil).Err()
 	switch {
+	case err == nil && x.ForUser != "" && x.mayNot(ctx, n, x.ForUser, "eval"):
+		return x.loaded(ctx, n)
 	case err == nil:
 		return verdict{detail: "scripts run"}
 	case !strings.HasPrefix(err.Error(), "NOPERM"):
@@ -94,11 +96,42 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 			lacking = append(lacking, strings.TrimSuffix(name, ".lua"))
 		}
 	}
+	return withoutEval("this user", lacking)
+}
+
+// loaded looks for the scripts that another user needs, who may not EVAL.
+func (x *exam) loaded(ctx context.Context, n node) verdict {
+	within, cancel := x.within(ctx)
+	defer cancel()
+	names := scriptNames()
+	sums := make([]string, len(names))
+	for i, name := range names {
+		text, _ := fs.ReadFile(lua.FS, name)
+		sum := sha1.Sum(text) //nolint:gosec // the name that Redis gives a script
+		sums[i] = hex.EncodeToString(sum[:])
+	}
+	there, err := n.rdb.ScriptExists(within, sums...).Result()
+	if err != nil {
+		return verdict{
+			detail: "the user " + x.ForUser + " may not EVAL, and whether the scripts are loaded was not looked at: " + err.Error(),
+			remedy: "run doctor as a user with the right script|exists",
+		}
+	}
+	var lacking []string
+	for i, name := range names {
+		if !there[i] {
+			lacking = append(lacking, strings.TrimSuffix(name, ".lua"))
+		}
+	}
+	return withoutEval("the user "+x.ForUser, lacking)
+}
+
+func withoutEval(user string, lacking []string) verdict {
 	if len(lacking) == 0 {
-		return verdict{detail: "this user may not EVAL, and all scripts are loaded"}
+		return verdict{detail: user + " may not EVAL, and all scripts are loaded"}
 	}
 	return verdict{
-		broken: true, detail: "this user may not EVAL, and " + count(len(lacking), "script") + " cannot run, such as " + lacking[0],
+		broken: true, detail: user + " may not EVAL, and " + count(len(lacking), "script") + " cannot run, such as " + lacking[0],
 		remedy: "give the user +eval, or load the scripts of this version at each deploy (docs/operations.md, Without EVAL)",
 	}
 }

@@ -18,7 +18,7 @@ type limited struct {
 	whom
 
 	Policy []string `sep:"none" placeholder:"POLICY" help:"A policy of the limiter, such as 'bucket 10/1s burst 20': one flag for each. Without it, policies are read from keys in Redis."`
-	Keys   int      `default:"1000000" help:"How many keys of Redis to look at for policies."`
+	Keys   int      `default:"1000000" help:"How many keys of Redis to look at for policies; ban does so with --policy too."`
 }
 
 // counted is what is known of a limiter and its subject.
@@ -33,6 +33,7 @@ type counted struct {
 	own    []policy // the subject's: what was given, or what it has keys of
 	others []policy // what further subjects have keys of
 	unread []string // keys' ends whose policies were not found, since KeepOnChange made them
+	ends   []string // of all keys
 	looked int      // keys, for policies
 	all    bool     // of them
 }
@@ -98,6 +99,8 @@ func (c *counted) scan(ctx context.Context, most int) error {
 	}
 	c.own, c.unread = policiesOf(slices.Sorted(maps.Keys(own)))
 	c.others, _ = policiesOf(slices.Sorted(maps.Keys(others)))
+	maps.Copy(others, own)
+	c.ends = slices.Sorted(maps.Keys(others))
 	return nil
 }
 
@@ -161,32 +164,56 @@ func (c *counted) bans() (all []policy) {
 	return all
 }
 
-// unseen are the policies that keys of the limiter have, if p was given by --policy and is none of them. It is empty if no
-// key says which policies the limiter has.
-func (c *counted) unseen(ctx context.Context, p policy, most int) []policy {
-	if !c.given {
-		return nil
-	}
+// doubts say why bans under policies that were given may stop nobody. There are none if keys show that the service bans so,
+// and if the keys cannot tell.
+func (c *counted) doubts(ctx context.Context, bans []policy, most int) []string {
 	keys := &counted{app: c.app, fleet: c.fleet, store: c.store, name: c.name, subject: c.subject}
-	if err := keys.scan(ctx, most); err != nil || len(keys.unread) > 0 {
-		return nil // this user may not SCAN, or keys of KeepOnChange do not have the numbers
-	}
-	all := slices.Concat(keys.own, keys.others)
-	if slices.ContainsFunc(all, func(have policy) bool {
-		return policy{of: have.of}.String() == policy{of: p.of}.String() && (!have.bans || have.ban == p.longest())
-	}) {
+	if !c.given || keys.scan(ctx, most) != nil { // such as a user without the right to SCAN
 		return nil
+	}
+	if len(keys.ends) == 0 {
+		return []string{"No key in Redis is of a limiter " + c.name + ": check the name."}
+	}
+	var counts []string // the policies that subjects are counted under, whether they are banned or not
+	var banned []policy
+	for _, end := range keys.ends {
+		of, b, err := limit.PolicyOfKey(end)
+		switch {
+		case errors.Is(err, limit.ErrKeyNumbers): // KeepOnChange
+			return nil
+		case err != nil: // of a settlement
+		case b != limit.Ban{}:
+			banned = append(banned, policy{of, b, true})
+		default:
+			counts = append(counts, policy{of: of}.String())
+		}
+	}
+	var all []string
+	for _, p := range bans {
+		stored := p.asStored()
+		counted := policy{of: stored.of}.String()
+		switch {
+		case len(counts) > 0 && !slices.Contains(counts, counted):
+			all = append(all, "No subject of "+c.name+" is counted under "+counted+" now. Subjects are counted under "+
+				strings.Join(counts[:min(3, len(counts))], ", ")+". If the service has no such policy, this ban stops nobody.")
+		case !slices.ContainsFunc(banned, func(have policy) bool { return have.String() == stored.String() }):
+			all = append(all, "Redis does not show whether "+c.name+" bans under "+p.String()+". If its policy has no ban, or other numbers, this ban stops nobody.")
+		}
 	}
 	return all
 }
 
-// needs is the error about what no key says.
-func (c *counted) needs(what string) error {
+// noBan is the error if no policy has a ban.
+func (c *counted) noBan() error {
+	if c.given {
+		return usagef("--policy %q has no ban: append it as the service has it, such as 'ban 5/1m for 10m'", listed(c.own))
+	}
 	where := "all keys of the server were looked at"
 	if !c.all {
 		where = "about " + count(c.looked, "key") + " were looked at, and there are more: see --keys"
 	}
-	return usagef("%s; %s. Give the policy by --policy: %s", what, where, policyForm)
+	return usagef("no key of %s has the numbers of a ban; %s. Only the key of a ban or of a denied subject has them. If the service's policy "+
+		"has a ban, give it by --policy: %s. If not, nothing can be banned", c.name, where, policyForm)
 }
 
 // unreadable is the error about policies of KeepOnChange.

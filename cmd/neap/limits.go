@@ -168,7 +168,7 @@ func listed(all []policy) string {
 type ban struct {
 	limited
 
-	For time.Duration `required:"" placeholder:"DURATION" help:"How long the ban lasts, from now on."`
+	For time.Duration `required:"" placeholder:"15m" help:"How long the ban lasts, from now on, such as 15m or 48h."`
 }
 
 func (b *ban) Run(ctx context.Context, a *app) error {
@@ -181,15 +181,10 @@ func (b *ban) Run(ctx context.Context, a *app) error {
 	}
 	bans := c.bans()
 	if len(bans) == 0 {
-		return c.needs("no key of " + c.name + " is of a policy with a ban")
+		return c.noBan()
 	}
-	result := banned{done{c.name, c.subject, true}, []string{}}
-	for _, p := range bans { // asked before the ban makes a key of its policy
-		if others := c.unseen(ctx, p, b.Keys); len(others) > 0 {
-			result.Notes = append(result.Notes, "No key of "+c.name+" has the policy "+p.String()+", so this ban may stop nobody. There are keys of "+
-				listed(others[:min(3, len(others))])+".")
-		}
-	}
+	// Asked before the ban makes a key of its policy.
+	result := banned{done{c.name, c.subject, true}, append([]string{}, c.doubts(ctx, bans, b.Keys)...)}
 	all, err := c.limiters(bans)
 	if err != nil {
 		return err
@@ -223,7 +218,7 @@ func (u *unban) Run(ctx context.Context, a *app) error {
 	}
 	bans := c.bans()
 	if len(bans) == 0 && (!c.all || len(u.Policy) > 0) {
-		return c.needs("no key of " + c.name + " is of a policy with a ban")
+		return c.noBan()
 	}
 	result := done{Name: c.name, Subject: c.subject}
 	all, err := c.limiters(bans)
@@ -234,5 +229,5 @@ func (u *unban) Run(ctx context.Context, a *app) error {
 		}
 		result.Found = result.Found || found
 	}
-	return a.told(err, result, result.Found, "The ban of "+c.subject+" is lifted.", c.subject+" is not banned.")
+	return a.told(err, result, result.Found, "The ban of "+c.subject+" is lifted. What was counted stays: reset it too, to let it in at once.", c.subject+" is not banned.")
 }

@@ -143,7 +143,7 @@ func TestBansAreTheLimiters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p place) {
 		l := p.limiter(t, limit.WithBan(limit.FixedWindow{Limit: 1, Window: time.Hour}, limit.Ban{After: 2, Within: time.Hour, For: time.Hour}))
-		neap(t, p.with("ban", "api", "user", "--for", "10m")...).wants(t, exitUsage, "--policy", "no key of api is of a policy with a ban")
+		neap(t, p.with("ban", "api", "user", "--for", "10m")...).wants(t, exitUsage, "--policy", "no key of api has the numbers of a ban", "nothing can be banned")
 		neap(t, p.with("unban", "api", "user")...).wants(t, exitNot, "not banned")
 		// A key in the slot of the subject tells its server the policy.
 		take(t, l, "user", 3)
@@ -169,29 +169,47 @@ func TestBansAreTheLimiters(t *testing.T) {
 	})
 }
 
-// TestABanOfAnotherPolicyIsNoted gives policies, of which the service has the first alone.
-func TestABanOfAnotherPolicyIsNoted(t *testing.T) {
+// TestABanThatMayStopNobodyIsNoted gives policies, of which the service has the first alone.
+func TestABanThatMayStopNobodyIsNoted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p place) {
 		const own = "window 1/1h ban 2/1h for 1h"
 		take(t, p.limiter(t, limit.WithBan(limit.FixedWindow{Limit: 1, Window: time.Hour}, limit.Ban{After: 2, Within: time.Hour, For: time.Hour})), "user", 3)
-		for _, c := range []struct {
-			name, policy string
-			noted        bool
-		}{
-			{"api", own, false},
-			{"api", own + " max 1h", false},
-			{"api", "window 1/1h ban 2/1h for 2h", true},
-			{"api", "window 2/1h ban 2/1h for 1h", true},
-			{"api", "bucket 1/1h burst 1 ban 2/1h for 1h", true},
-			{"other", "window 2/1h ban 2/1h for 1h", false}, // it has no keys
+		plain, err := limit.New(p.store, "plain", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+		must(t, err)
+		take(t, plain, "user", 3)
+		ban := limit.Ban{After: 1, Within: time.Hour, For: time.Hour}
+		filled, err := limit.New(p.store, "defaults", []limit.Policy{
+			limit.WithBan(limit.TokenBucket{Rate: 2, Per: time.Hour}, ban), limit.WithBan(limit.CalendarWindow{Limit: 2, Every: limit.Day}, ban),
+		}, nil)
+		must(t, err)
+		take(t, filled, "user", 3)
+		kept, err := limit.New(p.store, "somekept", []limit.Policy{
+			limit.KeepOnChange(limit.FixedWindow{Name: "kept", Limit: 5, Window: time.Hour}), limit.FixedWindow{Limit: 5, Window: time.Hour},
+		}, nil)
+		must(t, err)
+		take(t, kept, "user", 1)
+		const another = "under window 2/1h now. Subjects are counted under window 1/1h."
+		for _, c := range []struct{ name, policy, note string }{
+			{"api", own, ""},
+			{"api", own + " max 1h", ""},
+			{"api", "window 1/1h ban 2/1h for 2h", "does not show whether api bans under window 1/1h ban 2/1h for 2h"},
+			{"api", "window 2/1h ban 2/1h for 1h", another},
+			{"api", "window 2/1h ban 2/1h for 1h", another}, // although the last ban has made a key of it
+			{"api", "bucket 1/1h burst 1 ban 2/1h for 1h", "under bucket 1/1h burst 1 now."},
+			{"plain", own, "does not show whether plain bans"},
+			{"defaults", "bucket 2/1h ban 1/1h for 1h", ""},
+			{"defaults", "calendar 2/day ban 1/1h for 1h", ""},
+			{"somekept", "window 3/1h ban 2/1h for 1h", ""}, // a key of KeepOnChange may be of any numbers
+			{"nobodys", own, "No key in Redis is of a limiter nobodys: check the name."},
 		} {
 			got := read[banned](t, exitFound, p.with("ban", c.name, "user", "--for", "1m", "--policy", c.policy)...)
-			if len(got.Notes) > 0 != c.noted || c.noted && !strings.Contains(got.Notes[0], own+" max 1h") {
-				t.Errorf("%s of %s: got the notes %q, want one that names the policy of the keys: %v", c.policy, c.name, got.Notes, c.noted)
+			if c.note == "" && len(got.Notes) > 0 || c.note != "" && (len(got.Notes) != 1 || !strings.Contains(got.Notes[0], c.note)) {
+				t.Errorf("%s of %s: got the notes %q, want %q in the only one", c.policy, c.name, got.Notes, c.note)
 			}
 		}
-		neap(t, p.with("ban", "api", "user", "--for", "1m", "--policy", "window 3/1h ban 2/1h for 1h")...).wants(t, exitFound, "may stop nobody")
+		neap(t, p.with("ban", "api", "user", "--for", "1m", "--policy", "window 3/1h ban 2/1h for 1h")...).wants(t, exitFound, "this ban stops nobody")
+		neap(t, p.with("ban", "api", "user", "--for", "1m", "--policy", "window 1/1h")...).wants(t, exitUsage, `--policy "window 1/1h" has no ban`)
 	})
 }
 

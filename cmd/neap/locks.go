@@ -71,7 +71,7 @@ func (l *lockShow) Run(ctx context.Context, a *app) error {
 
 func (s lockLine) lastFence() string {
 	if s.Fence == 0 {
-		return ""
+		return fmt.Sprintf(" %s has no record of it: nobody locked it lately, or the name or the key is written otherwise, as in param:order=17.", s.Name)
 	}
 	return fmt.Sprintf(" Its last fence was %d.", s.Fence)
 }

@@ -25,7 +25,7 @@ func TestLocks(t *testing.T) {
 	each(t, func(t *testing.T, p place) {
 		locker, err := lock.New(p.store, "orders", nil)
 		must(t, err)
-		neap(t, p.with("lock", "show", "orders", "param:order=17")...).wants(t, exitNot, "param:order=17 is free.")
+		neap(t, p.with("lock", "show", "orders", "param:order=17")...).wants(t, exitNot, "param:order=17 is free. orders has no record of it")
 		held, err := locker.As("worker-3").Acquire(t.Context(), "param:order=17")
 		must(t, err)
 		defer held.Release(context.WithoutCancel(t.Context()))

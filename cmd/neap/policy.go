@@ -27,10 +27,18 @@ func (p policy) limits() limit.Policy {
 	return p.of
 }
 
-// longest is the ban of the policy as a key has it, which always says how long a ban lasts at most.
-func (p policy) longest() limit.Ban {
+// asStored is the policy as its keys have it, with defaults filled in.
+func (p policy) asStored() policy {
+	switch of := p.of.(type) {
+	case limit.TokenBucket:
+		of.Burst = cmp.Or(of.Burst, of.Rate)
+		p.of = of
+	case limit.CalendarWindow:
+		of.Location = cmp.Or(of.Location, time.UTC)
+		p.of = of
+	}
 	p.ban.Max = cmp.Or(p.ban.Max, p.ban.For)
-	return p.ban
+	return p
 }
 
 const policyForm = "write KIND NUMBER/TIME, such as 'bucket 10/1s burst 20', 'window 1000/1h', 'sliding 100/1m', 'log 100/1m' or " +

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -144,6 +145,9 @@ func (t *top) read(ctx context.Context, a *app, n node, given []policy, result *
 		}
 		return nil
 	})
+	if err != nil && refusal(err.Error()) == theCommand {
+		return fmt.Errorf("%w: log in as a user who may SCAN (docs/command.md, An operator's user)", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,15 @@ func TestTopAsksReplicas(t *testing.T) {
 func TestTopOnAReplicatedCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewReplicatedCluster(t)
-	p := at(t, c.Client(t), c.Nodes()[0].AdminURL(), "neap", nil)
+	all := slices.Clone(c.Nodes())
+	for _, node := range c.Nodes() {
+		all = append(all, c.ReplicaOf(node))
+	}
+	operator := "redis://" + redistest.NewUser(t, operatorRules(t), all...) + ":" + redistest.Password + "@" + all[0].Addr()
+	if got := broken(t, operator); len(got) > 0 {
+		t.Errorf("doctor as an operator: got %+v, want nothing broken", got)
+	}
+	p := at(t, c.Client(t), operator, "neap", nil)
 	l := p.limiter(t, everyPolicy...)
 	for i := range 9 {
 		take(t, l, fmt.Sprintf("user-%d", i), 1+i)

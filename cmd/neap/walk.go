@@ -77,12 +77,19 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 	return nil
 }
 
+func (w *walk) unlooked(ctx context.Context, x *exam, n node) verdict {
+	if refusal(w.err.Error()) == nothing {
+		return verdict{detail: "not looked at: " + w.err.Error(), remedy: "run doctor again, with a longer --timeout"}
+	}
+	return x.unlooked(ctx, n, w.err.Error())
+}
+
 // immortal finds keys of neap without a TTL.
 func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	w := x.walkOf(ctx, n)
 	switch {
 	case w.err != nil:
-		return x.unlooked(ctx, n, w.err.Error())
+		return w.unlooked(ctx, x, n)
 	case w.immortal == 0:
 		return verdict{detail: "every key of neap has one; " + sight(w.looked, w.all)}
 	}
@@ -97,7 +104,7 @@ func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict
 func memory(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	w := x.walkOf(ctx, n)
 	if w.err != nil {
-		return x.unlooked(ctx, n, w.err.Error())
+		return w.unlooked(ctx, x, n)
 	}
 	var parts []string
 	for _, kind := range everyKind {
