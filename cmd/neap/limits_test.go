@@ -169,7 +169,7 @@ func TestBansAreTheLimiters(t *testing.T) {
 	})
 }
 
-// TestABanOfAnotherPolicyIsNoted gives policies, of which the service has the first alone.
+// TestABanOfAnotherPolicyIsNoted gives policies. The service has only the first of them.
 func TestABanOfAnotherPolicyIsNoted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p place) {

@@ -27,7 +27,7 @@ func (p policy) limits() limit.Policy {
 	return p.of
 }
 
-// longest is the ban of the policy as a key has it, which always says how long a ban lasts at most.
+// longest is the ban of the policy as its key has it: a key always has Max.
 func (p policy) longest() limit.Ban {
 	p.ban.Max = cmp.Or(p.ban.Max, p.ban.For)
 	return p.ban
@@ -163,7 +163,7 @@ func (r *words) ban() (b limit.Ban) {
 	return b
 }
 
-// String writes a policy of a key so that readPolicy reads it.
+// String writes a policy so that readPolicy can read it.
 func (p policy) String() string {
 	var s, name string
 	var debt int64
