@@ -15,7 +15,7 @@ import (
 	"github.com/neap-go/neap/lua"
 )
 
-// need is a right, and who needs it.
+// need is a right, and the primitives that need it.
 type need struct {
 	right string
 	kinds []string // of primitives
@@ -66,8 +66,9 @@ var called = func() map[string][]string {
 	return all
 }()
 
-// form is a call of a command that does no harm: a server that allows it refuses it for what it is, or it changes nothing
-// on a key that is a string and ends by itself. Only RPUSH would write, on a key that is not there.
+// form is a call of a command that does no harm. If the user may send it, the server refuses it for another reason, or
+// it changes nothing of the key. The key is a string that expires by itself. Only RPUSH would write, if the key is not
+// there.
 func form(right, key, channel string) []any {
 	args, ok := map[string][]any{
 		"evalsha": {strings.Repeat("0", 40), "1", key}, "eval": {"return 1", "1", key}, "load": {"return 1"},
@@ -220,7 +221,7 @@ func rights(ctx context.Context, x *exam, n node, info map[string]string) verdic
 		return verdict{broken: true, detail: "there is no user " + user, remedy: "ACL SETUSER, with the line of docs/operations.md, Least privilege"}
 	}
 	if err != nil {
-		return verdict{broken: !errors.Is(err, errDryRun), detail: err.Error(), remedy: "run doctor as the user of the service, or as a user who may ask ACL DRYRUN"}
+		return verdict{broken: !errors.Is(err, errDryRun), detail: err.Error(), remedy: "run doctor as the user of the service, or as a user with the right acl|dryrun"}
 	}
 	return judge(x, user, wanted, lacks)
 }
@@ -263,12 +264,12 @@ func judge(x *exam, user string, wanted []need, lacks []object) verdict {
 		return v
 	}
 	if user == "default" {
-		v.remedy = "give neap a user of its own, who may do no more than it does (docs/operations.md, Least privilege)"
+		v.remedy = "give neap a user of its own, with only the rights that it needs (docs/operations.md, Least privilege)"
 	}
 	return v
 }
 
-// lacks are the rights that a user lacks; none where that cannot be asked.
+// lacks are the rights that a user lacks. There are none if this user may not ask.
 func (x *exam) lacks(ctx context.Context, n node, user string, rights []string) (lacking []string) {
 	lacks, _ := x.ask(ctx, n, user, rights)
 	for i, what := range lacks {
@@ -285,7 +286,7 @@ func (x *exam) mayNot(ctx context.Context, n node, user, right string) bool {
 	return slices.Contains(lacks, theCommand)
 }
 
-// replayed are the commands that an append-only file has of the scripts.
+// replayed are the commands of scripts that stand in an append-only file.
 var replayed = []string{
 	"del", "hdel", "hset", "incrby", "lpop", "lrem", "ltrim", "pexpireat", "rpush", "select", "set", "zadd", "zrem", "zremrangebyscore",
 }

@@ -154,13 +154,13 @@ func maxmemory(_ context.Context, _ *exam, _ node, info map[string]string) verdi
 		v.detail += ": when the memory is full, Redis deletes keys that still count"
 		v.remedy = "CONFIG SET maxmemory-policy noeviction, and in redis.conf"
 	case most > 0 && used > most/10*9:
-		v.remedy = "give Redis more memory: when it is full, limits are decided by their failure mode, and nobody gets a lock or a claim"
+		v.remedy = "give Redis more memory: when it is full, limits are decided by their failure mode, and no caller gets a lock or a claim"
 	}
 	return v
 }
 
-// persistence finds a promise broken if writes to disk fail, since Redis then refuses all others too, or if a
-// restart cannot replay the append-only file. To have no persistence breaks none.
+// persistence finds a promise broken in two cases: writes to disk fail, since Redis then refuses all other writes too;
+// or a restart cannot replay the append-only file. No persistence breaks no promise.
 func persistence(ctx context.Context, x *exam, n node, info map[string]string) verdict {
 	aof, rdb := info["aof_enabled"] == "1", false
 	within, cancel := x.within(ctx)
@@ -248,7 +248,7 @@ func clustered(ctx context.Context, x *exam, n node, info map[string]string) ver
 	return v
 }
 
-// mostOff is how far a clock may be wrong before calendar windows end at the wrong time for people.
+// mostOff is how far a clock may be wrong. Beyond that, people notice that calendar windows end at the wrong time.
 const mostOff = time.Minute
 
 func clock(ctx context.Context, x *exam, n node, _ map[string]string) verdict {

@@ -76,7 +76,7 @@ func TestRedisRefuses(t *testing.T) {
 	}
 }
 
-// TestPasswordsAreNotShown has URLs that nobody can read.
+// TestPasswordsAreNotShown has URLs that cannot be read.
 func TestPasswordsAreNotShown(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{

@@ -86,7 +86,7 @@ func (a *app) connect(ctx context.Context) (*fleet, error) {
 	if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) || isLogin(err) {
 		return nil, fmt.Errorf("%s: %w", o.Addr, err)
 	}
-	if err != nil { // it has no cluster, or does not tell
+	if err != nil { // it is no cluster, or this user may not ask
 		return &fleet{app: a, client: single}, nil
 	}
 	return a.manyNodes(&redis.ClusterOptions{
@@ -94,7 +94,7 @@ func (a *app) connect(ctx context.Context) (*fleet, error) {
 	}), nil
 }
 
-// isLogin says whether Redis has turned the user away.
+// isLogin says whether Redis refuses the user's login.
 func isLogin(err error) bool {
 	return err != nil && (strings.HasPrefix(err.Error(), "WRONGPASS") || strings.HasPrefix(err.Error(), "NOAUTH"))
 }
@@ -117,7 +117,7 @@ func (a *app) manyNodes(o *redis.ClusterOptions) *fleet {
 	return &fleet{app: a, client: client}
 }
 
-// sentinels has the sentinels' user and password in the URL, and those of Redis in its query.
+// sentinels connects through sentinels. The URL has their user and password, and its query has those of Redis.
 func (a *app) sentinels(address string) (*fleet, error) {
 	o, err := redis.ParseFailoverURL(address)
 	if err != nil {
@@ -155,7 +155,7 @@ func (a *app) within(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, a.Timeout)
 }
 
-// open is the store that the service has, for tools: it takes hashes for subjects, and tells no log.
+// open is the store that the service has, for tools: it accepts hashes as subjects, and logs nothing.
 func (a *app) open(client redis.UniversalClient) (*store.Store, error) {
 	o := &store.Options{
 		Prefix: a.Prefix, Budget: a.Timeout, FirstContact: min(max(a.Timeout, time.Millisecond), time.Minute),

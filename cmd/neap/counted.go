@@ -32,10 +32,10 @@ type counted struct {
 	given  bool     // own was given by --policy
 	own    []policy // the subject's: what was given, or what it has keys of
 	others []policy // what further subjects have keys of
-	unread []string // keys' ends whose policies were not found, since KeepOnChange made them
-	ends   []string // of all keys
-	looked int      // keys, for policies
-	all    bool     // of them
+	unread []string // the ends of the subject's keys that KeepOnChange made: they do not have the numbers
+	ends   []string // the ends of all keys of the limiter
+	looked int      // how many keys scan looked at
+	all    bool     // whether those were all keys
 }
 
 // find connects, and finds the policies.
@@ -61,7 +61,7 @@ func (l *limited) find(ctx context.Context, a *app) (*counted, error) {
 	}
 	c.fleet, c.store = f, st
 	if c.given = len(c.own) > 0; c.given {
-		_, err := c.limiters(c.own) // whether they are policies
+		_, err := c.limiters(c.own) // checks the policies
 		return c, err
 	}
 	return c, c.scan(ctx, l.Keys)
@@ -92,7 +92,7 @@ func (c *counted) scan(ctx context.Context, most int) error {
 		return nil
 	})
 	if err != nil && refusal(err.Error()) == theCommand {
-		return fmt.Errorf("%w: give the policies by --policy, or log in as a user who may SCAN", err)
+		return fmt.Errorf("%w: give the policies by --policy, or log in as a user with the right to SCAN", err)
 	}
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (c *counted) scan(ctx context.Context, most int) error {
 	return nil
 }
 
-// policiesOf reads the ends of keys. Those that KeepOnChange made have no numbers.
+// policiesOf reads the ends of keys. The ends that KeepOnChange made have no numbers: they are unread.
 func policiesOf(ends []string) (all []policy, unread []string) {
 	for _, end := range ends {
 		of, b, err := limit.PolicyOfKey(end)
@@ -130,7 +130,7 @@ type asked struct {
 	policies []policy
 }
 
-// limiters are as few as have all the policies: two of one name stand in two limiters.
+// limiters are as few as possible that together have all the policies: two policies of one name need two limiters.
 func (c *counted) limiters(policies []policy) (all []asked, err error) {
 	for _, p := range policies {
 		at := slices.IndexFunc(all, func(l asked) bool {
@@ -154,7 +154,7 @@ func (c *counted) limiters(policies []policy) (all []asked, err error) {
 	return all, nil
 }
 
-// bans are the policies with a ban: the subject's, and those of others, since a ban may be its first.
+// bans are the policies with a ban: the subject's, and those of others, since the subject may have no key yet.
 func (c *counted) bans() (all []policy) {
 	for _, p := range slices.Concat(c.own, c.others) {
 		if p.bans && !slices.ContainsFunc(all, func(have policy) bool { return have.String() == p.String() }) {

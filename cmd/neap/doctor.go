@@ -14,7 +14,7 @@ import (
 
 type doctor struct {
 	Redis   string   `arg:"" optional:"" name:"url" help:"The Redis, as --url."`
-	ForUser string   `name:"for-user" placeholder:"NAME" help:"The user whose rights doctor looks at, if it is not the one that doctor logs in as. That one needs the right acl|dryrun, from Redis 7 on."`
+	ForUser string   `name:"for-user" placeholder:"NAME" help:"The user whose rights doctor looks at, if it is not the one that doctor logs in as. Then doctor's own user needs the right acl|dryrun, which Redis has from version 7 on."`
 	For     []string `enum:"limit,inflight,lock,guard,stock" default:"limit,inflight,lock,guard,stock" help:"The primitives that the service uses: it does not need the rights of the others. One or more of ${enum}."`
 	Keys    int      `default:"100000" help:"How many keys of each server to look at, for those without a TTL and for memory."`
 }
@@ -27,7 +27,7 @@ type finding struct {
 	Remedy string `json:"remedy"`
 }
 
-// mark is how people see a finding. What breaks nothing and has a remedy is a note.
+// mark is the word before a finding. A finding that breaks nothing and has a remedy is a note.
 func (f finding) mark() string {
 	switch {
 	case !f.OK:

@@ -191,7 +191,7 @@ func TestDoctorKnowsEveryRight(t *testing.T) {
 // TestNeedsAreTheDocumentedLine compares the rights that doctor knows with those that the library's user has in all tests.
 func TestNeedsAreTheDocumentedLine(t *testing.T) {
 	t.Parallel()
-	got := []string{"resetchannels", "&neap:*", "~neap:*", "-@all", "+sunsubscribe", "+unsubscribe"} // who subscribes may end it
+	got := []string{"resetchannels", "&neap:*", "~neap:*", "-@all", "+sunsubscribe", "+unsubscribe"} // a subscriber may unsubscribe
 	for _, n := range needs(true) {
 		got = append(got, "+"+n.right)
 	}

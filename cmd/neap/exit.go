@@ -41,10 +41,10 @@ func usage(err error) error { return &failure{exitUsage, err} }
 
 func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
 
-// errSilent is an error that the output has told already.
+// errSilent is an error that the output has shown already.
 var errSilent = errors.New("told already")
 
-// not is what a command returns that has shown that there is nothing.
+// not is the error of a command that has already shown that there is nothing.
 var not = &failure{exitNot, errSilent}
 
 // statuses are the exit statuses of the library's errors, the first that matches.

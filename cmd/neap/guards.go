@@ -25,7 +25,7 @@ type guardGroup struct {
 type guarded struct {
 	Name      string `arg:"" help:"The guard's name."`
 	Key       string `arg:"" help:"The key: what the service gave to Begin or Do, Claim.Key, a hash as Redis has it (#…), or with --principal the client's Idempotency-Key."`
-	Principal string `help:"Of a request behind gate.Idempotent: whose it was, as the gate's principal writes it, such as 'header:x-account=alice' or 'everyone'."`
+	Principal string `help:"For a request behind gate.Idempotent: its principal as the gate writes it, such as 'header:x-account=alice' or 'everyone'."`
 	Method    string `default:"POST" help:"The request's method, with --principal."`
 	Path      string `help:"The request's path as it was on the wire, with --principal."`
 }
@@ -114,11 +114,11 @@ type guardResolve struct {
 	guarded
 
 	NothingDone bool          `name:"nothing-done" xor:"outcome" help:"Nothing was done: the next request runs."`
-	Done        bool          `xor:"outcome" help:"It was done, and there is no result to give again: requests are told so."`
+	Done        bool          `xor:"outcome" help:"It was done, and there is no result to give again: further requests get a 409, or ErrNoResult."`
 	Result      string        `xor:"outcome" placeholder:"FILE" help:"It was done, and this is its result; - is standard input. A guard with Options.Keys cannot read it: use --done there."`
 	Status      int           `help:"With --result: the file is the body of a response of this status, as gate.Idempotent gives again."`
-	ContentType string        `name:"content-type" default:"application/json" help:"That of the response."`
-	Retention   time.Duration `default:"24h" help:"For how long it is remembered: the guard's Options.Retention."`
+	ContentType string        `name:"content-type" default:"application/json" help:"The Content-Type of the response."`
+	Retention   time.Duration `default:"24h" help:"How long it is remembered. Give the guard's Options.Retention."`
 	Yes         bool          `short:"y" help:"Do not ask."`
 }
 

@@ -169,7 +169,7 @@ func TestBansAreTheLimiters(t *testing.T) {
 	})
 }
 
-// TestABanThatMayStopNobodyIsNoted gives policies, of which the service has the first alone.
+// TestABanThatMayStopNobodyIsNoted gives policies. The service has only the first of them.
 func TestABanThatMayStopNobodyIsNoted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p place) {

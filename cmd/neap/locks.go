@@ -9,7 +9,7 @@ import (
 )
 
 type lockGroup struct {
-	Show  lockShow  `cmd:"" help:"Show who has a lock."`
+	Show  lockShow  `cmd:"" help:"Show the holder of a lock."`
 	Force lockForce `cmd:"" help:"End a lock whose holder is gone."`
 }
 
@@ -89,7 +89,7 @@ func (l *lockForce) Run(ctx context.Context, a *app) error {
 	}
 	if s.Held {
 		if err := a.confirm(l.Yes, fmt.Sprintf(
-			"%s is held by %s, %s, which lapses in %s unless it is renewed. A holder that lives works on beside the next one. End it?",
+			"%s is held by %s, %s, which lapses in %s unless it is renewed. If the holder is alive, it goes on working beside the next one. End it?",
 			s.Key, s.Owner, count(s.Holds, "hold"), span(duration(s.Lease)))); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ type commands struct {
 
 	Doctor     doctor     `cmd:"" help:"Tell whether this Redis keeps what neap promises."`
 	Top        top        `cmd:"" help:"Show the subjects that the limits deny now or soon."`
-	Peek       peek       `cmd:"" help:"Show what a subject has taken of a limit."`
+	Peek       peek       `cmd:"" help:"Show how much of a limit a subject has taken."`
 	Reset      reset      `cmd:"" help:"Forget what a subject has taken of a limit."`
 	Ban        ban        `cmd:"" help:"Ban a subject for a while."`
 	Unban      unban      `cmd:"" help:"Lift a subject's ban."`
@@ -33,15 +33,15 @@ type commands struct {
 
 // options are those of every command.
 type options struct {
-	URL     string        `name:"url" placeholder:"URL" help:"The Redis: redis://user:password@host:port/db; rediss:// for TLS, with ?addr=host:port for more nodes of a cluster, with ?master_name=… for sentinels. Otherwise what REDIS_URL says."`
-	User    string        `placeholder:"NAME" help:"Log in as this user of Redis, not as the one of the URL. REDISCLI_AUTH may have the password."`
+	URL     string        `name:"url" placeholder:"URL" help:"The Redis: redis://user:password@host:port/db; rediss:// for TLS, with ?addr=host:port for more nodes of a cluster, with ?master_name=… for sentinels. Without it, the URL is that of REDIS_URL."`
+	User    string        `placeholder:"NAME" help:"Log in as this user of Redis, not as the user in the URL. The password is that of REDISCLI_AUTH, if it is set."`
 	Prefix  string        `default:"neap" help:"What the keys begin with (store.Options.Prefix)."`
 	Secret  string        `name:"secret-file" type:"path" placeholder:"FILE" help:"A file with store.Options.SubjectSecret, if the service has one."`
 	Timeout time.Duration `default:"5s" help:"The most time that one call to Redis takes."`
 	JSON    bool          `name:"json" help:"Print JSON."`
 }
 
-// system is what a run has of the world.
+// system is what a run reads from and writes to.
 type system struct {
 	in        io.Reader
 	out, errs io.Writer
@@ -55,7 +55,7 @@ func main() {
 	os.Exit(code)
 }
 
-// quit is what kong ends with when it has printed help.
+// quit is the panic by which kong ends after it has printed help.
 type quit int
 
 // run is the command, and returns its exit status.
@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 		case quit:
 			code = int(p)
 		default:
-			panic(p) // a fault of neap, which is not status 0
+			panic(p) // a bug of neap must not end with status 0
 		}
 	}()
 	parser, err := kong.New(&cli, kong.Name("neap"),

@@ -49,8 +49,8 @@ func gather(each func(add func(context.Context, *redis.Client) error) error) (al
 	return all, err
 }
 
-// readers are servers that together have every key: a replica of each master that has one which answers, and
-// otherwise the master.
+// readers are servers that together have every key: for each master a replica that answers, or the master if there is
+// none.
 func (f *fleet) readers(ctx context.Context) (all []node, replicas int, err error) {
 	masters, err := f.masters(ctx)
 	if err != nil {

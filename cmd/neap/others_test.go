@@ -126,7 +126,7 @@ func TestStock(t *testing.T) {
 		neap(t, p.with("stock", "restock", "sale", "phone", "5", "d1", "-y")...).wants(t, exitNot)
 		_, err = items.Open(t.Context(), "phone", 10, time.Now().Add(time.Hour))
 		must(t, err)
-		neap(t, p.with("stock", "buyers", "sale", "phone")...).wants(t, exitFound, "Nobody has any of phone.")
+		neap(t, p.with("stock", "buyers", "sale", "phone")...).wants(t, exitFound, "No buyer has any of phone.")
 		_, err = items.Reserve(t.Context(), "phone", "ann", "order-17", &stock.ReserveOptions{Quantity: 2, Keep: true})
 		must(t, err)
 		_, err = items.Reserve(t.Context(), "phone", "bob", "order-18", &stock.ReserveOptions{Confirm: true})

@@ -15,7 +15,7 @@ import (
 	"unicode/utf16"
 )
 
-// plain is text that cannot drive a terminal: what is not printed as a character is escaped as in Go.
+// plain is text that cannot control a terminal: unprintable characters are escaped as in Go.
 func plain(text string) string {
 	if strings.IndexFunc(text, func(c rune) bool { return !unicode.IsPrint(c) || c == unicode.ReplacementChar }) < 0 {
 		return text
@@ -160,7 +160,7 @@ func (a *app) fail(err error) int {
 	return code
 }
 
-// confirm asks before what cannot be undone. Whoever does not say yes has changed nothing.
+// confirm asks before a change that cannot be undone. Without a yes it returns an error, and nothing is changed.
 func (a *app) confirm(yes bool, question string) error {
 	if yes {
 		return nil

@@ -171,7 +171,7 @@ func (r *words) ban() (b limit.Ban) {
 	return b
 }
 
-// String writes a policy of a key so that readPolicy reads it.
+// String writes a policy so that readPolicy can read it.
 func (p policy) String() string {
 	var s, name string
 	var debt int64

@@ -13,8 +13,8 @@ import (
 // scanned is about how many keys one SCAN looks at.
 const scanned = 1000
 
-// scan walks over the keys of a server that begin so, by SCAN, until about most were looked at. It says how many those
-// were, matching or not, and whether they were all.
+// scan walks by SCAN over the keys of a server that begin with begin, until it has looked at about most keys. It says
+// how many it looked at, matching or not, and whether these were all.
 func (a *app) scan(ctx context.Context, rdb *redis.Client, begin string, most int, found func(keys []string) error) (looked int, all bool, err error) {
 	for cursor := uint64(0); looked < most; {
 		within, cancel := a.within(ctx)

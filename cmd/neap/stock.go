@@ -12,7 +12,7 @@ import (
 type stockGroup struct {
 	Left    stockLeft    `cmd:"" help:"Show how many units of an item there are."`
 	Restock stockRestock `cmd:"" help:"Add units."`
-	Buyers  stockBuyers  `cmd:"" help:"Show who has units."`
+	Buyers  stockBuyers  `cmd:"" help:"Show the buyers that have units."`
 }
 
 // stocked is an item on the command line.
@@ -129,7 +129,7 @@ func (s *stockBuyers) Run(ctx context.Context, a *app) error {
 	slices.SortFunc(result.Buyers, func(a, b buyerLine) int { return cmp.Or(cmp.Compare(a.Buyer, b.Buyer), cmp.Compare(a.ID, b.ID)) })
 	return a.show(result, func(w *page) {
 		if len(result.Buyers) == 0 {
-			w.linef("Nobody has any of %s.", s.Item)
+			w.linef("No buyer has any of %s.", s.Item)
 			return
 		}
 		w.row("BUYER", "ID", "QUANTITY", "", "LAPSES IN")

@@ -11,8 +11,8 @@ import (
 
 // whom is the subject, key or item of a command.
 type whom struct {
-	Subject []string `arg:"" help:"As keys of a gate write it: ip=203.0.113.7, header:x-api-key=…, user or all; several for a gate.Join. A hash as Redis has it (#…) is taken as it is."`
-	AsIs    bool     `name:"as-is" help:"Take SUBJECT as it is, and make no address, header name or path of it."`
+	Subject []string `arg:"" help:"The subject as a gate's key writes it: ip=203.0.113.7, header:x-api-key=…, user or all; several for a gate.Join. You may also give the hash that Redis has (#…)."`
+	AsIs    bool     `name:"as-is" help:"Take SUBJECT exactly as it is written, and do not read it as an address, a header name or a path."`
 }
 
 // text is the subject as the library's calls want it.
@@ -42,7 +42,7 @@ func (w *whom) text() (string, error) {
 	return joined, nil
 }
 
-// written is a part as the key of its kind writes it. What has no kind of a gate stands for itself.
+// written is a part as the key of its kind writes it. A part without such a kind stays as it is.
 func written(part string) (subject string, err error) {
 	defer func() { // a key of a gate panics on a name that it cannot have
 		if why := recover(); why != nil {
@@ -52,7 +52,7 @@ func written(part string) (subject string, err error) {
 	tag, value, tagged := strings.Cut(part, "=")
 	kind, name, _ := strings.Cut(tag, ":")
 	if !tagged {
-		if _, fault := netip.ParseAddr(part); fault == nil { // to ban it would ban nobody
+		if _, fault := netip.ParseAddr(part); fault == nil { // a ban of it would ban no client
 			err = errors.New("a gate writes an address as ip=" + part)
 		}
 		return part, err
@@ -73,7 +73,8 @@ func written(part string) (subject string, err error) {
 
 var errAddress = errors.New("that is no IP address: write ip=203.0.113.7, or ip=2001:db8::1/56 where IPOptions.IPv6Prefix is 56")
 
-// address is that of a key by IP. An IPv6 address is the network of 64 bits that it is in, if it does not say another.
+// address is the subject of an IP address. An IPv6 address becomes its network: of 64 bits, unless the text has another
+// number.
 func address(text string) (string, error) {
 	var o gate.IPOptions
 	addr, err := netip.ParseAddr(text)

@@ -16,8 +16,8 @@ import (
 )
 
 type top struct {
-	Name   string   `arg:"" optional:"" help:"One limiter alone."`
-	Policy []string `sep:"none" placeholder:"POLICY" help:"A policy of the limiter NAME, as for peek: for those of KeepOnChange, whose keys do not have their numbers."`
+	Name   string   `arg:"" optional:"" help:"Show only this limiter."`
+	Policy []string `sep:"none" placeholder:"POLICY" help:"A policy of the limiter NAME, as for peek. You need it for policies of KeepOnChange, whose keys do not have the numbers."`
 	Rows   int      `default:"20" help:"How many subjects to show."`
 	Keys   int      `default:"10000" help:"How many keys of each server to look at."`
 }
@@ -53,7 +53,7 @@ type whose struct {
 	Subject string `json:"subject"`
 }
 
-// topCost is what the answer has cost Redis.
+// topCost is what the answer cost Redis.
 type topCost struct {
 	Servers  int   `json:"servers"`
 	Replicas int   `json:"replicas"` // of the servers
@@ -107,7 +107,7 @@ func (t *top) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// nearest has those first that are denied longest, then those that have the smallest part of their limit left.
+// nearest sorts first the subjects that are denied longest, then those with the smallest part of their limit left.
 func nearest(a, b topLine) int {
 	part := func(l topLine) float64 { return float64(l.Remaining) / float64(l.Limit) }
 	return cmp.Or(
@@ -232,7 +232,7 @@ func (t *topPage) add(line topLine) {
 	t.Subjects = append(t.Subjects, line)
 }
 
-// nearestOf is the subject by the policy that binds.
+// nearestOf is the line of a subject, by the policy that binds.
 func nearestOf(ctx context.Context, s *seen, limiters []asked) (line topLine, err error) {
 	for i, l := range limiters {
 		d, err := l.Peek(ctx, s.subject)

@@ -61,7 +61,7 @@ func TestTopHasTheNearestFirst(t *testing.T) {
 	})
 }
 
-// TestTopLeavesOutWhatIsNotNeaps: a record that something else has written takes nobody the view of the others.
+// TestTopLeavesOutWhatIsNotNeaps: a record that another program wrote does not hide the others.
 func TestTopLeavesOutWhatIsNotNeaps(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -99,7 +99,7 @@ func TestTopAsksReplicas(t *testing.T) {
 		t.Errorf("got %+v, want what the replica says", got)
 	}
 	if said := master.Admin(t).Info(t.Context(), "commandstats").Val(); strings.Contains(said, "cmdstat_scan") {
-		t.Error("the master has run SCAN, want its replica asked alone")
+		t.Error("the master ran SCAN, want only its replica asked")
 	}
 	replica.Pause(t) // which the master does not know yet
 	if got := read[topPage](t, exitFound, p.with("top")...); got.Cost.Replicas != 0 || len(got.Subjects) != 1 {
@@ -107,7 +107,8 @@ func TestTopAsksReplicas(t *testing.T) {
 	}
 }
 
-// TestTopOnAReplicatedCluster asks the replicas of a cluster, which refuse scripts but for whoever says READONLY.
+// TestTopOnAReplicatedCluster asks the replicas of a cluster. They refuse scripts of a client that has not sent
+// READONLY.
 func TestTopOnAReplicatedCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewReplicatedCluster(t)
@@ -133,7 +134,7 @@ func TestTopOnAReplicatedCluster(t *testing.T) {
 		for _, command := range []string{"keys", "monitor"} {
 			for _, srv := range []*redistest.Server{node, c.ReplicaOf(node)} {
 				if strings.Contains(srv.Admin(t).Info(t.Context(), "commandstats").Val(), "cmdstat_"+command+":") {
-					t.Errorf("%s has run %s, want it never", srv.Addr(), command)
+					t.Errorf("%s ran %s, want it never", srv.Addr(), command)
 				}
 			}
 		}

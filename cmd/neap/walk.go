@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// samples is how many keys of a primitive are weighed.
+// samples is for how many keys of a primitive doctor asks MEMORY USAGE.
 const samples = 100
 
 // walk is what was found of the keys of one server: how many there are, and what some of them weigh.

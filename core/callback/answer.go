@@ -166,7 +166,7 @@ func (e *Endpoint) reply(v verdict) gate.Reply {
 }
 
 // tell calls OnError and recovers from its panic. It runs in goroutines in which no other
-// function recovers, and anybody can send a delivery that leads to it.
+// function recovers, and any client can send a delivery that leads to it.
 func (e *Endpoint) tell(ctx context.Context, err error) {
 	if e.opts.OnError == nil {
 		return

@@ -53,8 +53,8 @@ func Square() Preset {
 	return plain("square", byID("/event_id", "/type", "/data/id"))
 }
 
-// GitHub returns the preset of GitHub's webhooks. GitHub sends a delivery again only if
-// somebody asks for it, within three days. GitHub signs the body alone, so anybody who
+// GitHub returns the preset of GitHub's webhooks. GitHub sends a delivery again only if a
+// user asks for it, within three days. GitHub signs the body alone. So an attacker who
 // saw a delivery could send it again under another X-GitHub-Delivery. Therefore the key
 // of an event is the hash of its body. GitHub waits for 10 seconds
 // (https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks).

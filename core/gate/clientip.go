@@ -28,7 +28,7 @@ type IPOptions struct {
 	FromContext func(context.Context) netip.Addr
 	// IPv6Prefix is how many leading bits of an IPv6 address make the key, 1 to 128. Zero
 	// means 64, the least that a customer gets. A customer could change its address
-	// within such a network at will, so a limit on single addresses would limit nobody.
+	// within such a network at will, so a limit on single addresses would limit no client.
 	IPv6Prefix int
 }
 

@@ -43,9 +43,9 @@ import (
 // The handler's context is that of the claim: idempotency.FromContext finds the claim,
 // with its fence and attempt. The context ends when the claim is lost, and at a deadline
 // that was set outside. It does not end when the client goes away, because the client
-// will come back for the answer. If a handler gives up because another context has ended,
-// such as the client's that middleware has kept, let it answer with a status: an empty
-// 200 is stored.
+// will come back for the answer. A handler may give up because another context has ended,
+// such as that of the client, which middleware has kept. Let it then answer with a
+// status, because an empty 200 is stored.
 //
 // # What is stored
 //
@@ -56,7 +56,8 @@ import (
 //   - After a panic, or an answer of 500 and above, the guard's InDoubt decides.
 //   - A refusal by a gate further in ([Reply.Refused]) means that nothing was done. A
 //     handler that has done nothing for now calls Claim.Abandon.
-//   - Set-Cookie, Authorization and WWW-Authenticate are never stored.
+//   - Set-Cookie, Authorization, WWW-Authenticate and Proxy-Authenticate are never
+//     stored.
 //   - If Redis is down when the handler finishes, the response is still sent, and
 //     recorded later.
 //

@@ -6,8 +6,8 @@ import (
 	"github.com/neap-go/neap/core/limit"
 )
 
-// RateLimits makes one gate of several that [RateLimit] made, each with a key of its own:
-// for example one limit for everybody, one for a plan and one for a user.
+// RateLimits makes one gate from several gates of [RateLimit], each with a key of its
+// own: for example one limit for everybody, one for a plan and one for a user.
 //
 // A request takes permits of all of them or of none, as [limit.All] says, which also says
 // what that costs. The limits are asked at the same time. If one denies, what the others

@@ -119,7 +119,7 @@ func (w *waiter) leave() {
 	}
 }
 
-// notify makes the callers for which this waiter has asked ask again.
+// notify makes other callers ask again: those for which this waiter has asked.
 func (w *waiter) notify() {
 	if w.leads {
 		w.of.notify(w.key)

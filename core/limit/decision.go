@@ -21,7 +21,7 @@ type Decision struct {
 	Limit int64
 	// Remaining is how many permits could be taken now.
 	Remaining int64
-	// RetryAfter is how long until the same request is granted, if nobody else takes
+	// RetryAfter is how long until the same request is granted, if no other request takes
 	// permits. It is 0 if the request was granted.
 	RetryAfter time.Duration
 	// ResetAfter is how long until no permit is in use any more.
@@ -61,7 +61,7 @@ type State struct {
 	// Window is the longest time in which a used-up policy becomes whole again. It is 0
 	// for a calendar month.
 	Window time.Duration
-	// RetryAfter is how long until this policy grants the same request, if nobody else
+	// RetryAfter is how long until this policy grants the same request, if no other request
 	// takes permits. It is 0 if the policy grants it.
 	RetryAfter time.Duration
 	// NextAfter is how long until more than Remaining can be taken. It is 0 if nothing is

@@ -25,9 +25,9 @@ type leased struct {
 }
 
 // WithLease returns a policy whose costs are estimates with a lease. p is a [FixedWindow]
-// or a [CalendarWindow]. If nobody settles or refunds an estimate, it is given back when
-// its lease ends, so a crash does not use up a month's quota. Without a lease, such an
-// estimate stays until the window ends. The lease is 10 ms to 24 h. If p has a lease
+// or a [CalendarWindow]. If an estimate is neither settled nor refunded, it is given back
+// when its lease ends, so a crash does not use up a month's quota. Without a lease, such
+// an estimate stays until the window ends. The lease is 10 ms to 24 h. If p has a lease
 // already, this one replaces it.
 //
 // This process renews a lease three times in its length. It stops when [Decision.Settle]

@@ -177,8 +177,8 @@ func (b *keptBucket) age(r reading, passed int64) reading {
 
 func (*keptBucket) lasts(reading) (left int64, ends bool) { return 0, false }
 
-// until returns how many microseconds it takes until at most debt is owed, if nobody
-// charges.
+// until returns how many microseconds it takes until at most debt is owed, if no request
+// charges it.
 func (*keptBucket) until(r reading, debt int64) int64 {
 	return max(gone(r.n[0]-debt, r.n[2], r.n[3])-r.n[1], 0)
 }

@@ -71,10 +71,10 @@ func newGrant(subject string, cost int64, rules int) *grant {
 //
 // It gives back to each policy, shadow policies included, what is left of this decision's
 // own permits. For a window that is all of them while the window lasts, unless the window
-// is one millisecond long. For a bucket it is what has not drained yet. So that nobody
-// gains by it, a decision is refunded once, however many copies there are, and only until
-// its ResetAfter has passed by the clock that counted it. A call that reaches Redis later
-// changes nothing.
+// is one millisecond long. For a bucket it is what has not drained yet. A decision is
+// refunded once, however many copies there are, and only until its ResetAfter has passed
+// by the clock that counted it. So no caller can gain permits by it. A call that reaches
+// Redis later changes nothing.
 //
 // A nil error means that the permits were given back, or that none had been taken:
 // because the cost was 0, because FailOpen decided, or because every policy was a shadow

@@ -172,8 +172,8 @@ func (s *sliding) state(r reading, cost int64) State {
 	return st
 }
 
-// wait returns how long until cost is admitted, if nobody else asks. In the running
-// window, room comes as the last window's share shrinks; after it, as the running
+// wait returns how long until cost is admitted, if no other request is made. In the
+// running window, room comes as the last window's share shrinks; after it, as the running
 // window's share does.
 func (s *sliding) wait(r reading, cost int64) time.Duration {
 	last, current, rest := r.n[0], r.n[1], r.n[2]

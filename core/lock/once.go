@@ -53,7 +53,7 @@ func (r *run) without() conclusion {
 	return failed
 }
 
-// errDone says that the tick has run in another process.
+// errDone says that another process has run the tick.
 var errDone = errors.New("lock: the tick has run")
 
 // Once runs fn for one tick of a job, in one of the processes that call it. It reports

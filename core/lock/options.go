@@ -27,7 +27,7 @@ const (
 // Options are the options of a Locker. The zero value is ready to use. New copies it.
 type Options struct {
 	// Budget is the most time that one call to Redis takes, whatever the client's own
-	// timeouts are: a millisecond to an hour. 0 means the store's budget, or else
+	// time-outs are: a millisecond to an hour. 0 means the store's budget, or else
 	// script.DefaultBudget, 250 ms. It is never more than a third of Lease or MaxHold.
 	//
 	// A call may take longer only until a server has first answered: up to the store's

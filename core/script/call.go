@@ -94,7 +94,7 @@ type Command interface {
 }
 
 // Transport sends a command. It returns nil when the command has ended; the command then
-// has its answer or its error. Any other error means that nobody waits for the command
+// has its answer or its error. Any other error means that no caller waits for the command
 // any more: it was withdrawn, or it is on its way. The context has the deadline of the
 // call.
 type Transport func(ctx context.Context, cmd Command) error

@@ -25,7 +25,7 @@ const (
 // Stocks with the same name and prefix should have the same Options.
 type Options struct {
 	// Budget is the most time that one call to Redis takes, whatever the client's own
-	// timeouts are: a millisecond to an hour. 0 means the store's budget, or else
+	// time-outs are: a millisecond to an hour. 0 means the store's budget, or else
 	// script.DefaultBudget, 250 ms. It is never more than a third of Lease. A call may
 	// take longer only until a server has first answered: up to the store's FirstContact.
 	Budget time.Duration

@@ -1,9 +1,9 @@
-// Play serves a page to try neap on: four algorithms decide the same traffic side by side,
-// Redis stops and comes back, ten workers want one lock, one key is sent five times, a hundred buyers want ten
-// chairs. Below that is the page of package console, which watches.
+// Play serves a page on which you try neap. Four algorithms decide the same traffic side by side. Redis stops and comes
+// back. Ten workers want one lock, one key is sent five times, and a hundred buyers want ten chairs. Below that is the
+// page of package console, which shows what happens.
 //
-// The state is in an embedded Redis, so that nothing has to be installed. The page is for one
-// person: whoever has it open sees and controls the same traffic.
+// The state is in an embedded Redis, so that you need not install anything. The page is for one person: everyone who
+// opens it sees and controls the same traffic.
 package main
 
 import (

@@ -23,7 +23,7 @@ const (
 	held    = 400 * time.Millisecond
 )
 
-// scenes is what the buttons start: workers at one lock, one key sent five times, a hundred buyers.
+// scenes are what the buttons start: workers that want one lock, one key sent five times, a hundred buyers.
 type scenes struct {
 	locker *lock.Locker
 	guard  *idempotency.Guard
@@ -82,7 +82,7 @@ func (s *scenes) note(change func(*seen)) {
 	change(&s.seen)
 }
 
-// work has ten workers want one lock, again and again, until they are told to rest.
+// work starts ten workers that take one lock again and again, or ends them.
 func (s *scenes) work(start bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *scenes) repeat() {
 	}
 }
 
-// sell opens ten chairs, and has a hundred buyers want one each. It does nothing while they are being sold.
+// sell puts ten chairs on sale, and sends a hundred buyers who want one each. It does nothing while a sale goes on.
 func (s *scenes) sell(ctx context.Context) {
 	s.mu.Lock()
 	if s.selling {
@@ -199,7 +199,7 @@ func (s *scenes) sell(ctx context.Context) {
 	}
 }
 
-// buy is one buyer's: reserve, pay, confirm.
+// buy is what one buyer does: reserve, pay, confirm.
 func (s *scenes) buy(ctx context.Context, buyer string) (what string) {
 	slot, err := s.booths.Try(ctx, "checkout")
 	if err != nil || !slot.Allowed {

@@ -65,7 +65,7 @@ func TestEveryOutcome(t *testing.T) {
 	labelstest.Compare(t, labelstest.Spell(all, spell), labelstest.Spell(counts, spell))
 }
 
-// TestClasses have a text each, and what is of no class another.
+// TestClasses looks for a text of each class, and for another text if the class is none of them.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[error]string{

@@ -29,8 +29,8 @@ func (o *Outages) Note(e *store.Event) {
 	o.lost[e.Name] = true
 }
 
-// Answers reports whether no call to a server is held back and it is not lost. One that was not asked for a minute
-// is not known to be lost any more.
+// Answers reports whether no call to a server is held back and it is not lost. A server that was not asked for the last
+// minute counts as not lost.
 func (o *Outages) Answers(g *store.Gauge) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/neap-go/neap/internal/labels"
 )
 
-// TestOutages begin lost and end back, of each server. A breaker that is open tells of one too, and a server without a call for a
-// minute is not failing.
+// TestOutages follows outages of several servers: each begins with lost and ends with back. An open breaker counts as
+// one too, and a server without a call for a minute is not failing.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	var o labels.Outages

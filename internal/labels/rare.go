@@ -11,7 +11,7 @@ var rare = []store.Event{
 }
 
 // Rare returns the rare events that a primitive can have. A counter of them must be 0 before the first one:
-// Prometheus takes the first value of a series for no increase.
+// Prometheus does not count the first value of a series as an increase.
 func Rare(g *store.Gauge) (all []store.Event) {
 	for _, e := range rare {
 		if e.Primitive == g.Primitive {

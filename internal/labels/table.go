@@ -14,8 +14,8 @@ const (
 	MostNames    = 200 // of each primitive
 )
 
-// Table has what counts events of equal labels. It is safe for concurrent use. To find what was made
-// before takes no lock and no memory.
+// Table has one entry for the events of equal labels, such as a counter. It is safe for concurrent use. Finding an
+// entry that exists takes no lock and no memory.
 type Table[T any] struct {
 	make func(Labels) T
 	now  atomic.Pointer[contents[T]]
@@ -66,7 +66,7 @@ func (t *Table[T]) Of(e *store.Event) T {
 	return t.add(Of(e))
 }
 
-// place puts Other where there is no room, and reports whether all else is known.
+// place writes Other where there is no room. It reports whether everything else is known.
 func (c *contents[T]) place(l *Labels) (known bool) {
 	of := name{l.Primitive, l.Name}
 	if !c.names[of] {
@@ -128,8 +128,8 @@ func (c *contents[T]) clone() *contents[T] {
 	}
 }
 
-// Read are the gauges of a store, where several primitives of one name are one, and so are those without
-// room. The policies that limiters were made with have room from then on. Servers are all there.
+// Read returns the gauges of a store. Primitives of one name are one gauge, and so are all primitives without room.
+// From then on, the policies that limiters were made with have room. Each server has a gauge.
 func (t *Table[T]) Read(st *store.Store) []store.Gauge {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,8 @@ func itself() *labels.Table[labels.Labels] {
 	return labels.NewTable(func(l labels.Labels) labels.Labels { return l })
 }
 
-// TestRoomForPolicies is what a limiter was made with, and some more. What has had room keeps it.
+// TestRoomForPolicies has room for the policies that a limiter was made with, and for some more. A policy that has room
+// keeps it.
 func TestRoomForPolicies(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, redistest.Embedded(), store.Options{})
@@ -123,7 +124,7 @@ func TestPrimitivesOfOneNameAreOne(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce make each entry once, whatever others ask for.
+// TestManyAtOnce asks from many goroutines: each entry is made once.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	made := map[labels.Labels]int{}

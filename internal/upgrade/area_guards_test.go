@@ -54,7 +54,7 @@ func (g *runs) deliver(k *run, p *process, r *rand.Rand, how string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case !answered: // it may have begun, and be told to nobody
+	case !answered: // the run may have begun, and no caller was told
 	case a.Word == "in flight" && how == "guard.begin":
 	case a.Word != "":
 		g.addf("%s: %s by the %s: got the error %q, want a claim or a result", k.key, how, p.version, a.Word)
@@ -71,7 +71,8 @@ func (g *runs) deliver(k *run, p *process, r *rand.Rand, how string) {
 	}
 }
 
-// run does what a claim is for. k.mu is locked but while a call is on its way.
+// run does the work of a claim and concludes it. It unlocks k.mu only while the call is
+// on its way.
 func (g *runs) run(k *run, p *process, r *rand.Rand, c wire.Call) {
 	if k.begun++; k.done != nil || k.begun > 1+k.crashed {
 		g.addf("%s: the %s runs it again (%d times, %d of which crashed), and it was done by the %s", k.key, p.version, k.begun, k.crashed, k.by)

@@ -49,7 +49,8 @@ func (t *takes) session(f *fleet, r *rand.Rand) {
 	t.take(t.limits[r.IntN(len(t.limits))], p, 1+r.Int64N(2), r.IntN(8) == 0)
 }
 
-// take takes permits, and gives them back perhaps. It returns whether they were granted.
+// take takes permits, and gives them back if refund says so. It returns whether they
+// were granted.
 func (t *takes) take(l *limited, p *process, n int64, refund bool) bool {
 	c := l.call
 	c.N, c.As = n, unique()

@@ -26,7 +26,7 @@ type locked struct {
 	holder  string // what the holder's call got; "" while there is none, as far as is known
 	fence   int64
 	last    string            // the version of the last holder
-	overlap map[string]string // a holder and who was granted the lock beside it
+	overlap map[string]string // by holder: which version got the lock beside it
 }
 
 func newHolds() *holds {
@@ -76,7 +76,8 @@ func (h *holds) hold(l *locked, p *process, r *rand.Rand) {
 	a, answered = h.do(p, "lock.release", of(c))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Who released it without an error held it to the end; any other lost it to a pause.
+	// A caller that released it without an error held it to the end. Any other lost it in
+	// a pause.
 	if beside := l.overlap[c.As]; beside != "" && answered && a.Word == "" {
 		h.addf("%s: %s", l.key, beside)
 	}

@@ -9,8 +9,8 @@
 //   - wire is what the test and the workers say to each other.
 //   - The test is the judge: it decides by the answers and by what Redis has in the end.
 //
-// A scenario about something new enters the test when a release has it: only then do two
-// versions share its records. If the tree's worker does not compile with the baseline,
+// Add a scenario about something new when a release has it: only then do two versions
+// share its records. If the tree's worker does not compile with the baseline,
 // because the API has changed since, the baseline's own worker is built.
 //
 // Each part has a control: a third build, of the baseline with planted changes of

@@ -223,10 +223,10 @@ func inTime() (all []scenario) {
 	return all
 }
 
-// comesBack uses up a limit by both versions, and looks on as its permits come back. One version
-// is asked between two questions to the other, so it must tell of as much or of something
-// between. It takes a part again by both, so that all parts of a record are in use. It returns whether there
-// was something to see.
+// comesBack uses up a limit by both versions, and watches how its permits come back. It
+// asks one version between two questions to the other, so the answer must lie between
+// the other's two answers. It takes some permits again by both versions, so that all
+// parts of a record are in use. It returns whether any permits came back.
 func (p *pair) comesBack(c wire.Call, full int64) (seen bool) {
 	p.Helper()
 	for i := range int64(10) {

@@ -29,7 +29,7 @@ var lockScenarios = []scenario{
 		p.want(p.two, "lock.release", of(theirs))
 	}},
 	{"lock-wakes", func(p *pair) {
-		// Whoever waits asks after a minute by itself, so it is the release that wakes it.
+		// By itself, a waiter asks again only after a minute. So the release wakes it.
 		c := p.lock(30 * second)
 		mine, theirs := p.named(c, "mine"), p.named(c, "theirs")
 		first := p.want(p.one, "lock.acquire", mine)
@@ -43,8 +43,8 @@ var lockScenarios = []scenario{
 			}
 			got <- a
 		}()
-		// By then it waits for the release. If the machine is too slow for that, it finds
-		// the lock free, and only whether it is woken is not seen.
+		// By then it waits for the release. If the machine is too slow for that, it finds the
+		// lock free, and the test does not see whether it is woken.
 		time.Sleep(2 * time.Second)
 		select {
 		case a := <-got:

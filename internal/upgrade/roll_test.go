@@ -187,7 +187,8 @@ func TestAnotherFormatFailsEachArea(t *testing.T) {
 	}
 }
 
-// crossings counts what went from one version to another, without which an area proves nothing.
+// crossings counts what went from one version to another. Without crossings an area
+// proves nothing.
 type crossings struct {
 	mu sync.Mutex
 	to map[string]int

@@ -157,7 +157,7 @@ const (
 	hour   = 3600 * second
 	day    = 24 * hour
 
-	// shortLease is the lease of whatever a dead process leaves. A call may take a third of
-	// it, and whatever lives is renewed within that, also on a machine that is busy.
+	// shortLease is the lease of each grant that a dead process leaves. A call may take a
+	// third of it. A live process renews within that time, also on a busy machine.
 	shortLease = 10 * second
 )

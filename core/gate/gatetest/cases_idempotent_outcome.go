@@ -96,7 +96,7 @@ func idempotentErrors(t *testing.T, d Driver) {
 
 // idempotentInDoubt: if a handler panics, or answers with 500 and above, it is unknown
 // what was done. With Retry it runs again, and the handler is told so. With Reject it
-// does not run until somebody has resolved it.
+// does not run until an operator has resolved it.
 func idempotentInDoubt(t *testing.T, d Driver) {
 	for name, h := range map[string]Handler{
 		"Panic":           func(Exchange) error { panic("gatetest: a handler panics") },

@@ -23,8 +23,8 @@ func (c *client) trailing(target, body string, trailer []string, lines ...string
 	return a
 }
 
-// readers say who reads a body before a gate looks at the header: the trailer has arrived
-// only after that.
+// readers say what reads a body before a gate looks at the header: the trailer has
+// arrived only after that.
 var readers = map[string]struct{ outer, gate bool }{
 	"Unread":           {},
 	"ReadByTheGate":    {gate: true},
@@ -56,15 +56,15 @@ var headerFields = []string{
 }
 
 // mixes reports whether the framework puts a trailer into the header. In that case a key
-// may refuse a field of which a trailer may have brought a line: middleware may have
-// brought it, too.
+// may refuse a field if a trailer may have added a line to it. Middleware may have added
+// that line, too.
 func mixes(q gate.Request) bool {
 	_, ok := gate.Unwrap(q).(interface{ Unsure(name string) bool })
 	return ok
 }
 
-// trailersUnseen: a gate is told only the lines that the header has of a field, whatever
-// the trailer says, whoever has read the body, and by whatever key.
+// trailersUnseen: of a field, a gate is told only the lines in the header. That holds for
+// each trailer, each reader of the body and each key.
 func trailersUnseen(t *testing.T, d Driver) {
 	for name, reader := range readers {
 		t.Run(name, func(t *testing.T) {

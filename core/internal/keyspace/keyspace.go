@@ -40,8 +40,8 @@ type Space struct {
 }
 
 // New makes a space. The kind is chosen by the calling package and is not checked.
-// [CheckPrefix] and [CheckSecret] must have accepted the prefix and the secret, and
-// nobody may change the secret. With a secret, every subject is hashed under it. The
+// [CheckPrefix] and [CheckSecret] must have accepted the prefix and the secret, and the
+// secret must not change afterwards. With a secret, every subject is hashed under it. The
 // error is about the name.
 func New(kind, name, prefix string, secret []byte) (Space, error) {
 	return Space{head: prefix + ":" + kind + ":" + name + ":{", secret: secret}, CheckName("name", name)

@@ -37,8 +37,8 @@ type Holder interface {
 	// lease lasts from since on. Otherwise it returns how the lease was lost, or why
 	// Redis did not say.
 	Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error)
-	// Parent returns the parent of the lease's context. It is called only if somebody
-	// asks for that context.
+	// Parent returns the parent of the lease's context. It is called only if a caller asks
+	// for that context.
 	Parent() context.Context
 	// Held is called when the lease has begun.
 	Held()

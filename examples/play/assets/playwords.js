@@ -1,18 +1,18 @@
 // What the controls say, in English and Chinese.
 export const words = {
   en: {
-    'p.title': 'Try it', 'p.rate': 'Requests a second', 'p.limit': 'Limit', 'p.window': 'in seconds', 'p.burst': 'Send 10 at once', 'p.reset': 'Give all back', 'p.stop': 'Stop Redis', 'p.start2': 'Start Redis',
-    'p.same': 'Each request is decided four times, by four algorithms. The upper marks are what was admitted, the lower ones what was denied; the area is what is left.',
+    'p.title': 'Try it', 'p.rate': 'Requests a second', 'p.limit': 'Limit', 'p.window': 'in seconds', 'p.burst': 'Send 10 at once', 'p.reset': 'Give all permits back', 'p.stop': 'Stop Redis', 'p.start2': 'Start Redis',
+    'p.same': 'Each request is decided four times, by four algorithms. The upper marks are admitted requests, and the lower marks are denied ones. The area is the permits that are left.',
     'p.bucket': 'Token bucket', 'p.fixed': 'Fixed window', 'p.sliding': 'Sliding window', 'p.log': 'Sliding log',
     'p.bucketHow': 'The bucket holds {n} tokens. One drips in each {drip} s, and each request takes one. No token, no entry.',
-    'p.fixedHow': 'The first request opens a window of {s} s, in which {n} are admitted. Then all {n} are there again at once.',
-    'p.slidingHow': 'What was taken in the window before counts in part, less and less: permits come back gradually.',
+    'p.fixedHow': 'The first request opens a window of {s} s, in which {n} are admitted. Then all {n} permits are back at once.',
+    'p.slidingHow': 'Permits of the last window count in part, and less and less. So permits come back gradually.',
     'p.logHow': 'Each permit comes back exactly {s} s after it was taken. Never more than {n} in any {s} s.',
     'p.left': '{n} of {of}', 'p.modes': 'Without Redis: three failure modes', 'p.modesNote': 'The same requests under a token bucket. While Redis is stopped, the mode decides.',
-    'p.local': 'FailLocal', 'p.open': 'FailOpen', 'p.closed': 'FailClosed', 'p.localHow': 'The process limits by itself, as well as it knows.', 'p.openHow': 'Everything is admitted.', 'p.closedHow': 'Nothing is admitted: requests get a 503.',
-    'p.work': 'Ten workers, one lock', 'p.start': 'Start', 'p.rest': 'Stop', 'p.resting': 'resting', 'p.waiting': 'waiting', 'p.holding': 'holding', 'p.holders': '{n} of them holds the lock. {sum} turns so far; each has a larger fence.',
-    'p.repeat': 'One key, sent five times', 'p.pay': 'Pay five times', 'p.c.': '–', 'p.c.asked': 'asked …', 'p.c.ran': 'did the work', 'p.c.again': 'got its result', 'p.c.failed': 'failed', 'p.charged': 'Five requests, charged {n} time.',
-    'p.sell': 'A hundred buyers, ten chairs', 'p.open2': 'Open the sale', 'p.b.': 'not there', 'p.b.asked': 'asks', 'p.b.sold': 'has one', 'p.b.refused': 'sold out', 'p.b.failed': 'failed', 'p.soldOut': '{n} chairs are sold, {no} buyers were refused.',
+    'p.local': 'FailLocal', 'p.open': 'FailOpen', 'p.closed': 'FailClosed', 'p.localHow': 'The process limits by itself, with what it knows.', 'p.openHow': 'Everything is admitted.', 'p.closedHow': 'Nothing is admitted: requests get a 503.',
+    'p.work': 'Ten workers, one lock', 'p.start': 'Start', 'p.rest': 'Stop', 'p.resting': 'resting', 'p.waiting': 'waiting', 'p.holding': 'holding', 'p.holders': 'Holders: {n}. Turns so far: {sum}. Each turn has a larger fence.',
+    'p.repeat': 'One key, sent five times', 'p.pay': 'Pay five times', 'p.c.': '–', 'p.c.asked': 'asked …', 'p.c.ran': 'did the work', 'p.c.again': 'got the same result', 'p.c.failed': 'failed', 'p.charged': 'Five requests, charged {n} time.',
+    'p.sell': 'A hundred buyers, ten chairs', 'p.open2': 'Open the sale', 'p.b.': 'not there yet', 'p.b.asked': 'asks', 'p.b.sold': 'has one', 'p.b.refused': 'sold out', 'p.b.failed': 'failed', 'p.soldOut': '{n} chairs are sold, {no} buyers were refused.',
   },
   zh: {
     'p.title': '动手试试', 'p.rate': '每秒请求数', 'p.limit': '上限', 'p.window': '每(秒)', 'p.burst': '同时发送 10 个', 'p.reset': '全部归还', 'p.stop': '停止 Redis', 'p.start2': '启动 Redis',

@@ -46,7 +46,7 @@ type player struct {
 }
 
 // Run plays on a server of its own and a store of it, which metrics must be told of already. It returns how often
-// each outcome was met. All but whether it is None is unknown of a class.
+// each outcome was met. A class that is not None is given as Unknown.
 func (p Play) Run(t *testing.T, srv *redistest.Server, st *store.Store) map[labels.Labels]int {
 	t.Helper()
 	a := &player{T: t, st: st, redis: srv, counts: map[labels.Labels]int{}}
@@ -98,7 +98,7 @@ func (a *player) change(of store.Primitive, name string, o store.Outcome) {
 	a.counts[labels.Labels{Primitive: of, Name: name, Outcome: o, Change: true}]++
 }
 
-// without notes a call that Redis did not answer, or that its caller left.
+// without notes a call that Redis did not answer, or whose caller left.
 func (a *player) without(of store.Primitive, name, policy string, o store.Outcome) {
 	a.counts[labels.Labels{Primitive: of, Name: name, Policy: policy, Outcome: o, Class: labels.Unknown}]++
 }
