@@ -34,6 +34,7 @@ type node struct {
 	logger *slog.Logger // nil means slog.Default, as it is when a line is logged
 	notify Observer
 	slots  *reloader
+	sweep  *atomic.Int64 // that of the nodes
 	dialer *dialer
 	client script.Client         // a client of this server; nil if there is none
 	open   atomic.Int32          // how many breakers are not closed
@@ -53,7 +54,7 @@ type node struct {
 }
 
 func newNode(of *nodes, name string, d *dialer, client script.Client) *node {
-	n := &node{clock: of.clock, name: name, logger: of.logger, notify: of.notify, slots: &of.slots, dialer: d, client: client}
+	n := &node{clock: of.clock, name: name, logger: of.logger, notify: of.notify, slots: &of.slots, sweep: &of.sweep, dialer: d, client: client}
 	n.last.Store(n.now())
 	return n
 }
@@ -94,6 +95,7 @@ func (n *node) unanswered(err error, calls int) (now int64) {
 	n.mu.Unlock()
 	n.slots.failed(now, since, failed)
 	if lost {
+		n.sweep.Store(now + int64(forgotten))
 		n.log(slog.LevelWarn, "neap: Redis does not answer", "class", classOf(err), "failed", failed, "for", span(since, now))
 		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Lost, Change: true, Class: ClassOf(err), Duration: span(since, now)})
 		if n.dialer != nil {
@@ -164,6 +166,12 @@ func (n *node) connect() {
 		defer cancel()
 		_ = n.client.Process(ctx, redis.NewStatusCmd(ctx, "ping"))
 	}()
+}
+
+func (n *node) isLost() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lost
 }
 
 // idle reports whether the node had no call for that long.

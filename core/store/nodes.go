@@ -34,6 +34,8 @@ type nodes struct {
 	batch  pipeliner     // nil if calls are not sent in batches
 	direct bool          // batch ends calls at their deadlines
 
+	sweep atomic.Int64 // when to look for lost nodes that are not asked any more; 0 if none is lost
+
 	mu       sync.RWMutex
 	all      map[string]*node // by address
 	breakers map[lane]*breaker
@@ -124,6 +126,9 @@ func (n *nodes) server(ctx context.Context, key string) (c *redis.Client, addres
 func (n *nodes) breaker(ctx context.Context, key string, budget time.Duration) *breaker {
 	c, address := n.server(ctx, key)
 	l := lane{address, budget}
+	if at := n.sweep.Load(); at != 0 && n.now() > at {
+		n.forget(address)
+	}
 	n.mu.RLock()
 	b := n.breakers[l]
 	n.mu.RUnlock()
@@ -164,6 +169,23 @@ func (n *nodes) add(l lane, c *redis.Client) (b *breaker, gone []*node) {
 		n.breakers[l] = b
 	}
 	return n.breakers[l], gone
+}
+
+// forget ends the outages of lost nodes that had no call for a while: since a failover,
+// another one has their keys. The node that is about to be asked stays.
+func (n *nodes) forget(asked string) {
+	n.mu.Lock()
+	n.sweep.Store(0)
+	gone := n.drop(func(address string, one *node) bool { return address != asked && one.isLost() && one.idle(forgotten) })
+	for _, one := range n.all {
+		if one.isLost() {
+			n.sweep.Store(n.now() + int64(forgotten))
+		}
+	}
+	n.mu.Unlock()
+	for _, one := range gone {
+		one.leave(textGone)
+	}
 }
 
 // forgotten is how long a node may have no call before it counts no more: it may have

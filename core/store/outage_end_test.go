@@ -235,6 +235,54 @@ func TestANodeThatIsNotAskedAnyMoreEndsItsOutage(t *testing.T) {
 	})
 }
 
+// TestANodeThatAnotherReplacesEndsItsOutage although the other one was asked at once, as
+// after a failover. The outage of the only server does not end so.
+func TestANodeThatAnotherReplacesEndsItsOutage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		next string
+		want []store.Outcome
+	}{
+		"replaced": {"2", []store.Outcome{store.Lost, store.Back}},
+		"idle":     {"1", []store.Outcome{store.Lost}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rdb, on, log := outage(t)
+				var seen recorded
+				on.store.Observe(seen.observe)
+				nodes := map[string]*redis.Client{}
+				for _, port := range []string{"1", "2"} {
+					nodes[port] = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port})
+					defer nodes[port].Close()
+				}
+				holder := "1"
+				on.store.Follow(func(context.Context, string) (*redis.Client, error) { return nodes[holder], nil })
+				took(t, on.Limiter)
+				rdb.by.Store(int64(time.Hour))
+				for range 40 {
+					took(t, on.Limiter)
+				}
+				logged(t, log, "does not answer")
+				if holder = c.next; holder == "2" {
+					rdb.by.Store(0)
+					for range 59 {
+						took(t, on.Limiter)
+						time.Sleep(time.Second)
+					}
+				}
+				logged(t, log, "does not answer")
+				time.Sleep(store.Forgotten)
+				took(t, on.Limiter)
+				if got := seen.take()[store.Server]; !slices.Equal(got, c.want) {
+					t.Errorf("got the events %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
+
 // TestFailuresOfAnInstantOpenNoBreaker, even if one call failed a second before.
 func TestFailuresOfAnInstantOpenNoBreaker(t *testing.T) {
 	t.Parallel()
