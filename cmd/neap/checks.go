@@ -162,12 +162,11 @@ func maxmemory(_ context.Context, _ *exam, _ node, info map[string]string) verdi
 // persistence finds a promise broken in two cases: writes to disk fail, since Redis then refuses all other writes too;
 // or a restart cannot replay the append-only file. No persistence breaks no promise.
 func persistence(ctx context.Context, x *exam, n node, info map[string]string) verdict {
-	aof, rdb := info["aof_enabled"] == "1", false
+	aof := info["aof_enabled"] == "1"
 	within, cancel := x.within(ctx)
 	defer cancel()
-	if save, err := n.rdb.ConfigGet(within, "save").Result(); err == nil {
-		rdb = save["save"] != ""
-	}
+	save, err := n.rdb.ConfigGet(within, "save").Result()
+	rdb := err == nil && save["save"] != ""
 	switch {
 	case aof && info["aof_last_write_status"] == "err", rdb && info["rdb_last_bgsave_status"] == "err":
 		return verdict{broken: true, detail: "the last write to disk failed, and Redis may refuse all writes (MISCONF)", remedy: "see the log of Redis: the disk may be full, or not writable"}
@@ -179,6 +178,8 @@ func persistence(ctx context.Context, x *exam, n node, info map[string]string) v
 			}
 		}
 		return verdict{detail: "an append-only file"}
+	case err != nil:
+		return verdict{detail: "no append-only file, and whether there are snapshots was not looked at", remedy: "give doctor's user +config|get"}
 	case rdb:
 		return verdict{detail: "snapshots, no append-only file", remedy: "CONFIG SET appendonly yes where locks, guards or stock are kept: a crash forgets what came after the last snapshot"}
 	}

@@ -171,6 +171,9 @@ func (c *counted) doubts(ctx context.Context, bans []policy, most int) []string 
 	if !c.given || keys.scan(ctx, most) != nil { // such as a user without the right to SCAN
 		return nil
 	}
+	if !keys.all || len(keys.ends) >= 10_000 { // there may be others
+		return nil
+	}
 	if len(keys.ends) == 0 {
 		return []string{"No key in Redis is of a limiter " + c.name + ": check the name."}
 	}

@@ -62,7 +62,9 @@ func (d *doctor) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	x := &exam{app: a, doctor: *d, fleet: f, store: st}
-	if x.nodes, err = f.masters(ctx); err != nil {
+	if x.nodes, err = f.masters(ctx); errors.Is(err, errNoSlots) {
+		return d.tell(a, []finding{{"cluster", false, "a cluster that serves no slots", "redis-cli --cluster check, and see which masters are down"}})
+	} else if err != nil {
 		return err
 	}
 	for _, n := range x.nodes {
@@ -75,18 +77,24 @@ func (d *doctor) Run(ctx context.Context, a *app) error {
 		x.infos = append(x.infos, infoOf(ctx, a, n.rdb))
 	}
 	findings := make([]finding, 0, len(checks))
-	broken := 0
 	for _, c := range checks {
-		found := x.run(ctx, c)
-		if !found.OK {
-			broken++
-		}
-		findings = append(findings, found)
+		findings = append(findings, x.run(ctx, c))
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err = a.show(map[string]any{"findings": findings}, func(w *page) {
+	return d.tell(a, findings)
+}
+
+// tell prints the findings, and returns not if one breaks a promise.
+func (*doctor) tell(a *app, findings []finding) error {
+	broken := 0
+	for _, f := range findings {
+		if !f.OK {
+			broken++
+		}
+	}
+	err := a.show(map[string]any{"findings": findings}, func(w *page) {
 		for _, f := range findings {
 			w.row(f.mark(), f.Check, f.Detail)
 			if f.Remedy != "" {

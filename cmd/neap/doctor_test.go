@@ -281,6 +281,18 @@ func TestDoctorOnACluster(t *testing.T) {
 	}
 }
 
+// TestAClusterWithoutSlots is no Redis that keeps a promise, and no empty one.
+func TestAClusterWithoutSlots(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--cluster-enabled", "yes")
+	if f := broken(t, srv.AdminURL())["cluster"]; !strings.Contains(f.Detail, "no slots") || f.Remedy == "" {
+		t.Errorf("got %+v, want it to say that there are no slots, and a remedy", f)
+	}
+	for _, args := range [][]string{{"peek", "api", "user"}, {"top"}} {
+		neap(t, append(args, "--url", srv.AdminURL())...).wants(t, exitAway, "no slots")
+	}
+}
+
 // TestThroughASentinel has a master that a sentinel names, before and after its replica has taken over.
 func TestThroughASentinel(t *testing.T) {
 	t.Parallel()

@@ -172,7 +172,7 @@ type ban struct {
 }
 
 func (b *ban) Run(ctx context.Context, a *app) error {
-	if b.For <= 0 {
+	if b.For < time.Millisecond {
 		return usagef("--for is %v: a ban lasts at least a millisecond; use unban to lift one", b.For)
 	}
 	c, err := b.find(ctx, a)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -84,6 +85,7 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	parsed, err := parser.Parse(args)
 	a := &app{options: cli.options, system: sys, model: parser.Model}
 	if err != nil {
+		a.JSON = slices.Contains(args, "--json") // kong has not set it
 		return a.fail(usage(err))
 	}
 	defer a.close()

@@ -70,6 +70,24 @@ func decode[T any](t *testing.T, text string) (result T) {
 	return result
 }
 
+// TestErrorsOfTheCommandLine are JSON if that is asked for, and one line however many the command line has.
+func TestErrorsOfTheCommandLine(t *testing.T) {
+	t.Parallel()
+	got := neap(t, "--json", "top", "-x")
+	e := decode[struct {
+		Error struct {
+			Exit    int
+			Message string
+		}
+	}](t, got.out)
+	if got.code != exitUsage || e.Error.Exit != exitUsage || got.errs != "" {
+		t.Errorf("got the status %d, %s%s, want an error in JSON", got.code, got.out, got.errs)
+	}
+	if got := neap(t, "a\nneap: all is well"); strings.Contains(got.errs, "\nneap: all") {
+		t.Errorf("got %q, want no line of another's", got.errs)
+	}
+}
+
 // TestAFaultOfNeapIsNoSuccess: a panic comes through, and does not end as status 0.
 func TestAFaultOfNeapIsNoSuccess(t *testing.T) {
 	t.Parallel()

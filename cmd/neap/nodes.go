@@ -28,7 +28,11 @@ type node struct {
 // masters are the servers that decide, by their addresses.
 func (f *fleet) masters(ctx context.Context) ([]node, error) {
 	if c, is := f.client.(*redis.ClusterClient); is {
-		return gather(func(add func(context.Context, *redis.Client) error) error { return c.ForEachMaster(ctx, add) })
+		all, err := gather(func(add func(context.Context, *redis.Client) error) error { return c.ForEachMaster(ctx, add) })
+		if err == nil && len(all) == 0 {
+			err = errNoSlots
+		}
+		return all, err
 	}
 	rdb, is := f.client.(*redis.Client)
 	if !is {
@@ -36,6 +40,8 @@ func (f *fleet) masters(ctx context.Context) ([]node, error) {
 	}
 	return []node{{rdb.Options().Addr, rdb}}, nil
 }
+
+var errNoSlots = &failure{exitAway, errors.New("a cluster that serves no slots: ask redis-cli --cluster check which master is down")}
 
 func gather(each func(add func(context.Context, *redis.Client) error) error) (all []node, err error) {
 	var mu sync.Mutex
@@ -128,16 +134,16 @@ func infoOf(ctx context.Context, a *app, rdb *redis.Client) map[string]string {
 
 // owner is the master that has a key.
 func (f *fleet) owner(ctx context.Context, key string) (node, error) {
+	all, err := f.masters(ctx)
+	if err != nil {
+		return node{}, err
+	}
 	if c, is := f.client.(*redis.ClusterClient); is {
 		rdb, err := c.MasterForKey(ctx, key)
 		if err != nil {
 			return node{}, err
 		}
 		return node{rdb.Options().Addr, rdb}, nil
-	}
-	all, err := f.masters(ctx)
-	if err != nil {
-		return node{}, err
 	}
 	return all[0], nil
 }

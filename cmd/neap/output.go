@@ -24,15 +24,6 @@ func plain(text string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// lines is plain, but keeps the line breaks of the command's own text.
-func lines(text string) string {
-	all := strings.Split(text, "\n")
-	for i, line := range all {
-		all[i] = plain(line)
-	}
-	return strings.Join(all, "\n")
-}
-
 // show prints a result: as JSON, or as text by tell.
 func (a *app) show(result any, tell func(w *page)) error {
 	if a.JSON {
@@ -155,7 +146,7 @@ func (a *app) fail(err error) int {
 	case a.JSON:
 		_ = a.json(map[string]any{"error": map[string]any{"exit": code, "message": a.hide(err.Error())}})
 	default:
-		fmt.Fprintln(a.errs, "neap: "+lines(a.hide(err.Error())))
+		fmt.Fprintln(a.errs, "neap: "+plain(a.hide(err.Error())))
 	}
 	return code
 }
@@ -165,7 +156,7 @@ func (a *app) confirm(yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	fmt.Fprint(a.errs, lines(question)+" [y/N] ")
+	fmt.Fprint(a.errs, plain(question)+" [y/N] ")
 	answer, _ := bufio.NewReader(a.in).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
