@@ -99,7 +99,7 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 	return withoutEval("this user", lacking)
 }
 
-// loaded looks for the scripts that another user needs, who may not EVAL.
+// loaded looks for the scripts on the server, since the user of --for-user may not EVAL.
 func (x *exam) loaded(ctx context.Context, n node) verdict {
 	within, cancel := x.within(ctx)
 	defer cancel()

@@ -203,48 +203,18 @@ func TestABreakerThatWasIdleHoldsNothingBack(t *testing.T) {
 	})
 }
 
-// TestANodeThatIsNotAskedAnyMoreEndsItsOutage in the log, because it may have left the
-// cluster.
-func TestANodeThatIsNotAskedAnyMoreEndsItsOutage(t *testing.T) {
-	t.Parallel()
-	nodes := map[string]*redis.Client{}
-	for _, port := range []string{"1", "2"} {
-		nodes[port] = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port})
-		defer nodes[port].Close()
-	}
-	synctest.Test(t, func(t *testing.T) {
-		rdb, on, log := outage(t)
-		var seen recorded
-		on.store.Observe(seen.observe)
-		holder := "1"
-		on.store.Follow(func(context.Context, string) (*redis.Client, error) { return nodes[holder], nil })
-		took(t, on.Limiter)
-		rdb.by.Store(int64(time.Hour))
-		for range 40 {
-			took(t, on.Limiter)
-		}
-		logged(t, log, "does not answer")
-		time.Sleep(store.Forgotten + time.Second)
-		rdb.by.Store(0)
-		holder = "2"
-		took(t, on.Limiter)
-		logged(t, log, "does not answer", `msg="neap: Redis is not asked any more" address=127.0.0.1:1`)
-		if got := seen.take()[store.Server]; !slices.Equal(got, []store.Outcome{store.Lost, store.Back}) {
-			t.Errorf("got the events %v, want lost and back", got)
-		}
-	})
-}
-
-// TestANodeThatAnotherReplacesEndsItsOutage although the other one was asked at once, as
-// after a failover. The outage of the only server does not end so.
+// TestANodeThatAnotherReplacesEndsItsOutage, whether the other one was asked at once, as
+// after a failover, or a minute later. The outage of the only server does not end so.
 func TestANodeThatAnotherReplacesEndsItsOutage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		next string
+		once bool // that the next is asked at once
 		want []store.Outcome
 	}{
-		"replaced": {"2", []store.Outcome{store.Lost, store.Back}},
-		"idle":     {"1", []store.Outcome{store.Lost}},
+		"at once":        {"2", true, []store.Outcome{store.Lost, store.Back}},
+		"a minute later": {"2", false, []store.Outcome{store.Lost, store.Back}},
+		"the same":       {"1", false, []store.Outcome{store.Lost}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -265,16 +235,22 @@ func TestANodeThatAnotherReplacesEndsItsOutage(t *testing.T) {
 					took(t, on.Limiter)
 				}
 				logged(t, log, "does not answer")
-				if holder = c.next; holder == "2" {
+				holder = c.next
+				if c.next == "2" {
 					rdb.by.Store(0)
-					for range 59 {
+				}
+				for range 59 {
+					if c.once {
 						took(t, on.Limiter)
-						time.Sleep(time.Second)
 					}
+					time.Sleep(time.Second) // in the bubble
 				}
 				logged(t, log, "does not answer")
 				time.Sleep(store.Forgotten)
 				took(t, on.Limiter)
+				if c.next == "2" {
+					logged(t, log, "does not answer", `msg="neap: Redis is not asked any more" address=127.0.0.1:1`)
+				}
 				if got := seen.take()[store.Server]; !slices.Equal(got, c.want) {
 					t.Errorf("got the events %v, want %v", got, c.want)
 				}
