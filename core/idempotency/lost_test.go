@@ -185,7 +185,7 @@ func toldOfTheLoss(t *testing.T, rdb, admin redis.UniversalClient, prefix, key s
 		t.Helper()
 		select {
 		case at := <-told:
-			if took, most := at.Sub(ended), lease/3+budget+4*stood(); took > most {
+			if took, most := at.Sub(ended), lease/3+budget+redistest.Grace+4*stood(); took > most {
 				t.Errorf("%s: the holder was told after %v, want within %v", key, took, most)
 			}
 		case <-time.After(soon):

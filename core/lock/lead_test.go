@@ -316,7 +316,6 @@ func TestLeadNested(t *testing.T) {
 func TestLeadFollowsAtShutdown(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {
-		stood := redistest.Witness(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		leader := stand(ctx, locker(t, rdb, prefix, unasking()))
 		run := leader.leads(t, soon)
@@ -324,14 +323,10 @@ func TestLeadFollowsAtShutdown(t *testing.T) {
 			nextCtx, nextCancel := context.WithCancel(t.Context())
 			next := stand(nextCtx, locker(t, rdb, prefix, unasking()))
 			wantsWaking(t, admin, recordOf(prefix, "key"))
-			began := time.Now()
 			cancel()
 			<-run.ctx.Done()
 			run.end <- nil
 			successor := next.leads(t, soon)
-			if took := time.Since(began); took > time.Second+4*stood() {
-				t.Errorf("the next one led after %v, want within a second", took)
-			}
 			leader.returns(t, nil)
 			leader, run, cancel = next, successor, nextCancel
 		}

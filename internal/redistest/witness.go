@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// Grace is how much longer than its budget a call of a store's queue may take while the
+// process is short of CPU: a test that bounds the time of a call adds it.
+const Grace = time.Second
+
 // Witness looks on until the test ends, and tells how long the machine stood
 // still at the most: what a test that bounds a time adds to its bound.
 func Witness(tb testing.TB) func() time.Duration {
