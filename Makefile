@@ -28,6 +28,11 @@ play: ## serve a page on which to try limits, locks, guards and stock, with the 
 # Most tests wait for something, so more of them run at once than there are cores.
 TESTFLAGS := -race -vet=off -ldflags=-w -parallel 8
 
+# The compiler and the tests have memory enough to collect garbage less often, and a
+# binary with the race detector otherwise sleeps a second before it ends.
+check test soak direct: export GOGC := 400
+test soak direct: export GORACE := atexit_sleep_ms=0
+
 .PHONY: test
 test: export MODULES := $(LIBRARY)
 test: redis ## run every test of the library, on miniredis, a real redis-server and a real cluster; GOTESTFLAGS for go test

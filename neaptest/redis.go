@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // Redis is an embedded Redis without a socket, and the scenes that a test plays on it. Make it with [New]: the zero
@@ -65,6 +66,8 @@ func (r *Redis) Client() *redis.Client {
 		Dialer:                own.dial,
 		// Callers that wait for a connection would share timers with those of other bubbles, which is fatal.
 		PoolSize: 10_000, PipelinePoolSize: 10_000,
+		// For that many connections go-redis would make a queue of 6 MB.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()

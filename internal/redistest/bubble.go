@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // BubbleClient is a client of a miniredis that stands in the same synctest bubble: it
@@ -26,8 +27,10 @@ func BubbleClient(tb testing.TB, m *miniredis.Miniredis) *redis.Client {
 
 // InBubble are the options of a client in a synctest bubble. Its callers do not wait for a connection: go-redis keeps
 // their timers for the next callers of any client, and a timer of a bubble ends the process if it is used outside.
+// Notifications of maintenance are off, since go-redis would make a queue of 6 MB for that many connections.
 func InBubble(o *redis.Options) *redis.Options {
 	o.PoolSize, o.PipelinePoolSize = 10_000, 10_000
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o
 }
 
