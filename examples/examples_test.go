@@ -68,7 +68,7 @@ func TestSmallestPrograms(t *testing.T) {
 func build(t *testing.T, example string) (binary string) {
 	t.Helper()
 	binary = filepath.Join(t.TempDir(), filepath.Base(example))
-	args := []string{"build", "-C", example, "-o", binary}
+	args := []string{"build", "-C", example, "-ldflags=-w", "-o", binary}
 	if redistest.Race { // what the race detector needs is compiled already
 		args = append(args, "-race")
 	}

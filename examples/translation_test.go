@@ -138,7 +138,20 @@ func page(t *testing.T, path string) string {
 	return string(text)
 }
 
-func prose(markdown string) string { return fenced.ReplaceAllString(markdown, "") }
+// prose is a page without its blocks of code.
+func prose(markdown string) string {
+	var kept strings.Builder
+	fence := false
+	for line := range strings.Lines(markdown) {
+		switch {
+		case strings.HasPrefix(strings.TrimLeft(line, " \t"), "```"):
+			fence = !fence
+		case !fence:
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
 
 // targets is where a page leads to, but for its other language.
 func targets(text string, languages ...string) (all []string) {

@@ -186,7 +186,7 @@ func TestBansInProcessEqualThoseInRedis(t *testing.T) {
 		m := bubble(t)
 		rng := redistest.Rand(t)
 		denied := 0
-		for i := range max(redistest.Steps(20_000)/100, 1) {
+		for i := range max(redistest.Steps(40_000)/100, 1) {
 			policies := randomBans(rng, 1+i%3)
 			far := inBubble(t, m, fmt.Sprint("n", i), policies...)
 			near := must(NewLocal("n", policies, nil))(t)
@@ -233,7 +233,7 @@ func TestBansInProcessEqualThoseInRedis(t *testing.T) {
 				}
 			}
 		}
-		if denied < redistest.Steps(20_000)/20 {
+		if denied < redistest.Steps(40_000)/20 {
 			t.Errorf("got %d denials by bans, want at least a twentieth of the operations", denied)
 		}
 	})

@@ -23,9 +23,9 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 		pad      string
 		maxLocal int
 	}{
-		"short subjects": {FixedWindow{Limit: 5, Window: time.Hour}, max(redistest.Ops(1_000_000), 60_000), 1, "", max(redistest.Ops(DefaultMaxLocal), 20_000)},
-		"long subjects":  {FixedWindow{Limit: 5, Window: time.Hour}, 50_000, 1, strings.Repeat("x", 4000), 20_000},
-		"long logs":      {SlidingLog{Limit: 1000, Window: time.Hour}, 100, 1000, "", 1000},
+		"short subjects": {FixedWindow{Limit: 5, Window: time.Hour}, max(redistest.Ops(1_000_000), 30_000), 1, "", max(redistest.Ops(DefaultMaxLocal), 10_000)},
+		"long subjects":  {FixedWindow{Limit: 5, Window: time.Hour}, 10_000, 1, strings.Repeat("x", 4000), 4000},
+		"long logs":      {SlidingLog{Limit: 1000, Window: time.Hour}, 20, 1000, "", 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rdb := redis.NewClient(&redis.Options{Addr: refused(t), ContextTimeoutEnabled: true})

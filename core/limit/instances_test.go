@@ -84,10 +84,10 @@ func aMinute(t *testing.T, p Policy, known int, before int64) (granted int64) {
 	return granted
 }
 
-// TestInstancesShareALimit has ten processes of a limit of 1,000 a minute, and a minute without Redis.
+// TestInstancesShareALimit has ten processes of a limit of 500 a minute, and a minute without Redis.
 func TestInstancesShareALimit(t *testing.T) {
 	t.Parallel()
-	const limit = 1000
+	const limit = 500
 	for _, p := range []Policy{
 		FixedWindow{Limit: limit, Window: time.Minute},
 		SlidingWindow{Limit: limit, Window: time.Minute},
@@ -99,7 +99,7 @@ func TestInstancesShareALimit(t *testing.T) {
 		t.Run(p.PolicyName(), func(t *testing.T) {
 			t.Parallel()
 			most := int64(limit)
-			befores := []int64{0, 10, 400, 900, limit}
+			befores := []int64{0, 10, 200, 450, limit}
 			if b, is := p.(TokenBucket); is {
 				most += b.Burst
 				befores = []int64{0, min(10, b.Burst), b.Burst}

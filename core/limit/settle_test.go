@@ -98,7 +98,7 @@ func TestSettlesEqualModels(t *testing.T) {
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
 			forgiven, owing := 0, 0
-			for i := range max(redistest.Steps(50_000)/perPolicy, 1) {
+			for i := range max(redistest.Steps(100_000)/perPolicy, 1) {
 				policies := []Policy{indebted(rng, k)}
 				if k == "set" {
 					policies = []Policy{indebted(rng, settlable[rng.IntN(len(settlable))]), PerRequest(SlidingLog{Name: "log", Limit: 50, Window: time.Minute}), Shadow(indebted(rng, settlable[rng.IntN(len(settlable))]))}
@@ -164,7 +164,10 @@ func (l *forgetful) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestSettlesAreExactWithLostReplies(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		client := &forgetful{UniversalClient: rdb}
+		client, kept := &forgetful{UniversalClient: rdb}, int64(1) // a bucket may keep what drains in a moment
+		if !clockStands(t, rdb, prefix) {
+			kept = 500 // a server that is held up within a script may give nothing back, at most 99 each time
+		}
 		for _, policy := range []Policy{
 			FixedWindow{Limit: 200_000, Window: time.Hour, MaxDebt: 200_000},
 			CalendarWindow{Limit: 200_000, Every: Month, MaxDebt: 200_000},
@@ -188,8 +191,8 @@ func TestSettlesAreExactWithLostReplies(t *testing.T) {
 				}
 			})
 			d := must(l.Peek(t.Context(), "s"))(t)
-			if charged := 200_000 - d.Remaining; charged < used.Load() || charged > used.Load()+1 { // a bucket may keep what drains in a moment
-				t.Errorf("%s: got %d charged, want the %d that were used", policy.PolicyName(), charged, used.Load())
+			if charged := 200_000 - d.Remaining; charged < used.Load() || charged > used.Load()+kept {
+				t.Errorf("%s: got %d charged, want the %d that were used, and up to %d more", policy.PolicyName(), charged, used.Load(), kept)
 			}
 			if s := l.Stats(); s.Settled != 64*20 {
 				t.Errorf("Stats: got %d settled, want %d", s.Settled, 64*20)

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,8 +39,16 @@ func FailEach(t *testing.T, admin *redis.Client, a Attempt, before []Saved, wher
 		if n == most {
 			t.Fatalf("%s: it still fails at command %d, want it to run through", where, n)
 		}
-		mortal := Restore(t, admin, before)
-		reply, err := admin.Eval(t.Context(), Failing(a.Source, n), a.Keys, a.Args...).Result()
+		pipe := admin.Pipeline()
+		restored := restore(t.Context(), pipe, before)
+		answer := pipe.Eval(t.Context(), Failing(a.Source, n), a.Keys, a.Args...)
+		var lives []*redis.DurationCmd
+		for _, key := range a.Keys {
+			lives = append(lives, pipe.PTTL(t.Context(), key))
+		}
+		_, _ = pipe.Exec(t.Context()) // each command has its own error
+		mortal := restored(t)
+		reply, err := answer.Result()
 		switch {
 		case err == nil, errors.Is(err, redis.Nil):
 			through++
@@ -50,8 +59,8 @@ func FailEach(t *testing.T, admin *redis.Client, a Attempt, before []Saved, wher
 		case check != nil:
 			check(n)
 		}
-		for _, key := range a.Keys {
-			if admin.PTTL(t.Context(), key).Val() == -1 && mortal[key] {
+		for i, key := range a.Keys {
+			if lives[i].Val() == -1 && mortal[key] {
 				t.Errorf("%s: after command %d failed (%v, %v) a key never expires, want a time to live",
 					where, n, reply, err)
 			}
@@ -88,14 +97,31 @@ func Save(t *testing.T, admin *redis.Client, keys []string) (all []Saved) {
 // Restore puts the keys back, and says which of them may not be immortal.
 func Restore(t *testing.T, admin *redis.Client, all []Saved) map[string]bool {
 	t.Helper()
-	mortal := map[string]bool{}
+	pipe := admin.Pipeline()
+	restored := restore(t.Context(), pipe, all)
+	_, _ = pipe.Exec(t.Context()) // each command has its own error
+	return restored(t)
+}
+
+// restore adds to a pipeline what puts the keys back. When the pipeline has run, restored checks it, and says which
+// keys may not be immortal.
+func restore(ctx context.Context, pipe redis.Pipeliner, all []Saved) (restored func(*testing.T) map[string]bool) {
+	mortal, commands := map[string]bool{}, []redis.Cmder{}
 	for _, s := range all {
 		mortal[s.Key] = s.Value == "" || s.TTL > 0
 		if s.Value == "" {
-			admin.Del(t.Context(), s.Key)
-		} else if err := admin.RestoreReplace(t.Context(), s.Key, max(s.TTL, 0), s.Value).Err(); err != nil {
-			t.Fatal(err)
+			commands = append(commands, pipe.Del(ctx, s.Key))
+		} else {
+			commands = append(commands, pipe.RestoreReplace(ctx, s.Key, max(s.TTL, 0), s.Value))
 		}
 	}
-	return mortal
+	return func(t *testing.T) map[string]bool {
+		t.Helper()
+		for _, c := range commands {
+			if c.Err() != nil {
+				t.Fatal(c.Err())
+			}
+		}
+		return mortal
+	}
 }
