@@ -21,8 +21,8 @@ demo: ## send real HTTP to all six frameworks; REDIS_URL=redis://… for a Redis
 	@go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
 
 .PHONY: play
-play: ## serve a page on which to try limits, locks, guards and stock, with the console below it
-	@go run ./examples/play
+play: ## serve a page on which to try limits, locks, guards and stock, with the console below it; ADDR=127.0.0.1:9000 for another address
+	@go run ./examples/play $(if $(ADDR),-addr '$(ADDR)')
 
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.
 # Most tests wait for something, so more of them run at once than there are cores.

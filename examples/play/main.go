@@ -43,7 +43,7 @@ func serve(ctx context.Context, addr string) error {
 	defer p.close()
 	h, err := host.Listen(ctx, addr, host.HTTP(p.handler()))
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: name another address by -addr, or by ADDR of make play", err)
 	}
 	fmt.Println("Open " + h.URL + " in a browser. End it by Ctrl-C.")
 	go p.traffic.send(p.done)
