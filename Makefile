@@ -25,8 +25,9 @@ play: ## serve a page on which to try limits, locks, guards and stock, with the 
 	@go run ./examples/play $(if $(ADDR),-addr '$(ADDR)')
 
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.
-# Most tests wait for something, so more of them run at once than there are cores.
-TESTFLAGS := -race -vet=off -ldflags=-w -parallel 8
+# Most tests wait for something, so more of them, and of packages, run at once than
+# there are cores.
+TESTFLAGS := -race -vet=off -ldflags=-w -parallel 8 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # The compiler and the tests have memory enough to collect garbage less often, and a
 # binary with the race detector otherwise sleeps a second before it ends.

@@ -1,11 +1,21 @@
 #!/bin/sh
 # each-module.sh COMMAND...
 # Runs a command in each of the modules that MODULES names, or else in this module and
-# all that are nested in it; in each of them even if it fails in one.
+# all that are nested in it; in each of them even if it fails in one. This module comes
+# first. Of the others three run at once, and each shows its output when it has ended.
 set -u
 failed=0
+others=
 for dir in ${MODULES:-. $(find echo5limit fiber3limit console contrib cmd examples bench -name go.mod -exec dirname {} \;)}; do
-	[ "$dir" = . ] || echo "--- $dir"
-	(cd "$dir" && "$@") || failed=1
+	case $dir in
+	.) "$@" || failed=1 ;;
+	*) others="$others $dir" ;;
+	esac
 done
+# shellcheck disable=SC2016 # the inner shell expands it
+printf '%s\n' $others | xargs -r -P 3 -I '{}' sh -c '
+	output=$(cd "$1" && shift && "$@" 2>&1)
+	status=$?
+	printf -- "--- %s\n%s\n" "$1" "$output"
+	exit $status' each-module '{}' "$@" || failed=1
 exit $failed
