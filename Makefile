@@ -25,14 +25,16 @@ play: ## serve a page on which to try limits, locks, guards and stock, with the 
 	@go run ./examples/play $(if $(ADDR),-addr '$(ADDR)')
 
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.
-# Most tests wait for something, so more of them, and of packages, run at once than
-# there are cores.
-TESTFLAGS := -race -vet=off -ldflags=-w -parallel 8 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Most tests wait for something, so more of them run at once than there are cores. So do
+# the packages of a module.
+TESTFLAGS = -race -vet=off -ldflags=-w -parallel 8 -p $(shell expr $$(getconf _NPROCESSORS_ONLN || echo 2) + 1)
 
-# The compiler and the tests have memory enough to collect garbage less often, and a
-# binary with the race detector otherwise sleeps a second before it ends.
-check test soak direct: export GOGC := 400
-test soak direct: export GORACE := atexit_sleep_ms=0
+# Collecting garbage less often is faster, and takes more memory.
+check test soak direct: export GOGC := $(or $(GOGC),400)
+
+# A binary with the race detector sleeps a second before it ends, to see the last races.
+# The nightly tests leave it at that.
+test: export GORACE := $(or $(GORACE),atexit_sleep_ms=0)
 
 .PHONY: test
 test: export MODULES := $(LIBRARY)

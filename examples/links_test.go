@@ -19,6 +19,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	pages, links := markdown(t), 0
 	for _, name := range pages {
 		text := page(t, name)
+		if n := len(fences.FindAllString(text, -1)); n%2 != 0 {
+			t.Errorf("%s has %d lines that begin or end a block of code, want an even number", name, n)
+		}
 		for _, l := range leads(name, text) {
 			links++
 			info, err := os.Stat(l.file)
@@ -110,6 +113,7 @@ func (l lead) String() string {
 }
 
 var (
+	fences     = regexp.MustCompile("(?m)^[ \t]*```")
 	inlineCode = regexp.MustCompile("`[^`\n]*`")
 	anyLink    = regexp.MustCompile(`\]\(([^)\s]+)(?:\s+"[^"]*")?\)`)
 	sources    = regexp.MustCompile(`\s(?:src|srcset|href)="([^"]+)"`)

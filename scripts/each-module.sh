@@ -13,9 +13,10 @@ for dir in ${MODULES:-. $(find echo5limit fiber3limit console contrib cmd exampl
 	esac
 done
 # shellcheck disable=SC2016 # the inner shell expands it
-printf '%s\n' $others | xargs -r -P 3 -I '{}' sh -c '
+[ -z "$others" ] || printf '%s\n' $others | xargs -P 3 -I @module@ sh -c '
 	output=$(cd "$1" && shift && "$@" 2>&1)
 	status=$?
-	printf -- "--- %s\n%s\n" "$1" "$output"
-	exit $status' each-module '{}' "$@" || failed=1
+	echo "--- $1"
+	[ -z "$output" ] || printf "%s\n" "$output"
+	[ $status -eq 0 ]' each-module @module@ "$@" || failed=1
 exit $failed

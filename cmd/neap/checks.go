@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // the name that Redis gives a script
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -88,10 +86,8 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 	}
 	var lacking []string
 	for _, name := range scriptNames() {
-		text, _ := fs.ReadFile(lua.FS, name)
-		sum := sha1.Sum(text) //nolint:gosec // as above
 		// Without a key a script of neap ends with an error before it has written.
-		err := n.rdb.EvalSha(within, hex.EncodeToString(sum[:]), nil).Err()
+		err := n.rdb.EvalSha(within, script.FromFS(lua.FS, name).SHA(), nil).Err()
 		if err != nil && (strings.HasPrefix(err.Error(), "NOSCRIPT") || refusal(err.Error()) == theCommand) {
 			lacking = append(lacking, strings.TrimSuffix(name, ".lua"))
 		}
@@ -106,9 +102,7 @@ func (x *exam) loaded(ctx context.Context, n node) verdict {
 	names := scriptNames()
 	sums := make([]string, len(names))
 	for i, name := range names {
-		text, _ := fs.ReadFile(lua.FS, name)
-		sum := sha1.Sum(text) //nolint:gosec // the name that Redis gives a script
-		sums[i] = hex.EncodeToString(sum[:])
+		sums[i] = script.FromFS(lua.FS, name).SHA()
 	}
 	there, err := n.rdb.ScriptExists(within, sums...).Result()
 	if err != nil {

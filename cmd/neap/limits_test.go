@@ -283,7 +283,7 @@ func TestPoliciesAreReadAsWritten(t *testing.T) {
 	rng := redistest.Rand(t)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
-	for range redistest.Steps(5_000) {
+	for range redistest.Ops(5_000) {
 		n, length := 1+rng.Int64N(1000), time.Duration(1+rng.Int64N(10_000_000))*time.Millisecond
 		name, debt := []string{"", "api"}[rng.IntN(2)], rng.Int64N(2)*rng.Int64N(100)
 		in := []*time.Location{nil, berlin}[rng.IntN(2)]

@@ -55,5 +55,5 @@
 // made with, and for the first 20 others of each name, such as those of With and of a gate's Policies; the rest share
 // the policy "_other". The names of a primitive after the first 200 share "_other" too.
 //
-// An event costs 0.7 to 1.8 µs and no memory (BenchmarkEvent).
+// An event costs 0.7 to 1.8 µs (BenchmarkEvent) and no memory.
 package otel

@@ -66,10 +66,10 @@ func (o *observer) instruments(m metric.Meter) error {
 	var errs [5]error
 	o.decisions, errs[0] = m.Float64Histogram("neap.decision.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long calls took that asked for permits, a slot, a run or units."),
-		metric.WithExplicitBucketBoundaries(.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10))
+		metric.WithExplicitBucketBoundaries(labels.DecisionBuckets()...))
 	o.waits, errs[1] = m.Float64Histogram("neap.lock.wait.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long callers waited for a lock."),
-		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300))
+		metric.WithExplicitBucketBoundaries(labels.WaitBuckets()...))
 	o.shadows, errs[2] = m.Int64Counter("neap.shadow_denials", metric.WithUnit("{denial}"),
 		metric.WithDescription("Requests that a shadow policy would have denied."))
 	o.changes, errs[3] = m.Int64Counter("neap.changes", metric.WithUnit("{change}"),

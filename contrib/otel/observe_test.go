@@ -295,11 +295,11 @@ func TestRareChangesAreZeroBeforeTheyHappen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all, _ := observe(t, st)
 	guard, err := idempotency.New(st, "n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, _ := observe(t, st)
 	all.values(t, "")
 	want := map[string]int{
 		"neap.changes neap.name=n neap.outcome=lost neap.primitive=lock":      0,
@@ -317,6 +317,21 @@ func TestFaults(t *testing.T) {
 	stop, err := neapotel.Observe(nil, nil)
 	if stop != nil || err == nil || !strings.HasPrefix(err.Error(), "otel.Observe: ") || !strings.Contains(err.Error(), "rdb") {
 		t.Errorf("got the error %v, want one about rdb", err)
+	}
+}
+
+// TestAnEventNoAllocations: what was seen before costs no memory.
+func TestAnEventNoAllocations(t *testing.T) {
+	st := storetest.Open(t, redistest.Embedded(), store.Options{})
+	observe(t, st)
+	ctx := context.Background()
+	for _, e := range []store.Event{
+		{Primitive: store.Limit, Name: "n", Policy: "p", Outcome: store.Denied}, {Primitive: store.Lock, Name: "n", Outcome: store.Lost, Change: true},
+	} {
+		st.Notify(ctx, e)
+		if n := testing.AllocsPerRun(100, func() { st.Notify(ctx, e) }); n > 0 {
+			t.Errorf("%+v: got %v allocations, want none", e, n)
+		}
 	}
 }
 

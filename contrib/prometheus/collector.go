@@ -23,11 +23,6 @@ type Options struct {
 	WaitBuckets []float64
 }
 
-var (
-	decisionBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}
-	waitBuckets     = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
-)
-
 // Collector is a prometheus.Collector of a store. It is safe for concurrent use. The zero Collector is not usable.
 type Collector struct {
 	store   *store.Store
@@ -46,7 +41,7 @@ type Collector struct {
 // The error joins every fault, each with its field and the remedy.
 func New(rdb script.Client, opts *Options) (*Collector, error) {
 	st, unusable := store.Of(rdb)
-	own := Options{Buckets: decisionBuckets, WaitBuckets: waitBuckets}
+	own := Options{Buckets: labels.DecisionBuckets(), WaitBuckets: labels.WaitBuckets()}
 	if opts != nil && opts.Buckets != nil {
 		own.Buckets = slices.Clone(opts.Buckets)
 	}

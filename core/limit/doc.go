@@ -79,10 +79,14 @@
 //   - A failover may lose the last writes, and the permits that they counted. If a key is
 //     evicted, its subject begins anew.
 //   - On a server before Redis 7.2, a token bucket may drain up to one millisecond less
-//     with an admitted request. It never drains more.
+//     with an admitted request. It never drains more. A calendar window may leave a
+//     request uncounted that comes in its last millisecond. If the server is held up
+//     within a script, a Refund or Settle may give nothing back; it never gives back too
+//     much.
 //   - A call whose reply was lost may or may not have taken its permits. It is not sent
 //     again.
 //   - While decisions are degraded with FailLocal, N processes admit up to N times the
 //     limit, beside what Redis had admitted before. If you tell them how many they are
-//     (Options.Instances), they divide what was left, and stay close to the limit.
+//     (Options.Instances), they divide what was left, and admit at most the limit once
+//     more.
 package limit

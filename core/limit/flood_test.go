@@ -20,12 +20,13 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 		policy   Policy
 		subjects int
 		takes    int
+		cost     int64
 		pad      string
 		maxLocal int
 	}{
-		"short subjects": {FixedWindow{Limit: 5, Window: time.Hour}, max(redistest.Ops(1_000_000), 30_000), 1, "", max(redistest.Ops(DefaultMaxLocal), 10_000)},
-		"long subjects":  {FixedWindow{Limit: 5, Window: time.Hour}, 10_000, 1, strings.Repeat("x", 4000), 4000},
-		"long logs":      {SlidingLog{Limit: 1000, Window: time.Hour}, 20, 1000, "", 1000},
+		"short subjects": {FixedWindow{Limit: 5, Window: time.Hour}, max(redistest.Ops(1_000_000), 30_000), 1, 1, "", max(redistest.Ops(DefaultMaxLocal), 10_000)},
+		"long subjects":  {FixedWindow{Limit: 5, Window: time.Hour}, 10_000, 1, 1, strings.Repeat("x", 4000), 4000},
+		"long logs":      {SlidingLog{Limit: 1000, Window: time.Hour}, 100, 10, 100, "", 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rdb := redis.NewClient(&redis.Options{Addr: refused(t), ContextTimeoutEnabled: true})
@@ -35,7 +36,7 @@ func TestTheFallbackCannotBeFlooded(t *testing.T) { //nolint:paralleltest // as 
 			for i := range c.subjects {
 				subject := fmt.Sprint(c.pad, "subject-", i)
 				for range c.takes {
-					if d, err := l.Take(t.Context(), subject); err != nil || !d.Degraded || !d.Allowed {
+					if d, err := l.TakeN(t.Context(), subject, c.cost); err != nil || !d.Degraded || !d.Allowed {
 						t.Fatalf("a take without Redis: got %+v, %v, want it allowed and degraded", d, err)
 					}
 				}

@@ -25,10 +25,8 @@ const (
 // Prepaid and makes buckets smaller as Prepaid says, but charges nothing ahead.
 type Options struct {
 	// Budget is the most time that a decision takes, whatever the client's own time-outs
-	// are: a millisecond to an hour. 0 means the store's Budget, or else DefaultBudget. A
-	// call may take longer in two cases: until a server has answered for the first time
-	// (the store's FirstContact), and, with store.Queued, by up to a second while the
-	// process is short of CPU.
+	// are: a millisecond to an hour. 0 means the store's Budget, or else DefaultBudget. The
+	// documentation of this package lists when it may take longer.
 	Budget time.Duration
 	// Fail says how to decide when Redis cannot. The zero value is FailLocal.
 	Fail FailMode

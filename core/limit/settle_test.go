@@ -160,13 +160,14 @@ func (l *forgetful) Process(ctx context.Context, cmd redis.Cmder) error {
 }
 
 // TestSettlesAreExactWithLostReplies has 64 callers settle estimates to more and to less,
-// and loses every third reply. In the end exactly what was used is charged.
+// and loses every third reply. In the end exactly what was used is charged; on a server
+// before 7.2 up to 500 more may be.
 func TestSettlesAreExactWithLostReplies(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
 		client, kept := &forgetful{UniversalClient: rdb}, int64(1) // a bucket may keep what drains in a moment
 		if !clockStands(t, rdb, prefix) {
-			kept = 500 // a server that is held up within a script may give nothing back, at most 99 each time
+			kept = 500 // a server that is held up within a script may give nothing back, at most 100 each time
 		}
 		for _, policy := range []Policy{
 			FixedWindow{Limit: 200_000, Window: time.Hour, MaxDebt: 200_000},

@@ -311,8 +311,8 @@ func TestLeadNested(t *testing.T) {
 	})
 }
 
-// TestLeadFollowsAtShutdown: the next process leads at once. By itself it would ask only
-// after an hour.
+// TestLeadFollowsAtShutdown: the next process leads within seconds. By itself it would
+// ask only after an hour.
 func TestLeadFollowsAtShutdown(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, admin redis.UniversalClient, prefix string) {

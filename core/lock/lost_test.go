@@ -92,7 +92,7 @@ func toldOfTheCut(t *testing.T, client, admin *redis.Client, prefix, how string,
 // what it is told.
 func TestHoldersLearnOfALoss(t *testing.T) {
 	t.Parallel()
-	const ttl, budget = 2 * time.Second, 500 * time.Millisecond
+	const ttl, budget = 4 * time.Second, 500 * time.Millisecond // told before the lease ends
 	type end func(t *testing.T, admin redis.UniversalClient, other *lock.Locker, key string)
 	force := func(t *testing.T, _ redis.UniversalClient, other *lock.Locker, _ string) {
 		if was, err := other.ForceRelease(t.Context(), "key"); err != nil || !was {
@@ -272,7 +272,7 @@ func TestErrIsRightAfterAPause(t *testing.T) {
 }
 
 // TestReleaseGoesOnInTheBackground stops the server before a release. The caller gets an
-// error within the budget. The key is free soon after the server runs again.
+// error within the budget and redistest.Grace. The key is free soon after the server runs again.
 func TestReleaseGoesOnInTheBackground(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

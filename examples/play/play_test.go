@@ -45,6 +45,17 @@ func open(t *testing.T) *page {
 	return &page{p, server.URL}
 }
 
+// TestATakenAddress: the error says how to name another.
+func TestATakenAddress(t *testing.T) {
+	t.Parallel()
+	taken := httptest.NewServer(http.NotFoundHandler())
+	defer taken.Close()
+	err := serve(t.Context(), taken.Listener.Addr().String())
+	if err == nil || !strings.Contains(err.Error(), "-addr") || !strings.Contains(err.Error(), "ADDR") {
+		t.Errorf("play on an address that is taken: got %v, want an error that names -addr and ADDR", err)
+	}
+}
+
 func (p *page) do(t *testing.T, order string) {
 	t.Helper()
 	r, err := http.Post(p.url+"/play/do", "application/json", strings.NewReader(order))
