@@ -61,7 +61,8 @@ var errDone = errors.New("lock: the tick has run")
 // whole milliseconds, and not the time of the call. All processes must pass the same
 // instant. Do not mix Never and Again for one job.
 //
-//	tick := time.Now().Truncate(time.Hour) // the same in every process
+//	tick := time.Now().Truncate(time.Hour).Add(time.Hour) // before the sleep: the same in every process
+//	time.Sleep(time.Until(tick))
 //	ran, err := locker.Once(ctx, "report", tick, lock.Again, report)
 //
 // With Never, fn starts at most once, whatever happens to the process that starts it. The
