@@ -95,6 +95,7 @@ bench-peers: redis ## measure neap beside its peers for some minutes, into bench
 
 .PHONY: pictures
 pictures: chromium ## draw docs/pictures from the scripts, on an embedded miniredis, and take screenshots of the console
+	@fc-list :lang=zh | grep -q . || { echo "neap: no font has Chinese; install one: apt-get install fonts-noto-core fonts-noto-cjk" >&2; exit 1; }
 	go run ./internal/pictures
 	cd console/browsertest && go run .
 

@@ -53,7 +53,7 @@ type traffic struct {
 
 func newTraffic(st *store.Store) (*traffic, error) {
 	t := &traffic{began: time.Now()}
-	first := rules{Limit: 10, Window: 5, Rate: 1}
+	first := rules{Limit: 10, Window: 5, Rate: 3}
 	for i, policy := range first.policies() {
 		as := mode{fail: limit.FailLocal}
 		if i < len(algorithms) {
