@@ -324,15 +324,7 @@ func TestFaults(t *testing.T) {
 func TestAnEventNoAllocations(t *testing.T) {
 	st := storetest.Open(t, redistest.Embedded(), store.Options{})
 	observe(t, st)
-	ctx := context.Background()
-	for _, e := range []store.Event{
-		{Primitive: store.Limit, Name: "n", Policy: "p", Outcome: store.Denied}, {Primitive: store.Lock, Name: "n", Outcome: store.Lost, Change: true},
-	} {
-		st.Notify(ctx, e)
-		if n := testing.AllocsPerRun(100, func() { st.Notify(ctx, e) }); n > 0 {
-			t.Errorf("%+v: got %v allocations, want none", e, n)
-		}
-	}
+	labelstest.NoAllocations(t, st)
 }
 
 // BenchmarkEvent is what a decision costs more because of the metrics, without a span that records.
