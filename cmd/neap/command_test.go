@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/neap-go/neap/internal/redistest"
 )
@@ -54,6 +58,38 @@ func TestRedisIsAway(t *testing.T) {
 		})
 	}
 }
+
+// TestInterrupted has a Ctrl-C within a call, and one at a question that has no answer.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	args := []string{"reset", "api", "user", "--policy", "window 5/1h", "--url", srv.AdminURL(), "--prefix", srv.Prefix(t)}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	unanswered, keyboard := io.Pipe()
+	defer keyboard.Close()
+	terminal := onWrite(interrupt)
+	if code := run(ctx, args, system{unanswered, io.Discard, terminal, noEnv}); code != exitLeft {
+		t.Errorf("interrupted at the question: got the status %d, want that nothing was changed", code)
+	}
+	srv.Pause(t)
+	ctx, interrupt = context.WithCancel(t.Context())
+	defer interrupt()
+	time.AfterFunc(50*time.Millisecond, interrupt)
+	var errs bytes.Buffer
+	code := run(ctx, append(args, "-y", "--timeout", "1h"), system{unanswered, io.Discard, &errs, noEnv})
+	said{code, "", errs.String()}.wants(t, exitAway, "neap: interrupted: if you asked for a change, it may have happened")
+}
+
+// onWrite is a writer that calls itself at each write.
+type onWrite func()
+
+func (f onWrite) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
+func noEnv(string) string { return "" }
 
 // TestRedisRefuses has a user without rights, and a user that is not there.
 func TestRedisRefuses(t *testing.T) {

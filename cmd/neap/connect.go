@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -24,11 +25,27 @@ type app struct {
 
 	model   *kong.Application
 	secrets []string // that no output may have
-	clients []redis.UniversalClient
 	spent   spending
+
+	mu      sync.Mutex
+	clients []redis.UniversalClient
+	closed  bool
+}
+
+// keep closes a client when the command ends, or when it is interrupted.
+func (a *app) keep(client redis.UniversalClient) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.clients = append(a.clients, client)
+	if a.closed {
+		_ = client.Close()
+	}
 }
 
 func (a *app) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
 	for _, client := range a.clients {
 		_ = client.Close()
 	}
@@ -78,7 +95,7 @@ func (a *app) connect(ctx context.Context) (*fleet, error) {
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = a.Timeout, a.Timeout, a.Timeout, a.Timeout
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	single := redis.NewClient(o)
-	a.clients = append(a.clients, single)
+	a.keep(single)
 	single.AddHook(&a.spent)
 	within, cancel := a.within(ctx)
 	defer cancel()
@@ -113,7 +130,7 @@ func (a *app) manyNodes(o *redis.ClusterOptions) *fleet {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	client := redis.NewClusterClient(o)
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(&a.spent) })
-	a.clients = append(a.clients, client)
+	a.keep(client)
 	return &fleet{app: a, client: client}
 }
 
@@ -128,7 +145,7 @@ func (a *app) sentinels(address string) (*fleet, error) {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	client := redis.NewFailoverClient(o)
 	client.AddHook(&a.spent)
-	a.clients = append(a.clients, client)
+	a.keep(client)
 	return &fleet{app: a, client: client}, nil
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 const exitStatuses = "0 found, or done; 1 not found, or of doctor: a promise does not hold; 2 the command line is wrong; " +
-	"3 Redis does not answer, and a change may have happened; 4 Redis refuses; 5 nothing was changed: you did not say yes, or what is there does not allow it"
+	"3 Redis does not answer, or you interrupted, and a change may have happened; 4 Redis refuses; 5 nothing was changed: you did not say yes, or what is there does not allow it"
 
 // failure is an error with an exit status of its own.
 type failure struct {
@@ -43,6 +43,9 @@ func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, 
 
 // errSilent is an error that the output has shown already.
 var errSilent = errors.New("told already")
+
+// errInterrupted is the error after a Ctrl-C, except at a question.
+var errInterrupted = &failure{exitAway, errors.New("interrupted: if you asked for a change, it may have happened; look again")}
 
 // not is the error of a command that has already shown that there is nothing.
 var not = &failure{exitNot, errSilent}
@@ -68,7 +71,6 @@ var statuses = []struct {
 	{script.ErrNotExecuted, exitAway},
 	{script.ErrMaybeExecuted, exitAway},
 	{context.DeadlineExceeded, exitAway},
-	{context.Canceled, exitLeft},
 }
 
 // status is the exit status of an error.

@@ -133,7 +133,7 @@ func (g *guardResolve) Run(ctx context.Context, a *app) error {
 	}
 	found := r.known()
 	if found {
-		if err := a.confirm(g.Yes, fmt.Sprintf("%s is %s. Note that %s?", r.Key, r.says(), means)); err != nil {
+		if err := a.confirm(ctx, g.Yes, fmt.Sprintf("%s is %s. Note that %s?", r.Key, r.says(), means)); err != nil {
 			return err
 		}
 		err = guard.Resolve(ctx, r.Key, outcome)
@@ -185,7 +185,7 @@ func (g *guardForget) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if r.known() {
-		if err := a.confirm(g.Yes, fmt.Sprintf("%s is %s. Forget it, so that the next request runs?", r.Key, r.says())); err != nil {
+		if err := a.confirm(ctx, g.Yes, fmt.Sprintf("%s is %s. Forget it, so that the next request runs?", r.Key, r.says())); err != nil {
 			return err
 		}
 	}

@@ -88,7 +88,7 @@ func (l *lockForce) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if s.Held {
-		if err := a.confirm(l.Yes, fmt.Sprintf(
+		if err := a.confirm(ctx, l.Yes, fmt.Sprintf(
 			"%s is held by %s, %s, which lapses in %s unless it is renewed. If the holder is alive, it goes on working beside the next one. End it?",
 			s.Key, s.Owner, count(s.Holds, "hold"), span(duration(s.Lease)))); err != nil {
 			return err

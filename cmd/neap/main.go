@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -90,5 +91,10 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	}
 	defer a.close()
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	return a.fail(parsed.Run(a))
+	context.AfterFunc(ctx, a.close) // a read of go-redis ends with its connection, not with its context
+	err = parsed.Run(a)
+	if own := (*failure)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &own) {
+		err = errInterrupted
+	}
+	return a.fail(err)
 }

@@ -85,7 +85,7 @@ func (f *fleet) reader(master node, addr string) *redis.Client {
 	}
 	rdb := redis.NewClient(&o)
 	rdb.AddHook(&f.app.spent)
-	f.app.clients = append(f.app.clients, rdb)
+	f.app.keep(rdb)
 	return rdb
 }
 

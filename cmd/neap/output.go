@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,15 +153,23 @@ func (a *app) fail(err error) int {
 }
 
 // confirm asks before a change that cannot be undone. Without a yes it returns an error, and nothing is changed.
-func (a *app) confirm(yes bool, question string) error {
+func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
 	}
 	fmt.Fprint(a.errs, plain(question)+" [y/N] ")
-	answer, _ := bufio.NewReader(a.in).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
+	read := make(chan string, 1)
+	go func() { // a terminal does not end a read at Ctrl-C
+		answer, _ := bufio.NewReader(a.in).ReadString('\n')
+		read <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-read:
+		if answer == "y" || answer == "yes" {
+			return nil
+		}
+	case <-ctx.Done():
+		fmt.Fprintln(a.errs)
 	}
 	return &failure{exitLeft, errors.New("nothing was changed: answer yes, or give --yes")}
 }

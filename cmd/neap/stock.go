@@ -78,7 +78,7 @@ func (s *stockRestock) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := a.confirm(s.Yes, fmt.Sprintf("Add %s of %s, as delivery %s?", count(int(s.Units), "unit"), s.Item, s.ID)); err != nil {
+	if err := a.confirm(ctx, s.Yes, fmt.Sprintf("Add %s of %s, as delivery %s?", count(int(s.Units), "unit"), s.Item, s.ID)); err != nil {
 		return err
 	}
 	if err := items.Restock(ctx, s.Item, s.ID, s.Units); err != nil {

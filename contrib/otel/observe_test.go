@@ -129,7 +129,7 @@ func gauges(server string, active, status, heldBack int) map[string]int {
 	return all
 }
 
-var ofGauges = []string{"neap.redis.", "neap.limit.waiting", "neap.lock.waiting", "neap.inflight.active", "neap.lock.active", "neap.guard.active", "neap.stock.active"}
+var ofGauges = []string{"neap.redis.", "neap.limit.waiting", "neap.lock.waiting", "neap.inflight.active", "neap.lock.active", "neap.guard.active", "neap.stock.active", "neap.background."}
 
 // TestEveryMetric has each to the number, through an outage of a real server.
 func TestEveryMetric(t *testing.T) {
@@ -141,6 +141,9 @@ func TestEveryMetric(t *testing.T) {
 		return func() {
 			t.Helper()
 			want := gauges(srv.Addr(), active, status, heldBack)
+			for of, n := range labelstest.Background(st) {
+				want["neap.background.active neap.name="+of.Name+" neap.primitive="+string(of.Primitive)] = n
+			}
 			redistest.Await(t, 20*time.Second, "the event of the server", func() bool {
 				for of, n := range all.values(t, "neap.redis.status") {
 					return want[of] == n

@@ -103,7 +103,7 @@ func gauges(server string, active, up, heldBack int) map[string]int {
 	return all
 }
 
-var ofGauges = []string{"neap_redis_", "neap_limit_waiting", "neap_lock_waiting", "neap_inflight_", "neap_lock_active", "neap_guard_", "neap_stock_"}
+var ofGauges = []string{"neap_redis_", "neap_limit_waiting", "neap_lock_waiting", "neap_inflight_", "neap_lock_active", "neap_guard_", "neap_stock_", "neap_background_"}
 
 // TestEveryMetric has each to the number, through an outage of a real server.
 func TestEveryMetric(t *testing.T) {
@@ -116,7 +116,11 @@ func TestEveryMetric(t *testing.T) {
 			t.Helper()
 			server := `neap_redis_up{server="` + srv.Addr() + `"}`
 			redistest.Await(t, 20*time.Second, "the event of the server", func() bool { return seen.values(t, server)[server] == up })
-			labelstest.Compare(t, seen.values(t, ofGauges...), gauges(srv.Addr(), active, up, heldBack))
+			want := gauges(srv.Addr(), active, up, heldBack)
+			for of, n := range labelstest.Background(st) {
+				want[fmt.Sprintf("neap_background_active{name=%q,primitive=%q}", of.Name, of.Primitive)] = n
+			}
+			labelstest.Compare(t, seen.values(t, ofGauges...), want)
 		}
 	}
 	counts := labelstest.Play{Held: told(1, 1, 0), Away: told(0, 0, 1), Back: told(0, 1, 0)}.Run(t, srv, st)

@@ -10,8 +10,9 @@ import (
 
 // ByValue is a value that earlier middleware stored under key, such as the signed-in
 // user: c.Set in Gin and Echo, Locals in Fiber, a context value anywhere. The value is a
-// string, a [fmt.Stringer] or an integer. A missing or empty one is refused with a 401.
-// With any other type the answer is a 500, and the hook is told ([ErrWiring]).
+// string, a [fmt.Stringer] or an integer. A missing or empty one is refused with a 401, so a
+// wrong key refuses every request. With any other type the answer is a 500, and the hook
+// is told ([ErrWiring]).
 //
 // The result is marked with a kind that is made from key, with its Go package and type.
 // It must be the same in every process and version: if you rename the type, all state of

@@ -18,7 +18,7 @@ var (
 	ErrSettle = errors.New("limit: nothing to settle")
 	// ErrSubject reports that the subject is empty. If one limit is for all callers, use
 	// a fixed subject such as "all".
-	ErrSubject = errors.New("limit: the subject is empty")
+	ErrSubject = errors.New("limit: the subject is empty: if one limit is for all callers, use a fixed subject such as \"all\"")
 )
 
 // These errors report mistakes in the calling program.

@@ -26,8 +26,8 @@ const Shows = "h0stile"
 // Play is what is called while a play goes on.
 type Play struct {
 	Held func() // one slot, lock, claim and reservation is held, and a caller waits for a permit and one for the lock
-	Away func() // the server is lost, and a breaker is open
-	Back func() // the server is back
+	Away func() // the server is lost, a breaker is open, and a conclusion of the guard is in the background
+	Back func() // the server is back, and nothing is in the background
 }
 
 // player makes the calls, and notes what they count as.
@@ -316,7 +316,12 @@ func (a *player) held(then func()) {
 
 // outage stops the server, and starts it again.
 func (a *player) outage(p Play) {
+	late, err := a.guard.Begin(a.Context(), "late"+Hostile, "")
+	a.must(err)
+	a.call(store.Guard, "claims", "", store.Granted)
 	a.redis.Stop(a.T)
+	a.fails("Complete", late.Claim.Complete(a.Context(), nil))
+	a.change(store.Guard, "claims", store.Completed) // once Redis is back
 	for _, want := range []store.Outcome{store.Granted, store.Denied} {
 		d, err := a.local.TakeN(a.Context(), Hostile, 2)
 		a.must(err)
@@ -348,11 +353,14 @@ func (a *player) outage(p Play) {
 		return a.server().Open
 	})
 	a.counts[labels.Labels{Primitive: store.Server, Name: a.redis.Addr(), Outcome: store.Lost, Class: labels.Unknown, Change: true}]++
+	if a.background() == 0 {
+		a.Fatal("without Redis: nothing is in the background, want the conclusion")
+	}
 	p.Away()
 	a.redis.Start(a.T)
-	redistest.Await(a, 30*time.Second, "the server to be back", func() bool {
+	redistest.Await(a, 30*time.Second, "the server to be back, and the background to be done", func() bool {
 		_ = peek()
-		return a.server().Failing == 0
+		return a.server().Failing == 0 && a.background() == 0
 	})
 	a.change(store.Server, a.redis.Addr(), store.Back)
 	p.Back()
@@ -363,6 +371,24 @@ func (a *player) fails(what string, err error) {
 	if _, is := errors.AsType[*script.Error](err); !is {
 		a.Fatalf("%s without Redis: got %v, want an error of a script", what, err)
 	}
+}
+
+func (a *player) background() (calls int) {
+	for _, n := range Background(a.st) {
+		calls += n
+	}
+	return calls
+}
+
+// Background is how many calls a store repeats or takes back, of each primitive that can.
+func Background(st *store.Store) map[labels.Labels]int {
+	calls := map[labels.Labels]int{}
+	for _, g := range st.Gauges() {
+		if g.Primitive != store.Limit && g.Primitive != store.Server {
+			calls[labels.Labels{Primitive: g.Primitive, Name: g.Name}] = g.Background
+		}
+	}
+	return calls
 }
 
 func (a *player) server() store.Gauge {
