@@ -2,12 +2,10 @@ package limit
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/repanic"
 )
 
@@ -21,6 +19,9 @@ type accounts struct {
 
 	mu sync.RWMutex
 	of map[string]map[string]*account // by subject and policies
+
+	charges outstanding[*charging]
+	permits outstanding[*permits]
 }
 
 func newAccounts(opts Prepaid, room int) *accounts {
@@ -183,6 +184,7 @@ func (one *account) ask(a *accounts, least int64) (q *charging, mine bool) {
 		return nil, false
 	}
 	one.asking = &charging{answered: make(chan struct{})}
+	a.charges.add(one.asking)
 	return one.asking, true
 }
 
@@ -220,6 +222,7 @@ func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject
 		one.mu.Lock()
 		one.asking = nil
 		one.mu.Unlock()
+		l.accounts.charges.remove(q)
 		close(q.answered)
 	}()
 	one.mu.Lock()
@@ -255,8 +258,9 @@ func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
 	}
 	// Permits that are given back are granted again, so there is room for each permit
 	// twice.
-	p := &permits{g: g, at: at, end: end, size: g.cost, given: make([]atomic.Uint64, g.cost/32+1)}
+	p := &permits{g: g, at: at, end: end, size: g.cost, given: make([]atomic.Uint64, g.cost/32+1), returning: make(chan struct{}, 1)}
 	p.add(g.cost)
+	l.accounts.permits.add(p)
 	p.timer = time.AfterFunc(time.Duration(end-l.accounts.now()), func() {
 		defer func() { _ = recover() }() // a hook of the client may panic
 		_ = p.giveBack(context.Background())
@@ -294,41 +298,4 @@ func (a *accounts) drop(subject string) {
 		}
 		one.mu.Unlock()
 	}
-}
-
-// ReturnPrepaid gives back the permits that were charged ahead and not granted. Call it
-// before the process ends; otherwise they stay taken until their windows end, or until
-// they have refilled. A process that keeps running need not call it: it gives them back
-// when their Term ends.
-//
-// It costs up to two round trips for each subject with such permits, and more if the
-// clock of Redis must be read again. It costs none if the limiter is not [Prepaid]. It is
-// safe for concurrent use, but permits that are charged meanwhile may stay until their
-// Term ends. store.Drain does not wait for it. The error joins the errors of all calls.
-func (l *Limiter) ReturnPrepaid(ctx context.Context) error {
-	misuse.Context(ctx)
-	if !l.made() {
-		return errLimiter
-	}
-	if l.accounts == nil {
-		return nil
-	}
-	l.accounts.mu.RLock()
-	var all []*permits
-	for _, of := range l.accounts.of {
-		for _, one := range of {
-			all = append(all, one.current.Load(), one.next.Load())
-		}
-	}
-	l.accounts.mu.RUnlock()
-	var errs []error
-	for _, p := range all {
-		if err := ctx.Err(); err != nil { // the other permits are given back when they end
-			return errors.Join(append(errs, err)...)
-		}
-		if p != nil {
-			errs = append(errs, p.giveBack(ctx))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -17,6 +17,8 @@ type permits struct {
 	counted atomic.Int64    // how many granted permits demand has returned so far
 	given   []atomic.Uint64 // one bit for each permit that was given back
 	timer   *time.Timer
+
+	returning chan struct{} // has room for one, which gives them back
 }
 
 // take takes cost permits. It returns the index of the first, and how many are left.
@@ -88,13 +90,21 @@ func (b *balance) close() int64 {
 	return 0
 }
 
-// giveBack ends the permits and gives back in Redis those that are left.
+// giveBack ends the permits and gives back in Redis those that are left. If that is under
+// way, it waits for it.
 func (p *permits) giveBack(ctx context.Context) error {
+	select {
+	case p.returning <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-p.returning }()
+	l := p.g.of
+	defer l.accounts.permits.remove(p)
 	n := p.close()
 	if n == 0 {
 		return nil
 	}
-	l := p.g.of
 	rest := newGrant(p.g.subject, n, len(l.rules))
 	rest.of, rest.asked, rest.answered = l, p.g.asked, p.g.answered
 	copy(rest.readings, p.g.readings)

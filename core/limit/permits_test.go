@@ -145,6 +145,44 @@ func TestPermitsAreGivenBackToTheirLimiter(t *testing.T) {
 	})
 }
 
+// TestReturnPrepaidReturnsAll: also the permits whose Term ends at this moment, those that
+// are just being charged, and those of a subject that was forgotten.
+func TestReturnPrepaidReturnsAll(t *testing.T) {
+	t.Parallel()
+	slow := func() { time.Sleep(20 * time.Millisecond) }
+	for name, soon := range map[string]func(t *testing.T, l *Limiter, at *around){
+		"whose Term ends": func(t *testing.T, l *Limiter, at *around) {
+			at.do.Store(&slow)
+			time.Sleep(time.Duration(charged(t, l, "s").end - l.accounts.now() + 1))
+		},
+		"just being charged": func(t *testing.T, l *Limiter, at *around) {
+			at.do.Store(&slow)
+			for len(l.accounts.charges.all()) == 0 {
+				must(l.Take(t.Context(), "s"))(t)
+			}
+		},
+		"of a forgotten subject": func(t *testing.T, l *Limiter, _ *around) {
+			clear(l.accounts.of)
+			l.accounts.recent.Store(nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, _, at := prepaidTo(t)
+				soon(t, l, at)
+				must(0, l.ReturnPrepaid(t.Context()))(t)
+				at.do.Store(nil)
+				d := must(l.Peek(t.Context(), "s"))(t)
+				if taken := uint64(d.Limit - d.Remaining); taken != l.Stats().Allowed {
+					t.Errorf("got %d permits taken after ReturnPrepaid, want %d, which were granted", taken, l.Stats().Allowed)
+				}
+				time.Sleep(2 * time.Second) // the timers of permits end
+			})
+		})
+	}
+}
+
 // TestAccountsAreBounded by MaxLocal. A subject with permits stays if there is one
 // without.
 func TestAccountsAreBounded(t *testing.T) {
