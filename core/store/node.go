@@ -41,6 +41,7 @@ type node struct {
 	cause  atomic.Pointer[error] // the cause of the outage, once it is known
 
 	connecting atomic.Bool
+	refusal    atomic.Int64 // when a refusal was last logged; 0 if none was
 
 	met   atomic.Bool  // it has answered once
 	last  atomic.Int64 // when it last answered; before that, when it was first asked

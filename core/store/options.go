@@ -78,6 +78,10 @@ type Options struct {
 	// has a key. If the client does not name its servers, the address is the client's Go
 	// type. Nil means slog.Default, as it is when the line is logged.
 	//
+	// While a server refuses calls, for want of a right or of memory for example, Logger
+	// gets a line at most once a minute. It has the class of the error and Redis' code,
+	// such as NOPERM or OOM.
+	//
 	// A server is lost if one of its breakers opens, or if a call has no answer and none
 	// was answered for a second. It is back when it answers after a second without a
 	// failure, and each of its breakers is closed or had no call for a minute. If a lost

@@ -116,6 +116,39 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 	})
 }
 
+// TestRefusalsAreLoggedOnceAMinute, and neither with a key nor with the text of an error.
+// An error that a script raises by itself is not logged.
+func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	for text, code := range map[string]string{
+		"NOPERM User neap has no permissions to run the 'evalsha' command":                                     `class="script: refused by configuration" code=NOPERM`,
+		"ERR The user executing the script can't run this command or subcommand script: 1, on @user_script:1.": `class="script: refused by configuration" code=ERR`,
+		"WRONGPASS invalid username-password pair or user is disabled.":                                        `class="script: refused by configuration" code=WRONGPASS`,
+		"OOM command not allowed when used memory > 'maxmemory'.":                                              `class="script: not executed" code=OOM`,
+		"LOADING Redis is loading the dataset in memory":                                                       `class="script: not executed" code=LOADING`,
+		"ERR unknown command 'evalsha', with args beginning with: 's'":                                         `class="script: failed" code=ERR`,
+		"ERR Unknown Redis command called from script script: 1, on @user_script:1.":                           `class="script: failed" code=ERR`,
+		"WRONGTYPE Operation against a key holding the wrong kind of value":                                    "",
+		"ERR of a script": "",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log lines
+			l := aLimit(t, storetest.Open(t, &saying{text: text}, store.Options{Logger: log.logger()}))
+			want := []string(nil)
+			for range 3 {
+				if code != "" {
+					want = append(want, `level=WARN msg="neap: Redis refuses calls; neap doctor says why" address=*store_test.saying `+code+"\n")
+				}
+				for range 100 {
+					_, _ = l.Take(t.Context(), "s")
+				}
+				logged(t, &log, want...)
+				time.Sleep(time.Minute)
+			}
+		})
+	}
+}
+
 // TestALoggerMayUseTheStore: a log handler gets an answer if it asks a limiter of the
 // same store, whose Redis is away.
 func TestALoggerMayUseTheStore(t *testing.T) {

@@ -141,7 +141,9 @@ func (s *Store) Send(ctx context.Context, call *script.Call) error {
 	err := b.send(ctx, call, s.contact.budget(b.node, call.Budget()))
 	if err == nil {
 		s.nodes.found()
+		return nil
 	}
+	b.node.refused(err)
 	return err
 }
 

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"errors"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/script"
+)
+
+// refusalPause is the least time between two log lines about refusals by one server.
+const refusalPause = time.Minute
+
+var (
+	// unknownCommand matches the reply of a server on which a command is renamed or
+	// disabled.
+	unknownCommand = regexp.MustCompile(`^ERR [Uu]nknown (Redis )?command`)
+	replyCode      = regexp.MustCompile(`^[A-Z]+`)
+)
+
+// refused logs that the server refuses calls. A limit then decides without Redis, and its
+// caller has no error from which to see that. What a script raises by itself is not logged.
+func (n *node) refused(err error) {
+	failure, _ := errors.AsType[*script.Error](err)
+	reply, is := errors.AsType[redis.Error](err)
+	if !is || !answered(err) || failure == nil || failure.Class == script.ErrFailed && !unknownCommand.MatchString(reply.Error()) {
+		return
+	}
+	now, before := n.now(), n.refusal.Load()
+	if before != 0 && now-before < int64(refusalPause) || !n.refusal.CompareAndSwap(before, now) {
+		return
+	}
+	// The code is Redis' own word: package script knows these replies by their text.
+	n.log(slog.LevelWarn, "neap: Redis refuses calls; neap doctor says why", "class", classOf(err), "code", replyCode.FindString(reply.Error()))
+}
