@@ -59,12 +59,16 @@ func TestALogIsSmall(t *testing.T) {
 
 // TestKeysAreAsSmallAsDocumented asks a real server for the size of one key of each
 // policy, and of the keys of a ban and of a settled decision. The sizes must fit the
-// table in docs/operations.md. The table is for Redis 7.0, so another version may take a
-// quarter more.
+// table in docs/operations.md. The table is for Redis 7.0. With another version the least
+// and the most may each be a quarter more.
 func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 	t.Parallel()
 	page := must(os.ReadFile("../../docs/operations.md"))(t)
 	admin := redistest.Standalone(t).Admin(t)
+	other := int64(1) // 0 for the version of the table
+	if strings.Contains(admin.Info(t.Context(), "server").Val(), "redis_version:7.0.") {
+		other = 0
+	}
 	const prefix = "size" // as long as the default one
 	for row, policies := range map[string][]Policy{
 		"token bucket": {
@@ -122,7 +126,7 @@ func TestKeysAreAsSmallAsDocumented(t *testing.T) {
 				}
 			}
 		}
-		if len(sizes) != 2*len(policies) || slices.Min(sizes) > least || slices.Max(sizes) > most+most/4 {
+		if len(sizes) != 2*len(policies) || slices.Min(sizes) > least+other*least/4 || slices.Max(sizes) > most+other*most/4 {
 			t.Errorf("the keys of a %s: got %d bytes, want the %d to %d of the table", row, sizes, least, most)
 		}
 	}
