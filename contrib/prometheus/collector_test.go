@@ -240,6 +240,36 @@ func TestTenThousandPlans(t *testing.T) {
 	}
 }
 
+// TestThousandsOfNames have a bounded number of series, and are all counted. Each limiter has a policy of its own.
+func TestThousandsOfNames(t *testing.T) {
+	t.Parallel()
+	const limiters = 4000
+	st := storetest.Open(t, redistest.Embedded(), store.Options{})
+	_, seen := collect(t, st)
+	var all []*limit.Limiter
+	for n := range limiters {
+		l, err := limit.New(st, fmt.Sprint("tenant", n), []limit.Policy{limit.FixedWindow{Limit: int64(100 + n), Window: time.Hour}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
+	}
+	if waiting := len(seen.values(t, "neap_limit_waiting")); waiting != labels.MostNames+1 {
+		t.Errorf("got %d gauges of limiters, want %d", waiting, labels.MostNames+1)
+	}
+	for n, l := range all {
+		st.Notify(t.Context(), store.Event{Primitive: store.Limit, Name: l.Name(), Policy: fmt.Sprintf("window-%d-1h", 100+n), Outcome: store.Granted})
+	}
+	counts := seen.values(t, "neap_decisions_total")
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	if most := labels.MostNames + labels.MostPolicies + 1; len(counts) != most || sum != limiters {
+		t.Errorf("got %d series of %d decisions, want %d of %d", len(counts), sum, most, limiters)
+	}
+}
+
 // TestStopEnds the counting, once for all, and what was counted stays.
 func TestStopEnds(t *testing.T) {
 	t.Parallel()
