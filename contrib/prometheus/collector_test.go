@@ -207,6 +207,29 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
+// TestDefaultBuckets tell what the alert NeapSlow and the default budget ask for: decisions of more than 25 ms and 50 ms.
+func TestDefaultBuckets(t *testing.T) {
+	t.Parallel()
+	st := storetest.Open(t, redistest.Embedded(), store.Options{})
+	_, seen := collect(t, st)
+	st.Notify(t.Context(), store.Event{Primitive: store.Limit, Name: "l", Outcome: store.Granted, Duration: 30 * time.Millisecond})
+	st.Notify(t.Context(), store.Event{Primitive: store.Lock, Name: "l", Outcome: store.Granted, Duration: 2 * time.Minute})
+	text := seen.text(t)
+	for _, want := range []string{
+		`neap_decision_duration_seconds_bucket{name="l",outcome="granted",primitive="limit",le="0.0001"} 0`,
+		`neap_decision_duration_seconds_bucket{name="l",outcome="granted",primitive="limit",le="0.025"} 0`,
+		`neap_decision_duration_seconds_bucket{name="l",outcome="granted",primitive="limit",le="0.05"} 1`,
+		`neap_decision_duration_seconds_bucket{name="l",outcome="granted",primitive="limit",le="10"} 1`,
+		`neap_lock_wait_duration_seconds_bucket{name="l",outcome="granted",le="0.001"} 0`,
+		`neap_lock_wait_duration_seconds_bucket{name="l",outcome="granted",le="60"} 0`,
+		`neap_lock_wait_duration_seconds_bucket{name="l",outcome="granted",le="300"} 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("got no line %s in\n%s", want, text)
+		}
+	}
+}
+
 // TestTenThousandPlans have a bounded number of series, and are all counted.
 func TestTenThousandPlans(t *testing.T) {
 	t.Parallel()
