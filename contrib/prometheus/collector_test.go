@@ -207,6 +207,29 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
+// TestDefaultBuckets tell what the alert NeapSlow and the default budget ask for: decisions of more than 25 ms and 50 ms.
+func TestDefaultBuckets(t *testing.T) {
+	t.Parallel()
+	st := storetest.Open(t, redistest.Embedded(), store.Options{})
+	_, seen := collect(t, st)
+	st.Notify(t.Context(), store.Event{Primitive: store.Limit, Name: "l", Outcome: store.Granted, Duration: 30 * time.Millisecond})
+	st.Notify(t.Context(), store.Event{Primitive: store.Lock, Name: "l", Outcome: store.Granted, Duration: 2 * time.Minute})
+	text := seen.text(t)
+	for _, want := range []string{
+		`neap_decision_duration_seconds_bucket{name="l",outcome="granted",primitive="limit",le="0.0001"} 0`,
+		`neap_decision_duration_seconds_bucket{name="l",outcome="granted",primitive="limit",le="0.025"} 0`,
+		`neap_decision_duration_seconds_bucket{name="l",outcome="granted",primitive="limit",le="0.05"} 1`,
+		`neap_decision_duration_seconds_bucket{name="l",outcome="granted",primitive="limit",le="10"} 1`,
+		`neap_lock_wait_duration_seconds_bucket{name="l",outcome="granted",le="0.001"} 0`,
+		`neap_lock_wait_duration_seconds_bucket{name="l",outcome="granted",le="60"} 0`,
+		`neap_lock_wait_duration_seconds_bucket{name="l",outcome="granted",le="300"} 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("got no line %s in\n%s", want, text)
+		}
+	}
+}
+
 // TestTenThousandPlans have a bounded number of series, and are all counted.
 func TestTenThousandPlans(t *testing.T) {
 	t.Parallel()
@@ -237,6 +260,36 @@ func TestTenThousandPlans(t *testing.T) {
 	}
 	if got := len(seen.values(t, "neap_decision_duration_seconds_count")); before != 0 || got != 1 {
 		t.Errorf("got %d series before, and %d histograms, want none and 1", before, got)
+	}
+}
+
+// TestThousandsOfNames have a bounded number of series, and are all counted. Each limiter has a policy of its own.
+func TestThousandsOfNames(t *testing.T) {
+	t.Parallel()
+	const limiters = 4000
+	st := storetest.Open(t, redistest.Embedded(), store.Options{})
+	_, seen := collect(t, st)
+	var all []*limit.Limiter
+	for n := range limiters {
+		l, err := limit.New(st, fmt.Sprint("tenant", n), []limit.Policy{limit.FixedWindow{Limit: int64(100 + n), Window: time.Hour}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
+	}
+	if waiting := len(seen.values(t, "neap_limit_waiting")); waiting != labels.MostNames+1 {
+		t.Errorf("got %d gauges of limiters, want %d", waiting, labels.MostNames+1)
+	}
+	for n, l := range all {
+		st.Notify(t.Context(), store.Event{Primitive: store.Limit, Name: l.Name(), Policy: fmt.Sprintf("window-%d-1h", 100+n), Outcome: store.Granted})
+	}
+	counts := seen.values(t, "neap_decisions_total")
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	if most := labels.MostNames + labels.MostPolicies + 1; len(counts) != most || sum != limiters {
+		t.Errorf("got %d series of %d decisions, want %d of %d", len(counts), sum, most, limiters)
 	}
 }
 

@@ -202,6 +202,60 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
+// competitor takes permits after each reply to a script, before its caller sees the reply.
+type competitor struct {
+	rival *redis_rate.Limiter
+	key   string
+	rate  redis_rate.Limit
+	calls int
+}
+
+func (c *competitor) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *competitor) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c *competitor) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if cmd.Name() != "evalsha" || err != nil {
+			return err
+		}
+		c.calls++
+		if _, err := c.rival.AllowN(ctx, c.key, c.rate, 1); err != nil {
+			return err
+		}
+		return nil
+	}
+}
+
+// TestAllowAtMostAsksEightTimes while another caller takes a permit after each reply, and no more often.
+func TestAllowAtMostAsksEightTimes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		burst, grant, calls int
+	}{
+		{20, 0, 8}, // the eighth reply reports 12
+		{9, 0, 8},  // the eighth reply reports 1
+		{5, 0, 5},  // the fifth reply reports none
+	} {
+		s := redistest.NewStandalone(t)
+		opts := &limit.Options{Budget: 5 * time.Second, Fail: limit.FailClosed}
+		rdb := s.Client(t)
+		rival, l := must(redis_rate.New(s.Client(t), opts))(t), must(redis_rate.New(rdb, opts))(t)
+		rate := redis_rate.PerHour(c.burst)
+		must(l.AllowN(t.Context(), "k", rate, 0))(t) // tells the server the script
+		by := &competitor{rival: rival, key: "k", rate: rate}
+		rdb.AddHook(by)
+		must(rival.AllowN(t.Context(), "k", rate, 1))(t)
+		got := must(l.AllowAtMost(t.Context(), "k", rate, c.burst))(t)
+		if got.Allowed != c.grant || by.calls != c.calls {
+			t.Errorf("of %d: got %d granted by %d calls, want %d by %d", c.burst, got.Allowed, by.calls, c.grant, c.calls)
+		}
+	}
+}
+
 // TestKeys are as the package says, and expire.
 func TestKeys(t *testing.T) {
 	t.Parallel()

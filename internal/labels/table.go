@@ -10,7 +10,8 @@ import (
 
 // What there is room for.
 const (
-	MostPolicies = 20  // of each limiter, beside those that it was made with
+	MostPolicies = 20  // of each name, beside those that its limiters were made with
+	MostOwn      = 200 // of each name, that its limiters were made with
 	MostNames    = 200 // of each primitive
 )
 
@@ -28,7 +29,8 @@ type contents[T any] struct {
 	names    map[name]bool
 	policies map[policy]bool
 	taken    map[store.Primitive]int // names
-	filled   map[name]int            // policies that the limiter was not made with
+	filled   map[name]int            // policies that limiters of the name were not made with
+	own      map[name]int            // policies that they were made with
 }
 
 type name struct {
@@ -46,7 +48,7 @@ func NewTable[T any](make func(Labels) T) *Table[T] {
 	t := &Table[T]{make: make}
 	t.now.Store(&contents[T]{
 		made: map[Labels]T{}, names: map[name]bool{}, policies: map[policy]bool{},
-		taken: map[store.Primitive]int{}, filled: map[name]int{},
+		taken: map[store.Primitive]int{}, filled: map[name]int{}, own: map[name]int{},
 	})
 	return t
 }
@@ -121,15 +123,31 @@ func (c *contents[T]) admit(of store.Primitive, called string) name {
 	return own
 }
 
+// keep gives the policies room that a limiter of this name was made with. Those of a name without room have none of
+// their own: one limiter a name would make as many of them as there are names.
+func (c *contents[T]) keep(of name, policies []string) {
+	if of.name == Other {
+		return
+	}
+	for _, p := range policies {
+		one := policy{of, p}
+		if c.policies[one] || c.own[of] >= MostOwn {
+			continue
+		}
+		c.policies[one] = true
+		c.own[of]++
+	}
+}
+
 func (c *contents[T]) clone() *contents[T] {
 	return &contents[T]{
 		made: maps.Clone(c.made), names: maps.Clone(c.names), policies: maps.Clone(c.policies),
-		taken: maps.Clone(c.taken), filled: maps.Clone(c.filled),
+		taken: maps.Clone(c.taken), filled: maps.Clone(c.filled), own: maps.Clone(c.own),
 	}
 }
 
 // Read returns the gauges of a store. Primitives of one name are one gauge, and so are all primitives without room.
-// From then on, the policies that limiters were made with have room. Each server has a gauge.
+// From then on, the policies that limiters of a name with room were made with have room, too. Each server has a gauge.
 func (t *Table[T]) Read(st *store.Store) []store.Gauge {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,9 +160,7 @@ func (t *Table[T]) Read(st *store.Store) []store.Gauge {
 			of = next.admit(g.Primitive, g.Name)
 			g.Name = of.name
 		}
-		for _, p := range g.Policies {
-			next.policies[policy{of, p}] = true
-		}
+		next.keep(of, g.Policies)
 		i, is := at[of]
 		if !is {
 			at[of] = len(all)

@@ -3,6 +3,8 @@ package labels_test
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -95,32 +97,69 @@ func TestRoomForNames(t *testing.T) {
 	}
 }
 
-// TestPrimitivesOfOneNameAreOne: their gauges are added up.
+// TestPoliciesAreBounded makes thousands of limiters, each with a policy of its own, under a name of their own or under
+// one name. The entries of their events stay few.
+func TestPoliciesAreBounded(t *testing.T) {
+	t.Parallel()
+	const limiters = 4000
+	for what, c := range map[string]struct {
+		nameOf func(n int) string
+		most   int
+	}{
+		"a name each": {func(n int) string { return fmt.Sprint("tenant", n) }, labels.MostNames + labels.MostPolicies + 1},
+		"one name":    {func(int) string { return "tenants" }, labels.MostOwn + labels.MostPolicies + 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			st := storetest.Open(t, redistest.Embedded(), store.Options{})
+			made := map[labels.Labels]bool{}
+			table := labels.NewTable(func(l labels.Labels) labels.Labels {
+				made[l] = true
+				return l
+			})
+			var all []*limit.Limiter
+			for n := range limiters {
+				l, err := limit.New(st, c.nameOf(n), []limit.Policy{limit.FixedWindow{Limit: int64(100 + n), Window: time.Hour}}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, l)
+			}
+			table.Read(st)
+			for n := range all {
+				table.Of(&store.Event{Primitive: store.Limit, Name: c.nameOf(n), Policy: fmt.Sprintf("window-%d-1h", 100+n), Outcome: store.Granted})
+			}
+			if len(made) != c.most {
+				t.Errorf("got %d entries, want %d", len(made), c.most)
+			}
+			runtime.KeepAlive(all) // a store keeps none of them alive
+		})
+	}
+}
+
+// TestPrimitivesOfOneNameAreOne: their gauges are added up, in whatever order they come.
 func TestPrimitivesOfOneNameAreOne(t *testing.T) {
 	t.Parallel()
-	st := storetest.Open(t, redistest.Embedded(), store.Options{})
-	for _, key := range []string{"a", "b"} {
-		l, err := lock.New(st, "n", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		held, err := l.Try(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer held.Release(context.Background())
+	busy := store.Gauge{
+		Primitive: store.Lock, Name: "n", Policies: []string{"p"},
+		Active: 1, Waiting: 2, Background: 3, Open: true, Failing: 5 * time.Second,
 	}
-	found := 0
-	for _, g := range itself().Read(st) {
-		if g.Primitive == store.Lock {
-			found++
-			if g.Active != 2 {
-				t.Errorf("got %d locks, want 2", g.Active)
-			}
+	idle := store.Gauge{Primitive: store.Lock, Name: "n", Active: 10, Waiting: 20, Background: 30, Failing: time.Second}
+	other := store.Gauge{Primitive: store.Lock, Name: "other", Active: 7}
+	sum := store.Gauge{Primitive: store.Lock, Name: "n", Active: 11, Waiting: 22, Background: 33, Open: true, Failing: 5 * time.Second}
+	for what, gauges := range map[string][]store.Gauge{"the busy one first": {busy, other, idle}, "the idle one first": {idle, other, busy}} {
+		st := storetest.Open(t, redistest.Embedded(), store.Options{})
+		for i := range gauges {
+			store.Register(st, &gauges[i], func(g *store.Gauge) store.Gauge { return *g })
 		}
-	}
-	if found != 1 {
-		t.Errorf("got %d gauges of locks, want 1", found)
+		got := itself().Read(st)
+		if len(got) == 2 {
+			got[0].Policies = nil // those of the first
+		}
+		if want := []store.Gauge{sum, other}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", what, got, want)
+		}
+		runtime.KeepAlive(gauges) // a store keeps none of them alive
 	}
 }
 
