@@ -238,8 +238,10 @@ func TestBothLanguagesSayAll(t *testing.T) {
 	asked := []string{"e.unknown primitive", "e.unknown action", "e.seconds", "e.request"} // what the page may be told besides failures
 	for _, file := range must(fs.Glob(embedded, "assets/*"))(t) {
 		text := string(must(embedded.ReadFile(file))(t))
-		for _, found := range regexp.MustCompile(`(?:data-say="|[^a-zA-Z]say\(')([^"'$]+)["']`).FindAllStringSubmatch(text, -1) {
-			asked = append(asked, found[1])
+		for _, words := range []string{`(?:data-say="|[^a-zA-Z]say\('|\['(?:wait|good|warn|bad)', ')([^"'$]+)["']`, `'([fht]\.[a-z]+)'`} {
+			for _, found := range regexp.MustCompile(words).FindAllStringSubmatch(text, -1) {
+				asked = append(asked, found[1])
+			}
 		}
 	}
 	for _, f := range failures {
