@@ -131,6 +131,18 @@ func TestLookingUpWithoutBansAndWithoutRedis(t *testing.T) {
 	}
 }
 
+// TestAnUnknownBanIsNoMissingBan: if Redis does not say whether a subject is banned, the page says so and still offers the ban.
+func TestAnUnknownBanIsNoMissingBan(t *testing.T) {
+	t.Parallel()
+	policy := limit.WithBan(limit.FixedWindow{Limit: 2, Window: time.Hour}, limit.Ban{After: 100, Within: time.Minute, For: time.Minute})
+	l := must(limit.New(away(t), "strict", []limit.Policy{policy}, nil))(t)
+	h := Handler(away(t), everyone, &Options{Actions: Primitives{Limiters: []*limit.Limiter{l}}})
+	status, text := post(h, "lookup", `{"primitive":"limit","name":"strict","key":"alice"}`)
+	if status != 200 || !strings.HasSuffix(text, `"degraded":true,"canBan":true,"banned":0,"unknown":"not executed"}`) {
+		t.Errorf("got %d %s, want it degraded, with a ban that is not known", status, text)
+	}
+}
+
 // TestWhatMayBeLookedUpMayNotBeActedUpon.
 func TestWhatMayBeLookedUpMayNotBeActedUpon(t *testing.T) {
 	t.Parallel()

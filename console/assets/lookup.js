@@ -75,6 +75,7 @@ const views = {
     ], found.states.map((s) => ({ ...s, key: s.policy })));
     const notes = [];
     if (found.degraded) notes.push(make('p', { className: 'bad' }, say('degradedFound')));
+    if (found.unknown) notes.push(make('p', { className: 'bad' }, `${say('banUnknown')} ${say(`e.${found.unknown}`)}`));
     if (found.banned) notes.push(list([['bannedFor', duration(found.banned)]]));
     return [...notes, t];
   },
