@@ -232,6 +232,11 @@ func TestBothLanguagesSayAll(t *testing.T) {
 			t.Errorf("%s is %q in English and %q in Chinese, want both, with the same fields", key, text, chinese[key])
 		}
 	}
+	for key, text := range chinese {
+		if strings.ContainsAny(text, ",:;?!()") {
+			t.Errorf("%s is %q in Chinese, want marks of full width", key, text)
+		}
+	}
 	if len(english) != len(chinese) {
 		t.Errorf("got %d words in English and %d in Chinese, want the same number", len(english), len(chinese))
 	}

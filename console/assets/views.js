@@ -106,7 +106,7 @@ function limitTable(state, limits) {
     const seconds = state.seconds([line]);
     return { ...line, sum: state.sum([line]), bySecond: seconds, gauge: line.other ? { active: 0, waiting: 0 } : state.gauge(line.primitive, line.name) };
   });
-  const title = (r) => (r.other ? `${say('others')} (${say(r.primitive)})` : r.name);
+  const title = (r) => (r.other ? say('about', { what: say('others'), of: say(r.primitive) }) : r.name);
   table(element, [
     { head: say('h.limiter'), of: (r) => (r.gauge.open ? tagged(title(r), say('heldTag'), 'bad') : title(r)) },
     { head: say('h.policy'), kind: 'words', of: (r) => {
@@ -131,7 +131,7 @@ function serverTable(state) {
   const element = section.querySelector('table');
   element.hidden = servers.length === 0;
   element.className = 'cards';
-  const stateOf = (g) => (g.open ? ['bad', `✕ ${say('silent')}, ${say('holds')}`] : g.failing ? ['warn', `▲ ${say('silent')}`] : ['good', `✓ ${say('answers')}`]);
+  const stateOf = (g) => (g.open ? ['bad', `✕ ${say('listed', { one: say('silent'), other: say('holds') })}`] : g.failing ? ['warn', `▲ ${say('silent')}`] : ['good', `✓ ${say('answers')}`]);
   table(element, [
     { head: say('h.server'), of: (g) => g.name },
     { head: say('h.state'), kind: 'words', of: (g, old) => {
