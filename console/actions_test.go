@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -131,6 +132,18 @@ func TestLookingUpWithoutBansAndWithoutRedis(t *testing.T) {
 	}
 }
 
+// TestAnUnknownBanIsNoMissingBan: if Redis does not say whether a subject is banned, the page says so and still offers the ban.
+func TestAnUnknownBanIsNoMissingBan(t *testing.T) {
+	t.Parallel()
+	policy := limit.WithBan(limit.FixedWindow{Limit: 2, Window: time.Hour}, limit.Ban{After: 100, Within: time.Minute, For: time.Minute})
+	l := must(limit.New(away(t), "strict", []limit.Policy{policy}, nil))(t)
+	h := Handler(away(t), everyone, &Options{Actions: Primitives{Limiters: []*limit.Limiter{l}}})
+	status, text := post(h, "lookup", `{"primitive":"limit","name":"strict","key":"alice"}`)
+	if status != 200 || !strings.HasSuffix(text, `"degraded":true,"canBan":true,"banned":0,"unknown":"not executed"}`) {
+		t.Errorf("got %d %s, want it degraded, with a ban that is not known", status, text)
+	}
+}
+
 // TestWhatMayBeLookedUpMayNotBeActedUpon.
 func TestWhatMayBeLookedUpMayNotBeActedUpon(t *testing.T) {
 	t.Parallel()
@@ -194,18 +207,38 @@ func TestOthersPagesPostNothing(t *testing.T) {
 // TestErrorsAreNames: no text of an error, which may name a key, reaches the page.
 func TestErrorsAreNames(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	cases := []struct {
 		err  error
 		want string
 	}{
+		{limit.ErrSubject, `400 {"error":"empty"}`},
+		{lock.ErrKey, `400 {"error":"empty"}`},
+		{idempotency.ErrKey, `400 {"error":"empty"}`},
+		{stock.ErrItem, `400 {"error":"empty"}`},
+		{stock.ErrID, `400 {"error":"id"}`},
+		{stock.ErrUnits, `400 {"error":"units"}`},
+		{stock.ErrQuantity, `409 {"error":"quantity"}`},
+		{stock.ErrUnknown, `409 {"error":"unknown item"}`},
+		{stock.ErrDisagrees, `409 {"error":"disagrees"}`},
+		{idempotency.ErrInFlight, `409 {"error":"in flight"}`},
+		{idempotency.ErrNotInDoubt, `409 {"error":"not in doubt"}`},
 		{&script.Error{Class: script.ErrNotExecuted, Err: errors.New("alice")}, `503 {"error":"not executed"}`},
 		{&script.Error{Class: script.ErrMaybeExecuted, Err: errors.New("alice")}, `503 {"error":"maybe executed"}`},
 		{&script.Error{Class: script.ErrConfiguration, Err: errors.New("alice")}, `503 {"error":"configuration"}`},
-		{&script.Error{Class: script.ErrFailed, Err: errors.New("alice")}, `500 {"error":"failed"}`},
-		{errors.New("alice"), `500 {"error":"failed"}`},
-		{idempotency.ErrInFlight, `409 {"error":"in flight"}`},
-	} {
-		w := ask(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, c.err) }), "POST", "/")
+		{context.Canceled, `503 {"error":"canceled"}`},
+		{context.DeadlineExceeded, `503 {"error":"canceled"}`},
+	}
+	if len(cases) != len(failures) {
+		t.Errorf("got %d errors in this test and %d that the page has names for, want each of them", len(cases), len(failures))
+	}
+	for _, others := range []error{&script.Error{Class: script.ErrFailed, Err: errors.New("alice")}, errors.New("alice")} {
+		cases = append(cases, struct {
+			err  error
+			want string
+		}{others, `500 {"error":"failed"}`})
+	}
+	for _, c := range cases {
+		w := ask(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, fmt.Errorf("alice: %w", c.err)) }), "POST", "/")
 		if got := fmt.Sprint(w.Code, " ", strings.TrimSpace(w.Body.String())); got != c.want {
 			t.Errorf("%v: got %s, want %s", c.err, got, c.want)
 		}

@@ -42,11 +42,16 @@ var failures = []struct {
 }
 
 func refuse(w http.ResponseWriter, err error) {
+	name, status := nameOfError(err)
+	answer(w, status, failure{name})
+}
+
+// nameOfError is the name of an error, and the status of an answer that has it.
+func nameOfError(err error) (name string, status int) {
 	for _, f := range failures {
 		if errors.Is(err, f.err) {
-			answer(w, f.status, failure{f.name})
-			return
+			return f.name, f.status
 		}
 	}
-	answer(w, http.StatusInternalServerError, failure{"failed"})
+	return "failed", http.StatusInternalServerError
 }

@@ -19,7 +19,8 @@ import (
 // Options are the options of [Handler]. The zero value is a page that shows figures alone.
 type Options struct {
 	// LookUp are the primitives whose subjects, keys or items may be looked up. Each look-up
-	// costs what Peek, InFlight, Inspect or Left cost, and changes nothing.
+	// costs what Peek, InFlight, Inspect or Left costs, and changes nothing. That of a limiter with a
+	// Ban costs what Banned costs too: one more round trip.
 	LookUp Primitives
 	// Actions are the primitives that may be acted upon: reset, ban and unban a subject of a
 	// limiter; force a lock; resolve and forget a key of a guard; restock an item. What may be acted upon may

@@ -232,14 +232,21 @@ func TestBothLanguagesSayAll(t *testing.T) {
 			t.Errorf("%s is %q in English and %q in Chinese, want both, with the same fields", key, text, chinese[key])
 		}
 	}
+	for key, text := range chinese {
+		if strings.ContainsAny(text, ",:;?!()") {
+			t.Errorf("%s is %q in Chinese, want marks of full width", key, text)
+		}
+	}
 	if len(english) != len(chinese) {
 		t.Errorf("got %d words in English and %d in Chinese, want the same number", len(english), len(chinese))
 	}
 	asked := []string{"e.unknown primitive", "e.unknown action", "e.seconds", "e.request"} // what the page may be told besides failures
 	for _, file := range must(fs.Glob(embedded, "assets/*"))(t) {
 		text := string(must(embedded.ReadFile(file))(t))
-		for _, found := range regexp.MustCompile(`(?:data-say="|[^a-zA-Z]say\(')([^"'$]+)["']`).FindAllStringSubmatch(text, -1) {
-			asked = append(asked, found[1])
+		for _, words := range []string{`(?:data-say="|[^a-zA-Z]say\('|\['(?:wait|good|warn|bad)', ')([^"'$]+)["']`, `'([fht]\.[a-z]+)'`} {
+			for _, found := range regexp.MustCompile(words).FindAllStringSubmatch(text, -1) {
+				asked = append(asked, found[1])
+			}
 		}
 	}
 	for _, f := range failures {

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"mime"
 	"net/http"
 	"time"
@@ -76,6 +77,8 @@ type (
 		Degraded bool         `json:"degraded"` // decided without Redis
 		CanBan   bool         `json:"canBan"`
 		Banned   int64        `json:"banned"` // for how long
+		// Unknown names the error if Redis did not say whether the subject is banned.
+		Unknown string `json:"unknown,omitempty"`
 	}
 	foundState struct {
 		Policy     string `json:"policy"`
@@ -130,8 +133,13 @@ func lookLimit(l *limit.Limiter) look {
 				Remaining: s.Remaining, RetryAfter: s.RetryAfter.Milliseconds(), ResetAfter: s.ResetAfter.Milliseconds(),
 			})
 		}
-		if left, err := l.Banned(ctx, subject); err == nil {
-			found.CanBan, found.Banned = true, left.Milliseconds()
+		left, err := l.Banned(ctx, subject)
+		if errors.Is(err, limit.ErrNoBan) {
+			return found, nil
+		}
+		found.CanBan, found.Banned = true, left.Milliseconds()
+		if err != nil {
+			found.Unknown, _ = nameOfError(err)
 		}
 		return found, nil
 	}

@@ -24,7 +24,7 @@ type series uint8
 // The outcomes of events, and what becomes of two of them without Redis or by a ban.
 var names = [...]string{
 	"granted", "denied", "banned", "failed", "degraded granted", "degraded denied", "shadow denied",
-	"held", "replayed", "mismatched", "in doubt", "no result", "completed", "abandoned", "refused", "lost", "overtaken",
+	"held", "replayed", "mismatched", "in doubt", "no result", "completed", "abandoned", "refused", "disagreed", "lost", "overtaken",
 }
 
 var numbers = func() map[string]series {

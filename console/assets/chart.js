@@ -50,6 +50,7 @@ export function describe(name, sum) {
   const what = ['granted', 'denied', 'banned', 'failed']
     .map((part) => [part, (sum[part] ?? 0) + (sum[`degraded ${part}`] ?? 0)])
     .filter(([, n]) => n > 0)
-    .map(([part, n]) => `${number(n)} ${say(part)}`);
-  return say('summary', { name, what: what.join(', ') || say('none') });
+    .map(([part, n]) => `${number(n)} ${say(part)}`)
+    .reduce((one, other) => (one ? say('listed', { one, other }) : other), '');
+  return say('summary', { name, what: what || say('none') });
 }

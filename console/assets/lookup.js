@@ -16,7 +16,7 @@ export function offer(all) {
   if (same && form.of.dataset.lang === document.documentElement.lang) return; // what is typed stays
   const chosen = form.of.value;
   form.of.dataset.lang = document.documentElement.lang;
-  form.of.replaceChildren(...things.map((t, i) => make('option', { value: String(i) }, `${say(t.primitive)}: ${t.name}`)));
+  form.of.replaceChildren(...things.map((t, i) => make('option', { value: String(i) }, say('called', { what: say(t.primitive), name: t.name }))));
   if (chosen && same) form.of.value = chosen;
   label();
   if (shown) draw();
@@ -66,7 +66,7 @@ const views = {
   limit(found) {
     const t = make('table', { className: 'cards' });
     table(t, [
-      { head: say('h.policy'), of: (s) => s.policy + (s.shadow ? ` (${say('f.shadow')})` : '') },
+      { head: say('h.policy'), of: (s) => (s.shadow ? say('about', { what: s.policy, of: say('f.shadow') }) : s.policy) },
       { head: say('f.next'), kind: 'words', of: (s) => (s.banned ? `✕ ${say('barred')}` : s.allowed ? `✓ ${say('yes')}` : `✕ ${say('no')}`) },
       { head: say('f.left'), of: (s) => number(s.remaining) },
       { head: say('f.limit'), of: (s) => `${number(s.limit)} ${s.unit}` },
@@ -75,6 +75,7 @@ const views = {
     ], found.states.map((s) => ({ ...s, key: s.policy })));
     const notes = [];
     if (found.degraded) notes.push(make('p', { className: 'bad' }, say('degradedFound')));
+    if (found.unknown) notes.push(make('p', { className: 'bad' }, say('sentences', { one: say('banUnknown'), other: say(`e.${found.unknown}`) })));
     if (found.banned) notes.push(list([['bannedFor', duration(found.banned)]]));
     return [...notes, t];
   },

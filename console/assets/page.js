@@ -28,18 +28,30 @@ function listen() {
     state.take(frame);
     if (frame.things) things = frame.things;
     else if (frame.now - frame.from + 1 >= frame.shown) things = [];
+    judge(verdict(state));
     draw();
   };
   // The browser connects again by itself, unless it was answered with an error.
-  source.onerror = () => {
+  source.onerror = async () => {
     if (source.readyState !== EventSource.CLOSED) {
       setTimeout(() => { if (source && source.readyState === EventSource.CONNECTING) judge(['bad', 'disconnected']); }, 3000);
       return;
     }
     close();
-    judge(['bad', 'disconnected']);
+    const next = await refused() ? 'forbidden' : 'disconnected';
+    if (source || paused) return;
+    judge(['bad', next]);
     setTimeout(listen, 3000);
   };
+}
+
+// refused asks whether the answer was a 403: an EventSource does not say what was answered.
+async function refused() {
+  try {
+    return (await fetch('events', { method: 'HEAD', signal: AbortSignal.timeout(3000) })).status === 403;
+  } catch {
+    return false;
+  }
 }
 
 function close() {
@@ -47,8 +59,8 @@ function close() {
   source = null;
 }
 
+// draw shows what is known. The sentence at the top stays: what is known may be old.
 function draw() {
-  judge(verdict(state));
   offer(things);
   show(state);
 }
@@ -60,8 +72,8 @@ function speak() {
   set($('language'), other === 'zh' ? '中文' : 'English');
   set($('pause'), say(paused ? 'go' : 'pause'));
   legend();
+  judge(level);
   if (state.now) draw();
-  else judge(level);
 }
 
 $('language').addEventListener('click', () => {

@@ -33,6 +33,7 @@ export function verdict(state) {
   if (recent.failed) return ['bad', 'refusing'];
   if (state.gauges.some((g) => g.open)) return ['bad', 'held'];
   if (recent['degraded granted'] || recent['degraded denied']) return ['bad', 'degraded'];
+  if (leased.disagreed) return ['bad', 'disagreed'];
   if (failing.length) return ['warn', 'failing', { names: names(failing) }];
   if (leased.overtaken) return ['warn', 'overtaken'];
   if (leased['in doubt']) return ['warn', 'doubt'];
@@ -105,7 +106,7 @@ function limitTable(state, limits) {
     const seconds = state.seconds([line]);
     return { ...line, sum: state.sum([line]), bySecond: seconds, gauge: line.other ? { active: 0, waiting: 0 } : state.gauge(line.primitive, line.name) };
   });
-  const title = (r) => (r.other ? `${say('others')} (${say(r.primitive)})` : r.name);
+  const title = (r) => (r.other ? say('about', { what: say('others'), of: say(r.primitive) }) : r.name);
   table(element, [
     { head: say('h.limiter'), of: (r) => (r.gauge.open ? tagged(title(r), say('heldTag'), 'bad') : title(r)) },
     { head: say('h.policy'), kind: 'words', of: (r) => {
@@ -130,7 +131,7 @@ function serverTable(state) {
   const element = section.querySelector('table');
   element.hidden = servers.length === 0;
   element.className = 'cards';
-  const stateOf = (g) => (g.open ? ['bad', `✕ ${say('silent')}, ${say('holds')}`] : g.failing ? ['warn', `▲ ${say('silent')}`] : ['good', `✓ ${say('answers')}`]);
+  const stateOf = (g) => (g.open ? ['bad', `✕ ${say('listed', { one: say('silent'), other: say('holds') })}`] : g.failing ? ['warn', `▲ ${say('silent')}`] : ['good', `✓ ${say('answers')}`]);
   table(element, [
     { head: say('h.server'), of: (g) => g.name },
     { head: say('h.state'), kind: 'words', of: (g, old) => {
@@ -153,7 +154,7 @@ function leases(state) {
     ['guards', 'guard', [['h.guard'], ['h.running', (r) => number(r.gauge.active)], ['h.begun', count('granted')], ['h.done', count('completed')],
       ['h.replayed', count('replayed')], ['h.doubt', count('in doubt')], ['h.overtaken', count('overtaken', 'lost')], ['h.failed', count('failed')]]],
     ['stocks', 'stock', [['h.stock'], ['h.held', (r) => number(r.gauge.active)], ['h.reserved', count('granted')], ['h.sold', count('completed')],
-      ['h.soldout', count('denied')], ['h.lapsed', count('lost')], ['h.failed', count('failed', 'refused')]]],
+      ['h.soldout', count('denied')], ['h.lapsed', count('lost')], ['h.failed', count('failed', 'refused')], ['h.disagreed', count('disagreed')]]],
   ]) {
     const rows = state.of(primitive).map((line) => ({ ...line, sum: state.sum([line]), gauge: line.other ? { active: 0, waiting: 0, background: 0 } : state.gauge(primitive, line.name) }));
     $(id).hidden = rows.length === 0;

@@ -174,7 +174,7 @@ func TestBanByHandIsChecked(t *testing.T) {
 		t.Errorf("Ban for no time: got %v, want an error that names Unban", err)
 	}
 	srv.SetError("NOPERM this user has no permissions") // which is not asked again
-	for of, want := range map[*Limiter]error{without: errNoBan, l: script.ErrConfiguration, nil: errLimiter} {
+	for of, want := range map[*Limiter]error{without: ErrNoBan, l: script.ErrConfiguration, nil: errLimiter} {
 		_, err := of.Banned(t.Context(), "s")
 		_, fault := of.Unban(t.Context(), "s")
 		if third := of.Ban(t.Context(), "s", time.Second); !errors.Is(err, want) || !errors.Is(fault, want) || !errors.Is(third, want) {

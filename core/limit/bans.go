@@ -2,7 +2,6 @@ package limit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,18 +16,16 @@ var banScript = script.FromFS(lua.FS, "limit_ban.lua").Batched()
 // mostBan is the longest ban in milliseconds; a time.Duration can hold no more.
 const mostBan = int64(math.MaxInt64 / time.Millisecond)
 
-var errNoBan = errors.New("limit: no policy of the limiter has a Ban: give one by limit.WithBan")
-
 // Ban bans a subject for d from now, under every policy of the limiter that has a [Ban],
 // in Redis and in this process. It replaces a ban that still lasts, whether longer or
 // shorter, and the denials counted so far. If the policy itself begins the next ban, that
 // ban is twice as long, as after any ban. d must be above 0, and is rounded up to whole
 // milliseconds.
 //
-// It costs one round trip. The error is [ErrSubject] if the subject is empty, ctx.Err()
-// if the caller's context ended, and otherwise a [*script.Error]. After an error of Redis
-// the ban holds in this process, for decisions without Redis, and it may hold in Redis.
-// If no policy of the limiter has a Ban, the error says so.
+// It costs one round trip. The error is [ErrSubject] if the subject is empty, [ErrNoBan]
+// if no policy of the limiter has a Ban, ctx.Err() if the caller's context ended, and
+// otherwise a [*script.Error]. After an error of Redis the ban holds in this process, for
+// decisions without Redis, and it may hold in Redis.
 func (l *Limiter) Ban(ctx context.Context, subject string, d time.Duration) error {
 	if l.made() && d <= 0 {
 		return fmt.Errorf("limit: d is %v: a ban lasts at least a millisecond; use Unban to lift one", d)
@@ -62,7 +59,7 @@ func (l *Limiter) bans(ctx context.Context, subject string, duration int64) (lef
 		return 0, err
 	}
 	if !slices.ContainsFunc(l.rules, hasBan) {
-		return 0, errNoBan
+		return 0, ErrNoBan
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, err

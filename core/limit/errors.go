@@ -8,6 +8,8 @@ import (
 var (
 	// ErrCost matches a [*CostError]: errors.Is(err, ErrCost) is true for each.
 	ErrCost = errors.New("limit: cost out of range")
+	// ErrNoBan reports that no policy of the limiter has a [Ban]. [WithBan] gives a policy one.
+	ErrNoBan = errors.New("limit: no policy of the limiter has a Ban: give one by limit.WithBan")
 	// ErrRefund reports that there is nothing to give back. The error that wraps it says
 	// why: the decision was denied, was a Peek, was given back before, or belongs to
 	// another limiter, or what it took is gone.
