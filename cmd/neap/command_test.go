@@ -129,6 +129,27 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	}
 }
 
+// TestPasswordsInTheWrongPlace has URLs where a command wants something else, so that the error names them.
+func TestPasswordsInTheWrongPlace(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"redis://:s3cr3tPW@127.0.0.1:1", "redis://ann:s3cr,s3cr3t@127.0.0.1:1", "redis://s3cr3t@127.0.0.1:1", "redis://ann:s3cr@et@127.0.0.1:1", `redis://ann:s3cr"et@127.0.0.1:1`,
+		"redis://ann:s3cr et\n@127.0.0.1:1", "redis://127.0.0.1:1?master_name=main&password=s3cr&addr=127.0.0.1:2",
+	} {
+		for _, args := range [][]string{
+			{"top", address}, {address, "top"}, {"doctor", address, address}, {"top", "--timeout", address}, {"top", "--timeout=" + address}, {"doctor", "--for", address},
+			{"peek", address, "user"}, {"ban", "api", "user", "--for", address}, {"peek", "api", "user", "--policy", address}, {"lock", "show", address, "17"},
+		} {
+			for _, flags := range [][]string{nil, {"--json"}} {
+				got := neap(t, slices.Concat(args, flags, []string{"--prefix", address})...)
+				if got.code != exitUsage || strings.Contains(got.out+got.errs, "s3cr") {
+					t.Errorf("%q: got the status %d and %s%s, want the command line wrong and no part of the password", args, got.code, got.out, got.errs)
+				}
+			}
+		}
+	}
+}
+
 // TestNoErrorHasAPassword has an error that names one.
 func TestNoErrorHasAPassword(t *testing.T) {
 	t.Parallel()

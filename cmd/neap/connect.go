@@ -8,9 +8,12 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
@@ -57,6 +60,40 @@ func (a *app) hide(text string) string {
 		text = strings.ReplaceAll(text, secret, "***")
 	}
 	return text
+}
+
+var login = regexp.MustCompile(`(?s)://.*@`)
+
+// message is what an error says, without passwords and without a URL's login. It hides too much rather than too little: a
+// password may have an @ that should be %40.
+func (a *app) message(err error) string {
+	text := a.hide(err.Error())
+	if errors.Is(err, errURL) { // it shows how to write a login, and nothing of the command line
+		return text
+	}
+	return login.ReplaceAllString(text, "://***@")
+}
+
+// keepArguments keeps the passwords of URLs wherever they are on the command line. An error may name an argument that is
+// in the wrong place, or the part of it up to a comma or a space.
+func (a *app) keepArguments(args []string) {
+	keep := func(password string) {
+		a.keepSecret(password)
+		a.keepSecret(strings.FieldsFunc(password, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })...)
+	}
+	for _, arg := range args {
+		_, after, is := strings.Cut(arg, "://")
+		if !is {
+			continue
+		}
+		if end := strings.LastIndex(after, "@"); end >= 0 {
+			_, password, _ := strings.Cut(after[:end], ":")
+			keep(password)
+		}
+		_, query, _ := strings.Cut(after, "password=")
+		password, _, _ := strings.Cut(query, "&")
+		keep(password)
+	}
 }
 
 var (
@@ -162,7 +199,8 @@ func (a *app) logIn(user, password *string) {
 func (a *app) keepSecret(all ...string) {
 	for _, secret := range all {
 		if secret != "" {
-			a.secrets = append(a.secrets, secret, url.QueryEscape(secret), url.PathEscape(secret))
+			quoted := strconv.Quote(secret)
+			a.secrets = append(a.secrets, secret, url.QueryEscape(secret), url.PathEscape(secret), quoted[1:len(quoted)-1])
 		}
 	}
 }

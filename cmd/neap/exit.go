@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,10 +24,12 @@ const (
 	exitAway    = 3
 	exitRefused = 4
 	exitLeft    = 5
+	exitUntold  = 6
 )
 
 const exitStatuses = "0 found, or done; 1 not found, or of doctor: a promise does not hold; 2 the command line is wrong; " +
-	"3 Redis does not answer, or you interrupted, and a change may have happened; 4 Redis refuses; 5 nothing was changed: you did not say yes, or what is there does not allow it"
+	"3 Redis does not answer, or you interrupted, and a change may have happened; 4 Redis refuses; 5 nothing was changed: you did not say yes, or what is there does not allow it; " +
+	"6 the output could not be written, and a change that you asked for may have happened"
 
 // failure is an error with an exit status of its own.
 type failure struct {
@@ -73,6 +76,18 @@ var statuses = []struct {
 	{context.DeadlineExceeded, exitAway},
 }
 
+// refusedWrites are the codes with which Redis refuses every write until somebody changes something. Redis before 7.0 puts
+// the place in the script before the code.
+var refusedWrites = regexp.MustCompile(`^(?:ERR Error running script .*: )?(?:@user_script: ?\d+: -?)?(OOM|NOREPLICAS|READONLY|MISCONF) `)
+
+// refusedWrite is the code of a refused write. It is empty if the text is none.
+func refusedWrite(text string) string {
+	if m := refusedWrites.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // status is the exit status of an error.
 func status(err error) int {
 	var own *failure
@@ -83,6 +98,8 @@ func status(err error) int {
 		return exitFound
 	case errors.As(err, &own):
 		return own.code
+	case errors.As(err, &reply) && refusedWrite(reply.Error()) != "": // before its class, which is that nothing ran
+		return exitRefused
 	}
 	for _, s := range statuses {
 		if errors.Is(err, s.err) {

@@ -123,7 +123,7 @@ type guardResolve struct {
 }
 
 func (g *guardResolve) Run(ctx context.Context, a *app) error {
-	outcome, means, err := g.outcome(a)
+	outcome, means, err := g.outcome(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (g *guardResolve) Run(ctx context.Context, a *app) error {
 }
 
 // outcome is what the flags say, and what that means.
-func (g *guardResolve) outcome(a *app) (idempotency.Outcome, string, error) {
+func (g *guardResolve) outcome(ctx context.Context, a *app) (idempotency.Outcome, string, error) {
 	switch {
 	case g.NothingDone:
 		return idempotency.NothingDone(), "nothing was done", nil
@@ -156,7 +156,11 @@ func (g *guardResolve) outcome(a *app) (idempotency.Outcome, string, error) {
 	var result []byte
 	var err error
 	if g.Result == "-" {
-		result, err = io.ReadAll(a.in)
+		var interrupted bool
+		result, interrupted, err = typed(ctx, func() ([]byte, error) { return io.ReadAll(a.in) })
+		if interrupted {
+			return idempotency.Outcome{}, "", &failure{exitLeft, errors.New("nothing was changed: interrupted before the end of standard input")}
+		}
 	} else {
 		result, err = os.ReadFile(g.Result)
 	}

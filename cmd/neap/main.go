@@ -38,7 +38,7 @@ type options struct {
 	URL     string        `name:"url" placeholder:"URL" help:"The Redis: redis://user:password@host:port/db; rediss:// for TLS, with ?addr=host:port for more nodes of a cluster, with ?master_name=… for sentinels. Without it, the URL is that of REDIS_URL."`
 	User    string        `placeholder:"NAME" help:"Log in as this user of Redis, not as the user in the URL. The password is that of REDISCLI_AUTH, if it is set."`
 	Prefix  string        `default:"neap" help:"What the keys begin with (store.Options.Prefix)."`
-	Secret  string        `name:"secret-file" type:"path" placeholder:"FILE" help:"A file with store.Options.SubjectSecret, if the service has one."`
+	Secret  string        `name:"secret-file" type:"path" placeholder:"FILE" help:"A file with store.Options.SubjectSecret, if the service has one; CR and LF at its end are not part of the secret."`
 	Timeout time.Duration `default:"5s" help:"The most time that one call to Redis takes."`
 	JSON    bool          `name:"json" help:"Print JSON."`
 }
@@ -63,6 +63,8 @@ type quit int
 // run is the command, and returns its exit status.
 func run(ctx context.Context, args []string, sys system) (code int) {
 	logging.Disable() // what go-redis would write comes back as an error
+	out := &sink{Writer: sys.out}
+	sys.out = out
 	var cli commands
 	defer func() {
 		switch p := recover().(type) {
@@ -85,15 +87,21 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	}
 	parsed, err := parser.Parse(args)
 	a := &app{options: cli.options, system: sys, model: parser.Model}
+	a.keepArguments(args)
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // kong has not set it
+		if out.err != nil {                      // it could not print its help
+			return a.fail(out.untold())
+		}
 		return a.fail(usage(err))
 	}
 	defer a.close()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	context.AfterFunc(ctx, a.close) // a read of go-redis ends with its connection, not with its context
 	err = parsed.Run(a)
-	if own := (*failure)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &own) {
+	if own := (*failure)(nil); out.err != nil {
+		err = out.untold()
+	} else if err != nil && ctx.Err() != nil && !errors.As(err, &own) {
 		err = errInterrupted
 	}
 	return a.fail(err)

@@ -139,16 +139,39 @@ func count(n int, one string) string {
 	return thousands(int64(n)) + " " + one + "s"
 }
 
+// sink is what a command prints to. It keeps the first error of a write.
+type sink struct {
+	io.Writer
+
+	err error
+}
+
+func (s *sink) Write(p []byte) (n int, err error) {
+	if n, err = s.Writer.Write(p); err != nil && s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
+
+// untold is the error if something could not be printed.
+func (s *sink) untold() error {
+	if s.err == nil {
+		return nil
+	}
+	return &failure{exitUntold, fmt.Errorf("the output could not be written: %w; if you asked for a change, it may have happened: look again", s.err)}
+}
+
 // fail says what went wrong, and returns the exit status.
 func (a *app) fail(err error) int {
 	code := status(err)
-	switch {
-	case err == nil || errors.Is(err, errSilent):
-	case a.JSON:
-		_ = a.json(map[string]any{"error": map[string]any{"exit": code, "message": a.hide(err.Error())}})
-	default:
-		fmt.Fprintln(a.errs, "neap: "+plain(a.hide(err.Error())))
+	if err == nil || errors.Is(err, errSilent) {
+		return code
 	}
+	message := a.message(err)
+	if a.JSON && a.json(map[string]any{"error": map[string]any{"exit": code, "message": message}}) == nil {
+		return code
+	}
+	fmt.Fprintln(a.errs, "neap: "+plain(message))
 	return code
 }
 
@@ -158,18 +181,32 @@ func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 		return nil
 	}
 	fmt.Fprint(a.errs, plain(question)+" [y/N] ")
-	read := make(chan string, 1)
-	go func() { // a terminal does not end a read at Ctrl-C
-		answer, _ := bufio.NewReader(a.in).ReadString('\n')
-		read <- strings.ToLower(strings.TrimSpace(answer))
-	}()
-	select {
-	case answer := <-read:
-		if answer == "y" || answer == "yes" {
-			return nil
-		}
-	case <-ctx.Done():
+	line := func() ([]byte, error) { return bufio.NewReader(a.in).ReadBytes('\n') }
+	text, interrupted, _ := typed(ctx, line)
+	if interrupted {
 		fmt.Fprintln(a.errs)
 	}
+	if answer := strings.ToLower(strings.TrimSpace(string(text))); answer == "y" || answer == "yes" {
+		return nil
+	}
 	return &failure{exitLeft, errors.New("nothing was changed: answer yes, or give --yes")}
+}
+
+// typed is what read reads from standard input, unless the context ends first: a terminal does not end a read at Ctrl-C.
+func typed(ctx context.Context, read func() ([]byte, error)) (text []byte, interrupted bool, err error) {
+	type input struct {
+		text []byte
+		err  error
+	}
+	done := make(chan input, 1)
+	go func() {
+		text, err := read()
+		done <- input{text, err}
+	}()
+	select {
+	case in := <-done:
+		return in.text, false, in.err
+	case <-ctx.Done():
+		return nil, true, nil
+	}
 }

@@ -20,6 +20,9 @@ func (w *whom) text() (string, error) {
 	parts := make([]string, len(w.Subject))
 	for i, part := range w.Subject {
 		parts[i] = part
+		if part == "" {
+			return "", usagef("the subject is empty: say whom or what the command is about")
+		}
 		if w.AsIs {
 			continue
 		}

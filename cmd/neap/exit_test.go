@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestRefusedWrites has servers that refuse every write. They answer, so the status says that they refuse.
+func TestRefusedWrites(t *testing.T) {
+	t.Parallel()
+	for code, args := range map[string][]string{
+		"READONLY":   {"--replicaof", "127.0.0.1 1"},
+		"NOREPLICAS": {"--min-replicas-to-write", "1"},
+		"OOM":        {"--maxmemory", "1", "--maxmemory-policy", "noeviction"},
+		"MISCONF":    unsaved(t),
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.NewStandalone(t, args...)
+			if code == "MISCONF" {
+				failSave(t, srv)
+			}
+			for _, flags := range [][]string{nil, {"--json"}} {
+				var got said
+				redistest.Await(t, 30*time.Second, "an attempt that the end of the time does not cut", func() bool {
+					got = neap(t, slices.Concat([]string{
+						"ban", "api", "user", "--for", "1m", "--policy", "window 5/1h ban 5/1m for 1m", "--timeout", "1s", "--url", srv.AdminURL(),
+					}, flags)...)
+					return !strings.Contains(got.out+got.errs, "i/o timeout")
+				})
+				got.wants(t, exitRefused, code)
+			}
+		})
+	}
+}
+
+// unsaved are the arguments of a server whose snapshots fail.
+func unsaved(t *testing.T) []string {
+	t.Helper()
+	return []string{"--save", "3600 1000000", "--dbfilename", "dump.rdb"}
+}
+
+// failSave has a server fail to save, by a directory that stands where the file should be.
+func failSave(t *testing.T, srv *redistest.Server) {
+	t.Helper()
+	dir := srv.Admin(t).ConfigGet(t.Context(), "dir").Val()["dir"]
+	must(t, os.MkdirAll(dir+"/dump.rdb/x", 0o700))
+	_ = srv.Admin(t).BgSave(t.Context()).Err()
+	redistest.Await(t, 30*time.Second, "the snapshot to fail", func() bool {
+		return strings.Contains(srv.Admin(t).Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
+	})
+}
+
+// TestRefusedWritesByTheirText has the replies of Redis before 7.0 and after, and what a script could say itself.
+func TestRefusedWritesByTheirText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:1.":                                             "OOM",
+		"ERR Error running script (call to f_1f): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.": "OOM",
+		"@user_script: 1: -MISCONF Redis is configured to save RDB snapshots":                                                                "MISCONF",
+		"READONLY You can't write against a read only replica.":                                                                              "READONLY",
+		"NOREPLICAS Not enough good replicas to write.":                                                                                      "NOREPLICAS",
+		"ERR no OOM here":                 "",
+		"CLUSTERDOWN The cluster is down": "",
+		"NOPERM this user has no permissions to run the 'set' command": "",
+	} {
+		if got := refusedWrite(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestAFullOutput has an output that takes nothing: the status says so, whatever the command found.
+func TestAFullOutput(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	for _, args := range [][]string{
+		{"doctor"}, {"doctor", "--json"}, {"top"}, {"top", "--json"}, {"peek", "api", "user"}, {"lock", "show", "orders", "17"}, {"lock", "show", "orders", "17", "--json"},
+		{"ban", "api", "user", "--for", "1m", "--policy", "window 5/1h ban 5/1m for 1m"}, {"completion", "bash"}, {"--help"},
+	} {
+		if args[0] != "--help" && args[0] != "completion" {
+			args = append(args, "--url", srv.AdminURL())
+		}
+		var errs bytes.Buffer
+		code := run(t.Context(), args, system{strings.NewReader(""), full{}, &errs, noEnv})
+		said{code, "", errs.String()}.wants(t, exitUntold, "neap: the output could not be written: no space left on device")
+	}
+	var errs bytes.Buffer
+	code := run(t.Context(), []string{"top", "--json", "--url", "redis://127.0.0.1:1"}, system{strings.NewReader(""), full{}, &errs, noEnv})
+	said{code, "", errs.String()}.wants(t, exitAway, "refused")
+}
+
+// TestAnEmptySubject is a wrong command line, for each command that takes one.
+func TestAnEmptySubject(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	for _, args := range [][]string{
+		{"peek", "api", ""}, {"peek", "api", "", "--as-is"}, {"peek", "api", "a", ""}, {"reset", "api", "", "-y"}, {"unban", "api", ""}, {"ban", "api", "", "--for", "1m"},
+		{"lock", "show", "jobs", ""}, {"guard", "show", "pay", ""}, {"stock", "left", "sale", ""},
+	} {
+		neap(t, slices.Concat(args, []string{"--url", srv.AdminURL()})...).wants(t, exitUsage, "empty")
+	}
+}
+
+// TestInterruptedAtTheInput has a Ctrl-C while a command reads standard input.
+func TestInterruptedAtTheInput(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	unending, keyboard := io.Pipe()
+	defer keyboard.Close()
+	go func() {
+		_, _ = keyboard.Write([]byte("half a result"))
+		interrupt()
+	}()
+	var errs bytes.Buffer
+	code := run(ctx, []string{"guard", "resolve", "pay", "k", "--result", "-", "-y", "--url", "redis://127.0.0.1:1"}, system{unending, io.Discard, &errs, noEnv})
+	said{code, "", errs.String()}.wants(t, exitLeft, "nothing was changed: interrupted")
+}
+
+// TestAnInputThatFails is a wrong command line.
+func TestAnInputThatFails(t *testing.T) {
+	t.Parallel()
+	var errs bytes.Buffer
+	torn, keyboard := io.Pipe()
+	_ = keyboard.CloseWithError(errors.New("torn"))
+	code := run(t.Context(), []string{"guard", "resolve", "pay", "k", "--result", "-", "-y", "--url", "redis://127.0.0.1:1"}, system{torn, io.Discard, &errs, noEnv})
+	said{code, "", errs.String()}.wants(t, exitUsage, "--result: torn")
+}
