@@ -54,7 +54,8 @@ type Options struct {
 	// Budget is the most time that one call to Redis takes, whatever the client's own
 	// time-outs are: a millisecond to an hour. 0 means the store's budget, or else
 	// script.DefaultBudget, 250 ms. It is never more than a third of Lease. A call may
-	// take longer only until a server has first answered: up to the store's FirstContact.
+	// take longer until a server has first answered, up to the store's FirstContact. While
+	// the process is short of CPU it may take up to a second longer.
 	Budget time.Duration
 	// Lease is how long a claim outlives its process if the process disappears: MinLease
 	// to MaxLease. 0 means DefaultLease. neap renews a lease when a third of it has

@@ -30,9 +30,10 @@ type Options struct {
 	// time-outs are: a millisecond to an hour. 0 means the store's budget, or else
 	// script.DefaultBudget, 250 ms. It is never more than a third of Lease or MaxHold.
 	//
-	// A call may take longer only until a server has first answered: up to the store's
-	// FirstContact, even if Lease is shorter. The lease may then be over when the lock is
-	// granted, and the call returns [ErrExpired].
+	// A call may take longer until a server has first answered: up to the store's
+	// FirstContact, even if Lease is shorter. While the process is short of CPU it may take
+	// up to a second longer. The lease may then be over when the lock is granted, and the
+	// call returns [ErrExpired].
 	Budget time.Duration
 	// Lease is how long a lock outlives its holder if the holder disappears: MinLease to
 	// MaxLease. 0 means DefaultLease. neap renews a lease when a third of it has passed.

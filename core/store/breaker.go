@@ -14,7 +14,7 @@ import (
 )
 
 // These constants say when a breaker opens, and for how long. Twenty failures in a row do
-// not happen by chance while one call in three still succeeds. The ratio is for servers
+// not happen by chance while two calls in three still succeed. The ratio is for servers
 // that answer now and then.
 const (
 	tripInARow   = 20
