@@ -29,9 +29,9 @@ func (g *gauge) add(of *store.Gauge) {
 	g.Open = g.Open || of.Open
 }
 
-// bounded makes the gauges fit on a page of maxRows lines, some of which show the policies that had an event. Gauges of
-// one name are added up. Those with an event keep their own, then those that do something at the moment, then the others
-// in the order in which they were made. For the rest there is one gauge for each primitive. Servers are always told.
+// bounded makes the gauges fit on a page of maxRows lines. It adds up gauges of one name. While there is room, a name
+// keeps a gauge of its own: first the names that had an event, then those that do something at the moment, then the
+// others, in the order in which they were made. One gauge for each primitive sums up the rest. Servers always have one.
 func bounded(all []store.Gauge, lines map[id][]string) []gauge {
 	named, order, servers := map[id]*gauge{}, []id{}, []gauge{}
 	for i := range all {

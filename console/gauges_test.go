@@ -129,7 +129,7 @@ func TestGaugesOfOneNameAreOne(t *testing.T) {
 	}
 }
 
-// TestAStreamIsBounded: a store of 5,000 lockers, of which 200 were used, sends what docs/console.md says at most.
+// TestAStreamIsBounded: with 5,000 lockers, 200 of them used, a stream sends no more than docs/console.md says.
 func TestAStreamIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
