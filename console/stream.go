@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-
-	"github.com/neap-go/neap/core/store"
 )
 
 const (
@@ -28,27 +26,8 @@ type frame struct {
 	Gauges []gauge `json:"gauges"`
 }
 
-// gauge is a store.Gauge as the page is told of it.
-type gauge struct {
-	Primitive  store.Primitive `json:"primitive"`
-	Name       string          `json:"name"`
-	Policies   []string        `json:"policies,omitempty"`
-	Active     int             `json:"active"`
-	Waiting    int             `json:"waiting"`
-	Background int             `json:"background"`
-	Open       bool            `json:"open,omitempty"`
-	Failing    int64           `json:"failing,omitempty"` // milliseconds
-}
-
 func (c *console) frame(from, now int64) frame {
-	f := frame{From: from, Now: now, Shown: shown, Lines: c.timeline.read(from, now), Gauges: []gauge{}}
-	for _, g := range c.store.Gauges() {
-		f.Gauges = append(f.Gauges, gauge{
-			Primitive: g.Primitive, Name: g.Name, Policies: g.Policies,
-			Active: g.Active, Waiting: g.Waiting, Background: g.Background, Open: g.Open, Failing: g.Failing.Milliseconds(),
-		})
-	}
-	return f
+	return frame{From: from, Now: now, Shown: shown, Lines: c.timeline.read(from, now), Gauges: bounded(c.store.Gauges(), c.timeline.lines(now))}
 }
 
 // stream sends frames as server-sent events, on the goroutine of the request.

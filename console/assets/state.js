@@ -39,8 +39,8 @@ export class State {
     const all = new Map();
     for (const g of this.gauges.filter((g) => primitives.includes(g.primitive))) {
       for (const policy of g.policies?.length ? g.policies : ['']) {
-        const key = JSON.stringify([g.primitive, g.name, policy, false]);
-        all.set(key, { key, primitive: g.primitive, name: g.name, policy, seconds: new Map() });
+        const key = JSON.stringify([g.primitive, g.name, policy, g.other === true]);
+        all.set(key, { key, primitive: g.primitive, name: g.name, policy, other: g.other === true, seconds: new Map() });
       }
     }
     for (const [key, line] of this.lines) if (primitives.includes(line.primitive)) all.set(key, line);
@@ -52,11 +52,11 @@ export class State {
     });
   }
 
-  // gauge adds up the gauges of a name: two primitives may share one.
-  gauge(primitive, name) {
+  // gauge is that of a line. Without a line it is the sum of all gauges of a primitive.
+  gauge(primitive, line) {
     const sum = { active: 0, waiting: 0, background: 0, open: false };
     for (const g of this.gauges) {
-      if (g.primitive !== primitive || (name !== undefined && g.name !== name)) continue;
+      if (g.primitive !== primitive || (line && (g.name !== line.name || (g.other === true) !== line.other))) continue;
       sum.active += g.active;
       sum.waiting += g.waiting;
       sum.background += g.background;

@@ -104,7 +104,7 @@ function limitTable(state, limits) {
   element.className = 'cards';
   const rows = limits.map((line) => {
     const seconds = state.seconds([line]);
-    return { ...line, sum: state.sum([line]), bySecond: seconds, gauge: line.other ? { active: 0, waiting: 0 } : state.gauge(line.primitive, line.name) };
+    return { ...line, sum: state.sum([line]), bySecond: seconds, gauge: state.gauge(line.primitive, line) };
   });
   const title = (r) => (r.other ? say('about', { what: say('others'), of: say(r.primitive) }) : r.name);
   table(element, [
@@ -156,7 +156,7 @@ function leases(state) {
     ['stocks', 'stock', [['h.stock'], ['h.held', (r) => number(r.gauge.active)], ['h.reserved', count('granted')], ['h.sold', count('completed')],
       ['h.soldout', count('denied')], ['h.lapsed', count('lost')], ['h.failed', count('failed', 'refused')], ['h.disagreed', count('disagreed')]]],
   ]) {
-    const rows = state.of(primitive).map((line) => ({ ...line, sum: state.sum([line]), gauge: line.other ? { active: 0, waiting: 0, background: 0 } : state.gauge(primitive, line.name) }));
+    const rows = state.of(primitive).map((line) => ({ ...line, sum: state.sum([line]), gauge: state.gauge(primitive, line) }));
     $(id).hidden = rows.length === 0;
     const element = $(id).querySelector('table');
     element.className = 'cards';
