@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -148,10 +149,10 @@ func TestAStreamIsBounded(t *testing.T) {
 		if len(f.Gauges) != maxRows+1 || len(text) > 25_000 {
 			t.Errorf("got %d gauges in a frame of %d bytes, want %d, and 25 kB at most", len(f.Gauges), len(text), maxRows+1)
 		}
-		t.Logf("a frame has %d bytes", len(text))
 		time.Sleep(time.Hour)
 		if lines := c.timeline.lines(c.timeline.now()); len(lines) != 0 {
 			t.Errorf("after an hour: got the lines %v, want none", lines)
 		}
+		runtime.KeepAlive(alive)
 	})
 }

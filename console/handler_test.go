@@ -207,6 +207,36 @@ func TestAssetsMakeNoMarkup(t *testing.T) {
 	}
 }
 
+// TestEveryCountIsShown: what the timeline counts stands somewhere on the page, and in the tables of those that have it.
+func TestEveryCountIsShown(t *testing.T) {
+	t.Parallel()
+	page := string(must(embedded.ReadFile("assets/views.js"))(t))
+	for _, name := range names {
+		if !strings.Contains(page, "'"+name+"'") && !strings.Contains(page, "."+name) {
+			t.Errorf("the timeline counts %q, and no view has it", name)
+		}
+	}
+	_, tags, _ := strings.Cut(page, "function named(")
+	_, locks, _ := strings.Cut(tags, "['locks', 'lock',")
+	locks, guards, _ := strings.Cut(locks, "['guards', 'guard',")
+	guards, stocks, _ := strings.Cut(guards, "['stocks', 'stock',")
+	tags, _, _ = strings.Cut(tags, "\n}\n")
+	for of, c := range map[string]struct {
+		table    string
+		outcomes []string
+	}{
+		"locks":  {locks, []string{"granted", "held", "lost", "failed"}},
+		"guards": {guards + tags, []string{"granted", "held", "replayed", "mismatched", "in doubt", "no result", "completed", "abandoned", "lost", "overtaken", "failed"}},
+		"stocks": {stocks + tags, []string{"granted", "denied", "completed", "abandoned", "refused", "disagreed", "lost", "failed"}},
+	} {
+		for _, outcome := range c.outcomes {
+			if !strings.Contains(c.table, "'"+outcome+"'") {
+				t.Errorf("%s have the outcome %q, and their table does not show it", of, outcome)
+			}
+		}
+	}
+}
+
 // TestBothLanguagesSayAll that the page may ask for.
 func TestBothLanguagesSayAll(t *testing.T) {
 	t.Parallel()
@@ -240,7 +270,8 @@ func TestBothLanguagesSayAll(t *testing.T) {
 	if len(english) != len(chinese) {
 		t.Errorf("got %d words in English and %d in Chinese, want the same number", len(english), len(chinese))
 	}
-	asked := []string{"e.unknown primitive", "e.unknown action", "e.seconds", "e.request"} // what the page may be told besides failures
+	asked := []string{"e.unknown primitive", "e.unknown action", "e.seconds", "e.request", // what the page may be told besides failures
+		"tag.mismatched", "tag.no result", "tag.disagreed"}
 	for _, file := range must(fs.Glob(embedded, "assets/*"))(t) {
 		text := string(must(embedded.ReadFile(file))(t))
 		for _, words := range []string{`(?:data-say="|[^a-zA-Z]say\('|\['(?:wait|good|warn|bad)', ')([^"'$]+)["']`, `'([fht]\.[a-z]+)'`} {

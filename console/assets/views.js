@@ -145,23 +145,30 @@ function serverTable(state) {
   ], servers.map((g) => ({ ...g, key: g.name })));
 }
 
+// named is the name of a line, with a tag for each answer that should be rare.
+function named(r) {
+  const tags = [['mismatched', 'warn'], ['no result', 'warn'], ['disagreed', 'bad']].filter(([name]) => r.sum[name]);
+  const name = r.other ? say('others') : r.name;
+  return tags.length ? make('span', {}, name, ...tags.map(([of, level]) => make('span', { className: `tag ${level}` }, say(`tag.${of}`, { n: number(r.sum[of]) })))) : name;
+}
+
 // leases are the tables of what is held on a lease: locks, claims and reservations.
 function leases(state) {
   const count = (...names) => (r) => number(names.reduce((sum, name) => sum + (r.sum[name] ?? 0), 0));
   for (const [id, primitive, columns] of [
     ['locks', 'lock', [['h.locker'], ['h.held', (r) => number(r.gauge.active)], ['h.waiting', (r) => number(r.gauge.waiting)],
       ['h.got', count('granted')], ['h.taken', count('held')], ['h.lost', count('lost')], ['h.failed', count('failed')]]],
-    ['guards', 'guard', [['h.guard'], ['h.running', (r) => number(r.gauge.active)], ['h.begun', count('granted')], ['h.done', count('completed')],
-      ['h.replayed', count('replayed')], ['h.doubt', count('in doubt')], ['h.overtaken', count('overtaken', 'lost')], ['h.failed', count('failed')]]],
-    ['stocks', 'stock', [['h.stock'], ['h.held', (r) => number(r.gauge.active)], ['h.reserved', count('granted')], ['h.sold', count('completed')],
-      ['h.soldout', count('denied')], ['h.lapsed', count('lost')], ['h.failed', count('failed', 'refused')], ['h.disagreed', count('disagreed')]]],
+    ['guards', 'guard', [['h.guard'], ['h.running', (r) => number(r.gauge.active)], ['h.begun', count('granted')], ['h.done', count('completed')], ['h.abandoned', count('abandoned')],
+      ['h.replayed', count('replayed')], ['h.already', count('held')], ['h.doubt', count('in doubt')], ['h.overtaken', count('overtaken', 'lost')], ['h.failed', count('failed')]]],
+    ['stocks', 'stock', [['h.stock'], ['h.held', (r) => number(r.gauge.active)], ['h.reserved', count('granted')], ['h.sold', count('completed')], ['h.cancelled', count('abandoned')],
+      ['h.soldout', count('denied')], ['h.lapsed', count('lost')], ['h.failed', count('failed', 'refused')]]],
   ]) {
     const rows = state.of(primitive).map((line) => ({ ...line, sum: state.sum([line]), gauge: state.gauge(primitive, line) }));
     $(id).hidden = rows.length === 0;
     const element = $(id).querySelector('table');
     element.className = 'cards';
     table(element, [...columns, ['h.background', (r) => number(r.gauge.background)]].map(([head, of]) => ({
-      head: say(head), of: of ?? ((r) => (r.other ? say('others') : r.name)),
+      head: say(head), of: of ?? named,
     })), rows);
   }
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -108,6 +109,42 @@ func TestTheSentence(t *testing.T) {
 		p.wants(`window.sentence !== undefined`)
 		if got := p.is(`window.sentence`); got != want {
 			t.Errorf("%s: got %s, want %s", counts, strconv.Quote(got), strconv.Quote(want))
+		}
+	}
+}
+
+// TestOthersHaveALine, also while nothing happens to them, and what they hold counts for the whole.
+func TestOthersHaveALine(t *testing.T) {
+	t.Parallel()
+	p := open(t, "/console/")
+	p.is(`(() => { import("./state.js").then(({ State }) => {
+		const state = new State(), gauge = { primitive: "lock", waiting: 0, background: 0 };
+		state.take({ from: 1, now: 60, shown: 60, lines: [], gauges: [{ ...gauge, name: "jobs", active: 1 }, { ...gauge, name: "", other: true, active: 7 }] });
+		window.others = [...state.of("lock").map((l) => [l.name, l.other, state.gauge("lock", l).active]), state.gauge("lock").active].join();
+	}); })()`)
+	p.wants(`window.others !== undefined`)
+	if got := p.is(`window.others`); got != "jobs,false,1,,true,7,8" {
+		t.Errorf("got the lines and their sum %s, want jobs,false,1,,true,7,8", got)
+	}
+}
+
+// TestRareAnswersHaveATag beside the name, and the tables still fit.
+func TestRareAnswersHaveATag(t *testing.T) {
+	t.Parallel()
+	p := open(t, "/console/")
+	p.must(p.do(click("#pause")))
+	for _, width := range []int64{360, 900, 1200} {
+		p.must(p.do(chromedp.EmulateViewport(width, 740)))
+		p.is(`(() => { window.drawn = undefined; Promise.all([import("./state.js"), import("./views.js")]).then(([{ State }, { show }]) => {
+			const state = new State();
+			const line = (primitive, name, counts) => ({ primitive, name, policy: "", seconds: { 30: counts } });
+			state.take({ from: 1, now: 60, shown: 60, gauges: [], lines: [line("stock", "shop", { disagreed: 3 }), line("guard", "payments", { mismatched: 4, "no result": 5, held: 6, abandoned: 7 })] });
+			show(state);
+			window.drawn = document.querySelector("#stocks tbody th").textContent + "; " + document.querySelector("#guards tbody tr").textContent + "; " + (document.documentElement.scrollWidth <= innerWidth);
+		}); })()`)
+		p.wants(`window.drawn !== undefined`)
+		if got, want := p.is(`window.drawn`), "shoprecord disagrees: 3; paymentskey used for something else: 4done, no result to give: 5000706"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "; true") {
+			t.Errorf("on %d pixels: got %q, want what begins %q, and nothing wider than the window", width, got, want)
 		}
 	}
 }
