@@ -13,7 +13,7 @@ import (
 	"github.com/neap-go/neap/core/store"
 )
 
-// many are 5,000 limiters of two policies and 5,000 lockers, each of which holds a lock, and one server.
+// many are 5,000 limiters with two policies each, 5,000 lockers that hold a lock each, and one server.
 func many() (all []store.Gauge) {
 	for i := range 5000 {
 		all = append(all, store.Gauge{Primitive: store.Limit, Name: fmt.Sprint("limiter ", i), Policies: []string{"second", "day"}})
@@ -78,7 +78,7 @@ func TestGaugesAreBounded(t *testing.T) {
 		}
 	}
 	if find(got, store.Lock, "locker 0", false) == nil || find(got, store.Limit, "limiter 0", false) != nil {
-		t.Error("got no line for a locker that holds a lock, or one for a limiter that nobody calls, want the locker before it")
+		t.Error("got no line for a locker that holds a lock, or one for a limiter without calls, want the locker before it")
 	}
 	if g := find(got, store.Lock, "", true); g == nil || !g.Open {
 		t.Errorf("got %+v of other lockers, want that calls of one are held back", g)

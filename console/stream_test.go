@@ -147,7 +147,7 @@ func TestStreamsEnd(t *testing.T) {
 		_, over = watch(t.Context(), h)
 		<-over
 		if took := time.Since(began); took != time.Minute {
-			t.Errorf("nobody leaves: got the end after %v, want it after a minute, so that allow is asked again", took)
+			t.Errorf("a client that stays: got the end after %v, want it after a minute, so that allow is asked again", took)
 		}
 
 		w := httptest.NewRecorder()
