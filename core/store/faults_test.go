@@ -192,7 +192,8 @@ func classOf(err error) class {
 	return unknown
 }
 
-// callDespite makes calls while there are faults, and compares the results.
+// callDespite makes calls while there are faults, and compares the results. It makes as many as are asked for, and more
+// until each kind of fault was there and calls have failed in each way.
 func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 	t.Helper()
 	prefix := redistest.Prefix(t)
@@ -212,7 +213,7 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 	for caller := range callers {
 		calling.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(caller)))
-			for range each {
+			for n := 0; n < each || f.runsOn(); n++ {
 				redistest.Await(t, time.Minute, "a call that is sent", func() bool {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
@@ -226,6 +227,7 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 						t.Errorf("a call: got %v, want a class of error that faults explain", err)
 					}
 					results[caller] = append(results[caller], told{int32(id), class})
+					f.told[class].Add(1)
 					f.ended.Add(1)
 					if class == notExecuted {
 						return false
@@ -236,6 +238,7 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 			}
 		})
 	}
+	f.began = time.Now()
 	f.cutter.Cut(1 << 14)
 	var injecting sync.WaitGroup
 	injecting.Go(func() { f.inject(t, rand.New(rand.NewPCG(seed, callers))) })
@@ -278,8 +281,8 @@ func (f *faults) compare(t *testing.T, all []attempt, results [][]told) {
 	for c, n := range counts {
 		t.Logf("%d callers were told: %v", n, class(c))
 	}
-	if counts[executed] == 0 || counts[canceled] == 0 {
-		t.Error("errors: got none that was executed, or none that was canceled, want some of both")
+	if missing := f.missing(); len(missing) > 0 {
+		t.Errorf("after %v of faults: got none of %q, want some of each", time.Since(f.began), missing)
 	}
 }
 
@@ -291,12 +294,40 @@ type faults struct {
 	cluster *redistest.ClusterServer // nil of a server
 	moved   map[int64]bool           // slots, whose other keys stayed behind
 
-	ended atomic.Int64 // calls
-	sent  atomic.Int64 // those of them that were sent
-	over  atomic.Bool
+	began  time.Time
+	ended  atomic.Int64          // calls
+	sent   atomic.Int64          // those of them that were sent
+	told   [classes]atomic.Int64 // what their callers were told
+	caused atomic.Bool           // each kind of fault was there
+	over   atomic.Bool
 }
 
-// await waits until n has grown by more. It reports whether more calls are to come.
+// missing names what must happen and has not happened yet.
+func (f *faults) missing() (all []string) {
+	for _, c := range []class{executed, notExecuted, maybeExecuted, canceled} {
+		if f.told[c].Load() == 0 {
+			all = append(all, c.String())
+		}
+	}
+	if f.cutter.Cuts() == 0 {
+		all = append(all, "cut connections")
+	}
+	if !f.caused.Load() {
+		all = append(all, "a kind of fault")
+	}
+	return all
+}
+
+// runsOn reports whether a caller makes one more call than was asked for. The faults need time, so it waits a moment.
+func (f *faults) runsOn() bool {
+	if len(f.missing()) == 0 || time.Since(f.began) > 2*time.Minute {
+		return false
+	}
+	<-time.After(20 * time.Millisecond)
+	return true
+}
+
+// await waits until calls has grown by more. It reports whether more calls are to come.
 func (f *faults) await(t *testing.T, calls *atomic.Int64, more int) bool {
 	t.Helper()
 	until := calls.Load() + int64(more)
@@ -304,17 +335,29 @@ func (f *faults) await(t *testing.T, calls *atomic.Int64, more int) bool {
 	return !f.over.Load()
 }
 
+// inject causes faults while calls are made: first each kind once, in some order, and then at random. The first time
+// that it pauses a server, it waits until a call is refused: the breaker opens, or there is no connection.
 func (f *faults) inject(t *testing.T, r *rand.Rand) {
 	t.Helper()
+	paused := false
+	kinds := r.Perm(8)
 	for n := 0; f.await(t, &f.sent, r.IntN(400)); n++ {
 		server := f.servers[r.IntN(len(f.servers))]
-		switch r.IntN(8) {
+		kind := r.IntN(len(kinds))
+		if n < len(kinds) {
+			kind = kinds[n]
+		}
+		switch kind {
 		case 0:
 			if err := server.Admin(t).ScriptFlush(t.Context()).Err(); err != nil {
 				t.Errorf("SCRIPT FLUSH: got %v, want no error", err)
 			}
 		case 1:
 			server.Pause(t)
+			if !paused {
+				f.await(t, &f.told[notExecuted], 1)
+			}
+			paused = true
 			f.await(t, &f.ended, r.IntN(200)) // those of the time end with their budget
 			server.Resume(t)
 		case 2:
@@ -328,6 +371,9 @@ func (f *faults) inject(t *testing.T, r *rand.Rand) {
 			f.await(t, &f.sent, r.IntN(2000)) // calls are sent much faster without faults
 		default:
 			f.cutter.Cut(1 << (11 + r.IntN(6))) // with less no connection is made
+		}
+		if n == len(kinds)-1 {
+			f.caused.Store(true)
 		}
 	}
 }

@@ -14,8 +14,9 @@ import (
 )
 
 // User and Password are the library's on every server. It may do what [Rules]
-// say and nothing else, like the default user, which is for programs that know
-// nothing but an address.
+// say and nothing else. The default user is for programs that know nothing but an
+// address. It may do that too, and PEXPIREAT and SELECT, which a server needs to
+// replay its append-only file.
 const (
 	User     = "neap"
 	Password = "the-password-of-neap"

@@ -16,7 +16,7 @@ func Await(tb testing.TB, bound time.Duration, what string, cond func() bool) {
 	}
 }
 
-// Settled is a number that has stopped to change.
+// Settled returns count's value once it has stopped changing.
 func Settled(count func() int) int {
 	last := count()
 	for same := 0; same < 20; {

@@ -13,9 +13,10 @@ import (
 
 // CallersWhoGo asks in several ways, each by a client of the server whose pool has
 // one connection, and has the context end before the question is sent, while there
-// is no connection, and in flight; it pauses the server for that. The callers must
-// get their own error, or that the call was not sent since its answer would come too late. unsent is called when a key was not asked for, and free is
-// to await that nothing of a question stays behind.
+// is no connection, and in flight; it pauses the server for that. Each caller
+// must get its own context's error, or ErrNotExecuted if no time was left. unsent is
+// called when a key was not asked for, and free is to await that nothing of a question
+// stays behind.
 func CallersWhoGo(tb testing.TB, srv *Server, rdb *redis.Client,
 	asks map[string]func(ctx context.Context, key string) error, unsent, free func(key string),
 ) {

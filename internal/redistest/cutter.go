@@ -28,8 +28,8 @@ func NewCutter(tb testing.TB) *Cutter {
 	return &Cutter{rng: Rand(tb)}
 }
 
-// Cut has each connection, those that are there and those that will be, cut after some more bytes, that
-// many at most: in order, by a reset or, one in eight, by silence. After Cut(0) none is.
+// Cut makes each present and future connection break after at most `most` more bytes. It breaks in order, by a
+// reset or, one in eight, by silence. Cut(0) ends that.
 func (c *Cutter) Cut(most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

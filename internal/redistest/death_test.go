@@ -103,8 +103,7 @@ func TestNothingOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// run runs tests of this package in a process of their own, where no
-// redis-server can be found.
+// runWithoutRedis runs tests in a process that finds no redis-server.
 func runWithoutRedis(t *testing.T, ci string, args ...string) (output string, err error) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)

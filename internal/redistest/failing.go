@@ -31,42 +31,42 @@ type Attempt struct {
 // through, each time from the same state. After a failure the answer is an
 // error, and no key is left without a time to live that had one or is new.
 // check, where it is not nil, looks at each failure.
-func FailEach(t *testing.T, admin *redis.Client, a Attempt, before []Saved, where string, check func(n int)) {
-	t.Helper()
+func FailEach(tb testing.TB, admin *redis.Client, a Attempt, before []Saved, where string, check func(n int)) {
+	tb.Helper()
 	const most = 60
 	through := 0
 	for n := 1; through < 3; n++ {
 		if n == most {
-			t.Fatalf("%s: it still fails at command %d, want it to run through", where, n)
+			tb.Fatalf("%s: it still fails at command %d, want it to run through", where, n)
 		}
 		pipe := admin.Pipeline()
-		restored := restore(t.Context(), pipe, before)
-		answer := pipe.Eval(t.Context(), Failing(a.Source, n), a.Keys, a.Args...)
+		restored := restore(tb.Context(), pipe, before)
+		answer := pipe.Eval(tb.Context(), Failing(a.Source, n), a.Keys, a.Args...)
 		var lives []*redis.DurationCmd
 		for _, key := range a.Keys {
-			lives = append(lives, pipe.PTTL(t.Context(), key))
+			lives = append(lives, pipe.PTTL(tb.Context(), key))
 		}
-		_, _ = pipe.Exec(t.Context()) // each command has its own error
-		mortal := restored(t)
+		_, _ = pipe.Exec(tb.Context()) // each command has its own error
+		mortal := restored(tb)
 		reply, err := answer.Result()
 		switch {
 		case err == nil, errors.Is(err, redis.Nil):
 			through++
 		case !strings.Contains(err.Error(), "made to fail"):
-			t.Fatalf("%s: command %d: got %v, want no error, or that it was made to fail", where, n, err)
+			tb.Fatalf("%s: command %d: got %v, want no error, or that it was made to fail", where, n, err)
 		case through > 0:
-			t.Fatalf("%s: command %d failed, and one before it failed unnoticed", where, n)
+			tb.Fatalf("%s: command %d failed, and one before it failed unnoticed", where, n)
 		case check != nil:
 			check(n)
 		}
 		for i, key := range a.Keys {
 			if lives[i].Val() == -1 && mortal[key] {
-				t.Errorf("%s: after command %d failed (%v, %v) a key never expires, want a time to live",
+				tb.Errorf("%s: after command %d failed (%v, %v) a key never expires, want a time to live",
 					where, n, reply, err)
 			}
 		}
 		if err == nil && n == 1 {
-			t.Errorf("%s: no command failed, want one that does", where)
+			tb.Errorf("%s: no command failed, want one that does", where)
 		}
 	}
 }
@@ -95,17 +95,17 @@ func Save(t *testing.T, admin *redis.Client, keys []string) (all []Saved) {
 }
 
 // Restore puts the keys back, and says which of them may not be immortal.
-func Restore(t *testing.T, admin *redis.Client, all []Saved) map[string]bool {
-	t.Helper()
+func Restore(tb testing.TB, admin *redis.Client, all []Saved) map[string]bool {
+	tb.Helper()
 	pipe := admin.Pipeline()
-	restored := restore(t.Context(), pipe, all)
-	_, _ = pipe.Exec(t.Context()) // each command has its own error
-	return restored(t)
+	restored := restore(tb.Context(), pipe, all)
+	_, _ = pipe.Exec(tb.Context()) // each command has its own error
+	return restored(tb)
 }
 
 // restore adds to a pipeline what puts the keys back. When the pipeline has run, restored checks it, and says which
 // keys may not be immortal.
-func restore(ctx context.Context, pipe redis.Pipeliner, all []Saved) (restored func(*testing.T) map[string]bool) {
+func restore(ctx context.Context, pipe redis.Pipeliner, all []Saved) (restored func(testing.TB) map[string]bool) {
 	mortal, commands := map[string]bool{}, []redis.Cmder{}
 	for _, s := range all {
 		mortal[s.Key] = s.Value == "" || s.TTL > 0
@@ -115,11 +115,11 @@ func restore(ctx context.Context, pipe redis.Pipeliner, all []Saved) (restored f
 			commands = append(commands, pipe.RestoreReplace(ctx, s.Key, max(s.TTL, 0), s.Value))
 		}
 	}
-	return func(t *testing.T) map[string]bool {
-		t.Helper()
+	return func(tb testing.TB) map[string]bool {
+		tb.Helper()
 		for _, c := range commands {
 			if c.Err() != nil {
-				t.Fatal(c.Err())
+				tb.Fatal(c.Err())
 			}
 		}
 		return mortal

@@ -131,7 +131,7 @@ func TestProxyPassesEveryShape(t *testing.T) {
 }
 
 // go-redis as it comes resends a script whose reply was lost, on a standalone
-// server and on a cluster: what neap's own door to Redis must not do.
+// server and on a cluster: what neap's runner must not do.
 func TestPlainClientRunsAScriptMoreThanOnce(t *testing.T) {
 	t.Parallel()
 	one, many := Standalone(t), Cluster(t)

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { redistest.Main(m, removeBuilds) }
 const (
 	baseline  = "baseline"
 	tree      = "tree"
-	planted   = "planted"   // the baseline with the plants of control_test.go
+	mutant    = "mutant"    // the baseline with the mutations of control_test.go
 	rewritten = "rewritten" // the baseline with the contents there
 )
 
@@ -37,7 +37,7 @@ var builds = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "n
 var workers = map[string]func() (string, error){
 	tree:      sync.OnceValues(func() (string, error) { return compile(tree, root) }),
 	baseline:  sync.OnceValues(func() (string, error) { return compileBaseline(baseline, nil) }),
-	planted:   sync.OnceValues(func() (string, error) { return compileBaseline(planted, plants) }),
+	mutant:    sync.OnceValues(func() (string, error) { return compileBaseline(mutant, mutations) }),
 	rewritten: sync.OnceValues(func() (string, error) { return compileBaseline(rewritten, contents) }),
 }
 
@@ -68,7 +68,7 @@ func git(words ...string) *exec.Cmd {
 }
 
 // compileBaseline builds the worker with the library of the baseline, with changes.
-func compileBaseline(as string, changes []plant) (string, error) {
+func compileBaseline(as string, changes []mutation) (string, error) {
 	name, err := baselineName()
 	if err != nil {
 		return "", err
@@ -84,8 +84,8 @@ func compileBaseline(as string, changes []plant) (string, error) {
 	if err := extract(name, src); err != nil {
 		return "", err
 	}
-	for _, p := range changes {
-		if err := p.apply(src); err != nil {
+	for _, m := range changes {
+		if err := m.apply(src); err != nil {
 			return "", err
 		}
 	}
@@ -118,15 +118,15 @@ func extract(name, into string) error {
 	}
 	archive := git("archive", "--format=tar", name)
 	tar := exec.Command("tar", "-x", "-C", into)
-	var said bytes.Buffer
-	archive.Stderr, tar.Stderr = &said, &said
+	var ofArchive, ofTar bytes.Buffer // a goroutine of its own writes to each
+	archive.Stderr, tar.Stderr = &ofArchive, &ofTar
 	pipe, err := archive.StdoutPipe()
 	if err != nil {
 		return err
 	}
 	tar.Stdin = pipe
 	if err := errors.Join(archive.Start(), tar.Run(), archive.Wait()); err != nil {
-		return fmt.Errorf("git archive %s: %w\n%s", name, err, said.Bytes())
+		return fmt.Errorf("git archive %s: %w\n%s", name, err, append(ofArchive.Bytes(), ofTar.Bytes()...))
 	}
 	return nil
 }
@@ -162,24 +162,24 @@ func compile(as, source string) (string, error) {
 	return path, nil
 }
 
-// plant is a change of the library's source, in every file that matches.
-type plant struct {
+// mutation is a change of the library's source, in every file that matches.
+type mutation struct {
 	files    string // a pattern of path.Match
 	old, new string // old is a regular expression
 }
 
-func (p plant) apply(source string) error {
-	files, err := filepath.Glob(filepath.Join(source, p.files))
+func (m mutation) apply(source string) error {
+	files, err := filepath.Glob(filepath.Join(source, m.files))
 	if err != nil {
 		return err
 	}
-	old, changed := regexp.MustCompile(p.old), 0
+	old, changed := regexp.MustCompile(m.old), 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		if now := old.ReplaceAll(text, []byte(p.new)); !bytes.Equal(now, text) {
+		if now := old.ReplaceAll(text, []byte(m.new)); !bytes.Equal(now, text) {
 			changed++
 			if err := os.WriteFile(file, now, 0o600); err != nil {
 				return err
@@ -187,7 +187,7 @@ func (p plant) apply(source string) error {
 		}
 	}
 	if changed == 0 {
-		return fmt.Errorf("the plant %q finds nothing in %s of the baseline: adapt it to that source", p.old, p.files)
+		return fmt.Errorf("the mutation %q finds nothing in %s of the baseline: adapt it to that source", m.old, m.files)
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// plants are changes of formats and keys, at least one for each kind of record. A version
+// mutations are changes of formats and keys, at least one for each kind of record. A version
 // with them shares nothing with others, and each scenario must notice that.
-var plants = []plant{
+var mutations = []mutation{
 	// The state of a limit: a sliding window's two counters and a bucket's debt are
 	// stored otherwise, and the others are kept under other keys.
 	{"core/limit/policy.go", `"(window|log|sliding|bucket)-%d`, `"${1}s-%d`},
@@ -35,7 +35,7 @@ var plants = []plant{
 }
 
 // contents are changes of what the records of limits contain, under the same keys.
-var contents = []plant{
+var contents = []mutation{
 	{"lua/limit_window.lua", `used = stored \+ 0`, `used = stored - 7`},
 	{"lua/limit_window.lua", `'SET', key, cost,`, `'SET', key, cost + 7,`},
 	{"lua/limit_calendar.lua", `used = stored \+ 0`, `used = stored - 7`},

@@ -13,8 +13,8 @@
 // share its records. If the tree's worker does not compile with the baseline,
 // because the API has changed since, the baseline's own worker is built.
 //
-// Each part has a control: a third build, of the baseline with planted changes of
-// formats and keys, must make every scenario fail.
+// Each part has a control: a third build, a mutant of the baseline with other formats and
+// keys, must make every scenario fail.
 //
 // All files of the test but page_test.go have the build tag neap_upgrade, because they compile the
 // library again, which takes longer than `make test` should.

@@ -58,7 +58,7 @@ func TestEachVersionGoesOnWithTheOthersRecords(t *testing.T) {
 	}
 }
 
-// keyOf has a space in it, so that half of the scenarios have hashed subjects.
+// keyOf makes a key for a scenario. Half of the keys have a space, so their subjects are hashed.
 func keyOf(way, name string) string {
 	if len(name)%2 == 0 {
 		return way + " " + name
@@ -70,7 +70,7 @@ func keyOf(way, name string) string {
 // other version has other formats and keys.
 func TestAnotherFormatFailsEachScenario(t *testing.T) {
 	t.Parallel()
-	failsEach(t, planted, func(scenario) bool { return true })
+	failsEach(t, mutant, func(scenario) bool { return true })
 }
 
 // TestOtherContentsFailTheScenariosOfLimits is the control of what stands in the records of
