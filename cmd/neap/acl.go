@@ -98,11 +98,14 @@ const (
 	theCommand
 	theKey
 	theChannel
+	theServer // has no such command
 )
 
 // refusal reads what ACL DRYRUN says, or a refusal.
 func refusal(text string) object {
 	switch {
+	case strings.HasPrefix(text, "ERR unknown command "), strings.HasPrefix(text, "ERR Command '"):
+		return theServer
 	case !strings.Contains(text, "permissions"):
 		return nothing
 	case strings.Contains(text, " to run "):
@@ -133,7 +136,8 @@ func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (l
 		switch {
 		case err == nil:
 			lacks[i] = refusal(text)
-		case strings.Contains(err.Error(), "Command '"): // of a later version
+		case refusal(err.Error()) == theServer:
+			lacks[i] = theServer
 		case strings.Contains(err.Error(), "User '"):
 			return nil, err
 		default:
@@ -227,8 +231,8 @@ func rights(ctx context.Context, x *exam, n node, info map[string]string) verdic
 }
 
 // judge says what it means that a user lacks rights.
-func judge(x *exam, user string, wanted []need, lacks []object) verdict {
-	var must, may, rules []string
+func judge(x *exam, user string, wanted []need, lacks []object) (v verdict) {
+	var must, may, absent, rules []string
 	add := func(to *[]string, what, rule string) {
 		if !slices.Contains(*to, what) {
 			*to = append(*to, what)
@@ -240,12 +244,15 @@ func judge(x *exam, user string, wanted []need, lacks []object) verdict {
 		if want.must {
 			to = &must
 		}
+		what := want.right
+		if len(want.kinds) < len(everyKind) {
+			what += " (" + strings.Join(want.kinds, ", ") + ")"
+		}
 		switch lacks[i] {
+		case theServer:
+			absent = append(absent, what)
+			v.broken = v.broken || want.must
 		case theCommand:
-			what := want.right
-			if len(want.kinds) < len(everyKind) {
-				what += " (" + strings.Join(want.kinds, ", ") + ")"
-			}
 			add(to, what, "+"+want.right)
 		case theKey:
 			add(&must, "keys "+x.Prefix+":*", "~"+x.Prefix+":*")
@@ -253,17 +260,24 @@ func judge(x *exam, user string, wanted []need, lacks []object) verdict {
 			add(&may, "channels "+x.Prefix+":*", "&"+x.Prefix+":*")
 		}
 	}
-	v := verdict{detail: "the user " + user + " may do all that neap does"}
+	var details, remedies []string
 	if len(must)+len(may) > 0 {
-		v.broken = len(must) > 0
-		v.detail = "the user " + user + " lacks " + strings.Join(append(must, may...), ", ")
-		v.remedy = "ACL SETUSER " + user + " " + strings.Join(rules, " ")
-		if !v.broken {
-			v.detail += ": neap works without, and more slowly"
-		}
-		return v
+		v.broken = v.broken || len(must) > 0
+		details = append(details, "the user "+user+" lacks "+strings.Join(append(must, may...), ", "))
+		remedies = append(remedies, "ACL SETUSER "+user+" "+strings.Join(rules, " "))
 	}
-	if user == "default" {
+	if len(absent) > 0 {
+		details = append(details, "the server has no command "+strings.Join(absent, ", "))
+		remedies = append(remedies, "take its rename-command out of redis.conf, or use a server that has it")
+	}
+	v.detail, v.remedy = strings.Join(details, ", and "), strings.Join(remedies, "; ")
+	switch {
+	case len(details) == 0:
+		v.detail = "the user " + user + " may do all that neap does"
+	case !v.broken:
+		v.detail += ": neap works without, and more slowly"
+	}
+	if len(details) == 0 && user == "default" {
 		v.remedy = "give neap a user of its own, with only the rights that it needs (docs/operations.md, Least privilege)"
 	}
 	return v
@@ -273,7 +287,7 @@ func judge(x *exam, user string, wanted []need, lacks []object) verdict {
 func (x *exam) lacks(ctx context.Context, n node, user string, rights []string) (lacking []string) {
 	lacks, _ := x.ask(ctx, n, user, rights)
 	for i, what := range lacks {
-		if what != nothing {
+		if what != nothing && what != theServer {
 			lacking = append(lacking, rights[i])
 		}
 	}

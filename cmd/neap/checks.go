@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +13,13 @@ import (
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
-	"github.com/neap-go/neap/lua"
 )
 
 // checks are what doctor looks at, in the order in which it tells.
 var checks = []check{
 	{name: "version", look: version},
 	{name: "eval", look: evaluates},
+	{name: "write", look: writes},
 	{name: "maxmemory", look: maxmemory, info: true},
 	{name: "persistence", look: persistence, info: true},
 	{name: "acl", look: rights},
@@ -40,7 +39,10 @@ func version(ctx context.Context, x *exam, n node, _ map[string]string) verdict 
 		return verdict{broken: true, detail: "HELLO: " + err.Error(), remedy: "use Redis 6.2 or later, or Valkey"}
 	}
 	said := pairs(hello)
-	server, version := fmt.Sprint(said["server"]), fmt.Sprint(said["version"])
+	return judgeVersion(fmt.Sprint(said["server"]), fmt.Sprint(said["version"]))
+}
+
+func judgeVersion(server, version string) verdict {
 	v := verdict{detail: server + " " + version}
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -68,73 +70,6 @@ func pairs(reply any) map[string]any {
 	return all
 }
 
-// evaluates tries EVAL. A user without that right needs the scripts loaded.
-func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
-	within, cancel := x.within(ctx)
-	defer cancel()
-	err := n.rdb.Eval(within, "return 1", nil).Err()
-	switch {
-	case err == nil && x.ForUser != "" && x.mayNot(ctx, n, x.ForUser, "eval"):
-		return x.loaded(ctx, n)
-	case err == nil:
-		return verdict{detail: "scripts run"}
-	case !strings.HasPrefix(err.Error(), "NOPERM"):
-		return verdict{
-			broken: true, detail: "EVAL: " + err.Error(),
-			remedy: "install the server's Lua engine, which some distributions have in a package of its own, or use a server that has EVAL: neap decides by scripts alone",
-		}
-	}
-	var lacking []string
-	for _, name := range scriptNames() {
-		// Without a key a script of neap ends with an error before it has written.
-		err := n.rdb.EvalSha(within, script.FromFS(lua.FS, name).SHA(), nil).Err()
-		if err != nil && (strings.HasPrefix(err.Error(), "NOSCRIPT") || refusal(err.Error()) == theCommand) {
-			lacking = append(lacking, strings.TrimSuffix(name, ".lua"))
-		}
-	}
-	return withoutEval("this user", lacking)
-}
-
-// loaded looks for the scripts on the server, since the user of --for-user may not EVAL.
-func (x *exam) loaded(ctx context.Context, n node) verdict {
-	within, cancel := x.within(ctx)
-	defer cancel()
-	names := scriptNames()
-	sums := make([]string, len(names))
-	for i, name := range names {
-		sums[i] = script.FromFS(lua.FS, name).SHA()
-	}
-	there, err := n.rdb.ScriptExists(within, sums...).Result()
-	if err != nil {
-		return verdict{
-			detail: "the user " + x.ForUser + " may not EVAL, and whether the scripts are loaded was not looked at: " + err.Error(),
-			remedy: "run doctor as a user with the right script|exists",
-		}
-	}
-	var lacking []string
-	for i, name := range names {
-		if !there[i] {
-			lacking = append(lacking, strings.TrimSuffix(name, ".lua"))
-		}
-	}
-	return withoutEval("the user "+x.ForUser, lacking)
-}
-
-func withoutEval(user string, lacking []string) verdict {
-	if len(lacking) == 0 {
-		return verdict{detail: user + " may not EVAL, and all scripts are loaded"}
-	}
-	return verdict{
-		broken: true, detail: user + " may not EVAL, and " + count(len(lacking), "script") + " cannot run, such as " + lacking[0],
-		remedy: "give the user +eval, or load the scripts of this version at each deploy (docs/operations.md, Without EVAL)",
-	}
-}
-
-func scriptNames() []string {
-	names, _ := fs.Glob(lua.FS, "*.lua")
-	return names
-}
-
 func maxmemory(_ context.Context, _ *exam, _ node, info map[string]string) verdict {
 	policy, most, used := info["maxmemory_policy"], number(info["maxmemory"]), number(info["used_memory"])
 	room := "no maxmemory"
@@ -146,7 +81,7 @@ func maxmemory(_ context.Context, _ *exam, _ node, info map[string]string) verdi
 	case policy != "" && policy != "noeviction":
 		v.broken = true
 		v.detail += ": when the memory is full, Redis deletes keys that still count"
-		v.remedy = "CONFIG SET maxmemory-policy noeviction, and in redis.conf"
+		v.remedy = "CONFIG SET maxmemory-policy noeviction, then CONFIG REWRITE"
 	case most > 0 && used > most/10*9:
 		v.remedy = "give Redis more memory: when it is full, limits are decided by their failure mode, and no caller gets a lock or a claim"
 	}
@@ -163,7 +98,7 @@ func persistence(ctx context.Context, x *exam, n node, info map[string]string) v
 	rdb := err == nil && save["save"] != ""
 	switch {
 	case aof && info["aof_last_write_status"] == "err", rdb && info["rdb_last_bgsave_status"] == "err":
-		return verdict{broken: true, detail: "the last write to disk failed, and Redis may refuse all writes (MISCONF)", remedy: "see the log of Redis: the disk may be full, or not writable"}
+		return verdict{broken: true, detail: "the last write to disk failed, and Redis may refuse all writes (MISCONF)", remedy: seeTheLog}
 	case aof:
 		if lacking := x.lacks(ctx, n, "default", replayed); len(lacking) > 0 {
 			return verdict{
@@ -175,9 +110,9 @@ func persistence(ctx context.Context, x *exam, n node, info map[string]string) v
 	case err != nil:
 		return verdict{detail: "no append-only file, and whether there are snapshots was not looked at", remedy: "give doctor's user +config|get"}
 	case rdb:
-		return verdict{detail: "snapshots, no append-only file", remedy: "CONFIG SET appendonly yes where locks, guards or stock are kept: a crash forgets what came after the last snapshot"}
+		return verdict{detail: "snapshots, no append-only file", remedy: "CONFIG SET appendonly yes, then CONFIG REWRITE, where locks, guards or stock are kept: a crash forgets what came after the last snapshot"}
 	}
-	return verdict{detail: "none: a restart forgets everything", remedy: "CONFIG SET appendonly yes where locks, guards or stock are kept; a Redis of limits alone needs none"}
+	return verdict{detail: "none: a restart forgets everything", remedy: "CONFIG SET appendonly yes, then CONFIG REWRITE, where locks, guards or stock are kept; a Redis of limits alone needs none"}
 }
 
 // latency compares round trips with the budgets.
@@ -194,9 +129,13 @@ func latency(ctx context.Context, x *exam, n node, _ map[string]string) verdict 
 		}
 		took = append(took, time.Since(began))
 	}
+	return judgeLatency(took)
+}
+
+func judgeLatency(took []time.Duration) verdict {
 	slices.Sort(took)
-	usual, worst := took[asked/2], took[asked-1]
-	v := verdict{detail: fmt.Sprintf("a round trip takes %v, and %v at worst of %d", fine(usual), fine(worst), asked)}
+	usual, worst := took[len(took)/2], took[len(took)-1]
+	v := verdict{detail: fmt.Sprintf("a round trip takes %v, and %v at worst of %d", fine(usual), fine(worst), len(took))}
 	switch {
 	case usual > script.DefaultBudget:
 		v.broken, v.remedy = true, "move Redis nearer, or set a longer Budget: each primitive waits no longer than 250 ms"
@@ -217,9 +156,11 @@ func fine(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
+const masterDown = "redis-cli --cluster check, and see which master is down: what its slots hold cannot be decided"
+
 func clustered(ctx context.Context, x *exam, n node, info map[string]string) verdict {
 	if info["role"] != "" && info["role"] != "master" {
-		return verdict{broken: true, detail: "a replica: it refuses writes", remedy: "ask the master, by its address or by the sentinels"}
+		return verdict{broken: true, detail: "a replica: it refuses writes", remedy: refusals["READONLY"]}
 	}
 	state := "no cluster"
 	if info["cluster_enabled"] == "1" {
@@ -231,7 +172,7 @@ func clustered(ctx context.Context, x *exam, n node, info map[string]string) ver
 		case err != nil:
 			state += ", whose state this user may not ask"
 		case !strings.Contains(text, "cluster_state:ok") || !strings.Contains(text, "cluster_slots_ok:16384"):
-			return verdict{broken: true, detail: "a cluster that does not serve all slots", remedy: "redis-cli --cluster check, and see which master is down: what its slots hold cannot be decided"}
+			return verdict{broken: true, detail: "a cluster that does not serve all slots", remedy: masterDown}
 		}
 	}
 	replicas := len(replicasOf(info))
@@ -256,7 +197,11 @@ func clock(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	}
 	took := time.Since(began)
 	off := there.Sub(began.Add(took / 2)).Abs()
-	if off = max(off-took/2, 0); off < time.Second {
+	return judgeClock(max(off-took/2, 0))
+}
+
+func judgeClock(off time.Duration) verdict {
+	if off < time.Second {
 		return verdict{detail: "within a second of this machine's"}
 	}
 	return verdict{

@@ -47,6 +47,7 @@ type exam struct {
 	store *store.Store
 	nodes []node
 	infos []map[string]string // of the nodes, nil where the user may not ask
+	away  []error             // of the nodes, nil where one answers
 	walks []*walk             // over the keys of the nodes, once a check has asked
 }
 
@@ -67,14 +68,8 @@ func (d *doctor) Run(ctx context.Context, a *app) error {
 	} else if err != nil {
 		return err
 	}
-	for _, n := range x.nodes {
-		within, cancel := a.within(ctx)
-		err := n.rdb.Time(within).Err() // any answer is one
-		cancel()
-		if reply := redis.Error(nil); isLogin(err) || err != nil && !errors.As(err, &reply) {
-			return fmt.Errorf("%s: %w", n.addr, err)
-		}
-		x.infos = append(x.infos, infoOf(ctx, a, n.rdb))
+	if err := x.meet(ctx); err != nil {
+		return err
 	}
 	findings := make([]finding, 0, len(checks))
 	for _, c := range checks {
@@ -84,6 +79,30 @@ func (d *doctor) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return d.tell(a, findings)
+}
+
+// meet asks each server for what all checks need. It returns an error if a server refuses the login, or if none answers.
+func (x *exam) meet(ctx context.Context) error {
+	for _, n := range x.nodes {
+		within, cancel := x.within(ctx)
+		err := n.rdb.Time(within).Err()
+		cancel()
+		if isLogin(err) {
+			return fmt.Errorf("%s: %w", n.addr, err)
+		}
+		info := map[string]string(nil)
+		if reply := redis.Error(nil); errors.As(err, &reply) {
+			err = nil // any answer is one
+		}
+		if err == nil {
+			info = infoOf(ctx, x.app, n.rdb)
+		}
+		x.infos, x.away = append(x.infos, info), append(x.away, err)
+	}
+	if i := slices.Index(x.away, nil); i < 0 {
+		return fmt.Errorf("%s: %w", x.nodes[0].addr, x.away[0])
+	}
+	return nil
 }
 
 // tell prints the findings, and returns not if one breaks a promise.
@@ -138,6 +157,13 @@ func (x *exam) unlooked(ctx context.Context, n node, why string) verdict {
 func (x *exam) run(ctx context.Context, c check) finding {
 	all := make([]verdict, len(x.nodes))
 	for i, n := range x.nodes {
+		if err := x.away[i]; err != nil {
+			all[i] = verdict{detail: "not looked at: the server does not answer"}
+			if c.name == "cluster" {
+				all[i] = verdict{broken: true, detail: "does not answer: " + err.Error(), remedy: masterDown}
+			}
+			continue
+		}
 		if c.info && x.infos[i] == nil {
 			all[i] = x.unlooked(ctx, n, "this user may not ask INFO")
 			continue

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestDoctorKnowsEveryRight takes each right of the documented line away in turn, and asks doctor by ACL DRYRUN and, as
+// the user itself, by trying.
+func TestDoctorKnowsEveryRight(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	slow := map[string]bool{"eval": true, "script|load": true, "ping": true, "subscribe": true, "publish": true}
+	for word := range strings.FieldsSeq(redistest.Rules) {
+		right, is := strings.CutPrefix(word, "+")
+		if !is || slices.Contains([]string{"unsubscribe", "sunsubscribe"}, right) || slices.ContainsFunc(needs(true), func(n need) bool { return n.right == right }) &&
+			!slices.ContainsFunc(needs(false), func(n need) bool { return n.right == right }) {
+			continue // of clusters
+		}
+		user := redistest.NewUser(t, redistest.Without(t, word), srv)
+		for way, args := range map[string][]string{
+			"asking": {srv.AdminURL(), "--for-user", user},
+			"trying": {"redis://" + user + ":" + redistest.Password + "@" + srv.Addr()},
+		} {
+			for _, f := range decode[report](t, neap(t, append([]string{"doctor", "--json"}, args...)...).out).Findings {
+				if f.Check == "acl" && (f.OK != slow[right] || !strings.Contains(f.Detail, "lacks "+right) || !strings.HasSuffix(f.Remedy, user+" +"+right)) {
+					t.Errorf("%s, without %s: got %+v, want it named alone, and broken: %v", way, right, f, !slow[right])
+				}
+			}
+		}
+	}
+	user := redistest.NewUser(t, strings.Replace(redistest.Without(t, "+set"), "+del ", "", 1), srv)
+	neap(t, "doctor", "redis://"+user+":"+redistest.Password+"@"+srv.Addr()).wants(t, exitNot, "+del +set")
+	redistest.AssertNoImmortalKeys(t, srv.Admin(t), "neap")
+}
+
+// TestNeedsAreTheDocumentedLine compares the rights that doctor knows with those that the library's user has in all tests.
+func TestNeedsAreTheDocumentedLine(t *testing.T) {
+	t.Parallel()
+	got := []string{"resetchannels", "&neap:*", "~neap:*", "-@all", "+sunsubscribe", "+unsubscribe"} // a subscriber may unsubscribe
+	for _, n := range needs(true) {
+		got = append(got, "+"+n.right)
+	}
+	want := strings.Fields(redistest.Rules)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	must(t, err)
+	if !strings.Contains(string(page), redistest.Rules) {
+		t.Error("docs/operations.md has another line")
+	}
+}
+
+// TestDoctorMayKnowLess has a user with the documented rights, who may not look at the server.
+func TestDoctorMayKnowLess(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	user := redistest.NewUser(t, redistest.Rules, srv)
+	for _, f := range read[report](t, exitFound, "doctor", "redis://"+user+":"+redistest.Password+"@"+srv.Addr()).Findings {
+		unlooked := slices.Contains([]string{"maxmemory", "persistence", "cluster", "ttl", "memory"}, f.Check)
+		if strings.Contains(f.Detail, "not looked at") != unlooked || unlooked && f.Remedy == "" {
+			t.Errorf("got %+v, want it not looked at: %v", f, unlooked)
+		}
+	}
+}
+
+// TestDoctorWithoutEval wants the scripts loaded.
+func TestDoctorWithoutEval(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	address := "redis://" + redistest.NewUser(t, redistest.LoadedRules(), srv) + ":" + redistest.Password + "@" + srv.Addr()
+	if f := broken(t, address)["eval"]; !strings.Contains(f.Detail, "may not EVAL, and") {
+		t.Errorf("got %+v, want it to say that scripts are missing", f)
+	}
+	user := redistest.NewUser(t, redistest.LoadedRules(), srv)
+	if f := broken(t, srv.AdminURL(), "--for-user", user)["eval"]; !strings.Contains(f.Detail, "the user "+user+" may not EVAL, and") {
+		t.Errorf("for another user: got %+v, want it to say that scripts are missing", f)
+	}
+	srv.LoadScripts(t)
+	if got := broken(t, address); len(got) > 0 {
+		t.Errorf("with the scripts loaded: got %+v, want nothing broken", got)
+	}
+	if got := broken(t, srv.AdminURL(), "--for-user", user); len(got) > 0 {
+		t.Errorf("for another user, with the scripts loaded: got %+v, want nothing broken", got)
+	}
+}
+
+// TestDoctorWithoutLua has a server whose EVAL is gone, as where Lua is a package of its own.
+func TestDoctorWithoutLua(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--rename-command", "EVAL", "NOEVAL")
+	if f := broken(t, srv.AdminURL())["eval"]; !strings.Contains(f.Detail, "unknown command") || !strings.Contains(f.Remedy, "Lua") {
+		t.Errorf("got %+v, want it to say that EVAL is unknown", f)
+	}
+}

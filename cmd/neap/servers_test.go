@@ -1,0 +1,117 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/internal/redistest"
+)
+
+// TestDoctorOnACluster names the node that is not as the others are.
+func TestDoctorOnACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.NewCluster(t)
+	address := cluster.Nodes()[0].AdminURL()
+	if got := broken(t, address); len(got) > 0 {
+		t.Errorf("got %+v, want nothing broken", got)
+	}
+	wrong := cluster.Nodes()[2]
+	must(t, wrong.Admin(t).ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lfu").Err())
+	order := "a"
+	for cluster.NodeOf(t, order) != wrong {
+		order += "a"
+	}
+	must(t, cluster.Admin(t).Set(t.Context(), "neap:lock:orders:{"+order+"}", "1", 0).Err())
+	got := broken(t, address)
+	for check, detail := range map[string]string{"maxmemory": wrong.Addr() + ": maxmemory-policy allkeys-lfu", "ttl": wrong.Addr() + ": 1 key"} {
+		if !strings.Contains(got[check].Detail, detail) {
+			t.Errorf("got %+v, want %q", got[check], detail)
+		}
+		delete(got, check)
+	}
+	if len(got) > 0 {
+		t.Errorf("got %+v broken too, want nothing else", got)
+	}
+	if f := decode[report](t, neap(t, "doctor", "--json", address).out).Findings[7]; !strings.Contains(f.Detail, "a cluster, no replicas") {
+		t.Errorf("got %+v, want a cluster without replicas", f)
+	}
+}
+
+// TestDoctorOnAClusterWithADeadMaster names it, and looks at the others.
+func TestDoctorOnAClusterWithADeadMaster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.NewCluster(t)
+	dead := cluster.Nodes()[1]
+	must(t, cluster.Nodes()[2].Admin(t).ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lfu").Err())
+	dead.Stop(t)
+	got := broken(t, cluster.Nodes()[0].AdminURL())
+	for check, detail := range map[string]string{"cluster": dead.Addr() + ": does not answer", "maxmemory": cluster.Nodes()[2].Addr() + ": maxmemory-policy allkeys-lfu"} {
+		if f := got[check]; !strings.Contains(f.Detail, detail) || f.Remedy == "" {
+			t.Errorf("got %+v, want %q, and a remedy", f, detail)
+		}
+	}
+	if f := got["maxmemory"]; !strings.Contains(f.Detail, dead.Addr()+": not looked at") {
+		t.Errorf("got %+v, want it to say that the dead server was not looked at", f)
+	}
+}
+
+// TestAClusterWithoutSlots is no Redis that keeps a promise, and no empty one.
+func TestAClusterWithoutSlots(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t, "--cluster-enabled", "yes")
+	if f := broken(t, srv.AdminURL())["cluster"]; !strings.Contains(f.Detail, "no slots") || f.Remedy == "" {
+		t.Errorf("got %+v, want it to say that there are no slots, and a remedy", f)
+	}
+	for _, args := range [][]string{{"peek", "api", "user"}, {"top"}} {
+		neap(t, append(args, "--url", srv.AdminURL())...).wants(t, exitAway, "no slots")
+	}
+}
+
+// TestThroughASentinel has a master that a sentinel names, before and after its replica has taken over.
+func TestThroughASentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewSentinel(t)
+	p := at(t, s.Client(t), s.AdminURL(), "neap", nil)
+	take(t, p.limiter(t, limit.FixedWindow{Limit: 10, Window: time.Hour}), "user", 3)
+	look := func(when string, replicas int) {
+		if got := broken(t, s.AdminURL()); len(got) > 0 {
+			t.Errorf("%s: got %+v, want nothing broken", when, got)
+		}
+		if got := read[tally](t, exitFound, p.with("peek", "api", "user")...); got.Policies[0].Remaining != 7 {
+			t.Errorf("%s: got %+v, want 7 left", when, got)
+		}
+		if got := read[topPage](t, exitFound, p.with("top")...); got.Cost.Replicas != replicas || len(got.Subjects) != 1 {
+			t.Errorf("%s: got %+v, want the one subject, from %d replicas", when, got, replicas)
+		}
+	}
+	redistest.Await(t, 30*time.Second, "the replica to have the key", func() bool {
+		return s.Replica.Admin(t).DBSize(t.Context()).Val() == 1 &&
+			strings.Contains(s.Master.Admin(t).Info(t.Context(), "replication").Val(), "state=online")
+	})
+	look("before", 1)
+	s.Master.Stop(t)
+	redistest.AwaitTakeover(t, s.Replica)
+	redistest.Await(t, 30*time.Second, "the sentinel to name the new master", func() bool { return neap(t, p.with("top")...).code == exitFound })
+	look("after", 0)
+}
+
+// TestDoctorHasNoDoctor is a Redis that does not answer, or turns away.
+func TestDoctorHasNoDoctor(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	neap(t, "doctor", "redis://default:not-the-password@"+srv.Addr()).wants(t, exitFound) // nopass
+	got := neap(t, "doctor", "redis://"+redistest.User+":not-the-password@"+srv.Addr())
+	got.wants(t, exitRefused, "WRONGPASS")
+	if strings.Contains(got.errs, "not-the-password") {
+		t.Errorf("got %q, want no password", got.errs)
+	}
+	srv.Pause(t)
+	neap(t, "doctor", "--timeout", "100ms", srv.AdminURL()).wants(t, exitAway, srv.Addr())
+	srv.Resume(t)
+	srv.Stop(t)
+	neap(t, "doctor", srv.AdminURL()).wants(t, exitAway, "refused")
+	neap(t, "doctor").wants(t, exitUsage, "REDIS_URL")
+	neap(t, "doctor", "--keys", "0", srv.AdminURL()).wants(t, exitUsage, "--keys is 0")
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// refusals are the remedies for a Redis that refuses every write.
+var refusals = map[string]string{
+	"OOM":        "give Redis more memory, or find what fills it: until then limits are decided by their failure mode, and no caller gets a lock or a claim",
+	"READONLY":   "ask the master, by its address or by the sentinels",
+	"NOREPLICAS": "see why fewer replicas are connected than min-replicas-to-write demands",
+	"MISCONF":    seeTheLog,
+}
+
+const seeTheLog = "see the log of Redis: the disk may be full, or not writable"
+
+// writes tries a write of a key of doctor's own. Redis may refuse all writes while it answers everything else.
+func writes(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
+	key, err := x.keyOn(ctx, n)
+	if err != nil {
+		return verdict{detail: "not looked at: " + err.Error()}
+	}
+	within, cancel := x.within(ctx)
+	defer cancel()
+	err = n.rdb.Set(within, key, "", 10*time.Second).Err()
+	if err == nil {
+		err = n.rdb.Del(within, key).Err()
+	}
+	switch remedy := "see the log of Redis"; {
+	case err == nil:
+		return verdict{detail: "Redis takes writes"}
+	case refusal(err.Error()) != nothing: // acl tells more
+		return verdict{detail: "not looked at: " + err.Error(), remedy: "see acl"}
+	default:
+		if known, is := refusals[refusedWrite(err.Error())]; is {
+			remedy = known
+		}
+		return verdict{broken: true, detail: "Redis refuses writes: " + err.Error(), remedy: remedy}
+	}
+}
+
+// keyOn is a key of doctor's own that a server has.
+func (x *exam) keyOn(ctx context.Context, n node) (string, error) {
+	c, is := x.fleet.client.(*redis.ClusterClient)
+	for range 1 << 16 {
+		key := x.Prefix + ":doctor:{" + rand.Text() + "}"
+		if !is {
+			return key, nil
+		}
+		if owner, err := c.MasterForKey(ctx, key); err != nil || owner.Options().Addr == n.addr {
+			return key, err
+		}
+	}
+	return "", errors.New("this server serves no slots")
+}
