@@ -219,8 +219,8 @@ func TestVerdicts(t *testing.T) {
 		"the same clock":    {judgeClock(999 * time.Millisecond), false, "within a second", ""},
 		"a clock that lags": {judgeClock(time.Minute), false, "1m0s away", "NTP"},
 		"a wrong clock":     {judgeClock(61 * time.Second), true, "1m1s away", "NTP"},
-		"room":              {maxmemory(nil, nil, node{}, map[string]string{"maxmemory": "1000", "used_memory": "900", "maxmemory_policy": "noeviction"}), false, "900 B of 1000 B used", ""},
-		"little room":       {maxmemory(nil, nil, node{}, map[string]string{"maxmemory": "1000", "used_memory": "901", "maxmemory_policy": "noeviction"}), false, "901 B of 1000 B used", "more memory"},
+		"room":              {maxmemory(t.Context(), nil, node{}, map[string]string{"maxmemory": "1000", "used_memory": "900", "maxmemory_policy": "noeviction"}), false, "900 B of 1000 B used", ""},
+		"little room":       {maxmemory(t.Context(), nil, node{}, map[string]string{"maxmemory": "1000", "used_memory": "901", "maxmemory_policy": "noeviction"}), false, "901 B of 1000 B used", "more memory"},
 	} {
 		if c.got.broken != c.broken || !strings.Contains(c.got.detail, c.detail) || !strings.Contains(c.got.remedy, c.remedy) || (c.got.remedy == "") != (c.remedy == "") {
 			t.Errorf("%s: got %+v, want it broken: %t, %q in its detail, and %q in its remedy", name, c.got, c.broken, c.detail, c.remedy)
