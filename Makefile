@@ -18,10 +18,12 @@ help: ## list the targets
 
 .PHONY: demo
 demo: ## send real HTTP to all six frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed
+	@echo 'Compiling: the first time this takes some minutes.' >&2
 	@go run ./examples/quickstart $(if $(REDIS_URL),-redis '$(REDIS_URL)')
 
 .PHONY: play
 play: ## serve a page on which to try limits, locks, guards and stock, with the console below it; ADDR=127.0.0.1:9000 for another address
+	@echo 'Compiling: the first time this takes some minutes.' >&2
 	@go run ./examples/play $(if $(ADDR),-addr '$(ADDR)')
 
 # What the tests generate is the same in each run, or what NEAP_TEST_SEED says.

@@ -66,7 +66,7 @@ func draw(ctx context.Context, dir string) error {
 	defer leave()
 	err = b.do(
 		chromedp.EmulateViewport(1200, 1000), chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("#algorithms article")),
-		click("#work"), chromedp.Sleep(20*time.Second), click("#burst"), click("#repeat"), chromedp.Sleep(6*time.Second),
+		chromedp.WaitEnabled(chromedp.CSS("#work")), click("#work"), chromedp.Sleep(20*time.Second), click("#burst"), click("#repeat"), chromedp.Sleep(6*time.Second),
 		click("#redis"), chromedp.Sleep(4*time.Second), click("#redis"), chromedp.Sleep(4*time.Second),
 		click("#sell"), chromedp.Sleep(6*time.Second), click("#reset"), chromedp.Sleep(4*time.Second),
 	)

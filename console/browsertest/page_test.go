@@ -153,7 +153,7 @@ func TestStoppingRedisShows(t *testing.T) {
 	t.Parallel()
 	p := open(t, "/")
 	p.wants(`document.querySelector("#verdict").dataset.level === "good"`)
-	p.must(p.do(click("#redis")))
+	p.must(p.do(chromedp.WaitEnabled(chromedp.CSS("#redis")), click("#redis")))
 	p.wants(`document.querySelector("#verdict").dataset.level === "bad"`)
 	p.wants(`document.querySelector("#servers tbody").textContent.includes("does not answer")`)
 	p.wants(`document.querySelector("#timeline path.failed").getAttribute("d") !== "" && document.querySelector("#timeline path.granted.hollow").getAttribute("d") !== ""`)

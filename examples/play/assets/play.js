@@ -49,6 +49,7 @@ function draw() {
     of.querySelector('.history').draw({ from, now, i, requests, levels, limit: 0, label: `${say(`p.${name}`)}: ${sums(of, i)}` });
   });
   for (const [id, on, yes, no] of [['redis', !last.up, 'p.start2', 'p.stop'], ['work', working(), 'p.rest', 'p.start']]) {
+    $(id).disabled = false; // until the first event there is no state to change
     $(id).setAttribute('aria-pressed', String(on));
     $(id).dataset.say = on ? yes : no;
     set($(id), say($(id).dataset.say));
