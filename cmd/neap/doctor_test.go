@@ -2,8 +2,6 @@ package main
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,14 +60,9 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		"no HSET":      {args: []string{"--rename-command", "HSET", ""}, check: "acl", detail: "the server has no command hset (lock, stock)"},
 		"another ZADD": {args: []string{"--rename-command", "ZADD", "xzadd"}, check: "acl", detail: "the server has no command zadd"},
 		"no disk": {
-			args: []string{"--save", "3600 1"},
+			args: unsaved(t),
 			cause: func(t *testing.T, srv *redistest.Server) []string {
-				admin := srv.Admin(t)
-				must(t, os.Mkdir(filepath.Join(admin.ConfigGet(t.Context(), "dir").Val()["dir"], "dump.rdb"), 0o700)) // no file can take its place
-				must(t, admin.BgSave(t.Context()).Err())
-				redistest.Await(t, time.Minute, "a snapshot that fails", func() bool {
-					return strings.Contains(admin.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
-				})
+				failSave(t, srv)
 				return nil
 			},
 			check: "persistence write", detail: "the last write to disk failed",
