@@ -130,7 +130,7 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 							denied++
 						}
 						times := clocks(l.rules, client.before, client.after)
-						if len(states)*len(times) > mostExplained {
+						if followed(l.rules, states, times) > mostExplained {
 							break
 						}
 						states = explain(l.rules, states, times, cost, got)
@@ -149,10 +149,20 @@ func TestRealRedisEqualsModel(t *testing.T) { //nolint:tparallel // what they ha
 	met.Want(t, redistest.Ops(10_000)/10, "explained")
 }
 
-// mostExplained is how many pairs of a state and a time are followed. If the machine
+// mostExplained is how many ways from a state to the next are followed. If the machine
 // stood still between two readings of the clock, there are more; the test then begins
 // another limiter.
 const mostExplained = 20_000
+
+// followed returns how many ways explain follows: each state with each time of reading
+// and, on a clock of milliseconds, with each time of writing.
+func followed(rules []rule, states [][]cell, times [][]int64) int {
+	ways := len(states) * len(times)
+	if grain(rules[0]) >= time.Millisecond {
+		ways *= len(times)
+	}
+	return ways
+}
 
 // explain runs the model on every state at every time that the server's clock may have
 // shown. It keeps the states whose answer is the one that was given.
