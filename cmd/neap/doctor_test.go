@@ -60,7 +60,7 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		"no HSET":      {args: []string{"--rename-command", "HSET", ""}, check: "acl", detail: "the server has no command hset (lock, stock)"},
 		"another ZADD": {args: []string{"--rename-command", "ZADD", "xzadd"}, check: "acl", detail: "the server has no command zadd"},
 		"no disk": {
-			args: unsaved(t),
+			args: unsaved,
 			cause: func(t *testing.T, srv *redistest.Server) []string {
 				failSave(t, srv)
 				return nil
