@@ -202,3 +202,18 @@ func (t *timeline) read(from, now int64) []line {
 	})
 	return all
 }
+
+// lines are the policies with an event in the time that is shown, by primitive and name.
+func (t *timeline) lines(now int64) map[id][]string {
+	all := map[id][]string{}
+	for key, r := range *t.rows.Load() {
+		if now-r.last.Load() < shown {
+			which := id{key.primitive, key.name}
+			all[which] = append(all[which], key.policy)
+		}
+	}
+	for _, policies := range all {
+		slices.Sort(policies)
+	}
+	return all
+}

@@ -135,6 +135,7 @@ func TestPasswordsInTheWrongPlace(t *testing.T) {
 	for _, address := range []string{
 		"redis://:s3cr3tPW@127.0.0.1:1", "redis://ann:s3cr,s3cr3t@127.0.0.1:1", "redis://s3cr3t@127.0.0.1:1", "redis://ann:s3cr@et@127.0.0.1:1", `redis://ann:s3cr"et@127.0.0.1:1`,
 		"redis://ann:s3cr et\n@127.0.0.1:1", "redis://127.0.0.1:1?master_name=main&password=s3cr&addr=127.0.0.1:2",
+		`redis://127.0.0.1:1?master_name=main&password=s3cr"et&addr=127.0.0.1:2`,
 	} {
 		for _, args := range [][]string{
 			{"top", address}, {address, "top"}, {"doctor", address, address}, {"top", "--timeout", address}, {"top", "--timeout=" + address}, {"doctor", "--for", address},

@@ -90,7 +90,7 @@ func (x *exam) meet(ctx context.Context) error {
 		if isLogin(err) {
 			return fmt.Errorf("%s: %w", n.addr, err)
 		}
-		info := map[string]string(nil)
+		var info map[string]string
 		if reply := redis.Error(nil); errors.As(err, &reply) {
 			err = nil // any answer is one
 		}
@@ -99,7 +99,7 @@ func (x *exam) meet(ctx context.Context) error {
 		}
 		x.infos, x.away = append(x.infos, info), append(x.away, err)
 	}
-	if i := slices.Index(x.away, nil); i < 0 {
+	if !slices.Contains(x.away, nil) {
 		return fmt.Errorf("%s: %w", x.nodes[0].addr, x.away[0])
 	}
 	return nil

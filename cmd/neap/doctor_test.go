@@ -59,8 +59,13 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		"no memory":    {args: []string{"--maxmemory", "1", "--maxmemory-policy", "noeviction"}, check: "write", detail: "OOM"},
 		"no HSET":      {args: []string{"--rename-command", "HSET", ""}, check: "acl", detail: "the server has no command hset (lock, stock)"},
 		"another ZADD": {args: []string{"--rename-command", "ZADD", "xzadd"}, check: "acl", detail: "the server has no command zadd"},
+		"no PUBLISH":   {args: []string{"--rename-command", "PUBLISH", ""}}, // neap is slower without it
+		"append only, no HSET": {
+			args:  []string{"--appendonly", "yes", "--rename-command", "HSET", ""},
+			check: "acl", detail: "the server has no command hset (lock, stock)",
+		},
 		"no disk": {
-			args: unsaved(t),
+			args: unsaved,
 			cause: func(t *testing.T, srv *redistest.Server) []string {
 				failSave(t, srv)
 				return nil
@@ -169,6 +174,9 @@ func TestDoctorTellsWhatIsNoPromise(t *testing.T) {
 		if f := got[check]; !f.OK || !strings.Contains(f.Detail, detail) || f.Remedy == "" {
 			t.Errorf("got %+v, want it ok, with %q and a remedy", f, detail)
 		}
+	}
+	if n := srv.Admin(t).DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("after doctor: got %d keys in an empty server, want none", n)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestRefusedWrites(t *testing.T) {
 		"READONLY":   {"--replicaof", "127.0.0.1 1"},
 		"NOREPLICAS": {"--min-replicas-to-write", "1"},
 		"OOM":        {"--maxmemory", "1", "--maxmemory-policy", "noeviction"},
-		"MISCONF":    unsaved(t),
+		"MISCONF":    unsaved,
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -44,13 +44,10 @@ func TestRefusedWrites(t *testing.T) {
 	}
 }
 
-// unsaved are the arguments of a server whose snapshots fail.
-func unsaved(t *testing.T) []string {
-	t.Helper()
-	return []string{"--save", "3600 1000000", "--dbfilename", "dump.rdb"}
-}
+// unsaved are the arguments of a server that refuses writes once [failSave] has made a snapshot fail.
+var unsaved = []string{"--save", "3600 1000000", "--dbfilename", "dump.rdb"}
 
-// failSave has a server fail to save, by a directory that stands where the file should be.
+// failSave makes a snapshot of a server fail, by a directory that stands where the file should be.
 func failSave(t *testing.T, srv *redistest.Server) {
 	t.Helper()
 	dir := srv.Admin(t).ConfigGet(t.Context(), "dir").Val()["dir"]

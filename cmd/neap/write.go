@@ -44,7 +44,7 @@ func writes(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	}
 }
 
-// keyOn is a key of doctor's own that a server has.
+// keyOn makes a key of doctor's own whose slot the server serves.
 func (x *exam) keyOn(ctx context.Context, n node) (string, error) {
 	c, is := x.fleet.client.(*redis.ClusterClient)
 	for range 1 << 16 {

@@ -123,8 +123,8 @@ func (c *contents[T]) admit(of store.Primitive, called string) name {
 	return own
 }
 
-// keep gives the policies room that a limiter of this name was made with. Those of a name without room have none of
-// their own: one limiter a name would make as many of them as there are names.
+// keep gives room to the policies that a limiter of this name was made with. It gives none to those of a name without
+// room: otherwise thousands of names with a policy each would have thousands of policies.
 func (c *contents[T]) keep(of name, policies []string) {
 	if of.name == Other {
 		return

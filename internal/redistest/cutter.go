@@ -28,8 +28,8 @@ func NewCutter(tb testing.TB) *Cutter {
 	return &Cutter{rng: Rand(tb)}
 }
 
-// Cut makes each present and future connection break after at most `most` more bytes. It breaks in order, by a
-// reset or, one in eight, by silence. Cut(0) ends that.
+// Cut makes each present and future connection break after at most `most` more bytes. Half of them end by a reset,
+// three in eight by an EOF, and one in eight falls silent. Cut(0) ends that.
 func (c *Cutter) Cut(most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,8 +12,8 @@
 //
 // A client of a server or a cluster connects as the library's user, who may do
 // what docs/operations.md says and no more; what is refused fails the tests. An
-// Admin may do everything. A program that knows an address alone is
-// the default user, who may also do PEXPIREAT and SELECT.
+// Admin may do everything. A program that knows only an address
+// connects as the default user, who may also do PEXPIREAT and SELECT.
 //
 // Where redis-server is missing a test is skipped, and under CI=true it fails.
 // REDIS_SERVER names another binary, a valkey-server for instance.
