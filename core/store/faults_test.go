@@ -210,6 +210,7 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 	var ids atomic.Int64
 	results := make([][]told, callers)
 	seed := redistest.Seed(t)
+	f.began = time.Now()
 	for caller := range callers {
 		calling.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(caller)))
@@ -238,7 +239,6 @@ func callDespite(t *testing.T, rdb redis.UniversalClient, f *faults) {
 			}
 		})
 	}
-	f.began = time.Now()
 	f.cutter.Cut(1 << 14)
 	var injecting sync.WaitGroup
 	injecting.Go(func() { f.inject(t, rand.New(rand.NewPCG(seed, callers))) })
