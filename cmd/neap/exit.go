@@ -24,7 +24,7 @@ const (
 	exitAway    = 3
 	exitRefused = 4
 	exitLeft    = 5
-	exitUntold  = 6
+	exitOutput  = 6
 )
 
 const exitStatuses = "0 found, or done; 1 not found, or of doctor: a promise does not hold; 2 the command line is wrong; " +

@@ -95,7 +95,7 @@ func TestAFullOutput(t *testing.T) {
 		}
 		var errs bytes.Buffer
 		code := run(t.Context(), args, system{strings.NewReader(""), full{}, &errs, noEnv})
-		said{code, "", errs.String()}.wants(t, exitUntold, "neap: the output could not be written: no space left on device")
+		said{code, "", errs.String()}.wants(t, exitOutput, "neap: the output could not be written: no space left on device")
 	}
 	var errs bytes.Buffer
 	code := run(t.Context(), []string{"top", "--json", "--url", "redis://127.0.0.1:1"}, system{strings.NewReader(""), full{}, &errs, noEnv})

@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // kong has not set it
 		if out.err != nil {                      // it could not print its help
-			return a.fail(out.untold())
+			return a.fail(out.failed())
 		}
 		return a.fail(usage(err))
 	}
@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	context.AfterFunc(ctx, a.close) // a read of go-redis ends with its connection, not with its context
 	err = parsed.Run(a)
 	if own := (*failure)(nil); out.err != nil {
-		err = out.untold()
+		err = out.failed()
 	} else if err != nil && ctx.Err() != nil && !errors.As(err, &own) {
 		err = errInterrupted
 	}

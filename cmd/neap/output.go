@@ -153,12 +153,12 @@ func (s *sink) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// untold is the error if something could not be printed.
-func (s *sink) untold() error {
+// failed is the error if something could not be printed.
+func (s *sink) failed() error {
 	if s.err == nil {
 		return nil
 	}
-	return &failure{exitUntold, fmt.Errorf("the output could not be written: %w; if you asked for a change, it may have happened: look again", s.err)}
+	return &failure{exitOutput, fmt.Errorf("the output could not be written: %w; if you asked for a change, it may have happened: look again", s.err)}
 }
 
 // fail says what went wrong, and returns the exit status.

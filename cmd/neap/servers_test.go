@@ -34,7 +34,7 @@ func TestDoctorOnACluster(t *testing.T) {
 	if len(got) > 0 {
 		t.Errorf("got %+v broken too, want nothing else", got)
 	}
-	if f := decode[report](t, neap(t, "doctor", "--json", address).out).Findings[7]; !strings.Contains(f.Detail, "a cluster, no replicas") {
+	if f := decode[report](t, neap(t, "doctor", "--json", address).out).of("cluster"); !strings.Contains(f.Detail, "a cluster, no replicas") {
 		t.Errorf("got %+v, want a cluster without replicas", f)
 	}
 }
@@ -97,8 +97,8 @@ func TestThroughASentinel(t *testing.T) {
 	look("after", 0)
 }
 
-// TestDoctorHasNoDoctor is a Redis that does not answer, or turns away.
-func TestDoctorHasNoDoctor(t *testing.T) {
+// TestDoctorWithoutAnAnswer has a Redis that does not answer, or turns away.
+func TestDoctorWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
 	neap(t, "doctor", "redis://default:not-the-password@"+srv.Addr()).wants(t, exitFound) // nopass
