@@ -30,10 +30,11 @@ func needs(cluster bool) []need {
 		{"script|load", everyKind, false},
 		{"ping", everyKind, false},
 		{"subscribe", []string{"lock"}, false},
+		{"unsubscribe", []string{"lock"}, false},
 	}
 	if cluster {
 		all = append(all, need{"cluster|slots", everyKind, true}, need{"asking", everyKind, true},
-			need{"command", everyKind, false}, need{"ssubscribe", []string{"lock"}, false})
+			need{"command", everyKind, false}, need{"ssubscribe", []string{"lock"}, false}, need{"sunsubscribe", []string{"lock"}, false})
 	}
 	for _, command := range slices.Sorted(maps.Keys(called)) {
 		if sharded := command == "spublish"; !sharded || cluster {
@@ -73,7 +74,7 @@ func form(right, key, channel string) []any {
 	args, ok := map[string][]any{
 		"evalsha": {strings.Repeat("0", 40), "1", key}, "eval": {"return 1", "1", key}, "load": {"return 1"},
 		"ping": {}, "slots": {}, "asking": {}, "command": {}, "time": {}, "select": {"0"},
-		"subscribe": {channel}, "ssubscribe": {channel}, "publish": {channel, ""}, "spublish": {channel, ""},
+		"subscribe": {channel}, "ssubscribe": {channel}, "unsubscribe": {channel}, "sunsubscribe": {channel}, "publish": {channel, ""}, "spublish": {channel, ""},
 		"set": {key, "", "px", "10000"}, "hset": {key, "f", "v"}, "hdel": {key, "f"}, "hmget": {key, "f"}, "hscan": {key, "0"},
 		"incrby": {key, "none"}, "lindex": {key, "0"}, "lrange": {key, "0", "0"}, "lrem": {key, "0", "v"}, "ltrim": {key, "0", "-1"},
 		"rpush": {key, "v"}, "pexpire": {key, "10000"}, "pexpireat": {key, "1"},
@@ -155,13 +156,13 @@ func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object
 		defer cancel()
 		words := form(right, key, channel)
 		switch right {
-		case "subscribe", "ssubscribe":
+		case "subscribe", "ssubscribe", "unsubscribe", "sunsubscribe":
 			subscription := n.rdb.Subscribe(within)
 			defer subscription.Close()
-			ask := subscription.Subscribe
-			if right == "ssubscribe" {
-				ask = subscription.SSubscribe
-			}
+			ask := map[string]func(context.Context, ...string) error{
+				"subscribe": subscription.Subscribe, "ssubscribe": subscription.SSubscribe,
+				"unsubscribe": subscription.Unsubscribe, "sunsubscribe": subscription.SUnsubscribe,
+			}[right]
 			if err := ask(within, channel); err != nil {
 				return err
 			}

@@ -14,10 +14,10 @@ import (
 func TestDoctorKnowsEveryRight(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
-	slow := map[string]bool{"eval": true, "script|load": true, "ping": true, "subscribe": true, "publish": true}
+	slow := map[string]bool{"eval": true, "script|load": true, "ping": true, "subscribe": true, "unsubscribe": true, "publish": true}
 	for word := range strings.FieldsSeq(redistest.Rules) {
 		right, is := strings.CutPrefix(word, "+")
-		if !is || slices.Contains([]string{"unsubscribe", "sunsubscribe"}, right) || slices.ContainsFunc(needs(true), func(n need) bool { return n.right == right }) &&
+		if !is || slices.ContainsFunc(needs(true), func(n need) bool { return n.right == right }) &&
 			!slices.ContainsFunc(needs(false), func(n need) bool { return n.right == right }) {
 			continue // of clusters
 		}
@@ -41,7 +41,7 @@ func TestDoctorKnowsEveryRight(t *testing.T) {
 // TestNeedsAreTheDocumentedLine compares the rights that doctor knows with those that the library's user has in all tests.
 func TestNeedsAreTheDocumentedLine(t *testing.T) {
 	t.Parallel()
-	got := []string{"resetchannels", "&neap:*", "~neap:*", "-@all", "+sunsubscribe", "+unsubscribe"} // a subscriber may unsubscribe
+	got := []string{"resetchannels", "&neap:*", "~neap:*", "-@all"}
 	for _, n := range needs(true) {
 		got = append(got, "+"+n.right)
 	}
@@ -99,4 +99,12 @@ func TestDoctorWithoutLua(t *testing.T) {
 	if f := broken(t, srv.AdminURL())["eval"]; !strings.Contains(f.Detail, "unknown command") || !strings.Contains(f.Remedy, "Lua") {
 		t.Errorf("got %+v, want it to say that EVAL is unknown", f)
 	}
+}
+
+// TestAShortPasswordLeavesTheRemedy: a password that is a word of the remedy does not hide it.
+func TestAShortPasswordLeavesTheRemedy(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	must(t, srv.Admin(t).ACLSetUser(t.Context(), "short", append(strings.Fields(redistest.Without(t, "+hset")), "on", ">hset")...).Err())
+	neap(t, "doctor", "redis://short:hset@"+srv.Addr()).wants(t, exitNot, "ACL SETUSER short +hset")
 }

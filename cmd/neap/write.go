@@ -13,7 +13,7 @@ import (
 var refusals = map[string]string{
 	"OOM":        "give Redis more memory, or find what fills it: until then limits are decided by their failure mode, and no caller gets a lock or a claim",
 	"READONLY":   "ask the master, by its address or by the sentinels",
-	"NOREPLICAS": "see why fewer replicas are connected than min-replicas-to-write demands",
+	"NOREPLICAS": "see by INFO replication why fewer replicas are connected than min-replicas-to-write demands",
 	"MISCONF":    seeTheLog,
 }
 
