@@ -49,7 +49,7 @@ func TestAGoodScriptPasses(t *testing.T) {
 	}
 }
 
-// TestEachTrapIsFlagged plants one trap after the other in a good script. Run must name
+// TestEachTrapIsFlagged puts one trap after the other in a good script. Run must name
 // its file and line.
 func TestEachTrapIsFlagged(t *testing.T) {
 	t.Parallel()
