@@ -184,7 +184,7 @@ func (x *exam) run(ctx context.Context, c check) finding {
 			remedies = append(remedies, v.remedy)
 		}
 	}
-	// A remedy has no text from outside, and a short password would spoil it.
+	// A remedy has no text of an error, and a short password would spoil it.
 	found.Detail, found.Remedy = x.hide(strings.Join(details, "; ")), strings.Join(remedies, "; ")
 	return found
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -207,6 +208,12 @@ func TestDoctorTellsMemory(t *testing.T) {
 	}
 }
 
+// reply is an error that Redis answered.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
 // TestVerdicts are those that no server here can be made to give.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
@@ -226,6 +233,9 @@ func TestVerdicts(t *testing.T) {
 		"a far one":         {trips(11*time.Millisecond, 60*time.Millisecond), false, "takes 11ms", "MinIdleConns"},
 		"beyond limits":     {trips(51*time.Millisecond, time.Second), true, "takes 51ms", "limit.Options.Budget"},
 		"beyond all":        {trips(251*time.Millisecond, time.Second), true, "takes 251ms", "a longer Budget: each"},
+		"a lost write":      {judgeWrite(context.DeadlineExceeded), true, "SET: context deadline exceeded", "stops answering"},
+		"a cluster down":    {judgeWrite(reply("CLUSTERDOWN Hash slot not served")), true, "refuses writes: CLUSTERDOWN", "--cluster check"},
+		"another refusal":   {judgeWrite(reply("MOVED 1 127.0.0.1:1")), true, "refuses writes: MOVED", "see the log"},
 		"the same clock":    {judgeClock(999 * time.Millisecond), false, "within a second", ""},
 		"a clock that lags": {judgeClock(time.Minute), false, "1m0s away", "NTP"},
 		"a wrong clock":     {judgeClock(61 * time.Second), true, "1m1s away", "NTP"},

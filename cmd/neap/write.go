@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,10 +12,11 @@ import (
 
 // refusals are the remedies for a Redis that refuses every write.
 var refusals = map[string]string{
-	"OOM":        "give Redis more memory, or find what fills it: until then limits are decided by their failure mode, and no caller gets a lock or a claim",
-	"READONLY":   "ask the master, by its address or by the sentinels",
-	"NOREPLICAS": "see by INFO replication why fewer replicas are connected than min-replicas-to-write demands",
-	"MISCONF":    seeTheLog,
+	"OOM":         "give Redis more memory, or find what fills it: until then limits are decided by their failure mode, and no caller gets a lock or a claim",
+	"READONLY":    "ask the master, by its address or by the sentinels",
+	"NOREPLICAS":  "see by INFO replication why fewer replicas are connected than min-replicas-to-write demands",
+	"MISCONF":     seeTheLog,
+	"CLUSTERDOWN": masterDown,
 }
 
 const seeTheLog = "see the log of Redis: the disk may be full, or not writable"
@@ -31,17 +33,25 @@ func writes(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	if err == nil {
 		err = n.rdb.Del(within, key).Err()
 	}
-	switch remedy := "see the log of Redis"; {
+	return judgeWrite(err)
+}
+
+func judgeWrite(err error) verdict {
+	reply := redis.Error(nil)
+	switch {
 	case err == nil:
 		return verdict{detail: "Redis takes writes"}
+	case !errors.As(err, &reply):
+		return verdict{broken: true, detail: "SET: " + err.Error(), remedy: "see why Redis stops answering"}
 	case refusal(err.Error()) != nothing: // acl tells more
 		return verdict{detail: "not looked at: " + err.Error(), remedy: "see acl"}
-	default:
-		if known, is := refusals[refusedWrite(err.Error())]; is {
-			remedy = known
-		}
-		return verdict{broken: true, detail: "Redis refuses writes: " + err.Error(), remedy: remedy}
 	}
+	code, _, _ := strings.Cut(err.Error(), " ")
+	remedy, is := refusals[code]
+	if !is {
+		remedy = "see the log of Redis"
+	}
+	return verdict{broken: true, detail: "Redis refuses writes: " + err.Error(), remedy: remedy}
 }
 
 // keyOn makes a key of doctor's own whose slot the server serves.
