@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/store"
 )
@@ -156,4 +157,42 @@ func TestAStreamIsBounded(t *testing.T) {
 		}
 		runtime.KeepAlive(alive)
 	})
+}
+
+// TestOpenPagesShareGauges: two frames of one moment have the gauges of one reading, and the next tick has others.
+func TestOpenPagesShareGauges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := away(t)
+		c := Handler(st, everyone, nil).(*console)
+		first := c.frame(1, 1).Gauges
+		l := must(lock.New(st, "jobs", nil))(t)
+		time.Sleep(each/2 - 1)
+		if got := c.frame(1, 1).Gauges; len(got) != len(first) {
+			t.Errorf("in the same quarter of a second: got the gauges %+v, want those that were read before", got)
+		}
+		time.Sleep(1)
+		if got := c.frame(1, 1).Gauges; find(got, store.Lock, "jobs", false) == nil {
+			t.Errorf("a quarter of a second later: got the gauges %+v, want that of the locker too", got)
+		}
+		runtime.KeepAlive(l)
+	})
+}
+
+// BenchmarkGauges is what all open pages together cost, four times a second at most.
+func BenchmarkGauges(b *testing.B) {
+	for _, n := range []int{10, 10_000} {
+		b.Run(fmt.Sprint(n, "-limiters"), func(b *testing.B) {
+			st := away(b)
+			var alive []*limit.Limiter
+			for i := range n {
+				alive = append(alive, must(limit.New(st, fmt.Sprint("limiter-of-tenant-", i), []limit.Policy{limit.FixedWindow{Limit: 5, Window: time.Hour}}, nil))(b))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				bounded(st.Gauges(), nil)
+			}
+			runtime.KeepAlive(alive)
+		})
+	}
 }

@@ -37,6 +37,7 @@ type console struct {
 	allow     func(*http.Request) bool
 	store     *store.Store
 	timeline  *timeline
+	gauges    gauges
 	things    things
 	acted     func(*http.Request, Action, error)
 	endpoints map[string]http.Handler // by the last element of the path

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 func everyone(*http.Request) bool { return true }
 
 // away is a store whose Redis nobody is.
-func away(t *testing.T) *store.Store {
+func away(t testing.TB) *store.Store {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	t.Cleanup(func() { rdb.Close() })

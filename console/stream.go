@@ -27,7 +27,7 @@ type frame struct {
 }
 
 func (c *console) frame(from, now int64) frame {
-	return frame{From: from, Now: now, Shown: shown, Lines: c.timeline.read(from, now), Gauges: bounded(c.store.Gauges(), c.timeline.lines(now))}
+	return frame{From: from, Now: now, Shown: shown, Lines: c.timeline.read(from, now), Gauges: c.gauges.read(c)}
 }
 
 // stream sends frames as server-sent events, on the goroutine of the request.

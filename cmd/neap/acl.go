@@ -68,7 +68,7 @@ var called = func() map[string][]string {
 }()
 
 // form is a call of a command that does no harm. If the user may send it, the server refuses it for another reason, or
-// it changes nothing of the key. The key is a string that expires by itself. Only RPUSH would write, if the key is not
+// it changes nothing of the key. The key is a string that expires by itself. HSET and RPUSH would write, if the key is not
 // there.
 func form(right, key, channel string) []any {
 	args, ok := map[string][]any{
@@ -174,13 +174,12 @@ func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object
 		return n.rdb.Do(within, words...).Err()
 	}
 	lacks = make([]object, len(rights))
-	// RPUSH finds the string that SET leaves, and DEL deletes it.
 	order := slices.Clone(rights)
 	slices.SortStableFunc(order, func(a, b string) int { return rank(a) - rank(b) })
-	there := false
+	safe := false
 	for _, right := range order {
-		if right == "rpush" && !there {
-			continue
+		if !safe && (right == "hset" || right == "rpush") {
+			continue // it might leave a key without a TTL
 		}
 		err := send(right)
 		if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) {
@@ -188,21 +187,22 @@ func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object
 		}
 		if err != nil {
 			lacks[slices.Index(rights, right)] = refusal(err.Error())
-		} else if right == "set" {
-			there = true
+			continue
+		}
+		switch right {
+		case "del", "pexpire":
+			safe = true
+			defer send(right)
+		case "set":
+			safe = true
 		}
 	}
 	return lacks, nil
 }
 
+// rank puts first what ends a key, to know whether it is allowed, and then SET, so that the others find a string.
 func rank(right string) int {
-	switch right {
-	case "set":
-		return -1
-	case "del":
-		return 1
-	}
-	return 0
+	return slices.Index([]string{"", "set", "pexpire", "del"}, right) * -1
 }
 
 // rights compares what a user may do with what neap needs.

@@ -33,8 +33,27 @@ func TestDoctorKnowsEveryRight(t *testing.T) {
 			}
 		}
 	}
-	user := redistest.NewUser(t, strings.Replace(redistest.Without(t, "+set"), "+del ", "", 1), srv)
-	neap(t, "doctor", "redis://"+user+":"+redistest.Password+"@"+srv.Addr()).wants(t, exitNot, "+del +set")
+}
+
+// TestDoctorTriesWithoutSet: it tells each right that is missing too, and leaves no key, whatever else it may not do.
+func TestDoctorTriesWithoutSet(t *testing.T) {
+	t.Parallel()
+	srv := redistest.NewStandalone(t)
+	for missing, want := range map[string]string{
+		"set rpush":              "+rpush +set",
+		"set hset rpush":         "+hset +rpush +set",
+		"set hset del":           "+del +hset +set",
+		"set hset pexpire":       "+hset +pexpire +set",
+		"set hset pexpire del":   "+del +pexpire +set", // HSET would leave a key
+		"hset rpush del pexpire": "+del +hset +pexpire +rpush",
+	} {
+		rules := redistest.Rules
+		for right := range strings.FieldsSeq(missing) {
+			rules = strings.Replace(rules+" ", " +"+right+" ", " ", 1)
+		}
+		user := redistest.NewUser(t, rules, srv)
+		neap(t, "doctor", "redis://"+user+":"+redistest.Password+"@"+srv.Addr()).wants(t, exitNot, "ACL SETUSER "+user+" "+want+"\n")
+	}
 	redistest.AssertNoImmortalKeys(t, srv.Admin(t), "neap")
 }
 

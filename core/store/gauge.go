@@ -107,6 +107,7 @@ func (g *gauges) read() (all []Gauge) {
 	}
 	g.mu.Unlock()
 	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
+	all = make([]Gauge, 0, len(entries)+10) // with room for some servers
 	for _, e := range entries {
 		if one, used := e.read(); used {
 			all = append(all, one)
