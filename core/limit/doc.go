@@ -80,9 +80,7 @@
 //     evicted, its subject begins anew.
 //   - On a server before Redis 7.2, a token bucket may drain up to one millisecond less
 //     with an admitted request. It never drains more. A calendar window may leave a
-//     request uncounted that comes in its last millisecond. If the server is held up
-//     within a script, a Refund or Settle may give nothing back; it never gives back too
-//     much.
+//     request uncounted that comes in its last millisecond.
 //   - A call whose reply was lost may or may not have taken its permits. It is not sent
 //     again.
 //   - While decisions are degraded with FailLocal, N processes admit up to N times the
