@@ -102,10 +102,13 @@ const (
 	theServer // has no such command
 )
 
+// noCommand begins what ACL DRYRUN answers if the server does not have the command.
+const noCommand = "ERR Command '"
+
 // refusal reads what ACL DRYRUN says, or a refusal.
 func refusal(text string) object {
 	switch {
-	case strings.HasPrefix(text, "ERR unknown command "), strings.HasPrefix(text, "ERR Command '"):
+	case strings.HasPrefix(text, "ERR unknown command "):
 		return theServer
 	case !strings.Contains(text, "permissions"):
 		return nothing
@@ -137,7 +140,7 @@ func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (l
 		switch {
 		case err == nil:
 			lacks[i] = refusal(text)
-		case refusal(err.Error()) == theServer:
+		case strings.HasPrefix(err.Error(), noCommand): // an unknown command is ACL itself
 			lacks[i] = theServer
 		case strings.Contains(err.Error(), "User '"):
 			return nil, err

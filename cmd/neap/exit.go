@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"runtime"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,7 +30,7 @@ const (
 )
 
 const exitStatuses = "0 found, or done; 1 not found, or of doctor: a promise does not hold; 2 the command line is wrong; " +
-	"3 Redis does not answer, or you interrupted, and a change may have happened; 4 Redis refuses; 5 nothing was changed: you did not say yes, or what is there does not allow it; " +
+	"3 Redis does not answer, or its reply makes no sense, or you interrupted, and a change may have happened; 4 Redis refuses; 5 nothing was changed: you did not say yes, or what is there does not allow it; " +
 	"6 the output could not be written, and a change that you asked for may have happened"
 
 // failure is an error with an exit status of its own.
@@ -49,6 +51,29 @@ var errSilent = errors.New("told already")
 
 // errInterrupted is the error after a Ctrl-C, except at a question.
 var errInterrupted = &failure{exitAway, errors.New("interrupted: if you asked for a change, it may have happened; look again")}
+
+// errReply is the error after a reply that makes go-redis panic: its length is beyond all memory, or an element has
+// another type than the command promises.
+var errReply = &failure{exitAway, errors.New("the server's reply makes no sense to go-redis: check that the URL is that of a Redis; if you asked for a change, it may have happened")}
+
+// ofClient says, in a deferred function, whether the panic under way began in go-redis. Others may have passed it on.
+func ofClient() (is bool) {
+	callers := make([]uintptr, 1000)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(0, callers)])
+	panics := false
+	for {
+		frame, more := frames.Next()
+		switch {
+		case frame.Function == "runtime.gopanic":
+			panics = true
+		case panics && !strings.HasPrefix(frame.Function, "runtime."):
+			is, panics = strings.HasPrefix(frame.Function, "github.com/redis/go-redis/"), false
+		}
+		if !more {
+			return is
+		}
+	}
+}
 
 // not is the error of a command that has already shown that there is nothing.
 var not = &failure{exitNot, errSilent}

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -138,4 +141,32 @@ func TestAnInputThatFails(t *testing.T) {
 	_ = keyboard.CloseWithError(errors.New("torn"))
 	code := run(t.Context(), []string{"guard", "resolve", "pay", "k", "--result", "-", "-y", "--url", "redis://127.0.0.1:1"}, system{torn, io.Discard, &errs, noEnv})
 	said{code, "", errs.String()}.wants(t, exitUsage, "--result: torn")
+}
+
+// TestRepliesThatMakeNoSense has servers whose replies make go-redis panic.
+func TestRepliesThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	for command, reply := range map[string]string{
+		"cluster":   "*9223372036854775807\r\n",
+		"evalsha":   "*9223372036854775807\r\n",
+		"info":      "$9223372036854775807\r\n",
+		"subscribe": "*3\r\n:1\r\n:2\r\n:3\r\n",
+	} {
+		got := neap(t, "doctor", "--json", "--url", "redis://"+hostile(t, command, reply))
+		got.wants(t, exitAway, `"message": "the server's reply makes no sense`)
+	}
+}
+
+// hostile is the address of a server that has this reply to a command, and is a Redis otherwise.
+func hostile(t *testing.T, to, reply string) string {
+	t.Helper()
+	m := miniredis.RunT(t)
+	m.Server().SetPreHook(func(peer *server.Peer, command string, _ ...string) bool {
+		if !strings.EqualFold(command, to) {
+			return false
+		}
+		peer.WriteRaw(reply)
+		return true
+	})
+	return m.Addr()
 }

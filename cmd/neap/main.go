@@ -66,13 +66,17 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	out := &sink{Writer: sys.out}
 	sys.out = out
 	var cli commands
+	a := &app{system: sys}
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
 		case quit:
 			code = int(p)
 		default:
-			panic(p) // a bug of neap must not end with status 0
+			if !ofClient() {
+				panic(p) // a bug of neap must not end with status 0
+			}
+			code = a.fail(errReply)
 		}
 	}()
 	parser, err := kong.New(&cli, kong.Name("neap"),
@@ -83,10 +87,10 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
-		return (&app{options: cli.options, system: sys}).fail(err)
+		return a.fail(err)
 	}
 	parsed, err := parser.Parse(args)
-	a := &app{options: cli.options, system: sys, model: parser.Model}
+	a.options, a.model = cli.options, parser.Model
 	a.keepArguments(args)
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // kong has not set it

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/neap-go/neap/internal/redistest"
 )
 
@@ -55,6 +57,13 @@ func TestDoctorTriesWithoutSet(t *testing.T) {
 		neap(t, "doctor", "redis://"+user+":"+redistest.Password+"@"+srv.Addr()).wants(t, exitNot, "ACL SETUSER "+user+" "+want+"\n")
 	}
 	redistest.AssertNoImmortalKeys(t, srv.Admin(t), "neap")
+}
+
+// TestDoctorWithoutACL has a server that has no ACL, as some providers': doctor tries each command, and tells those that
+// miniredis lacks.
+func TestDoctorWithoutACL(t *testing.T) {
+	t.Parallel()
+	neap(t, "doctor", "redis://"+miniredis.RunT(t).Addr()).wants(t, exitNot, "no command asking, ssubscribe (lock), sunsubscribe (lock), spublish (lock)\n")
 }
 
 // TestNeedsAreTheDocumentedLine compares the rights that doctor knows with those that the library's user has in all tests.
