@@ -167,11 +167,11 @@ func TestOpenPagesShareGauges(t *testing.T) {
 		c := Handler(st, everyone, nil).(*console)
 		first := c.frame(1, 1).Gauges
 		l := must(lock.New(st, "jobs", nil))(t)
-		time.Sleep(each/2 - 1)
+		time.Sleep(each/2 - time.Nanosecond)
 		if got := c.frame(1, 1).Gauges; len(got) != len(first) {
 			t.Errorf("in the same quarter of a second: got the gauges %+v, want those that were read before", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if got := c.frame(1, 1).Gauges; find(got, store.Lock, "jobs", false) == nil {
 			t.Errorf("a quarter of a second later: got the gauges %+v, want that of the locker too", got)
 		}

@@ -195,7 +195,7 @@ func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object
 		switch right {
 		case "del", "pexpire":
 			safe = true
-			defer send(right)
+			defer func() { _ = send(right) }()
 		case "set":
 			safe = true
 		}
