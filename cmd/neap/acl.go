@@ -105,8 +105,8 @@ const (
 // noCommand begins what ACL DRYRUN answers if the server does not have the command.
 const noCommand = "ERR Command '"
 
-// refusal reads what ACL DRYRUN says, or a refusal.
-func refusal(text string) object {
+// lackIn reads from what ACL DRYRUN says, or from an error of the command itself, what the user lacks.
+func lackIn(text string) object {
 	switch {
 	case strings.HasPrefix(text, "ERR unknown command "):
 		return theServer
@@ -139,7 +139,7 @@ func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (l
 		text, err := reply.Text()
 		switch {
 		case err == nil:
-			lacks[i] = refusal(text)
+			lacks[i] = lackIn(text)
 		case strings.HasPrefix(err.Error(), noCommand): // an unknown command is ACL itself
 			lacks[i] = theServer
 		case strings.Contains(err.Error(), "User '"):
@@ -189,7 +189,7 @@ func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object
 			return nil, err
 		}
 		if err != nil {
-			lacks[slices.Index(rights, right)] = refusal(err.Error())
+			lacks[slices.Index(rights, right)] = lackIn(err.Error())
 			continue
 		}
 		switch right {

@@ -160,7 +160,7 @@ const masterDown = "redis-cli --cluster check, and see which master is down: wha
 
 func clustered(ctx context.Context, x *exam, n node, info map[string]string) verdict {
 	if info["role"] != "" && info["role"] != "master" {
-		return verdict{broken: true, detail: "a replica: it refuses writes", remedy: refusals["READONLY"]}
+		return verdict{broken: true, detail: "a replica: it refuses writes", remedy: writeRemedies["READONLY"]}
 	}
 	state := "no cluster"
 	if info["cluster_enabled"] == "1" {

@@ -91,7 +91,7 @@ func (c *counted) scan(ctx context.Context, most int) error {
 		}
 		return nil
 	})
-	if err != nil && refusal(err.Error()) == theCommand {
+	if err != nil && lackIn(err.Error()) == theCommand {
 		return fmt.Errorf("%w: give the policies by --policy, or log in as a user with the right to SCAN", err)
 	}
 	if err != nil {

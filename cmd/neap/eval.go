@@ -29,7 +29,7 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 	for _, name := range scriptNames() {
 		// Without a key a script of neap ends with an error before it has written.
 		err := n.rdb.EvalSha(within, script.FromFS(lua.FS, name).SHA(), nil).Err()
-		if err != nil && (strings.HasPrefix(err.Error(), "NOSCRIPT") || refusal(err.Error()) == theCommand) {
+		if err != nil && (strings.HasPrefix(err.Error(), "NOSCRIPT") || lackIn(err.Error()) == theCommand) {
 			lacking = append(lacking, strings.TrimSuffix(name, ".lua"))
 		}
 	}

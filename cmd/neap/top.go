@@ -145,7 +145,7 @@ func (t *top) read(ctx context.Context, a *app, n node, given []policy, result *
 		}
 		return nil
 	})
-	if err != nil && refusal(err.Error()) == theCommand {
+	if err != nil && lackIn(err.Error()) == theCommand {
 		return fmt.Errorf("%w: log in as a user who may SCAN (docs/command.md, An operator's user)", err)
 	}
 	if err != nil {

@@ -78,7 +78,7 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 }
 
 func (w *walk) unlooked(ctx context.Context, x *exam, n node) verdict {
-	if refusal(w.err.Error()) == nothing {
+	if lackIn(w.err.Error()) == nothing {
 		return verdict{detail: "not looked at: " + w.err.Error(), remedy: "run doctor again, with a longer --timeout"}
 	}
 	return x.unlooked(ctx, n, w.err.Error())

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refusals are the remedies for a Redis that refuses every write.
-var refusals = map[string]string{
+// writeRemedies are the remedies for a Redis that refuses every write.
+var writeRemedies = map[string]string{
 	"OOM":         "give Redis more memory, or find what fills it: until then limits are decided by their failure mode, and no caller gets a lock or a claim",
 	"READONLY":    "ask the master, by its address or by the sentinels",
 	"NOREPLICAS":  "see by INFO replication why fewer replicas are connected than min-replicas-to-write demands",
@@ -43,11 +43,11 @@ func judgeWrite(err error) verdict {
 		return verdict{detail: "Redis takes writes"}
 	case !errors.As(err, &reply):
 		return verdict{broken: true, detail: "SET: " + err.Error(), remedy: "see why Redis stops answering"}
-	case refusal(err.Error()) != nothing: // acl tells more
+	case lackIn(err.Error()) != nothing: // acl tells more
 		return verdict{detail: "not looked at: " + err.Error(), remedy: "see acl"}
 	}
 	code, _, _ := strings.Cut(err.Error(), " ")
-	remedy, is := refusals[code]
+	remedy, is := writeRemedies[code]
 	if !is {
 		remedy = "see the log of Redis"
 	}
