@@ -104,8 +104,11 @@ func TestInstancesShareALimit(t *testing.T) {
 				most += b.Burst
 				befores = []int64{0, min(10, b.Burst), b.Burst}
 			}
+			_, controlled := p.(FixedWindow)
 			if redistest.Race { // which has nothing to find here; soak runs all without it
 				befores = befores[1:2]
+			} else {
+				controlled = true
 			}
 			for _, before := range befores {
 				synctest.Test(t, func(t *testing.T) {
@@ -115,6 +118,9 @@ func TestInstancesShareALimit(t *testing.T) {
 						t.Errorf("%d permits before: got %d granted, want about the %d of the policy, and 1.2 times as many at most", before, got, most)
 					}
 				})
+				if !controlled {
+					continue
+				}
 				synctest.Test(t, func(t *testing.T) { // the control
 					if got := aMinute(t, p, 0, before); got < 9*limit {
 						t.Errorf("%d permits before, by instances that do not know of each other: got %d granted, want ten times the limit", before, got)
