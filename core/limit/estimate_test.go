@@ -211,7 +211,7 @@ func TestResetForgetsEstimates(t *testing.T) {
 func TestEstimatesOfManyCallersComeBack(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb, _ redis.UniversalClient, prefix string) {
-		const limit, callers, each = 1_000_000, 64, 10
+		const limit, callers, each = 1_000_000, 64, 4
 		client := &forgetful{UniversalClient: rdb}
 		policies := []Policy{
 			WithLease(FixedWindow{Name: "w", Limit: limit, Window: time.Hour, MaxDebt: limit}, 200*time.Millisecond),

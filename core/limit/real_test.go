@@ -306,7 +306,7 @@ func TestExactUnderContention(t *testing.T) {
 			t.Parallel()
 			onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
 				// A bucket of 1,000 an hour gives one back every 3.6 s.
-				admitted, began, ended := contend(t, connect, prefix, policies, 64*40)
+				admitted, began, ended := contend(t, connect, prefix, policies, 64*30)
 				refilled := int64(0)
 				if _, ok := policies[0].(TokenBucket); ok && len(policies) == 1 {
 					refilled = ended.Sub(began).Milliseconds()/3600 + 1
@@ -324,12 +324,12 @@ func TestExactUnderContention(t *testing.T) {
 		t.Run(p.PolicyName(), func(t *testing.T) {
 			t.Parallel()
 			onReal(t, func(t *testing.T, connect func() redis.UniversalClient, prefix string) {
-				admitted, began, ended := contend(t, connect, prefix, []Policy{p}, 64*150)
+				admitted, began, ended := contend(t, connect, prefix, []Policy{p}, 64*75)
 				tick := time.Millisecond
 				most := p.Burst + int64(float64(p.Rate)*(ended.Sub(began)+tick).Seconds())
 				if admitted < p.Burst || admitted > most { // a slow machine may ask for fewer than are refilled
 					t.Errorf("got %d of %d admitted in %v, want from %d to %d",
-						admitted, 64*150, ended.Sub(began), p.Burst, most)
+						admitted, 64*75, ended.Sub(began), p.Burst, most)
 				}
 			})
 		})

@@ -137,7 +137,7 @@ func TestSharesHoldOverTime(t *testing.T) {
 	for _, k := range []kind{kindBucket, kindFast, kindLog} {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
-			policiesOf(t, k, 200, func(rng *rand.Rand, p Policy, r rule) {
+			policiesOf(t, k, redistest.Steps(2000), func(rng *rand.Rand, p Policy, r rule) {
 				n := 1 + rng.Int64N([]int64{3, 20, 200}[rng.IntN(3)])
 				began := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 				now, c := began, new(cell)
