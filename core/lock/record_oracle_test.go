@@ -420,7 +420,7 @@ func recordStories(t *testing.T, target redistest.Target) (seen map[string]int) 
 	rng := redistest.Rand(t)
 	seen = map[string]int{}
 	const steps = 100
-	for i := range max(redistest.Ops(40_000)/steps, 1) {
+	for i := range max(redistest.Steps(100_000)/steps, 1) {
 		o := &oracle{
 			rng: rng, rdb: rdb, admin: admin, run: run, key: fmt.Sprintf("%s:{%d}", prefix, i), unit: unit, slack: slack,
 			model: record{holds: map[string]bool{}}, granted: map[string]int64{}, seen: seen,
