@@ -10,10 +10,10 @@ import (
 )
 
 // gauges are those that all open pages are told. They are read at most four times a second, however many pages are open:
-// that of 10,000 limiters takes milliseconds.
+// with 10,000 limiters a reading takes milliseconds.
 type gauges struct {
 	mu     sync.Mutex
-	latest []gauge // is not changed
+	latest []gauge // frames share it, so nothing changes it
 	at     time.Time
 }
 

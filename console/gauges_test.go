@@ -159,7 +159,7 @@ func TestAStreamIsBounded(t *testing.T) {
 	})
 }
 
-// TestOpenPagesShareGauges: two frames of one moment have the gauges of one reading, and the next tick has others.
+// TestOpenPagesShareGauges: two frames within a quarter of a second have the gauges of one reading. A later frame has new ones.
 func TestOpenPagesShareGauges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 func everyone(*http.Request) bool { return true }
 
-// away is a store whose Redis nobody is.
+// away is a store whose Redis is not there.
 func away(t testing.TB) *store.Store {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})

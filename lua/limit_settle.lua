@@ -55,9 +55,9 @@ local function ticks(time, tick)
 end
 
 -- Reports whether the permits were taken in the window that ends then. Windows are at
--- least a length apart. Before Redis 7.2 the clock moves within a script: a window may
--- seem a millisecond short because of the decision's script, and shorter because this
--- script asked for the rest after TIME.
+-- least a length apart. Before Redis 7.2 the clock moves within a script. So a window may
+-- seem a millisecond short because of the decision's script. It seems even shorter by as
+-- much as the clock moved from this script's TIME to its PTTL.
 local function same(ends, rest, length)
   local first, last, moved = ticks(soonest, 1000) + rest - 1, ticks(latest, 1000) + rest, 0
   if ends < first then

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io/fs"
 	"maps"
@@ -67,17 +66,17 @@ var called = func() map[string][]string {
 	return all
 }()
 
-// form is a call of a command that does no harm. If the user may send it, the server refuses it for another reason, or
-// it changes nothing of the key. The key is a string that expires by itself. HSET and RPUSH would write, if the key is not
-// there.
+// form is a call of a command that does no harm. The key is doctor's own, a string that expires by itself. If the user may
+// send the call, the server refuses it for another reason, or the call changes no other key. If the key is not there, HSET
+// and RPUSH write one without a TTL.
 func form(right, key, channel string) []any {
 	args, ok := map[string][]any{
 		"evalsha": {strings.Repeat("0", 40), "1", key}, "eval": {"return 1", "1", key}, "load": {"return 1"},
 		"ping": {}, "slots": {}, "asking": {}, "command": {}, "time": {}, "select": {"0"},
 		"subscribe": {channel}, "ssubscribe": {channel}, "unsubscribe": {channel}, "sunsubscribe": {channel}, "publish": {channel, ""}, "spublish": {channel, ""},
-		"set": {key, "", "px", "10000"}, "hset": {key, "f", "v"}, "hdel": {key, "f"}, "hmget": {key, "f"}, "hscan": {key, "0"},
+		"set": {key, "", "px", keyLives.Milliseconds()}, "hset": {key, "f", "v"}, "hdel": {key, "f"}, "hmget": {key, "f"}, "hscan": {key, "0"},
 		"incrby": {key, "none"}, "lindex": {key, "0"}, "lrange": {key, "0", "0"}, "lrem": {key, "0", "v"}, "ltrim": {key, "0", "-1"},
-		"rpush": {key, "v"}, "pexpire": {key, "10000"}, "pexpireat": {key, "1"},
+		"rpush": {key, "v"}, "pexpire": {key, keyLives.Milliseconds()}, "pexpireat": {key, "1"},
 		"zadd": {key, "nx", "xx", "1", "m"}, "zcount": {key, "0", "1"}, "zrangebyscore": {key, "0", "1"}, "zrem": {key, "m"},
 		"zremrangebyscore": {key, "0", "1"}, "zscore": {key, "m"},
 	}[right[strings.LastIndex(right, "|")+1:]]
@@ -126,7 +125,7 @@ var errDryRun = errors.New("not looked at: this user may not ask ACL DRYRUN, or 
 func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (lacks []object, err error) {
 	within, cancel := x.within(ctx)
 	defer cancel()
-	key, channel := x.Prefix+":doctor:{"+rand.Text()+"}", x.Prefix+":doctor"
+	key, channel := x.key(), x.Prefix+":doctor"
 	replies := make([]*redis.Cmd, len(rights))
 	_, _ = n.rdb.Pipelined(within, func(p redis.Pipeliner) error {
 		for i, right := range rights {
@@ -140,7 +139,7 @@ func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (l
 		switch {
 		case err == nil:
 			lacks[i] = lackIn(text)
-		case strings.HasPrefix(err.Error(), noCommand): // an unknown command is ACL itself
+		case strings.HasPrefix(err.Error(), noCommand): // if the server has no ACL, its error begins otherwise
 			lacks[i] = theServer
 		case strings.Contains(err.Error(), "User '"):
 			return nil, err
@@ -153,7 +152,7 @@ func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (l
 
 // try says the same of the user that doctor is, by the calls themselves.
 func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object, err error) {
-	key, channel := x.Prefix+":doctor:{"+rand.Text()+"}", x.Prefix+":doctor"
+	key, channel := x.key(), x.Prefix+":doctor"
 	send := func(right string) error {
 		within, cancel := x.within(ctx)
 		defer cancel()
@@ -203,9 +202,10 @@ func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object
 	return lacks, nil
 }
 
-// rank puts first what ends a key, to know whether it is allowed, and then SET, so that the others find a string.
+// rank puts DEL and PEXPIRE first, so that try knows whether the user may end a key. SET comes next, so that the others
+// find a string.
 func rank(right string) int {
-	return slices.Index([]string{"", "set", "pexpire", "del"}, right) * -1
+	return -slices.Index([]string{"set", "pexpire", "del"}, right)
 }
 
 // rights compares what a user may do with what neap needs.

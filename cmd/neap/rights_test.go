@@ -37,7 +37,8 @@ func TestDoctorKnowsEveryRight(t *testing.T) {
 	}
 }
 
-// TestDoctorTriesWithoutSet: it tells each right that is missing too, and leaves no key, whatever else it may not do.
+// TestDoctorTriesWithoutSet has users who lack SET, or what ends a key. Doctor names the rights that are missing, and leaves
+// no key without a TTL. It does not try HSET and RPUSH if it could not end the key that they write.
 func TestDoctorTriesWithoutSet(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)
@@ -59,7 +60,7 @@ func TestDoctorTriesWithoutSet(t *testing.T) {
 	redistest.AssertNoImmortalKeys(t, srv.Admin(t), "neap")
 }
 
-// TestDoctorWithoutACL has a server that has no ACL, as some providers': doctor tries each command, and tells those that
+// TestDoctorWithoutACL has a server without ACL, as some providers have. Doctor tries each command, and names those that
 // miniredis lacks.
 func TestDoctorWithoutACL(t *testing.T) {
 	t.Parallel()

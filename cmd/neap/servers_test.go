@@ -97,7 +97,7 @@ func TestThroughASentinel(t *testing.T) {
 	look("after", 0)
 }
 
-// TestDoctorWithoutAnAnswer has a Redis that does not answer, or turns away.
+// TestDoctorWithoutAnAnswer has a Redis that refuses the login, or does not answer.
 func TestDoctorWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.NewStandalone(t)

@@ -21,6 +21,12 @@ var writeRemedies = map[string]string{
 
 const seeTheLog = "see the log of Redis: the disk may be full, or not writable"
 
+// keyLives is when a key of doctor's own ends, if doctor does not delete it.
+const keyLives = 10 * time.Second
+
+// key makes a key of doctor's own.
+func (x *exam) key() string { return x.Prefix + ":doctor:{" + rand.Text() + "}" }
+
 // writes tries a write of a key of doctor's own. Redis may refuse all writes while it answers everything else.
 func writes(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	key, err := x.keyOn(ctx, n)
@@ -29,7 +35,7 @@ func writes(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	}
 	within, cancel := x.within(ctx)
 	defer cancel()
-	err = n.rdb.Set(within, key, "", 10*time.Second).Err()
+	err = n.rdb.Set(within, key, "", keyLives).Err()
 	if err == nil {
 		err = n.rdb.Del(within, key).Err()
 	}
@@ -58,7 +64,7 @@ func judgeWrite(err error) verdict {
 func (x *exam) keyOn(ctx context.Context, n node) (string, error) {
 	c, is := x.fleet.client.(*redis.ClusterClient)
 	for range 1 << 16 {
-		key := x.Prefix + ":doctor:{" + rand.Text() + "}"
+		key := x.key()
 		if !is {
 			return key, nil
 		}

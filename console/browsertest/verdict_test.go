@@ -16,7 +16,7 @@ import (
 
 const says = `document.querySelector("#verdict").textContent.includes(`
 
-// through opens the console behind a proxy of this test, which the test can make refuse and can stop.
+// through opens the console behind a proxy. The test can stop the proxy, and can make it refuse requests.
 func through(t *testing.T) (p *page, proxy *httptest.Server, refuses *atomic.Bool) {
 	t.Helper()
 	address, end, err := startPlay(context.WithoutCancel(t.Context()), binary, "127.0.0.1:0")
@@ -77,8 +77,8 @@ func TestAPageThatStandsStillSaysSo(t *testing.T) {
 	}
 }
 
-// TestWhoIsRefusedIsToldSo, and not that the service is away; and the page goes on if access comes back.
-func TestWhoIsRefusedIsToldSo(t *testing.T) {
+// TestARefusedPageSaysSo, and not that the service is away. It goes on when access comes back.
+func TestARefusedPageSaysSo(t *testing.T) {
 	t.Parallel()
 	p, proxy, refuses := through(t)
 	refuses.Store(true)

@@ -9,8 +9,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// TestRefundWhileTheClockMoves has a server whose clock moves within a script, as before Redis 7.2, by some milliseconds
-// before the script asks how long a window lasts: a refund and a settlement give everything back.
+// TestRefundWhileTheClockMoves has a server whose clock moves within a script, as before Redis 7.2. It moves by some
+// milliseconds before the script asks how long a window lasts. A refund and a settlement still give back whatever is due.
 func TestRefundWhileTheClockMoves(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]Policy{
@@ -35,10 +35,10 @@ func TestRefundWhileTheClockMoves(t *testing.T) {
 				})
 				s, err := settled.Settle(t.Context(), 1)
 				if err != nil || s.After.Remaining != 9 {
-					t.Errorf("settled: got %d left, %v, want 9", s.After.Remaining, err)
+					t.Errorf("settled: got %d left, %v, want 9 and no error", s.After.Remaining, err)
 				}
 				if err := l.Refund(t.Context(), refunded); err != nil {
-					t.Errorf("refunded: got %v", err)
+					t.Errorf("refunded: got %v, want no error", err)
 				}
 				if got := must(l.Peek(t.Context(), "r"))(t).Remaining; got != 10 {
 					t.Errorf("refunded: got %d left, want 10", got)

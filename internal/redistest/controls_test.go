@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestFailEachFindsFaults in scripts that leave something behind when a command fails, or that do not tell.
+// TestFailEachFindsFaults in scripts that leave something behind when a command fails, or that hide the failure.
 func TestFailEachFindsFaults(t *testing.T) {
 	t.Parallel()
 	s := Standalone(t)

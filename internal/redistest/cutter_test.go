@@ -36,7 +36,7 @@ func pings(t *testing.T, c *Cutter, conn net.Conn, most int) (replies int, err e
 	in := bufio.NewReader(conn)
 	for ; replies < most; replies++ {
 		if _, err := io.WriteString(conn, ping); err != nil {
-			t.Fatalf("a write: got %v, want no error, since a cut is seen by who reads", err)
+			t.Fatalf("a write: got %v, want no error, since only a read sees a cut", err)
 		}
 		line := ""
 		for line != pong {
