@@ -81,6 +81,10 @@
 //   - On a server before Redis 7.2, a token bucket may drain up to one millisecond less
 //     with an admitted request. It never drains more. A calendar window may leave a
 //     request uncounted that comes in its last millisecond.
+//   - After a Reset, a Refund or a Settle of an earlier decision may give back permits that
+//     were taken since. The limiter tells two windows apart by when they end, as exactly
+//     as it knows the clock of Redis: within some milliseconds, and a thousandth of the
+//     time since the decision.
 //   - A call whose reply was lost may or may not have taken its permits. It is not sent
 //     again.
 //   - While decisions are degraded with FailLocal, N processes admit up to N times the

@@ -1,7 +1,9 @@
 package limit
 
 import (
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +49,43 @@ func TestRefundWhileTheClockMoves(t *testing.T) {
 					t.Error("no script asked how long a key lives, want the clock to move then")
 				}
 			})
+		})
+	}
+}
+
+// TestRefundGivesNothingToTheNextWindow has a server whose clock moves within the script of a refund by up to a window.
+func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
+	t.Parallel()
+	const window = 20 * time.Millisecond
+	for stall := range window / time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			m := bubble(t)
+			l := inBubble(t, m, "next", FixedWindow{Limit: 10, Window: window})
+			if err := l.Refund(t.Context(), must(l.Take(t.Context(), "first"))(t)); err != nil { // it knows the clock from now on
+				t.Fatalf("a first refund: got %v, want no error", err)
+			}
+			before := must(l.TakeN(t.Context(), "s", 4))(t)
+			var held, moves atomic.Int64
+			held.Store(int64(window + window/50))
+			m.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
+				switch strings.ToLower(command) {
+				case "evalsha": // only the refund
+					time.Sleep(time.Duration(held.Swap(0)))
+				case "pttl":
+					time.Sleep(time.Duration(moves.Swap(0)))
+				}
+				return false
+			})
+			given := make(chan error, 1)
+			go func() { given <- l.Refund(t.Context(), before) }()
+			time.Sleep(window + window/100)
+			if d := must(l.TakeN(t.Context(), "s", 10))(t); !d.Allowed {
+				t.Fatalf("in the next window: got %+v, want all of it", d)
+			}
+			moves.Store(int64(stall * time.Millisecond))
+			if err := <-given; !errors.Is(err, ErrRefund) {
+				t.Errorf("after %d ms: got %v, want ErrRefund, since nothing is left of it", stall, err)
+			}
 		})
 	}
 }
