@@ -36,10 +36,17 @@ func version(ctx context.Context, x *exam, n node, _ map[string]string) verdict 
 	defer cancel()
 	hello, err := n.rdb.Do(within, "hello").Result()
 	if err != nil {
-		return verdict{broken: true, detail: "HELLO: " + err.Error(), remedy: "use Redis 6.2 or later, or Valkey"}
+		return judgeHello(err)
 	}
 	said := pairs(hello)
 	return judgeVersion(fmt.Sprint(said["server"]), fmt.Sprint(said["version"]))
+}
+
+func judgeHello(err error) verdict {
+	if reply := redis.Error(nil); !errors.As(err, &reply) {
+		return unanswered("HELLO", err)
+	}
+	return verdict{broken: true, detail: "HELLO: " + err.Error(), remedy: "use Redis 6.2 or later, or Valkey"}
 }
 
 func judgeVersion(server, version string) verdict {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
@@ -20,10 +23,7 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 	case err == nil:
 		return verdict{detail: "scripts run"}
 	case !strings.HasPrefix(err.Error(), "NOPERM"):
-		return verdict{
-			broken: true, detail: "EVAL: " + err.Error(),
-			remedy: "install the server's Lua engine, which some distributions have in a package of its own, or use a server that has EVAL: neap decides by scripts alone",
-		}
+		return judgeEval(err)
 	}
 	var lacking []string
 	for _, name := range scriptNames() {
@@ -34,6 +34,20 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 		}
 	}
 	return withoutEval("this user", lacking)
+}
+
+func judgeEval(err error) verdict {
+	reply := redis.Error(nil)
+	switch {
+	case !errors.As(err, &reply):
+		return unanswered("EVAL", err)
+	case lackIn(err.Error()) == theServer:
+		return verdict{
+			broken: true, detail: "EVAL: " + err.Error(),
+			remedy: "install the server's Lua engine, which some distributions have in a package of its own, or use a server that has EVAL: neap decides by scripts alone",
+		}
+	}
+	return verdict{broken: true, detail: "EVAL: " + err.Error(), remedy: "see the log of Redis, or use another server: neap decides by scripts alone"}
 }
 
 // loaded looks for the scripts on the server, since the user of --for-user may not EVAL.

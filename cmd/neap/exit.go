@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -101,29 +101,21 @@ var statuses = []struct {
 	{context.DeadlineExceeded, exitAway},
 }
 
-// refusedWrites are the codes with which Redis refuses every write until somebody changes something. Redis before 7.0 puts
-// the place in the script before the code.
-var refusedWrites = regexp.MustCompile(`^(?:ERR Error running script .*: )?(?:@user_script: ?\d+: -?)?(OOM|NOREPLICAS|READONLY|MISCONF) `)
-
-// refusedWrite is the code of a refused write. It is empty if the text is none.
-func refusedWrite(text string) string {
-	if m := refusedWrites.FindStringSubmatch(text); m != nil {
-		return m[1]
-	}
-	return ""
-}
+// refusedWrites are the codes with which Redis refuses every write until somebody changes something.
+var refusedWrites = []string{"OOM", "NOREPLICAS", "READONLY", "MISCONF"}
 
 // status is the exit status of an error.
 func status(err error) int {
 	var own *failure
 	var reply redis.Error
+	var failed *script.Error
 	var network net.Error
 	switch {
 	case err == nil:
 		return exitFound
 	case errors.As(err, &own):
 		return own.code
-	case errors.As(err, &reply) && refusedWrite(reply.Error()) != "": // before its class, which is that nothing ran
+	case errors.As(err, &failed) && slices.Contains(refusedWrites, failed.Code()): // before its class, which is that nothing ran
 		return exitRefused
 	}
 	for _, s := range statuses {

@@ -61,25 +61,6 @@ func failSave(t *testing.T, srv *redistest.Server) {
 	})
 }
 
-// TestRefusedWritesByTheirText has the replies of Redis before 7.0 and after, and what a script could say itself.
-func TestRefusedWritesByTheirText(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:1.":                                             "OOM",
-		"ERR Error running script (call to f_1f): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.": "OOM",
-		"@user_script: 1: -MISCONF Redis is configured to save RDB snapshots":                                                                "MISCONF",
-		"READONLY You can't write against a read only replica.":                                                                              "READONLY",
-		"NOREPLICAS Not enough good replicas to write.":                                                                                      "NOREPLICAS",
-		"ERR no OOM here":                 "",
-		"CLUSTERDOWN The cluster is down": "",
-		"NOPERM this user has no permissions to run the 'set' command": "",
-	} {
-		if got := refusedWrite(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
-
 // full is a disk without room.
 type full struct{}
 

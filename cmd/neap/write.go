@@ -42,13 +42,18 @@ func writes(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	return judgeWrite(err)
 }
 
+// unanswered is the verdict on a command without a reply.
+func unanswered(command string, err error) verdict {
+	return verdict{broken: true, detail: command + ": " + err.Error(), remedy: "see why Redis stops answering"}
+}
+
 func judgeWrite(err error) verdict {
 	reply := redis.Error(nil)
 	switch {
 	case err == nil:
 		return verdict{detail: "Redis takes writes"}
 	case !errors.As(err, &reply):
-		return verdict{broken: true, detail: "SET: " + err.Error(), remedy: "see why Redis stops answering"}
+		return unanswered("SET", err)
 	case lackIn(err.Error()) != nothing: // acl tells more
 		return verdict{detail: "not looked at: " + err.Error(), remedy: "see acl"}
 	}

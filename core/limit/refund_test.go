@@ -56,8 +56,15 @@ func TestRefundGivesBackOnce(t *testing.T) {
 // refund to a bucket keeps what drains in a moment.
 func wantRemaining(t *testing.T, l *Limiter, want int64, when string) {
 	t.Helper()
+	var d Decision
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s: got %s", when, describe(d))
+		}
+	}()
 	redistest.Await(t, 30*time.Second, fmt.Sprintf("%d permits to remain under each policy %s", want, when), func() bool {
-		d, err := l.Peek(t.Context(), "s")
+		var err error
+		d, err = l.Peek(t.Context(), "s")
 		if err != nil {
 			t.Fatalf("a peek %s: got %v, want no error", when, err)
 		}

@@ -56,6 +56,17 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Class, e.Script, e.Err)
 }
 
+// Code is the code that the reply of Redis begins with, such as OOM or NOPERM, also if it is
+// the reply to a command within the script. It is empty if Redis did not reply, or if the
+// reply has no code.
+func (e *Error) Code() string {
+	reply, is := errors.AsType[redis.Error](e.Err)
+	if !is {
+		return ""
+	}
+	return code.FindString(innermost(reply.Error()))
+}
+
 // Unwrap makes both the class and the cause visible to errors.Is.
 func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
 
@@ -92,6 +103,16 @@ var refusals = []struct {
 // script returns the error, the first part is missing.
 var wrapped = regexp.MustCompile(`^(?:ERR Error running script .*: )?@user_script: \d+: -?(.*)`)
 
+// innermost is the reply to the command that failed, wherever that was.
+func innermost(text string) string {
+	if m := wrapped.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return text
+}
+
+var code = regexp.MustCompile(`^[A-Z]+\b`)
+
 // classify returns the class of an error of go-redis, and whether another attempt may
 // succeed. written says that the command had reached a connection.
 func classify(err error, written bool) (class error, again bool) {
@@ -109,9 +130,7 @@ func classify(err error, written bool) (class error, again bool) {
 
 func classifyReply(text string) (class error, again bool) {
 	inside := strings.Contains(text, "user_script")
-	if m := wrapped.FindStringSubmatch(text); m != nil {
-		text = m[1]
-	}
+	text = innermost(text)
 	for _, r := range refusals {
 		if r.reply.MatchString(text) && (r.inside || !inside) {
 			return r.class, r.again

@@ -125,6 +125,7 @@ func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 		"ERR The user executing the script can't run this command or subcommand script: 1, on @user_script:1.": `class="script: refused by configuration" code=ERR`,
 		"WRONGPASS invalid username-password pair or user is disabled.":                                        `class="script: refused by configuration" code=WRONGPASS`,
 		"OOM command not allowed when used memory > 'maxmemory'.":                                              `class="script: not executed" code=OOM`,
+		"ERR Error running script (call to f_1f): @user_script:1: @user_script: 1: -OOM command not allowed.":  `class="script: not executed" code=OOM`,
 		"LOADING Redis is loading the dataset in memory":                                                       `class="script: not executed" code=LOADING`,
 		"ERR unknown command 'evalsha', with args beginning with: 's'":                                         `class="script: failed" code=ERR`,
 		"ERR Unknown Redis command called from script script: 1, on @user_script:1.":                           `class="script: failed" code=ERR`,

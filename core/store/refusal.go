@@ -14,12 +14,8 @@ import (
 // refusalPause is the least time between two log lines about refusals by one server.
 const refusalPause = time.Minute
 
-var (
-	// unknownCommand matches the reply of a server on which a command is renamed or
-	// disabled.
-	unknownCommand = regexp.MustCompile(`^ERR [Uu]nknown (Redis )?command`)
-	replyCode      = regexp.MustCompile(`^[A-Z]+`)
-)
+// unknownCommand matches the reply of a server on which a command is renamed or disabled.
+var unknownCommand = regexp.MustCompile(`^ERR [Uu]nknown (Redis )?command`)
 
 // refused logs that the server refuses calls. A limit then decides without Redis, and its
 // caller has no error from which to see that. What a script raises by itself is not logged.
@@ -33,6 +29,5 @@ func (n *node) refused(err error) {
 	if before != 0 && now-before < int64(refusalPause) || !n.refusal.CompareAndSwap(before, now) {
 		return
 	}
-	// The code is Redis' own word: package script knows these replies by their text.
-	n.log(slog.LevelWarn, "neap: Redis refuses calls; neap doctor says why", "class", classOf(err), "code", replyCode.FindString(reply.Error()))
+	n.log(slog.LevelWarn, "neap: Redis refuses calls; neap doctor says why", "class", classOf(err), "code", failure.Code())
 }
