@@ -62,9 +62,6 @@ local function same(ends, rest, length)
   local first, last = ticks(soonest, 1000) + rest - 1, ticks(latest, 1000) + rest
   local clock_now = call('TIME')
   local moved = math.ceil((clock_now[1] * 1000000 + clock_now[2] - now) / 1000)
-  if moved > 0 then
-    length = length - 2 -- each end may be a millisecond off
-  end
   return last - first + moved < length and first <= ends + moved and ends <= last
 end
 

@@ -53,11 +53,13 @@ func TestRefundWhileTheClockMoves(t *testing.T) {
 	}
 }
 
-// TestRefundGivesNothingToTheNextWindow has a server whose clock moves within the script of a refund by up to a window.
+// TestRefundGivesNothingToTheNextWindow has a server whose clock moves within the script of a refund by about a window.
 func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 	t.Parallel()
 	const window = 20 * time.Millisecond
-	for stall := range window / time.Millisecond {
+	for step := range 40 {
+		gap := []time.Duration{time.Microsecond, 900 * time.Microsecond}[step%2]
+		stall := window - 6*time.Millisecond + time.Duration(step/2)*time.Millisecond/2
 		synctest.Test(t, func(t *testing.T) {
 			m := bubble(t)
 			l := inBubble(t, m, "next", FixedWindow{Limit: 10, Window: window})
@@ -66,7 +68,7 @@ func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 			}
 			before := must(l.TakeN(t.Context(), "s", 4))(t)
 			var held, moves atomic.Int64
-			held.Store(int64(window + window/50))
+			held.Store(int64(window + 2*gap))
 			m.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
 				switch strings.ToLower(command) {
 				case "evalsha": // only the refund
@@ -78,13 +80,13 @@ func TestRefundGivesNothingToTheNextWindow(t *testing.T) {
 			})
 			given := make(chan error, 1)
 			go func() { given <- l.Refund(t.Context(), before) }()
-			time.Sleep(window + window/100)
+			time.Sleep(window + gap)
 			if d := must(l.TakeN(t.Context(), "s", 10))(t); !d.Allowed {
 				t.Fatalf("in the next window: got %+v, want all of it", d)
 			}
-			moves.Store(int64(stall * time.Millisecond))
+			moves.Store(int64(stall))
 			if err := <-given; !errors.Is(err, ErrRefund) {
-				t.Errorf("after %d ms: got %v, want ErrRefund, since nothing is left of it", stall, err)
+				t.Errorf("after %v: got %v, want ErrRefund, since nothing is left of it", stall, err)
 			}
 		})
 	}
