@@ -33,8 +33,8 @@ func (served) Param(string) string { return "" }
 
 // The bodies of concurrent requests are each kept in memory once.
 func TestIdempotentMemory(t *testing.T) { //nolint:paralleltest // it measures the heap
-	const requests, limit = 100, 1 << 20
-	guard, _ := guards(t, idempotency.Options{Budget: time.Minute, Lease: 3 * time.Minute}) // a hundred hash at once
+	const requests, limit = 50, 1 << 20
+	guard, _ := guards(t, idempotency.Options{Budget: time.Minute, Lease: 3 * time.Minute}) // fifty hash at once
 	g := gate.Idempotent(guard, everyone, &gate.IdempotentOptions{MaxBody: limit, Key: gate.ByHeader("X-Key")})
 	for _, declared := range []int64{limit, -1} {
 		var before, while runtime.MemStats

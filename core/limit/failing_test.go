@@ -71,6 +71,9 @@ func TestEachCommandMadeToFail(t *testing.T) {
 	} {
 		l := must(New(storetest.At(t, srv.Client(t), prefix), "failing", c.policies, closed(10*time.Second)))(t)
 		for name, spoil := range spoils {
+			if c.costs[0] == many && !slices.Contains([]string{"fresh", "in use", "from the future"}, name) {
+				continue // large logs take a second in each state
+			}
 			subject := fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), i)
 			spoil(t, admin, l, subject, max(c.costs[0], 1))
 			before := redistest.Save(t, admin, l.remote.keys(l, subject))

@@ -97,7 +97,7 @@ func (c *clocked) share(cells map[string]*cell) {
 // neither too early nor too late.
 func TestChangedNumbersEqualModels(t *testing.T) {
 	t.Parallel()
-	const each = 200
+	const each = 100
 	cases := map[string][]string{"set": {"bucket", "window", "calendar", "sliding", "log"}}
 	for form := range changing {
 		cases[form] = []string{form}
@@ -108,7 +108,7 @@ func TestChangedNumbersEqualModels(t *testing.T) {
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
 			given, forgiven, over := 0, 0, 0
-			for i := range max(redistest.Steps(50_000)/each, 1) {
+			for i := range max(redistest.Steps(25_000)/each, 1) {
 				var of []func(*rand.Rand) Policy
 				for at, n := range rng.Perm(len(forms)) {
 					if at < 3 {

@@ -104,13 +104,13 @@ func takeModel(rules []rule, cells []*cell, now, cost int64, into []reading) {
 // every algorithm is the model's, and RetryAfter is neither too early nor too late.
 func TestScriptsEqualModels(t *testing.T) {
 	t.Parallel()
-	const perPolicy = 200
+	const perPolicy = 100
 	for _, k := range kinds {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
-			for i := range max(redistest.Steps(100_000)/perPolicy, 1) {
+			for i := range max(redistest.Steps(50_000)/perPolicy, 1) {
 				p := randomPolicy(rng, k)
 				if i < len(notable[k]) {
 					p = notable[k][i]
@@ -151,7 +151,7 @@ func TestSetsEqualModels(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
 	rng := redistest.Rand(t)
-	for i := range max(redistest.Steps(100_000)/200, 1) {
+	for i := range max(redistest.Steps(50_000)/100, 1) {
 		policies := randomSet(rng, 2+i%3)
 		c := newClocked(t, m, rdb, fmt.Sprintf("s%d", i), policies...)
 		tightest, step := c.rules[0].id().limit, time.Millisecond

@@ -91,14 +91,14 @@ func stateAt(d *Decision, i int) State { return append([]State{d.first}, d.rest.
 // decisions just made and of late ones.
 func TestSettlesEqualModels(t *testing.T) {
 	t.Parallel()
-	const perPolicy = 200
+	const perPolicy = 100
 	for _, k := range append(settlable, "set") {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
 			forgiven, owing := 0, 0
-			for i := range max(redistest.Steps(100_000)/perPolicy, 1) {
+			for i := range max(redistest.Steps(50_000)/perPolicy, 1) {
 				policies := []Policy{indebted(rng, k)}
 				if k == "set" {
 					policies = []Policy{indebted(rng, settlable[rng.IntN(len(settlable))]), PerRequest(SlidingLog{Name: "log", Limit: 50, Window: time.Minute}), Shadow(indebted(rng, settlable[rng.IntN(len(settlable))]))}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/neap-go/neap/internal/redistest"
 )
 
 // unexplained are functions without an Example, and why.
@@ -98,7 +100,11 @@ func TestTheProgramInTheRootPackageCompiles(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "main.go")
 	write(t, file, code, 0o600)
-	cmd := exec.Command("go", "vet", file)
+	args := []string{"vet"}
+	if redistest.Race { // what the race detector needs is compiled already
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, file)...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("go vet of the program in doc.go: %v\n%s\n%s", err, out, code)

@@ -21,11 +21,15 @@ type token struct {
 	from, to int
 }
 
-var (
-	lexWord  = regexp.MustCompile(`^[A-Za-z_]\w*`)
-	lexPlain = regexp.MustCompile(`^\d[\w.]*`)
-	lexLong  = regexp.MustCompile(`^\[(=*)\[`)
+var lexLong = regexp.MustCompile(`^\[(=*)\[`)
+
+const (
+	digits = "0123456789"
+	names  = digits + "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
+
+// begins returns how many of the first bytes of a text are in a set.
+func begins(text, set string) int { return len(text) - len(strings.TrimLeft(text, set)) }
 
 // lex splits Lua 5.1 into tokens and leaves comments out. A string or comment that is not
 // closed ends with the source; the server reports what is wrong with it.
@@ -35,7 +39,10 @@ func lex(source string) (tokens []token) {
 		rest := source[at:]
 		size, add, text := 1, other, ""
 		comment := strings.HasPrefix(rest, "--")
-		long := lexLong.FindStringSubmatch(strings.TrimPrefix(rest, "--"))
+		var long []string
+		if bracket := strings.TrimPrefix(rest, "--"); strings.HasPrefix(bracket, "[") { // most do not, and the expression is slow
+			long = lexLong.FindStringSubmatch(bracket)
+		}
 		switch {
 		case rest[0] == '\n' || rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r':
 			comment = true
@@ -64,10 +71,11 @@ func lex(source string) (tokens []token) {
 			text, add = rest[1:size], quoted
 			size = min(size+1, len(rest))
 		default:
-			if name := lexWord.FindString(rest); name != "" {
-				add, size = word, len(name)
-			} else if number := lexPlain.FindString(rest); number != "" {
-				size = len(number)
+			switch name := begins(rest, names); {
+			case begins(rest, digits) > 0:
+				size = begins(rest, names+".")
+			case name > 0:
+				add, size = word, name
 			}
 			text = rest[:size]
 		}
