@@ -32,7 +32,7 @@ play: ## serve a page on which to try limits, locks, guards and stock, with the 
 TESTFLAGS = -race -vet=off -ldflags=-w -parallel 8 -p $(shell expr $$(getconf _NPROCESSORS_ONLN || echo 2) + 1)
 
 # Collecting garbage less often is faster, and takes more memory.
-check test soak direct: export GOGC := $(or $(GOGC),400)
+check test soak direct: export GOGC := $(or $(GOGC),800)
 
 # A binary with the race detector sleeps a second before it ends, to see the last races.
 # The nightly tests leave it at that.
@@ -69,9 +69,8 @@ upgrade: redis ## have processes of this tree and of the last release share one 
 .PHONY: check
 check: export GOFLAGS := $(GOFLAGS) -race
 check: export MODULES := $(LIBRARY)
-check: $(GOLANGCI_LINT) luacheck ## check formatting, go vet, go.mod, the API since the last tag, golangci-lint and luacheck
+check: $(GOLANGCI_LINT) luacheck ## check formatting, go.mod, the API since the last tag, golangci-lint (go vet is one of its linters) and luacheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt -w these:"; gofmt -l .; exit 1; }
-	scripts/each-module.sh go vet ./...
 	scripts/each-module.sh go mod tidy -diff
 	scripts/api-check.sh
 	scripts/each-module.sh $(GOLANGCI_LINT) run --allow-serial-runners --config $(CURDIR)/.golangci.yml ./...

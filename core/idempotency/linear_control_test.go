@@ -102,7 +102,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 		"neap":                  {},
 	} {
 		for schedule, play := range schedules {
-			for stream := range uint64(20) {
+			for stream := range uint64(10) {
 				in := &linear{Recorder: history.NewRecorder()}
 				rng := rand.New(rand.NewPCG(seed, stream))
 				guard := linearGuard(t, swapped{history.Client{Client: rdb, Stray: in.stray}, c.script, c.with},
