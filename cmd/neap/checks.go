@@ -163,7 +163,7 @@ func fine(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-const masterDown = "redis-cli --cluster check, and see which master is down: what its slots hold cannot be decided"
+const masterDown = "ask redis-cli --cluster check which master is down: what its slots hold cannot be decided"
 
 func clustered(ctx context.Context, x *exam, n node, info map[string]string) verdict {
 	if info["role"] != "" && info["role"] != "master" {

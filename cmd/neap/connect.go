@@ -129,8 +129,7 @@ func (a *app) connect(ctx context.Context) (*fleet, error) {
 		return nil, errURL
 	}
 	a.logIn(&o.Username, &o.Password)
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = a.Timeout, a.Timeout, a.Timeout, a.Timeout
-	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	a.once(&o.ContextTimeoutEnabled, &o.MaxRetries, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
 	single := redis.NewClient(o)
 	a.keep(single)
 	single.AddHook(&a.spent)
@@ -163,8 +162,7 @@ func (a *app) cluster(address string) (*fleet, error) {
 }
 
 func (a *app) manyNodes(o *redis.ClusterOptions) *fleet {
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = a.Timeout, a.Timeout, a.Timeout, a.Timeout
-	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	a.once(&o.ContextTimeoutEnabled, &o.MaxRetries, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
 	client := redis.NewClusterClient(o)
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(&a.spent) })
 	a.keep(client)
@@ -178,12 +176,19 @@ func (a *app) sentinels(address string) (*fleet, error) {
 		return nil, errURL
 	}
 	a.logIn(&o.Username, &o.Password)
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = a.Timeout, a.Timeout, a.Timeout, a.Timeout
-	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	a.once(&o.ContextTimeoutEnabled, &o.MaxRetries, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
 	client := redis.NewFailoverClient(o)
 	client.AddHook(&a.spent)
 	a.keep(client)
 	return &fleet{app: a, client: client}, nil
+}
+
+// once has a client try each command once, for as long as --timeout.
+func (a *app) once(deadlines *bool, retries, dials *int, timeouts ...*time.Duration) {
+	*deadlines, *retries, *dials = true, -1, 1
+	for _, timeout := range timeouts {
+		*timeout = a.Timeout
+	}
 }
 
 // logIn takes the user that the command line names, and the password of the environment if the URL has none.

@@ -64,7 +64,7 @@ func (d *doctor) Run(ctx context.Context, a *app) error {
 	}
 	x := &exam{app: a, doctor: *d, fleet: f, store: st}
 	if x.nodes, err = f.masters(ctx); errors.Is(err, errNoSlots) {
-		return d.tell(a, []finding{{"cluster", false, "a cluster that serves no slots", "redis-cli --cluster check, and see which masters are down"}})
+		return d.tell(a, []finding{{"cluster", false, "a cluster that serves no slots", masterDown}})
 	} else if err != nil {
 		return err
 	}

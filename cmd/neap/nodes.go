@@ -41,7 +41,7 @@ func (f *fleet) masters(ctx context.Context) ([]node, error) {
 	return []node{{rdb.Options().Addr, rdb}}, nil
 }
 
-var errNoSlots = &failure{exitAway, errors.New("a cluster that serves no slots: ask redis-cli --cluster check which master is down")}
+var errNoSlots = &failure{exitAway, errors.New("a cluster that serves no slots: " + masterDown)}
 
 func gather(each func(add func(context.Context, *redis.Client) error) error) (all []node, err error) {
 	var mu sync.Mutex
