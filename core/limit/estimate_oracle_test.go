@@ -143,7 +143,7 @@ func TestEstimatesEqualModel(t *testing.T) {
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
 			seen := map[string]int{}
-			runs := max(redistest.Steps(50_000)/perPolicy/7, 1)
+			runs := max(redistest.Steps(100_000)/perPolicy/7, 1)
 			for i := range runs {
 				l := newClocked(t, m, rdb, fmt.Sprintf("e%d", i), other, WithLease(c.policy, time.Minute))
 				model := &leasedModel{limit: 20, most: 20 + c.debt, lease: time.Minute, ends: c.ends}

@@ -151,7 +151,7 @@ func TestSetsEqualModels(t *testing.T) {
 	t.Parallel()
 	m, rdb := newServer(t)
 	rng := redistest.Rand(t)
-	for i := range max(redistest.Steps(50_000)/100, 1) {
+	for i := range max(redistest.Steps(100_000)/200, 1) {
 		policies := randomSet(rng, 2+i%3)
 		c := newClocked(t, m, rdb, fmt.Sprintf("s%d", i), policies...)
 		tightest, step := c.rules[0].id().limit, time.Millisecond

@@ -28,6 +28,7 @@ func falseDenials(t *testing.T, grain time.Duration, windows int) (wrong, recall
 	}
 	remembers, asks := limiter(own, time.Second), limiter(rdb, 0)
 	remembers.memory.grain = int64(grain)
+	began := time.Now()
 	for granted := 0; granted < windows || recalled < 20; {
 		free := must(asks.Peek(t.Context(), "s"))(t)
 		before := n.n.Load()
@@ -35,6 +36,8 @@ func falseDenials(t *testing.T, grain time.Duration, windows int) (wrong, recall
 		switch {
 		case err != nil:
 			t.Fatal(err)
+		case time.Since(began) > 5*time.Minute:
+			t.Fatalf("got %d of %d windows and %d of 20 remembered denials in 5 minutes, want all", granted, windows, recalled)
 		case d.Allowed:
 			granted++
 		case n.n.Load() == before:

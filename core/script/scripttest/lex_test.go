@@ -83,3 +83,21 @@ func FuzzLex(f *testing.F) {
 		_, _ = untailed(source), headerFaults(source)
 	})
 }
+
+func TestNumbersAreNoWords(t *testing.T) {
+	t.Parallel()
+	var words, others []string
+	for _, tok := range lex("x1 = 0x1F + 1.5e3 - _y_2") {
+		if tok.kind == word {
+			words = append(words, tok.text)
+		} else {
+			others = append(others, tok.text)
+		}
+	}
+	if want := []string{"x1", "_y_2"}; !slices.Equal(words, want) {
+		t.Errorf("the words: got %q, want %q", words, want)
+	}
+	if want := []string{"=", "0x1F", "+", "1.5e3", "-"}; !slices.Equal(others, want) {
+		t.Errorf("the other tokens: got %q, want %q", others, want)
+	}
+}
