@@ -3,9 +3,11 @@ package gate
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/neap-go/neap/core/limit"
@@ -45,12 +47,13 @@ type Denial struct {
 type answers struct {
 	render  func(Denial) Reply
 	onError func(Request, error)
+	hint    sync.Once // logs that OnError is not set
 }
 
 const titleInternal = "Internal Server Error"
 
 // deny refuses a request.
-func (a answers) deny(r Request, d Denial) Pass {
+func (a *answers) deny(r Request, d Denial) Pass {
 	d.Request = r
 	reply := a.reply(d)
 	reply.Refused = true
@@ -59,7 +62,7 @@ func (a answers) deny(r Request, d Denial) Pass {
 
 // reply renders a denial. No cache may keep it: RFC 6585 section 4 forbids that for a
 // 429, and every other denial is true only for this caller at this moment.
-func (a answers) reply(d Denial) *Reply {
+func (a *answers) reply(d Denial) *Reply {
 	if d.RetryAfter > 0 || d.Status == 429 {
 		wait := strconv.FormatInt(secondsAtLeastOne(d.RetryAfter), 10)
 		d.Header = append(d.Header, Field{Name: fieldRetryAfter, Value: wait})
@@ -87,12 +90,23 @@ func missingFields(protocol, own []Field) []Field {
 
 // refuse answers an error of a Key or of another function of the user's. A refusal is
 // answered as it says. Any other error is answered with a 500, and the hook is told.
-func (a answers) refuse(r Request, err error) Pass {
+func (a *answers) refuse(r Request, err error) Pass {
 	if refused, ok := asRefusal(err); ok {
 		return a.deny(r, Denial{Status: refused.status, Title: refused.title})
 	}
-	a.tell(r, err)
+	a.fault(r, err)
 	return a.deny(r, Denial{Status: 500, Title: titleInternal})
+}
+
+// fault tells of an error that is answered with a 500. If there is no hook, a line in the
+// log says once that one is needed. It has no text of the error, which may name a key.
+func (a *answers) fault(r Request, err error) {
+	if a.onError == nil {
+		a.hint.Do(func() {
+			slog.Error("neap: a gate answered a request with a 500; set OnError in its options to be told why", "route", r.Route())
+		})
+	}
+	a.tell(r, err)
 }
 
 // retryUnavailable is when a client should try again while Redis cannot answer: not at
@@ -100,7 +114,7 @@ func (a answers) refuse(r Request, err error) Pass {
 const retryUnavailable = time.Second
 
 // unavailable answers an error of the primitive behind the gate.
-func (a answers) unavailable(r Request, err error) Pass {
+func (a *answers) unavailable(r Request, err error) Pass {
 	return a.away(r, err, "", "Service Unavailable")
 }
 
@@ -108,14 +122,14 @@ func (a answers) unavailable(r Request, err error) Pass {
 // went away, that is no outage, and the hook is not told. The answer is the same 503: a
 // client that can still read it learns that the server is shutting down, and may try
 // again.
-func (a answers) away(r Request, err error, problem, title string) Pass {
+func (a *answers) away(r Request, err error, problem, title string) Pass {
 	if !errors.Is(err, context.Canceled) {
 		a.tell(r, err)
 	}
 	return a.deny(r, Denial{Status: 503, Type: problem, Title: title, RetryAfter: retryUnavailable})
 }
 
-func (a answers) tell(r Request, err error) {
+func (a *answers) tell(r Request, err error) {
 	if a.onError != nil {
 		a.onError(r, err)
 	}

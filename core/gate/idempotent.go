@@ -178,7 +178,7 @@ func (g *idempotent) Enter(r Request) Pass {
 // again answers a request that comes through the gate a second time from its own handler:
 // it would wait for itself. What the handler has done is unknown.
 func (g *idempotent) again(r Request) Pass {
-	g.answers.tell(r, fmt.Errorf("%w: a request came through its own gate.Idempotent a second time", ErrWiring))
+	g.answers.fault(r, fmt.Errorf("%w: a request came through its own gate.Idempotent a second time", ErrWiring))
 	return Pass{Reply: g.answers.reply(Denial{Status: 500, Title: titleInternal, Request: r})}
 }
 

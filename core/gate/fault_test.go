@@ -1,0 +1,57 @@
+package gate_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/neap-go/neap/core/gate"
+	"github.com/neap-go/neap/core/idempotency"
+)
+
+// TestAFaultWithoutAHookIsLogged: a gate without OnError logs its first 500 with the
+// route, and without the error. One with a hook logs nothing, and neither does a refusal.
+func TestAFaultWithoutAHookIsLogged(t *testing.T) { //nolint:paralleltest // it sets what is global
+	guard, _ := guards(t, idempotency.Options{InDoubt: idempotency.Reject})
+	wrong := failing(errors.New("secret"))
+	var told hook
+	enter := func(g gate.Gate) gate.Pass { return g.Enter(&request{path: "/orders", route: "/orders"}) }
+	keys := 0
+	enterInside := func(g gate.Gate) gate.Pass { // from the handler of another request
+		keys++
+		key := fmt.Sprint(keys)
+		p := g.Enter(posting(key, ""))
+		defer p.Leave(booked("tea"))
+		inner := posting(key, "")
+		inner.ctx, inner.route = p.Context, "/orders"
+		return g.Enter(inner)
+	}
+	for name, c := range map[string]struct {
+		gate  gate.Gate
+		enter func(gate.Gate) gate.Pass
+		want  int
+	}{
+		"no options":      {gate.RateLimit(hourly(t, 1), wrong, nil), enter, 1},
+		"options":         {gate.RateLimit(hourly(t, 1), wrong, &gate.RateLimitOptions{}), enter, 1},
+		"a hook":          {gate.RateLimit(hourly(t, 1), wrong, &gate.RateLimitOptions{OnError: told.hear}), enter, 0},
+		"a refusal":       {gate.RateLimit(hourly(t, 1), failing(gate.ErrMissing), nil), enter, 0},
+		"its own request": {gate.Idempotent(guard, everyone, nil), enterInside, 1},
+	} {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		first, second := c.enter(c.gate), c.enter(c.gate)
+		slog.SetDefault(before)
+		if name != "a refusal" && (status(first) != 500 || status(second) != 500) {
+			t.Errorf("%s: got the replies %+v and %+v, want two of 500", name, first.Reply, second.Reply)
+		}
+		lines := log.String()
+		if strings.Count(lines, "\n") != c.want || strings.Count(lines, "level=ERROR") != c.want ||
+			strings.Count(lines, "route=/orders") != c.want || strings.Contains(lines, "secret") {
+			t.Errorf("%s: two requests logged %q, want %d lines with the route and without the error", name, lines, c.want)
+		}
+	}
+}
