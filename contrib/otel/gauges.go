@@ -55,7 +55,7 @@ func (o *observer) observeGauges(ctx context.Context, to metric.Observer) {
 		}
 		if g.Primitive == store.Server {
 			at := server(g.Name)
-			tell(o.gauges.status, number(o.outages.Answers(&g)), at...)
+			tell(o.gauges.status, number(!g.Open && !g.Lost), at...)
 			tell(o.gauges.heldBack, number(g.Open), at...)
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"strconv"
 	"sync"
 
@@ -29,7 +30,8 @@ type Options struct {
 
 // Observe tells OpenTelemetry of everything on a store from now on, until stop is called; stop may be called again. It
 // takes a go-redis client too, whose store [store.Of] finds. Nil opts are the zero Options. It sends nothing to Redis. Call
-// it once for a store: a second one would count everything twice.
+// it once for a store: a second one would count everything twice. The figures of several stores add up where their
+// attributes are equal: neap.redis.status is 2 if two stores use one server.
 //
 // The error joins every fault: that rdb cannot be used, and those of the MeterProvider.
 func Observe(rdb script.Client, opts *Options) (stop func(), err error) {
@@ -37,6 +39,9 @@ func Observe(rdb script.Client, opts *Options) (stop func(), err error) {
 	provider := otel.GetMeterProvider()
 	if opts != nil && opts.MeterProvider != nil {
 		provider = opts.MeterProvider
+		if v := reflect.ValueOf(provider); v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, fmt.Errorf("otel.Observe: Options.MeterProvider is a nil %T: leave it out to use the global one", provider)
+		}
 	}
 	meter := provider.Meter(scope)
 	o := &observer{store: st}
@@ -53,9 +58,8 @@ func Observe(rdb script.Client, opts *Options) (stop func(), err error) {
 
 // observer is what a store is observed by.
 type observer struct {
-	store   *store.Store
-	outages labels.Outages
-	events  *labels.Table[series]
+	store  *store.Store
+	events *labels.Table[series]
 
 	decisions, waits metric.Float64Histogram
 	shadows, changes metric.Int64Counter
@@ -167,7 +171,6 @@ func onSpan(l labels.Labels) []attribute.KeyValue {
 
 // observe is the store's observer.
 func (o *observer) observe(ctx context.Context, e store.Event) {
-	o.outages.Note(&e)
 	s := o.events.Of(&e)
 	if s.duration != nil {
 		s.duration.Record(ctx, e.Duration.Seconds(), s.record...)

@@ -144,12 +144,6 @@ func TestEveryMetric(t *testing.T) {
 			for of, n := range labelstest.Background(st) {
 				want["neap.background.active neap.name="+of.Name+" neap.primitive="+string(of.Primitive)] = n
 			}
-			redistest.Await(t, 20*time.Second, "the event of the server", func() bool {
-				for of, n := range all.values(t, "neap.redis.status") {
-					return want[of] == n
-				}
-				return false
-			})
 			labelstest.Compare(t, all.values(t, ofGauges...), want)
 		}
 	}
@@ -317,9 +311,16 @@ func TestRareChangesAreZeroBeforeTheyHappen(t *testing.T) {
 // TestFaults are told, and nothing is observed then.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	stop, err := neapotel.Observe(nil, nil)
-	if stop != nil || err == nil || !strings.HasPrefix(err.Error(), "otel.Observe: ") || !strings.Contains(err.Error(), "rdb") {
-		t.Errorf("got the error %v, want one about rdb", err)
+	for names, observe := range map[string]func() (func(), error){
+		"rdb": func() (func(), error) { return neapotel.Observe(nil, nil) },
+		"Options.MeterProvider": func() (func(), error) {
+			return neapotel.Observe(redistest.Embedded(), &neapotel.Options{MeterProvider: (*metric.MeterProvider)(nil)})
+		},
+	} {
+		stop, err := observe()
+		if stop != nil || err == nil || !strings.HasPrefix(err.Error(), "otel.Observe: ") || !strings.Contains(err.Error(), names) {
+			t.Errorf("got the error %v, want one about %s", err, names)
+		}
 	}
 }
 

@@ -25,10 +25,9 @@ type Options struct {
 
 // Collector is a prometheus.Collector of a store. It is safe for concurrent use. The zero Collector is not usable.
 type Collector struct {
-	store   *store.Store
-	remove  func()
-	outages labels.Outages
-	events  *labels.Table[series]
+	store  *store.Store
+	remove func()
+	events *labels.Table[series]
 
 	decisions, shadows, changes *prometheus.CounterVec
 	durations, waits            *prometheus.HistogramVec
@@ -123,7 +122,6 @@ func (c *Collector) decision(l labels.Labels) prometheus.Counter {
 
 // observe is the store's observer.
 func (c *Collector) observe(_ context.Context, e store.Event) {
-	c.outages.Note(&e)
 	s := c.events.Of(&e)
 	s.count.Inc()
 	if s.duration != nil {

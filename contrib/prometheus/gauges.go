@@ -63,7 +63,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, g := range gauges {
 		if g.Primitive == store.Server {
-			tell(up, number(c.outages.Answers(&g)), g.Name)
+			tell(up, number(!g.Open && !g.Lost), g.Name)
 			tell(heldBack, number(g.Open), g.Name)
 			continue
 		}

@@ -29,13 +29,26 @@ const undone state = "undo"
 //     the background for a lease, and for longer while Redis does not answer. It does not
 //     repeat it if Redis answered a second call that an abandoned claim was another
 //     caller's. It cannot be known then whether the first call gave the claim up.
+//
+// If a hook of the client panics, Conclude panics. It is not repeated, and every later
+// call returns a *script.Error.
 func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
 	if !c.made() {
 		return errClaim
 	}
 	misuse.Context(ctx)
-	c.conclusion.Do(func() { c.outcome = c.conclude(context.WithoutCancel(ctx), o) })
+	c.conclusion.Do(func() {
+		c.outcome = errPanicked
+		c.outcome = c.conclude(context.WithoutCancel(ctx), o)
+	})
 	return c.outcome
+}
+
+// errPanicked is what later calls of Conclude return if a hook of the client panicked in
+// the first one.
+var errPanicked error = &script.Error{
+	Script: completeScript.Name(), Class: script.ErrMaybeExecuted,
+	Err: errors.New("a hook of the client panicked in the first call that ended the claim"),
 }
 
 func (c *Claim) conclude(ctx context.Context, o Outcome) error {

@@ -70,8 +70,16 @@ func TestTheObserverHearsOfEveryDecision(t *testing.T) {
 		if o := heard.last(t); o.Outcome != store.Canceled || o.Class != context.Canceled {
 			t.Errorf("a canceled take: got the event %+v, want outcome canceled and class context.Canceled", o)
 		}
-		if s := l.Stats(); s.Allowed != 1 || s.Denied != 1 || s.Canceled != 1 || s.Failed != 0 || s.Degraded != 0 || s.Open {
-			t.Errorf("got stats %+v, want 1 allowed, 1 denied and 1 canceled", s)
+		soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := l.Wait(soon, "alice"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a wait of 100 ms for an hour to end: got %v, want %v", err, context.DeadlineExceeded)
+		}
+		if o := heard.last(t); o.Outcome != store.Canceled || o.Class != context.DeadlineExceeded || len(heard.all) != 4 {
+			t.Errorf("a wait that was given up: got %d events in all, the last %+v, want 4, and a canceled one", len(heard.all), o)
+		}
+		if s := l.Stats(); s.Allowed != 1 || s.Denied != 1 || s.Canceled != 2 || s.Failed != 0 || s.Degraded != 0 || s.Open {
+			t.Errorf("got stats %+v, want 1 allowed, 1 denied and 2 canceled", s)
 		}
 	})
 }

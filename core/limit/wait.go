@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// ErrQueue reports that Options.MaxWaiting callers of the limiter wait already.
+// ErrQueue reports that Options.MaxWaiting callers of the limiter wait already. Nothing
+// was decided, so neither [Stats] nor an observer has it.
 var ErrQueue = errors.New("limit: too many callers wait")
 
 // Wait asks for one permit and waits until it is granted or ctx ends. In one process, the
@@ -101,6 +102,7 @@ func (l *Limiter) wait(ctx context.Context, subject string, n int64, most *time.
 			rest = forever
 		}
 		if err := w.sleep(ctx, min(rest, max(left, leastRest))); err != nil {
+			l.tell(ctx, n, new(Decision), err, 0)
 			return Decision{}, err
 		}
 	}

@@ -27,14 +27,20 @@ type handoff struct {
 func (l *Lock) handOff(ctx context.Context, last uint64) (n int64, doubted bool, err error) {
 	s := l.of
 	successor := bid{key: l.key, hold: token.New()}
+	handed := false
+	defer func() {
+		if !handed { // nor if a hook of the client panics
+			s.queues.free(l.key, l.queue)
+		}
+	}()
 	n, asked, in, err := s.ask(ctx, releaseScript, l.key, l.hold, l.fence, successor.hold, s.ttl, s.keep)
 	if n > 1 {
+		handed = true
 		if h := (handoff{successor.hold, n, asked, last}); !s.queues.hand(l.key, h) {
 			s.decline(ctx, l.key, h)
 		}
 		return 1, false, nil
 	}
-	s.queues.free(l.key, l.queue)
 	if err != nil && in.Calls > 0 {
 		once := ask.Doubt{Last: in.Last, Calls: 1} // a second call would find no hold to hand off
 		s.takeBack(once, false, successor.ending(s, 0, failed))

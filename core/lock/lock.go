@@ -115,13 +115,17 @@ func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 // the loss, even one that Err had not found yet. It returns a [*script.Error] if Redis
 // did not confirm the release; the release then goes on in the background. It does not go
 // on if Redis answered a second call that the hold was gone. It cannot be known then
-// whether the first call or something else ended the hold.
+// whether the first call or something else ended the hold. If a hook of the client
+// panics, Release panics, does not go on, and returns a *script.Error from then on.
 func (l *Lock) Release(ctx context.Context) error {
 	if !l.made() {
 		return errLock
 	}
 	ctx = endless(ctx)
-	l.release.Do(func() { l.outcome = l.end(ctx) })
+	l.release.Do(func() {
+		l.outcome = errPanicked
+		l.outcome = l.end(ctx)
+	})
 	return l.outcome
 }
 
@@ -171,8 +175,8 @@ func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted b
 	case handOff:
 		n, doubted, err = l.handOff(ctx, last)
 	default:
-		n, doubted, err = end(ctx)
 		defer l.of.queues.free(l.key, l.queue)
+		n, doubted, err = end(ctx)
 	}
 	if err != nil {
 		l.of.takeBack(ask.Doubt{Last: asked, Calls: 1 + l.doubt.Calls}, l.doubt.Calls == 0, end)
@@ -187,4 +191,11 @@ func (l *Lock) conclude(ctx context.Context, how conclusion) (n int64, doubted b
 var errGone error = &script.Error{
 	Script: releaseScript.Name(), Class: script.ErrMaybeExecuted,
 	Err: errors.New("no answer; when asked again, Redis no longer had the hold"),
+}
+
+// errPanicked is what later calls of Release return if a hook of the client panicked in
+// the first one.
+var errPanicked error = &script.Error{
+	Script: releaseScript.Name(), Class: script.ErrMaybeExecuted,
+	Err: errors.New("a hook of the client panicked in the first Release"),
 }

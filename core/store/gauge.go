@@ -38,6 +38,9 @@ type Gauge struct {
 	// Failing is how long a server has not answered, since the first of those calls. It
 	// is 0 if the server answers.
 	Failing time.Duration
+	// Lost reports whether the server is lost: it is true from the event [Lost] to the
+	// event [Back]. It is false if Failing is 0.
+	Lost bool
 }
 
 // Gauges returns a gauge for each limiter, locker, guard and stock that was made on the
@@ -122,7 +125,8 @@ func (n *nodes) gauges() []Gauge {
 	defer n.mu.RUnlock()
 	all := make([]Gauge, 0, len(n.all))
 	for _, one := range n.all {
-		g := Gauge{Primitive: Server, Name: one.name, Failing: one.failing()}
+		g := Gauge{Primitive: Server, Name: one.name}
+		g.Failing, g.Lost = one.failing()
 		for _, b := range n.breakers {
 			g.Open = g.Open || b.node == one && n.holdsBack(b)
 		}
@@ -138,14 +142,15 @@ func (n *nodes) holdsBack(b *breaker) bool {
 	return b.State() != gobreaker.StateClosed && n.now()-b.failed.Load() < int64(forgotten)
 }
 
-// failing returns the time since the first of the calls without an answer. It returns 0
-// if the last of them was more than a minute ago.
-func (n *node) failing() time.Duration {
+// failing returns the time since the first of the calls without an answer, and whether the
+// node is lost. It returns 0 and false if the last of these calls was more than a minute
+// ago.
+func (n *node) failing() (since time.Duration, lost bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now, first := n.now(), n.first.Load()
 	if first == 0 || now-n.latest >= int64(forgotten) {
-		return 0
+		return 0, false
 	}
-	return time.Duration(now - first)
+	return time.Duration(now - first), n.lost
 }

@@ -55,15 +55,27 @@ func TestGaugesOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
 		began := time.Now()
+		server := func() store.Gauge {
+			all := s.store.Gauges()
+			return all[len(all)-1]
+		}
+		s.rdb.gone.Store(true)
+		for range 2 {
+			if _, err := s.lock.Inspect(t.Context(), "other"); err == nil {
+				t.Fatal("Inspect with Redis gone: got an answer, want an error")
+			}
+		}
+		if g := server(); g.Failing <= 0 || g.Lost || g.Open {
+			t.Errorf("the server after two failures: got %+v, want it failing and not lost", g)
+		}
 		s.open(t)
 		if err := s.claims[0].Complete(t.Context(), nil); err == nil {
 			t.Fatal("Complete with Redis gone: got no error, want one")
 		}
-		all := s.store.Gauges()
-		server := all[len(all)-1]
-		if !server.Open || server.Failing <= 0 || server.Failing > time.Since(began) {
-			t.Errorf("the server: got open %t, failing for %v; want open, failing since %v ago", server.Open, server.Failing, time.Since(began))
+		if g := server(); !g.Open || !g.Lost || g.Failing <= 0 || g.Failing > time.Since(began) {
+			t.Errorf("the server: got %+v; want it lost, open, and failing since %v ago", g, time.Since(began))
 		}
+		all := s.store.Gauges()
 		if all[0].Open || all[1].Open {
 			t.Error("limits, which have another breaker: got them open, want them closed")
 		}
@@ -79,9 +91,8 @@ func TestGaugesOfAnOutage(t *testing.T) {
 			t.Errorf("after failures of limits: got open %t and %t, want both", all[0].Open, all[1].Open)
 		}
 		s.finish(t)
-		all = s.store.Gauges()
-		if server := all[len(all)-1]; server.Open || server.Failing != 0 {
-			t.Errorf("the server that is back: got %+v, want it answering", server)
+		if g := server(); g.Open || g.Lost || g.Failing != 0 {
+			t.Errorf("the server that is back: got %+v, want it answering", g)
 		}
 	})
 }
@@ -96,11 +107,11 @@ func TestGaugesForgetAnOutage(t *testing.T) {
 			all := s.store.Gauges()
 			return all[len(all)-1]
 		}
-		if g := server(); !g.Open || g.Failing == 0 {
-			t.Errorf("during the outage: got %+v, want it open and failing", g)
+		if g := server(); !g.Open || !g.Lost || g.Failing == 0 {
+			t.Errorf("during the outage: got %+v, want it open, lost and failing", g)
 		}
 		time.Sleep(5 * time.Minute) // in which every lease ends, and nothing is asked
-		if g := server(); g.Open || g.Failing != 0 {
+		if g := server(); g.Open || g.Lost || g.Failing != 0 {
 			t.Errorf("after minutes without a call: got %+v, want nothing known", g)
 		}
 		s.finish(t)

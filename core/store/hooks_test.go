@@ -14,6 +14,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/limit"
+	"github.com/neap-go/neap/core/lock"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/core/store"
 	"github.com/neap-go/neap/internal/redistest"
@@ -254,5 +257,72 @@ func TestAPanicOfAHookInTheBackground(t *testing.T) {
 		harmless.Store(true)
 		srv.Resume(t)
 		redistest.Await(t, 20*time.Second, fmt.Sprintf("an answer after a panic with Queue %v", mode), ask)
+	}
+}
+
+// TestAPanicOfAHookWhileAGrantEnds: the process does not count the grant as held any
+// more, and a second call does not say that Redis has confirmed the end.
+func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	rdb := redistest.Standalone(t).Client(t)
+	rdb.AddHook(hook{single: func(ctx context.Context, _ redis.Cmder) error {
+		if ctx.Value(key{}) != nil {
+			panic(errHook)
+		}
+		return nil
+	}})
+	st := storetest.Direct(t, rdb, redistest.Prefix(t))
+	locker, err1 := lock.New(st, "locks", &lock.Options{Lease: 3 * time.Second})
+	guard, err2 := idempotency.New(st, "claims", nil)
+	slots, err3 := limit.NewConcurrency(st, "slots", 10, nil)
+	held, err4 := locker.Try(t.Context(), "held")
+	wanted, err5 := locker.Try(t.Context(), "wanted")
+	run, err6 := guard.Begin(t.Context(), "claim", "")
+	slot, err7 := slots.Try(t.Context(), "slot")
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := locker.WithWait(time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waiter sync.WaitGroup
+	waiter.Go(func() {
+		next, err := waiting.Acquire(t.Context(), "wanted")
+		if err == nil {
+			err = next.Release(t.Context())
+		}
+		if err != nil {
+			t.Errorf("the caller that waits: got %v, want the lock after its lease", err)
+		}
+	})
+	redistest.Await(t, 30*time.Second, "a caller that waits", func() bool { return locker.Stats().Waiting == 1 })
+	for name, c := range map[string]struct {
+		end  func(context.Context) error
+		once bool // a second call returns what the first one was to return
+	}{
+		"Release of a lock":                         {held.Release, true},
+		"Release of a lock that is to be handed on": {wanted.Release, true},
+		"Complete":          {func(ctx context.Context) error { return run.Claim.Complete(ctx, nil) }, true},
+		"Release of a slot": {slot.Release, false},
+	} {
+		func() {
+			defer func() {
+				if err, _ := recover().(error); !errors.Is(err, errHook) {
+					t.Errorf("%s: got the panic %v, want that of the hook", name, err)
+				}
+			}()
+			_ = c.end(context.WithValue(t.Context(), key{}, true))
+		}()
+		if err := c.end(t.Context()); c.once && !errors.Is(err, script.ErrMaybeExecuted) {
+			t.Errorf("a second %s: got %v, want %v", name, err, script.ErrMaybeExecuted)
+		}
+	}
+	waiter.Wait()
+	for _, g := range st.Gauges() {
+		if g.Active > 0 || g.Waiting > 0 {
+			t.Errorf("after the panics: got %+v, want nothing held", g)
+		}
 	}
 }

@@ -132,15 +132,31 @@ type observer struct{ notify Observer }
 
 // Observe adds an observer of everything on the store. It returns a function that removes
 // the observer; further calls of that function do nothing. An event that is on its way at
-// that time may still reach the observer. A nil observer adds nothing. Observe is safe
-// for concurrent use. It panics if the store was not made by Open or Of.
+// that time may still reach the observer. A nil observer adds nothing. A store of [Of]
+// stays alive until the observer is removed, and so does its client. Observe is safe for
+// concurrent use. It panics if the store was not made by Open or Of.
 func (s *Store) Observe(o Observer) (remove func()) {
 	misuse.Made(s.made(), errStore)
 	if o == nil {
 		return func() {}
 	}
-	return s.observers.add(o)
+	own := &observer{o}
+	s.observers.change(func(all []*observer) []*observer { return append(all, own) })
+	if s.shared {
+		watched.Store(own, s)
+	}
+	return func() {
+		watched.Delete(own)
+		s.observers.change(func(all []*observer) []*observer {
+			return slices.DeleteFunc(all, func(other *observer) bool { return other == own })
+		})
+	}
 }
+
+// watched has the stores of Of that have an observer, by observer. Without it, such a
+// store could be collected before anything else uses it, and Of would then make another
+// one, which has no observer.
+var watched sync.Map
 
 // Notify gives an event to the observers. The library's own packages use it.
 func (s *Store) Notify(ctx context.Context, e Event) {
@@ -165,17 +181,7 @@ func (s *Store) NotifyCall(ctx context.Context, e Event, began time.Time, err er
 // Observed reports whether the store has an observer.
 func (s *Store) Observed() bool { return s.made() && s.observers.list.Load() != nil }
 
-// add and remove replace the list, so that calls can read it without a lock.
-func (o *observers) add(notify Observer) (remove func()) {
-	own := &observer{notify}
-	o.change(func(all []*observer) []*observer { return append(all, own) })
-	return func() {
-		o.change(func(all []*observer) []*observer {
-			return slices.DeleteFunc(all, func(other *observer) bool { return other == own })
-		})
-	}
-}
-
+// change replaces the list, so that calls can read it without a lock.
 func (o *observers) change(f func([]*observer) []*observer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

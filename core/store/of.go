@@ -14,8 +14,9 @@ import (
 // Otherwise it is the store of the client, with the zero Options.
 //
 // A *redis.Client, *redis.ClusterClient, *redis.Ring or *redis.AutoPipeliner has one
-// store for as long as anything uses that store. For any other client, each call of Of
-// makes a new store. The registry of stores keeps neither the client nor the store alive.
+// store for as long as anything uses that store or observes it. For any other client,
+// each call of Of makes a new store. The registry of stores keeps neither the client nor
+// the store alive.
 //
 // The error matches [script.ErrClient]. Of sends nothing, and is safe for concurrent use.
 func Of(rdb script.Client) (*Store, error) {
@@ -68,6 +69,7 @@ func shared[T any, P interface {
 	if err != nil {
 		return nil, err
 	}
+	s.shared = true
 	if stores.of == nil {
 		stores.of = map[any]weak.Pointer[Store]{}
 	}

@@ -81,6 +81,20 @@ func TestEveryClientHasAStore(t *testing.T) {
 	}
 }
 
+// TestAnObserverKeepsItsStore: whatever is made later on the client has the observer, even
+// if the function that removes it was dropped.
+func TestAnObserverKeepsItsStore(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	events := 0
+	_ = of(t, rdb).Observe(func(context.Context, store.Event) { events++ })
+	runtime.GC()
+	of(t, rdb).Notify(t.Context(), store.Event{})
+	if events != 1 {
+		t.Errorf("an event after a collection: got %d observed, want 1", events)
+	}
+}
+
 // TestNobodyKeepsAClientAlive: the registry of stores keeps neither the client nor the
 // store alive.
 func TestNobodyKeepsAClientAlive(t *testing.T) {
@@ -91,6 +105,7 @@ func TestNobodyKeepsAClientAlive(t *testing.T) {
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 		key = weak.Make(rdb)
 		st := of(t, rdb)
+		st.Observe(func(context.Context, store.Event) {})() // removed again
 		runtime.AddCleanup(rdb, func(what string) { gone <- what }, "the client")
 		runtime.AddCleanup(st, func(what string) { gone <- what }, "the store")
 		_ = rdb.Close()

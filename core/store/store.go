@@ -25,6 +25,7 @@ type Store struct {
 	pending   atomic.Int64
 	observers observers
 	gauges    gauges
+	shared    bool // it is of Of
 }
 
 func newStore(rdb script.Client, opts Options) *Store {

@@ -172,7 +172,6 @@ func (t *Table[T]) Read(st *store.Store) []store.Gauge {
 		sum.Waiting += g.Waiting
 		sum.Background += g.Background
 		sum.Open = sum.Open || g.Open
-		sum.Failing = max(sum.Failing, g.Failing)
 	}
 	t.now.Store(next)
 	return all

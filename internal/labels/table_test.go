@@ -142,11 +142,11 @@ func TestPrimitivesOfOneNameAreOne(t *testing.T) {
 	t.Parallel()
 	busy := store.Gauge{
 		Primitive: store.Lock, Name: "n", Policies: []string{"p"},
-		Active: 1, Waiting: 2, Background: 3, Open: true, Failing: 5 * time.Second,
+		Active: 1, Waiting: 2, Background: 3, Open: true,
 	}
-	idle := store.Gauge{Primitive: store.Lock, Name: "n", Active: 10, Waiting: 20, Background: 30, Failing: time.Second}
+	idle := store.Gauge{Primitive: store.Lock, Name: "n", Active: 10, Waiting: 20, Background: 30}
 	other := store.Gauge{Primitive: store.Lock, Name: "other", Active: 7}
-	sum := store.Gauge{Primitive: store.Lock, Name: "n", Active: 11, Waiting: 22, Background: 33, Open: true, Failing: 5 * time.Second}
+	sum := store.Gauge{Primitive: store.Lock, Name: "n", Active: 11, Waiting: 22, Background: 33, Open: true}
 	for what, gauges := range map[string][]store.Gauge{"the busy one first": {busy, other, idle}, "the idle one first": {idle, other, busy}} {
 		st := storetest.Open(t, redistest.Embedded(), store.Options{})
 		for i := range gauges {
