@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -127,12 +128,15 @@ func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (l
 	defer cancel()
 	key, channel := x.key(), x.Prefix+":doctor"
 	replies := make([]*redis.Cmd, len(rights))
-	_, _ = n.rdb.Pipelined(within, func(p redis.Pipeliner) error {
+	_, err = n.rdb.Pipelined(within, func(p redis.Pipeliner) error {
 		for i, right := range rights {
 			replies[i] = p.Do(within, append([]any{"acl", "dryrun", user}, form(right, key, channel)...)...)
 		}
 		return nil
 	})
+	if err != nil && !isReply(err) {
+		return nil, err
+	}
 	lacks = make([]object, len(rights))
 	for i, reply := range replies {
 		text, err := reply.Text()
@@ -141,7 +145,7 @@ func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (l
 			lacks[i] = lackIn(text)
 		case strings.HasPrefix(err.Error(), noCommand): // if the server has no ACL, its error begins otherwise
 			lacks[i] = theServer
-		case strings.Contains(err.Error(), "User '"):
+		case strings.Contains(err.Error(), "User '"), isBusy(err):
 			return nil, err
 		default:
 			return nil, errDryRun
@@ -184,7 +188,7 @@ func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object
 			continue // it might leave a key without a TTL
 		}
 		err := send(right)
-		if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) {
+		if err != nil && !isReply(err) || isBusy(err) {
 			return nil, err
 		}
 		if err != nil {
@@ -219,17 +223,23 @@ func rights(ctx context.Context, x *exam, n node, info map[string]string) verdic
 	}
 	user := x.ForUser
 	if user == "" {
-		user = x.whoami(ctx, n)
+		var err error
+		if user, err = x.whoami(ctx, n); err != nil {
+			return unanswered("ACL WHOAMI", err)
+		}
 	}
 	lacks, err := x.ask(ctx, n, user, names)
-	if err != nil && x.ForUser == "" {
+	if errors.Is(err, errDryRun) && x.ForUser == "" {
 		lacks, err = x.try(ctx, n, names)
 	}
 	if err != nil && strings.Contains(err.Error(), "User '") {
 		return verdict{broken: true, detail: "there is no user " + user, remedy: "ACL SETUSER, with the line of docs/operations.md, Least privilege"}
 	}
+	if errors.Is(err, errDryRun) {
+		return verdict{detail: err.Error(), remedy: "run doctor as the user of the service, or as a user with the right acl|dryrun"}
+	}
 	if err != nil {
-		return verdict{broken: !errors.Is(err, errDryRun), detail: err.Error(), remedy: "run doctor as the user of the service, or as a user with the right acl|dryrun"}
+		return x.failed(ctx, n, "ACL DRYRUN", err)
 	}
 	return judge(x, user, wanted, lacks)
 }
@@ -309,17 +319,15 @@ var replayed = []string{
 	"del", "hdel", "hset", "incrby", "lpop", "lrem", "ltrim", "pexpireat", "rpush", "select", "set", "zadd", "zrem", "zremrangebyscore",
 }
 
-// whoami is the user that doctor is.
-func (x *exam) whoami(ctx context.Context, n node) string {
+// whoami is the user that doctor is. The error is that there was no reply.
+func (x *exam) whoami(ctx context.Context, n node) (user string, err error) {
 	within, cancel := x.within(ctx)
 	defer cancel()
-	if name, err := n.rdb.Do(within, "acl", "whoami").Text(); err == nil {
-		return name
+	user, err = n.rdb.Do(within, "acl", "whoami").Text()
+	if isReply(err) { // the server has no ACL, or this user may not ask
+		user, err = cmp.Or(n.rdb.Options().Username, "default"), nil
 	}
-	if name := n.rdb.Options().Username; name != "" {
-		return name
-	}
-	return "default"
+	return user, err
 }
 
 func (x *exam) isCluster() bool {

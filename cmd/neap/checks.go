@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/limit"
 	"github.com/neap-go/neap/core/script"
@@ -43,7 +40,7 @@ func version(ctx context.Context, x *exam, n node, _ map[string]string) verdict 
 }
 
 func judgeHello(err error) verdict {
-	if reply := redis.Error(nil); !errors.As(err, &reply) {
+	if !isReply(err) {
 		return unanswered("HELLO", err)
 	}
 	return verdict{broken: true, detail: "HELLO: " + err.Error(), remedy: "use Redis 6.2 or later, or Valkey"}
@@ -102,6 +99,9 @@ func persistence(ctx context.Context, x *exam, n node, info map[string]string) v
 	within, cancel := x.within(ctx)
 	defer cancel()
 	save, err := n.rdb.ConfigGet(within, "save").Result()
+	if err != nil && !isReply(err) {
+		return unanswered("CONFIG GET", err)
+	}
 	rdb := err == nil && save["save"] != ""
 	switch {
 	case aof && info["aof_last_write_status"] == "err", rdb && info["rdb_last_bgsave_status"] == "err":
@@ -131,8 +131,8 @@ func latency(ctx context.Context, x *exam, n node, _ map[string]string) verdict 
 		began := time.Now()
 		err := n.rdb.Ping(within).Err()
 		cancel()
-		if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) { // a refusal takes as long
-			return verdict{broken: true, detail: "PING: " + err.Error(), remedy: "see why Redis stops answering"}
+		if err != nil && !isReply(err) { // a refusal takes as long
+			return unanswered("PING", err)
 		}
 		took = append(took, time.Since(began))
 	}
@@ -163,7 +163,7 @@ func fine(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-const masterDown = "ask redis-cli --cluster check which master is down: what its slots hold cannot be decided"
+const masterDown = "ask redis-cli --cluster check which master is down, or which slots no master has: what these slots hold cannot be decided"
 
 func clustered(ctx context.Context, x *exam, n node, info map[string]string) verdict {
 	if info["role"] != "" && info["role"] != "master" {
@@ -176,6 +176,8 @@ func clustered(ctx context.Context, x *exam, n node, info map[string]string) ver
 		defer cancel()
 		text, err := n.rdb.ClusterInfo(within).Result()
 		switch {
+		case err != nil && !isReply(err):
+			return unanswered("CLUSTER INFO", err)
 		case err != nil:
 			state += ", whose state this user may not ask"
 		case !strings.Contains(text, "cluster_state:ok") || !strings.Contains(text, "cluster_slots_ok:16384"):
@@ -200,7 +202,7 @@ func clock(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	began := time.Now()
 	there, err := n.rdb.Time(within).Result()
 	if err != nil {
-		return verdict{detail: "not looked at: TIME: " + err.Error(), remedy: "give this user +time"}
+		return x.failed(ctx, n, "TIME", err)
 	}
 	took := time.Since(began)
 	off := there.Sub(began.Add(took / 2)).Abs()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -120,7 +120,7 @@ func (a *app) connect(ctx context.Context) (*fleet, error) {
 	a.keepSecret(inURL, query.Get("password"), a.env("REDISCLI_AUTH"))
 	switch {
 	case query.Has("master_name"):
-		return a.sentinels(address)
+		return a.sentinels(ctx, address)
 	case query.Has("addr"):
 		return a.cluster(address)
 	}
@@ -130,14 +130,16 @@ func (a *app) connect(ctx context.Context) (*fleet, error) {
 	}
 	a.logIn(&o.Username, &o.Password)
 	a.once(&o.ContextTimeoutEnabled, &o.MaxRetries, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
+	var joined atomic.Bool
+	o.OnConnect = joining(&joined)
 	single := redis.NewClient(o)
 	a.keep(single)
 	single.AddHook(&a.spent)
 	within, cancel := a.within(ctx)
 	defer cancel()
 	err = single.Do(within, "cluster", "slots").Err()
-	if reply := redis.Error(nil); err != nil && !errors.As(err, &reply) || isLogin(err) {
-		return nil, fmt.Errorf("%s: %w", o.Addr, err)
+	if err != nil && !isReply(err) || !joined.Load() || isLogin(err) {
+		return nil, unreachable(o.Addr, err)
 	}
 	if err != nil { // it is no cluster, or this user may not ask
 		return &fleet{app: a, client: single}, nil
@@ -145,11 +147,6 @@ func (a *app) connect(ctx context.Context) (*fleet, error) {
 	return a.manyNodes(&redis.ClusterOptions{
 		Addrs: []string{o.Addr}, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, Protocol: o.Protocol,
 	}), nil
-}
-
-// isLogin says whether Redis refuses the user's login.
-func isLogin(err error) bool {
-	return err != nil && (strings.HasPrefix(err.Error(), "WRONGPASS") || strings.HasPrefix(err.Error(), "NOAUTH"))
 }
 
 func (a *app) cluster(address string) (*fleet, error) {
@@ -170,16 +167,23 @@ func (a *app) manyNodes(o *redis.ClusterOptions) *fleet {
 }
 
 // sentinels connects through sentinels. The URL has their user and password, and its query has those of Redis.
-func (a *app) sentinels(address string) (*fleet, error) {
+func (a *app) sentinels(ctx context.Context, address string) (*fleet, error) {
 	o, err := redis.ParseFailoverURL(address)
 	if err != nil {
 		return nil, errURL
 	}
 	a.logIn(&o.Username, &o.Password)
 	a.once(&o.ContextTimeoutEnabled, &o.MaxRetries, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
+	var joined atomic.Bool
+	o.OnConnect = joining(&joined)
 	client := redis.NewFailoverClient(o)
 	client.AddHook(&a.spent)
 	a.keep(client)
+	within, cancel := a.within(ctx)
+	defer cancel()
+	if err := client.Ping(within).Err(); err != nil && !isReply(err) || !joined.Load() || isLogin(err) {
+		return nil, unreachable("the master "+o.MasterName+" of "+strings.Join(o.SentinelAddrs, ", "), err)
+	}
 	return &fleet{app: a, client: client}, nil
 }
 

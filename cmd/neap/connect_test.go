@@ -15,7 +15,7 @@ func TestEachClientTriesOnce(t *testing.T) {
 	const timeout = 1234 * time.Millisecond
 	address := redistest.Standalone(t).AdminURL()
 	for name, url := range map[string]string{
-		"one server": address, "a cluster": address + "?addr=127.0.0.1:1", "sentinels": address + "?master_name=m",
+		"one server": address, "a cluster": address + "?addr=127.0.0.1:1", "sentinels": redistest.NewSentinel(t).AdminURL(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

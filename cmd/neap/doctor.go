@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/store"
 )
@@ -46,7 +43,8 @@ type exam struct {
 	fleet *fleet
 	store *store.Store
 	nodes []node
-	infos []map[string]string // of the nodes, nil where the user may not ask
+	infos []map[string]string // of the nodes
+	blind []error             // of the nodes, why there is no info
 	away  []error             // of the nodes, nil where one answers
 	walks []*walk             // over the keys of the nodes, once a check has asked
 }
@@ -88,19 +86,23 @@ func (x *exam) meet(ctx context.Context) error {
 		err := n.rdb.Time(within).Err()
 		cancel()
 		if isLogin(err) {
-			return fmt.Errorf("%s: %w", n.addr, err)
+			return unreachable(n.addr, err)
 		}
 		var info map[string]string
-		if reply := redis.Error(nil); errors.As(err, &reply) {
+		var blind error
+		if isReply(err) {
 			err = nil // any answer is one
 		}
 		if err == nil {
-			info = infoOf(ctx, x.app, n.rdb)
+			info, blind = infoOf(ctx, x.app, n.rdb)
 		}
-		x.infos, x.away = append(x.infos, info), append(x.away, err)
+		if info["redis_mode"] == "sentinel" {
+			return usagef("%s is a sentinel: append ?master_name=NAME to the URL, and doctor looks at the master", n.addr)
+		}
+		x.infos, x.blind, x.away = append(x.infos, info), append(x.blind, blind), append(x.away, err)
 	}
 	if !slices.Contains(x.away, nil) {
-		return fmt.Errorf("%s: %w", x.nodes[0].addr, x.away[0])
+		return unreachable(x.nodes[0].addr, x.away[0])
 	}
 	return nil
 }
@@ -132,6 +134,7 @@ func (*doctor) tell(a *app, findings []finding) error {
 type verdict struct {
 	broken         bool
 	detail, remedy string
+	away           error // why there was no reply; nil if there was one
 }
 
 // check looks at one server.
@@ -141,11 +144,25 @@ type check struct {
 	info bool // that it reads INFO
 }
 
+// failed is the verdict on a command that a check needs and that did not work.
+func (x *exam) failed(ctx context.Context, n node, command string, err error) verdict {
+	switch {
+	case !isReply(err):
+		return unanswered(command, err)
+	case lackIn(err.Error()) != nothing:
+		return x.unlooked(ctx, n, "this user may not ask "+command)
+	}
+	return verdict{detail: "not looked at: " + command + ": " + err.Error(), remedy: busy(err)}
+}
+
 // unlooked is the verdict if doctor's user may not look.
 func (x *exam) unlooked(ctx context.Context, n node, why string) verdict {
 	user := x.ForUser
 	if user == "" {
-		user = x.whoami(ctx, n)
+		var err error
+		if user, err = x.whoami(ctx, n); err != nil {
+			return unanswered("ACL WHOAMI", err)
+		}
 	}
 	return verdict{
 		detail: "not looked at: " + why,
@@ -164,11 +181,12 @@ func (x *exam) run(ctx context.Context, c check) finding {
 			}
 			continue
 		}
-		if c.info && x.infos[i] == nil {
-			all[i] = x.unlooked(ctx, n, "this user may not ask INFO")
-			continue
+		if err := x.blind[i]; c.info && err != nil {
+			all[i] = x.failed(ctx, n, "INFO", err)
+		} else {
+			all[i] = c.look(ctx, x, n, x.infos[i])
 		}
-		all[i] = c.look(ctx, x, n, x.infos[i])
+		x.away[i] = all[i].away // what comes next would wait for it, too
 	}
 	found := finding{Check: c.name, OK: !slices.ContainsFunc(all, func(v verdict) bool { return v.broken })}
 	var details, remedies []string

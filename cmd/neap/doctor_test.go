@@ -238,7 +238,7 @@ func TestVerdicts(t *testing.T) {
 		"no HELLO":          {judgeHello(reply("ERR unknown command 'HELLO'")), true, "HELLO: ERR unknown", "6.2 or later"},
 		"a lost EVAL":       {judgeEval(context.DeadlineExceeded), true, "EVAL: context deadline exceeded", "stops answering"},
 		"no EVAL":           {judgeEval(reply("ERR unknown command 'eval'")), true, "EVAL: ERR unknown", "Lua engine"},
-		"a busy EVAL":       {judgeEval(reply("BUSY Redis is busy running a script")), true, "EVAL: BUSY", "see the log"},
+		"a busy EVAL":       {judgeEval(reply("BUSY Redis is busy running a script")), true, "EVAL: BUSY", "SCRIPT KILL"},
 		"a cluster down":    {judgeWrite(reply("CLUSTERDOWN Hash slot not served")), true, "refuses writes: CLUSTERDOWN", "--cluster check"},
 		"another refusal":   {judgeWrite(reply("MOVED 1 127.0.0.1:1")), true, "refuses writes: MOVED", "see the log"},
 		"the same clock":    {judgeClock(999 * time.Millisecond), false, "within a second", ""},

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
@@ -29,6 +26,9 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 	for _, name := range scriptNames() {
 		// Without a key a script of neap ends with an error before it has written.
 		err := n.rdb.EvalSha(within, script.FromFS(lua.FS, name).SHA(), nil).Err()
+		if err != nil && !isReply(err) {
+			return unanswered("EVALSHA", err)
+		}
 		if err != nil && (strings.HasPrefix(err.Error(), "NOSCRIPT") || lackIn(err.Error()) == theCommand) {
 			lacking = append(lacking, strings.TrimSuffix(name, ".lua"))
 		}
@@ -37,9 +37,8 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 }
 
 func judgeEval(err error) verdict {
-	reply := redis.Error(nil)
 	switch {
-	case !errors.As(err, &reply):
+	case !isReply(err):
 		return unanswered("EVAL", err)
 	case lackIn(err.Error()) == theServer:
 		return verdict{
@@ -47,7 +46,23 @@ func judgeEval(err error) verdict {
 			remedy: "install the server's Lua engine, which some distributions have in a package of its own, or use a server that has EVAL: neap decides by scripts alone",
 		}
 	}
-	return verdict{broken: true, detail: "EVAL: " + err.Error(), remedy: "see the log of Redis, or use another server: neap decides by scripts alone"}
+	return verdict{broken: true, detail: "EVAL: " + err.Error(), remedy: busy(err)}
+}
+
+// isBusy says whether a server refuses all commands for now.
+func isBusy(err error) bool {
+	return strings.HasPrefix(replyIn(err), "LOADING ") || strings.HasPrefix(replyIn(err), "BUSY ")
+}
+
+// busy is what to do about a server that refuses a command for another reason than the user's rights.
+func busy(err error) string {
+	switch code, _, _ := strings.Cut(err.Error(), " "); code {
+	case "LOADING":
+		return "wait until Redis has read its data, and run doctor again"
+	case "BUSY":
+		return "a script or a function keeps Redis busy: SCRIPT KILL or FUNCTION KILL ends it, unless it has written"
+	}
+	return "see the log of Redis"
 }
 
 // loaded looks for the scripts on the server, since the user of --for-user may not EVAL.
@@ -60,6 +75,9 @@ func (x *exam) loaded(ctx context.Context, n node) verdict {
 		sums[i] = script.FromFS(lua.FS, name).SHA()
 	}
 	there, err := n.rdb.ScriptExists(within, sums...).Result()
+	if err != nil && !isReply(err) {
+		return unanswered("SCRIPT EXISTS", err)
+	}
 	if err != nil {
 		return verdict{
 			detail: "the user " + x.ForUser + " may not EVAL, and whether the scripts are loaded was not looked at: " + err.Error(),

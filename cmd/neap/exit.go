@@ -124,7 +124,7 @@ func status(err error) int {
 		}
 	}
 	switch {
-	case errors.As(err, &network):
+	case errors.As(err, &network), errors.Is(err, redis.Nil): // of a sentinel that does not know the master
 		return exitAway
 	case errors.As(err, &reply):
 		return exitRefused

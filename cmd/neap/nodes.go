@@ -28,8 +28,13 @@ type node struct {
 // masters are the servers that decide, by their addresses.
 func (f *fleet) masters(ctx context.Context) ([]node, error) {
 	if c, is := f.client.(*redis.ClusterClient); is {
-		all, err := gather(func(add func(context.Context, *redis.Client) error) error { return c.ForEachMaster(ctx, add) })
-		if err == nil && len(all) == 0 {
+		within, cancel := f.app.within(ctx)
+		defer cancel()
+		all, err := gather(func(add func(context.Context, *redis.Client) error) error { return c.ForEachMaster(within, add) })
+		switch {
+		case err != nil:
+			err = unreachable(strings.Join(c.Options().Addrs, ", "), err)
+		case len(all) == 0:
 			err = errNoSlots
 		}
 		return all, err
@@ -64,7 +69,8 @@ func (f *fleet) readers(ctx context.Context) (all []node, replicas int, err erro
 	}
 	for _, m := range masters {
 		reader := m
-		for _, addr := range replicasOf(infoOf(ctx, f.app, m.rdb)) {
+		info, _ := infoOf(ctx, f.app, m.rdb)
+		for _, addr := range replicasOf(info) {
 			if rdb := f.reader(m, addr); f.answers(ctx, rdb) {
 				reader = node{addr, rdb}
 				replicas++
@@ -115,21 +121,21 @@ func replicasOf(info map[string]string) (addrs []string) {
 	return addrs
 }
 
-// infoOf is what INFO says; nil if the user may not ask.
-func infoOf(ctx context.Context, a *app, rdb *redis.Client) map[string]string {
+// infoOf is what INFO says.
+func infoOf(ctx context.Context, a *app, rdb *redis.Client) (info map[string]string, err error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
 	text, err := rdb.Info(ctx).Result()
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	info := map[string]string{}
+	info = map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
 			info[name] = value
 		}
 	}
-	return info
+	return info, nil
 }
 
 // owner is the master that has a key.
@@ -139,7 +145,9 @@ func (f *fleet) owner(ctx context.Context, key string) (node, error) {
 		return node{}, err
 	}
 	if c, is := f.client.(*redis.ClusterClient); is {
-		rdb, err := c.MasterForKey(ctx, key)
+		within, cancel := f.app.within(ctx)
+		defer cancel()
+		rdb, err := c.MasterForKey(within, key)
 		if err != nil {
 			return node{}, err
 		}

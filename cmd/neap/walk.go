@@ -15,6 +15,7 @@ const samples = 100
 // walk is what was found of the keys of one server: how many there are, and what some of them weigh.
 type walk struct {
 	err      error
+	command  string // that the error is of
 	looked   int
 	all      bool
 	immortal int
@@ -31,7 +32,7 @@ func (x *exam) walkOf(ctx context.Context, n node) *walk {
 	}
 	i := slices.Index(x.nodes, n)
 	if x.walks[i] == nil {
-		w := &walk{keys: map[string]int{}, weighed: map[string]int{}, bytes: map[string]int64{}}
+		w := &walk{command: "SCAN", keys: map[string]int{}, weighed: map[string]int{}, bytes: map[string]int64{}}
 		w.looked, w.all, w.err = x.scan(ctx, n.rdb, begins(x.Prefix, "", ""), x.Keys, func(keys []string) error { return w.look(ctx, x, n.rdb, keys) })
 		x.walks[i] = w
 	}
@@ -48,7 +49,7 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 	kinds := make([]string, len(keys))
 	lives := make([]*redis.Cmd, len(keys))
 	weights := make([]*redis.IntCmd, len(keys))
-	_, _ = rdb.Pipelined(within, func(p redis.Pipeliner) error {
+	_, err := rdb.Pipelined(within, func(p redis.Pipeliner) error {
 		for i, key := range keys {
 			kinds[i] = kindOf(x.store, key)
 			lives[i] = p.Do(within, "pttl", key)
@@ -59,10 +60,15 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 		}
 		return nil
 	})
+	if err != nil && !isReply(err) {
+		w.command = "PTTL"
+		return err
+	}
 	for i, key := range keys {
 		left, err := lives[i].Int64()
 		if err != nil {
-			return fmt.Errorf("PTTL: %w", err)
+			w.command = "PTTL"
+			return err
 		}
 		if left == -1 {
 			if w.immortal++; len(w.shown) < 3 {
@@ -78,10 +84,7 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 }
 
 func (w *walk) unlooked(ctx context.Context, x *exam, n node) verdict {
-	if lackIn(w.err.Error()) == nothing {
-		return verdict{detail: "not looked at: " + w.err.Error(), remedy: "run doctor again, with a longer --timeout"}
-	}
-	return x.unlooked(ctx, n, w.err.Error())
+	return x.failed(ctx, n, w.command, w.err)
 }
 
 // immortal finds keys of neap without a TTL.

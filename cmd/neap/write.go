@@ -44,15 +44,14 @@ func writes(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 
 // unanswered is the verdict on a command without a reply.
 func unanswered(command string, err error) verdict {
-	return verdict{broken: true, detail: command + ": " + err.Error(), remedy: "see why Redis stops answering"}
+	return verdict{broken: true, detail: command + ": " + err.Error(), remedy: "see why Redis stops answering, or give it a longer --timeout", away: err}
 }
 
 func judgeWrite(err error) verdict {
-	reply := redis.Error(nil)
 	switch {
 	case err == nil:
 		return verdict{detail: "Redis takes writes"}
-	case !errors.As(err, &reply):
+	case !isReply(err):
 		return unanswered("SET", err)
 	case lackIn(err.Error()) != nothing: // acl tells more
 		return verdict{detail: "not looked at: " + err.Error(), remedy: "see acl"}
@@ -60,7 +59,7 @@ func judgeWrite(err error) verdict {
 	code, _, _ := strings.Cut(err.Error(), " ")
 	remedy, is := writeRemedies[code]
 	if !is {
-		remedy = "see the log of Redis"
+		remedy = busy(err)
 	}
 	return verdict{broken: true, detail: "Redis refuses writes: " + err.Error(), remedy: remedy}
 }
