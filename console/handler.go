@@ -106,6 +106,7 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Frame-Options", "DENY")
+	c.shutdown(r) // notes the server before allow, in which its Shutdown may begin
 	if !c.allow(r) {
 		http.Error(w, "forbidden", http.StatusForbidden)
 		return

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -192,6 +193,36 @@ func TestShutdownEndsStreams(t *testing.T) {
 	for range 8 {
 		must(other.ReadString('\n'))(t)
 	}
+}
+
+// TestShutdownWhileAllowIsAsked: the stream that begins then ends, too.
+func TestShutdownWhileAllowIsAsked(t *testing.T) {
+	t.Parallel()
+	asked, began := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(Handler(away(t), func(*http.Request) bool {
+		close(asked)
+		<-began
+		return true
+	}, nil))
+	t.Cleanup(server.Close)
+	server.Config.RegisterOnShutdown(func() { close(began) })
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		r, err := server.Client().Get(server.URL + "/events")
+		if err != nil {
+			t.Errorf("the stream: got %v, want it to begin", err)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+	})
+	<-asked
+	ctx, cancel := context.WithTimeout(t.Context(), lasts/2)
+	defer cancel()
+	if err := server.Config.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: got %v after half the time of a stream, want it to end the stream", err)
+	}
+	reader.Wait()
 }
 
 // TestNoKeyIsInAStream: of all that is done with subjects, keys, items and buyers, no frame has one.
