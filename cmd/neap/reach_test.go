@@ -32,7 +32,6 @@ func TestNothingIsReached(t *testing.T) {
 		"a wrong password":      {"redis://" + redistest.User + ":wrong@" + srv.Addr(), exitRefused, "check the user and the password"},
 		"an unknown master":     {place + "?" + strings.Replace(query, known, "other", 1), exitAway, "check master_name"},
 		"a Redis as a sentinel": {srv.AdminURL() + "?master_name=m", exitRefused, "leave out master_name"},
-		"nothing of a cluster":  {"redis://127.0.0.1:1?addr=127.0.0.1:2", exitAway, "127.0.0.1:2: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,6 +44,7 @@ func TestNothingIsReached(t *testing.T) {
 			}
 		})
 	}
+	neap(t, "top", "--url", "redis://127.0.0.1:1?addr=127.0.0.1:2").wants(t, exitAway, "127.0.0.1:1, 127.0.0.1:2: ")
 	neap(t, "doctor", user).wants(t, exitFound)
 	neap(t, "doctor", "redis://"+strings.TrimPrefix(place[strings.LastIndex(place, "/")+1:], "@")).wants(t, exitUsage, "?master_name=NAME")
 }
