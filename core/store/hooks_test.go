@@ -272,10 +272,10 @@ func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 		}
 		return nil
 	}})
-	st := storetest.Direct(t, rdb, redistest.Prefix(t))
+	st := storetest.Open(t, rdb, store.Options{Prefix: redistest.Prefix(t), Queue: store.Direct, Budget: 10 * time.Second})
 	locker, err1 := lock.New(st, "locks", &lock.Options{Lease: 3 * time.Second})
 	guard, err2 := idempotency.New(st, "claims", nil)
-	slots, err3 := limit.NewConcurrency(st, "slots", 10, nil)
+	slots, err3 := limit.NewConcurrency(st, "slots", 10, &limit.ConcurrencyOptions{Budget: 10 * time.Second, Fail: limit.FailClosed})
 	held, err4 := locker.Try(t.Context(), "held")
 	wanted, err5 := locker.Try(t.Context(), "wanted")
 	run, err6 := guard.Begin(t.Context(), "claim", "")
