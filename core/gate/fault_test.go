@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"strings"
 	"testing"
@@ -41,10 +42,12 @@ func TestAFaultWithoutAHookIsLogged(t *testing.T) { //nolint:paralleltest // it 
 		"its own request": {gate.Idempotent(guard, everyone, nil), enterInside, 1},
 	} {
 		var log bytes.Buffer
-		before := slog.Default()
+		before, to, flags := slog.Default(), stdlog.Writer(), stdlog.Flags()
 		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 		first, second := c.enter(c.gate), c.enter(c.gate)
 		slog.SetDefault(before)
+		stdlog.SetOutput(to) // which SetDefault has changed, too
+		stdlog.SetFlags(flags)
 		if name != "a refusal" && (status(first) != 500 || status(second) != 500) {
 			t.Errorf("%s: got the replies %+v and %+v, want two of 500", name, first.Reply, second.Reply)
 		}

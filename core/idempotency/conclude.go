@@ -30,8 +30,8 @@ const undone state = "undo"
 //     repeat it if Redis answered a second call that an abandoned claim was another
 //     caller's. It cannot be known then whether the first call gave the claim up.
 //
-// If a hook of the client panics, Conclude panics. It is not repeated, and every later
-// call returns a *script.Error.
+// If a hook of the client panics, Conclude panics, and neap does not repeat it. Every
+// later call returns a *script.Error.
 func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
 	if !c.made() {
 		return errClaim
@@ -44,8 +44,8 @@ func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
 	return c.outcome
 }
 
-// errPanicked is what later calls of Conclude return if a hook of the client panicked in
-// the first one.
+// errPanicked is what every later call of Conclude returns if a hook of the client
+// panicked in the first one.
 var errPanicked error = &script.Error{
 	Script: completeScript.Name(), Class: script.ErrMaybeExecuted,
 	Err: errors.New("a hook of the client panicked in the first call that ended the claim"),

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrQueue reports that Options.MaxWaiting callers of the limiter wait already. Nothing
-// was decided, so neither [Stats] nor an observer has it.
+// was decided, so [Stats] do not count it, and observers are not told.
 var ErrQueue = errors.New("limit: too many callers wait")
 
 // Wait asks for one permit and waits until it is granted or ctx ends. In one process, the

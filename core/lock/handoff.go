@@ -29,7 +29,7 @@ func (l *Lock) handOff(ctx context.Context, last uint64) (n int64, doubted bool,
 	successor := bid{key: l.key, hold: token.New()}
 	handed := false
 	defer func() {
-		if !handed { // nor if a hook of the client panics
+		if !handed { // also after a panic of a hook of the client
 			s.queues.free(l.key, l.queue)
 		}
 	}()

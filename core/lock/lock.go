@@ -116,7 +116,8 @@ func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 // did not confirm the release; the release then goes on in the background. It does not go
 // on if Redis answered a second call that the hold was gone. It cannot be known then
 // whether the first call or something else ended the hold. If a hook of the client
-// panics, Release panics, does not go on, and returns a *script.Error from then on.
+// panics, Release panics, and neap does not repeat it. Every later call returns a
+// *script.Error.
 func (l *Lock) Release(ctx context.Context) error {
 	if !l.made() {
 		return errLock
@@ -193,9 +194,9 @@ var errGone error = &script.Error{
 	Err: errors.New("no answer; when asked again, Redis no longer had the hold"),
 }
 
-// errPanicked is what later calls of Release return if a hook of the client panicked in
-// the first one.
+// errPanicked is what every later call of Release returns if a hook of the client
+// panicked in the call that was to end the hold.
 var errPanicked error = &script.Error{
 	Script: releaseScript.Name(), Class: script.ErrMaybeExecuted,
-	Err: errors.New("a hook of the client panicked in the first Release"),
+	Err: errors.New("a hook of the client panicked in the call that was to end the hold"),
 }

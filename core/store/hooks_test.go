@@ -261,13 +261,13 @@ func TestAPanicOfAHookInTheBackground(t *testing.T) {
 }
 
 // TestAPanicOfAHookWhileAGrantEnds: the process does not count the grant as held any
-// more, and a second call does not say that Redis has confirmed the end.
+// more, and a second call does not say that Redis has ended a lock or a claim.
 func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	rdb := redistest.Standalone(t).Client(t)
 	rdb.AddHook(hook{single: func(ctx context.Context, _ redis.Cmder) error {
-		if ctx.Value(key{}) != nil {
+		if armed, is := ctx.Value(key{}).(*atomic.Bool); is && armed.Load() {
 			panic(errHook)
 		}
 		return nil
@@ -298,11 +298,26 @@ func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 		}
 	})
 	redistest.Await(t, 30*time.Second, "a caller that waits", func() bool { return locker.Stats().Waiting == 1 })
+	armed := new(atomic.Bool)
+	var job *lock.Lock
+	once := func(ctx context.Context) error {
+		if job != nil {
+			return job.Release(ctx)
+		}
+		armed.Store(false)
+		_, err := locker.Once(ctx, "job", time.Now(), lock.Never, func(ctx context.Context) error {
+			job, _ = lock.FromContext(ctx)
+			armed.Store(true)
+			return nil
+		})
+		return err
+	}
 	for name, c := range map[string]struct {
 		end  func(context.Context) error
 		once bool // a second call returns what the first one was to return
 	}{
-		"Release of a lock":                         {held.Release, true},
+		"Once":              {once, true},
+		"Release of a lock": {held.Release, true},
 		"Release of a lock that is to be handed on": {wanted.Release, true},
 		"Complete":          {func(ctx context.Context) error { return run.Claim.Complete(ctx, nil) }, true},
 		"Release of a slot": {slot.Release, false},
@@ -313,7 +328,8 @@ func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 					t.Errorf("%s: got the panic %v, want that of the hook", name, err)
 				}
 			}()
-			_ = c.end(context.WithValue(t.Context(), key{}, true))
+			armed.Store(true)
+			_ = c.end(context.WithValue(t.Context(), key{}, armed))
 		}()
 		if err := c.end(t.Context()); c.once && !errors.Is(err, script.ErrMaybeExecuted) {
 			t.Errorf("a second %s: got %v, want %v", name, err, script.ErrMaybeExecuted)
