@@ -155,7 +155,7 @@ func (x *exam) ask(ctx context.Context, n node, user string, rights []string) (l
 }
 
 // try says the same of the user that doctor is, by the calls themselves.
-func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object, err error) {
+func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object, failed string, err error) {
 	key, channel := x.key(), x.Prefix+":doctor"
 	send := func(right string) error {
 		within, cancel := x.within(ctx)
@@ -189,7 +189,7 @@ func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object
 		}
 		err := send(right)
 		if err != nil && !isReply(err) || isBusy(err) {
-			return nil, err
+			return nil, strings.ToUpper(strings.ReplaceAll(right, "|", " ")), err
 		}
 		if err != nil {
 			lacks[slices.Index(rights, right)] = lackIn(err.Error())
@@ -203,7 +203,7 @@ func (x *exam) try(ctx context.Context, n node, rights []string) (lacks []object
 			safe = true
 		}
 	}
-	return lacks, nil
+	return lacks, "", nil
 }
 
 // rank puts DEL and PEXPIRE first, so that try knows whether the user may end a key. SET comes next, so that the others
@@ -228,9 +228,10 @@ func rights(ctx context.Context, x *exam, n node, info map[string]string) verdic
 			return unanswered("ACL WHOAMI", err)
 		}
 	}
+	command := "ACL DRYRUN"
 	lacks, err := x.ask(ctx, n, user, names)
 	if errors.Is(err, errDryRun) && x.ForUser == "" {
-		lacks, err = x.try(ctx, n, names)
+		lacks, command, err = x.try(ctx, n, names)
 	}
 	if err != nil && strings.Contains(err.Error(), "User '") {
 		return verdict{broken: true, detail: "there is no user " + user, remedy: "ACL SETUSER, with the line of docs/operations.md, Least privilege"}
@@ -239,7 +240,7 @@ func rights(ctx context.Context, x *exam, n node, info map[string]string) verdic
 		return verdict{detail: err.Error(), remedy: "run doctor as the user of the service, or as a user with the right acl|dryrun"}
 	}
 	if err != nil {
-		return x.failed(ctx, n, "ACL DRYRUN", err)
+		return x.failed(ctx, n, command, err)
 	}
 	return judge(x, user, wanted, lacks)
 }
@@ -308,10 +309,13 @@ func (x *exam) lacks(ctx context.Context, n node, user string, rights []string) 
 	return lacking
 }
 
-// mayNot says whether a user lacks the right to a command.
-func (x *exam) mayNot(ctx context.Context, n node, user, right string) bool {
-	lacks, _ := x.ask(ctx, n, user, []string{right})
-	return slices.Contains(lacks, theCommand)
+// mayNot says whether a user lacks the right to a command. The error is that there was no reply.
+func (x *exam) mayNot(ctx context.Context, n node, user, right string) (lacks bool, err error) {
+	all, err := x.ask(ctx, n, user, []string{right})
+	if isReply(err) || errors.Is(err, errDryRun) { // acl tells it
+		err = nil
+	}
+	return slices.Contains(all, theCommand), err
 }
 
 // replayed are the commands of scripts that stand in an append-only file.

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -130,15 +129,16 @@ func (a *app) connect(ctx context.Context) (*fleet, error) {
 	}
 	a.logIn(&o.Username, &o.Password)
 	a.once(&o.ContextTimeoutEnabled, &o.MaxRetries, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
-	var joined atomic.Bool
-	o.OnConnect = joining(&joined)
 	single := redis.NewClient(o)
 	a.keep(single)
 	single.AddHook(&a.spent)
+	if err := a.reach(ctx, single, o.Addr); err != nil {
+		return nil, err
+	}
 	within, cancel := a.within(ctx)
 	defer cancel()
 	err = single.Do(within, "cluster", "slots").Err()
-	if err != nil && !isReply(err) || !joined.Load() || isLogin(err) {
+	if err != nil && !isReply(err) {
 		return nil, unreachable(o.Addr, err)
 	}
 	if err != nil { // it is no cluster, or this user may not ask
@@ -174,17 +174,10 @@ func (a *app) sentinels(ctx context.Context, address string) (*fleet, error) {
 	}
 	a.logIn(&o.Username, &o.Password)
 	a.once(&o.ContextTimeoutEnabled, &o.MaxRetries, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
-	var joined atomic.Bool
-	o.OnConnect = joining(&joined)
 	client := redis.NewFailoverClient(o)
 	client.AddHook(&a.spent)
 	a.keep(client)
-	within, cancel := a.within(ctx)
-	defer cancel()
-	if err := client.Ping(within).Err(); err != nil && !isReply(err) || !joined.Load() || isLogin(err) {
-		return nil, unreachable("the master "+o.MasterName+" of "+strings.Join(o.SentinelAddrs, ", "), err)
-	}
-	return &fleet{app: a, client: client}, nil
+	return &fleet{app: a, client: client}, a.reach(ctx, client, "the master "+o.MasterName+" of "+strings.Join(o.SentinelAddrs, ", "))
 }
 
 // once has a client try each command once, for as long as --timeout.

@@ -152,7 +152,7 @@ func (x *exam) failed(ctx context.Context, n node, command string, err error) ve
 	case lackIn(err.Error()) != nothing:
 		return x.unlooked(ctx, n, "this user may not ask "+command)
 	}
-	return verdict{detail: "not looked at: " + command + ": " + err.Error(), remedy: busy(err)}
+	return verdict{detail: "not looked at: " + command + ": " + err.Error(), remedy: whenRefused(err)}
 }
 
 // unlooked is the verdict if doctor's user may not look.
@@ -175,8 +175,8 @@ func (x *exam) run(ctx context.Context, c check) finding {
 	all := make([]verdict, len(x.nodes))
 	for i, n := range x.nodes {
 		if err := x.away[i]; err != nil {
-			all[i] = verdict{detail: "not looked at: the server does not answer"}
-			if c.name == "cluster" {
+			all[i] = verdict{detail: "not looked at: the server does not answer", remedy: "run doctor again when it does"}
+			if c.name == "cluster" && x.isCluster() {
 				all[i] = verdict{broken: true, detail: "does not answer: " + err.Error(), remedy: masterDown}
 			}
 			continue

@@ -14,8 +14,15 @@ func evaluates(ctx context.Context, x *exam, n node, _ map[string]string) verdic
 	within, cancel := x.within(ctx)
 	defer cancel()
 	err := n.rdb.Eval(within, "return 1", nil).Err()
+	lacks := false
+	if err == nil && x.ForUser != "" {
+		var away error
+		if lacks, away = x.mayNot(ctx, n, x.ForUser, "eval"); away != nil {
+			return unanswered("ACL DRYRUN", away)
+		}
+	}
 	switch {
-	case err == nil && x.ForUser != "" && x.mayNot(ctx, n, x.ForUser, "eval"):
+	case lacks:
 		return x.loaded(ctx, n)
 	case err == nil:
 		return verdict{detail: "scripts run"}
@@ -46,23 +53,7 @@ func judgeEval(err error) verdict {
 			remedy: "install the server's Lua engine, which some distributions have in a package of its own, or use a server that has EVAL: neap decides by scripts alone",
 		}
 	}
-	return verdict{broken: true, detail: "EVAL: " + err.Error(), remedy: busy(err)}
-}
-
-// isBusy says whether a server refuses all commands for now.
-func isBusy(err error) bool {
-	return strings.HasPrefix(replyIn(err), "LOADING ") || strings.HasPrefix(replyIn(err), "BUSY ")
-}
-
-// busy is what to do about a server that refuses a command for another reason than the user's rights.
-func busy(err error) string {
-	switch code, _, _ := strings.Cut(err.Error(), " "); code {
-	case "LOADING":
-		return "wait until Redis has read its data, and run doctor again"
-	case "BUSY":
-		return "a script or a function keeps Redis busy: SCRIPT KILL or FUNCTION KILL ends it, unless it has written"
-	}
-	return "see the log of Redis"
+	return verdict{broken: true, detail: "EVAL: " + err.Error(), remedy: whenRefused(err)}
 }
 
 // loaded looks for the scripts on the server, since the user of --for-user may not EVAL.

@@ -15,7 +15,7 @@ const samples = 100
 // walk is what was found of the keys of one server: how many there are, and what some of them weigh.
 type walk struct {
 	err      error
-	command  string // that the error is of
+	command  string // the one that failed
 	looked   int
 	all      bool
 	immortal int
@@ -60,14 +60,13 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 		}
 		return nil
 	})
+	w.command = "PTTL"
 	if err != nil && !isReply(err) {
-		w.command = "PTTL"
 		return err
 	}
 	for i, key := range keys {
 		left, err := lives[i].Int64()
 		if err != nil {
-			w.command = "PTTL"
 			return err
 		}
 		if left == -1 {
@@ -80,11 +79,8 @@ func (w *walk) look(ctx context.Context, x *exam, rdb *redis.Client, keys []stri
 			w.bytes[kinds[i]] += weights[i].Val()
 		}
 	}
+	w.command = "SCAN"
 	return nil
-}
-
-func (w *walk) unlooked(ctx context.Context, x *exam, n node) verdict {
-	return x.failed(ctx, n, w.command, w.err)
 }
 
 // immortal finds keys of neap without a TTL.
@@ -92,7 +88,7 @@ func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict
 	w := x.walkOf(ctx, n)
 	switch {
 	case w.err != nil:
-		return w.unlooked(ctx, x, n)
+		return x.failed(ctx, n, w.command, w.err)
 	case w.immortal == 0:
 		return verdict{detail: "every key of neap has one; " + sight(w.looked, w.all)}
 	}
@@ -107,7 +103,7 @@ func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict
 func memory(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 	w := x.walkOf(ctx, n)
 	if w.err != nil {
-		return w.unlooked(ctx, x, n)
+		return x.failed(ctx, n, w.command, w.err)
 	}
 	var parts []string
 	for _, kind := range everyKind {

@@ -44,7 +44,7 @@ func writes(ctx context.Context, x *exam, n node, _ map[string]string) verdict {
 
 // unanswered is the verdict on a command without a reply.
 func unanswered(command string, err error) verdict {
-	return verdict{broken: true, detail: command + ": " + err.Error(), remedy: "see why Redis stops answering, or give it a longer --timeout", away: err}
+	return verdict{broken: true, detail: command + ": " + err.Error(), remedy: "see why Redis stops answering, or use a longer --timeout", away: err}
 }
 
 func judgeWrite(err error) verdict {
@@ -59,7 +59,7 @@ func judgeWrite(err error) verdict {
 	code, _, _ := strings.Cut(err.Error(), " ")
 	remedy, is := writeRemedies[code]
 	if !is {
-		remedy = busy(err)
+		remedy = whenRefused(err)
 	}
 	return verdict{broken: true, detail: "Redis refuses writes: " + err.Error(), remedy: remedy}
 }
