@@ -63,7 +63,7 @@ func TestAPageThatStandsStillSaysSo(t *testing.T) {
 	p.must(p.do(click("#pause")))
 	p.wants(says + `"Paused")`)
 	p.redraws()
-	if got := p.is(says + `"已暂停")`); got != "true" {
+	if got := p.is(says + `"已暂停")`); got != "true" { //nolint:gosmopolitan // the page's language is Chinese
 		t.Errorf("while it is paused: got the sentence %q, want that it is paused", p.is(`document.querySelector("#verdict").textContent`))
 	}
 	p.must(p.do(click("#pause"), click("#language"), click("#seconds summary")))
@@ -72,7 +72,7 @@ func TestAPageThatStandsStillSaysSo(t *testing.T) {
 	proxy.Listener.Close()
 	p.wants(says + `"No connection")`)
 	p.redraws()
-	if got := p.is(says + `"连接中断")`); got != "true" {
+	if got := p.is(says + `"连接中断")`); got != "true" { //nolint:gosmopolitan // as above
 		t.Errorf("without the service: got the sentence %q, want that it is away", p.is(`document.querySelector("#verdict").textContent`))
 	}
 }

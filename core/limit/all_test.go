@@ -32,7 +32,9 @@ func TestAllEqualsAsking(t *testing.T) {
 				p := randomPolicy(rng, k)
 				alike := newTestLocal(t, nil, p)
 				l := newTestLocal(t, nil, p)
-				if k != kindBucket && k != kindFast && k != kindKept && run%2 == 0 { // see TestAllGivesBackToABucket
+				// See TestAllGivesBackToABucket. What a window of some milliseconds granted
+				// cannot be given back if a round trip may have taken as long.
+				if k != kindBucket && k != kindFast && k != kindKept && run%2 == 0 && !isBrief(p, 10*time.Millisecond) {
 					l = inBubble(t, m, fmt.Sprint("all", i), p)
 				}
 				asks, oracle = append(asks, Ask{Limiter: l}), append(oracle, Ask{Limiter: alike})
