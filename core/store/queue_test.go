@@ -307,15 +307,15 @@ func TestAStalledServerIsNotSentMore(t *testing.T) {
 			srv.Pause(t)
 			stood := redistest.Witness(t)
 			began := time.Now()
-			load(200, 2)
-			if took := time.Since(began); took > 2*budget+5*time.Second+stood() {
-				t.Errorf("two calls to a stopped server: got %v, want about %v", took, 2*budget)
+			load(200, 4)
+			if took := time.Since(began); took > 4*budget+5*time.Second+stood() {
+				t.Errorf("four calls to a stopped server: got %v, want about %v", took, 4*budget)
 			}
 			// All of them come at once, while nothing is in flight. So three batches may
 			// be on their way before any is late, and the last of them takes what has
-			// come by then.
-			if doubt.Load() == 0 || unsent.Load() < 100 {
-				t.Errorf("calls to a stopped server: got %d in doubt and %d not sent, want at least one and 100", doubt.Load(), unsent.Load())
+			// come by then. On a busy machine these are most of the first two calls.
+			if doubt.Load() == 0 || unsent.Load() < 200 {
+				t.Errorf("calls to a stopped server: got %d in doubt and %d not sent, want at least one and 200", doubt.Load(), unsent.Load())
 			}
 			srv.Resume(t)
 			redistest.Await(t, 20*time.Second, "an answer", isBack)
