@@ -4,13 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/lua"
 )
 
 // User and Password are the library's on every server. It may do what [Rules]
@@ -67,23 +68,31 @@ func Without(tb testing.TB, right string) string {
 }
 
 // LoadScripts has a server know every script, as an admin does for users of
-// [LoadedRules]. It is for packages two below the root.
+// [LoadedRules].
 func (s *Server) LoadScripts(tb testing.TB) {
 	tb.Helper()
-	files, err := filepath.Glob("../../lua/*_*.lua")
-	if err != nil || len(files) == 0 {
-		tb.Fatalf("got the files %q, %v, want the scripts", files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if err := s.Admin(tb).ScriptLoad(tb.Context(), string(text)).Err(); err != nil {
+	for _, source := range scripts() {
+		if err := s.Admin(tb).ScriptLoad(tb.Context(), source).Err(); err != nil {
 			tb.Fatal(err)
 		}
 	}
 }
+
+// scripts are the library's.
+var scripts = sync.OnceValue(func() (sources []string) {
+	files, err := lua.FS.ReadDir(".")
+	if err != nil {
+		panic(err)
+	}
+	for _, file := range files {
+		source, err := lua.FS.ReadFile(file.Name())
+		if err != nil {
+			panic(err)
+		}
+		sources = append(sources, string(source))
+	}
+	return sources
+})
 
 // users are the arguments that give a server its users, at each of its starts.
 // They outdo a --requirepass.

@@ -20,8 +20,9 @@ func Embedded() *redis.Client {
 }
 
 // Unhurried makes a client whose calls wait up to a minute for a connection and for
-// their reply, whatever their budget is. It is for tests of code that keeps the
-// default budgets, such as what the README shows: there a busy machine must not
+// their reply, whatever their budget is. It loads a script that the server lacks, because
+// the budget may be over when the library learns that. It is for tests of code that keeps
+// the default budgets, such as what the README shows: there a busy machine must not
 // decide. A server that stops ends the call at once; a server that is paused does not.
 func Unhurried(o *redis.Options) *redis.Client {
 	o.ContextTimeoutEnabled = true // a call waits for the client alone
@@ -37,7 +38,20 @@ type endless struct{}
 func (endless) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (endless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error { return next(context.WithoutCancel(ctx), cmd) }
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		ctx = context.WithoutCancel(ctx)
+		err := next(ctx, cmd)
+		if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return err
+		}
+		for _, source := range scripts() {
+			if err := next(ctx, redis.NewStringCmd(ctx, "script", "load", source)); err != nil {
+				return err
+			}
+		}
+		cmd.SetErr(nil)
+		return next(ctx, cmd)
+	}
 }
 
 func (endless) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {

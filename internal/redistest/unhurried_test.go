@@ -6,13 +6,19 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/lua"
 )
 
-// TestUnhurriedWaits: a server stands still for longer than a call may take. The
-// unhurried client gets its answer nonetheless, another does not.
+// TestUnhurriedWaits: a server stands still for longer than a call may take, and has no
+// script. The unhurried client gets its answer nonetheless, another does not.
 func TestUnhurriedWaits(t *testing.T) {
 	t.Parallel()
 	srv := NewStandalone(t)
+	source, err := lua.FS.ReadFile("lock_inspect.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ask := func(rdb *redis.Client) error {
 		if err := rdb.Ping(t.Context()).Err(); err != nil { // so that it has a connection
 			t.Fatal(err)
@@ -23,7 +29,7 @@ func TestUnhurriedWaits(t *testing.T) {
 		resumed := make(chan struct{})
 		time.AfterFunc(time.Second, func() { srv.Resume(t); close(resumed) })
 		defer func() { <-resumed }()
-		return rdb.Ping(ctx).Err()
+		return redis.NewScript(string(source)).EvalSha(ctx, rdb, []string{Prefix(t)}).Err()
 	}
 	if err := ask(srv.Unhurried(t)); err != nil {
 		t.Errorf("the unhurried client: got %v, want no error", err)
