@@ -266,12 +266,12 @@ func ExampleDecision_Settle() {
 // A request counts for everybody and for its user. If the user has no permit left, the
 // request takes none of everybody's.
 func ExampleAll() {
-	rdb := connect()
-	everybody, err := limit.New(rdb, "everybody", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, nil)
+	rdb, opts := connect(), &limit.Options{Budget: time.Second}
+	everybody, err := limit.New(rdb, "everybody", []limit.Policy{limit.FixedWindow{Limit: 1000, Window: time.Hour}}, opts)
 	if err != nil {
 		log.Fatal(err)
 	}
-	users, err := limit.New(rdb, "users", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, nil)
+	users, err := limit.New(rdb, "users", []limit.Policy{limit.FixedWindow{Limit: 1, Window: time.Hour}}, opts)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -78,18 +78,19 @@ func (s *Server) LoadScripts(tb testing.TB) {
 	}
 }
 
-// scripts are the library's.
-var scripts = sync.OnceValue(func() (sources []string) {
+// scripts are the library's, by their SHA.
+var scripts = sync.OnceValue(func() map[string]string {
 	files, err := lua.FS.ReadDir(".")
 	if err != nil {
 		panic(err)
 	}
+	sources := map[string]string{}
 	for _, file := range files {
 		source, err := lua.FS.ReadFile(file.Name())
 		if err != nil {
 			panic(err)
 		}
-		sources = append(sources, string(source))
+		sources[redis.NewScript(string(source)).Hash()] = string(source)
 	}
 	return sources
 })

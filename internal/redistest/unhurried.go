@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -44,10 +45,12 @@ func (endless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 			return err
 		}
-		for _, source := range scripts() {
-			if err := next(ctx, redis.NewStringCmd(ctx, "script", "load", source)); err != nil {
-				return err
-			}
+		source, is := scripts()[fmt.Sprint(cmd.Args()[1])]
+		if !is {
+			return err
+		}
+		if err := next(ctx, redis.NewStringCmd(ctx, "script", "load", source)); err != nil {
+			return err
 		}
 		cmd.SetErr(nil)
 		return next(ctx, cmd)
