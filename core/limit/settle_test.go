@@ -98,7 +98,7 @@ func TestSettlesEqualModels(t *testing.T) {
 			m, rdb := newServer(t)
 			rng := redistest.Rand(t)
 			forgiven, owing := 0, 0
-			many := max(redistest.Steps(50_000)/perPolicy, 1)
+			many := max(redistest.Steps(25_000)/perPolicy, 1)
 			for i := 0; i < many || i < many+50 && (forgiven == 0 || owing == 0); i++ {
 				policies := []Policy{indebted(rng, k)}
 				if k == "set" {
