@@ -212,6 +212,7 @@ func TestErrorsAreNames(t *testing.T) {
 		want string
 	}{
 		{limit.ErrSubject, `400 {"error":"empty"}`},
+		{limit.ErrNoBan, `404 {"error":"unknown action"}`},
 		{lock.ErrKey, `400 {"error":"empty"}`},
 		{idempotency.ErrKey, `400 {"error":"empty"}`},
 		{stock.ErrItem, `400 {"error":"empty"}`},

@@ -24,6 +24,7 @@ var failures = []struct {
 	status int
 }{
 	{limit.ErrSubject, "empty", http.StatusBadRequest},
+	{limit.ErrNoBan, "unknown action", http.StatusNotFound}, // the page offers no ban then
 	{lock.ErrKey, "empty", http.StatusBadRequest},
 	{idempotency.ErrKey, "empty", http.StatusBadRequest},
 	{stock.ErrItem, "empty", http.StatusBadRequest},
