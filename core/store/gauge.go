@@ -36,7 +36,8 @@ type Gauge struct {
 	// calls to that server with any budget.
 	Open bool
 	// Failing is how long a server has not answered, since the first of those calls. It
-	// is 0 if the server answers.
+	// is 0 if the server answers. While Open is true, calls with another budget may be
+	// answered already: then it is 0 a minute after the last call without an answer.
 	Failing time.Duration
 	// Lost reports whether the server is lost: it is true from the event [Lost] to the
 	// event [Back]. It is false if Failing is 0.
