@@ -14,7 +14,7 @@ LIBRARY := . echo5limit fiber3limit contrib/prometheus contrib/otel cmd/neap
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## send real HTTP to all six frameworks; REDIS_URL=redis://… for a Redis of yours, none is needed

@@ -289,6 +289,9 @@ func judge(x *exam, user string, wanted []need, lacks []object) (v verdict) {
 	switch {
 	case len(details) == 0:
 		v.detail = "the user " + user + " may do all that neap does"
+		if len(x.For) < len(everyKind) {
+			v.detail += " for " + strings.Join(x.For, ", ")
+		}
 	case !v.broken:
 		v.detail += ": neap works without, and more slowly"
 	}

@@ -95,7 +95,7 @@ func immortal(ctx context.Context, x *exam, n node, _ map[string]string) verdict
 	return verdict{
 		broken: true,
 		detail: fmt.Sprintf("%s of neap without a TTL, such as %s; %s", count(w.immortal, "key"), strings.Join(w.shown, ", "), sight(w.looked, w.all)),
-		remedy: "find out what ran PERSIST or restored a dump. The next call that uses a key gives it a TTL. For a key that nobody uses: PEXPIRE KEY 86400000, which is a day",
+		remedy: "find out what ran PERSIST or restored a dump. The next call that uses a key gives it a TTL; a limit may deny that call. For a key that nobody uses: PEXPIRE KEY 86400000, which is a day",
 	}
 }
 
