@@ -289,7 +289,7 @@ func judge(x *exam, user string, wanted []need, lacks []object) (v verdict) {
 	switch {
 	case len(details) == 0:
 		v.detail = "the user " + user + " may do all that neap does"
-		if len(x.For) < len(everyKind) {
+		if slices.ContainsFunc(everyKind, func(kind string) bool { return !slices.Contains(x.For, kind) }) {
 			v.detail += " for " + strings.Join(x.For, ", ")
 		}
 	case !v.broken:

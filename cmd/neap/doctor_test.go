@@ -185,10 +185,11 @@ func TestDoctorTellsWhatIsNoPromise(t *testing.T) {
 			t.Errorf("got %+v, want it ok, with %q and a remedy", f, detail)
 		}
 	}
-	for _, f := range read[report](t, exitFound, "doctor", "redis://"+srv.Addr(), "--for", "limit,guard").Findings {
-		if want := "may do all that neap does for limit, guard"; f.Check == "acl" && !strings.HasSuffix(f.Detail, want) {
-			t.Errorf("--for limit,guard: got %q, want that the user %s", f.Detail, want)
-		}
+	some := read[report](t, exitFound, "doctor", "redis://"+srv.Addr(), "--for", "limit,guard").Findings
+	if want := "may do all that neap does for limit, guard"; !slices.ContainsFunc(some, func(f finding) bool {
+		return f.Check == "acl" && strings.HasSuffix(f.Detail, want)
+	}) {
+		t.Errorf("--for limit,guard: got %+v, want that the user %s", some, want)
 	}
 	if n := srv.Admin(t).DBSize(t.Context()).Val(); n != 0 {
 		t.Errorf("after doctor: got %d keys in an empty server, want none", n)

@@ -35,9 +35,9 @@ type Gauge struct {
 	// a limit, or for requests in flight, these are its own calls. For a server they are
 	// calls to that server with any budget.
 	Open bool
-	// Failing is how long a server has not answered, since the first of those calls. It
-	// is 0 if the server answers. While Open is true, calls with another budget may be
-	// answered already: then it is 0 a minute after the last call without an answer.
+	// Failing is how long a server has not answered, since the first of those calls. An
+	// answer makes it 0 if no call has failed for a second, or for a minute while Open is
+	// true. Without an answer, it is 0 a minute after the last failure.
 	Failing time.Duration
 	// Lost reports whether the server is lost: it is true from the event [Lost] to the
 	// event [Back]. It is false if Failing is 0.

@@ -22,9 +22,10 @@ func Embedded() *redis.Client {
 
 // Unhurried makes a client whose calls wait up to a minute for a connection and for
 // their reply, whatever their budget is. It loads a script that the server lacks, because
-// the budget may be over when the library learns that. It is for tests of code that keeps
-// the default budgets, such as what the README shows: there a busy machine must not
-// decide. A server that stops ends the call at once; a server that is paused does not.
+// the budget may be over when the library learns that; in a pipeline it loads none. It is
+// for tests of code that keeps the default budgets, such as what the README shows: there
+// a busy machine must not decide. A server that stops ends the call at once; a server
+// that is paused does not.
 func Unhurried(o *redis.Options) *redis.Client {
 	o.ContextTimeoutEnabled = true // a call waits for the client alone
 	o.DialTimeout, o.PoolTimeout, o.ReadTimeout, o.WriteTimeout = time.Minute, time.Minute, time.Minute, time.Minute

@@ -55,7 +55,7 @@ func (a *player) outage(p Play) {
 	p.Away()
 	a.redis.Start(a.T)
 	redistest.Await(a, 30*time.Second, "the server to be back, and the background to be done", func() bool {
-		_, _ = peek(), second(a.window.Peek(a.Context(), Hostile)) // a breaker of each budget closes
+		_, _ = peek(), second(a.window.Peek(a.Context(), Hostile)) // the breakers of both budgets of limits close
 		return a.server().Failing == 0 && a.background() == 0
 	})
 	a.change(store.Server, a.redis.Addr(), store.Back)
