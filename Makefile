@@ -35,8 +35,8 @@ TESTFLAGS = -race -vet=off -ldflags=-w -parallel 8 -p $(shell expr $$(getconf _N
 check test soak direct: export GOGC := $(or $(GOGC),800)
 
 # Only debuggers read DWARF, and it is a quarter of what compiling takes. The race detector
-# is left out of miniredis' Lua interpreter, which it makes several times slower: one
-# goroutine at a time runs each interpreter.
+# is left out of miniredis' Lua interpreter, which it slows down: one goroutine at a time
+# runs each interpreter.
 check test soak direct: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false -gcflags=github.com/yuin/gopher-lua/...=-race=false
 
 # A binary with the race detector sleeps a second before it ends, to see the last races.

@@ -27,7 +27,7 @@ func Ops(n int) int { return scaled(n, scale()) }
 
 // Steps is [Ops] for a comparison that one goroutine makes: no more than a
 // hundredth of n under the race detector, which has nothing to find there and
-// makes it several times slower. `make soak` runs the packages that use it without
+// makes it slower. `make soak` runs the packages that use it without
 // the race detector too.
 func Steps(n int) int {
 	if Race {

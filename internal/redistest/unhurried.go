@@ -26,6 +26,9 @@ func Embedded() *redis.Client {
 // for tests of code that keeps the default budgets, such as what the README shows: there
 // a busy machine must not decide. A server that stops ends the call at once; a server
 // that is paused does not.
+//
+// A store sends the call after a slow one through its queue, which keeps to the budget:
+// there a test needs a long Budget, too.
 func Unhurried(o *redis.Options) *redis.Client {
 	o.ContextTimeoutEnabled = true // a call waits for the client alone
 	o.DialTimeout, o.PoolTimeout, o.ReadTimeout, o.WriteTimeout = time.Minute, time.Minute, time.Minute, time.Minute
