@@ -8,6 +8,7 @@ import (
 
 	"github.com/neap-go/neap/core/gate"
 	"github.com/neap-go/neap/core/idempotency"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
@@ -54,10 +55,10 @@ func (e *Endpoint) Serve(r gate.Request) gate.Reply {
 // ends without a result, or until ctx ends.
 func within[T any](ctx context.Context, f func() T) (result T, through bool) {
 	ended := make(chan T, 1)
-	go func() {
+	background.Go(func() {
 		defer close(ended)
 		ended <- f()
-	}()
+	})
 	select {
 	case result, through = <-ended:
 		return result, through
@@ -82,7 +83,7 @@ func (e *Endpoint) unread(err error) gate.Reply {
 // not wait for the hook.
 func (e *Endpoint) late(limited context.Context, who string) gate.Reply {
 	if errors.Is(limited.Err(), context.DeadlineExceeded) {
-		go e.tell(limited, fmt.Errorf("%w before %s returned", ErrDeadline, who))
+		background.Go(func() { e.tell(limited, fmt.Errorf("%w before %s returned", ErrDeadline, who)) })
 	}
 	return e.preset.Later
 }

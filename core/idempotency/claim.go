@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/store"
@@ -151,7 +152,7 @@ func (h *holding) Lost() {
 	h.of.count.running.Add(-1)
 	h.of.count.lost.Add(1)
 	if h.of.store.Observed() {
-		go h.of.notify(context.WithoutCancel(h.given), store.Lost) // Lost is called under the lease's mutex
+		background.Go(func() { h.of.notify(context.WithoutCancel(h.given), store.Lost) }) // Lost is called under the lease's mutex
 	}
 }
 

@@ -30,25 +30,25 @@ const undone state = "undo"
 //     repeat it if Redis answered a second call that an abandoned claim was another
 //     caller's. It cannot be known then whether the first call gave the claim up.
 //
-// If a hook of the client panics, Conclude panics, and neap does not repeat it. Every
-// later call returns a *script.Error.
+// If a hook of the client ends the goroutine (runtime.Goexit), neap does not repeat the
+// conclusion. Every later call returns a *script.Error.
 func (c *Claim) Conclude(ctx context.Context, o Outcome) error {
 	if !c.made() {
 		return errClaim
 	}
 	misuse.Context(ctx)
 	c.conclusion.Do(func() {
-		c.outcome = errPanicked
+		c.outcome = errEnded
 		c.outcome = c.conclude(context.WithoutCancel(ctx), o)
 	})
 	return c.outcome
 }
 
-// errPanicked is what every later call of Conclude returns if a hook of the client
-// panicked in the first one.
-var errPanicked error = &script.Error{
+// errEnded is what every later call of Conclude returns if a hook of the client ended the
+// goroutine of the first one.
+var errEnded error = &script.Error{
 	Script: completeScript.Name(), Class: script.ErrMaybeExecuted,
-	Err: errors.New("a hook of the client panicked in the first call that ended the claim"),
+	Err: errors.New("a hook of the client ended the goroutine of the call that was to end the claim"),
 }
 
 func (c *Claim) conclude(ctx context.Context, o Outcome) error {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/repanic"
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // accounts are the permits that a limiter has charged ahead, by subject and policies.
@@ -53,7 +53,6 @@ type account struct {
 type charging struct {
 	answered chan struct{} // closed when the charge has ended
 	err      error         // of the charge
-	panicked *repanic.Error
 }
 
 // account returns the account of a subject under some policies. If there is none, it
@@ -117,17 +116,14 @@ func (one *account) askFor(ctx context.Context, l *Limiter, d *Decision, subject
 		return false, nil
 	}
 	if mine { // other callers wait for these permits too, so the charge does not end with this caller
-		go one.charge(context.WithoutCancel(ctx), q, l, subject, cost)
+		background.Go(func() { one.charge(context.WithoutCancel(ctx), q, l, subject, cost) })
 	}
 	select {
 	case <-q.answered:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	switch {
-	case q.panicked != nil:
-		panic(q.panicked)
-	case q.err != nil:
+	if q.err != nil {
 		return false, q.err
 	}
 	if granted = one.take(l, d, cost); granted { // the permits count this cost, so taken must not
@@ -159,7 +155,7 @@ func (one *account) take(l *Limiter, d *Decision, cost int64) bool {
 	}
 	if half := p.size / 2; left < half && left+cost >= half && one.next.Load() == nil {
 		if q, mine := one.ask(l.accounts, 1); mine {
-			go one.charge(context.Background(), q, l, p.g.subject, 1)
+			background.Go(func() { one.charge(context.Background(), q, l, p.g.subject, 1) })
 		}
 	}
 	var few [fewRules]reading
@@ -212,13 +208,9 @@ func (one *account) note(d *Decision) {
 	one.remaining = d.Remaining
 }
 
-// charge charges permits, and then wakes the callers that wait for q. If a hook of the
-// client panics, those callers panic with the same value.
+// charge charges permits, and then wakes the callers that wait for q.
 func (one *account) charge(ctx context.Context, q *charging, l *Limiter, subject string, least int64) {
 	defer func() {
-		if p := recover(); p != nil {
-			q.panicked = repanic.Of(p)
-		}
 		one.mu.Lock()
 		one.asking = nil
 		one.mu.Unlock()
@@ -261,8 +253,7 @@ func (one *account) keep(l *Limiter, g *grant, at int64, valid bool) {
 	p := &permits{g: g, at: at, end: end, size: g.cost, given: make([]atomic.Uint64, g.cost/32+1), returning: make(chan struct{}, 1)}
 	p.add(g.cost)
 	l.accounts.permits.add(p)
-	p.timer = time.AfterFunc(time.Duration(end-l.accounts.now()), func() {
-		defer func() { _ = recover() }() // a hook of the client may panic
+	p.timer = background.AfterFunc(time.Duration(end-l.accounts.now()), func() {
 		_ = p.giveBack(context.Background())
 	})
 	if !valid {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
+	"github.com/neap-go/neap/core/script"
 )
 
 // Ask is one request to one limiter, for [All].
@@ -103,6 +105,7 @@ type allAsks struct {
 // ask sends one ask, and reports whether it was granted.
 func (a *allAsks) ask(ctx context.Context, i int) bool {
 	of := &a.asks[i]
+	a.errs[i] = errEnded
 	at, epoch := of.Limiter.denials().epoch(of.Subject)
 	d, err := of.Limiter.TakeN(ctx, of.Subject, of.Cost)
 	if g := d.grant; err == nil && !d.Allowed && !d.Degraded && len(g.readings) > 0 {
@@ -122,7 +125,11 @@ func (a *allAsks) askAll(ctx context.Context, but int) {
 		case mine < 0:
 			mine = i
 		default:
-			others.Go(func() { a.ask(ctx, i) })
+			others.Add(1)
+			background.Go(func() {
+				defer others.Done()
+				a.ask(ctx, i)
+			})
 		}
 	}
 	if mine >= 0 {
@@ -176,13 +183,28 @@ func (a *allAsks) giveBack(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i := range a.decisions {
 		if a.decisions[i].Allowed {
-			all.Go(func() {
-				if err := a.asks[i].Limiter.Refund(ctx, a.decisions[i]); err != nil && !errors.Is(err, ErrRefund) {
-					kept[i] = fmt.Errorf("limit.All: asks[%d]: %w", i, err)
-				}
+			kept[i] = errEnded
+			all.Add(1)
+			background.Go(func() {
+				defer all.Done()
+				kept[i] = a.refund(ctx, i)
 			})
 		}
 	}
 	all.Wait()
 	return errors.Join(kept...)
+}
+
+func (a *allAsks) refund(ctx context.Context, i int) error {
+	err := a.asks[i].Limiter.Refund(ctx, a.decisions[i])
+	if err == nil || errors.Is(err, ErrRefund) {
+		return nil
+	}
+	return fmt.Errorf("limit.All: asks[%d]: %w", i, err)
+}
+
+// errEnded is the error of an ask that did not return.
+var errEnded error = &script.Error{
+	Script: setScript.Name(), Class: script.ErrMaybeExecuted,
+	Err: errors.New("a hook of the client ended the goroutine of the call"),
 }

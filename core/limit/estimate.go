@@ -8,6 +8,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/internal/token"
@@ -130,11 +131,14 @@ type renewal struct {
 }
 
 func (n renewal) after(pause time.Duration) {
-	time.AfterFunc(pause, func() {
+	background.AfterFunc(pause, func() {
 		if !n.held() {
 			return
 		}
-		_, err := n.at.Run(context.Background(), renewEstimatesScript, n.keys, n.args...)
+		err := background.Try(func() error {
+			_, err := n.at.Run(context.Background(), renewEstimatesScript, n.keys, n.args...)
+			return err
+		})
 		n.after(lease.Pause(n.lease, err == nil))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
 )
@@ -69,19 +70,21 @@ func (s *Slot) renew() {
 	if released {
 		return
 	}
-	ctx := context.Background()
-	var err error
-	if counted {
-		counted, err = c.lease.renew(ctx, s.key, s.token)
-		if err == nil && !counted {
-			c.held.gone(s)
+	err := background.Try(func() (err error) {
+		ctx := context.Background()
+		if counted {
+			counted, err = c.lease.renew(ctx, s.key, s.token)
+			if err == nil && !counted {
+				c.held.gone(s)
+			}
 		}
-	}
-	if err == nil && !counted {
-		asked := time.Now()
-		var denied bool
-		_, denied, _, err = c.lease.acquire(ctx, s.key, s.token, witnesses{})
-		c.learn(s, asked, err == nil && !denied, err)
-	}
+		if err == nil && !counted {
+			asked := time.Now()
+			var denied bool
+			_, denied, _, err = c.lease.acquire(ctx, s.key, s.token, witnesses{})
+			c.learn(s, asked, err == nil && !denied, err)
+		}
+		return err
+	})
 	c.held.again(s, lease.Pause(c.opts.Lease, err == nil))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/token"
 )
@@ -78,7 +79,7 @@ func (t *tally) append(s *Slot, token string, counted bool) {
 		h.uncounted++
 	}
 	h.slots = append(h.slots, s)
-	s.timer = time.AfterFunc(lease.Pause(s.of.opts.Lease, counted), s.renew)
+	s.timer = background.AfterFunc(lease.Pause(s.of.opts.Lease, counted), s.renew)
 }
 
 // witnesses returns slots of a subject that Redis should have, if there are any, and the

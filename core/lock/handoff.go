@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/token"
 )
 
@@ -29,7 +30,7 @@ func (l *Lock) handOff(ctx context.Context, last uint64) (n int64, doubted bool,
 	successor := bid{key: l.key, hold: token.New()}
 	handed := false
 	defer func() {
-		if !handed { // also after a panic of a hook of the client
+		if !handed { // also if a hook of the client ends the goroutine
 			s.queues.free(l.key, l.queue)
 		}
 	}()
@@ -62,12 +63,12 @@ func (s *shared) late(ctx context.Context, b *bid, h handoff, held *Lock, err er
 // it.
 func (s *shared) decline(ctx context.Context, key string, h handoff) {
 	s.store.Pending().Add(1)
-	go func() {
+	background.Go(func() {
 		defer s.store.Pending().Add(-1)
 		if held, err := s.accept(ctx, &bid{key: key}, h); err == nil {
 			_ = held.Release(ctx)
 		}
-	}()
+	})
 }
 
 // accept makes a Lock of a handoff. Redis may still grant what the bid itself has asked

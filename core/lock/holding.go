@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // holding is a Lock seen by its lease.
@@ -27,7 +29,7 @@ func (h *holding) Lost() {
 	h.of.queues.free(h.key, h.queue)
 	h.of.count.lost.Add(1)
 	if h.of.store.Observed() {
-		go h.of.notifyLost(context.WithoutCancel(h.parent)) // Lost is called under the lease's mutex
+		background.Go(func() { h.of.notifyLost(context.WithoutCancel(h.parent)) }) // Lost is called under the lease's mutex
 	}
 }
 

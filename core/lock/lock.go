@@ -115,16 +115,16 @@ func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 // the loss, even one that Err had not found yet. It returns a [*script.Error] if Redis
 // did not confirm the release; the release then goes on in the background. It does not go
 // on if Redis answered a second call that the hold was gone. It cannot be known then
-// whether the first call or something else ended the hold. If a hook of the client
-// panics, Release panics, and neap does not repeat it. Every later call returns a
-// *script.Error.
+// whether the first call or something else ended the hold. If a hook of the
+// client ends the goroutine (runtime.Goexit), neap does not repeat the release. Every later
+// call returns a *script.Error.
 func (l *Lock) Release(ctx context.Context) error {
 	if !l.made() {
 		return errLock
 	}
 	ctx = endless(ctx)
 	l.release.Do(func() {
-		l.outcome = errPanicked
+		l.outcome = errEnded
 		l.outcome = l.end(ctx)
 	})
 	return l.outcome
@@ -194,9 +194,9 @@ var errGone error = &script.Error{
 	Err: errors.New("no answer; when asked again, Redis no longer had the hold"),
 }
 
-// errPanicked is what every later call of Release returns if a hook of the client
-// panicked in the call that was to end the hold.
-var errPanicked error = &script.Error{
+// errEnded is what every later call of Release returns if a hook of the client ended the
+// goroutine of the call that was to end the hold.
+var errEnded error = &script.Error{
 	Script: releaseScript.Name(), Class: script.ErrMaybeExecuted,
-	Err: errors.New("a hook of the client panicked in the call that was to end the hold"),
+	Err: errors.New("a hook of the client ended the goroutine of the call that was to end the hold"),
 }

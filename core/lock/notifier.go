@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -122,7 +123,7 @@ func (n *notifier) begin(ch *channel) {
 		n.trial = ch
 	}
 	ch.begun = true
-	go n.subscribe(ch)
+	background.Go(func() { n.subscribe(ch) })
 }
 
 // proceed begins the channels that waited for the trial.
@@ -151,7 +152,7 @@ func (n *notifier) leave(ch *channel) {
 		return
 	}
 	if ch.idle == nil {
-		ch.idle = time.AfterFunc(linger, func() { n.forget(ch) })
+		ch.idle = background.AfterFunc(linger, func() { n.forget(ch) })
 		return
 	}
 	ch.idle.Reset(linger)
@@ -184,29 +185,44 @@ func (n *notifier) forget(ch *channel) {
 func (n *notifier) subscribe(ch *channel) {
 	ctx, cancel := context.WithTimeout(context.Background(), subscribeTimeout)
 	defer cancel()
-	server, wake, err := n.server(ctx, ch.key)
-	n.mu.Lock()
-	if ch.state == dead {
-		n.mu.Unlock()
+	var server subscriber
+	var wake string
+	err := background.Try(func() (err error) {
+		server, wake, err = n.server(ctx, ch.key)
+		return err
+	})
+	sub := n.join(ctx, ch, server, wake, err)
+	if sub == nil {
 		return
+	}
+	if err := background.Try(func() error { return n.update(ctx, sub, ch.key) }); err != nil {
+		n.disconnect(sub, err)
+	}
+}
+
+// join adds a channel to the subscription of its server. It returns nil if the channel is
+// dropped; err says why the server is not known.
+func (n *notifier) join(ctx context.Context, ch *channel, server subscriber, wake string, err error) *subscription {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if ch.state == dead {
+		return nil
+	}
+	sub := n.subscriptions[server]
+	if err == nil && sub == nil {
+		sub, err = newSubscription(ctx, server, wake)
 	}
 	if err != nil {
 		n.fail(err)
 		n.drop(ch)
-		n.mu.Unlock()
-		return
+		return nil
 	}
-	sub := n.subscriptions[server]
-	if sub == nil {
-		sub = newSubscription(ctx, server, wake)
+	if n.subscriptions[server] == nil {
 		n.subscriptions[server] = sub
-		go n.receive(sub)
+		background.Go(func() { n.receive(sub) })
 	}
 	ch.subscription, sub.channels[ch.key] = sub, ch
-	n.mu.Unlock()
-	if err := n.update(ctx, sub, ch.key); err != nil {
-		n.disconnect(sub, err)
-	}
+	return sub
 }
 
 // server returns the server that publishes the releases of a key, and the command that it

@@ -163,7 +163,7 @@ func (l *Locker) start(ctx context.Context, b *bid) (*Lock, error) {
 func (l *Lock) complete(ctx context.Context) error {
 	verdict := ErrReleased
 	l.release.Do(func() {
-		l.outcome = errPanicked
+		l.outcome = errEnded
 		verdict = l.completed(endless(ctx))
 		l.outcome = verdict
 	})

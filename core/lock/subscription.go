@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // idleTimeout is how long a connection may be silent before it is pinged, and how long
@@ -31,11 +33,12 @@ type subscription struct {
 	leaving map[string]int  // the number of unsubscriptions that Redis has not confirmed yet
 }
 
-func newSubscription(ctx context.Context, server subscriber, wake string) *subscription {
+func newSubscription(ctx context.Context, server subscriber, wake string) (sub *subscription, err error) {
+	defer background.Recover(&err)
 	return &subscription{
 		server: server, wake: wake, conn: server.Subscribe(ctx),
 		channels: map[string]*channel{}, asked: map[string]bool{}, leaving: map[string]int{},
-	}
+	}, nil
 }
 
 // update subscribes to a channel that has listeners, and unsubscribes from one that has
@@ -73,6 +76,10 @@ func (n *notifier) update(ctx context.Context, sub *subscription, key string) er
 
 // receive reads messages until the connection fails or is closed.
 func (n *notifier) receive(sub *subscription) {
+	n.disconnect(sub, background.Try(func() error { return n.read(sub) }))
+}
+
+func (n *notifier) read(sub *subscription) error {
 	ctx := context.Background()
 	for tried := false; ; {
 		message, err := sub.conn.ReceiveTimeout(ctx, idleTimeout)
@@ -83,8 +90,7 @@ func (n *notifier) receive(sub *subscription) {
 			}
 		}
 		if err != nil {
-			n.disconnect(sub, err)
-			return
+			return err
 		}
 		tried = false
 		switch m := message.(type) {
@@ -116,7 +122,7 @@ func (n *notifier) confirmed(sub *subscription, key string) {
 		ch.state = live
 		close(ch.known)
 	case ch == n.trial:
-		go n.probe(sub, ch)
+		background.Go(func() { n.probe(sub, ch) })
 	}
 }
 
@@ -127,7 +133,7 @@ func (n *notifier) probe(sub *subscription, ch *channel) {
 	ctx, cancel := context.WithTimeout(context.Background(), subscribeTimeout)
 	defer cancel()
 	cmd := redis.NewIntCmd(ctx, strings.ToLower(sub.wake), ch.key, probe)
-	err := sub.server.Process(ctx, cmd)
+	err := background.Try(func() error { return sub.server.Process(ctx, cmd) })
 	if err == nil {
 		err = cmd.Err() // the client's Process may not wait for the reply
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // Every error of [Runner.Run], except the caller's own context error, is an [*Error] and
@@ -33,7 +35,7 @@ var (
 	errBudget   = errors.New("no answer within the budget")
 	errUnsent   = errors.New("not sent within the budget")
 	errRunner   = errors.New("a nil or zero Runner: make one with NewRunner, and check its error first")
-	errGone     = errors.New("a hook of the client ended its goroutine")
+	errGone     = errors.New("a hook of the client ended its goroutine (runtime.Goexit)")
 	errSpent    = errors.New("the Call was sent before: a Sender sends it once")
 	errCall     = errors.New("a nil or zero Call: Runner.Run makes it")
 	errScript   = errors.New("a nil or zero Script: make one with New")
@@ -119,11 +121,12 @@ func classify(err error, written bool) (class error, again bool) {
 	if reply, ok := errors.AsType[redis.Error](err); ok && !errors.Is(err, redis.Nil) {
 		return classifyReply(reply.Error())
 	}
+	_, panicked := errors.AsType[*background.Panic](err)
 	switch {
 	case errors.Is(err, redis.ErrClosed), strings.HasPrefix(err.Error(), "redis: can't marshal"):
 		return ErrConfiguration, false
 	case !written:
-		return ErrNotExecuted, !isDeadline(err)
+		return ErrNotExecuted, !panicked && !isDeadline(err)
 	}
 	return ErrMaybeExecuted, false
 }

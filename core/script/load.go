@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
 )
 
@@ -38,7 +39,9 @@ func (r *Runner) Load(ctx context.Context, scripts ...*Script) error {
 	}
 	for _, s := range all {
 		done := make(chan error, 1)
-		go func() { done <- client.ScriptLoad(ctx, s.Source()).Err() }()
+		background.Go(func() {
+			done <- background.Try(func() error { return client.ScriptLoad(ctx, s.Source()).Err() })
+		})
 		var err error
 		select {
 		case err = <-done:

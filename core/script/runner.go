@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
-	"github.com/neap-go/neap/core/internal/repanic"
 )
 
 // DefaultBudget is how long a call may take if neither Options.Budget nor the store's
@@ -149,13 +149,16 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 		return cmd, cmd.Err()
 	case r.inline:
 		cmd := call.command(call, attempt, line)
-		return cmd, r.rdb.Process(call, cmd)
+		return cmd, background.Process(call, r.rdb, cmd)
 	case r.pipeline != nil:
 		cmd := call.command(call, attempt, line)
-		future := r.pipeline.Submit(call, cmd)
+		future, err := r.submit(call, cmd)
+		if err != nil {
+			return cmd, err
+		}
 		w := r.waiters.get(&call.budget)
 		defer r.waiters.put(w)
-		err := future.WaitContext(w)
+		err = future.WaitContext(w)
 		if err != nil && w.Err() != nil {
 			cmd.Withdraw() // it may still be in the pipeline's queue
 			return cmd, w.Err()
@@ -165,10 +168,14 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 	ctx := call.real()
 	cmd := call.command(ctx, attempt, line)
 	done := make(chan error, 1)
-	go r.processInto(ctx, cmd, done)
+	background.Go(func() {
+		err := errGone
+		defer func() { done <- err }()
+		err = background.Process(ctx, r.rdb, cmd)
+	})
 	select {
 	case err := <-done:
-		return cmd, panicOr(err)
+		return cmd, err
 	case <-ctx.Done():
 	}
 	if cmd.Withdraw() {
@@ -176,31 +183,16 @@ func (r *Runner) process(call *call, attempt int, line []any) (*command, error) 
 	}
 	select {
 	case err := <-done:
-		return cmd, panicOr(err)
+		return cmd, err
 	default:
 		return cmd, ctx.Err()
 	}
 }
 
-// processInto makes an attempt on a goroutine of its own. If a hook of the client panics
-// there, the caller panics, as long as it still waits.
-func (r *Runner) processInto(ctx context.Context, cmd *command, done chan<- error) {
-	err := errGone
-	defer func() {
-		if p := recover(); p != nil {
-			err = repanic.Of(p)
-		}
-		done <- err
-	}()
-	err = r.rdb.Process(ctx, cmd)
-}
-
-// panicOr panics if a goroutine panicked, with the same value.
-func panicOr(err error) error {
-	if p, is := err.(*repanic.Error); is { //nolint:errorlint // nothing wraps it
-		panic(p)
-	}
-	return err
+// submit gives a command to the pipeline.
+func (r *Runner) submit(ctx context.Context, cmd *command) (future redis.AutoFuture, err error) {
+	defer background.Recover(&err)
+	return r.pipeline.Submit(ctx, cmd), nil
 }
 
 // pause waits before the next attempt, twice as long each time. It reports whether any of

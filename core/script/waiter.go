@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // waiters are contexts to wait with, kept for reuse. Under load, making a context with a
@@ -32,13 +34,13 @@ func (ws *waiters) get(call *budget) *waiter {
 			default:
 			}
 		}
-		w.timer = time.AfterFunc(left, w.wake)
+		w.timer = background.AfterFunc(left, w.wake)
 	} else {
 		w.timer.Reset(left)
 	}
 	w.Context, w.deadline = call.Context, call.deadline
 	if w.Context.Done() != nil {
-		w.unwatch = context.AfterFunc(w.Context, w.wake)
+		w.unwatch = background.OnDone(w.Context, w.wake)
 	}
 	return w
 }

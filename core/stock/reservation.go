@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/store"
@@ -220,7 +221,7 @@ func (h *holding) Lost() {
 	h.of.count.holding.Add(-1)
 	h.of.count.lapsed.Add(1)
 	if h.of.store.Observed() {
-		go (*Reservation)(h).notify(context.Background(), store.Lost) // Lost is called under the lease's mutex
+		background.Go(func() { (*Reservation)(h).notify(context.Background(), store.Lost) }) // Lost is called under the lease's mutex
 	}
 }
 

@@ -76,7 +76,7 @@ func newBreaker(of *node, budget time.Duration) *breaker {
 		IsSuccessful: answered,
 		IsExcluded: func(err error) bool {
 			_, is := errors.AsType[gaveUpError](err)
-			return is
+			return is || isPanic(err)
 		},
 	})
 	return b
@@ -138,7 +138,10 @@ func (b *breaker) sendAlone(ctx context.Context, call *script.Call, budget time.
 	if early, is := errors.AsType[gaveUpError](err); is {
 		return early.error
 	}
-	if answered(err) {
+	switch {
+	case isPanic(err):
+		return err
+	case answered(err):
 		b.node.answered()
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // DefaultFirstContact is how long the first calls may take if Options.FirstContact is 0.
@@ -29,7 +31,7 @@ func (c *contact) budget(n *node, own time.Duration) time.Duration {
 	}
 	now := c.now()
 	if c.since.CompareAndSwap(0, now) && c.cluster != nil {
-		go c.connect()
+		background.Go(c.connect)
 	}
 	return max(own, c.most-time.Duration(now-c.since.Load()))
 }
@@ -43,7 +45,8 @@ func (c *contact) connect() {
 	if _, err := c.cluster.MasterForKey(ctx, "neap"); err == nil {
 		c.found() // so that one dead master does not hold up calls to the others
 	}
-	_ = c.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+	_ = c.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
+		defer background.Recover(&err) // go-redis calls it on goroutines of its own
 		return master.Ping(ctx).Err()
 	})
 }

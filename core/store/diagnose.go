@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -77,7 +78,7 @@ func (d *dialer) diagnose(ctx context.Context) error {
 	if in == nil {
 		in = &inquiry{done: make(chan struct{})}
 		d.asking = in
-		go d.inquire(context.WithoutCancel(ctx), in)
+		background.Go(func() { d.inquire(context.WithoutCancel(ctx), in) })
 	}
 	d.mu.Unlock()
 	select {
@@ -93,7 +94,7 @@ func (d *dialer) inquire(ctx context.Context, in *inquiry) {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
 	result := make(chan error, 1)
-	go func() { result <- d.ask(ctx) }()
+	background.Go(func() { result <- background.Try(func() error { return d.ask(ctx) }) })
 	select {
 	case in.err = <-result:
 	case <-ctx.Done():

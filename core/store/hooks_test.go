@@ -132,23 +132,20 @@ func panics(rdb *redis.Client) *atomic.Int64 {
 	return left
 }
 
-// TestAPanicOfAHookIsItsCallers on every path. On a goroutine of the library the panic
-// would end the process.
-func TestAPanicOfAHookIsItsCallers(t *testing.T) {
+// TestAPanicOfAHookIsAnErrorOfItsCall on every path, and the next call is answered.
+func TestAPanicOfAHookIsAnErrorOfItsCall(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []store.QueueMode{store.Direct, store.Queued} {
 		for _, timeouts := range []bool{false, true} {
 			rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = timeouts })
 			panics(rdb).Store(1)
-			ask := caller(t, storetest.Open(t, rdb, store.Options{Queue: mode}), increment, redistest.Prefix(t))
-			func() {
-				defer func() {
-					if err, _ := recover().(error); !errors.Is(err, errHook) {
-						t.Errorf("Queue %v, ContextTimeoutEnabled %t: got the panic %v, want that of the hook", mode, timeouts, err)
-					}
-				}()
-				_ = ask()
-			}()
+			ask := caller(t, storetest.Open(t, rdb, store.Options{Queue: mode, Budget: 10 * time.Second}), increment, redistest.Prefix(t))
+			if err := ask(); !errors.Is(err, errHook) || !errors.Is(err, script.ErrNotExecuted) {
+				t.Errorf("Queue %v, ContextTimeoutEnabled %t: got %v, want ErrNotExecuted with the panic of the hook", mode, timeouts, err)
+			}
+			if err := ask(); err != nil {
+				t.Errorf("Queue %v, ContextTimeoutEnabled %t, the next call: got %v, want an answer", mode, timeouts, err)
+			}
 		}
 	}
 }
@@ -156,15 +153,7 @@ func TestAPanicOfAHookIsItsCallers(t *testing.T) {
 // TestAPanicOfAHookIsItsCallersAlone: the queue goes on.
 func TestAPanicOfAHookIsItsCallersAlone(t *testing.T) { //nolint:paralleltest // it needs a process that has CPU to spare
 	rdb := redistest.Standalone(t).Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
-	call := caller(t, queued(t, rdb, time.Minute), increment, redistest.Prefix(t))
-	ask := func() (err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = p.(error)
-			}
-		}()
-		return call()
-	}
+	ask := caller(t, queued(t, rdb, time.Minute), increment, redistest.Prefix(t))
 	alone, left := byItself(rdb, ask), panics(rdb)
 	redistest.Await(t, time.Minute, "a call by itself", alone)
 	left.Store(1)
@@ -209,11 +198,9 @@ func TestAPanicOfAHookIsNoLoss(t *testing.T) {
 		}
 		panics(rdb).Store(1)
 		time.Sleep(time.Minute)
-		func() {
-			defer func() { _ = recover() }()
-			_ = ask()
-			t.Error("a call whose hook panics: got none, want the panic")
-		}()
+		if err := ask(); !errors.Is(err, errHook) {
+			t.Errorf("a call whose hook panics: got %v, want the panic", err)
+		}
 		if lines := log.all(); len(lines) > 0 {
 			t.Errorf("the log: got the lines %q, want none", lines)
 		}
@@ -260,8 +247,8 @@ func TestAPanicOfAHookInTheBackground(t *testing.T) {
 	}
 }
 
-// TestAPanicOfAHookWhileAGrantEnds: the process does not count the grant as held any
-// more, and a second call does not say that Redis has ended a lock or a claim.
+// TestAPanicOfAHookWhileAGrantEnds: a second call does not say that Redis has ended the
+// grant, and the library ends it in the background.
 func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 	t.Parallel()
 	type key struct{}
@@ -314,7 +301,7 @@ func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		end  func(context.Context) error
-		once bool // a second call returns what the first one was to return
+		once bool // a second call returns what the first one returned
 	}{
 		"Once":              {once, true},
 		"Release of a lock": {held.Release, true},
@@ -322,23 +309,30 @@ func TestAPanicOfAHookWhileAGrantEnds(t *testing.T) {
 		"Complete":          {func(ctx context.Context) error { return run.Claim.Complete(ctx, nil) }, true},
 		"Release of a slot": {slot.Release, false},
 	} {
-		func() {
-			defer func() {
-				if err, _ := recover().(error); !errors.Is(err, errHook) {
-					t.Errorf("%s: got the panic %v, want that of the hook", name, err)
-				}
-			}()
-			armed.Store(true)
-			_ = c.end(context.WithValue(t.Context(), key{}, armed))
-		}()
-		if err := c.end(t.Context()); c.once && !errors.Is(err, script.ErrMaybeExecuted) {
-			t.Errorf("a second %s: got %v, want %v", name, err, script.ErrMaybeExecuted)
+		armed.Store(true)
+		if err := c.end(context.WithValue(t.Context(), key{}, armed)); !errors.Is(err, errHook) {
+			t.Errorf("%s: got %v, want the panic of the hook", name, err)
+		}
+		if err := c.end(t.Context()); c.once && !errors.Is(err, errHook) {
+			t.Errorf("a second %s: got %v, want the error of the first", name, err)
 		}
 	}
 	waiter.Wait()
+	if err := st.Drain(t.Context()); err != nil {
+		t.Errorf("Drain: got %v, want what was to end in the background to have ended", err)
+	}
 	for _, g := range st.Gauges() {
-		if g.Active > 0 || g.Waiting > 0 {
+		if g.Active > 0 || g.Waiting > 0 || g.Background > 0 {
 			t.Errorf("after the panics: got %+v, want nothing held", g)
 		}
+	}
+	again, err := locker.Try(t.Context(), "held")
+	if err != nil {
+		t.Errorf("the lock whose release panicked: got %v, want it free", err)
+	} else if err := again.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if run, err := guard.Begin(t.Context(), "claim", ""); err != nil || run.Claim != nil {
+		t.Errorf("the claim whose conclusion panicked: got %+v, %v, want its result", run, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/script"
 )
 
@@ -100,7 +101,7 @@ func (n *node) unanswered(err error, calls int) (now int64) {
 		n.log(slog.LevelWarn, "neap: Redis does not answer", "class", classOf(err), "failed", failed, "for", span(since, now))
 		n.notify.Notify(context.Background(), Event{Primitive: Server, Name: n.name, Outcome: Lost, Change: true, Class: ClassOf(err), Duration: span(since, now)})
 		if n.dialer != nil {
-			go n.diagnose(since)
+			background.Go(func() { n.diagnose(since) })
 		}
 	}
 	return now
@@ -160,13 +161,12 @@ func (n *node) connect() {
 	if n.client == nil || !n.connecting.CompareAndSwap(false, true) {
 		return
 	}
-	go func() {
+	background.Go(func() {
 		defer n.connecting.Store(false)
-		defer func() { _ = recover() }() // a hook may panic
 		ctx, cancel := context.WithTimeout(context.Background(), DefaultFirstContact)
 		defer cancel()
 		_ = n.client.Process(ctx, redis.NewStatusCmd(ctx, "ping"))
-	}()
+	})
 }
 
 func (n *node) isLost() bool {

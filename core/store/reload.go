@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // These constants say how often the slots of a cluster are read again while a node does
@@ -47,10 +49,10 @@ func (r *reloader) failed(now, since int64, calls int) {
 		r.running.Add(-1)
 		return
 	}
-	go func() {
+	background.Go(func() {
 		defer r.running.Add(-1)
 		ctx, cancel := context.WithTimeout(context.Background(), reloadTime)
 		defer cancel()
 		_ = r.read(ctx) // the next failure starts another reading
-	}()
+	})
 }

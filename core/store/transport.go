@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/queue"
 	"github.com/neap-go/neap/core/script"
 )
@@ -60,9 +61,9 @@ func newTransport(b *breaker, client pipeliner, direct bool, budget time.Duratio
 func (t *transport) send(ctx context.Context, cmd script.Command) error {
 	if t.direct {
 		if b, ok := t.queue.BeginDirect(); ok {
-			r := queue.Ignored // the result if a hook panics
+			r := queue.Ignored // the result if a hook ends the goroutine
 			defer func() { t.queue.EndDirect(b, r, r != queue.Answered && ctx.Err() != nil) }()
-			stamp(t.client.Process(ctx, cmd), cmd)
+			stamp(background.Process(ctx, t.client, cmd), cmd)
 			r = resultOf(cmd)
 			return nil
 		}
@@ -77,7 +78,7 @@ func (t *transport) Send(b *queue.Batch) queue.Result {
 		e := b.Entries[0]
 		ctx.values = e.Context
 		cmd := e.Call.(script.Command)
-		stamp(t.client.Process(ctx, cmd), cmd)
+		stamp(background.Process(ctx, t.client, cmd), cmd)
 		return resultOf(cmd)
 	}
 	m, _ := t.senders.Get().(*batchSender)
@@ -109,14 +110,9 @@ func (m *batchSender) send(ctx context.Context, t *transport, b *queue.Batch) {
 	most := int(t.keys.Load())
 	for out := m.Merge(ctx, m.calls, most); len(out) > 0; {
 		if len(out) == 1 {
-			stamp(t.client.Process(ctx, out[0]), out...)
+			stamp(background.Process(ctx, t.client, out[0]), out...)
 		} else {
-			pipe := t.client.Pipeline()
-			for _, cmd := range out {
-				_ = pipe.Process(ctx, cmd) // this only queues the command in the pipeline
-			}
-			_, err := pipe.Exec(ctx)
-			stamp(err, out...)
+			stamp(t.exec(ctx, out), out...)
 		}
 		var takes int
 		if out, takes = m.Deliver(ctx, most); takes < most {
@@ -125,10 +121,22 @@ func (m *batchSender) send(ctx context.Context, t *transport, b *queue.Batch) {
 	}
 }
 
+// exec sends commands in one pipeline.
+func (t *transport) exec(ctx context.Context, all []redis.Cmder) (err error) {
+	defer background.Recover(&err)
+	pipe := t.client.Pipeline()
+	for _, cmd := range all {
+		_ = pipe.Process(ctx, cmd) // this only queues the command in the pipeline
+	}
+	_, err = pipe.Exec(ctx)
+	return err
+}
+
 // stamp puts an error into commands that ended without one. A hook may refuse commands,
-// and a connection may fail before any was sent.
+// and a connection may fail before any was sent. After a panic it is not known which
+// commands have their answers, so none of them counts as answered.
 func stamp(err error, all ...redis.Cmder) {
-	if err == nil || slices.ContainsFunc(all, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
+	if err == nil || !isPanic(err) && slices.ContainsFunc(all, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
 		return
 	}
 	for _, cmd := range all {
@@ -136,10 +144,17 @@ func stamp(err error, all ...redis.Cmder) {
 	}
 }
 
+// isPanic reports whether a hook or the client panicked. That says nothing about the
+// server.
+func isPanic(err error) bool {
+	_, is := errors.AsType[*background.Panic](err)
+	return is
+}
+
 // resultOf returns how a command ended.
 func resultOf(cmd script.Command) queue.Result {
 	switch {
-	case cmd.Err() == nil && !cmd.Written(): // its caller withdrew it in time
+	case isPanic(cmd.Err()), cmd.Err() == nil && !cmd.Written(): // its caller withdrew it in time
 		return queue.Ignored
 	case answered(cmd.Err()), cmd.Written() && cmd.Err() == redis.Nil: // a wrapped redis.Nil is not a reply
 		return queue.Answered
@@ -178,18 +193,16 @@ func (t *transport) Probe(key string, more time.Duration) queue.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), min(t.budget, mostProbe)+more)
 	cmd := script.NewProbe(ctx, key)
 	done := make(chan error, 1)
-	go func() { // some clients do not end with ctx
+	background.Go(func() { // some clients do not end with ctx
 		defer cancel()
-		defer func() {
-			if recover() != nil { // a hook panicked; the callers that wait must not panic with it
-				done <- errDoubt
-			}
-		}()
-		done <- t.client.Process(ctx, cmd)
-	}()
+		done <- background.Process(ctx, t.client, cmd)
+	})
 	select {
 	case err := <-done:
 		stamp(err, cmd)
+		if isPanic(err) {
+			return queue.Unanswered
+		}
 		return resultOf(cmd)
 	case <-ctx.Done():
 		return queue.Unanswered

@@ -29,7 +29,7 @@ const (
 // packages of lower layers and of its own room, and nothing else of this
 // module. A room may be empty.
 var layers = [][]string{
-	{rootPackage, "lua", "core/internal/misuse", "core/internal/repanic", "internal/isnil", "internal/address"},
+	{rootPackage, "lua", "core/internal/misuse", "core/internal/background", "internal/isnil", "internal/address"},
 	{"core/script"},
 	{"core/internal", "internal/redistest"},
 	{"core/store"},
@@ -75,7 +75,7 @@ var permitted = map[string][]string{
 // must are packages that the rules above are about: without one of them a
 // rule holds of nothing.
 var must = []string{
-	rootPackage, "lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/repanic", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
+	rootPackage, "lua", "core/internal/keyspace", "core/internal/token", "core/internal/undo", "core/internal/ask", "core/internal/lease", "core/internal/ring", "core/internal/options", "core/internal/queue", "core/internal/misuse", "core/internal/background", "core/script", "core/script/scripttest", "core/store", "core/limit", "core/lock", "core/idempotency", "core/stock", "core/gate", "core/callback", "internal/gatehttp", "internal/gatefiber", "core/gate/gatetest",
 	"nethttp", "ginlimit", "echolimit", "fiberlimit", "neaptest", "internal/gatefiber/fibertest", "console", "contrib/redis_rate",
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
@@ -49,7 +50,7 @@ func diagnose(ctx context.Context, rdb script.Client) (why func(error) error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	found := make(chan error, 1)
-	timer := time.AfterFunc(diagnoseAfter, func() { found <- store.Diagnose(ctx) })
+	timer := background.AfterFunc(diagnoseAfter, func() { found <- store.Diagnose(ctx) })
 	return func(err error) error {
 		timer.Stop()
 		defer cancel()

@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // Renewals is how many times a lease is renewed before it would end.
@@ -82,9 +84,9 @@ func (l *Lease) Begin(h Holder, terms *Terms, granted time.Time, ttl time.Durati
 	h.Held()
 	next := granted.Add(terms.Lease / Renewals)
 	if terms.NoRenewal || l.ends.Before(next) { // because of MaxHold
-		l.lapses = time.AfterFunc(time.Until(l.ends), l.lapse)
+		l.lapses = background.AfterFunc(time.Until(l.ends), l.lapse)
 	} else {
-		l.renews = time.AfterFunc(time.Until(next), l.renew)
+		l.renews = background.AfterFunc(time.Until(next), l.renew)
 	}
 	return true
 }
@@ -222,14 +224,15 @@ func (l *Lease) renew() {
 	l.check()
 	over := l.err != nil
 	if !over && l.lapses == nil {
-		l.lapses = time.AfterFunc(time.Until(l.ends), l.lapse)
+		l.lapses = background.AfterFunc(time.Until(l.ends), l.lapse)
 	}
 	l.mu.Unlock()
 	if over {
 		return
 	}
 	began := time.Now()
-	pause := Pause(l.terms.Lease, l.Extend(context.Background(), l.terms.Lease) == nil)
+	err := background.Try(func() error { return l.Extend(context.Background(), l.terms.Lease) })
+	pause := Pause(l.terms.Lease, err == nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {

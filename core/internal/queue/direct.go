@@ -1,5 +1,7 @@
 package queue
 
+import "github.com/neap-go/neap/core/internal/background"
+
 // BeginDirect reports whether a caller is alone: nothing waits, nothing is in flight, the
 // last batch had one call, and the process has CPU to spare. If so, the caller makes its
 // call by itself and reports the result to EndDirect.
@@ -38,6 +40,6 @@ func (q *Queue) EndDirect(b *Batch, r Result, left bool) {
 	}
 	q.mu.Unlock()
 	if leave {
-		go q.sendBatches(false)
+		background.Go(func() { q.sendBatches(false) })
 	}
 }

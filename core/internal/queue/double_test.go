@@ -22,17 +22,17 @@ type double struct {
 	stopped chan struct{} // while it is not nil, answers wait until it is closed
 	slower  time.Duration // what answers take longer than a round trip
 	result  Result        // of a batch; the zero value stands for Answered
-	panics  error         // of Send
+	ends    func()        // Send calls it and does not return; nil if it returns
 	answer  Result        // to a probe; the zero value stands for Answered
 }
 
 func (d *double) Send(b *Batch) Result {
 	d.mu.Lock()
 	d.sizes = append(d.sizes, len(b.Entries))
-	holds, stopped, result, slower, panics := d.holds, d.stopped, d.result, d.slower, d.panics
+	holds, stopped, result, slower, ends := d.holds, d.stopped, d.result, d.slower, d.ends
 	d.mu.Unlock()
-	if panics != nil {
-		panic(panics)
+	if ends != nil {
+		ends()
 	}
 	if holds != nil {
 		<-holds

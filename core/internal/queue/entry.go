@@ -3,8 +3,6 @@ package queue
 import (
 	"context"
 	"sync/atomic"
-
-	"github.com/neap-go/neap/core/internal/repanic"
 )
 
 // Call is one call of one caller.
@@ -28,8 +26,8 @@ type Entry struct {
 	size     int
 	deadline int64 // by the queue's clock
 	state    atomic.Uint32
-	done     chan struct{}  // gets one value when the wait ends, unless the caller has left
-	panicked *repanic.Error // the panic of sending it; nil if there was none
+	done     chan struct{} // gets one value when the wait ends, unless the caller has left
+	failed   error         // why sending it did not return; nil if it did
 }
 
 // These are the states of an entry. It ends in one of the last three, once.

@@ -1,6 +1,10 @@
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/neap-go/neap/core/internal/background"
+)
 
 // probe starts to ask a silent server whether it answers, if a call waits for that.
 func (q *Queue) probe() {
@@ -8,7 +12,7 @@ func (q *Queue) probe() {
 		return
 	}
 	q.probing = true
-	go q.probeUntilAnswered()
+	background.Go(q.probeUntilAnswered)
 }
 
 // probeUntilAnswered asks until the server is no longer silent, or no call waits.
@@ -59,7 +63,7 @@ func (q *Queue) nextWaiting() (key string, ok bool) {
 	q.scheduled = q.scheduled || leave
 	q.mu.Unlock()
 	if leave {
-		go q.sendBatches(false)
+		background.Go(func() { q.sendBatches(false) })
 	}
 	return "", false
 }

@@ -9,11 +9,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/neap-go/neap/core/internal/repanic"
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // ErrFull is the error of a call that was not sent because too many calls wait.
 var ErrFull = errors.New("10,000 calls wait for this server already")
+
+// errGone is the error of calls whose sending panicked, or whose goroutine a hook of the
+// client ended.
+var errGone = errors.New("the goroutine that sent the call ended")
 
 // Queue is the queue of one server. It is safe for concurrent use, and you need not close
 // it.
@@ -65,8 +69,8 @@ func (q *Queue) now() int64 { return int64(time.Since(q.began)) + 1 }
 // Do sends a call. It returns nil when the call has ended; the call then has its answer
 // or its error. Any other error means that Do no longer waits: it is that of ctx,
 // [context.DeadlineExceeded] for the deadline of ctx, or [ErrFull]. If such a call was
-// withdrawn in time, it did not run. If sending panics, so does Do. The context must have
-// a deadline.
+// withdrawn in time, it did not run. If sending did not return, the error is errGone. The
+// context must have a deadline.
 func (q *Queue) Do(ctx context.Context, c Call) error {
 	e, _ := q.entries.Get().(*Entry)
 	if e == nil {
@@ -80,24 +84,20 @@ func (q *Queue) Do(ctx context.Context, c Call) error {
 		return ErrFull
 	}
 	if leave {
-		go q.sendBatches(alone)
+		background.Go(func() { q.sendBatches(alone) })
 	}
-	err := e.wait(ctx)
-	if err != nil {
+	if err := e.wait(ctx); err != nil {
 		q.left.Store(true)
-	} else {
-		panicked := e.panicked
-		q.reuse(e)
-		if panicked != nil {
-			panic(panicked)
-		}
+		return err
 	}
-	return err
+	failed := e.failed
+	q.reuse(e)
+	return failed
 }
 
 // reuse keeps an entry to which nothing else refers.
 func (q *Queue) reuse(e *Entry) {
-	e.Call, e.Context, e.panicked = nil, nil, nil
+	e.Call, e.Context, e.failed = nil, nil, nil
 	e.state.Store(open)
 	q.entries.Put(e)
 }
@@ -167,9 +167,29 @@ func (q *Queue) sendBatches(alone bool) {
 	if !alone || q.turn.grace() > 0 {
 		q.yield() // so that callers that were woken together leave together
 	}
-	for b := q.nextBatch(true); b != nil; b = q.nextBatch(false) {
-		q.complete(b, q.send(b))
+	q.sendFrom(q.nextBatch(true))
+}
+
+// sendFrom sends a batch and those that follow it. If sending does not return, the callers
+// of the batch get errGone, nothing is learned about the server, and another goroutine goes
+// on.
+func (q *Queue) sendFrom(b *Batch) {
+	defer func() {
+		if b == nil {
+			return
+		}
+		for _, e := range b.Entries {
+			e.failed = errGone
+		}
+		q.complete(b, Ignored)
+		background.Go(func() { q.sendFrom(q.nextBatch(false)) })
+	}()
+	for b != nil {
+		r, sent := q.server.Send(b), b
+		b = nil
+		q.complete(sent, r)
 		q.yield() // to the callers that the batch woke
+		b = q.nextBatch(false)
 	}
 }
 
@@ -214,21 +234,6 @@ func (q *Queue) nextBatch(scheduled bool) *Batch {
 	b.Deadline = q.began.Add(time.Duration(b.latest - 1))
 	q.start(b, now, len(b.Entries))
 	return b
-}
-
-// send sends a batch. If sending panics, the callers panic too, and nothing is learned
-// about the server.
-func (q *Queue) send(b *Batch) (r Result) {
-	defer func() {
-		if p := recover(); p != nil {
-			err := repanic.Of(p)
-			for _, e := range b.Entries {
-				e.panicked = err
-			}
-			r = Ignored
-		}
-	}()
-	return q.server.Send(b)
 }
 
 func (q *Queue) newBatch() *Batch {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -138,32 +139,33 @@ func TestACallerThatLeavesBeforeItsCallIsWritten(t *testing.T) {
 	})
 }
 
-// TestAPanicIsItsCallers: each caller of the batch panics, and the queue goes on.
-func TestAPanicIsItsCallers(t *testing.T) {
+// TestSendingThatDoesNotReturn: each caller of the batch gets an error, and the queue goes
+// on.
+func TestSendingThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
-	inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
-		answers(t, q)
-		boom := errors.New("boom")
-		d.set(func() { d.panics = boom })
-		var all sync.WaitGroup
-		for range 10 {
-			all.Go(func() {
-				defer func() {
-					if err, _ := recover().(error); !errors.Is(err, boom) {
-						t.Errorf("a caller in a batch that panics: got the panic %v, want that of the server", err)
-					}
-				}()
-				err := q.Do(withBudget(t.Context()), new(call))
-				t.Errorf("a caller in a batch that panics: got %v and no panic, want a panic", err)
+	for name, ends := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, new(double), func(t *testing.T, d *double, q *Queue) {
+				answers(t, q)
+				d.set(func() { d.ends = ends })
+				var all sync.WaitGroup
+				for range 10 {
+					all.Go(func() {
+						if err := q.Do(withBudget(t.Context()), new(call)); !errors.Is(err, errGone) {
+							t.Errorf("a caller in the batch: got %v, want %v", err, errGone)
+						}
+					})
+				}
+				all.Wait()
+				d.set(func() { d.ends = nil })
+				answers(t, q)
+				if n := d.noted(Unanswered) + d.noted(Unsent); n > 0 || d.probed() > 0 {
+					t.Errorf("afterwards: got %d missing answers noted and %d probes, want none: the server did nothing wrong", n, d.probed())
+				}
 			})
-		}
-		all.Wait()
-		d.set(func() { d.panics = nil })
-		answers(t, q)
-		if n := d.noted(Unanswered) + d.noted(Unsent); n > 0 || d.probed() > 0 {
-			t.Errorf("after a panic: got %d missing answers noted and %d probes, want none: the server did nothing wrong", n, d.probed())
-		}
-	})
+		})
+	}
 }
 
 // TestAServerThatWasSlowIsAskedAgain: round trips of more than half of the budget must

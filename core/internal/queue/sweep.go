@@ -1,6 +1,10 @@
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/neap-go/neap/core/internal/background"
+)
 
 // alarm is the timer of a queue. It is set to the earliest deadline of a call that has
 // not ended.
@@ -15,7 +19,7 @@ func (a *alarm) set(q *Queue, now, at int64) {
 	}
 	a.at = max(at, now)
 	if in := time.Duration(max(at-now, 0)); a.timer == nil {
-		a.timer = time.AfterFunc(in, q.sweep)
+		a.timer = background.AfterFunc(in, q.sweep)
 	} else {
 		a.timer.Reset(in)
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/neap-go/neap/core/internal/background"
 )
 
 // Most is the default Room. spares is how many more grants may wait for a single attempt.
@@ -134,7 +136,7 @@ func (u *Undoer) enter(s *search) {
 	}
 	if u.running < parallel {
 		u.running++
-		go u.run()
+		background.Go(u.run)
 	}
 }
 
@@ -183,7 +185,11 @@ func (s *search) step() Result {
 	u, began := s.undoer, time.Now()
 	waited := began.Sub(s.due) // during this time Redis was not asked
 	s.open, s.told = s.open.Add(waited), s.told.Add(waited)
-	result := s.attempt()
+	result := Unanswered // if the attempt does not return
+	_ = background.Try(func() error {
+		result = s.attempt()
+		return nil
+	})
 	if result == Done || result == Found {
 		u.undone.Add(1)
 	} else if s.once {
@@ -205,6 +211,6 @@ func (s *search) step() Result {
 	}
 	pause := max(pauses[min(s.attempts, len(pauses)-1)], began.Sub(s.told)/sparser)
 	s.attempts++
-	time.AfterFunc(pause-time.Since(began), func() { u.enter(s) })
+	background.AfterFunc(pause-time.Since(began), func() { u.enter(s) })
 	return result
 }

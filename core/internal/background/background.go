@@ -1,0 +1,53 @@
+// Package background starts the goroutines and the timers of the library, and contains
+// panics. Code of users runs below the library: hooks and dialers of a client, the client
+// itself, and observers. On a goroutine of the library, a panic of such code would end the
+// process.
+//
+// Goroutines that go-redis starts are beyond its reach: a dial hook that panics there ends
+// the process.
+package background
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// errGone is the error of work whose goroutine was ended.
+var errGone = errors.New("a hook of the client ended its goroutine (runtime.Goexit)")
+
+// Go runs f on a goroutine of its own. If f panics, f ends and the panic is logged.
+func Go(f func()) {
+	go contained(f)
+}
+
+// AfterFunc is [time.AfterFunc] for an f that may panic.
+func AfterFunc(d time.Duration, f func()) *time.Timer {
+	return time.AfterFunc(d, func() { contained(f) })
+}
+
+// OnDone is [context.AfterFunc] for an f that may panic.
+func OnDone(ctx context.Context, f func()) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { contained(f) })
+}
+
+// Try runs f and waits for it. It returns the error of f, or an error if f panics or ends
+// its goroutine: f has a goroutine of its own, so that the goroutine of the caller goes on.
+func Try(f func() error) error {
+	done := make(chan error, 1)
+	Go(func() {
+		err := errGone
+		defer func() { done <- err }()
+		err = func() (err error) {
+			defer Recover(&err)
+			return f()
+		}()
+	})
+	return <-done
+}
+
+func contained(f func()) {
+	var err error
+	defer Recover(&err)
+	f()
+}

@@ -1,0 +1,62 @@
+package background
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Panic is the error of a call during which a client or a hook of it panicked.
+type Panic struct{ value any }
+
+func (p *Panic) Error() string {
+	return fmt.Sprintf("the client, or a hook of it, panicked: %v", p.value)
+}
+
+// Unwrap returns the value of the panic if it was an error, and otherwise nil.
+func (p *Panic) Unwrap() error {
+	err, _ := p.value.(error)
+	return err
+}
+
+// Recover, if it is deferred, turns a panic into a [*Panic], and logs it.
+func Recover(into *error) {
+	if value := recover(); value != nil {
+		*into = &Panic{value}
+		logPanic(value)
+	}
+}
+
+// Process makes a client process a command. If that panics, the error is a [*Panic].
+func Process(ctx context.Context, by interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}, cmd redis.Cmder,
+) (err error) {
+	defer Recover(&err)
+	return by.Process(ctx, cmd)
+}
+
+// logPause is the least time between two log lines about panics: a hook may panic in each
+// call.
+const logPause = int64(time.Minute)
+
+var (
+	began  = time.Now()
+	logged atomic.Int64 // when, since began; 0 means never
+)
+
+// logPanic logs where a panic happened. It does not log its value, which may have a key.
+func logPanic(value any) {
+	now, before := int64(time.Since(began))+1, logged.Load()
+	if before != 0 && now-before < logPause || !logged.CompareAndSwap(before, now) {
+		return
+	}
+	defer func() { _ = recover() }() // a handler of the log may panic too
+	slog.Default().LogAttrs(context.Background(), slog.LevelError, "neap: a hook of the Redis client panicked, or the client or neap did; further panics within a minute are not logged",
+		slog.String("type", fmt.Sprintf("%T", value)), slog.String("stack", string(debug.Stack())))
+}
