@@ -1,19 +1,28 @@
--- Requests in flight: renews a lease. A lease that has lapsed is renewed too if its slot
--- is still there, because then no other caller has taken the slot.
+-- Requests in flight: renews leases. A lease that has lapsed is renewed too if its slot is
+-- still there, because then no other caller has taken the slot.
 --
 -- KEYS[1]  the leases, as inflight_acquire.lua keeps them
--- ARGV[1]  token
--- ARGV[2]  lease, in microseconds
--- ARGV[3]  time to live of the set, in milliseconds: longer than a lease
--- returns  1, or 0 if the token has no slot
--- effects  ZADD and PEXPIRE; nothing if the token has no slot
-local key, token, lease, longest = KEYS[1], ARGV[1], ARGV[2] + 0, ARGV[3]
+-- ARGV[1]  lease, in microseconds
+-- ARGV[2]  time to live of the set, in milliseconds: longer than a lease
+-- ARGV[i]  from the third on: tokens, at most 64
+-- returns  for each token 1, or 0 if it has no slot
+-- effects  ZADD and PEXPIRE; nothing if no token has a slot
+local key, lease, longest = KEYS[1], ARGV[1] + 0, ARGV[2]
 
 local call = redis.call
-if not call('ZSCORE', key, token) then
-  return 0
-end
 local clock = call('TIME')
-call('ZADD', key, clock[1] * 1000000 + clock[2] + lease, token)
-call('PEXPIRE', key, longest)
-return 1
+local ends = clock[1] * 1000000 + clock[2] + lease
+local there, all = {}, {}
+for i = 3, #ARGV do
+  local token = ARGV[i]
+  there[i - 2] = call('ZSCORE', key, token) and 1 or 0
+  if there[i - 2] == 1 then
+    all[#all + 1] = ends
+    all[#all + 1] = token
+  end
+end
+if #all > 0 then
+  call('ZADD', key, unpack(all))
+  call('PEXPIRE', key, longest)
+end
+return there

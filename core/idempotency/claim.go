@@ -142,6 +142,8 @@ func (c *Claim) Abandon(ctx context.Context) error { return c.Conclude(ctx, Noth
 // holding is a Claim seen by its lease.
 type holding Claim
 
+func (h *holding) Key() string { return h.record }
+
 func (h *holding) Parent() context.Context {
 	return context.WithValue(h.parent, contextKey{}, (*Claim)(h))
 }

@@ -74,7 +74,7 @@ func New(rdb script.Client, name string, opts *Options) (*Guard, error) {
 		keep:   milliseconds(keep),
 		begins: strings.Join([]string{milliseconds(own.Lease), milliseconds(keep), policies[own.InDoubt]}, " "),
 		asker:  ask.Asker{Runner: run, Budget: own.Budget},
-		terms:  lease.Terms{Lease: own.Lease, Expired: ErrExpired},
+		terms:  lease.Terms{Wheel: st.Leases(), Lease: own.Lease, Expired: ErrExpired},
 		undo:   undo.Undoer{Total: st.Pending()},
 		late:   undo.Undoer{Room: concluding, Total: st.Pending()},
 	}

@@ -25,5 +25,11 @@ func newAsker(st *store.Store, budget time.Duration) (*asker, error) {
 	return &asker{Runner: runner, store: st, budget: budget, clocks: new(serverClocks)}, nil
 }
 
+// keeper returns what renews leases. It has another budget than decisions, and therefore a
+// queue of its own: renewals can wait, and must not make decisions wait.
+func (a *asker) keeper() (*script.Runner, error) {
+	return script.NewRunner(a.store, &script.Options{Budget: max(a.budget+time.Millisecond, script.DefaultBudget)})
+}
+
 // open reports whether the breaker holds calls back.
 func (a *asker) open() bool { return a.store.BreakerOpen(a.budget) }

@@ -98,7 +98,12 @@ func (s slots) run(st step, now, limit, lease int64) int64 {
 		}
 		return n
 	case "renew":
-		return s.renew(now, st.token, lease)
+		for i, token := range st.held {
+			if (s.renew(now, token, lease) == 1) != st.there[i] {
+				return math.MinInt64
+			}
+		}
+		return 0
 	case "release":
 		return s.release(st.token)
 	}
@@ -124,7 +129,7 @@ func stored(t *testing.T, rdb redis.Cmdable, key string) slots {
 
 func newTestLeases(t *testing.T, rdb script.Client, limit int64, lease time.Duration) *leases {
 	t.Helper()
-	return newLeases(must(newAsker(storetest.At(t, rdb, "neap"), 10*time.Second))(t), limit, lease)
+	return must(newLeases(must(newAsker(storetest.At(t, rdb, "neap"), 10*time.Second))(t), limit, lease))(t)
 }
 
 // step is one random call of a script, and what it answered.
@@ -152,7 +157,12 @@ func randomStep(t *testing.T, rng *rand.Rand, l *leases, key string, kinds int) 
 	case 0, 1, 2, 3:
 		call("acquire", acquireScript, s.token, l.limit, l.lease, l.longest, s.witnesses[0], s.witnesses[1])
 	case 4, 5:
-		call("renew", renewScript, s.token, l.lease, l.longest)
+		var slots []*Slot
+		for i := range 1 + rng.IntN(3) {
+			s.held = append(s.held, name(i))
+			slots = append(slots, &Slot{token: name(i)})
+		}
+		s.name, s.there = "renew", must(l.renew(t.Context(), key, slots))(t)
 	case 6, 7:
 		call("release", releaseScript, s.token)
 	case 8:
@@ -220,7 +230,7 @@ func TestInflightEqualsModel(t *testing.T) {
 				denied++
 			}
 			want := model.run(st, now.UnixMicro(), limit, lease.Microseconds())
-			if st.name == "acquire" && st.n >= 0 || st.name == "renew" && st.n == 1 || st.n < 0 && !maps.Equal(before, model) ||
+			if st.name == "acquire" && st.n >= 0 || st.name == "renew" && slices.Contains(st.there, true) || st.n < 0 && !maps.Equal(before, model) ||
 				st.name == "restore" {
 				gone = now.Add(lease + time.Millisecond)
 			}
@@ -256,10 +266,14 @@ func TestInflightEqualsModelOnRealRedis(t *testing.T) {
 		for range perKey {
 			st := randomStep(t, rng, l, key, 9)
 			got := stored(t, client.admin, key)
-			wrote := st.name == "acquire" && st.n >= 0 || st.name == "renew" && st.n == 1
+			written := st.token
+			renewed := slices.Index(st.there, true)
+			if renewed >= 0 {
+				written = st.held[renewed]
+			}
 			switch {
-			case wrote:
-				now, ok := got[st.token]
+			case st.name == "acquire" && st.n >= 0, renewed >= 0:
+				now, ok := got[written]
 				if now -= lease.Microseconds(); !ok {
 					now = client.before // it lapsed before it could be read
 				}

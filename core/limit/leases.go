@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
+	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/script"
 	"github.com/neap-go/neap/lua"
 )
@@ -21,17 +22,20 @@ var (
 type leases struct {
 	*asker
 
+	keeper                *script.Runner // renews
+	wheel                 *lease.Wheel
 	limit, lease, longest any
 }
 
-func newLeases(at *asker, limit int64, lease time.Duration) *leases {
+func newLeases(at *asker, limit int64, length time.Duration) (*leases, error) {
+	keeper, err := at.keeper()
 	return &leases{
-		asker: at,
+		asker: at, keeper: keeper, wheel: at.store.Leases(),
 		limit: integer(limit),
-		lease: integer(lease.Microseconds()),
+		lease: integer(length.Microseconds()),
 		// The set outlives its last lease, which ends between two milliseconds.
-		longest: integer(lease.Milliseconds() + 1),
-	}
+		longest: integer(length.Milliseconds() + 1),
+	}, err
 }
 
 // witnesses are the tokens of two slots that the caller holds. Both are empty if it holds
@@ -63,26 +67,46 @@ func (l *leases) restore(ctx context.Context, key, token string, held []*Slot) (
 	if err != nil {
 		return 0, false, nil, err
 	}
-	numbers, _ := reply.([]any)
-	ok := len(numbers) == 1+len(held)
-	for i, number := range numbers {
-		one, is := number.(int64)
-		ok = ok && is
-		if i == 0 {
-			n, denied = readSigned(one)
-		} else {
-			there = append(there, one == 1)
-		}
-	}
+	numbers, ok := wholeNumbers(reply, 1+len(held))
 	if !ok {
 		return 0, false, nil, &script.Error{Script: restoreScript.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	n, denied = readSigned(numbers[0])
+	for _, one := range numbers[1:] {
+		there = append(there, one == 1)
 	}
 	return n, denied, there, nil
 }
 
-func (l *leases) renew(ctx context.Context, key, token string) (there bool, err error) {
-	n, err := l.run(ctx, renewScript, key, token, l.lease, l.longest)
-	return n == 1, err
+// renew renews slots of one key, each of which Redis has or not.
+func (l *leases) renew(ctx context.Context, key string, slots []*Slot) (there []bool, err error) {
+	args := append(make([]any, 0, 2+len(slots)), l.lease, l.longest)
+	for _, s := range slots {
+		args = append(args, s.token)
+	}
+	reply, err := l.keeper.Run(ctx, renewScript, []string{key}, args...)
+	if err != nil {
+		return nil, err
+	}
+	numbers, ok := wholeNumbers(reply, len(slots))
+	if !ok {
+		return nil, &script.Error{Script: renewScript.Name(), Class: script.ErrFailed, Err: errReply}
+	}
+	for _, one := range numbers {
+		there = append(there, one == 1)
+	}
+	return there, nil
+}
+
+// wholeNumbers returns a reply of that many whole numbers.
+func wholeNumbers(reply any, many int) (numbers []int64, ok bool) {
+	all, _ := reply.([]any)
+	for _, one := range all {
+		if n, is := one.(int64); is {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, len(all) == many && len(numbers) == many
 }
 
 func (l *leases) release(ctx context.Context, key, token string) (found bool, err error) {

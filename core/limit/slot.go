@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
-	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
 )
@@ -26,7 +25,7 @@ type Slot struct {
 	maybe    bool      // not counted, but Redis may have it
 	doubt    ask.Doubt // calls without an answer that may still take the slot
 	released bool
-	timer    *time.Timer
+	member   lease.Member
 }
 
 // Release gives the slot back. You may call it any number of times, also concurrently,
@@ -61,30 +60,48 @@ func (c *Concurrency) giveBack(ctx context.Context, key, token string, in ask.Do
 	return err
 }
 
-// renew runs on the timer. A renewal extends only a lease that exists, so a renewal that
-// arrives after a Release changes nothing. If the lease is missing, renew takes the slot
-// again under the same token.
-func (s *Slot) renew() {
-	c := s.of
-	counted, released := c.held.look(s)
-	if released {
-		return
+// Renew renews slots of one subject, as a [lease.Renewer]. A renewal extends only a lease
+// that exists, so a renewal that arrives after a Release changes nothing. If a lease is
+// missing, Renew takes the slot again under the same token.
+func (c *Concurrency) Renew(all []*lease.Member) []lease.Result {
+	results := make([]lease.Result, len(all))
+	var counted []*Slot
+	var at []int
+	for i, m := range all {
+		s := m.Of.(*Slot)
+		switch is, released := c.held.look(s); {
+		case released:
+			results[i] = lease.Over
+		case is:
+			counted, at = append(counted, s), append(at, i)
+		default:
+			results[i] = c.takeAgain(s)
+		}
 	}
-	err := background.Try(func() (err error) {
-		ctx := context.Background()
-		if counted {
-			counted, err = c.lease.renew(ctx, s.key, s.token)
-			if err == nil && !counted {
-				c.held.gone(s)
-			}
+	if len(counted) == 0 {
+		return results
+	}
+	there, err := c.lease.renew(context.Background(), counted[0].key, counted)
+	for i, s := range counted {
+		switch {
+		case err != nil:
+		case there[i]:
+			results[at[i]] = lease.Renewed
+		default:
+			c.held.gone(s)
+			results[at[i]] = c.takeAgain(s)
 		}
-		if err == nil && !counted {
-			asked := time.Now()
-			var denied bool
-			_, denied, _, err = c.lease.acquire(ctx, s.key, s.token, witnesses{})
-			c.learn(s, asked, err == nil && !denied, err)
-		}
-		return err
-	})
-	c.held.again(s, lease.Pause(c.opts.Lease, err == nil))
+	}
+	return results
+}
+
+// takeAgain takes a slot that Redis does not count, as far as is known.
+func (c *Concurrency) takeAgain(s *Slot) lease.Result {
+	asked := time.Now()
+	_, denied, _, err := c.lease.acquire(context.Background(), s.key, s.token, witnesses{})
+	c.learn(s, asked, err == nil && !denied, err)
+	if err != nil {
+		return lease.Failed
+	}
+	return lease.Renewed
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/neap-go/neap/core/internal/ask"
-	"github.com/neap-go/neap/core/internal/background"
 	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/token"
 )
@@ -79,7 +78,9 @@ func (t *tally) append(s *Slot, token string, counted bool) {
 		h.uncounted++
 	}
 	h.slots = append(h.slots, s)
-	s.timer = background.AfterFunc(lease.Pause(s.of.opts.Lease, counted), s.renew)
+	now, length := time.Now(), s.of.opts.Lease
+	s.member.Of = s
+	s.of.lease.wheel.Add(&s.member, s.of, s.key, length, now.Add(lease.Pause(length, counted)), now.Add(length))
 }
 
 // witnesses returns slots of a subject that Redis should have, if there are any, and the
@@ -113,15 +114,6 @@ func (t *tally) admit(s *Slot, granted string, losses int, lost bool) bool {
 	return true
 }
 
-// again schedules the next renewal of a slot, unless the slot was released.
-func (t *tally) again(s *Slot, pause time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !s.released {
-		s.timer.Reset(pause)
-	}
-}
-
 // remove marks a slot as released. first is false if it was released before. token is
 // empty if Redis need not be told.
 func (t *tally) remove(s *Slot) (token string, in ask.Doubt, first bool) {
@@ -132,8 +124,8 @@ func (t *tally) remove(s *Slot) (token string, in ask.Doubt, first bool) {
 	}
 	s.released = true
 	h := t.n[s.subject]
-	if s.timer != nil {
-		s.timer.Stop()
+	if s.token != "" {
+		s.of.lease.wheel.Remove(&s.member)
 		last := len(h.slots) - 1
 		h.slots[s.at], h.slots[last].at = h.slots[last], s.at
 		h.slots[last], h.slots = nil, h.slots[:last]

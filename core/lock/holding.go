@@ -15,6 +15,8 @@ func (l *Lock) begin(granted time.Time, ttl time.Duration) bool {
 	return l.lease.Begin((*holding)(l), &l.of.terms, granted, ttl)
 }
 
+func (h *holding) Key() string { return h.key }
+
 func (h *holding) Parent() context.Context {
 	return context.WithValue(h.parent, contextKey{}, (*Lock)(h))
 }

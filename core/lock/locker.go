@@ -79,7 +79,8 @@ func New(rdb script.Client, name string, opts *Options) (*Locker, error) {
 	}
 	s.ttl, s.keep = milliseconds(s.lasts), milliseconds(own.FenceRetention)
 	s.terms = lease.Terms{
-		Lease: own.Lease, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold, Expired: ErrExpired, MaxHeld: ErrMaxHold,
+		Wheel: st.Leases(), Lease: own.Lease, NoRenewal: own.NoRenewal, MaxHold: own.MaxHold,
+		Expired: ErrExpired, MaxHeld: ErrMaxHold,
 	}
 	s.notifier = newNotifier(st.Client(), s.queues.notify)
 	store.Register(st, s, (*shared).gauge)

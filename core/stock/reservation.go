@@ -212,6 +212,8 @@ func (r *Reservation) claim() any {
 // holding is a Reservation seen by its lease.
 type holding Reservation
 
+func (h *holding) Key() string { return h.question.key }
+
 // Parent is not used: no caller has the lease's context.
 func (h *holding) Parent() context.Context { return context.Background() }
 

@@ -87,8 +87,8 @@ func New(rdb script.Client, name string, opts *Options) (*Stock, error) {
 	s := &Stock{
 		name: name, opts: own, lease: milliseconds(own.Lease), space: space, store: st,
 		asker: ask.Asker{Runner: run, Budget: own.Budget},
-		plain: lease.Terms{Lease: own.Lease, NoRenewal: true, Expired: ErrLapsed},
-		kept:  lease.Terms{Lease: own.Lease, Expired: ErrLapsed},
+		plain: lease.Terms{Wheel: st.Leases(), Lease: own.Lease, NoRenewal: true, Expired: ErrLapsed},
+		kept:  lease.Terms{Wheel: st.Leases(), Lease: own.Lease, Expired: ErrLapsed},
 		undo:  undo.Undoer{Room: doubted, Total: st.Pending()},
 		late:  undo.Undoer{Room: doubted, Total: st.Pending()},
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/neap-go/neap/core/internal/keyspace"
+	"github.com/neap-go/neap/core/internal/lease"
 	"github.com/neap-go/neap/core/internal/misuse"
 	"github.com/neap-go/neap/core/script"
 )
@@ -25,6 +26,7 @@ type Store struct {
 	pending   atomic.Int64
 	observers observers
 	gauges    gauges
+	leases    *lease.Wheel
 	shared    bool // it is of Of
 }
 
@@ -34,6 +36,7 @@ func newStore(rdb script.Client, opts Options) *Store {
 		client: rdb, opts: opts,
 		contact: contact{clock: c, most: opts.FirstContact}, nodes: nodes{clock: c, logger: opts.Logger},
 	}
+	s.leases = lease.NewWheel(func(key string) string { return s.Node(context.Background(), key) })
 	s.contact.cluster, _ = rdb.(*redis.ClusterClient)
 	s.nodes.notify = s.observers.notify
 	for _, o := range opts.Observers {
@@ -121,6 +124,15 @@ func (s *Store) ParseKey(key string) (parts keyspace.Parts, ok bool) {
 		return keyspace.Parse(DefaultPrefix, key)
 	}
 	return keyspace.Parse(s.opts.Prefix, key)
+}
+
+// Leases returns the wheel that renews what is held on the store. The library's own packages
+// use it.
+func (s *Store) Leases() *lease.Wheel {
+	if s == nil {
+		return nil
+	}
+	return s.leases
 }
 
 // Budget returns Options.Budget, or otherwise if that is 0 or the store is nil or zero.

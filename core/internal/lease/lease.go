@@ -6,8 +6,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/neap-go/neap/core/internal/background"
 )
 
 // Renewals is how many times a lease is renewed before it would end.
@@ -25,6 +23,7 @@ func Pause(lease time.Duration, renewed bool) time.Duration {
 
 // Terms are what the leases of one kind have in common.
 type Terms struct {
+	Wheel     *Wheel
 	Lease     time.Duration
 	NoRenewal bool
 	MaxHold   time.Duration // 0 means no limit
@@ -39,6 +38,8 @@ type Holder interface {
 	// lease lasts from since on. Otherwise it returns how the lease was lost, or why
 	// Redis did not say.
 	Renew(ctx context.Context, ttl time.Duration) (left time.Duration, since time.Time, lost, err error)
+	// Key returns the key of what is held.
+	Key() string
 	// Parent returns the parent of the lease's context. It is called only if a caller asks
 	// for that context.
 	Parent() context.Context
@@ -59,8 +60,7 @@ type Lease struct {
 	ends   time.Time // when the holder must regard it as over
 	final  bool      // MaxHold is the reason for ends
 	err    error     // why it is over
-	renews *time.Timer
-	lapses *time.Timer
+	member Member
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -83,11 +83,12 @@ func (l *Lease) Begin(h Holder, terms *Terms, granted time.Time, ttl time.Durati
 	}
 	h.Held()
 	next := granted.Add(terms.Lease / Renewals)
+	var by Renewer = l
 	if terms.NoRenewal || l.ends.Before(next) { // because of MaxHold
-		l.lapses = background.AfterFunc(time.Until(l.ends), l.lapse)
-	} else {
-		l.renews = background.AfterFunc(time.Until(next), l.renew)
+		by = nil
 	}
+	l.member.Alone, l.member.Lapse = true, l.lapse
+	terms.Wheel.Add(&l.member, by, h.Key(), terms.Lease, next, l.ends)
 	return true
 }
 
@@ -196,46 +197,31 @@ func (l *Lease) lose(err error) {
 // stop stores why the lease is over.
 func (l *Lease) stop(err error) {
 	l.err = err
-	if l.renews != nil {
-		l.renews.Stop()
-	}
-	if l.lapses != nil {
-		l.lapses.Stop()
-	}
+	l.terms.Wheel.Remove(&l.member)
 	if l.cancel != nil {
 		l.cancel(err)
 	}
 }
 
-// lapse runs on a timer that was set to the end of the lease. The lease may have been
-// renewed since.
-func (l *Lease) lapse() {
+// lapse runs when the lease was to end. It may have been renewed since.
+func (l *Lease) lapse() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.check()
-	if l.err == nil {
-		l.lapses.Reset(time.Until(l.ends))
+	if l.err != nil {
+		return time.Time{}
 	}
+	return l.ends
 }
 
-// renew runs on a timer.
-func (l *Lease) renew() {
-	l.mu.Lock()
-	l.check()
-	over := l.err != nil
-	if !over && l.lapses == nil {
-		l.lapses = background.AfterFunc(time.Until(l.ends), l.lapse)
+// Renew makes it a [Renewer] of itself.
+func (l *Lease) Renew([]*Member) []Result {
+	err := l.Err()
+	if err == nil && l.Extend(context.Background(), l.terms.Lease) == nil {
+		return []Result{Renewed}
 	}
-	l.mu.Unlock()
-	if over {
-		return
+	if err != nil || l.Err() != nil {
+		return []Result{Over}
 	}
-	began := time.Now()
-	err := background.Try(func() error { return l.Extend(context.Background(), l.terms.Lease) })
-	pause := Pause(l.terms.Lease, err == nil)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err == nil {
-		l.renews.Reset(max(time.Until(began.Add(pause)), 0))
-	}
+	return []Result{Failed}
 }

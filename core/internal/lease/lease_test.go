@@ -60,6 +60,7 @@ func (h *holder) Renew(_ context.Context, ttl time.Duration) (time.Duration, tim
 	return left, since, lost, err
 }
 func (h *holder) Parent() context.Context { return context.WithValue(h.parent, key{}, h) }
+func (h *holder) Key() string             { return "key" }
 func (h *holder) Held()                   { h.held++ }
 func (h *holder) Lost()                   { h.lost++ }
 
@@ -69,7 +70,7 @@ func away(int, time.Duration) (time.Duration, error, error)          { return 0,
 func begin(t *testing.T, terms *Terms, answer func(int, time.Duration) (time.Duration, error, error)) (*Lease, *holder) {
 	t.Helper()
 	h := &holder{answer: answer, began: time.Now(), parent: t.Context()}
-	terms.Expired, terms.MaxHeld = errExpired, errMaxHeld
+	terms.Expired, terms.MaxHeld, terms.Wheel = errExpired, errMaxHeld, exactWheel()
 	l := &Lease{}
 	if !l.Begin(h, terms, h.began, terms.Lease) || h.held != 1 {
 		t.Fatal("Begin: got false, or not held once, want true and held once")
@@ -78,6 +79,13 @@ func begin(t *testing.T, terms *Terms, answer func(int, time.Duration) (time.Dur
 }
 
 const ttl = 3 * time.Second
+
+// exactWheel makes a wheel whose renewals are not early.
+func exactWheel() *Wheel {
+	w := NewWheel(func(string) string { return "" })
+	w.exact = true
+	return w
+}
 
 func TestEndsAMarginBeforeTheLease(t *testing.T) {
 	t.Parallel()
@@ -219,7 +227,7 @@ func TestBeginsTooLate(t *testing.T) {
 		}{{ttl - margin(ttl) - 1, true}, {ttl - margin(ttl), false}, {time.Hour, false}} {
 			h := &holder{answer: granted, began: time.Now(), parent: t.Context()}
 			l := &Lease{}
-			if got := l.Begin(h, &Terms{Lease: ttl, Expired: errExpired}, time.Now().Add(-c.ago), ttl); got != c.want {
+			if got := l.Begin(h, &Terms{Wheel: exactWheel(), Lease: ttl, Expired: errExpired}, time.Now().Add(-c.ago), ttl); got != c.want {
 				t.Errorf("Begin, asked %v ago: got %v, want %v", c.ago, got, c.want)
 			}
 			if c.want {
@@ -260,7 +268,7 @@ func TestMaxHoldBeginsWithTheQuestion(t *testing.T) {
 		h := &holder{answer: granted, began: time.Now(), parent: t.Context()}
 		time.Sleep(2 * time.Second)
 		l := &Lease{}
-		l.Begin(h, &Terms{Lease: ttl, MaxHold: 5 * time.Second, MaxHeld: errMaxHeld}, h.began, ttl)
+		l.Begin(h, &Terms{Wheel: exactWheel(), Lease: ttl, MaxHold: 5 * time.Second, MaxHeld: errMaxHeld}, h.began, ttl)
 		<-l.Context().Done()
 		if took := time.Since(h.began); took > 5*time.Second || l.Err() != errMaxHeld {
 			t.Errorf("a lease with MaxHold: got its end after %v and Err %v, want at most 5s and %v", took, l.Err(), errMaxHeld)
@@ -312,7 +320,7 @@ func TestErrIsRightBeforeTheTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		terms := &Terms{Lease: ttl, NoRenewal: true}
 		l, h := begin(t, terms, granted)
-		l.lapses.Stop() // as it is while the process does not run
+		terms.Wheel.timer.Stop() // as it is while the process does not run
 		time.Sleep(ttl - margin(ttl) - 1)
 		if l.Err() != nil {
 			t.Errorf("before the end: got Err %v, want nil", l.Err())

@@ -1,0 +1,334 @@
+package lease
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/neap-go/neap/core/internal/background"
+)
+
+// These constants say how renewals are sent.
+const (
+	// Together is how many leases one call renews at most.
+	Together = 64
+	// atOnce is how many calls are on their way to a server at a time, so that decisions
+	// wait behind a bounded number of them.
+	atOnce = 64
+	// early is the part of a pause by which a renewal may come early, so that leases that
+	// began together spread out. Leases of one key that are due within that time are
+	// renewed in one call.
+	early = 8
+)
+
+// Wheel renews the leases of a store, and tells their holders when they are over. If many
+// are due, those that end first are renewed first. While no lease is in it, it has neither
+// a timer nor a goroutine. It is safe for concurrent use.
+type Wheel struct {
+	server func(key string) string // the address of the server that has a key
+	exact  bool                    // no renewal is early; for tests
+
+	mu      sync.Mutex
+	groups  map[name]*group  // those with leases that are renewed together
+	waiting ordered[*group]  // by when the first of their leases is due
+	lanes   map[string]*lane // by server
+	ending  ordered[*Member] // by when the leases end
+	timer   *time.Timer
+	set     time.Time // when the timer goes off; zero if it is stopped
+}
+
+// lane is what is due on one server. A server that does not answer delays no other.
+type lane struct {
+	ready   ordered[*group] // by when the first of their leases ends
+	sending int             // goroutines that renew
+	busy    int             // those of them that wait for an answer
+}
+
+// Renewer renews leases.
+type Renewer interface {
+	// Renew renews leases of one key by one call, and returns a result for each.
+	Renew(all []*Member) []Result
+}
+
+// Result is how the renewal of a lease ended.
+type Result uint8
+
+// These are the results.
+const (
+	Failed  Result = iota // it is tried again soon
+	Renewed               // it lasts for its length again
+	Over                  // there is nothing to renew any more
+)
+
+// Member is a lease in a wheel. The zero Member is in none. It must not be copied.
+type Member struct {
+	// Alone says that the lease is the only one of its renewer.
+	Alone bool
+	// Of is what the lease is for, as the renewer knows it.
+	Of any
+	// Lapse is called when the lease ends, on the goroutine of the timer. It returns when
+	// the lease ends instead, or the zero time if it is over. If it is nil, no holder is
+	// told.
+	Lapse func() time.Time
+
+	length time.Duration
+	own    group  // if it is alone
+	group  *group // nil if it is not in the wheel, or is not renewed
+	due    time.Time
+	until  time.Time // when the lease ends, as far as the wheel knows
+	lapses time.Time // when Lapse is called
+
+	atGroup, atEnding int // places in heaps
+}
+
+// name is what leases that are renewed together have in common.
+type name struct {
+	by  Renewer
+	key string
+}
+
+// group is the leases of one name that are not being renewed now.
+type group struct {
+	name
+	members ordered[*Member] // by when they are due
+	lane    *lane            // nil if no member is due
+	place   int              // in the lane, or in the waiting groups
+}
+
+func (g *group) first() *Member { return g.members.first() }
+
+func placeOf(g *group) *int { return &g.place }
+
+// NewWheel makes a wheel. server returns the address of the server that has a key, or "".
+func NewWheel(server func(key string) string) *Wheel {
+	return &Wheel{
+		server:  server,
+		groups:  map[name]*group{},
+		lanes:   map[string]*lane{},
+		waiting: ordered[*group]{less: func(a, b *group) bool { return a.first().due.Before(b.first().due) }, place: placeOf},
+		ending: ordered[*Member]{
+			less:  func(a, b *Member) bool { return a.lapses.Before(b.lapses) },
+			place: func(m *Member) *int { return &m.atEnding },
+		},
+	}
+}
+
+// Add puts a lease into the wheel. length is how long a renewal makes it last, and until
+// is when it ends without one. It is renewed from due on, unless by is nil. Leases with
+// the same renewer and key are renewed together.
+func (w *Wheel) Add(m *Member, by Renewer, key string, length time.Duration, due, until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m.length, m.until, m.lapses = length, until, until
+	if by != nil {
+		m.group = w.groupOf(m, name{by, key})
+		w.schedule(m, due)
+	}
+	if m.Lapse != nil {
+		w.ending.add(m)
+	}
+	w.arm()
+}
+
+// Remove takes a lease out of the wheel. A renewal that is on its way is not awaited.
+func (w *Wheel) Remove(m *Member) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.remove(m)
+	w.arm()
+}
+
+func (w *Wheel) remove(m *Member) {
+	w.ending.remove(m)
+	if g := m.group; g != nil {
+		m.group = nil
+		w.change(g, func() { g.members.remove(m) })
+	}
+}
+
+func (w *Wheel) groupOf(m *Member, n name) *group {
+	g := &m.own
+	if !m.Alone {
+		if g = w.groups[n]; g != nil {
+			return g
+		}
+		g = new(group)
+		w.groups[n] = g
+	}
+	g.name = n
+	g.members = ordered[*Member]{
+		less:  func(a, b *Member) bool { return a.due.Before(b.due) },
+		place: func(m *Member) *int { return &m.atGroup },
+	}
+	return g
+}
+
+// schedule makes a lease due at that time.
+func (w *Wheel) schedule(m *Member, due time.Time) {
+	m.due = due
+	w.change(m.group, func() { m.group.members.add(m) })
+}
+
+// change changes the members of a group, and puts the group where it then belongs. A group
+// is not in order while its members change.
+func (w *Wheel) change(g *group, how func()) {
+	if g.lane == nil {
+		w.waiting.remove(g)
+	} else {
+		g.lane.ready.remove(g)
+		g.lane = nil
+	}
+	how()
+	switch {
+	case len(g.members.all) == 0:
+		if w.groups[g.name] == g {
+			delete(w.groups, g.name)
+		}
+	case time.Now().Before(g.first().due):
+		w.waiting.add(g)
+	default:
+		g.lane = w.laneOf(g.key)
+		g.lane.ready.add(g)
+		w.start(g.lane)
+	}
+}
+
+func (w *Wheel) laneOf(key string) *lane {
+	at := w.server(key)
+	l := w.lanes[at]
+	if l == nil {
+		l = &lane{ready: ordered[*group]{less: func(a, b *group) bool { return a.first().until.Before(b.first().until) }, place: placeOf}}
+		w.lanes[at] = l
+	}
+	return l
+}
+
+// start starts a goroutine if one more can renew what is due.
+func (w *Wheel) start(l *lane) {
+	if l.sending < atOnce && l.sending-l.busy < len(l.ready.all) {
+		l.sending++
+		background.Go(func() { w.renewDue(l) })
+	}
+}
+
+// arm sets the timer for what is due next.
+func (w *Wheel) arm() {
+	var next time.Time
+	if len(w.waiting.all) > 0 {
+		next = w.waiting.first().first().due
+	}
+	if len(w.ending.all) > 0 {
+		if at := w.ending.first().lapses; next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	switch {
+	case next.Equal(w.set):
+	case next.IsZero():
+		w.timer.Stop()
+	case w.timer == nil:
+		w.timer = background.AfterFunc(time.Until(next), w.tick)
+	default:
+		w.timer.Reset(time.Until(next))
+	}
+	w.set = next
+}
+
+// tick runs on the timer.
+func (w *Wheel) tick() {
+	w.mu.Lock()
+	w.set = time.Time{}
+	now := time.Now()
+	for len(w.waiting.all) > 0 && !now.Before(w.waiting.first().first().due) {
+		w.change(w.waiting.first(), func() {})
+	}
+	var over []*Member
+	for len(w.ending.all) > 0 && !now.Before(w.ending.first().lapses) {
+		m := w.ending.first()
+		w.ending.remove(m)
+		over = append(over, m)
+	}
+	w.arm()
+	w.mu.Unlock()
+	for _, m := range over {
+		w.lapse(m)
+	}
+}
+
+// lapse calls Lapse without the lock, because holders have locks of their own.
+func (w *Wheel) lapse(m *Member) {
+	until := m.Lapse()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if until.IsZero() {
+		w.remove(m)
+	} else if m.atEnding == 0 {
+		m.lapses = until
+		w.ending.add(m)
+	}
+	w.arm()
+}
+
+// renewDue renews what is due on a server until nothing is.
+func (w *Wheel) renewDue(l *lane) {
+	for all, g := w.next(l); g != nil; all, g = w.next(l) {
+		began := time.Now()
+		results := make([]Result, len(all)) // if the renewer does not return
+		_ = background.Try(func() error {
+			copy(results, g.by.Renew(all))
+			return nil
+		})
+		w.settle(l, g, all, results, began)
+	}
+}
+
+// next takes leases of one group that are due. If none is, the goroutine must end.
+func (w *Wheel) next(l *lane) (all []*Member, g *group) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(l.ready.all) == 0 {
+		l.sending--
+		return nil, nil
+	}
+	l.busy++
+	g = l.ready.first()
+	w.change(g, func() {
+		now := time.Now()
+		for len(g.members.all) > 0 && len(all) < Together {
+			m := g.first()
+			if now.Before(m.due.Add(-m.length / Renewals / early)) {
+				return
+			}
+			g.members.remove(m)
+			all = append(all, m)
+		}
+	})
+	w.arm()
+	return all, g
+}
+
+// settle schedules the next renewals of leases that were renewed, or that could not be.
+func (w *Wheel) settle(l *lane, g *group, all []*Member, results []Result, began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l.busy--
+	sooner := time.Duration(0) // the same for all, so that they stay together
+	for i, m := range all {
+		switch {
+		case m.group == nil: // it was removed meanwhile
+			continue
+		case results[i] == Over:
+			w.remove(m)
+			continue
+		case results[i] == Renewed:
+			m.until = began.Add(m.length)
+		}
+		pause := Pause(m.length, results[i] == Renewed)
+		if sooner == 0 && !w.exact {
+			sooner = rand.N(max(pause/early, 1))
+		}
+		m.group = w.groupOf(m, g.name) // it may have been dropped while it was empty
+		w.schedule(m, began.Add(pause-sooner))
+	}
+	w.arm()
+}
