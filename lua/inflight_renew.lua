@@ -15,14 +15,17 @@ local ends = clock[1] * 1000000 + clock[2] + lease
 local there, all = {}, {}
 for i = 3, #ARGV do
   local token = ARGV[i]
-  there[i - 2] = call('ZSCORE', key, token) and 1 or 0
-  if there[i - 2] == 1 then
-    all[#all + 1] = ends
-    all[#all + 1] = token
+  there[i - 2], all[2 * i - 5], all[2 * i - 4] = 1, ends, token
+end
+local renewed = call('ZADD', key, 'XX', 'CH', unpack(all))
+if renewed < #there then -- some are gone, or end in this microsecond anyway
+  renewed = 0
+  for i = 1, #there do
+    there[i] = call('ZSCORE', key, all[2 * i]) and 1 or 0
+    renewed = renewed + there[i]
   end
 end
-if #all > 0 then
-  call('ZADD', key, unpack(all))
+if renewed > 0 then
   call('PEXPIRE', key, longest)
 end
 return there
